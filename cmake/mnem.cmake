@@ -1,0 +1,72 @@
+# One function per thing that the project builds.
+
+set(MNEM_WARNINGS -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wcast-align -Wstrict-prototypes
+    -Wmissing-prototypes -Wwrite-strings -Wundef)
+
+function(mnem_flags target)
+  target_compile_options(${target} PRIVATE ${MNEM_WARNINGS} -fno-math-errno -ffp-contract=off)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+  if(MNEM_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  if(MNEM_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${MNEM_SANITIZE} -fno-omit-frame-pointer
+                                             -fno-sanitize-recover=all)
+    target_link_options(${target} PRIVATE -fsanitize=${MNEM_SANITIZE})
+  endif()
+endfunction()
+
+# mnem_layer(NAME USES lower layers SOURCES files [LIBRARIES imported targets])
+# An object library; src/ is its include root. The includes are checked by scripts/check_layers.
+function(mnem_layer name)
+  cmake_parse_arguments(ARG "" "" "USES;SOURCES;LIBRARIES" ${ARGN})
+  add_library(mnem_${name} OBJECT ${ARG_SOURCES})
+  target_include_directories(mnem_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include
+                                                  ${PROJECT_SOURCE_DIR}/src)
+  set_target_properties(mnem_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                                C_VISIBILITY_PRESET default)
+  target_link_libraries(mnem_${name} PRIVATE ${ARG_LIBRARIES})
+  mnem_flags(mnem_${name})
+  set_property(GLOBAL APPEND PROPERTY MNEM_LAYERS ${name})
+  set_property(GLOBAL APPEND PROPERTY MNEM_LIBRARIES ${ARG_LIBRARIES})
+  set_property(GLOBAL PROPERTY MNEM_USES_${name} "${ARG_USES}")
+endfunction()
+
+# libmnem from every layer: static for the tool and the tests, shared (only mnem_* visible) for users.
+function(mnem_library)
+  get_property(layers GLOBAL PROPERTY MNEM_LAYERS)
+  get_property(libraries GLOBAL PROPERTY MNEM_LIBRARIES)
+  foreach(layer ${layers})
+    list(APPEND objects $<TARGET_OBJECTS:mnem_${layer}>)
+  endforeach()
+  add_library(mnem_static STATIC ${objects})
+  add_library(mnem_shared SHARED ${objects})
+  foreach(target mnem_static mnem_shared)
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME mnem)
+    target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(${target} PUBLIC ${libraries} Threads::Threads m)
+    if(MNEM_SANITIZE)
+      target_link_options(${target} PUBLIC -fsanitize=${MNEM_SANITIZE})
+    endif()
+  endforeach()
+  set_target_properties(mnem_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
+  target_link_options(mnem_shared PRIVATE
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)
+endfunction()
+
+# mnem_test(NAME SOURCES files LABELS labels): one binary of tests, with sight of the private headers.
+function(mnem_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LABELS;LIBRARIES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE mnem_static PkgConfig::CMOCKA ${ARG_LIBRARIES})
+  target_compile_definitions(${name} PRIVATE MNEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
+                             MNEM_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
+  mnem_flags(${name})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "ASAN_OPTIONS=allow_user_segv_handler=0")
+  if(ARG_TIMEOUT)
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  endif()
+endfunction()

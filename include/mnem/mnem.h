@@ -1,0 +1,15 @@
+/* mnem/mnem.h: all of libmnem. */
+#ifndef MNEM_H
+#define MNEM_H
+
+#include "mnem/alloc.h"
+#include "mnem/base.h"
+#include "mnem/device.h"
+#include "mnem/infer.h"
+#include "mnem/model.h"
+#include "mnem/ops.h"
+#include "mnem/plan.h"
+#include "mnem/team.h"
+#include "mnem/tokenizer.h"
+
+#endif

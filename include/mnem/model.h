@@ -1,0 +1,157 @@
+/* mnem/model.h: model files (GGUF), what they hold, and the transformer they describe.
+ *
+ * Opening reads the header only: keys, tensor names, types, shapes and offsets. A file that lies is
+ * refused with MNEM_BAD_FILE and the field's name. Split files open as one, from any of their parts.
+ * Not here: text to tokens (tokenizer.h), running (infer.h).
+ * Threads: an open model is constant; any thread may read it.
+ *
+ *     mnem_model *model;
+ *     if (mnem_model_open("model.gguf", &model) != MNEM_OK) puts(mnem_last_error());
+ *     mnem_transformer t;
+ *     mnem_model_transformer(model, &t);
+ *     mnem_model_close(model);
+ */
+#ifndef MNEM_MODEL_H
+#define MNEM_MODEL_H
+
+#include "mnem/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mnem_model mnem_model;
+
+/* MNEM_IO, MNEM_BAD_FILE, MNEM_UNSUPPORTED (another version or byte order), MNEM_NO_MEMORY,
+ * MNEM_OVER_BUDGET (the header's tables don't fit the budget). */
+mnem_status mnem_model_open(const char *path, mnem_model **model);
+void mnem_model_close(mnem_model *model); /* NULL is fine */
+
+typedef struct mnem_model_info {
+    const char *path;        /* as opened; borrowed like all texts here until the model is closed */
+    const char *architecture; /* "llama"; "" if the file doesn't say */
+    const char *name;         /* general.name or "" */
+    uint32_t version;         /* of GGUF */
+    uint32_t files;           /* parts of a split model */
+    uint64_t alignment;
+    uint64_t file_bytes;      /* of all parts */
+    uint64_t tensor_bytes;    /* of all tensors */
+    uint64_t parameters;
+    uint32_t tensors, keys;
+} mnem_model_info;
+void mnem_model_info_get(const mnem_model *model, mnem_model_info *info);
+
+typedef struct mnem_tensor_info {
+    const char *name;
+    mnem_type type;
+    int dims;
+    int64_t shape[4]; /* slowest first: a weight [rows, k] */
+    uint64_t bytes;
+    uint32_t file;    /* which part */
+    uint64_t offset;  /* of the data from the start of that file */
+} mnem_tensor_info;
+/* false past the last. */
+bool mnem_model_tensor_get(const mnem_model *model, uint32_t index, mnem_tensor_info *info);
+/* The tensor's index, or -1. */
+int32_t mnem_model_tensor_find(const mnem_model *model, const char *name);
+/* Reads bytes [offset, offset + bytes) of one tensor's data; buffered, any alignment. */
+mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint64_t offset,
+                                   uint64_t bytes, void *out);
+/* The path of one part (for readers of their own). */
+const char *mnem_model_file_path(const mnem_model *model, uint32_t file);
+
+/* Keys. The numbers are those of the format. */
+typedef enum mnem_value_type {
+    MNEM_VALUE_U8, MNEM_VALUE_I8, MNEM_VALUE_U16, MNEM_VALUE_I16, MNEM_VALUE_U32, MNEM_VALUE_I32,
+    MNEM_VALUE_F32, MNEM_VALUE_BOOL, MNEM_VALUE_STRING, MNEM_VALUE_ARRAY, MNEM_VALUE_U64,
+    MNEM_VALUE_I64, MNEM_VALUE_F64,
+    MNEM_VALUE_TYPES
+} mnem_value_type;
+typedef struct mnem_text { /* not terminated by zero; may hold zeros */
+    const char *bytes;
+    size_t length;
+} mnem_text;
+typedef struct mnem_value {
+    mnem_value_type type;
+    mnem_value_type element; /* of an array */
+    uint64_t count;          /* elements of an array, otherwise 1 */
+    union {
+        uint64_t u; /* unsigned and bool */
+        int64_t i;
+        double f;
+    };
+    mnem_text text;
+    const void *elements; /* array of numbers: packed as in the file, not aligned;
+                             array of strings: use mnem_value_text */
+} mnem_value;
+bool mnem_model_key_get(const mnem_model *model, uint32_t index, mnem_text *key,
+                        mnem_value *value);
+/* false if there is none. */
+bool mnem_model_key_find(const mnem_model *model, const char *key, mnem_value *value);
+/* Element i of an array of strings; {NULL, 0} past the end or for another type. O(1). */
+mnem_text mnem_value_text(const mnem_value *array, uint64_t i);
+/* Element i of an array of numbers as a double or an integer (0 for another type). */
+double mnem_value_f64(const mnem_value *array, uint64_t i);
+int64_t mnem_value_i64(const mnem_value *array, uint64_t i);
+
+/* ---- the transformer that a file describes ---- */
+
+typedef struct mnem_transformer {
+    char architecture[16]; /* "llama", "qwen2", "qwen3" */
+    int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab, context;
+    float epsilon;
+    mnem_rope rope;
+    bool qkv_bias, out_bias, qk_norm, tied;
+    int32_t rope_factors; /* tensor index of rope_freqs.weight, or -1 */
+} mnem_transformer;
+/* Checks hyperparameters and every tensor's presence, type and shape. MNEM_UNSUPPORTED names what
+ * isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
+mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);
+
+/* ---- writing ---- */
+
+typedef struct mnem_gguf_writer mnem_gguf_writer;
+/* Writes to path + ".tmp"; finish renames, abort removes. Keys first, then every tensor's
+ * declaration, then the data in the order of declaration. */
+mnem_status mnem_gguf_create(const char *path, mnem_gguf_writer **writer);
+mnem_status mnem_gguf_key(mnem_gguf_writer *writer, const char *key, const mnem_value *value);
+mnem_status mnem_gguf_key_text(mnem_gguf_writer *writer, const char *key, const char *text);
+mnem_status mnem_gguf_key_u32(mnem_gguf_writer *writer, const char *key, uint32_t number);
+mnem_status mnem_gguf_key_f32(mnem_gguf_writer *writer, const char *key, float number);
+mnem_status mnem_gguf_key_texts(mnem_gguf_writer *writer, const char *key, const mnem_text *texts,
+                                uint64_t count);
+mnem_status mnem_gguf_tensor(mnem_gguf_writer *writer, const char *name, mnem_type type, int dims,
+                             const int64_t *shape);
+/* The next bytes of the tensor data; pads by itself between tensors. */
+mnem_status mnem_gguf_data(mnem_gguf_writer *writer, const void *data, uint64_t bytes);
+/* Flushes to disk and renames; MNEM_INVALID when data is missing. Frees the writer in any case. */
+mnem_status mnem_gguf_finish(mnem_gguf_writer *writer);
+void mnem_gguf_abort(mnem_gguf_writer *writer); /* NULL is fine */
+
+/* ---- quantize ---- */
+
+typedef struct mnem_quantize_report {
+    const char *tensor;
+    uint32_t index, count;
+    mnem_type from, to;
+    uint64_t bytes_from, bytes_to;
+    double rms_error;      /* root mean square of new - old over the tensor */
+    double relative_error; /* that over the root mean square of old */
+    double max_error;
+} mnem_quantize_report;
+typedef struct mnem_quantize_options {
+    const char *type; /* "F16", "Q8_0", "Q4_0", "Q4_K_M" */
+    int threads;
+    /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */
+    bool (*on_report)(void *context, const mnem_quantize_report *report, uint64_t bytes_done,
+                      uint64_t bytes_total);
+    void *context;
+} mnem_quantize_options;
+/* Streams row by row: memory doesn't grow with the model. `to` appears when it is whole. */
+mnem_status mnem_quantize_file(const char *from, const char *to,
+                               const mnem_quantize_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

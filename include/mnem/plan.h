@@ -1,0 +1,40 @@
+/* mnem/plan.h: bytes placed before running. Knows numbers only: sizes and lifetimes.
+ *
+ * Threads: no state; any thread.
+ *
+ *     mnem_plan_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 100},
+ *                              {.lower = 2, .upper = 3, .bytes = 80}};
+ *     mnem_plan_result r;
+ *     mnem_plan_place(b, 2, &r);      // b[i].offset set, r.peak_bytes == 100 rounded to alignment
+ */
+#ifndef MNEM_PLAN_H
+#define MNEM_PLAN_H
+
+#include "mnem/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mnem_plan_buffer {
+    int64_t lower, upper; /* lifetime [lower, upper), lower < upper */
+    uint64_t bytes;
+    uint64_t alignment; /* power of two; 0 means 64 */
+    uint64_t offset;    /* out */
+} mnem_plan_buffer;
+
+typedef struct mnem_plan_result {
+    uint64_t peak_bytes;        /* highest offset + bytes */
+    uint64_t lower_bound_bytes; /* the largest sum alive at one time */
+    uint64_t total_bytes;       /* without reuse */
+} mnem_plan_result;
+
+/* Places every buffer so that no two alive at one time overlap: greedy by size, each at the lowest
+ * gap that fits. O(n^2) time, no allocation beyond 8 bytes per buffer. MNEM_INVALID for a reversed
+ * lifetime, a bad alignment or sizes that overflow; offsets are unspecified then. */
+mnem_status mnem_plan_place(mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,78 @@
+/* mnem/tokenizer.h: text to tokens and back, as the model file says; and its chat format.
+ *
+ * Byte-level BPE (pre-tokenizers default, gpt-2, llama-bpe, qwen2) and SentencePiece-style (llama).
+ * Threads: encode keeps scratch inside; one thread at a time per tokenizer. piece is constant.
+ *
+ *     mnem_tokenizer *tok;
+ *     mnem_tokenizer_create(model, &tok);
+ *     int32_t *ids; size_t n;
+ *     mnem_tokenizer_encode(tok, "In the beginning", 16, 0, &ids, &n);
+ */
+#ifndef MNEM_TOKENIZER_H
+#define MNEM_TOKENIZER_H
+
+#include "mnem/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mnem_tokenizer mnem_tokenizer;
+
+/* Copies nothing that the model already holds: the model must outlive the tokenizer. */
+mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **tokenizer);
+void mnem_tokenizer_destroy(mnem_tokenizer *tokenizer);
+
+typedef struct mnem_tokenizer_info {
+    const char *model, *pre; /* "gpt2" or "llama"; "llama-bpe", ... */
+    int32_t vocab;
+    int32_t bos, eos, eot, unk, pad; /* -1: none */
+    bool add_bos, add_eos, add_space_prefix;
+    uint32_t merges;
+} mnem_tokenizer_info;
+void mnem_tokenizer_info_get(const mnem_tokenizer *tokenizer, mnem_tokenizer_info *info);
+
+enum {
+    MNEM_ENCODE_NO_SPECIAL = 1, /* no BOS/EOS, whatever the file says */
+    MNEM_ENCODE_PLAIN = 2,      /* the texts of special tokens are plain text */
+};
+/* *ids is the tokenizer's own buffer, borrowed until the next call. Any bytes are accepted. */
+mnem_status mnem_tokenizer_encode(mnem_tokenizer *tokenizer, const char *text, size_t length,
+                                  unsigned flags, const int32_t **ids, size_t *count);
+/* The bytes that a token prints (0 to n; special tokens print their text only if special is set).
+ * Borrowed until the tokenizer is destroyed; empty for an id out of range. */
+mnem_text mnem_tokenizer_piece(const mnem_tokenizer *tokenizer, int32_t id, bool special);
+/* End of generation: EOS, end-of-turn and end-of-message tokens. */
+bool mnem_tokenizer_is_end(const mnem_tokenizer *tokenizer, int32_t id);
+
+/* Joins pieces so that only whole UTF-8 characters come out; what can't become one comes out as
+ * U+FFFD. Caller's storage, zero to start. */
+typedef struct mnem_utf8_joiner {
+    unsigned char held[4];
+    int count;
+} mnem_utf8_joiner;
+/* Appends to out (room for 3 * (length + 4) bytes); returns the bytes written. length 0 flushes. */
+size_t mnem_utf8_join(mnem_utf8_joiner *joiner, const char *bytes, size_t length, char *out);
+
+/* ---- chat formats, recognised from tokenizer.chat_template ---- */
+typedef enum mnem_chat_format {
+    MNEM_CHAT_PLAIN, /* none recognised */
+    MNEM_CHAT_CHATML,
+    MNEM_CHAT_LLAMA3,
+    MNEM_CHAT_MISTRAL,
+    MNEM_CHAT_ZEPHYR,
+} mnem_chat_format;
+mnem_chat_format mnem_tokenizer_chat_format(const mnem_tokenizer *tokenizer);
+const char *mnem_chat_format_text(mnem_chat_format format);
+/* Text of one turn as the format writes it, to be encoded with special tokens parsed. role:
+ * "system", "user", "assistant". open: also the opening of the assistant's answer. first: the turn
+ * begins the conversation. Returns the bytes needed without the zero (like snprintf). */
+size_t mnem_chat_turn(mnem_chat_format format, const char *role, const char *text, bool first,
+                      bool open, char *out, size_t n);
+/* The text that ends an assistant's turn in the context ("<|im_end|>\n"). */
+const char *mnem_chat_turn_end(mnem_chat_format format);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

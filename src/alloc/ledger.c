@@ -1,0 +1,1 @@
+/* ledger.c: to come. */

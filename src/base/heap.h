@@ -1,0 +1,59 @@
+/* heap.h: the only way to host memory inside the library.
+ *
+ * Small and medium things (metadata, tables, names) come from mnem__alloc, with a tag; they are
+ * counted, may be refused by the watcher (the ledger), and can be made to fail by tests. Planned
+ * memory (weights, pages of KV, activations, rings) comes from mnem__pages_map through a device.
+ *
+ * A tag is a string with static storage ("tokenizer", "metadata", "graph", "session"); one of at
+ * most MNEM__HEAP_TAGS_MAX distinct texts. */
+#ifndef MNEM_SRC_BASE_HEAP_H
+#define MNEM_SRC_BASE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { MNEM__HEAP_TAGS_MAX = 32 };
+
+/* NULL when the machine or the watcher refuses; the last error is then set, and
+ * mnem__heap_status() says which. n = 0 gives a valid block. 16-byte aligned. */
+void *mnem__alloc(const char *tag, size_t n);
+void *mnem__calloc(const char *tag, size_t count, size_t size); /* zeroed; overflow is refused */
+/* Like realloc; p keeps its tag when not NULL. On NULL, p is untouched. */
+void *mnem__realloc(const char *tag, void *p, size_t n);
+void mnem__free(void *p); /* NULL is fine */
+char *mnem__strndup(const char *tag, const char *text, size_t n);
+
+/* Why the last allocation on this thread returned NULL: MNEM_NO_MEMORY or MNEM_OVER_BUDGET. */
+mnem_status mnem__heap_status(void);
+
+/* Bytes live under one tag, as asked for. index from 0; false past the last tag in use. */
+typedef struct mnem__heap_tag {
+    const char *tag;
+    uint64_t bytes_live, bytes_peak;
+} mnem__heap_tag;
+bool mnem__heap_tag_get(unsigned index, mnem__heap_tag *out);
+
+/* One watcher for the process (the ledger that the whole process is charged to). charge may refuse
+ * by returning a status other than MNEM_OK. Called with no lock held, from any thread. Set it to
+ * NULL to remove. */
+typedef struct mnem__heap_watcher {
+    mnem_status (*charge)(void *context, uint64_t bytes);
+    void (*release)(void *context, uint64_t bytes);
+    void *context;
+} mnem__heap_watcher;
+void mnem__heap_watch(const mnem__heap_watcher *watcher);
+
+/* Tests: the n-th following allocation (1 = the next), and all after it when sticky, fails.
+ * n = 0 turns that off. Counts mnem__alloc, calloc, realloc and mnem__pages_map. */
+void mnem__heap_fail_at(uint64_t n, bool sticky);
+
+/* Anonymous pages, zero, without transparent huge pages, each touched when touch is set. bytes is
+ * rounded up to whole pages. NULL when refused (status as above, always MNEM_NO_MEMORY). */
+void *mnem__pages_map(size_t bytes, bool touch);
+void mnem__pages_unmap(void *p, size_t bytes);
+size_t mnem__page_size(void);
+
+#endif

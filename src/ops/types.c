@@ -1,0 +1,1 @@
+/* types.c: to come. */

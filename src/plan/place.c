@@ -1,0 +1,1 @@
+/* place.c: to come. */
