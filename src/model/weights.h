@@ -62,7 +62,8 @@ typedef struct mnem__weights_chunk {
     int32_t slot;                /* -1: resident */
 } mnem__weights_chunk;
 /* The next chunk of matrix (index into tensors), which must be the next one in the schedule; waits
- * for the disk. A read error is returned here, and again by every later call. */
+ * for the disk. The next chunk may be acquired before the last one is released: two are held at most.
+ * A read error is returned here, and again by every later call. */
 mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix,
                                   mnem__weights_chunk *chunk);
 void mnem__weights_release(mnem__weights *weights, const mnem__weights_chunk *chunk);
