@@ -5,6 +5,7 @@
 #include "mnem/alloc.h"
 #include "mnem/base.h"
 #include "mnem/device.h"
+#include "mnem/graph.h"
 #include "mnem/infer.h"
 #include "mnem/model.h"
 #include "mnem/ops.h"

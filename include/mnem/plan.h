@@ -5,7 +5,7 @@
  *     mnem_plan_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 100},
  *                              {.lower = 2, .upper = 3, .bytes = 80}};
  *     mnem_plan_result r;
- *     mnem_plan_place(b, 2, &r);      // b[i].offset set, r.peak_bytes == 100 rounded to alignment
+ *     mnem_plan_place(b, 2, &r);      // b[i].offset set, r.peak_bytes == 100
  */
 #ifndef MNEM_PLAN_H
 #define MNEM_PLAN_H
@@ -30,8 +30,9 @@ typedef struct mnem_plan_result {
 } mnem_plan_result;
 
 /* Places every buffer so that no two alive at one time overlap: greedy by size, each at the lowest
- * gap that fits. O(n^2) time, no allocation beyond 8 bytes per buffer. MNEM_INVALID for a reversed
- * lifetime, a bad alignment or sizes that overflow; offsets are unspecified then. */
+ * gap that fits; the same by length of life; the better of both. O(n^2) time, 16 bytes of heap per
+ * buffer while it runs. MNEM_INVALID for a reversed lifetime, a bad alignment or sizes that
+ * overflow; offsets are unspecified then. MNEM_NO_MEMORY, MNEM_OVER_BUDGET for the heap. */
 mnem_status mnem_plan_place(mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result);
 
 #ifdef __cplusplus

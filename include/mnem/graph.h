@@ -1,0 +1,109 @@
+/* mnem/graph.h: tensors and operators as a program over one block of bytes.
+ *
+ * Build once for the largest number of tokens, compile (lifetimes become offsets, every operator is
+ * prepared), run with any number up to it. Matrices come by handle while it runs, so the program
+ * doesn't know whether they are resident or streamed. A run allocates nothing.
+ * Not here: which operators make a model, where the bytes come from.
+ * Threads: a compiled graph is constant; runs over different blocks may share it.
+ *
+ *     mnem_graph *g;
+ *     mnem_graph_create(&(mnem_graph_options){.tensors = 3, .nodes = 1, .workers = 2}, &g);
+ *     const mnem_tensor d = mnem_tensor_2d(MNEM_TYPE_F32, 512, 64);
+ *     const int32_t x = mnem_graph_external(g, &d, 0, 0), y = mnem_graph_external(g, &d, 1, 0);
+ *     mnem_graph_node_add(g, &(mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {x, y},
+ *                                               .out = y});
+ *     mnem_graph_sizes sizes;
+ *     mnem_graph_compile(g, &sizes);                     // errors of the building come out here
+ *     mnem_graph_run(g, team, &(mnem_graph_args){.tokens = 3, .block = b, .external = (void
+ * *[]){x0, y0}});
+ */
+#ifndef MNEM_GRAPH_H
+#define MNEM_GRAPH_H
+
+#include "mnem/ops.h"
+#include "mnem/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mnem_graph mnem_graph;
+
+typedef struct mnem_graph_options {
+    int32_t tensors, nodes; /* room: the most that will be added */
+    int32_t workers;        /* the largest team that will run it */
+} mnem_graph_options;
+
+/* One heap allocation of mnem_graph_host_bytes, tag "graph". */
+mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **graph);
+void mnem_graph_destroy(mnem_graph *graph); /* NULL is fine */
+uint64_t mnem_graph_host_bytes(const mnem_graph_options *options);
+
+/* ---- building: ids from 1, 0 is "none". The first error is kept, and told by compile. ---- */
+
+/* A tensor placed by the graph. shape[0] is the largest number of tokens. */
+int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc);
+/* Bytes at external[slot] + offset of the run; the graph never places them. */
+int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
+                            uint64_t offset);
+/* The same bytes as another tensor, under another descriptor. */
+int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc);
+
+typedef struct mnem_graph_node {
+    mnem_op_desc desc;  /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
+                           is  the packed matrix's own descriptor, given here */
+    int32_t in[3], out; /* tensors; 0: none. in[1] of a MATMUL: none */
+    int32_t matrix;     /* MATMUL: the handle */
+    int32_t layer;      /* KV_STORE, ATTENTION: which layer's pages */
+} mnem_graph_node;
+void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node);
+
+typedef struct mnem_graph_sizes {
+    uint64_t block_bytes;       /* every intermediate */
+    uint64_t workspace_bytes;   /* the largest of any operator */
+    uint64_t lower_bound_bytes; /* no placement could take less than this */
+    uint64_t total_bytes;       /* of the intermediates without reuse */
+    int32_t nodes, barriers;
+} mnem_graph_sizes;
+/* Places the intermediates, prepares the operators, finds where the team must wait. */
+mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes);
+
+/* ---- running ---- */
+
+/* A matrix in parts of whole groups of 16 rows. */
+typedef struct mnem_graph_chunk {
+    const void *packed; /* the group of row_begin */
+    int64_t row_begin, row_end;
+    bool last;    /* of the matrix */
+    int32_t slot; /* the source's own */
+} mnem_graph_chunk;
+
+/* Where matrices come from. acquire and release are called by worker 0 only, in the order of the
+ * nodes; two chunks are held at most. resident is called by all. */
+typedef struct mnem_graph_weights {
+    const void *(*resident)(void *context, int32_t matrix); /* NULL: comes in chunks */
+    mnem_status (*acquire)(void *context, int32_t matrix, mnem_graph_chunk *chunk);
+    void (*release)(void *context, const mnem_graph_chunk *chunk);
+    void *context;
+} mnem_graph_weights;
+
+typedef struct mnem_graph_args {
+    int64_t tokens;
+    void *block, *workspace;    /* 64-byte aligned, of the compiled sizes */
+    void *const *external;      /* by slot */
+    const int32_t *ids;         /* EMBED [tokens] */
+    const int32_t *positions;   /* ROPE_TABLE [tokens] */
+    const mnem_kv_sequence *kv; /* [layers][kv_count] */
+    int32_t kv_count;
+    const mnem_graph_weights *weights;
+    const volatile int *cancel; /* not 0: stop soon. NULL: never */
+} mnem_graph_args;
+
+/* Runs the nodes in order on every member of team (NULL: alone). MNEM_CANCELLED, or what acquire
+ * said; everything acquired has been released then. */
+mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,141 @@
+/* compile.c: from nodes to offsets, prepared operators and meeting points.
+ *
+ * Idea: a tensor lives from the first node that touches it to the last; mnem_plan_place turns that
+ * into offsets. Members walk the nodes on their own, and meet only before a node that touches bytes
+ * which another one wrote, or writes bytes which another one read, since they last met. Bytes
+ * count, not tensors: what the placement makes share bytes is ordered too. Invariant: between two
+ * meetings no byte is written by one node and touched by another. Cost: O(nodes) operators
+ * prepared, O(tensors^2) for the placement. */
+#include "base/error.h"
+#include "graph/graph_private.h"
+
+/* ---- lifetimes and offsets ---- */
+
+static void touch(mnem_graph *graph, int32_t id, int64_t node) {
+    if (id == 0) return;
+    mnem__graph_tensor *root = &graph->tensor[graph->tensor[id].root];
+    if (node < root->first) root->first = node;
+    if (node > root->last) root->last = node;
+}
+
+static mnem_status place(mnem_graph *graph) {
+    for (int32_t i = 0; i < graph->steps; i++) {
+        const mnem_graph_node *node = &graph->step[i].node;
+        for (int j = 0; j < 3; j++) touch(graph, node->in[j], i);
+        touch(graph, node->out, i);
+    }
+    size_t n = 0;
+    for (int32_t id = 1; id <= graph->tensors; id++) {
+        const mnem__graph_tensor *t = &graph->tensor[id];
+        if (t->root != id || t->slot != MNEM__GRAPH_PLACED || t->last < 0) continue;
+        graph->buffer[n++] =
+            (mnem_plan_buffer){.lower = t->first, .upper = t->last + 1, .bytes = t->bytes};
+    }
+    mnem_plan_result result;
+    const mnem_status status = mnem_plan_place(graph->buffer, n, &result);
+    if (status != MNEM_OK) return status;
+    n = 0;
+    for (int32_t id = 1; id <= graph->tensors; id++) {
+        mnem__graph_tensor *t = &graph->tensor[id];
+        if (t->root != id || t->slot != MNEM__GRAPH_PLACED || t->last < 0) continue;
+        t->offset = graph->buffer[n++].offset;
+    }
+    graph->sizes.block_bytes = result.peak_bytes;
+    graph->sizes.lower_bound_bytes = result.lower_bound_bytes;
+    graph->sizes.total_bytes = result.total_bytes;
+    return MNEM_OK;
+}
+
+/* ---- operators ---- */
+
+static mnem_status prepare(mnem_graph *graph) {
+    for (int32_t i = 0; i < graph->steps; i++) {
+        mnem__graph_step *step = &graph->step[i];
+        mnem_op_desc desc = step->node.desc;
+        desc.workers = graph->options.workers;
+        for (int j = 0; j < 3; j++)
+            if (step->node.in[j]) desc.in[j] = graph->tensor[step->node.in[j]].desc;
+        if (step->node.out) desc.out = graph->tensor[step->node.out].desc;
+        const mnem_status status = mnem_op_prepare(&desc, &step->op);
+        if (status != MNEM_OK) return mnem__fail_in(status, "graph node %d", i);
+        if (step->op.workspace_bytes > graph->sizes.workspace_bytes)
+            graph->sizes.workspace_bytes = step->op.workspace_bytes;
+    }
+    return MNEM_OK;
+}
+
+/* ---- meeting points ---- */
+
+/* What the nodes since the last meeting touched. space: an external slot, or one of these. */
+enum { SPACE_BLOCK = -1, SPACE_WORKSPACE = -2, SPACE_KV = -3 };
+enum { ACCESSES_MAX = 96, NODE_ACCESSES_MAX = 6 };
+
+typedef struct accesses {
+    struct access {
+        int32_t space;
+        uint64_t lower, upper;
+        bool write;
+    } list[ACCESSES_MAX];
+    int count;
+} accesses;
+
+static void note(accesses *list, int32_t space, uint64_t lower, uint64_t bytes, bool write) {
+    list->list[list->count++] = (struct access){space, lower, lower + bytes, write};
+}
+
+static void note_tensor(const mnem_graph *graph, accesses *list, int32_t id, bool write) {
+    if (id == 0) return;
+    const mnem__graph_tensor *root = &graph->tensor[graph->tensor[id].root];
+    note(list, root->slot == MNEM__GRAPH_PLACED ? SPACE_BLOCK : root->slot, root->offset,
+         root->bytes, write);
+}
+
+static void note_node(const mnem_graph *graph, accesses *list, const mnem__graph_step *step) {
+    const mnem_graph_node *node = &step->node;
+    for (int j = 0; j < 3; j++) note_tensor(graph, list, node->in[j], false);
+    note_tensor(graph, list, node->out, true);
+    if (step->op.workspace_bytes) note(list, SPACE_WORKSPACE, 0, step->op.workspace_bytes, true);
+    if (node->desc.kind == MNEM_OP_KV_STORE)
+        note(list, SPACE_KV, (uint64_t)node->layer, 1, true);
+    else if (node->desc.kind == MNEM_OP_ATTENTION)
+        note(list, SPACE_KV, (uint64_t)node->layer, 1, false);
+}
+
+static bool conflict(const accesses *a, const accesses *b) {
+    for (int i = 0; i < a->count; i++) {
+        for (int j = 0; j < b->count; j++) {
+            const struct access *x = &a->list[i], *y = &b->list[j];
+            if (x->space == y->space && (x->write || y->write) && x->lower < y->upper &&
+                y->lower < x->upper)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void find_meetings(mnem_graph *graph) {
+    accesses since = {.count = 0};
+    graph->sizes.barriers = 0;
+    for (int32_t i = 0; i < graph->steps; i++) {
+        accesses mine = {.count = 0};
+        note_node(graph, &mine, &graph->step[i]);
+        graph->step[i].wait =
+            since.count > ACCESSES_MAX - NODE_ACCESSES_MAX || conflict(&since, &mine);
+        if (graph->step[i].wait) {
+            since.count = 0;
+            graph->sizes.barriers++;
+        }
+        for (int j = 0; j < mine.count; j++) since.list[since.count++] = mine.list[j];
+    }
+}
+
+mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
+    if (graph->error != MNEM_OK) return mnem__fail(graph->error, "%s", graph->error_text);
+    graph->sizes = (mnem_graph_sizes){.nodes = graph->steps};
+    mnem_status status = place(graph);
+    if (status == MNEM_OK) status = prepare(graph);
+    if (status != MNEM_OK) return status;
+    find_meetings(graph);
+    *sizes = graph->sizes;
+    return MNEM_OK;
+}

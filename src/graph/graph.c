@@ -1,1 +1,0 @@
-/* graph.c: to come. */

@@ -1,0 +1,35 @@
+/* graph_private.h: what build.c fills, compile.c decides and run.c reads. */
+#ifndef MNEM_SRC_GRAPH_PRIVATE_H
+#define MNEM_SRC_GRAPH_PRIVATE_H
+
+#include "mnem/graph.h"
+
+enum { MNEM__GRAPH_PLACED = -1 }; /* slot of the tensors that the graph places */
+
+typedef struct mnem__graph_tensor {
+    mnem_tensor desc;
+    int32_t root;        /* whose bytes these are: itself, or what it is a view of */
+    int32_t slot;        /* of a root */
+    uint64_t bytes;      /* of a root */
+    uint64_t offset;     /* of a root: in the block, or from the slot's pointer */
+    int64_t first, last; /* nodes that touch the root; last < 0: none */
+} mnem__graph_tensor;
+
+typedef struct mnem__graph_step {
+    mnem_graph_node node;
+    mnem_op op;
+    bool wait; /* the team meets before this node */
+} mnem__graph_step;
+
+struct mnem_graph {
+    mnem_graph_options options;
+    int32_t tensors, steps;
+    mnem_status error;
+    char error_text[200];
+    mnem_graph_sizes sizes;
+    mnem__graph_tensor *tensor; /* [options.tensors + 1], 0 unused */
+    mnem_plan_buffer *buffer;   /* [options.tensors], scratch of compile */
+    mnem__graph_step *step;     /* [options.nodes] */
+};
+
+#endif

@@ -1,0 +1,156 @@
+/* run.c: a compiled graph, run by a team.
+ *
+ * Idea: SPMD. Every member walks the list of nodes and does its part of each; they meet where
+ * compile said so, and before each chunk of a streamed matrix. Worker 0 (the caller) takes chunks
+ * from their source before a meeting and gives the last one back after it: nobody can still be
+ * reading a chunk when all have come to the next meeting.
+ * Invariant: what worker 0 has to say (status, chunk) is written to notice[meeting & 1] before the
+ * meeting and read after it; it can't be overwritten before all have come to the next one.
+ * Cost: nothing is allocated; one barrier per meeting. */
+#include "base/error.h"
+#include "graph/graph_private.h"
+
+typedef struct notice {
+    mnem_status status;
+    mnem_graph_chunk chunk;
+} notice;
+
+/* One run; on the stack of worker 0. */
+typedef struct run {
+    const mnem_graph *graph;
+    const mnem_graph_args *args;
+    notice notice[2];
+    mnem_graph_chunk held; /* worker 0: used since the last meeting, to be given back at the next */
+    bool holds;
+    mnem_status status;
+} run;
+
+/* One member's walk. */
+typedef struct walk {
+    run *run;
+    const mnem_worker *worker;
+    unsigned meetings;
+} walk;
+
+static void give_back(run *r) {
+    if (r->holds) r->args->weights->release(r->args->weights->context, &r->held);
+    r->holds = false;
+}
+
+static mnem_status cancelled(const run *r) {
+    return r->args->cancel && *r->args->cancel ? MNEM_CANCELLED : MNEM_OK;
+}
+
+/* All come here. worker 0 looks for a cancel and, for a streamed matrix, takes its next chunk. */
+static const notice *meet(walk *w, int32_t matrix) {
+    run *r = w->run;
+    notice *n = &r->notice[w->meetings++ & 1];
+    if (w->worker->index == 0) {
+        n->status = cancelled(r);
+        if (n->status == MNEM_OK && matrix >= 0)
+            n->status = r->args->weights->acquire(r->args->weights->context, matrix, &n->chunk);
+    }
+    mnem_team_barrier(w->worker);
+    if (w->worker->index == 0) {
+        give_back(r);
+        if (n->status != MNEM_OK)
+            r->status = n->status;
+        else if (matrix >= 0) {
+            r->held = n->chunk;
+            r->holds = true;
+        }
+    }
+    return n;
+}
+
+static uint8_t *tensor_pointer(const run *r, int32_t id) {
+    if (id == 0) return NULL;
+    const mnem__graph_tensor *root = &r->graph->tensor[r->graph->tensor[id].root];
+    uint8_t *base =
+        root->slot == MNEM__GRAPH_PLACED ? r->args->block : r->args->external[root->slot];
+    return base + root->offset;
+}
+
+static void bind(const run *r, const mnem_graph_node *node, mnem_op_args *args) {
+    *args = (mnem_op_args){.tokens = r->args->tokens,
+                           .out = tensor_pointer(r, node->out),
+                           .workspace = r->args->workspace,
+                           .ids = r->args->ids,
+                           .positions = r->args->positions,
+                           .kv_count = r->args->kv_count};
+    for (int j = 0; j < 3; j++) args->in[j] = tensor_pointer(r, node->in[j]);
+    if (r->args->kv) args->kv = r->args->kv + (int64_t)node->layer * r->args->kv_count;
+}
+
+static void multiply(const walk *w, const mnem__graph_step *step, mnem_op_args *args,
+                     const mnem_graph_chunk *chunk) {
+    args->in[1] = chunk->packed;
+    args->row_begin = chunk->row_begin;
+    args->row_end = chunk->row_end;
+    mnem_op_run(&step->op, args, w->worker);
+}
+
+/* A matrix that is in memory: worker 0 tells the source that its turn has come, nobody waits. */
+static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem_op_args *args,
+                                     const void *packed) {
+    const mnem_graph_weights *weights = w->run->args->weights;
+    mnem_graph_chunk chunk = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
+    if (step->wait) {
+        const mnem_status status = meet(w, -1)->status;
+        if (status != MNEM_OK) return status;
+    }
+    if (w->worker->index == 0) {
+        mnem_graph_chunk turn;
+        if (weights->acquire(weights->context, step->node.matrix, &turn) == MNEM_OK)
+            weights->release(weights->context, &turn);
+    }
+    multiply(w, step, args, &chunk);
+    return MNEM_OK;
+}
+
+static mnem_status multiply_streamed(walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    for (;;) {
+        const notice *n = meet(w, step->node.matrix);
+        if (n->status != MNEM_OK) return n->status;
+        const bool last = n->chunk.last;
+        multiply(w, step, args, &n->chunk);
+        if (last) return MNEM_OK;
+    }
+}
+
+static mnem_status run_step(walk *w, const mnem__graph_step *step) {
+    mnem_op_args args;
+    bind(w->run, &step->node, &args);
+    if (step->node.desc.kind == MNEM_OP_MATMUL) {
+        const mnem_graph_weights *weights = w->run->args->weights;
+        const void *packed = weights->resident(weights->context, step->node.matrix);
+        return packed ? multiply_resident(w, step, &args, packed)
+                      : multiply_streamed(w, step, &args);
+    }
+    if (step->wait) {
+        const mnem_status status = meet(w, -1)->status;
+        if (status != MNEM_OK) return status;
+    }
+    mnem_op_run(&step->op, &args, w->worker);
+    return MNEM_OK;
+}
+
+static void member(const mnem_worker *worker, void *context) {
+    walk w = {.run = context, .worker = worker};
+    const mnem_graph *graph = w.run->graph;
+    for (int32_t i = 0; i < graph->steps; i++)
+        if (run_step(&w, &graph->step[i]) != MNEM_OK) return;
+}
+
+mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
+    run r = {.graph = graph, .args = args};
+    if (args->tokens < 1)
+        return mnem__fail(MNEM_INVALID, "graph: %lld tokens", (long long)args->tokens);
+    if (team)
+        mnem_team_run(team, member, &r);
+    else
+        member(&(mnem_worker){NULL, 0, 1}, &r);
+    give_back(&r);
+    if (r.status == MNEM_CANCELLED) return mnem__fail(MNEM_CANCELLED, "graph: cancelled");
+    return r.status;
+}
