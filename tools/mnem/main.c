@@ -1,9 +1,23 @@
-/* main.c: the mnem command. */
-#include <stdio.h>
+/* main.c: the mnem command: parse, find the verb, run it, give its exit code. */
+#include <signal.h>
 
-#include "mnem/mnem.h"
+#include "options.h"
+#include "tool.h"
 
-int main(void) {
-    printf("mnem %s\n", mnem_version());
-    return 0;
+int main(int argc, char **argv) {
+    /* Both streams have buffers that don't come from the heap, so that they are in the process's
+     * size before the plan is made. */
+    static char err[4096];
+    setvbuf(stderr, err, _IOLBF, sizeof err);
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is told by write, and is a clean end */
+
+    tool_args args;
+    int code = tool_parse(argc, argv, &args);
+    if (code != TOOL_OK) return code;
+    if (args.help) {
+        tool_help_verb(stdout, args.verb);
+        return tool_out_end();
+    }
+    if (!tool_verbs[args.verb].entry) return tool_usage(NULL, "%s isn't built in", argv[1]);
+    return tool_verbs[args.verb].entry(&args);
 }

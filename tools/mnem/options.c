@@ -1,0 +1,373 @@
+/* options.c: the table of options, the table of environment variables, and the parser.
+ *
+ * The idea: a row says an option's names, its value, where it goes in tool_args, its bounds, the
+ * verbs that take it and its help. Parsing, `mnem help`, the man page and completion read the same
+ * rows. A letter may mean different things to different verbs, never to one. */
+#include "options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(field) offsetof(tool_args, field)
+#define V(name)   (1u << TOOL_VERB_##name)
+enum {
+    SESSION = V(run) | V(plan) | V(bench) | V(perplexity), /* verbs that plan a session */
+    TABLES = SESSION | V(info) | V(quantize) | V(tokenize),
+};
+
+const tool_option tool_options[] = {
+    {"prompt", 'p', "TEXT", TOOL_VALUE_TEXT, AT(prompt), 0, 0, NULL, V(run),
+     "the text to continue"},
+    {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), 0, 0, NULL, V(run),
+     "read the prompt from a file (- is standard input)"},
+    {"system", 0, "TEXT", TOOL_VALUE_TEXT, AT(system), 0, 0, NULL, V(run),
+     "chat: the instructions that stay when old turns are dropped"},
+    {"memory", 'm', "SIZE", TOOL_VALUE_SIZE, AT(memory), 0, 0, NULL, SESSION,
+     "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes each, 64MB "
+     "is 10^6; default: 85 % of what is available)"},
+    {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), 1, INT32_MAX, NULL,
+     V(run) | V(bench) | V(plan),
+     "generate at most N tokens (run: 256, or until the model ends; bench: 128)"},
+    {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), 1, INT32_MAX, NULL, SESSION,
+     "context in tokens (default: the largest that fits, up to the model's and 4096)"},
+    {"threads", 't', "N", TOOL_VALUE_COUNT, AT(threads), 1, MNEM_TEAM_MAX, NULL,
+     SESSION | V(quantize), "worker threads (default: the processors this process may use)"},
+    {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), 0, 0, "f16 q8_0 auto", SESSION,
+     "type of the KV cache: f16, q8_0 (half the bytes) or auto (default: f16)"},
+    {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), 1, INT32_MAX, NULL, SESSION,
+     "prompt tokens run together (default: the largest up to 512 that fits well)"},
+    {"temp", 0, "X", TOOL_VALUE_REAL, AT(temperature), 0, 100, NULL, V(run),
+     "temperature; 0 takes the likeliest token every time (default: 0.8)"},
+    {"top-k", 0, "N", TOOL_VALUE_COUNT, AT(top_k), 0, INT32_MAX, NULL, V(run),
+     "choose among the N likeliest tokens; 0 is off (default: 40)"},
+    {"top-p", 0, "X", TOOL_VALUE_REAL, AT(top_p), 0, 1, NULL, V(run),
+     "choose among the likeliest tokens that sum to X; 1 is off (default: 0.95)"},
+    {"min-p", 0, "X", TOOL_VALUE_REAL, AT(min_p), 0, 1, NULL, V(run),
+     "drop tokens less likely than X times the likeliest; 0 is off (default: 0.05)"},
+    {"repeat-penalty", 0, "X", TOOL_VALUE_REAL, AT(repeat_penalty), 0.01, 100, NULL, V(run),
+     "make recent tokens less likely by this factor; 1 is off (default: 1)"},
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), 0, 0, NULL, V(run),
+     "seed of the sampler, for the same text again (default: random, and shown)"},
+    {"stop", 0, "TEXT", TOOL_VALUE_LIST, AT(stop), 0, 0, NULL, V(run),
+     "stop before this text; may be given up to 8 times"},
+    {"page-cache", 0, NULL, TOOL_VALUE_FLAG, AT(page_cache), 0, 0, NULL, SESSION,
+     "stream weights through the page cache: it may win where memory is plenty, and is outside the "
+     "budget"},
+    {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(device), 0, 0, NULL, V(plan),
+     "plan for another device: host, or null, which only pretends (default: host)"},
+    {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(plan),
+     "what the null device holds (default: 80G)"},
+    {"prompt-tokens", 'p', "N", TOOL_VALUE_COUNT, AT(prompt_tokens), 1, INT32_MAX, NULL, V(bench),
+     "length of the prompt that is measured (default: 512)"},
+    {"repeats", 'r', "N", TOOL_VALUE_COUNT, AT(repeats), 1, 1000, NULL, V(bench),
+     "measure N times and show the best (default: 3)"},
+    {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh), 0, 0, NULL, V(bench),
+     "measure the machine again, even if its profile is known"},
+    {"type", 0, "TYPE", TOOL_VALUE_TEXT, AT(type), 0, 0, NULL, V(quantize),
+     "what to write: Q8_0, Q4_0, Q4_K_M or F16 (required)"},
+    {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors), 0, 0, NULL, V(info),
+     "list every tensor: type, shape and bytes"},
+    {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), 0, 0, NULL, V(info), "list every key and value"},
+    {"no-special", 0, NULL, TOOL_VALUE_FLAG, AT(no_special), 0, 0, NULL, V(tokenize),
+     "add no begin or end token, whatever the file says"},
+    {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain), 0, 0, NULL, V(tokenize),
+     "treat the texts of special tokens as plain text"},
+    {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json), 0, 0, NULL, TABLES,
+     "JSON on standard output: one object, or one per line where it streams"},
+    {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet), 0, 0, NULL, V(run) | V(bench) | V(perplexity),
+     "no plan, progress or ledger on standard error; errors are still shown"},
+    {"help", 'h', NULL, TOOL_VALUE_FLAG, AT(help), 0, 0, NULL, ~0u, "show this help"},
+};
+const int tool_options_count = sizeof tool_options / sizeof tool_options[0];
+_Static_assert(sizeof tool_options / sizeof tool_options[0] <= 64, "tool_args.given is 64 bits");
+
+const tool_variable tool_variables[] = {
+    {"MNEM_MODEL", "the model that ships with mnem", "the model to use when none is named"},
+    {"MNEM_MEMORY", "85 % of what is available", "the budget when --memory isn't given"},
+    {"XDG_CACHE_HOME", "$HOME/.cache", "the machine profile is mnem/profile.json in it"},
+    {"HOME", "none", "where .cache is, if XDG_CACHE_HOME isn't set"},
+};
+const int tool_variables_count = sizeof tool_variables / sizeof tool_variables[0];
+
+const char *tool_env(const char *name) {
+    for (int i = 0; i < tool_variables_count; i++) {
+        if (strcmp(tool_variables[i].name, name) != 0) continue;
+        const char *value = getenv(name);
+        return value && *value ? value : NULL;
+    }
+    return NULL;
+}
+
+bool tool_given(const tool_args *args, const char *name) {
+    for (int i = 0; i < tool_options_count; i++)
+        if ((args->given >> i & 1) && strcmp(tool_options[i].name, name) == 0) return true;
+    return false;
+}
+
+/* The number of insertions, deletions and replacements between two short words. */
+static int distance(const char *a, const char *b) {
+    enum { LONGEST = 32 };
+    size_t n = strlen(b);
+    if (n >= LONGEST || strlen(a) >= LONGEST) return LONGEST;
+    int row[LONGEST];
+    for (size_t j = 0; j <= n; j++) row[j] = (int)j;
+    for (size_t i = 0; a[i]; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i + 1;
+        for (size_t j = 0; j < n; j++) {
+            int best = diagonal + (a[i] != b[j]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
+            diagonal = row[j + 1];
+            row[j + 1] = best;
+        }
+    }
+    return row[n];
+}
+
+/* A word that begins with the other is near, whatever its length ("mem", "memory"). */
+static int unlikeness(const char *wrong, const char *right) {
+    size_t n = strlen(wrong);
+    if (n >= 3 && strncmp(wrong, right, n) == 0) return 0;
+    return distance(wrong, right);
+}
+
+static const char *nearest_option(tool_verb_id verb, const char *wrong) {
+    const char *best = NULL;
+    int least = 3;
+    for (int i = 0; i < tool_options_count; i++) {
+        if (!(tool_options[i].verbs >> verb & 1)) continue;
+        int d = unlikeness(wrong, tool_options[i].name);
+        if (d < least) least = d, best = tool_options[i].name;
+    }
+    return best;
+}
+
+static const char *nearest_verb(const char *wrong) {
+    const char *best = NULL;
+    int least = 3;
+    for (int i = 0; i < TOOL_VERBS; i++) {
+        int d = unlikeness(wrong, tool_verbs[i].name);
+        if (d < least) least = d, best = tool_verbs[i].name;
+    }
+    return best;
+}
+
+static const tool_option *find_long(tool_verb_id verb, const char *name, size_t length) {
+    for (int i = 0; i < tool_options_count; i++) {
+        const tool_option *o = &tool_options[i];
+        if ((o->verbs >> verb & 1) && strncmp(o->name, name, length) == 0 && !o->name[length])
+            return o;
+    }
+    return NULL;
+}
+
+static const tool_option *find_letter(tool_verb_id verb, char letter) {
+    for (int i = 0; i < tool_options_count; i++)
+        if ((tool_options[i].verbs >> verb & 1) && tool_options[i].letter == letter)
+            return &tool_options[i];
+    return NULL;
+}
+
+static int set_count(const char *verb, const tool_option *o, const char *text, int32_t *out) {
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (!*text || *end || errno)
+        return tool_usage(verb, "--%s takes a whole number, not \"%s\"", o->name, text);
+    if ((double)n < o->least || (double)n > o->most)
+        return tool_usage(verb, "--%s is %s; it must be %s %.0f", o->name, text,
+                          (double)n < o->least ? "at least" : "at most",
+                          (double)n < o->least ? o->least : o->most);
+    *out = (int32_t)n;
+    return TOOL_OK;
+}
+
+static int set_real(const char *verb, const tool_option *o, const char *text, double *out) {
+    char *end;
+    double x = strtod(text, &end);
+    if (!*text || *end || !isfinite(x))
+        return tool_usage(verb, "--%s takes a number, not \"%s\"", o->name, text);
+    if (x < o->least || x > o->most)
+        return tool_usage(verb, "--%s is %s; it must be from %g to %g", o->name, text, o->least,
+                          o->most);
+    *out = x;
+    return TOOL_OK;
+}
+
+static int set_number(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
+    char *end;
+    errno = 0;
+    unsigned long long n = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno)
+        return tool_usage(verb, "--%s takes a whole number from 0 to 2^64 - 1, not \"%s\"", o->name,
+                          text);
+    *out = n;
+    return TOOL_OK;
+}
+
+static int set_size(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
+    if (mnem_size_parse(text, out) == MNEM_OK) return TOOL_OK;
+    return tool_usage(verb, "--%s takes a size such as 512M or 2G, not \"%s\"", o->name, text);
+}
+
+static int set_choice(const char *verb, const tool_option *o, const char *text, int32_t *out) {
+    size_t n = strlen(text);
+    int index = 0;
+    for (const char *c = o->choices; c; index++) {
+        const char *end = strchr(c, ' ');
+        size_t length = end ? (size_t)(end - c) : strlen(c);
+        if (length == n && strncmp(c, text, n) == 0) {
+            *out = index;
+            return TOOL_OK;
+        }
+        c = end ? end + 1 : NULL;
+    }
+    return tool_usage(verb, "--%s takes one of: %s; not \"%s\"", o->name, o->choices, text);
+}
+
+static int set_stop(const char *verb, const char *text, tool_args *args) {
+    if (!*text) return tool_usage(verb, "--stop takes a text that isn't empty");
+    if (args->stops == TOOL_STOPS_MAX)
+        return tool_usage(verb, "--stop may be given at most %d times", TOOL_STOPS_MAX);
+    args->stop[args->stops++] = text;
+    return TOOL_OK;
+}
+
+static int set(const tool_option *o, const char *text, tool_args *args) {
+    const char *verb = tool_verbs[args->verb].name;
+    void *field = (char *)args + o->offset;
+    args->given |= (uint64_t)1 << (o - tool_options);
+    switch (o->kind) {
+    case TOOL_VALUE_FLAG: *(bool *)field = true; return TOOL_OK;
+    case TOOL_VALUE_TEXT: *(const char **)field = text; return TOOL_OK;
+    case TOOL_VALUE_SIZE: return set_size(verb, o, text, field);
+    case TOOL_VALUE_COUNT: return set_count(verb, o, text, field);
+    case TOOL_VALUE_NUMBER: return set_number(verb, o, text, field);
+    case TOOL_VALUE_REAL: return set_real(verb, o, text, field);
+    case TOOL_VALUE_CHOICE: return set_choice(verb, o, text, field);
+    case TOOL_VALUE_LIST: return set_stop(verb, text, args);
+    }
+    return TOOL_FAILED;
+}
+
+static int unknown(const tool_args *args, const char *word, const char *name) {
+    const char *verb = tool_verbs[args->verb].name, *near = nearest_option(args->verb, name);
+    if (near) return tool_usage(verb, "no option %s; did you mean --%s?", word, near);
+    return tool_usage(verb, "no option %s", word);
+}
+
+/* --name, --name=value or --name value; *taken: how many words it took. */
+static int parse_long(char **word, tool_args *args, int *taken) {
+    const char *name = word[0] + 2, *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const tool_option *o = find_long(args->verb, name, length);
+    char shown[48];
+    snprintf(shown, sizeof shown, "--%.*s", (int)(length < 40 ? length : 40), name);
+    *taken = 1;
+    if (!o) return unknown(args, shown, shown + 2);
+    const char *verb = tool_verbs[args->verb].name;
+    if (!o->value && equals) return tool_usage(verb, "--%s takes no value", o->name);
+    if (!o->value || equals) return set(o, equals ? equals + 1 : NULL, args);
+    if (!word[1]) return tool_usage(verb, "--%s needs a value: %s", o->name, o->value);
+    *taken = 2;
+    return set(o, word[1], args);
+}
+
+/* -n5, -n 5, or flags together: -qh. */
+static int parse_letters(char **word, tool_args *args, int *taken) {
+    *taken = 1;
+    for (const char *c = word[0] + 1; *c; c++) {
+        const tool_option *o = find_letter(args->verb, *c);
+        const char shown[3] = {'-', *c, 0};
+        /* A whole word after one dash is meant as a long option. */
+        if (!o || (c == word[0] + 1 && c[1] && find_long(args->verb, c, strlen(c))))
+            return unknown(args, c[1] ? word[0] : shown, word[0] + 1);
+        if (o->value) {
+            if (!c[1] && !word[1])
+                return tool_usage(tool_verbs[args->verb].name, "-%c (--%s) needs a value: %s", *c,
+                                  o->name, o->value);
+            *taken = c[1] ? 1 : 2;
+            return set(o, c[1] ? c + 1 : word[1], args);
+        }
+        int code = set(o, NULL, args);
+        if (code != TOOL_OK) return code;
+    }
+    return TOOL_OK;
+}
+
+static int add_operand(char *word, tool_args *args) {
+    const tool_verb *verb = &tool_verbs[args->verb];
+    if (args->operands == verb->operands_max)
+        return tool_usage(verb->name, "%s takes %s%s; \"%s\" is one too many", verb->name,
+                          verb->operands_max ? "" : "no operands", verb->operands, word);
+    args->operand[args->operands++] = word;
+    return TOOL_OK;
+}
+
+static int parse_words(int count, char **words, tool_args *args) {
+    bool options = true;
+    for (int i = 0, taken; i < count; i += taken) {
+        int code;
+        taken = 1;
+        if (options && strcmp(words[i], "--") == 0) {
+            options = false;
+            continue;
+        }
+        if (!options || words[i][0] != '-' || !words[i][1])
+            code = add_operand(words[i], args);
+        else if (words[i][1] == '-')
+            code = parse_long(words + i, args, &taken);
+        else
+            code = parse_letters(words + i, args, &taken);
+        if (code != TOOL_OK) return code;
+    }
+    return TOOL_OK;
+}
+
+static int find_verb(const char *word, tool_verb_id *verb) {
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) word = "help";
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) word = "version";
+    for (int i = 0; i < TOOL_VERBS; i++) {
+        *verb = (tool_verb_id)i;
+        if (strcmp(word, tool_verbs[i].name) == 0) return TOOL_OK;
+    }
+    const char *near = nearest_verb(word);
+    if (near) return tool_usage(NULL, "no verb \"%s\"; did you mean %s?", word, near);
+    FILE *file = fopen(word, "rb");
+    if (!file) return tool_usage(NULL, "no verb \"%s\"", word);
+    fclose(file);
+    return tool_usage(NULL, "\"%s\" is a file, not a verb; did you mean: mnem run %s", word, word);
+}
+
+static int defaults(tool_args *args) {
+    mnem_sampler_options s = mnem_sampler_defaults();
+    args->temperature = (double)s.temperature;
+    args->top_k = s.top_k;
+    args->top_p = (double)s.top_p;
+    args->min_p = (double)s.min_p;
+    args->repeat_penalty = (double)s.repeat_penalty;
+    args->device = "host";
+    const char *memory = tool_env("MNEM_MEMORY");
+    if (memory && mnem_size_parse(memory, &args->memory) != MNEM_OK)
+        return tool_usage(NULL, "$MNEM_MEMORY is \"%s\", not a size such as 512M or 2G", memory);
+    return TOOL_OK;
+}
+
+int tool_parse(int argc, char **argv, tool_args *args) {
+    *args = (tool_args){.verb = TOOL_VERB_help};
+    if (argc < 2) {
+        tool_help_overview(stderr);
+        return TOOL_USAGE;
+    }
+    int code = find_verb(argv[1], &args->verb);
+    if (code == TOOL_OK) code = defaults(args);
+    if (code == TOOL_OK) code = parse_words(argc - 2, argv + 2, args);
+    if (code != TOOL_OK || args->help) return code;
+    const tool_verb *verb = &tool_verbs[args->verb];
+    if (args->operands < verb->operands_min)
+        return tool_usage(verb->name, "%s needs %s", verb->name, verb->operands);
+    return TOOL_OK;
+}

@@ -1,0 +1,148 @@
+/* output.c: stdout, messages, and numbers as text.
+ *
+ * stdout goes through stdio with a static buffer; a reader that went away (EPIPE) is remembered and
+ * is no error: whoever makes the text asks tool_out_closed and stops. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include "tool.h"
+
+static int out_error; /* errno of the first failed write; 0: none */
+
+static bool out_check(bool ok) {
+    if (!ok && !out_error) out_error = errno ? errno : EIO;
+    return !out_error;
+}
+
+bool tool_out(const char *text, size_t length) {
+    if (out_error) return false;
+    return out_check(fwrite(text, 1, length, stdout) == length);
+}
+
+bool tool_outf(const char *format, ...) {
+    if (out_error) return false;
+    va_list list;
+    va_start(list, format);
+    int n = vfprintf(stdout, format, list);
+    va_end(list);
+    return out_check(n >= 0);
+}
+
+bool tool_out_flush(void) {
+    if (out_error) return false;
+    return out_check(fflush(stdout) == 0);
+}
+
+bool tool_out_closed(void) {
+    return out_error != 0;
+}
+
+int tool_out_end(void) {
+    tool_out_flush();
+    if (!out_error || out_error == EPIPE) return TOOL_OK;
+    tool_message("can't write to standard output: %s", strerror(out_error));
+    return TOOL_FAILED;
+}
+
+bool tool_out_json(json_t *value) {
+    if (!value) {
+        tool_message("no memory for JSON");
+        return false;
+    }
+    bool ok = !out_error && out_check(json_dumpf(value, stdout, JSON_COMPACT) == 0);
+    json_decref(value);
+    return ok && tool_out("\n", 1) && tool_out_flush();
+}
+
+void tool_message(const char *format, ...) {
+    tool_progress_hide();
+    va_list list;
+    va_start(list, format);
+    fputs("mnem: ", stderr);
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
+}
+
+int tool_fail(mnem_status status) {
+    if (status == MNEM_CANCELLED) {
+        tool_progress_hide();
+        return TOOL_INTERRUPTED;
+    }
+    const char *why = mnem_last_error();
+    tool_message("%s", *why ? why : mnem_status_text(status));
+    return status == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : TOOL_FAILED;
+}
+
+int tool_usage(const char *verb, const char *format, ...) {
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    tool_message("%s", text);
+    fprintf(stderr, "Try: mnem help%s%s\n", verb ? " " : "", verb ? verb : "");
+    return TOOL_USAGE;
+}
+
+char *tool_size(uint64_t bytes, char text[TOOL_TEXT]) {
+    return mnem_size_format(bytes, text, TOOL_TEXT);
+}
+
+char *tool_exact(uint64_t number, char text[TOOL_TEXT]) {
+    char digits[24];
+    int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)number), at = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0) text[at++] = ',';
+        text[at++] = digits[i];
+    }
+    text[at] = 0;
+    return text;
+}
+
+char *tool_count(double number, char text[TOOL_TEXT]) {
+    static const char *const units[] = {"", " k", " M", " G", " T"};
+    int unit = 0;
+    /* 999.95 would print as 1000.0 */
+    while (number >= 999.95 && unit < 4) number /= 1000, unit++;
+    snprintf(text, TOOL_TEXT, number >= 100 || unit == 0 ? "%.0f%s" : "%.1f%s", number,
+             units[unit]);
+    return text;
+}
+
+char *tool_seconds(double seconds, char text[TOOL_TEXT]) {
+    if (seconds < 10)
+        snprintf(text, TOOL_TEXT, "%.1f s", seconds);
+    else if (seconds < 120)
+        snprintf(text, TOOL_TEXT, "%.0f s", seconds);
+    else if (seconds < 7200)
+        snprintf(text, TOOL_TEXT, "%.0f min", seconds / 60);
+    else
+        snprintf(text, TOOL_TEXT, "%.1f h", seconds / 3600);
+    return text;
+}
+
+double tool_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void tool_wrap(FILE *file, const char *lead, const char *text) {
+    enum { COLUMNS = 96 };
+    int indent = (int)strlen(lead), column = indent;
+    fputs(lead, file);
+    while (*text) {
+        int word = (int)strcspn(text, " \n");
+        if (column > indent && column + 1 + word > COLUMNS) {
+            fprintf(file, "\n%*s", indent, "");
+            column = indent;
+        }
+        column += fprintf(file, "%s%.*s", column > indent ? " " : "", word, text);
+        text += word;
+        while (*text == ' ' || *text == '\n') text++;
+    }
+    fputc('\n', file);
+}

@@ -1,0 +1,82 @@
+/* progress.c: one line on stderr that is overwritten, and Ctrl-C.
+ *
+ * A progress line appears when its work has taken over a second, at most five times a second after
+ * that, and only on a terminal; anything else that prints takes it off first. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+static bool line_visible; /* one line for the process */
+static bool progress_quiet;
+
+void tool_progress_quiet(bool quiet) {
+    progress_quiet = quiet;
+}
+
+void tool_progress_hide(void) {
+    if (!line_visible) return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    line_visible = false;
+}
+
+void tool_progress_begin(tool_progress *progress, const char *what) {
+    double now = tool_clock();
+    *progress = (tool_progress){.what = what, .start = now, .shown = now + 0.8};
+    progress->terminal = !progress_quiet && isatty(STDERR_FILENO);
+}
+
+void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, const char *note) {
+    if (!progress->terminal) return;
+    double now = tool_clock();
+    if (now - progress->shown < 0.2) return;
+    progress->shown = now;
+    if (done > total) done = total;
+    double part = total ? (double)done / (double)total : 0;
+    char left[TOOL_TEXT], line[128];
+    int n = snprintf(line, sizeof line, "%s %3.0f %%", progress->what, 100 * part);
+    if (part > 0.01 && part < 1) {
+        tool_seconds((now - progress->start) * (1 - part) / part, left);
+        n += snprintf(line + n, sizeof line - (size_t)n, ", %s left", left);
+    }
+    if (note && *note) snprintf(line + n, sizeof line - (size_t)n, ", %s", note);
+    fprintf(stderr, "\r\033[K%.79s", line);
+    fflush(stderr);
+    line_visible = true;
+}
+
+void tool_progress_end(tool_progress *progress) {
+    progress->terminal = false;
+    tool_progress_hide();
+}
+
+/* ---- Ctrl-C ---- */
+
+static volatile sig_atomic_t interrupts;
+static _Atomic(mnem_session *) interrupt_session;
+
+static void on_interrupt(int number) {
+    (void)number;
+    if (interrupts) _exit(TOOL_INTERRUPTED);
+    interrupts = 1;
+    mnem_session *session = interrupt_session;
+    if (session) mnem_session_cancel(session);
+}
+
+void tool_interrupt_watch(mnem_session *session) {
+    interrupt_session = session;
+    /* No SA_RESTART: a read from the terminal or a pipe ends too. */
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigaction(SIGINT, &action, NULL);
+}
+
+bool tool_interrupted(void) {
+    return interrupts != 0;
+}
+
+void tool_interrupt_clear(void) {
+    interrupts = 0;
+}

@@ -1,0 +1,156 @@
+/* tool.h: what the files of the mnem command share.
+ *
+ * One file per verb (verb_*.c), whose entry takes the parsed arguments and returns the exit code.
+ * The tables are in verbs.c (verbs) and options.c (options, environment); parsing, help, the man
+ * page and completion come from them. Data goes to stdout through tool_out*, messages to stderr.
+ *
+ *     int verb_info(const tool_args *args) {
+ *         mnem_model *model;
+ *         mnem_status status = mnem_model_open(args->operand[0], &model);
+ *         if (status != MNEM_OK) return tool_fail(status);
+ *         ...
+ *         mnem_model_close(model);
+ *         return tool_out_end();
+ *     }
+ */
+#ifndef MNEM_TOOL_H
+#define MNEM_TOOL_H
+
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "mnem/mnem.h"
+
+/* ---- exit codes ---- */
+enum {
+    TOOL_OK = 0,
+    TOOL_FAILED = 1,
+    TOOL_USAGE = 2,
+    TOOL_OVER_BUDGET = 3,
+    TOOL_INTERRUPTED = 130,
+};
+/* Prints "mnem: <last error>" and gives the exit code of a failed status (CANCELLED: 130, without a
+ * text). */
+int tool_fail(mnem_status status);
+/* "mnem: <text>" on stderr; ends a progress line first. */
+void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, and a line that leads to the verb's help. Returns TOOL_USAGE. */
+int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- verbs and arguments ---- */
+enum { TOOL_OPERANDS_MAX = 4, TOOL_STOPS_MAX = 8 };
+
+/* X(NAME): verb_NAME is the entry, in verb_NAME.c. */
+#define TOOL_VERB_LIST(X)                                                                          \
+    X(run)                                                                                         \
+    X(plan)                                                                                        \
+    X(info)                                                                                        \
+    X(bench)                                                                                       \
+    X(quantize)                                                                                    \
+    X(perplexity)                                                                                  \
+    X(tokenize)                                                                                    \
+    X(help)                                                                                        \
+    X(version)
+
+typedef enum tool_verb_id {
+#define TOOL_VERB_ENUM(name) TOOL_VERB_##name,
+    TOOL_VERB_LIST(TOOL_VERB_ENUM)
+#undef TOOL_VERB_ENUM
+        TOOL_VERBS
+} tool_verb_id;
+
+typedef struct tool_args {
+    tool_verb_id verb;
+    int operands;
+    const char *operand[TOOL_OPERANDS_MAX]; /* NULL past the last */
+    uint64_t given; /* bit i: option i of the table was on the command line */
+    /* the options; what isn't given has the default of options.c */
+    const char *prompt, *file, *system;
+    uint64_t memory, capacity;               /* 0: not given */
+    int32_t tokens, context, threads, chunk; /* 0: not given */
+    int32_t prompt_tokens, repeats;          /* bench */
+    int32_t kv;                              /* mnem_kv_choice */
+    double temperature, top_p, min_p, repeat_penalty;
+    int32_t top_k;
+    uint64_t seed;
+    const char *stop[TOOL_STOPS_MAX];
+    int stops;
+    const char *type;   /* quantize */
+    const char *device; /* "host", "null" */
+    bool page_cache, json, quiet, refresh;
+    bool tensors, keys;     /* info */
+    bool no_special, plain; /* tokenize */
+    bool help;
+} tool_args;
+
+typedef struct tool_verb {
+    const char *name;
+    const char *operands; /* "[MODEL]" as the usage line shows it */
+    int operands_min, operands_max;
+    const char *summary;  /* one line */
+    const char *text;     /* paragraphs of help, lines of at most 80 columns */
+    const char *examples; /* lines: command, two spaces, "# what it does" */
+    int (*entry)(const tool_args *args);
+} tool_verb;
+extern const tool_verb tool_verbs[TOOL_VERBS];
+
+#define TOOL_VERB_ENTRY(name) int verb_##name(const tool_args *args);
+TOOL_VERB_LIST(TOOL_VERB_ENTRY)
+#undef TOOL_VERB_ENTRY
+
+/* Parses the command line; on TOOL_OK *args is whole. Prints what is wrong otherwise. */
+int tool_parse(int argc, char **argv, tool_args *args);
+/* Was the option ("seed") given? */
+bool tool_given(const tool_args *args, const char *name);
+/* The value of an environment variable of the table, or NULL when unset or empty. */
+const char *tool_env(const char *name);
+/* The model to use: the first operand, $MNEM_MODEL, or the one that ships. NULL (with a message)
+ * when there is none. Static storage. */
+const char *tool_model_path(const tool_args *args);
+
+/* ---- stdout ---- */
+/* Writes text; false when nobody reads any more (EPIPE) or the write failed. */
+bool tool_out(const char *text, size_t length);
+bool tool_outf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool tool_out_flush(void);
+bool tool_out_closed(void); /* the reader went away or writing failed: stop making text */
+/* Flushes; TOOL_OK also for a closed pipe, TOOL_FAILED (with a message) if writing failed. */
+int tool_out_end(void);
+/* Prints one JSON value on one line, flushes, and takes the reference. NULL: no memory. */
+bool tool_out_json(json_t *value);
+
+/* ---- numbers as text; each returns its buffer ---- */
+enum { TOOL_TEXT = 40 };
+char *tool_size(uint64_t bytes, char text[TOOL_TEXT]);    /* "1.17 GiB" */
+char *tool_exact(uint64_t number, char text[TOOL_TEXT]);  /* "1,258,291" */
+char *tool_count(double number, char text[TOOL_TEXT]);    /* "5.2 M" */
+char *tool_seconds(double seconds, char text[TOOL_TEXT]); /* "3.2 s", "12 min" */
+double tool_clock(void);                                  /* seconds, monotonic */
+/* Prints text wrapped at 96 columns: `lead` before the first line, later lines indented by its
+ * width. */
+void tool_wrap(FILE *file, const char *lead, const char *text);
+
+/* ---- progress: one line on stderr that is overwritten; nothing when stderr isn't a terminal ----
+ */
+typedef struct tool_progress {
+    const char *what; /* "loading" */
+    double start, shown;
+    bool terminal;
+} tool_progress;
+void tool_progress_begin(tool_progress *progress, const char *what);
+/* Shows "what  42 %  12.3 MiB/s ..." once a second has passed. note may be NULL. Cheap to call
+ * often. */
+void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, const char *note);
+void tool_progress_end(tool_progress *progress);
+void tool_progress_quiet(bool quiet); /* from now on none */
+void tool_progress_hide(void); /* takes any progress line off the screen (tool_message does) */
+
+/* ---- Ctrl-C ---- */
+/* From here on the first SIGINT sets the flag and cancels the session (NULL: only the flag); the
+ * second exits with 130 at once. */
+void tool_interrupt_watch(mnem_session *session);
+bool tool_interrupted(void);
+void tool_interrupt_clear(void);
+
+#endif

@@ -1,0 +1,90 @@
+/* verbs.c: the table of verbs: what help, the man page and completion say about each. */
+#include "tool.h"
+
+/* Verbs whose file isn't there yet link as NULL. */
+#define TOOL_VERB_WEAK(name) int verb_##name(const tool_args *args) __attribute__((weak));
+TOOL_VERB_LIST(TOOL_VERB_WEAK)
+
+const tool_verb tool_verbs[TOOL_VERBS] = {
+    [TOOL_VERB_run] =
+        {"run", "[MODEL]", 0, 1, "generate text, or chat, inside a memory budget",
+         "Generates text from a GGUF model inside a hard memory budget. The plan is shown before\n"
+         "the first weight is read and the ledger (every byte, by kind and tag) at the end. "
+         "Standard\n"
+         "output carries the generated text only; all else goes to standard error.\n"
+         "\n"
+         "The prompt comes from --prompt, --file or standard input; without any of them, on a\n"
+         "terminal, a chat begins (/help there lists its commands). Without MODEL the one that\n"
+         "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer "
+         "by\n"
+         "layer, for every token: the same text, more slowly.\n"
+         "\n"
+         "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
+         "at once.\n",
+         "mnem run -p 'In the beginning'  # the model that ships\n"
+         "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
+         "mnem run model.gguf -f essay.txt -n 100 --temp 0  # always the likeliest token\n"
+         "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n",
+         verb_run},
+    [TOOL_VERB_plan] =
+        {"plan", "[MODEL]", 0, 1, "show what a run would take, without loading",
+         "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
+         "and why, what the next smaller and larger budget would change, and the predicted peak\n"
+         "and speed. Reads the file's header only, so it takes no time for any size of model.\n"
+         "Exit code 3 when the budget is too small.\n"
+         "\n"
+         "--device null plans for a machine that isn't here; --capacity says how much it has.\n",
+         "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
+         "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
+         "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
+         "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n",
+         verb_plan},
+    [TOOL_VERB_info] =
+        {"info", "[MODEL]", 0, 1, "what a model file holds",
+         "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
+         "tensors (vocabularies) and any architecture are fine.\n",
+         "mnem info model.gguf  # the summary\n"
+         "mnem info model.gguf --tensors  # every tensor\n"
+         "mnem info model.gguf --json | jq .architecture  # for a script\n",
+         verb_info},
+    [TOOL_VERB_bench] =
+        {"bench", "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
+         "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
+         "machine's read bandwidth generation reaches. The machine's numbers are measured once "
+         "and\n"
+         "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
+         "mnem bench model.gguf  # pp512 and tg128\n"
+         "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
+         "mnem bench model.gguf --refresh  # measure the machine again\n",
+         verb_bench},
+    [TOOL_VERB_quantize] =
+        {"quantize", "IN OUT", 2, 2, "write a model in a smaller type",
+         "Writes the model IN to OUT in another type, row by row, so that a model larger than\n"
+         "memory is no problem, and shows each tensor's error. OUT appears when it is whole.\n",
+         "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
+         "mnem quantize model-f16.gguf model-q8.gguf --type Q8_0  # 8.5 bits, hardly any loss\n",
+         verb_quantize},
+    [TOOL_VERB_perplexity] =
+        {"perplexity", "MODEL FILE", 2, 2, "how well a model predicts a text",
+         "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
+         "In each window the predictions of the second half count. Lower is better; a change\n"
+         "of 0.5 % is what a good 4-bit type costs.\n",
+         "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
+         "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
+         "script\n",
+         verb_perplexity},
+    [TOOL_VERB_tokenize] =
+        {"tokenize", "MODEL [TEXT|-]", 1, 2, "text to token ids and pieces",
+         "Shows how the model's tokenizer cuts a text: ids and pieces. The text comes from the\n"
+         "command line or standard input (-, or nothing). Special tokens are recognised in it\n"
+         "unless --plain is given.\n",
+         "mnem tokenize model.gguf 'In the beginning'  # ids and pieces\n"
+         "mnem tokenize model.gguf - --json < text.txt | jq '.ids | length'  # count the tokens\n",
+         verb_tokenize},
+    [TOOL_VERB_help] = {"help", "[VERB]", 0, 1, "this, or all about one verb",
+                        "Shows what a verb does, its options and examples. `mnem VERB --help` does "
+                        "the same.\n",
+                        "mnem help run  # all about run\n", verb_help},
+    [TOOL_VERB_version] = {"version", "", 0, 0, "the version", "Prints the version, one line.\n",
+                           "mnem version\n", verb_version},
+};
