@@ -29,7 +29,24 @@ function(mnem_layer name)
   mnem_flags(mnem_${name})
   set_property(GLOBAL APPEND PROPERTY MNEM_LAYERS ${name})
   set_property(GLOBAL APPEND PROPERTY MNEM_LIBRARIES ${ARG_LIBRARIES})
-  set_property(GLOBAL PROPERTY MNEM_USES_${name} "${ARG_USES}")
+  set_property(GLOBAL APPEND PROPERTY MNEM_LIBRARIES_${name} ${ARG_LIBRARIES})
+
+  # The link check: the layer and the lower layers that it declares must need nothing else.
+  foreach(layer ${name} ${ARG_USES})
+    get_property(layer_libraries GLOBAL PROPERTY MNEM_LIBRARIES_${layer})
+    list(APPEND link_objects $<TARGET_OBJECTS:mnem_${layer}>)
+    list(APPEND link_libraries ${layer_libraries})
+  endforeach()
+  add_library(mnem_link_${name} MODULE EXCLUDE_FROM_ALL ${link_objects})
+  target_link_libraries(mnem_link_${name} PRIVATE ${link_libraries} Threads::Threads m)
+  target_link_options(mnem_link_${name} PRIVATE -Wl,--no-undefined)
+  set_property(GLOBAL APPEND PROPERTY MNEM_LINK_CHECKS mnem_link_${name})
+endfunction()
+
+# The target check_link_layers, after every layer.
+function(mnem_link_check)
+  get_property(checks GLOBAL PROPERTY MNEM_LINK_CHECKS)
+  add_custom_target(check_link_layers DEPENDS ${checks})
 endfunction()
 
 # libmnem from every layer: static for the tool and the tests, shared (only mnem_* visible) for users.

@@ -50,11 +50,11 @@ typedef struct mnem_device_options {
 } mnem_device_options;
 
 typedef struct mnem_device_info {
-    const char *name;            /* "host", "null" */
-    uint64_t capacity_bytes;     /* of MNEM_SPACE_DEVICE */
-    uint64_t available_bytes;    /* what could be taken now */
-    uint64_t granularity;        /* allocations are rounded up to this */
-    bool host_visible;           /* mnem_block_host works */
+    const char *name;         /* "host", "null" */
+    uint64_t capacity_bytes;  /* of MNEM_SPACE_DEVICE */
+    uint64_t available_bytes; /* what could be taken now */
+    uint64_t granularity;     /* allocations are rounded up to this */
+    bool host_visible;        /* mnem_block_host works */
 } mnem_device_info;
 
 /* Opens "host" or "null". MNEM_NOT_FOUND for another name, MNEM_UNSUPPORTED for one that this build

@@ -27,22 +27,22 @@ typedef enum mnem_kv_choice { MNEM_KV_F16, MNEM_KV_Q8_0, MNEM_KV_AUTO } mnem_kv_
 
 /* What `mnem bench` measured of this machine. Zero: not known. */
 typedef struct mnem_machine_profile {
-    double read_bytes_per_s;  /* memory, all cores */
-    double disk_bytes_per_s;  /* sequential, past the page cache */
-    double macs_per_s;        /* 8-bit multiply-accumulates, all cores, as the kernels reach them */
+    double read_bytes_per_s; /* memory, all cores */
+    double disk_bytes_per_s; /* sequential, past the page cache */
+    double macs_per_s;       /* 8-bit multiply-accumulates, all cores, as the kernels reach them */
 } mnem_machine_profile;
 
 /* Zero means default. */
 typedef struct mnem_session_options {
-    mnem_ledger *ledger;     /* required; its budget is the plan's */
-    mnem_device *device;     /* default: host, opened by the session */
-    int32_t context;         /* tokens; default: the largest that fits, up to the model's and 4096 */
-    int32_t threads;         /* default: the processors this process may use */
-    int32_t chunk;           /* prompt tokens run together; default: the largest up to 512 that fits
+    mnem_ledger *ledger; /* required; its budget is the plan's */
+    mnem_device *device; /* default: host, opened by the session */
+    int32_t context;     /* tokens; default: the most that fits, up to the model's and 4096 */
+    int32_t threads;     /* default: the processors this process may use */
+    int32_t chunk;       /* prompt tokens run together; default: the largest up to 512 that fits
                                 well */
-    int32_t logits_rows;     /* rows of logits computed together (default 1) */
+    int32_t logits_rows; /* rows of logits computed together (default 1) */
     mnem_kv_choice kv;
-    bool page_cache;         /* stream through the page cache */
+    bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
     /* Loading: bytes read so far. false stops with MNEM_CANCELLED. */
     bool (*on_progress)(void *context, uint64_t bytes_done, uint64_t bytes_total);
@@ -59,12 +59,12 @@ typedef struct mnem_plan_line {
 typedef struct mnem_session_plan {
     /* chosen */
     int32_t context, threads, chunk, logits_rows;
-    mnem_type kv_type;      /* MNEM_TYPE_F16 or MNEM_TYPE_Q8_0 */
-    bool streamed;          /* some weights come from disk for every token */
+    mnem_type kv_type; /* MNEM_TYPE_F16 or MNEM_TYPE_Q8_0 */
+    bool streamed;     /* some weights come from disk for every token */
     bool embedding_resident;
     int32_t layers, layers_resident; /* layers whose matrices are all resident */
     int32_t matrices, matrices_resident;
-    uint64_t weight_bytes;           /* all matrices, packed */
+    uint64_t weight_bytes; /* all matrices, packed */
     uint64_t weight_bytes_resident;
     uint64_t bytes_streamed_per_pass; /* read from disk for one token, or one chunk of a prompt */
     int32_t ring_slots;
@@ -95,8 +95,8 @@ mnem_status mnem_session_create(const mnem_model *model, const mnem_session_opti
                                 const mnem_session_plan *plan, mnem_session **session);
 void mnem_session_destroy(mnem_session *session); /* NULL is fine */
 
-/* Appends n tokens (ids checked) to the sequence. For those with index >= first_logits, on_logits is
- * called in order with the logits [vocab] that follow that token; false from it stops with
+/* Appends n tokens (ids checked) to the sequence. For those with index >= first_logits, on_logits
+ * is called in order with the logits [vocab] that follow that token; false from it stops with
  * MNEM_CANCELLED. MNEM_OVER_BUDGET when the context has no room (the sequence is unchanged).
  * MNEM_CANCELLED after mnem_session_cancel: the sequence ends before the chunk that was stopped. */
 typedef bool mnem_on_logits(void *context, int32_t index, const float *logits);
@@ -105,7 +105,8 @@ mnem_status mnem_session_eval(mnem_session *session, const int32_t *ids, int32_t
 int32_t mnem_session_length(const mnem_session *session);
 /* Keeps the first n tokens. */
 mnem_status mnem_session_truncate(mnem_session *session, int32_t n);
-void mnem_session_cancel(mnem_session *session); /* async-signal-safe; cleared by the next eval's end */
+/* Async-signal-safe; cleared by the next eval's end. */
+void mnem_session_cancel(mnem_session *session);
 
 typedef struct mnem_session_stats {
     uint64_t tokens, passes;
@@ -117,12 +118,12 @@ void mnem_session_stats_get(const mnem_session *session, mnem_session_stats *sta
 
 /* ---- sampling ---- */
 typedef struct mnem_sampler_options { /* the values are used as they are: start from the defaults */
-    float temperature;    /* 0: greedy */
-    int32_t top_k;        /* 0: off */
-    float top_p;          /* 1: off */
-    float min_p;          /* 0: off */
-    float repeat_penalty; /* 1: off */
-    int32_t repeat_last;  /* tokens looked back at */
+    float temperature;                /* 0: greedy */
+    int32_t top_k;                    /* 0: off */
+    float top_p;                      /* 1: off */
+    float min_p;                      /* 0: off */
+    float repeat_penalty;             /* 1: off */
+    int32_t repeat_last;              /* tokens looked back at */
     uint64_t seed;
 } mnem_sampler_options;
 mnem_sampler_options mnem_sampler_defaults(void); /* 0.8, 40, 0.95, 0.05, 1, 64, seed 0 */

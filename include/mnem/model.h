@@ -1,7 +1,7 @@
 /* mnem/model.h: model files (GGUF), what they hold, and the transformer they describe.
  *
  * Opening reads the header only: keys, tensor names, types, shapes and offsets. A file that lies is
- * refused with MNEM_BAD_FILE and the field's name. Split files open as one, from any of their parts.
+ * refused with MNEM_BAD_FILE and the field's name. Split files open as one, from any of the parts.
  * Not here: text to tokens (tokenizer.h), running (infer.h).
  * Threads: an open model is constant; any thread may read it.
  *
@@ -28,14 +28,14 @@ mnem_status mnem_model_open(const char *path, mnem_model **model);
 void mnem_model_close(mnem_model *model); /* NULL is fine */
 
 typedef struct mnem_model_info {
-    const char *path;        /* as opened; borrowed like all texts here until the model is closed */
+    const char *path; /* as opened; borrowed like all texts here until the model is closed */
     const char *architecture; /* "llama"; "" if the file doesn't say */
     const char *name;         /* general.name or "" */
     uint32_t version;         /* of GGUF */
     uint32_t files;           /* parts of a split model */
     uint64_t alignment;
-    uint64_t file_bytes;      /* of all parts */
-    uint64_t tensor_bytes;    /* of all tensors */
+    uint64_t file_bytes;   /* of all parts */
+    uint64_t tensor_bytes; /* of all tensors */
     uint64_t parameters;
     uint32_t tensors, keys;
 } mnem_model_info;
@@ -47,8 +47,8 @@ typedef struct mnem_tensor_info {
     int dims;
     int64_t shape[4]; /* slowest first: a weight [rows, k] */
     uint64_t bytes;
-    uint32_t file;    /* which part */
-    uint64_t offset;  /* of the data from the start of that file */
+    uint32_t file;   /* which part */
+    uint64_t offset; /* of the data from the start of that file */
 } mnem_tensor_info;
 /* false past the last. */
 bool mnem_model_tensor_get(const mnem_model *model, uint32_t index, mnem_tensor_info *info);
@@ -61,12 +61,14 @@ mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint
 const char *mnem_model_file_path(const mnem_model *model, uint32_t file);
 
 /* Keys. The numbers are those of the format. */
+/* clang-format off */
 typedef enum mnem_value_type {
     MNEM_VALUE_U8, MNEM_VALUE_I8, MNEM_VALUE_U16, MNEM_VALUE_I16, MNEM_VALUE_U32, MNEM_VALUE_I32,
     MNEM_VALUE_F32, MNEM_VALUE_BOOL, MNEM_VALUE_STRING, MNEM_VALUE_ARRAY, MNEM_VALUE_U64,
     MNEM_VALUE_I64, MNEM_VALUE_F64,
     MNEM_VALUE_TYPES
 } mnem_value_type;
+/* clang-format on */
 typedef struct mnem_text { /* not terminated by zero; may hold zeros */
     const char *bytes;
     size_t length;
@@ -84,8 +86,7 @@ typedef struct mnem_value {
     const void *elements; /* array of numbers: packed as in the file, not aligned;
                              array of strings: use mnem_value_text */
 } mnem_value;
-bool mnem_model_key_get(const mnem_model *model, uint32_t index, mnem_text *key,
-                        mnem_value *value);
+bool mnem_model_key_get(const mnem_model *model, uint32_t index, mnem_text *key, mnem_value *value);
 /* false if there is none. */
 bool mnem_model_key_find(const mnem_model *model, const char *key, mnem_value *value);
 /* Element i of an array of strings; {NULL, 0} past the end or for another type. O(1). */

@@ -3,8 +3,8 @@
  * prepare takes descriptors with the largest shapes, finds every error and says the workspace; run
  * takes the actual number of tokens and the pointers, allocates nothing and cannot fail. All memory
  * is the caller's. run is called by every member of a team at once (SPMD, team.h); a lone caller
- * passes {NULL, 0, 1}. Results don't depend on the team's size, on how many tokens run together, nor
- * on how weights are cut into row ranges: each output's order of additions is fixed by the shapes.
+ * passes {NULL, 0, 1}. Results don't depend on the team's size, on how many tokens run together,
+ * nor on how weights are cut into row ranges: the shapes fix each output's order of additions.
  * Threads: a prepared operator is constant; any number of runs may share it.
  *
  *     mnem_op_desc d = {.kind = MNEM_OP_RMS_NORM, .workers = 2, .epsilon = 1e-5f};
@@ -68,22 +68,22 @@ typedef enum mnem_type {
 } mnem_type;
 
 typedef struct mnem_type_info {
-    const char *name;       /* "Q4_K" */
+    const char *name; /* "Q4_K" */
     uint32_t block_elements;
-    uint32_t block_bytes;   /* 0: known by name only */
-    bool is_weight;         /* matmul takes weights of this type */
+    uint32_t block_bytes; /* 0: known by name only */
+    bool is_weight;       /* matmul takes weights of this type */
 } mnem_type_info;
 const mnem_type_info *mnem_type_info_get(mnem_type type); /* NULL for an unknown number */
 
 /* Bytes of one row of n elements; 0 when n isn't whole blocks, or the type is known by name only.
  * A8, n elements (n any; the last block is padded with zeros): per 32 elements 32 int8, one f32
- * scale and one int32 sum of the 32. A row is [int8 x N][f32 x N/32][int32 x N/32], N = n rounded up
- * to 32; the row's stride is rounded up to 64. */
+ * scale and one int32 sum of the 32. A row is [int8 x N][f32 x N/32][int32 x N/32], N = n rounded
+ * up to 32; the row's stride is rounded up to 64. */
 uint64_t mnem_type_row_bytes(mnem_type type, int64_t n);
 
 typedef enum mnem_layout {
     MNEM_LAYOUT_ROW,    /* element (i, j) at i * stride[0] + j * stride[1] */
-    MNEM_LAYOUT_PACKED, /* weights: groups of MNEM_PACK_ROWS rows interleaved, see mnem_pack_group */
+    MNEM_LAYOUT_PACKED, /* weights: groups of rows interleaved, see mnem_pack_group */
 } mnem_layout;
 
 enum { MNEM_TENSOR_DIMS = 4 };
@@ -114,7 +114,7 @@ bool mnem_tensor_contiguous(const mnem_tensor *tensor);
 enum { MNEM_PACK_ROWS = 16 };
 
 /* Bytes of one packed group of 16 rows of k elements (a multiple of 64); 0 if the type isn't a
- * weight's or k isn't whole blocks. A matrix of r rows is ceil(r / 16) groups, one after another. */
+ * weight's or k isn't whole blocks. A matrix of r rows is ceil(r / 16) groups in a row. */
 uint64_t mnem_pack_group_bytes(mnem_type type, int64_t k);
 uint64_t mnem_pack_bytes(mnem_type type, int64_t rows, int64_t k);
 /* raw: rows (1 to 16) as in the file, contiguous. packed: 64-byte aligned, not overlapping raw;
@@ -160,9 +160,9 @@ typedef struct mnem_kv_sequence {
  *             in[0] itself, or A8 [T, n]: quantized on the way)
  * QUANTIZE    in[0] [T, n] f32 -> out [T, n] A8
  * MATMUL      in[0] [T, k] of mnem_matmul_input(weight type), or f32 (then quantized in the
- *             workspace), in[1] weight PACKED [rows, k], in[2] bias [rows] f32 (type 0, dims 0: none)
- *             -> out [T, rows] f32; desc.accumulate adds to out. args.row_begin, row_end: which rows
- *             this call does (begin a multiple of 16, end too or = rows); args.in[1] points at
+ *             workspace), in[1] weight PACKED [rows, k], in[2] bias [rows] f32 (dims 0: none)
+ *             -> out [T, rows] f32; desc.accumulate adds to out. args.row_begin, row_end: which
+ *             rows this call does (begin a multiple of 16, end too or = rows); args.in[1] points at
  *             row_begin's group.
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
@@ -170,7 +170,8 @@ typedef struct mnem_kv_sequence {
  * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
- * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8: silu(gate) * up
+ * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
+ *             silu(gate) * up
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either)
  * COPY        in[0] f32 of any strides, up to 4 dims -> out f32 contiguous */
 #define MNEM_OP_LIST(X)                                                                            \
@@ -195,12 +196,12 @@ typedef enum mnem_op_kind {
 const char *mnem_op_text(mnem_op_kind kind);
 
 typedef struct mnem_rope {
-    int32_t dims;       /* how many of a head's elements turn; even */
-    bool neox;          /* pairs (i, i + dims/2); otherwise neighbours (2i, 2i + 1) */
-    float base;         /* 10000 */
-    float scale;        /* position multiplier of linear scaling and YaRN's interpolation: 1/factor */
-    float yarn_ext;     /* 0: no YaRN; 1: YaRN's mix of interpolated and extrapolated angles */
-    float yarn_attn;    /* magnitude factor of YaRN before its own 1 + 0.1 ln(1/scale) */
+    int32_t dims;    /* how many of a head's elements turn; even */
+    bool neox;       /* pairs (i, i + dims/2); otherwise neighbours (2i, 2i + 1) */
+    float base;      /* 10000 */
+    float scale;     /* position multiplier of linear scaling and YaRN: 1/factor */
+    float yarn_ext;  /* 0: no YaRN; 1: YaRN's mix of interpolated and extrapolated angles */
+    float yarn_attn; /* magnitude factor of YaRN before its own 1 + 0.1 ln(1/scale) */
     float yarn_beta_fast, yarn_beta_slow; /* 32, 1 */
     int32_t original_context;             /* YaRN: context before scaling */
 } mnem_rope;
@@ -208,12 +209,12 @@ typedef struct mnem_rope {
 typedef struct mnem_op_desc {
     mnem_op_kind kind;
     mnem_tensor in[3], out;
-    int workers;      /* the largest team that will run it */
-    float epsilon;    /* RMS_NORM */
-    float scale;      /* ATTENTION: of the scores, usually 1/sqrt(head_dim) */
-    bool accumulate;  /* MATMUL */
-    mnem_rope rope;   /* ROPE_TABLE, ROPE */
-    mnem_kv_layout kv; /* KV_STORE, ATTENTION */
+    int workers;           /* the largest team that will run it */
+    float epsilon;         /* RMS_NORM */
+    float scale;           /* ATTENTION: of the scores, usually 1/sqrt(head_dim) */
+    bool accumulate;       /* MATMUL */
+    mnem_rope rope;        /* ROPE_TABLE, ROPE */
+    mnem_kv_layout kv;     /* KV_STORE, ATTENTION */
     int32_t max_positions; /* ATTENTION */
 } mnem_op_desc;
 
@@ -223,10 +224,10 @@ typedef struct mnem_op_args {
     const void *in[3];
     void *out;
     void *workspace; /* 64-byte aligned, op.workspace_bytes, used by all members together */
-    int64_t row_begin, row_end;     /* MATMUL */
-    const int32_t *ids;             /* EMBED [T], each < vocab (checked by the caller) */
-    const int32_t *positions;       /* ROPE_TABLE [T] */
-    const mnem_kv_sequence *kv;     /* KV_STORE, ATTENTION */
+    int64_t row_begin, row_end; /* MATMUL */
+    const int32_t *ids;         /* EMBED [T], each < vocab (checked by the caller) */
+    const int32_t *positions;   /* ROPE_TABLE [T] */
+    const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION */
     int32_t kv_count;
 } mnem_op_args;
 

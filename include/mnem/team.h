@@ -39,7 +39,7 @@ void mnem_team_barrier(const mnem_worker *worker);
 
 /* Splits [0, n) in units of grain; worker's part is [*begin, *end). */
 void mnem_team_split(const mnem_worker *worker, int64_t n, int64_t grain, int64_t *begin,
-                      int64_t *end);
+                     int64_t *end);
 
 #ifdef __cplusplus
 }

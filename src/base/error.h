@@ -4,7 +4,7 @@
 
 #include "mnem/base.h"
 
-/* Sets this thread's last error and returns status, which must not be MNEM_OK. Allocates nothing. */
+/* Sets this thread's last error and returns status, which isn't MNEM_OK. Allocates nothing. */
 mnem_status mnem__fail(mnem_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -19,14 +19,14 @@ typedef enum mnem__pass { MNEM__PASS_BODY, MNEM__PASS_HEAD, MNEM__PASSES } mnem_
 
 typedef struct mnem__weights_options {
     const mnem_model *model;
-    /* Matrices: tensor indices, each [rows, k] of a weight type; first body_count of the body in the
-     * order of use, then head_count of the head. extra_count more follow, which no pass uses and
-     * which are resident or absent (an embedding table that isn't also the output). */
+    /* Matrices: tensor indices, each [rows, k] of a weight type; first body_count of the body in
+     * the order of use, then head_count of the head; extra_count more follow, which no pass uses,
+     * resident or absent (an embedding table that isn't also the output). */
     const int32_t *tensors;
     const bool *resident; /* for each; not resident extra matrices are not loaded at all */
     int32_t body_count, head_count, extra_count;
-    int32_t slots;        /* at least 2 when anything is streamed; 0: choose */
-    uint64_t slot_bytes;  /* multiple of 4096; 0: choose */
+    int32_t slots;       /* at least 2 when anything is streamed; 0: choose */
+    uint64_t slot_bytes; /* multiple of 4096; 0: choose */
     bool page_cache;
 } mnem__weights_options;
 
@@ -56,13 +56,13 @@ mnem_status mnem__weights_load(mnem__weights *weights,
 mnem_status mnem__weights_schedule(mnem__weights *weights, mnem__pass pass);
 
 typedef struct mnem__weights_chunk {
-    const void *packed;          /* the group of row_begin */
+    const void *packed; /* the group of row_begin */
     int64_t row_begin, row_end;
-    bool last;                   /* of the matrix */
-    int32_t slot;                /* -1: resident */
+    bool last;    /* of the matrix */
+    int32_t slot; /* -1: resident */
 } mnem__weights_chunk;
 /* The next chunk of matrix (index into tensors), which must be the next one in the schedule; waits
- * for the disk. The next chunk may be acquired before the last one is released: two are held at most.
+ * for the disk. The next chunk may be acquired before the last one is released: two may be held.
  * A read error is returned here, and again by every later call. */
 mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix,
                                   mnem__weights_chunk *chunk);
