@@ -1,0 +1,23 @@
+# What `cmake --install build/release --prefix DIR` puts where: command, shared library, headers,
+# pkg-config and CMake packages, man page, completion, the model that ships.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS mnem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS mnem_shared EXPORT mnem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/mnem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+
+# find_package(mnem) gives mnem::mnem.
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mnem)
+install(EXPORT mnem NAMESPACE mnem:: FILE mnem-config.cmake DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/mnem-config-version.cmake
+                                 COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/mnem-config-version.cmake DESTINATION ${package_dir})
+
+# The file finds its prefix from where it lies, so that the tree may be moved.
+file(RELATIVE_PATH pc_to_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
+configure_file(cmake/mnem.pc.in mnem.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/mnem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES models/kjv-5m-q8_0.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/mnem)
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
