@@ -59,7 +59,7 @@ extern "C" {
     X(TQ1_0, 34, 256, 0)                                                                           \
     X(TQ2_0, 35, 256, 0)                                                                           \
     X(MXFP4, 39, 32, 0)                                                                            \
-    X(A8, 1000, 32, 40)
+    X(A8, 1000, 32, 48)
 
 typedef enum mnem_type {
 #define MNEM_TYPE_ENUM(name, number, elements, bytes) MNEM_TYPE_##name = number,
@@ -76,9 +76,10 @@ typedef struct mnem_type_info {
 const mnem_type_info *mnem_type_info_get(mnem_type type); /* NULL for an unknown number */
 
 /* Bytes of one row of n elements; 0 when n isn't whole blocks, or the type is known by name only.
- * A8, n elements (n any; the last block is padded with zeros): per 32 elements 32 int8, one f32
- * scale and one int32 sum of the 32. A row is [int8 x N][f32 x N/32][int32 x N/32], N = n rounded
- * up to 32; the row's stride is rounded up to 64. */
+ * A8, n elements (n any; the last block is padded with zeros): per 32 elements 32 int8 q, a scale, two
+ * integers and a product, whose forms are what the kernels want. A row is [int8 x N]
+ * [f32 x N/32: scale] [int32 x N/32: -128 sum(q)] [int32 x N/32: -128 sum(q of the first 16)]
+ * [f32 x N/32: -scale sum(q)], N = n rounded up to 32, its bytes rounded up to 64. */
 uint64_t mnem_type_row_bytes(mnem_type type, int64_t n);
 
 typedef enum mnem_layout {
