@@ -486,15 +486,15 @@ static mnem_status parse_parts(const char *path, layout *all, mnem_model *model)
 /* ---- the block ---- */
 
 /* The next count things of size bytes in the block at base; NULL while measuring. */
-static void *next(uint8_t *base, uint64_t *at, uint64_t count, uint64_t size) {
-    void *here = base ? base + *at : NULL;
+static void *next(void *base, uint64_t *at, uint64_t count, uint64_t size) {
+    void *here = base ? (uint8_t *)base + *at : NULL;
     *at += mnem__align_up(count * size, 16);
     return here;
 }
 
 /* Lays out the block at base, or measures it (NULL). */
-static uint64_t lay_out(const layout *all, size_t path_bytes, uint8_t *base) {
-    mnem_model measured, *model = base ? (mnem_model *)base : &measured;
+static uint64_t lay_out(const layout *all, size_t path_bytes, void *base) {
+    mnem_model measured, *model = base ? base : &measured;
     uint64_t at = mnem__align_up(sizeof *model, 16);
     model->part = next(base, &at, all->parts, sizeof *model->part);
     model->key = next(base, &at, all->keys, sizeof *model->key);
@@ -524,10 +524,9 @@ static void copy_paths(mnem_model *model, const layout *all, const char *path) {
 
 static mnem_status create(const char *path, const layout *all, mnem_model **out) {
     size_t path_bytes = (strlen(path) + 1) + (strlen(path) + 1) * (uint64_t)all->parts;
-    uint8_t *base = mnem__alloc("metadata", lay_out(all, path_bytes, NULL));
-    if (!base) return mnem__fail_in(mnem__heap_status(), "%s: header", path);
-    mnem_model *model = (mnem_model *)base;
-    lay_out(all, path_bytes, base);
+    mnem_model *model = mnem__alloc("metadata", lay_out(all, path_bytes, NULL));
+    if (!model) return mnem__fail_in(mnem__heap_status(), "%s: header", path);
+    lay_out(all, path_bytes, model);
     model->parts = all->parts;
     model->keys = all->keys;
     model->tensors = all->tensors;
