@@ -38,7 +38,8 @@ static void give_back(run *r) {
 }
 
 static mnem_status cancelled(const run *r) {
-    return r->args->cancel && *r->args->cancel ? MNEM_CANCELLED : MNEM_OK;
+    const volatile int *cancel = r->args->cancel;
+    return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) ? MNEM_CANCELLED : MNEM_OK;
 }
 
 /* All come here. worker 0 looks for a cancel and, for a streamed matrix, takes its next chunk. */

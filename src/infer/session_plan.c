@@ -1,0 +1,271 @@
+/* session_plan.c: what a session would take, and the choice under the budget.
+ *
+ * Rule: with a context asked for, the fastest way that fits. Without one: the fastest way at a
+ * modest context; a larger context only when nothing can be faster, a smaller one only when nothing
+ * fits. So a larger budget is never predicted slower, whatever is left open.
+ * Cost: reads nothing but the header; no session memory is taken. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "infer/session_search.h"
+#include "infer/session_text.h"
+
+enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_LEAST = 16 };
+
+typedef struct planner {
+    mnem__setup setup;
+    mnem__search search;
+    uint64_t budget;
+    mnem_status status; /* of measuring; ways are empty after a failure */
+} planner;
+
+static int32_t smaller(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+/* The fastest way within budget at this context, measured when first asked for. */
+static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
+    const mnem_session_options *o = p->setup.options;
+    if (p->status == MNEM_OK)
+        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
+    if (p->status != MNEM_OK) return (mnem__way){0};
+    return mnem__search_fastest(&p->search, context, budget);
+}
+
+static mnem__way smallest(planner *p, int32_t context, double seconds) {
+    const mnem_session_options *o = p->setup.options;
+    if (p->status == MNEM_OK)
+        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
+    if (p->status != MNEM_OK) return (mnem__way){0};
+    return mnem__search_smallest(&p->search, context, seconds);
+}
+
+static int32_t context_max(const planner *p) {
+    const int32_t context = p->setup.map->shape.context;
+    return context < 1 || context > CONTEXT_MAX ? CONTEXT_MAX : context;
+}
+
+/* The way for a budget, by the rule above. */
+static mnem__way choose(planner *p, uint64_t budget) {
+    const int32_t asked = p->setup.options->context;
+    if (asked) return fastest(p, asked, budget);
+    const int32_t most = context_max(p), modest = smaller(most, CONTEXT_MODEST);
+    mnem__way way = fastest(p, modest, budget);
+    if (!way.graphs) {
+        for (int32_t c = modest / 2; c >= CONTEXT_LEAST && p->status == MNEM_OK; c /= 2) {
+            way = smallest(p, c, INFINITY);
+            if (way.graphs && way.peak_bytes <= budget) return way;
+        }
+        return (mnem__way){0};
+    }
+    const double best = fastest(p, modest, UINT64_MAX).seconds;
+    for (int32_t c = modest; way.seconds <= best && c < most;) {
+        c = smaller(2 * c, most);
+        const mnem__way next = fastest(p, c, budget);
+        if (!next.graphs || next.seconds > way.seconds) break;
+        way = next;
+    }
+    return way;
+}
+
+/* The least that any way takes with the options as they are. */
+static uint64_t least(planner *p) {
+    const int32_t asked = p->setup.options->context;
+    const int32_t context = asked ? asked : smaller(context_max(p), CONTEXT_LEAST);
+    return smallest(p, context, INFINITY).peak_bytes;
+}
+
+/* ---- filling the plan ---- */
+
+static void add_line(mnem_session_plan *plan, mnem_kind kind, const char *tag, uint64_t bytes) {
+    if (bytes == 0) return;
+    plan->peak_bytes += bytes;
+    for (unsigned i = 0; i < plan->lines; i++) {
+        if (plan->line[i].kind != kind || strcmp(plan->line[i].tag, tag) != 0) continue;
+        plan->line[i].bytes += bytes;
+        return;
+    }
+    if (plan->lines == MNEM_PLAN_LINES) {
+        plan->line[MNEM_PLAN_LINES - 1].bytes += bytes;
+        return;
+    }
+    mnem_plan_line *line = &plan->line[plan->lines++];
+    *line = (mnem_plan_line){.kind = kind, .bytes = bytes};
+    snprintf(line->tag, sizeof line->tag, "%s", tag);
+}
+
+static void sort_lines(mnem_session_plan *plan) {
+    for (unsigned i = 1; i < plan->lines; i++) {
+        const mnem_plan_line line = plan->line[i];
+        unsigned at = i;
+        for (; at > 0 && plan->line[at - 1].kind > line.kind; at--)
+            plan->line[at] = plan->line[at - 1];
+        plan->line[at] = line;
+    }
+}
+
+/* What is charged before planning: the planner's own tables aren't part of the plan. */
+static void fill_live(mnem_ledger *ledger, mnem_session_plan *plan) {
+    mnem_account_info account;
+    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
+        add_line(plan, account.kind, account.tag, account.bytes_live);
+}
+
+static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__choice choice = mnem__way_choice(way);
+    mnem__parts parts;
+    mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head,
+                          &way->weights->sizes, &parts);
+    for (int i = 0; i < MNEM__PARTS; i++)
+        add_line(plan, mnem__part_infos[i].kind, mnem__part_infos[i].tag, parts.bytes[i]);
+    sort_lines(plan);
+}
+
+static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__transformer_map *map = p->setup.map;
+    const mnem__weights_sizes *sizes = &way->weights->sizes;
+    mnem__residency(map, way->weights->order, way->weights->resident, p->setup.flags);
+    plan->layers = map->shape.layers;
+    plan->matrices = p->setup.matrices;
+    plan->matrices_resident = way->weights->resident;
+    plan->embedding_resident = way->weights->embedding_packed;
+    for (int32_t i = 0; i < plan->matrices; i++) {
+        mnem_tensor_info info;
+        mnem_model_tensor_get(p->setup.model, (uint32_t)map->matrices[i], &info);
+        const uint64_t bytes = mnem_pack_bytes(info.type, info.shape[0], info.shape[1]);
+        plan->weight_bytes += bytes;
+        if (p->setup.flags[i]) plan->weight_bytes_resident += bytes;
+    }
+    for (int32_t layer = 0; layer < plan->layers; layer++) {
+        bool whole = true;
+        for (int i = 0; i < MNEM__LAYER_MATRICES; i++)
+            whole = whole && p->setup.flags[layer * MNEM__LAYER_MATRICES + i];
+        plan->layers_resident += whole;
+    }
+    plan->bytes_streamed_per_pass = sizes->streamed_bytes_body + sizes->streamed_bytes_head;
+    plan->streamed = plan->bytes_streamed_per_pass > 0;
+    plan->direct_io = sizes->direct_io;
+}
+
+static void fill_speed(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
+    plan->predicted_prompt =
+        plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, false);
+    plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, true);
+}
+
+static void fill(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__choice choice = mnem__way_choice(way);
+    plan->context = choice.context;
+    plan->threads = p->setup.threads;
+    plan->chunk = choice.chunk;
+    plan->logits_rows = p->setup.logits_rows;
+    plan->kv_type = choice.kv_type;
+    plan->residency_order = choice.order;
+    plan->ring_slots = choice.slots;
+    plan->ring_slot_bytes = choice.slot_bytes;
+    plan->budget_bytes = p->budget;
+    fill_parts(p, way, plan);
+    fill_weights(p, way, plan);
+    fill_speed(p, way, plan);
+    mnem__plan_why(plan);
+}
+
+/* ---- other budgets ---- */
+
+static void fill_smaller(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__way next = choose(p, way->peak_bytes - 1);
+    if (!next.graphs) return;
+    plan->smaller_bytes = next.peak_bytes;
+    mnem__plan_change(way, &next, plan->smaller, sizeof plan->smaller);
+}
+
+static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    mnem__way next = smallest(p, way->graphs->context, way->seconds);
+    const int32_t most = context_max(p);
+    if (!next.graphs && !p->setup.options->context && way->graphs->context < most) {
+        next = fastest(p, smaller(2 * way->graphs->context, most), UINT64_MAX);
+    }
+    if (!next.graphs) return;
+    plan->larger_bytes = next.peak_bytes;
+    mnem__plan_change(way, &next, plan->larger, sizeof plan->larger);
+}
+
+/* ---- refusing ---- */
+
+/* What would fit if only one option were different; tried in the order of what it costs the user. */
+static bool would_fit(const planner *p, const mnem_session_options *changed, uint64_t *bytes) {
+    planner other = {.budget = p->budget};
+    bool fits = false;
+    if (mnem__setup_init(&other.setup, p->setup.model, changed) != MNEM_OK) return false;
+    if (mnem__search_init(&other.search, &other.setup, p->search.bytes_live) == MNEM_OK) {
+        *bytes = least(&other);
+        fits = other.status == MNEM_OK && *bytes > 0 && *bytes <= p->budget;
+        mnem__search_fini(&other.search);
+    }
+    mnem__setup_fini(&other.setup);
+    return fits;
+}
+
+static void find_knob(const planner *p, uint64_t needed, char *knob, size_t n) {
+    const mnem_session_options asked = *p->setup.options;
+    char size[24];
+    uint64_t bytes;
+    mnem_session_options o = asked;
+    o.chunk = 0;
+    if (asked.chunk > 1 && would_fit(p, &o, &bytes)) {
+        snprintf(knob, n, "a smaller --chunk would fit");
+        return;
+    }
+    o = asked;
+    o.kv = MNEM_KV_Q8_0;
+    if (asked.kv == MNEM_KV_F16 && would_fit(p, &o, &bytes)) {
+        snprintf(knob, n, "--kv q8_0 would fit");
+        return;
+    }
+    o = asked;
+    for (o.context = asked.context / 2; o.context >= CONTEXT_LEAST; o.context /= 2) {
+        if (!would_fit(p, &o, &bytes)) continue;
+        snprintf(knob, n, "--ctx %d would fit", o.context);
+        return;
+    }
+    const uint64_t mib = (needed + (1 << 20) - 1) >> 20;
+    snprintf(knob, n, "the least is --memory %lluM (%s)", (unsigned long long)mib,
+             mnem_size_format(needed, size, sizeof size));
+}
+
+static mnem_status refuse(planner *p, mnem_session_plan *plan) {
+    char knob[128];
+    plan->needed_bytes = least(p);
+    if (p->status != MNEM_OK) return p->status;
+    find_knob(p, plan->needed_bytes, knob, sizeof knob);
+    return mnem__plan_refuse(plan->needed_bytes, p->budget, knob);
+}
+
+mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
+                                   mnem_session_plan *plan) {
+    planner p = {.budget = UINT64_MAX};
+    mnem_ledger_info ledger = {0};
+    *plan = (mnem_session_plan){0};
+    if (options->ledger) {
+        fill_live(options->ledger, plan);
+        mnem_ledger_info_get(options->ledger, &ledger);
+        if (ledger.budget_bytes) p.budget = ledger.budget_bytes;
+    }
+    mnem_status status = mnem__setup_init(&p.setup, model, options);
+    if (status != MNEM_OK) return status;
+    status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
+    if (status == MNEM_OK) {
+        const mnem__way way = choose(&p, p.budget);
+        if (p.status == MNEM_OK && !way.graphs) p.status = refuse(&p, plan);
+        if (p.status == MNEM_OK) fill(&p, &way, plan);
+        if (p.status == MNEM_OK) fill_smaller(&p, &way, plan);
+        if (p.status == MNEM_OK) fill_larger(&p, &way, plan);
+        status = p.status;
+        mnem__search_fini(&p.search);
+    }
+    mnem__setup_fini(&p.setup);
+    return status;
+}
