@@ -18,8 +18,7 @@ typedef struct tool_stage {
     mnem_session_options options;
     mnem_session_plan plan;
     mnem_session *session;
-    uint64_t budget_bytes;
-    bool budget_chosen; /* by us: 85 % of what was available */
+    bool budget_chosen; /* by the ledger: 85 % of what was available */
     double seconds_load;
     struct {
         char *text;
@@ -27,17 +26,25 @@ typedef struct tool_stage {
     } prompt;
 } tool_stage;
 
-/* Settles, makes the ledger, opens the model and its tokenizer (unless tokenizer is false). */
-mnem_status tool_stage_open(const tool_args *args, bool tokenizer, tool_stage *stage);
-/* The plan for the options given. stage->options may be changed between open and plan. */
-mnem_status tool_stage_plan(tool_stage *stage);
-/* Loads, with progress; Ctrl-C cancels. */
-mnem_status tool_stage_create(tool_stage *stage);
-/* Takes everything down in reverse. */
+/* Each returns an exit code, and has printed the message when it isn't TOOL_OK. close is needed in
+ * any case. */
+
+/* Settles, makes the ledger, opens the model. */
+int tool_stage_open(const tool_args *args, tool_stage *stage);
+int tool_stage_tokenizer(tool_stage *stage);
+/* Plans with stage->options, which may be changed before. */
+int tool_stage_plan(tool_stage *stage);
+/* Loads, with progress; Ctrl-C cancels it. */
+int tool_stage_create(tool_stage *stage);
+/* Takes everything down in reverse; a zeroed stage is fine. */
 void tool_stage_close(tool_stage *stage);
 
-/* Reads a file ("-": stdin) whole into stage->prompt. MNEM_IO has a message in *why. */
-mnem_status tool_stage_read(tool_stage *stage, const char *path);
+/* Reads a file ("-": standard input) whole into stage->prompt. */
+int tool_stage_read(tool_stage *stage, const char *path);
+/* Evaluates n tokens in chunks, with progress when asked for (what != NULL); the logits of those at
+ * or after first_logits go to on_logits. MNEM_CANCELLED on Ctrl-C. */
+mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, int32_t first_logits,
+                            mnem_on_logits *on_logits, void *context, const char *what);
 
 /* ---- the tables (report.c) ---- */
 void tool_report_model(FILE *file, const tool_stage *stage);
@@ -47,8 +54,11 @@ json_t *tool_report_plan_json(const mnem_session_plan *plan, const tool_stage *s
 json_t *tool_report_ledger_json(const tool_stage *stage);
 
 /* ---- the machine profile (profile.c) ---- */
-/* false when there is none. */
+/* false, and zeros, when there is none. */
 bool tool_profile_load(mnem_machine_profile *profile);
-/* Written whole or not at all. false with a message in *why. */
-bool tool_profile_save(const mnem_machine_profile *profile, char *path, size_t n);
+/* Written whole or not at all; prints why it can't. */
+bool tool_profile_save(const mnem_machine_profile *profile);
+/* Where it is; false when neither XDG_CACHE_HOME nor HOME is set. */
+bool tool_profile_path(char *path, size_t n);
+
 #endif

@@ -1,0 +1,13 @@
+/* chat.h: a conversation on the terminal. */
+#ifndef MNEM_TOOL_CHAT_H
+#define MNEM_TOOL_CHAT_H
+
+#include "generate.h"
+
+/* Makes the line editor, before the process's size is taken. */
+void tool_chat_prepare(void);
+void tool_chat_finish(void);
+/* Plans, loads, and talks until /quit or the end of input. */
+int tool_chat(tool_stage *stage, tool_generator *g);
+
+#endif

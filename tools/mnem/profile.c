@@ -1,0 +1,72 @@
+/* profile.c: the machine profile that `mnem bench` measures and `mnem plan` reads: a JSON file. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "stage.h"
+
+bool tool_profile_path(char *path, size_t n) {
+    const char *cache = tool_env("XDG_CACHE_HOME"), *home = tool_env("HOME");
+    if (!cache && !home) return false;
+    int length = cache ? snprintf(path, n, "%s/mnem/profile.json", cache)
+                       : snprintf(path, n, "%s/.cache/mnem/profile.json", home);
+    return length > 0 && (size_t)length < n;
+}
+
+static double number(const json_t *object, const char *key) {
+    double value = json_number_value(json_object_get(object, key));
+    return value > 0 ? value : 0; /* also for NaN, a missing key or another type */
+}
+
+bool tool_profile_load(mnem_machine_profile *profile) {
+    char path[PATH_MAX];
+    *profile = (mnem_machine_profile){0};
+    if (!tool_profile_path(path, sizeof path)) return false;
+    json_t *object = json_load_file(path, 0, NULL);
+    profile->read_bytes_per_s = number(object, "read_bytes_per_s");
+    profile->disk_bytes_per_s = number(object, "disk_bytes_per_s");
+    profile->macs_per_s = number(object, "macs_per_s");
+    json_decref(object);
+    return profile->read_bytes_per_s > 0;
+}
+
+/* Makes the folders above the file. */
+static void make_folders(char *path) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, 0777); /* one that is there is fine; the write tells what isn't */
+        *slash = '/';
+    }
+}
+
+static bool write_whole(const char *path, json_t *object) {
+    char part[PATH_MAX + 8];
+    snprintf(part, sizeof part, "%s.XXXXXX", path);
+    int fd = mkstemp(part);
+    if (fd < 0) return false;
+    bool ok = json_dumpfd(object, fd, JSON_INDENT(2)) == 0 && write(fd, "\n", 1) == 1;
+    ok = close(fd) == 0 && ok;
+    if (ok && rename(part, path) == 0) return true;
+    unlink(part);
+    return false;
+}
+
+bool tool_profile_save(const mnem_machine_profile *profile) {
+    char path[PATH_MAX];
+    if (!tool_profile_path(path, sizeof path)) {
+        tool_message("the machine profile isn't kept: neither XDG_CACHE_HOME nor HOME is set");
+        return false;
+    }
+    json_t *object =
+        json_pack("{s:f, s:f, s:f}", "read_bytes_per_s", profile->read_bytes_per_s,
+                  "disk_bytes_per_s", profile->disk_bytes_per_s, "macs_per_s", profile->macs_per_s);
+    make_folders(path);
+    bool ok = object && write_whole(path, object);
+    json_decref(object);
+    if (!ok)
+        tool_message("the machine profile isn't kept: can't write %s: %s", path, strerror(errno));
+    return ok;
+}

@@ -1,0 +1,178 @@
+/* report.c: the plan and the ledger as tables and as JSON. Names of JSON keys are stable. */
+#include <string.h>
+
+#include "stage.h"
+
+/* "  weights     resident           5.50 MiB        5,767,168  <note>" */
+static void row(FILE *file, const char *kind, const char *tag, uint64_t bytes, const char *note) {
+    char size[TOOL_TEXT], exact[TOOL_TEXT];
+    fprintf(file, "  %-10s %-18.31s %11s %18s%s%s\n", kind, tag, tool_size(bytes, size),
+            tool_exact(bytes, exact), *note ? "  " : "", note);
+}
+
+void tool_report_model(FILE *file, const tool_stage *stage) {
+    mnem_model_info m;
+    mnem_model_info_get(stage->model, &m);
+    const char *name = strrchr(m.path, '/');
+    char size[TOOL_TEXT], count[TOOL_TEXT];
+    fprintf(file, "%s: %s, %s parameters, %s\n", name ? name + 1 : m.path, m.architecture,
+            tool_count((double)m.parameters, count), tool_size(m.tensor_bytes, size));
+}
+
+/* As --kv writes it. */
+static const char *kv_text(mnem_type type) {
+    return type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16";
+}
+
+/* ---- the plan ---- */
+
+static void weights_text(const mnem_session_plan *p, char *out, size_t n) {
+    char streamed[TOOL_TEXT], slot[TOOL_TEXT];
+    if (!p->streamed) {
+        snprintf(out, n, "all weights resident");
+        return;
+    }
+    snprintf(
+        out, n,
+        "%d of %d layers resident; %s come from disk for every token, %s, through %d buffers of "
+        "%s",
+        p->layers_resident, p->layers, tool_size(p->bytes_streamed_per_pass, streamed),
+        p->direct_io ? "past the page cache" : "through the page cache (outside the budget)",
+        p->ring_slots, tool_size(p->ring_slot_bytes, slot));
+}
+
+static void plan_choice(FILE *file, const mnem_session_plan *p) {
+    char weights[256], text[512];
+    weights_text(p, weights, sizeof weights);
+    snprintf(text, sizeof text, "context %d tokens, KV %s, chunks of %d, %d thread%s; %s",
+             p->context, kv_text(p->kv_type), p->chunk, p->threads, p->threads == 1 ? "" : "s",
+             weights);
+    tool_wrap(file, "  chosen   ", text);
+}
+
+static void plan_speed(FILE *file, const mnem_session_plan *p) {
+    char text[160];
+    if (p->predicted_generate <= 0)
+        snprintf(text, sizeof text, "not known: `mnem bench` measures this machine once");
+    else
+        snprintf(text, sizeof text, "about %.3g tokens/s, prompt %.3g tokens/s",
+                 p->predicted_generate, p->predicted_prompt);
+    tool_wrap(file, "  speed    ", text);
+}
+
+static void plan_step(FILE *file, const char *lead, uint64_t bytes, const char *change) {
+    if (!bytes && !*change) return;
+    char size[TOOL_TEXT], text[256];
+    if (bytes)
+        snprintf(text, sizeof text, "%s: %s", tool_size(bytes, size), change);
+    else
+        snprintf(text, sizeof text, "%s", change);
+    tool_wrap(file, lead, text);
+}
+
+void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *stage) {
+    char size[TOOL_TEXT], note[96];
+    fprintf(file, "plan\n");
+    for (unsigned i = 0; i < p->lines; i++)
+        row(file, mnem_kind_text(p->line[i].kind), p->line[i].tag, p->line[i].bytes, "");
+    snprintf(note, sizeof note, "of %s%s", tool_size(p->budget_bytes, size),
+             stage->budget_chosen ? " (85 % of available)" : "");
+    row(file, "peak", "", p->peak_bytes, note);
+    plan_choice(file, p);
+    if (*p->why) tool_wrap(file, "  why      ", p->why);
+    plan_step(file, "  smaller  ", p->smaller_bytes, p->smaller);
+    plan_step(file, "  larger   ", p->larger_bytes, p->larger);
+    plan_speed(file, p);
+}
+
+static json_t *step_json(uint64_t bytes, const char *change) {
+    if (!bytes && !*change) return json_null();
+    return json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "change", change);
+}
+
+static json_t *plan_lines_json(const mnem_session_plan *p) {
+    json_t *lines = json_array();
+    for (unsigned i = 0; i < p->lines; i++)
+        json_array_append_new(
+            lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(p->line[i].kind), "tag",
+                             p->line[i].tag, "bytes", (json_int_t)p->line[i].bytes));
+    return lines;
+}
+
+static json_t *rate_json(double tokens_per_s) {
+    return tokens_per_s > 0 ? json_real(tokens_per_s) : json_null();
+}
+
+json_t *tool_report_plan_json(const mnem_session_plan *p, const tool_stage *stage) {
+    mnem_model_info m;
+    mnem_model_info_get(stage->model, &m);
+    json_t *plan = json_pack(
+        "{s:s, s:I, s:I, s:b, s:o, s:i, s:s, s:i, s:i, s:b}", "model", m.path, "peak_bytes",
+        (json_int_t)p->peak_bytes, "budget_bytes", (json_int_t)p->budget_bytes, "budget_chosen",
+        stage->budget_chosen, "lines", plan_lines_json(p), "context", p->context, "kv",
+        kv_text(p->kv_type), "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
+    json_t *more = json_pack(
+        "{s:i, s:i, s:I, s:I, s:I, s:i, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "layers", p->layers,
+        "layers_resident", p->layers_resident, "weight_bytes", (json_int_t)p->weight_bytes,
+        "weight_bytes_resident", (json_int_t)p->weight_bytes_resident, "bytes_streamed_per_pass",
+        (json_int_t)p->bytes_streamed_per_pass, "ring_slots", p->ring_slots, "ring_slot_bytes",
+        (json_int_t)p->ring_slot_bytes, "direct_io", p->direct_io, "why", p->why, "smaller",
+        step_json(p->smaller_bytes, p->smaller), "larger", step_json(p->larger_bytes, p->larger),
+        "predicted_prompt_tokens_per_s", rate_json(p->predicted_prompt), "predicted_tokens_per_s",
+        rate_json(p->predicted_generate));
+    if (plan && more) json_object_update(plan, more);
+    json_decref(more);
+    return plan;
+}
+
+/* ---- the ledger ---- */
+
+static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t live,
+                       uint64_t peak) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], exact[TOOL_TEXT];
+    fprintf(file, "  %-10s %-18.31s %11s %11s %18s\n", kind, tag, tool_size(live, a),
+            tool_size(peak, b), tool_exact(peak, exact));
+}
+
+/* What the kernel counted beyond the ledger's peak. */
+static uint64_t unaccounted(uint64_t vmhwm, uint64_t peak) {
+    return vmhwm > peak ? vmhwm - peak : 0;
+}
+
+void tool_report_ledger(FILE *file, const tool_stage *stage) {
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    mnem_ledger_info info;
+    mnem_ledger_info_get(stage->ledger, &info);
+    fprintf(file, "ledger%35s %11s %18s\n", "now", "peak", "peak, bytes");
+    mnem_account_info account;
+    for (unsigned i = 0; mnem_ledger_account_get(stage->ledger, i, &account); i++)
+        ledger_row(file, mnem_kind_text(account.kind), account.tag, account.bytes_live,
+                   account.bytes_peak);
+    ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
+    if (unaccounted(usage.bytes_peak, info.bytes_peak))
+        ledger_row(file, "unaccounted", "", 0, unaccounted(usage.bytes_peak, info.bytes_peak));
+    char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT];
+    fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s; budget %s\n",
+            tool_size(usage.bytes_peak, peak), tool_size(stage->plan.peak_bytes, predicted),
+            tool_size(info.budget_bytes, budget));
+}
+
+json_t *tool_report_ledger_json(const tool_stage *stage) {
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    mnem_ledger_info info;
+    mnem_ledger_info_get(stage->ledger, &info);
+    json_t *accounts = json_array();
+    mnem_account_info account;
+    for (unsigned i = 0; mnem_ledger_account_get(stage->ledger, i, &account); i++)
+        json_array_append_new(accounts, json_pack("{s:s, s:s, s:I, s:I}", "kind",
+                                                  mnem_kind_text(account.kind), "tag", account.tag,
+                                                  "bytes_live", (json_int_t)account.bytes_live,
+                                                  "bytes_peak", (json_int_t)account.bytes_peak));
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "accounts", accounts, "bytes_live",
+                     (json_int_t)info.bytes_live, "bytes_peak", (json_int_t)info.bytes_peak,
+                     "budget_bytes", (json_int_t)info.budget_bytes, "bytes_unaccounted",
+                     (json_int_t)unaccounted(usage.bytes_peak, info.bytes_peak), "refusals",
+                     (json_int_t)info.refusals);
+}

@@ -1,0 +1,215 @@
+/* stage.c: from arguments to a running session, in the one order that lets the plan see every byte.
+ *
+ * Invariant: what is charged or allocated before tool_stage_plan is in the plan; after it only the
+ * session allocates. */
+#include "stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the model's path ---- */
+
+/* Folders beside or above the executable where the shipped model may be: build trees first, then an
+ * installation. */
+static const char *const model_folders[] = {
+    "models",          "../models",          "../../models",
+    "../../../models", "../../../../models", "../share/mnem/models"};
+#define SHIPPED_MODEL "kjv-5m-q8_0.gguf"
+
+static const char *shipped_model(void) {
+    static char path[PATH_MAX + 64];
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) return NULL;
+    self[n] = 0;
+    *strrchr(self, '/') = 0;
+    for (size_t i = 0; i < sizeof model_folders / sizeof model_folders[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s/%s", self, model_folders[i], SHIPPED_MODEL);
+        if (access(path, R_OK) == 0) {
+            char *whole = realpath(path, self);
+            if (whole) snprintf(path, sizeof path, "%s", whole);
+            return path;
+        }
+    }
+    return NULL;
+}
+
+const char *tool_model_path(const tool_args *args) {
+    if (args->operand[0]) return args->operand[0];
+    const char *path = tool_env("MNEM_MODEL");
+    if (!path) path = shipped_model();
+    if (!path)
+        tool_message("the model that ships (%s) isn't beside the command; name a MODEL or set "
+                     "$MNEM_MODEL",
+                     SHIPPED_MODEL);
+    return path;
+}
+
+/* ---- opening ---- */
+
+static int open_device(tool_stage *stage, uint64_t *budget) {
+    const tool_args *args = stage->args;
+    if (strcmp(args->device, "host") == 0) {
+        if (args->capacity)
+            return tool_usage("plan", "--capacity is of the null device; add --device null");
+        return TOOL_OK;
+    }
+    mnem_device_options options = {.capacity_bytes = args->capacity};
+    mnem_status status = mnem_device_open(args->device, &options, &stage->device);
+    mnem_device_info info;
+    if (status == MNEM_OK) status = mnem_device_info_get(stage->device, &info);
+    if (status != MNEM_OK) return tool_fail(status);
+    if (!*budget) *budget = info.capacity_bytes;
+    stage->options.device = stage->device;
+    return TOOL_OK;
+}
+
+static void set_options(tool_stage *stage) {
+    const tool_args *args = stage->args;
+    mnem_session_options *o = &stage->options;
+    o->ledger = stage->ledger;
+    o->context = args->context;
+    o->threads = args->threads;
+    o->chunk = args->chunk;
+    o->kv = (mnem_kv_choice)args->kv;
+    o->page_cache = args->page_cache;
+    if (tool_profile_load(&stage->profile)) o->profile = &stage->profile;
+}
+
+int tool_stage_open(const tool_args *args, tool_stage *stage) {
+    *stage = (tool_stage){.args = args};
+    tool_progress_quiet(args->quiet);
+    const char *path = tool_model_path(args);
+    if (!path) return TOOL_FAILED;
+    uint64_t budget = args->memory;
+    int code = open_device(stage, &budget);
+    if (code != TOOL_OK) return code;
+    stage->budget_chosen = budget == 0;
+    mnem_ledger_options options = {.budget_bytes = budget};
+    mnem_status status = mnem_ledger_create_process(&options, &stage->ledger);
+    if (status != MNEM_OK) return tool_fail(status);
+    set_options(stage);
+    status = mnem_model_open(path, &stage->model);
+    if (status == MNEM_OK) status = mnem_model_transformer(stage->model, &stage->transformer);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+int tool_stage_tokenizer(tool_stage *stage) {
+    mnem_status status = mnem_tokenizer_create(stage->model, &stage->tokenizer);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* ---- the prompt ---- */
+
+static int grow_prompt(tool_stage *stage, size_t room) {
+    uint64_t more = room - stage->prompt.room;
+    mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "prompt", more);
+    if (status != MNEM_OK) return tool_fail(status);
+    char *text = realloc(stage->prompt.text, room);
+    if (!text) {
+        mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", more);
+        tool_message("the machine has no memory for a prompt of %zu bytes", room);
+        return TOOL_FAILED;
+    }
+    stage->prompt.text = text;
+    stage->prompt.room = room;
+    return TOOL_OK;
+}
+
+static int read_all(tool_stage *stage, int fd, const char *name) {
+    struct stat info;
+    size_t guess = 4096;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) guess = (size_t)info.st_size + 1;
+    for (;;) {
+        if (stage->prompt.bytes == stage->prompt.room) {
+            size_t room = stage->prompt.room ? 2 * stage->prompt.room : guess;
+            int code = grow_prompt(stage, room);
+            if (code != TOOL_OK) return code;
+        }
+        ssize_t n = read(fd, stage->prompt.text + stage->prompt.bytes,
+                         stage->prompt.room - stage->prompt.bytes);
+        if (n == 0) return TOOL_OK;
+        if (tool_interrupted()) return TOOL_INTERRUPTED;
+        if (n < 0 && errno != EINTR) {
+            tool_message("can't read %s: %s", name, strerror(errno));
+            return TOOL_FAILED;
+        }
+        if (n > 0) stage->prompt.bytes += (size_t)n;
+    }
+}
+
+int tool_stage_read(tool_stage *stage, const char *path) {
+    if (strcmp(path, "-") == 0) return read_all(stage, STDIN_FILENO, "standard input");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        tool_message("can't open %s: %s", path, strerror(errno));
+        return TOOL_FAILED;
+    }
+    int code = read_all(stage, fd, path);
+    close(fd);
+    return code;
+}
+
+/* ---- plan and session ---- */
+
+int tool_stage_plan(tool_stage *stage) {
+    mnem_status status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static bool on_load(void *context, uint64_t done, uint64_t total) {
+    tool_progress_step(context, done, total, NULL);
+    return !tool_interrupted();
+}
+
+int tool_stage_create(tool_stage *stage) {
+    tool_progress progress;
+    tool_progress_begin(&progress, "loading");
+    stage->options.on_progress = on_load;
+    stage->options.progress_context = &progress;
+    double start = tool_clock();
+    mnem_status status =
+        mnem_session_create(stage->model, &stage->options, &stage->plan, &stage->session);
+    tool_progress_end(&progress);
+    stage->seconds_load = tool_clock() - start;
+    if (status != MNEM_OK) return tool_fail(status);
+    tool_interrupt_watch(stage->session);
+    return TOOL_OK;
+}
+
+mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, int32_t first_logits,
+                            mnem_on_logits *on_logits, void *context, const char *what) {
+    tool_progress progress;
+    tool_progress_begin(&progress, what ? what : "");
+    mnem_status status = MNEM_OK;
+    for (int32_t at = 0, part; at < n && status == MNEM_OK; at += part) {
+        part = n - at < stage->plan.chunk ? n - at : stage->plan.chunk;
+        if (tool_interrupted())
+            status = MNEM_CANCELLED;
+        else
+            status =
+                mnem_session_eval(stage->session, ids + at, part,
+                                  first_logits > at ? first_logits - at : 0, on_logits, context);
+        if (what) tool_progress_step(&progress, (uint64_t)(at + part), (uint64_t)n, NULL);
+    }
+    tool_progress_end(&progress);
+    return status;
+}
+
+void tool_stage_close(tool_stage *stage) {
+    tool_interrupt_watch(NULL);
+    mnem_session_destroy(stage->session);
+    mnem_tokenizer_destroy(stage->tokenizer);
+    mnem_model_close(stage->model);
+    if (stage->prompt.room)
+        mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", stage->prompt.room);
+    free(stage->prompt.text);
+    mnem_device_close(stage->device);
+    mnem_ledger_destroy(stage->ledger);
+    *stage = (tool_stage){0};
+}

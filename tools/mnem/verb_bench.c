@@ -1,0 +1,331 @@
+/* verb_bench.c: `mnem bench`: the speed of a model, and what this machine could give.
+ *
+ * pp: a prompt of N tokens from an empty context. tg: N tokens one by one from an empty context. The
+ * best of the repeats counts, since noise only slows. Tokens are pseudo-random: their choice doesn't change
+ * the work.
+ *
+ * The machine: read bandwidth is the best of passes over a block larger than the caches, all
+ * threads reading; disk bandwidth is the model's file read in order past the page cache, for a second at
+ * most; multiply-accumulates per second are what the prompt reached. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "stage.h"
+
+enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3, MOST_TOKENS = 16384 };
+
+typedef struct bench {
+    tool_stage *stage;
+    int32_t prompt, tokens, repeats;
+    double prompt_rate, token_rate; /* tokens per second, the best */
+    double bytes_per_token;         /* weights that one token reads */
+    double macs_per_token;
+} bench;
+
+/* ---- read bandwidth ---- */
+
+typedef struct reading {
+    const uint64_t *words;
+    int64_t count;
+    uint64_t sums[MNEM_TEAM_MAX]; /* so that the reads can't be left out */
+} reading;
+
+typedef uint64_t lanes __attribute__((vector_size(64)));
+
+#define READ_LOOP                                                                                  \
+    lanes a = {0}, b = {0}, c = {0}, d = {0};                                                      \
+    for (const lanes *v = (const lanes *)words, *end = v + count / 8; v + 3 < end; v += 4)         \
+        a += v[0], b += v[1], c += v[2], d += v[3];                                                \
+    a += b + c + d;                                                                                \
+    return a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7];
+
+static uint64_t read_plain(const uint64_t *words, int64_t count) {
+    READ_LOOP
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static uint64_t read_avx2(const uint64_t *words, int64_t count) {
+    READ_LOOP
+}
+__attribute__((target("avx512f"))) static uint64_t read_avx512(const uint64_t *words,
+                                                               int64_t count) {
+    READ_LOOP
+}
+#endif
+
+static uint64_t read_words(const uint64_t *words, int64_t count) {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return read_avx512(words, count);
+    if (__builtin_cpu_supports("avx2")) return read_avx2(words, count);
+#endif
+    return read_plain(words, count);
+}
+
+static void read_part(const mnem_worker *worker, void *context) {
+    reading *r = context;
+    int64_t begin, end;
+    mnem_team_split(worker, r->count, 4096, &begin, &end);
+    r->sums[worker->index] += read_words(r->words + begin, end - begin);
+}
+
+/* The block: 256 MiB, or half of what the budget leaves. Below 32 MiB caches would be measured. */
+static uint64_t block_bytes(const tool_stage *stage) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(stage->ledger, &info);
+    uint64_t left = info.budget_bytes - info.bytes_live, bytes = (uint64_t)256 << 20;
+    if (info.budget_bytes && bytes > left / 2) bytes = left / 2;
+    return bytes & ~(uint64_t)((1 << 20) - 1);
+}
+
+static double time_reads(mnem_team *team, reading *r) {
+    double best = 0, end = tool_clock() + 0.7;
+    while (tool_clock() < end && !tool_interrupted()) {
+        double start = tool_clock();
+        mnem_team_run(team, read_part, r);
+        double rate = 8.0 * (double)r->count / (tool_clock() - start);
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+static int measure_memory(tool_stage *stage, double *bytes_per_s) {
+    static reading r;
+    mnem_device *device = NULL;
+    mnem_block block = {0};
+    mnem_team *team = NULL;
+    uint64_t bytes = block_bytes(stage);
+    *bytes_per_s = 0;
+    if (bytes < (uint64_t)32 << 20) return TOOL_OK; /* the budget has no room to measure in */
+    mnem_status status = mnem_device_open("host", NULL, &device);
+    if (status == MNEM_OK)
+        status = mnem_ledger_alloc(stage->ledger, device, MNEM_KIND_WORKSPACE, "bandwidth", bytes,
+                                   64, &block);
+    if (status == MNEM_OK) status = mnem_team_create(stage->plan.threads, &team);
+    if (status == MNEM_OK) {
+        r = (reading){.words = mnem_block_host(&block), .count = (int64_t)(bytes / 8)};
+        memset(mnem_block_host(&block), 1, bytes);
+        *bytes_per_s = time_reads(team, &r);
+    }
+    mnem_team_destroy(team);
+    if (block.bytes) mnem_ledger_free(stage->ledger, MNEM_KIND_WORKSPACE, "bandwidth", &block);
+    mnem_device_close(device);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* ---- disk bandwidth ---- */
+
+static double time_disk(int fd, char *buffer, size_t room) {
+    double start = tool_clock(), seconds = 0;
+    uint64_t bytes = 0;
+    for (ssize_t n; seconds < 1 && !tool_interrupted() && (n = read(fd, buffer, room)) > 0;) {
+        bytes += (uint64_t)n;
+        seconds = tool_clock() - start;
+    }
+    return seconds > 0 ? (double)bytes / seconds : 0;
+}
+
+/* 0 where the file system can't read past the page cache, since the cache's speed says nothing. */
+static double measure_disk(const tool_stage *stage) {
+    enum { ROOM = 1 << 20 };
+    mnem_device *device = NULL;
+    mnem_block block = {0};
+    double rate = 0;
+    int fd = open(mnem_model_file_path(stage->model, 0), O_RDONLY | O_CLOEXEC | O_DIRECT);
+    if (fd < 0) return 0;
+    if (mnem_device_open("host", NULL, &device) == MNEM_OK &&
+        mnem_ledger_alloc(stage->ledger, device, MNEM_KIND_IO, "bandwidth", ROOM, 4096, &block) ==
+            MNEM_OK) {
+        rate = time_disk(fd, mnem_block_host(&block), ROOM);
+        mnem_ledger_free(stage->ledger, MNEM_KIND_IO, "bandwidth", &block);
+    }
+    mnem_device_close(device);
+    close(fd);
+    return rate;
+}
+
+static int measure_machine(tool_stage *stage) {
+    mnem_machine_profile *p = &stage->profile;
+    if (p->read_bytes_per_s > 0 && !stage->args->refresh) return TOOL_OK;
+    int code = measure_memory(stage, &p->read_bytes_per_s);
+    if (code == TOOL_OK) p->disk_bytes_per_s = measure_disk(stage);
+    return code;
+}
+
+/* ---- the model ---- */
+
+/* What one token reads and multiplies: every matrix, but of an embedding of its own only a row. */
+static void count_work(bench *b) {
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(b->stage->model, i, &t); i++) {
+        if (t.dims < 2) continue;
+        if (!b->stage->transformer.tied && strcmp(t.name, "token_embd.weight") == 0) continue;
+        b->bytes_per_token += (double)t.bytes;
+        b->macs_per_token += (double)t.shape[0] * (double)t.shape[1];
+    }
+}
+
+static bool ignore_logits(void *context, int32_t index, const float *logits) {
+    (void)context, (void)index, (void)logits;
+    return true;
+}
+
+/* Tokens that don't repeat in a short while: x -> 1103515245 x + 12345 (C's example of rand). */
+static int32_t next_id(uint32_t *state, int32_t vocab) {
+    *state = *state * 1103515245u + 12345u;
+    return (int32_t)((*state >> 8) % (uint32_t)vocab);
+}
+
+static int32_t ids[MOST_TOKENS];
+
+static mnem_status run_prompt(bench *b, double *seconds) {
+    mnem_status status = mnem_session_truncate(b->stage->session, 0);
+    double start = tool_clock();
+    if (status == MNEM_OK)
+        status =
+            tool_stage_eval(b->stage, ids, b->prompt, b->prompt - 1, ignore_logits, NULL, NULL);
+    *seconds = tool_clock() - start;
+    return status;
+}
+
+static mnem_status run_tokens(bench *b, double *seconds) {
+    mnem_status status = mnem_session_truncate(b->stage->session, 0);
+    double start = tool_clock();
+    for (int32_t i = 0; i < b->tokens && status == MNEM_OK; i++)
+        status = tool_stage_eval(b->stage, ids + i, 1, 0, ignore_logits, NULL, NULL);
+    *seconds = tool_clock() - start;
+    return status;
+}
+
+static mnem_status run_best(bench *b, const char *what, int32_t tokens,
+                            mnem_status (*run)(bench *, double *), double *best) {
+    tool_progress progress;
+    tool_progress_begin(&progress, what);
+    double seconds;
+    mnem_status status = run(b, &seconds); /* warms up */
+    for (int32_t i = 0; i < b->repeats && status == MNEM_OK; i++) {
+        tool_progress_step(&progress, (uint64_t)i, (uint64_t)b->repeats, NULL);
+        status = run(b, &seconds);
+        if (status == MNEM_OK && tokens / seconds > *best) *best = tokens / seconds;
+    }
+    tool_progress_end(&progress);
+    return status;
+}
+
+static int measure_model(bench *b) {
+    uint32_t state = 1;
+    int32_t most = b->prompt > b->tokens ? b->prompt : b->tokens;
+    for (int32_t i = 0; i < most; i++) ids[i] = next_id(&state, b->stage->transformer.vocab);
+    count_work(b);
+    mnem_status status = run_best(b, "prompt", b->prompt, run_prompt, &b->prompt_rate);
+    if (status == MNEM_OK) status = run_best(b, "tokens", b->tokens, run_tokens, &b->token_rate);
+    if (status != MNEM_OK) return tool_fail(status);
+    mnem_machine_profile *p = &b->stage->profile;
+    double macs = b->prompt_rate * b->macs_per_token;
+    if (b->stage->args->refresh || macs > p->macs_per_s) p->macs_per_s = macs;
+    return TOOL_OK;
+}
+
+/* ---- the report ---- */
+
+/* The part of the read bandwidth that generation reaches; 0: not known. */
+static double fraction(const bench *b) {
+    double read = b->stage->profile.read_bytes_per_s;
+    return read > 0 ? b->bytes_per_token * b->token_rate / read : 0;
+}
+
+static void print_table(const bench *b) {
+    const mnem_machine_profile *p = &b->stage->profile;
+    char name[24], size[TOOL_TEXT];
+    snprintf(name, sizeof name, "pp%d", b->prompt);
+    tool_outf("%-16s %10.1f tokens/s\n", name, b->prompt_rate);
+    snprintf(name, sizeof name, "tg%d", b->tokens);
+    tool_outf("%-16s %10.1f tokens/s", name, b->token_rate);
+    tool_outf("   %s of weights a token, %.1f GB/s", tool_size((uint64_t)b->bytes_per_token, size),
+              b->bytes_per_token * b->token_rate / 1e9);
+    if (fraction(b) > 0) tool_outf(", %.0f %% of the read bandwidth", 100 * fraction(b));
+    tool_outf("\n");
+    if (p->read_bytes_per_s > 0)
+        tool_outf("%-16s %10.1f GB/s\n", "read bandwidth", p->read_bytes_per_s / 1e9);
+    else
+        tool_outf("%-16s %10s           the budget has no room to measure it in\n",
+                  "read bandwidth", "-");
+    if (p->disk_bytes_per_s > 0)
+        tool_outf("%-16s %10.2f GB/s     past the page cache\n", "disk bandwidth",
+                  p->disk_bytes_per_s / 1e9);
+    tool_outf("%-16s %10.1f GMAC/s   in prompts\n", "arithmetic", p->macs_per_s / 1e9);
+}
+
+static json_t *known(double value) {
+    return value > 0 ? json_real(value) : json_null();
+}
+
+static void print_json(const bench *b) {
+    const mnem_machine_profile *p = &b->stage->profile;
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    tool_out_json(json_pack(
+        "{s:s, s:i, s:i, s:f, s:i, s:f, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
+        tool_model_path(b->stage->args), "threads", b->stage->plan.threads, "prompt_tokens",
+        b->prompt, "prompt_tokens_per_s", b->prompt_rate, "tokens", b->tokens, "tokens_per_s",
+        b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token, "read_bytes_per_s",
+        known(p->read_bytes_per_s), "disk_bytes_per_s", known(p->disk_bytes_per_s), "macs_per_s",
+        known(p->macs_per_s), "read_fraction", known(fraction(b)), "vmhwm",
+        (json_int_t)usage.bytes_peak, "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
+}
+
+/* ---- the way in ---- */
+
+static int32_t least(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+/* The lengths asked for, within the context; without --ctx just as much context as they need. */
+static int choose_lengths(bench *b) {
+    const tool_args *args = b->stage->args;
+    int32_t most = args->context ? args->context : b->stage->transformer.context;
+    b->repeats = args->repeats ? args->repeats : REPEATS;
+    b->prompt = args->prompt_tokens ? args->prompt_tokens : least(PROMPT_TOKENS, most);
+    b->tokens = args->tokens ? args->tokens : least(TOKENS, most);
+    int32_t longest = b->prompt > b->tokens ? b->prompt : b->tokens;
+    if (longest > most || longest > MOST_TOKENS)
+        return tool_usage("bench", "%d tokens don't fit the %s of %d", longest,
+                          longest > most ? "context" : "most that bench measures,",
+                          longest > most ? most : MOST_TOKENS);
+    if (!args->context) b->stage->options.context = longest;
+    return TOOL_OK;
+}
+
+static int run_bench(bench *b) {
+    tool_stage *stage = b->stage;
+    int code = choose_lengths(b);
+    if (code == TOOL_OK) code = tool_stage_plan(stage);
+    if (code != TOOL_OK) return code;
+    if (!stage->args->quiet && !stage->args->json) {
+        tool_report_model(stderr, stage);
+        fprintf(stderr, "%d threads, KV %s, context %d, weights %s; best of %d\n",
+                stage->plan.threads, stage->plan.kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16",
+                stage->plan.context, stage->plan.streamed ? "streamed" : "resident", b->repeats);
+    }
+    code = measure_machine(stage);
+    if (code == TOOL_OK) code = tool_stage_create(stage);
+    if (code == TOOL_OK) code = measure_model(b);
+    if (code != TOOL_OK) return code;
+    tool_profile_save(&stage->profile);
+    if (stage->args->json)
+        print_json(b);
+    else
+        print_table(b);
+    return tool_out_end();
+}
+
+int verb_bench(const tool_args *args) {
+    static tool_stage stage;
+    bench b = {.stage = &stage};
+    tool_interrupt_watch(NULL);
+    int code = tool_stage_open(args, &stage);
+    if (code == TOOL_OK) code = run_bench(&b);
+    tool_stage_close(&stage);
+    return code;
+}

@@ -1,0 +1,215 @@
+/* verb_run.c: `mnem run`: one text from a prompt, or a chat. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chat.h"
+#include "generate.h"
+
+enum { DEFAULT_TOKENS = 256, DEFAULT_CONTEXT = 4096 };
+
+/* ---- the prompt ---- */
+
+/* Where the prompt comes from: "-p", a path, "-" or NULL (a chat). */
+static const char *prompt_source(const tool_args *args) {
+    if (args->prompt) return "-p";
+    if (args->file) return args->file;
+    return isatty(STDIN_FILENO) ? NULL : "-";
+}
+
+/* The line's end that editors and echo put after a prompt isn't part of it. */
+static void strip_newline(tool_stage *stage) {
+    size_t *n = &stage->prompt.bytes;
+    if (*n && stage->prompt.text[*n - 1] == '\n') --*n;
+    if (*n && stage->prompt.text[*n - 1] == '\r') --*n;
+}
+
+static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) {
+    const tool_args *args = stage->args;
+    const char *text = args->prompt;
+    size_t length = text ? strlen(text) : 0;
+    if (!text) {
+        int code = tool_stage_read(stage, prompt_source(args));
+        if (code != TOOL_OK) return code;
+        strip_newline(stage);
+        text = stage->prompt.text;
+        length = stage->prompt.bytes;
+    }
+    mnem_status status = mnem_tokenizer_encode(stage->tokenizer, text, length, 0, ids, count);
+    if (status != MNEM_OK) return tool_fail(status);
+    static int32_t begin;
+    mnem_tokenizer_info info;
+    mnem_tokenizer_info_get(stage->tokenizer, &info);
+    /* A file may ask for an end token after every text; a prompt goes on. */
+    if (info.add_eos && *count && (*ids)[*count - 1] == info.eos) --*count;
+    if (*count) return TOOL_OK;
+    if (info.bos < 0)
+        return tool_usage("run",
+                          "the prompt is empty, and this model has no begin token to start from");
+    begin = info.bos;
+    *ids = &begin;
+    *count = 1;
+    return TOOL_OK;
+}
+
+/* The context to ask for: the default, or more where the prompt needs it. */
+static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
+    const tool_args *args = stage->args;
+    int32_t most = args->context ? args->context : stage->transformer.context;
+    if (prompt >= (size_t)most) {
+        tool_message("the prompt is %zu tokens, the context %d%s", prompt, most,
+                     args->context ? " (--ctx)" : ", which is all that the model has");
+        return args->context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
+    }
+    *room = most;
+    if (args->context) return TOOL_OK;
+    int64_t wanted = (int64_t)prompt + (args->tokens ? args->tokens : DEFAULT_TOKENS);
+    if (wanted > DEFAULT_CONTEXT) stage->options.context = wanted < most ? (int32_t)wanted : most;
+    *room = wanted < most ? (int32_t)wanted : most;
+    return TOOL_OK;
+}
+
+/* ---- the end ---- */
+
+static json_t *stats_json(const tool_generator *g, tool_end end) {
+    const tool_stage *stage = g->stage;
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    mnem_session_stats s;
+    mnem_session_stats_get(stage->session, &s);
+    double prompt_rate = g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0;
+    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "end",
+                     tool_end_text(end), "seed", (json_int_t)g->seed, "prompt_tokens",
+                     (json_int_t)g->prompt_tokens, "tokens", (json_int_t)g->tokens, "tokens_per_s",
+                     tool_generator_rate(g), "prompt_tokens_per_s", prompt_rate, "seconds_load",
+                     stage->seconds_load, "bytes_streamed", (json_int_t)s.bytes_streamed,
+                     "seconds_waiting", s.seconds_waiting, "vmhwm", (json_int_t)usage.bytes_peak,
+                     "predicted_peak", (json_int_t)stage->plan.peak_bytes);
+}
+
+static void report_speed(const tool_generator *g) {
+    const char *gap = "";
+    fputs("speed\n  ", stderr);
+    if (g->prompt_tokens)
+        fprintf(stderr, "prompt %llu tokens, %.1f tokens/s", (unsigned long long)g->prompt_tokens,
+                g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0),
+            gap = "; ";
+    fprintf(stderr, "%sgenerated %llu tokens", gap, (unsigned long long)g->tokens);
+    if (tool_generator_rate(g) > 0) fprintf(stderr, ", %.1f tokens/s", tool_generator_rate(g));
+    mnem_session_stats s;
+    mnem_session_stats_get(g->stage->session, &s);
+    char size[TOOL_TEXT];
+    if (s.bytes_streamed)
+        fprintf(stderr, "; %s streamed, %.1f s waiting for the disk",
+                tool_size(s.bytes_streamed, size), s.seconds_waiting);
+    fprintf(stderr, "\n  seed %llu\n", (unsigned long long)g->seed);
+}
+
+static void report_end(const tool_generator *g, tool_end end) {
+    const tool_args *args = g->stage->args;
+    if (args->json) {
+        tool_out_json(json_pack("{s:o, s:o, s:o}", "plan",
+                                tool_report_plan_json(&g->stage->plan, g->stage), "ledger",
+                                tool_report_ledger_json(g->stage), "stats", stats_json(g, end)));
+        return;
+    }
+    if (args->quiet) return;
+    fputc('\n', stderr);
+    tool_report_ledger(stderr, g->stage);
+    report_speed(g);
+}
+
+static int end_code(const tool_generator *g, tool_end end) {
+    switch (end) {
+    case TOOL_END_INTERRUPTED: return TOOL_INTERRUPTED;
+    case TOOL_END_FAILED: return tool_fail(g->status);
+    case TOOL_END_CLOSED: return tool_out_end();
+    case TOOL_END_CONTEXT:
+        if (!g->stage->args->quiet)
+            tool_message("stopped: the context of %d tokens is full%s", g->stage->plan.context,
+                         g->stage->plan.context < g->stage->transformer.context
+                             ? "; --ctx makes it larger"
+                             : "");
+        return TOOL_OK;
+    default: return TOOL_OK;
+    }
+}
+
+/* On a terminal the text follows its prompt, which is a message, not output. */
+static void echo_prompt(const tool_args *args) {
+    enum { TAIL = 400 };
+    if (args->json || args->quiet || !args->prompt) return;
+    if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
+    size_t n = strlen(args->prompt);
+    const char *tail = args->prompt;
+    if (n > TAIL) {
+        for (tail += n - TAIL; (*tail & 0xc0) == 0x80;) tail++; /* not inside a character */
+        fputs("...", stderr);
+    }
+    fputs(tail, stderr);
+    fflush(stderr);
+}
+
+static int run_text(tool_generator *g) {
+    const tool_args *args = g->stage->args;
+    echo_prompt(args);
+    tool_end end = tool_generate(g, args->tokens ? args->tokens : DEFAULT_TOKENS);
+    if (!g->newline && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)) fputc('\n', stderr);
+    int code = end_code(g, end);
+    report_end(g, end);
+    int out = tool_out_end();
+    return code != TOOL_OK ? code : out;
+}
+
+static int run_prompt(tool_stage *stage, tool_generator *g) {
+    const int32_t *ids;
+    size_t count;
+    int32_t room;
+    int code = encode_prompt(stage, &ids, &count);
+    if (code == TOOL_OK) code = choose_context(stage, count, &room);
+    if (code == TOOL_OK) code = tool_generator_open(stage, room, g);
+    if (code != TOOL_OK) return code;
+    tool_generator_add(g, ids, count);
+    if ((code = tool_stage_plan(stage)) != TOOL_OK) return code;
+    if (count >= (size_t)stage->plan.context) {
+        char size[TOOL_TEXT];
+        tool_message("the prompt is %zu tokens; a budget of %s has room for a context of %d", count,
+                     tool_size(stage->plan.budget_bytes, size), stage->plan.context);
+        return TOOL_OVER_BUDGET;
+    }
+    if (!stage->args->quiet && !stage->args->json) {
+        tool_report_model(stderr, stage);
+        tool_report_plan(stderr, &stage->plan, stage);
+        fputc('\n', stderr);
+    }
+    if ((code = tool_stage_create(stage)) != TOOL_OK) return code;
+    return run_text(g);
+}
+
+static int check(const tool_args *args) {
+    if (args->prompt && args->file)
+        return tool_usage("run", "--prompt and --file are two prompts; give one of them");
+    if (args->json && !prompt_source(args))
+        return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
+    for (int i = 0; i < args->stops; i++)
+        if (strlen(args->stop[i]) > TOOL_STOP_BYTES)
+            return tool_usage("run", "--stop takes at most %d bytes", TOOL_STOP_BYTES);
+    return TOOL_OK;
+}
+
+int verb_run(const tool_args *args) {
+    static tool_stage stage;
+    static tool_generator g;
+    int code = check(args);
+    if (code != TOOL_OK) return code;
+    bool chat = !prompt_source(args);
+    tool_interrupt_watch(NULL);
+    if (chat) tool_chat_prepare();
+    code = tool_stage_open(args, &stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
+    if (code == TOOL_OK) code = chat ? tool_chat(&stage, &g) : run_prompt(&stage, &g);
+    if (g.stage) tool_generator_close(&g);
+    tool_stage_close(&stage);
+    if (chat) tool_chat_finish();
+    return code;
+}
