@@ -28,7 +28,7 @@ typedef void mnem_team_function(const mnem_worker *worker, void *context);
 mnem_status mnem_team_create(int count, mnem_team **team);
 void mnem_team_destroy(mnem_team *team); /* joins; NULL is fine */
 int mnem_team_count(const mnem_team *team);
-uint64_t mnem_team_bytes(int count); /* the stacks, for the plan */
+uint64_t mnem_team_bytes(int count); /* stacks and tables, for the plan */
 
 /* Runs function on every member and returns when all are done. */
 void mnem_team_run(mnem_team *team, mnem_team_function *function, void *context);

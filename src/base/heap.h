@@ -40,8 +40,8 @@ bool mnem__heap_tag_get(unsigned index, mnem__heap_tag *out);
  * by returning a status other than MNEM_OK. Called with no lock held, from any thread. Set it to
  * NULL to remove. */
 typedef struct mnem__heap_watcher {
-    mnem_status (*charge)(void *context, uint64_t bytes);
-    void (*release)(void *context, uint64_t bytes);
+    mnem_status (*charge)(void *context, const char *tag, uint64_t bytes);
+    void (*release)(void *context, const char *tag, uint64_t bytes);
     void *context;
 } mnem__heap_watcher;
 void mnem__heap_watch(const mnem__heap_watcher *watcher);
@@ -50,10 +50,17 @@ void mnem__heap_watch(const mnem__heap_watcher *watcher);
  * n = 0 turns that off. Counts mnem__alloc, calloc, realloc and mnem__pages_map. */
 void mnem__heap_fail_at(uint64_t n, bool sticky);
 
-/* Anonymous pages, zero, without transparent huge pages, each touched when touch is set. bytes is
- * rounded up to whole pages. NULL when refused (status as above, always MNEM_NO_MEMORY). */
+/* Anonymous pages, zero, each touched when touch is set, so that what is resident is known. bytes is
+ * rounded up to whole pages. With touch, whole 2 MiB units may become huge pages (fewer misses in
+ * the translation cache; nothing more resident), otherwise none. NULL when refused (status as above,
+ * always MNEM_NO_MEMORY). */
 void *mnem__pages_map(size_t bytes, bool touch);
 void mnem__pages_unmap(void *p, size_t bytes);
+/* Makes pages that were mapped untouched resident; false when the machine has none. */
+bool mnem__pages_touch(void *p, size_t bytes);
 size_t mnem__page_size(void);
+
+/* Sets the C heap so that what is freed goes back to the machine (mnem_process_settle). */
+void mnem__heap_settle(void);
 
 #endif

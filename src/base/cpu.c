@@ -1,0 +1,66 @@
+/* cpu.c: the vector level of this machine, from CPUID and what the system saves (XGETBV). */
+#include "base/cpu.h"
+
+#include <stdatomic.h>
+
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
+static atomic_int level_limit = MNEM__CPU_AVX512;
+
+#if defined __x86_64__
+
+/* State that the system saves on a switch: bits 1, 2 SSE and AVX; 5, 6, 7 AVX-512. */
+static unsigned saved_state(void) {
+    unsigned low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static mnem__cpu_level detect(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return MNEM__CPU_PLAIN;
+    const unsigned want = bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C;
+    if ((c & want) != want || (saved_state() & 0x6) != 0x6) return MNEM__CPU_PLAIN;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return MNEM__CPU_PLAIN;
+    const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
+    if ((b & wide) != wide || !(c & bit_AVX512VNNI)) return MNEM__CPU_AVX2;
+    return (saved_state() & 0xe6) == 0xe6 ? MNEM__CPU_AVX512 : MNEM__CPU_AVX2;
+}
+
+static bool detect_bf16(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 5));
+}
+
+#else
+
+static mnem__cpu_level detect(void) {
+    return MNEM__CPU_PLAIN;
+}
+
+static bool detect_bf16(void) {
+    return false;
+}
+
+#endif
+
+mnem__cpu_level mnem__cpu_level_get(void) {
+    static atomic_int machine = -1;
+    int level = atomic_load_explicit(&machine, memory_order_relaxed);
+    if (level < 0) {
+        level = (int)detect();
+        atomic_store_explicit(&machine, level, memory_order_relaxed);
+    }
+    int limit = atomic_load_explicit(&level_limit, memory_order_relaxed);
+    return (mnem__cpu_level)(level < limit ? level : limit);
+}
+
+void mnem__cpu_level_set(mnem__cpu_level level) {
+    atomic_store_explicit(&level_limit, (int)level, memory_order_relaxed);
+}
+
+bool mnem__cpu_has_bf16(void) {
+    return mnem__cpu_level_get() == MNEM__CPU_AVX512 && detect_bf16();
+}

@@ -1,0 +1,253 @@
+/* heap.c: the one file that calls malloc, free and mmap.
+ *
+ * The idea: each block carries a header of 16 bytes, its size and the number of its tag, so that a
+ * free needs no lookup and the counts are exact. A tag is a row in a table of fixed size that only
+ * grows: found by its address, then by its text, added with one compare-and-swap.
+ *
+ *     [ bytes 8 | tag 4 | guard 4 ][ n bytes, 16-byte aligned ]
+ *
+ * Invariant: the sum of the tags' live bytes is what was asked for and not freed; the watcher was
+ * asked for each of them while it was set. Peaks are kept with a compare-and-swap each.
+ * Cost: a few atomic additions for each call; nothing is locked. */
+#include "base/heap.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+
+enum { GUARD_LIVE = 0x6d6e656d, HUGE_PAGE = 2 << 20 };
+
+typedef struct block_header {
+    uint64_t bytes;
+    uint32_t tag;
+    uint32_t guard;
+} block_header;
+_Static_assert(sizeof(block_header) == 16, "keeps the caller's bytes 16-byte aligned");
+
+typedef struct tag_row {
+    _Atomic(const char *) text;
+    _Atomic uint64_t live, peak;
+} tag_row;
+
+static tag_row tags[MNEM__HEAP_TAGS_MAX];
+static _Atomic uint64_t total_live, total_peak, total_calls;
+static _Atomic(const mnem__heap_watcher *) watcher_now;
+static _Atomic uint64_t fail_countdown; /* 0: off */
+static atomic_bool fail_sticky;
+static _Thread_local mnem_status last_status;
+
+static void raise_peak(_Atomic uint64_t *peak, uint64_t live) {
+    uint64_t seen = atomic_load_explicit(peak, memory_order_relaxed);
+    while (seen < live && !atomic_compare_exchange_weak_explicit(
+                              peak, &seen, live, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+/* The tag's row; the last row takes every tag that found no room. */
+static uint32_t tag_index(const char *tag) {
+    for (uint32_t i = 0; i < MNEM__HEAP_TAGS_MAX; i++) {
+        const char *text = atomic_load_explicit(&tags[i].text, memory_order_acquire);
+        if (!text && atomic_compare_exchange_strong(&tags[i].text, &text, tag)) return i;
+        if (text == tag || !strcmp(text, tag)) return i;
+    }
+    return MNEM__HEAP_TAGS_MAX - 1;
+}
+
+static void count_add(uint32_t tag, uint64_t bytes) {
+    raise_peak(&tags[tag].peak, atomic_fetch_add(&tags[tag].live, bytes) + bytes);
+    raise_peak(&total_peak, atomic_fetch_add(&total_live, bytes) + bytes);
+}
+
+static void count_sub(uint32_t tag, uint64_t bytes) {
+    atomic_fetch_sub(&tags[tag].live, bytes);
+    atomic_fetch_sub(&total_live, bytes);
+}
+
+/* true when a test wants this allocation to fail. */
+static bool fails_now(void) {
+    uint64_t left = atomic_load(&fail_countdown);
+    while (left) {
+        uint64_t next = left == 1 && atomic_load(&fail_sticky) ? 1 : left - 1;
+        if (atomic_compare_exchange_weak(&fail_countdown, &left, next)) return left == 1;
+    }
+    return false;
+}
+
+static void *refuse(const char *tag, uint64_t bytes) {
+    last_status = mnem__fail(MNEM_NO_MEMORY, "%s: the machine refused %llu bytes", tag,
+                             (unsigned long long)bytes);
+    return NULL;
+}
+
+static bool watcher_charge(const char *tag, uint64_t bytes) {
+    const mnem__heap_watcher *w = atomic_load_explicit(&watcher_now, memory_order_acquire);
+    if (!w) return true;
+    last_status = w->charge(w->context, tag, bytes);
+    return last_status == MNEM_OK;
+}
+
+static void watcher_release(const char *tag, uint64_t bytes) {
+    const mnem__heap_watcher *w = atomic_load_explicit(&watcher_now, memory_order_acquire);
+    if (w) w->release(w->context, tag, bytes);
+}
+
+static void *block_take(const char *tag, size_t n, bool zero) {
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    uint64_t size;
+    if (!mnem__add_u64(n, sizeof(block_header), &size) || fails_now()) return refuse(tag, n);
+    if (!watcher_charge(tag, n)) return NULL;
+    block_header *h = zero ? calloc(1, size) : malloc(size);
+    if (!h) {
+        watcher_release(tag, n);
+        return refuse(tag, n);
+    }
+    *h = (block_header){.bytes = n, .tag = tag_index(tag), .guard = GUARD_LIVE};
+    count_add(h->tag, n);
+    return h + 1;
+}
+
+void *mnem__alloc(const char *tag, size_t n) {
+    return block_take(tag, n, false);
+}
+
+void *mnem__calloc(const char *tag, size_t count, size_t size) {
+    uint64_t n;
+    if (!mnem__mul_u64(count, size, &n)) return refuse(tag, UINT64_MAX);
+    return block_take(tag, n, true);
+}
+
+/* The header of a live block. A pointer that isn't one, or was freed, is our own bug. */
+static block_header *header_of(void *p) {
+    block_header *h = (block_header *)p - 1;
+    if (h->guard != GUARD_LIVE) __builtin_trap();
+    return h;
+}
+
+void *mnem__realloc(const char *tag, void *p, size_t n) {
+    if (!p) return mnem__alloc(tag, n);
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    block_header *h = header_of(p);
+    uint64_t old = h->bytes, size;
+    const char *own = atomic_load(&tags[h->tag].text);
+    if (!mnem__add_u64(n, sizeof *h, &size) || fails_now()) return refuse(own, n);
+    if (n > old && !watcher_charge(own, n - old)) return NULL;
+    h = realloc(h, size);
+    if (!h) {
+        if (n > old) watcher_release(own, n - old);
+        return refuse(own, n);
+    }
+    h->bytes = n;
+    if (n > old) {
+        count_add(h->tag, n - old);
+    } else {
+        count_sub(h->tag, old - n);
+        watcher_release(own, old - n);
+    }
+    return h + 1;
+}
+
+void mnem__free(void *p) {
+    if (!p) return;
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    block_header *h = header_of(p);
+    count_sub(h->tag, h->bytes);
+    watcher_release(atomic_load(&tags[h->tag].text), h->bytes);
+    h->guard = 0;
+    free(h);
+}
+
+char *mnem__strndup(const char *tag, const char *text, size_t n) {
+    char *copy = mnem__alloc(tag, n + 1);
+    if (!copy) return NULL;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    return copy;
+}
+
+mnem_status mnem__heap_status(void) {
+    return last_status;
+}
+
+bool mnem__heap_tag_get(unsigned index, mnem__heap_tag *out) {
+    if (index >= MNEM__HEAP_TAGS_MAX || !atomic_load(&tags[index].text)) return false;
+    *out = (mnem__heap_tag){.tag = atomic_load(&tags[index].text),
+                            .bytes_live = atomic_load(&tags[index].live),
+                            .bytes_peak = atomic_load(&tags[index].peak)};
+    return true;
+}
+
+void mnem_heap_usage_get(mnem_heap_usage *usage) {
+    *usage = (mnem_heap_usage){.bytes_live = atomic_load(&total_live),
+                               .bytes_peak = atomic_load(&total_peak),
+                               .calls = atomic_load(&total_calls)};
+}
+
+void mnem__heap_watch(const mnem__heap_watcher *watcher) {
+    atomic_store_explicit(&watcher_now, watcher, memory_order_release);
+}
+
+void mnem__heap_fail_at(uint64_t n, bool sticky) {
+    atomic_store(&fail_sticky, sticky);
+    atomic_store(&fail_countdown, n);
+}
+
+/* Freed blocks go back to the machine: large ones at once, the top of the heap in small steps; and
+ * threads don't open heaps of their own. */
+void mnem__heap_settle(void) {
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+    mallopt(M_TOP_PAD, 64 * 1024);
+}
+
+size_t mnem__page_size(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+bool mnem__pages_touch(void *p, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    if (!madvise(p, bytes, MADV_POPULATE_WRITE)) return true;
+    if (errno == ENOMEM || errno == EFAULT) return false;
+#endif
+    size_t page = mnem__page_size();
+    for (size_t i = 0; i < bytes; i += page) ((volatile char *)p)[i] = 0;
+    return true;
+}
+
+/* Maps whole bytes that start at a multiple of HUGE_PAGE. */
+static uint8_t *map_aligned(uint64_t whole) {
+    uint8_t *p =
+        mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    uint8_t *start = p + (mnem__align_up((uintptr_t)p, HUGE_PAGE) - (uintptr_t)p);
+    if (start > p) munmap(p, (size_t)(start - p));
+    munmap(start + whole, (size_t)(p + HUGE_PAGE - start));
+    return start;
+}
+
+void *mnem__pages_map(size_t bytes, bool touch) {
+    const size_t page = mnem__page_size();
+    uint64_t whole;
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    if (bytes == 0 || bytes > PTRDIFF_MAX - 2 * HUGE_PAGE ||
+        !mnem__align_u64(bytes, page, &whole) || fails_now())
+        return refuse("pages", bytes);
+    uint8_t *p = map_aligned(whole);
+    if (!p) return refuse("pages", bytes);
+    /* A kernel without huge pages refuses these two: as good. */
+    const uint64_t huge = touch ? whole & ~(uint64_t)(HUGE_PAGE - 1) : 0;
+    if (huge) madvise(p, huge, MADV_HUGEPAGE);
+    if (whole > huge) madvise(p + huge, whole - huge, MADV_NOHUGEPAGE);
+    for (uint64_t i = 0; touch && i < whole; i += page) *(volatile uint8_t *)(p + i) = 0;
+    return p;
+}
+
+void mnem__pages_unmap(void *p, size_t bytes) {
+    if (p) munmap(p, mnem__align_up(bytes, mnem__page_size()));
+}

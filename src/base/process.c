@@ -1,0 +1,160 @@
+/* process.c: what the process uses, and making it stop growing by itself.
+ *
+ * The idea: the kernel counts a page of code when it is first run. Reading every mapped page of the
+ * program and its libraries once makes that count a constant that can be measured at the start and
+ * charged; what is taken later is ours. Writable data counts the same before and after it is
+ * written; zero data (bss) counts when it is written, so it is written. Files that aren't programs
+ * (locale archives) are left alone.
+ * Invariant: nothing here takes heap memory; the stack stays below 32 KiB but for the part that is
+ * touched on purpose. */
+#include "base/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+
+enum {
+    STACK_TOUCHED = 256 * 1024,
+    BSS_MAX = 4 << 20, /* zero data behind a program's own; a larger one is something else */
+    MAP_LINE_MAX = 4096,
+};
+
+mnem_status mnem__file_read_small(const char *path, char *out, size_t n) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return mnem__fail(MNEM_IO, "%s: can't be opened (error %d)", path, errno);
+    size_t have = 0;
+    while (have + 1 < n) {
+        ssize_t got = read(fd, out + have, n - 1 - have);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        have += (size_t)got;
+    }
+    close(fd);
+    out[have] = 0;
+    return MNEM_OK;
+}
+
+/* The number of KiB after "name:" at the start of a line; false if it isn't there. */
+static bool status_kib(const char *text, const char *name, uint64_t *bytes) {
+    size_t length = strlen(name);
+    for (const char *p = text; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL) {
+        if (strncmp(p, name, length)) continue;
+        *bytes = strtoull(p + length, NULL, 10) * 1024;
+        return true;
+    }
+    return false;
+}
+
+mnem_status mnem_process_usage_get(mnem_process_usage *usage) {
+    char text[4096];
+    *usage = (mnem_process_usage){0};
+    mnem_status status = mnem__file_read_small("/proc/self/status", text, sizeof text);
+    if (status != MNEM_OK) return status;
+    if (!status_kib(text, "VmRSS:", &usage->bytes_resident) ||
+        !status_kib(text, "VmHWM:", &usage->bytes_peak))
+        return mnem__fail(MNEM_IO, "/proc/self/status: no VmRSS or VmHWM");
+    return MNEM_OK;
+}
+
+/* ---- settle ---- */
+
+typedef struct mapping {
+    uint64_t begin, end, offset, inode;
+    bool readable, writable, file, vdso;
+} mapping;
+
+/* What the walk remembers of the mappings before this one. */
+typedef struct settle_walk {
+    uint64_t program_inode; /* of the last ELF file */
+    uint64_t program_end;   /* where its last mapping ended */
+} settle_walk;
+
+/* A line such as "55d0-55d8 r-xp 00002000 fe:00 1234   /usr/bin/x". */
+static bool mapping_parse(const char *line, mapping *m) {
+    char *p;
+    *m = (mapping){.begin = strtoull(line, &p, 16)};
+    if (*p != '-') return false;
+    m->end = strtoull(p + 1, &p, 16);
+    if (*p != ' ' || strlen(p) < 6) return false;
+    m->readable = p[1] == 'r';
+    m->writable = p[2] == 'w';
+    m->offset = strtoull(p + 5, &p, 16);
+    strtoull(p, &p, 16); /* device: major:minor */
+    if (*p == ':') strtoull(p + 1, &p, 16);
+    m->inode = strtoull(p, &p, 10);
+    while (*p == ' ') p++;
+    m->file = *p == '/' && m->inode;
+    m->vdso = !strcmp(p, "[vdso]");
+    return true;
+}
+
+static void pages_read(uint64_t begin, uint64_t end) {
+#ifdef MADV_POPULATE_READ
+    if (!madvise((void *)begin, end - begin, MADV_POPULATE_READ) || errno != EINVAL) return;
+#endif
+    size_t page = mnem__page_size();
+    for (uint64_t at = begin; at < end; at += page) (void)*(volatile const char *)at;
+}
+
+/* Writes what is there already, so that zero data gets pages of its own. */
+static void pages_rewrite(uint64_t begin, uint64_t end) {
+#ifdef MADV_POPULATE_WRITE
+    madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
+#else
+    (void)begin, (void)end; /* older systems: counted when written */
+#endif
+}
+
+static void mapping_settle(settle_walk *walk, const mapping *m) {
+    if (!m->readable) return;
+    if (m->file && m->offset == 0 && !memcmp((const void *)m->begin, "\177ELF", 4))
+        walk->program_inode = m->inode;
+    if (m->vdso || (m->file && m->inode == walk->program_inode)) {
+        pages_read(m->begin, m->end);
+        walk->program_end = m->end;
+    } else if (!m->inode && m->writable && m->begin == walk->program_end &&
+               m->end - m->begin <= BSS_MAX) {
+        pages_rewrite(m->begin, m->end);
+    }
+}
+
+static void mappings_settle(int fd) {
+    char text[2 * MAP_LINE_MAX];
+    settle_walk walk = {0};
+    size_t have = 0;
+    for (;;) {
+        ssize_t got = read(fd, text + have, sizeof text - 1 - have);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return;
+        have += (size_t)got;
+        text[have] = 0;
+        char *line = text;
+        for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+            mapping m;
+            *end = 0;
+            if (mapping_parse(line, &m)) mapping_settle(&walk, &m);
+        }
+        have -= (size_t)(line - text);
+        if (have + 1 >= sizeof text) return; /* a line longer than any path */
+        memmove(text, line, have);
+    }
+}
+
+__attribute__((noinline)) static void stack_touch(void) {
+    char bytes[STACK_TOUCHED];
+    for (size_t i = 0; i < sizeof bytes; i += 4096) ((volatile char *)bytes)[i] = 0;
+}
+
+void mnem_process_settle(void) {
+    mnem__heap_settle();
+    stack_touch();
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    mappings_settle(fd);
+    close(fd);
+}

@@ -1,0 +1,89 @@
+/* thread.c: threads on stacks of ours.
+ *
+ * The idea: a stack that the C library makes grows page by page when a deep call comes, which no
+ * plan foresees. Ours is mapped and touched first, behind a guard page that ends a runaway.
+ * Invariant: signals go to the caller's threads, never to these. */
+#include "base/thread.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+
+static void *thread_main(void *argument) {
+    mnem__thread *thread = argument;
+    thread->function(thread->context);
+    return NULL;
+}
+
+/* The stack's map: guard page below, the rest touched. NULL when the machine refuses. */
+static char *stack_map(size_t map_bytes, size_t guard) {
+    char *map = mnem__pages_map(map_bytes, false);
+    if (!map) return NULL;
+    if (!mprotect(map, guard, PROT_NONE) && mnem__pages_touch(map + guard, map_bytes - guard))
+        return map;
+    mnem__pages_unmap(map, map_bytes);
+    return NULL;
+}
+
+/* pthread_create with every signal blocked in the new thread. */
+static int create_quiet(mnem__thread *thread, const pthread_attr_t *attributes) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread->id, attributes, thread_main, thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*function)(void *),
+                               void *context) {
+    size_t guard = mnem__page_size();
+    size_t map_bytes = mnem__align_up(stack_bytes, guard) + guard;
+    *thread = (mnem__thread){.function = function, .context = context};
+    char *map = stack_map(map_bytes, guard);
+    if (!map)
+        return mnem__fail(MNEM_NO_MEMORY, "thread: the machine refused a stack of %zu bytes",
+                          stack_bytes);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, map + guard, map_bytes - guard);
+    int error = create_quiet(thread, &attributes);
+    pthread_attr_destroy(&attributes);
+    if (error) {
+        mnem__pages_unmap(map, map_bytes);
+        return mnem__fail(MNEM_NO_MEMORY, "thread: can't be started (error %d)", error);
+    }
+    thread->map = map;
+    thread->map_bytes = map_bytes;
+    return MNEM_OK;
+}
+
+void mnem__thread_join(mnem__thread *thread) {
+    if (!thread->map) return;
+    pthread_join(thread->id, NULL);
+    mnem__pages_unmap(thread->map, thread->map_bytes);
+    thread->map = NULL;
+}
+
+int mnem__processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set)) return 1;
+    int n = CPU_COUNT(&set);
+    return n > 0 ? n : 1;
+}
+
+void mnem__futex_wait(_Atomic uint32_t *word, uint32_t expected) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void mnem__futex_wake(_Atomic uint32_t *word) {
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,48 @@
+/* thread.h: a thread whose stack was planned: touched at the start, with a guard page below. */
+#ifndef MNEM_SRC_BASE_THREAD_H
+#define MNEM_SRC_BASE_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/error.h"
+
+typedef struct mnem__thread {
+    pthread_t id;
+    void *map; /* guard page, then the stack; NULL: not started */
+    size_t map_bytes;
+    void (*function)(void *);
+    void *context;
+} mnem__thread;
+
+/* Starts function(context) with every signal blocked. thread must stay where it is until joined.
+ * stack_bytes (whole pages) are resident afterwards. MNEM_NO_MEMORY; thread->map is NULL then. */
+mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*function)(void *),
+                               void *context);
+/* Waits for its end and gives the stack back. A thread that wasn't started is fine. */
+void mnem__thread_join(mnem__thread *thread);
+
+/* Processors that this process may use, at least 1. */
+int mnem__processors(void);
+
+/* Sleeps while *word == expected; may return early. wake wakes every sleeper. */
+void mnem__futex_wait(_Atomic uint32_t *word, uint32_t expected);
+void mnem__futex_wake(_Atomic uint32_t *word);
+
+/* Seconds of a clock that only goes forward. */
+static inline double mnem__seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline void mnem__spin_pause(void) {
+#if defined __x86_64__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif
