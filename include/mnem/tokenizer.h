@@ -36,7 +36,10 @@ enum {
     MNEM_ENCODE_NO_SPECIAL = 1, /* no BOS/EOS, whatever the file says */
     MNEM_ENCODE_PLAIN = 2,      /* the texts of special tokens are plain text */
 };
-/* *ids is the tokenizer's own buffer, borrowed until the next call. Any bytes are accepted. */
+/* *ids is the tokenizer's own buffer, borrowed until the next call. Any bytes are accepted, up to
+ * 2^30; one that no token stands for becomes the unknown token, or nothing if there is none. Of
+ * special tokens in the text the leftmost counts, then the longest (at most 256 bytes). Takes up to
+ * 16 bytes of scratch for each byte of the longest word (SentencePiece: of the text), given back. */
 mnem_status mnem_tokenizer_encode(mnem_tokenizer *tokenizer, const char *text, size_t length,
                                   unsigned flags, const int32_t **ids, size_t *count);
 /* The bytes that a token prints (0 to n; special tokens print their text only if special is set).
@@ -64,6 +67,9 @@ typedef enum mnem_chat_format {
 } mnem_chat_format;
 mnem_chat_format mnem_tokenizer_chat_format(const mnem_tokenizer *tokenizer);
 const char *mnem_chat_format_text(mnem_chat_format format);
+/* False where a system turn is written as nothing (Mistral): put its text and an empty line before
+ * the text of the first user turn. */
+bool mnem_chat_has_system(mnem_chat_format format);
 /* Text of one turn as the format writes it, to be encoded with special tokens parsed. role:
  * "system", "user", "assistant". open: also the opening of the assistant's answer. first: the turn
  * begins the conversation. Returns the bytes needed without the zero (like snprintf). */
