@@ -2,10 +2,9 @@
  *
  * Invariant: nothing here takes session memory; graphs are built to be measured by the code that
  * builds them to be run, weights measured by the code that carves them. */
-#include <sched.h>
-
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/thread.h"
 #include "infer/session_private.h"
 
 const mnem__part_info mnem__part_infos[MNEM__PARTS] = {
@@ -17,13 +16,6 @@ const mnem__part_info mnem__part_infos[MNEM__PARTS] = {
 enum { PAGE_TOKENS = 64, BLOCK_ALIGNMENT = 4096 };
 
 /* ---- what planning and creating start from ---- */
-
-static int32_t processors(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-    const int n = CPU_COUNT(&set);
-    return n < 1 ? 1 : n;
-}
 
 static mnem_status check_options(const mnem_session_options *o) {
     if (!o->ledger) return mnem__fail(MNEM_INVALID, "session: no ledger");
@@ -46,7 +38,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
     setup->matrices = map->body_count + map->head_count + map->extra_count;
-    setup->threads = options->threads ? options->threads : processors();
+    setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
     setup->logits_rows = options->logits_rows ? options->logits_rows : 1;
     setup->flags = mnem__calloc("session", (size_t)setup->matrices, sizeof(bool));

@@ -25,7 +25,6 @@
     X(HOST_SESSION, HOST, "session", HEAP)                                                         \
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
     X(HOST_WEIGHTS, HOST, "weights", HEAP)                                                         \
-    X(HOST_TEAM, HOST, "team", HEAP)                                                               \
     X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
     X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
     X(READER, RUNTIME, "reader stack", CHARGE)                                                     \

@@ -1,0 +1,112 @@
+/* test_place.c: placements are checked by brute force: no two that live together share a byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/heap.h"
+#include "mnem/plan.h"
+
+static uint64_t next_random(uint64_t *state) {
+    *state += 0x9e3779b97f4a7c15u;
+    uint64_t z = *state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static void assert_valid(const mnem_plan_buffer *b, size_t n, const mnem_plan_result *r) {
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t alignment = b[i].alignment ? b[i].alignment : 64;
+        assert_int_equal(b[i].offset % alignment, 0);
+        assert_true(b[i].offset + b[i].bytes <= r->peak_bytes);
+        for (size_t j = 0; j < i; j++) {
+            const bool together = b[i].lower < b[j].upper && b[j].lower < b[i].upper;
+            const bool apart =
+                b[i].offset + b[i].bytes <= b[j].offset || b[j].offset + b[j].bytes <= b[i].offset;
+            assert_true(!together || apart);
+        }
+    }
+    assert_true(r->lower_bound_bytes <= r->peak_bytes);
+    assert_true(r->total_bytes >= r->lower_bound_bytes);
+}
+
+static void random_instances_are_valid(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        uint64_t random = seed;
+        mnem_plan_buffer b[60];
+        const size_t n = 1 + next_random(&random) % 60;
+        for (size_t i = 0; i < n; i++) {
+            const int64_t lower = (int64_t)(next_random(&random) % 40);
+            b[i] = (mnem_plan_buffer){.lower = lower,
+                                      .upper = lower + 1 + (int64_t)(next_random(&random) % 15),
+                                      .bytes = next_random(&random) % 5000,
+                                      .alignment = (uint64_t)1 << next_random(&random) % 13};
+            if (b[i].alignment == 1) b[i].alignment = 0;
+        }
+        mnem_plan_result r;
+        assert_int_equal(mnem_plan_place(b, n, &r), MNEM_OK);
+        assert_valid(b, n, &r);
+    }
+}
+
+static void buffers_that_never_meet_share_bytes(void **state) {
+    (void)state;
+    mnem_plan_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 100},
+                             {.lower = 2, .upper = 3, .bytes = 80}};
+    mnem_plan_result r;
+    assert_int_equal(mnem_plan_place(b, 2, &r), MNEM_OK);
+    assert_int_equal(r.peak_bytes, 100);
+    assert_int_equal(b[0].offset, 0);
+    assert_int_equal(b[1].offset, 0);
+}
+
+static void a_chain_takes_no_more_than_its_widest_moment(void **state) {
+    (void)state;
+    mnem_plan_buffer b[50];
+    for (int i = 0; i < 50; i++)
+        b[i] = (mnem_plan_buffer){.lower = i, .upper = i + 2, .bytes = 640};
+    mnem_plan_result r;
+    assert_int_equal(mnem_plan_place(b, 50, &r), MNEM_OK);
+    assert_int_equal(r.peak_bytes, 1280);
+    assert_int_equal(r.lower_bound_bytes, 1280);
+    assert_int_equal(r.total_bytes, 50 * 640);
+}
+
+static void wrong_buffers_are_refused(void **state) {
+    (void)state;
+    mnem_plan_result r;
+    mnem_plan_buffer reversed = {.lower = 3, .upper = 3, .bytes = 1};
+    assert_int_equal(mnem_plan_place(&reversed, 1, &r), MNEM_INVALID);
+    mnem_plan_buffer crooked = {.lower = 0, .upper = 1, .bytes = 1, .alignment = 48};
+    assert_int_equal(mnem_plan_place(&crooked, 1, &r), MNEM_INVALID);
+    mnem_plan_buffer huge[2] = {{.lower = 0, .upper = 1, .bytes = UINT64_MAX},
+                                {.lower = 0, .upper = 1, .bytes = 2}};
+    assert_int_equal(mnem_plan_place(huge, 2, &r), MNEM_INVALID);
+    assert_int_equal(mnem_plan_place(NULL, 0, &r), MNEM_OK);
+    assert_int_equal(r.peak_bytes, 0);
+}
+
+static void without_memory_it_says_so(void **state) {
+    (void)state;
+    mnem_plan_buffer b = {.lower = 0, .upper = 1, .bytes = 1};
+    mnem_plan_result r;
+    mnem__heap_fail_at(1, false);
+    assert_int_equal(mnem_plan_place(&b, 1, &r), MNEM_NO_MEMORY);
+    assert_int_equal(mnem_plan_place(&b, 1, &r), MNEM_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_instances_are_valid),
+        cmocka_unit_test(buffers_that_never_meet_share_bytes),
+        cmocka_unit_test(a_chain_takes_no_more_than_its_widest_moment),
+        cmocka_unit_test(wrong_buffers_are_refused),
+        cmocka_unit_test(without_memory_it_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
