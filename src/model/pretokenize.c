@@ -149,7 +149,8 @@ static mnem_status next_match(const cutter *c, int pattern, size_t from, size_t 
 /* Cuts [from, end) by this pattern and those after it. At most PATTERNS_MAX deep. */
 static mnem_status cut(const cutter *c, int pattern, size_t from, size_t end) {
     if (from == end) return MNEM_OK;
-    if (pattern == c->p->patterns) return c->on_word(c->context, from, end);
+    if (pattern == PATTERNS_MAX || pattern == c->p->patterns)
+        return c->on_word(c->context, from, end);
     for (size_t at = from, begin, stop; at < end; at = stop) {
         mnem_status status = next_match(c, pattern, from, at, end, &begin, &stop);
         if (status == MNEM_OK) status = cut(c, pattern + 1, at, begin);

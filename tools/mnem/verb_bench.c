@@ -36,7 +36,7 @@ typedef uint64_t lanes __attribute__((vector_size(64)));
 
 #define READ_LOOP                                                                                  \
     lanes a = {0}, b = {0}, c = {0}, d = {0};                                                      \
-    for (const lanes *v = (const lanes *)words, *end = v + count / 8; v + 3 < end; v += 4)         \
+    for (const lanes *v = (const void *)words, *end = v + count / 8; v + 3 < end; v += 4)          \
         a += v[0], b += v[1], c += v[2], d += v[3];                                                \
     a += b + c + d;                                                                                \
     return a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7];
