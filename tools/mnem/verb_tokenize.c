@@ -1,0 +1,114 @@
+/* verb_tokenize.c: `mnem tokenize`: text to ids and pieces, of any file with a tokenizer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stage.h"
+
+/* Opens what this verb needs: no transformer, so that vocabulary-only files work. */
+static int open_tokenizer(tool_stage *stage) {
+    const char *path = tool_model_path(stage->args);
+    if (!path) return TOOL_FAILED;
+    mnem_status status = mnem_ledger_create(&(mnem_ledger_options){0}, &stage->ledger);
+    if (status == MNEM_OK) status = mnem_model_open(path, &stage->model);
+    return status == MNEM_OK ? tool_stage_tokenizer(stage) : tool_fail(status);
+}
+
+static int encode(tool_stage *stage, const int32_t **ids, size_t *count) {
+    const tool_args *args = stage->args;
+    const char *text = args->operand[1];
+    size_t length = text ? strlen(text) : 0;
+    if (!text || strcmp(text, "-") == 0) {
+        const int code = tool_stage_read(stage, "-");
+        if (code != TOOL_OK) return code;
+        text = stage->prompt.text;
+        length = stage->prompt.bytes;
+    }
+    const unsigned flags =
+        (args->no_special ? MNEM_ENCODE_NO_SPECIAL : 0) | (args->plain ? MNEM_ENCODE_PLAIN : 0);
+    const mnem_status status =
+        mnem_tokenizer_encode(stage->tokenizer, text, length, flags, ids, count);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* Prints the piece's bytes in quotes: what isn't a whole printable character is escaped. */
+static void print_piece(mnem_text piece) {
+    tool_out("\"", 1);
+    for (size_t i = 0; i < piece.length;) {
+        mnem_utf8_joiner joiner = {0};
+        char whole[16];
+        size_t used = 1, n = mnem_utf8_join(&joiner, piece.bytes + i, 1, whole);
+        while (n == 0 && i + used < piece.length)
+            n = mnem_utf8_join(&joiner, piece.bytes + i + used++, 1, whole);
+        const unsigned char c = (unsigned char)piece.bytes[i];
+        if (c == '\n' || c == '\t' || c == '\r')
+            tool_outf("\\%c", c == '\n' ? 'n' : c == '\t' ? 't' : 'r');
+        else if (c == '"' || c == '\\')
+            tool_outf("\\%c", c);
+        else if (n == used && c >= 0x20 && c != 0x7F &&
+                 !(c == 0xC2 && (unsigned char)whole[1] < 0xA0))
+            tool_out(whole, n);
+        else {
+            tool_outf("\\x%02X", c);
+            used = 1;
+        }
+        i += used;
+    }
+    tool_out("\"\n", 2);
+}
+
+static int print_table(const tool_stage *stage, const int32_t *ids, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count && !tool_out_closed(); i++) {
+        const mnem_text piece = mnem_tokenizer_piece(stage->tokenizer, ids[i], true);
+        tool_outf("%8d  ", ids[i]);
+        print_piece(piece);
+        bytes += piece.length;
+    }
+    const int code = tool_out_end();
+    if (!stage->args->quiet) tool_message("%zu tokens, %zu bytes", count, bytes);
+    return code;
+}
+
+/* JSON is text: of a piece that isn't whole characters, U+FFFD is shown. */
+static json_t *piece_json(mnem_text piece) {
+    char *out = NULL;
+    size_t room;
+    if (__builtin_mul_overflow(piece.length + 4, (size_t)3, &room) || !(out = malloc(room)))
+        return NULL;
+    mnem_utf8_joiner joiner = {0};
+    size_t n = piece.length ? mnem_utf8_join(&joiner, piece.bytes, piece.length, out) : 0;
+    n += mnem_utf8_join(&joiner, NULL, 0, out + n);
+    json_t *json = json_stringn(out, n);
+    free(out);
+    return json;
+}
+
+static int print_json(const tool_stage *stage, const int32_t *ids, size_t count) {
+    json_t *id_list = json_array(), *pieces = json_array();
+    bool ok = id_list && pieces;
+    for (size_t i = 0; i < count && ok; i++) {
+        const mnem_text piece = mnem_tokenizer_piece(stage->tokenizer, ids[i], true);
+        ok = json_array_append_new(id_list, json_integer(ids[i])) == 0 &&
+             json_array_append_new(pieces, piece_json(piece)) == 0;
+    }
+    if (ok)
+        return tool_out_json(json_pack("{s:o, s:o}", "ids", id_list, "pieces", pieces))
+                   ? TOOL_OK
+                   : TOOL_FAILED;
+    json_decref(id_list);
+    json_decref(pieces);
+    tool_message("no memory for JSON");
+    return TOOL_FAILED;
+}
+
+int verb_tokenize(const tool_args *args) {
+    tool_stage stage = {.args = args};
+    const int32_t *ids;
+    size_t count;
+    int code = open_tokenizer(&stage);
+    if (code == TOOL_OK) code = encode(&stage, &ids, &count);
+    if (code == TOOL_OK)
+        code = args->json ? print_json(&stage, ids, count) : print_table(&stage, ids, count);
+    tool_stage_close(&stage);
+    return code;
+}
