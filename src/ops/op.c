@@ -7,8 +7,17 @@
 #include <stdio.h>
 
 static const mnem__op_table *const tables[MNEM_OP_COUNT] = {
+    [MNEM_OP_EMBED] = &mnem__op_embed,
+    [MNEM_OP_RMS_NORM] = &mnem__op_rms_norm,
     [MNEM_OP_QUANTIZE] = &mnem__op_quantize,
     [MNEM_OP_MATMUL] = &mnem__op_matmul,
+    [MNEM_OP_ROPE_TABLE] = &mnem__op_rope_table,
+    [MNEM_OP_ROPE] = &mnem__op_rope,
+    [MNEM_OP_KV_STORE] = &mnem__op_kv_store,
+    [MNEM_OP_ATTENTION] = &mnem__op_attention,
+    [MNEM_OP_SILU_MUL] = &mnem__op_silu_mul,
+    [MNEM_OP_ADD] = &mnem__op_add,
+    [MNEM_OP_COPY] = &mnem__op_copy,
 };
 
 static const char *const texts[MNEM_OP_COUNT] = {

@@ -1,0 +1,104 @@
+/* row_body.h: the row kernels over lanes; row_{plain,avx2,avx512}.c each make one table of them.
+ *
+ * Rows end anywhere: the last lanes are loaded as zeros and not stored. */
+#include "ops/lanes.h"
+#include "ops/row_kernels.h"
+
+enum { SUMS = 4 };
+
+static float sum_of_squares(int64_t n, const float *x) {
+    lanes sum[SUMS];
+    for (int j = 0; j < SUMS; j++) sum[j] = lanes_zero();
+    int64_t i = 0;
+    for (; i + SUMS * LANES <= n; i += SUMS * LANES) {
+        LANES_UNROLL for (int j = 0; j < SUMS; j++) {
+            lanes v = lanes_load(x + i + j * LANES);
+            sum[j] = lanes_fma(v, v, sum[j]);
+        }
+    }
+    for (int j = 0; i < n; i += LANES, j++) {
+        lanes v = lanes_load_part(x + i, n - i < LANES ? n - i : LANES);
+        sum[j] = lanes_fma(v, v, sum[j]);
+    }
+    return lanes_reduce_add(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
+}
+
+static void rms_norm(int64_t n, const float *x, const float *weight, float epsilon, float *out) {
+    lanes scale = lanes_set(1.0f / sqrtf(sum_of_squares(n, x) / (float)n + epsilon));
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v = lanes_mul(lanes_load(x + i), scale);
+        lanes_store(out + i, lanes_mul(v, lanes_load(weight + i)));
+    }
+    if (i < n) {
+        lanes v = lanes_mul(lanes_load_part(x + i, n - i), scale);
+        lanes_store_part(out + i, lanes_mul(v, lanes_load_part(weight + i, n - i)), n - i);
+    }
+}
+
+/* The numerator stops at -100, where the true value is below 1e-41, so that the bounded power of
+ * two in the denominator can't let a huge gate through. */
+LANES_INLINE lanes silu_mul_lanes(lanes gate, lanes up) {
+    lanes e = lanes_exp2(lanes_mul(gate, lanes_set(-0x1.715476p+0f))); /* log2(e) */
+    lanes top = lanes_max(lanes_set(-100.0f), gate);
+    return lanes_mul(lanes_div(top, lanes_add(lanes_set(1.0f), e)), up);
+}
+
+static void silu_mul(int64_t n, const float *gate, const float *up, float *out) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        lanes_store(out + i, silu_mul_lanes(lanes_load(gate + i), lanes_load(up + i)));
+    if (i < n) {
+        lanes g = lanes_load_part(gate + i, n - i), u = lanes_load_part(up + i, n - i);
+        lanes_store_part(out + i, silu_mul_lanes(g, u), n - i);
+    }
+}
+
+static void add(int64_t n, const float *a, const float *b, float *out) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        lanes_store(out + i, lanes_add(lanes_load(a + i), lanes_load(b + i)));
+    for (; i < n; i++) out[i] = a[i] + b[i];
+}
+
+static void rope_rest(int64_t n, int64_t dims, const float *x, float *out) {
+    if (out != x) memcpy(out + dims, x + dims, (size_t)(n - dims) * sizeof *x);
+}
+
+/* (a, b) turned: a cos - b sin, b cos + a sin; the first product is rounded by itself. */
+static void rope_neox(int64_t n, int64_t dims, const float *table, const float *x, float *out) {
+    int64_t half = dims / 2;
+    const float *sine = table + half;
+    for (int64_t i = 0; i < half; i += LANES) {
+        int64_t m = half - i < LANES ? half - i : LANES;
+        lanes a = lanes_load_part(x + i, m), b = lanes_load_part(x + half + i, m);
+        lanes c = lanes_load_part(table + i, m), s = lanes_load_part(sine + i, m);
+        lanes minus = lanes_sub(lanes_zero(), s);
+        lanes_store_part(out + i, lanes_fma(minus, b, lanes_mul(a, c)), m);
+        lanes_store_part(out + half + i, lanes_fma(s, a, lanes_mul(b, c)), m);
+    }
+    rope_rest(n, dims, x, out);
+}
+
+static void rope_near(int64_t n, int64_t dims, const float *table, const float *x, float *out) {
+    static const float signs[LANES] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+    const float *sine = table + dims / 2;
+    int64_t i = 0;
+    for (; i + LANES <= dims; i += LANES) {
+        lanes v = lanes_load(x + i), c = lanes_load_twice(table + i / 2);
+        lanes s = lanes_mul(lanes_load(signs), lanes_load_twice(sine + i / 2));
+        lanes_store(out + i, lanes_fma(s, lanes_swap_pairs(v), lanes_mul(v, c)));
+    }
+    for (; i < dims; i += 2) {
+        float a = x[i], b = x[i + 1], c = table[i / 2], s = sine[i / 2];
+        out[i] = fmaf(-s, b, a * c);
+        out[i + 1] = fmaf(s, a, b * c);
+    }
+    rope_rest(n, dims, x, out);
+}
+
+#define ROW_KERNELS(level)                                                                         \
+    {                                                                                              \
+        .rms_norm = rms_norm, .silu_mul = silu_mul, .add = add, .rope_neox = rope_neox,            \
+        .rope_near = rope_near, .quantize = mnem__a8_quantize_##level,                             \
+    }
