@@ -66,7 +66,7 @@ mnem_status mnem_device_close(mnem_device *device);
 mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info);
 
 /* Takes bytes (> 0) aligned to alignment (a power of two up to 2 MiB). Host memory comes zeroed and
- * touched, without transparent huge pages. MNEM_NO_MEMORY leaves *block untouched. */
+ * touched: it is resident from then on. MNEM_NO_MEMORY leaves *block untouched. */
 mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
                               uint64_t alignment, mnem_block *block);
 /* Gives it back and clears *block. A cleared or zeroed block is fine. */

@@ -220,32 +220,43 @@ bool mnem__pages_touch(void *p, size_t bytes) {
     return true;
 }
 
-/* Maps whole bytes that start at a multiple of HUGE_PAGE. */
-static uint8_t *map_aligned(uint64_t whole) {
-    uint8_t *p =
-        mmap(NULL, whole + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+/* Pages at a multiple of alignment: maps more and gives back what lies before and behind. */
+static char *map_aligned(uint64_t size, uint64_t alignment) {
+    uint64_t page = mnem__page_size(), slack = alignment > page ? alignment - page : 0, all;
+    if (!mnem__add_u64(size, slack, &all)) return NULL;
+    char *p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
-    uint8_t *start = p + (mnem__align_up((uintptr_t)p, HUGE_PAGE) - (uintptr_t)p);
-    if (start > p) munmap(p, (size_t)(start - p));
-    munmap(start + whole, (size_t)(p + HUGE_PAGE - start));
-    return start;
+    uint64_t before = slack ? mnem__align_up((uintptr_t)p, alignment) - (uintptr_t)p : 0;
+    if (before) munmap(p, before);
+    if (slack > before) munmap(p + before + size, slack - before);
+    return p + before;
+}
+
+/* Huge pages for the whole ones of a touched map: they make no page resident that isn't ours, since
+ * every page is touched. Not for the rest, which a huge page would round up. Best effort. */
+static void huge_advise(char *p, uint64_t size, bool touch) {
+    uint64_t huge = touch ? size & ~(uint64_t)(HUGE_PAGE - 1) : 0;
+    if (huge) madvise(p, huge, MADV_HUGEPAGE);
+    if (size > huge) madvise(p + huge, size - huge, MADV_NOHUGEPAGE);
+}
+
+void *mnem__pages_map_aligned(size_t bytes, size_t alignment, bool touch) {
+    uint64_t size;
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    if (!mnem__align_u64(bytes, mnem__page_size(), &size) || !size || fails_now())
+        return refuse("pages", bytes);
+    char *p = map_aligned(size, size >= HUGE_PAGE && alignment < HUGE_PAGE ? HUGE_PAGE : alignment);
+    if (!p) return refuse("pages", bytes);
+    huge_advise(p, size, touch);
+    if (touch && !mnem__pages_touch(p, size)) {
+        munmap(p, size);
+        return refuse("pages", bytes);
+    }
+    return p;
 }
 
 void *mnem__pages_map(size_t bytes, bool touch) {
-    const size_t page = mnem__page_size();
-    uint64_t whole;
-    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
-    if (bytes == 0 || bytes > PTRDIFF_MAX - 2 * HUGE_PAGE ||
-        !mnem__align_u64(bytes, page, &whole) || fails_now())
-        return refuse("pages", bytes);
-    uint8_t *p = map_aligned(whole);
-    if (!p) return refuse("pages", bytes);
-    /* A kernel without huge pages refuses these two: as good. */
-    const uint64_t huge = touch ? whole & ~(uint64_t)(HUGE_PAGE - 1) : 0;
-    if (huge) madvise(p, huge, MADV_HUGEPAGE);
-    if (whole > huge) madvise(p + huge, whole - huge, MADV_NOHUGEPAGE);
-    for (uint64_t i = 0; touch && i < whole; i += page) *(volatile uint8_t *)(p + i) = 0;
-    return p;
+    return mnem__pages_map_aligned(bytes, 1, touch);
 }
 
 void mnem__pages_unmap(void *p, size_t bytes) {

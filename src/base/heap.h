@@ -37,8 +37,8 @@ typedef struct mnem__heap_tag {
 bool mnem__heap_tag_get(unsigned index, mnem__heap_tag *out);
 
 /* One watcher for the process (the ledger that the whole process is charged to). charge may refuse
- * by returning a status other than MNEM_OK. Called with no lock held, from any thread. Set it to
- * NULL to remove. */
+ * by returning a status other than MNEM_OK. Called with no lock held, from any thread. Borrowed
+ * until it is replaced; NULL removes it. */
 typedef struct mnem__heap_watcher {
     mnem_status (*charge)(void *context, const char *tag, uint64_t bytes);
     void (*release)(void *context, const char *tag, uint64_t bytes);
@@ -55,6 +55,8 @@ void mnem__heap_fail_at(uint64_t n, bool sticky);
  * the translation cache; nothing more resident), otherwise none. NULL when refused (status as above,
  * always MNEM_NO_MEMORY). */
 void *mnem__pages_map(size_t bytes, bool touch);
+/* The same at a multiple of alignment, a power of two. */
+void *mnem__pages_map_aligned(size_t bytes, size_t alignment, bool touch);
 void mnem__pages_unmap(void *p, size_t bytes);
 /* Makes pages that were mapped untouched resident; false when the machine has none. */
 bool mnem__pages_touch(void *p, size_t bytes);

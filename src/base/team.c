@@ -19,19 +19,15 @@
 
 enum { SPINS = 4000 }; /* about 50 microseconds */
 
-/* A counter that others wait for. Each on a cache line of its own. */
-typedef struct turnstile {
-    _Alignas(64) _Atomic uint32_t value;
-    _Atomic uint32_t sleepers;
-} turnstile;
-
 typedef struct member {
     mnem_worker worker;
     mnem__thread thread;
 } member;
 
 struct mnem_team {
-    turnstile epoch, finished, passed;
+    _Alignas(64) mnem__turnstile epoch; /* what is waited for has a cache line each */
+    _Alignas(64) mnem__turnstile finished;
+    _Alignas(64) mnem__turnstile passed;
     _Alignas(64) _Atomic uint32_t working;
     _Alignas(64) _Atomic uint32_t arrived;
     mnem_team_function *function;
@@ -41,34 +37,17 @@ struct mnem_team {
     member members[];
 };
 
-/* Waits until the counter isn't `old` any more. */
-static void turnstile_wait(turnstile *t, uint32_t old, int spins) {
-    for (int i = 0; i < spins; i++) {
-        if (atomic_load_explicit(&t->value, memory_order_acquire) != old) return;
-        mnem__spin_pause();
-    }
-    atomic_fetch_add(&t->sleepers, 1);
-    while (atomic_load(&t->value) == old) mnem__futex_wait(&t->value, old);
-    atomic_fetch_sub(&t->sleepers, 1);
-}
-
-/* Sequentially consistent, as is the sleeper's side: either it sees the new value or we see it. */
-static void turnstile_move(turnstile *t, uint32_t value) {
-    atomic_store(&t->value, value);
-    if (atomic_load(&t->sleepers)) mnem__futex_wake(&t->value);
-}
-
 static void member_run(mnem_team *team, const mnem_worker *worker, uint32_t epoch) {
     team->function(worker, team->context);
     if (atomic_fetch_sub_explicit(&team->working, 1, memory_order_acq_rel) == 1)
-        turnstile_move(&team->finished, epoch);
+        mnem__turnstile_move(&team->finished, epoch);
 }
 
 static void member_main(void *context) {
     const member *self = context;
     mnem_team *team = self->worker.team;
     for (uint32_t epoch = 0;;) {
-        turnstile_wait(&team->epoch, epoch, team->spins);
+        mnem__turnstile_wait(&team->epoch, epoch, team->spins);
         epoch++;
         if (team->stop) return;
         member_run(team, &self->worker, epoch);
@@ -111,7 +90,7 @@ mnem_status mnem_team_create(int count, mnem_team **out) {
 void mnem_team_destroy(mnem_team *team) {
     if (!team) return;
     team->stop = true;
-    turnstile_move(&team->epoch, atomic_load(&team->epoch.value) + 1);
+    mnem__turnstile_move(&team->epoch, atomic_load(&team->epoch.value) + 1);
     for (int i = 1; i < team->count; i++) mnem__thread_join(&team->members[i].thread);
     mnem__pages_unmap(team, team_pages(team->count));
 }
@@ -129,9 +108,9 @@ void mnem_team_run(mnem_team *team, mnem_team_function *function, void *context)
     team->function = function;
     team->context = context;
     atomic_store_explicit(&team->working, (uint32_t)team->count, memory_order_relaxed);
-    turnstile_move(&team->epoch, epoch);
+    mnem__turnstile_move(&team->epoch, epoch);
     member_run(team, &team->members[0].worker, epoch);
-    turnstile_wait(&team->finished, epoch - 1, team->spins);
+    mnem__turnstile_wait(&team->finished, epoch - 1, team->spins);
 }
 
 void mnem_team_barrier(const mnem_worker *worker) {
@@ -141,9 +120,9 @@ void mnem_team_barrier(const mnem_worker *worker) {
     if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) + 1 ==
         (uint32_t)worker->count) {
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
-        turnstile_move(&team->passed, round + 1);
+        mnem__turnstile_move(&team->passed, round + 1);
     } else {
-        turnstile_wait(&team->passed, round, team->spins);
+        mnem__turnstile_wait(&team->passed, round, team->spins);
     }
 }
 

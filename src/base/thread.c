@@ -80,10 +80,22 @@ int mnem__processors(void) {
     return n > 0 ? n : 1;
 }
 
-void mnem__futex_wait(_Atomic uint32_t *word, uint32_t expected) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value) {
+    syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
 }
 
-void mnem__futex_wake(_Atomic uint32_t *word) {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+void mnem__turnstile_wait(mnem__turnstile *turnstile, uint32_t old, int spins) {
+    for (int i = 0; i < spins; i++) {
+        if (atomic_load_explicit(&turnstile->value, memory_order_acquire) != old) return;
+        mnem__spin_pause();
+    }
+    atomic_fetch_add(&turnstile->sleepers, 1);
+    while (atomic_load(&turnstile->value) == old) futex(&turnstile->value, FUTEX_WAIT_PRIVATE, old);
+    atomic_fetch_sub(&turnstile->sleepers, 1);
+}
+
+/* Sequentially consistent, as is the sleeper's side: either it sees the new value or we see it. */
+void mnem__turnstile_move(mnem__turnstile *turnstile, uint32_t value) {
+    atomic_store(&turnstile->value, value);
+    if (atomic_load(&turnstile->sleepers)) futex(&turnstile->value, FUTEX_WAKE_PRIVATE, INT_MAX);
 }

@@ -26,9 +26,15 @@ void mnem__thread_join(mnem__thread *thread);
 /* Processors that this process may use, at least 1. */
 int mnem__processors(void);
 
-/* Sleeps while *word == expected; may return early. wake wakes every sleeper. */
-void mnem__futex_wait(_Atomic uint32_t *word, uint32_t expected);
-void mnem__futex_wake(_Atomic uint32_t *word);
+/* A counter that threads wait for. Zero to start. */
+typedef struct mnem__turnstile {
+    _Atomic uint32_t value;
+    _Atomic uint32_t sleepers;
+} mnem__turnstile;
+/* Waits until the value isn't old any more: spins so often, then sleeps. Acquires. */
+void mnem__turnstile_wait(mnem__turnstile *turnstile, uint32_t old, int spins);
+/* Sets the value and wakes all who sleep. Releases. */
+void mnem__turnstile_move(mnem__turnstile *turnstile, uint32_t value);
 
 /* Seconds of a clock that only goes forward. */
 static inline double mnem__seconds(void) {

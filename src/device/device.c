@@ -1,1 +1,267 @@
-/* device.c: to come. */
+/* device.c: opens backends by name, checks arguments, counts bytes and handles.
+ *
+ * The idea: everything that is the same for every backend is here, so that a backend is only its
+ * table. Bytes are reserved in one counter before the backend is asked, and given back when it
+ * refuses; no lock is needed.
+ * Invariant: bytes_live <= capacity; what is counted is what mnem_device_alloc_bytes says. */
+#include "mnem/device.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "device/backend.h"
+
+enum { ALIGNMENT_MAX = 2 << 20 };
+
+static const mnem__backend *const backends[] = {&mnem__backend_host, &mnem__backend_null,
+                                                &mnem__backend_cuda, &mnem__backend_ascend};
+
+static const mnem__backend *backend_find(const char *name) {
+    for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+        if (!strcmp(backends[i]->name, name)) return backends[i];
+    return NULL;
+}
+
+mnem_status mnem_device_open(const char *name, const mnem_device_options *options,
+                             mnem_device **out) {
+    static const mnem_device_options defaults;
+    if (!options) options = &defaults;
+    *out = NULL;
+    const mnem__backend *backend = backend_find(name);
+    if (!backend)
+        return mnem__fail(MNEM_NOT_FOUND, "device: no \"%.40s\"; there are host and null", name);
+    if (!backend->alloc)
+        return mnem__fail(MNEM_UNSUPPORTED, "device: this build has no %s", backend->name);
+    uint64_t unit = options->granularity ? options->granularity : backend->granularity();
+    if (unit & (unit - 1))
+        return mnem__fail(MNEM_INVALID, "device: granularity %llu isn't a power of two",
+                          (unsigned long long)unit);
+    if (backend->host_visible && unit < mnem__page_size()) unit = mnem__page_size();
+    mnem_device *device = mnem__calloc("device", 1, sizeof *device);
+    if (!device) return mnem__heap_status();
+    device->backend = backend;
+    device->granularity = unit;
+    device->capacity = options->capacity_bytes ? options->capacity_bytes : backend->capacity();
+    *out = device;
+    return MNEM_OK;
+}
+
+mnem_status mnem_device_close(mnem_device *device) {
+    if (!device) return MNEM_OK;
+    uint64_t blocks = atomic_load(&device->blocks), handles = atomic_load(&device->handles);
+    if (blocks || handles)
+        return mnem__fail(
+            MNEM_BUSY, "device %s: %llu blocks of %llu bytes and %llu streams and events live",
+            device->backend->name, (unsigned long long)blocks,
+            (unsigned long long)atomic_load(&device->bytes_live), (unsigned long long)handles);
+    mnem__free(device);
+    return MNEM_OK;
+}
+
+mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
+    uint64_t left = device->capacity - atomic_load(&device->bytes_live);
+    uint64_t machine = device->backend->available ? device->backend->available() : left;
+    *info = (mnem_device_info){.name = device->backend->name,
+                               .capacity_bytes = device->capacity,
+                               .available_bytes = left < machine ? left : machine,
+                               .granularity = device->granularity,
+                               .host_visible = device->backend->host_visible};
+    return MNEM_OK;
+}
+
+/* ---- blocks ---- */
+
+uint64_t mnem_device_alloc_bytes(mnem_device *device, mnem_space space, uint64_t bytes) {
+    (void)space;
+    uint64_t rounded;
+    return mnem__align_u64(bytes, device->granularity, &rounded) ? rounded : UINT64_MAX;
+}
+
+/* Counts bytes against the capacity; false when they don't fit. */
+static bool reserve(mnem_device *device, uint64_t bytes) {
+    uint64_t live = atomic_load(&device->bytes_live);
+    do {
+        if (bytes > device->capacity - live) return false;
+    } while (!atomic_compare_exchange_weak(&device->bytes_live, &live, live + bytes));
+    return true;
+}
+
+mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
+                              uint64_t alignment, mnem_block *block) {
+    if ((unsigned)space >= MNEM_SPACE_COUNT || !bytes)
+        return mnem__fail(MNEM_INVALID, "device %s: %llu bytes of space %d", device->backend->name,
+                          (unsigned long long)bytes, (int)space);
+    if (!alignment || alignment & (alignment - 1) || alignment > ALIGNMENT_MAX)
+        return mnem__fail(MNEM_INVALID, "device %s: alignment %llu", device->backend->name,
+                          (unsigned long long)alignment);
+    uint64_t rounded = mnem_device_alloc_bytes(device, space, bytes), address;
+    if (!reserve(device, rounded))
+        return mnem__fail(MNEM_NO_MEMORY, "device %s: needs %llu bytes, %llu of %llu left",
+                          device->backend->name, (unsigned long long)rounded,
+                          (unsigned long long)(device->capacity - atomic_load(&device->bytes_live)),
+                          (unsigned long long)device->capacity);
+    mnem_status status = device->backend->alloc(device, rounded, alignment, &address);
+    if (status != MNEM_OK) {
+        atomic_fetch_sub(&device->bytes_live, rounded);
+        return status;
+    }
+    atomic_fetch_add(&device->blocks, 1);
+    *block = (mnem_block){.device = device, .address = address, .bytes = rounded, .space = space};
+    return MNEM_OK;
+}
+
+void mnem_device_free(mnem_block *block) {
+    mnem_device *device = block->device;
+    if (!device) return;
+    device->backend->free(device, block->address, block->bytes);
+    atomic_fetch_sub(&device->bytes_live, block->bytes);
+    atomic_fetch_sub(&device->blocks, 1);
+    *block = (mnem_block){0};
+}
+
+void *mnem_block_host(const mnem_block *block) {
+    if (!block->device || !block->device->backend->host_visible) return NULL;
+    return (void *)(uintptr_t)block->address;
+}
+
+/* ---- streams ---- */
+
+mnem_status mnem_stream_create(mnem_device *device, mnem_stream **stream) {
+    *stream = NULL;
+    mnem_status status = device->backend->stream_create(device, stream);
+    if (status == MNEM_OK) atomic_fetch_add(&device->handles, 1);
+    return status;
+}
+
+void mnem_stream_destroy(mnem_stream *stream) {
+    if (!stream) return;
+    mnem_device *device = stream->device;
+    device->backend->synchronize(stream);
+    device->backend->stream_destroy(stream);
+    atomic_fetch_sub(&device->handles, 1);
+}
+
+mnem_status mnem_stream_synchronize(mnem_stream *stream) {
+    if (stream) stream->device->backend->synchronize(stream);
+    return MNEM_OK;
+}
+
+static mnem_status submit(mnem_device *device, mnem_stream *stream, const mnem__work *work) {
+    if (stream && stream->device != device)
+        return mnem__fail(MNEM_INVALID, "device %s: the stream belongs to device %s",
+                          device->backend->name, stream->device->backend->name);
+    device->backend->submit(stream, work);
+    return MNEM_OK;
+}
+
+mnem_status mnem_stream_launch(mnem_device *device, mnem_stream *stream,
+                               void (*function)(void *context), void *context) {
+    return submit(device, stream,
+                  &(mnem__work){.kind = MNEM__WORK_CALL, .function = function, .context = context});
+}
+
+static mnem_status block_check(const mnem_block *block, uint64_t offset, uint64_t bytes) {
+    if (block->device && offset <= block->bytes && bytes <= block->bytes - offset) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "stream: bytes %llu to %llu + %llu of a block of %llu",
+                      (unsigned long long)offset, (unsigned long long)offset,
+                      (unsigned long long)bytes, (unsigned long long)block->bytes);
+}
+
+mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mnem_block *to,
+                             uint64_t to_offset, const mnem_block *from, uint64_t from_offset,
+                             uint64_t bytes) {
+    mnem_status status = block_check(to, to_offset, bytes);
+    if (status == MNEM_OK) status = block_check(from, from_offset, bytes);
+    if (status != MNEM_OK) return status;
+    if (to->device != device && from->device != device)
+        return mnem__fail(MNEM_INVALID, "stream: neither block is on device %s",
+                          device->backend->name);
+    if (device->backend->host_visible && (!mnem_block_host(to) || !mnem_block_host(from)))
+        return mnem__fail(MNEM_UNSUPPORTED, "stream: %s can't copy between %s and %s",
+                          device->backend->name, from->device->backend->name,
+                          to->device->backend->name);
+    return submit(device, stream,
+                  &(mnem__work){.kind = MNEM__WORK_COPY,
+                                .to = to->address + to_offset,
+                                .from = from->address + from_offset,
+                                .bytes = bytes});
+}
+
+mnem_status mnem_stream_fill(mnem_device *device, mnem_stream *stream, const mnem_block *block,
+                             uint64_t offset, uint64_t bytes, uint8_t value) {
+    mnem_status status = block_check(block, offset, bytes);
+    if (status != MNEM_OK) return status;
+    if (block->device != device)
+        return mnem__fail(MNEM_INVALID, "stream: the block isn't on device %s",
+                          device->backend->name);
+    return submit(device, stream,
+                  &(mnem__work){.kind = MNEM__WORK_FILL,
+                                .to = block->address + offset,
+                                .bytes = bytes,
+                                .value = value});
+}
+
+/* ---- events ---- */
+
+mnem_status mnem_event_create(mnem_device *device, mnem_event **out) {
+    *out = NULL;
+    mnem_event *event = mnem__calloc("device", 1, sizeof *event);
+    if (!event) return mnem__heap_status();
+    event->device = device;
+    atomic_fetch_add(&device->handles, 1);
+    *out = event;
+    return MNEM_OK;
+}
+
+void mnem_event_destroy(mnem_event *event) {
+    if (!event) return;
+    while (atomic_load(&event->uses)) sched_yield(); /* rare: work in a queue still points here */
+    atomic_fetch_sub(&event->device->handles, 1);
+    mnem__free(event);
+}
+
+static bool reached(mnem_event *event, uint32_t record) {
+    return (int32_t)(atomic_load(&event->reached.value) - record) >= 0;
+}
+
+/* The use ends last: afterwards the event may be destroyed. */
+void mnem__event_reach(mnem_event *event, uint32_t record) {
+    if (!reached(event, record)) mnem__turnstile_move(&event->reached, record);
+    atomic_fetch_sub(&event->uses, 1);
+}
+
+void mnem__event_await(mnem_event *event, uint32_t record) {
+    while (!reached(event, record)) {
+        uint32_t now = atomic_load(&event->reached.value);
+        if ((int32_t)(now - record) < 0) mnem__turnstile_wait(&event->reached, now, 100);
+    }
+    atomic_fetch_sub(&event->uses, 1);
+}
+
+mnem_status mnem_event_record(mnem_event *event, mnem_stream *stream) {
+    mnem_device *device = stream ? stream->device : event->device;
+    atomic_fetch_add(&event->uses, 1);
+    uint32_t record = atomic_fetch_add(&event->recorded, 1) + 1;
+    return submit(device, stream,
+                  &(mnem__work){.kind = MNEM__WORK_MARK, .event = event, .record = record});
+}
+
+mnem_status mnem_event_wait(mnem_event *event, mnem_stream *stream) {
+    mnem_device *device = stream ? stream->device : event->device;
+    atomic_fetch_add(&event->uses, 1);
+    uint32_t record = atomic_load(&event->recorded);
+    return submit(device, stream,
+                  &(mnem__work){.kind = MNEM__WORK_WAIT, .event = event, .record = record});
+}
+
+mnem_status mnem_event_query(mnem_event *event) {
+    return reached(event, atomic_load(&event->recorded)) ? MNEM_OK : MNEM_NOT_READY;
+}
+
+mnem_status mnem_event_synchronize(mnem_event *event) {
+    atomic_fetch_add(&event->uses, 1);
+    mnem__event_await(event, atomic_load(&event->recorded));
+    return MNEM_OK;
+}

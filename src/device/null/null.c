@@ -1,0 +1,68 @@
+/* null.c: a device that hands out addresses without memory, for plans of machines that aren't here.
+ *
+ * The idea: addresses come from a counter that only goes forward in a range no host pointer has, so
+ * that one that is used by mistake faults; capacity is counted by device.c. Work is done when it is
+ * queued: nothing runs, events are reached at once.
+ * Invariant: addresses of live blocks never overlap (none is handed out twice). */
+#include "base/checked.h"
+#include "base/heap.h"
+#include "device/backend.h"
+
+#define FIRST_ADDRESS (UINT64_C(1) << 56) /* above what processors can address */
+
+static uint64_t null_capacity(void) {
+    return UINT64_C(80) << 30;
+}
+
+static uint64_t null_granularity(void) {
+    return 2 << 20;
+}
+
+static mnem_status null_alloc(mnem_device *device, uint64_t bytes, uint64_t alignment,
+                              uint64_t *address) {
+    uint64_t next = atomic_load(&device->next_address), end;
+    do {
+        uint64_t start = next < FIRST_ADDRESS ? FIRST_ADDRESS : next;
+        if (!mnem__align_u64(start, alignment, address) || !mnem__add_u64(*address, bytes, &end))
+            return mnem__fail(MNEM_NO_MEMORY, "device null: all addresses have been handed out");
+    } while (!atomic_compare_exchange_weak(&device->next_address, &next, end));
+    return MNEM_OK;
+}
+
+static void null_free(mnem_device *device, uint64_t address, uint64_t bytes) {
+    (void)device, (void)address, (void)bytes;
+}
+
+static mnem_status null_stream_create(mnem_device *device, mnem_stream **out) {
+    mnem_stream *stream = mnem__calloc("device", 1, sizeof *stream);
+    if (!stream) return mnem__heap_status();
+    stream->device = device;
+    *out = stream;
+    return MNEM_OK;
+}
+
+static void null_stream_destroy(mnem_stream *stream) {
+    mnem__free(stream);
+}
+
+static void null_submit(mnem_stream *stream, const mnem__work *work) {
+    (void)stream;
+    if (work->kind == MNEM__WORK_MARK) mnem__event_reach(work->event, work->record);
+    if (work->kind == MNEM__WORK_WAIT) mnem__event_await(work->event, work->record);
+}
+
+static void null_synchronize(mnem_stream *stream) {
+    (void)stream;
+}
+
+const mnem__backend mnem__backend_null = {
+    .name = "null",
+    .capacity = null_capacity,
+    .granularity = null_granularity,
+    .alloc = null_alloc,
+    .free = null_free,
+    .stream_create = null_stream_create,
+    .stream_destroy = null_stream_destroy,
+    .submit = null_submit,
+    .synchronize = null_synchronize,
+};
