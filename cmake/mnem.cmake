@@ -1,6 +1,6 @@
 # One function per thing that the project builds.
 
-set(MNEM_WARNINGS -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wcast-align -Wstrict-prototypes
+set(MNEM_WARNINGS -Wall -Wextra -Wshadow -Wvla -Wpointer-arith -Wstrict-prototypes
     -Wmissing-prototypes -Wwrite-strings -Wundef)
 
 function(mnem_flags target)
