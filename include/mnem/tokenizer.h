@@ -39,7 +39,8 @@ enum {
 /* *ids is the tokenizer's own buffer, borrowed until the next call. Any bytes are accepted, up to
  * 2^30; one that no token stands for becomes the unknown token, or nothing if there is none. Of
  * special tokens in the text the leftmost counts, then the longest (at most 256 bytes). Takes up to
- * 16 bytes of scratch for each byte of the longest word (SentencePiece: of the text), given back. */
+ * 16 bytes of scratch for each byte of the longest word and one for each of the text, given
+ * back. */
 mnem_status mnem_tokenizer_encode(mnem_tokenizer *tokenizer, const char *text, size_t length,
                                   unsigned flags, const int32_t **ids, size_t *count);
 /* The bytes that a token prints (0 to n; special tokens print their text only if special is set).

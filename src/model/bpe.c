@@ -64,13 +64,9 @@ static bool merge_is(const mnem_tokenizer *t, uint32_t rank, int32_t left, int32
 }
 
 static uint32_t rank_find(const mnem_tokenizer *t, int32_t left, int32_t right) {
-    const mnem__id_table *table = &t->ranks;
-    uint32_t slot = (uint32_t)pair_hash(left, right) & table->mask;
-    for (uint32_t probe = 0; probe < table->probes; probe++, slot = (slot + 1) & table->mask) {
-        if (table->slots[slot] == 0) break;
-        const uint32_t rank = table->slots[slot] - 1;
+    mnem__id_probe probe = mnem__id_table_find(&t->ranks, pair_hash(left, right));
+    for (uint32_t rank; mnem__id_table_next(&t->ranks, &probe, &rank);)
         if (merge_is(t, rank, left, right)) return rank;
-    }
     return MNEM__NO_PAIR;
 }
 

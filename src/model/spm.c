@@ -4,6 +4,8 @@
  * token, and of all neighbouring pairs that are together a token, the one with the highest score is
  * joined, the leftmost of equals. A character that is no token is written as byte tokens. Files write
  * a space as U+2581; here both are a space, in tokens and in text.
+ * Where no token has a space after something else, as usual, nothing is ever joined across the start of
+ * a word, so that words are taken one by one and scratch is small.
  * Cost: as bpe_merger.c; a key hashes the pair's text, which is never longer than the longest token. */
 #include "model/tokenizer_parts.h"
 
@@ -65,16 +67,33 @@ static void first_symbols(const mnem_tokenizer *t, mnem__merger *m) {
     }
 }
 
-mnem_status mnem__spm_encode(mnem_tokenizer *t, const char *text, size_t n, bool after_special) {
-    const size_t prefix = after_special && t->info.add_space_prefix;
+static mnem_status encode_part(mnem_tokenizer *t, const char *text, size_t n) {
     mnem__merger *m = &t->merger;
-    mnem_status status = mnem__tokenizer_text_room(t, prefix + n);
-    if (status == MNEM_OK) status = mnem__merger_room(m, prefix + n);
+    const mnem_status status = mnem__merger_room(m, n);
     if (status != MNEM_OK) return status;
-    t->text[0] = ' ';
-    m->n = (uint32_t)(prefix + mnem__spm_decode(text, n, t->text + prefix));
-    m->text = t->text;
+    m->text = text;
+    m->n = (uint32_t)n;
     first_symbols(t, m);
     mnem__merger_run(t, m, spm_key);
     return mnem__merger_emit(t, m);
+}
+
+/* The end of the word that starts at begin: before the next space that follows something else. */
+static size_t word_end(const char *text, size_t n, size_t begin) {
+    size_t end = begin + 1;
+    while (end < n && (text[end] != ' ' || text[end - 1] == ' ')) end++;
+    return end;
+}
+
+mnem_status mnem__spm_encode(mnem_tokenizer *t, const char *text, size_t n, bool after_special) {
+    const size_t prefix = after_special && t->info.add_space_prefix;
+    mnem_status status = mnem__tokenizer_text_room(t, prefix + n);
+    if (status != MNEM_OK) return status;
+    t->text[0] = ' ';
+    const size_t bytes = prefix + mnem__spm_decode(text, n, t->text + prefix);
+    for (size_t begin = 0, end; begin < bytes && status == MNEM_OK; begin = end) {
+        end = t->words ? word_end(t->text, bytes, begin) : bytes;
+        status = encode_part(t, t->text + begin, end - begin);
+    }
+    return status;
 }

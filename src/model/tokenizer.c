@@ -4,8 +4,8 @@
  * what lies between goes to the file's model, byte-level BPE or SentencePiece-style.
  * Invariant: nothing here depends on the transformer, so vocabulary-only files and unknown
  * architectures work.
- * Cost: linear in the text but for the logarithm of its longest word; the ids' buffer stays, other
- * scratch over SCRATCH_KEPT bytes is given back after each call. */
+ * Cost: linear in the text but for the logarithm of its longest word; scratch over SCRATCH_KEPT
+ * bytes is given back after each call, the ids' buffer before the next. */
 #include "model/tokenizer_parts.h"
 
 #include <string.h>
@@ -163,6 +163,15 @@ static mnem_status read_all(mnem_tokenizer *t) {
 
 /* ---- life ---- */
 
+/* The ids are the caller's until the next call. */
+static void ids_trim(mnem_tokenizer *t) {
+    t->count = 0;
+    if (t->room * sizeof *t->ids <= SCRATCH_KEPT) return;
+    mnem__free(t->ids);
+    t->ids = NULL;
+    t->room = 0;
+}
+
 static void scratch_trim(mnem_tokenizer *t) {
     if (t->merger.room * UINT64_C(16) > SCRATCH_KEPT) mnem__merger_fini(&t->merger);
     if (t->text_room <= SCRATCH_KEPT) return;
@@ -261,7 +270,7 @@ mnem_status mnem_tokenizer_encode(mnem_tokenizer *t, const char *text, size_t le
                           TEXT_MAX);
     const bool around = !(flags & MNEM_ENCODE_NO_SPECIAL);
     mnem_status status = MNEM_OK;
-    t->count = 0;
+    ids_trim(t);
     if (around && t->info.add_bos && t->info.bos >= 0)
         status = mnem__tokenizer_emit(t, t->info.bos);
     if (status == MNEM_OK)

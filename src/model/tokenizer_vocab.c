@@ -18,26 +18,28 @@ enum { PROBES_MAX = 1024 };
 
 /* ---- the table of ids ---- */
 
-mnem_status mnem__id_table_init(mnem__id_table *table, uint64_t count) {
-    uint64_t slots = 16;
-    while (slots < count + count / 3 + 1) slots *= 2;
-    if (slots > UINT32_MAX)
+mnem_status mnem__id_table_init(mnem__id_table *table, uint64_t numbers) {
+    const uint64_t slots = numbers + numbers / 4 + 16;
+    if (slots > INT32_MAX)
         return mnem__fail(MNEM_UNSUPPORTED, "tokenizer: %llu entries are too many",
-                          (unsigned long long)count);
+                          (unsigned long long)numbers);
     table->slots = mnem__calloc(MNEM__TOKENIZER_TAG, slots, sizeof *table->slots);
     if (!table->slots) return mnem__heap_status();
-    table->mask = (uint32_t)(slots - 1);
+    table->count = (uint32_t)slots;
+    table->number_mask = UINT32_MAX >> __builtin_clz((uint32_t)numbers + 1);
     table->probes = 0;
     return MNEM_OK;
 }
 
 mnem_status mnem__id_table_put(mnem__id_table *table, uint64_t hash, uint32_t number) {
-    uint32_t slot = (uint32_t)hash & table->mask;
-    for (uint32_t probe = 1; probe <= PROBES_MAX; probe++, slot = (slot + 1) & table->mask) {
-        if (table->slots[slot] != 0) continue;
-        table->slots[slot] = number + 1;
-        if (probe > table->probes) table->probes = probe;
-        return MNEM_OK;
+    mnem__id_probe at = mnem__id_table_find(table, hash);
+    for (uint32_t probe = 1; probe <= PROBES_MAX; probe++) {
+        if (table->slots[at.slot] == 0) {
+            table->slots[at.slot] = (number + 1) | at.tag;
+            if (probe > table->probes) table->probes = probe;
+            return MNEM_OK;
+        }
+        at.slot = at.slot + 1 == table->count ? 0 : at.slot + 1;
     }
     return mnem__fail(MNEM_BAD_FILE, "tokenizer: more than %d hashes collide", PROBES_MAX);
 }
@@ -132,20 +134,25 @@ mnem_text mnem_tokenizer_piece(const mnem_tokenizer *t, int32_t id, bool special
 /* ---- bytes to ids ---- */
 
 int32_t mnem__vocab_find(const mnem_tokenizer *t, const char *bytes, size_t n) {
-    const mnem__id_table *table = &t->vocab;
-    uint32_t slot = (uint32_t)mnem__hash_bytes(bytes, n) & table->mask;
-    for (uint32_t probe = 0; probe < table->probes; probe++, slot = (slot + 1) & table->mask) {
-        if (table->slots[slot] == 0) return -1;
-        const int32_t id = (int32_t)(table->slots[slot] - 1);
-        const mnem_text piece = piece_of(t, id);
-        if (piece.length == n && memcmp(piece.bytes, bytes, n) == 0) return id;
+    mnem__id_probe probe = mnem__id_table_find(&t->vocab, mnem__hash_bytes(bytes, n));
+    for (uint32_t id; mnem__id_table_next(&t->vocab, &probe, &id);) {
+        const mnem_text piece = piece_of(t, (int32_t)id);
+        if (piece.length == n && memcmp(piece.bytes, bytes, n) == 0) return (int32_t)id;
     }
     return -1;
+}
+
+/* Whether a space follows something else in it: then words can't be joined one by one. */
+static bool has_inner_space(mnem_text piece) {
+    for (size_t i = 1; i < piece.length; i++)
+        if (piece.bytes[i] == ' ' && piece.bytes[i - 1] != ' ') return true;
+    return false;
 }
 
 static mnem_status vocab_put(mnem_tokenizer *t, int32_t id) {
     const mnem_text piece = piece_of(t, id);
     if (piece.length == 0 || mnem__vocab_find(t, piece.bytes, piece.length) >= 0) return MNEM_OK;
+    if (has_inner_space(piece)) t->words = false;
     if (piece.length > t->longest) t->longest = (uint32_t)piece.length;
     return mnem__id_table_put(&t->vocab, mnem__hash_bytes(piece.bytes, piece.length), (uint32_t)id);
 }
@@ -315,6 +322,7 @@ bool mnem_tokenizer_is_end(const mnem_tokenizer *t, int32_t id) {
 }
 
 mnem_status mnem__vocab_create(mnem_tokenizer *t) {
+    t->words = true;
     mnem_status status = decode_pieces(t);
     if (status == MNEM_OK) status = mnem__id_table_init(&t->vocab, t->tokens.count);
     if (status == MNEM_OK) status = vocab_put_types(t, MNEM__TOKEN_NORMAL, MNEM__TOKEN_UNUSED);
