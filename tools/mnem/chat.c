@@ -166,14 +166,30 @@ static char *turn_text(chat *c, const char *role, const char *text, bool first, 
     return turn;
 }
 
-/* Empties the sequence and begins it again with the system part. */
+/* The system part as text. A format without system turns (Mistral) has it as a first exchange, which
+ * stays like any system part. NULL: no memory. */
+static char *system_text(chat *c) {
+    if (!*c->system) return strdup("");
+    if (mnem_chat_has_system(c->format)) return turn_text(c, "system", c->system, true, false);
+    char *user = turn_text(c, "user", c->system, true, true);
+    char *answer = turn_text(c, "assistant", "Understood.", false, false);
+    char *text = user && answer ? realloc(user, strlen(user) + strlen(answer) + 1) : NULL;
+    if (text)
+        strcat(text, answer);
+    else
+        free(user);
+    free(answer);
+    return text;
+}
+
+/* Empties the sequence and begins it again with the system part (and a begin token, if the file
+ * wants one). */
 static int begin(chat *c) {
     c->g->count = c->turns = c->system_count = 0;
     mnem_session_truncate(c->stage->session, 0);
-    char *text = NULL;
-    if (*c->system && !(text = turn_text(c, "system", c->system, true, false))) return TOOL_FAILED;
-    /* Without a system text: a begin token, if the file wants one. */
-    int code = append(c, text ? text : "", 0, 0, NULL);
+    char *text = system_text(c);
+    if (!text) return TOOL_FAILED;
+    int code = append(c, text, 0, 0, NULL);
     free(text);
     c->system_count = c->g->count;
     return code;

@@ -177,13 +177,16 @@ static void words_verbs(FILE *file) {
     for (int i = 0; i < TOOL_VERBS; i++) fprintf(file, "%s\n", tool_verbs[i].name);
 }
 
-/* "--memory SIZE", "--json", "--kv f16 q8_0 auto" */
+/* "run --json", "run --memory SIZE", "run --kv = f16 q8_0 auto" */
 static void words_options(FILE *file) {
     for (int i = 0; i < tool_options_count; i++) {
         const tool_option *o = &tool_options[i];
         for (int v = 0; v < TOOL_VERBS; v++) {
             if (!(o->verbs >> v & 1)) continue;
-            fprintf(file, "%s --%s%s%s\n", tool_verbs[v].name, o->name, o->value ? " " : "",
+            fprintf(file, "%s --%s%s%s\n", tool_verbs[v].name, o->name,
+                    o->choices ? " = "
+                    : o->value ? " "
+                               : "",
                     o->choices ? o->choices
                     : o->value ? o->value
                                : "");

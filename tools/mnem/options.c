@@ -27,9 +27,8 @@ const tool_option tool_options[] = {
     {"memory", 'm', "SIZE", TOOL_VALUE_SIZE, AT(memory), 0, 0, NULL, SESSION,
      "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes each, 64MB "
      "is 10^6; default: 85 % of what is available)"},
-    {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), 1, INT32_MAX, NULL,
-     V(run) | V(bench) | V(plan),
-     "generate at most N tokens (run: 256, or until the model ends; bench: 128)"},
+    {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), 1, INT32_MAX, NULL, V(run),
+     "generate at most N tokens (default: 256; a chat's answers end by themselves)"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), 1, INT32_MAX, NULL, SESSION,
      "context in tokens (default: the largest that fits, up to the model's and 4096)"},
     {"threads", 't', "N", TOOL_VALUE_COUNT, AT(threads), 1, MNEM_TEAM_MAX, NULL,
@@ -55,17 +54,19 @@ const tool_option tool_options[] = {
     {"page-cache", 0, NULL, TOOL_VALUE_FLAG, AT(page_cache), 0, 0, NULL, SESSION,
      "stream weights through the page cache: it may win where memory is plenty, and is outside the "
      "budget"},
-    {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(device), 0, 0, NULL, V(plan),
+    {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(device), 0, 0, "host null", V(plan),
      "plan for another device: host, or null, which only pretends (default: host)"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(plan),
      "what the null device holds (default: 80G)"},
-    {"prompt-tokens", 'p', "N", TOOL_VALUE_COUNT, AT(prompt_tokens), 1, INT32_MAX, NULL, V(bench),
+    {"pp", 'p', "N", TOOL_VALUE_COUNT, AT(prompt_tokens), 1, INT32_MAX, NULL, V(bench),
      "length of the prompt that is measured (default: 512)"},
+    {"tg", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), 1, INT32_MAX, NULL, V(bench),
+     "number of generated tokens that is measured (default: 128)"},
     {"repeats", 'r', "N", TOOL_VALUE_COUNT, AT(repeats), 1, 1000, NULL, V(bench),
      "measure N times and show the best (default: 3)"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh), 0, 0, NULL, V(bench),
      "measure the machine again, even if its profile is known"},
-    {"type", 0, "TYPE", TOOL_VALUE_TEXT, AT(type), 0, 0, NULL, V(quantize),
+    {"type", 0, "TYPE", TOOL_VALUE_TEXT, AT(type), 0, 0, "Q8_0 Q4_0 Q4_K_M F16", V(quantize),
      "what to write: Q8_0, Q4_0, Q4_K_M or F16 (required)"},
     {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors), 0, 0, NULL, V(info),
      "list every tensor: type, shape and bytes"},
@@ -134,11 +135,16 @@ static int unlikeness(const char *wrong, const char *right) {
     return distance(wrong, right);
 }
 
+/* plan takes all of run's options, so that the command line of a run can be planned. */
+static bool takes(tool_verb_id verb, const tool_option *o) {
+    return (o->verbs >> verb & 1) || (verb == TOOL_VERB_plan && (o->verbs & V(run)));
+}
+
 static const char *nearest_option(tool_verb_id verb, const char *wrong) {
     const char *best = NULL;
     int least = 3;
     for (int i = 0; i < tool_options_count; i++) {
-        if (!(tool_options[i].verbs >> verb & 1)) continue;
+        if (!takes(verb, &tool_options[i])) continue;
         int d = unlikeness(wrong, tool_options[i].name);
         if (d < least) least = d, best = tool_options[i].name;
     }
@@ -158,15 +164,14 @@ static const char *nearest_verb(const char *wrong) {
 static const tool_option *find_long(tool_verb_id verb, const char *name, size_t length) {
     for (int i = 0; i < tool_options_count; i++) {
         const tool_option *o = &tool_options[i];
-        if ((o->verbs >> verb & 1) && strncmp(o->name, name, length) == 0 && !o->name[length])
-            return o;
+        if (takes(verb, o) && strncmp(o->name, name, length) == 0 && !o->name[length]) return o;
     }
     return NULL;
 }
 
 static const tool_option *find_letter(tool_verb_id verb, char letter) {
     for (int i = 0; i < tool_options_count; i++)
-        if ((tool_options[i].verbs >> verb & 1) && tool_options[i].letter == letter)
+        if (takes(verb, &tool_options[i]) && tool_options[i].letter == letter)
             return &tool_options[i];
     return NULL;
 }

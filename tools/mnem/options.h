@@ -22,7 +22,7 @@ typedef struct tool_option {
     tool_value kind;
     size_t offset; /* of the field in tool_args */
     double least, most;
-    const char *choices; /* words with spaces between */
+    const char *choices; /* words with spaces between; of TEXT only for completion */
     unsigned verbs;      /* bit per tool_verb_id */
     const char *help;
 } tool_option;

@@ -5,69 +5,7 @@
 
 #include "chat.h"
 #include "generate.h"
-
-enum { DEFAULT_TOKENS = 256, DEFAULT_CONTEXT = 4096 };
-
-/* ---- the prompt ---- */
-
-/* Where the prompt comes from: "-p", a path, "-" or NULL (a chat). */
-static const char *prompt_source(const tool_args *args) {
-    if (args->prompt) return "-p";
-    if (args->file) return args->file;
-    return isatty(STDIN_FILENO) ? NULL : "-";
-}
-
-/* The line's end that editors and echo put after a prompt isn't part of it. */
-static void strip_newline(tool_stage *stage) {
-    size_t *n = &stage->prompt.bytes;
-    if (*n && stage->prompt.text[*n - 1] == '\n') --*n;
-    if (*n && stage->prompt.text[*n - 1] == '\r') --*n;
-}
-
-static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) {
-    const tool_args *args = stage->args;
-    const char *text = args->prompt;
-    size_t length = text ? strlen(text) : 0;
-    if (!text) {
-        int code = tool_stage_read(stage, prompt_source(args));
-        if (code != TOOL_OK) return code;
-        strip_newline(stage);
-        text = stage->prompt.text;
-        length = stage->prompt.bytes;
-    }
-    mnem_status status = mnem_tokenizer_encode(stage->tokenizer, text, length, 0, ids, count);
-    if (status != MNEM_OK) return tool_fail(status);
-    static int32_t begin;
-    mnem_tokenizer_info info;
-    mnem_tokenizer_info_get(stage->tokenizer, &info);
-    /* A file may ask for an end token after every text; a prompt goes on. */
-    if (info.add_eos && *count && (*ids)[*count - 1] == info.eos) --*count;
-    if (*count) return TOOL_OK;
-    if (info.bos < 0)
-        return tool_usage("run",
-                          "the prompt is empty, and this model has no begin token to start from");
-    begin = info.bos;
-    *ids = &begin;
-    *count = 1;
-    return TOOL_OK;
-}
-
-/* The context to ask for: the default, or more where the prompt needs it. */
-static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
-    const tool_args *args = stage->args;
-    int32_t most = args->context ? args->context : stage->transformer.context;
-    if (prompt >= (size_t)most) {
-        tool_message("the prompt is %zu tokens, the context %d%s", prompt, most,
-                     args->context ? " (--ctx)" : ", which is all that the model has");
-        return args->context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
-    }
-    *room = most;
-    if (args->context) return TOOL_OK;
-    int64_t wanted = (int64_t)prompt + (args->tokens ? args->tokens : DEFAULT_TOKENS);
-    if (wanted > DEFAULT_CONTEXT) stage->options.context = wanted < most ? (int32_t)wanted : most;
-    *room = wanted < most ? (int32_t)wanted : most;
-    return TOOL_OK;
-}
+#include "prompt.h"
 
 /* ---- the end ---- */
 
@@ -153,7 +91,7 @@ static void echo_prompt(const tool_args *args) {
 static int run_text(tool_generator *g) {
     const tool_args *args = g->stage->args;
     echo_prompt(args);
-    tool_end end = tool_generate(g, args->tokens ? args->tokens : DEFAULT_TOKENS);
+    tool_end end = tool_generate(g, args->tokens ? args->tokens : TOOL_DEFAULT_TOKENS);
     if (!g->newline && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)) fputc('\n', stderr);
     int code = end_code(g, end);
     report_end(g, end);
@@ -162,21 +100,8 @@ static int run_text(tool_generator *g) {
 }
 
 static int run_prompt(tool_stage *stage, tool_generator *g) {
-    const int32_t *ids;
-    size_t count;
-    int32_t room;
-    int code = encode_prompt(stage, &ids, &count);
-    if (code == TOOL_OK) code = choose_context(stage, count, &room);
-    if (code == TOOL_OK) code = tool_generator_open(stage, room, g);
+    int code = tool_prompt_plan(stage, g);
     if (code != TOOL_OK) return code;
-    tool_generator_add(g, ids, count);
-    if ((code = tool_stage_plan(stage)) != TOOL_OK) return code;
-    if (count >= (size_t)stage->plan.context) {
-        char size[TOOL_TEXT];
-        tool_message("the prompt is %zu tokens; a budget of %s has room for a context of %d", count,
-                     tool_size(stage->plan.budget_bytes, size), stage->plan.context);
-        return TOOL_OVER_BUDGET;
-    }
     if (!stage->args->quiet && !stage->args->json) {
         tool_report_model(stderr, stage);
         tool_report_plan(stderr, &stage->plan, stage);
@@ -189,7 +114,7 @@ static int run_prompt(tool_stage *stage, tool_generator *g) {
 static int check(const tool_args *args) {
     if (args->prompt && args->file)
         return tool_usage("run", "--prompt and --file are two prompts; give one of them");
-    if (args->json && !prompt_source(args))
+    if (args->json && !tool_prompt_source(args))
         return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
     for (int i = 0; i < args->stops; i++)
         if (strlen(args->stop[i]) > TOOL_STOP_BYTES)
@@ -202,7 +127,7 @@ int verb_run(const tool_args *args) {
     static tool_generator g;
     int code = check(args);
     if (code != TOOL_OK) return code;
-    bool chat = !prompt_source(args);
+    bool chat = !tool_prompt_source(args);
     tool_interrupt_watch(NULL);
     if (chat) tool_chat_prepare();
     code = tool_stage_open(args, &stage);

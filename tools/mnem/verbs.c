@@ -31,7 +31,9 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
          "and why, what the next smaller and larger budget would change, and the predicted peak\n"
          "and speed. Reads the file's header only, so it takes no time for any size of model.\n"
-         "Exit code 3 when the budget is too small.\n"
+         "Exit code 3 when the budget is too small. The other options of run are taken too, so "
+         "that\n"
+         "the command line of a run can be planned; with its prompt (-p, -f) to the byte.\n"
          "\n"
          "--device null plans for a machine that isn't here; --capacity says how much it has.\n",
          "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"

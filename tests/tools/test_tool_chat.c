@@ -1,0 +1,169 @@
+/* test_tool_chat.c: the chat, through a pseudo-terminal, as someone types. */
+#include <poll.h>
+#include <pty.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tools/tool_run.h"
+
+static char screen[TOOL_RUN_BYTES]; /* all that the terminal got */
+static size_t screen_bytes;
+static int terminal;
+static pid_t child;
+
+static void chat_start(const char *const *args) {
+    const char *argv[32] = {"mnem"};
+    for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
+    tool_scratch();
+    setenv("TERM", "xterm", 1);
+    screen_bytes = 0;
+    struct winsize size = {.ws_row = 40, .ws_col = 100};
+    child = forkpty(&terminal, NULL, NULL, &size);
+    assert_true(child >= 0);
+    if (child == 0) {
+        execv(MNEM_COMMAND, (char *const *)argv);
+        _exit(127);
+    }
+}
+#define CHAT(...) chat_start((const char *const[]){__VA_ARGS__, NULL})
+
+/* Reads until text appears after position from; the position after it. */
+static size_t expect_from(size_t from, const char *text) {
+    for (int i = 0; i < 1200; i++) {
+        screen[screen_bytes] = 0;
+        const char *at = strstr(screen + from, text);
+        if (at) return (size_t)(at - screen) + strlen(text);
+        struct pollfd fd = {.fd = terminal, .events = POLLIN};
+        if (poll(&fd, 1, 100) <= 0) continue;
+        ssize_t n = read(terminal, screen + screen_bytes, sizeof screen - 1 - screen_bytes);
+        if (n <= 0) break;
+        screen_bytes += (size_t)n;
+    }
+    kill(child, SIGKILL);
+    fail_msg("no \"%s\" in:\n%s", text, screen + from);
+    return 0;
+}
+
+static void type(const char *text) {
+    assert_int_equal(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+static int chat_end(void) {
+    char rest[4096];
+    while (read(terminal, rest, sizeof rest) > 0) continue;
+    int code = tool_wait(child);
+    close(terminal);
+    return code;
+}
+
+static void chat_says_what_it_is_and_ends_with_the_ledger(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "-n", "8");
+    size_t at = expect_from(0, "plan");
+    at = expect_from(at, "no chat format that mnem knows");
+    at = expect_from(at, "> ");
+    type("In the beginning\n");
+    at = expect_from(at, "\n");
+    at = expect_from(at, "> ");
+    type("/stats\n");
+    at = expect_from(at, "context: ");
+    at = expect_from(at, "> ");
+    type("/help\n");
+    at = expect_from(at, "/system TEXT");
+    at = expect_from(at, "> ");
+    type("/frobnicate\n");
+    at = expect_from(at, "No command /frobnicate");
+    at = expect_from(at, "> ");
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void end_of_input_leaves(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "-n", "8");
+    size_t at = expect_from(0, "> ");
+    type("\x04");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void interrupt_at_the_prompt_warns_then_leaves(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "-n", "8");
+    size_t at = expect_from(0, "> ");
+    usleep(100000);
+    type("\x03");
+    at = expect_from(at, "to leave)");
+    at = expect_from(at, "> ");
+    usleep(100000);
+    type("\x03");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 130);
+}
+
+static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
+    (void)state;
+    CHAT("run", "--seed", "1", "-n", "100000", "--threads", "1");
+    size_t at = expect_from(0, "> ");
+    type("And it came to pass\n");
+    at = expect_from(at, "pass");
+    usleep(100000);
+    type("\x03");
+    at = expect_from(at, "> ");
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void a_full_context_drops_the_oldest_turns(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "-n", "20", "--ctx", "64", "--system", "The book");
+    size_t at = expect_from(0, "> ");
+    for (int i = 0; i < 3; i++) {
+        type("And the Lord said\n");
+        at = expect_from(at, "said");
+        at = expect_from(at, "> ");
+    }
+    assert_non_null(strstr(screen, "dropped the oldest"));
+    type("/reset\n");
+    at = expect_from(at, "> ");
+    type("/stats\n");
+    at = expect_from(at, "of 64 tokens, 0 turns");
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void too_long_a_message_is_told(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "-n", "4", "--ctx", "16");
+    size_t at = expect_from(0, "> ");
+    type("one two three four five six seven eight nine ten eleven twelve thirteen fourteen\n");
+    at = expect_from(at, "the context has room for 15");
+    at = expect_from(at, "> ");
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chat_says_what_it_is_and_ends_with_the_ledger),
+        cmocka_unit_test(end_of_input_leaves),
+        cmocka_unit_test(interrupt_at_the_prompt_warns_then_leaves),
+        cmocka_unit_test(interrupt_stops_an_answer_and_the_chat_goes_on),
+        cmocka_unit_test(a_full_context_drops_the_oldest_turns),
+        cmocka_unit_test(too_long_a_message_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,201 @@
+/* test_tool_usage.c: help, the man page, completion, and what wrong usage and bad files say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "tools/tool_run.h"
+
+static const char *const verbs[] = {"run",        "plan",     "info", "bench",  "quantize",
+                                    "perplexity", "tokenize", "help", "version"};
+enum { VERBS = sizeof verbs / sizeof verbs[0] };
+
+static void help_is_as_agreed(void **state) {
+    (void)state;
+    tool_result r = RUN("help");
+    assert_int_equal(r.code, 0);
+    assert_int_equal(r.err_bytes, 0);
+    tool_golden("help.txt", r.out);
+    for (int i = 0; i < VERBS; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "help_%s.txt", verbs[i]);
+        r = RUN("help", verbs[i]);
+        assert_int_equal(r.code, 0);
+        tool_golden(name, r.out);
+    }
+}
+
+static void dash_dash_help_is_help_of_the_verb(void **state) {
+    (void)state;
+    for (int i = 0; i < VERBS; i++) {
+        static char help[TOOL_RUN_BYTES];
+        strcpy(help, RUN("help", verbs[i]).out);
+        assert_string_equal(RUN(verbs[i], "--help").out, help);
+        assert_string_equal(RUN(verbs[i], "-h").out, help);
+    }
+    static char overview[TOOL_RUN_BYTES];
+    strcpy(overview, RUN("help").out);
+    assert_string_equal(RUN("--help").out, overview);
+    assert_string_equal(RUN("-h").out, overview);
+}
+
+static void no_line_of_help_is_wider_than_100(void **state) {
+    (void)state;
+    for (int i = 0; i < VERBS; i++) {
+        const char *line = RUN("help", verbs[i]).out;
+        for (size_t n; *line; line += n + (line[n] == '\n')) {
+            n = strcspn(line, "\n");
+            if (n > 100) fail_msg("%zu columns: %.*s", n, (int)n, line);
+        }
+    }
+}
+
+static void nothing_at_all_is_wrong_usage(void **state) {
+    (void)state;
+    tool_result r = tool_run(NULL, (const char *const[]){NULL});
+    assert_int_equal(r.code, 2);
+    assert_int_equal(r.out_bytes, 0);
+    assert_non_null(strstr(r.err, "Usage: mnem VERB"));
+}
+
+static void version_is_one_line(void **state) {
+    (void)state;
+    tool_result r = RUN("version");
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.out, "mnem 0.1.0\n");
+    assert_string_equal(RUN("--version").out, "mnem 0.1.0\n");
+}
+
+static void man_page_is_of_these_tables(void **state) {
+    (void)state;
+    tool_result r = RUN("help", "man");
+    assert_int_equal(r.code, 0);
+    tool_golden(MNEM_SOURCE "/docs/mnem.1", r.out);
+}
+
+static void words_for_completion_are_as_agreed(void **state) {
+    (void)state;
+    tool_golden("verbs.txt", RUN("help", "verbs").out);
+    tool_golden("options.txt", RUN("help", "options").out);
+}
+
+/* ---- wrong usage ---- */
+
+static char errors[TOOL_RUN_BYTES];
+
+/* Adds "$ mnem ..." and what it said to errors; the code must be 2, stdout empty. */
+static void wrong(const char *const *args) {
+    tool_result r = tool_run(NULL, args);
+    size_t n = strlen(errors);
+    n += (size_t)sprintf(errors + n, "$ mnem");
+    for (int i = 0; args[i]; i++) n += (size_t)sprintf(errors + n, " %s", args[i]);
+    sprintf(errors + n, "\n%s", r.err);
+    if (r.code != 2) fail_msg("exit code %d:\n%s", r.code, errors + n);
+    assert_int_equal(r.out_bytes, 0);
+}
+#define WRONG(...) wrong((const char *const[]){__VA_ARGS__, NULL})
+
+static void wrong_usage_says_what_and_where_to_look(void **state) {
+    (void)state;
+    errors[0] = 0;
+    WRONG("rum");
+    WRONG("frobnicate");
+    WRONG("run", "--memry", "64M");
+    WRONG("run", "--mem", "64M");
+    WRONG("run", "--frobnicate");
+    WRONG("run", "-memory", "64M");
+    WRONG("run", "-z");
+    WRONG("run", "--memory");
+    WRONG("run", "-n");
+    WRONG("run", "--memory", "lots");
+    WRONG("run", "--memory=0");
+    WRONG("run", "--json=yes", "-p", "x");
+    WRONG("run", "-n", "0");
+    WRONG("run", "-n", "many");
+    WRONG("run", "-n", "99999999999999999999");
+    WRONG("run", "--threads", "100000");
+    WRONG("run", "--kv", "q4");
+    WRONG("run", "--temp", "-1");
+    WRONG("run", "--temp", "warm");
+    WRONG("run", "--temp", "nan");
+    WRONG("run", "--top-p", "1.5");
+    WRONG("run", "--seed", "-1");
+    WRONG("run", "--stop", "");
+    WRONG("run", "a.gguf", "b.gguf");
+    WRONG("run", "-p", "x", "-f", "y");
+    WRONG("plan", "--capacity", "80G");
+    WRONG("info", "-p", "x");
+    WRONG("quantize", "in.gguf");
+    WRONG("perplexity", "model.gguf");
+    WRONG("tokenize");
+    WRONG("version", "now");
+    WRONG("help", "frobnicate");
+    tool_golden("usage.txt", errors);
+}
+
+static void a_file_in_place_of_a_verb_gets_a_hint(void **state) {
+    (void)state;
+    const char *path = tool_file("model.gguf", "x");
+    tool_result r = RUN(path);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "did you mean: mnem run"));
+}
+
+static void wrong_variable_is_named(void **state) {
+    (void)state;
+    tool_scratch();
+    setenv("MNEM_MEMORY", "lots", 1);
+    tool_result r = RUN("plan");
+    unsetenv("MNEM_MEMORY");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "$MNEM_MEMORY is \"lots\""));
+}
+
+/* ---- bad files ---- */
+
+static void bad_files_fail_with_their_name(void **state) {
+    (void)state;
+    const char *const bad[] = {tool_file("empty.gguf", ""),
+                               tool_file("text.gguf", "not a model, just a text of some length"),
+                               tool_file("short.gguf", "GGUF\3"), tool_scratch(),
+                               "/nonexistent/model.gguf"};
+    const char *const with_model[] = {"run", "plan", "info", "bench", "tokenize"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        for (size_t v = 0; v < sizeof with_model / sizeof with_model[0]; v++) {
+            tool_result r = RUN_INPUT("x", with_model[v], bad[i]);
+            if (r.code != 1) fail_msg("%s %s: exit code %d", with_model[v], bad[i], r.code);
+            assert_int_equal(r.out_bytes, 0);
+            assert_true(strncmp(r.err, "mnem: ", 6) == 0);
+            if (!strstr(r.err, bad[i])) fail_msg("doesn't name %s: %s", bad[i], r.err);
+        }
+}
+
+static void missing_prompt_file_is_named(void **state) {
+    (void)state;
+    tool_result r = RUN("run", tool_model, "-f", "/nonexistent/prompt.txt");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "can't open /nonexistent/prompt.txt: No such file"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(help_is_as_agreed),
+        cmocka_unit_test(dash_dash_help_is_help_of_the_verb),
+        cmocka_unit_test(no_line_of_help_is_wider_than_100),
+        cmocka_unit_test(nothing_at_all_is_wrong_usage),
+        cmocka_unit_test(version_is_one_line),
+        cmocka_unit_test(man_page_is_of_these_tables),
+        cmocka_unit_test(words_for_completion_are_as_agreed),
+        cmocka_unit_test(wrong_usage_says_what_and_where_to_look),
+        cmocka_unit_test(a_file_in_place_of_a_verb_gets_a_hint),
+        cmocka_unit_test(wrong_variable_is_named),
+        cmocka_unit_test(bad_files_fail_with_their_name),
+        cmocka_unit_test(missing_prompt_file_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
