@@ -44,7 +44,8 @@ typedef struct mnem_ledger mnem_ledger;
 
 /* Zero means default. */
 typedef struct mnem_ledger_options {
-    uint64_t budget_bytes; /* the hard limit over all accounts (default: none) */
+    uint64_t budget_bytes; /* the hard limit over all accounts (default: none; see
+                              mnem_ledger_create_process for its own) */
     double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
     /* Called when a charge passes the soft limit, before it is made, with the bytes over it; may
      * release. Not called for bytes placed by a plan (mnem_ledger_alloc). No lock is held. */
@@ -52,12 +53,19 @@ typedef struct mnem_ledger_options {
     void *context;
 } mnem_ledger_options;
 
+/* MNEM_INVALID for a soft_fraction below 0 or above 1; MNEM_NO_MEMORY. */
 mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger **ledger);
-/* MNEM_BUSY when bytes are live: the text names kinds, tags and bytes. NULL is fine. */
+/* A ledger for the whole process: settles it (mnem_process_settle), charges what is resident to
+ * kind runtime, tag "code and libraries", but for the library's live heap, and watches the heap. A
+ * budget of 0 here is 85 % of what the process has and could still take. MNEM_OVER_BUDGET when the
+ * process took more than the budget already. Call it first, with no other thread running. */
+mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **ledger);
+/* MNEM_BUSY when bytes are live that callers charged: the text names kinds, tags and bytes. What
+ * the heap and the process were charged for goes with the ledger. NULL is fine. */
 mnem_status mnem_ledger_destroy(mnem_ledger *ledger);
 
 /* Raises or lowers the hard limit of all (MNEM_OVER_BUDGET when more is live already). */
-mnem_status mnem_ledger_budget_set(mnem_ledger *ledger, uint64_t bytes);
+mnem_status mnem_ledger_budget_set(mnem_ledger *ledger, uint64_t bytes); /* 0: none */
 /* A hard limit for one kind and tag (tag NULL: all of the kind); 0 removes it. */
 mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const char *tag,
                                   uint64_t bytes);
@@ -74,7 +82,8 @@ mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kin
 void mnem_ledger_free(mnem_ledger *ledger, mnem_kind kind, const char *tag, mnem_block *block);
 
 /* Every heap allocation of the library is charged to kind host, by its heap tag, until the ledger
- * is destroyed or another takes over. What is live already is charged at once. */
+ * is destroyed or another takes over. What is live already is charged at once: no other thread may
+ * use the library meanwhile. */
 mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger);
 
 typedef struct mnem_account_info {
@@ -85,7 +94,7 @@ typedef struct mnem_account_info {
 } mnem_account_info;
 
 typedef struct mnem_ledger_info {
-    uint64_t budget_bytes, soft_bytes;
+    uint64_t budget_bytes, soft_bytes; /* 0: none */
     uint64_t bytes_live, bytes_peak; /* of the sum, not the sum of the peaks */
     uint64_t refusals;
     uint64_t bytes_refused; /* of the last refusal */
@@ -101,7 +110,8 @@ typedef struct mnem_arena {
     uint64_t base, bytes;
     uint64_t bytes_used, bytes_peak; /* peak: the high-water mark, kept by reset */
 } mnem_arena;
-/* base may be NULL to measure: offsets count from 0. */
+/* base may be NULL to measure: offsets count from 0, and are those that a base aligned to the
+ * largest alignment gives. */
 void mnem_arena_init(mnem_arena *arena, void *base, uint64_t bytes);
 /* *offset from base. alignment: a power of two, at least 32 is used. MNEM_OVER_BUDGET when full. */
 mnem_status mnem_arena_alloc(mnem_arena *arena, uint64_t bytes, uint64_t alignment,
