@@ -1,0 +1,53 @@
+/* quantize_recipe.c: which type each tensor of a quantized file gets.
+ *
+ * The mixes are those that files in circulation use, so that sizes and qualities can be compared: the
+ * output matrix gets 6 bits in 4-bit files; in Q4_K_M the values and the down projections of some
+ * layers do, because errors there weigh most. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "model/quantize.h"
+
+static const mnem__recipe recipes[] = {
+    {"F16", 1, MNEM_TYPE_F16, MNEM_TYPE_F16, MNEM_TYPE_F16},
+    {"Q8_0", 7, MNEM_TYPE_Q8_0, MNEM_TYPE_Q8_0, MNEM_TYPE_Q8_0},
+    {"Q4_0", 2, MNEM_TYPE_Q4_0, MNEM_TYPE_Q6_K, MNEM_TYPE_Q4_0},
+    {"Q4_K_M", 15, MNEM_TYPE_Q4_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q6_K},
+};
+
+const mnem__recipe *mnem__recipe_find(const char *name) {
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        if (strcasecmp(name, recipes[i].name) == 0) return &recipes[i];
+    return NULL;
+}
+
+/* Is this layer in the first or last eighth, or every third between? */
+static bool matters(int32_t layer, int32_t layers) {
+    int32_t eighth = layers / 8;
+    return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+static mnem_type wanted_type(const mnem__recipe *recipe, const mnem_transformer *t,
+                             const char *name) {
+    const char *output = t->tied ? "token_embd.weight" : "output.weight";
+    if (strcmp(name, output) == 0) return recipe->output;
+    int layer, end = 0;
+    if (sscanf(name, "blk.%d.%n", &layer, &end) != 1 || end == 0) return recipe->matrices;
+    bool heavy =
+        strcmp(name + end, "attn_v.weight") == 0 || strcmp(name + end, "ffn_down.weight") == 0;
+    return heavy && matters(layer, t->layers) ? recipe->better : recipe->matrices;
+}
+
+mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *t,
+                            const mnem_tensor_info *tensor) {
+    if (tensor->dims == 1) return MNEM_TYPE_F32;
+    mnem_type type = wanted_type(recipe, t, tensor->name);
+    int64_t k = tensor->shape[tensor->dims - 1];
+    if (mnem_type_row_bytes(type, k)) return type;
+    if (type == MNEM_TYPE_Q4_K)
+        type = MNEM_TYPE_Q5_0;
+    else if (type == MNEM_TYPE_Q6_K)
+        type = MNEM_TYPE_Q8_0;
+    return mnem_type_row_bytes(type, k) ? type : MNEM_TYPE_F16;
+}
