@@ -1,0 +1,329 @@
+/* verb_info.c: `mnem info`: what a model file holds. Works for every file that opens: any
+ * architecture, and vocabularies without tensors. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tool.h"
+
+enum { TYPES_MAX = 64 };
+
+typedef struct use { /* of one type */
+    const char *name;
+    uint32_t tensors;
+    uint64_t bytes;
+} use;
+
+typedef struct info {
+    const mnem_model *model;
+    mnem_model_info file;
+    mnem_transformer transformer;
+    mnem_tokenizer *tokenizer;
+    mnem_tokenizer_info tokens;
+    char why_not_run[512]; /* "" : it runs */
+    char why_no_tokenizer[512];
+    use uses[TYPES_MAX];
+    int types;
+} info;
+
+/* ---- gathering ---- */
+
+static void count_types(info *i) {
+    mnem_tensor_info t;
+    for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
+        const char *name = mnem_type_info_get(t.type)->name;
+        int at = 0;
+        while (at < i->types && i->uses[at].name != name) at++;
+        if (at == TYPES_MAX) continue;
+        if (at == i->types) i->uses[i->types++].name = name;
+        i->uses[at].tensors++;
+        i->uses[at].bytes += t.bytes;
+    }
+}
+
+static void gather(info *i) {
+    mnem_model_info_get(i->model, &i->file);
+    count_types(i);
+    if (i->file.tensors == 0)
+        snprintf(i->why_not_run, sizeof i->why_not_run, "the file has no tensors");
+    else if (mnem_model_transformer(i->model, &i->transformer) != MNEM_OK)
+        snprintf(i->why_not_run, sizeof i->why_not_run, "%s", mnem_last_error());
+    if (mnem_tokenizer_create(i->model, &i->tokenizer) == MNEM_OK)
+        mnem_tokenizer_info_get(i->tokenizer, &i->tokens);
+    else
+        snprintf(i->why_no_tokenizer, sizeof i->why_no_tokenizer, "%s", mnem_last_error());
+}
+
+static const char *rope_scaling(const mnem_transformer *t) {
+    if (t->rope.yarn_ext > 0) return "yarn";
+    if (t->rope_factors >= 0) return "llama3";
+    return t->rope.scale == 1 ? "none" : "linear";
+}
+
+/* ---- values as text ---- */
+
+/* Copies text, what could move the cursor as '.', at most n - 1 bytes. */
+static char *plain(mnem_text text, char *out, size_t n) {
+    size_t length = text.length < n - 1 ? text.length : n - 1;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)text.bytes[i];
+        out[i] = c < 32 || c == 127 ? '.' : (char)c;
+    }
+    out[length] = 0;
+    if (length < text.length && n > 4) memcpy(out + n - 4, "...", 4);
+    return out;
+}
+
+static const char *value_type_name(mnem_value_type type) {
+    static const char *const names[MNEM_VALUE_TYPES] = {"u8",  "i8",  "u16",  "i16",  "u32",
+                                                        "i32", "f32", "bool", "text", "array",
+                                                        "u64", "i64", "f64"};
+    return names[type];
+}
+
+static void value_text(const mnem_value *v, char *out, size_t n) {
+    switch (v->type) {
+    case MNEM_VALUE_STRING: plain(v->text, out, n); break;
+    case MNEM_VALUE_F32:
+    case MNEM_VALUE_F64: snprintf(out, n, "%g", v->f); break;
+    case MNEM_VALUE_BOOL: snprintf(out, n, "%s", v->u ? "true" : "false"); break;
+    case MNEM_VALUE_U8:
+    case MNEM_VALUE_U16:
+    case MNEM_VALUE_U32:
+    case MNEM_VALUE_U64: snprintf(out, n, "%" PRIu64, v->u); break;
+    case MNEM_VALUE_ARRAY:
+        snprintf(out, n, "%" PRIu64 " of %s", v->count, value_type_name(v->element));
+        break;
+    default: snprintf(out, n, "%" PRId64, v->i);
+    }
+}
+
+static void shape_text(const mnem_tensor_info *t, char *out, size_t n) {
+    int at = snprintf(out, n, "[");
+    for (int i = 0; i < t->dims; i++)
+        at += snprintf(out + at, n - (size_t)at, "%s%" PRId64, i ? ", " : "", t->shape[i]);
+    snprintf(out + at, n - (size_t)at, "]");
+}
+
+/* ---- as text ---- */
+
+static void line(const char *name, const char *text) {
+    tool_outf("%-14s %s\n", name, text);
+}
+
+static void print_file(const info *i) {
+    const mnem_model_info *f = &i->file;
+    char text[256], size[TOOL_TEXT], exact[TOOL_TEXT], name[128];
+    line("file", f->path);
+    snprintf(text, sizeof text, "GGUF version %u, %u part%s, alignment %" PRIu64 ", %s (%s bytes)",
+             f->version, f->files, f->files == 1 ? "" : "s", f->alignment,
+             tool_size(f->file_bytes, size), tool_exact(f->file_bytes, exact));
+    line("format", text);
+    if (*f->name) line("name", plain((mnem_text){f->name, strlen(f->name)}, name, sizeof name));
+    line("architecture",
+         plain((mnem_text){f->architecture, strlen(f->architecture)}, name, sizeof name));
+}
+
+static void print_transformer(const info *i) {
+    const mnem_transformer *t = &i->transformer;
+    char text[256];
+    if (*i->why_not_run) {
+        line("runs", "no");
+        tool_outf("%-14s %s\n", "", i->why_not_run);
+        return;
+    }
+    snprintf(text, sizeof text, "%d layers, %d wide, %d heads of %d, %d KV heads, ffn %d",
+             t->layers, t->embd, t->heads, t->head_dim, t->kv_heads, t->ff);
+    line("shape", text);
+    snprintf(text, sizeof text, "%d tokens", t->context);
+    line("context", text);
+    snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
+             t->rope.dims, t->rope.neox ? "halves" : "neighbours", rope_scaling(t));
+    line("rope", text);
+    snprintf(text, sizeof text, "%s%s%s%s", t->tied ? "tied embeddings" : "own output matrix",
+             t->qkv_bias ? ", biases of q, k, v" : "", t->out_bias ? ", bias of the output" : "",
+             t->qk_norm ? ", norms of q and k" : "");
+    line("details", text);
+    line("runs", "yes");
+}
+
+static void print_tensors_summary(const info *i) {
+    char text[160], size[TOOL_TEXT], exact[TOOL_TEXT], count[TOOL_TEXT];
+    snprintf(text, sizeof text, "%u, %s parameters, %s (%s bytes)", i->file.tensors,
+             tool_count((double)i->file.parameters, count), tool_size(i->file.tensor_bytes, size),
+             tool_exact(i->file.tensor_bytes, exact));
+    line("tensors", text);
+    for (int n = 0; n < i->types; n++)
+        tool_outf("  %-12s %5u tensors %12s\n", i->uses[n].name, i->uses[n].tensors,
+                  tool_size(i->uses[n].bytes, size));
+}
+
+static void print_tokenizer(const info *i) {
+    const mnem_tokenizer_info *t = &i->tokens;
+    if (!i->tokenizer) {
+        line("tokenizer", i->why_no_tokenizer);
+        return;
+    }
+    char text[200];
+    snprintf(text, sizeof text, "%s%s%s, %d tokens, %u merges; BOS %d%s, EOS %d%s", t->model,
+             t->pre && *t->pre ? " " : "", t->pre ? t->pre : "", t->vocab, t->merges, t->bos,
+             t->add_bos ? " (added)" : "", t->eos, t->add_eos ? " (added)" : "");
+    line("tokenizer", text);
+    line("chat format", mnem_chat_format_text(mnem_tokenizer_chat_format(i->tokenizer)));
+}
+
+static void print_keys(const info *i) {
+    mnem_text key;
+    mnem_value value;
+    tool_outf("\nkeys\n");
+    for (uint32_t n = 0; mnem_model_key_get(i->model, n, &key, &value); n++) {
+        char name[96], text[120];
+        value_text(&value, text, sizeof text);
+        tool_outf("  %-44s %-5s %s\n", plain(key, name, sizeof name), value_type_name(value.type),
+                  text);
+    }
+}
+
+static void print_tensors(const info *i) {
+    mnem_tensor_info t;
+    tool_outf("\n  %-32s %-7s %-20s %14s %4s %14s\n", "tensor", "type", "shape", "bytes", "part",
+              "offset");
+    for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
+        char name[96], shape[100], bytes[TOOL_TEXT];
+        shape_text(&t, shape, sizeof shape);
+        tool_outf("  %-32s %-7s %-20s %14s %4u %14" PRIu64 "\n",
+                  plain((mnem_text){t.name, strlen(t.name)}, name, sizeof name),
+                  mnem_type_info_get(t.type)->name, shape, tool_exact(t.bytes, bytes), t.file + 1,
+                  t.offset);
+    }
+}
+
+static void print_text(const info *i, const tool_args *args) {
+    print_file(i);
+    print_transformer(i);
+    print_tensors_summary(i);
+    print_tokenizer(i);
+    if (args->keys) print_keys(i);
+    if (args->tensors) print_tensors(i);
+}
+
+/* ---- as JSON ---- */
+
+/* Text of a file may be any bytes; JSON takes UTF-8 only. */
+static json_t *json_text(mnem_text text) {
+    json_t *value = json_stringn(text.bytes, text.length);
+    if (value) return value;
+    char ascii[256];
+    plain(text, ascii, sizeof ascii);
+    for (char *c = ascii; *c; c++)
+        if ((unsigned char)*c >= 128) *c = '?';
+    return json_string(ascii);
+}
+
+static json_t *json_c(const char *text) {
+    return json_text((mnem_text){text, strlen(text)});
+}
+
+static json_t *json_value(const mnem_value *v) {
+    switch (v->type) {
+    case MNEM_VALUE_STRING: return json_text(v->text);
+    case MNEM_VALUE_BOOL: return json_boolean(v->u);
+    case MNEM_VALUE_F32:
+    case MNEM_VALUE_F64: return json_real(v->f); /* NULL for NaN and infinities */
+    case MNEM_VALUE_ARRAY:
+        return json_pack("{s:s, s:I}", "array_of", value_type_name(v->element), "count",
+                         (json_int_t)v->count);
+    default: return json_integer((json_int_t)v->i);
+    }
+}
+
+static json_t *json_transformer(const mnem_transformer *t) {
+    return json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:b, s:b, s:b}",
+        "architecture", t->architecture, "layers", t->layers, "embd", t->embd, "heads", t->heads,
+        "kv_heads", t->kv_heads, "head_dim", t->head_dim, "ff", t->ff, "vocab", t->vocab, "context",
+        t->context, "epsilon", (double)t->epsilon, "rope_base", (double)t->rope.base,
+        "rope_scaling", rope_scaling(t), "tied", t->tied, "qkv_bias", t->qkv_bias, "out_bias",
+        t->out_bias, "qk_norm", t->qk_norm);
+}
+
+static json_t *json_tokenizer(const info *i) {
+    const mnem_tokenizer_info *t = &i->tokens;
+    return json_pack("{s:o, s:o, s:i, s:i, s:i, s:i, s:b, s:b, s:s}", "model", json_c(t->model),
+                     "pre", json_c(t->pre ? t->pre : ""), "vocab", t->vocab, "merges",
+                     (int)t->merges, "bos", t->bos, "eos", t->eos, "add_bos", t->add_bos, "add_eos",
+                     t->add_eos, "chat_format",
+                     mnem_chat_format_text(mnem_tokenizer_chat_format(i->tokenizer)));
+}
+
+static json_t *json_types(const info *i) {
+    json_t *types = json_object();
+    for (int n = 0; n < i->types; n++)
+        json_object_set_new(types, i->uses[n].name,
+                            json_pack("{s:i, s:I}", "tensors", (int)i->uses[n].tensors, "bytes",
+                                      (json_int_t)i->uses[n].bytes));
+    return types;
+}
+
+static json_t *json_keys(const info *i) {
+    json_t *keys = json_object();
+    mnem_text key;
+    mnem_value value;
+    for (uint32_t n = 0; mnem_model_key_get(i->model, n, &key, &value); n++) {
+        json_t *name = json_text(key), *as_json = json_value(&value);
+        json_object_set_new(keys, json_string_value(name), as_json ? as_json : json_null());
+        json_decref(name);
+    }
+    return keys;
+}
+
+static json_t *json_tensors(const info *i) {
+    json_t *list = json_array();
+    mnem_tensor_info t;
+    for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
+        json_t *shape = json_array();
+        for (int d = 0; d < t.dims; d++) json_array_append_new(shape, json_integer(t.shape[d]));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:s, s:o, s:I, s:i, s:I}", "name", json_c(t.name),
+                                        "type", mnem_type_info_get(t.type)->name, "shape", shape,
+                                        "bytes", (json_int_t)t.bytes, "part", (int)t.file + 1,
+                                        "offset", (json_int_t)t.offset));
+    }
+    return list;
+}
+
+static void print_json(const info *i, const tool_args *args) {
+    const mnem_model_info *f = &i->file;
+    json_t *root = json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "file",
+                             json_c(f->path), "architecture", json_c(f->architecture), "name",
+                             json_c(f->name), "version", (int)f->version, "parts", (int)f->files,
+                             "alignment", (json_int_t)f->alignment, "file_bytes",
+                             (json_int_t)f->file_bytes, "tensor_bytes", (json_int_t)f->tensor_bytes,
+                             "parameters", (json_int_t)f->parameters, "tensor_count",
+                             (int)f->tensors, "key_count", (int)f->keys, "types", json_types(i));
+    json_object_set_new(root, "runs", json_boolean(!*i->why_not_run));
+    json_object_set_new(root, *i->why_not_run ? "reason" : "transformer",
+                        *i->why_not_run ? json_c(i->why_not_run)
+                                        : json_transformer(&i->transformer));
+    json_object_set_new(root, "tokenizer", i->tokenizer ? json_tokenizer(i) : json_null());
+    if (args->keys) json_object_set_new(root, "keys", json_keys(i));
+    if (args->tensors) json_object_set_new(root, "tensors", json_tensors(i));
+    tool_out_json(root);
+}
+
+int verb_info(const tool_args *args) {
+    const char *path = tool_model_path(args);
+    if (!path) return TOOL_FAILED;
+    static info i;
+    mnem_model *model;
+    mnem_status status = mnem_model_open(path, &model);
+    if (status != MNEM_OK) return tool_fail(status);
+    i.model = model;
+    gather(&i);
+    if (args->json)
+        print_json(&i, args);
+    else
+        print_text(&i, args);
+    mnem_tokenizer_destroy(i.tokenizer);
+    mnem_model_close(model);
+    return tool_out_end();
+}

@@ -1,0 +1,98 @@
+/* verb_quantize.c: `mnem quantize`: a model in a smaller type, and each tensor's error. */
+#include <math.h>
+#include <string.h>
+
+#include "tool.h"
+
+typedef struct work {
+    const tool_args *args;
+    tool_progress progress;
+    uint64_t bytes_from, bytes_to;
+    double relative_worst;
+    char worst[64];
+    uint32_t changed, lossy_sources;
+} work;
+
+static const char *type_name(mnem_type type) {
+    return mnem_type_info_get(type)->name;
+}
+
+/* Types that lost something already: quantizing them again loses more than quantizing their origin. */
+static bool is_quantized(mnem_type type) {
+    return mnem_type_info_get(type)->block_elements > 1;
+}
+
+static void print_tensor(const work *w, const mnem_quantize_report *r) {
+    if (w->args->json) {
+        tool_out_json(json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "tensor", r->tensor,
+                                "from", type_name(r->from), "to", type_name(r->to), "bytes_from",
+                                (json_int_t)r->bytes_from, "bytes_to", (json_int_t)r->bytes_to,
+                                "rms_error", r->rms_error, "relative_error", r->relative_error,
+                                "max_error", r->max_error));
+        return;
+    }
+    char from[TOOL_TEXT], to[TOOL_TEXT];
+    tool_outf("%4u/%-4u %-28s %4s %9s -> %-4s %9s", r->index + 1, r->count, r->tensor,
+              type_name(r->from), tool_size(r->bytes_from, from), type_name(r->to),
+              tool_size(r->bytes_to, to));
+    if (r->from != r->to)
+        tool_outf("  error %6.3f %%  max %.2g", 100 * r->relative_error, r->max_error);
+    tool_outf("\n");
+}
+
+static void note(work *w, const mnem_quantize_report *r) {
+    w->bytes_from += r->bytes_from;
+    w->bytes_to += r->bytes_to;
+    if (r->from == r->to) return;
+    w->changed++;
+    w->lossy_sources += is_quantized(r->from);
+    if (r->relative_error <= w->relative_worst) return;
+    w->relative_worst = r->relative_error;
+    snprintf(w->worst, sizeof w->worst, "%s", r->tensor);
+}
+
+static bool on_report(void *context, const mnem_quantize_report *r, uint64_t done, uint64_t total) {
+    work *w = context;
+    if (r->tensor) {
+        note(w, r);
+        tool_progress_hide();
+        print_tensor(w, r);
+    }
+    tool_progress_step(&w->progress, done, total, NULL);
+    return !tool_interrupted() && !tool_out_closed();
+}
+
+static void print_summary(const work *w) {
+    if (w->lossy_sources)
+        tool_message("warning: %u tensors were quantized already; from an F16 or F32 file the "
+                     "result would be better",
+                     w->lossy_sources);
+    if (w->args->json) {
+        tool_out_json(json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:i}", "out", w->args->operand[1],
+                                "type", w->args->type, "bytes_from", (json_int_t)w->bytes_from,
+                                "bytes_to", (json_int_t)w->bytes_to, "relative_error_worst",
+                                w->relative_worst, "tensor_worst", w->worst, "requantized",
+                                (int)w->lossy_sources));
+        return;
+    }
+    char from[TOOL_TEXT], to[TOOL_TEXT];
+    tool_outf("%s: %s -> %s, %u tensors changed", w->args->operand[1],
+              tool_size(w->bytes_from, from), tool_size(w->bytes_to, to), w->changed);
+    if (*w->worst) tool_outf("; largest error %.3f %% in %s", 100 * w->relative_worst, w->worst);
+    tool_outf("\n");
+}
+
+int verb_quantize(const tool_args *args) {
+    if (!args->type) return tool_usage("quantize", "--type is missing: Q8_0, Q4_0, Q4_K_M or F16");
+    static work w;
+    w.args = args;
+    tool_interrupt_watch(NULL);
+    tool_progress_begin(&w.progress, "quantizing");
+    const mnem_quantize_options options = {
+        .type = args->type, .threads = args->threads, .on_report = on_report, .context = &w};
+    mnem_status status = mnem_quantize_file(args->operand[0], args->operand[1], &options);
+    tool_progress_end(&w.progress);
+    if (status != MNEM_OK) return tool_fail(status);
+    print_summary(&w);
+    return tool_out_end();
+}
