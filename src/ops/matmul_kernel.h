@@ -1,0 +1,62 @@
+/* matmul_kernel.h: what MATMUL's driver asks of a kernel, for one worker's groups of rows.
+ *
+ * Each output is one sum over k in order. Quantized weights, per block of 32 (half h: 16 elements,
+ * only for types with two scales; sums of integers are exact):
+ *     i = sum(q_weight * q_input) + (start >> shift)         start >> shift == -zero * sum(q_input)
+ *     f = scale * i            or   f = fma(scale[1], i[1], scale[0] * i[0])
+ *     acc = fma(f, input scale, acc);  with minimums: acc = fma(min, minus_sum, acc)
+ * Float weights: acc = fma(weight, input, acc). Every kernel does exactly this, whatever its tiles,
+ * so all of them give the same bits. Then bias is added, then what out held. */
+#ifndef MNEM_SRC_OPS_MATMUL_KERNEL_H
+#define MNEM_SRC_OPS_MATMUL_KERNEL_H
+
+#include "ops/a8.h"
+#include "ops/op_impl.h"
+#include "ops/pack_form.h"
+
+typedef struct mnem__matmul_job {
+    const uint8_t *weights; /* the first group */
+    int64_t group_bytes, k;
+    int64_t rows;         /* from the first group's first row on; the last group may be short */
+    const uint8_t *input; /* rows of A8 or f32 */
+    int64_t input_stride; /* bytes */
+    int64_t tokens;
+    float *out;         /* the first group's first column */
+    int64_t out_stride; /* floats */
+    const float *bias;  /* the first row's, or NULL */
+    bool accumulate;
+} mnem__matmul_job;
+
+typedef struct mnem__matmul_kernel {
+    mnem_type type;
+    void (*compute)(const mnem__matmul_job *job);
+    mnem__a8_quantize *quantize; /* of the same level */
+} mnem__matmul_kernel;
+
+static inline int64_t mnem__matmul_groups(const mnem__matmul_job *job) {
+    return (job->rows + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
+}
+
+/* log2(128 / zero), for `start >> shift`. */
+static inline int mnem__start_shift(int zero) {
+    return zero == 8 ? 4 : zero == 16 ? 3 : zero == 32 ? 2 : 0;
+}
+
+/* The lists of each level, and the function that runs them all. */
+mnem__op_run mnem__matmul_run;
+extern const mnem__op_kernels mnem__matmul_plain, mnem__matmul_avx2, mnem__matmul_avx512;
+
+#define MNEM__MATMUL_TYPES(X)                                                                      \
+    X(F32, f32)                                                                                    \
+    X(F16, f16)                                                                                    \
+    X(BF16, bf16)                                                                                  \
+    X(Q4_0, q4_0)                                                                                  \
+    X(Q4_1, q4_1)                                                                                  \
+    X(Q5_0, q5_0)                                                                                  \
+    X(Q5_1, q5_1)                                                                                  \
+    X(Q8_0, q8_0)                                                                                  \
+    X(Q4_K, q4_k)                                                                                  \
+    X(Q5_K, q5_k)                                                                                  \
+    X(Q6_K, q6_k)
+
+#endif
