@@ -7,7 +7,8 @@
 int main(int argc, char **argv) {
     /* Both streams have buffers that don't come from the heap, so that they are in the process's
      * size before the plan is made. */
-    static char err[4096];
+    static char out[8192], err[4096];
+    setvbuf(stdout, out, _IOFBF, sizeof out);
     setvbuf(stderr, err, _IOLBF, sizeof err);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is told by write, and is a clean end */
 
@@ -18,6 +19,5 @@ int main(int argc, char **argv) {
         tool_help_verb(stdout, args.verb);
         return tool_out_end();
     }
-    if (!tool_verbs[args.verb].entry) return tool_usage(NULL, "%s isn't built in", argv[1]);
     return tool_verbs[args.verb].entry(&args);
 }

@@ -135,6 +135,11 @@ static int unlikeness(const char *wrong, const char *right) {
     return distance(wrong, right);
 }
 
+/* The unlikeness from which on a word isn't suggested: a short one would be like anything. */
+static int farthest(const char *wrong) {
+    return strlen(wrong) < 3 ? (int)strlen(wrong) : 3;
+}
+
 /* plan takes all of run's options, so that the command line of a run can be planned. */
 static bool takes(tool_verb_id verb, const tool_option *o) {
     return (o->verbs >> verb & 1) || (verb == TOOL_VERB_plan && (o->verbs & V(run)));
@@ -142,7 +147,7 @@ static bool takes(tool_verb_id verb, const tool_option *o) {
 
 static const char *nearest_option(tool_verb_id verb, const char *wrong) {
     const char *best = NULL;
-    int least = 3;
+    int least = farthest(wrong);
     for (int i = 0; i < tool_options_count; i++) {
         if (!takes(verb, &tool_options[i])) continue;
         int d = unlikeness(wrong, tool_options[i].name);
@@ -153,7 +158,7 @@ static const char *nearest_option(tool_verb_id verb, const char *wrong) {
 
 static const char *nearest_verb(const char *wrong) {
     const char *best = NULL;
-    int least = 3;
+    int least = farthest(wrong);
     for (int i = 0; i < TOOL_VERBS; i++) {
         int d = unlikeness(wrong, tool_verbs[i].name);
         if (d < least) least = d, best = tool_verbs[i].name;

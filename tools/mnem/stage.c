@@ -84,11 +84,11 @@ static void set_options(tool_stage *stage) {
 int tool_stage_open(const tool_args *args, tool_stage *stage) {
     *stage = (tool_stage){.args = args};
     tool_progress_quiet(args->quiet);
-    const char *path = tool_model_path(args);
-    if (!path) return TOOL_FAILED;
     uint64_t budget = args->memory;
     int code = open_device(stage, &budget);
     if (code != TOOL_OK) return code;
+    const char *path = tool_model_path(args);
+    if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
     mnem_ledger_options options = {.budget_bytes = budget};
     mnem_status status = mnem_ledger_create_process(&options, &stage->ledger);

@@ -13,6 +13,13 @@ static int print_plan(const tool_stage *stage) {
     return tool_out_end();
 }
 
+/* The refusal is data too. */
+static void print_refusal(const tool_stage *stage) {
+    tool_out_json(json_pack("{s:b, s:I, s:I, s:s}", "refused", true, "needed_bytes",
+                            (json_int_t)stage->plan.needed_bytes, "budget_bytes",
+                            (json_int_t)stage->plan.budget_bytes, "error", mnem_last_error()));
+}
+
 int verb_plan(const tool_args *args) {
     static tool_stage stage;
     static tool_generator g;
@@ -20,7 +27,10 @@ int verb_plan(const tool_args *args) {
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK)
         code = args->prompt || args->file ? tool_prompt_plan(&stage, &g) : tool_stage_plan(&stage);
-    if (code == TOOL_OK) code = print_plan(&stage);
+    if (code == TOOL_OK)
+        code = print_plan(&stage);
+    else if (code == TOOL_OVER_BUDGET && args->json)
+        print_refusal(&stage);
     if (g.stage) tool_generator_close(&g);
     tool_stage_close(&stage);
     return code;

@@ -1,10 +1,6 @@
 /* verbs.c: the table of verbs: what help, the man page and completion say about each. */
 #include "tool.h"
 
-/* Verbs whose file isn't there yet link as NULL. */
-#define TOOL_VERB_WEAK(name) int verb_##name(const tool_args *args) __attribute__((weak));
-TOOL_VERB_LIST(TOOL_VERB_WEAK)
-
 const tool_verb tool_verbs[TOOL_VERBS] = {
     [TOOL_VERB_run] =
         {"run", "[MODEL]", 0, 1, "generate text, or chat, inside a memory budget",
