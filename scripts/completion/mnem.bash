@@ -1,8 +1,8 @@
 # bash completion for mnem: source this file, or put it in /usr/share/bash-completion/completions/mnem.
 #
 # The words come from the command itself (`mnem help verbs`, `mnem help options`), so that they are
-# those of the version that is installed. A line there is "VERB --option", then a value's name, or
-# "=" and the values themselves.
+# those of the version that is installed. A line there is "VERB --option" or "VERB -o", then a
+# value's name, or "=" and the values themselves.
 
 _mnem() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb=${COMP_WORDS[1]}
@@ -15,7 +15,7 @@ _mnem() {
     while read -r line; do
         [ "${line%% *}" = "$verb" ] || continue
         rest=${line#* }
-        options+=" ${rest%% *}"
+        [[ $rest != --* ]] || options+=" ${rest%% *}"
         [ "${rest%% *}" = "$prev" ] || continue
         case $rest in
         *' = '*) # one of the values
@@ -31,7 +31,13 @@ _mnem() {
     done < <("$mnem" help options 2>/dev/null)
     case $cur in
     -*) mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur") ;;
-    *) mapfile -t COMPREPLY < <(compgen -d -- "$cur"; compgen -f -X '!*.gguf' -- "$cur") ;;
+    *)
+        if [ "$COMP_CWORD" = 2 ]; then # the model
+            mapfile -t COMPREPLY < <(compgen -d -- "$cur"; compgen -f -X '!*.gguf' -- "$cur")
+        else
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        fi
+        ;;
     esac
 }
 complete -o filenames -F _mnem mnem

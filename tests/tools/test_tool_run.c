@@ -1,5 +1,5 @@
-/* test_tool_run.c: run, plan, bench and perplexity on the model that ships: streams, JSON, stop texts,
- * exit codes, Ctrl-C, a closed pipe, and the budget. */
+/* test_tool_run.c: run, plan, bench and perplexity on the model that ships: streams, JSON, stop
+ * texts, exit codes, Ctrl-C, a closed pipe, and the budget. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -28,7 +28,8 @@ pid_t tool_start(const char *const *args, int *out, int *err);
 /* Waits for its end; the exit code as above. */
 int tool_wait(pid_t pid);
 
-/* An empty folder of this process's own, removed at its end. XDG_CACHE_HOME of every run is in it. */
+/* An empty folder of this process's own, removed at its end. XDG_CACHE_HOME of every run is in it.
+ */
 const char *tool_scratch(void);
 /* scratch/name with these bytes; static storage of four paths in turn. */
 const char *tool_file(const char *name, const char *text);

@@ -1,8 +1,8 @@
 /* chat.c: a conversation on the terminal that keeps its context.
  *
  * The sequence is [system part][turn][turn]...; a turn is what the user wrote and the answer. When
- * the context is full the oldest turns are dropped: the system part stays where it is in the KV cache, what
- * is kept after it is evaluated again, at its new positions.
+ * the context is full the oldest turns are dropped: the system part stays where it is in the KV
+ * cache, what is kept after it is evaluated again, at its new positions.
  *
  * The line editor writes to stderr, so that stdout has the answers only. */
 #include "chat.h"
@@ -166,8 +166,8 @@ static char *turn_text(chat *c, const char *role, const char *text, bool first, 
     return turn;
 }
 
-/* The system part as text. A format without system turns (Mistral) has it as a first exchange, which
- * stays like any system part. NULL: no memory. */
+/* The system part as text. A format without system turns (Mistral) has it as a first exchange,
+ * which stays like any system part. NULL: no memory. */
 static char *system_text(chat *c) {
     if (!*c->system) return strdup("");
     if (mnem_chat_has_system(c->format)) return turn_text(c, "system", c->system, true, false);

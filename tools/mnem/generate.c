@@ -1,8 +1,8 @@
 /* generate.c: the loop of generation, and the way of a token's text to stdout.
  *
- * Text goes piece -> whole UTF-8 characters -> stop texts -> stdout, and is flushed for each token. What
- * could be the beginning of a stop text is held back until it is decided. With --json each token is
- * an object whose text is what came out with it; held text comes with a later one. */
+ * Text goes piece -> whole UTF-8 characters -> stop texts -> stdout, and is flushed for each token.
+ * What could be the beginning of a stop text is held back until it is decided. With --json each
+ * token is an object whose text is what came out with it; held text comes with a later one. */
 #include "generate.h"
 
 #include <stdlib.h>

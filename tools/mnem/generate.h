@@ -1,7 +1,7 @@
 /* generate.h: tokens in, text out: a sequence, its sampler, and the stop texts.
  *
- * The sequence is kept as ids; what the session hasn't evaluated yet is its tail, so that a caller may
- * append (a prompt, a turn) and drop (old turns) freely, and tool_generate catches up. */
+ * The sequence is kept as ids; what the session hasn't evaluated yet is its tail, so that a caller
+ * may append (a prompt, a turn) and drop (old turns) freely, and tool_generate catches up. */
 #ifndef MNEM_TOOL_GENERATE_H
 #define MNEM_TOOL_GENERATE_H
 
@@ -27,8 +27,8 @@ typedef struct tool_generator {
     int32_t *ids; /* [room], charged to host "sequence" */
     int32_t count, room;
     int32_t next; /* the token chosen from the last logits; -1: none */
-    /* Called when the context is full: makes room by dropping from ids and truncating the session; false:
-     * there is none to make. NULL: stop. */
+    /* Called when the context is full: makes room by dropping from ids and truncating the session;
+     * false: there is none to make. NULL: stop. */
     bool (*on_full)(void *context);
     void *context;
     /* text */
@@ -42,8 +42,8 @@ typedef struct tool_generator {
     double seconds_prompt, seconds_decode;
 } tool_generator;
 
-/* room: the most tokens that will ever be in the sequence. Exit code, with its message printed. Before
- * the plan, so that its bytes are in it. */
+/* room: the most tokens that will ever be in the sequence. Exit code, with its message printed.
+ * Before the plan, so that its bytes are in it. */
 int tool_generator_open(tool_stage *stage, int32_t room, tool_generator *g);
 void tool_generator_close(tool_generator *g);
 /* Appends to the sequence; false when there is no room in it. */

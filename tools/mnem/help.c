@@ -177,21 +177,19 @@ static void words_verbs(FILE *file) {
     for (int i = 0; i < TOOL_VERBS; i++) fprintf(file, "%s\n", tool_verbs[i].name);
 }
 
-/* "run --json", "run --memory SIZE", "run --kv = f16 q8_0 auto" */
+/* "run --json", "run --memory SIZE", "run -m SIZE", "run --kv = f16 q8_0 auto" */
+static void words_option(FILE *file, const char *verb, const tool_option *o) {
+    const char *values = o->choices ? o->choices : o->value ? o->value : "";
+    const char *gap = o->choices ? " = " : o->value ? " " : "";
+    fprintf(file, "%s --%s%s%s\n", verb, o->name, gap, values);
+    if (o->letter) fprintf(file, "%s -%c%s%s\n", verb, o->letter, gap, values);
+}
+
 static void words_options(FILE *file) {
-    for (int i = 0; i < tool_options_count; i++) {
-        const tool_option *o = &tool_options[i];
-        for (int v = 0; v < TOOL_VERBS; v++) {
-            if (!(o->verbs >> v & 1)) continue;
-            fprintf(file, "%s --%s%s%s\n", tool_verbs[v].name, o->name,
-                    o->choices ? " = "
-                    : o->value ? " "
-                               : "",
-                    o->choices ? o->choices
-                    : o->value ? o->value
-                               : "");
-        }
-    }
+    for (int v = 0; v < TOOL_VERBS; v++)
+        for (int i = 0; i < tool_options_count; i++)
+            if (tool_options[i].verbs >> v & 1)
+                words_option(file, tool_verbs[v].name, &tool_options[i]);
 }
 
 int verb_help(const tool_args *args) {

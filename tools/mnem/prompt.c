@@ -48,8 +48,9 @@ static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) 
     return TOOL_OK;
 }
 
-/* The context to ask for where it isn't given: 0, which leaves it to the plan, unless the text needs
- * more than the plan would choose by itself on a small budget. *room: tokens of the sequence. */
+/* The context to ask for where it isn't given: 0, which leaves it to the plan, unless the text
+ * needs more than the plan would choose by itself on a small budget. *room: tokens of the sequence.
+ */
 static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
     const tool_args *args = stage->args;
     int32_t most = args->context ? args->context : stage->transformer.context;
@@ -64,7 +65,8 @@ static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
     return TOOL_OK;
 }
 
-/* Plans; where the context that the whole text needs doesn't fit, a smaller one does for a shorter text. */
+/* Plans; where the context that the whole text needs doesn't fit, a smaller one does for a shorter
+ * text. */
 static int plan(tool_stage *stage, size_t prompt) {
     if (!stage->args->context && stage->options.context &&
         mnem_session_plan_make(stage->model, &stage->options, &stage->plan) == MNEM_OVER_BUDGET)

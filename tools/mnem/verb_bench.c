@@ -1,12 +1,12 @@
 /* verb_bench.c: `mnem bench`: the speed of a model, and what this machine could give.
  *
- * pp: a prompt of N tokens from an empty context. tg: N tokens one by one from an empty context. The
- * best of the repeats counts, since noise only slows. Tokens are pseudo-random: their choice doesn't change
- * the work.
+ * pp: a prompt of N tokens from an empty context. tg: N tokens one by one from an empty context.
+ * The best of the repeats counts, since noise only slows. Tokens are pseudo-random: their choice
+ * doesn't change the work.
  *
  * The machine: read bandwidth is the best of passes over a block larger than the caches, all
- * threads reading; disk bandwidth is the model's file read in order past the page cache, for a second at
- * most; multiply-accumulates per second are what the prompt reached. */
+ * threads reading; disk bandwidth is the model's file read in order past the page cache, for a
+ * second at most; multiply-accumulates per second are what the prompt reached. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

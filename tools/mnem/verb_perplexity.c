@@ -1,9 +1,10 @@
 /* verb_perplexity.c: `mnem perplexity`: how well a model predicts a text.
  *
  * The method: the text's tokens are cut into windows of the context that don't overlap, the rest
- * is dropped. Each window is evaluated from an empty context; the predictions of its tokens from context / 2 + 1
- * on count (numbered from 0). Perplexity is exp of the mean of their negative log probabilities. If the
- * file wants a begin token, it takes the place of each window's first token. */
+ * is dropped. Each window is evaluated from an empty context; the predictions of its tokens from
+ * context / 2 + 1 on count (numbered from 0). Perplexity is exp of the mean of their negative log
+ * probabilities. If the file wants a begin token, it takes the place of each window's first token.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -91,7 +92,8 @@ static int print(const measure *m, int32_t windows) {
     return tool_out_end();
 }
 
-/* The options of the session: the model's context, and rows of logits that are computed together. */
+/* The options of the session: the model's context, and rows of logits that are computed together.
+ */
 static void set_options(tool_stage *stage) {
     const mnem_transformer *t = &stage->transformer;
     if (!stage->options.context)
