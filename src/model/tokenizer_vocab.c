@@ -119,7 +119,8 @@ static mnem_status decode_pieces(mnem_tokenizer *t) {
     }
     t->piece_at[count] = at;
     char *fitting = mnem__realloc(MNEM__TOKENIZER_TAG, t->piece_bytes, at);
-    if (fitting) t->piece_bytes = fitting;
+    if (!fitting) return mnem__heap_status();
+    t->piece_bytes = fitting;
     return MNEM_OK;
 }
 
