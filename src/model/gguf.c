@@ -237,10 +237,13 @@ static mnem_status note_key(parse *p, const char *name, const mnem__gguf_key *ke
         if (strcmp(name, wanted[i].name) != 0) continue;
         bool whole = key->type <= MNEM_VALUE_I32 || key->type == MNEM_VALUE_U64 ||
                      key->type == MNEM_VALUE_I64;
-        if (!whole || key->number > wanted[i].max || (i == 0 && key->number == 0))
-            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "%s %lld, expected %d to %llu",
-                                     whole ? "is" : mnem__gguf_value_name(key->type),
-                                     (long long)key->number, i == 0,
+        if (!whole)
+            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "is of type %s, expected an integer",
+                                     mnem__gguf_value_name(key->type));
+        uint64_t min = wanted[i].to == &p->alignment;
+        if (key->number < min || key->number > wanted[i].max)
+            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "is %lld, expected %llu to %llu",
+                                     (long long)key->number, (unsigned long long)min,
                                      (unsigned long long)wanted[i].max);
         *wanted[i].to = key->number;
     }
