@@ -76,10 +76,9 @@ typedef struct mnem_type_info {
 const mnem_type_info *mnem_type_info_get(mnem_type type); /* NULL for an unknown number */
 
 /* Bytes of one row of n elements; 0 when n isn't whole blocks, or the type is known by name only.
- * A8, n elements (n any; the last block is padded with zeros): per 32 elements 32 int8 q, a scale, two
- * integers and a product, whose forms are what the kernels want. A row is [int8 x N]
- * [f32 x N/32: scale] [int32 x N/32: -128 sum(q)] [int32 x N/32: -128 sum(q of the first 16)]
- * [f32 x N/32: -scale sum(q)], N = n rounded up to 32, its bytes rounded up to 64. */
+ * A8, n elements (n any; the last block is padded with zeros): blocks of 32 elements, each
+ * {f32 scale, int32 -128 sum(q), int32 -128 sum(q of the first 16), f32 -scale sum(q), int8 q[32]}:
+ * the forms that the kernels want. The bytes of a row are rounded up to 64. */
 uint64_t mnem_type_row_bytes(mnem_type type, int64_t n);
 
 typedef enum mnem_layout {

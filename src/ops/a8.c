@@ -17,7 +17,7 @@ static uint32_t amax_bits(const float *x, int64_t n) {
     return most;
 }
 
-static void quantize_block(const float *x, int64_t n, const mnem__a8_row *row, int64_t block) {
+static void quantize_block(const float *x, int64_t n, mnem__a8_block *block) {
     uint32_t bits = amax_bits(x, n);
     float amax = mnem__bits_float(bits);
     bool finite = bits < 0x7f800000, zero = amax < 0x1p-100f;
@@ -25,21 +25,18 @@ static void quantize_block(const float *x, int64_t n, const mnem__a8_row *row, i
     int32_t half[2] = {0, 0};
     for (int j = 0; j < 32; j++) {
         int32_t q = inverse != 0 && j < n ? (int32_t)rintf(x[j] * inverse) : 0;
-        row->q[block * 32 + j] = (int8_t)q;
+        block->q[j] = (int8_t)q;
         half[j / 16] += q;
     }
     float scale = !finite ? mnem__bits_float(0x7fc00000) : zero ? 0 : amax / 127.0f;
-    row->scale[block] = scale;
-    row->start[block] = -128 * (half[0] + half[1]);
-    row->start_half[block] = -128 * half[0];
-    row->minus_sum[block] = -(scale * (float)(half[0] + half[1]));
+    mnem__a8_block_sums(block, scale, half[0], half[0] + half[1]);
 }
 
 void mnem__a8_quantize_plain(const float *x, int64_t n, int64_t first, int64_t count, void *row) {
-    mnem__a8_row at = mnem__a8_row_at(row, n);
+    mnem__a8_block *block = row;
     for (int64_t b = 0; b < count; b++) {
         int64_t left = n - (first + b) * 32;
-        quantize_block(x + 32 * b, left < 32 ? left : 32, &at, first + b);
+        quantize_block(x + 32 * b, left < 32 ? left : 32, &block[first + b]);
     }
 }
 

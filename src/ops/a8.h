@@ -8,21 +8,21 @@
 
 #include <stdint.h>
 
-/* Where the parts of a row of n elements are; blocks = ceil(n / 32). */
-typedef struct mnem__a8_row {
-    int8_t *q;           /* [blocks * 32] */
-    float *scale;        /* [blocks] */
-    int32_t *start;      /* [blocks] -128 * sum of 32 q */
-    int32_t *start_half; /* [blocks] -128 * sum of the first 16 q */
-    float *minus_sum;    /* [blocks] -scale * sum of 32 q */
-} mnem__a8_row;
+/* A row is ceil(n / 32) of these. */
+typedef struct mnem__a8_block {
+    float scale;
+    int32_t start;      /* -128 * sum of q */
+    int32_t start_half; /* -128 * sum of the first 16 q */
+    float minus_sum;    /* -scale * sum of q */
+    int8_t q[32];
+} mnem__a8_block;
 
-static inline mnem__a8_row mnem__a8_row_at(void *row, int64_t n) {
-    int64_t blocks = (n + 31) / 32;
-    uint8_t *p = row;
-    return (mnem__a8_row){(int8_t *)p, (float *)(void *)(p + blocks * 32),
-                          (int32_t *)(void *)(p + blocks * 36),
-                          (int32_t *)(void *)(p + blocks * 40), (float *)(void *)(p + blocks * 44)};
+static inline void mnem__a8_block_sums(mnem__a8_block *block, float scale, int32_t first_half,
+                                       int32_t sum) {
+    block->scale = scale;
+    block->start = -128 * sum;
+    block->start_half = -128 * first_half;
+    block->minus_sum = -(scale * (float)sum);
 }
 
 /* Writes blocks [first, first + count) of a row of n elements; x points at block first's elements.

@@ -30,7 +30,7 @@ static __m256i narrow(const __m256i *q) {
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-static void quantize_block(const __m256 *x, const mnem__a8_row *row, int64_t block) {
+static void quantize_block(const __m256 *x, mnem__a8_block *block) {
     uint32_t bits = amax_bits(x);
     float amax = mnem__bits_float(bits), inverse = 0, scale = 0;
     if (bits >= 0x7f800000) {
@@ -43,17 +43,14 @@ static void quantize_block(const __m256 *x, const mnem__a8_row *row, int64_t blo
     for (int i = 0; i < 4; i++)
         q[i] = inverse != 0 ? _mm256_cvtps_epi32(_mm256_mul_ps(x[i], _mm256_set1_ps(inverse)))
                             : _mm256_setzero_si256();
-    _mm256_storeu_si256((__m256i *)(void *)(row->q + block * 32), narrow(q));
+    _mm256_storeu_si256((__m256i *)(void *)block->q, narrow(q));
     int32_t half = sum_lanes(_mm256_add_epi32(q[0], q[1]));
     int32_t sum = half + sum_lanes(_mm256_add_epi32(q[2], q[3]));
-    row->scale[block] = scale;
-    row->start[block] = -128 * sum;
-    row->start_half[block] = -128 * half;
-    row->minus_sum[block] = -(scale * (float)sum);
+    mnem__a8_block_sums(block, scale, half, sum);
 }
 
 void mnem__a8_quantize_avx2(const float *x, int64_t n, int64_t first, int64_t count, void *row) {
-    mnem__a8_row at = mnem__a8_row_at(row, n);
+    mnem__a8_block *block = row;
     for (int64_t b = 0; b < count; b++) {
         int64_t left = n - (first + b) * 32;
         const float *from = x + 32 * b;
@@ -61,6 +58,6 @@ void mnem__a8_quantize_avx2(const float *x, int64_t n, int64_t first, int64_t co
         if (left < 32) from = memcpy(padded, from, (size_t)left * 4);
         __m256 four[4];
         for (int i = 0; i < 4; i++) four[i] = _mm256_loadu_ps(from + 8 * i);
-        quantize_block(four, &at, first + b);
+        quantize_block(four, &block[first + b]);
     }
 }

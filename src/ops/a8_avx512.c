@@ -4,7 +4,7 @@
 #include "ops/a8.h"
 #include "ops/half.h"
 
-static void quantize_block(__m512 x0, __m512 x1, const mnem__a8_row *row, int64_t block) {
+static void quantize_block(__m512 x0, __m512 x1, mnem__a8_block *block) {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
     __m512i m0 = _mm512_and_si512(_mm512_castps_si512(x0), magnitude);
     __m512i m1 = _mm512_and_si512(_mm512_castps_si512(x1), magnitude);
@@ -21,14 +21,11 @@ static void quantize_block(__m512 x0, __m512 x1, const mnem__a8_row *row, int64_
         q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, _mm512_set1_ps(inverse)));
         q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, _mm512_set1_ps(inverse)));
     }
-    int8_t *q = row->q + block * 32;
+    int8_t *q = block->q;
     _mm_storeu_si128((__m128i *)(void *)q, _mm512_cvtepi32_epi8(q0));
     _mm_storeu_si128((__m128i *)(void *)(q + 16), _mm512_cvtepi32_epi8(q1));
     int32_t half = _mm512_reduce_add_epi32(q0), sum = half + _mm512_reduce_add_epi32(q1);
-    row->scale[block] = scale;
-    row->start[block] = -128 * sum;
-    row->start_half[block] = -128 * half;
-    row->minus_sum[block] = -(scale * (float)sum);
+    mnem__a8_block_sums(block, scale, half, sum);
 }
 
 static __mmask16 first_lanes(int64_t n) {
@@ -36,11 +33,11 @@ static __mmask16 first_lanes(int64_t n) {
 }
 
 void mnem__a8_quantize_avx512(const float *x, int64_t n, int64_t first, int64_t count, void *row) {
-    mnem__a8_row at = mnem__a8_row_at(row, n);
+    mnem__a8_block *block = row;
     for (int64_t b = 0; b < count; b++) {
         int64_t left = n - (first + b) * 32;
         __m512 x0 = _mm512_maskz_loadu_ps(first_lanes(left), x + 32 * b);
         __m512 x1 = _mm512_maskz_loadu_ps(first_lanes(left - 16), x + 32 * b + 16);
-        quantize_block(x0, x1, &at, first + b);
+        quantize_block(x0, x1, &block[first + b]);
     }
 }

@@ -143,5 +143,9 @@ const mnem__op_table mnem__op_matmul = {
     .levels =
         {
             &mnem__matmul_plain,
+#if MNEM_X86
+            NULL,
+            &mnem__matmul_avx512,
+#endif
         },
 };

@@ -20,24 +20,23 @@ static void finish(const mnem__matmul_job *job, int64_t row, int64_t token, int 
 }
 
 /* One block of one row for one token. */
-static float add_block(const mnem__pack_form *form, const mnem__block *w, const mnem__a8_row *a,
-                       int64_t block, float acc) {
-    const int8_t *q = a->q + block * 32;
+static float add_block(const mnem__pack_form *form, const mnem__block *w, const mnem__a8_block *a,
+                       float acc) {
     int shift = mnem__start_shift(form->zero);
     int32_t i[2] = {0, 0};
-    for (int j = 0; j < 32; j++) i[j / 16] += (int32_t)w->q[j] * q[j];
+    for (int j = 0; j < 32; j++) i[j / 16] += (int32_t)w->q[j] * a->q[j];
     /* -128 sum(q) is a multiple of 128: the shift is an exact division */
-    int32_t start = form->zero ? a->start[block] / (1 << shift) : 0;
+    int32_t start = form->zero ? a->start / (1 << shift) : 0;
     float f;
     if (form->scales == MNEM__SCALES_K6) {
-        int32_t half = a->start_half[block] / (1 << shift);
+        int32_t half = a->start_half / (1 << shift);
         f = fmaf(w->scale[1], (float)(i[1] + start - half), w->scale[0] * (float)(i[0] + half));
     } else {
         f = w->scale[0] * (float)(i[0] + i[1] + start);
     }
-    acc = fmaf(f, a->scale[block], acc);
+    acc = fmaf(f, a->scale, acc);
     bool min = form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K;
-    return min ? fmaf(w->min, a->minus_sum[block], acc) : acc;
+    return min ? fmaf(w->min, a->minus_sum, acc) : acc;
 }
 
 static void quantized_tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t row,
@@ -48,9 +47,8 @@ static void quantized_tile(const mnem__matmul_job *job, const mnem__pack_form *f
         mnem__block w;
         mnem__packed_block(form, job->k, group, b, (int)(row % MNEM_PACK_ROWS), &w);
         for (int t = 0; t < count; t++) {
-            void *input = (void *)(uintptr_t)(job->input + (token + t) * job->input_stride);
-            mnem__a8_row a = mnem__a8_row_at(input, job->k);
-            acc[t] = add_block(form, &w, &a, b, acc[t]);
+            const void *a = job->input + (token + t) * job->input_stride;
+            acc[t] = add_block(form, &w, (const mnem__a8_block *)a + b, acc[t]);
         }
     }
     finish(job, row, token, count, acc);
