@@ -98,9 +98,9 @@ void forge_folder_remove(void) {
 }
 
 const char *forge_path(const char *name) {
-    static char path[4][160];
+    static char path[8][160];
     static unsigned turn;
-    char *to = path[turn++ % 4];
+    char *to = path[turn++ % 8];
     snprintf(to, sizeof path[0], "%s/%s", forge_folder(), name);
     return to;
 }

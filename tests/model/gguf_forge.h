@@ -30,7 +30,7 @@ void forge_zeros(forge *f, size_t n);
 /* A folder of the test's own, removed with all that is in it. Static storage. */
 const char *forge_folder(void);
 void forge_folder_remove(void);
-/* FOLDER/name; one of four buffers in turn. */
+/* FOLDER/name; one of eight buffers in turn. */
 const char *forge_path(const char *name);
 void forge_write(const forge *f, const char *path);
 
