@@ -2,13 +2,14 @@
  *
  * The order: repeat penalty, top-k, top-p, min-p, then the temperature. The three cuts work on the
  * probabilities without temperature, and each keeps at least the best token.
- * The idea: all cuts keep a beginning of the candidates in the order of (value down, id up), so that no
- * sort is needed: top-k is a heap of k candidates with the worst at its root, filled in one pass; min-p
- * is a filter; top-p takes the best from a heap until it has enough.
+ * The idea: all cuts keep a beginning of the candidates in the order of (value down, id up), so
+ * that no sort is needed: top-k is a heap of k candidates with the worst at its root, filled in one
+ * pass; min-p is a filter; top-p takes the best from a heap until it has enough.
  * NaN and -inf are never chosen, +inf is the largest float; without any candidate the choice is 0.
  * The generator is SplitMix64 (Steele, Lea, Flood, 2014), whose state is the seed.
- * Cost: O(vocab) and what the cuts leave. Memory: 8 bytes for each candidate that top-k lets through
- * (every token when it is off), one bit for each token and 4 bytes for each that is looked back at. */
+ * Cost: O(vocab) and what the cuts leave. Memory: 8 bytes for each candidate that top-k lets
+ * through (every token when it is off), one bit for each token and 4 bytes for each that is
+ * looked back at. */
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* bpe.c: byte-level BPE ("gpt2"): words of bytes, joined in the order of the file's merges.
  *
  * The idea (Sennrich et al., 2016; Radford et al., 2019): every byte is a token; the pair of
- * neighbouring tokens with the lowest rank is joined. Files write bytes as printable characters: 188
- * as themselves, the other 68 as U+0100 onwards; that is undone when the tables are made, so that
- * text is looked up as it is. A merge is found by the ids of its two tokens; the table holds its rank
- * only, and the model's own texts confirm it.
+ * neighbouring tokens with the lowest rank is joined. Files write bytes as printable characters:
+ * 188 as themselves, the other 68 as U+0100 onwards; that is undone when the tables are made, so
+ * that text is looked up as it is. A merge is found by the ids of its two tokens; the table holds
+ * its rank only, and the model's own texts confirm it.
  * A merge of which a part, or the result, is no token can never apply and is left out.
  * Cost: as bpe_merger.c; a key is one look-up and one comparison of the pair's texts. */
 #include "model/tokenizer_parts.h"
@@ -140,8 +140,8 @@ static mnem_status on_word(void *context, size_t begin, size_t end) {
     return mnem__merger_emit(t, m);
 }
 
-/* A copy in which every byte that is no character is U+0001: in every pattern's classes that is what
- * U+FFFD would be (neither letter, digit, space nor punctuation), and it keeps the offsets. */
+/* A copy in which every byte that is no character is U+0001: in every pattern's classes that is
+ * what U+FFFD would be (neither letter, digit, space nor punctuation), and it keeps the offsets. */
 static mnem_status mask_invalid(mnem_tokenizer *t, const char *text, size_t n) {
     const mnem_status status = mnem__tokenizer_text_room(t, n);
     if (status != MNEM_OK) return status;

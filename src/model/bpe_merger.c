@@ -1,17 +1,17 @@
 /* bpe_merger.c: joins neighbouring symbols, the best pair first, for BPE and SentencePiece alike.
  *
- * The idea: a word is an array of units (bytes); a symbol lives at its first byte and writes its length
- * at its first and last byte, so that both neighbours are found without links. A tournament tree over
- * the units holds the key of the pair that starts there; its root is the next pair to join, its
- * leftmost path breaks ties.
+ * The idea: a word is an array of units (bytes); a symbol lives at its first byte and writes its
+ * length at its first and last byte, so that both neighbours are found without links. A tournament
+ * tree over the units holds the key of the pair that starts there; its root is the next pair to
+ * join, its leftmost path breaks ties.
  *
  *     text   l o w e r        span 2 2 1 2 2     (symbols "lo" "w" "er")
  *     leaves k . k . .        k: key of ("lo","w"), ("w","er"); '.': MNEM__NO_PAIR
  *
- * Leaves: 2n nodes serve any n. With K the power of two >= n, the tree's left-to-right order of leaves
- * is K .. 2n-1, then n .. K-1.
- * Invariant: a leaf has a key only if a symbol starts there and has a right neighbour; an inner node
- * is the smaller of its two children.
+ * Leaves: 2n nodes serve any n. With K the power of two >= n, the tree's left-to-right order of
+ * leaves is K .. 2n-1, then n .. K-1.
+ * Invariant: a leaf has a key only if a symbol starts there and has a right neighbour; an inner
+ * node is the smaller of its two children.
  * Cost: n - 1 joins at most, each O(log n) and three keys; 16 bytes for each byte of the word. */
 #include "model/tokenizer_parts.h"
 

@@ -1,8 +1,9 @@
 /* chat_format.c: the chat formats of known models: recognised from the template, written as text.
  *
- * The idea: tokenizer.chat_template is a program in Jinja; it is not run. What marks a format in it is
- * searched for, and a format is a row of strings around a turn's text. A template that only looks like
- * a known one (Llama 2's <<SYS>>, Phi 3's <|end|>, Mistral's later [SYSTEM_PROMPT]) is not recognised.
+ * The idea: tokenizer.chat_template is a program in Jinja; it is not run. What marks a format in it
+ * is searched for, and a format is a row of strings around a turn's text. A template that only
+ * looks like a known one (Llama 2's <<SYS>>, Phi 3's <|end|>, Mistral's later [SYSTEM_PROMPT]) is
+ * not recognised.
  * Cost: a few searches through the template. */
 #include "model/tokenizer_parts.h"
 

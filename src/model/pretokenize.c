@@ -1,13 +1,13 @@
 /* pretokenize.c: cuts text into the words that byte-level BPE never joins, by patterns (PCRE2).
  *
- * The idea: a pre-tokenizer is a list of patterns; the first cuts the text into its matches and what
- * lies between them, the next cuts each of these, and so on; what comes out at the end are words.
- * Patterns are compiled for UTF-8 with Unicode properties, and get valid UTF-8 only, so that PCRE2
- * doesn't check the whole text again for every word.
+ * The idea: a pre-tokenizer is a list of patterns; the first cuts the text into its matches and
+ * what lies between them, the next cuts each of these, and so on; what comes out at the end are
+ * words. Patterns are compiled for UTF-8 with Unicode properties, and get valid UTF-8 only, so that
+ * PCRE2 doesn't check the whole text again for every word.
  * Space means Unicode's White_Space, as in the engines that the patterns were published for.
  * Invariant: words follow each other without gaps.
- * Cost: linear. Inside one match the patterns step back only over one run of spaces, with one frame,
- * so the limits below are never met by them: they are a net. */
+ * Cost: linear. Inside one match the patterns step back only over one run of spaces, with one
+ * frame, so the limits below are never met by them: they are a net. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "model/tokenizer_parts.h"
 

@@ -1,12 +1,13 @@
 /* spm.c: SentencePiece-style tokens ("llama"): characters joined by the scores of what they become.
  *
- * The idea (Kudo and Richardson, 2018, its BPE mode): a space is put before text that follows a special
- * token, and of all neighbouring pairs that are together a token, the one with the highest score is
- * joined, the leftmost of equals. A character that is no token is written as byte tokens. Files write
- * a space as U+2581; here both are a space, in tokens and in text.
- * Where no token has a space after something else, as usual, nothing is ever joined across the start of
- * a word, so that words are taken one by one and scratch is small.
- * Cost: as bpe_merger.c; a key hashes the pair's text, which is never longer than the longest token. */
+ * The idea (Kudo and Richardson, 2018, its BPE mode): a space is put before text that follows a
+ * special token, and of all neighbouring pairs that are together a token, the one with the highest
+ * score is joined, the leftmost of equals. A character that is no token is written as byte tokens.
+ * Files write a space as U+2581; here both are a space, in tokens and in text.
+ * Where no token has a space after something else, as usual, nothing is ever joined across the
+ * start of a word, so that words are taken one by one and scratch is small.
+ * Cost: as bpe_merger.c; a key hashes the pair's text, which is never longer than the longest
+ * token. */
 #include "model/tokenizer_parts.h"
 
 #include <math.h>

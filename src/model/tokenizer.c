@@ -1,7 +1,7 @@
 /* tokenizer.c: what the file says about its tokens, and text to ids.
  *
- * The idea: text is cut at special tokens (the leftmost first, the longest of those that start there);
- * what lies between goes to the file's model, byte-level BPE or SentencePiece-style.
+ * The idea: text is cut at special tokens (the leftmost first, the longest of those that start
+ * there); what lies between goes to the file's model, byte-level BPE or SentencePiece-style.
  * Invariant: nothing here depends on the transformer, so vocabulary-only files and unknown
  * architectures work.
  * Cost: linear in the text but for the logarithm of its longest word; scratch over SCRATCH_KEPT
@@ -38,7 +38,8 @@ static bool is_integer(mnem_value_type type) {
     return type <= MNEM_VALUE_I32 || type == MNEM_VALUE_U64 || type == MNEM_VALUE_I64;
 }
 
-/* A token's id. lenient: out of range is none, since files in use say so of tokens that aren't used. */
+/* A token's id. lenient: out of range is none, since files in use say so of tokens that aren't
+ * used. */
 static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenient, int32_t *id) {
     mnem_value value;
     if (!mnem_model_key_find(t->model, key, &value)) return MNEM_OK;

@@ -1,11 +1,13 @@
 /* tokenizer_vocab.c: the tables between bytes and ids.
  *
- * The idea: what a token prints is decoded once, into one run of bytes with 4-byte offsets; the table
- * from bytes to ids holds 4-byte ids only and explains them by those bytes. Special tokens are an array
- * sorted by text: walking it byte by byte narrows a range, so the longest match needs no more memory.
+ * The idea: what a token prints is decoded once, into one run of bytes with 4-byte offsets; the
+ * table from bytes to ids holds 4-byte ids only and explains them by those bytes. Special tokens
+ * are an array sorted by text: walking it byte by byte narrows a range, so the longest match needs
+ * no more memory.
  * Text becomes only tokens of the table: normal, user-defined and unused ones. Control, unknown and
  * byte tokens are never spelled by plain text.
- * Invariant: of tokens that print the same, normal ones go before user-defined ones, then the lowest id.
+ * Invariant: of tokens that print the same, normal ones go before user-defined ones, then the
+ * lowest id.
  * Cost: a look-up is one hash of the bytes and about one comparison; a special token is matched in
  * O(its bytes * log(special tokens)), at most MNEM__SPECIAL_BYTES_MAX bytes. */
 #include "model/tokenizer_parts.h"

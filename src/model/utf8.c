@@ -1,9 +1,9 @@
 /* utf8.c: where UTF-8 characters begin and end, and the joiner of streamed pieces.
  *
- * The idea: the table of well-formed sequences (Unicode 15, table 3-7): the lead byte says the length
- * and the range of the second byte, all later bytes are 80..BF. The joiner holds an unfinished
- * character back (at most three bytes) and writes U+FFFD for each longest beginning of a character
- * that can't be finished, as browsers do.
+ * The idea: the table of well-formed sequences (Unicode 15, table 3-7): the lead byte says the
+ * length and the range of the second byte, all later bytes are 80..BF. The joiner holds an
+ * unfinished character back (at most three bytes) and writes U+FFFD for each longest beginning of a
+ * character that can't be finished, as browsers do.
  * Cost: linear. */
 #include "model/tokenizer_parts.h"
 

@@ -1,4 +1,5 @@
-/* test_sampler.c: what the sampler may choose, how often, and that nothing leads it out of range. */
+/* test_sampler.c: what the sampler may choose, how often, and that nothing leads it out of
+ * range. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

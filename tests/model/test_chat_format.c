@@ -33,14 +33,14 @@ static void templates_are_recognised(void **state) {
 
 static void what_only_looks_alike_is_plain(void **state) {
     (void)state;
+    static const char open_user[] = "{{ '<|user|>\\n' + message['content'] + '\\n' }}"
+                                    "{{ '<|assistant|>\\n' + message['content'] + eos_token }}";
     const char *const texts[] = {
         "",
         "{{ '<s>[INST] <<SYS>>\\n' + system_message + '\\n<</SYS>>' }}",
         "[SYSTEM_PROMPT]{{ system }}[/SYSTEM_PROMPT][INST]{{ user }}[/INST]",
         "{{ '<|user|>\\n' + message['content'] + '<|end|>\\n' + '<|assistant|>\\n' + eos_token }}",
-        "{{ '<|user|>\\n' + message['content'] + '\\n' }}{{ '<|assistant|>\\n' + "
-        "message['content'] "
-        "+ eos_token }}",
+        open_user,
         "<|user|>",
         "<|im_start|>",
     };

@@ -1,5 +1,5 @@
-/* test_tokenizer.c: ids, pieces and special tokens: the references, small vocabularies made here, and
- * files that lie. */
+/* test_tokenizer.c: ids, pieces and special tokens: the references, small vocabularies made here,
+ * and files that lie. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

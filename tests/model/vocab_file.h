@@ -1,4 +1,5 @@
-/* vocab_file.h: GGUF files of keys only, made in memory, right or wrong, for the tokenizer's tests. */
+/* vocab_file.h: GGUF files of keys only, made in memory, right or wrong, for the tokenizer's
+ * tests. */
 #ifndef MNEM_TESTS_VOCAB_FILE_H
 #define MNEM_TESTS_VOCAB_FILE_H
 
@@ -20,7 +21,8 @@ void vocab_key_pieces(vocab_file *f, const char *key, const mnem_text *texts, ui
 /* Opens what was written, and forgets it. */
 mnem_status vocab_open(vocab_file *f, mnem_model **model);
 
-/* The 256 byte tokens as a file writes them, then the extra ones (up to NULL); returns the count. */
+/* The 256 byte tokens as a file writes them, then the extra ones (up to NULL); returns the
+ * count. */
 enum { VOCAB_BYTES = 256, VOCAB_MAX = 512 };
 size_t vocab_byte_texts(const char *const *extra, const char *texts[VOCAB_MAX]);
 
