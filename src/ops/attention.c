@@ -42,7 +42,7 @@ static void *carve(char *start, uint64_t *at, int64_t n) {
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
                                                     void *start) {
     const mnem__kv_block block = mnem__kv_block_get(layout);
-    const bool q8 = layout->type == MNEM_TYPE_Q8_0, expand = rows >= MNEM__ATTENTION_EXPAND_ROWS;
+    const bool q8 = layout->type == MNEM_TYPE_Q8_0;
     const int64_t d = block.head_dim, scales = d / MNEM__KV_SCALE, tile = MNEM__ATTENTION_TILE;
     mnem__attention_scratch s = {0};
     s.query = carve(start, &s.bytes, rows * d * 4);
@@ -56,10 +56,12 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
         s.query_scale = carve(start, &s.bytes, rows * scales * 4);
         s.query_sum = carve(start, &s.bytes, rows * scales * 4);
         s.value_scale = carve(start, &s.bytes, scales * tile * 4);
-    } else if (expand) {
+        s.value_max = carve(start, &s.bytes, scales * 4);
+        s.words = carve(start, &s.bytes, scales * MNEM__ATTENTION_STEP_ROWS * tile * 2);
+    } else if (rows >= MNEM__ATTENTION_EXPAND_ROWS) {
         s.keys = carve(start, &s.bytes, tile * d * 4);
+        s.values = carve(start, &s.bytes, tile * block.dim_padded * 4);
     }
-    if (expand) s.values = carve(start, &s.bytes, tile * block.dim_padded * 4);
     return s;
 }
 

@@ -13,15 +13,18 @@
 #if MNEM__LANES == 512
 enum { STEP_DIRECT = 8, STEP_EXPANDED = 6 };
 #define FLOAT_VECTORS(rows) ((rows) <= 6 ? 4 : 2) /* sums that fit 32 registers */
-#define INT_VECTORS(rows)   ((rows) <= 3 ? 4 : (rows) <= 6 ? 2 : 1)
+#define KEY_VECTORS(rows)   ((rows) <= 4 ? 4 : 2)
+#define VALUE_VECTORS       2
 #elif MNEM__LANES == 2
 enum { STEP_DIRECT = 6, STEP_EXPANDED = 6 };
 #define FLOAT_VECTORS(rows) ((rows) <= 3 ? 2 : 1)
-#define INT_VECTORS(rows)   1
+#define KEY_VECTORS(rows)   1
+#define VALUE_VECTORS       1
 #else
 enum { STEP_DIRECT = 4, STEP_EXPANDED = 4 };
 #define FLOAT_VECTORS(rows) 1
-#define INT_VECTORS(rows)   1
+#define KEY_VECTORS(rows)   1
+#define VALUE_VECTORS       1
 #endif
 enum { VECTORS_MAX = 4 };
 
@@ -29,16 +32,32 @@ enum { VECTORS_MAX = 4 };
 #define BLOCK       MNEM__KV_BLOCK
 #define TILE_BLOCKS MNEM__ATTENTION_TILE_BLOCKS
 #define ROWS_MAX    MNEM__ATTENTION_STEP_ROWS
+#define WORD_MAX    32767.0f
 
-typedef enum source { SOURCE_F32, SOURCE_F16, SOURCE_Q8 } source;
+typedef enum source { SOURCE_F32, SOURCE_F16 } source;
+
+/* Sums of a step's rows; kept in registers. */
+typedef lanes sums[ROWS_MAX][VECTORS_MAX];
 
 typedef struct tile {
     const mnem__kv_block *layout;
     int64_t first; /* position of its first */
     int blocks;
-    bool expanded; /* scratch holds it in f32 (q8_0: the values only) */
+    bool expanded; /* scratch holds it in f32 */
     const uint8_t *block[TILE_BLOCKS];
+    const uint8_t *next[TILE_BLOCKS]; /* of the tile after, or the same */
 } tile;
+
+/* Some rows of a unit with one tile. Per row: e = 2^(score - reference), where reference is the
+ * row's new max (f16) or the tile's own (q8_0, so that e fills its 16 bits); before e is added, what
+ * is there shrinks; e counts grow times. */
+typedef struct step {
+    const mnem__attention_scratch *scratch;
+    const tile *tile;
+    int64_t row;
+    int rows, blocks;
+    float shrink[LANES], grow[LANES];
+} step;
 
 /* Calls the macro F with rows as a constant. */
 #if MNEM__LANES == 512
@@ -68,51 +87,73 @@ typedef struct tile {
 #endif
 
 LANES_INLINE lanes load(source from, const void *p, int64_t i) {
-    if (from == SOURCE_F32) return lanes_load((const float *)p + i);
-    if (from == SOURCE_F16) return lanes_load_half((const uint16_t *)p + i);
-    return lanes_load_int8((const int8_t *)p + i);
+    return from == SOURCE_F32 ? lanes_load((const float *)p + i)
+                              : lanes_load_half((const uint16_t *)p + i);
 }
 
 /* ---- scores ---- */
 
-/* s[r][16 c + lane] = sum over i of q[r][i] * keys[c][i][lane] */
-LANES_INLINE void scores_vectors(source from, int rows, int vectors, int64_t d, const float *q,
-                                 const void *const *keys, float *s) {
-    lanes sum[ROWS_MAX][VECTORS_MAX];
-    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int c = 0; c < vectors; c++)
-        sum[r][c] = lanes_zero();
+/* Where a tile's keys are: [d][16] elements in each block. next: what the tile after this one will
+ * read, asked for meanwhile, since the next page is where no prefetcher looks; a block is at most
+ * 64 d bytes. */
+typedef struct key_rows {
+    const void *block[TILE_BLOCKS];
+    const uint8_t *next[TILE_BLOCKS];
+    int blocks;
+    const mnem__kv_block *layout;
+} key_rows;
+
+LANES_INLINE void store_scores(int rows, int vectors, sums sum, float *s) {
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) lanes_store(s + r * TILE + c * LANES, sum[r][c]);
+    }
+}
+
+/* s[r][16 c + lane] = sum over i of q[r][i] * keys[first + c][i][lane] */
+LANES_INLINE void scores_vectors(source from, int rows, int vectors, const key_rows *keys,
+                                 int first, const float *q, float *s) {
+    const int64_t d = keys->layout->head_dim;
+    sums sum;
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) sum[r][c] = lanes_zero();
+    }
     for (int64_t i = 0; i < d; i++) {
         lanes k[VECTORS_MAX];
-        LANES_UNROLL for (int c = 0; c < vectors; c++) k[c] = load(from, keys[c], i * LANES);
-        LANES_UNROLL for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) {
+            k[c] = load(from, keys->block[first + c], i * LANES);
+            if (from == SOURCE_F16) __builtin_prefetch(keys->next[first + c] + i * 64);
+        }
+        LANES_UNROLL
+        for (int r = 0; r < rows; r++) {
             lanes x = lanes_set(q[r * d + i]);
-            LANES_UNROLL for (int c = 0; c < vectors; c++) sum[r][c] =
-                lanes_fma(x, k[c], sum[r][c]);
+            LANES_UNROLL
+            for (int c = 0; c < vectors; c++) sum[r][c] = lanes_fma(x, k[c], sum[r][c]);
         }
     }
-    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int c = 0; c < vectors; c++)
-        lanes_store(s + r * TILE + c * LANES, sum[r][c]);
+    store_scores(rows, vectors, sum, s + first * LANES);
 }
 
-LANES_INLINE void scores_rows(source from, int rows, int blocks, int64_t d, const float *q,
-                              const void *const *keys, float *s) {
+LANES_INLINE void scores_rows(source from, int rows, const key_rows *keys, const float *q,
+                              float *s) {
     const int wide = FLOAT_VECTORS(rows);
     int b = 0;
-    for (; b + wide <= blocks; b += wide)
-        scores_vectors(from, rows, wide, d, q, keys + b, s + b * BLOCK);
-    for (; b < blocks; b++) scores_vectors(from, rows, 1, d, q, keys + b, s + b * BLOCK);
+    for (; b + wide <= keys->blocks; b += wide) scores_vectors(from, rows, wide, keys, b, q, s);
+    for (; b < keys->blocks; b++) scores_vectors(from, rows, 1, keys, b, q, s);
 }
 
-static void scores_f32(int rows, int blocks, int64_t d, const float *q, const void *const *keys,
-                       float *s) {
-#define F(n) scores_rows(SOURCE_F32, n, blocks, d, q, keys, s)
+static void scores_f32(int rows, const key_rows *keys, const float *q, float *s) {
+#define F(n) scores_rows(SOURCE_F32, n, keys, q, s)
     WITH_ROWS(rows, F)
 #undef F
 }
 
-static void scores_f16(int rows, int blocks, int64_t d, const float *q, const void *const *keys,
-                       float *s) {
-#define F(n) scores_rows(SOURCE_F16, n, blocks, d, q, keys, s)
+static void scores_f16(int rows, const key_rows *keys, const float *q, float *s) {
+#define F(n) scores_rows(SOURCE_F16, n, keys, q, s)
     WITH_ROWS(rows, F)
 #undef F
 }
@@ -124,104 +165,142 @@ typedef struct query_q8 {
     const int32_t *sum;
 } query_q8;
 
-/* Exact integer sums over 32 elements; then s += sum * (key scale * query scale). */
-LANES_INLINE void scores_q8_vectors(int rows, int vectors, const mnem__kv_block *layout, query_q8 q,
-                                    const uint8_t *const *block, float *s) {
-    const int64_t d = layout->head_dim, scales = d / MNEM__KV_SCALE;
-    lanes sum[ROWS_MAX][VECTORS_MAX];
-    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int c = 0; c < vectors; c++)
-        sum[r][c] = lanes_zero();
+/* dot = the exact integer sums over the i-th 32 elements. */
+LANES_INLINE void dot_32(int rows, int vectors, const key_rows *keys, int first, query_q8 q,
+                         int64_t i, lanes_int dot[ROWS_MAX][VECTORS_MAX]) {
+    const int64_t d = keys->layout->head_dim, scales = d / MNEM__KV_SCALE;
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) dot[r][c] = lanes_dot4_start(q.sum[r * scales + i]);
+    }
+    for (int64_t j = i * MNEM__KV_SCALE; j < (i + 1) * MNEM__KV_SCALE; j += 4) {
+        lanes_int k[VECTORS_MAX];
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) {
+            k[c] = lanes_load_bytes((const uint8_t *)keys->block[first + c] + j * LANES);
+            __builtin_prefetch(keys->next[first + c] + j * 32);
+            __builtin_prefetch(keys->next[first + c] + j * 32 + 64);
+        }
+        LANES_UNROLL
+        for (int r = 0; r < rows; r++) {
+            int32_t x;
+            memcpy(&x, q.bytes + r * d + j, sizeof x);
+            LANES_UNROLL
+            for (int c = 0; c < vectors; c++) dot[r][c] = lanes_dot4(dot[r][c], k[c], x);
+        }
+    }
+}
+
+/* s += integer sum * (key scale * query scale), 32 elements after another. */
+LANES_INLINE void scores_q8_vectors(int rows, int vectors, const key_rows *keys, int first,
+                                    query_q8 q, float *s) {
+    const int64_t scales = keys->layout->head_dim / MNEM__KV_SCALE;
     for (int64_t i = 0; i < scales; i++) {
         lanes_int dot[ROWS_MAX][VECTORS_MAX];
-        LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int c = 0; c < vectors; c++)
-            dot[r][c] = lanes_dot4_start(q.sum[r * scales + i]);
-        for (int64_t j = 0; j < MNEM__KV_SCALE / 4; j++) {
-            lanes_int k[VECTORS_MAX];
-            const int64_t four = i * (MNEM__KV_SCALE / 4) + j;
-            LANES_UNROLL for (int c = 0; c < vectors; c++) k[c] =
-                lanes_load_bytes(block[c] + four * 4 * LANES);
-            LANES_UNROLL for (int r = 0; r < rows; r++) {
-                int32_t x;
-                memcpy(&x, q.bytes + r * d + four * 4, sizeof x);
-                LANES_UNROLL for (int c = 0; c < vectors; c++) dot[r][c] =
-                    lanes_dot4(dot[r][c], k[c], x);
-            }
-        }
-        LANES_UNROLL for (int c = 0; c < vectors; c++) {
-            const uint8_t *at = block[c] + layout->key_scales;
-            lanes ks = lanes_load_half((const uint16_t *)(const void *)at + i * BLOCK);
-            LANES_UNROLL for (int r = 0; r < rows; r++) {
+        dot_32(rows, vectors, keys, first, q, i, dot);
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) {
+            const int64_t at = keys->layout->key_scales + i * BLOCK * 2;
+            lanes ks = load(SOURCE_F16, (const uint8_t *)keys->block[first + c] + at, 0);
+            __builtin_prefetch(keys->next[first + c] + keys->layout->key_scales + i * 64);
+            LANES_UNROLL
+            for (int r = 0; r < rows; r++) {
+                float *to = s + r * TILE + (first + c) * LANES;
                 lanes scale = lanes_mul(ks, lanes_set(q.scale[r * scales + i]));
-                sum[r][c] = lanes_fma(lanes_from_int(dot[r][c]), scale, sum[r][c]);
+                lanes before = i == 0 ? lanes_zero() : lanes_load(to);
+                lanes_store(to, lanes_fma(lanes_from_int(dot[r][c]), scale, before));
             }
         }
     }
-    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int c = 0; c < vectors; c++)
-        lanes_store(s + r * TILE + c * LANES, sum[r][c]);
 }
 
-LANES_INLINE void scores_q8_rows(int rows, int blocks, const mnem__kv_block *layout, query_q8 q,
-                                 const uint8_t *const *block, float *s) {
-    const int wide = INT_VECTORS(rows);
+LANES_INLINE void scores_q8_rows(int rows, const key_rows *keys, query_q8 q, float *s) {
+    const int wide = KEY_VECTORS(rows);
     int b = 0;
-    for (; b + wide <= blocks; b += wide)
-        scores_q8_vectors(rows, wide, layout, q, block + b, s + b * BLOCK);
-    for (; b < blocks; b++) scores_q8_vectors(rows, 1, layout, q, block + b, s + b * BLOCK);
+    for (; b + wide <= keys->blocks; b += wide) scores_q8_vectors(rows, wide, keys, b, q, s);
+    for (; b < keys->blocks; b++) scores_q8_vectors(rows, 1, keys, b, q, s);
 }
 
-static void scores_q8(int rows, const tile *t, int blocks, query_q8 q, float *s) {
-#define F(n) scores_q8_rows(n, blocks, t->layout, q, t->block, s)
+static void scores_q8(int rows, const key_rows *keys, query_q8 q, float *s) {
+#define F(n) scores_q8_rows(n, keys, q, s)
     WITH_ROWS(rows, F)
 #undef F
 }
 
-static void scores(const mnem__attention_scratch *scratch, const tile *t, int64_t row, int rows,
-                   int blocks) {
-    const int64_t d = t->layout->head_dim;
-    const float *q = scratch->query + row * d;
-    const void *keys[TILE_BLOCKS];
+static void scores(const step *s) {
+    const mnem__attention_scratch *scratch = s->scratch;
+    const tile *t = s->tile;
+    const int64_t d = t->layout->head_dim, scales = d / MNEM__KV_SCALE;
+    const float *q = scratch->query + s->row * d;
+    key_rows keys = {.blocks = s->blocks, .layout = t->layout};
+    for (int b = 0; b < s->blocks; b++) {
+        keys.block[b] = t->expanded ? (const void *)(scratch->keys + b * BLOCK * d) : t->block[b];
+        keys.next[b] = t->next[b];
+    }
     if (scratch->query_q8 != NULL) {
-        const int64_t scales = d / MNEM__KV_SCALE;
-        query_q8 quantized = {scratch->query_q8 + row * d, scratch->query_scale + row * scales,
-                              scratch->query_sum + row * scales};
-        scores_q8(rows, t, blocks, quantized, scratch->p);
-    } else if (t->expanded) {
-        for (int b = 0; b < blocks; b++) keys[b] = scratch->keys + b * BLOCK * d;
-        scores_f32(rows, blocks, d, q, keys, scratch->p);
+        query_q8 quantized = {scratch->query_q8 + s->row * d,
+                              scratch->query_scale + s->row * scales,
+                              scratch->query_sum + s->row * scales};
+        scores_q8(s->rows, &keys, quantized, scratch->p);
     } else {
-        for (int b = 0; b < blocks; b++) keys[b] = t->block[b];
-        scores_f16(rows, blocks, d, q, keys, scratch->p);
+        (t->expanded ? scores_f32 : scores_f16)(s->rows, &keys, q, scratch->p);
     }
 }
 
 /* ---- probabilities ---- */
 
-/* Turns one row's scores into 2^(s - max), with the row's max and sum brought up to date. Positions
- * after the row's own give 0. Returns by what the row's acc shrinks (1: not). */
-static float probabilities(float *p, int blocks, int64_t visible, float *max, float *sum) {
-    const lanes least = lanes_set(-1e30f), most = lanes_set(1e30f);
-    lanes s[TILE_BLOCKS], top = lanes_set(*max);
-    for (int b = 0; b < blocks; b++) {
-        s[b] = lanes_max(least, lanes_min(most, lanes_load(p + b * BLOCK)));
-        if (visible < (b + 1) * BLOCK)
+/* The largest score of one row; those after the row's position become minus infinity. All four
+ * vectors are looked at, also those of blocks left out. */
+static float mask_and_max(float *p, int64_t visible) {
+    lanes s[TILE_BLOCKS];
+    LANES_UNROLL
+    for (int b = 0; b < TILE_BLOCKS; b++) s[b] = lanes_load(p + b * BLOCK);
+    if (visible < TILE) {
+        LANES_UNROLL
+        for (int b = 0; b < TILE_BLOCKS; b++) {
             s[b] = lanes_below(s[b], visible - b * BLOCK, lanes_set(-INFINITY));
-        top = lanes_max(top, s[b]);
+            lanes_store(p + b * BLOCK, s[b]);
+        }
     }
-    float m = lanes_reduce_max(top), shrink = 1.0f;
-    lanes total = lanes_load(sum);
-    if (m != *max) {
-        lanes factor = lanes_exp2(lanes_set(*max - m));
-        total = lanes_mul(total, factor);
-        lanes_store_part(&shrink, factor, 1);
+    return lanes_reduce_max(lanes_max(lanes_max(s[0], s[1]), lanes_max(s[2], s[3])));
+}
+
+static int64_t visible(const step *s, int r) {
+    return s->scratch->position[s->row + r] - s->tile->first + 1;
+}
+
+/* Scores to e, with each row's max and sum brought up to date. A row that sees nothing of the tile
+ * (it is before it) keeps its bits: shrink is 1, e and grow are 0. */
+static void probabilities(step *s) {
+    const bool own = s->scratch->query_q8 != NULL;
+    float reference[ROWS_MAX];
+    for (int r = 0; r < s->rows; r++) {
+        float *max = s->scratch->max + s->row + r;
+        const float top = mask_and_max(s->scratch->p + r * TILE, visible(s, r));
+        const float m = top > *max ? top : *max;
+        const bool none = top == -INFINITY;
+        reference[r] = own && !none ? top : m;
+        s->shrink[r] = *max - m;
+        s->grow[r] = own ? top - m : 0.0f;
         *max = m;
     }
-    for (int b = 0; b < blocks; b++) {
-        lanes e = lanes_exp2(lanes_sub(s[b], lanes_set(m)));
-        lanes_store(p + b * BLOCK, e);
-        total = lanes_add(total, e);
+    lanes_store(s->shrink, lanes_exp2(lanes_load(s->shrink)));
+    lanes_store(s->grow, lanes_exp2(lanes_load(s->grow)));
+    for (int r = 0; r < s->rows; r++) {
+        float *p = s->scratch->p + r * TILE, *sum = s->scratch->sum + (s->row + r) * LANES;
+        const lanes from = lanes_set(reference[r]), grow = lanes_set(s->grow[r]);
+        lanes total = lanes_mul(lanes_load(sum), lanes_set(s->shrink[r])), e[TILE_BLOCKS];
+        LANES_UNROLL
+        for (int b = 0; b < TILE_BLOCKS; b++)
+            e[b] = lanes_exp2(lanes_sub(lanes_load(p + b * BLOCK), from));
+        LANES_UNROLL
+        for (int b = 0; b < TILE_BLOCKS; b++) {
+            lanes_store(p + b * BLOCK, e[b]);
+            total = lanes_fma(e[b], grow, total);
+        }
+        lanes_store(sum, total);
     }
-    lanes_store(sum, total);
-    return shrink;
 }
 
 /* ---- values ---- */
@@ -231,78 +310,156 @@ typedef struct value_rows {
     const void *block[TILE_BLOCKS];
     int blocks;
     int64_t stride;
-    const float *scale; /* q8_0: [d/32][64] */
+    const float *p;      /* [rows][64] */
+    const float *shrink; /* [rows] */
 } value_rows;
 
-/* acc[r][16 c + lane] += sum over positions of p[r][position] * values[position][16 c + lane] */
+/* acc[r][c] = acc[r][c] * shrink[r] + sum over positions of p[r][position] * values[position][c] */
 LANES_INLINE void values_vectors(source from, int rows, int vectors, const value_rows *v,
-                                 int64_t column, const float *p, int64_t acc_stride, float *acc) {
-    lanes sum[ROWS_MAX][VECTORS_MAX];
-    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int c = 0; c < vectors; c++)
-        sum[r][c] = lanes_load(acc + r * acc_stride + c * LANES);
+                                 int64_t column, float *acc) {
+    sums sum;
+    acc += column;
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++)
+            sum[r][c] =
+                lanes_mul(lanes_load(acc + r * v->stride + c * LANES), lanes_set(v->shrink[r]));
+    }
     for (int b = 0; b < v->blocks; b++) {
         const void *base = v->block[b];
         for (int64_t j = 0; j < BLOCK; j++) {
             lanes x[VECTORS_MAX];
-            LANES_UNROLL for (int c = 0; c < vectors; c++) {
-                int64_t e = column + c * LANES;
-                x[c] = load(from, base, j * v->stride + e);
-                if (from == SOURCE_Q8)
-                    x[c] = lanes_mul(
-                        x[c], lanes_set(v->scale[e / MNEM__KV_SCALE * TILE + b * BLOCK + j]));
-            }
-            LANES_UNROLL for (int r = 0; r < rows; r++) {
-                lanes w = lanes_set(p[r * TILE + b * BLOCK + j]);
-                LANES_UNROLL for (int c = 0; c < vectors; c++) sum[r][c] =
-                    lanes_fma(w, x[c], sum[r][c]);
+            LANES_UNROLL
+            for (int c = 0; c < vectors; c++)
+                x[c] = load(from, base, j * v->stride + column + c * LANES);
+            LANES_UNROLL
+            for (int r = 0; r < rows; r++) {
+                lanes w = lanes_set(v->p[r * TILE + b * BLOCK + j]);
+                LANES_UNROLL
+                for (int c = 0; c < vectors; c++) sum[r][c] = lanes_fma(w, x[c], sum[r][c]);
             }
         }
     }
-    LANES_UNROLL for (int r = 0; r < rows; r++) LANES_UNROLL for (int c = 0; c < vectors; c++)
-        lanes_store(acc + r * acc_stride + c * LANES, sum[r][c]);
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) lanes_store(acc + r * v->stride + c * LANES, sum[r][c]);
+    }
 }
 
-LANES_INLINE void values_rows(source from, int rows, const value_rows *v, int64_t padded,
-                              const float *p, float *acc) {
+LANES_INLINE void values_rows(source from, int rows, const value_rows *v, float *acc) {
     const int wide = FLOAT_VECTORS(rows);
     int64_t c = 0;
-    for (; c + wide * LANES <= padded; c += wide * LANES)
-        values_vectors(from, rows, wide, v, c, p, padded, acc + c);
-    for (; c < padded; c += LANES) values_vectors(from, rows, 1, v, c, p, padded, acc + c);
+    for (; c + wide * LANES <= v->stride; c += wide * LANES)
+        values_vectors(from, rows, wide, v, c, acc);
+    for (; c < v->stride; c += LANES) values_vectors(from, rows, 1, v, c, acc);
 }
 
-static void values_f32(int rows, const value_rows *v, int64_t padded, const float *p, float *acc) {
-#define F(n) values_rows(SOURCE_F32, n, v, padded, p, acc)
+static void values_f32(int rows, const value_rows *v, float *acc) {
+#define F(n) values_rows(SOURCE_F32, n, v, acc)
     WITH_ROWS(rows, F)
 #undef F
 }
 
-static void values_f16(int rows, const value_rows *v, int64_t padded, const float *p, float *acc) {
-#define F(n) values_rows(SOURCE_F16, n, v, padded, p, acc)
+static void values_f16(int rows, const value_rows *v, float *acc) {
+#define F(n) values_rows(SOURCE_F16, n, v, acc)
     WITH_ROWS(rows, F)
 #undef F
 }
 
-static void values_q8(int rows, const value_rows *v, int64_t padded, const float *p, float *acc) {
-#define F(n) values_rows(SOURCE_Q8, n, v, padded, p, acc)
-    WITH_ROWS(rows, F)
-#undef F
-}
-
-static void values(const mnem__attention_scratch *scratch, const tile *t, int64_t row, int rows,
-                   int blocks) {
+static void values(const step *s) {
+    const mnem__attention_scratch *scratch = s->scratch;
+    const tile *t = s->tile;
     const int64_t padded = t->layout->dim_padded;
-    value_rows v = {.blocks = blocks, .stride = padded, .scale = scratch->value_scale};
-    float *acc = scratch->acc + row * padded;
-    for (int b = 0; b < blocks; b++)
+    value_rows v = {.blocks = s->blocks, .stride = padded, .p = scratch->p, .shrink = s->shrink};
+    for (int b = 0; b < s->blocks; b++)
         v.block[b] = t->expanded ? (const void *)(scratch->values + b * BLOCK * padded)
                                  : t->block[b] + t->layout->values;
-    if (t->expanded)
-        values_f32(rows, &v, padded, scratch->p, acc);
-    else if (scratch->query_q8 != NULL)
-        values_q8(rows, &v, padded, scratch->p, acc);
-    else
-        values_f16(rows, &v, padded, scratch->p, acc);
+    (t->expanded ? values_f32 : values_f16)(s->rows, &v, scratch->acc + s->row * padded);
+}
+
+/* ---- values of q8_0: e times the value's scale in 16 bits, integer sums over the tile ---- */
+
+/* The largest value scale of the i-th 32 elements among the tile's first n positions. */
+static float largest_scale(const float *scale, int64_t n) {
+    lanes top = lanes_zero();
+    for (int b = 0; b < TILE_BLOCKS && n > b * BLOCK; b++)
+        top =
+            lanes_max(top, lanes_below(lanes_load(scale + b * BLOCK), n - b * BLOCK, lanes_zero()));
+    return lanes_reduce_max(top);
+}
+
+/* words = e * scale / largest * 32767; one word is then worth factor. The largest is of positions
+ * that the row sees, so that later ones change nothing. */
+static void quantize_probabilities(const step *s, float *factor) {
+    const mnem__attention_scratch *scratch = s->scratch;
+    for (int64_t i = 0; i < s->tile->layout->head_dim / MNEM__KV_SCALE; i++) {
+        const float *scale = scratch->value_scale + i * TILE;
+        for (int r = 0; r < s->rows; r++) {
+            const int64_t n = visible(s, r), at = (i * ROWS_MAX + r) * TILE;
+            const float largest = n < TILE ? largest_scale(scale, n) : scratch->value_max[i];
+            const lanes inverse = lanes_set(largest > 0.0f ? WORD_MAX / largest : 0.0f);
+            for (int b = 0; b < s->blocks; b++) {
+                lanes e = lanes_load(scratch->p + r * TILE + b * BLOCK);
+                lanes x = lanes_mul(lanes_load(scale + b * BLOCK), inverse);
+                lanes_store_int16(scratch->words + at + b * BLOCK, lanes_mul(e, x));
+            }
+            factor[i * ROWS_MAX + r] = s->grow[r] * (largest * (1.0f / WORD_MAX));
+        }
+    }
+}
+
+/* acc = acc * shrink + integer sum * factor, for columns of one scale. */
+LANES_INLINE void values_q8_vectors(int rows, const step *s, int64_t column, const float *factor) {
+    const int64_t d = s->tile->layout->head_dim, i = column / MNEM__KV_SCALE;
+    const int16_t *words = s->scratch->words + i * ROWS_MAX * TILE;
+    float *acc = s->scratch->acc + s->row * d + column;
+    lanes_int dot[ROWS_MAX][VALUE_VECTORS];
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < VALUE_VECTORS; c++) dot[r][c] = lanes_dot2_start();
+    }
+    for (int b = 0; b < s->blocks; b++) {
+        const int8_t *base = (const int8_t *)s->tile->block[b] + s->tile->layout->values;
+        for (int64_t j = 0; j < BLOCK; j += 2) {
+            lanes_int x[VALUE_VECTORS];
+            LANES_UNROLL
+            for (int c = 0; c < VALUE_VECTORS; c++)
+                x[c] = lanes_load_pairs(base + j * d + (column + c * LANES) * 2);
+            LANES_UNROLL
+            for (int r = 0; r < rows; r++) {
+                int32_t w;
+                memcpy(&w, words + r * TILE + b * BLOCK + j, sizeof w);
+                LANES_UNROLL
+                for (int c = 0; c < VALUE_VECTORS; c++) dot[r][c] = lanes_dot2(dot[r][c], x[c], w);
+            }
+        }
+    }
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < VALUE_VECTORS; c++) {
+            float *to = acc + r * d + c * LANES;
+            lanes before = lanes_mul(lanes_load(to), lanes_set(s->shrink[r]));
+            lanes_store(to, lanes_fma(lanes_from_int(dot[r][c]),
+                                      lanes_set(factor[i * ROWS_MAX + r]), before));
+        }
+    }
+}
+
+LANES_INLINE void values_q8_rows(int rows, const step *s, const float *factor) {
+    for (int64_t c = 0; c < s->tile->layout->head_dim; c += VALUE_VECTORS * LANES)
+        values_q8_vectors(rows, s, c, factor);
+}
+
+static void values_q8(const step *s) {
+    float factor[MNEM__KV_HEAD_DIM_MAX / MNEM__KV_SCALE * ROWS_MAX];
+    quantize_probabilities(s, factor);
+#define F(n) values_q8_rows(n, s, factor)
+    WITH_ROWS(s->rows, F)
+#undef F
 }
 
 /* ---- tiles ---- */
@@ -312,57 +469,41 @@ static void expand_halves(int64_t n, const uint8_t *from, float *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_store(to + i, lanes_load_half(halves + i));
 }
 
-static void value_scales(const tile *t, float *out) {
-    for (int64_t i = 0; i < t->layout->head_dim / MNEM__KV_SCALE; i++)
+/* The scales of a tile's values, and the largest of each 32 elements. */
+static void value_scales(const tile *t, const mnem__attention_scratch *scratch) {
+    for (int64_t i = 0; i < t->layout->head_dim / MNEM__KV_SCALE; i++) {
+        float *to = scratch->value_scale + i * TILE;
         for (int b = 0; b < t->blocks; b++)
             expand_halves(BLOCK, t->block[b] + t->layout->value_scales + i * BLOCK * 2,
-                          out + i * TILE + b * BLOCK);
-}
-
-static void expand_q8_values(const tile *t, const float *scale, float *out) {
-    const int64_t d = t->layout->head_dim;
-    for (int64_t j = 0; j < t->blocks * BLOCK; j++) {
-        const uint8_t *row = t->block[j / BLOCK] + t->layout->values + j % BLOCK * d;
-        for (int64_t e = 0; e < d; e += LANES) {
-            lanes x = lanes_load_int8((const int8_t *)row + e);
-            lanes_store(out + j * d + e,
-                        lanes_mul(x, lanes_set(scale[e / MNEM__KV_SCALE * TILE + j])));
-        }
+                          to + b * BLOCK);
+        scratch->value_max[i] = largest_scale(to, t->blocks * BLOCK);
     }
 }
 
 static void prepare_tile(const tile *t, const mnem__attention_scratch *scratch) {
     const mnem__kv_block *layout = t->layout;
-    if (scratch->query_q8 != NULL) {
-        value_scales(t, scratch->value_scale);
-        if (t->expanded) expand_q8_values(t, scratch->value_scale, scratch->values);
-    } else if (t->expanded) {
-        const int64_t keys = BLOCK * layout->head_dim, vals = BLOCK * layout->dim_padded;
-        for (int b = 0; b < t->blocks; b++) {
-            expand_halves(keys, t->block[b], scratch->keys + b * keys);
-            expand_halves(vals, t->block[b] + layout->values, scratch->values + b * vals);
-        }
+    const int64_t keys = BLOCK * layout->head_dim, vals = BLOCK * layout->dim_padded;
+    if (scratch->query_q8 != NULL) value_scales(t, scratch);
+    for (int b = 0; t->expanded && b < t->blocks; b++) {
+        expand_halves(keys, t->block[b], scratch->keys + b * keys);
+        expand_halves(vals, t->block[b] + layout->values, scratch->values + b * vals);
     }
 }
 
 /* One tile for rows [row, row + rows). Blocks after the last row's position are left out, which
  * changes no bits: their probabilities would be 0. */
-static void step(const mnem__attention_scratch *scratch, const tile *t, int64_t row, int rows) {
-    const int64_t padded = t->layout->dim_padded;
-    int64_t last = scratch->position[row + rows - 1] - t->first;
+static void attend_step(const mnem__attention_scratch *scratch, const tile *t, int64_t row,
+                        int rows) {
+    step s = {.scratch = scratch, .tile = t, .row = row, .rows = rows};
+    const int64_t last = scratch->position[row + rows - 1] - t->first;
     if (last < 0) return;
-    int blocks = last / BLOCK + 1 < t->blocks ? (int)(last / BLOCK + 1) : t->blocks;
-    scores(scratch, t, row, rows, blocks);
-    for (int64_t r = row; r < row + rows; r++) {
-        float shrink = probabilities(scratch->p + (r - row) * TILE, blocks,
-                                     scratch->position[r] - t->first + 1, scratch->max + r,
-                                     scratch->sum + r * LANES);
-        if (shrink == 1.0f) continue;
-        float *acc = scratch->acc + r * padded;
-        for (int64_t c = 0; c < padded; c += LANES)
-            lanes_store(acc + c, lanes_mul(lanes_load(acc + c), lanes_set(shrink)));
-    }
-    values(scratch, t, row, rows, blocks);
+    s.blocks = last / BLOCK + 1 < t->blocks ? (int)(last / BLOCK + 1) : t->blocks;
+    scores(&s);
+    probabilities(&s);
+    if (scratch->query_q8 != NULL)
+        values_q8(&s);
+    else
+        values(&s);
 }
 
 /* ---- a unit ---- */
@@ -426,22 +567,32 @@ static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *l
     }
 }
 
+/* The blocks of the tile at first, up to the position last. Returns how many. */
+static int find_blocks(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                       int64_t first, int64_t last, const uint8_t *block[TILE_BLOCKS]) {
+    int n = 0;
+    for (; n < TILE_BLOCKS && first + n * BLOCK <= last; n++)
+        block[n] = mnem__kv_block_at(unit->layout, layout, unit->sequence, unit->kv_head,
+                                     first + n * BLOCK);
+    return n;
+}
+
 static void attend(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch) {
     const mnem__kv_block layout = mnem__kv_block_get(unit->layout);
     const int64_t rows = unit->tokens * unit->group;
-    const bool expanded = rows >= MNEM__ATTENTION_EXPAND_ROWS && scratch->values != NULL;
+    const bool expanded = rows >= MNEM__ATTENTION_EXPAND_ROWS && scratch->keys != NULL;
     const int64_t steps = (rows + STEP_DIRECT - 1) / STEP_DIRECT;
     const int64_t stride = expanded ? STEP_EXPANDED : (rows + steps - 1) / steps;
     load_rows(unit, &layout, scratch);
     const int64_t last = scratch->position[rows - 1];
     for (int64_t first = 0; first <= last; first += TILE) {
         tile t = {.layout = &layout, .first = first, .expanded = expanded};
-        for (; t.blocks < TILE_BLOCKS && first + t.blocks * BLOCK <= last; t.blocks++)
-            t.block[t.blocks] = mnem__kv_block_at(unit->layout, &layout, unit->sequence,
-                                                  unit->kv_head, first + t.blocks * BLOCK);
+        t.blocks = find_blocks(unit, &layout, first, last, t.block);
+        memcpy(t.next, t.block, sizeof t.next);
+        find_blocks(unit, &layout, first + TILE, last, t.next);
         prepare_tile(&t, scratch);
         for (int64_t r = 0; r < rows; r += stride)
-            step(scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
+            attend_step(scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
     }
     store_rows(unit, &layout, scratch);
 }

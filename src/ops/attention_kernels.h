@@ -38,8 +38,10 @@ typedef struct mnem__attention_scratch {
     float *max;           /* [rows] */
     int32_t *position;    /* [rows] */
     float *p;             /* [STEP_ROWS][64] scores, then probabilities */
-    float *value_scale;   /* [d/32][64] of a tile, q8_0 */
-    float *keys, *values; /* a tile in f32: [4][d][16], [64][D] */
+    float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
+    int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
+    float *value_scale;   /* q8_0: [d/32][64] of a tile */
+    float *value_max;     /* q8_0: [d/32] */
     uint64_t bytes;
 } mnem__attention_scratch;
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,

@@ -41,7 +41,7 @@ static void store_q8(const mnem__kv_block *layout, const float *key, const float
                      int position, uint8_t *block) {
     uint16_t *key_scales = (uint16_t *)(void *)(block + layout->key_scales);
     uint16_t *value_scales = (uint16_t *)(void *)(block + layout->value_scales);
-    int8_t *values = (int8_t *)(block + layout->values) + position * layout->head_dim;
+    int8_t *values = (int8_t *)(block + layout->values) + position / 2 * layout->head_dim * 2;
     for (int64_t i = 0; i < layout->head_dim; i += MNEM__KV_SCALE) {
         int8_t bytes[MNEM__KV_SCALE];
         const int64_t scale = i / MNEM__KV_SCALE * MNEM__KV_BLOCK + position;
@@ -49,17 +49,25 @@ static void store_q8(const mnem__kv_block *layout, const float *key, const float
         for (int64_t j = 0; j < MNEM__KV_SCALE; j++)
             block[(i + j) / 4 * 4 * MNEM__KV_BLOCK + 4 * position + j % 4] =
                 (uint8_t)(bytes[j] + 128);
-        value_scales[scale] = quantize_32(value + i, values + i);
+        value_scales[scale] = quantize_32(value + i, bytes);
+        for (int64_t j = 0; j < MNEM__KV_SCALE; j++) values[(i + j) * 2 + position % 2] = bytes[j];
     }
 }
 
-static void clear_values(const mnem__kv_block *layout, bool q8, int from, uint8_t *block) {
-    int64_t row = q8 ? layout->head_dim : layout->dim_padded * 2, rest = MNEM__KV_BLOCK - from;
-    memset(block + layout->values + from * row, 0, (size_t)(rest * row));
-    if (!q8) return;
+static void clear_f16(const mnem__kv_block *layout, int from, uint8_t *block) {
+    const int64_t row = layout->dim_padded * 2;
+    memset(block + layout->values + from * row, 0, (size_t)((MNEM__KV_BLOCK - from) * row));
+}
+
+static void clear_q8(const mnem__kv_block *layout, int from, uint8_t *block) {
+    const int64_t pair = layout->head_dim * 2;
+    uint8_t *values = block + layout->values;
+    for (int64_t i = 1; from % 2 != 0 && i < pair; i += 2) values[from / 2 * pair + i] = 0;
+    for (int64_t j = (from + 1) / 2; j < MNEM__KV_BLOCK / 2; j++)
+        memset(values + j * pair, 0, (size_t)pair);
     for (int64_t i = 0; i < layout->head_dim / MNEM__KV_SCALE; i++)
         memset(block + layout->value_scales + (i * MNEM__KV_BLOCK + from) * 2, 0,
-               (size_t)(rest * 2));
+               (size_t)(MNEM__KV_BLOCK - from) * 2);
 }
 
 static void store(const mnem_kv_layout *kv, const mnem__kv_rows *rows, uint8_t *block) {
@@ -74,5 +82,5 @@ static void store(const mnem_kv_layout *kv, const mnem__kv_rows *rows, uint8_t *
             store_f16(&layout, key, value, rows->begin + i, block);
     }
     if (rows->is_last && rows->begin + rows->count < MNEM__KV_BLOCK)
-        clear_values(&layout, q8, rows->begin + rows->count, block);
+        (q8 ? clear_q8 : clear_f16)(&layout, rows->begin + rows->count, block);
 }

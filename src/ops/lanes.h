@@ -87,7 +87,10 @@ LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
 }
-/* Whole numbers of at most 127. */
+/* Rounded to whole numbers, which must fit. */
+LANES_INLINE void lanes_store_int16(int16_t *p, lanes x) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x)));
+}
 LANES_INLINE void lanes_store_int8(int8_t *p, lanes x) {
     _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
 }
@@ -127,6 +130,16 @@ LANES_INLINE lanes_int lanes_load_bytes(const uint8_t *p) {
 LANES_INLINE lanes_int lanes_dot4(lanes_int sum, lanes_int keys, int32_t query) {
     return _mm512_dpbusd_epi32(sum, keys, _mm512_set1_epi32(query));
 }
+/* Dot products of 2 words a lane: 16 pairs of bytes, and a pair of words. */
+LANES_INLINE lanes_int lanes_dot2_start(void) {
+    return _mm512_setzero_si512();
+}
+LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+}
+LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {
+    return _mm512_dpwssd_epi32(sum, pairs, _mm512_set1_epi32(words));
+}
 LANES_INLINE lanes lanes_from_int(lanes_int x) {
     return _mm512_cvtepi32_ps(x);
 }
@@ -142,7 +155,14 @@ typedef struct lanes_int {
 
 #define LANES_EACH(expression)                                                                     \
     lanes out;                                                                                     \
-    LANES_UNROLL for (int i = 0; i < 2; i++) out.v[i] = (expression);                              \
+    {                                                                                              \
+        enum { i = 0 };                                                                            \
+        out.v[i] = (expression);                                                                   \
+    }                                                                                              \
+    {                                                                                              \
+        enum { i = 1 };                                                                            \
+        out.v[i] = (expression);                                                                   \
+    }                                                                                              \
     return out
 LANES_INLINE lanes lanes_zero(void) {
     LANES_EACH(_mm256_setzero_ps());
@@ -206,6 +226,10 @@ LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     LANES_EACH(
         _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8 * i)))));
 }
+LANES_INLINE void lanes_store_int16(int16_t *p, lanes x) {
+    __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.v[0]), _mm256_cvtps_epi32(x.v[1]));
+    _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(words, 0xd8));
+}
 LANES_INLINE void lanes_store_int8(int8_t *p, lanes x) {
     __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.v[0]), _mm256_cvtps_epi32(x.v[1]));
     words = _mm256_permute4x64_epi64(words, 0xd8);
@@ -243,17 +267,37 @@ LANES_INLINE lanes_int lanes_dot4_start(int32_t query_sum) {
 }
 LANES_INLINE lanes_int lanes_load_bytes(const uint8_t *p) {
     lanes_int out;
-    LANES_UNROLL for (int i = 0; i < 2; i++) out.v[i] = _mm256_xor_si256(
-        _mm256_loadu_si256((const __m256i *)(p + 32 * i)), _mm256_set1_epi8((char)0x80));
+    LANES_UNROLL
+    for (int i = 0; i < 2; i++)
+        out.v[i] = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(p + 32 * i)),
+                                    _mm256_set1_epi8((char)0x80));
     return out;
 }
 LANES_INLINE lanes_int lanes_dot4(lanes_int sum, lanes_int keys, int32_t query) {
-    LANES_UNROLL for (int i = 0; i < 2; i++) {
+    LANES_UNROLL
+    for (int i = 0; i < 2; i++) {
         /* |key| <= 128 and |query| <= 127: the sum of two products fits 16 bits */
         __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(keys.v[i]),
                                              _mm256_sign_epi8(_mm256_set1_epi32(query), keys.v[i]));
         sum.v[i] = _mm256_add_epi32(sum.v[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
+    return sum;
+}
+LANES_INLINE lanes_int lanes_dot2_start(void) {
+    return lanes_dot4_start(0);
+}
+LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
+    lanes_int out;
+    LANES_UNROLL
+    for (int i = 0; i < 2; i++)
+        out.v[i] = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p + 16 * i)));
+    return out;
+}
+LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {
+    LANES_UNROLL
+    for (int i = 0; i < 2; i++)
+        sum.v[i] =
+            _mm256_add_epi32(sum.v[i], _mm256_madd_epi16(pairs.v[i], _mm256_set1_epi32(words)));
     return sum;
 }
 LANES_INLINE lanes lanes_from_int(lanes_int x) {
@@ -324,6 +368,9 @@ LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     LANES_EACH((float)p[i]);
 }
+LANES_INLINE void lanes_store_int16(int16_t *p, lanes x) {
+    for (int i = 0; i < LANES; i++) p[i] = (int16_t)((x.v[i] + 0x1.8p23f) - 0x1.8p23f);
+}
 LANES_INLINE void lanes_store_int8(int8_t *p, lanes x) {
     for (int i = 0; i < LANES; i++) p[i] = (int8_t)x.v[i];
 }
@@ -364,6 +411,22 @@ LANES_INLINE lanes_int lanes_dot4(lanes_int sum, lanes_int keys, int32_t query) 
     memcpy(q, &query, sizeof q);
     for (int i = 0; i < LANES; i++)
         for (int j = 0; j < 4; j++) sum.v[i] += (key[4 * i + j] - 128) * q[j];
+    return sum;
+}
+LANES_INLINE lanes_int lanes_dot2_start(void) {
+    return (lanes_int){{0}};
+}
+/* A pair stays in a lane's low 16 bits. */
+LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
+    lanes_int out;
+    for (int i = 0; i < LANES; i++) out.v[i] = (uint8_t)p[2 * i] | (uint8_t)p[2 * i + 1] << 8;
+    return out;
+}
+LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {
+    int16_t w[2];
+    memcpy(w, &words, sizeof w);
+    for (int i = 0; i < LANES; i++)
+        sum.v[i] += (int8_t)(pairs.v[i] & 0xff) * w[0] + (int8_t)(pairs.v[i] >> 8) * w[1];
     return sum;
 }
 LANES_INLINE lanes lanes_from_int(lanes_int x) {

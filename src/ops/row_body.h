@@ -11,7 +11,8 @@ static float sum_of_squares(int64_t n, const float *x) {
     for (int j = 0; j < SUMS; j++) sum[j] = lanes_zero();
     int64_t i = 0;
     for (; i + SUMS * LANES <= n; i += SUMS * LANES) {
-        LANES_UNROLL for (int j = 0; j < SUMS; j++) {
+        LANES_UNROLL
+        for (int j = 0; j < SUMS; j++) {
             lanes v = lanes_load(x + i + j * LANES);
             sum[j] = lanes_fma(v, v, sum[j]);
         }
