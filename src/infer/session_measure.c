@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/thread.h"
+#include "device/backend.h"
 #include "infer/session_private.h"
 
 const mnem__part_info mnem__part_infos[MNEM__PARTS] = {
@@ -166,6 +167,7 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
         mnem__transformer_map_bytes(setup->map);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
     parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
+    if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = sizeof(mnem_device);
 }
 
 /* What the device takes for a block. */

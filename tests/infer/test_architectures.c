@@ -1,0 +1,87 @@
+/* test_architectures.c: tiny random models of every architecture against plain double precision. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "infer/plain_transformer.h"
+#include "infer/session_case.h"
+
+enum { TOKENS = 20, VOCAB_MOST = 1024 };
+
+static void make(const char *path, const char *arguments) {
+    char command[1024];
+    snprintf(command, sizeof command,
+             "%s %s --embd 64 --layers 2 --ff 96 --vocab 384 --context 128 %s", MAKE_MODEL, path,
+             arguments);
+    assert_int_equal(system(command), 0);
+}
+
+/* Relative to the spread of the logits. */
+static double worst_error(const char *path, const mnem_session_options *options) {
+    static float ours[VOCAB_MOST];
+    static double plain[VOCAB_MOST];
+    session_case c;
+    int32_t ids[TOKENS];
+    for (int i = 0; i < TOKENS; i++) ids[i] = (i * 37 + 5) % 256;
+    const mnem_status status = session_case_open(&c, path, 0, options);
+    if (status != MNEM_OK) print_message("%s\n", mnem_last_error());
+    assert_int_equal(status, MNEM_OK);
+    const int32_t vocab = session_case_vocab(&c);
+    assert_true(vocab <= VOCAB_MOST);
+    assert_int_equal(session_case_logits(&c, ids, TOKENS, ours), MNEM_OK);
+    assert_true(plain_transformer_logits(c.model, ids, TOKENS, plain));
+    double worst = 0, square = 0;
+    for (int i = 0; i < vocab; i++) {
+        worst = fmax(worst, fabs((double)ours[i] - plain[i]));
+        square += plain[i] * plain[i];
+    }
+    session_case_close(&c);
+    return worst / sqrt(square / vocab);
+}
+
+static void every_architecture_is_what_its_formulas_say(void **state) {
+    (void)state;
+    const struct {
+        const char *arguments;
+        double tolerance;
+    } models[] = {
+        {"--arch llama --heads 4 --kv-heads 2 --type F32", 2e-3},
+        {"--arch llama --heads 4 --kv-heads 1 --type F32 --tied", 2e-3},
+        {"--arch llama --heads 4 --kv-heads 4 --type F32 --rope-scaling llama3", 2e-3},
+        {"--arch llama --heads 4 --kv-heads 2 --type F32 --rope-scaling linear", 2e-3},
+        {"--arch llama --heads 4 --kv-heads 2 --type F16 --head-dim 32", 2e-3},
+        {"--arch llama --heads 4 --kv-heads 2 --type BF16", 2e-2},
+        {"--arch llama --heads 4 --kv-heads 2 --type Q8_0", 5e-2},
+        {"--arch llama --heads 4 --kv-heads 2 --type Q4_0 --output-type F16", 5e-2},
+        {"--arch qwen2 --heads 4 --kv-heads 2 --type F32", 2e-3},
+        {"--arch qwen2 --heads 4 --kv-heads 2 --type F32 --tied", 2e-3},
+        {"--arch qwen2 --heads 4 --kv-heads 2 --type Q5_0", 5e-2},
+        {"--arch qwen3 --heads 4 --kv-heads 2 --type F32", 2e-3},
+        {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type F32 --tied", 2e-3},
+        {"--arch qwen3 --heads 2 --kv-heads 1 --type Q8_0 --tied", 5e-2},
+    };
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/mnem_architectures_%d.gguf", (int)getpid());
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        make(path, models[i].arguments);
+        const mnem_session_options f16 = {.context = 64, .threads = 2, .chunk = 7};
+        const double error = worst_error(path, &f16);
+        print_message("%-72s %.2g\n", models[i].arguments, error);
+        assert_true(error < models[i].tolerance);
+    }
+    unlink(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_architecture_is_what_its_formulas_say),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
