@@ -9,14 +9,14 @@
  * Invariant: of tokens that print the same, normal ones go before user-defined ones, then the
  * lowest id.
  * Cost: a look-up is one hash of the bytes and about one comparison; a special token is matched in
- * O(its bytes * log(special tokens)), at most MNEM__SPECIAL_BYTES_MAX bytes. */
+ * O(bytes + narrowings * log(special tokens)), at most MNEM__SPECIAL_BYTES_MAX bytes. */
 #include "model/tokenizer_parts.h"
 
 #include <string.h>
 
 #include "base/heap.h"
 
-enum { PROBES_MAX = 1024 };
+enum { PROBES_MAX = 4096 };
 
 /* ---- the table of ids ---- */
 
@@ -249,6 +249,21 @@ static unsigned char special_byte(const mnem_tokenizer *t, uint32_t index, size_
     return (unsigned char)mnem_value_text(&t->tokens, (uint64_t)t->special[index]).bytes[depth];
 }
 
+static bool same_text(const mnem_tokenizer *t, int32_t a, int32_t b) {
+    const mnem_text x = mnem_value_text(&t->tokens, (uint64_t)a);
+    const mnem_text y = mnem_value_text(&t->tokens, (uint64_t)b);
+    return x.length == y.length && memcmp(x.bytes, y.bytes, x.length) == 0;
+}
+
+/* Of equal texts the lowest id stays. */
+static void drop_duplicates(mnem_tokenizer *t) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->specials; i++)
+        if (n == 0 || !same_text(t, t->special[n - 1], t->special[i]))
+            t->special[n++] = t->special[i];
+    t->specials = n;
+}
+
 static mnem_status collect_specials(mnem_tokenizer *t) {
     for (int32_t id = 0; id < t->info.vocab; id++) t->specials += is_special(t, id);
     t->special = mnem__alloc(MNEM__TOKENIZER_TAG, t->specials * sizeof *t->special);
@@ -257,7 +272,8 @@ static mnem_status collect_specials(mnem_tokenizer *t) {
     for (int32_t id = 0; id < t->info.vocab; id++)
         if (is_special(t, id)) t->special[n++] = id;
     sort_specials(t);
-    for (uint32_t i = 0; i < n; i++) t->special_at[special_byte(t, i, 0) + 1] = i + 1;
+    drop_duplicates(t);
+    for (uint32_t i = 0; i < t->specials; i++) t->special_at[special_byte(t, i, 0) + 1] = i + 1;
     for (int byte = 0; byte < 256; byte++)
         if (t->special_at[byte + 1] < t->special_at[byte])
             t->special_at[byte + 1] = t->special_at[byte];
@@ -281,14 +297,14 @@ int32_t mnem__special_match(const mnem_tokenizer *t, const char *text, size_t n,
     const unsigned char *s = (const unsigned char *)text;
     uint32_t low = t->special_at[s[0]], high = t->special_at[s[0] + 1];
     int32_t best = -1;
-    for (size_t depth = 1; low < high; depth++) {
+    for (size_t depth = 1; low < high; depth++) { /* [low, high) start with text's depth bytes */
         if (mnem_value_text(&t->tokens, (uint64_t)t->special[low]).length == depth) {
-            best = t->special[low];
+            best = t->special[low++];
             *length = depth;
         }
-        while (low < high && mnem_value_text(&t->tokens, (uint64_t)t->special[low]).length == depth)
-            low++;
-        if (depth == n) break;
+        if (depth == n || low == high) break;
+        if (special_byte(t, low, depth) == s[depth] && special_byte(t, high - 1, depth) == s[depth])
+            continue;
         low = special_bound(t, low, high, depth, s[depth]);
         high = special_bound(t, low, high, depth, s[depth] + 1);
     }
