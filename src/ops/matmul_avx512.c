@@ -10,7 +10,10 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { TILE = 12 };
+enum {
+    TILE = 12,
+    TOGETHER = 2, /* tokens whose sums run side by side: hides the multiply's latency */
+};
 
 /* What a unit's header becomes: one vector per block. */
 typedef struct scales {
@@ -113,30 +116,38 @@ INLINE __m512i start_at(int zero, int32_t start) {
     return _mm512_srai_epi32(_mm512_set1_epi32(start), (unsigned)mnem__start_shift(zero));
 }
 
-/* One block of one token. */
-INLINE __m512 add_block(const mnem__pack_form *form, const __m512i *w, const scales *s, int i,
-                        const mnem__a8_block *a, __m512 acc) {
-    __m512i sum = start_at(form->zero, a->start);
-    __m512 f;
-    if (form->scales == MNEM__SCALES_K6) {
-        __m512i first = start_at(form->zero, a->start_half);
-        sum = _mm512_sub_epi32(sum, first);
-#pragma GCC unroll 4
-        for (int v = 0; v < 4; v++) {
-            first = dot(first, w[v], a->q + 4 * v);
-            sum = dot(sum, w[v + 4], a->q + 16 + 4 * v);
-        }
-        f = _mm512_fmadd_ps(s->second[i], _mm512_cvtepi32_ps(sum),
-                            _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(first)));
-    } else {
+/* One block of `count` (a constant) tokens, whose sums run side by side. */
+INLINE void add_blocks(const mnem__pack_form *form, const __m512i *w, const scales *s, int i,
+                       const mnem__a8_block *const *a, const int count, __m512 *acc) {
+    const bool min = form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K;
+    const bool halves = form->scales == MNEM__SCALES_K6;
+    __m512i sum[TOGETHER], first[TOGETHER];
 #pragma GCC unroll 8
-        for (int v = 0; v < 8; v++) sum = dot(sum, w[v], a->q + 4 * v);
-        f = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum));
+    for (int t = 0; t < count; t++) {
+        sum[t] = start_at(form->zero, a[t]->start);
+        if (halves) first[t] = start_at(form->zero, a[t]->start_half);
+        if (halves) sum[t] = _mm512_sub_epi32(sum[t], first[t]);
     }
-    acc = _mm512_fmadd_ps(f, _mm512_set1_ps(a->scale), acc);
-    if (form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K)
-        acc = _mm512_fmadd_ps(s->min[i], _mm512_set1_ps(a->minus_sum), acc);
-    return acc;
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; v++)
+#pragma GCC unroll 8
+        for (int t = 0; t < count; t++) {
+            if (halves && v < 4)
+                first[t] = dot(first[t], w[v], a[t]->q + 4 * v);
+            else
+                sum[t] = dot(sum[t], w[v], a[t]->q + 4 * v);
+        }
+#pragma GCC unroll 8
+    for (int t = 0; t < count; t++) {
+        __m512 f = _mm512_cvtepi32_ps(sum[t]);
+        if (halves)
+            f = _mm512_fmadd_ps(s->second[i], f,
+                                _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(first[t])));
+        else
+            f = _mm512_mul_ps(s->scale[i], f);
+        acc[t] = _mm512_fmadd_ps(f, _mm512_set1_ps(a[t]->scale), acc[t]);
+        if (min) acc[t] = _mm512_fmadd_ps(s->min[i], _mm512_set1_ps(a[t]->minus_sum), acc[t]);
+    }
 }
 
 /* Adds bias and what was there; writes the rows that exist. */
@@ -176,9 +187,13 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
             __m512i w[8];
             unpack(form->bits, block, w);
 #pragma GCC unroll 16
-            for (int t = 0; t < tokens; t++) {
-                const void *a = input[t / 4] + t % 4 * stride;
-                acc[t] = add_block(form, w, &s, i, a, acc[t]);
+            for (int t = 0; t < tokens; t += TOGETHER) {
+                const mnem__a8_block *a[TOGETHER];
+                const int n = tokens - t < TOGETHER ? tokens - t : TOGETHER;
+#pragma GCC unroll 8
+                for (int u = 0; u < n; u++)
+                    a[u] = (const void *)(input[(t + u) / 4] + (t + u) % 4 * stride);
+                add_blocks(form, w, &s, i, a, n, acc + t);
             }
 #pragma GCC unroll 16
             for (int t = 0; t < tokens; t += 4) {
