@@ -32,7 +32,8 @@ enum { LANES = 16 };
 #if MNEM__LANES == 512
 /* ---- AVX-512 ---- */
 typedef __m512 lanes;
-typedef __m512i lanes_int;
+/* Not __m512i: gcc 12 copies sums of that type from register to register in each turn of a loop. */
+typedef int32_t lanes_int __attribute__((vector_size(64)));
 
 LANES_INLINE lanes lanes_zero(void) {
     return _mm512_setzero_ps();
@@ -122,26 +123,26 @@ LANES_INLINE lanes lanes_load_twice(const float *p) {
 /* Dot products of 4 bytes a lane: keys are stored with 128 added, queries are signed. start takes
  * the sum of the queries' bytes; the result is sum of (key - 128) * query. */
 LANES_INLINE lanes_int lanes_dot4_start(int32_t query_sum) {
-    return _mm512_set1_epi32(-128 * query_sum);
+    return (lanes_int)_mm512_set1_epi32(-128 * query_sum);
 }
 LANES_INLINE lanes_int lanes_load_bytes(const uint8_t *p) {
-    return _mm512_loadu_si512((const void *)p);
+    return (lanes_int)_mm512_loadu_si512((const void *)p);
 }
 LANES_INLINE lanes_int lanes_dot4(lanes_int sum, lanes_int keys, int32_t query) {
-    return _mm512_dpbusd_epi32(sum, keys, _mm512_set1_epi32(query));
+    return (lanes_int)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)keys, _mm512_set1_epi32(query));
 }
 /* Dot products of 2 words a lane: 16 pairs of bytes, and a pair of words. */
 LANES_INLINE lanes_int lanes_dot2_start(void) {
-    return _mm512_setzero_si512();
+    return (lanes_int)_mm512_setzero_si512();
 }
 LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
-    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+    return (lanes_int)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
 }
 LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {
-    return _mm512_dpwssd_epi32(sum, pairs, _mm512_set1_epi32(words));
+    return (lanes_int)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)pairs, _mm512_set1_epi32(words));
 }
 LANES_INLINE lanes lanes_from_int(lanes_int x) {
-    return _mm512_cvtepi32_ps(x);
+    return _mm512_cvtepi32_ps((__m512i)x);
 }
 
 #elif MNEM__LANES == 2
