@@ -18,7 +18,8 @@
 
 enum {
     TURNS_MAX = 1024,
-    LINE_BYTES = 16 * 1024,    /* the longest message */
+    LINE_BYTES = 16 * 1024, /* the longest message */
+    USUAL_BYTES = 2048,
     EDITOR_BYTES = 256 * 1024, /* what the editor and its history may take, charged */
     HISTORY_LINES = 64,
     DEFAULT_CONTEXT = 4096,
@@ -345,17 +346,43 @@ static void banner(const chat *c) {
         stderr);
 }
 
-/* The ids of the sequence and the editor's bytes, before the plan. */
+/* What the talk will take, before the plan: the ids of the sequence, the editor's bytes, and the
+ * tokenizer's buffers, which grow with a first message of a usual length. */
 static int reserve(chat *c) {
     tool_stage *stage = c->stage;
-    mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "editor", EDITOR_BYTES);
-    if (status != MNEM_OK) return tool_fail(status);
     int32_t most = stage->args->context;
     if (!most) {
         most = stage->transformer.context;
         if (most > DEFAULT_CONTEXT) most = DEFAULT_CONTEXT;
     }
-    return tool_generator_open(stage, most, c->g);
+    int code = tool_generator_open(stage, most, c->g);
+    if (code != TOOL_OK) return code;
+    c->g->on_full = on_full;
+    c->g->context = c;
+    const int32_t *ids;
+    size_t n;
+    memset(c->line, 'a', USUAL_BYTES);
+    for (int i = 3; i < USUAL_BYTES; i += 4) c->line[i] = ' ';
+    mnem_status status = mnem_tokenizer_encode(stage->tokenizer, c->line, USUAL_BYTES, 0, &ids, &n);
+    if (status == MNEM_OK)
+        status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "editor", EDITOR_BYTES);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static int plan_and_talk(chat *c) {
+    tool_stage *stage = c->stage;
+    int code = tool_stage_plan(stage);
+    if (code != TOOL_OK) return code;
+    if (!stage->args->quiet) {
+        tool_report_model(stderr, stage);
+        tool_report_plan(stderr, &stage->plan, stage);
+    }
+    if ((code = tool_stage_create(stage)) != TOOL_OK) return code;
+    tool_interrupt_watch(NULL); /* cancels nothing at the prompt */
+    banner(c);
+    code = conversation(c);
+    if (!stage->args->quiet) tool_report_ledger(stderr, stage);
+    return code;
 }
 
 int tool_chat(tool_stage *stage, tool_generator *g) {
@@ -369,22 +396,8 @@ int tool_chat(tool_stage *stage, tool_generator *g) {
     }
     if (stage->args->system) snprintf(c.system, sizeof c.system, "%s", stage->args->system);
     int code = reserve(&c);
-    if (code == TOOL_OK) {
-        g->on_full = on_full;
-        g->context = &c;
-        code = tool_stage_plan(stage);
-    }
-    if (code == TOOL_OK && !stage->args->quiet) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-    }
-    if (code == TOOL_OK) code = tool_stage_create(stage);
-    if (code == TOOL_OK) {
-        tool_interrupt_watch(NULL);
-        banner(&c);
-        code = conversation(&c);
-        if (!stage->args->quiet) tool_report_ledger(stderr, stage);
-    }
+    if (code != TOOL_OK) return code;
+    code = plan_and_talk(&c);
     mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "editor", EDITOR_BYTES);
     return code;
 }

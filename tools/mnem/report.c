@@ -60,16 +60,6 @@ static void plan_speed(FILE *file, const mnem_session_plan *p) {
     tool_wrap(file, "  speed    ", text);
 }
 
-static void plan_step(FILE *file, const char *lead, uint64_t bytes, const char *change) {
-    if (!bytes && !*change) return;
-    char size[TOOL_TEXT], text[256];
-    if (bytes)
-        snprintf(text, sizeof text, "%s: %s", tool_size(bytes, size), change);
-    else
-        snprintf(text, sizeof text, "%s", change);
-    tool_wrap(file, lead, text);
-}
-
 void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *stage) {
     char size[TOOL_TEXT], note[96];
     fprintf(file, "plan\n");
@@ -80,8 +70,8 @@ void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *
     row(file, "peak", "", p->peak_bytes, note);
     plan_choice(file, p);
     if (*p->why) tool_wrap(file, "  why      ", p->why);
-    plan_step(file, "  smaller  ", p->smaller_bytes, p->smaller);
-    plan_step(file, "  larger   ", p->larger_bytes, p->larger);
+    if (*p->smaller) tool_wrap(file, "  smaller  ", p->smaller);
+    if (*p->larger) tool_wrap(file, "  larger   ", p->larger);
     plan_speed(file, p);
 }
 

@@ -40,7 +40,9 @@ static void report_speed(const tool_generator *g) {
     if (s.bytes_streamed)
         fprintf(stderr, "; %s streamed, %.1f s waiting for the disk",
                 tool_size(s.bytes_streamed, size), s.seconds_waiting);
-    fprintf(stderr, "\n  seed %llu\n", (unsigned long long)g->seed);
+    if (g->stage->args->temperature > 0)
+        fprintf(stderr, "; seed %llu", (unsigned long long)g->seed);
+    fputc('\n', stderr);
 }
 
 static void report_end(const tool_generator *g, tool_end end) {
