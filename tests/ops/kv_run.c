@@ -12,22 +12,6 @@
 #include "mnem/base.h"
 #include "ops/half.h"
 
-uint64_t rng_next(rng *r) {
-    r->state += 0x9e3779b97f4a7c15u;
-    uint64_t z = r->state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-float rng_float(rng *r) {
-    return (float)((double)(rng_next(r) >> 11) * 0x1p-52 - 1.0);
-}
-
-int rng_int(rng *r, int least, int most) {
-    return least + (int)(rng_next(r) % (uint64_t)(most - least + 1));
-}
-
 /* What a page gives back for 32 elements (or head_dim halves). */
 static void through_page(mnem_type type, int n, const float *x, double *out) {
     for (int i = 0; type == MNEM_TYPE_F16 && i < n; i++)
@@ -200,14 +184,4 @@ void kv_run(const kv_data *data, int workers, const int *chunks, float *out) {
     free(base);
     free(table);
     free(workspace);
-}
-
-double kv_difference(const float *a, const float *b, int64_t n) {
-    double most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double difference = fabs((double)a[i] - b[i]) / (1.0 + fabs((double)b[i]));
-        if (!(difference <= most)) most = difference; /* a NaN stays */
-        if (isnan(difference)) return difference;
-    }
-    return most;
 }

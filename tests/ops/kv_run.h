@@ -3,7 +3,7 @@
 #ifndef MNEM_TESTS_OPS_KV_RUN_H
 #define MNEM_TESTS_OPS_KV_RUN_H
 
-#include "mnem/ops.h"
+#include "op_fixture.h"
 
 typedef struct kv_case {
     mnem_type type;
@@ -26,15 +26,5 @@ void kv_data_free(kv_data *data);
 /* Stores and attends to all positions in runs of the given sizes (the last repeats; 0 ends it) by a
  * team; out [positions][heads * head_dim]. NULL chunks: everything at once. */
 void kv_run(const kv_data *data, int workers, const int *chunks, float *out);
-
-/* Largest |a - b| / (1 + |b|). */
-double kv_difference(const float *a, const float *b, int64_t n);
-
-typedef struct rng {
-    uint64_t state;
-} rng;
-uint64_t rng_next(rng *r);
-float rng_float(rng *r); /* -1 to 1 */
-int rng_int(rng *r, int least, int most);
 
 #endif

@@ -47,7 +47,7 @@ static void equals_a_full_softmax(void **state) {
         kv_data data = kv_data_make(&shapes[i], 1 + (uint64_t)i);
         float *out = results(&shapes[i]);
         kv_run(&data, 1, NULL, out);
-        double difference = kv_difference(out, data.expected, outputs(&shapes[i]));
+        double difference = op_difference(out, data.expected, outputs(&shapes[i]));
         print_message("shape %d: error %.2g\n", i, difference);
         assert_true(difference < tolerance(&shapes[i]));
         free(out);
@@ -117,7 +117,7 @@ static void huge_scores_give_no_nan(void **state) {
         data = kv_data_make(&c, 6);
         out = results(&c);
         kv_run(&data, 1, NULL, out);
-        assert_true(kv_difference(out, data.expected, outputs(&c)) < 1e-3);
+        assert_true(op_difference(out, data.expected, outputs(&c)) < 1e-3);
         free(out);
         kv_data_free(&data);
     }
@@ -130,7 +130,7 @@ static void equal_scores_give_the_mean(void **state) {
         kv_data data = kv_data_make(&c, 5);
         float *out = results(&c);
         kv_run(&data, 2, NULL, out);
-        assert_true(kv_difference(out, data.expected, outputs(&c)) < tolerance(&c));
+        assert_true(op_difference(out, data.expected, outputs(&c)) < tolerance(&c));
         free(out);
         kv_data_free(&data);
     }
@@ -227,38 +227,32 @@ static void a8_output_is_the_f32_output_quantized(void **state) {
     free(direct);
 }
 
-static void check_refused(const mnem_op_desc *desc, const char *text) {
-    mnem_op op;
-    assert_int_equal(mnem_op_prepare(desc, &op), MNEM_INVALID);
-    if (!strstr(mnem_last_error(), text)) fail_msg("%s", mnem_last_error());
-}
-
 static void prepare_names_what_is_wrong(void **state) {
     (void)state;
     mnem_op_desc d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.head_dim = 60;
-    check_refused(&d, "head_dim is not a multiple of 8");
+    op_refused(&d, "head_dim is not a multiple of 8");
     d = attention_desc(MNEM_TYPE_Q8_0, 8);
     d.kv.head_dim = 72;
-    check_refused(&d, "head_dim is not a multiple of 32");
+    op_refused(&d, "head_dim is not a multiple of 32");
     d = attention_desc(MNEM_TYPE_Q4_0, 8);
-    check_refused(&d, "not F16 or Q8_0");
+    op_refused(&d, "not F16 or Q8_0");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.kv_heads = 3;
-    check_refused(&d, "attention (in[0] F32 [8, 4, 64]");
+    op_refused(&d, "attention (in[0] F32 [8, 4, 64]");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.page_tokens = 24;
-    check_refused(&d, "page_tokens is not a multiple of 16");
+    op_refused(&d, "page_tokens is not a multiple of 16");
     assert_int_equal(mnem_kv_page_bytes(&d.kv), 0);
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.scale = NAN;
-    check_refused(&d, "scale");
+    op_refused(&d, "scale");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.out = mnem_tensor_2d(MNEM_TYPE_A8, 8, 128);
-    check_refused(&d, "out isn't A8 [T, heads * head_dim]");
+    op_refused(&d, "out isn't A8 [T, heads * head_dim]");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.in[0].stride[2] = 8;
-    check_refused(&d, "in[0]");
+    op_refused(&d, "in[0]");
 }
 
 static void q8_pages_are_about_half(void **state) {
