@@ -9,6 +9,9 @@ function(mnem_flags target)
   if(MNEM_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
+  if(MNEM_FUZZ) # what the fuzzer steers by
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
   if(MNEM_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${MNEM_SANITIZE} -fno-omit-frame-pointer
                                              -fno-sanitize-recover=all)
