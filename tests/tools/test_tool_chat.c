@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "mnem/mnem.h"
 #include "tools/tool_run.h"
 
 static char screen[TOOL_RUN_BYTES]; /* all that the terminal got */
@@ -63,6 +64,85 @@ static int chat_end(void) {
     int code = tool_wait(child);
     close(terminal);
     return code;
+}
+
+/* ---- a copy of the model with a chat template ---- */
+
+static void copy_keys(const mnem_model *model, mnem_gguf_writer *writer) {
+    mnem_text key;
+    mnem_value value;
+    for (uint32_t i = 0; mnem_model_key_get(model, i, &key, &value); i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%.*s", (int)key.length, key.bytes);
+        assert_int_equal(mnem_gguf_key(writer, name, &value), MNEM_OK);
+    }
+}
+
+static void copy_tensors(const mnem_model *model, mnem_gguf_writer *writer) {
+    static char data[1 << 20];
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
+        assert_int_equal(mnem_gguf_tensor(writer, t.name, t.type, t.dims, t.shape), MNEM_OK);
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
+        assert_true(t.bytes <= sizeof data);
+        assert_int_equal(mnem_model_tensor_read(model, i, 0, t.bytes, data), MNEM_OK);
+        assert_int_equal(mnem_gguf_data(writer, data, t.bytes), MNEM_OK);
+    }
+}
+
+static const char *model_with_template(const char *text) {
+    static char path[128];
+    mnem_model *model;
+    mnem_gguf_writer *writer;
+    snprintf(path, sizeof path, "%s/chat.gguf", tool_scratch());
+    assert_int_equal(mnem_model_open(tool_model, &model), MNEM_OK);
+    assert_int_equal(mnem_gguf_create(path, &writer), MNEM_OK);
+    copy_keys(model, writer);
+    assert_int_equal(mnem_gguf_key_text(writer, "tokenizer.chat_template", text), MNEM_OK);
+    copy_tensors(model, writer);
+    assert_int_equal(mnem_gguf_finish(writer), MNEM_OK);
+    mnem_model_close(model);
+    return path;
+}
+
+/* ---- what is said ---- */
+
+static void chat_uses_the_format_of_the_template(void **state) {
+    (void)state;
+    const char *model = model_with_template("<|im_start|>user<|im_end|>");
+    CHAT("run", model, "--temp", "0", "-n", "8", "--system", "Be brief");
+    size_t at = expect_from(0, "Chat in the model's format (chatml)");
+    at = expect_from(at, "> ");
+    type("Hello\n");
+    at = expect_from(at, "stopped after 8 tokens (-n)");
+    at = expect_from(at, "> ");
+    type("/system Be long\n");
+    at = expect_from(at, "> ");
+    type("/stats\n");
+    at = expect_from(at, "0 turns");
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void a_format_without_system_turns_keeps_the_system_text(void **state) {
+    (void)state;
+    const char *model = model_with_template("[INST] user [/INST]");
+    CHAT("run", model, "--temp", "0", "-n", "20", "--system", "Be brief", "--ctx", "96");
+    size_t at = expect_from(0, "(mistral)");
+    at = expect_from(at, "> ");
+    type("/stats\n");
+    at = expect_from(at, "context: ");
+    assert_true(atoi(screen + at) > 4); /* the system text is in the context */
+    at = expect_from(at, "> ");
+    for (int i = 0; i < 4; i++) {
+        type("Hello\n");
+        at = expect_from(at, "> ");
+    }
+    assert_non_null(strstr(screen, "dropped the oldest"));
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
 }
 
 static void chat_says_what_it_is_and_ends_with_the_ledger(void **state) {
@@ -158,6 +238,8 @@ static void too_long_a_message_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chat_uses_the_format_of_the_template),
+        cmocka_unit_test(a_format_without_system_turns_keeps_the_system_text),
         cmocka_unit_test(chat_says_what_it_is_and_ends_with_the_ledger),
         cmocka_unit_test(end_of_input_leaves),
         cmocka_unit_test(interrupt_at_the_prompt_warns_then_leaves),

@@ -18,10 +18,10 @@
 
 enum {
     TURNS_MAX = 1024,
-    LINE_BYTES = 16 * 1024, /* the longest message */
     USUAL_BYTES = 2048,
-    EDITOR_BYTES = 256 * 1024, /* what the editor and its history may take, charged */
+    EDITOR_BYTES = 512 * 1024, /* what the editor and its history may take, charged */
     HISTORY_LINES = 64,
+    HISTORY_BYTES = 512, /* of a line that is kept */
     DEFAULT_CONTEXT = 4096,
     PLAIN_TOKENS = 128, /* of a continuation, when no format says where it ends */
 };
@@ -33,8 +33,8 @@ typedef struct chat {
     int32_t system_count;    /* tokens that stay */
     int32_t turn[TURNS_MAX]; /* where each turn begins in the sequence */
     int turns;
-    char line[LINE_BYTES]; /* the message, or the system text */
-    char system[LINE_BYTES];
+    char line[TOOL_CHAT_BYTES]; /* the message, or the system text */
+    char system[TOOL_CHAT_BYTES];
     int interrupts; /* Ctrl-C at the prompt, one after another */
 } chat;
 
@@ -77,6 +77,7 @@ typedef enum input { INPUT_LINE, INPUT_END, INPUT_INTERRUPTED, INPUT_LONG } inpu
 /* Reads a message; a line that ends with a backslash goes on in the next one. */
 static input read_message(chat *c) {
     size_t used = 0;
+    el_resize(editor); /* the terminal may have another width now */
     for (continued = false;; continued = true) {
         int n;
         const char *text = el_gets(editor, &n);
@@ -91,7 +92,7 @@ static input read_message(chat *c) {
         if (more) c->line[used++] = '\n';
         c->line[used] = 0;
         HistEvent event;
-        if (length && length < 4096) history(history_lines, &event, H_ENTER, text);
+        if (length && length < HISTORY_BYTES) history(history_lines, &event, H_ENTER, text);
         if (!more) return INPUT_LINE;
     }
 }
@@ -273,7 +274,7 @@ static void command_stats(chat *c) {
 
 static int command_system(chat *c, const char *text) {
     text += strspn(text, " ");
-    char before[LINE_BYTES];
+    char before[TOOL_CHAT_BYTES];
     memcpy(before, c->system, sizeof before);
     snprintf(c->system, sizeof c->system, "%s", text);
     if (begin(c) == TOOL_OK) return TOOL_OK;
@@ -322,7 +323,7 @@ static int conversation(chat *c) {
             quit = true;
         } else if (in == INPUT_LONG) {
             tool_message("a message may have %d bytes; a longer one fits in a file (--file)",
-                         LINE_BYTES - 2);
+                         TOOL_CHAT_BYTES - 2);
         } else if (c->line[0] == '/')
             code = command(c, &quit);
         else if (c->line[strspn(c->line, " \n")])

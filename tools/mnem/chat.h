@@ -4,6 +4,8 @@
 
 #include "generate.h"
 
+enum { TOOL_CHAT_BYTES = 16 * 1024 }; /* the longest message or system text, with its zero */
+
 /* Makes the line editor, before the process's size is taken. */
 void tool_chat_prepare(void);
 void tool_chat_finish(void);

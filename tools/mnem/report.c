@@ -26,27 +26,16 @@ static const char *kv_text(mnem_type type) {
 
 /* ---- the plan ---- */
 
-static void weights_text(const mnem_session_plan *p, char *out, size_t n) {
-    char streamed[TOOL_TEXT], slot[TOOL_TEXT];
-    if (!p->streamed) {
-        snprintf(out, n, "all weights resident");
-        return;
-    }
-    snprintf(
-        out, n,
-        "%d of %d layers resident; %s come from disk for every token, %s, through %d buffers of "
-        "%s",
-        p->layers_resident, p->layers, tool_size(p->bytes_streamed_per_pass, streamed),
-        p->direct_io ? "past the page cache" : "through the page cache (outside the budget)",
-        p->ring_slots, tool_size(p->ring_slot_bytes, slot));
-}
-
+/* How much stays in memory is in the plan's own words (why); here is what they leave out. */
 static void plan_choice(FILE *file, const mnem_session_plan *p) {
-    char weights[256], text[512];
-    weights_text(p, weights, sizeof weights);
-    snprintf(text, sizeof text, "context %d tokens, KV %s, chunks of %d, %d thread%s; %s",
-             p->context, kv_text(p->kv_type), p->chunk, p->threads, p->threads == 1 ? "" : "s",
-             weights);
+    char text[256], slot[TOOL_TEXT];
+    int n =
+        snprintf(text, sizeof text, "context %d tokens, KV %s, chunks of %d, %d thread%s",
+                 p->context, kv_text(p->kv_type), p->chunk, p->threads, p->threads == 1 ? "" : "s");
+    if (p->streamed)
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "; %d of %d layers resident, the rest through %d buffers of %s",
+                 p->layers_resident, p->layers, p->ring_slots, tool_size(p->ring_slot_bytes, slot));
     tool_wrap(file, "  chosen   ", text);
 }
 

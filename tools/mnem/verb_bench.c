@@ -145,9 +145,17 @@ static double measure_disk(const tool_stage *stage) {
     return rate;
 }
 
+/* The profile is of all processors; with other threads it is measured, but neither used nor kept. */
+static bool of_machine(const tool_args *args) {
+    return args->threads == 0;
+}
+
 static int measure_machine(tool_stage *stage) {
     mnem_machine_profile *p = &stage->profile;
-    if (p->read_bytes_per_s > 0 && !stage->args->refresh) return TOOL_OK;
+    if (!of_machine(stage->args))
+        *p = (mnem_machine_profile){0};
+    else if (p->read_bytes_per_s > 0 && !stage->args->refresh)
+        return TOOL_OK;
     int code = measure_memory(stage, &p->read_bytes_per_s);
     if (code == TOOL_OK) p->disk_bytes_per_s = measure_disk(stage);
     return code;
@@ -312,7 +320,7 @@ static int run_bench(bench *b) {
     if (code == TOOL_OK) code = tool_stage_create(stage);
     if (code == TOOL_OK) code = measure_model(b);
     if (code != TOOL_OK) return code;
-    tool_profile_save(&stage->profile);
+    if (of_machine(stage->args)) tool_profile_save(&stage->profile);
     if (stage->args->json)
         print_json(b);
     else

@@ -118,6 +118,10 @@ static int check(const tool_args *args) {
         return tool_usage("run", "--prompt and --file are two prompts; give one of them");
     if (args->json && !tool_prompt_source(args))
         return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
+    if (args->system && tool_prompt_source(args))
+        return tool_usage("run", "--system is of a chat; with a prompt, write it into the prompt");
+    if (args->system && strlen(args->system) >= TOOL_CHAT_BYTES)
+        return tool_usage("run", "--system takes at most %d bytes", TOOL_CHAT_BYTES - 1);
     for (int i = 0; i < args->stops; i++)
         if (strlen(args->stop[i]) > TOOL_STOP_BYTES)
             return tool_usage("run", "--stop takes at most %d bytes", TOOL_STOP_BYTES);
