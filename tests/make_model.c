@@ -204,13 +204,15 @@ static void put_k_scales(uint64_t *state, uint8_t *out) {
 }
 
 /* Sets the scales of a block of random bytes so that its weights have about this deviation: the
- * numbers are the deviations of uniform integers. */
+ * numbers are the deviations of uniform integers. Those of types without a minimum have a mean of
+ * -1/2; a random sign keeps it from adding up to one direction that all outputs share. */
 static void set_scales(mnem_type type, uint64_t *state, uint8_t *b, float deviation) {
-    float d = deviation * (0.8f + 0.4f * (float)(next_random(state) >> 40) / 16777216.f);
+    uint64_t r = next_random(state);
+    float d = deviation * (0.8f + 0.4f * (float)(r >> 40) / 16777216.f), turned = r & 1 ? -d : d;
     switch (type) {
-    case MNEM_TYPE_Q4_0: put_half(b, d / 4.64f); break;
-    case MNEM_TYPE_Q5_0: put_half(b, d / 9.25f); break;
-    case MNEM_TYPE_Q8_0: put_half(b, d / 73.9f); break;
+    case MNEM_TYPE_Q4_0: put_half(b, turned / 4.64f); break;
+    case MNEM_TYPE_Q5_0: put_half(b, turned / 9.25f); break;
+    case MNEM_TYPE_Q8_0: put_half(b, turned / 73.9f); break;
     case MNEM_TYPE_Q4_1:
         put_half(b, d / 4.61f);
         put_half(b + 2, d / 4.61f * -7.5f);
@@ -231,7 +233,7 @@ static void set_scales(mnem_type type, uint64_t *state, uint8_t *b, float deviat
         break;
     case MNEM_TYPE_Q6_K:
         for (int i = 192; i < 208; i++) b[i] = (uint8_t)(32 + (b[i] & 63));
-        put_half(b + 208, d / (18.5f * 63.5f));
+        put_half(b + 208, turned / (18.5f * 63.5f));
         break;
     default: die("a type that can't be made");
     }

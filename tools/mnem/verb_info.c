@@ -1,6 +1,7 @@
 /* verb_info.c: `mnem info`: what a model file holds. Works for every file that opens: any
  * architecture, and vocabularies without tensors. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -223,11 +224,18 @@ static json_t *json_c(const char *text) {
     return json_text((mnem_text){text, strlen(text)});
 }
 
+/* The shortest decimal of a float, not the digits of its double: 1e-05. */
+static double decimal(double f32) {
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", f32);
+    return strtod(text, NULL);
+}
+
 static json_t *json_value(const mnem_value *v) {
     switch (v->type) {
     case MNEM_VALUE_STRING: return json_text(v->text);
     case MNEM_VALUE_BOOL: return json_boolean(v->u);
-    case MNEM_VALUE_F32:
+    case MNEM_VALUE_F32: return json_real(decimal(v->f));
     case MNEM_VALUE_F64: return json_real(v->f); /* NULL for NaN and infinities */
     case MNEM_VALUE_ARRAY:
         return json_pack("{s:s, s:I}", "array_of", value_type_name(v->element), "count",
@@ -241,9 +249,9 @@ static json_t *json_transformer(const mnem_transformer *t) {
         "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:b, s:b, s:b}",
         "architecture", t->architecture, "layers", t->layers, "embd", t->embd, "heads", t->heads,
         "kv_heads", t->kv_heads, "head_dim", t->head_dim, "ff", t->ff, "vocab", t->vocab, "context",
-        t->context, "epsilon", (double)t->epsilon, "rope_base", (double)t->rope.base,
-        "rope_scaling", rope_scaling(t), "tied", t->tied, "qkv_bias", t->qkv_bias, "out_bias",
-        t->out_bias, "qk_norm", t->qk_norm);
+        t->context, "epsilon", decimal((double)t->epsilon), "rope_base",
+        decimal((double)t->rope.base), "rope_scaling", rope_scaling(t), "tied", t->tied, "qkv_bias",
+        t->qkv_bias, "out_bias", t->out_bias, "qk_norm", t->qk_norm);
 }
 
 static json_t *json_tokenizer(const info *i) {
