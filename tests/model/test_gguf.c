@@ -130,6 +130,23 @@ static void opens_the_fixture(void **state) {
     mnem_model_close(model);
 }
 
+/* Types that no kernel takes are placed and listed, so that they can be refused by name. */
+static void types_known_by_name_are_listed(void **state) {
+    (void)state;
+    mnem_model *model;
+    mnem_tensor_info t;
+    forge_head(&f, 3, 1, 0);
+    forge_tensor(&f, "x", 2, (uint64_t[]){256, 3}, MNEM_TYPE_IQ2_XS, 0);
+    forge_pad(&f, 32);
+    forge_zeros(&f, 3 * 74);
+    forge_write(&f, forge_path("named.gguf"));
+    assert_int_equal(mnem_model_open(forge_path("named.gguf"), &model), MNEM_OK);
+    assert_true(mnem_model_tensor_get(model, 0, &t));
+    assert_int_equal(t.bytes, 3 * 74);
+    assert_string_equal(mnem_type_info_get(t.type)->name, "IQ2_XS");
+    mnem_model_close(model);
+}
+
 /* A header of 150,000 tokens takes its bytes, and 4 more for each token, once. */
 static void memory_follows_the_header(void **state) {
     (void)state;
@@ -467,6 +484,7 @@ int main(void) {
         cmocka_unit_test(finds_keys_and_texts_of_arrays),
         cmocka_unit_test(reads_only_inside_a_tensor),
         cmocka_unit_test(opens_the_fixture),
+        cmocka_unit_test(types_known_by_name_are_listed),
         cmocka_unit_test(memory_follows_the_header),
         cmocka_unit_test(every_lie_is_named),
         cmocka_unit_test(what_is_no_file_is_refused),

@@ -17,7 +17,7 @@ static const char *type_name(mnem_type type) {
     return mnem_type_info_get(type)->name;
 }
 
-/* Types that lost something already: quantizing them again loses more than quantizing their origin. */
+/* What lost something already: to quantize it again loses more than to quantize its origin. */
 static bool is_quantized(mnem_type type) {
     return mnem_type_info_get(type)->block_elements > 1;
 }
