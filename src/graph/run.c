@@ -91,21 +91,14 @@ static void multiply(const walk *w, const mnem__graph_step *step, mnem_op_args *
     mnem_op_run(&step->op, args, w->worker);
 }
 
-/* A matrix that is in memory: worker 0 tells the source that its turn has come, nobody waits. */
 static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem_op_args *args,
                                      const void *packed) {
-    const mnem_graph_weights *weights = w->run->args->weights;
-    mnem_graph_chunk chunk = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
+    const mnem_graph_chunk all = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
     if (step->wait) {
         const mnem_status status = meet(w, -1)->status;
         if (status != MNEM_OK) return status;
     }
-    if (w->worker->index == 0) {
-        mnem_graph_chunk turn;
-        if (weights->acquire(weights->context, step->node.matrix, &turn) == MNEM_OK)
-            weights->release(weights->context, &turn);
-    }
-    multiply(w, step, args, &chunk);
+    multiply(w, step, args, &all);
     return MNEM_OK;
 }
 

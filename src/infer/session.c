@@ -158,6 +158,8 @@ mnem_status mnem_session_create(const mnem_model *model, const mnem_session_opti
     setup.threads = plan->threads;
     setup.logits_rows = plan->logits_rows;
     status = start(&setup, plan, &s);
+    mnem__free(setup.flags); /* no more bytes than the plan's from here on */
+    setup.flags = NULL;
     if (status == MNEM_OK) status = open_device(s);
     for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++) status = take_part(s, (mnem__part)i);
     if (status == MNEM_OK && s->can_run) status = load(s, &setup);

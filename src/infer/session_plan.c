@@ -182,12 +182,19 @@ static void fill_smaller(planner *p, const mnem__way *way, mnem_session_plan *pl
     mnem__plan_change(way, &next, plan->smaller, sizeof plan->smaller);
 }
 
+/* The same rule upwards: a larger context below the modest one, more speed, then more context. */
+static mnem__way next_larger(planner *p, const mnem__way *way) {
+    const int32_t context = way->graphs->context, most = context_max(p);
+    const bool open = !p->setup.options->context;
+    const int32_t modest = smaller(most, CONTEXT_MODEST);
+    if (open && context < modest) return smallest(p, smaller(2 * context, modest), INFINITY);
+    const mnem__way faster = smallest(p, context, way->seconds);
+    if (faster.graphs || !open || context == most) return faster;
+    return smallest(p, smaller(2 * context, most), nextafter(way->seconds, INFINITY));
+}
+
 static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *plan) {
-    mnem__way next = smallest(p, way->graphs->context, way->seconds);
-    const int32_t most = context_max(p);
-    if (!next.graphs && !p->setup.options->context && way->graphs->context < most) {
-        next = fastest(p, smaller(2 * way->graphs->context, most), UINT64_MAX);
-    }
+    const mnem__way next = next_larger(p, way);
     if (!next.graphs) return;
     plan->larger_bytes = next.peak_bytes;
     mnem__plan_change(way, &next, plan->larger, sizeof plan->larger);
