@@ -88,8 +88,9 @@ static void *refuse(const char *tag, uint64_t bytes) {
 static bool watcher_charge(const char *tag, uint64_t bytes) {
     const mnem__heap_watcher *w = atomic_load_explicit(&watcher_now, memory_order_acquire);
     if (!w) return true;
-    last_status = w->charge(w->context, tag, bytes);
-    return last_status == MNEM_OK;
+    const mnem_status status = w->charge(w->context, tag, bytes);
+    if (status != MNEM_OK) last_status = status; /* keeps why an earlier one failed */
+    return status == MNEM_OK;
 }
 
 static void watcher_release(const char *tag, uint64_t bytes) {
