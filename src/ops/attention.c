@@ -21,9 +21,10 @@ static int64_t unit_tokens(const mnem_op_desc *desc) {
     return tokens > 0 ? tokens : 1;
 }
 
-/* A8 rows whose blocks of 32 don't end with a unit are made in f32 first. */
+/* A8 out, and a group's heads aren't whole blocks of 32: made in f32 first, quantized at the end. */
 static bool staged(const mnem_op_desc *desc) {
-    return desc->out.type == MNEM_TYPE_A8;
+    const int64_t d = desc->kv.head_dim;
+    return desc->out.type == MNEM_TYPE_A8 && (d % 16 != 0 || d * group_of(desc) % 32 != 0);
 }
 
 static uint64_t staged_bytes(const mnem_op_desc *desc) {
@@ -122,45 +123,83 @@ static void quantize(const mnem_op *op, const mnem_op_args *args, const mnem_wor
         kernels->quantize(mnem__op_row(&from, t, 0), to.n, 0, blocks, mnem__op_row(&to, t, 0));
 }
 
-static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+/* How many parts a group of heads is cut into, so that a run of few units keeps a large team busy
+ * (each part reads the pages again). Parts of an A8 row are whole blocks. */
+static int64_t group_parts(const mnem_op_desc *desc, int64_t units, int64_t members) {
+    const int64_t group = group_of(desc);
+    if (units == 0 || units % members == 0 || units >= 4 * members) return 1;
+    if (desc->out.type == MNEM_TYPE_A8 && !staged(desc) && desc->kv.head_dim % 32 != 0) return 1;
+    const int64_t parts = (2 * members + units - 1) / units;
+    return parts < group ? parts : group;
+}
+
+static int64_t count_units(const mnem_op *op, const mnem_op_args *args) {
+    const int64_t step = unit_tokens(&op->desc);
+    int64_t units = 0;
+    for (int32_t s = 0; s < args->kv_count; s++)
+        if (args->kv[s].rows > 0) units += (args->kv[s].rows + step - 1) / step;
+    return units * op->desc.kv.kv_heads;
+}
+
+/* The unit of a sequence's rows from first on, for group heads from head on. */
+static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
+                                    const mnem_kv_sequence *sequence, int64_t first, int64_t head,
+                                    int64_t group) {
     const mnem__attention_kernels *kernels = op->detail;
     const mnem_op_desc *desc = &op->desc;
-    const int64_t kv_heads = desc->kv.kv_heads, step = unit_tokens(desc);
-    const mnem__op_rows in = mnem__op_rows_get(&desc->in[0], args->in[0]);
-    const mnem__op_rows out = results(op, args);
-    char *start = (char *)args->workspace + staged_bytes(desc);
-    const int64_t rows = scratch_rows(desc);
-    const uint64_t one = mnem__attention_scratch_get(&desc->kv, rows, NULL).bytes;
-    const mnem__attention_scratch scratch =
-        mnem__attention_scratch_get(&desc->kv, rows, start + (uint64_t)worker->index * one);
+    const mnem__op_rows in = mnem__op_rows_get(&desc->in[0], args->in[0]), out = results(op, args);
+    const bool quantized = desc->out.type == MNEM_TYPE_A8 && !staged(desc);
+    const int64_t step = unit_tokens(desc), rest = sequence->rows - first;
+    const int64_t row = sequence->first_row + first;
+    return (mnem__attention_unit){
+        .layout = &desc->kv,
+        .sequence = sequence,
+        .kv_head = head / group_of(desc),
+        .group = group,
+        .first = first,
+        .tokens = rest < step ? rest : step,
+        .scale = desc->scale * 0x1.715476p+0f, /* log2(e) */
+        .query = mnem__op_row(&in, row, head),
+        .query_token = in.token,
+        .query_head = in.head,
+        .out = mnem__op_row(&out, row, quantized ? 0 : head),
+        .out_token = out.token,
+        .out_head = out.head,
+        .quantize = quantized ? kernels->quantize : NULL,
+        .out_width = desc->in[0].shape[1] * desc->kv.head_dim,
+        .out_first = head * desc->kv.head_dim,
+    };
+}
+
+static void run_units(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker,
+                      const mnem__attention_scratch *scratch) {
+    const mnem__attention_kernels *kernels = op->detail;
+    const int64_t heads = op->desc.in[0].shape[1], step = unit_tokens(&op->desc);
+    const int64_t parts = group_parts(&op->desc, count_units(op, args), worker->count);
+    const int64_t group = group_of(&op->desc), part = (group + parts - 1) / parts;
     int64_t index = 0;
-    for (int32_t s = 0; s < args->kv_count; s++) {
-        const mnem_kv_sequence *sequence = &args->kv[s];
-        for (int64_t u = 0; u * step < sequence->rows; u++) {
-            for (int64_t h = 0; h < kv_heads; h++, index++) {
-                if (index % worker->count != worker->index) continue;
-                const int64_t first = u * step, rest = sequence->rows - first;
-                const int64_t row = sequence->first_row + first, head = h * group_of(desc);
-                const mnem__attention_unit unit = {
-                    .layout = &desc->kv,
-                    .sequence = sequence,
-                    .kv_head = h,
-                    .group = group_of(desc),
-                    .first = first,
-                    .tokens = rest < step ? rest : step,
-                    .scale = desc->scale * 0x1.715476p+0f, /* log2(e) */
-                    .query = mnem__op_row(&in, row, head),
-                    .query_token = in.token,
-                    .query_head = in.head,
-                    .out = mnem__op_row(&out, row, head),
-                    .out_token = out.token,
-                    .out_head = out.head,
-                };
-                kernels->attend(&unit, &scratch);
+    for (int32_t s = 0; s < args->kv_count; s++)
+        for (int64_t first = 0; first < args->kv[s].rows; first += step)
+            for (int64_t head = 0; head < heads; index++) {
+                const int64_t end = (head / group + 1) * group; /* of this KV head's */
+                const int64_t n = end - head < part ? end - head : part;
+                if (index % worker->count == worker->index) {
+                    const mnem__attention_unit unit =
+                        unit_of(op, args, &args->kv[s], first, head, n);
+                    kernels->attend(&unit, scratch);
+                }
+                head += n;
             }
-        }
-    }
-    if (!staged(desc)) return;
+}
+
+static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    const int64_t rows = scratch_rows(&op->desc);
+    const uint64_t one = mnem__attention_scratch_get(&op->desc.kv, rows, NULL).bytes;
+    char *start = (char *)args->workspace + staged_bytes(&op->desc);
+    const mnem__attention_scratch scratch =
+        mnem__attention_scratch_get(&op->desc.kv, rows, start + (uint64_t)worker->index * one);
+    run_units(op, args, worker, &scratch);
+    if (!staged(&op->desc)) return;
     mnem_team_barrier(worker);
     quantize(op, args, worker);
 }

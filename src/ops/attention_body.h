@@ -552,18 +552,25 @@ static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *la
 
 /* Adding 0 turns a negative zero into a positive one: which zero comes out of a sum that underflows
  * could depend on the positions left out. */
+static void finish_row(int64_t d, const float *acc, const float *sum, float *out) {
+    const lanes inverse = lanes_set(1.0f / lanes_reduce_add(lanes_load(sum)));
+    for (int64_t c = 0; c < d; c += LANES)
+        lanes_store_part(out + c, lanes_add(lanes_mul(lanes_load(acc + c), inverse), lanes_zero()),
+                         d - c < LANES ? d - c : LANES);
+}
+
+/* A8: a token's heads of the group lie side by side in acc, whole blocks of 32 of its row. */
 static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                        const mnem__attention_scratch *scratch) {
-    const int64_t d = layout->head_dim;
+    const int64_t d = layout->head_dim, width = unit->group * d;
     for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
         int64_t t = r / unit->group, h = r % unit->group;
-        float *to = (float *)(void *)(unit->out + t * unit->out_token + h * unit->out_head);
-        const float *acc = scratch->acc + r * layout->dim_padded;
-        lanes inverse = lanes_set(1.0f / lanes_reduce_add(lanes_load(scratch->sum + r * LANES)));
-        for (int64_t c = 0; c < d; c += LANES)
-            lanes_store_part(to + c,
-                             lanes_add(lanes_mul(lanes_load(acc + c), inverse), lanes_zero()),
-                             d - c < LANES ? d - c : LANES);
+        float *acc = scratch->acc + r * layout->dim_padded;
+        char *to = unit->out + t * unit->out_token + h * unit->out_head;
+        finish_row(d, acc, scratch->sum + r * LANES, unit->quantize ? acc : (float *)(void *)to);
+        if (unit->quantize && h == unit->group - 1)
+            unit->quantize(scratch->acc + t * width, unit->out_width, unit->out_first / 32,
+                           width / 32, unit->out + t * unit->out_token);
     }
 }
 

@@ -50,13 +50,16 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
 typedef struct mnem__attention_unit {
     const mnem_kv_layout *layout;
     const mnem_kv_sequence *sequence;
-    int64_t kv_head, group;          /* group: query heads of this KV head */
+    int64_t kv_head, group;          /* group: query heads that share this KV head (or a part) */
     int64_t first, tokens;           /* rows of the sequence */
     float scale;                     /* times log2(e) */
     const char *query;               /* first token, first head of the group */
     int64_t query_token, query_head; /* strides in bytes */
-    char *out;
+    char *out; /* f32: first token, first head of the group; A8: the first token's row */
     int64_t out_token, out_head;
+    mnem__a8_quantize
+        *quantize; /* A8: the row has out_width elements, the group's from out_first */
+    int64_t out_width, out_first;
 } mnem__attention_unit;
 
 /* 16 positions (or the first count of them, from begin) of one KV head into one block. key and

@@ -188,43 +188,55 @@ static void sequences_in_one_run_do_not_meet(void **state) {
     free(pages);
 }
 
-static void a8_output_is_the_f32_output_quantized(void **state) {
-    (void)state;
-    enum { T = 37 };
-    static float rows[T * 4 * 64], out[T * 256];
+/* Heads whose groups are whole blocks of 32, and others. */
+static void check_a8(int head_dim, int tokens) {
+    enum { T = 37, HEADS = 8 };
+    static float rows[(T + 4) * 4 * 128], out[T * HEADS * 128];
+    const int n = HEADS * head_dim;
     rng r = {4};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) rows[i] = rng_float(&r);
-    mnem_op_desc desc = attention_desc(MNEM_TYPE_F16, T), store = desc;
-    const uint64_t page = mnem_kv_page_bytes(&desc.kv), a8 = mnem_type_row_bytes(MNEM_TYPE_A8, 256);
-    uint8_t *pages = aligned_alloc(64, page * 3), *quantized = aligned_alloc(64, a8 * T);
+    rng_fill(&r, rows, (T + 4) * 4 * 128, 1.0f);
+    mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .scale = 0.125f, .max_positions = 64};
+    desc.kv = (mnem_kv_layout){MNEM_TYPE_F16, 2, head_dim, 16};
+    const uint64_t page = mnem_kv_page_bytes(&desc.kv), a8 = mnem_type_row_bytes(MNEM_TYPE_A8, n);
+    uint8_t *pages = aligned_alloc(64, page * 3), *later = aligned_alloc(64, a8 * T);
     uint8_t *direct = aligned_alloc(64, a8 * T);
     static const int32_t table[] = {2, 0, 1};
-    const mnem_kv_sequence sequence = {pages, page, table, 0, 0, T};
-    const mnem_worker alone = {NULL, 0, 1};
-    mnem_op op;
-    store.kind = MNEM_OP_KV_STORE;
-    store.in[0] = store.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, T, 2, 64);
-    assert_int_equal(mnem_op_prepare(&store, &op), MNEM_OK);
+    mnem_kv_sequence sequence = {pages, page, table, 0, 0, T};
     mnem_op_args args = {.tokens = T, .in = {rows, rows + 64}, .kv = &sequence, .kv_count = 1};
-    mnem_op_run(&op, &args, &alone);
-    for (int i = 0; i < 2; i++) {
-        if (i == 1) desc.out = mnem_tensor_2d(MNEM_TYPE_A8, T, 256);
-        if (mnem_op_prepare(&desc, &op) != MNEM_OK) fail_msg("%s", mnem_last_error());
-        args.out = i ? (void *)direct : (void *)out;
-        args.workspace = aligned_alloc(64, op.workspace_bytes);
-        mnem_op_run(&op, &args, &alone);
-        free(args.workspace);
+    desc.in[0] = desc.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, T, 2, head_dim);
+    op_run(desc, 2, args);
+    sequence.first_position = T - tokens;
+    sequence.rows = tokens;
+    args.tokens = tokens;
+    desc.kind = MNEM_OP_ATTENTION;
+    desc.in[0] = desc.out = mnem_tensor_3d(MNEM_TYPE_F32, tokens, HEADS, head_dim);
+    desc.in[0].stride[0] = 4 * head_dim * 4; /* queries of neighbours overlap */
+    desc.in[1] = (mnem_tensor){0};
+    args.out = out;
+    op_run(desc, 1, args);
+    mnem_op_desc q = {.kind = MNEM_OP_QUANTIZE};
+    q.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, n);
+    q.out = desc.out = mnem_tensor_2d(MNEM_TYPE_A8, tokens, n);
+    memset(later, 0, a8 * T);
+    op_run(q, 1, (mnem_op_args){.tokens = tokens, .in = {out}, .out = later});
+    for (int workers = 1; workers <= 5; workers++) {
+        memset(direct, 0, a8 * T);
+        args.out = direct;
+        op_run(desc, workers, args);
+        assert_memory_equal(later, direct, a8 * T);
     }
-    memset(quantized, 0, a8 * T);
-    mnem_op_desc q = {.kind = MNEM_OP_QUANTIZE, .workers = 1};
-    q.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, 256);
-    q.out = mnem_tensor_2d(MNEM_TYPE_A8, T, 256);
-    assert_int_equal(mnem_op_prepare(&q, &op), MNEM_OK);
-    mnem_op_run(&op, &(mnem_op_args){.tokens = T, .in = {out}, .out = quantized}, &alone);
-    assert_memory_equal(quantized, direct, a8 * T);
     free(pages);
-    free(quantized);
+    free(later);
     free(direct);
+}
+
+static void a8_output_is_the_f32_output_quantized(void **state) {
+    (void)state;
+    static const int dims[] = {64, 8, 16, 24, 72, 80, 128};
+    for (int i = 0; i < 7; i++) {
+        check_a8(dims[i], 30);
+        check_a8(dims[i], 1);
+    }
 }
 
 static void prepare_names_what_is_wrong(void **state) {
