@@ -1,8 +1,8 @@
 /* session_plan.c: what a session would take, and the choice under the budget.
  *
  * Rule: with a context asked for, the fastest way that fits. Without one: the fastest way at a
- * modest context; a larger context only when nothing can be faster, a smaller one only when nothing
- * fits. So a larger budget is never predicted slower, whatever is left open.
+ * modest context; a larger context only when nothing can be faster, a smaller one only when the
+ * modest one leaves no room for chunks and slots of a sensible size. So a larger budget is never predicted slower, whatever is left open.
  * Cost: reads nothing but the header; no session memory is taken. */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "infer/session_search.h"
 #include "infer/session_text.h"
 
-enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_LEAST = 16 };
+enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128, CONTEXT_LEAST = 16 };
 
 typedef struct planner {
     mnem__setup setup;
@@ -47,19 +47,38 @@ static int32_t context_max(const planner *p) {
     return context < 1 || context > CONTEXT_MAX ? CONTEXT_MAX : context;
 }
 
+static bool fits(const mnem__way *way, uint64_t budget) {
+    return way->graphs && way->peak_bytes <= budget;
+}
+
+/* Just above the seconds of a modest way: they don't depend on the context. */
+static double modest_seconds(planner *p, int32_t context) {
+    if (p->status != MNEM_OK) return 0;
+    return nextafter(mnem__search_modest(&p->search, context).seconds, INFINITY);
+}
+
+/* Below the modest context: the largest one that leaves room for a modest way; else, with a small
+ * context, the fastest that fits at all. */
+static mnem__way choose_below(planner *p, int32_t modest, double seconds, uint64_t budget) {
+    for (int32_t c = modest / 2; c >= CONTEXT_LEAST && p->status == MNEM_OK; c /= 2) {
+        const mnem__way way = smallest(p, c, seconds);
+        if (fits(&way, budget)) return way;
+    }
+    for (int32_t c = smaller(modest, CONTEXT_SMALL); c >= CONTEXT_LEAST; c /= 2) {
+        const mnem__way way = fastest(p, c, budget);
+        if (way.graphs || p->status != MNEM_OK) return way;
+    }
+    return (mnem__way){0};
+}
+
 /* The way for a budget, by the rule above. */
 static mnem__way choose(planner *p, uint64_t budget) {
     const int32_t asked = p->setup.options->context;
     if (asked) return fastest(p, asked, budget);
     const int32_t most = context_max(p), modest = smaller(most, CONTEXT_MODEST);
     mnem__way way = fastest(p, modest, budget);
-    if (!way.graphs) {
-        for (int32_t c = modest / 2; c >= CONTEXT_LEAST && p->status == MNEM_OK; c /= 2) {
-            way = smallest(p, c, INFINITY);
-            if (way.graphs && way.peak_bytes <= budget) return way;
-        }
-        return (mnem__way){0};
-    }
+    const double seconds = modest_seconds(p, modest);
+    if (!way.graphs || way.seconds >= seconds) return choose_below(p, modest, seconds, budget);
     const double best = fastest(p, modest, UINT64_MAX).seconds;
     for (int32_t c = modest; way.seconds <= best && c < most;) {
         c = smaller(2 * c, most);
@@ -116,8 +135,9 @@ static void fill_live(mnem_ledger *ledger, mnem_session_plan *plan) {
 static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
     mnem__parts parts;
-    mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head,
-                          &way->weights->sizes, &parts);
+    const mnem__weights_sizes weights = mnem__way_weights(way);
+    mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
+                          &parts);
     for (int i = 0; i < MNEM__PARTS; i++)
         add_line(plan, mnem__part_infos[i].kind, mnem__part_infos[i].tag, parts.bytes[i]);
     sort_lines(plan);
@@ -125,12 +145,11 @@ static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan
 
 static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *plan) {
     const mnem__transformer_map *map = p->setup.map;
-    const mnem__weights_sizes *sizes = &way->weights->sizes;
-    mnem__residency(map, way->weights->order, way->weights->resident, p->setup.flags);
+    mnem__residency(map, way->residency->order, way->residency->resident, p->setup.flags);
     plan->layers = map->shape.layers;
     plan->matrices = p->setup.matrices;
-    plan->matrices_resident = way->weights->resident;
-    plan->embedding_resident = way->weights->embedding_packed;
+    plan->matrices_resident = way->residency->resident;
+    plan->embedding_resident = way->residency->embedding_packed;
     for (int32_t i = 0; i < plan->matrices; i++) {
         mnem_tensor_info info;
         mnem_model_tensor_get(p->setup.model, (uint32_t)map->matrices[i], &info);
@@ -144,9 +163,10 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *pl
             whole = whole && p->setup.flags[layer * MNEM__LAYER_MATRICES + i];
         plan->layers_resident += whole;
     }
-    plan->bytes_streamed_per_pass = sizes->streamed_bytes_body + sizes->streamed_bytes_head;
+    plan->bytes_streamed_per_pass =
+        way->residency->streamed_bytes_body + way->residency->streamed_bytes_head;
     plan->streamed = plan->bytes_streamed_per_pass > 0;
-    plan->direct_io = sizes->direct_io;
+    plan->direct_io = way->ring->sizes.direct_io;
 }
 
 static void fill_speed(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
@@ -187,7 +207,9 @@ static mnem__way next_larger(planner *p, const mnem__way *way) {
     const int32_t context = way->graphs->context, most = context_max(p);
     const bool open = !p->setup.options->context;
     const int32_t modest = smaller(most, CONTEXT_MODEST);
-    if (open && context < modest) return smallest(p, smaller(2 * context, modest), INFINITY);
+    const double seconds = open ? modest_seconds(p, modest) : 0;
+    if (open && context < modest)
+        return smallest(p, way->seconds < seconds ? 2 * context : CONTEXT_LEAST, seconds);
     const mnem__way faster = smallest(p, context, way->seconds);
     if (faster.graphs || !open || context == most) return faster;
     return smallest(p, smaller(2 * context, most), nextafter(way->seconds, INFINITY));

@@ -11,6 +11,7 @@
 #include "base/heap.h"
 
 enum { GRAPH_POINTS_MAX = 512, CHUNK_MAX = 512 };
+enum { MODEST_CHUNK = 32, MODEST_SLOT = 256 << 10 };
 
 /* Slots worth trying. Those that can't hold 16 rows of a matrix are refused by the measuring. */
 static const struct {
@@ -45,22 +46,42 @@ static void count_work(mnem__search *search) {
     }
 }
 
-/* All numbers of resident matrices for one ring and order. A slot too small is skipped. */
-static void measure_ring(mnem__search *search, int ring, int32_t order) {
+/* All numbers of resident matrices in one order, with a ring that the measuring chooses. */
+static mnem_status measure_order(mnem__search *search, int32_t order) {
     mnem__setup *setup = search->setup;
-    mnem__choice choice = {.slots = rings[ring].slots, .slot_bytes = rings[ring].bytes};
+    const mnem__choice choice = {.slots = 2};
     const mnem__weights_options options = mnem__session_weights_options(setup, &choice);
     for (int32_t n = order; n <= setup->matrices - order; n++) {
-        mnem__weights_point *point = &search->weights[search->weights_count];
+        mnem__residency_point *point = &search->residency[search->residency_count++];
+        mnem__weights_sizes sizes;
         mnem__residency(setup->map, order, n, setup->flags);
+        const mnem_status status = mnem__weights_measure(&options, &sizes);
+        if (status != MNEM_OK) return status;
+        *point = (mnem__residency_point){.order = order,
+                                         .resident = n,
+                                         .embedding_packed = setup->flags[setup->map->embedding],
+                                         .resident_bytes = sizes.resident_bytes,
+                                         .streamed_bytes_body = sizes.streamed_bytes_body,
+                                         .streamed_bytes_head = sizes.streamed_bytes_head};
+    }
+    return MNEM_OK;
+}
+
+/* The rings that can hold the matrices; they take the same whatever is resident. */
+static mnem_status measure_rings(mnem__search *search) {
+    mnem__setup *setup = search->setup;
+    mnem__residency(setup->map, 0, 0, setup->flags);
+    for (int i = 0; i < RINGS; i++) {
+        const mnem__choice choice = {.slots = rings[i].slots, .slot_bytes = rings[i].bytes};
+        const mnem__weights_options options = mnem__session_weights_options(setup, &choice);
+        mnem__ring_point *point = &search->rings[search->ring_count];
         if (mnem__weights_measure(&options, &point->sizes) != MNEM_OK) continue;
         point->slots = choice.slots;
         point->slot_bytes = choice.slot_bytes;
-        point->order = order;
-        point->resident = n;
-        point->embedding_packed = setup->flags[setup->map->embedding];
-        search->weights_count++;
+        search->ring_count++;
     }
+    return search->ring_count ? MNEM_OK
+                              : mnem__fail_in(MNEM_INVALID, "plan: no ring can hold the matrices");
 }
 
 mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live) {
@@ -69,28 +90,27 @@ mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t
     if (o->profile && o->profile->read_bytes_per_s > 0 && o->profile->disk_bytes_per_s > 0 &&
         o->profile->macs_per_s > 0)
         search->profile = *o->profile;
-    const size_t points = (size_t)RINGS * 2 * ((size_t)setup->matrices + 1);
     search->graphs = mnem__calloc("plan", GRAPH_POINTS_MAX, sizeof *search->graphs);
-    search->weights = mnem__calloc("plan", points, sizeof *search->weights);
-    if (!search->graphs || !search->weights) {
-        mnem__search_fini(search);
-        return mnem__heap_status();
-    }
+    search->residency =
+        mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1), sizeof *search->residency);
+    search->rings = mnem__calloc("plan", RINGS, sizeof *search->rings);
+    mnem_status status = MNEM_OK;
+    if (!search->graphs || !search->residency || !search->rings) status = mnem__heap_status();
     count_work(search);
-    for (int ring = 0; ring < RINGS; ring++)
-        for (int32_t order = 0; order < 2; order++) measure_ring(search, ring, order);
-    if (search->weights_count == 0) {
-        mnem__search_fini(search);
-        return mnem__fail_in(MNEM_INVALID, "plan: no ring can hold the matrices");
-    }
-    return MNEM_OK;
+    for (int32_t order = 0; order < 2 && status == MNEM_OK; order++)
+        status = measure_order(search, order);
+    if (status == MNEM_OK) status = measure_rings(search);
+    if (status != MNEM_OK) mnem__search_fini(search);
+    return status;
 }
 
 void mnem__search_fini(mnem__search *search) {
     mnem__free(search->graphs);
-    mnem__free(search->weights);
+    mnem__free(search->residency);
+    mnem__free(search->rings);
     search->graphs = NULL;
-    search->weights = NULL;
+    search->residency = NULL;
+    search->rings = NULL;
 }
 
 static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_type kv_type,
@@ -125,7 +145,7 @@ mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_
     for (int32_t i = 0; i < search->graph_count; i++)
         if (search->graphs[i].context == context) return MNEM_OK;
     if (search->reference_prompt == 0) {
-        search->reference_prompt = context / 2 < 512 ? (context + 1) / 2 : 512;
+        search->reference_prompt = context < 512 ? context : 512;
         search->reference_generate = context / 2 < 128 ? (context + 1) / 2 : 128;
     }
     const mnem_kv_layout q8 = mnem__session_kv(search->setup, MNEM_TYPE_Q8_0);
@@ -144,41 +164,39 @@ static double both(double a, double b) {
     return fmax(a, b) + overlap_cost * fmin(a, b);
 }
 
-static double pass_seconds(const mnem__search *search, const mnem__weights_point *point,
-                           double tokens, bool head) {
+static double pass_seconds(const mnem__search *search, const mnem__way *way, double tokens,
+                           bool head) {
     const mnem_machine_profile *p = &search->profile;
     const double rows = head ? 1 : tokens;
     const double macs = (head ? search->head_macs : search->body_macs) * rows;
     const double bytes = head ? search->head_bytes : search->body_bytes;
     const double streamed =
-        (double)(head ? point->sizes.streamed_bytes_head : point->sizes.streamed_bytes_body);
-    const double multiplying = macs / p->macs_per_s, loading = bytes / p->read_bytes_per_s;
-    const double computing = both(multiplying, loading);
+        (double)(head ? way->residency->streamed_bytes_head : way->residency->streamed_bytes_body);
+    const double computing = both(macs / p->macs_per_s, bytes / p->read_bytes_per_s);
     if (streamed == 0) return computing;
-    const double requests = ceil(streamed / (double)point->slot_bytes);
+    const double requests = ceil(streamed / (double)way->ring->slot_bytes);
     const double reading = (streamed / p->disk_bytes_per_s + requests * request_seconds) *
-                           (1 + 0.1 / (double)point->slots);
+                           (1 + 0.1 / (double)way->ring->slots);
     return both(computing, reading);
 }
 
-static double job_seconds(const mnem__search *search, const mnem__graph_point *g,
-                          const mnem__weights_point *point) {
+static double job_seconds(const mnem__search *search, const mnem__way *way) {
     const double prompt = search->reference_prompt, generate = search->reference_generate;
-    const double head = pass_seconds(search, point, 1, true);
-    const double chunk = fmin(g->chunk, prompt);
-    double seconds = ceil(prompt / chunk) * pass_seconds(search, point, chunk, false) + head;
-    seconds += generate * (pass_seconds(search, point, 1, false) + head);
-    if (!point->embedding_packed) seconds += (prompt + generate) * row_seconds;
+    const double head = pass_seconds(search, way, 1, true);
+    const double chunk = fmin(way->graphs->chunk, prompt);
+    double seconds = ceil(prompt / chunk) * pass_seconds(search, way, chunk, false) + head;
+    seconds += generate * (pass_seconds(search, way, 1, false) + head);
+    if (!way->residency->embedding_packed) seconds += (prompt + generate) * row_seconds;
     seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +
-                       search->file_bytes / (double)point->slot_bytes * request_seconds /
-                           (double)point->slots);
-    return g->kv_type == MNEM_TYPE_Q8_0 ? seconds * q8_penalty : seconds;
+                       search->file_bytes / (double)way->ring->slot_bytes * request_seconds /
+                           (double)way->ring->slots);
+    return way->graphs->kv_type == MNEM_TYPE_Q8_0 ? seconds * q8_penalty : seconds;
 }
 
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
                               bool head) {
-    return pass_seconds(search, way->weights, tokens, false) +
-           (head ? pass_seconds(search, way->weights, 1, true) : 0);
+    return pass_seconds(search, way, tokens, false) +
+           (head ? pass_seconds(search, way, 1, true) : 0);
 }
 
 /* ---- choosing ---- */
@@ -187,21 +205,29 @@ mnem__choice mnem__way_choice(const mnem__way *way) {
     return (mnem__choice){.context = way->graphs->context,
                           .chunk = way->graphs->chunk,
                           .kv_type = way->graphs->kv_type,
-                          .resident = way->weights->resident,
-                          .order = way->weights->order,
-                          .slots = way->weights->slots,
-                          .slot_bytes = way->weights->slot_bytes,
-                          .embedding_packed = way->weights->embedding_packed};
+                          .resident = way->residency->resident,
+                          .order = way->residency->order,
+                          .slots = way->ring->slots,
+                          .slot_bytes = way->ring->slot_bytes,
+                          .embedding_packed = way->residency->embedding_packed};
 }
 
-static mnem__way way_at(const mnem__search *search, const mnem__graph_point *g,
-                        const mnem__weights_point *w) {
-    mnem__way way = {.graphs = g, .weights = w, .seconds = job_seconds(search, g, w)};
-    const mnem__choice choice = mnem__way_choice(&way);
+mnem__weights_sizes mnem__way_weights(const mnem__way *way) {
+    mnem__weights_sizes sizes = way->ring->sizes;
+    sizes.resident_bytes = way->residency->resident_bytes;
+    sizes.streamed_bytes_body = way->residency->streamed_bytes_body;
+    sizes.streamed_bytes_head = way->residency->streamed_bytes_head;
+    return sizes;
+}
+
+static void complete(const mnem__search *search, mnem__way *way) {
+    const mnem__choice choice = mnem__way_choice(way);
+    const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__parts parts;
-    mnem__session_measure(search->setup, &choice, &g->body, &g->head, &w->sizes, &parts);
-    way.peak_bytes = search->bytes_live + parts.total;
-    return way;
+    mnem__session_measure(search->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
+                          &parts);
+    way->seconds = job_seconds(search, way);
+    way->peak_bytes = search->bytes_live + parts.total;
 }
 
 static bool is_faster(const mnem__way *a, const mnem__way *b) {
@@ -213,24 +239,48 @@ static bool is_smaller(const mnem__way *a, const mnem__way *b) {
            (a->peak_bytes == b->peak_bytes && a->seconds < b->seconds);
 }
 
-static mnem__way best(const mnem__search *search, int32_t context, uint64_t budget, double seconds,
-                      bool (*better)(const mnem__way *, const mnem__way *)) {
-    mnem__way found = {0};
+/* Of the ways with one context: the best of at most budget bytes and less than these seconds. */
+typedef struct wish {
+    int32_t context;
+    uint64_t budget;
+    double seconds;
+    bool modest; /* small chunks and slots, nothing resident */
+    bool (*better)(const mnem__way *, const mnem__way *);
+} wish;
+
+static void try_way(const mnem__search *search, const wish *w, mnem__way *way, mnem__way *found) {
+    complete(search, way);
+    if (way->peak_bytes > w->budget || way->seconds >= w->seconds) return;
+    if (!found->graphs || w->better(way, found)) *found = *way;
+}
+
+static mnem__way best(const mnem__search *search, const wish *w) {
+    mnem__way found = {0}, way;
     for (int32_t i = 0; i < search->graph_count; i++) {
-        if (search->graphs[i].context != context) continue;
-        for (int32_t j = 0; j < search->weights_count; j++) {
-            const mnem__way way = way_at(search, &search->graphs[i], &search->weights[j]);
-            if (way.peak_bytes > budget || way.seconds >= seconds) continue;
-            if (!found.graphs || better(&way, &found)) found = way;
+        way.graphs = &search->graphs[i];
+        if (way.graphs->context != w->context) continue;
+        if (w->modest && way.graphs->chunk > MODEST_CHUNK && i + 1 < search->graph_count) continue;
+        for (int32_t j = 0; j < search->ring_count; j++) {
+            way.ring = &search->rings[j];
+            if (w->modest && j > 0 && way.ring->slot_bytes > MODEST_SLOT) continue;
+            for (int32_t k = 0; k < search->residency_count; k++) {
+                way.residency = &search->residency[k];
+                if (w->modest && way.residency->resident > 0) continue;
+                try_way(search, w, &way, &found);
+            }
         }
     }
     return found;
 }
 
 mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget) {
-    return best(search, context, budget, INFINITY, is_faster);
+    return best(search, &(wish){context, budget, INFINITY, false, is_faster});
 }
 
 mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, double seconds) {
-    return best(search, context, UINT64_MAX, seconds, is_smaller);
+    return best(search, &(wish){context, UINT64_MAX, seconds, false, is_smaller});
+}
+
+mnem__way mnem__search_modest(const mnem__search *search, int32_t context) {
+    return best(search, &(wish){context, UINT64_MAX, INFINITY, true, is_faster});
 }

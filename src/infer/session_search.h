@@ -15,14 +15,19 @@ typedef struct mnem__graph_point {
     mnem_graph_sizes body, head;
 } mnem__graph_point;
 
-/* Weights measured for one ring, order and number of resident matrices. */
-typedef struct mnem__weights_point {
-    mnem__weights_sizes sizes;
+/* Weights measured for one order and number of resident matrices. */
+typedef struct mnem__residency_point {
     int32_t order, resident;
-    int32_t slots; /* as asked for */
-    uint64_t slot_bytes;
     bool embedding_packed;
-} mnem__weights_point;
+    uint64_t resident_bytes, streamed_bytes_body, streamed_bytes_head;
+} mnem__residency_point;
+
+/* Weights measured for one ring; the rest of sizes doesn't depend on what is resident. */
+typedef struct mnem__ring_point {
+    int32_t slots;
+    uint64_t slot_bytes;
+    mnem__weights_sizes sizes;
+} mnem__ring_point;
 
 typedef struct mnem__search {
     mnem__setup *setup;
@@ -33,13 +38,16 @@ typedef struct mnem__search {
     int32_t reference_prompt, reference_generate; /* tokens that the time is counted for */
     mnem__graph_point *graphs;
     int32_t graph_count;
-    mnem__weights_point *weights;
-    int32_t weights_count;
+    mnem__residency_point *residency;
+    int32_t residency_count;
+    mnem__ring_point *rings;
+    int32_t ring_count;
 } mnem__search;
 
 typedef struct mnem__way {
     const mnem__graph_point *graphs; /* NULL: none */
-    const mnem__weights_point *weights;
+    const mnem__residency_point *residency;
+    const mnem__ring_point *ring;
     double seconds;
     uint64_t peak_bytes;
 } mnem__way;
@@ -54,7 +62,11 @@ mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_
 mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget);
 /* The smallest way with this context that takes less than this many seconds. */
 mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, double seconds);
+/* The fastest way with this context that keeps chunks and slots small and nothing resident: what a
+ * budget should at least allow before it buys a larger context. */
+mnem__way mnem__search_modest(const mnem__search *search, int32_t context);
 mnem__choice mnem__way_choice(const mnem__way *way);
+mnem__weights_sizes mnem__way_weights(const mnem__way *way);
 /* Seconds for a pass over tokens: a chunk of a prompt (head false), or its last logits too. */
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
                               bool head);
