@@ -12,5 +12,6 @@
 #include "mnem/plan.h"
 #include "mnem/team.h"
 #include "mnem/tokenizer.h"
+#include "mnem/trace.h"
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/event.h"
 #include "base/heap.h"
 
 enum { ACCOUNTS_MAX = 128, TEXT_MAX = 600 };
@@ -96,11 +97,20 @@ static bool limit_passed(const mnem_ledger *ledger, const account *a, uint64_t b
     return false;
 }
 
+static void tell(mnem__event_what what, const account *a, uint64_t bytes) {
+    mnem__event_emit(&(mnem__event){.what = what,
+                                    .kind = (int)a->info.kind,
+                                    .tag = a->info.tag,
+                                    .bytes = bytes,
+                                    .account_live = a->info.bytes_live});
+}
+
 static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
     uint64_t limit, left;
     if (limit_passed(ledger, a, bytes, &limit, &left)) {
         ledger->refusals++;
         ledger->refused = bytes;
+        tell(MNEM__EVENT_REFUSE, a, bytes);
         return mnem__fail(MNEM_OVER_BUDGET,
                           "%s %s: needs %llu bytes, %llu of %llu left (%llu over)",
                           mnem_kind_text(a->info.kind), a->info.tag, (unsigned long long)bytes,
@@ -113,6 +123,7 @@ static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes
     ledger->live += bytes;
     if (a->info.bytes_live > a->info.bytes_peak) a->info.bytes_peak = a->info.bytes_live;
     if (ledger->live > ledger->peak) ledger->peak = ledger->live;
+    tell(MNEM__EVENT_CHARGE, a, bytes);
     return MNEM_OK;
 }
 
@@ -122,6 +133,7 @@ static void release_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
     a->info.bytes_live -= bytes;
     ledger->kind_live[a->info.kind] -= bytes;
     ledger->live -= bytes;
+    tell(MNEM__EVENT_RELEASE, a, bytes);
 }
 
 /* Calls on_soft when bytes would pass the soft limit; the lock is given up meanwhile. */

@@ -101,7 +101,8 @@ static void watcher_release(const char *tag, uint64_t bytes) {
 static void *block_take(const char *tag, size_t n, bool zero) {
     atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
     uint64_t size;
-    if (!mnem__add_u64(n, sizeof(block_header), &size) || fails_now()) return refuse(tag, n);
+    if (!mnem__add_u64(n, sizeof(block_header), &size) || size > PTRDIFF_MAX || fails_now())
+        return refuse(tag, n);
     if (!watcher_charge(tag, n)) return NULL;
     block_header *h = zero ? calloc(1, size) : malloc(size);
     if (!h) {
@@ -136,7 +137,8 @@ void *mnem__realloc(const char *tag, void *p, size_t n) {
     block_header *h = header_of(p);
     uint64_t old = h->bytes, size;
     const char *own = atomic_load(&tags[h->tag].text);
-    if (!mnem__add_u64(n, sizeof *h, &size) || fails_now()) return refuse(own, n);
+    if (!mnem__add_u64(n, sizeof *h, &size) || size > PTRDIFF_MAX || fails_now())
+        return refuse(own, n);
     if (n > old && !watcher_charge(own, n - old)) return NULL;
     h = realloc(h, size);
     if (!h) {

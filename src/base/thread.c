@@ -5,17 +5,21 @@
  * Invariant: signals go to the caller's threads, never to these. */
 #include "base/thread.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
+
+enum { STACK_MORE = 2 << 20 };
 
 static void *thread_main(void *argument) {
     mnem__thread *thread = argument;
@@ -43,15 +47,12 @@ static int create_quiet(mnem__thread *thread, const pthread_attr_t *attributes) 
     return error;
 }
 
-mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*function)(void *),
-                               void *context) {
+/* A stack of so many bytes, and the thread on it: 0, or an errno. */
+static int start_on(mnem__thread *thread, size_t stack_bytes) {
     size_t guard = mnem__page_size();
     size_t map_bytes = mnem__align_up(stack_bytes, guard) + guard;
-    *thread = (mnem__thread){.function = function, .context = context};
     char *map = stack_map(map_bytes, guard);
-    if (!map)
-        return mnem__fail(MNEM_NO_MEMORY, "thread: the machine refused a stack of %zu bytes",
-                          stack_bytes);
+    if (!map) return ENOMEM;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstack(&attributes, map + guard, map_bytes - guard);
@@ -59,11 +60,27 @@ mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*
     pthread_attr_destroy(&attributes);
     if (error) {
         mnem__pages_unmap(map, map_bytes);
-        return mnem__fail(MNEM_NO_MEMORY, "thread: can't be started (error %d)", error);
+        return error;
     }
     thread->map = map;
     thread->map_bytes = map_bytes;
-    return MNEM_OK;
+    return 0;
+}
+
+/* The C library puts the program's thread variables on the stack. Where they don't fit (a program
+ * with megabytes of them, a sanitizer), the stack grows beyond what was planned, for good. */
+mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*function)(void *),
+                               void *context) {
+    static atomic_size_t more;
+    *thread = (mnem__thread){.function = function, .context = context};
+    int error = start_on(thread, stack_bytes + atomic_load(&more));
+    if (error == EINVAL) {
+        atomic_store(&more, STACK_MORE);
+        error = start_on(thread, stack_bytes + STACK_MORE);
+    }
+    if (!error) return MNEM_OK;
+    return mnem__fail(MNEM_NO_MEMORY, "thread: can't be started on a stack of %zu bytes (%s)",
+                      stack_bytes, strerrordesc_np(error));
 }
 
 void mnem__thread_join(mnem__thread *thread) {
