@@ -144,7 +144,7 @@ const mnem__op_table mnem__op_matmul = {
         {
             &mnem__matmul_plain,
 #if MNEM_X86
-            NULL,
+            &mnem__matmul_avx2,
             &mnem__matmul_avx512,
 #endif
         },

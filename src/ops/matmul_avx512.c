@@ -248,23 +248,15 @@ INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
     }                                                                                              \
     static const mnem__matmul_kernel kernel_##name = {MNEM_TYPE_##TYPE, compute_##name,            \
                                                       mnem__a8_quantize_avx512};
-KERNEL(Q4_0, q4_0, MNEM__SCALES_PAIR, 4, 8, 2, 64, 256, 0)
-KERNEL(Q4_1, q4_1, MNEM__SCALES_PAIR_MIN, 4, 0, 2, 128, 256, 0)
-KERNEL(Q5_0, q5_0, MNEM__SCALES_PAIR, 5, 16, 2, 64, 320, 0)
-KERNEL(Q5_1, q5_1, MNEM__SCALES_PAIR_MIN, 5, 0, 2, 128, 320, 0)
-KERNEL(Q8_0, q8_0, MNEM__SCALES_PAIR, 8, 128, 2, 64, 512, 0)
-KERNEL(Q4_K, q4_k, MNEM__SCALES_K, 4, 0, 8, 256, 256, 0)
-KERNEL(Q5_K, q5_k, MNEM__SCALES_K, 5, 0, 8, 256, 320, 0)
-KERNEL(Q6_K, q6_k, MNEM__SCALES_K6, 6, 32, 8, 256, 384, 32)
+MNEM__PACK_QUANTIZED(KERNEL)
 
-#define ENTRY(TYPE, name)                                                                          \
-    {                                                                                              \
-        MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " avx512", mnem__matmul_run,         \
-            &kernel_##name                                                                         \
-    }
-static const mnem__op_kernel list[] = {
-    ENTRY(Q4_0, q4_0), ENTRY(Q4_1, q4_1), ENTRY(Q5_0, q5_0), ENTRY(Q5_1, q5_1),
-    ENTRY(Q8_0, q8_0), ENTRY(Q4_K, q4_k), ENTRY(Q5_K, q5_k), ENTRY(Q6_K, q6_k),
-};
+#define FLOAT(TYPE, name, i)                                                                       \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " avx512", mnem__matmul_run,            \
+     &mnem__matmul_floats_avx512[i]},
+#define ENTRY(TYPE, name, ...)                                                                     \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " avx512", mnem__matmul_run,            \
+     &kernel_##name},
+static const mnem__op_kernel list[] = {FLOAT(F32, f32, 0) FLOAT(F16, f16, 1) FLOAT(BF16, bf16, 2)
+                                           MNEM__PACK_QUANTIZED(ENTRY)};
 
 const mnem__op_kernels mnem__matmul_avx512 = {list, sizeof list / sizeof *list};

@@ -46,17 +46,7 @@ static inline int mnem__start_shift(int zero) {
 mnem__op_run mnem__matmul_run;
 extern const mnem__op_kernels mnem__matmul_plain, mnem__matmul_avx2, mnem__matmul_avx512;
 
-#define MNEM__MATMUL_TYPES(X)                                                                      \
-    X(F32, f32)                                                                                    \
-    X(F16, f16)                                                                                    \
-    X(BF16, bf16)                                                                                  \
-    X(Q4_0, q4_0)                                                                                  \
-    X(Q4_1, q4_1)                                                                                  \
-    X(Q5_0, q5_0)                                                                                  \
-    X(Q5_1, q5_1)                                                                                  \
-    X(Q8_0, q8_0)                                                                                  \
-    X(Q4_K, q4_k)                                                                                  \
-    X(Q5_K, q5_k)                                                                                  \
-    X(Q6_K, q6_k)
+/* F32, F16, BF16, from files of their own. */
+extern const mnem__matmul_kernel mnem__matmul_floats_avx2[3], mnem__matmul_floats_avx512[3];
 
 #endif

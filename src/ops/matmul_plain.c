@@ -96,21 +96,20 @@ static void compute(const mnem__matmul_job *job, mnem_type type) {
         floats(job, type);
 }
 
-#define KERNEL(TYPE, name)                                                                         \
+#define KERNEL(TYPE, name, ...)                                                                    \
     static void compute_##name(const mnem__matmul_job *job) {                                      \
         compute(job, MNEM_TYPE_##TYPE);                                                            \
     }                                                                                              \
     static const mnem__matmul_kernel kernel_##name = {MNEM_TYPE_##TYPE, compute_##name,            \
                                                       mnem__a8_quantize_plain};
-MNEM__MATMUL_TYPES(KERNEL)
-#undef KERNEL
+#define FLOATS(X) X(F32, f32, ) X(F16, f16, ) X(BF16, bf16, )
+MNEM__PACK_QUANTIZED(KERNEL)
+FLOATS(KERNEL)
 
 static const mnem__op_kernel list[] = {
-#define ENTRY(TYPE, name)                                                                          \
+#define ENTRY(TYPE, name, ...)                                                                     \
     {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " plain", mnem__matmul_run,             \
      &kernel_##name},
-    MNEM__MATMUL_TYPES(ENTRY)
-#undef ENTRY
-};
+    MNEM__PACK_QUANTIZED(ENTRY) FLOATS(ENTRY)};
 
 const mnem__op_kernels mnem__matmul_plain = {list, sizeof list / sizeof *list};

@@ -10,18 +10,13 @@
 #include "base/error.h"
 #include "ops/half.h"
 
-static const mnem__pack_form forms[] = {
-    {MNEM_TYPE_F32, MNEM__SCALES_NONE, 32, 0, 0, 0, 0, 0},
-    {MNEM_TYPE_F16, MNEM__SCALES_NONE, 16, 0, 0, 0, 0, 0},
-    {MNEM_TYPE_BF16, MNEM__SCALES_NONE, 16, 0, 0, 0, 0, 0},
-    {MNEM_TYPE_Q4_0, MNEM__SCALES_PAIR, 4, 8, 2, 64, 256, 0},
-    {MNEM_TYPE_Q4_1, MNEM__SCALES_PAIR_MIN, 4, 0, 2, 128, 256, 0},
-    {MNEM_TYPE_Q5_0, MNEM__SCALES_PAIR, 5, 16, 2, 64, 320, 0},
-    {MNEM_TYPE_Q5_1, MNEM__SCALES_PAIR_MIN, 5, 0, 2, 128, 320, 0},
-    {MNEM_TYPE_Q8_0, MNEM__SCALES_PAIR, 8, 128, 2, 64, 512, 0},
-    {MNEM_TYPE_Q4_K, MNEM__SCALES_K, 4, 0, 8, 256, 256, 0},
-    {MNEM_TYPE_Q5_K, MNEM__SCALES_K, 5, 0, 8, 256, 320, 0},
-    {MNEM_TYPE_Q6_K, MNEM__SCALES_K6, 6, 32, 8, 256, 384, 32},
+static const mnem__pack_form forms[] = {{MNEM_TYPE_F32, MNEM__SCALES_NONE, 32, 0, 0, 0, 0, 0},
+                                        {MNEM_TYPE_F16, MNEM__SCALES_NONE, 16, 0, 0, 0, 0, 0},
+                                        {MNEM_TYPE_BF16, MNEM__SCALES_NONE, 16, 0, 0, 0, 0, 0},
+#define FORM(TYPE, name, scales, bits, zero, blocks, header, block, tail)                          \
+    {MNEM_TYPE_##TYPE, scales, bits, zero, blocks, header, block, tail},
+                                        MNEM__PACK_QUANTIZED(FORM)
+#undef FORM
 };
 
 const mnem__pack_form *mnem__pack_form_get(mnem_type type) {

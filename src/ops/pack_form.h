@@ -39,6 +39,17 @@ typedef struct mnem__pack_form {
     int32_t header_bytes, block_bytes, tail_bytes;
 } mnem__pack_form;
 
+/* X(TYPE, name, scales, bits, zero, unit_blocks, header_bytes, block_bytes, tail_bytes) */
+#define MNEM__PACK_QUANTIZED(X)                                                                    \
+    X(Q4_0, q4_0, MNEM__SCALES_PAIR, 4, 8, 2, 64, 256, 0)                                          \
+    X(Q4_1, q4_1, MNEM__SCALES_PAIR_MIN, 4, 0, 2, 128, 256, 0)                                     \
+    X(Q5_0, q5_0, MNEM__SCALES_PAIR, 5, 16, 2, 64, 320, 0)                                         \
+    X(Q5_1, q5_1, MNEM__SCALES_PAIR_MIN, 5, 0, 2, 128, 320, 0)                                     \
+    X(Q8_0, q8_0, MNEM__SCALES_PAIR, 8, 128, 2, 64, 512, 0)                                        \
+    X(Q4_K, q4_k, MNEM__SCALES_K, 4, 0, 8, 256, 256, 0)                                            \
+    X(Q5_K, q5_k, MNEM__SCALES_K, 5, 0, 8, 256, 320, 0)                                            \
+    X(Q6_K, q6_k, MNEM__SCALES_K6, 6, 32, 8, 256, 384, 32)
+
 /* NULL when the type isn't a weight's. */
 const mnem__pack_form *mnem__pack_form_get(mnem_type type);
 
