@@ -1,7 +1,9 @@
 /* fuzz_gguf.c: any bytes as a model file: opening, keys, texts, tensors, and the transformer.
  *
- * The input is a file in memory. Where "GGUF" occurs a second time, a second part begins, and the two
- * are opened as a split model. What opens must keep what the header promises. */
+ * The input is a file in memory. Where "GGUF" occurs a second time, a second part begins, and both
+ * are opened as a split model. What opens must keep what the header promises.
+ *
+ *     fuzz_gguf -max_len=8192 -dict=fuzz/gguf.dict NEW_FOLDER fuzz/corpus/gguf */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -86,6 +86,8 @@ typedef struct mnem_value {
     const void *elements; /* array of numbers: packed as in the file, not aligned;
                              array of strings: use mnem_value_text */
 } mnem_value;
+/* In the order of the file; false past the last. A zero follows the bytes of keys and of text values
+ * (the length doesn't count it). */
 bool mnem_model_key_get(const mnem_model *model, uint32_t index, mnem_text *key, mnem_value *value);
 /* false if there is none. */
 bool mnem_model_key_find(const mnem_model *model, const char *key, mnem_value *value);
@@ -99,14 +101,16 @@ int64_t mnem_value_i64(const mnem_value *array, uint64_t i);
 
 typedef struct mnem_transformer {
     char architecture[16]; /* "llama", "qwen2", "qwen3" */
-    int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab, context;
+    int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab;
+    int32_t context; /* at most the sliding window, within which attention is what it is here */
     float epsilon;
     mnem_rope rope;
     bool qkv_bias, out_bias, qk_norm, tied;
     int32_t rope_factors; /* tensor index of rope_freqs.weight, or -1 */
 } mnem_transformer;
-/* Checks hyperparameters and every tensor's presence, type and shape. MNEM_UNSUPPORTED names what
- * isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
+/* llama, mistral (named "llama" here), qwen2, qwen3. Checks hyperparameters and every tensor's
+ * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
+ * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);
 
 /* ---- writing ---- */
@@ -115,6 +119,8 @@ typedef struct mnem_gguf_writer mnem_gguf_writer;
 /* Writes to path + ".tmp"; finish renames, abort removes. Keys first, then every tensor's
  * declaration, then the data in the order of declaration. */
 mnem_status mnem_gguf_create(const char *path, mnem_gguf_writer **writer);
+/* An array of texts must come from mnem_model_key_*, or use mnem_gguf_key_texts. general.alignment
+ * sets the file's alignment. After a failure every call returns the same status. */
 mnem_status mnem_gguf_key(mnem_gguf_writer *writer, const char *key, const mnem_value *value);
 mnem_status mnem_gguf_key_text(mnem_gguf_writer *writer, const char *key, const char *text);
 mnem_status mnem_gguf_key_u32(mnem_gguf_writer *writer, const char *key, uint32_t number);
@@ -141,14 +147,18 @@ typedef struct mnem_quantize_report {
     double max_error;
 } mnem_quantize_report;
 typedef struct mnem_quantize_options {
-    const char *type; /* "F16", "Q8_0", "Q4_0", "Q4_K_M" */
-    int threads;
+    const char *type; /* "F16", "Q8_0", "Q4_0", "Q4_K_M", in any case */
+    int threads;      /* 0: the processors this process may use; doesn't change a byte */
     /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */
     bool (*on_report)(void *context, const mnem_quantize_report *report, uint64_t bytes_done,
                       uint64_t bytes_total);
     void *context;
 } mnem_quantize_options;
-/* Streams row by row: memory doesn't grow with the model. `to` appears when it is whole. */
+/* Streams row by row: memory doesn't grow with the model. `to` appears when it is whole. Keys are
+ * kept, general.file_type and general.quantization_version set; tensors that have their type
+ * already are copied. MNEM_INVALID when `to` is the source by any name, MNEM_BAD_FILE for numbers
+ * that aren't finite, MNEM_UNSUPPORTED for what mnem_model_transformer refuses, MNEM_CANCELLED when
+ * stopped. */
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options);
 
