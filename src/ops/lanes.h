@@ -20,11 +20,13 @@
 #endif
 
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
-#if MNEM__LANES != 0
-#define LANES_UNROLL                                                                               \
-    _Pragma("GCC unroll 16") /* loops of constant counts whose sums are registers */
-#else
+/* Before loops of constant counts whose sums are registers. */
+#if MNEM__LANES == 0
 #define LANES_UNROLL
+#elif defined(__clang__)
+#define LANES_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define LANES_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 enum { LANES = 16 };
@@ -80,20 +82,20 @@ LANES_INLINE lanes lanes_below(lanes x, int64_t n, lanes other) {
     return _mm512_mask_blend_ps((__mmask16)mask, other, x);
 }
 LANES_INLINE lanes lanes_load_half(const uint16_t *p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
 }
 LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
-    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
 }
 /* Rounded to whole numbers, which must fit. */
 LANES_INLINE void lanes_store_int16(int16_t *p, lanes x) {
-    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x)));
+    _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x)));
 }
 LANES_INLINE void lanes_store_int8(int8_t *p, lanes x) {
-    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
+    _mm_storeu_si128((void *)p, _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x)));
 }
 LANES_INLINE float lanes_reduce_max(lanes x) {
     return _mm512_reduce_max_ps(x);
@@ -136,7 +138,7 @@ LANES_INLINE lanes_int lanes_dot2_start(void) {
     return (lanes_int)_mm512_setzero_si512();
 }
 LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
-    return (lanes_int)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
+    return (lanes_int)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const void *)p));
 }
 LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {
     return (lanes_int)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)pairs, _mm512_set1_epi32(words));
@@ -217,26 +219,26 @@ LANES_INLINE lanes lanes_below(lanes x, int64_t n, lanes other) {
         _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(limit - 8 * i), index))));
 }
 LANES_INLINE lanes lanes_load_half(const uint16_t *p) {
-    LANES_EACH(_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p + 8 * i))));
+    LANES_EACH(_mm256_cvtph_ps(_mm_loadu_si128((const void *)(p + 8 * i))));
 }
 LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
-    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x.v[0], _MM_FROUND_TO_NEAREST_INT));
-    _mm_storeu_si128((__m128i *)(p + 8), _mm256_cvtps_ph(x.v[1], _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((void *)p, _mm256_cvtps_ph(x.v[0], _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(x.v[1], _MM_FROUND_TO_NEAREST_INT));
 }
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     LANES_EACH(
-        _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(p + 8 * i)))));
+        _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(p + 8 * i)))));
 }
 LANES_INLINE void lanes_store_int16(int16_t *p, lanes x) {
     __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.v[0]), _mm256_cvtps_epi32(x.v[1]));
-    _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(words, 0xd8));
+    _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(words, 0xd8));
 }
 LANES_INLINE void lanes_store_int8(int8_t *p, lanes x) {
     __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(x.v[0]), _mm256_cvtps_epi32(x.v[1]));
     words = _mm256_permute4x64_epi64(words, 0xd8);
     __m128i bytes =
         _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-    _mm_storeu_si128((__m128i *)p, bytes);
+    _mm_storeu_si128((void *)p, bytes);
 }
 LANES_INLINE float lanes_reduce_max(lanes x) {
     __m256 m = _mm256_max_ps(x.v[0], x.v[1]);
@@ -270,7 +272,7 @@ LANES_INLINE lanes_int lanes_load_bytes(const uint8_t *p) {
     lanes_int out;
     LANES_UNROLL
     for (int i = 0; i < 2; i++)
-        out.v[i] = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(p + 32 * i)),
+        out.v[i] = _mm256_xor_si256(_mm256_loadu_si256((const void *)(p + 32 * i)),
                                     _mm256_set1_epi8((char)0x80));
     return out;
 }
@@ -291,7 +293,7 @@ LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
     lanes_int out;
     LANES_UNROLL
     for (int i = 0; i < 2; i++)
-        out.v[i] = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(p + 16 * i)));
+        out.v[i] = _mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(p + 16 * i)));
     return out;
 }
 LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {

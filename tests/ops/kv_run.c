@@ -156,7 +156,7 @@ void kv_run(const kv_data *data, int workers, const int *chunks, float *out) {
     int pages = (c->positions + c->page_tokens - 1) / c->page_tokens;
     uint8_t *base = aligned_alloc(64, page * (uint64_t)pages + 64);
     int32_t *table = calloc((size_t)pages, sizeof *table);
-    void *workspace = aligned_alloc(64, (p.attend.workspace_bytes + 127) / 64 * 64);
+    void *workspace = aligned_alloc(64, (p.attend.workspace_bytes + 63) / 64 * 64);
     assert_true(base && table && workspace);
     memset(base, 0xff, page * (uint64_t)pages + 64);
     memset(workspace, 0xff, p.attend.workspace_bytes);
