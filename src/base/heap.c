@@ -103,14 +103,16 @@ static void *block_take(const char *tag, size_t n, bool zero) {
     uint64_t size;
     if (!mnem__add_u64(n, sizeof(block_header), &size) || size > PTRDIFF_MAX || fails_now())
         return refuse(tag, n);
-    if (!watcher_charge(tag, n)) return NULL;
+    uint32_t row = tag_index(tag);
+    const char *text = atomic_load(&tags[row].text); /* the tag's, or of the one that it shares */
+    if (!watcher_charge(text, n)) return NULL;
     block_header *h = zero ? calloc(1, size) : malloc(size);
     if (!h) {
-        watcher_release(tag, n);
+        watcher_release(text, n);
         return refuse(tag, n);
     }
-    *h = (block_header){.bytes = n, .tag = tag_index(tag), .guard = GUARD_LIVE};
-    count_add(h->tag, n);
+    *h = (block_header){.bytes = n, .tag = row, .guard = GUARD_LIVE};
+    count_add(row, n);
     return h + 1;
 }
 

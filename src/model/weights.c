@@ -42,8 +42,7 @@ static mnem_status parts_open(mnem__weights *w, const mnem_model *model) {
     mnem_model_info info;
     mnem_model_info_get(model, &info);
     for (uint32_t i = 0; i < info.files; i++) {
-        w->parts[i].path = mnem_model_file_path(model, i);
-        mnem_status status = mnem__weights_part_open(&w->parts[i], w->page_cache);
+        mnem_status status = mnem__weights_part_open(model, i, w->page_cache, &w->parts[i]);
         if (status != MNEM_OK) return status;
         w->part_count++;
     }

@@ -3,7 +3,9 @@
  * A matrix is cut into chunks of whole groups of 16 rows; a resident matrix is one chunk. A pass
  * uses the matrices of the body in order, or those of the head. The owner schedules passes before
  * running them; the reader's thread reads and packs chunks into free slots in that order, ahead of
- * their use, and when nothing more is scheduled guesses that a body comes next.
+ * their use, and when nothing more is scheduled guesses that a body comes next. (Two threads, so
+ * that one reads while the other packs; reads are fastest when the ring lies in huge pages, which
+ * host blocks of whole units of 2 MiB do.)
  *
  *     schedule(BODY), schedule(HEAD)
  *     for each matrix of the body:  do { acquire → compute rows → release } while (!chunk.last)
@@ -53,6 +55,7 @@ mnem_status mnem__weights_load(mnem__weights *weights,
                                bool (*on_progress)(void *, uint64_t done, uint64_t total),
                                void *context);
 
+/* MNEM_BUSY when 64 passes are scheduled and not begun. A pass that streams nothing needs nothing. */
 mnem_status mnem__weights_schedule(mnem__weights *weights, mnem__pass pass);
 
 typedef struct mnem__weights_chunk {

@@ -5,7 +5,6 @@
  * raw_at + iR on; raw_at >= P + (n - 1) max(P - R, 0) keeps them apart for all n groups of a chunk,
  * and a direct read adds less than two units of 4096 around the raw bytes.
  * Invariant: measuring and carving is this one code. */
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -141,10 +140,11 @@ uint64_t mnem__weights_lay_out(const mnem__weights_options *o, int32_t slots, vo
 
 /* Can the first file be read directly? */
 static bool direct_possible(const mnem__weights_options *o) {
+    mnem__weights_part part;
     if (o->page_cache) return false;
-    int fd = open(mnem_model_file_path(o->model, 0), O_RDONLY | O_CLOEXEC | O_DIRECT);
-    if (fd >= 0) close(fd);
-    return fd >= 0;
+    if (mnem__weights_part_open(o->model, 0, false, &part) != MNEM_OK) return false;
+    close(part.fd);
+    return atomic_load(&part.direct);
 }
 
 mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_sizes *sizes) {

@@ -127,7 +127,9 @@ uint64_t mnem__chunk_raw_bytes(const mnem__matrix *matrix, int64_t chunk);
 
 /* ---- reading ---- */
 
-mnem_status mnem__weights_part_open(mnem__weights_part *part, bool page_cache);
+/* Opens the file that the model has open as part number index, whatever is at its path by now. */
+mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, bool page_cache,
+                                    mnem__weights_part *part);
 /* Reads bytes at offset of a part into buffer (4096-aligned, room for whole units of 4096 around
  * them); *raw is where they begin. MNEM_IO. */
 mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, uint64_t offset,

@@ -9,19 +9,32 @@
  * Cost: two locks for each chunk; nothing is allocated. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "model/gguf.h"
 #include "model/weights_private.h"
 
 /* ---- files ---- */
 
-mnem_status mnem__weights_part_open(mnem__weights_part *part, bool page_cache) {
-    part->fd = page_cache ? -1 : open(part->path, O_RDONLY | O_CLOEXEC | O_DIRECT);
+/* Through /proc, where it is mounted, the model's own file is opened again; otherwise by its path. */
+static int reopen(const mnem__gguf_part *part, int flags) {
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", part->fd);
+    int fd = open(link, O_RDONLY | O_CLOEXEC | flags);
+    return fd >= 0 || errno != ENOENT ? fd : open(part->path, O_RDONLY | O_CLOEXEC | flags);
+}
+
+mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, bool page_cache,
+                                    mnem__weights_part *part) {
+    const mnem__gguf_part *file = &model->part[index];
+    part->path = file->path;
+    part->fd = page_cache ? -1 : reopen(file, O_DIRECT);
     atomic_store(&part->direct, part->fd >= 0);
-    if (part->fd < 0) part->fd = open(part->path, O_RDONLY | O_CLOEXEC);
+    if (part->fd < 0) part->fd = reopen(file, 0);
     if (part->fd >= 0) return MNEM_OK;
     return mnem__fail(MNEM_IO, "%s: can't be opened (%s)", part->path, strerrordesc_np(errno));
 }

@@ -214,6 +214,19 @@ static void destroy_at_any_moment(void **state) {
     weights_case_fini(&c);
 }
 
+/* The file that was checked is the one that is read, though its name is gone. */
+static void a_file_that_lost_its_name_streams(void **state) {
+    (void)state;
+    char other[80];
+    weights_case c;
+    snprintf(other, sizeof other, "%s.gone", path);
+    weights_file_write(other);
+    weights_case_init(&c, other, 3, 2);
+    remove(other);
+    case_run(&c, 2, 3, 60 << 12, false);
+    weights_case_fini(&c);
+}
+
 static void what_is_not_next_is_refused(void **state) {
     (void)state;
     weights_case c;
@@ -329,6 +342,7 @@ int main(void) {
         cmocka_unit_test(acquire_says_what_the_disk_said),
         cmocka_unit_test(rewind_forgets_and_goes_on),
         cmocka_unit_test(destroy_at_any_moment),
+        cmocka_unit_test(a_file_that_lost_its_name_streams),
         cmocka_unit_test(what_is_not_next_is_refused),
         cmocka_unit_test(a_ring_too_small_is_refused),
         cmocka_unit_test(loading_tells_its_progress_and_stops),
