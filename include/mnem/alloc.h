@@ -95,7 +95,7 @@ typedef struct mnem_account_info {
 
 typedef struct mnem_ledger_info {
     uint64_t budget_bytes, soft_bytes; /* 0: none */
-    uint64_t bytes_live, bytes_peak; /* of the sum, not the sum of the peaks */
+    uint64_t bytes_live, bytes_peak;   /* of the sum, not the sum of the peaks */
     uint64_t refusals;
     uint64_t bytes_refused; /* of the last refusal */
     unsigned accounts;
