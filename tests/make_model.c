@@ -369,8 +369,8 @@ static bool add(vocabulary *v, int32_t kind, const char *left, const char *right
     return true;
 }
 
-/* Words of 1 to 4 letters with and without the space's sign before them, shorter ones first; each is
- * the one before it and a letter, so that merging reaches all of them. */
+/* Words of 1 to 4 letters with and without the space's sign before them, shorter ones first; each
+ * is the one before it and a letter, so that merging reaches all of them. */
 static void add_words(vocabulary *v, const char *space) {
     for (int length = 1, words = 26; length <= 4; length++, words *= 26)
         for (int spaced = 1; spaced >= 0; spaced--)

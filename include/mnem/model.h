@@ -86,8 +86,8 @@ typedef struct mnem_value {
     const void *elements; /* array of numbers: packed as in the file, not aligned;
                              array of strings: use mnem_value_text */
 } mnem_value;
-/* In the order of the file; false past the last. A zero follows the bytes of keys and of text values
- * (the length doesn't count it). */
+/* In the order of the file; false past the last. A zero follows the bytes of keys and of text
+ * values (the length doesn't count it). */
 bool mnem_model_key_get(const mnem_model *model, uint32_t index, mnem_text *key, mnem_value *value);
 /* false if there is none. */
 bool mnem_model_key_find(const mnem_model *model, const char *key, mnem_value *value);

@@ -1,8 +1,8 @@
 /* gguf_cursor.c: reads a file forward, never past its end.
  *
  * The idea: a small buffer is refilled with pread; what is larger than the buffer goes straight to
- * its place. Every request is compared with what the file still has before a byte moves, so a length
- * that lies costs nothing.
+ * its place. Every request is compared with what the file still has before a byte moves, so a
+ * length that lies costs nothing.
  * Cost: one copy; 16 KiB, on the caller's stack. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
-/* gguf_sort.c: indices in the order of names: finding is a binary search, duplicates are neighbours.
+/* gguf_sort.c: indices in the order of names: finding is a binary search, duplicates are
+ * neighbours.
  *
- * Heap sort (Williams, 1964): in place, O(n log n) for every input, so that a hostile file can't make
- * opening slow as it could with a hash table of a known hash. */
+ * Heap sort (Williams, 1964): in place, O(n log n) for every input, so that a hostile file can't
+ * make opening slow as it could with a hash table of a known hash. */
 #include <string.h>
 
 #include "model/gguf.h"

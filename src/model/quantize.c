@@ -1,8 +1,8 @@
 /* quantize.c: writes a model's tensors in other types.
  *
- * The idea: a batch of rows is read, the team turns each row into floats, quantizes it, and compares
- * the result with what it was; the batch is written; the next is read. A tensor that has its type
- * already is copied as it is.
+ * The idea: a batch of rows is read, the team turns each row into floats, quantizes it, and
+ * compares the result with what it was; the batch is written; the next is read. A tensor that has
+ * its type already is copied as it is.
  * Invariant: errors are kept by row and added up in the order of rows, so the report doesn't depend
  * on the number of threads.
  * Cost: about 4 MiB of rows, and two rows of floats for each thread. */

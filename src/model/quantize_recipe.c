@@ -1,8 +1,8 @@
 /* quantize_recipe.c: which type each tensor of a quantized file gets.
  *
- * The mixes are those that files in circulation use, so that sizes and qualities can be compared: the
- * output matrix gets 6 bits in 4-bit files; in Q4_K_M the values and the down projections of some
- * layers do, because errors there weigh most. */
+ * The mixes are those that files in circulation use, so that sizes and qualities can be compared:
+ * the output matrix gets 6 bits in 4-bit files; in Q4_K_M the values and the down projections of
+ * some layers do, because errors there weigh most. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

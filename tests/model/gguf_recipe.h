@@ -4,8 +4,8 @@
 
 #include "mnem/model.h"
 
-/* llama: 2 layers, 64 wide, 4 heads of 16, 2 KV heads, ffn 96, 40 tokens, context 128, all F32. Zero
- * means unchanged. */
+/* llama: 2 layers, 64 wide, 4 heads of 16, 2 KV heads, ffn 96, 40 tokens, context 128, all F32.
+ * Zero means unchanged. */
 typedef struct recipe {
     const char *architecture;
     const char *omit; /* a key without its prefix, or a tensor */
