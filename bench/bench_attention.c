@@ -189,6 +189,20 @@ static void decoding(double bandwidth) {
         }
 }
 
+/* A chunk's keys and values into the pages, or one token's. */
+static void storing(void) {
+    for (int tokens = 1; tokens <= 512; tokens += 511)
+        for (int type = 0; type < 2; type++) {
+            program p = attention(type ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16, 0, tokens, 1, 64);
+            mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .kv = p.op.desc.kv};
+            desc.in[0] = desc.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, tokens, KV_HEADS, DIM);
+            prepare(&p, &desc);
+            p.args.in[1] = p.args.in[0];
+            double took = best(run_layers, &p, tokens == 1 ? 1000 : 10);
+            printf("%-22s %3d tokens: %8.2f us\n", p.op.kernel, tokens, took * 1e6);
+        }
+}
+
 static void time_op(mnem_op_desc *desc, int tokens, const float *a, const float *b, float *out) {
     program p = {0};
     prepare(&p, desc);
@@ -248,6 +262,7 @@ int main(int argc, char **argv) {
            bandwidth * 1e-9);
     prompts(peak);
     decoding(bandwidth);
+    storing();
     small();
     mnem_team_destroy(team);
     return 0;

@@ -167,7 +167,8 @@ typedef struct mnem_kv_sequence {
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
- * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv
+ * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv. ATTENTION reads
+ *             only blocks of 16 positions that were stored to; their rest is zeroed here
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
@@ -199,9 +200,9 @@ typedef struct mnem_rope {
     int32_t dims;    /* how many of a head's elements turn; even */
     bool neox;       /* pairs (i, i + dims/2); otherwise neighbours (2i, 2i + 1) */
     float base;      /* 10000 */
-    float scale;     /* position multiplier of linear scaling and YaRN: 1/factor */
+    float scale;     /* position multiplier of linear scaling and YaRN: 1/factor; 0: 1 */
     float yarn_ext;  /* 0: no YaRN; 1: YaRN's mix of interpolated and extrapolated angles */
-    float yarn_attn; /* magnitude factor of YaRN before its own 1 + 0.1 ln(1/scale) */
+    float yarn_attn; /* magnitude factor, before YaRN's 1 + 0.1 ln(1/scale); 0: 1 */
     float yarn_beta_fast, yarn_beta_slow; /* 32, 1 */
     int32_t original_context;             /* YaRN: context before scaling */
 } mnem_rope;

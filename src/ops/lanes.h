@@ -181,14 +181,16 @@ LANES_INLINE void lanes_store(float *p, lanes x) {
     _mm256_storeu_ps(p + 8, x.v[1]);
 }
 LANES_INLINE lanes lanes_load_part(const float *p, int64_t n) {
+    if (n == LANES) return lanes_load(p);
     float part[LANES] = {0};
     memcpy(part, p, (size_t)n * sizeof *p);
     return lanes_load(part);
 }
 LANES_INLINE void lanes_store_part(float *p, lanes x, int64_t n) {
     float part[LANES];
-    lanes_store(part, x);
-    memcpy(p, part, (size_t)n * sizeof *p);
+    float *to = n == LANES ? p : part;
+    lanes_store(to, x);
+    if (to == part) memcpy(p, part, (size_t)n * sizeof *p);
 }
 LANES_INLINE lanes lanes_add(lanes a, lanes b) {
     LANES_EACH(_mm256_add_ps(a.v[i], b.v[i]));
