@@ -58,14 +58,14 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
         {"--arch llama --heads 4 --kv-heads 2 --type F32 --rope-scaling linear", 2e-3},
         {"--arch llama --heads 4 --kv-heads 2 --type F16 --head-dim 32", 2e-3},
         {"--arch llama --heads 4 --kv-heads 2 --type BF16", 2e-2},
-        {"--arch llama --heads 4 --kv-heads 2 --type Q8_0", 5e-2},
-        {"--arch llama --heads 4 --kv-heads 2 --type Q4_0 --output-type F16", 5e-2},
+        {"--arch llama --heads 4 --kv-heads 2 --type Q8_0", 8e-2},
+        {"--arch llama --heads 4 --kv-heads 2 --type Q4_0 --output-type F16", 8e-2},
         {"--arch qwen2 --heads 4 --kv-heads 2 --type F32", 2e-3},
         {"--arch qwen2 --heads 4 --kv-heads 2 --type F32 --tied", 2e-3},
-        {"--arch qwen2 --heads 4 --kv-heads 2 --type Q5_0", 5e-2},
+        {"--arch qwen2 --heads 4 --kv-heads 2 --type Q5_0", 8e-2},
         {"--arch qwen3 --heads 4 --kv-heads 2 --type F32", 2e-3},
         {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type F32 --tied", 2e-3},
-        {"--arch qwen3 --heads 2 --kv-heads 1 --type Q8_0 --tied", 5e-2},
+        {"--arch qwen3 --heads 2 --kv-heads 1 --type Q8_0 --tied", 8e-2},
     };
     char path[64];
     snprintf(path, sizeof path, "/tmp/mnem_architectures_%d.gguf", (int)getpid());
