@@ -1,12 +1,12 @@
 /* attention.c: ATTENTION: cuts a run into units (attention_kernels.h) and deals them to the team.
  *
- * A unit is one KV head of one sequence for as many consecutive tokens as make about 96 rows, so that
- * a tile of keys and values, once in the first cache, serves them all. Units are dealt in turn, heads
- * first: members get the same mixture of short and long (causal) ones. A row's result depends on
- * nothing but its query, its position and the pages.
+ * A unit is one KV head of one sequence for as many consecutive tokens as make about 96 rows, so
+ * that a tile of keys and values, once in the first cache, serves them all. Units are dealt in
+ * turn, heads first: members get the same mixture of short and long (causal) ones. A row's result
+ * depends on nothing but its query, its position and the pages.
  *
- * Cost: 2 d multiply-adds per query head, position before it and token. The workspace is one scratch
- * per member, whatever the context. */
+ * Cost: 2 d multiply-adds per query head, position before it and token. The workspace is one
+ * scratch per member, whatever the context. */
 #include <string.h>
 
 #include "ops/attention_kernels.h"
@@ -21,7 +21,7 @@ static int64_t unit_tokens(const mnem_op_desc *desc) {
     return tokens > 0 ? tokens : 1;
 }
 
-/* A8 out, and a group's heads aren't whole blocks of 32: made in f32 first, quantized at the end. */
+/* A8 out, and a group's heads aren't whole blocks of 32: made f32 first, quantized at the end. */
 static bool staged(const mnem_op_desc *desc) {
     const int64_t d = desc->kv.head_dim;
     return desc->out.type == MNEM_TYPE_A8 && (d % 16 != 0 || d * group_of(desc) % 32 != 0);

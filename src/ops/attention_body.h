@@ -2,9 +2,10 @@
  * attention_kernels.h. attention_{plain,avx2,avx512}.c each make one table of it.
  *
  * Both products are the same shape: rows x vectors sums in registers, a scalar of each row times a
- * vector shared by all rows. Few rows (decoding) read the pages where they lie, so that each byte is
- * read once; many rows make a tile f32 first, so that it is converted once. Both give the same bits:
- * the order of additions is by element for scores and by position for values.
+ * vector shared by all rows. Few rows (decoding) read the pages where they lie, so that each byte
+ * is read once; many rows make an f16 tile f32 first, so that it is converted once, and take q8_0
+ * as it is. Both give the same bits: the order of additions is by element for scores and by
+ * position for values, and what is added as integers is exact.
  *
  * Cost for a row: 2 d multiply-adds and one power of two per position. */
 #include "ops/attention_kernels.h"
@@ -49,8 +50,8 @@ typedef struct tile {
 } tile;
 
 /* Some rows of a unit with one tile. Per row: e = 2^(score - reference), where reference is the
- * row's new max (f16) or the tile's own (q8_0, so that e fills its 16 bits); before e is added, what
- * is there shrinks; e counts grow times. */
+ * row's new max (f16) or the tile's own (q8_0, so that e fills its 16 bits); before e is added,
+ * what is there shrinks; e counts grow times. */
 typedef struct step {
     const mnem__attention_scratch *scratch;
     const tile *tile;

@@ -1,5 +1,5 @@
-/* kv_store_body.h: keys and values of up to 16 positions into one block of a page (kv_block.h), over
- * lanes. Included by attention_{plain,avx2,avx512}.c.
+/* kv_store_body.h: keys and values of up to 16 positions into one block of a page (kv_block.h),
+ * over lanes. Included by attention_{plain,avx2,avx512}.c.
  *
  * Halves are bounded at 65504, so that no infinity gets into a page; a NaN stays visible. */
 #include "ops/attention_kernels.h"

@@ -1,5 +1,5 @@
-/* op_rows.h: f32 (or A8) operands seen as rows: [T, n] is T rows of n, [T, heads, n] is T * heads, any
- * strides between them; the elements of a row are next to each other. */
+/* op_rows.h: f32 (or A8) operands seen as rows: [T, n] is T rows of n, [T, heads, n] is T * heads,
+ * any strides between them; the elements of a row are next to each other. */
 #ifndef MNEM_SRC_OPS_OP_ROWS_H
 #define MNEM_SRC_OPS_OP_ROWS_H
 

@@ -1,10 +1,12 @@
-/* rope.c: ROPE_TABLE, the angles of a run's positions, once for all layers; ROPE, which turns heads.
+/* rope.c: ROPE_TABLE, the angles of a run's positions, once for all layers; ROPE, which turns
+ * heads.
  *
  * Angles are made in double, since a position of 100,000 times a float frequency would be off by a
- * hundredth of a turn. Su et al. 2021; YaRN: Peng et al. 2023; llama3's scaling arrives as frequency
- * factors, by which each pair's frequency is divided.
+ * hundredth of a turn. Su et al. 2021; YaRN: Peng et al. 2023; llama3's scaling arrives as
+ * frequency factors, by which each pair's frequency is divided.
  *
- * Cost: a sine and a cosine per pair and token for the table; 2 multiply-adds per element to turn. */
+ * Cost: a sine and a cosine per pair and token for the table; 2 multiply-adds per element turned.
+ */
 #include <math.h>
 
 #include "ops/op_rows.h"

@@ -1,4 +1,4 @@
-/* op_fixture.h: what the tests of operators share: random numbers, one run by a team, differences. */
+/* op_fixture.h: what operators' tests share: random numbers, one run by a team, differences. */
 #ifndef MNEM_TESTS_OPS_OP_FIXTURE_H
 #define MNEM_TESTS_OPS_OP_FIXTURE_H
 

@@ -55,6 +55,34 @@ static void equals_a_full_softmax(void **state) {
     }
 }
 
+/* Shapes that nobody thought of; the seed is printed. */
+static void random_shapes_equal_a_full_softmax(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        rng r = {seed * 1000};
+        const bool q8 = seed % 2;
+        const int kv_heads = rng_int(&r, 1, 4), group = rng_int(&r, 1, 16);
+        const kv_case c = {
+            .type = q8 ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16,
+            .heads = kv_heads * group,
+            .kv_heads = kv_heads,
+            .head_dim = q8 ? 32 * rng_int(&r, 1, 4) : 8 * rng_int(&r, 1, 16),
+            .page_tokens = 16 * rng_int(&r, 1, 6),
+            .positions = rng_int(&r, 1, 140),
+            .spread = (float)rng_int(&r, 1, 8),
+        };
+        const int chunks[] = {rng_int(&r, 1, 70), rng_int(&r, 1, 70), rng_int(&r, 1, 9), 0};
+        kv_data data = kv_data_make(&c, seed);
+        float *out = results(&c);
+        kv_run(&data, rng_int(&r, 1, 4), chunks, out);
+        const double difference = op_difference(out, data.expected, outputs(&c));
+        if (!(difference < 2 * tolerance(&c)))
+            fail_msg("seed %llu: error %g", (unsigned long long)seed, difference);
+        free(out);
+        kv_data_free(&data);
+    }
+}
+
 /* Everything else must equal this to the bit. */
 static void check_same(const kv_data *data, const float *first, int workers, const int *chunks) {
     float *out = results(&data->c);
@@ -148,8 +176,8 @@ static mnem_op_desc attention_desc(mnem_type type, int tokens) {
 
 enum { SEQUENCES = 3, PAGES = 4 };
 
-/* Stores 40 positions of each sequence, the same rows for all, then attends: sequence s asks with its
- * last s + 1 rows, so each repeats what the one before it asked, one row later. */
+/* Stores 40 positions of each sequence, the same rows for all, then attends: sequence s asks with
+ * its last s + 1 rows, so each repeats what the one before it asked, one row later. */
 static void sequences_in_one_run_do_not_meet(void **state) {
     (void)state;
     static float rows[40 * 4 * 64], out[6 * 4 * 64], queries[6 * 4 * 64];
@@ -278,6 +306,7 @@ static void q8_pages_are_about_half(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_a_full_softmax),
+        cmocka_unit_test(random_shapes_equal_a_full_softmax),
         cmocka_unit_test(bits_do_not_depend_on_chunks_or_workers),
         cmocka_unit_test(bits_do_not_depend_on_the_level),
         cmocka_unit_test(huge_scores_give_no_nan),
