@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tool.h"
 
@@ -69,6 +70,7 @@ void tool_message(const char *format, ...) {
 int tool_fail(mnem_status status) {
     if (status == MNEM_CANCELLED) {
         tool_progress_hide();
+        if (isatty(STDERR_FILENO)) fputc('\n', stderr); /* the terminal has shown ^C */
         return TOOL_INTERRUPTED;
     }
     const char *why = mnem_last_error();
@@ -103,7 +105,7 @@ char *tool_exact(uint64_t number, char text[TOOL_TEXT]) {
 }
 
 char *tool_count(double number, char text[TOOL_TEXT]) {
-    static const char *const units[] = {"", " k", " M", " G", " T"};
+    static const char *const units[] = {"", " k", " M", " B", " T"};
     int unit = 0;
     /* 999.95 would print as 1000.0 */
     while (number >= 999.95 && unit < 4) number /= 1000, unit++;

@@ -44,8 +44,9 @@ static void plan_speed(FILE *file, const mnem_session_plan *p) {
     if (p->predicted_generate <= 0)
         snprintf(text, sizeof text, "not known: `mnem bench` measures this machine once");
     else
-        snprintf(text, sizeof text, "about %.3g tokens/s, prompt %.3g tokens/s",
-                 p->predicted_generate, p->predicted_prompt);
+        snprintf(text, sizeof text, "about %.*f tokens/s, prompt %.*f tokens/s",
+                 p->predicted_generate < 100, p->predicted_generate, p->predicted_prompt < 100,
+                 p->predicted_prompt);
     tool_wrap(file, "  speed    ", text);
 }
 

@@ -9,40 +9,41 @@
 
 /* ---- the end ---- */
 
+static double prompt_rate(const tool_generator *g) {
+    return g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0;
+}
+
 static json_t *stats_json(const tool_generator *g, tool_end end) {
     const tool_stage *stage = g->stage;
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
     mnem_session_stats s;
     mnem_session_stats_get(stage->session, &s);
-    double prompt_rate = g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0;
     return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "end",
                      tool_end_text(end), "seed", (json_int_t)g->seed, "prompt_tokens",
                      (json_int_t)g->prompt_tokens, "tokens", (json_int_t)g->tokens, "tokens_per_s",
-                     tool_generator_rate(g), "prompt_tokens_per_s", prompt_rate, "seconds_load",
+                     tool_generator_rate(g), "prompt_tokens_per_s", prompt_rate(g), "seconds_load",
                      stage->seconds_load, "bytes_streamed", (json_int_t)s.bytes_streamed,
                      "seconds_waiting", s.seconds_waiting, "vmhwm", (json_int_t)usage.bytes_peak,
                      "predicted_peak", (json_int_t)stage->plan.peak_bytes);
 }
 
 static void report_speed(const tool_generator *g) {
-    const char *gap = "";
-    fputs("speed\n  ", stderr);
-    if (g->prompt_tokens)
-        fprintf(stderr, "prompt %llu tokens, %.1f tokens/s", (unsigned long long)g->prompt_tokens,
-                g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0),
-            gap = "; ";
-    fprintf(stderr, "%sgenerated %llu tokens", gap, (unsigned long long)g->tokens);
-    if (tool_generator_rate(g) > 0) fprintf(stderr, ", %.1f tokens/s", tool_generator_rate(g));
     mnem_session_stats s;
     mnem_session_stats_get(g->stage->session, &s);
+    fputs("speed\n", stderr);
+    if (g->prompt_tokens)
+        fprintf(stderr, "  prompt     %6llu tokens, %.1f tokens/s\n",
+                (unsigned long long)g->prompt_tokens, prompt_rate(g));
+    fprintf(stderr, "  generated  %6llu tokens", (unsigned long long)g->tokens);
+    if (tool_generator_rate(g) > 0) fprintf(stderr, ", %.1f tokens/s", tool_generator_rate(g));
+    if (g->stage->args->temperature > 0)
+        fprintf(stderr, ", seed %llu", (unsigned long long)g->seed);
+    fputc('\n', stderr);
     char size[TOOL_TEXT];
     if (s.bytes_streamed)
-        fprintf(stderr, "; %s streamed, %.1f s waiting for the disk",
+        fprintf(stderr, "  streamed   %s from disk, %.1f s waiting for it\n",
                 tool_size(s.bytes_streamed, size), s.seconds_waiting);
-    if (g->stage->args->temperature > 0)
-        fprintf(stderr, "; seed %llu", (unsigned long long)g->seed);
-    fputc('\n', stderr);
 }
 
 static void report_end(const tool_generator *g, tool_end end) {
@@ -94,7 +95,9 @@ static int run_text(tool_generator *g) {
     const tool_args *args = g->stage->args;
     echo_prompt(args);
     tool_end end = tool_generate(g, args->tokens ? args->tokens : TOOL_DEFAULT_TOKENS);
-    if (!g->newline && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)) fputc('\n', stderr);
+    if ((!g->newline || end == TOOL_END_INTERRUPTED) && isatty(STDOUT_FILENO) &&
+        isatty(STDERR_FILENO))
+        fputc('\n', stderr);
     int code = end_code(g, end);
     report_end(g, end);
     int out = tool_out_end();
