@@ -47,7 +47,7 @@ INLINE void scales_k(const uint8_t *unit, int part, scales *s) {
     __m256i min[2] = {_mm256_and_si256(b, six),
                       _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi32(c, 4), four),
                                       _mm256_and_si256(_mm256_srli_epi32(b, 2), upper))};
-#pragma GCC unroll 8
+    MNEM__UNROLL
     for (int i = 0; i < 8; i++) {
         s->scale[i][part] = _mm256_mul_ps(d, unsigned_byte(scale[i / 4], i % 4));
         s->min[i][part] = _mm256_mul_ps(dmin, unsigned_byte(min[i / 4], i % 4));
@@ -56,7 +56,7 @@ INLINE void scales_k(const uint8_t *unit, int part, scales *s) {
 
 INLINE void scales_k6(const uint8_t *unit, const uint8_t *tail, int part, scales *s) {
     __m256 d = load_halves(tail + 16 * part);
-#pragma GCC unroll 8
+    MNEM__UNROLL
     for (int i = 0; i < 8; i++) {
         __m256i word = load(unit + 64 * (i / 2) + 32 * part);
         s->scale[i][part] = _mm256_mul_ps(d, signed_byte(word, i % 2 * 2));
@@ -65,7 +65,7 @@ INLINE void scales_k6(const uint8_t *unit, const uint8_t *tail, int part, scales
 }
 
 INLINE void scales_pair(const uint8_t *unit, bool min, int part, scales *s) {
-#pragma GCC unroll 2
+    MNEM__UNROLL
     for (int i = 0; i < 2; i++) {
         s->scale[i][part] = load_halves(unit + 32 * i + 16 * part);
         if (min)
@@ -83,24 +83,22 @@ INLINE __m256i put_bits(__m256i w, __m256i x, int from, int to, __m256i mask) {
 /* The bytes of a block: w[v][part] has elements 4v..4v+3 of half of the rows. */
 INLINE void unpack(int bits, const uint8_t *block, __m256i w[8][2]) {
     const __m256i nibble = _mm256_set1_epi8(15);
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; v++)
-#pragma GCC unroll 2
-        for (int part = 0; part < 2; part++) {
-            if (bits == 8) { /* signed again */
-                w[v][part] =
-                    _mm256_xor_si256(load(block + 64 * v + 32 * part), _mm256_set1_epi8(-128));
-                continue;
-            }
-            __m256i x = load(block + (bits - 4 + v % 4) * 64 + 32 * part);
-            w[v][part] = _mm256_and_si256(v < 4 ? x : _mm256_srli_epi16(x, 4), nibble);
-            if (bits == 5)
-                w[v][part] =
-                    put_bits(w[v][part], load(block + 32 * part), v, 4, _mm256_set1_epi8(0x10));
-            if (bits == 6)
-                w[v][part] = put_bits(w[v][part], load(block + v / 4 * 64 + 32 * part), v % 4 * 2,
-                                      4, _mm256_set1_epi8(0x30));
+    MNEM__UNROLL
+    for (int v = 0; v < 8; v++) MNEM__UNROLL
+    for (int part = 0; part < 2; part++) {
+        if (bits == 8) { /* signed again */
+            w[v][part] = _mm256_xor_si256(load(block + 64 * v + 32 * part), _mm256_set1_epi8(-128));
+            continue;
         }
+        __m256i x = load(block + (bits - 4 + v % 4) * 64 + 32 * part);
+        w[v][part] = _mm256_and_si256(v < 4 ? x : _mm256_srli_epi16(x, 4), nibble);
+        if (bits == 5)
+            w[v][part] =
+                put_bits(w[v][part], load(block + 32 * part), v, 4, _mm256_set1_epi8(0x10));
+        if (bits == 6)
+            w[v][part] = put_bits(w[v][part], load(block + v / 4 * 64 + 32 * part), v % 4 * 2, 4,
+                                  _mm256_set1_epi8(0x30));
+    }
 }
 
 /* Adds 4 products per row to sum. */
@@ -128,14 +126,14 @@ INLINE __m256 add_block(const mnem__pack_form *form, __m256i w[8][2], const scal
     if (form->scales == MNEM__SCALES_K6) {
         __m256i first = start_at(form, a->start_half);
         sum = _mm256_sub_epi32(sum, first);
-#pragma GCC unroll 4
+        MNEM__UNROLL
         for (int v = 0; v < 4; v++) first = dot(form->bits, first, w[v][part], a->q + 4 * v);
-#pragma GCC unroll 4
+        MNEM__UNROLL
         for (int v = 4; v < 8; v++) sum = dot(form->bits, sum, w[v][part], a->q + 4 * v);
         f = _mm256_fmadd_ps(s->second[i][part], _mm256_cvtepi32_ps(sum),
                             _mm256_mul_ps(s->scale[i][part], _mm256_cvtepi32_ps(first)));
     } else {
-#pragma GCC unroll 8
+        MNEM__UNROLL
         for (int v = 0; v < 8; v++) sum = dot(form->bits, sum, w[v][part], a->q + 4 * v);
         f = _mm256_mul_ps(s->scale[i][part], _mm256_cvtepi32_ps(sum));
     }
@@ -145,7 +143,7 @@ INLINE __m256 add_block(const mnem__pack_form *form, __m256i w[8][2], const scal
 
 INLINE void unit_scales(const mnem__pack_form *form, const uint8_t *unit, const uint8_t *tail,
                         scales *s) {
-#pragma GCC unroll 2
+    MNEM__UNROLL
     for (int part = 0; part < 2; part++) {
         if (form->scales == MNEM__SCALES_K)
             scales_k(unit, part, s);
@@ -164,7 +162,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const uint8_t *tail = unit + blocks / form->unit_blocks * unit_bytes;
     const uint8_t *input = job->input + token * job->input_stride;
     __m256 acc[TILE][2];
-#pragma GCC unroll 4
+    MNEM__UNROLL
     for (int t = 0; t < tokens; t++) acc[t][0] = acc[t][1] = _mm256_setzero_ps();
     for (int64_t b = 0; b < blocks; b += form->unit_blocks) {
         scales s;
@@ -177,7 +175,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
             for (int line = 0; line < form->block_bytes; line += 64)
                 _mm_prefetch((const char *)block + FETCH_AHEAD + line, _MM_HINT_T0);
             const mnem__a8_block *a = (const void *)(input + (b + i) * 48);
-#pragma GCC unroll 4
+            MNEM__UNROLL
             for (int t = 0; t < tokens; t++) {
                 acc[t][0] = add_block(form, w, &s, i, 0, a, acc[t][0]);
                 acc[t][1] = add_block(form, w, &s, i, 1, a, acc[t][1]);
@@ -187,7 +185,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
         unit += unit_bytes;
         tail += form->tail_bytes;
     }
-#pragma GCC unroll 4
+    MNEM__UNROLL
     for (int t = 0; t < tokens; t++)
         for (int part = 0; part < 2; part++) finish(job, group, part, token + t, acc[t][part]);
 }

@@ -52,7 +52,7 @@ INLINE void scales_k(const uint8_t *unit, scales *s) {
     __m512i min[2] = {_mm512_and_si512(b, six),
                       _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(c, 4), four),
                                       _mm512_and_si512(_mm512_srli_epi32(b, 2), upper))};
-#pragma GCC unroll 8
+    MNEM__UNROLL
     for (int i = 0; i < 8; i++) {
         s->scale[i] = _mm512_mul_ps(d, unsigned_byte(scale[i / 4], i % 4));
         s->min[i] = _mm512_mul_ps(dmin, unsigned_byte(min[i / 4], i % 4));
@@ -61,7 +61,7 @@ INLINE void scales_k(const uint8_t *unit, scales *s) {
 
 INLINE void scales_k6(const uint8_t *unit, const uint8_t *tail, scales *s) {
     __m512 d = load_halves(tail);
-#pragma GCC unroll 8
+    MNEM__UNROLL
     for (int i = 0; i < 8; i++) {
         __m512i word = load(unit + 64 * (i / 2));
         s->scale[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2));
@@ -70,7 +70,7 @@ INLINE void scales_k6(const uint8_t *unit, const uint8_t *tail, scales *s) {
 }
 
 INLINE void scales_pair(const uint8_t *unit, bool min, scales *s) {
-#pragma GCC unroll 2
+    MNEM__UNROLL
     for (int i = 0; i < 2; i++) {
         s->scale[i] = load_halves(unit + 32 * i);
         if (min) s->min[i] = _mm512_sub_ps(_mm512_setzero_ps(), load_halves(unit + 64 + 32 * i));
@@ -88,17 +88,17 @@ INLINE __m512i put_bits(__m512i w, __m512i x, int from, int to, __m512i mask) {
 INLINE void unpack(int bits, const uint8_t *block, __m512i *w) {
     const __m512i nibble = _mm512_set1_epi8(15);
     if (bits == 8) {
-#pragma GCC unroll 8
+        MNEM__UNROLL
         for (int v = 0; v < 8; v++) w[v] = load(block + 64 * v);
         return;
     }
-#pragma GCC unroll 4
+    MNEM__UNROLL
     for (int v = 0; v < 4; v++) {
         __m512i x = load(block + (bits - 4 + v) * 64);
         w[v] = _mm512_and_si512(x, nibble);
         w[v + 4] = _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble);
     }
-#pragma GCC unroll 8
+    MNEM__UNROLL
     for (int v = 0; v < 8; v++) {
         if (bits == 5) w[v] = put_bits(w[v], load(block), v, 4, _mm512_set1_epi8(0x10));
         if (bits == 6)
@@ -123,22 +123,21 @@ INLINE void add_blocks(const mnem__pack_form *form, const __m512i *w, const scal
     const bool min = form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K;
     const bool halves = form->scales == MNEM__SCALES_K6;
     __m512i sum[TOGETHER], first[TOGETHER];
-#pragma GCC unroll 8
+    MNEM__UNROLL
     for (int t = 0; t < count; t++) {
         sum[t] = start_at(form->zero, a[t]->start);
         if (halves) first[t] = start_at(form->zero, a[t]->start_half);
         if (halves) sum[t] = _mm512_sub_epi32(sum[t], first[t]);
     }
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; v++)
-#pragma GCC unroll 8
-        for (int t = 0; t < count; t++) {
-            if (halves && v < 4)
-                first[t] = dot(first[t], w[v], a[t]->q + 4 * v);
-            else
-                sum[t] = dot(sum[t], w[v], a[t]->q + 4 * v);
-        }
-#pragma GCC unroll 8
+    MNEM__UNROLL
+    for (int v = 0; v < 8; v++) MNEM__UNROLL
+    for (int t = 0; t < count; t++) {
+        if (halves && v < 4)
+            first[t] = dot(first[t], w[v], a[t]->q + 4 * v);
+        else
+            sum[t] = dot(sum[t], w[v], a[t]->q + 4 * v);
+    }
+    MNEM__UNROLL
     for (int t = 0; t < count; t++) {
         __m512 f = _mm512_cvtepi32_ps(sum[t]);
         if (halves)
@@ -164,7 +163,7 @@ INLINE void finish(const mnem__matmul_job *job, int64_t group, int64_t token, __
 /* The processor fetches ahead too little for what takes some work, so that lines are asked for here.
  * (Whole bytes for one or two tokens come faster by themselves, as measured.) */
 INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block) {
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int line = 0; line < form->block_bytes; line += 64)
         _mm_prefetch(block + FETCH_AHEAD + line, _MM_HINT_T0);
 }
@@ -178,9 +177,9 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const uint8_t *input[(TILE + 3) / 4];
     int64_t stride = job->input_stride;
     __m512 acc[TILE];
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int t = 0; t < tokens; t++) acc[t] = _mm512_setzero_ps();
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int t = 0; t < tokens; t += 4) input[t / 4] = job->input + (token + t) * stride;
     for (int64_t b = 0; b < blocks; b += form->unit_blocks) {
         scales s;
@@ -196,16 +195,16 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
             __m512i w[8];
             if (form->bits != 8 || tokens > 2) fetch_ahead(form, block);
             unpack(form->bits, block, w);
-#pragma GCC unroll 16
+            MNEM__UNROLL
             for (int t = 0; t < tokens; t += TOGETHER) {
                 const mnem__a8_block *a[TOGETHER];
                 const int n = tokens - t < TOGETHER ? tokens - t : TOGETHER;
-#pragma GCC unroll 8
+                MNEM__UNROLL
                 for (int u = 0; u < n; u++)
                     a[u] = (const void *)(input[(t + u) / 4] + (t + u) % 4 * stride);
                 add_blocks(form, w, &s, i, a, n, acc + t);
             }
-#pragma GCC unroll 16
+            MNEM__UNROLL
             for (int t = 0; t < tokens; t += 4) {
                 input[t / 4] += sizeof(mnem__a8_block);
                 __asm__("" : "+r"(input[t / 4]), "+r"(stride));
@@ -214,7 +213,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
         unit += unit_bytes;
         tail += form->tail_bytes;
     }
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int t = 0; t < tokens; t++) finish(job, group, token + t, acc[t]);
 }
 

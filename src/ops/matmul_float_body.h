@@ -16,14 +16,14 @@ INLINE void step(mnem_type type, const uint8_t *const *groups, const uint8_t *co
                  int64_t stride, int64_t i, const int parity, const int vectors, const int tokens,
                  vector *acc) {
     vector w[FLIGHT * SPLIT];
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int v = 0; v < vectors; v++) w[v] = weight(type, groups[v / SPLIT], i, parity, v % SPLIT);
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int t = 0; t < tokens; t++) {
         float x;
         __builtin_memcpy(&x, input[t / 4] + t % 4 * stride + 4 * i, 4);
         vector all = splat(x);
-#pragma GCC unroll 16
+        MNEM__UNROLL
         for (int v = 0; v < vectors; v++)
             acc[t * vectors + v] = mul_add(w[v], all, acc[t * vectors + v]);
     }
@@ -35,12 +35,12 @@ INLINE void tile(const mnem__matmul_job *job, mnem_type type, int64_t group, int
     const uint8_t *groups[FLIGHT], *input[(TILE + 3) / 4];
     int64_t stride = job->input_stride;
     vector acc[2 * TILE + FLIGHT * SPLIT];
-#pragma GCC unroll 32
+    MNEM__UNROLL
     for (int i = 0; i < vectors * tokens; i++) acc[i] = zero();
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int v = 0; v < vectors; v += SPLIT)
         groups[v / SPLIT] = job->weights + (group + v / SPLIT) * job->group_bytes;
-#pragma GCC unroll 16
+    MNEM__UNROLL
     for (int t = 0; t < tokens; t += 4) input[t / 4] = job->input + (token + t) * stride;
     int64_t i = 0;
     for (; i + 2 <= job->k; i += 2) {
@@ -49,11 +49,10 @@ INLINE void tile(const mnem__matmul_job *job, mnem_type type, int64_t group, int
         __asm__("" : "+r"(stride)); /* keeps the compiler from keeping a pointer per token */
     }
     if (i < job->k) step(type, groups, input, stride, i, 0, vectors, tokens, acc);
-#pragma GCC unroll 16
-    for (int t = 0; t < tokens; t++)
-#pragma GCC unroll 16
-        for (int v = 0; v < vectors; v++)
-            finish(job, group + v / SPLIT, v % SPLIT, token + t, acc[t * vectors + v]);
+    MNEM__UNROLL
+    for (int t = 0; t < tokens; t++) MNEM__UNROLL
+    for (int v = 0; v < vectors; v++)
+        finish(job, group + v / SPLIT, v % SPLIT, token + t, acc[t * vectors + v]);
 }
 
 /* Tokens [t, end) of two vectors (or of one group). */

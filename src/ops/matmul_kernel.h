@@ -14,6 +14,13 @@
 #include "ops/op_impl.h"
 #include "ops/pack_form.h"
 
+/* Before a loop whose count is a constant after inlining: arrays indexed by it become registers. */
+#if defined(__clang__)
+#define MNEM__UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define MNEM__UNROLL _Pragma("GCC unroll 48")
+#endif
+
 typedef struct mnem__matmul_job {
     const uint8_t *weights; /* the first group */
     int64_t group_bytes, k;
