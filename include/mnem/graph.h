@@ -55,6 +55,8 @@ typedef struct mnem_graph_node {
     int32_t in[3], out; /* tensors; 0: none. in[1] of a MATMUL: none */
     int32_t matrix;     /* MATMUL: the handle */
     int32_t layer;      /* KV_STORE, ATTENTION: which layer's pages */
+    bool tail; /* only the rows from args.first_row on: what nobody reads isn't computed. Tensors of
+                  two and more dimensions are rows here; one sequence */
 } mnem_graph_node;
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node);
 
@@ -89,6 +91,7 @@ typedef struct mnem_graph_weights {
 
 typedef struct mnem_graph_args {
     int64_t tokens;
+    int64_t first_row; /* of the nodes marked tail; tokens: they only pass their matrices by */
     void *block, *workspace;    /* 64-byte aligned, of the compiled sizes */
     void *const *external;      /* by slot */
     const int32_t *ids;         /* EMBED [tokens] */

@@ -64,23 +64,38 @@ static const notice *meet(walk *w, int32_t matrix) {
     return n;
 }
 
-static uint8_t *tensor_pointer(const run *r, int32_t id) {
+/* One node's arguments, with the sequence that a tail sees. */
+typedef struct bound {
+    mnem_op_args args;
+    mnem_kv_sequence kv;
+} bound;
+
+static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
     if (id == 0) return NULL;
-    const mnem__graph_tensor *root = &r->graph->tensor[r->graph->tensor[id].root];
+    const mnem__graph_tensor *tensor = &r->graph->tensor[id];
+    const mnem__graph_tensor *root = &r->graph->tensor[tensor->root];
     uint8_t *base =
         root->slot == MNEM__GRAPH_PLACED ? r->args->block : r->args->external[root->slot];
-    return base + root->offset;
+    const int64_t skipped = tensor->desc.dims > 1 ? first * tensor->desc.stride[0] : 0;
+    return base + root->offset + skipped;
 }
 
-static void bind(const run *r, const mnem_graph_node *node, mnem_op_args *args) {
-    *args = (mnem_op_args){.tokens = r->args->tokens,
-                           .out = tensor_pointer(r, node->out),
-                           .workspace = r->args->workspace,
-                           .ids = r->args->ids,
-                           .positions = r->args->positions,
-                           .kv_count = r->args->kv_count};
-    for (int j = 0; j < 3; j++) args->in[j] = tensor_pointer(r, node->in[j]);
-    if (r->args->kv) args->kv = r->args->kv + (int64_t)node->layer * r->args->kv_count;
+static void bind(const run *r, const mnem_graph_node *node, bound *b) {
+    const int64_t first = node->tail ? r->args->first_row : 0;
+    b->args = (mnem_op_args){.tokens = r->args->tokens - first,
+                             .out = tensor_pointer(r, node->out, first),
+                             .workspace = r->args->workspace,
+                             .ids = r->args->ids,
+                             .positions = r->args->positions,
+                             .kv_count = r->args->kv_count};
+    for (int j = 0; j < 3; j++) b->args.in[j] = tensor_pointer(r, node->in[j], first);
+    if (!r->args->kv) return;
+    b->args.kv = r->args->kv + (int64_t)node->layer * r->args->kv_count;
+    if (first == 0) return;
+    b->kv = *b->args.kv;
+    b->kv.first_position += (int32_t)first;
+    b->kv.rows -= (int32_t)first;
+    b->args.kv = &b->kv;
 }
 
 static void multiply(const walk *w, const mnem__graph_step *step, mnem_op_args *args,
@@ -88,7 +103,7 @@ static void multiply(const walk *w, const mnem__graph_step *step, mnem_op_args *
     args->in[1] = chunk->packed;
     args->row_begin = chunk->row_begin;
     args->row_end = chunk->row_end;
-    mnem_op_run(&step->op, args, w->worker);
+    if (args->tokens > 0) mnem_op_run(&step->op, args, w->worker);
 }
 
 static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem_op_args *args,
@@ -113,19 +128,19 @@ static mnem_status multiply_streamed(walk *w, const mnem__graph_step *step, mnem
 }
 
 static mnem_status run_step(walk *w, const mnem__graph_step *step) {
-    mnem_op_args args;
-    bind(w->run, &step->node, &args);
+    bound b;
+    bind(w->run, &step->node, &b);
     if (step->node.desc.kind == MNEM_OP_MATMUL) {
         const mnem_graph_weights *weights = w->run->args->weights;
         const void *packed = weights->resident(weights->context, step->node.matrix);
-        return packed ? multiply_resident(w, step, &args, packed)
-                      : multiply_streamed(w, step, &args);
+        return packed ? multiply_resident(w, step, &b.args, packed)
+                      : multiply_streamed(w, step, &b.args);
     }
     if (step->wait) {
         const mnem_status status = meet(w, -1)->status;
         if (status != MNEM_OK) return status;
     }
-    mnem_op_run(&step->op, &args, w->worker);
+    if (b.args.tokens > 0) mnem_op_run(&step->op, &b.args, w->worker);
     return MNEM_OK;
 }
 
@@ -138,8 +153,9 @@ static void member(const mnem_worker *worker, void *context) {
 
 mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
     run r = {.graph = graph, .args = args};
-    if (args->tokens < 1)
-        return mnem__fail(MNEM_INVALID, "graph: %lld tokens", (long long)args->tokens);
+    if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
+        return mnem__fail(MNEM_INVALID, "graph: %lld tokens, the tail from %lld",
+                          (long long)args->tokens, (long long)args->first_row);
     if (team)
         mnem_team_run(team, member, &r);
     else

@@ -87,7 +87,8 @@ static mnem_graph_args pass_args(mnem_session *s, int64_t tokens) {
                              .cancel = &s->cancel};
 }
 
-static mnem_status run_body(evaluation *e, const int32_t *ids, int32_t n) {
+/* n tokens; hidden rows below first are wanted by nobody. */
+static mnem_status run_body(evaluation *e, const int32_t *ids, int32_t n, int32_t first) {
     mnem_session *s = e->s;
     mnem_status status = tell_ahead(s, &e->schedule);
     if (status != MNEM_OK) return status;
@@ -104,7 +105,8 @@ static mnem_status run_body(evaluation *e, const int32_t *ids, int32_t n) {
         s->tables.kv[i].first_position = s->length;
         s->tables.kv[i].rows = n;
     }
-    const mnem_graph_args args = pass_args(s, n);
+    mnem_graph_args args = pass_args(s, n);
+    args.first_row = first;
     s->stats.passes++;
     return mnem_graph_run(s->graphs.body, s->team, &args);
 }
@@ -134,8 +136,8 @@ static mnem_status run_head(evaluation *e, int32_t at, int32_t begin, int32_t en
 /* Tokens [at, end) of the eval, and their logits. */
 static mnem_status run_chunk(evaluation *e, int32_t at, int32_t end) {
     mnem_session *s = e->s;
-    mnem_status status = run_body(e, e->ids + at, end - at);
     int32_t begin = larger(at, e->schedule.first_logits);
+    mnem_status status = run_body(e, e->ids + at, end - at, smaller(begin, end) - at);
     for (; begin < end && status == MNEM_OK; begin += s->logits_rows)
         status = run_head(e, at, begin - at, smaller(begin + s->logits_rows, end) - at);
     if (status == MNEM_OK) s->length += end - at;

@@ -11,6 +11,7 @@
  *       s  = quantize(silu(g) u)            x += s W
  *     head: logits = quantize(rms_norm(x)) W                     [T, V]
  *
+ * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
  * Activations are quantized once for all matrices that read them, on the way out of the operator
  * that makes them. */
 #include <math.h>
@@ -25,6 +26,7 @@ typedef struct builder {
     int32_t x;     /* [T, E] f32 */
     int32_t table; /* angles [T, rope.dims] f32 */
     int32_t layer;
+    bool tail; /* what is added now serves only the rows whose logits are wanted */
 } builder;
 
 /* Activations in the types that their matrices read. */
@@ -45,6 +47,11 @@ static mnem_graph_options room(const mnem__transformer_graph_options *o, bool bo
 uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options) {
     const mnem_graph_options body = room(options, true), head = room(options, false);
     return mnem_graph_host_bytes(&body) + mnem_graph_host_bytes(&head);
+}
+
+static void add(builder *b, mnem_graph_node node) {
+    node.tail = b->tail;
+    mnem_graph_node_add(b->graph, &node);
 }
 
 static int32_t value_2d(builder *b, mnem_type type, int64_t n) {
@@ -89,14 +96,11 @@ static inputs add_norm(builder *b, int32_t weight, int32_t first, int32_t last) 
     for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
     if (f32) in.f32 = value_2d(b, MNEM_TYPE_F32, b->t->embd);
     if (a8) in.a8 = value_2d(b, MNEM_TYPE_A8, b->t->embd);
-    mnem_graph_node_add(
-        b->graph, &(mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
-                                     .in = {b->x, weight},
-                                     .out = f32 ? in.f32 : in.a8});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                             .in = {b->x, weight},
+                             .out = f32 ? in.f32 : in.a8});
     if (f32 && a8)
-        mnem_graph_node_add(
-            b->graph,
-            &(mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {in.f32}, .out = in.a8});
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {in.f32}, .out = in.a8});
     return in;
 }
 
@@ -108,23 +112,21 @@ static void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int3
                             .out = out,
                             .matrix = handle};
     node.desc.in[1] = mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
-    mnem_graph_node_add(b->graph, &node);
+    add(b, node);
 }
 
 static void add_head_norm(builder *b, int32_t heads_of, mnem__layer_vector role) {
     const int32_t weight = layer_vector(b, role);
     if (!weight) return;
-    mnem_graph_node_add(
-        b->graph, &(mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
-                                     .in = {heads_of, weight},
-                                     .out = heads_of});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                             .in = {heads_of, weight},
+                             .out = heads_of});
 }
 
 static void add_rope(builder *b, int32_t heads_of) {
-    mnem_graph_node_add(b->graph,
-                        &(mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
-                                           .in = {heads_of, b->table},
-                                           .out = heads_of});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
+                             .in = {heads_of, b->table},
+                             .out = heads_of});
 }
 
 static void add_attention(builder *b) {
@@ -140,25 +142,24 @@ static void add_attention(builder *b) {
     add_matmul(b, q_handle + MNEM__LAYER_V, n, layer_vector(b, MNEM__LAYER_V_BIAS), v, false);
     const int32_t qh = heads_view(b, q, t->heads), kh = heads_view(b, k, t->kv_heads);
     const int32_t vh = heads_view(b, v, t->kv_heads);
-    add_head_norm(b, qh, MNEM__LAYER_Q_NORM);
     add_head_norm(b, kh, MNEM__LAYER_K_NORM);
-    add_rope(b, qh);
     add_rope(b, kh);
-    mnem_graph_node_add(b->graph,
-                        &(mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
-                                           .in = {kh, vh},
-                                           .layer = b->layer});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
+                             .in = {kh, vh},
+                             .layer = b->layer});
+    b->tail = b->layer + 1 == t->layers;
+    add_head_norm(b, qh, MNEM__LAYER_Q_NORM);
+    add_rope(b, qh);
     const bool a8 = wants_a8(b, o_handle);
     const int32_t flat = a8 ? value_2d(b, MNEM_TYPE_A8, (int64_t)t->heads * t->head_dim)
                             : value_2d(b, MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
-    mnem_graph_node_add(b->graph,
-                        &(mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
-                                                    .scale = 1.0f / sqrtf((float)t->head_dim),
-                                                    .kv = b->o->kv,
-                                                    .max_positions = b->o->context},
-                                           .in = {qh},
-                                           .out = a8 ? flat : heads_view(b, flat, t->heads),
-                                           .layer = b->layer});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
+                                      .scale = 1.0f / sqrtf((float)t->head_dim),
+                                      .kv = b->o->kv,
+                                      .max_positions = b->o->context},
+                             .in = {qh},
+                             .out = a8 ? flat : heads_view(b, flat, t->heads),
+                             .layer = b->layer});
     add_matmul(b, o_handle, (inputs){flat, flat}, layer_vector(b, MNEM__LAYER_O_BIAS), b->x, true);
 }
 
@@ -172,9 +173,7 @@ static void add_feed_forward(builder *b) {
     add_matmul(b, gate_handle, n, 0, gate, false);
     add_matmul(b, up_handle, n, 0, up, false);
     const int32_t s = wants_a8(b, down_handle) ? value_2d(b, MNEM_TYPE_A8, b->t->ff) : gate;
-    mnem_graph_node_add(
-        b->graph,
-        &(mnem_graph_node){.desc = {.kind = MNEM_OP_SILU_MUL}, .in = {gate, up}, .out = s});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SILU_MUL}, .in = {gate, up}, .out = s});
     add_matmul(b, down_handle, (inputs){s, s}, 0, b->x, true);
 }
 
@@ -184,16 +183,14 @@ static void add_embedding(builder *b) {
                                  ? mnem_tensor_packed(info.type, info.shape[0], info.shape[1])
                                  : mnem_tensor_2d(info.type, b->o->tokens, info.shape[1]);
     const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__SLOT_EMBEDDING, 0);
-    mnem_graph_node_add(
-        b->graph, &(mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {weight}, .out = b->x});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {weight}, .out = b->x});
 }
 
 static void add_table(builder *b) {
     b->table = value_2d(b, MNEM_TYPE_F32, b->t->rope.dims);
-    mnem_graph_node_add(b->graph,
-                        &(mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = b->t->rope},
-                                           .in = {vector(b, &b->o->map->rope_factors)},
-                                           .out = b->table});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = b->t->rope},
+                             .in = {vector(b, &b->o->map->rope_factors)},
+                             .out = b->table});
 }
 
 static mnem_status start(builder *b, const mnem__transformer_graph_options *options, bool body) {

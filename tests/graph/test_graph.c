@@ -74,7 +74,7 @@ static void source_fini(source *s) {
 
 /* ---- a small program: x += (silu(n A) * n) B, with n = rms_norm(x), LAYERS times ---- */
 
-static mnem_graph *build(mnem_graph_sizes *sizes) {
+static mnem_graph *build(mnem_graph_sizes *sizes, bool tail) {
     mnem_graph *g;
     const mnem_graph_options options = {
         .tensors = 2 + 4 * LAYERS, .nodes = 4 * LAYERS, .workers = WORKERS};
@@ -84,15 +84,21 @@ static mnem_graph *build(mnem_graph_sizes *sizes) {
     const int32_t x = mnem_graph_external(g, &row, 0, 0), w = mnem_graph_external(g, &weight, 1, 0);
     for (int32_t layer = 0; layer < LAYERS; layer++) {
         const int32_t n = mnem_graph_value(g, &row), a = mnem_graph_value(g, &row);
-        mnem_graph_node mul = {
-            .desc = {.kind = MNEM_OP_MATMUL}, .in = {n}, .out = a, .matrix = 2 * layer};
+        mnem_graph_node mul = {.desc = {.kind = MNEM_OP_MATMUL},
+                               .tail = tail,
+                               .in = {n},
+                               .out = a,
+                               .matrix = 2 * layer};
         mul.desc.in[1] = mnem_tensor_packed(MNEM_TYPE_F32, N, N);
-        mnem_graph_node_add(
-            g, &(mnem_graph_node){
-                   .desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = 1e-5f}, .in = {x, w}, .out = n});
+        mnem_graph_node_add(g,
+                            &(mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = 1e-5f},
+                                               .tail = tail,
+                                               .in = {x, w},
+                                               .out = n});
         mnem_graph_node_add(g, &mul);
         mnem_graph_node_add(
-            g, &(mnem_graph_node){.desc = {.kind = MNEM_OP_SILU_MUL}, .in = {a, n}, .out = a});
+            g, &(mnem_graph_node){
+                   .desc = {.kind = MNEM_OP_SILU_MUL}, .tail = tail, .in = {a, n}, .out = a});
         mul.in[0] = a;
         mul.out = x;
         mul.matrix++;
@@ -108,11 +114,11 @@ typedef struct outcome {
     mnem_status status;
 } outcome;
 
-static outcome run(source *s, int workers, const volatile int *cancel) {
+static outcome run_tail(source *s, int workers, const volatile int *cancel, int64_t first_row) {
     outcome o;
     float weight[N];
     mnem_graph_sizes sizes;
-    mnem_graph *g = build(&sizes);
+    mnem_graph *g = build(&sizes, true);
     mnem_team *team = NULL;
     if (workers) assert_int_equal(mnem_team_create(workers, &team), MNEM_OK);
     uint8_t *block = aligned_alloc(64, (sizes.block_bytes + 63) / 64 * 64);
@@ -125,6 +131,7 @@ static outcome run(source *s, int workers, const volatile int *cancel) {
     mnem_heap_usage_get(&before);
     o.status = mnem_graph_run(g, team,
                               &(mnem_graph_args){.tokens = T,
+                                                 .first_row = first_row,
                                                  .block = block,
                                                  .workspace = workspace,
                                                  .external = external,
@@ -141,6 +148,10 @@ static outcome run(source *s, int workers, const volatile int *cancel) {
     return o;
 }
 
+static outcome run(source *s, int workers, const volatile int *cancel) {
+    return run_tail(s, workers, cancel, 0);
+}
+
 static void streamed_and_resident_give_the_same_bits(void **state) {
     (void)state;
     source s;
@@ -153,6 +164,23 @@ static void streamed_and_resident_give_the_same_bits(void **state) {
             const outcome o = run(&s, workers, NULL);
             assert_int_equal(o.status, MNEM_OK);
             assert_memory_equal(o.x, alone.x, sizeof o.x);
+        }
+    }
+    source_fini(&s);
+}
+
+static void a_tail_computes_its_rows_only(void **state) {
+    (void)state;
+    source s;
+    source_init(&s);
+    const outcome whole = run(&s, 1, NULL);
+    for (int streamed = 0; streamed < 2; streamed++) {
+        s.streamed = streamed;
+        for (int64_t first = 0; first <= T; first++) {
+            const outcome o = run_tail(&s, WORKERS, NULL, first);
+            assert_int_equal(o.status, MNEM_OK);
+            for (int64_t i = 0; i < T * N; i++)
+                assert_true(o.x[i] == (i < first * N ? value(i) : whole.x[i]));
         }
     }
     source_fini(&s);
@@ -192,12 +220,12 @@ static void intermediates_share_bytes_and_measuring_is_carving(void **state) {
     mnem_graph_sizes first, second;
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
-    mnem_graph *a = build(&first);
+    mnem_graph *a = build(&first, false);
     mnem_heap_usage_get(&after);
     const mnem_graph_options options = {
         .tensors = 2 + 4 * LAYERS, .nodes = 4 * LAYERS, .workers = WORKERS};
     assert_int_equal(after.bytes_live - before.bytes_live, mnem_graph_host_bytes(&options));
-    mnem_graph *b = build(&second);
+    mnem_graph *b = build(&second, false);
     assert_memory_equal(&first, &second, sizeof first);
     assert_int_equal(first.block_bytes, 2 * T * N * sizeof(float));
     assert_int_equal(first.block_bytes, first.lower_bound_bytes);
@@ -249,6 +277,7 @@ static void errors_of_building_come_out_of_compile(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streamed_and_resident_give_the_same_bits),
+        cmocka_unit_test(a_tail_computes_its_rows_only),
         cmocka_unit_test(a_failed_read_stops_every_member),
         cmocka_unit_test(cancelling_stops_every_member),
         cmocka_unit_test(intermediates_share_bytes_and_measuring_is_carving),
