@@ -80,8 +80,8 @@ typedef struct mnem_graph_chunk {
     int32_t slot; /* the source's own */
 } mnem_graph_chunk;
 
-/* Where matrices come from. resident is called by all members; acquire and release by worker 0 only,
- * for what isn't resident, in the order of the nodes; two chunks are held at most. */
+/* Where matrices come from. resident is called by all members; acquire and release by worker 0
+ * only, for what isn't resident, in the order of the nodes; two chunks are held at most. */
 typedef struct mnem_graph_weights {
     const void *(*resident)(void *context, int32_t matrix); /* NULL: comes in chunks */
     mnem_status (*acquire)(void *context, int32_t matrix, mnem_graph_chunk *chunk);

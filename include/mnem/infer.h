@@ -67,7 +67,7 @@ typedef struct mnem_session_plan {
     uint64_t weight_bytes; /* all matrices, packed */
     uint64_t weight_bytes_resident;
     uint64_t bytes_streamed_per_pass; /* read from disk for one token, or one chunk of a prompt */
-    int32_t residency_order;          /* which matrices: 0 the output matrix last, 1 first; both after
+    int32_t residency_order; /* which matrices: 0 the output matrix last, 1 first; both after
                                          a spread over the layers that is fixed by the shapes */
     int32_t ring_slots;
     uint64_t ring_slot_bytes;

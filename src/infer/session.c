@@ -1,7 +1,7 @@
 /* session.c: takes what the plan says, and gives it back.
  *
- * Invariant: the bytes taken are those of mnem__session_measure for the plan's choice, the same call
- * that planning made. A session that failed to be created half-way is destroyed like a whole one. */
+ * Invariant: the bytes taken are those of mnem__session_measure for the plan's choice, the same
+ * call that planning made. A session that failed half-way is destroyed like a whole one. */
 #include <string.h>
 
 #include "base/checked.h"

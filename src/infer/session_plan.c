@@ -2,7 +2,8 @@
  *
  * Rule: with a context asked for, the fastest way that fits. Without one: the fastest way at a
  * modest context; a larger context only when nothing can be faster, a smaller one only when the
- * modest one leaves no room for chunks and slots of a sensible size. So a larger budget is never predicted slower, whatever is left open.
+ * modest one leaves no room for chunks and slots of a sensible size. So a larger budget is never
+ * predicted slower, whatever is left open.
  * Cost: reads nothing but the header; no session memory is taken. */
 #include <math.h>
 #include <stdio.h>
@@ -224,7 +225,7 @@ static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *pla
 
 /* ---- refusing ---- */
 
-/* What would fit if only one option were different; tried in the order of what it costs the user. */
+/* What would fit if only one option were different; in the order of what it costs. */
 static bool would_fit(const planner *p, const mnem_session_options *changed, uint64_t *bytes) {
     planner other = {.budget = p->budget};
     bool fits = false;

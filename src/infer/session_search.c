@@ -2,7 +2,8 @@
  *
  * Time is that of a reference job (a prompt of up to 512 tokens, 128 more generated): for each pass
  * the larger of computing (multiply-accumulates, or reading the weights from memory) and of reading
- * what is streamed from disk, and a part of the smaller. A request to the disk costs its latency, so small slots read slower.
+ * what is streamed from disk, and a part of the smaller. A request to the disk costs its latency,
+ * so small slots read slower.
  * Cost: (graph points) x (weights points) evaluations of a sum; a few ten thousand. */
 #include "infer/session_search.h"
 

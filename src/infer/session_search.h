@@ -1,6 +1,6 @@
 /* session_search.h: every way to run a model that is worth a thought, with its bytes and its time.
  *
- * The ways don't depend on the budget, and the best one is the fastest that fits (the smallest among
+ * The ways don't depend on the budget, and the best one is the fastest that fits (the smallest of
  * equals). Hence a larger budget is never predicted slower, and a smaller one never has a higher
  * peak. */
 #ifndef MNEM_SRC_INFER_SESSION_SEARCH_H

@@ -1,4 +1,4 @@
-/* test_session.c: sessions: the same bits for any memory, the plan's promises, errors and limits. */
+/* test_session.c: the same bits for any memory, the plan's promises, errors and limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
