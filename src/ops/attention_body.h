@@ -94,9 +94,8 @@ LANES_INLINE lanes load(source from, const void *p, int64_t i) {
 
 /* ---- scores ---- */
 
-/* Where a tile's keys are: [d][16] elements in each block. next: what the tile after this one will
- * read, asked for meanwhile, since the next page is where no prefetcher looks; a block is at most
- * 64 d bytes. */
+/* Where a tile's keys are: [d][16] elements in each block. next: the same of the tile after this
+ * one, asked for as this one is read, since the next page is where no prefetcher looks. */
 typedef struct key_rows {
     const void *block[TILE_BLOCKS];
     const uint8_t *next[TILE_BLOCKS];
@@ -127,7 +126,7 @@ LANES_INLINE void scores_vectors(source from, int rows, int vectors, const key_r
         LANES_UNROLL
         for (int c = 0; c < vectors; c++) {
             k[c] = load(from, keys->block[first + c], i * LANES);
-            if (from == SOURCE_F16) __builtin_prefetch(keys->next[first + c] + i * 64);
+            if (from == SOURCE_F16) __builtin_prefetch(keys->next[first + c] + i * LANES * 2);
         }
         LANES_UNROLL
         for (int r = 0; r < rows; r++) {
@@ -180,8 +179,7 @@ LANES_INLINE void dot_32(int rows, int vectors, const key_rows *keys, int first,
         LANES_UNROLL
         for (int c = 0; c < vectors; c++) {
             k[c] = lanes_load_bytes((const uint8_t *)keys->block[first + c] + j * LANES);
-            __builtin_prefetch(keys->next[first + c] + j * 32);
-            __builtin_prefetch(keys->next[first + c] + j * 32 + 64);
+            __builtin_prefetch(keys->next[first + c] + j * LANES);
         }
         LANES_UNROLL
         for (int r = 0; r < rows; r++) {
@@ -309,6 +307,7 @@ static void probabilities(step *s) {
 /* Where a tile's values are: [16][stride] elements in each block. */
 typedef struct value_rows {
     const void *block[TILE_BLOCKS];
+    const uint8_t *next[TILE_BLOCKS]; /* as in key_rows */
     int blocks;
     int64_t stride;
     const float *p;      /* [rows][64] */
@@ -334,6 +333,9 @@ LANES_INLINE void values_vectors(source from, int rows, int vectors, const value
             LANES_UNROLL
             for (int c = 0; c < vectors; c++)
                 x[c] = load(from, base, j * v->stride + column + c * LANES);
+            LANES_UNROLL
+            for (int c = 0; from == SOURCE_F16 && c < vectors; c += 2)
+                __builtin_prefetch(v->next[b] + (j * v->stride + column + c * LANES) * 2);
             LANES_UNROLL
             for (int r = 0; r < rows; r++) {
                 lanes w = lanes_set(v->p[r * TILE + b * BLOCK + j]);
@@ -374,9 +376,11 @@ static void values(const step *s) {
     const tile *t = s->tile;
     const int64_t padded = t->layout->dim_padded;
     value_rows v = {.blocks = s->blocks, .stride = padded, .p = scratch->p, .shrink = s->shrink};
-    for (int b = 0; b < s->blocks; b++)
+    for (int b = 0; b < s->blocks; b++) {
         v.block[b] = t->expanded ? (const void *)(scratch->values + b * BLOCK * padded)
                                  : t->block[b] + t->layout->values;
+        v.next[b] = t->next[b] + t->layout->values;
+    }
     (t->expanded ? values_f32 : values_f16)(s->rows, &v, scratch->acc + s->row * padded);
 }
 
@@ -424,11 +428,13 @@ LANES_INLINE void values_q8_vectors(int rows, const step *s, int64_t column, con
     }
     for (int b = 0; b < s->blocks; b++) {
         const int8_t *base = (const int8_t *)s->tile->block[b] + s->tile->layout->values;
+        const uint8_t *next = s->tile->next[b] + s->tile->layout->values;
         for (int64_t j = 0; j < BLOCK; j += 2) {
             lanes_int x[VALUE_VECTORS];
             LANES_UNROLL
             for (int c = 0; c < VALUE_VECTORS; c++)
                 x[c] = lanes_load_pairs(base + j * d + (column + c * LANES) * 2);
+            __builtin_prefetch(next + j * d + column * 2);
             LANES_UNROLL
             for (int r = 0; r < rows; r++) {
                 int32_t w;
