@@ -13,7 +13,7 @@
 enum {
     TILE = 12,
     FETCH_AHEAD = 8192,
-    TOGETHER = 2, /* tokens whose sums run side by side: hides the multiply's latency */
+    TOGETHER = 6, /* tokens whose sums run side by side: hides the multiply's latency */
 };
 
 /* What a unit's header becomes: one vector per block. */
@@ -84,32 +84,31 @@ INLINE __m512i put_bits(__m512i w, __m512i x, int from, int to, __m512i mask) {
     return _mm512_ternarylogic_epi32(w, x, mask, 0xf8); /* w | (x & mask) */
 }
 
-/* The unsigned bytes of a block: vector v has elements 4v..4v+3 of each row. */
-INLINE void unpack(int bits, const uint8_t *block, __m512i *w) {
-    const __m512i nibble = _mm512_set1_epi8(15);
-    if (bits == 8) {
-        MNEM__UNROLL
-        for (int v = 0; v < 8; v++) w[v] = load(block + 64 * v);
-        return;
-    }
-    MNEM__UNROLL
-    for (int v = 0; v < 4; v++) {
-        __m512i x = load(block + (bits - 4 + v) * 64);
-        w[v] = _mm512_and_si512(x, nibble);
-        w[v + 4] = _mm512_and_si512(_mm512_srli_epi16(x, 4), nibble);
-    }
-    MNEM__UNROLL
-    for (int v = 0; v < 8; v++) {
-        if (bits == 5) w[v] = put_bits(w[v], load(block), v, 4, _mm512_set1_epi8(0x10));
-        if (bits == 6)
-            w[v] = put_bits(w[v], load(block + v / 4 * 64), v % 4 * 2, 4, _mm512_set1_epi8(0x30));
-    }
+/* Elements 4v..4v+3 of each row of a block, as unsigned bytes. */
+INLINE __m512i unpack(int bits, const uint8_t *block, int v) {
+    if (bits == 8) return load(block + 64 * v);
+    __m512i x = load(block + (bits - 4 + v % 4) * 64);
+    if (v >= 4) x = _mm512_srli_epi16(x, 4);
+    x = _mm512_and_si512(x, _mm512_set1_epi8(15));
+    if (bits == 5) x = put_bits(x, load(block), v, 4, _mm512_set1_epi8(0x10));
+    if (bits == 6) x = put_bits(x, load(block + v / 4 * 64), v % 4 * 2, 4, _mm512_set1_epi8(0x30));
+    return x;
 }
 
+/* Adds the products of 4 bytes of each row with 4 of a token. gcc 12 would load the broadcast into a
+ * register of its own first. */
 INLINE __m512i dot(__m512i sum, __m512i w, const int8_t *q) {
+#if defined(__clang__)
     int32_t four;
     __builtin_memcpy(&four, q, 4);
     return _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(four));
+#else
+    typedef int32_t __attribute__((may_alias, aligned(1))) unaligned;
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0"
+            : "+v"(sum)
+            : "v"(w), "m"(*(const unaligned *)(const void *)q));
+    return sum;
+#endif
 }
 
 INLINE __m512i start_at(int zero, int32_t start) {
@@ -117,36 +116,54 @@ INLINE __m512i start_at(int zero, int32_t start) {
     return _mm512_srai_epi32(_mm512_set1_epi32(start), (unsigned)mnem__start_shift(zero));
 }
 
-/* One block of `count` (a constant) tokens, whose sums run side by side. */
-INLINE void add_blocks(const mnem__pack_form *form, const __m512i *w, const scales *s, int i,
-                       const mnem__a8_block *const *a, const int count, __m512 *acc) {
-    const bool min = form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K;
+/* sum[t] += products of vectors [begin, end) of a block with those elements of each token. */
+INLINE void dots(int bits, const uint8_t *block, const mnem__a8_block *const *a, const int count,
+                 const int begin, const int end, __m512i *sum) {
+    MNEM__UNROLL
+    for (int v = begin; v < end; v++) {
+        __m512i w = unpack(bits, block, v);
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++) sum[t] = dot(sum[t], w, a[t]->q + 4 * v);
+    }
+}
+
+/* f[t] = scale * sum, or of both halves. */
+INLINE void block_products(const mnem__pack_form *form, const uint8_t *block, const scales *s,
+                           int i, const mnem__a8_block *const *a, const int count, __m512 *f) {
     const bool halves = form->scales == MNEM__SCALES_K6;
-    __m512i sum[TOGETHER], first[TOGETHER];
-    MNEM__UNROLL
-    for (int t = 0; t < count; t++) {
-        sum[t] = start_at(form->zero, a[t]->start);
-        if (halves) first[t] = start_at(form->zero, a[t]->start_half);
-        if (halves) sum[t] = _mm512_sub_epi32(sum[t], first[t]);
+    __m512i sum[TOGETHER];
+    if (halves) {
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start_half);
+        dots(form->bits, block, a, count, 0, 4, sum);
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++) {
+            f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
+            sum[t] = start_at(form->zero, a[t]->start - a[t]->start_half);
+        }
+        dots(form->bits, block, a, count, 4, 8, sum);
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++)
+            f[t] = _mm512_fmadd_ps(s->second[i], _mm512_cvtepi32_ps(sum[t]), f[t]);
+        return;
     }
     MNEM__UNROLL
-    for (int v = 0; v < 8; v++) MNEM__UNROLL
-    for (int t = 0; t < count; t++) {
-        if (halves && v < 4)
-            first[t] = dot(first[t], w[v], a[t]->q + 4 * v);
-        else
-            sum[t] = dot(sum[t], w[v], a[t]->q + 4 * v);
-    }
+    for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start);
+    dots(form->bits, block, a, count, 0, 8, sum);
+    MNEM__UNROLL
+    for (int t = 0; t < count; t++) f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
+}
+
+/* One block of `count` (a constant) tokens, whose sums run side by side. */
+INLINE void add_blocks(const mnem__pack_form *form, const uint8_t *block, const scales *s, int i,
+                       const mnem__a8_block *const *a, const int count, __m512 *acc) {
+    __m512 f[TOGETHER];
+    block_products(form, block, s, i, a, count, f);
     MNEM__UNROLL
     for (int t = 0; t < count; t++) {
-        __m512 f = _mm512_cvtepi32_ps(sum[t]);
-        if (halves)
-            f = _mm512_fmadd_ps(s->second[i], f,
-                                _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(first[t])));
-        else
-            f = _mm512_mul_ps(s->scale[i], f);
-        acc[t] = _mm512_fmadd_ps(f, _mm512_set1_ps(a[t]->scale), acc[t]);
-        if (min) acc[t] = _mm512_fmadd_ps(s->min[i], _mm512_set1_ps(a[t]->minus_sum), acc[t]);
+        acc[t] = _mm512_fmadd_ps(f[t], _mm512_set1_ps(a[t]->scale), acc[t]);
+        if (form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K)
+            acc[t] = _mm512_fmadd_ps(s->min[i], _mm512_set1_ps(a[t]->minus_sum), acc[t]);
     }
 }
 
@@ -176,6 +193,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const uint8_t *tail = unit + blocks / form->unit_blocks * unit_bytes;
     const uint8_t *input[(TILE + 3) / 4];
     int64_t stride = job->input_stride;
+    const int together = tokens % TOGETHER == 0 ? TOGETHER : 4;
     __m512 acc[TILE];
     MNEM__UNROLL
     for (int t = 0; t < tokens; t++) acc[t] = _mm512_setzero_ps();
@@ -192,17 +210,15 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
         const uint8_t *block = unit + form->header_bytes;
         int count = blocks - b < form->unit_blocks ? (int)(blocks - b) : form->unit_blocks;
         for (int i = 0; i < count; i++, block += form->block_bytes) {
-            __m512i w[8];
             if (form->bits != 8 || tokens > 2) fetch_ahead(form, block);
-            unpack(form->bits, block, w);
             MNEM__UNROLL
-            for (int t = 0; t < tokens; t += TOGETHER) {
+            for (int t = 0; t < tokens; t += together) {
                 const mnem__a8_block *a[TOGETHER];
-                const int n = tokens - t < TOGETHER ? tokens - t : TOGETHER;
+                const int n = tokens - t < together ? tokens - t : together;
                 MNEM__UNROLL
                 for (int u = 0; u < n; u++)
                     a[u] = (const void *)(input[(t + u) / 4] + (t + u) % 4 * stride);
-                add_blocks(form, w, &s, i, a, n, acc + t);
+                add_blocks(form, block, &s, i, a, n, acc + t);
             }
             MNEM__UNROLL
             for (int t = 0; t < tokens; t += 4) {

@@ -9,6 +9,8 @@
  * reading weights. */
 #include "ops/matmul_kernel.h"
 
+enum { FETCH_AHEAD = 2048 };
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* Element i of all tokens and vectors. Two vectors share each broadcast. */
@@ -29,6 +31,13 @@ INLINE void step(mnem_type type, const uint8_t *const *groups, const uint8_t *co
     }
 }
 
+/* Elements i and i + 1, some time before they are read. */
+INLINE void fetch_ahead(mnem_type type, const uint8_t *group, int64_t i) {
+    const uint8_t *at = group + FETCH_AHEAD + i * (type == MNEM_TYPE_F32 ? 64 : 32);
+    __builtin_prefetch(at);
+    if (type == MNEM_TYPE_F32) __builtin_prefetch(at + 64);
+}
+
 /* tokens by vectors (constants) outputs. */
 INLINE void tile(const mnem__matmul_job *job, mnem_type type, int64_t group, int64_t token,
                  const int vectors, const int tokens) {
@@ -46,6 +55,8 @@ INLINE void tile(const mnem__matmul_job *job, mnem_type type, int64_t group, int
     for (; i + 2 <= job->k; i += 2) {
         step(type, groups, input, stride, i, 0, vectors, tokens, acc);
         step(type, groups, input, stride, i + 1, 1, vectors, tokens, acc);
+        MNEM__UNROLL
+        for (int v = 0; v < vectors; v += SPLIT) fetch_ahead(type, groups[v / SPLIT], i);
         __asm__("" : "+r"(stride)); /* keeps the compiler from keeping a pointer per token */
     }
     if (i < job->k) step(type, groups, input, stride, i, 0, vectors, tokens, acc);

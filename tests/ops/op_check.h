@@ -23,6 +23,7 @@ typedef struct op_check_result {
     const char *kernel; /* NULL: refused; the last error says why */
     double seconds;     /* best per run */
     double error;       /* largest |x - plain| / (1 + |plain|); A8 counts bytes that differ */
+    bool compared;      /* false with skip_plain */
     bool same;          /* to the bit (a NaN equals any NaN) */
 } op_check_result;
 

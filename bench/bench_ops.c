@@ -1,0 +1,221 @@
+/* bench_ops.c: every operator's time and error beside its plain kernel; MATMUL beside the machine.
+ *
+ *     bench_ops [threads] [text that the operator or the kernel's name must contain]
+ *
+ * MATMUL, few tokens: bytes of weights a second, with more matrices than the last cache holds, and
+ * how that compares with plain reading. Many tokens: multiply-adds a second (VNNI's peak on Zen 5 is
+ * 128 a cycle and core, that of f32 fma 32). Large products aren't compared with the plain kernel.
+ * An error above the tolerance makes the exit status 1. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cpu.h"
+#include "mnem/mnem.h"
+#include "ops/op_check.h"
+
+enum { PAST_CACHES = 256 << 20, REPEATS = 8 };
+
+static mnem_team *team;
+static const char *filter = "";
+static bool all_good = true;
+static double read_rate; /* bytes a second */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void *block(uint64_t bytes) {
+    void *p = aligned_alloc(4096, (bytes + 8191) / 4096 * 4096);
+    if (!p) exit(1);
+    return memset(p, 0, bytes);
+}
+
+static uint32_t random_state = 1;
+
+static float random_float(void) { /* -1 to 1 */
+    random_state = random_state * 1664525u + 1013904223u;
+    return (float)(random_state >> 8) * 0x1p-23f - 1.0f;
+}
+
+static float *random_floats(int64_t n, float size) {
+    float *x = block((uint64_t)n * 4);
+    for (int64_t i = 0; i < n; i++) x[i] = random_float() * size;
+    return x;
+}
+
+/* ---- what the machine gives ---- */
+
+typedef struct reading {
+    const uint64_t *words;
+    int64_t count;
+    uint64_t sums[MNEM_TEAM_MAX];
+} reading;
+
+static void read_words(const mnem_worker *worker, void *context) {
+    reading *r = context;
+    int64_t begin, end;
+    uint64_t s[8] = {0};
+    mnem_team_split(worker, r->count, 512, &begin, &end);
+    for (int64_t i = begin; i + 8 <= end; i += 8)
+        for (int j = 0; j < 8; j++) s[j] += r->words[i + j];
+    for (int j = 0; j < 8; j++) r->sums[worker->index] += s[j];
+}
+
+static double measure_reading(void) {
+    reading r = {.words = block(PAST_CACHES), .count = PAST_CACHES / 8};
+    double best = INFINITY;
+    for (int i = 0; i < REPEATS; i++) {
+        double start = now();
+        mnem_team_run(team, read_words, &r);
+        double took = now() - start;
+        best = took < best ? took : best;
+    }
+    free((void *)(uintptr_t)r.words);
+    return PAST_CACHES / best;
+}
+
+/* ---- matmul ---- */
+
+/* 16 rows are made and repeated: what they are doesn't matter to the time. */
+static uint8_t *packed_matrices(mnem_type type, int64_t rows, int64_t k, int64_t count) {
+    uint64_t group = mnem_pack_group_bytes(type, k), row = mnem_type_row_bytes(type, k);
+    uint8_t *packed = block(mnem_pack_bytes(type, rows, k) * (uint64_t)count);
+    uint8_t *raw = block(row * MNEM_PACK_ROWS);
+    float *x = random_floats(k, 0.05f);
+    for (uint64_t r = 0; r < MNEM_PACK_ROWS; r++) mnem_quantize_row(type, k, x, raw + r * row);
+    for (int64_t g = 0; g < (rows + 15) / 16 * count; g++)
+        if (g == 0)
+            mnem_pack_group(type, MNEM_PACK_ROWS, k, raw, packed);
+        else
+            memcpy(packed + (uint64_t)g * group, packed, group);
+    free(raw);
+    free(x);
+    return packed;
+}
+
+static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
+    const uint64_t bytes = mnem_pack_bytes(type, rows, k);
+    const int64_t count = tokens <= 16 ? PAST_CACHES / (int64_t)bytes + 1 : 1;
+    if (!strstr("matmul", filter) && !strstr(mnem_type_info_get(type)->name, filter)) return;
+    mnem_op_desc d = {.kind = MNEM_OP_MATMUL};
+    d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, k);
+    d.in[1] = mnem_tensor_packed(type, rows, k);
+    d.out = mnem_tensor_2d(MNEM_TYPE_F32, tokens, rows);
+    mnem_op_args a = {.tokens = tokens, .row_end = rows};
+    uint8_t *packed = packed_matrices(type, rows, k, count);
+    float *x = random_floats(tokens * k, 1);
+    a.in[0] = x;
+    a.in[1] = packed;
+    a.out = block((uint64_t)(tokens * rows) * 4);
+    op_check_options o = {.team = team,
+                          .warmups = 1,
+                          .repeats = REPEATS,
+                          .calls = count,
+                          .in1_step = (int64_t)bytes,
+                          .skip_plain = rows * k * tokens > 200000000};
+    op_check_result r = op_check(&d, &a, &o);
+    char shape[64];
+    snprintf(shape, sizeof shape, "%lld x %lld, %lld tokens", (long long)rows, (long long)k,
+             (long long)tokens);
+    all_good &= op_check_print(shape, &r, 0);
+    if (tokens <= 16)
+        printf("  %6.1f GB/s (%.0f %% of reading)", (double)bytes / r.seconds * 1e-9,
+               (double)bytes / r.seconds / read_rate * 100);
+    printf("  %6.1f GMAC/s\n", (double)(rows * k * tokens) / r.seconds * 1e-9);
+    free(packed);
+    free(x);
+    free(a.out);
+}
+
+static void all_matmuls(void) {
+    static const mnem_type types[] = {MNEM_TYPE_Q4_0, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_K,
+                                      MNEM_TYPE_Q6_K, MNEM_TYPE_F16,  MNEM_TYPE_Q4_1,
+                                      MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1, MNEM_TYPE_Q5_K,
+                                      MNEM_TYPE_BF16, MNEM_TYPE_F32};
+    static const int64_t shapes[][2] = {{2048, 2048}, {5632, 2048}, {2048, 5632}};
+    static const int64_t tokens[] = {1, 8, 512};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            for (size_t n = 0; n < sizeof tokens / sizeof *tokens; n++)
+                if (t < 5 || s == 0) matmul(types[t], shapes[s][0], shapes[s][1], tokens[n]);
+}
+
+/* ---- the others, 512 tokens of a model 2048 wide ---- */
+
+enum { TOKENS = 512, WIDTH = 2048, HEADS = 32 };
+
+static void one(const mnem_op_desc *d, const mnem_op_args *a, const char *shape, double tolerance) {
+    if (!strstr(mnem_op_text(d->kind), filter)) return;
+    op_check_options o = {.team = team, .warmups = 1, .repeats = REPEATS};
+    op_check_result r = op_check(d, a, &o);
+    all_good &= op_check_print(shape, &r, tolerance);
+    printf("\n");
+}
+
+static void elementwise(void) {
+    const mnem_tensor rows = mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, WIDTH);
+    const mnem_tensor a8 = mnem_tensor_2d(MNEM_TYPE_A8, TOKENS, WIDTH);
+    float *x = random_floats(TOKENS * WIDTH, 3), *y = random_floats(TOKENS * WIDTH, 3);
+    float *out = block(TOKENS * WIDTH * 4);
+    mnem_op_args a = {.tokens = TOKENS, .in = {x, y}, .out = out};
+    mnem_op_desc d = {.kind = MNEM_OP_QUANTIZE, .in = {rows}, .out = a8};
+    one(&d, &a, "512 x 2048 to A8", 0);
+    d = (mnem_op_desc){.kind = MNEM_OP_ADD, .in = {rows, rows}, .out = rows};
+    one(&d, &a, "512 x 2048", 0);
+    d.kind = MNEM_OP_SILU_MUL;
+    one(&d, &a, "512 x 2048", 1e-6);
+    d.out = a8;
+    one(&d, &a, "512 x 2048 to A8", 0);
+    d = (mnem_op_desc){.kind = MNEM_OP_RMS_NORM,
+                       .epsilon = 1e-5f,
+                       .in = {rows, mnem_tensor_1d(MNEM_TYPE_F32, WIDTH)},
+                       .out = rows};
+    one(&d, &a, "512 x 2048", 1e-6);
+    d = (mnem_op_desc){.kind = MNEM_OP_COPY, .in = {rows}, .out = rows};
+    one(&d, &a, "512 x 2048", 0);
+    free(x), free(y), free(out);
+}
+
+static void ropes(void) {
+    const int32_t head = WIDTH / HEADS;
+    const mnem_tensor heads = mnem_tensor_3d(MNEM_TYPE_F32, TOKENS, HEADS, head);
+    const mnem_tensor table = mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, head);
+    int32_t positions[TOKENS];
+    float *x = random_floats(TOKENS * WIDTH, 3), *angles = block(TOKENS * head * 4);
+    float *out = block(TOKENS * WIDTH * 4);
+    for (int i = 0; i < TOKENS; i++) positions[i] = i * 7;
+    mnem_op_desc d = {.kind = MNEM_OP_ROPE_TABLE, .out = table};
+    d.rope = (mnem_rope){.dims = head, .base = 10000, .scale = 1};
+    mnem_op_args a = {.tokens = TOKENS, .positions = positions, .out = angles};
+    one(&d, &a, "512 positions", 1e-6);
+    d.kind = MNEM_OP_ROPE;
+    d.in[0] = d.out = heads;
+    d.in[1] = table;
+    a = (mnem_op_args){.tokens = TOKENS, .in = {x, angles}, .out = out};
+    for (int neox = 0; neox < 2; neox++) {
+        d.rope.neox = neox;
+        one(&d, &a, neox ? "512 x 32 x 64, halves" : "512 x 32 x 64, neighbours", 1e-6);
+    }
+    free(x), free(angles), free(out);
+}
+
+int main(int argc, char **argv) {
+    int threads = argc > 1 ? atoi(argv[1]) : 1;
+    if (argc > 2) filter = argv[2];
+    if (mnem_team_create(threads, &team) != MNEM_OK) {
+        fprintf(stderr, "bench_ops: %s\n", mnem_last_error());
+        return 2;
+    }
+    read_rate = measure_reading();
+    printf("%d thread%s; reading: %.1f GB/s\n", threads, threads == 1 ? "" : "s", read_rate * 1e-9);
+    all_matmuls();
+    elementwise();
+    ropes();
+    mnem_team_destroy(team);
+    return all_good ? 0 : 1;
+}
