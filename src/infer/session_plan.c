@@ -225,39 +225,37 @@ static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *pla
 
 /* ---- refusing ---- */
 
-/* What would fit if only one option were different; in the order of what it costs. */
-static bool would_fit(const planner *p, const mnem_session_options *changed, uint64_t *bytes) {
-    planner other = {.budget = p->budget};
-    bool fits = false;
-    if (mnem__setup_init(&other.setup, p->setup.model, changed) != MNEM_OK) return false;
-    if (mnem__search_init(&other.search, &other.setup, p->search.bytes_live) == MNEM_OK) {
-        *bytes = least(&other);
-        fits = other.status == MNEM_OK && *bytes > 0 && *bytes <= p->budget;
-        mnem__search_fini(&other.search);
-    }
-    mnem__setup_fini(&other.setup);
-    return fits;
+/* Would the least with other options fit? Its chunk is one token where none is asked for. The graphs
+ * measured before are forgotten: this is the end of planning. */
+static bool would_fit(planner *p, mnem_session_options o) {
+    const mnem_session_options *asked = p->setup.options;
+    if (!o.chunk) o.chunk = 1;
+    p->setup.options = &o;
+    p->search.graph_count = 0;
+    const uint64_t bytes = least(p);
+    p->setup.options = asked;
+    return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
 }
 
-static void find_knob(const planner *p, uint64_t needed, char *knob, size_t n) {
+/* The one option that helps, in the order of what changing it costs. */
+static void find_knob(planner *p, uint64_t needed, char *knob, size_t n) {
     const mnem_session_options asked = *p->setup.options;
     char size[24];
-    uint64_t bytes;
     mnem_session_options o = asked;
-    o.chunk = 0;
-    if (asked.chunk > 1 && would_fit(p, &o, &bytes)) {
+    o.chunk = 1;
+    if (asked.chunk > 1 && would_fit(p, o)) {
         snprintf(knob, n, "a smaller --chunk would fit");
         return;
     }
     o = asked;
     o.kv = MNEM_KV_Q8_0;
-    if (asked.kv == MNEM_KV_F16 && would_fit(p, &o, &bytes)) {
+    if (asked.kv == MNEM_KV_F16 && would_fit(p, o)) {
         snprintf(knob, n, "--kv q8_0 would fit");
         return;
     }
     o = asked;
     for (o.context = asked.context / 2; o.context >= CONTEXT_LEAST; o.context /= 2) {
-        if (!would_fit(p, &o, &bytes)) continue;
+        if (!would_fit(p, o)) continue;
         snprintf(knob, n, "--ctx %d would fit", o.context);
         return;
     }

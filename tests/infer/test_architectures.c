@@ -79,9 +79,45 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
     unlink(path);
 }
 
+/* Chunks, threads and streaming: the same bits for every weight type. */
+static void every_type_gives_the_same_bits_in_any_memory(void **state) {
+    (void)state;
+    static const char *const types[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0", "Q4_1",
+                                        "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"};
+    static float first[VOCAB_MOST], other[VOCAB_MOST];
+    char path[64], arguments[128];
+    int32_t ids[TOKENS];
+    for (int i = 0; i < TOKENS; i++) ids[i] = (i * 29 + 3) % 256;
+    snprintf(path, sizeof path, "/tmp/mnem_types_%d.gguf", (int)getpid());
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        snprintf(arguments, sizeof arguments,
+                 "--embd 256 --ff 512 --heads 4 --kv-heads 2 --type %s", types[i]);
+        make(path, arguments);
+        for (int variant = 0; variant < 3; variant++) {
+            session_case c;
+            const mnem_session_options o = {
+                .context = 64, .threads = 1 + variant, .chunk = variant == 0 ? 1 : 11 * variant};
+            uint64_t budget = 0;
+            if (variant == 2) { /* the least: everything streamed */
+                assert_int_equal(session_case_open(&c, path, 1 << 18, &o), MNEM_OVER_BUDGET);
+                budget = c.plan.needed_bytes;
+            }
+            assert_int_equal(session_case_open(&c, path, budget, &o), MNEM_OK);
+            assert_int_equal(c.plan.streamed, variant == 2);
+            assert_int_equal(session_case_logits(&c, ids, TOKENS, variant ? other : first),
+                             MNEM_OK);
+            const size_t bytes = (size_t)session_case_vocab(&c) * sizeof(float);
+            session_case_close(&c);
+            if (variant) assert_memory_equal(first, other, bytes);
+        }
+    }
+    unlink(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_architecture_is_what_its_formulas_say),
+        cmocka_unit_test(every_type_gives_the_same_bits_in_any_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
