@@ -95,8 +95,8 @@ INLINE __m512i unpack(int bits, const uint8_t *block, int v) {
     return x;
 }
 
-/* Adds the products of 4 bytes of each row with 4 of a token. gcc 12 would load the broadcast into a
- * register of its own first. */
+/* Adds the products of 4 bytes of each row with 4 of a token. gcc 12 would load the broadcast into
+ * a register of its own first. */
 INLINE __m512i dot(__m512i sum, __m512i w, const int8_t *q) {
 #if defined(__clang__)
     int32_t four;
@@ -177,8 +177,8 @@ INLINE void finish(const mnem__matmul_job *job, int64_t group, int64_t token, __
     _mm512_mask_storeu_ps(out, lanes, acc);
 }
 
-/* The processor fetches ahead too little for what takes some work, so that lines are asked for here.
- * (Whole bytes for one or two tokens come faster by themselves, as measured.) */
+/* The processor fetches ahead too little for what takes some work, so that lines are asked for
+ * here. (Whole bytes for one or two tokens come faster by themselves, as measured.) */
 INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block) {
     MNEM__UNROLL
     for (int line = 0; line < form->block_bytes; line += 64)
@@ -247,7 +247,7 @@ INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *
 }
 
 INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
-    const int64_t step = 96;
+    const int64_t step = mnem__token_step(job, TILE);
     for (int64_t t = 0; t < job->tokens; t += step) {
         int64_t end = job->tokens - t < step ? job->tokens : t + step;
         for (int64_t g = 0; g < mnem__matmul_groups(job); g++)

@@ -1,12 +1,12 @@
-/* matmul_float_body.h: MATMUL of F32, F16 and BF16 weights for one vector width; included by one file
- * per level, which first defines
+/* matmul_float_body.h: MATMUL of F32, F16 and BF16 weights for one vector width; included by one
+ * file per level, which first defines
  *   vector, LANES (8 or 16), SPLIT (vectors per group: 16 / LANES), TILE (tokens), FLIGHT (groups)
- *   zero(), splat(float), mul_add(a, b, c), weight(type, group, i, part): 16 / SPLIT rows' element i
- *   finish(job, group, part, token, vector)
+ *   zero(), splat(float), mul_add(a, b, c), weight(type, group, i, part): 16 / SPLIT rows' element
+ *   i finish(job, group, part, token, vector)
  *
  * An output is one chain of fma over k. Several chains side by side hide its latency: for many
- * tokens, TILE of them by two vectors; for one token, FLIGHT groups at once, which are then bound by
- * reading weights. */
+ * tokens, TILE of them by two vectors; for one token, FLIGHT groups at once, which are then bound
+ * by reading weights. */
 #include "ops/matmul_kernel.h"
 
 enum { FETCH_AHEAD = 2048 };
@@ -80,7 +80,7 @@ INLINE void compute(const mnem__matmul_job *job, mnem_type type) {
     int64_t groups = mnem__matmul_groups(job), g = 0;
     for (; job->tokens == 1 && groups - g >= FLIGHT; g += FLIGHT)
         tile(job, type, g, 0, FLIGHT * SPLIT, 1);
-    const int64_t step_tokens = TILE * 8;
+    const int64_t step_tokens = mnem__token_step(job, TILE);
     for (int64_t t = 0; t < job->tokens; t += step_tokens) {
         int64_t end = job->tokens - t < step_tokens ? job->tokens : t + step_tokens, h = g;
         for (; groups - h >= pair; h += pair) tokens_of_groups(job, type, h, t, end, 2);
