@@ -1,6 +1,7 @@
 /* session_case.c: a ledger, a model and a session in one, for tests. */
 #include "infer/session_case.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,10 @@ void session_case_close(session_case *c) {
     const mnem_session_plan plan = c->plan;
     mnem_session_destroy(c->session);
     mnem_model_close(c->model);
-    mnem_ledger_destroy(c->ledger);
+    if (mnem_ledger_destroy(c->ledger) != MNEM_OK) {
+        fprintf(stderr, "session_case: %s\n", mnem_last_error());
+        abort(); /* something was left behind */
+    }
     *c = (session_case){.plan = plan};
 }
 
