@@ -3,9 +3,9 @@
  *     bench_ops [threads] [text that the operator or the kernel's name must contain]
  *
  * MATMUL, few tokens: bytes of weights a second, with more matrices than the last cache holds, and
- * how that compares with plain reading. Many tokens: multiply-adds a second (VNNI's peak on Zen 5 is
- * 128 a cycle and core, that of f32 fma 32). Large products aren't compared with the plain kernel.
- * An error above the tolerance makes the exit status 1. */
+ * how that compares with plain reading. Many tokens: multiply-adds a second (VNNI's peak on Zen 5
+ * is 128 a cycle and core, that of f32 fma 32). Large products aren't compared with the plain
+ * kernel. An error above the tolerance makes the exit status 1. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -167,7 +167,8 @@ typedef struct mnem_kv_sequence {
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
- * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv. ATTENTION reads
+ * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv. ATTENTION
+ * reads
  *             only blocks of 16 positions that were stored to; their rest is zeroed here
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.

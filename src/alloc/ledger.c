@@ -7,7 +7,8 @@
  *     account: live = by callers + of the heap + of the process     all: live = sum of accounts
  *
  * Invariant: bytes_live is the sum over the accounts and at most the budget; peaks only grow.
- * Cost: a scan of the accounts in use for each charge (about twenty in a run), nothing allocated. */
+ * Cost: a scan of the accounts in use for each charge (about twenty in a run), nothing
+ * allocated. */
 #include "mnem/alloc.h"
 
 #include <pthread.h>

@@ -50,10 +50,10 @@ void mnem__heap_watch(const mnem__heap_watcher *watcher);
  * n = 0 turns that off. Counts mnem__alloc, calloc, realloc and mnem__pages_map. */
 void mnem__heap_fail_at(uint64_t n, bool sticky);
 
-/* Anonymous pages, zero, each touched when touch is set, so that what is resident is known. bytes is
- * rounded up to whole pages. With touch, whole 2 MiB units may become huge pages (fewer misses in
- * the translation cache; nothing more resident), otherwise none. NULL when refused (status as above,
- * always MNEM_NO_MEMORY). */
+/* Anonymous pages, zero, each touched when touch is set, so that what is resident is known. bytes
+ * is rounded up to whole pages. With touch, whole 2 MiB units may become huge pages (fewer misses
+ * in the translation cache; nothing more resident), otherwise none. NULL when refused (status as
+ * above, always MNEM_NO_MEMORY). */
 void *mnem__pages_map(size_t bytes, bool touch);
 /* The same at a multiple of alignment, a power of two. */
 void *mnem__pages_map_aligned(size_t bytes, size_t alignment, bool touch);

@@ -225,8 +225,8 @@ static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *pla
 
 /* ---- refusing ---- */
 
-/* Would the least with other options fit? Its chunk is one token where none is asked for. The graphs
- * measured before are forgotten: this is the end of planning. */
+/* Would the least with other options fit? Its chunk is one token where none is asked for. The
+ * graphs measured before are forgotten: this is the end of planning. */
 static bool would_fit(planner *p, mnem_session_options o) {
     const mnem_session_options *asked = p->setup.options;
     if (!o.chunk) o.chunk = 1;

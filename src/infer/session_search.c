@@ -240,12 +240,15 @@ static bool is_smaller(const mnem__way *a, const mnem__way *b) {
            (a->peak_bytes == b->peak_bytes && a->seconds < b->seconds);
 }
 
-/* Of the ways with one context: the best of at most budget bytes and less than these seconds. */
+/* Of the ways with one context: the best of at most budget bytes and less than these seconds, with
+ * chunks, slots and resident matrices up to a limit. */
 typedef struct wish {
     int32_t context;
     uint64_t budget;
     double seconds;
-    bool modest; /* small chunks and slots, nothing resident */
+    int32_t chunk_most;
+    uint64_t slot_most;
+    int32_t resident_most;
     bool (*better)(const mnem__way *, const mnem__way *);
 } wish;
 
@@ -259,29 +262,49 @@ static mnem__way best(const mnem__search *search, const wish *w) {
     mnem__way found = {0}, way;
     for (int32_t i = 0; i < search->graph_count; i++) {
         way.graphs = &search->graphs[i];
-        if (way.graphs->context != w->context) continue;
-        if (w->modest && way.graphs->chunk > MODEST_CHUNK && i + 1 < search->graph_count) continue;
+        if (way.graphs->context != w->context || way.graphs->chunk > w->chunk_most) continue;
         for (int32_t j = 0; j < search->ring_count; j++) {
             way.ring = &search->rings[j];
-            if (w->modest && j > 0 && way.ring->slot_bytes > MODEST_SLOT) continue;
+            if (way.ring->slot_bytes > w->slot_most) continue;
             for (int32_t k = 0; k < search->residency_count; k++) {
                 way.residency = &search->residency[k];
-                if (w->modest && way.residency->resident > 0) continue;
-                try_way(search, w, &way, &found);
+                if (way.residency->resident <= w->resident_most) try_way(search, w, &way, &found);
             }
         }
     }
     return found;
 }
 
+static wish any_way(int32_t context) {
+    return (wish){context, UINT64_MAX, INFINITY, INT32_MAX, UINT64_MAX, INT32_MAX, is_faster};
+}
+
 mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget) {
-    return best(search, &(wish){context, budget, INFINITY, false, is_faster});
+    wish w = any_way(context);
+    w.budget = budget;
+    return best(search, &w);
 }
 
 mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, double seconds) {
-    return best(search, &(wish){context, UINT64_MAX, seconds, false, is_smaller});
+    wish w = any_way(context);
+    w.seconds = seconds;
+    w.better = is_smaller;
+    return best(search, &w);
 }
 
+/* Modest sizes, or the smallest there are. */
 mnem__way mnem__search_modest(const mnem__search *search, int32_t context) {
-    return best(search, &(wish){context, UINT64_MAX, INFINITY, true, is_faster});
+    wish w = any_way(context);
+    int32_t smallest_chunk = INT32_MAX;
+    uint64_t smallest_slot = UINT64_MAX;
+    for (int32_t i = 0; i < search->graph_count; i++)
+        if (search->graphs[i].context == context && search->graphs[i].chunk < smallest_chunk)
+            smallest_chunk = search->graphs[i].chunk;
+    for (int32_t i = 0; i < search->ring_count; i++)
+        if (search->rings[i].slot_bytes < smallest_slot)
+            smallest_slot = search->rings[i].slot_bytes;
+    w.chunk_most = smallest_chunk > MODEST_CHUNK ? smallest_chunk : MODEST_CHUNK;
+    w.slot_most = smallest_slot > MODEST_SLOT ? smallest_slot : MODEST_SLOT;
+    w.resident_most = 0;
+    return best(search, &w);
 }

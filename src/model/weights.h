@@ -55,7 +55,8 @@ mnem_status mnem__weights_load(mnem__weights *weights,
                                bool (*on_progress)(void *, uint64_t done, uint64_t total),
                                void *context);
 
-/* MNEM_BUSY when 64 passes are scheduled and not begun. A pass that streams nothing needs nothing. */
+/* MNEM_BUSY when 64 passes are scheduled and not begun. A pass that streams nothing needs
+ * nothing. */
 mnem_status mnem__weights_schedule(mnem__weights *weights, mnem__pass pass);
 
 typedef struct mnem__weights_chunk {

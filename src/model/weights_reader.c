@@ -20,7 +20,8 @@
 
 /* ---- files ---- */
 
-/* Through /proc, where it is mounted, the model's own file is opened again; otherwise by its path. */
+/* Through /proc, where it is mounted, the model's own file is opened again; otherwise by its
+ * path. */
 static int reopen(const mnem__gguf_part *part, int flags) {
     char link[32];
     snprintf(link, sizeof link, "/proc/self/fd/%d", part->fd);

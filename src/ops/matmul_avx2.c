@@ -2,7 +2,8 @@
  *
  * Unsigned weights by signed inputs go through 16-bit pairs, which can't overflow up to 6 bits
  * (2 * 63 * 128 < 2^15). Bytes are made signed again, and the sign is moved to the input: |w| * q
- * is at most 2 * 128 * 127 < 2^15. A vector is unpacked once for all tokens of a tile. Orders of operations: matmul_kernel.h. */
+ * is at most 2 * 128 * 127 < 2^15. A vector is unpacked once for all tokens of a tile. Orders of
+ * operations: matmul_kernel.h. */
 #include <immintrin.h>
 
 #include "ops/matmul_finish_avx2.h"
@@ -105,8 +106,9 @@ INLINE __m256i splat_bytes(const int8_t *q) {
     return _mm256_set1_epi32(four);
 }
 
-/* sum[t][part] += products of vectors [begin, end) of a block. As many pairs are added in 16 bits as
- * can't overflow: 8 * 2 * 15 * 127, 4 * 2 * 31 * 127, 2 * 2 * 63 * 127 and 2 * 128 * 127 < 2^15. */
+/* sum[t][part] += products of vectors [begin, end) of a block. As many pairs are added in 16 bits
+ * as can't overflow: 8 * 2 * 15 * 127, 4 * 2 * 31 * 127, 2 * 2 * 63 * 127 and 2 * 128 * 127 <
+ * 2^15. */
 INLINE void dots(int bits, const uint8_t *block, const mnem__a8_block *const *a, const int tokens,
                  const int begin, const int end, __m256i sum[][2]) {
     const int room = bits == 8 ? 1 : 1 << (7 - bits);

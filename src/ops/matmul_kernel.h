@@ -44,7 +44,8 @@ static inline int64_t mnem__matmul_groups(const mnem__matmul_job *job) {
     return (job->rows + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
 }
 
-/* How many tokens (whole tiles) to do for all groups before the next: what fits the second cache. */
+/* How many tokens (whole tiles) to do for all groups before the next: what fits the second
+ * cache. */
 static inline int64_t mnem__token_step(const mnem__matmul_job *job, int tile) {
     const int64_t cache = 768 << 10, tiles = cache / (job->input_stride * tile);
     return tile * (tiles < 1 ? 1 : tiles > 8 ? 8 : tiles);

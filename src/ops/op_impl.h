@@ -1,10 +1,10 @@
 /* op_impl.h: how an operator plugs into the registry.
  *
  * Each operator has one mnem__op_table, listed in op.c: a check that finds every error of a
- * descriptor, a key (which operand's type and layout choose the kernel), and one list of kernels per
- * processor level (NULL: none). mnem_op_prepare takes the best level that has a kernel for the key.
- * Kernels of a vector level live in files of their own, compiled with that level's flags; a list of
- * theirs is declared here only under MNEM_X86. */
+ * descriptor, a key (which operand's type and layout choose the kernel), and one list of kernels
+ * per processor level (NULL: none). mnem_op_prepare takes the best level that has a kernel for the
+ * key. Kernels of a vector level live in files of their own, compiled with that level's flags; a
+ * list of theirs is declared here only under MNEM_X86. */
 #ifndef MNEM_SRC_OPS_OP_IMPL_H
 #define MNEM_SRC_OPS_OP_IMPL_H
 

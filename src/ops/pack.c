@@ -1,8 +1,8 @@
 /* pack.c: 16 raw rows into one packed group (pack_form.h says where everything goes).
  *
  * Works on quads: one 16-byte vector is 4 bytes of each of 4 rows, made by 4x4 transposes straight
- * from the rows; what types differ in (nibbles of two blocks side by side, bits of eight blocks in a
- * byte) is then a few shifts and masks on whole vectors. The vectors are the compiler's, so that
+ * from the rows; what types differ in (nibbles of two blocks side by side, bits of eight blocks in
+ * a byte) is then a few shifts and masks on whole vectors. The vectors are the compiler's, so that
  * this is one source for every machine. Cost: reads and writes each byte once, about 8 bytes a
  * cycle. */
 #include <string.h>

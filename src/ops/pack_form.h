@@ -14,8 +14,8 @@
  *   header, Q4_K and Q5_K: [16 f16 d][16 f16 dmin][3 vectors: the 12 bytes of 6-bit numbers]
  *   header, Q6_K: 4 vectors: the 16 int8 scales (one per 16 elements); tail: [16 f16 d]
  *
- * An odd last block is a unit of one. Only that and Q6_K's tail can make a group larger than its raw
- * rows: by 64 bytes at most. F32: [k][16 f32]. F16: [k][16 f16]. BF16: [k/2][16 pairs].
+ * An odd last block is a unit of one. Only that and Q6_K's tail can make a group larger than its
+ * raw rows: by 64 bytes at most. F32: [k][16 f32]. F16: [k][16 f16]. BF16: [k/2][16 pairs].
  *
  * A value is scale * (q - zero) - min. */
 #ifndef MNEM_SRC_OPS_PACK_FORM_H

@@ -1,7 +1,8 @@
-/* quantize_fit.h: the best scale (and minimum) of a few numbers, by weighted trial and least squares.
+/* quantize_fit.h: the best scale (and minimum) of a few numbers, by weighted trial and least
+ * squares.
  *
- * Both fits try a range of scales around the one that the extremes suggest: round to integers, solve
- * for the scale (and minimum) that fit those integers best, keep the best error. */
+ * Both fits try a range of scales around the one that the extremes suggest: round to integers,
+ * solve for the scale (and minimum) that fit those integers best, keep the best error. */
 #ifndef MNEM_SRC_OPS_QUANTIZE_FIT_H
 #define MNEM_SRC_OPS_QUANTIZE_FIT_H
 

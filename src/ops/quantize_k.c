@@ -1,8 +1,9 @@
 /* quantize_k.c: superblocks of 256 to Q4_K, Q5_K and Q6_K.
  *
  * Every block is fitted by itself; the fits' scales become small integers of a common unit; around
- * these the neighbours are tried against the elements themselves; then the common unit is solved for
- * once more with everything else fixed. Cost: some 300 passes over the elements, most in the fits. */
+ * these the neighbours are tried against the elements themselves; then the common unit is solved
+ * for once more with everything else fixed. Cost: some 300 passes over the elements, most in the
+ * fits. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* quantize_op.c: QUANTIZE: f32 rows to A8 rows. Members of the team share the rows, or the blocks of
- * one row. */
+/* quantize_op.c: QUANTIZE: f32 rows to A8 rows. Members of the team share the rows, or the blocks
+ * of one row. */
 #include "base/checked.h"
 #include "ops/a8.h"
 #include "ops/op_impl.h"

@@ -119,7 +119,8 @@ static uint64_t resident(void) {
     return usage.bytes_resident;
 }
 
-/* Code that hasn't run before doesn't make the process grow. Sanitizers take memory of their own. */
+/* Code that hasn't run before doesn't make the process grow. Sanitizers take memory of their
+ * own. */
 static void a_settled_process_stays_as_large_as_it_is(void **state) {
     (void)state;
 #ifdef SANITIZED

@@ -1,6 +1,6 @@
-/* test_weights.c: streamed and resident matrices equal the packed file, whatever the ring; errors of
- * the disk come out of acquire; planned bytes are the bytes taken. pread is wrapped by the linker,
- * so that reads can be short, interrupted or fail. */
+/* test_weights.c: streamed and resident matrices equal the packed file, whatever the ring; errors
+ * of the disk come out of acquire; planned bytes are the bytes taken. pread is wrapped by the
+ * linker, so that reads can be short, interrupted or fail. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -31,7 +31,8 @@ void weights_file_write(const char *path);
 void weights_case_init(weights_case *c, const char *path, int32_t head, int32_t extra);
 void weights_case_fini(weights_case *c);
 
-/* Measures, takes the blocks and creates; every matrix i with i % n == 0 is resident (n 0: none). */
+/* Measures, takes the blocks and creates; every matrix i with i % n == 0 is resident (n 0:
+ * none). */
 mnem_status weights_case_open(weights_case *c, int32_t n, int32_t slots, uint64_t slot_bytes,
                               bool page_cache);
 void weights_case_close(weights_case *c);

@@ -32,7 +32,8 @@ typedef struct op_check_result {
 op_check_result op_check(const mnem_op_desc *desc, const mnem_op_args *args,
                          const op_check_options *options);
 
-/* "matmul q4_0 avx512   2048 x 2048 ...   1.234 ms   error 0 (same)"; false if error > tolerance. */
+/* "matmul q4_0 avx512   2048 x 2048 ...   1.234 ms   error 0 (same)"; false if error >
+ * tolerance. */
 bool op_check_print(const char *shape, const op_check_result *result, double tolerance);
 
 #endif

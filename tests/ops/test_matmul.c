@@ -23,7 +23,7 @@ typedef struct product {
     mnem_op_desc desc;
     mnem_op_args args;
     uint8_t *raw, *packed;
-    float *x, *bias, *out; 
+    float *x, *bias, *out;
     int64_t rows, k, tokens;
 } product;
 
