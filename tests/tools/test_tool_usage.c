@@ -128,6 +128,7 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("run", "--stop", "");
     WRONG("run", "a.gguf", "b.gguf");
     WRONG("run", "-p", "x", "-f", "y");
+    WRONG("run", "Once upon a time");
     WRONG("run", "-p", "x", "--system", "y");
     WRONG("plan", "--capacity", "80G");
     WRONG("info", "-p", "x");

@@ -80,6 +80,8 @@ static input read_message(chat *c) {
     el_resize(editor); /* the terminal may have another width now */
     for (continued = false;; continued = true) {
         int n;
+        /* Before the prompt is shown: el_gets does it after, and what is typed between is lost. */
+        el_set(editor, EL_PREP_TERM, 1);
         const char *text = el_gets(editor, &n);
         if (tool_interrupted()) return INPUT_INTERRUPTED;
         if (!text || n <= 0) return used ? INPUT_LINE : INPUT_END;
@@ -266,10 +268,10 @@ static void command_help(void) {
 }
 
 static void command_stats(chat *c) {
-    fprintf(stderr, "context: %d of %d tokens, %d turn%s; generated %llu tokens, %.1f tokens/s\n",
-            c->g->count, c->stage->plan.context, c->turns, c->turns == 1 ? "" : "s",
-            (unsigned long long)c->g->tokens, tool_generator_rate(c->g));
     tool_report_ledger(stderr, c->stage);
+    tool_generator_report(stderr, c->g);
+    fprintf(stderr, "context: %d of %d tokens, %d turn%s\n", c->g->count, c->stage->plan.context,
+            c->turns, c->turns == 1 ? "" : "s");
 }
 
 static int command_system(chat *c, const char *text) {
@@ -382,7 +384,9 @@ static int plan_and_talk(chat *c) {
     tool_interrupt_watch(NULL); /* cancels nothing at the prompt */
     banner(c);
     code = conversation(c);
-    if (!stage->args->quiet) tool_report_ledger(stderr, stage);
+    if (stage->args->quiet) return code;
+    tool_report_ledger(stderr, stage);
+    tool_generator_report(stderr, c->g);
     return code;
 }
 

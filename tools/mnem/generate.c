@@ -71,6 +71,27 @@ double tool_generator_rate(const tool_generator *g) {
     return g->seconds_decode > 0 ? (double)g->decoded / g->seconds_decode : 0;
 }
 
+double tool_generator_prompt_rate(const tool_generator *g) {
+    return g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0;
+}
+
+void tool_generator_report(FILE *file, const tool_generator *g) {
+    mnem_session_stats s;
+    mnem_session_stats_get(g->stage->session, &s);
+    fputs("speed\n", file);
+    if (g->prompt_tokens)
+        fprintf(file, "  prompt     %6llu tokens, %.1f tokens/s\n",
+                (unsigned long long)g->prompt_tokens, tool_generator_prompt_rate(g));
+    fprintf(file, "  generated  %6llu tokens", (unsigned long long)g->tokens);
+    if (tool_generator_rate(g) > 0) fprintf(file, ", %.1f tokens/s", tool_generator_rate(g));
+    if (g->stage->args->temperature > 0) fprintf(file, ", seed %llu", (unsigned long long)g->seed);
+    fputc('\n', file);
+    char size[TOOL_TEXT];
+    if (s.bytes_streamed)
+        fprintf(file, "  streamed   %s from disk, %.1f s waiting for it\n",
+                tool_size(s.bytes_streamed, size), s.seconds_waiting);
+}
+
 /* ---- text ---- */
 
 static void print(tool_generator *g, int32_t id, const char *text, size_t length, bool token) {

@@ -50,6 +50,9 @@ void tool_generator_close(tool_generator *g);
 bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n);
 /* Evaluates what isn't yet, then generates and prints up to limit tokens. */
 tool_end tool_generate(tool_generator *g, int32_t limit);
-double tool_generator_rate(const tool_generator *g); /* tokens per second of decoding, or 0 */
+/* Tokens per second of decoding, and of prompts; 0: none yet. */
+double tool_generator_rate(const tool_generator *g);
+double tool_generator_prompt_rate(const tool_generator *g);
+void tool_generator_report(FILE *file, const tool_generator *g);
 
 #endif

@@ -83,14 +83,16 @@ static json_t *rate_json(double tokens_per_s) {
     return tokens_per_s > 0 ? json_real(tokens_per_s) : json_null();
 }
 
+/* A path that isn't UTF-8 can't be in JSON: it is null there. */
 json_t *tool_report_plan_json(const mnem_session_plan *p, const tool_stage *stage) {
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);
-    json_t *plan = json_pack(
-        "{s:s, s:I, s:I, s:b, s:o, s:i, s:s, s:i, s:i, s:b}", "model", m.path, "peak_bytes",
-        (json_int_t)p->peak_bytes, "budget_bytes", (json_int_t)p->budget_bytes, "budget_chosen",
-        stage->budget_chosen, "lines", plan_lines_json(p), "context", p->context, "kv",
-        kv_text(p->kv_type), "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
+    json_t *plan =
+        json_pack("{s:o?, s:I, s:I, s:b, s:o, s:i, s:s, s:i, s:i, s:b}", "model",
+                  json_string(m.path), "peak_bytes", (json_int_t)p->peak_bytes, "budget_bytes",
+                  (json_int_t)p->budget_bytes, "budget_chosen", stage->budget_chosen, "lines",
+                  plan_lines_json(p), "context", p->context, "kv", kv_text(p->kv_type), "chunk",
+                  p->chunk, "threads", p->threads, "streamed", p->streamed);
     json_t *more = json_pack(
         "{s:i, s:i, s:I, s:I, s:I, s:i, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "layers", p->layers,
         "layers_resident", p->layers_resident, "weight_bytes", (json_int_t)p->weight_bytes,

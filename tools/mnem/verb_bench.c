@@ -243,26 +243,34 @@ static double fraction(const bench *b) {
     return read > 0 ? b->bytes_per_token * b->token_rate / read : 0;
 }
 
-static void print_table(const bench *b) {
-    const mnem_machine_profile *p = &b->stage->profile;
+static void print_generation(const bench *b) {
     char name[24], size[TOOL_TEXT];
-    snprintf(name, sizeof name, "pp%d", b->prompt);
-    tool_outf("%-16s %10.1f tokens/s\n", name, b->prompt_rate);
     snprintf(name, sizeof name, "tg%d", b->tokens);
-    tool_outf("%-16s %10.1f tokens/s", name, b->token_rate);
-    tool_outf("   %s of weights a token, %.1f GB/s", tool_size((uint64_t)b->bytes_per_token, size),
+    tool_outf("%-16s %10.1f tokens/s   %s a token: %.1f GB/s", name, b->token_rate,
+              tool_size((uint64_t)b->bytes_per_token, size),
               b->bytes_per_token * b->token_rate / 1e9);
-    if (fraction(b) > 0) tool_outf(", %.0f %% of the read bandwidth", 100 * fraction(b));
-    tool_outf("\n");
+    if (fraction(b) > 0) tool_outf(", %.0f %% of read bandwidth", 100 * fraction(b));
+    tool_outf("%s\n", fraction(b) > 1 ? " (caches help)" : "");
+}
+
+static void print_machine(const mnem_machine_profile *p) {
     if (p->read_bytes_per_s > 0)
         tool_outf("%-16s %10.1f GB/s\n", "read bandwidth", p->read_bytes_per_s / 1e9);
     else
-        tool_outf("%-16s %10s           the budget has no room to measure it in\n",
-                  "read bandwidth", "-");
+        tool_outf("%-16s %10s            the budget has no room to measure it\n", "read bandwidth",
+                  "-");
     if (p->disk_bytes_per_s > 0)
-        tool_outf("%-16s %10.2f GB/s     past the page cache\n", "disk bandwidth",
+        tool_outf("%-16s %10.2f GB/s       past the page cache\n", "disk bandwidth",
                   p->disk_bytes_per_s / 1e9);
-    tool_outf("%-16s %10.1f GMAC/s   in prompts\n", "arithmetic", p->macs_per_s / 1e9);
+    tool_outf("%-16s %10.1f GMAC/s     in prompts\n", "arithmetic", p->macs_per_s / 1e9);
+}
+
+static void print_table(const bench *b) {
+    char name[24];
+    snprintf(name, sizeof name, "pp%d", b->prompt);
+    tool_outf("%-16s %10.1f tokens/s\n", name, b->prompt_rate);
+    print_generation(b);
+    print_machine(&b->stage->profile);
 }
 
 static json_t *known(double value) {
@@ -274,13 +282,14 @@ static void print_json(const bench *b) {
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
     tool_out_json(json_pack(
-        "{s:s, s:i, s:i, s:f, s:i, s:f, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
-        tool_model_path(b->stage->args), "threads", b->stage->plan.threads, "prompt_tokens",
-        b->prompt, "prompt_tokens_per_s", b->prompt_rate, "tokens", b->tokens, "tokens_per_s",
-        b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token, "read_bytes_per_s",
-        known(p->read_bytes_per_s), "disk_bytes_per_s", known(p->disk_bytes_per_s), "macs_per_s",
-        known(p->macs_per_s), "read_fraction", known(fraction(b)), "vmhwm",
-        (json_int_t)usage.bytes_peak, "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
+        "{s:o?, s:i, s:i, s:f, s:i, s:f, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
+        json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
+        "prompt_tokens", b->prompt, "prompt_tokens_per_s", b->prompt_rate, "tokens", b->tokens,
+        "tokens_per_s", b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token,
+        "read_bytes_per_s", known(p->read_bytes_per_s), "disk_bytes_per_s",
+        known(p->disk_bytes_per_s), "macs_per_s", known(p->macs_per_s), "read_fraction",
+        known(fraction(b)), "vmhwm", (json_int_t)usage.bytes_peak, "predicted_peak",
+        (json_int_t)b->stage->plan.peak_bytes));
 }
 
 /* ---- the way in ---- */

@@ -17,9 +17,10 @@ static int print_plan(const tool_stage *stage) {
 static void print_refusal(const tool_stage *stage) {
     mnem_ledger_info info;
     mnem_ledger_info_get(stage->ledger, &info);
-    tool_out_json(json_pack("{s:b, s:I, s:I, s:s}", "refused", true, "needed_bytes",
+    tool_out_json(json_pack("{s:b, s:I, s:I, s:o?}", "refused", true, "needed_bytes",
                             (json_int_t)stage->plan.needed_bytes, "budget_bytes",
-                            (json_int_t)info.budget_bytes, "error", mnem_last_error()));
+                            (json_int_t)info.budget_bytes, "error",
+                            json_string(mnem_last_error())));
 }
 
 int verb_plan(const tool_args *args) {

@@ -9,41 +9,19 @@
 
 /* ---- the end ---- */
 
-static double prompt_rate(const tool_generator *g) {
-    return g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0;
-}
-
 static json_t *stats_json(const tool_generator *g, tool_end end) {
     const tool_stage *stage = g->stage;
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
     mnem_session_stats s;
     mnem_session_stats_get(stage->session, &s);
-    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "end",
-                     tool_end_text(end), "seed", (json_int_t)g->seed, "prompt_tokens",
-                     (json_int_t)g->prompt_tokens, "tokens", (json_int_t)g->tokens, "tokens_per_s",
-                     tool_generator_rate(g), "prompt_tokens_per_s", prompt_rate(g), "seconds_load",
-                     stage->seconds_load, "bytes_streamed", (json_int_t)s.bytes_streamed,
-                     "seconds_waiting", s.seconds_waiting, "vmhwm", (json_int_t)usage.bytes_peak,
-                     "predicted_peak", (json_int_t)stage->plan.peak_bytes);
-}
-
-static void report_speed(const tool_generator *g) {
-    mnem_session_stats s;
-    mnem_session_stats_get(g->stage->session, &s);
-    fputs("speed\n", stderr);
-    if (g->prompt_tokens)
-        fprintf(stderr, "  prompt     %6llu tokens, %.1f tokens/s\n",
-                (unsigned long long)g->prompt_tokens, prompt_rate(g));
-    fprintf(stderr, "  generated  %6llu tokens", (unsigned long long)g->tokens);
-    if (tool_generator_rate(g) > 0) fprintf(stderr, ", %.1f tokens/s", tool_generator_rate(g));
-    if (g->stage->args->temperature > 0)
-        fprintf(stderr, ", seed %llu", (unsigned long long)g->seed);
-    fputc('\n', stderr);
-    char size[TOOL_TEXT];
-    if (s.bytes_streamed)
-        fprintf(stderr, "  streamed   %s from disk, %.1f s waiting for it\n",
-                tool_size(s.bytes_streamed, size), s.seconds_waiting);
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "end", tool_end_text(end),
+        "seed", (json_int_t)g->seed, "prompt_tokens", (json_int_t)g->prompt_tokens, "tokens",
+        (json_int_t)g->tokens, "tokens_per_s", tool_generator_rate(g), "prompt_tokens_per_s",
+        tool_generator_prompt_rate(g), "seconds_load", stage->seconds_load, "bytes_streamed",
+        (json_int_t)s.bytes_streamed, "seconds_waiting", s.seconds_waiting, "vmhwm",
+        (json_int_t)usage.bytes_peak, "predicted_peak", (json_int_t)stage->plan.peak_bytes);
 }
 
 static void report_end(const tool_generator *g, tool_end end) {
@@ -57,7 +35,7 @@ static void report_end(const tool_generator *g, tool_end end) {
     if (args->quiet) return;
     fputc('\n', stderr);
     tool_report_ledger(stderr, g->stage);
-    report_speed(g);
+    tool_generator_report(stderr, g);
 }
 
 static int end_code(const tool_generator *g, tool_end end) {
@@ -117,6 +95,9 @@ static int run_prompt(tool_stage *stage, tool_generator *g) {
 }
 
 static int check(const tool_args *args) {
+    const char *model = args->operand[0];
+    if (model && !strstr(model, ".gguf") && access(model, F_OK) != 0)
+        return tool_usage("run", "no file \"%s\"; if it is a prompt, put -p before it", model);
     if (args->prompt && args->file)
         return tool_usage("run", "--prompt and --file are two prompts; give one of them");
     if (args->json && !tool_prompt_source(args))
