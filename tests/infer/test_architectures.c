@@ -58,6 +58,8 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
         {"--arch llama --heads 4 --kv-heads 2 --type F32 --rope-scaling linear", 2e-3},
         {"--arch llama --heads 4 --kv-heads 2 --type F16 --head-dim 32", 2e-3},
         {"--arch llama --heads 4 --kv-heads 2 --type BF16", 2e-2},
+        {"--arch llama --heads 4 --kv-heads 2 --type F32 --vocab 391 --ff 104", 2e-3},
+        {"--arch llama --heads 4 --kv-heads 2 --type Q8_0 --vocab 401 --tied", 8e-2},
         {"--arch llama --heads 4 --kv-heads 2 --type Q8_0", 8e-2},
         {"--arch llama --heads 4 --kv-heads 2 --type Q4_0 --output-type F16", 8e-2},
         {"--arch qwen2 --heads 4 --kv-heads 2 --type F32", 2e-3},
