@@ -12,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cpu.h"
 #include "mnem/mnem.h"
 #include "ops/op_check.h"
 

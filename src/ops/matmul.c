@@ -21,6 +21,8 @@ static mnem_status check_input(const mnem_op_desc *desc) {
     if (in->type != MNEM_TYPE_F32 && in->type != mnem_matmul_input(weight->type))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
                              "in[0] must be f32, or A8 for quantized weights");
+    if (in->shape[0] > INT32_MAX)
+        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 tokens");
     if (in->shape[1] != weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
     return MNEM_OK;
@@ -36,7 +38,7 @@ static mnem_status check(const mnem_op_desc *desc) {
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != weight->shape[0]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be one f32 per row of in[1]");
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] < desc->in[0].shape[0] ||
-        out->shape[1] != weight->shape[0])
+        out->shape[1] != weight->shape[0] || out->stride[0] % 4 != 0)
         return mnem__op_fail(MNEM_INVALID, desc, "out must be f32 [tokens, rows]");
     return MNEM_OK;
 }

@@ -47,7 +47,8 @@ static inline int64_t mnem__matmul_groups(const mnem__matmul_job *job) {
 /* How many tokens (whole tiles) to do for all groups before the next: what fits the second
  * cache. */
 static inline int64_t mnem__token_step(const mnem__matmul_job *job, int tile) {
-    const int64_t cache = 768 << 10, tiles = cache / (job->input_stride * tile);
+    const int64_t row = job->input_stride > 64 ? job->input_stride : 64;
+    const int64_t tiles = (768 << 10) / (row * tile);
     return tile * (tiles < 1 ? 1 : tiles > 8 ? 8 : tiles);
 }
 

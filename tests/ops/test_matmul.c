@@ -258,6 +258,19 @@ static void out_is_only_written_where_it_belongs(void **state) {
     }
 }
 
+/* Stride 0: every token is the same row. */
+static void one_row_may_be_all_tokens(void **state) {
+    (void)state;
+    for (int t = 0; t < TYPES; t++) {
+        product p = make(types[t], 21, 256, 30, 10);
+        p.desc.in[0].stride[0] = 0;
+        op_run(p.desc, 1, p.args);
+        for (int64_t i = 1; i < p.tokens; i++)
+            assert_memory_equal(p.out, p.out + i * p.rows, (size_t)p.rows * 4);
+        drop(&p);
+    }
+}
+
 static void wrong_descriptors_are_refused(void **state) {
     (void)state;
     product p = make(MNEM_TYPE_Q4_0, 16, 64, 2, 1);
@@ -279,6 +292,9 @@ static void wrong_descriptors_are_refused(void **state) {
     d = p.desc;
     d.workers = 0;
     op_refused(&d, "workers");
+    d = p.desc;
+    d.out.stride[0] = 66;
+    op_refused(&d, "out must be");
     drop(&p);
 }
 
@@ -291,6 +307,7 @@ int main(void) {
         cmocka_unit_test(input_may_come_in_any_form),
         cmocka_unit_test(product_is_near_the_exact_one),
         cmocka_unit_test(out_is_only_written_where_it_belongs),
+        cmocka_unit_test(one_row_may_be_all_tokens),
         cmocka_unit_test(wrong_descriptors_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
