@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include <histedit.h>
 
@@ -50,11 +52,34 @@ static char *prompt_text(EditLine *line) {
     return continued ? next : first;
 }
 
+/* Reads one character. Ctrl-C ends the wait whichever thread its signal came to, and even if it came
+ * just before the wait. */
+static int read_character(EditLine *line, wchar_t *character) {
+    (void)line;
+    struct pollfd wait[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = tool_interrupt_fd(), .events = POLLIN}};
+    mbstate_t state = {0};
+    for (;;) {
+        if (poll(wait, 2, -1) < 0 && errno != EINTR) return -1;
+        errno = EINTR;
+        if (tool_interrupted()) return -1;
+        if (!wait[0].revents) continue;
+        char byte;
+        ssize_t n = read(STDIN_FILENO, &byte, 1);
+        if (n <= 0) return (int)n;
+        size_t length = mbrtowc(character, &byte, 1, &state);
+        if (length == (size_t)-2) continue; /* more bytes to come */
+        if (length == (size_t)-1) *character = L'?';
+        return 1;
+    }
+}
+
 void tool_chat_prepare(void) {
     /* Characters are UTF-8 whatever the locale says. */
     if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
         setlocale(LC_CTYPE, "C.UTF-8");
     HistEvent event;
+    tool_interrupt_fd(); /* there before the first wait */
     editor = el_init("mnem", stdin, stderr, stderr);
     history_lines = history_init();
     if (!editor || !history_lines) return;
@@ -64,6 +89,7 @@ void tool_chat_prepare(void) {
     el_set(editor, EL_EDITOR, "emacs");
     el_set(editor, EL_HIST, history, history_lines);
     el_set(editor, EL_SIGNAL, 0);
+    el_set(editor, EL_GETCFN, read_character);
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
 }
 

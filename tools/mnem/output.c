@@ -43,7 +43,9 @@ bool tool_out_closed(void) {
 int tool_out_end(void) {
     tool_out_flush();
     if (!out_error || out_error == EPIPE) return TOOL_OK;
-    tool_message("can't write to standard output: %s", strerror(out_error));
+    static bool told;
+    if (!told) tool_message("can't write to standard output: %s", strerror(out_error));
+    told = true;
     return TOOL_FAILED;
 }
 
@@ -74,8 +76,11 @@ int tool_fail(mnem_status status) {
         return TOOL_INTERRUPTED;
     }
     const char *why = mnem_last_error();
-    tool_message("%s", *why ? why : mnem_status_text(status));
-    return status == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : TOOL_FAILED;
+    if (!*why) why = mnem_status_text(status);
+    bool over = status == MNEM_OVER_BUDGET;
+    /* A plan's refusal names the option that would help; the ledger's doesn't know of options. */
+    tool_message("%s%s", why, over && !strstr(why, "--") ? ": a larger --memory would do" : "");
+    return over ? TOOL_OVER_BUDGET : TOOL_FAILED;
 }
 
 int tool_usage(const char *verb, const char *format, ...) {

@@ -2,6 +2,8 @@
  *
  * A progress line appears when its work has taken over a second, at most five times a second after
  * that, and only on a terminal; anything else that prints takes it off first. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -57,6 +59,7 @@ void tool_progress_end(tool_progress *progress) {
 
 static volatile sig_atomic_t interrupts;
 static _Atomic(mnem_session *) interrupt_session;
+static int interrupt_pipe[2] = {-1, -1}; /* a byte for each: wakes who waits for input */
 
 static void on_interrupt(int number) {
     (void)number;
@@ -64,6 +67,14 @@ static void on_interrupt(int number) {
     interrupts = 1;
     mnem_session *session = interrupt_session;
     if (session) mnem_session_cancel(session);
+    int saved = errno;
+    if (interrupt_pipe[1] >= 0 && write(interrupt_pipe[1], "", 1) < 0) errno = saved;
+}
+
+int tool_interrupt_fd(void) {
+    if (interrupt_pipe[0] < 0 && pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        interrupt_pipe[0] = interrupt_pipe[1] = -1;
+    return interrupt_pipe[0];
 }
 
 void tool_interrupt_watch(mnem_session *session) {
@@ -78,5 +89,7 @@ bool tool_interrupted(void) {
 }
 
 void tool_interrupt_clear(void) {
+    char bytes[8];
+    while (interrupt_pipe[0] >= 0 && read(interrupt_pipe[0], bytes, sizeof bytes) > 0) continue;
     interrupts = 0;
 }

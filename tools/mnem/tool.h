@@ -152,5 +152,7 @@ void tool_progress_hide(void); /* takes any progress line off the screen (tool_m
 void tool_interrupt_watch(mnem_session *session);
 bool tool_interrupted(void);
 void tool_interrupt_clear(void);
+/* Readable while an interrupt isn't cleared, for poll; -1: there is none. */
+int tool_interrupt_fd(void);
 
 #endif

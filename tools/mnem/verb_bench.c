@@ -145,7 +145,7 @@ static double measure_disk(const tool_stage *stage) {
     return rate;
 }
 
-/* The profile is of all processors; with other threads it is measured, but neither used nor kept. */
+/* The profile is of all processors: with fewer threads it is measured, neither used nor kept. */
 static bool of_machine(const tool_args *args) {
     return args->threads == 0;
 }
