@@ -52,9 +52,9 @@ static void norm(double *x, const double *w, int64_t n, double epsilon) {
 /* out = W in (+ bias); out holds `rows`. */
 static double *multiply(const plain *p, int layer, const char *weight, const char *bias,
                         const double *in) {
-    int64_t rows, k, ignored;
+    int64_t rows, k, one, n;
     double *w = layer_tensor(p, layer, weight, &rows, &k);
-    double *b = bias ? layer_tensor(p, layer, bias, &ignored, &ignored) : NULL;
+    double *b = bias ? layer_tensor(p, layer, bias, &one, &n) : NULL;
     double *out = calloc((size_t)rows, sizeof *out);
     for (int64_t r = 0; r < rows; r++) {
         double sum = b ? b[r] : 0;
