@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/cpu.h"
 #include "mnem/model.h"
+#include "op_check.h"
 #include "op_fixture.h"
 #include "ops/a8.h"
 
@@ -140,6 +142,28 @@ static void activations_have_exact_sums(void **state) {
     }
 }
 
+static void activations_are_the_same_at_every_level(void **state) {
+    (void)state;
+    static const float odd[] = {0, -0.0f, 1e-45f, 1e-31f, 3.4e38f, INFINITY, NAN, 1};
+    for (int64_t n = 1; n < 100; n += 3)
+        for (int i = 0; i < 8; i++) {
+            mnem_op_desc d = {.kind = MNEM_OP_QUANTIZE};
+            d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, 2, n);
+            d.out = mnem_tensor_2d(MNEM_TYPE_A8, 2, n);
+            rng_fill(&(rng){(uint64_t)n}, x, 2 * n, 4);
+            for (int64_t j = i; j < 2 * n; j += 5) x[j] *= odd[i];
+            memset(back, 0, 1024);
+            op_check_result r = op_check(&d, &(mnem_op_args){.tokens = 2, .in = {x}, .out = back},
+                                         &(op_check_options){0});
+            assert_true(r.kernel && r.same);
+            mnem__cpu_level_set(MNEM__CPU_AVX2);
+            r = op_check(&d, &(mnem_op_args){.tokens = 2, .in = {x}, .out = back},
+                         &(op_check_options){0});
+            assert_true(r.kernel && r.same);
+            mnem__cpu_level_set(MNEM__CPU_AVX512);
+        }
+}
+
 /* ---- the fixture ---- */
 
 typedef struct errors {
@@ -207,6 +231,7 @@ int main(void) {
         cmocka_unit_test(odd_rows_are_quantized),
         cmocka_unit_test(other_types_and_parts_of_blocks_are_refused),
         cmocka_unit_test(activations_have_exact_sums),
+        cmocka_unit_test(activations_are_the_same_at_every_level),
         cmocka_unit_test(fixture_errors_are_no_larger_than_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
