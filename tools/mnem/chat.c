@@ -52,8 +52,8 @@ static char *prompt_text(EditLine *line) {
     return continued ? next : first;
 }
 
-/* Reads one character. Ctrl-C ends the wait whichever thread its signal came to, and even if it came
- * just before the wait. */
+/* Reads one character. Ctrl-C ends the wait whichever thread its signal came to, and even if it
+ * came just before the wait. */
 static int read_character(EditLine *line, wchar_t *character) {
     (void)line;
     struct pollfd wait[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
