@@ -41,7 +41,7 @@ run_llama() {
     watch "$llama" -m "$model" -t "$threads" -p 512 -n 128 -r 1 -o json >"$work/llama.kb"
 }
 run_mnem() {
-    watch "$mnem" bench "$model" --threads "$threads" --prompt-tokens 512 -n 128 --repeats 1 \
+    watch "$mnem" bench "$model" --threads "$threads" --pp 512 --tg 128 --repeats 1 \
         --json >/dev/null
 }
 # llama_rate "512 0": tokens per second of the test with so many prompt and generated tokens.
