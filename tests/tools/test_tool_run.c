@@ -220,6 +220,29 @@ static void interrupt_prints_the_ledger(void **state) {
     assert_non_null(strstr(text, "total"));
 }
 
+static void a_trace_shows_the_steps_and_the_bytes(void **state) {
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s/trace.json", tool_scratch());
+    tool_result r = RUN("run", "-p", "And", "-n", "4", "--temp", "0", "--trace", path);
+    assert_int_equal(r.code, 0);
+    json_t *trace = json_load_file(path, 0, NULL);
+    assert_non_null(trace);
+    bool load = false, kv = false;
+    size_t i;
+    json_t *event;
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        const char *name = json_string_value(json_object_get(event, "name"));
+        load |= strcmp(name, "load") == 0;
+        kv |= strcmp(name, "kv bytes") == 0;
+    }
+    assert_true(load && kv);
+    json_decref(trace);
+    r = RUN("run", "-p", "And", "-n", "4", "--trace", "/nowhere/trace.json");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "/nowhere/trace.json"));
+}
+
 static void a_full_disk_is_a_failure(void **state) {
     (void)state;
     if (access("/dev/full", W_OK) != 0) skip();
@@ -346,6 +369,7 @@ int main(void) {
         cmocka_unit_test(an_empty_prompt_starts_from_the_begin_token),
         cmocka_unit_test(a_closed_pipe_is_a_clean_end),
         cmocka_unit_test(interrupt_prints_the_ledger),
+        cmocka_unit_test(a_trace_shows_the_steps_and_the_bytes),
         cmocka_unit_test(a_full_disk_is_a_failure),
         cmocka_unit_test(plan_lines_sum_to_the_peak),
         cmocka_unit_test(plan_for_another_machine_needs_no_memory),

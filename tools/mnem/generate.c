@@ -229,7 +229,9 @@ static tool_end generate(tool_generator *g, int32_t limit) {
 }
 
 tool_end tool_generate(tool_generator *g, int32_t limit) {
+    tool_stage_begin(g->stage, "generate");
     tool_end end = generate(g, limit);
+    tool_stage_end(g->stage, "generate");
     flush_text(g, end == TOOL_END_STOP);
     if (tool_out_closed()) return TOOL_END_CLOSED;
     return end;

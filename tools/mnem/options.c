@@ -54,6 +54,8 @@ const tool_option tool_options[] = {
     {"page-cache", 0, NULL, TOOL_VALUE_FLAG, AT(page_cache), 0, 0, NULL, SESSION,
      "stream weights through the page cache: it may win where memory is plenty, and is outside the "
      "budget"},
+    {"trace", 0, "FILE", TOOL_VALUE_TEXT, AT(trace), 0, 0, NULL, V(run),
+     "write what was charged when, and the steps of the run, for Perfetto or chrome://tracing"},
     {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(device), 0, 0, "host null", V(plan),
      "plan for another device: host, or null, which only pretends (default: host)"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(plan),

@@ -81,6 +81,22 @@ static void set_options(tool_stage *stage) {
     if (tool_profile_load(&stage->profile)) o->profile = &stage->profile;
 }
 
+/* ---- the trace ---- */
+
+void tool_stage_begin(tool_stage *stage, const char *step) {
+    if (stage->trace) mnem_trace_begin(stage->trace, step);
+}
+
+void tool_stage_end(tool_stage *stage, const char *step) {
+    if (stage->trace) mnem_trace_end(stage->trace, step);
+}
+
+int tool_stage_write_trace(tool_stage *stage) {
+    if (!stage->trace) return TOOL_OK;
+    mnem_status status = mnem_trace_write(stage->trace, stage->args->trace);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
 int tool_stage_open(const tool_args *args, tool_stage *stage) {
     *stage = (tool_stage){.args = args};
     tool_progress_quiet(args->quiet);
@@ -91,16 +107,22 @@ int tool_stage_open(const tool_args *args, tool_stage *stage) {
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
     mnem_ledger_options options = {.budget_bytes = budget};
-    mnem_status status = mnem_ledger_create_process(&options, &stage->ledger);
+    mnem_status status = MNEM_OK;
+    if (args->trace) status = mnem_trace_create(0, &stage->trace);
+    if (status == MNEM_OK) status = mnem_ledger_create_process(&options, &stage->ledger);
     if (status != MNEM_OK) return tool_fail(status);
     set_options(stage);
+    tool_stage_begin(stage, "open");
     status = mnem_model_open(path, &stage->model);
     if (status == MNEM_OK) status = mnem_model_transformer(stage->model, &stage->transformer);
+    tool_stage_end(stage, "open");
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 int tool_stage_tokenizer(tool_stage *stage) {
+    tool_stage_begin(stage, "tokenizer");
     mnem_status status = mnem_tokenizer_create(stage->model, &stage->tokenizer);
+    tool_stage_end(stage, "tokenizer");
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -158,7 +180,9 @@ int tool_stage_read(tool_stage *stage, const char *path) {
 /* ---- plan and session ---- */
 
 int tool_stage_plan(tool_stage *stage) {
+    tool_stage_begin(stage, "plan");
     mnem_status status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
+    tool_stage_end(stage, "plan");
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -173,8 +197,10 @@ int tool_stage_create(tool_stage *stage) {
     stage->options.on_progress = on_load;
     stage->options.progress_context = &progress;
     double start = tool_clock();
+    tool_stage_begin(stage, "load");
     mnem_status status =
         mnem_session_create(stage->model, &stage->options, &stage->plan, &stage->session);
+    tool_stage_end(stage, "load");
     tool_progress_end(&progress);
     stage->seconds_load = tool_clock() - start;
     if (status != MNEM_OK) return tool_fail(status);
@@ -211,5 +237,6 @@ void tool_stage_close(tool_stage *stage) {
     free(stage->prompt.text);
     mnem_device_close(stage->device);
     mnem_ledger_destroy(stage->ledger);
+    mnem_trace_destroy(stage->trace);
     *stage = (tool_stage){0};
 }

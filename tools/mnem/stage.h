@@ -9,6 +9,7 @@
 
 typedef struct tool_stage {
     const tool_args *args;
+    mnem_trace *trace; /* NULL: none asked for */
     mnem_ledger *ledger;
     mnem_device *device; /* NULL: the session's own host device */
     mnem_model *model;
@@ -36,6 +37,11 @@ int tool_stage_tokenizer(tool_stage *stage);
 int tool_stage_plan(tool_stage *stage);
 /* Loads, with progress; Ctrl-C cancels it. */
 int tool_stage_create(tool_stage *stage);
+/* A step of the run for the trace, if there is one; begin and end come in pairs. */
+void tool_stage_begin(tool_stage *stage, const char *step);
+void tool_stage_end(tool_stage *stage, const char *step);
+/* Writes the trace, if one was asked for. */
+int tool_stage_write_trace(tool_stage *stage);
 /* Takes everything down in reverse; a zeroed stage is fine. */
 void tool_stage_close(tool_stage *stage);
 

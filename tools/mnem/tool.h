@@ -66,7 +66,7 @@ typedef struct tool_args {
     const char *operand[TOOL_OPERANDS_MAX]; /* NULL past the last */
     uint64_t given; /* bit i: option i of the table was on the command line */
     /* the options; what isn't given has the default of options.c */
-    const char *prompt, *file, *system;
+    const char *prompt, *file, *system, *trace;
     uint64_t memory, capacity;               /* 0: not given */
     int32_t tokens, context, threads, chunk; /* 0: not given */
     int32_t prompt_tokens, repeats;          /* bench */

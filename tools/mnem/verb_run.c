@@ -123,6 +123,8 @@ int verb_run(const tool_args *args) {
     code = tool_stage_open(args, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = chat ? tool_chat(&stage, &g) : run_prompt(&stage, &g);
+    int traced = tool_stage_write_trace(&stage);
+    if (code == TOOL_OK) code = traced;
     if (g.stage) tool_generator_close(&g);
     tool_stage_close(&stage);
     if (chat) tool_chat_finish();
