@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -39,6 +38,10 @@ void mnem__plan_why(mnem_session_plan *plan) {
     if (!plan->embedding_resident) add(out, n, "embedding rows are read from disk");
 }
 
+static uint64_t streamed(const mnem__way *way) {
+    return way->residency->streamed_bytes_body + way->residency->streamed_bytes_head;
+}
+
 void mnem__plan_change(const mnem__way *from, const mnem__way *to, char *out, size_t n) {
     char size[24];
     const mnem__choice a = mnem__way_choice(from), b = mnem__way_choice(to);
@@ -50,11 +53,12 @@ void mnem__plan_change(const mnem__way *from, const mnem__way *to, char *out, si
     if (b.kv_type != a.kv_type)
         add(rest, n - head, "%s KV", b.kv_type == MNEM_TYPE_F16 ? "f16" : "q8_0");
     if (b.chunk != a.chunk) add(rest, n - head, "chunks of %d", b.chunk);
-    if (b.resident != a.resident)
-        add(rest, n - head, "%d %s matrices in memory", abs(b.resident - a.resident),
-            b.resident > a.resident ? "more" : "fewer");
-    else if (b.order != a.order)
-        add(rest, n - head, "other matrices in memory");
+    const uint64_t read = streamed(to);
+    if (read == 0 && streamed(from) > 0)
+        add(rest, n - head, "all weights in memory");
+    else if (read != streamed(from))
+        add(rest, n - head, "%s from disk for every token",
+            mnem_size_format(read, size, sizeof size));
     if (b.slots != a.slots || b.slot_bytes != a.slot_bytes)
         add(rest, n - head, "ring of %d x %s", b.slots,
             mnem_size_format(b.slot_bytes, size, sizeof size));
