@@ -29,19 +29,10 @@ static mnem__cpu_level detect(void) {
     return (saved_state() & 0xe6) == 0xe6 ? MNEM__CPU_AVX512 : MNEM__CPU_AVX2;
 }
 
-static bool detect_bf16(void) {
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 5));
-}
-
 #else
 
 static mnem__cpu_level detect(void) {
     return MNEM__CPU_PLAIN;
-}
-
-static bool detect_bf16(void) {
-    return false;
 }
 
 #endif
@@ -59,8 +50,4 @@ mnem__cpu_level mnem__cpu_level_get(void) {
 
 void mnem__cpu_level_set(mnem__cpu_level level) {
     atomic_store_explicit(&level_limit, (int)level, memory_order_relaxed);
-}
-
-bool mnem__cpu_has_bf16(void) {
-    return mnem__cpu_level_get() == MNEM__CPU_AVX512 && detect_bf16();
 }

@@ -2,8 +2,6 @@
 #ifndef MNEM_SRC_BASE_CPU_H
 #define MNEM_SRC_BASE_CPU_H
 
-#include <stdbool.h>
-
 typedef enum mnem__cpu_level {
     MNEM__CPU_PLAIN,  /* C only */
     MNEM__CPU_AVX2,   /* AVX2, FMA, F16C */
@@ -14,6 +12,5 @@ typedef enum mnem__cpu_level {
 mnem__cpu_level mnem__cpu_level_get(void);
 /* Lowers the level (tests, --cpu); asking for more than the machine has gives what it has. */
 void mnem__cpu_level_set(mnem__cpu_level level);
-bool mnem__cpu_has_bf16(void); /* AVX512_BF16, at level AVX512 */
 
 #endif
