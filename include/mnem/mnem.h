@@ -13,5 +13,6 @@
 #include "mnem/team.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
+#include "mnem/workload.h"
 
 #endif

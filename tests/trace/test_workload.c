@@ -1,0 +1,185 @@
+/* test_workload.c: the text format: what is read, what is refused, and that memory may run out. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/heap.h"
+#include "mnem/workload.h"
+
+static mnem_status read_text(const char *text, mnem_workload **w) {
+    char *copy = malloc(strlen(text) + 1); /* exactly as long, so that reading past it is seen */
+    memcpy(copy, text, strlen(text));
+    const mnem_status status = mnem_workload_read("t", copy, strlen(text), NULL, w);
+    free(copy);
+    return status;
+}
+
+static void operations_are_read_in_order(void **state) {
+    (void)state;
+    mnem_workload *w;
+    assert_int_equal(read_text("# a comment\n"
+                               "a 7 100 5\n"
+                               "\n"
+                               "  a\t9 50 # one more\r\n"
+                               "f 7 3\n"
+                               "f 9\n"
+                               "a 18446744073709551615 20 5",
+                               &w),
+                     MNEM_OK);
+    mnem_workload_info info;
+    mnem_workload_info_get(w, &info);
+    const mnem_workload_op expected[] = {{100, 0, 0}, {50, 1, 1}, {0, 0, 2}, {0, 1, 1}, {20, 2, 0}};
+    assert_int_equal(info.count, 5);
+    assert_memory_equal(info.ops, expected, sizeof expected);
+    assert_int_equal(info.allocations, 3);
+    assert_int_equal(info.prelude, 0);
+    assert_int_equal(info.bytes_peak, 150);
+    assert_int_equal(info.bytes_total, 170);
+    assert_int_equal(info.bytes_end, 20);
+    assert_int_equal(info.blocks_peak, 2);
+    assert_int_equal(info.streams, 3);
+    assert_string_equal(info.format, "text");
+    assert_string_equal(mnem_workload_site(w, 0), "");
+    mnem_workload_close(w);
+}
+
+static void refused(const char *text, mnem_status status, const char *why) {
+    mnem_workload *w;
+    assert_int_equal(read_text(text, &w), status);
+    assert_null(w);
+    if (!strstr(mnem_last_error(), why)) fail_msg("\"%s\" isn't in \"%s\"", why, mnem_last_error());
+}
+
+static void what_is_not_of_the_format_is_refused_with_its_line(void **state) {
+    (void)state;
+    refused("", MNEM_BAD_FILE, "t: no allocation");
+    refused("# nothing\n\n", MNEM_BAD_FILE, "t: no allocation");
+    refused("a 1 1 0\nb 1\n", MNEM_BAD_FILE, "t:2: \"b 1\"");
+    refused("a 1", MNEM_BAD_FILE, "t:1: \"a 1\"");
+    refused("a 1 2 3 4\n", MNEM_BAD_FILE, "t:1: ");
+    refused("a 1 2\nf 1 2 3\n", MNEM_BAD_FILE, "t:2: ");
+    refused("f\n", MNEM_BAD_FILE, "t:1: ");
+    refused("a1 2\n", MNEM_BAD_FILE, "t:1: ");
+    refused("a 1 2x\n", MNEM_BAD_FILE, "t:1: ");
+    refused("a 1 -2\n", MNEM_BAD_FILE, "t:1: ");
+    refused("a 1 18446744073709551616\n", MNEM_BAD_FILE, "t:1: ");
+    refused("\x80\n", MNEM_BAD_FILE, "t:1: \"?\"");
+    refused("a 1 0 0\n", MNEM_BAD_FILE, "t:1: an allocation of 0 bytes");
+    refused("a 1 5\na 1 5\n", MNEM_BAD_FILE, "t:2: id 1 was used before");
+    refused("a 1 5\nf 1\na 1 5\n", MNEM_BAD_FILE, "t:3: id 1 was used before");
+    refused("a 1 5\nf 1\nf 1\n", MNEM_BAD_FILE, "t:3: a block that was freed before");
+    refused("a 1 5\nf 2\n", MNEM_BAD_FILE, "t:2: nothing with id 2");
+    refused("a 1 18446744073709551615\na 2 1\n", MNEM_BAD_FILE, "t:2: 1 bytes more than 2^64");
+    refused("\xfd"
+            "7zXZ\0...",
+            MNEM_UNSUPPORTED, "xz -dc");
+    refused("\x1f\x8b", MNEM_UNSUPPORTED, "gzip -dc");
+}
+
+static void a_line_that_never_ends_is_refused(void **state) {
+    (void)state;
+    enum { N = 300000 };
+    char *text = malloc(N + 1);
+    memset(text, '#', N);
+    text[N] = 0;
+    refused(text, MNEM_BAD_FILE, "t:1: a line of more than 65536 bytes");
+    free(text);
+}
+
+/* Many lines through a pipe and a file: longer than the window, so that lines straddle its end. */
+static void a_file_longer_than_the_window_is_read(void **state) {
+    (void)state;
+    char path[] = "/tmp/mnem-workload-XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    enum { N = 100000 };
+    for (int i = 0; i < N; i++) fprintf(file, "a %d %d 0\n", i * 3, i + 1);
+    for (int i = 0; i < N; i += 2) fprintf(file, "f %d\n", i * 3);
+    fclose(file);
+    mnem_workload *w;
+    assert_int_equal(mnem_workload_open(path, NULL, &w), MNEM_OK);
+    unlink(path);
+    mnem_workload_info info;
+    mnem_workload_info_get(w, &info);
+    assert_int_equal(info.count, N + N / 2);
+    for (uint32_t i = 0; i < N; i++) {
+        assert_int_equal(info.ops[i].bytes, i + 1);
+        assert_int_equal(info.ops[i].block, i);
+    }
+    for (uint32_t i = 0; i < N / 2; i++) assert_int_equal(info.ops[N + i].block, 2 * i);
+    assert_int_equal(info.bytes_peak, (uint64_t)N * (N + 1) / 2);
+    mnem_workload_close(w);
+}
+
+static void a_file_that_cannot_be_read_is_named(void **state) {
+    (void)state;
+    mnem_workload *w;
+    assert_int_equal(mnem_workload_open("/nowhere/x.trace", NULL, &w), MNEM_IO);
+    assert_non_null(strstr(mnem_last_error(), "/nowhere/x.trace"));
+    assert_null(w);
+    assert_int_equal(mnem_workload_open("/tmp", NULL, &w), MNEM_IO);
+    assert_non_null(strstr(mnem_last_error(), "/tmp: can't read"));
+    assert_null(w);
+}
+
+static bool stop_at_once(void *context, uint64_t bytes) {
+    *(uint64_t *)context = bytes;
+    return false;
+}
+
+static void reading_can_be_cancelled(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "a 1 1 0\n", 8), 8);
+    close(ends[1]);
+    uint64_t seen = 0;
+    const mnem_workload_options options = {.on_progress = stop_at_once, .progress_context = &seen};
+    mnem_workload *w;
+    assert_int_equal(mnem_workload_open_fd("-", ends[0], &options, &w), MNEM_CANCELLED);
+    assert_null(w);
+    assert_int_equal(seen, 8);
+    close(ends[0]);
+}
+
+static void memory_may_run_out_at_any_allocation(void **state) {
+    (void)state;
+    char text[200 * 16], *p = text;
+    for (int i = 0; i < 200; i++) p += sprintf(p, "a %d 1 %d\n", i, i);
+    mnem_heap_usage before, after;
+    mnem_heap_usage_get(&before);
+    mnem_status status = MNEM_NO_MEMORY;
+    for (uint64_t n = 1; status == MNEM_NO_MEMORY; n++) {
+        mnem_workload *w;
+        mnem__heap_fail_at(n, false);
+        status = mnem_workload_read("t", text, (size_t)(p - text), NULL, &w);
+        mnem__heap_fail_at(0, false);
+        if (status == MNEM_OK) assert_true(n > 8);
+        mnem_workload_close(w);
+        mnem_heap_usage_get(&after);
+        assert_int_equal(after.bytes_live, before.bytes_live);
+    }
+    assert_int_equal(status, MNEM_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operations_are_read_in_order),
+        cmocka_unit_test(what_is_not_of_the_format_is_refused_with_its_line),
+        cmocka_unit_test(a_line_that_never_ends_is_refused),
+        cmocka_unit_test(a_file_longer_than_the_window_is_read),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_named),
+        cmocka_unit_test(reading_can_be_cancelled),
+        cmocka_unit_test(memory_may_run_out_at_any_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
