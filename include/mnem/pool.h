@@ -1,0 +1,211 @@
+/* mnem/pool.h: a pool: blocks of a device's memory, handed out and taken back while running.
+ *
+ * Stream-ordered: a block that is freed on a stream may be reused there at once, and on another
+ * stream only after an event shows that the first one passed the free. The pool takes memory from
+ * the device in a few large pieces, gives back what isn't used, counts every byte by kind and tag,
+ * and says what is in the way when it has to refuse. All metadata is on the host.
+ * Not here: numbers without memory (offset.h), budgets of the process (alloc.h).
+ * Threads: any thread may call anything but create and destroy. A call that names a stream is a use
+ * of that stream (device.h: one thread at a time). Callbacks are called by the thread that made the
+ * call; on_soft may call the pool, moved may not.
+ *
+ *     mnem_pool *pool;
+ *     mnem_pool_create(&(mnem_pool_options){.device = device, .bytes_max = 1 << 30}, &pool);
+ *     mnem_pool_block b;
+ *     if (mnem_pool_alloc(pool, &(mnem_pool_request){.bytes = n, .kind = MNEM_KIND_ACTIVATION,
+ *                                                    .tag = "hidden", .stream = s}, &b) == MNEM_OK) {
+ *         launch(s, mnem_block_host(&b.memory));
+ *         mnem_pool_free(pool, &b, s);
+ *     }
+ *     mnem_pool_destroy(pool);
+ */
+#ifndef MNEM_POOL_H
+#define MNEM_POOL_H
+
+#include "mnem/alloc.h"
+#include "mnem/offset.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mnem_pool mnem_pool;
+
+typedef enum mnem_pool_growth {
+    MNEM_POOL_SEGMENTS, /* mnem_device_alloc: each segment at an address of its own */
+    MNEM_POOL_RANGE, /* granules mapped into one reserved range: free ones are moved by mapping */
+} mnem_pool_growth;
+
+/* Which limit is near: of one kind and tag, or of the pool (tag NULL). */
+typedef struct mnem_pool_soft {
+    mnem_kind kind;
+    const char *tag;     /* NULL: all of the pool */
+    uint64_t bytes_over; /* the soft limit, if the request is served */
+} mnem_pool_soft;
+
+/* Zero means default. */
+typedef struct mnem_pool_options {
+    mnem_device *device; /* borrowed until destroy; no default */
+    mnem_space space;
+    mnem_pool_growth growth;
+    mnem_offset_policy policy; /* one that can place at an offset: not buddy, not bump */
+    uint64_t alignment;        /* of every block, a power of two (default 256) */
+    uint64_t bytes_max;        /* the most that is reserved (default: the device's capacity) */
+    uint64_t bytes_expected; /* of live blocks at the peak: min(1.2 times that, bytes_max) is taken
+                                at once (default: nothing) */
+    uint64_t unit_bytes;     /* streams share and give back whole units, a power of two (default:
+                                2 MiB, less for a small bytes_max; a range: the granule) */
+    uint32_t blocks_max;    /* while no more blocks are live, no call takes heap (default: grows) */
+    uint32_t garbage_steps; /* segments unused for so many steps go first when the soft limit is
+                                near (default 8) */
+    mnem_ledger *ledger;    /* what is reserved is charged there (default: nowhere) */
+    mnem_kind kind;         /* with this kind */
+    const char *tag;        /* and tag (default "pool") */
+    double soft_fraction;   /* of bytes_max and of every limit, where on_soft is called
+                                (default 0.85) */
+    double defragment_above; /* a fragmentation of what is reserved, where the pool defragments
+                                before it grows and at every step (default 0.3; 1: never) */
+    bool direct;             /* a request that can't be served otherwise may take memory of its own,
+                                beyond bytes_max, not beyond the ledger's budget */
+    bool debug;              /* poison, guard gaps, and both call sites of a wrong free */
+    void (*on_soft)(void *context, const mnem_pool_soft *soft); /* may free and trim */
+    void *context;
+} mnem_pool_options;
+
+/* What is asked. Zero means default, but for bytes. */
+typedef struct mnem_pool_request {
+    uint64_t bytes;
+    uint64_t alignment; /* a power of two up to 2 MiB (default: the pool's) */
+    mnem_kind kind;
+    const char *tag;     /* copied, at most 31 characters (default "block") */
+    mnem_stream *stream; /* NULL: the device's default stream */
+    bool planned;        /* placed by a plan: memory of its own, to the byte what
+                            mnem_device_alloc_bytes says, charged to the ledger by its own kind and
+                            tag; outside of bytes_max and the soft limits; given back by its free */
+    /* The block may be moved, in calls that name its stream: its bytes were copied on that stream,
+     * memory->address is new, and work queued from now on must use it. Returns nothing. */
+    void (*moved)(void *context, uint64_t from, const mnem_block *memory);
+    void *context;
+} mnem_pool_request;
+
+typedef struct mnem_pool_block {
+    mnem_block memory; /* address and bytes as asked; don't give it to mnem_device_free */
+    uint32_t id, generation;
+} mnem_pool_block;
+
+/* MNEM_INVALID, MNEM_UNSUPPORTED (a policy or a growth that can't be), MNEM_NO_MEMORY,
+ * MNEM_OVER_BUDGET (of the ledger, by bytes_expected). */
+mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **pool);
+/* MNEM_BUSY while blocks are live: the text lists them, the oldest first, with tag and call site.
+ * Streams that were used must live still; their work on freed blocks is waited for. NULL is fine. */
+mnem_status mnem_pool_destroy(mnem_pool *pool);
+/* The same with live blocks, which end now. */
+void mnem_pool_destroy_forced(mnem_pool *pool);
+
+/* Takes a block. When there is none: free memory of the stream, then more from the device, then the
+ * ladder: trim, blocks that other streams finished, defragment, memory of its own (options.direct).
+ * MNEM_OVER_BUDGET: a limit, bytes_max or the ledger; MNEM_NO_MEMORY: the device or the heap. The
+ * text names the bytes, the largest free run, the fragmentation, the blocks in the way and their
+ * tags, and the knob. *block is untouched then. */
+mnem_status mnem_pool_alloc_from(mnem_pool *pool, const mnem_pool_request *request,
+                                 const char *file, int line, mnem_pool_block *block);
+#define mnem_pool_alloc(pool, request, block)                                                      \
+    mnem_pool_alloc_from((pool), (request), __FILE__, __LINE__, (block))
+/* Gives it back after the work that is queued on stream now, and clears *block. A cleared block is
+ * fine. MNEM_INVALID for one that is not live: nothing changes; with options.debug the text names
+ * where it was taken and freed. */
+mnem_status mnem_pool_free_from(mnem_pool *pool, mnem_pool_block *block, mnem_stream *stream,
+                                const char *file, int line);
+#define mnem_pool_free(pool, block, stream)                                                        \
+    mnem_pool_free_from((pool), (block), (stream), __FILE__, __LINE__)
+/* The work queued on stream so far uses the block too: its free waits for that. Again after more
+ * work. */
+mnem_status mnem_pool_use(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream);
+
+/* The stream is about to be destroyed: finishes its work and forgets it. Blocks that were taken on
+ * it stay live. */
+mnem_status mnem_pool_forget(mnem_pool *pool, mnem_stream *stream);
+
+/* A step of the caller's work ends: ages what is unused, defragments when there is need. */
+mnem_status mnem_pool_step(mnem_pool *pool, mnem_stream *stream);
+/* Gives free memory back to the device until at most bytes_keep are reserved; bytes given in *given
+ * (may be NULL). Only whole segments or granules that no stream uses go. */
+mnem_status mnem_pool_trim(mnem_pool *pool, uint64_t bytes_keep, uint64_t *given);
+/* Collects free bytes into large runs: movable blocks of this stream move down. Bytes copied in
+ * *moved (may be NULL). */
+mnem_status mnem_pool_defragment(mnem_pool *pool, mnem_stream *stream, uint64_t *moved);
+
+/* A hard limit of live bytes for one kind and tag (tag NULL: all of the kind); 0 removes it. */
+mnem_status mnem_pool_limit_set(mnem_pool *pool, mnem_kind kind, const char *tag, uint64_t bytes);
+/* Accounts in the order of first use; false past the last. */
+bool mnem_pool_account_get(mnem_pool *pool, unsigned index, mnem_account_info *info);
+
+/* X(NAME, text): how requests were served. Each request counts once, where it ended. */
+#define MNEM_POOL_RUNG_LIST(X)                                                                     \
+    X(REUSE, "reuse")                                                                              \
+    X(GROW, "grow")                                                                                \
+    X(TRIM, "trim")                                                                                \
+    X(OTHERS, "other streams")                                                                     \
+    X(DEFRAGMENT, "defragment")                                                                    \
+    X(DIRECT, "direct")                                                                            \
+    X(PLANNED, "planned")                                                                          \
+    X(REFUSE, "refuse")
+
+typedef enum mnem_pool_rung {
+#define MNEM_POOL_RUNG_ENUM(name, text) MNEM_POOL_RUNG_##name,
+    MNEM_POOL_RUNG_LIST(MNEM_POOL_RUNG_ENUM)
+#undef MNEM_POOL_RUNG_ENUM
+        MNEM_POOL_RUNGS
+} mnem_pool_rung;
+
+const char *mnem_pool_rung_text(mnem_pool_rung rung);
+
+typedef struct mnem_pool_info {
+    uint64_t bytes_max, unit_bytes;
+    uint64_t bytes_live, bytes_peak;              /* as asked, without planned blocks */
+    uint64_t bytes_reserved, bytes_reserved_peak; /* from the device, without planned blocks */
+    uint64_t bytes_planned;                       /* live planned blocks */
+    uint64_t bytes_direct;                        /* live blocks of the rung DIRECT */
+    uint64_t bytes_pending;      /* freed, but a stream may not have passed the free yet */
+    uint64_t bytes_largest_free; /* what one request could get without the device */
+    double fragmentation;        /* (reserved - live) / reserved; 0 when nothing is reserved */
+    double fragmentation_free;   /* 1 - largest free / all free */
+    uint32_t blocks_live, segments, streams;
+    uint64_t rungs[MNEM_POOL_RUNGS]; /* requests served by each */
+    uint64_t device_calls;           /* allocations and maps asked of the device */
+    uint64_t device_frees;
+    uint64_t soft_calls;
+    uint64_t bytes_moved, blocks_moved; /* copied by defragmenting */
+    uint64_t bytes_remapped;            /* moved without copying */
+    uint64_t bytes_garbage;             /* given back because of age */
+    uint64_t steps;
+} mnem_pool_info;
+
+void mnem_pool_info_get(mnem_pool *pool, mnem_pool_info *info);
+
+/* A mark in time, for mnem_pool_leaks: blocks taken from now on are younger. */
+uint64_t mnem_pool_mark(mnem_pool *pool);
+
+/* One live block. */
+typedef struct mnem_pool_live {
+    mnem_block memory;
+    mnem_kind kind;
+    const char *tag, *file; /* borrowed: during the visit */
+    int line;
+    mnem_stream *stream;
+    uint64_t mark; /* the last mark before it was taken */
+} mnem_pool_live;
+/* Calls visit for every live block that is younger than the mark (0: all), the oldest first, until
+ * it returns false. visit may not call the pool. */
+mnem_status mnem_pool_leaks(mnem_pool *pool, uint64_t mark,
+                            bool (*visit)(void *context, const mnem_pool_live *live),
+                            void *context);
+
+/* Checks every invariant: no overlap, sums equal, nothing lost. MNEM_INVALID says which failed. For
+ * tests; slow. */
+mnem_status mnem_pool_check(mnem_pool *pool);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
