@@ -8,6 +8,7 @@
 #include "mnem/graph.h"
 #include "mnem/infer.h"
 #include "mnem/model.h"
+#include "mnem/offset.h"
 #include "mnem/ops.h"
 #include "mnem/plan.h"
 #include "mnem/team.h"
