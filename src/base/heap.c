@@ -12,14 +12,18 @@
 #include "base/heap.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/fail_point.h"
+#include "base/process.h"
 
 enum { GUARD_LIVE = 0x6d6e656d, HUGE_PAGE = 2 << 20 };
 
@@ -38,8 +42,7 @@ typedef struct tag_row {
 static tag_row tags[MNEM__HEAP_TAGS_MAX];
 static _Atomic uint64_t total_live, total_peak, total_calls;
 static _Atomic(const mnem__heap_watcher *) watcher_now;
-static _Atomic uint64_t fail_countdown; /* 0: off */
-static atomic_bool fail_sticky;
+static mnem__fail_point fail_point;
 static _Thread_local mnem_status last_status;
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t live) {
@@ -71,12 +74,7 @@ static void count_sub(uint32_t tag, uint64_t bytes) {
 
 /* true when a test wants this allocation to fail. */
 static bool fails_now(void) {
-    uint64_t left = atomic_load(&fail_countdown);
-    while (left) {
-        uint64_t next = left == 1 && atomic_load(&fail_sticky) ? 1 : left - 1;
-        if (atomic_compare_exchange_weak(&fail_countdown, &left, next)) return left == 1;
-    }
-    return false;
+    return mnem__fail_point_hit(&fail_point);
 }
 
 static void *refuse(const char *tag, uint64_t bytes) {
@@ -198,8 +196,7 @@ void mnem__heap_watch(const mnem__heap_watcher *watcher) {
 }
 
 void mnem__heap_fail_at(uint64_t n, bool sticky) {
-    atomic_store(&fail_sticky, sticky);
-    atomic_store(&fail_countdown, n);
+    mnem__fail_point_set(&fail_point, n, sticky);
 }
 
 /* Freed blocks go back to the machine: large ones at once, the top of the heap in small steps; and
@@ -226,10 +223,10 @@ bool mnem__pages_touch(void *p, size_t bytes) {
 }
 
 /* Pages at a multiple of alignment: maps more and gives back what lies before and behind. */
-static char *map_aligned(uint64_t size, uint64_t alignment) {
+static char *map_aligned(uint64_t size, uint64_t alignment, int access, int flags) {
     uint64_t page = mnem__page_size(), slack = alignment > page ? alignment - page : 0, all;
     if (!mnem__add_u64(size, slack, &all)) return NULL;
-    char *p = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mmap(NULL, all, access, flags | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) return NULL;
     uint64_t before = slack ? mnem__align_up((uintptr_t)p, alignment) - (uintptr_t)p : 0;
     if (before) munmap(p, before);
@@ -250,7 +247,8 @@ void *mnem__pages_map_aligned(size_t bytes, size_t alignment, bool touch) {
     atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
     if (!mnem__align_u64(bytes, mnem__page_size(), &size) || !size || fails_now())
         return refuse("pages", bytes);
-    char *p = map_aligned(size, size >= HUGE_PAGE && alignment < HUGE_PAGE ? HUGE_PAGE : alignment);
+    char *p = map_aligned(size, size >= HUGE_PAGE && alignment < HUGE_PAGE ? HUGE_PAGE : alignment,
+                          PROT_READ | PROT_WRITE, 0);
     if (!p) return refuse("pages", bytes);
     huge_advise(p, size, touch);
     if (touch && !mnem__pages_touch(p, size)) {
@@ -266,4 +264,117 @@ void *mnem__pages_map(size_t bytes, bool touch) {
 
 void mnem__pages_unmap(void *p, size_t bytes) {
     if (p) munmap(p, mnem__align_up(bytes, mnem__page_size()));
+}
+
+bool mnem__pages_lock(void *p, size_t bytes) {
+    return !mlock(p, bytes);
+}
+
+/* ---- addresses apart from memory ----
+ *
+ *     addresses   [ reserved | mapped | reserved | mapped ]      anonymous, no access
+ *                               │                    │
+ *     file        [ hole | committed | hole |  committed  ]      in memory, known to us only
+ *
+ * A place goes from reserved to mapped and back by mapping over it, so that no other mapping of the
+ * process can get between. */
+
+void *mnem__pages_reserve(size_t bytes, size_t alignment) {
+    uint64_t size;
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    if (!mnem__align_u64(bytes, mnem__page_size(), &size) || !size || fails_now())
+        return refuse("addresses", bytes);
+    char *p = map_aligned(size, alignment, PROT_NONE, MAP_NORESERVE);
+    return p ? p : refuse("addresses", bytes);
+}
+
+int mnem__memory_file_open(bool huge) {
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    enum { LOG2_HUGE_AT = 26 }; /* the bits of the flags that say log2(2 MiB) = 21 */
+    unsigned flags = MFD_CLOEXEC | (huge ? MFD_HUGETLB | 21u << LOG2_HUGE_AT : 0);
+    int fd = !huge && fails_now() ? -1 : memfd_create("mnem", flags);
+    if (fd < 0) refuse("memory file", 0);
+    return fd;
+}
+
+void mnem__memory_file_close(int fd) {
+    if (fd >= 0) close(fd);
+}
+
+const char *mnem__memory_file_pages(bool huge) {
+    char text[128];
+    if (huge) return "huge";
+    mnem_status status = mnem__file_read_small("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
+                                               text, sizeof text);
+    bool off = status != MNEM_OK || strstr(text, "[never]") || strstr(text, "[deny]");
+    return off ? "plain" : "transparent";
+}
+
+/* The kernel sends a signal when a file would grow past the process's limit: looks before. */
+static bool file_grow(int fd, uint64_t end) {
+    struct rlimit limit;
+    off_t now = lseek(fd, 0, SEEK_END);
+    if (now >= 0 && (uint64_t)now >= end) return true;
+    if (end > INT64_MAX || getrlimit(RLIMIT_FSIZE, &limit) || end > limit.rlim_cur) return false;
+    return now >= 0 && !ftruncate(fd, (off_t)end);
+}
+
+/* Makes the pages of a map of a file present, without changing them. false with errno. */
+static bool file_populate(char *p, uint64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    return !madvise(p, bytes, MADV_POPULATE_WRITE);
+#else
+    (void)p, (void)bytes;
+    errno = EINVAL;
+    return false;
+#endif
+}
+
+/* Commits through a map that is gone afterwards: only there huge pages can be asked for. Kernels
+ * that can't populate a map take the pages for the file. */
+static bool file_commit(int fd, uint64_t offset, uint64_t bytes) {
+    if (!file_grow(fd, offset + bytes)) return false;
+    char *place = map_aligned(bytes, HUGE_PAGE, PROT_NONE, MAP_NORESERVE);
+    if (!place) return false;
+    char *p = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
+    if (p != MAP_FAILED) madvise(p, bytes, MADV_HUGEPAGE);
+    bool done =
+        p != MAP_FAILED && (file_populate(p, bytes) ||
+                            (errno == EINVAL && !fallocate(fd, 0, (off_t)offset, (off_t)bytes)));
+    munmap(place, bytes);
+    return done;
+}
+
+bool mnem__memory_file_commit(int fd, uint64_t offset, size_t bytes, bool huge) {
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    bool done = (huge || !fails_now()) && file_commit(fd, offset, bytes);
+    if (done) return true;
+    mnem__memory_file_drop(fd, offset, bytes); /* what was committed before it failed */
+    refuse("memory file", bytes);
+    return false;
+}
+
+void mnem__memory_file_drop(int fd, uint64_t offset, size_t bytes) {
+    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+}
+
+/* Maps over pages; what was there stays when the machine refuses. */
+static bool map_over(void *p, size_t bytes, int access, int flags, int fd, uint64_t offset) {
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+    if (!fails_now() && mmap(p, bytes, access, flags | MAP_FIXED, fd, (off_t)offset) == p)
+        return true;
+    refuse("mapping", bytes);
+    return false;
+}
+
+bool mnem__pages_map_file(void *p, int fd, uint64_t offset, size_t bytes) {
+    if (!map_over(p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset)) return false;
+    madvise(p, bytes, MADV_HUGEPAGE); /* best effort, as is the touch: the memory exists already */
+    if (!file_populate(p, bytes))
+        for (size_t i = 0; i < bytes; i += mnem__page_size()) (void)((volatile char *)p)[i];
+    return true;
+}
+
+bool mnem__pages_map_nothing(void *p, size_t bytes) {
+    return map_over(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }

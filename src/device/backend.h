@@ -30,6 +30,23 @@ typedef struct mnem__work {
     uint32_t record;   /* the number of the event's record */
 } mnem__work;
 
+/* Ranges and granules; granule_bytes 0: there are none. range.c checks arguments and keeps the
+ * books; granules have numbers from 0, and come in runs of numbers in a row. No lock is held. */
+typedef struct mnem__backend_ranges {
+    uint64_t granule_bytes;
+    mnem_status (*reserve)(mnem_device *device, uint64_t bytes, uint64_t *address);
+    void (*release)(mnem_device *device, uint64_t address, uint64_t bytes); /* unmaps too */
+    /* *store: a mark of the backend's own for these granules, given back in the other calls. */
+    mnem_status (*take)(mnem_device *device, mnem_space space, uint64_t first, uint64_t count,
+                        uint8_t *store);
+    void (*give)(mnem_device *device, uint64_t first, uint64_t count, uint8_t store);
+    /* For work on the device, at once. Nothing is changed on failure. */
+    mnem_status (*map)(mnem_device *device, uint64_t address, uint64_t first, uint64_t count,
+                       uint8_t store);
+    mnem_status (*unmap)(mnem_device *device, uint64_t address, uint64_t count);
+    const char *(*pages)(mnem_device *device); /* for mnem_device_info */
+} mnem__backend_ranges;
+
 typedef struct mnem__backend {
     const char *name;
     bool host_visible;
@@ -42,6 +59,9 @@ typedef struct mnem__backend {
     mnem_status (*alloc)(mnem_device *device, uint64_t bytes, uint64_t alignment,
                          uint64_t *address);
     void (*free)(mnem_device *device, uint64_t address, uint64_t bytes);
+    /* Locks host memory of it into memory, where that may be (NULL: never). */
+    bool (*lock)(mnem_device *device, uint64_t address, uint64_t bytes);
+    mnem__backend_ranges ranges;
     mnem_status (*stream_create)(mnem_device *device, mnem_stream **stream);
     void (*stream_destroy)(mnem_stream *stream); /* after its work is done */
     /* Queues work, in order; stream NULL: the default stream. */
@@ -52,13 +72,35 @@ typedef struct mnem__backend {
 extern const mnem__backend mnem__backend_host, mnem__backend_null;
 extern const mnem__backend mnem__backend_cuda, mnem__backend_ascend;
 
+/* A granule's row: 0 is free. */
+typedef struct mnem__granule {
+    uint32_t uses; /* 1 when taken, and 1 for each mapping */
+    uint8_t store;
+} mnem__granule;
+
 struct mnem_device {
     const mnem__backend *backend;
     uint64_t capacity, granularity;
+    bool hidden;                 /* options.host_hidden */
     _Atomic uint64_t bytes_live; /* what counts against the capacity */
     _Atomic uint64_t blocks, handles;
+    _Atomic uint64_t bytes_zero_copy, bytes_staged;
     _Atomic uint64_t next_address; /* null: the next address to hand out */
+    atomic_int memory_files[2];    /* host: plain and huge granules; below 0: not opened */
+
+    pthread_mutex_t lock;    /* of what follows, and of the slots of ranges */
+    mnem__granule *granules; /* rows in use: all below granules_end */
+    uint64_t granules_end, granules_capacity;
+    uint64_t granules_live;
+    uint8_t granule_store; /* of the last that were taken */
 };
+
+/* Set in addresses of memory that the host can't see on a host device that pretends so: one that is
+ * used as a pointer by mistake faults. */
+#define MNEM__HIDDEN_BIT (UINT64_C(1) << 62)
+static inline uint64_t mnem__hidden_bit(const mnem_device *device) {
+    return device->hidden ? MNEM__HIDDEN_BIT : 0;
+}
 
 /* The first member of a backend's stream. */
 struct mnem_stream {
@@ -73,6 +115,17 @@ struct mnem_event {
     _Atomic uint32_t uses; /* work in queues that points here */
     mnem__turnstile reached;
 };
+
+/* Counts bytes against the capacity. MNEM_NO_MEMORY when they don't fit. */
+mnem_status mnem__device_reserve(mnem_device *device, uint64_t bytes);
+void mnem__device_unreserve(mnem_device *device, uint64_t bytes);
+
+/* Tests: the n-th following call (1 = the next), and all after it when sticky, of what can fail on
+ * a device fails with MNEM_NO_MEMORY: alloc, stream and event create, launch, copy, fill, record,
+ * wait, range reserve and map and unmap, granules take. n = 0 turns that off. Any device. */
+void mnem__device_fail_at(uint64_t n, bool sticky);
+/* What these calls begin with. */
+mnem_status mnem__device_call(const mnem_device *device, const char *what);
 
 /* For backends: what MARK and WAIT do when their turn comes. */
 void mnem__event_reach(mnem_event *event, uint32_t record);

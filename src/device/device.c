@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/fail_point.h"
 #include "base/heap.h"
 #include "device/backend.h"
 
@@ -44,6 +45,10 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
     device->backend = backend;
     device->granularity = unit;
     device->capacity = options->capacity_bytes ? options->capacity_bytes : backend->capacity();
+    device->hidden = options->host_hidden && backend->host_visible;
+    atomic_init(&device->memory_files[0], -1);
+    atomic_init(&device->memory_files[1], -1);
+    pthread_mutex_init(&device->lock, NULL);
     *out = device;
     return MNEM_OK;
 }
@@ -51,11 +56,17 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
 mnem_status mnem_device_close(mnem_device *device) {
     if (!device) return MNEM_OK;
     uint64_t blocks = atomic_load(&device->blocks), handles = atomic_load(&device->handles);
-    if (blocks || handles)
+    if (blocks || handles || device->granules_live)
         return mnem__fail(
-            MNEM_BUSY, "device %s: %llu blocks of %llu bytes and %llu streams and events live",
+            MNEM_BUSY,
+            "device %s: %llu blocks and %llu granules of %llu bytes and %llu streams, "
+            "events and ranges live",
             device->backend->name, (unsigned long long)blocks,
+            (unsigned long long)device->granules_live,
             (unsigned long long)atomic_load(&device->bytes_live), (unsigned long long)handles);
+    for (int i = 0; i < 2; i++) mnem__memory_file_close(atomic_load(&device->memory_files[i]));
+    pthread_mutex_destroy(&device->lock);
+    mnem__free(device->granules);
     mnem__free(device);
     return MNEM_OK;
 }
@@ -63,12 +74,35 @@ mnem_status mnem_device_close(mnem_device *device) {
 mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
     uint64_t left = device->capacity - atomic_load(&device->bytes_live);
     uint64_t machine = device->backend->available ? device->backend->available() : left;
+    const mnem__backend_ranges *ranges = &device->backend->ranges;
+    pthread_mutex_lock(&device->lock);
+    uint64_t granules = device->granules_live;
+    pthread_mutex_unlock(&device->lock);
     *info = (mnem_device_info){.name = device->backend->name,
                                .capacity_bytes = device->capacity,
                                .available_bytes = left < machine ? left : machine,
                                .granularity = device->granularity,
-                               .host_visible = device->backend->host_visible};
+                               .host_visible = device->backend->host_visible && !device->hidden,
+                               .granule_bytes = ranges->granule_bytes,
+                               .granules_live = granules,
+                               .granule_pages = ranges->pages ? ranges->pages(device) : "none",
+                               .bytes_zero_copy = atomic_load(&device->bytes_zero_copy),
+                               .bytes_staged = atomic_load(&device->bytes_staged)};
     return MNEM_OK;
+}
+
+/* ---- failures for tests ---- */
+
+static mnem__fail_point fail_point;
+
+void mnem__device_fail_at(uint64_t n, bool sticky) {
+    mnem__fail_point_set(&fail_point, n, sticky);
+}
+
+mnem_status mnem__device_call(const mnem_device *device, const char *what) {
+    if (!mnem__fail_point_hit(&fail_point)) return MNEM_OK;
+    return mnem__fail(MNEM_NO_MEMORY, "device %s: %s fails, as a test asked", device->backend->name,
+                      what);
 }
 
 /* ---- blocks ---- */
@@ -79,13 +113,20 @@ uint64_t mnem_device_alloc_bytes(mnem_device *device, mnem_space space, uint64_t
     return mnem__align_u64(bytes, device->granularity, &rounded) ? rounded : UINT64_MAX;
 }
 
-/* Counts bytes against the capacity; false when they don't fit. */
-static bool reserve(mnem_device *device, uint64_t bytes) {
+mnem_status mnem__device_reserve(mnem_device *device, uint64_t bytes) {
     uint64_t live = atomic_load(&device->bytes_live);
     do {
-        if (bytes > device->capacity - live) return false;
+        if (bytes > device->capacity - live)
+            return mnem__fail(MNEM_NO_MEMORY, "device %s: needs %llu bytes, %llu of %llu left",
+                              device->backend->name, (unsigned long long)bytes,
+                              (unsigned long long)(device->capacity - live),
+                              (unsigned long long)device->capacity);
     } while (!atomic_compare_exchange_weak(&device->bytes_live, &live, live + bytes));
-    return true;
+    return MNEM_OK;
+}
+
+void mnem__device_unreserve(mnem_device *device, uint64_t bytes) {
+    atomic_fetch_sub(&device->bytes_live, bytes);
 }
 
 mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
@@ -97,16 +138,15 @@ mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t by
         return mnem__fail(MNEM_INVALID, "device %s: alignment %llu", device->backend->name,
                           (unsigned long long)alignment);
     uint64_t rounded = mnem_device_alloc_bytes(device, space, bytes), address;
-    if (!reserve(device, rounded))
-        return mnem__fail(MNEM_NO_MEMORY, "device %s: needs %llu bytes, %llu of %llu left",
-                          device->backend->name, (unsigned long long)rounded,
-                          (unsigned long long)(device->capacity - atomic_load(&device->bytes_live)),
-                          (unsigned long long)device->capacity);
-    mnem_status status = device->backend->alloc(device, rounded, alignment, &address);
+    mnem_status status = mnem__device_call(device, "alloc");
+    if (status == MNEM_OK) status = mnem__device_reserve(device, rounded);
+    if (status != MNEM_OK) return status;
+    status = device->backend->alloc(device, rounded, alignment, &address);
     if (status != MNEM_OK) {
-        atomic_fetch_sub(&device->bytes_live, rounded);
+        mnem__device_unreserve(device, rounded);
         return status;
     }
+    if (space == MNEM_SPACE_DEVICE) address |= mnem__hidden_bit(device);
     atomic_fetch_add(&device->blocks, 1);
     *block = (mnem_block){.device = device, .address = address, .bytes = rounded, .space = space};
     return MNEM_OK;
@@ -115,14 +155,15 @@ mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t by
 void mnem_device_free(mnem_block *block) {
     mnem_device *device = block->device;
     if (!device) return;
-    device->backend->free(device, block->address, block->bytes);
-    atomic_fetch_sub(&device->bytes_live, block->bytes);
+    device->backend->free(device, block->address & ~mnem__hidden_bit(device), block->bytes);
+    mnem__device_unreserve(device, block->bytes);
     atomic_fetch_sub(&device->blocks, 1);
     *block = (mnem_block){0};
 }
 
 void *mnem_block_host(const mnem_block *block) {
     if (!block->device || !block->device->backend->host_visible) return NULL;
+    if (block->address & mnem__hidden_bit(block->device)) return NULL;
     return (void *)(uintptr_t)block->address;
 }
 
@@ -130,7 +171,8 @@ void *mnem_block_host(const mnem_block *block) {
 
 mnem_status mnem_stream_create(mnem_device *device, mnem_stream **stream) {
     *stream = NULL;
-    mnem_status status = device->backend->stream_create(device, stream);
+    mnem_status status = mnem__device_call(device, "stream create");
+    if (status == MNEM_OK) status = device->backend->stream_create(device, stream);
     if (status == MNEM_OK) atomic_fetch_add(&device->handles, 1);
     return status;
 }
@@ -152,8 +194,9 @@ static mnem_status submit(mnem_device *device, mnem_stream *stream, const mnem__
     if (stream && stream->device != device)
         return mnem__fail(MNEM_INVALID, "device %s: the stream belongs to device %s",
                           device->backend->name, stream->device->backend->name);
-    device->backend->submit(stream, work);
-    return MNEM_OK;
+    mnem_status status = mnem__device_call(device, "launch");
+    if (status == MNEM_OK) device->backend->submit(stream, work);
+    return status;
 }
 
 mnem_status mnem_stream_launch(mnem_device *device, mnem_stream *stream,
@@ -178,7 +221,8 @@ mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mne
     if (to->device != device && from->device != device)
         return mnem__fail(MNEM_INVALID, "stream: neither block is on device %s",
                           device->backend->name);
-    if (device->backend->host_visible && (!mnem_block_host(to) || !mnem_block_host(from)))
+    if (device->backend->host_visible &&
+        !(to->device->backend->host_visible && from->device->backend->host_visible))
         return mnem__fail(MNEM_UNSUPPORTED, "stream: %s can't copy between %s and %s",
                           device->backend->name, from->device->backend->name,
                           to->device->backend->name);
@@ -207,6 +251,8 @@ mnem_status mnem_stream_fill(mnem_device *device, mnem_stream *stream, const mne
 
 mnem_status mnem_event_create(mnem_device *device, mnem_event **out) {
     *out = NULL;
+    mnem_status status = mnem__device_call(device, "event create");
+    if (status != MNEM_OK) return status;
     mnem_event *event = mnem__calloc("device", 1, sizeof *event);
     if (!event) return mnem__heap_status();
     event->device = device;
@@ -242,18 +288,24 @@ void mnem__event_await(mnem_event *event, uint32_t record) {
 
 mnem_status mnem_event_record(mnem_event *event, mnem_stream *stream) {
     mnem_device *device = stream ? stream->device : event->device;
+    mnem_status status = mnem__device_call(device, "event record");
+    if (status != MNEM_OK) return status;
     atomic_fetch_add(&event->uses, 1);
     uint32_t record = atomic_fetch_add(&event->recorded, 1) + 1;
-    return submit(device, stream,
-                  &(mnem__work){.kind = MNEM__WORK_MARK, .event = event, .record = record});
+    device->backend->submit(
+        stream, &(mnem__work){.kind = MNEM__WORK_MARK, .event = event, .record = record});
+    return MNEM_OK;
 }
 
 mnem_status mnem_event_wait(mnem_event *event, mnem_stream *stream) {
     mnem_device *device = stream ? stream->device : event->device;
+    mnem_status status = mnem__device_call(device, "event wait");
+    if (status != MNEM_OK) return status;
     atomic_fetch_add(&event->uses, 1);
     uint32_t record = atomic_load(&event->recorded);
-    return submit(device, stream,
-                  &(mnem__work){.kind = MNEM__WORK_WAIT, .event = event, .record = record});
+    device->backend->submit(
+        stream, &(mnem__work){.kind = MNEM__WORK_WAIT, .event = event, .record = record});
+    return MNEM_OK;
 }
 
 mnem_status mnem_event_query(mnem_event *event) {

@@ -13,6 +13,7 @@
 
 #include "base/heap.h"
 #include "device/backend.h"
+#include "device/host/host_range.h"
 
 enum { SPINS = 200, STREAM_STACK_BYTES = 256 * 1024 };
 
@@ -52,11 +53,22 @@ static void host_free(mnem_device *device, uint64_t address, uint64_t bytes) {
     mnem__pages_unmap((void *)(uintptr_t)address, bytes);
 }
 
+static bool host_lock(mnem_device *device, uint64_t address, uint64_t bytes) {
+    (void)device;
+    return mnem__pages_lock((void *)(uintptr_t)address, bytes);
+}
+
+static void *pointer(uint64_t address) {
+    return (void *)(uintptr_t)(address & ~MNEM__HIDDEN_BIT);
+}
+
+/* ---- streams ---- */
+
 static void work_run(const mnem__work *w) {
-    void *to = (void *)(uintptr_t)w->to;
+    void *to = pointer(w->to);
     switch (w->kind) {
     case MNEM__WORK_CALL: w->function(w->context); break;
-    case MNEM__WORK_COPY: memmove(to, (const void *)(uintptr_t)w->from, w->bytes); break;
+    case MNEM__WORK_COPY: memmove(to, pointer(w->from), w->bytes); break;
     case MNEM__WORK_FILL: memset(to, w->value, w->bytes); break;
     case MNEM__WORK_MARK: mnem__event_reach(w->event, w->record); break;
     case MNEM__WORK_WAIT: mnem__event_await(w->event, w->record); break;
@@ -123,6 +135,15 @@ const mnem__backend mnem__backend_host = {
     .available = host_available,
     .alloc = host_alloc,
     .free = host_free,
+    .lock = host_lock,
+    .ranges = {.granule_bytes = MNEM__HOST_GRANULE,
+               .reserve = mnem__host_range_reserve,
+               .release = mnem__host_range_release,
+               .take = mnem__host_granules_take,
+               .give = mnem__host_granules_give,
+               .map = mnem__host_range_map,
+               .unmap = mnem__host_range_unmap,
+               .pages = mnem__host_granule_pages},
     .stream_create = host_stream_create,
     .stream_destroy = host_stream_destroy,
     .submit = host_submit,

@@ -8,6 +8,8 @@
 #include "base/heap.h"
 #include "device/backend.h"
 
+enum { GRANULE = 2 << 20 };
+
 #define FIRST_ADDRESS (UINT64_C(1) << 56) /* above what processors can address */
 
 static uint64_t null_capacity(void) {
@@ -15,7 +17,7 @@ static uint64_t null_capacity(void) {
 }
 
 static uint64_t null_granularity(void) {
-    return 2 << 20;
+    return GRANULE;
 }
 
 static mnem_status null_alloc(mnem_device *device, uint64_t bytes, uint64_t alignment,
@@ -31,6 +33,31 @@ static mnem_status null_alloc(mnem_device *device, uint64_t bytes, uint64_t alig
 
 static void null_free(mnem_device *device, uint64_t address, uint64_t bytes) {
     (void)device, (void)address, (void)bytes;
+}
+
+static mnem_status null_reserve(mnem_device *device, uint64_t bytes, uint64_t *address) {
+    return null_alloc(device, bytes, GRANULE, address);
+}
+
+static mnem_status null_take(mnem_device *device, mnem_space space, uint64_t first, uint64_t count,
+                             uint8_t *store) {
+    (void)device, (void)space, (void)first, (void)count, (void)store;
+    return MNEM_OK;
+}
+
+static void null_give(mnem_device *device, uint64_t first, uint64_t count, uint8_t store) {
+    (void)device, (void)first, (void)count, (void)store;
+}
+
+static mnem_status null_map(mnem_device *device, uint64_t address, uint64_t first, uint64_t count,
+                            uint8_t store) {
+    (void)device, (void)address, (void)first, (void)count, (void)store;
+    return MNEM_OK;
+}
+
+static mnem_status null_unmap(mnem_device *device, uint64_t address, uint64_t count) {
+    (void)device, (void)address, (void)count;
+    return MNEM_OK;
 }
 
 static mnem_status null_stream_create(mnem_device *device, mnem_stream **out) {
@@ -61,6 +88,13 @@ const mnem__backend mnem__backend_null = {
     .granularity = null_granularity,
     .alloc = null_alloc,
     .free = null_free,
+    .ranges = {.granule_bytes = GRANULE,
+               .reserve = null_reserve,
+               .release = null_free,
+               .take = null_take,
+               .give = null_give,
+               .map = null_map,
+               .unmap = null_unmap},
     .stream_create = null_stream_create,
     .stream_destroy = null_stream_destroy,
     .submit = null_submit,
