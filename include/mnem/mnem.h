@@ -7,6 +7,7 @@
 #include "mnem/device.h"
 #include "mnem/graph.h"
 #include "mnem/infer.h"
+#include "mnem/live.h"
 #include "mnem/model.h"
 #include "mnem/offset.h"
 #include "mnem/ops.h"

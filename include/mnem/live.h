@@ -1,0 +1,78 @@
+/* mnem/live.h: what is live in a pool, whose it is, and since when.
+ *
+ * A group is live blocks that have a tag, or a tag and a call site, in common. These are the rows of
+ * the leak list, of the difference to a mark, of the top consumers, and of a refusal's report; the
+ * calls that fill them are the pool's (pool.h). Not here: budgets (alloc.h).
+ * Threads: plain data. Texts and frames are borrowed until the pool that filled them is destroyed.
+ *
+ *     mnem_live_group groups[16];
+ *     uint64_t mark = mnem_pool_mark(pool);
+ *     ...
+ *     size_t n = mnem_pool_live(pool, &(mnem_live_query){.since = mark}, groups, 16);
+ *     char text[4096];
+ *     puts(mnem_live_text(groups, n < 16 ? n : 16, text, sizeof text));
+ */
+#ifndef MNEM_LIVE_H
+#define MNEM_LIVE_H
+
+#include "mnem/alloc.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum mnem_live_by {
+    MNEM_LIVE_BY_SITE, /* tag and call site (and backtrace, where one was asked for) */
+    MNEM_LIVE_BY_TAG,  /* kind and tag */
+    MNEM_LIVE_BY_KIND,
+} mnem_live_by;
+
+typedef enum mnem_live_order {
+    MNEM_LIVE_OLDEST_FIRST, /* by the oldest block of the group */
+    MNEM_LIVE_MOST_BYTES_FIRST,
+} mnem_live_order;
+
+/* Zero means default: all that is live, by site, oldest first. */
+typedef struct mnem_live_query {
+    uint64_t since; /* a mark: only blocks allocated after it */
+    mnem_live_by by;
+    mnem_live_order order;
+} mnem_live_query;
+
+typedef struct mnem_live_group {
+    mnem_kind kind;
+    const char *tag;  /* NULL: of the whole kind */
+    const char *file; /* NULL: unknown, or one of more sites than the table holds */
+    uint32_t line;
+    uint32_t frame_count;      /* of the backtrace; 0: none */
+    const void *const *frames; /* return addresses, innermost first */
+    uint64_t blocks, bytes;    /* as asked for */
+    uint64_t bytes_peak;       /* the most at one time (with since: of all blocks all the same) */
+    uint64_t allocations;      /* since the start, likewise */
+    uint64_t oldest_sequence;  /* of the group's oldest block: the how-manieth allocation */
+    uint32_t oldest_step;      /* when that was */
+    uint32_t oldest_block;     /* its id in the pool */
+} mnem_live_group;
+
+/* One block. */
+typedef struct mnem_live_block {
+    mnem_kind kind;
+    const char *tag, *file;
+    uint32_t line;
+    uint32_t frame_count;
+    const void *const *frames;
+    uint64_t bytes;    /* as asked for */
+    uint64_t sequence; /* the how-manieth allocation of the pool */
+    uint32_t step, stream, block;
+} mnem_live_block;
+
+/* Writes a line for each group into out (at most n bytes with the zero) and returns out:
+ * "weights embed  3 blocks 12 MiB  at model.c:120 (oldest: step 17)". Backtraces follow their
+ * line, a frame each, with the function's name where the dynamic linker knows it. What doesn't fit
+ * is left out, by whole lines, and counted in the last one. */
+char *mnem_live_text(const mnem_live_group *groups, size_t count, char *out, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,265 @@
+/* site.c: tags and call sites as small numbers, bounded, with what is live of each.
+ *
+ * The idea: a site's row holds its key beside its counters, so that the look-up (inline, in site.h)
+ * brings in the line that the allocation writes next. A file's address is compared, not its text;
+ * the same text at another address (a header's inline function in two objects) gets a row that only
+ * points to the first.
+ *
+ *     keys:   [ . 3 . . 1 . 2 . ]          site + 1 by hash, 0 empty, open addressing
+ *     sites:  0: others of kind 0 ...      { file, line, tag, stack | live, peak | name }
+ *
+ * Invariant: the live bytes of a tag's sites sum up to the tag's; at most 3/4 of the keys are used.
+ * Cost: about 4 ns to find a tag by its text, 3 to find a site; making one walks the sites once to find the same text. */
+#include "alloc/site.h"
+
+#include <string.h>
+#include <unwind.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+
+enum { KEYS_FIRST = 128, STACKS_MAX = 4096 };
+
+/* ---- tags ---- */
+
+/* A hash of a short text: its words, the last one overlapping. */
+static uint32_t tag_hash(mnem_kind kind, const char *text, size_t n) {
+    uint64_t a = 0, b = 0, h = ((uint64_t)kind << 8 | n) * UINT64_C(0x9E3779B97F4A7C15);
+    if (n >= 8) {
+        for (size_t i = 8; i < n; i += 8) {
+            memcpy(&a, text + i - 8, 8);
+            h = (h ^ a) * UINT64_C(0xD6E8FEB86659FD93);
+            h ^= h >> 32;
+        }
+        memcpy(&b, text + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(&a, text, 4);
+        memcpy(&b, text + n - 4, 4);
+        b ^= a << 32;
+    } else if (n) {
+        b = (uint64_t)(uint8_t)text[0] << 16 | (uint64_t)(uint8_t)text[n / 2] << 8 |
+            (uint8_t)text[n - 1];
+    }
+    h = (h ^ b) * UINT64_C(0xD6E8FEB86659FD93);
+    return (uint32_t)(h >> 32);
+}
+
+/* A row for a site, without a key. UINT32_MAX: no memory. */
+static uint32_t site_add(mnem__sites *s, const mnem__site *site) {
+    uint32_t id = s->site_count;
+    if (!mnem__rows_reserve(&s->sites, sizeof *site, id + 1)) return UINT32_MAX;
+    mnem__site *row = mnem__site_at(s, id);
+    *row = *site;
+    if (row->same == UINT32_MAX) row->same = id;
+    s->site_count++;
+    return id;
+}
+
+static void tag_key_put(mnem__sites *s, uint32_t tag) {
+    const mnem__tag *row = mnem__tag_at(s, tag);
+    uint32_t i = tag_hash(row->kind, row->text, row->text_bytes);
+    while (s->tag_keys[i % MNEM__TAG_KEYS]) i++;
+    s->tag_keys[i % MNEM__TAG_KEYS] = (uint16_t)(tag + 1);
+}
+
+/* A tag and its site for others: both or none. */
+static mnem_status tag_add(mnem__sites *s, mnem_kind kind, const char *text, uint32_t *tag) {
+    uint32_t id = s->tag_count;
+    if (!mnem__rows_reserve(&s->tags, sizeof(mnem__tag), id + 1)) return mnem__heap_status();
+    uint32_t others = site_add(s, &(mnem__site){.tag = id, .same = UINT32_MAX});
+    if (others == UINT32_MAX) return mnem__heap_status();
+    mnem__tag *row = mnem__tag_at(s, id);
+    *row = (mnem__tag){
+        .kind = kind, .others = others, .text_bytes = (uint32_t)strnlen(text, MNEM__TAG_TEXT)};
+    memcpy(row->text, text, row->text_bytes);
+    s->tag_count++;
+    tag_key_put(s, id);
+    *tag = id;
+    return MNEM_OK;
+}
+
+static mnem_status tag_make(mnem__sites *s, mnem_kind kind, const char *text, uint32_t *tag) {
+    if ((unsigned)kind >= MNEM_KIND_COUNT || !text || !*text)
+        return mnem__fail(MNEM_INVALID, "track: kind %d, tag %s", (int)kind,
+                          text ? "\"\"" : "NULL");
+    if (s->tag_count < MNEM__TAGS_MAX) return tag_add(s, kind, text, tag);
+    *tag = (uint32_t)kind;
+    s->lost++;
+    return MNEM_OK;
+}
+
+mnem_status mnem__tag_of(mnem__sites *s, mnem_kind kind, const char *text, uint32_t *tag) {
+    size_t n = text ? strnlen(text, MNEM__TAG_TEXT) : 0;
+    for (uint32_t i = tag_hash(kind, text, n);; i++) {
+        uint32_t key = s->tag_keys[i % MNEM__TAG_KEYS];
+        if (!key) return tag_make(s, kind, text, tag);
+        const mnem__tag *row = mnem__tag_at(s, key - 1);
+        if (row->text_bytes != n || row->kind != kind || memcmp(row->text, text, n) != 0) continue;
+        *tag = key - 1;
+        return MNEM_OK;
+    }
+}
+
+/* ---- sites ---- */
+
+static void key_put(mnem__sites *s, uint32_t site) {
+    const mnem__site *row = mnem__site_at(s, site);
+    uint32_t i = mnem__site_hash(row->tag, row->file, row->line, row->stack);
+    while (s->keys[i & s->key_mask]) i++;
+    s->keys[i & s->key_mask] = site + 1;
+}
+
+/* Room for one more key; rows that have none (others) count too, which only makes it earlier. */
+static bool keys_reserve(mnem__sites *s) {
+    uint32_t size = s->key_mask + 1;
+    if ((s->site_count + 1) * 4 <= size * 3) return true;
+    uint32_t *keys = mnem__calloc("track", (size_t)size * 2, sizeof *keys);
+    if (!keys) return false;
+    uint32_t *old = s->keys;
+    s->keys = keys;
+    s->key_mask = size * 2 - 1;
+    for (uint32_t i = 0; i < size; i++)
+        if (old[i]) key_put(s, old[i] - 1);
+    mnem__free(old);
+    return true;
+}
+
+/* The library's copy of a file's name; NULL: no memory. */
+static const char *file_name(mnem__sites *s, const char *file) {
+    for (const mnem__file *f = s->files; f; f = f->next)
+        if (!strcmp(f->name, file)) return f->name;
+    size_t bytes = strlen(file) + 1;
+    mnem__file *f = mnem__alloc("track", sizeof *f + bytes);
+    if (!f) return NULL;
+    memcpy(f->name, file, bytes);
+    f->next = s->files;
+    s->files = f;
+    return f->name;
+}
+
+/* A site with the same text, by the one copy of its name. UINT32_MAX: none. */
+static uint32_t site_same(const mnem__sites *s, const mnem__site *wanted) {
+    for (uint32_t i = 0; i < s->site_count; i++) {
+        const mnem__site *row = mnem__site_at(s, i);
+        if (row->name == wanted->name && row->line == wanted->line && row->tag == wanted->tag &&
+            row->stack == wanted->stack && row->same == i)
+            return i;
+    }
+    return UINT32_MAX;
+}
+
+uint32_t mnem__site_make(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
+                         uint32_t stack) {
+    uint32_t others = mnem__tag_at(s, tag)->others;
+    if (!file && !stack) return others;
+    mnem__site site = {.file = file, .line = line, .tag = tag, .stack = stack};
+    if (s->site_count >= s->site_max || !keys_reserve(s) ||
+        (file && !(site.name = file_name(s, file)))) {
+        s->lost++;
+        return others;
+    }
+    site.same = site_same(s, &site);
+    uint32_t id = site_add(s, &site);
+    if (id == UINT32_MAX) {
+        s->lost++;
+        return others;
+    }
+    key_put(s, id);
+    return mnem__site_at(s, id)->same;
+}
+
+/* ---- backtraces ---- */
+
+typedef struct capture {
+    const void *frames[MNEM__FRAMES_MAX];
+    uint32_t count, max, skip;
+} capture;
+
+static _Unwind_Reason_Code capture_frame(struct _Unwind_Context *context, void *to) {
+    capture *c = to;
+    if (c->skip) {
+        c->skip--;
+        return _URC_NO_REASON;
+    }
+    const void *address = (const void *)(uintptr_t)_Unwind_GetIP(context);
+    if (!address || c->count == c->max) return _URC_END_OF_STACK;
+    c->frames[c->count++] = address;
+    return _URC_NO_REASON;
+}
+
+static uint32_t capture_hash(const capture *c) {
+    uint64_t h = c->count;
+    for (uint32_t i = 0; i < c->count; i++)
+        h = (h ^ (uintptr_t)c->frames[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(h >> 32);
+}
+
+static mnem__stack **stack_at(const mnem__sites *s, uint32_t stack) {
+    return mnem__row(&s->stacks, sizeof(mnem__stack *), stack);
+}
+
+static uint32_t stack_add(mnem__sites *s, const capture *c, uint32_t hash) {
+    size_t bytes = c->count * sizeof *c->frames;
+    if (s->stack_count >= s->stack_max ||
+        !mnem__rows_reserve(&s->stacks, sizeof(mnem__stack *), s->stack_count + 1))
+        return 0;
+    mnem__stack *stack = mnem__alloc("track", sizeof *stack + bytes);
+    if (!stack) return 0;
+    stack->hash = hash;
+    stack->frame_count = c->count;
+    memcpy(stack->frames, c->frames, bytes);
+    *stack_at(s, s->stack_count) = stack;
+    return s->stack_count++;
+}
+
+/* Our own frame goes too. */
+uint32_t mnem__stack_capture(mnem__sites *s, uint32_t frame_max, uint32_t skip) {
+    capture c = {.max = frame_max < MNEM__FRAMES_MAX ? frame_max : MNEM__FRAMES_MAX,
+                 .skip = skip + 1};
+    if (!c.max) return 0;
+    _Unwind_Backtrace(capture_frame, &c);
+    if (!c.count) return 0;
+    uint32_t hash = capture_hash(&c);
+    for (uint32_t i = 1; i < s->stack_count; i++) {
+        const mnem__stack *stack = *stack_at(s, i);
+        if (stack->hash == hash && stack->frame_count == c.count &&
+            !memcmp(stack->frames, c.frames, c.count * sizeof *c.frames))
+            return i;
+    }
+    return stack_add(s, &c, hash);
+}
+
+const void *const *mnem__stack_frames(const mnem__sites *s, uint32_t stack, uint32_t *count) {
+    const mnem__stack *row = stack ? *stack_at(s, stack) : NULL;
+    *count = row ? row->frame_count : 0;
+    return row ? row->frames : NULL;
+}
+
+/* ---- init and fini ---- */
+
+mnem_status mnem__sites_init(mnem__sites *s, uint32_t site_max) {
+    *s = (mnem__sites){.site_max = site_max ? site_max : MNEM__SITES_MAX_DEFAULT,
+                       .stack_max = STACKS_MAX,
+                       .stack_count = 1,
+                       .key_mask = KEYS_FIRST - 1};
+    s->keys = mnem__calloc("track", KEYS_FIRST, sizeof *s->keys);
+    mnem_status status = s->keys ? MNEM_OK : mnem__heap_status();
+    uint32_t tag;
+    for (unsigned kind = 0; kind < MNEM_KIND_COUNT && status == MNEM_OK; kind++)
+        status = tag_add(s, (mnem_kind)kind, "others", &tag);
+    if (status != MNEM_OK) mnem__sites_fini(s);
+    return status;
+}
+
+void mnem__sites_fini(mnem__sites *s) {
+    for (uint32_t i = 1; i < s->stack_count; i++) mnem__free(*stack_at(s, i));
+    for (mnem__file *f = s->files, *next; f; f = next) {
+        next = f->next;
+        mnem__free(f);
+    }
+    mnem__rows_free(&s->stacks);
+    mnem__rows_free(&s->sites);
+    mnem__rows_free(&s->tags);
+    mnem__free(s->keys);
+    *s = (mnem__sites){0};
+}

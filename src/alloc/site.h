@@ -1,0 +1,122 @@
+/* site.h: whose bytes: tags and call sites as small numbers, with what is live of each.
+ *
+ * A site is a tag, a place in the source (file:line) and a backtrace where one is asked for; so the
+ * counters of a site are those of one tag too. Both tables are bounded; what finds no room is counted
+ * under the site "others" of its tag, and under the tag "others" of its kind, so that sums stay
+ * right. Numbers are never reused.
+ * Threads: the caller's lock. */
+#ifndef MNEM_SRC_ALLOC_SITE_H
+#define MNEM_SRC_ALLOC_SITE_H
+
+#include "alloc/track_rows.h"
+#include "mnem/alloc.h"
+
+enum {
+    MNEM__TAGS_MAX = 256,
+    MNEM__TAG_KEYS = 1024, /* a power of two */
+    MNEM__TAG_TEXT = 31,   /* bytes of a tag that count */
+    MNEM__SITES_MAX_DEFAULT = 4096,
+    MNEM__FRAMES_MAX = 32,
+};
+
+typedef struct mnem__count {
+    uint64_t bytes_live, bytes_peak;
+    uint64_t allocations;
+    uint32_t blocks_live, blocks_peak;
+} mnem__count;
+
+typedef struct mnem__tag {
+    _Alignas(64) mnem__count count;
+    mnem_kind kind;
+    uint32_t others; /* the site for those that found no room, and for calls that name none */
+    uint32_t text_bytes;
+    char text[MNEM__TAG_TEXT + 1];
+} mnem__tag;
+
+typedef struct mnem__stack {
+    uint32_t hash, frame_count;
+    const void *frames[]; /* [frame_count], innermost first */
+} mnem__stack;
+
+/* What a query sums up; not in use between queries. */
+typedef struct mnem__site_sum {
+    uint64_t blocks, bytes, oldest_sequence;
+    uint32_t oldest_step, oldest_block;
+} mnem__site_sum;
+
+typedef struct mnem__site {
+    _Alignas(64) const char *file; /* the caller's pointer; part of the key */
+    uint32_t line, tag, stack;
+    uint32_t same; /* the site that counts: itself, or one with equal text at another address */
+    mnem__count count;
+    const char *name; /* the file's name, copied; NULL: others */
+    mnem__site_sum sum;
+} mnem__site;
+_Static_assert(offsetof(mnem__site, sum) == 64, "what an allocation touches is one line");
+
+typedef struct mnem__file {
+    struct mnem__file *next;
+    char name[];
+} mnem__file;
+
+typedef struct mnem__sites {
+    mnem__rows tags;   /* of mnem__tag; the first MNEM_KIND_COUNT are "others" of each kind */
+    mnem__rows sites;  /* of mnem__site */
+    mnem__rows stacks; /* of mnem__stack *; number 0: none */
+    uint32_t tag_count, site_count, stack_count;
+    uint32_t site_max, stack_max;
+    uint16_t tag_keys[MNEM__TAG_KEYS]; /* open addressing: tag + 1 by hash; 0: empty */
+    uint32_t *keys;                    /* the same for sites */
+    uint32_t key_mask;                 /* size of keys - 1; at most 3/4 of them are in use */
+    mnem__file *files;
+    uint64_t lost; /* look-ups that ended in others for want of room */
+} mnem__sites;
+
+/* site_max 0: the default. MNEM_NO_MEMORY leaves nothing behind. */
+mnem_status mnem__sites_init(mnem__sites *s, uint32_t site_max);
+void mnem__sites_fini(mnem__sites *s);
+
+static inline mnem__tag *mnem__tag_at(const mnem__sites *s, uint32_t tag) {
+    return mnem__row(&s->tags, sizeof(mnem__tag), tag);
+}
+
+static inline mnem__site *mnem__site_at(const mnem__sites *s, uint32_t site) {
+    return mnem__row(&s->sites, sizeof(mnem__site), site);
+}
+
+/* The number of a tag, made when it is new. text is compared and copied (its first 31 characters),
+ * so it may lie anywhere. MNEM_INVALID for a kind or a text that isn't one; MNEM_NO_MEMORY. */
+mnem_status mnem__tag_of(mnem__sites *s, mnem_kind kind, const char *text, uint32_t *tag);
+
+/* For the inline look-up: makes the site, or finds it under another address of the same text. */
+uint32_t mnem__site_make(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
+                         uint32_t stack);
+
+static inline uint32_t mnem__site_hash(uint32_t tag, const char *file, uint32_t line,
+                                       uint32_t stack) {
+    uint64_t h = ((uintptr_t)file ^ (uint64_t)line << 40) + tag * UINT64_C(0x9E3779B97F4A7C15) +
+                 stack * UINT64_C(0xD6E8FEB86659FD93);
+    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    return (uint32_t)(h >> 32);
+}
+
+/* The number of a call site; file: a string that keeps its text while the pool is there (__FILE__),
+ * or NULL for none. Never fails: others when there's no room or no memory. */
+static inline uint32_t mnem__site_of(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
+                                     uint32_t stack) {
+    for (uint32_t i = mnem__site_hash(tag, file, line, stack);; i++) {
+        uint32_t key = s->keys[i & s->key_mask];
+        if (!key) return mnem__site_make(s, tag, file, line, stack);
+        const mnem__site *site = mnem__site_at(s, key - 1);
+        if (site->file == file && site->line == line && site->tag == tag && site->stack == stack)
+            return site->same;
+    }
+}
+
+/* The number of the backtrace of the caller's caller, of at most frame_max frames after skip. 0 when
+ * it can't be stored. Costs about a microsecond for each frame. */
+uint32_t mnem__stack_capture(mnem__sites *s, uint32_t frame_max, uint32_t skip);
+/* The frames of a number; NULL and 0 for none. */
+const void *const *mnem__stack_frames(const mnem__sites *s, uint32_t stack, uint32_t *count);
+
+#endif
