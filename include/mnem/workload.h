@@ -46,7 +46,7 @@ typedef struct mnem_workload_info {
     uint32_t device, devices;     /* the one that was read; how many have events or blocks */
     uint64_t segments_asked;      /* segment_alloc and segment_map events: what PyTorch asked for */
     uint64_t bytes_reserved_peak; /* by PyTorch, where the record shows it */
-    uint64_t dropped;             /* frees of what nobody allocated (the record is bounded) */
+    uint64_t dropped;             /* events that contradict the others, left out or mended */
 } mnem_workload_info;
 
 /* Zero means default. */
@@ -59,8 +59,8 @@ typedef struct mnem_workload_options {
 } mnem_workload_options;
 
 /* options may be NULL. MNEM_IO, MNEM_BAD_FILE (with the line or the byte), MNEM_UNSUPPORTED
- * (compressed, or a pickle that needs to run code), MNEM_NOT_FOUND (no such device), MNEM_CANCELLED,
- * MNEM_NO_MEMORY; *workload is NULL then. A file without one allocation is MNEM_BAD_FILE. */
+ * (compressed, or a pickle that needs to run code), MNEM_NOT_FOUND (no such device),
+ * MNEM_CANCELLED, MNEM_NO_MEMORY; *workload is NULL then. A file without one allocation is MNEM_BAD_FILE. */
 mnem_status mnem_workload_open(const char *path, const mnem_workload_options *options,
                                mnem_workload **workload);
 /* The same from an open file or pipe, to its end; fd stays open. name is for messages. */

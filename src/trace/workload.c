@@ -2,8 +2,8 @@
  *
  * Idea: a reader sees its input through a window that is refilled, so that a file of any size, a
  * pipe and memory are one thing; and it writes operations through two functions that check what
- * they are told. Ids, addresses and streams are any 64-bit numbers in a file: a hash table with open
- * addressing gives them indices.
+ * they are told. Ids, addresses and streams are any 64-bit numbers in a file: a hash table with
+ * open addressing gives them indices.
  *
  * Invariant: after every call, live is the sum of the blocks' bytes, every free follows its allocation, and
  * no sum overflowed.
@@ -205,7 +205,8 @@ static mnem_status read_any(mnem__input *in, mnem_workload *w) {
     const char *with = compressor(in, have);
     if (with)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: compressed; give what %s writes", in->name, with);
-    return mnem__workload_read_text(in, w);
+    const bool pickle = begins(in, have, "\x80", 1);
+    return pickle ? mnem__workload_read_snapshot(in, w) : mnem__workload_read_text(in, w);
 }
 
 /* What only the reading needed goes. */

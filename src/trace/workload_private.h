@@ -66,5 +66,6 @@ mnem_status mnem__workload_free_there(mnem_workload *w, uint32_t block);
 
 /* ---- readers: from the start of the input to its end ---- */
 mnem_status mnem__workload_read_text(mnem__input *in, mnem_workload *w);
+mnem_status mnem__workload_read_snapshot(mnem__input *in, mnem_workload *w);
 
 #endif
