@@ -1,4 +1,4 @@
-/* mnem/live.h: what is live in a pool, whose it is, and since when.
+/* mnem/live.h: what is live in a pool, whose it is, since when; and what was done wrong with it.
  *
  * A group is live blocks that have a tag, or a tag and a call site, in common. These are the rows of
  * the leak list, of the difference to a mark, of the top consumers, and of a refusal's report; the
@@ -65,6 +65,48 @@ typedef struct mnem_live_block {
     uint64_t sequence; /* the how-manieth allocation of the pool */
     uint32_t step, stream, block;
 } mnem_live_block;
+
+/* A place in the source; file NULL: unknown. */
+typedef struct mnem_source {
+    const char *file;
+    uint32_t line;
+} mnem_source;
+
+/* X(NAME, text): what a pool in debug mode finds. */
+#define MNEM_MISUSE_LIST(X)                                                                        \
+    X(DOUBLE_FREE, "double free")                                                                  \
+    X(FOREIGN_FREE, "free of a foreign block")                                                     \
+    X(USE_AFTER_FREE, "write after free")                                                          \
+    X(WRITE_BEFORE, "write before the start")                                                      \
+    X(WRITE_PAST, "write past the end")
+
+typedef enum mnem_misuse_what {
+#define MNEM_MISUSE_ENUM(name, text) MNEM_MISUSE_##name,
+    MNEM_MISUSE_LIST(MNEM_MISUSE_ENUM)
+#undef MNEM_MISUSE_ENUM
+        MNEM_MISUSE_COUNT
+} mnem_misuse_what;
+
+const char *mnem_misuse_what_text(mnem_misuse_what what);
+
+typedef struct mnem_misuse {
+    mnem_misuse_what what;
+    mnem_kind kind;
+    const char *tag;    /* of the block; NULL: it isn't known (freed too long ago) */
+    uint64_t bytes;     /* of the block, as asked for */
+    uint64_t sequence;  /* the how-manieth allocation of its pool it was */
+    uint64_t address;   /* of the first wrong byte; for frees, of the block as the caller said it */
+    int64_t offset;     /* of the first wrong byte, from the block's start */
+    uint64_t wrong;     /* how many bytes are wrong in the part that was looked at */
+    mnem_source taken;  /* where the block was allocated */
+    mnem_source freed;  /* and freed, if it was */
+    mnem_source caller; /* the call that found it; unknown: a check did */
+} mnem_misuse;
+
+/* One line without its end, such as "write past the end of weights embed (4096 bytes, taken at
+ * model.c:120): 3 bytes, the first 1 past the end; found by the free at model.c:140". Returns out
+ * (at most n bytes with the zero). */
+char *mnem_misuse_text(const mnem_misuse *misuse, char *out, size_t n);
 
 /* Writes a line for each group into out (at most n bytes with the zero) and returns out:
  * "weights embed  3 blocks 12 MiB  at model.c:120 (oldest: step 17)". Backtraces follow their

@@ -17,7 +17,8 @@
 #include "base/heap.h"
 
 mnem_status mnem__track_init(mnem__track *t, uint32_t site_max) {
-    *t = (mnem__track){0};
+    static _Atomic uint32_t tracks;
+    *t = (mnem__track){.salt = ++tracks * UINT32_C(0x9E3779B1) << 1};
     return mnem__sites_init(&t->sites, site_max);
 }
 
@@ -27,8 +28,11 @@ void mnem__track_fini(mnem__track *t) {
 }
 
 mnem_status mnem__track_reserve(mnem__track *t, uint32_t count) {
-    return mnem__rows_reserve(&t->records, sizeof(mnem__record), count) ? MNEM_OK
-                                                                        : mnem__heap_status();
+    const uint32_t before = t->records.capacity;
+    const bool done = mnem__rows_reserve(&t->records, sizeof(mnem__record), count);
+    for (uint32_t id = before; id < t->records.capacity; id++)
+        mnem__record_at(t, id)->generation = t->salt;
+    return done ? MNEM_OK : mnem__heap_status();
 }
 
 /* ---- blocks ---- */
@@ -50,7 +54,7 @@ static void block_fill(const mnem__track *t, uint32_t id, mnem_live_block *out) 
 }
 
 bool mnem__track_block(const mnem__track *t, uint32_t id, mnem_live_block *out) {
-    if (id >= t->used || !mnem__record_at(t, id)->generation) return false;
+    if (id >= t->used || mnem__record_at(t, id)->generation == t->salt) return false;
     block_fill(t, id, out);
     return true;
 }

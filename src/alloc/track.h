@@ -28,8 +28,10 @@ _Static_assert(sizeof(mnem__record) == 32, "two to a line of the cache");
 
 typedef struct mnem__track {
     uint64_t sequence; /* of the last allocation */
-    uint32_t step;     /* set by the pool */
-    uint32_t used;     /* numbers from here on were never used */
+    uint32_t salt; /* the first generation of every number, even: its own for each track, so that
+                          another pool's handle isn't taken for one of this pool's */
+    uint32_t step; /* set by the pool */
+    uint32_t used; /* numbers from here on were never used */
     mnem__count all;
     mnem__count kinds[MNEM_KIND_COUNT];
     mnem__sites sites;
@@ -82,6 +84,12 @@ static inline uint32_t mnem__track_add(mnem__track *t, uint32_t id, uint64_t byt
 /* Whether a handle's block is live: false for a stale one, and for a number that isn't one. */
 static inline bool mnem__track_is(const mnem__track *t, uint32_t id, uint32_t generation) {
     return id < t->used && mnem__record_at(t, id)->generation == generation && generation & 1;
+}
+
+/* Whether a handle's block was live here once, as far as its numbers tell. */
+static inline bool mnem__track_was(const mnem__track *t, uint32_t id, uint32_t generation) {
+    return id < t->used && generation & 1 &&
+           generation - t->salt < mnem__record_at(t, id)->generation - t->salt;
 }
 
 /* The live block id goes. */

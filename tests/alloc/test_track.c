@@ -165,6 +165,7 @@ static void a_handle_is_live_until_its_block_goes(void **state) {
     mnem__track_remove(t, 0);
     assert_false(mnem__track_is(t, 0, first));
     assert_false(mnem__track_is(t, 0, first + 1)); /* the generation of nobody */
+    assert_true(mnem__track_was(t, 0, first));
     uint32_t second = add(t, 0, MNEM_KIND_KV, "pages", 1, 10);
     assert_false(mnem__track_is(t, 0, first));
     assert_true(mnem__track_is(t, 0, second));
@@ -174,6 +175,22 @@ static void a_handle_is_live_until_its_block_goes(void **state) {
     assert_int_equal(b.line, 1);
     assert_false(mnem__track_block(t, 1, &b));
     mnem__track_fini(t);
+}
+
+static void another_pools_handle_is_not_taken_for_ours(void **state) {
+    (void)state;
+    mnem__track a, b;
+    must(mnem__track_init(&a, 0));
+    must(mnem__track_init(&b, 0));
+    for (uint32_t id = 0; id < 10; id++) {
+        uint32_t first = add(&a, id, MNEM_KIND_KV, "pages", 1, 10);
+        uint32_t second = add(&b, id, MNEM_KIND_KV, "pages", 1, 10);
+        assert_true(mnem__track_is(&a, id, first));
+        assert_false(mnem__track_is(&a, id, second));
+        assert_false(mnem__track_is(&b, id, first));
+    }
+    mnem__track_fini(&a);
+    mnem__track_fini(&b);
 }
 
 static void equal_texts_at_two_addresses_are_one_site(void **state) {
@@ -447,6 +464,7 @@ int main(void) {
         cmocka_unit_test(a_difference_lists_what_is_live_now_and_was_not_then),
         cmocka_unit_test(groups_by_tag_and_by_kind_have_their_peaks),
         cmocka_unit_test(a_handle_is_live_until_its_block_goes),
+        cmocka_unit_test(another_pools_handle_is_not_taken_for_ours),
         cmocka_unit_test(equal_texts_at_two_addresses_are_one_site),
         cmocka_unit_test(tags_differ_by_every_character_that_counts),
         cmocka_unit_test(what_finds_no_room_is_counted_under_others),
