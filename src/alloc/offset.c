@@ -18,6 +18,12 @@ enum { ALIGNMENT_DEFAULT = 256, CACHE_LINE = 64 };
 static const mnem__offset_ops *const policies[MNEM_OFFSET_POLICY_COUNT] = {
     [MNEM_OFFSET_DEFAULT] = &mnem__offset_tlsf,
     [MNEM_OFFSET_TLSF] = &mnem__offset_tlsf,
+    [MNEM_OFFSET_BUCKET] = &mnem__offset_bucket,
+    [MNEM_OFFSET_BUDDY] = &mnem__offset_buddy,
+    [MNEM_OFFSET_FIRST_FIT] = &mnem__offset_first_fit,
+    [MNEM_OFFSET_BEST_FIT] = &mnem__offset_best_fit,
+    [MNEM_OFFSET_WORST_FIT] = &mnem__offset_worst_fit,
+    [MNEM_OFFSET_BUMP] = &mnem__offset_bump,
 };
 
 static const char *const texts[MNEM_OFFSET_POLICY_COUNT] = {
@@ -48,7 +54,7 @@ static mnem_status options_complete(mnem_offset_options *o) {
     if ((o->alignment & (o->alignment - 1)) || o->alignment > ALIGNMENT_MAX)
         return mnem__fail(MNEM_INVALID, "offset: alignment %llu is no power of two up to 2^32",
                           (unsigned long long)o->alignment);
-    if ((unsigned)o->policy >= MNEM_OFFSET_POLICY_COUNT || !policies[o->policy])
+    if ((unsigned)o->policy >= MNEM_OFFSET_POLICY_COUNT)
         return mnem__fail(MNEM_INVALID, "offset: policy %d", (int)o->policy);
     if (o->bytes > MNEM__OFFSET_BYTES_MAX)
         return mnem__fail(MNEM_INVALID, "offset: %llu bytes are more than 2^62",

@@ -68,15 +68,16 @@ static inline void mnem__bin_unmark(mnem__bins *b, int bin) {
     if (!*cells) b->rows &= ~(UINT64_C(1) << (bin >> MNEM__BIN_BITS));
 }
 
-/* Whether the bitmaps say what the heads do. */
+/* Whether the bitmaps say what the heads do: as many, and the same ones. */
 static inline int mnem__bins_agree(const mnem__bins *b) {
+    int heads = 0, marks = 0;
+    for (int bin = 0; bin < MNEM__BIN_ROWS * MNEM__BIN_CELLS; bin++) heads += b->heads[bin] != 0;
     for (int row = 0; row < MNEM__BIN_ROWS; row++) {
-        uint32_t cells = 0;
-        for (int i = 0; i < MNEM__BIN_CELLS; i++)
-            cells |= (uint32_t) !!b->heads[(row << MNEM__BIN_BITS) + i] << i;
-        if (cells != b->cells[row] || (b->rows >> row & 1) != !!cells) return 0;
+        if ((b->rows >> row & 1) != (b->cells[row] != 0)) return 0;
+        for (uint32_t cells = b->cells[row]; cells; cells &= cells - 1, marks++)
+            if (!b->heads[(row << MNEM__BIN_BITS) + __builtin_ctz(cells)]) return 0;
     }
-    return 1;
+    return heads == marks;
 }
 
 #endif

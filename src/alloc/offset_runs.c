@@ -24,11 +24,10 @@ bool mnem__runs_grow(mnem__runs *r) {
     return true;
 }
 
-/* Room in the table of chunks for runs of one unit each. */
-static bool table_reserve(mnem__runs *r, uint64_t units) {
+bool mnem__runs_reserve(mnem__runs *r, uint64_t nodes_most) {
     const uint64_t most = UINT64_C(1) << MNEM__RUN_BITS;
-    const uint64_t nodes = units + 3 < most ? units + 3 : most; /* sentinel, and two for a split */
-    const uint32_t room = (uint32_t)mnem__div_up(nodes, MNEM__RUN_CHUNK);
+    if (nodes_most > most) nodes_most = most;
+    const uint32_t room = (uint32_t)mnem__div_up(nodes_most, MNEM__RUN_CHUNK);
     if (room <= r->chunk_room) return true;
     mnem__run **chunks = mnem__realloc("metadata", r->chunks, room * sizeof *chunks);
     if (!chunks) return false;
@@ -37,16 +36,24 @@ static bool table_reserve(mnem__runs *r, uint64_t units) {
     return true;
 }
 
-/* Nodes for blocks_max live runs, a free one between each, written once: no page is new later. */
-static bool nodes_reserve(mnem__runs *r, uint32_t blocks_max) {
-    const uint64_t nodes = 2 * (uint64_t)blocks_max + 3;
+/* Each chunk is written once: no page of it is new later. */
+bool mnem__runs_prepare(mnem__runs *r, uint64_t nodes) {
     while (r->room < nodes && r->chunk_count < r->chunk_room) {
         if (!mnem__runs_grow(r)) return false;
-        if (blocks_max)
-            memset(r->chunks[r->chunk_count - 1], 0,
-                   (size_t)MNEM__RUN_CHUNK * (sizeof(mnem__run) + r->extra_bytes));
+        memset(r->chunks[r->chunk_count - 1], 0,
+               (size_t)MNEM__RUN_CHUNK * (sizeof(mnem__run) + r->extra_bytes));
     }
     return true;
+}
+
+void mnem__runs_fini(mnem__runs *r) {
+    while (r->chunk_count) mnem__free(r->chunks[--r->chunk_count]);
+    mnem__free(r->chunks);
+}
+
+/* As many runs as there are units, the sentinel, and two for a split. */
+static uint64_t nodes_most(uint64_t bytes, uint32_t shift) {
+    return (bytes >> shift) + 3;
 }
 
 /* One free run, or none of an empty range. */
@@ -62,17 +69,16 @@ static void runs_start(mnem__fit *f) {
 mnem_status mnem__fit_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
     mnem__fit *f = (mnem__fit *)a;
     f->runs.extra_bytes = f->index->extra_bytes;
-    if (!table_reserve(&f->runs, options->bytes >> a->shift) ||
-        !nodes_reserve(&f->runs, options->blocks_max))
+    /* A free run between each two live ones; at least the sentinel's chunk. */
+    if (!mnem__runs_reserve(&f->runs, nodes_most(options->bytes, a->shift)) ||
+        !mnem__runs_prepare(&f->runs, 2 * (uint64_t)options->blocks_max + 3))
         return mnem__heap_status();
     runs_start(f);
     return MNEM_OK;
 }
 
 void mnem__fit_fini(mnem_offset_allocator *a) {
-    mnem__runs *r = &((mnem__fit *)a)->runs;
-    while (r->chunk_count) mnem__free(r->chunks[--r->chunk_count]);
-    mnem__free(r->chunks);
+    mnem__runs_fini(&((mnem__fit *)a)->runs);
 }
 
 /* The free run that holds the range, or MNEM__RUN_NONE. */
@@ -114,7 +120,8 @@ mnem_status mnem__fit_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64
 mnem_status mnem__fit_extend(mnem_offset_allocator *a, uint64_t bytes) {
     mnem__fit *f = (mnem__fit *)a;
     mnem__runs *r = &f->runs;
-    if (!table_reserve(r, bytes >> a->shift) || !mnem__runs_ready(r, 1)) return mnem__heap_status();
+    if (!mnem__runs_reserve(r, nodes_most(bytes, a->shift)) || !mnem__runs_ready(r, 1))
+        return mnem__heap_status();
     uint32_t last = mnem__run_at(r, 0)->before;
     if (mnem__run_at(r, last)->is_free) {
         mnem__fit_remove(f, last, f->index);

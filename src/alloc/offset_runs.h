@@ -46,6 +46,9 @@ typedef struct mnem__fit_index {
     uint32_t (*find)(mnem__fit *f, uint64_t bytes);
     void (*insert)(mnem__fit *f, uint32_t i);
     void (*remove)(mnem__fit *f, uint32_t i);
+    /* Run i, which is in the index and stays free, gets this offset and size; its place among the
+     * other runs in the order of offsets stays. */
+    void (*resize)(mnem__fit *f, uint32_t i, uint64_t offset, uint64_t bytes);
     void (*clear)(mnem__fit *f);
     uint64_t (*largest)(const mnem__fit *f);
     /* Whether exactly count free runs are in it, each in its place. */
@@ -69,7 +72,12 @@ static inline uint64_t *mnem__run_extra(const mnem__runs *r, uint32_t i) {
     return extra + (i & (MNEM__RUN_CHUNK - 1));
 }
 
+/* Room in the table of chunks for so many nodes (at most 2^26), which isn't written yet. */
+bool mnem__runs_reserve(mnem__runs *r, uint64_t nodes_most);
+/* So many nodes now, or all that the table has room for. */
+bool mnem__runs_prepare(mnem__runs *r, uint64_t nodes);
 bool mnem__runs_grow(mnem__runs *r);
+void mnem__runs_fini(mnem__runs *r);
 
 /* Whether n nodes can be taken without asking the heap any more. */
 static inline bool mnem__runs_ready(mnem__runs *r, uint32_t n) {
@@ -103,14 +111,12 @@ static inline uint32_t mnem__run_add(mnem__runs *r, uint32_t i, uint64_t offset,
     return j;
 }
 
-/* The run behind `run` becomes a part of it. */
-static inline void mnem__run_swallow(mnem__runs *r, uint32_t i, mnem__run *run) {
-    const uint32_t j = run->after;
-    mnem__run *gone = mnem__run_at(r, j);
-    run->bytes += gone->bytes;
-    run->after = gone->after;
-    mnem__run_at(r, gone->after)->before = i;
-    mnem__run_give(r, j);
+/* Run i leaves the list; its bytes are its neighbour's now. */
+static inline void mnem__run_drop(mnem__runs *r, uint32_t i) {
+    const mnem__run *run = mnem__run_at(r, i);
+    mnem__run_at(r, run->before)->after = run->after;
+    mnem__run_at(r, run->after)->before = run->before;
+    mnem__run_give(r, i);
 }
 
 #define MNEM__FIT_INLINE static inline __attribute__((always_inline))
@@ -127,26 +133,28 @@ MNEM__FIT_INLINE void mnem__fit_remove(mnem__fit *f, uint32_t i, const mnem__fit
     f->runs.free_count--;
 }
 
-/* An allocation takes the low end of the run that the index finds; the rest stays free. The index
- * is a constant where these two are called, so its functions are inlined. */
+/* An allocation takes the low end of the run that the index finds, as a new run before it; so the
+ * free run often keeps its place in the index. The index is a constant where these two are called:
+ * its functions are inlined. */
 MNEM__FIT_INLINE mnem_status mnem__fit_alloc(mnem_offset_allocator *a, uint64_t bytes,
                                              mnem_offset_block *block,
                                              const mnem__fit_index *index) {
     mnem__fit *f = (mnem__fit *)a;
     mnem__runs *r = &f->runs;
-    const uint32_t i = index->find(f, bytes);
+    uint32_t i = index->find(f, bytes);
     if (i == MNEM__RUN_NONE) return MNEM_OVER_BUDGET;
-    if (!mnem__runs_ready(r, 1)) return MNEM_NO_MEMORY; /* whoever refused: no budget of ours */
-    mnem__fit_remove(f, i, index);
     mnem__run *run = mnem__run_at(r, i);
-    const uint64_t rest = run->bytes - bytes;
-    if (rest) {
-        run->bytes = bytes;
-        mnem__fit_insert(f, mnem__run_add(r, i, run->offset + bytes, rest), index);
+    const uint64_t offset = run->offset, rest = run->bytes - bytes;
+    if (!rest) {
+        mnem__fit_remove(f, i, index);
+    } else {
+        if (!mnem__runs_ready(r, 1)) return MNEM_NO_MEMORY; /* whoever refused: no budget of ours */
+        index->resize(f, i, offset + bytes, rest);
+        i = mnem__run_add(r, run->before, offset, bytes);
     }
     a->bytes_live += bytes;
     a->blocks_live++;
-    *block = (mnem_offset_block){.offset = run->offset, .handle = i};
+    *block = (mnem_offset_block){.offset = offset, .handle = i};
     return MNEM_OK;
 }
 
@@ -155,20 +163,26 @@ MNEM__FIT_INLINE void mnem__fit_free(mnem_offset_allocator *a, uint32_t i,
     mnem__fit *f = (mnem__fit *)a;
     mnem__runs *r = &f->runs;
     assert(i && i < r->used && !mnem__run_at(r, i)->is_free);
-    mnem__run *run = mnem__run_at(r, i);
-    a->bytes_live -= run->bytes;
+    const mnem__run *run = mnem__run_at(r, i);
+    const uint32_t j = run->before, k = run->after;
+    const mnem__run *before = mnem__run_at(r, j), *after = mnem__run_at(r, k);
+    uint64_t bytes = run->bytes;
+    a->bytes_live -= bytes;
     a->blocks_live--;
-    if (mnem__run_at(r, run->after)->is_free) {
-        mnem__fit_remove(f, run->after, index);
-        mnem__run_swallow(r, i, run);
-    }
-    mnem__run *before = mnem__run_at(r, run->before);
     if (before->is_free) {
-        i = run->before;
-        mnem__fit_remove(f, i, index);
-        mnem__run_swallow(r, i, before);
+        if (after->is_free) {
+            bytes += after->bytes;
+            mnem__fit_remove(f, k, index);
+            mnem__run_drop(r, k);
+        }
+        index->resize(f, j, before->offset, before->bytes + bytes);
+        mnem__run_drop(r, i);
+    } else if (after->is_free) {
+        index->resize(f, k, run->offset, after->bytes + bytes);
+        mnem__run_drop(r, i);
+    } else {
+        mnem__fit_insert(f, i, index);
     }
-    mnem__fit_insert(f, i, index);
 }
 
 /* The rest of the table (offset_policy.h) for policies whose struct starts with mnem__fit and whose

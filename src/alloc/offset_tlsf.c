@@ -6,59 +6,29 @@
  * Invariant: every free run is in the list of its class; a bit is set for every list that isn't
  * empty.
  * Cost: two bit scans and a few cache lines, whatever the number of runs. A refusal walks a list. */
-#include "alloc/offset_bins.h"
-#include "alloc/offset_runs.h"
+#include "alloc/offset_lists.h"
 
 typedef struct tlsf {
     mnem__fit fit;
-    mnem__bins bins; /* heads of lists: right is the next run, left the one before */
+    mnem__bins bins;
 } tlsf;
 
-static inline uint32_t *head_of(tlsf *t, const mnem__run *run, int *bin) {
-    *bin = mnem__bin_of(run->bytes >> t->fit.base.shift);
-    return &t->bins.heads[*bin];
-}
-
 static inline void tlsf_insert(mnem__fit *f, uint32_t i) {
-    tlsf *t = (tlsf *)f;
-    mnem__run *run = mnem__run_at(&f->runs, i);
-    int bin;
-    uint32_t *head = head_of(t, run, &bin);
-    run->left = 0;
-    run->right = *head;
-    if (*head)
-        mnem__run_at(&f->runs, *head)->left = i;
-    else
-        mnem__bin_mark(&t->bins, bin);
-    *head = i;
+    mnem__list_insert(f, &((tlsf *)f)->bins, i);
 }
 
 static inline void tlsf_remove(mnem__fit *f, uint32_t i) {
-    tlsf *t = (tlsf *)f;
-    const mnem__run *run = mnem__run_at(&f->runs, i);
-    if (run->right) mnem__run_at(&f->runs, run->right)->left = run->left;
-    if (run->left) {
-        mnem__run_at(&f->runs, run->left)->right = run->right;
-        return;
-    }
-    int bin;
-    uint32_t *head = head_of(t, run, &bin);
-    *head = run->right;
-    if (!*head) mnem__bin_unmark(&t->bins, bin);
+    mnem__list_remove(f, &((tlsf *)f)->bins, i);
 }
 
-/* A run of the request's own class that happens to be large enough. */
-static __attribute__((noinline)) uint32_t search_own_bin(tlsf *t, uint64_t bytes) {
-    const mnem__runs *r = &t->fit.runs;
-    uint32_t i = t->bins.heads[mnem__bin_of(bytes >> t->fit.base.shift)];
-    while (i && mnem__run_at(r, i)->bytes < bytes) i = mnem__run_at(r, i)->right;
-    return i;
+static inline void tlsf_resize(mnem__fit *f, uint32_t i, uint64_t offset, uint64_t bytes) {
+    mnem__list_resize(f, &((tlsf *)f)->bins, i, offset, bytes);
 }
 
 static inline uint32_t tlsf_find(mnem__fit *f, uint64_t bytes) {
-    tlsf *t = (tlsf *)f;
-    const int bin = mnem__bins_next(&t->bins, mnem__bin_above(bytes >> f->base.shift));
-    return __builtin_expect(bin >= 0, 1) ? t->bins.heads[bin] : search_own_bin(t, bytes);
+    mnem__bins *b = &((tlsf *)f)->bins;
+    const int bin = mnem__bins_next(b, mnem__bin_above(bytes >> f->base.shift));
+    return __builtin_expect(bin >= 0, 1) ? b->heads[bin] : mnem__list_search(f, b, bytes);
 }
 
 static void tlsf_clear(mnem__fit *f) {
@@ -66,33 +36,18 @@ static void tlsf_clear(mnem__fit *f) {
 }
 
 static uint64_t tlsf_largest(const mnem__fit *f) {
-    const tlsf *t = (const tlsf *)f;
-    const int bin = mnem__bins_last(&t->bins);
-    uint64_t largest = 0;
-    if (bin < 0) return 0;
-    for (uint32_t i = t->bins.heads[bin]; i; i = mnem__run_at(&f->runs, i)->right)
-        if (mnem__run_at(&f->runs, i)->bytes > largest) largest = mnem__run_at(&f->runs, i)->bytes;
-    return largest;
+    return mnem__lists_largest(f, &((const tlsf *)f)->bins);
 }
 
 static bool tlsf_check_index(const mnem__fit *f, uint32_t count) {
-    const tlsf *t = (const tlsf *)f;
-    uint32_t seen = 0;
-    for (int bin = 0; bin < MNEM__BIN_ROWS * MNEM__BIN_CELLS; bin++)
-        for (uint32_t i = t->bins.heads[bin], left = 0; i; i = mnem__run_at(&f->runs, i)->right) {
-            const mnem__run *run = mnem__run_at(&f->runs, i);
-            if (!run->is_free || run->left != left || ++seen > count ||
-                mnem__bin_of(run->bytes >> f->base.shift) != bin)
-                return false;
-            left = i;
-        }
-    return seen == count && mnem__bins_agree(&t->bins);
+    return mnem__lists_check(f, &((const tlsf *)f)->bins, count);
 }
 
 static const mnem__fit_index tlsf_index = {
     .find = tlsf_find,
     .insert = tlsf_insert,
     .remove = tlsf_remove,
+    .resize = tlsf_resize,
     .clear = tlsf_clear,
     .largest = tlsf_largest,
     .check = tlsf_check_index,
