@@ -288,12 +288,24 @@ void *mnem__pages_reserve(size_t bytes, size_t alignment) {
     return p ? p : refuse("addresses", bytes);
 }
 
-int mnem__memory_file_open(bool huge) {
-    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
+/* The kernel sends a signal when a file would become larger than the process may have. */
+static bool file_size_set(int fd, uint64_t bytes) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit)) return false;
+    if (bytes > limit.rlim_cur) bytes = limit.rlim_cur & ~(uint64_t)(HUGE_PAGE - 1);
+    return bytes <= INT64_MAX && !ftruncate(fd, (off_t)bytes);
+}
+
+int mnem__memory_file_open(uint64_t bytes, bool huge) {
     enum { LOG2_HUGE_AT = 26 }; /* the bits of the flags that say log2(2 MiB) = 21 */
     unsigned flags = MFD_CLOEXEC | (huge ? MFD_HUGETLB | 21u << LOG2_HUGE_AT : 0);
+    atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
     int fd = !huge && fails_now() ? -1 : memfd_create("mnem", flags);
-    if (fd < 0) refuse("memory file", 0);
+    if (fd >= 0 && !file_size_set(fd, bytes)) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0) refuse("memory file", bytes);
     return fd;
 }
 
@@ -310,15 +322,6 @@ const char *mnem__memory_file_pages(bool huge) {
     return off ? "plain" : "transparent";
 }
 
-/* The kernel sends a signal when a file would grow past the process's limit: looks before. */
-static bool file_grow(int fd, uint64_t end) {
-    struct rlimit limit;
-    off_t now = lseek(fd, 0, SEEK_END);
-    if (now >= 0 && (uint64_t)now >= end) return true;
-    if (end > INT64_MAX || getrlimit(RLIMIT_FSIZE, &limit) || end > limit.rlim_cur) return false;
-    return now >= 0 && !ftruncate(fd, (off_t)end);
-}
-
 /* Makes the pages of a map of a file present, without changing them. false with errno. */
 static bool file_populate(char *p, uint64_t bytes) {
 #ifdef MADV_POPULATE_WRITE
@@ -330,18 +333,20 @@ static bool file_populate(char *p, uint64_t bytes) {
 #endif
 }
 
-/* Commits through a map that is gone afterwards: only there huge pages can be asked for. Kernels
- * that can't populate a map take the pages for the file. */
+/* Commits through a map that is gone afterwards: only there huge pages can be asked for. The place is
+ * a wish: a fixed one would be lost to other threads when the kernel refuses. Kernels that can't
+ * populate a map take the pages for the file. */
 static bool file_commit(int fd, uint64_t offset, uint64_t bytes) {
-    if (!file_grow(fd, offset + bytes)) return false;
+    off_t end = lseek(fd, 0, SEEK_END);
+    if (end < 0 || offset > (uint64_t)end || bytes > (uint64_t)end - offset) return false;
     char *place = map_aligned(bytes, HUGE_PAGE, PROT_NONE, MAP_NORESERVE);
-    if (!place) return false;
-    char *p = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
-    if (p != MAP_FAILED) madvise(p, bytes, MADV_HUGEPAGE);
-    bool done =
-        p != MAP_FAILED && (file_populate(p, bytes) ||
-                            (errno == EINVAL && !fallocate(fd, 0, (off_t)offset, (off_t)bytes)));
-    munmap(place, bytes);
+    if (place) munmap(place, bytes);
+    char *p = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    if (p == MAP_FAILED) return false;
+    madvise(p, bytes, MADV_HUGEPAGE);
+    bool done = file_populate(p, bytes) ||
+                (errno == EINVAL && !fallocate(fd, 0, (off_t)offset, (off_t)bytes));
+    munmap(p, bytes);
     return done;
 }
 
@@ -358,11 +363,15 @@ void mnem__memory_file_drop(int fd, uint64_t offset, size_t bytes) {
     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
 }
 
-/* Maps over pages; what was there stays when the machine refuses. */
+/* Maps over pages. What was there stays when the machine refuses, but that some refusals leave a
+ * gap for a file: it is closed, so that the place stays ours. */
 static bool map_over(void *p, size_t bytes, int access, int flags, int fd, uint64_t offset) {
     atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
     if (!fails_now() && mmap(p, bytes, access, flags | MAP_FIXED, fd, (off_t)offset) == p)
         return true;
+    if (fd >= 0)
+        mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+             -1, 0);
     refuse("mapping", bytes);
     return false;
 }

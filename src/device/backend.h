@@ -30,6 +30,8 @@ typedef struct mnem__work {
     uint32_t record;   /* the number of the event's record */
 } mnem__work;
 
+#define MNEM__GRANULES_MAX (UINT64_C(1) << 31) /* numbers fit a slot; 4 PiB of 2 MiB */
+
 /* Ranges and granules; granule_bytes 0: there are none. range.c checks arguments and keeps the
  * books; granules have numbers from 0, and come in runs of numbers in a row. No lock is held. */
 typedef struct mnem__backend_ranges {

@@ -19,8 +19,7 @@
 #include "base/heap.h"
 #include "device/backend.h"
 
-#define GIVING       UINT32_MAX          /* uses of a row on its way out */
-#define GRANULES_MAX (UINT64_C(1) << 31) /* numbers fit a slot; 4 PiB of 2 MiB */
+#define GIVING UINT32_MAX /* uses of a row on its way out */
 
 static uint64_t granule_bytes(const mnem_device *device) {
     return device->backend->ranges.granule_bytes;
@@ -39,7 +38,7 @@ static uint64_t rows_find(const mnem_device *device, uint64_t count) {
 static mnem_status rows_grow(mnem_device *device, uint64_t end) {
     if (end <= device->granules_capacity) return MNEM_OK;
     uint64_t capacity = end < 2 * device->granules_capacity ? 2 * device->granules_capacity : end;
-    if (end > GRANULES_MAX)
+    if (end > MNEM__GRANULES_MAX)
         return mnem__fail(MNEM_NO_MEMORY, "device %s: %llu granules", device->backend->name,
                           (unsigned long long)end);
     mnem__granule *rows = mnem__realloc("device", device->granules, capacity * sizeof *rows);

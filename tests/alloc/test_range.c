@@ -3,15 +3,17 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/heap.h"
+#include "base/process.h"
 #include "device/backend.h"
 #include "mnem/device.h"
 
@@ -208,6 +210,388 @@ static void closing_is_refused_while_ranges_or_granules_live(void **state) {
     must(mnem_device_close(device));
 }
 
+/* ---- random steps against a model ---- */
+
+enum { GRANULES = 6, PLACES = 10, NO_GRANULE = 1000, STEPS = 600 };
+
+typedef struct model {
+    mnem_device *device;
+    mnem_range range;
+    uint64_t granule[GRANULES]; /* its number */
+    bool taken[GRANULES];
+    uint32_t stamp[GRANULES]; /* what its first word holds */
+    int mapped[PLACES];       /* index of the granule, or -1 */
+    uint64_t random;
+} model;
+
+static uint32_t draw(model *m, uint32_t below) {
+    m->random ^= m->random << 13, m->random ^= m->random >> 7, m->random ^= m->random << 17;
+    return (uint32_t)(m->random >> 11) % below;
+}
+
+static bool is_mapped(const model *m, int granule) {
+    for (int i = 0; i < PLACES; i++)
+        if (m->mapped[i] == granule) return true;
+    return false;
+}
+
+static uint32_t *word_at(const model *m, int place) {
+    char *base = mnem_range_host(&m->range);
+    return base ? (uint32_t *)(base + (uint64_t)place * GRANULE) : NULL;
+}
+
+static void step_take_or_give(model *m, int g) {
+    if (!m->taken[g]) {
+        must(mnem_granules_take(m->device, MNEM_SPACE_DEVICE, &m->granule[g], 1));
+        m->taken[g] = true;
+        m->stamp[g] = 0;
+        return;
+    }
+    mnem_status status = mnem_granules_give(m->device, &m->granule[g], 1);
+    assert_int_equal(status, is_mapped(m, g) ? MNEM_BUSY : MNEM_OK);
+    m->taken[g] = status != MNEM_OK;
+    if (!m->taken[g]) m->granule[g] = NO_GRANULE;
+}
+
+static void step_map_or_unmap(model *m, int place, int g) {
+    uint64_t offset = (uint64_t)place * GRANULE;
+    if (m->mapped[place] >= 0) {
+        must(mnem_range_unmap(&m->range, offset, 1));
+        m->mapped[place] = -1;
+        return;
+    }
+    mnem_status status = mnem_range_map(&m->range, offset, &m->granule[g], 1);
+    assert_int_equal(status, m->taken[g] ? MNEM_OK : MNEM_INVALID);
+    if (status == MNEM_OK) m->mapped[place] = g;
+}
+
+static void model_check(const model *m) {
+    uint64_t taken = 0;
+    for (int i = 0; i < GRANULES; i++) taken += m->taken[i];
+    for (int i = 0; i < PLACES; i++)
+        if (m->mapped[i] >= 0 && word_at(m, i))
+            assert_int_equal(*word_at(m, i), m->stamp[m->mapped[i]]);
+    assert_int_equal(available(m->device), 64 * MIB - taken * GRANULE);
+}
+
+static void random_steps_agree_with_a_model(void **state) {
+    model m = {.device = device_open(state, 64 * MIB), .random = 20261121};
+    print_message("seed %llu\n", (unsigned long long)m.random);
+    must(mnem_range_reserve(m.device, PLACES * GRANULE, &m.range));
+    for (int i = 0; i < PLACES; i++) m.mapped[i] = -1;
+    for (int i = 0; i < GRANULES; i++) m.granule[i] = NO_GRANULE;
+    for (uint32_t i = 1; i <= STEPS; i++) {
+        int place = (int)draw(&m, PLACES), g = (int)draw(&m, GRANULES);
+        uint32_t what = draw(&m, 8);
+        if (what == 0) step_take_or_give(&m, g);
+        if (what >= 4) step_map_or_unmap(&m, place, g);
+        if (m.mapped[place] >= 0 && word_at(&m, place))
+            *word_at(&m, place) = m.stamp[m.mapped[place]] = i;
+        model_check(&m);
+    }
+    mnem_range_release(&m.range);
+    for (int i = 0; i < GRANULES; i++)
+        if (m.taken[i]) must(mnem_granules_give(m.device, &m.granule[i], 1));
+    must(mnem_device_close(m.device));
+}
+
+/* ---- failures at every call ---- */
+
+/* Everything that can fail, once; what fails is undone by the caller's own means. */
+static mnem_status everything(mnem_device *device) {
+    mnem_range a = {0}, b = {0};
+    uint64_t g[4];
+    bool taken = false;
+    mnem_status status = mnem_range_reserve(device, 4 * GRANULE, &a);
+    if (status == MNEM_OK) status = mnem_range_reserve(device, 4 * GRANULE, &b);
+    if (status == MNEM_OK) status = mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 4);
+    taken = status == MNEM_OK;
+    if (status == MNEM_OK) /* three mappings, undone when the last fails */
+        status = mnem_range_map(&a, 0, (uint64_t[]){g[0], g[2], g[1], g[3]}, 4);
+    if (status == MNEM_OK) status = mnem_range_map(&b, GRANULE, g, 2);
+    if (status == MNEM_OK) status = mnem_range_unmap(&a, 0, 2);
+    mnem_range_release(&b);
+    mnem_range_release(&a);
+    if (taken) must(mnem_granules_give(device, g, 4));
+    return status;
+}
+
+/* Memory of the device's files, by the kernel's count. */
+static uint64_t file_bytes(mnem_device *device) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < 2; i++) {
+        struct stat stat;
+        int fd = atomic_load(&device->memory_files[i]);
+        if (fd >= 0 && !fstat(fd, &stat)) bytes += (uint64_t)stat.st_blocks * 512;
+    }
+    return bytes;
+}
+
+/* fail_at is one of the two: of the heap and the pages, or of the device's calls. */
+static void fail_everywhere(void **state, void (*fail_at)(uint64_t n, bool sticky), bool sticky) {
+    mnem_heap_usage before, after;
+    for (uint64_t n = 1;; n++) {
+        mnem_heap_usage_get(&before);
+        mnem_device *device = device_open(state, 64 * MIB);
+        fail_at(n, sticky);
+        mnem_status status = everything(device);
+        fail_at(0, false);
+        assert_int_equal(available(device), 64 * MIB);
+        assert_int_equal(file_bytes(device), 0);
+        must(everything(device)); /* it works as before */
+        must(mnem_device_close(device));
+        mnem_heap_usage_get(&after);
+        assert_int_equal(after.bytes_live, before.bytes_live);
+        if (status == MNEM_OK) {
+            assert_true(n > 3);
+            return;
+        }
+        assert_int_equal(status, MNEM_NO_MEMORY);
+        assert_true(n < 50);
+    }
+}
+
+static void no_memory_at_any_call_loses_nothing(void **state) {
+    fail_everywhere(state, mnem__heap_fail_at, false);
+    fail_everywhere(state, mnem__heap_fail_at, true);
+}
+
+static void a_device_that_fails_at_any_call_loses_nothing(void **state) {
+    fail_everywhere(state, mnem__device_fail_at, false);
+    fail_everywhere(state, mnem__device_fail_at, true);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 4, ROUNDS = 40 };
+
+typedef struct worker {
+    mnem_device *device;
+    uint8_t number;
+    const char *failed;
+    char why[256];
+    pthread_t thread;
+} worker;
+
+/* What failed, NULL for nothing: asserts belong to the main thread. */
+static const char *rounds(worker *w) {
+    for (int round = 0; round < ROUNDS; round++) {
+        mnem_range range;
+        uint64_t g[2];
+        uint32_t count = 1 + (uint32_t)(round + w->number) % 2;
+        if (mnem_range_reserve(w->device, 2 * GRANULE, &range) != MNEM_OK) return "reserve";
+        if (mnem_granules_take(w->device, MNEM_SPACE_DEVICE, g, count) != MNEM_OK) return "take";
+        if (mnem_range_map(&range, 0, g, count) != MNEM_OK) return "map";
+        uint8_t *p = mnem_range_host(&range);
+        for (uint64_t at = 0; p && at < count * GRANULE; at += 4096) {
+            if (p[at]) return "not zero";
+            p[at] = w->number;
+        }
+        for (uint64_t at = 0; p && at < count * GRANULE; at += 4096)
+            if (p[at] != w->number) return "not mine";
+        if (round % 3 && mnem_range_unmap(&range, 0, count) != MNEM_OK) return "unmap";
+        mnem_range_release(&range);
+        if (mnem_granules_give(w->device, g, count) != MNEM_OK) return "give";
+    }
+    return NULL;
+}
+
+static void *work(void *context) {
+    worker *w = context;
+    w->failed = rounds(w);
+    strncpy(w->why, mnem_last_error(), sizeof w->why - 1);
+    return NULL;
+}
+
+static void threads_share_a_device(void **state) {
+    worker workers[THREADS];
+    mnem_device *device = device_open(state, 64 * MIB);
+    for (uint8_t i = 0; i < THREADS; i++) {
+        workers[i] = (worker){.device = device, .number = (uint8_t)(i + 1)};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        if (workers[i].failed) fail_msg("thread %d: %s: %s", i, workers[i].failed, workers[i].why);
+    }
+    assert_int_equal(available(device), 64 * MIB);
+    must(mnem_device_close(device));
+}
+
+/* ---- host: what the kernel says ---- */
+
+static mnem_device *host_open(void) {
+    return device_open(&(void *){(void *)(uintptr_t) "host"}, 256 * MIB);
+}
+
+static uint64_t resident(void) {
+    mnem_process_usage usage;
+    must(mnem_process_usage_get(&usage));
+    return usage.bytes_resident;
+}
+
+static bool uses_huge(mnem_device *device) {
+    mnem_device_info info;
+    must(mnem_device_info_get(device, &info));
+    return !strcmp(info.granule_pages, "huge");
+}
+
+static void host_memory_is_there_when_taken_and_gone_when_given(void **state) {
+    (void)state;
+    enum { COUNT = 32 };
+    mnem_device *device = host_open();
+    mnem_range range;
+    uint64_t g[COUNT];
+    must(mnem_range_reserve(device, COUNT * GRANULE, &range));
+    uint64_t before = resident();
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, COUNT));
+    assert_int_equal(file_bytes(device), COUNT * GRANULE);
+    must(mnem_range_map(&range, 0, g, COUNT));
+    if (!uses_huge(device)) /* the kernel doesn't count those as resident */
+        assert_true(resident() >= before + COUNT * GRANULE);
+    must(mnem_range_unmap(&range, 0, COUNT));
+    assert_true(resident() < before + 4 * MIB);
+    assert_int_equal(file_bytes(device), COUNT * GRANULE);
+    must(mnem_granules_give(device, g + 3, 5));
+    assert_int_equal(file_bytes(device), (COUNT - 5) * GRANULE);
+    must(mnem_granules_give(device, g, 3));
+    must(mnem_granules_give(device, g + 8, COUNT - 8));
+    assert_int_equal(file_bytes(device), 0);
+    mnem_range_release(&range);
+    must(mnem_device_close(device));
+}
+
+/* Whether the kernel can read a byte there. */
+static bool is_readable(const char *p) {
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    ssize_t n = write(ends[1], p, 1);
+    close(ends[0]);
+    close(ends[1]);
+    return n == 1;
+}
+
+static void host_places_fault_unless_something_is_mapped(void **state) {
+    (void)state;
+    mnem_device *device = host_open();
+    mnem_range range;
+    uint64_t g;
+    must(mnem_range_reserve(device, 3 * GRANULE, &range));
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, &g, 1));
+    char *p = mnem_range_host(&range);
+    assert_false(is_readable(p + GRANULE));
+    must(mnem_range_map(&range, GRANULE, &g, 1));
+    assert_false(is_readable(p + GRANULE - 1));
+    assert_true(is_readable(p + GRANULE));
+    assert_true(is_readable(p + 2 * GRANULE - 1));
+    assert_false(is_readable(p + 2 * GRANULE));
+    must(mnem_range_unmap(&range, GRANULE, 1));
+    assert_false(is_readable(p + GRANULE));
+    must(mnem_granules_give(device, &g, 1));
+    mnem_range_release(&range);
+    must(mnem_device_close(device));
+}
+
+/* Takes a mapping for every other page until the kernel has no more of them. NULL when the limit is
+ * too high to be reached. */
+static char *mappings_use_up(size_t *bytes) {
+    char text[32];
+    must(mnem__file_read_small("/proc/sys/vm/max_map_count", text, sizeof text));
+    size_t pages = strtoull(text, NULL, 10) + 100, page = mnem__page_size();
+    if (pages > 300000) return NULL;
+    *bytes = pages * page;
+    char *p = mmap(NULL, *bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_ptr_not_equal(p, MAP_FAILED);
+    for (size_t i = 0; i < pages; i += 2)
+        if (mprotect(p + i * page, page, PROT_READ)) return p;
+    fail_msg("the machine has more mappings than it says");
+    return NULL;
+}
+
+static void host_without_further_mappings_refuses_and_changes_nothing(void **state) {
+    (void)state;
+    mnem_device *device = host_open();
+    mnem_range range;
+    uint64_t g[3];
+    size_t bytes = 0;
+    must(mnem_range_reserve(device, 16 * GRANULE, &range));
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 3));
+    must(mnem_range_map(&range, 2 * GRANULE, g, 3));
+    char *p = mnem_range_host(&range), *all = mappings_use_up(&bytes);
+    if (!all) skip();
+    memset(p + 2 * GRANULE, 5, 3 * GRANULE);
+    mnem_status mapped = mnem_range_map(&range, 8 * GRANULE, g, 3);
+    mnem_status mixed = mnem_range_map(&range, 8 * GRANULE, (uint64_t[]){g[2], g[0], g[1]}, 3);
+    mnem_status unmapped = mnem_range_unmap(&range, 3 * GRANULE, 1);
+    bool kept = p[3 * GRANULE] == 5;
+    munmap(all, bytes);
+    assert_int_equal(mapped, MNEM_NO_MEMORY);
+    assert_int_equal(mixed, MNEM_NO_MEMORY);
+    assert_int_equal(unmapped, MNEM_NO_MEMORY);
+    assert_true(kept);
+    assert_false(is_readable(p + 8 * GRANULE));
+    must(mnem_range_unmap(&range, 3 * GRANULE, 1));
+    must(mnem_range_map(&range, 8 * GRANULE, (uint64_t[]){g[2], g[0], g[1]}, 3));
+    assert_int_equal(p[9 * GRANULE], 5);
+    mnem_range_release(&range);
+    must(mnem_granules_give(device, g, 3));
+    must(mnem_device_close(device));
+}
+
+/* Lowers a limit of the process to what is soft, and back. */
+static struct rlimit limit_lower(int resource, uint64_t soft) {
+    struct rlimit old, low;
+    assert_int_equal(getrlimit((__rlimit_resource_t)resource, &old), 0);
+    low = (struct rlimit){.rlim_cur = soft, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit((__rlimit_resource_t)resource, &low), 0);
+    return old;
+}
+
+static void host_under_a_limit_of_the_process_refuses(void **state) {
+    (void)state;
+    mnem_device *device = host_open();
+    uint64_t g[2];
+    struct rlimit old = limit_lower(RLIMIT_NOFILE, 0);
+    mnem_status files = mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 1);
+    setrlimit(RLIMIT_NOFILE, &old);
+    assert_int_equal(files, MNEM_NO_MEMORY);
+    old = limit_lower(RLIMIT_FSIZE, 3 * MIB); /* the kernel's own answer is a signal */
+    mnem_status first = mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 1);
+    mnem_status second = mnem_granules_take(device, MNEM_SPACE_DEVICE, g + 1, 1);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(first, MNEM_OK);
+    assert_int_equal(second, MNEM_NO_MEMORY);
+    must(mnem_granules_give(device, g, 1));
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they use all addresses */
+    mnem_range range;
+    old = limit_lower(RLIMIT_AS, UINT64_C(4) << 30);
+    mnem_status addresses = mnem_range_reserve(device, UINT64_C(8) << 30, &range);
+    setrlimit(RLIMIT_AS, &old);
+    assert_int_equal(addresses, MNEM_NO_MEMORY);
+#endif
+    assert_int_equal(available(device), 256 * MIB);
+    must(mnem_device_close(device));
+}
+
+/* Two takes leave a hole between: the next fits it, or goes to the end. */
+static void host_granules_taken_together_are_one_mapping(void **state) {
+    (void)state;
+    mnem_device *device = host_open();
+    uint64_t a[4], b[4], c[4], d[2];
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, a, 4));
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, b, 4));
+    must(mnem_granules_give(device, a + 1, 2));
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, c, 4));
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, d, 2));
+    for (uint64_t i = 0; i < 4; i++) assert_int_equal(c[i], c[0] + i);
+    assert_int_equal(d[0], a[1]);
+    assert_int_equal(d[1], a[2]);
+    must(mnem_granules_give(device, (uint64_t[]){a[0], d[0], d[1], a[3]}, 4));
+    must(mnem_granules_give(device, c, 4));
+    must(mnem_granules_give(device, b, 4));
+    must(mnem_device_close(device));
+}
+
 #define ON(test, name)                                                                             \
     { #test " (" name ")", test, NULL, NULL, (void *)(uintptr_t)name }
 #define ON_ALL(test) ON(test, "host"), ON(test, "hidden"), ON(test, "null")
@@ -220,6 +604,15 @@ int main(void) {
         ON_ALL(wrong_places_and_numbers_are_refused),
         ON_ALL(granules_count_against_the_capacity),
         ON_ALL(closing_is_refused_while_ranges_or_granules_live),
+        ON_ALL(random_steps_agree_with_a_model),
+        ON_ALL(no_memory_at_any_call_loses_nothing),
+        ON_ALL(a_device_that_fails_at_any_call_loses_nothing),
+        ON_ALL(threads_share_a_device),
+        cmocka_unit_test(host_memory_is_there_when_taken_and_gone_when_given),
+        cmocka_unit_test(host_places_fault_unless_something_is_mapped),
+        cmocka_unit_test(host_without_further_mappings_refuses_and_changes_nothing),
+        cmocka_unit_test(host_under_a_limit_of_the_process_refuses),
+        cmocka_unit_test(host_granules_taken_together_are_one_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * The idea: granule n is the bytes [n * 2 MiB, (n + 1) * 2 MiB) of a file that only this process
  * sees, in one of two files: one of huge pages that the machine's owner set aside, and one of
  * ordinary pages that the kernel may make huge. Taking asks the first, then the second. What isn't
- * taken is a hole, so the files may be as long as they like.
+ * taken is a hole, so the files are as long as there are numbers.
  *
  *     huge    [ hole | 1 | hole | hole | hole ]
  *     plain   [  0   | hole | 2 |  3   | hole ]        range  [ 2 3 | nothing | 1 | 0 ]
@@ -16,6 +16,8 @@
 #include "base/heap.h"
 
 enum { PLAIN, HUGE_PAGES };
+
+#define FILE_BYTES (MNEM__GRANULES_MAX * MNEM__HOST_GRANULE)
 
 static void *pointer(uint64_t address) {
     return (void *)(uintptr_t)(address & ~MNEM__HIDDEN_BIT);
@@ -37,7 +39,7 @@ void mnem__host_range_release(mnem_device *device, uint64_t address, uint64_t by
 static int file_of(mnem_device *device, int store) {
     int now = atomic_load(&device->memory_files[store]);
     if (now >= 0) return now;
-    int fd = mnem__memory_file_open(store == HUGE_PAGES);
+    int fd = mnem__memory_file_open(FILE_BYTES, store == HUGE_PAGES);
     if (fd < 0 || atomic_compare_exchange_strong(&device->memory_files[store], &now, fd)) return fd;
     mnem__memory_file_close(fd);
     return now;
