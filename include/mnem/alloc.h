@@ -48,7 +48,8 @@ typedef struct mnem_ledger_options {
                               mnem_ledger_create_process for its own) */
     double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
     /* Called when a charge passes the soft limit, before it is made, with the bytes over it; may
-     * release. Not called for bytes placed by a plan (mnem_ledger_alloc). No lock is held. */
+     * release. Not called for bytes placed by a plan (mnem_ledger_alloc, mnem_ledger_charge_planned).
+     * No lock is held. */
     void (*on_soft)(void *context, uint64_t bytes_over);
     void *context;
 } mnem_ledger_options;
@@ -73,6 +74,9 @@ mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const cha
 /* Charges bytes to kind and tag (copied, at most 31 characters), without taking memory. */
 mnem_status mnem_ledger_charge(mnem_ledger *ledger, mnem_kind kind, const char *tag,
                                uint64_t bytes);
+/* The same for bytes placed by a plan: on_soft isn't called. */
+mnem_status mnem_ledger_charge_planned(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                                       uint64_t bytes);
 void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes);
 
 /* Charges what mnem_device_alloc_bytes says, then takes the block. Undoes the charge on failure. */

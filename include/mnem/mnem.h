@@ -12,6 +12,8 @@
 #include "mnem/offset.h"
 #include "mnem/ops.h"
 #include "mnem/plan.h"
+#include "mnem/pool.h"
+#include "mnem/replay.h"
 #include "mnem/team.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"

@@ -6,8 +6,9 @@
  * and says what is in the way when it has to refuse. All metadata is on the host.
  * Not here: numbers without memory (offset.h), budgets of the process (alloc.h).
  * Threads: any thread may call anything but create and destroy. A call that names a stream is a use
- * of that stream (device.h: one thread at a time). Callbacks are called by the thread that made the
- * call; on_soft may call the pool, moved may not.
+ * of that stream (device.h: one thread at a time); work that runs on a stream may not call the pool.
+ * Callbacks are called by the thread that made the call; on_soft may call the pool, the others get
+ * MNEM_BUSY there.
  *
  *     mnem_pool *pool;
  *     mnem_pool_create(&(mnem_pool_options){.device = device, .bytes_max = 1 << 30}, &pool);
@@ -22,7 +23,7 @@
 #ifndef MNEM_POOL_H
 #define MNEM_POOL_H
 
-#include "mnem/alloc.h"
+#include "mnem/live.h"
 #include "mnem/offset.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,7 @@ extern "C" {
 #endif
 
 typedef struct mnem_pool mnem_pool;
+struct mnem_pool_block;
 
 typedef enum mnem_pool_growth {
     MNEM_POOL_SEGMENTS, /* mnem_device_alloc: each segment at an address of its own */
@@ -67,7 +69,8 @@ typedef struct mnem_pool_options {
                                 before it grows and at every step (default 0.3; 1: never) */
     bool direct;             /* a request that can't be served otherwise may take memory of its own,
                                 beyond bytes_max, not beyond the ledger's budget */
-    bool debug;              /* poison, guard gaps, and both call sites of a wrong free */
+    bool wait;  /* before a request is refused, waits until streams passed their frees */
+    bool debug; /* poison, guard gaps, and both call sites of a wrong free */
     void (*on_soft)(void *context, const mnem_pool_soft *soft); /* may free and trim */
     void *context;
 } mnem_pool_options;
@@ -82,15 +85,17 @@ typedef struct mnem_pool_request {
     bool planned;        /* placed by a plan: memory of its own, to the byte what
                             mnem_device_alloc_bytes says, charged to the ledger by its own kind and
                             tag; outside of bytes_max and the soft limits; given back by its free */
-    /* The block may be moved, in calls that name its stream: its bytes were copied on that stream,
-     * memory->address is new, and work queued from now on must use it. Returns nothing. */
-    void (*moved)(void *context, uint64_t from, const mnem_block *memory);
+    /* Not NULL: the block may be moved, in calls that name its stream. Its bytes were copied on that
+     * stream then; *to replaces *from, and work queued from now on must use it. */
+    void (*moved)(void *context, const struct mnem_pool_block *from,
+                  const struct mnem_pool_block *to);
     void *context;
 } mnem_pool_request;
 
 typedef struct mnem_pool_block {
     mnem_block memory; /* address and bytes as asked; don't give it to mnem_device_free */
-    uint32_t id, generation;
+    uint32_t id;
+    uint32_t generation; /* of the id: a block that was freed is not taken for its successor */
 } mnem_pool_block;
 
 /* MNEM_INVALID, MNEM_UNSUPPORTED (a policy or a growth that can't be), MNEM_NO_MEMORY,
@@ -107,17 +112,17 @@ void mnem_pool_destroy_forced(mnem_pool *pool);
  * MNEM_OVER_BUDGET: a limit, bytes_max or the ledger; MNEM_NO_MEMORY: the device or the heap. The
  * text names the bytes, the largest free run, the fragmentation, the blocks in the way and their
  * tags, and the knob. *block is untouched then. */
-mnem_status mnem_pool_alloc_from(mnem_pool *pool, const mnem_pool_request *request,
-                                 const char *file, int line, mnem_pool_block *block);
-#define mnem_pool_alloc(pool, request, block)                                                      \
-    mnem_pool_alloc_from((pool), (request), __FILE__, __LINE__, (block))
+mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
+                                 const mnem_pool_request *request, mnem_pool_block *block);
+/* mnem_pool_alloc(pool, request, block) */
+#define mnem_pool_alloc(pool, ...) mnem_pool_alloc_from((pool), __FILE__, __LINE__, __VA_ARGS__)
 /* Gives it back after the work that is queued on stream now, and clears *block. A cleared block is
  * fine. MNEM_INVALID for one that is not live: nothing changes; with options.debug the text names
  * where it was taken and freed. */
-mnem_status mnem_pool_free_from(mnem_pool *pool, mnem_pool_block *block, mnem_stream *stream,
-                                const char *file, int line);
-#define mnem_pool_free(pool, block, stream)                                                        \
-    mnem_pool_free_from((pool), (block), (stream), __FILE__, __LINE__)
+mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
+                                mnem_stream *stream);
+/* mnem_pool_free(pool, block, stream) */
+#define mnem_pool_free(pool, ...) mnem_pool_free_from((pool), __FILE__, __LINE__, __VA_ARGS__)
 /* The work queued on stream so far uses the block too: its free waits for that. Again after more
  * work. */
 mnem_status mnem_pool_use(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream);
@@ -137,7 +142,7 @@ mnem_status mnem_pool_defragment(mnem_pool *pool, mnem_stream *stream, uint64_t 
 
 /* A hard limit of live bytes for one kind and tag (tag NULL: all of the kind); 0 removes it. */
 mnem_status mnem_pool_limit_set(mnem_pool *pool, mnem_kind kind, const char *tag, uint64_t bytes);
-/* Accounts in the order of first use; false past the last. */
+/* Accounts in the order of first use (bytes as asked); false past the last. */
 bool mnem_pool_account_get(mnem_pool *pool, unsigned index, mnem_account_info *info);
 
 /* X(NAME, text): how requests were served. Each request counts once, where it ended. */
@@ -162,10 +167,11 @@ const char *mnem_pool_rung_text(mnem_pool_rung rung);
 
 typedef struct mnem_pool_info {
     uint64_t bytes_max, unit_bytes;
-    uint64_t bytes_live, bytes_peak;              /* as asked, without planned blocks */
-    uint64_t bytes_reserved, bytes_reserved_peak; /* from the device, without planned blocks */
-    uint64_t bytes_planned;                       /* live planned blocks */
-    uint64_t bytes_direct;                        /* live blocks of the rung DIRECT */
+    uint64_t bytes_live, bytes_peak; /* as asked, of all blocks */
+    uint64_t bytes_reserved,
+        bytes_reserved_peak;     /* from the device, without planned and direct blocks */
+    uint64_t bytes_planned;      /* live planned blocks */
+    uint64_t bytes_direct;       /* live blocks of the rung DIRECT */
     uint64_t bytes_pending;      /* freed, but a stream may not have passed the free yet */
     uint64_t bytes_largest_free; /* what one request could get without the device */
     double fragmentation;        /* (reserved - live) / reserved; 0 when nothing is reserved */
@@ -183,23 +189,12 @@ typedef struct mnem_pool_info {
 
 void mnem_pool_info_get(mnem_pool *pool, mnem_pool_info *info);
 
-/* A mark in time, for mnem_pool_leaks: blocks taken from now on are younger. */
+/* What is live (mnem/live.h). A mark is a moment: blocks taken from now on are newer. */
 uint64_t mnem_pool_mark(mnem_pool *pool);
-
-/* One live block. */
-typedef struct mnem_pool_live {
-    mnem_block memory;
-    mnem_kind kind;
-    const char *tag, *file; /* borrowed: during the visit */
-    int line;
-    mnem_stream *stream;
-    uint64_t mark; /* the last mark before it was taken */
-} mnem_pool_live;
-/* Calls visit for every live block that is younger than the mark (0: all), the oldest first, until
- * it returns false. visit may not call the pool. */
-mnem_status mnem_pool_leaks(mnem_pool *pool, uint64_t mark,
-                            bool (*visit)(void *context, const mnem_pool_live *live),
-                            void *context);
+/* The groups that the query asks for (NULL: all that is live, by site, oldest first), the first max
+ * of them. Returns how many there are; 0 when a callback of the pool calls this. */
+size_t mnem_pool_live(mnem_pool *pool, const mnem_live_query *query, mnem_live_group *groups,
+                      size_t max);
 
 /* Checks every invariant: no overlap, sums equal, nothing lost. MNEM_INVALID says which failed. For
  * tests; slow. */

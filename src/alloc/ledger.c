@@ -171,6 +171,11 @@ mnem_status mnem_ledger_charge(mnem_ledger *ledger, mnem_kind kind, const char *
     return charge(ledger, kind, tag, bytes, BY_CALLER);
 }
 
+mnem_status mnem_ledger_charge_planned(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                                       uint64_t bytes) {
+    return charge(ledger, kind, tag, bytes, BY_PLAN);
+}
+
 void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes) {
     if ((unsigned)kind >= MNEM_KIND_COUNT || !tag || !*tag) return;
     pthread_mutex_lock(&ledger->lock);

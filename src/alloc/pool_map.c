@@ -1,0 +1,107 @@
+/* pool_map.c: what lies where in a domain, and the part of it that is easiest to empty.
+ *
+ * The idea: the allocator shows its runs in order, by handle; the slots say whose they are. Of all
+ * windows that are long enough, two pointers find the one with the fewest live bytes: for every end
+ * the latest start that still spans enough.
+ * Cost: one pass each; 40 bytes of heap for each run, kept until the end. */
+#include <string.h>
+
+#include "alloc/pool_private.h"
+#include "base/heap.h"
+
+static void map_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
+    mnem__pool_map *map = context;
+    if (map->count == map->room && !map->failed) {
+        const uint32_t room = map->room ? 2 * map->room : 256;
+        mnem__pool_entry *entries = mnem__realloc("pool", map->entries, room * sizeof *entries);
+        map->failed = !entries;
+        if (entries) {
+            map->entries = entries;
+            map->room = room;
+        }
+    }
+    if (map->failed) return;
+    map->entries[map->count++] =
+        (mnem__pool_entry){.offset = offset, .bytes = bytes, .slot = handle};
+}
+
+static bool lies_in(const mnem__pool_slot *s, const mnem__pool_domain *d) {
+    return s->state != MNEM__SLOT_EMPTY && !s->alone && s->owner == d->number;
+}
+
+/* Room for the largest handle of the domain's blocks. */
+static bool slots_room(mnem_pool *pool, const mnem__pool_domain *d) {
+    uint32_t count = 1;
+    for (uint32_t id = 0; id < pool->slots_used; id++) {
+        const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+        if (lies_in(s, d) && s->handle >= count) count = s->handle + 1;
+    }
+    if (count > pool->map.slots_room) {
+        uint32_t *slots = mnem__realloc("pool", pool->map.slots, 2 * count * sizeof *slots);
+        if (!slots) return false;
+        pool->map.slots = slots;
+        pool->map.slots_room = 2 * count;
+    }
+    memset(pool->map.slots, 0xff, pool->map.slots_room * sizeof *pool->map.slots);
+    return true;
+}
+
+bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d) {
+    mnem__pool_map *map = &pool->map;
+    map->count = 0;
+    map->failed = false;
+    if (!d->offsets) return true;
+    if (!slots_room(pool, d)) return false;
+    for (uint32_t id = 0; id < pool->slots_used; id++) {
+        const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+        if (lies_in(s, d)) map->slots[s->handle] = id;
+    }
+    mnem_offset_walk(d->offsets, map_visit, map);
+    for (uint32_t i = 0; i < map->count; i++) {
+        mnem__pool_entry *e = &map->entries[i];
+        if (e->slot == UINT32_MAX) continue; /* free */
+        const uint32_t id = e->slot < map->slots_room ? map->slots[e->slot] : UINT32_MAX;
+        e->slot = id == UINT32_MAX ? MNEM__POOL_HOLE : id;
+    }
+    return !map->failed;
+}
+
+void mnem__pool_map_fini(mnem_pool *pool) {
+    mnem__free(pool->map.entries);
+    mnem__free(pool->map.slots);
+}
+
+bool mnem__pool_movable(const mnem__pool_slot *s) {
+    return s->state == MNEM__SLOT_LIVE && s->moved && !s->waits && !s->alone &&
+           s->stream == s->owner;
+}
+
+static bool in_the_way(const mnem_pool *pool, const mnem__pool_entry *e, bool movable) {
+    if (e->slot == MNEM__POOL_FREE) return false;
+    if (e->slot == MNEM__POOL_HOLE) return true;
+    return movable && !mnem__pool_movable(mnem__pool_slot_at(pool, e->slot));
+}
+
+bool mnem__pool_window(const mnem_pool *pool, uint64_t bytes, bool movable, uint32_t *first,
+                       uint32_t *last) {
+    uint64_t span = 0, live = 0, best = UINT64_MAX;
+    const mnem__pool_entry *e = pool->map.entries;
+    for (uint32_t i = 0, start = 0; i < pool->map.count; i++) {
+        if (in_the_way(pool, &e[i], movable)) {
+            start = i + 1;
+            span = live = 0;
+            continue;
+        }
+        span += e[i].bytes;
+        live += e[i].slot == MNEM__POOL_FREE ? 0 : e[i].bytes;
+        for (; span - e[start].bytes >= bytes; start++) {
+            span -= e[start].bytes;
+            live -= e[start].slot == MNEM__POOL_FREE ? 0 : e[start].bytes;
+        }
+        if (span < bytes || live >= best) continue;
+        best = live;
+        *first = start;
+        *last = i;
+    }
+    return best != UINT64_MAX;
+}

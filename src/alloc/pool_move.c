@@ -1,0 +1,117 @@
+/* pool_move.c: blocks are moved whose owners allow it.
+ *
+ * The idea: a request that fits nowhere takes the window with the fewest live bytes, all of them
+ * movable. The window's free runs are held, so that the blocks go elsewhere; then it is let go and is
+ * one free run. Told to compact, every movable block from the top is put into a lower place, where
+ * there is one.
+ * Order: the copy is queued on the stream that the block was taken on, by a call that names that
+ * stream. So it comes after the work that wrote the block and before all that reads it at its new
+ * place; and its old place, freed in that stream's order, is written again only after the copy.
+ * Invariant: a block lies at one place; its id and generation stay.
+ * Cost: a copy of each moved block; a pass over the runs. */
+#include "alloc/pool_private.h"
+#include "base/checked.h"
+
+static uint64_t address_of(const mnem_pool *pool, const mnem__pool_slot *s, uint64_t offset) {
+    return mnem__align_up(pool->unit_base[offset >> pool->unit_shift] + offset,
+                          UINT64_C(1) << s->alignment_log2);
+}
+
+static mnem_pool_block block_at(const mnem_pool *pool, uint32_t id, uint64_t address) {
+    const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    return (mnem_pool_block){.memory = {.device = pool->options.device,
+                                        .address = address,
+                                        .bytes = s->bytes,
+                                        .space = pool->options.space},
+                             .id = id,
+                             .generation = mnem__record_at(&pool->track, id)->generation};
+}
+
+static void units_touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
+    for (uint64_t u = offset >> pool->unit_shift; u <= (offset + bytes - 1) >> pool->unit_shift;
+         u++)
+        pool->unit_touched[u] = 1;
+}
+
+/* Copies and tells the owner. false: the copy couldn't be queued; nothing changed. */
+static bool block_move(mnem_pool *pool, mnem__pool_domain *d, uint32_t id,
+                       const mnem_offset_block *to) {
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    const mnem_pool_block was = block_at(pool, id, s->address);
+    const mnem_pool_block is = block_at(pool, id, address_of(pool, s, to->offset));
+    if (mnem_stream_copy(pool->options.device, d->stream, &is.memory, 0, &was.memory, 0,
+                         s->bytes) != MNEM_OK)
+        return false;
+    d->freed++;
+    mnem_offset_free(d->offsets, s->handle);
+    s->handle = to->handle;
+    s->offset = to->offset;
+    s->address = is.memory.address;
+    units_touch(pool, to->offset, mnem_offset_block_bytes(d->offsets, to->handle));
+    pool->counts.blocks_moved++;
+    pool->counts.bytes_moved += s->bytes;
+    s->moved(s->context, &was, &is);
+    return true;
+}
+
+/* ---- one window ---- */
+
+enum { HELD_NOT = UINT32_MAX };
+
+/* Holds the window's free runs first, then takes a new place for each of its blocks. */
+static bool places_take(mnem__pool_domain *d, mnem__pool_entry *e, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (e[i].slot == MNEM__POOL_FREE &&
+            mnem_offset_alloc_at(d->offsets, e[i].offset, e[i].bytes, &e[i].held) != MNEM_OK)
+            return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (e[i].slot != MNEM__POOL_FREE &&
+            mnem_offset_alloc(d->offsets, e[i].bytes, &e[i].held) != MNEM_OK)
+            return false;
+    return true;
+}
+
+static bool blocks_move(mnem_pool *pool, mnem__pool_domain *d, mnem__pool_entry *e,
+                        uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (e[i].slot == MNEM__POOL_FREE) continue;
+        if (!block_move(pool, d, e[i].slot, &e[i].held)) return false;
+        e[i].held.handle = HELD_NOT; /* it is the block's now */
+    }
+    return true;
+}
+
+static bool window_clear(mnem_pool *pool, mnem__pool_domain *d, mnem__pool_entry *e,
+                         uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) e[i].held.handle = HELD_NOT;
+    const bool done = places_take(d, e, count) && blocks_move(pool, d, e, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (e[i].held.handle != HELD_NOT) mnem_offset_free(d->offsets, e[i].held.handle);
+    if (pool->many) mnem__pool_mark(pool, d);
+    return done;
+}
+
+bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
+    uint32_t first, last;
+    return pool->movable && d->ready && mnem__pool_map_make(pool, d) &&
+           mnem__pool_window(pool, bytes, true, &first, &last) &&
+           window_clear(pool, d, pool->map.entries + first, last - first + 1);
+}
+
+/* ---- everything ---- */
+
+uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_domain *d) {
+    const uint64_t before = pool->counts.bytes_moved;
+    if (!pool->movable || !d->ready || !mnem__pool_map_make(pool, d)) return 0;
+    for (uint32_t i = pool->map.count; i-- > 0;) {
+        const mnem__pool_entry *e = &pool->map.entries[i];
+        mnem_offset_block to;
+        if (e->slot >= MNEM__POOL_HOLE || !mnem__pool_movable(mnem__pool_slot_at(pool, e->slot)) ||
+            mnem_offset_alloc(d->offsets, e->bytes, &to) != MNEM_OK)
+            continue;
+        if (to.offset > e->offset || !block_move(pool, d, e->slot, &to))
+            mnem_offset_free(d->offsets, to.handle);
+    }
+    if (pool->many) mnem__pool_mark(pool, d);
+    return pool->counts.bytes_moved - before;
+}

@@ -1,0 +1,341 @@
+/* pool_private.h: how a pool is put together.
+ *
+ * All memory lies in one space of offsets, cut into units (2 MiB). A unit is absent, or has memory
+ * and belongs to nobody or to one domain. A domain is what one stream uses: an offset allocator over
+ * the whole space, in which everything that isn't the domain's is a hole, that is a block that stays
+ * live until the units are granted.
+ *
+ *     units       |A A A|.|B B B B B|.|B - A A|          A, B: of domain A, B
+ *     domain A    |free  [x] [ hole              ][y] |  -: of nobody   .: absent, between segments
+ *     domain B    |hole  | ...
+ *
+ * So free memory of one stream merges and is reused at once, and what two streams share is whole
+ * units, which pass from one to the other when the first has gone past its frees:
+ *
+ *     device --grow--> nobody --grant--> domain --withdraw--> nobody --release--> device
+ *
+ * Files: pool.c (calls), pool_units.c (grow, release), pool_domain.c (grant, withdraw),
+ * pool_stream.c (order), pool_ladder.c (requests that aren't served at once), pool_remap.c and
+ * pool_move.c (defragmenting), pool_map.c (what lies where), pool_report.c (refusals), pool_info.c
+ * (counters, limits, check).
+ * Invariants: mnem_pool_check. Everything here is called with the lock held. */
+#ifndef MNEM_SRC_ALLOC_POOL_PRIVATE_H
+#define MNEM_SRC_ALLOC_POOL_PRIVATE_H
+
+#include "alloc/pool_lock.h"
+#include "alloc/track.h"
+#include "base/error.h"
+#include "mnem/pool.h"
+
+enum {
+    MNEM__POOL_ALIGNMENT_MAX = 2 << 20,
+    MNEM__POOL_DOMAINS_MAX = 250,
+    MNEM__POOL_MARKS = 8, /* events of a stream that may be on their way */
+};
+
+/* Who a unit belongs to: a domain's number, or these. */
+enum {
+    MNEM__UNIT_ABSENT = 0xffff, /* no memory */
+    MNEM__UNIT_NOBODY = 0xfffe,
+    MNEM__UNIT_LOST = 0xfffd, /* the device refused to unmap it, or to take its granule back */
+};
+#define MNEM__GRANULE_NONE UINT64_MAX
+
+/* A block that waits until a stream has passed its `sequence`-th free. */
+typedef struct mnem__pool_wait {
+    struct mnem__pool_wait *next;
+    uint64_t sequence;
+    uint32_t slot;
+    bool own; /* the one in the slot: made by a free; others come from mnem_pool_use */
+} mnem__pool_wait;
+
+typedef enum mnem__slot_state {
+    MNEM__SLOT_EMPTY,
+    MNEM__SLOT_LIVE,
+    MNEM__SLOT_PENDING, /* freed; streams have yet to pass */
+} mnem__slot_state;
+
+/* Where a block lies. Its bytes, tag and age are in the track's record of the same number. */
+typedef struct mnem__pool_slot {
+    _Alignas(64) uint64_t address;
+    uint32_t handle; /* in the owner's allocator; empty: the next empty slot */
+    uint32_t waits;  /* streams that have yet to pass */
+    uint16_t owner;  /* domain of its memory */
+    uint16_t stream; /* domain that it was taken on */
+    uint8_t state;
+    bool alone;             /* memory of its own from the device: planned or direct */
+    bool planned;           /* charged by its own kind and tag */
+    uint8_t alignment_log2; /* of the address */
+    uint64_t bytes;         /* as asked */
+    uint64_t offset;        /* of the owner's block: at or below the address */
+    union {
+        struct { /* live; moved NULL: it stays where it is */
+            void (*moved)(void *context, const mnem_pool_block *from, const mnem_pool_block *to);
+            void *context;
+        };
+        mnem__pool_wait wait; /* pending */
+    };
+} mnem__pool_slot;
+_Static_assert(sizeof(mnem__pool_slot) == 64, "one line of the cache");
+
+/* Units that aren't the domain's, as a block of its allocator. */
+typedef struct mnem__pool_hole {
+    uint32_t first, count;
+    uint32_t handle; /* UINT32_MAX: owed, there was no memory for the block */
+} mnem__pool_hole;
+
+typedef struct mnem__pool_domain {
+    mnem_offset_allocator *ready; /* offsets, or NULL: nothing granted yet, or holes owed */
+    mnem_offset_allocator *offsets;
+    mnem_stream *stream;
+    uint16_t number;
+    bool immediate;                 /* its work is done when it is queued */
+    bool orphan;                    /* its stream was forgotten */
+    uint32_t units;                 /* that belong to it */
+    uint64_t freed, marked, passed; /* frees: how many, up to an event, known to be passed */
+    struct {
+        mnem_event *event;
+        uint64_t sequence;
+    } marks[MNEM__POOL_MARKS]; /* a ring, the oldest at mark_first */
+    uint32_t mark_first, mark_count;
+    mnem__pool_wait *wait_first, *wait_last; /* in the order of sequence */
+    mnem__pool_hole *holes;
+    uint32_t hole_count, hole_room, owed;
+    uint32_t end; /* its allocator knows the units before this one */
+} mnem__pool_domain;
+
+typedef struct mnem__pool_segment {
+    mnem_block memory; /* bytes 0: not in use */
+    uint32_t first, count;
+} mnem__pool_segment;
+
+typedef struct mnem__pool_limits {
+    uint64_t tag_hard[MNEM__TAGS_MAX], kind_hard[MNEM_KIND_COUNT]; /* UINT64_MAX: none */
+} mnem__pool_limits;
+
+/* A run of a domain. */
+typedef struct mnem__pool_entry {
+    uint64_t offset, bytes;
+    uint32_t slot;          /* MNEM__POOL_FREE, MNEM__POOL_HOLE */
+    mnem_offset_block held; /* scratch of pool_move.c */
+} mnem__pool_entry;
+#define MNEM__POOL_FREE UINT32_MAX
+#define MNEM__POOL_HOLE (UINT32_MAX - 1)
+
+typedef struct mnem__pool_map {
+    mnem__pool_entry *entries;
+    uint32_t count, room;
+    uint32_t *slots; /* by handle */
+    uint32_t slots_room;
+    bool failed; /* while it is made: no memory */
+} mnem__pool_map;
+
+struct mnem_pool {
+    mnem__pool_lock lock;
+    mnem__pool_domain *last; /* of the last call */
+    mnem__pool_limits *limits;
+    uint64_t *unit_base;   /* [units]: address = base + offset */
+    uint8_t *unit_touched; /* [units]: 1: used since the last step */
+    uint32_t unit_shift;
+    uint32_t spare; /* the first empty slot, MNEM__SLOT_END: none */
+    uint64_t alignment;
+    bool many; /* more than one stream */
+    bool in_soft;
+    mnem__rows slots;
+    uint32_t slots_used;
+    mnem__track track;
+
+    uint16_t *unit_owner;   /* [units] */
+    uint64_t *unit_granule; /* [units], range only */
+    uint8_t *unit_idle;     /* [units]: steps without use */
+    uint8_t *unit_free;     /* [units]: what mnem__pool_survey found */
+    uint32_t units, units_room;
+    uint32_t units_reserved, units_max, units_range;
+    mnem__pool_segment *segments;
+    uint32_t segment_count, segment_room;
+    mnem_range range;
+    mnem__pool_domain *domains[MNEM__POOL_DOMAINS_MAX];
+    uint32_t domain_count;
+    mnem__pool_wait *wait_spare;
+
+    mnem_pool_options options; /* complete */
+    char tag[32];
+    uint64_t bytes_planned, bytes_direct; /* as the device rounds them */
+    uint64_t bytes_alone;                 /* of live planned and direct blocks, as asked */
+    uint64_t bytes_pending, bytes_reserved_peak;
+    uint64_t defragmented_at; /* frees when it last did so by itself */
+    uint64_t frees;
+    uint32_t movable; /* live blocks that may be moved */
+    mnem__pool_map map;
+    mnem_pool_info counts; /* rungs, calls, moves: what isn't computed */
+};
+
+#define MNEM__SLOT_END UINT32_MAX
+
+typedef struct mnem__pool_run {
+    uint32_t first, count; /* units */
+} mnem__pool_run;
+
+/* What a request found. */
+typedef struct mnem__pool_place {
+    mnem__pool_domain *owner;
+    mnem_offset_block at;
+} mnem__pool_place;
+
+static inline mnem__pool_slot *mnem__pool_slot_at(const mnem_pool *pool, uint32_t id) {
+    return mnem__row(&pool->slots, sizeof(mnem__pool_slot), id);
+}
+
+static inline uint64_t mnem__pool_unit_bytes(const mnem_pool *pool) {
+    return UINT64_C(1) << pool->unit_shift;
+}
+
+static inline uint32_t mnem__pool_units_for(const mnem_pool *pool, uint64_t bytes) {
+    return (uint32_t)((bytes + mnem__pool_unit_bytes(pool) - 1) >> pool->unit_shift);
+}
+
+static inline uint64_t mnem__pool_reserved(const mnem_pool *pool) {
+    return (uint64_t)pool->units_reserved << pool->unit_shift;
+}
+
+/* ---- pool.c ---- */
+
+mnem_status mnem__pool_busy(void);
+static inline void mnem__pool_slot_give(mnem_pool *pool, uint32_t id) {
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    s->state = MNEM__SLOT_EMPTY;
+    s->handle = pool->spare;
+    pool->spare = id;
+}
+/* Ends a block that is freed and passed: its memory is free, its slot empty. */
+void mnem__pool_end(mnem_pool *pool, uint32_t id);
+/* Gives memory of a block's own back. kind, tag: the block's. */
+void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *slot, mnem_kind kind,
+                           const char *tag);
+
+/* ---- pool_units.c ---- */
+
+mnem_status mnem__pool_units_init(mnem_pool *pool);
+void mnem__pool_units_fini(mnem_pool *pool);
+/* Makes the table hold so many units; new ones are absent. */
+bool mnem__pool_units_room(mnem_pool *pool, uint32_t count);
+/* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of domains that passed
+ * their frees (but not those of `except`, may be NULL). Returns how many. */
+uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except);
+/* Makes a run of marked units nobody's; how many of them, from the first on. */
+uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count);
+/* Gives back marked units, idle for so many steps at least, until at most keep are reserved. */
+uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
+
+/* ---- pool_grow.c ---- */
+
+/* Takes units for nobody, enough that bytes fit for the domain; more where that saves calls. Gives
+ * the lock up meanwhile. */
+mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+/* Exactly so many units, for nobody. */
+mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count);
+/* A range: the absent units where the domain would grow, count of them. false: no addresses. */
+bool mnem__pool_range_place(mnem_pool *pool, const mnem__pool_domain *d, uint32_t count,
+                            uint32_t *first);
+
+/* ---- pool_domain.c ---- */
+
+/* The domain of a stream, made when it is new. MNEM_NO_MEMORY, MNEM_UNSUPPORTED (too many). */
+mnem_status mnem__pool_domain_find(mnem_pool *pool, mnem_stream *stream, mnem__pool_domain **d);
+void mnem__pool_domain_destroy(mnem_pool *pool, mnem__pool_domain *d);
+/* Makes the holes that are owed. */
+mnem_status mnem__pool_domain_repair(mnem_pool *pool, mnem__pool_domain *d);
+/* Gives nobody's units first..first + count - 1 to the domain. */
+mnem_status mnem__pool_grant(mnem_pool *pool, mnem__pool_domain *d, uint32_t first, uint32_t count);
+/* Grants units of nobody such that bytes fit. false: there are none. */
+bool mnem__pool_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+/* Takes free units away: they are nobody's. false, with nothing changed: no memory for the hole. */
+bool mnem__pool_withdraw(mnem_pool *pool, mnem__pool_domain *d, uint32_t first, uint32_t count);
+/* Free bytes that end at offset `at`, and that start there. */
+void mnem__pool_free_beside(const mnem__pool_domain *d, uint64_t at, uint64_t *before,
+                            uint64_t *after);
+/* The same for the stream of a call: that of the last call, as a rule. */
+static inline mnem_status mnem__pool_domain_of(mnem_pool *pool, mnem_stream *stream,
+                                               mnem__pool_domain **out) {
+    mnem__pool_domain *d = *out = pool->last;
+    if (__builtin_expect(d && d->stream == stream && !d->orphan, 1)) return MNEM_OK;
+    const mnem_status status = mnem__pool_domain_find(pool, stream, out);
+    if (status == MNEM_OK) pool->last = *out;
+    return status;
+}
+
+/* ---- pool_stream.c ---- */
+
+/* In a call on the domain's stream: an event follows the frees so far. */
+void mnem__pool_mark(mnem_pool *pool, mnem__pool_domain *d);
+/* Looks how far the stream is; ends the blocks that waited for that. */
+void mnem__pool_poll(mnem_pool *pool, mnem__pool_domain *d);
+void mnem__pool_poll_all(mnem_pool *pool);
+/* Waits until every stream has passed what was marked. The lock stays held. */
+void mnem__pool_wait_all(mnem_pool *pool);
+/* Whether all that the stream freed is passed, as known by the last poll. */
+static inline bool mnem__pool_passed(const mnem__pool_domain *d) {
+    return d->immediate || d->orphan || d->passed >= d->freed;
+}
+/* The slot is freed on d, and ends when d and all that use it have passed. */
+void mnem__pool_defer(mnem_pool *pool, mnem__pool_domain *d, uint32_t id);
+/* A block that was freed on d and waits for nobody but d, of about these bytes: taken again. */
+bool mnem__pool_reclaim(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes,
+                        mnem__pool_place *place);
+
+/* ---- pool_ladder.c ---- */
+
+/* Finds bytes that weren't there at once: every rung, or the refusal. May give the lock up. */
+mnem_status mnem__pool_climb(mnem_pool *pool, mnem__pool_domain *d,
+                             const mnem_pool_request *request, uint64_t bytes,
+                             mnem__pool_place *place, mnem_pool_rung *rung);
+/* Memory of its own, charged to the ledger by the block's tag when it is planned. */
+mnem_status mnem__pool_alone(mnem_pool *pool, const mnem_pool_request *request, const char *tag,
+                             mnem_block *memory);
+/* Lets a request of the tag pass its limits; calls on_soft. May give the lock up. */
+mnem_status mnem__pool_limits_pass(mnem_pool *pool, uint32_t tag, uint64_t bytes);
+/* Calls on_soft without the lock. */
+void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft);
+/* Gives back what was unused for long. */
+void mnem__pool_garbage(mnem_pool *pool);
+
+/* ---- pool_remap.c, pool_move.c ---- */
+
+/* A range: maps free units together so that bytes fit. */
+bool mnem__pool_remap_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+/* Moves blocks of the domain out of a window of these bytes. */
+bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+/* Moves blocks down; returns the bytes copied. */
+uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_domain *d);
+
+/* ---- pool_map.c ---- */
+
+/* Makes pool->map: what lies in the domain, in the order of offsets, with the slots. Its memory is
+ * kept for the next time. false: no memory. */
+bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d);
+void mnem__pool_map_fini(mnem_pool *pool);
+/* The entries first..last of the map that are a window of at least these bytes, without holes, with the fewest live
+ * bytes (of movable blocks only, where asked). false: there is none. */
+bool mnem__pool_window(const mnem_pool *pool, uint64_t bytes, bool movable, uint32_t *first,
+                       uint32_t *last);
+/* Whether a block may be moved now, in a call on the stream that it was taken on. */
+bool mnem__pool_movable(const mnem__pool_slot *s);
+
+/* ---- pool_report.c ---- */
+
+/* Sets the last error: why the request was refused. why: what the last rung said. */
+mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_domain *d,
+                              const mnem_pool_request *request, uint64_t bytes, mnem_status status,
+                              const char *why);
+
+/* ---- pool_info.c ---- */
+
+void mnem__pool_info_fill(mnem_pool *pool, mnem_pool_info *info);
+/* (reserved - live) / reserved, planned and direct blocks apart; 0 when nothing is reserved. */
+static inline double mnem__pool_fragmentation(const mnem_pool *pool) {
+    const double reserved = (double)mnem__pool_reserved(pool);
+    const double live = (double)(pool->track.all.bytes_live - pool->bytes_alone);
+    return reserved > 0 ? (reserved - live) / reserved : 0;
+}
+
+#endif

@@ -1,0 +1,200 @@
+/* pool_units.c: the units of the space of offsets: what is known of each, which of them are free,
+ * and the way of free ones back to the device.
+ *
+ * The idea: one table of rows by unit. What is free is found when it is wanted, by a pass over the
+ * runs of every domain whose stream has passed its frees; nothing is counted per operation but one
+ * byte that says the unit was used.
+ * Invariant: a unit has memory exactly when its owner isn't ABSENT or LOST; there are units_reserved
+ * of them, but for those that a growing thread has spoken for.
+ * Cost: a pass over all runs for each survey. */
+#include <string.h>
+
+#include "alloc/pool_private.h"
+#include "base/checked.h"
+#include "base/heap.h"
+
+/* ---- the table ---- */
+
+/* The columns of a table of n rows in one piece of memory. NULL: measures. */
+static size_t columns_lay_out(mnem_pool *pool, char *memory, uint32_t n) {
+    char *at = memory;
+    const size_t bytes = (size_t)n * (sizeof *pool->unit_base + sizeof *pool->unit_granule +
+                                      sizeof *pool->unit_owner + 3);
+    if (!memory) return bytes;
+    pool->unit_base = (void *)at;
+    at += n * sizeof *pool->unit_base;
+    pool->unit_granule = (void *)at;
+    at += n * sizeof *pool->unit_granule;
+    pool->unit_owner = (void *)at;
+    at += n * sizeof *pool->unit_owner;
+    pool->unit_touched = (void *)at;
+    pool->unit_idle = pool->unit_touched + n;
+    pool->unit_free = pool->unit_idle + n;
+    return bytes;
+}
+
+static void columns_copy(mnem_pool *to, const mnem_pool *from, uint32_t n) {
+    if (!n) return;
+    memcpy(to->unit_base, from->unit_base, n * sizeof *to->unit_base);
+    memcpy(to->unit_granule, from->unit_granule, n * sizeof *to->unit_granule);
+    memcpy(to->unit_owner, from->unit_owner, n * sizeof *to->unit_owner);
+    memcpy(to->unit_touched, from->unit_touched, n);
+    memcpy(to->unit_idle, from->unit_idle, n);
+    memcpy(to->unit_free, from->unit_free, n);
+}
+
+bool mnem__pool_units_room(mnem_pool *pool, uint32_t count) {
+    if (count > pool->units_room) {
+        uint32_t room = pool->units_room ? 2 * pool->units_room : 64;
+        if (room < count) room = count;
+        char *memory = mnem__calloc("pool", 1, columns_lay_out(pool, NULL, room));
+        if (!memory) return false;
+        const mnem_pool old = {.unit_base = pool->unit_base,
+                               .unit_granule = pool->unit_granule,
+                               .unit_owner = pool->unit_owner,
+                               .unit_touched = pool->unit_touched,
+                               .unit_idle = pool->unit_idle,
+                               .unit_free = pool->unit_free};
+        columns_lay_out(pool, memory, room);
+        columns_copy(pool, &old, pool->units);
+        mnem__free(old.unit_base);
+        pool->units_room = room;
+    }
+    for (; pool->units < count; pool->units++) {
+        pool->unit_owner[pool->units] = MNEM__UNIT_ABSENT;
+        pool->unit_granule[pool->units] = MNEM__GRANULE_NONE;
+    }
+    return true;
+}
+
+mnem_status mnem__pool_units_init(mnem_pool *pool) {
+    enum { RANGE_TIMES = 8 }; /* addresses for each byte of memory */
+    const mnem_pool_options *o = &pool->options;
+    const uint64_t units = o->bytes_max >> pool->unit_shift;
+    if (units > UINT32_MAX / (2 * RANGE_TIMES))
+        return mnem__fail(MNEM_INVALID, "pool %s: %llu units of %llu bytes", pool->tag,
+                          (unsigned long long)units, (unsigned long long)o->unit_bytes);
+    pool->units_max = (uint32_t)units;
+    if (o->growth != MNEM_POOL_RANGE) return MNEM_OK;
+    pool->units_range = pool->units_max * RANGE_TIMES;
+    return mnem_range_reserve(o->device, (uint64_t)pool->units_range << pool->unit_shift,
+                              &pool->range);
+}
+
+/* Everything that is reserved goes back. */
+void mnem__pool_units_fini(mnem_pool *pool) {
+    const mnem_pool_options *o = &pool->options;
+    for (uint32_t i = 0; i < pool->segment_count; i++) mnem_device_free(&pool->segments[i].memory);
+    mnem_range_release(&pool->range);
+    for (uint32_t i = 0; i < pool->units && o->growth == MNEM_POOL_RANGE; i++)
+        if (pool->unit_granule[i] != MNEM__GRANULE_NONE)
+            mnem_granules_give(o->device, &pool->unit_granule[i], 1);
+    if (o->ledger && pool->units_reserved)
+        mnem_ledger_release(o->ledger, o->kind, pool->tag, mnem__pool_reserved(pool));
+    mnem__free(pool->segments);
+    mnem__free(pool->unit_base);
+}
+
+/* ---- what is free ---- */
+
+static void survey_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
+    mnem_pool *pool = context;
+    if (handle != UINT32_MAX) return;
+    const uint64_t end = (offset + bytes) >> pool->unit_shift;
+    const uint64_t first = (offset + mnem__pool_unit_bytes(pool) - 1) >> pool->unit_shift;
+    if (end > first) memset(pool->unit_free + first, 1, end - first);
+}
+
+uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except) {
+    uint32_t count = 0;
+    if (!pool->units) return 0;
+    memset(pool->unit_free, 0, pool->units);
+    for (uint32_t i = 0; i < pool->domain_count; i++) {
+        mnem__pool_domain *d = pool->domains[i];
+        if (d == except || !mnem__pool_passed(d) || !d->offsets) continue;
+        if (d->owed && mnem__pool_domain_repair(pool, d) != MNEM_OK) continue;
+        mnem_offset_walk(d->offsets, survey_visit, pool);
+    }
+    for (uint32_t i = 0; i < pool->units; i++) {
+        if (pool->unit_owner[i] == MNEM__UNIT_NOBODY) pool->unit_free[i] = 1;
+        count += pool->unit_free[i];
+    }
+    return count;
+}
+
+/* ---- back to the device ---- */
+
+uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count) {
+    for (uint32_t i = first, next; i < first + count; i = next) {
+        const uint16_t owner = pool->unit_owner[i];
+        for (next = i + 1; next < first + count && pool->unit_owner[next] == owner;) next++;
+        if (owner != MNEM__UNIT_NOBODY &&
+            !mnem__pool_withdraw(pool, pool->domains[owner], i, next - i))
+            return i - first;
+    }
+    return count;
+}
+
+static void given_back(mnem_pool *pool, uint32_t first, uint32_t count) {
+    const mnem_pool_options *o = &pool->options;
+    for (uint32_t i = 0; i < count; i++) {
+        pool->unit_owner[first + i] = MNEM__UNIT_ABSENT;
+        pool->unit_granule[first + i] = MNEM__GRANULE_NONE;
+        pool->unit_free[first + i] = 0;
+    }
+    pool->units_reserved -= count;
+    pool->counts.device_frees++;
+    if (o->ledger)
+        mnem_ledger_release(o->ledger, o->kind, pool->tag, (uint64_t)count << pool->unit_shift);
+}
+
+/* Whether a run is marked and was idle for so long. */
+static bool run_is_free(const mnem_pool *pool, uint32_t first, uint32_t count, uint32_t idle) {
+    for (uint32_t i = first; i < first + count; i++)
+        if (!pool->unit_free[i] || pool->unit_idle[i] < idle) return false;
+    return true;
+}
+
+static uint32_t release_segments(mnem_pool *pool, uint32_t keep, uint32_t idle) {
+    uint32_t given = 0;
+    for (uint32_t i = pool->segment_count; i-- > 0 && pool->units_reserved > keep;) {
+        mnem__pool_segment *s = &pool->segments[i];
+        if (!s->memory.bytes || !run_is_free(pool, s->first, s->count, idle) ||
+            mnem__pool_run_withdraw(pool, s->first, s->count) < s->count)
+            continue;
+        mnem_device_free(&s->memory);
+        given_back(pool, s->first, s->count);
+        given += s->count;
+    }
+    return given;
+}
+
+/* Granules that the device doesn't take back stay ours until the end, without an address. */
+static uint32_t granules_give(mnem_pool *pool, uint32_t first, uint32_t count) {
+    if (mnem_range_unmap(&pool->range, (uint64_t)first << pool->unit_shift, count) != MNEM_OK)
+        return 0;
+    if (mnem_granules_give(pool->options.device, pool->unit_granule + first, count) == MNEM_OK) {
+        given_back(pool, first, count);
+        return count;
+    }
+    for (uint32_t i = first; i < first + count; i++) pool->unit_owner[i] = MNEM__UNIT_LOST;
+    return 0;
+}
+
+static uint32_t release_granules(mnem_pool *pool, uint32_t keep, uint32_t idle) {
+    uint32_t given = 0;
+    for (uint32_t end = pool->units; end > 0 && pool->units_reserved > keep;) {
+        uint32_t first = end;
+        const uint32_t most = pool->units_reserved - keep;
+        while (first > 0 && end - first < most && run_is_free(pool, first - 1, 1, idle)) first--;
+        const uint32_t count = mnem__pool_run_withdraw(pool, first, end - first);
+        if (count) given += granules_give(pool, first, count);
+        end = first == end ? end - 1 : first;
+    }
+    return given;
+}
+
+uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle) {
+    return pool->options.growth == MNEM_POOL_RANGE ? release_granules(pool, keep, idle)
+                                                   : release_segments(pool, keep, idle);
+}
