@@ -60,7 +60,8 @@ typedef struct mnem_workload_options {
 
 /* options may be NULL. MNEM_IO, MNEM_BAD_FILE (with the line or the byte), MNEM_UNSUPPORTED
  * (compressed, or a pickle that needs to run code), MNEM_NOT_FOUND (no such device),
- * MNEM_CANCELLED, MNEM_NO_MEMORY; *workload is NULL then. A file without one allocation is MNEM_BAD_FILE. */
+ * MNEM_CANCELLED, MNEM_NO_MEMORY; *workload is NULL then. A file without one allocation is
+ * MNEM_BAD_FILE. */
 mnem_status mnem_workload_open(const char *path, const mnem_workload_options *options,
                                mnem_workload **workload);
 /* The same from an open file or pipe, to its end; fd stays open. name is for messages. */

@@ -5,8 +5,8 @@
  * they are told. Ids, addresses and streams are any 64-bit numbers in a file: a hash table with
  * open addressing gives them indices.
  *
- * Invariant: after every call, live is the sum of the blocks' bytes, every free follows its allocation, and
- * no sum overflowed.
+ * Invariant: after every call, live is the sum of the blocks' bytes, every free follows its
+ * allocation, and no sum overflowed.
  * Cost: 16 bytes per operation, 16 per block while reading; constant time per operation. */
 #include <errno.h>
 #include <fcntl.h>

@@ -7,9 +7,10 @@
  *      "device_traces": [[{"action", "addr", "size", "stream", "frames"}, ...], ... per device]}
  *
  * or, before device_traces existed, the list of segments alone. The trace is bounded: it may
- * begin anywhere. Idea: two passes over the events of one device. The first finds what was live before the
- * first event: blocks that are freed and were never allocated, then blocks that are active in the
- * segments and whose allocation no event shows. The second pass emits: first those, then the events.
+ * begin anywhere. Idea: two passes over the events of one device. The first finds what was live
+ * before the first event: blocks that are freed and were never allocated, then blocks that are
+ * active in the segments and whose allocation no event shows. The second pass emits: first those,
+ * then the events.
  *
  * A block is freed when free_completed says so: between free_requested and free_completed another
  * stream still uses it, and no allocator could have given it away. Two events for one address that
