@@ -5,7 +5,8 @@
  * MATMUL, few tokens: bytes of weights a second, with more matrices than the last cache holds, and
  * how that compares with plain reading. Many tokens: multiply-adds a second (VNNI's peak on Zen 5
  * is 128 a cycle and core, that of f32 fma 32). Large products aren't compared with the plain
- * kernel. An error above the tolerance makes the exit status 1. */
+ * kernel, and BF16 with pairs of bf16 may differ from it by what rounding the input does. An error
+ * above the tolerance makes the exit status 1. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,12 @@ static double measure_reading(void) {
 
 /* ---- matmul ---- */
 
+/* Every kernel gives the plain one's bits, but that of bf16 pairs: for these inputs and widths, six
+ * times the typical error of an output. */
+static double matmul_tolerance(const char *kernel) {
+    return kernel && strstr(kernel, "avx512bf16") ? 2e-2 : 0;
+}
+
 /* 16 rows are made and repeated: what they are doesn't matter to the time. */
 static uint8_t *packed_matrices(mnem_type type, int64_t rows, int64_t k, int64_t count) {
     uint64_t group = mnem_pack_group_bytes(type, k), row = mnem_type_row_bytes(type, k);
@@ -121,7 +128,7 @@ static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
     char shape[64];
     snprintf(shape, sizeof shape, "%lld x %lld, %lld tokens", (long long)rows, (long long)k,
              (long long)tokens);
-    all_good &= op_check_print(shape, &r, 0);
+    all_good &= op_check_print(shape, &r, matmul_tolerance(r.kernel));
     if (tokens <= 16)
         printf("  %6.1f GB/s (%.0f %% of reading)", (double)bytes / r.seconds * 1e-9,
                (double)bytes / r.seconds / read_rate * 100);

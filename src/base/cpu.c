@@ -7,7 +7,7 @@
 #include <cpuid.h>
 #endif
 
-static atomic_int level_limit = MNEM__CPU_AVX512;
+static atomic_int level_limit = MNEM__CPU_BEST;
 
 #if defined __x86_64__
 
@@ -26,7 +26,10 @@ static mnem__cpu_level detect(void) {
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_AVX2)) return MNEM__CPU_PLAIN;
     const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     if ((b & wide) != wide || !(c & bit_AVX512VNNI)) return MNEM__CPU_AVX2;
-    return (saved_state() & 0xe6) == 0xe6 ? MNEM__CPU_AVX512 : MNEM__CPU_AVX2;
+    if ((saved_state() & 0xe6) != 0xe6) return MNEM__CPU_AVX2;
+    const unsigned bf16 = 1u << 5; /* subleaf 1; a: how many subleaves there are */
+    if (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & bf16)) return MNEM__CPU_AVX512;
+    return MNEM__CPU_AVX512_BF16;
 }
 
 #else

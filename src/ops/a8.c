@@ -42,7 +42,7 @@ void mnem__a8_quantize_plain(const float *x, int64_t n, int64_t first, int64_t c
 
 mnem__a8_quantize *mnem__a8_quantize_get(void) {
 #if MNEM_X86
-    if (mnem__cpu_level_get() == MNEM__CPU_AVX512) return mnem__a8_quantize_avx512;
+    if (mnem__cpu_level_get() >= MNEM__CPU_AVX512) return mnem__a8_quantize_avx512;
     if (mnem__cpu_level_get() == MNEM__CPU_AVX2) return mnem__a8_quantize_avx2;
 #endif
     return mnem__a8_quantize_plain;

@@ -1,10 +1,12 @@
 /* matmul.c: MATMUL: checks, the input made ready, rows shared among the team.
  *
  * Members take whole groups of 16 rows; each computes all tokens for its groups, so that no output
- * is shared. An input that isn't what the kernel wants (f32 for quantized weights, or elements
- * apart) is first written to the workspace by all members together; that is its only use. */
+ * is shared. An input that isn't what the kernel wants (f32 for quantized weights or for pairs of
+ * bf16, or elements apart) is first written to the workspace by all members together; that is its
+ * only use. */
 #include "base/checked.h"
 #include "base/error.h"
+#include "ops/half.h"
 #include "ops/matmul_kernel.h"
 
 #include <string.h>
@@ -47,21 +49,27 @@ static mnem__op_key key(const mnem_op_desc *desc) {
     return (mnem__op_key){desc->in[1].type, desc->in[1].layout};
 }
 
+/* What the kernel reads. */
+static mnem_type ready_type(const mnem_op *op) {
+    const mnem__matmul_kernel *kernel = op->detail;
+    return kernel->rounds_input ? MNEM_TYPE_BF16 : mnem_matmul_input(kernel->type);
+}
+
 /* Whether the kernel can read in[0] where it is. */
-static bool input_ready(const mnem_op_desc *desc) {
-    const mnem_tensor *in = &desc->in[0];
-    mnem_type want = mnem_matmul_input(desc->in[1].type);
+static bool input_ready(const mnem_op *op) {
+    const mnem_tensor *in = &op->desc.in[0];
+    mnem_type want = ready_type(op);
     return in->type == want && (want == MNEM_TYPE_A8 || in->stride[1] == 4);
 }
 
-static int64_t ready_row_bytes(const mnem_op_desc *desc) {
-    uint64_t bytes = mnem_type_row_bytes(mnem_matmul_input(desc->in[1].type), desc->in[1].shape[1]);
-    return (int64_t)mnem__align_up(bytes, 64);
+static int64_t ready_row_bytes(const mnem_op *op) {
+    return (int64_t)mnem__align_up(mnem_type_row_bytes(ready_type(op), op->desc.in[1].shape[1]),
+                                   64);
 }
 
 static uint64_t workspace(const mnem_op *op) {
-    if (input_ready(&op->desc)) return 0;
-    return (uint64_t)op->desc.in[0].shape[0] * (uint64_t)ready_row_bytes(&op->desc);
+    if (input_ready(op)) return 0;
+    return (uint64_t)op->desc.in[0].shape[0] * (uint64_t)ready_row_bytes(op);
 }
 
 /* 32 elements (fewer at the end) of a token, from block on, as floats beside each other. */
@@ -73,22 +81,34 @@ static const float *gather(const mnem_tensor *in, const char *row, int64_t block
     return buffer;
 }
 
+/* n <= 32 elements; an odd one becomes a pair. */
+static void round_block(const float *x, int64_t n, char *out) {
+    uint16_t rounded[32];
+    for (int64_t j = 0; j < n; j++) rounded[j] = mnem__float_bf16(x[j]);
+    if (n % 2) rounded[n++] = 0;
+    memcpy(out, rounded, (size_t)n * 2);
+}
+
 static void make_ready(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_tensor *in = &op->desc.in[0];
     const mnem__matmul_kernel *kernel = op->detail;
     int64_t n = in->shape[1], blocks = (n + 31) / 32, begin, end;
-    bool a8 = mnem_matmul_input(kernel->type) == MNEM_TYPE_A8;
+    const mnem_type type = ready_type(op);
+    const int64_t row_bytes = ready_row_bytes(op);
     mnem_team_split(worker, args->tokens * blocks, 1, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         int64_t t = i / blocks, block = i % blocks, left = n - 32 * block;
+        int64_t count = left < 32 ? left : 32;
         float buffer[32];
         const char *row = (const char *)args->in[0] + in->offset + t * in->stride[0];
         const float *x = gather(in, row, block, buffer);
-        char *ready = (char *)args->workspace + t * ready_row_bytes(&op->desc);
-        if (a8)
+        char *ready = (char *)args->workspace + t * row_bytes;
+        if (type == MNEM_TYPE_A8)
             kernel->quantize(x, n, block, 1, ready);
+        else if (type == MNEM_TYPE_BF16)
+            round_block(x, count, ready + block * 64);
         else
-            memcpy(ready + block * 128, x, (size_t)(left < 32 ? left : 32) * 4);
+            memcpy(ready + block * 128, x, (size_t)count * 4);
     }
     mnem_team_barrier(worker);
 }
@@ -111,9 +131,9 @@ static mnem__matmul_job whole_job(const mnem_op *op, const mnem_op_args *args) {
     if (!mnem__tensor_absent(bias))
         job.bias = (const float *)(const void *)((const char *)args->in[2] + bias->offset) +
                    args->row_begin;
-    if (!input_ready(desc)) {
+    if (!input_ready(op)) {
         job.input = args->workspace;
-        job.input_stride = ready_row_bytes(desc);
+        job.input_stride = ready_row_bytes(op);
     }
     return job;
 }
@@ -129,7 +149,7 @@ static void take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
 
 void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__matmul_kernel *kernel = op->detail;
-    if (!input_ready(&op->desc)) make_ready(op, args, worker);
+    if (!input_ready(op)) make_ready(op, args, worker);
     mnem__matmul_job job = whole_job(op, args);
     int64_t begin, end;
     mnem_team_split(worker, mnem__matmul_groups(&job), 1, &begin, &end);
@@ -148,6 +168,7 @@ const mnem__op_table mnem__op_matmul = {
 #if MNEM_X86
             &mnem__matmul_avx2,
             &mnem__matmul_avx512,
+            &mnem__matmul_avx512_bf16,
 #endif
         },
 };

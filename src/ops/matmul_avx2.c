@@ -239,8 +239,8 @@ INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
                                              blocks,           header, block, tail};               \
         compute(job, &form);                                                                       \
     }                                                                                              \
-    static const mnem__matmul_kernel kernel_##name = {MNEM_TYPE_##TYPE, compute_##name,            \
-                                                      mnem__a8_quantize_avx2};
+    static const mnem__matmul_kernel kernel_##name = {                                             \
+        .type = MNEM_TYPE_##TYPE, .compute = compute_##name, .quantize = mnem__a8_quantize_avx2};
 MNEM__PACK_QUANTIZED(KERNEL)
 
 #define FLOAT(TYPE, name, i)                                                                       \

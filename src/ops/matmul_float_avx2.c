@@ -37,4 +37,4 @@ VECTOR weight(mnem_type type, const uint8_t *group, int64_t i, const int parity,
 
 #include "ops/matmul_float_body.h"
 
-const mnem__matmul_kernel mnem__matmul_floats_avx2[3] = FLOAT_KERNELS;
+FLOAT_KERNELS(mnem__matmul_floats_avx2);

@@ -31,18 +31,8 @@ VECTOR weight(mnem_type type, const uint8_t *group, int64_t i, const int parity,
                                       : _mm512_slli_epi32(pair, 16));
 }
 
-/* Adds bias and what was there; writes the rows that exist. */
-static inline __attribute__((always_inline)) void finish(const mnem__matmul_job *job, int64_t group,
-                                                         int part, int64_t token, vector acc) {
-    int64_t row = group * MNEM_PACK_ROWS, left = job->rows - row;
-    __mmask16 lanes = left >= 16 ? 0xffff : (__mmask16)((1u << left) - 1);
-    float *out = job->out + token * job->out_stride + row;
-    (void)part;
-    if (job->bias) acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(lanes, job->bias + row));
-    if (job->accumulate) acc = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, out), acc);
-    _mm512_mask_storeu_ps(out, lanes, acc);
-}
+#include "ops/matmul_finish_avx512.h"
 
 #include "ops/matmul_float_body.h"
 
-const mnem__matmul_kernel mnem__matmul_floats_avx512[3] = FLOAT_KERNELS;
+FLOAT_KERNELS(mnem__matmul_floats_avx512);

@@ -1,8 +1,12 @@
 /* matmul_float_body.h: MATMUL of F32, F16 and BF16 weights for one vector width; included by one
- * file per level, which first defines
+ * file per kind of multiply-add, which first defines
  *   vector, LANES (8 or 16), SPLIT (vectors per group: 16 / LANES), TILE (tokens), FLIGHT (groups)
- *   zero(), splat(float), mul_add(a, b, c), weight(type, group, i, part): 16 / SPLIT rows' element
- *   i finish(job, group, part, token, vector)
+ *   zero(), splat(float), mul_add(a, b, c)
+ *   weight(type, group, i, parity, part): 16 / SPLIT rows' element i
+ *   finish(job, group, part, token, vector)
+ *
+ * Elements of the input are words of 4 bytes: an f32, or a pair of bf16 for a multiply-add of
+ * pairs, whose weights then look like F32 to this code.
  *
  * An output is one chain of fma over k. Several chains side by side hide its latency: for many
  * tokens, TILE of them by two vectors; for one token, FLIGHT groups at once, which are then bound
@@ -88,19 +92,25 @@ INLINE void compute(const mnem__matmul_job *job, mnem_type type) {
     }
 }
 
-#define KERNEL(TYPE, name)                                                                         \
-    static void compute_##name(const mnem__matmul_job *job) {                                      \
-        compute(job, MNEM_TYPE_##TYPE);                                                            \
-    }
-KERNEL(F32, f32)
-KERNEL(F16, f16)
-KERNEL(BF16, bf16)
-#undef KERNEL
+/* Defines a table of kernels that multiply f32. */
+#define FLOAT_KERNELS(table)                                                                       \
+    static void compute_f32(const mnem__matmul_job *job) {                                         \
+        compute(job, MNEM_TYPE_F32);                                                               \
+    }                                                                                              \
+    static void compute_f16(const mnem__matmul_job *job) {                                         \
+        compute(job, MNEM_TYPE_F16);                                                               \
+    }                                                                                              \
+    static void compute_bf16(const mnem__matmul_job *job) {                                        \
+        compute(job, MNEM_TYPE_BF16);                                                              \
+    }                                                                                              \
+    const mnem__matmul_kernel table[3] = {{.type = MNEM_TYPE_F32, .compute = compute_f32},         \
+                                          {.type = MNEM_TYPE_F16, .compute = compute_f16},         \
+                                          {.type = MNEM_TYPE_BF16, .compute = compute_bf16}}
 
-/* The initialiser of the file's table. */
-#define FLOAT_KERNELS                                                                              \
-    {                                                                                              \
-        {MNEM_TYPE_F32, compute_f32, NULL}, {MNEM_TYPE_F16, compute_f16, NULL}, {                  \
-            MNEM_TYPE_BF16, compute_bf16, NULL                                                     \
-        }                                                                                          \
+/* Defines the function that multiplies pairs of bf16. */
+#define PAIR_KERNEL(name)                                                                          \
+    static void name(const mnem__matmul_job *job) {                                                \
+        mnem__matmul_job pairs = *job;                                                             \
+        pairs.k = (job->k + 1) / 2;                                                                \
+        compute(&pairs, MNEM_TYPE_F32);                                                            \
     }

@@ -100,8 +100,8 @@ static void compute(const mnem__matmul_job *job, mnem_type type) {
     static void compute_##name(const mnem__matmul_job *job) {                                      \
         compute(job, MNEM_TYPE_##TYPE);                                                            \
     }                                                                                              \
-    static const mnem__matmul_kernel kernel_##name = {MNEM_TYPE_##TYPE, compute_##name,            \
-                                                      mnem__a8_quantize_plain};
+    static const mnem__matmul_kernel kernel_##name = {                                             \
+        .type = MNEM_TYPE_##TYPE, .compute = compute_##name, .quantize = mnem__a8_quantize_plain};
 #define FLOATS(X) X(F32, f32, ) X(F16, f16, ) X(BF16, bf16, )
 MNEM__PACK_QUANTIZED(KERNEL)
 FLOATS(KERNEL)

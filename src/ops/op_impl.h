@@ -38,7 +38,7 @@ typedef struct mnem__op_key {
     mnem_layout layout;
 } mnem__op_key;
 
-enum { MNEM__OP_LEVELS = MNEM__CPU_AVX512 + 1 };
+enum { MNEM__OP_LEVELS = MNEM__CPU_BEST + 1 };
 
 typedef struct mnem__op_table {
     mnem_status (*check)(const mnem_op_desc *desc);

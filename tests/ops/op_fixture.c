@@ -39,18 +39,22 @@ static void run_call(const mnem_worker *worker, void *context) {
     mnem_op_run(c->op, c->args, worker);
 }
 
-void op_run(mnem_op_desc desc, int workers, mnem_op_args args) {
-    mnem_op op;
+void op_run_prepared(const mnem_op *op, int workers, mnem_op_args args) {
     mnem_team *team = NULL;
-    desc.workers = workers;
-    if (mnem_op_prepare(&desc, &op) != MNEM_OK) fail_msg("%s", mnem_last_error());
     assert_int_equal(mnem_team_create(workers, &team), MNEM_OK);
-    void *workspace = aligned_alloc(64, (op.workspace_bytes + 63) / 64 * 64);
-    if (op.workspace_bytes) memset(workspace, 0xff, op.workspace_bytes);
+    void *workspace = aligned_alloc(64, (op->workspace_bytes + 63) / 64 * 64);
+    if (op->workspace_bytes) memset(workspace, 0xff, op->workspace_bytes);
     args.workspace = workspace;
-    mnem_team_run(team, run_call, &(call){&op, &args});
+    mnem_team_run(team, run_call, &(call){op, &args});
     mnem_team_destroy(team);
     free(workspace);
+}
+
+void op_run(mnem_op_desc desc, int workers, mnem_op_args args) {
+    mnem_op op;
+    desc.workers = workers;
+    if (mnem_op_prepare(&desc, &op) != MNEM_OK) fail_msg("%s", mnem_last_error());
+    op_run_prepared(&op, workers, args);
 }
 
 void op_refused(const mnem_op_desc *desc, const char *text) {

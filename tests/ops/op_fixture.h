@@ -14,6 +14,8 @@ void rng_fill(rng *r, float *x, int64_t n, float size);
 
 /* Prepares for workers, runs with a workspace of exactly the bytes asked for, full of 0xff. */
 void op_run(mnem_op_desc desc, int workers, mnem_op_args args);
+/* The same for an operator that was prepared for workers already. */
+void op_run_prepared(const mnem_op *op, int workers, mnem_op_args args);
 
 /* The operator is refused as invalid, and the text contains this. */
 void op_refused(const mnem_op_desc *desc, const char *text);

@@ -46,7 +46,7 @@ static void check_all(const mnem_op_desc *desc, const mnem_op_args *args, int64_
             assert_memory_equal(args->out, first, (size_t)n * sizeof(float));
         }
     }
-    mnem__cpu_level_set(MNEM__CPU_AVX512);
+    mnem__cpu_level_set(MNEM__CPU_BEST);
     assert_true(op_difference(args->out, expected, n) <= tolerance);
 }
 

@@ -120,7 +120,7 @@ static void pages_do_not_depend_on_chunks_workers_or_level(void **state) {
             mnem__cpu_level_set(levels[i]);
             for (int t = 0; t < 75; t += 5 * (i + 1))
                 put(&parts, t, 75 - t < 5 * (i + 1) ? 75 - t : 5 * (i + 1), i + 1);
-            mnem__cpu_level_set(MNEM__CPU_AVX512);
+            mnem__cpu_level_set(MNEM__CPU_BEST);
             for (int t = 0; t < 75; t++)
                 for (int h = 0; h < HEADS; h++)
                     for (int e = 0; e < DIM; e++) {
