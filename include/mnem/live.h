@@ -47,8 +47,8 @@ typedef struct mnem_live_group {
     uint32_t frame_count;      /* of the backtrace; 0: none */
     const void *const *frames; /* return addresses, innermost first */
     uint64_t blocks, bytes;    /* as asked for */
-    uint64_t bytes_peak;       /* the most at one time (with since: of all blocks all the same) */
-    uint64_t allocations;      /* since the start, likewise */
+    uint64_t bytes_peak;       /* the most that its tag, or by kind its kind, had at one time */
+    uint64_t allocations;      /* of its tag or kind, since the start */
     uint64_t oldest_sequence;  /* of the group's oldest block: the how-manieth allocation */
     uint32_t oldest_step;      /* when that was */
     uint32_t oldest_block;     /* its id in the pool */

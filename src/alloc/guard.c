@@ -21,13 +21,15 @@
 
 #include "base/heap.h"
 
-/* A block's place and whose it is; sites by number. */
+/* A block's place and whose it is. By address, not by number: jobs read this without the pool's lock,
+ * and rows never move. */
 typedef struct guard_entry {
     mnem__guard_block block;
     uint64_t sequence;
     uint32_t id, generation;
-    uint32_t taken, freed;
-    bool told; /* a wrong gap was found already */
+    const mnem__tag *tag;
+    const mnem__site *taken, *freed; /* freed NULL: not yet */
+    bool told;                       /* a wrong gap was found already */
 } guard_entry;
 
 typedef struct guard_row {
@@ -40,6 +42,7 @@ typedef struct guard_job {
     struct guard_job *next;
     mnem__guard *guard;
     guard_entry entry;
+    guard_row *row;
     bool taken; /* else: freed */
 } guard_job;
 
@@ -77,20 +80,17 @@ static bool at_once(const mnem_stream *stream) {
 
 /* ---- what was found ---- */
 
-static mnem_source source_of(const mnem__guard *g, uint32_t site) {
-    const mnem__site *s = mnem__site_at(&g->track->sites, site);
-    return (mnem_source){.file = s->name, .line = s->line};
+static mnem_source source_of(const mnem__site *site) {
+    return site ? (mnem_source){.file = site->name, .line = site->line} : (mnem_source){0};
 }
 
-static void misuse_of(const mnem__guard *g, const guard_entry *e, mnem_misuse *m) {
-    const mnem__tag *tag =
-        mnem__tag_at(&g->track->sites, mnem__site_at(&g->track->sites, e->taken)->tag);
-    m->kind = tag->kind;
-    m->tag = tag->text;
+static void misuse_of(const guard_entry *e, mnem_misuse *m) {
+    m->kind = e->tag->kind;
+    m->tag = e->tag->text;
     m->bytes = e->block.bytes;
     m->sequence = e->sequence;
-    m->taken = source_of(g, e->taken);
-    if (e->freed != UINT32_MAX) m->freed = source_of(g, e->freed);
+    m->taken = source_of(e->taken);
+    m->freed = source_of(e->freed);
 }
 
 static void misuse_put(mnem__guard *g, const mnem_misuse *m) {
@@ -132,19 +132,20 @@ static uint64_t wrong_bytes(const uint8_t *p, uint64_t n, uint8_t value, uint64_
     return wrong;
 }
 
-/* Memory that should hold nothing but the poison of free memory. caller: a site, or UINT32_MAX. */
-static void look_free(mnem__guard *g, uint64_t address, uint64_t bytes, uint32_t caller) {
+/* Memory that should hold nothing but the poison of free memory. caller: NULL for a check. */
+static void look_free(mnem__guard *g, uint64_t address, uint64_t bytes, const mnem__site *caller) {
     uint64_t first = 0;
     const uint64_t wrong =
         wrong_bytes(host_of(g, address, bytes), bytes, MNEM__POISON_FREE, &first);
     if (!wrong) return;
-    mnem_misuse m = {
-        .what = MNEM_MISUSE_USE_AFTER_FREE, .address = address + first, .wrong = wrong};
-    if (caller != UINT32_MAX) m.caller = source_of(g, caller);
+    mnem_misuse m = {.what = MNEM_MISUSE_USE_AFTER_FREE,
+                     .address = address + first,
+                     .wrong = wrong,
+                     .caller = source_of(caller)};
     pthread_mutex_lock(&g->lock);
     const guard_entry *e = freed_at(g, m.address);
     if (e) {
-        misuse_of(g, e, &m);
+        misuse_of(e, &m);
         m.offset = (int64_t)(m.address - e->block.address);
     }
     misuse_put(g, &m);
@@ -162,7 +163,7 @@ static bool look_gap(mnem__guard *g, const guard_entry *e, uint64_t begin, uint6
                      .address = begin + first,
                      .wrong = wrong};
     m.offset = (int64_t)(m.address - e->block.address);
-    misuse_of(g, e, &m);
+    misuse_of(e, &m);
     m.caller = m.freed;
     pthread_mutex_lock(&g->lock);
     misuse_put(g, &m);
@@ -179,7 +180,7 @@ static bool look_gaps(mnem__guard *g, const guard_entry *e) {
 
 /* ---- jobs: with no lock, in the order of a stream ---- */
 
-static void take_run(mnem__guard *g, const guard_entry *e) {
+static void take_run(mnem__guard *g, const guard_entry *e, guard_row *row) {
     const mnem__guard_block *b = &e->block;
     look_free(g, b->raw, b->raw_bytes, e->taken);
     uint8_t *p = host_of(g, b->raw, b->raw_bytes);
@@ -187,7 +188,7 @@ static void take_run(mnem__guard *g, const guard_entry *e) {
     memset(p, MNEM__POISON_GAP, front);
     memset(p + front, MNEM__POISON_TAKEN, b->bytes);
     memset(p + end, MNEM__POISON_GAP, b->raw_bytes - end);
-    atomic_store_explicit(&row_at(g, e->id)->ready, e->generation, memory_order_release);
+    atomic_store_explicit(&row->ready, e->generation, memory_order_release);
 }
 
 static void end_run(mnem__guard *g, const guard_entry *e) {
@@ -198,7 +199,10 @@ static void end_run(mnem__guard *g, const guard_entry *e) {
 static void job_run(void *context) {
     guard_job *job = context;
     mnem__guard *g = job->guard;
-    (job->taken ? take_run : end_run)(g, &job->entry);
+    if (job->taken)
+        take_run(g, &job->entry, job->row);
+    else
+        end_run(g, &job->entry);
     pthread_mutex_lock(&g->lock);
     job->next = g->jobs;
     g->jobs = job;
@@ -224,19 +228,23 @@ static void fill_hidden(mnem__guard *g, const guard_entry *e, bool taken, mnem_s
 }
 
 /* Runs a job in the stream's order. With no memory for a job the stream is waited for. */
-static void job_queue(mnem__guard *g, const guard_entry *e, bool taken, mnem_stream *stream) {
+static void job_queue(mnem__guard *g, guard_row *row, bool taken, mnem_stream *stream) {
+    const guard_entry *e = &row->entry;
     if (!host_of(g, e->block.raw, e->block.raw_bytes)) {
         fill_hidden(g, e, taken, stream);
         return;
     }
     guard_job *job = at_once(stream) ? NULL : job_make(g);
     if (job) {
-        *job = (guard_job){.guard = g, .entry = *e, .taken = taken};
+        *job = (guard_job){.guard = g, .entry = *e, .row = row, .taken = taken};
         if (mnem_stream_launch(g->device, stream, job_run, job) == MNEM_OK) return;
         mnem__free(job);
     }
     if (!at_once(stream)) mnem_stream_synchronize(stream);
-    (taken ? take_run : end_run)(g, e);
+    if (taken)
+        take_run(g, e, row);
+    else
+        end_run(g, e);
 }
 
 /* ---- calls ---- */
@@ -255,27 +263,28 @@ void mnem__guard_take(mnem__guard *g, uint32_t id, uint32_t generation,
                                .sequence = r->sequence,
                                .id = id,
                                .generation = generation,
-                               .taken = r->site,
-                               .freed = UINT32_MAX};
+                               .tag = mnem__tag_at(&g->track->sites, mnem__site_tag(r->site)),
+                               .taken = mnem__site_at(&g->track->sites, r->site)};
     row->live = true;
     pthread_mutex_unlock(&g->lock);
-    if (block->gap) job_queue(g, &row->entry, true, stream);
+    if (block->gap) job_queue(g, row, true, stream);
 }
 
 void mnem__guard_give(mnem__guard *g, uint32_t id, uint32_t site) {
     guard_row *row = row_at(g, id);
     pthread_mutex_lock(&g->lock);
-    row->entry.freed = site;
+    row->entry.freed = mnem__site_at(&g->track->sites, site);
     row->live = false;
     g->ring[g->frees++ % MNEM__GUARD_FREES] = row->entry;
     pthread_mutex_unlock(&g->lock);
 }
 
 void mnem__guard_end(mnem__guard *g, uint32_t id, bool queue, mnem_stream *stream) {
-    const guard_entry *e = &row_at(g, id)->entry;
+    guard_row *row = row_at(g, id);
+    const guard_entry *e = &row->entry;
     if (!e->block.gap) return;
     if (queue)
-        job_queue(g, e, false, stream);
+        job_queue(g, row, false, stream);
     else if (host_of(g, e->block.raw, e->block.raw_bytes))
         end_run(g, e);
 }
@@ -293,7 +302,7 @@ static bool foreign_find(const mnem__guard *not_here, uint32_t id, uint32_t gene
                                    ? &row->entry
                                    : freed_handle(g, id, generation);
         found = e != NULL;
-        if (found) misuse_of(g, e, m);
+        if (found) misuse_of(e, m);
         pthread_mutex_unlock(&g->lock);
     }
     pthread_mutex_unlock(&all_lock);
@@ -305,7 +314,7 @@ void mnem__guard_stale(mnem__guard *g, uint32_t id, uint32_t generation, uint64_
     mnem_misuse m = {.address = address, .caller = caller};
     pthread_mutex_lock(&g->lock);
     const guard_entry *e = freed_handle(g, id, generation);
-    if (e) misuse_of(g, e, &m);
+    if (e) misuse_of(e, &m);
     pthread_mutex_unlock(&g->lock);
     const bool ours = e || mnem__track_was(g->track, id, generation);
     m.what = ours ? MNEM_MISUSE_DOUBLE_FREE : MNEM_MISUSE_FOREIGN_FREE;
@@ -331,7 +340,7 @@ void mnem__guard_check_free(mnem__guard *g, uint64_t address, uint64_t bytes) {
     uint8_t *p = host_of(g, address, bytes);
     if (!p) return;
     const uint64_t before = mnem__guard_found(g);
-    look_free(g, address, bytes, UINT32_MAX);
+    look_free(g, address, bytes, NULL);
     if (mnem__guard_found(g) != before) memset(p, MNEM__POISON_FREE, bytes); /* told once */
 }
 

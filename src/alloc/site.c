@@ -1,15 +1,17 @@
-/* site.c: tags and call sites as small numbers, bounded, with what is live of each.
+/* site.c: tags and call sites as small numbers, bounded.
  *
- * The idea: a site's row holds its key beside its counters, so that the look-up (inline, in site.h)
- * brings in the line that the allocation writes next. A file's address is compared, not its text;
- * the same text at another address (a header's inline function in two objects) gets a row that only
- * points to the first.
+ * The idea: three look-ups, from fast to sure. What was asked before is remembered by the addresses
+ * of tag and file (inline, in site.h). Then the tag is found by its text, and the site by the file's
+ * address. The same text at another address (a header's inline function in two objects) gets a row
+ * that only points to the first.
  *
- *     keys:   [ . 3 . . 1 . 2 . ]          site + 1 by hash, 0 empty, open addressing
- *     sites:  0: others of kind 0 ...      { file, line, tag, stack | live, peak | name }
+ *     recent: { tag's address, file's address, line } -> site
+ *     keys:   [ . 3 . . 1 . 2 . ]       row + 1 by hash, 0 empty, open addressing
+ *     sites:  0: others of kind 0 ...   { file, line, tag, stack | same | name | sum }
+ *     number: kind 4 | tag 8 | row 20
  *
- * Invariant: the live bytes of a tag's sites sum up to the tag's; at most 3/4 of the keys are used.
- * Cost: about 4 ns to find a tag by its text, 3 to find a site; making one walks the sites once to find the same text. */
+ * Invariant: at most 3/4 of the keys are used; a number's tag and kind are those of its row.
+ * Cost: about 3 ns when it was asked before, otherwise 20; making a site walks all sites once. */
 #include "alloc/site.h"
 
 #include <string.h>
@@ -18,7 +20,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-enum { KEYS_FIRST = 128, STACKS_MAX = 4096 };
+enum { KEYS_FIRST = 128, STACKS_MAX = 4096, SITES_MOST = (1 << MNEM__SITE_ROW_BITS) - 1024 };
+#define NOBODY UINT32_MAX /* no number of a site: there is no such kind */
 
 /* ---- tags ---- */
 
@@ -44,13 +47,14 @@ static uint32_t tag_hash(mnem_kind kind, const char *text, size_t n) {
     return (uint32_t)(h >> 32);
 }
 
-/* A row for a site, without a key. UINT32_MAX: no memory. */
-static uint32_t site_add(mnem__sites *s, const mnem__site *site) {
+/* A row for a site, without a key; same 0: its own. Returns its row, UINT32_MAX: no memory. */
+static uint32_t site_add(mnem__sites *s, const mnem__site *site, mnem_kind kind) {
     uint32_t id = s->site_count;
     if (!mnem__rows_reserve(&s->sites, sizeof *site, id + 1)) return UINT32_MAX;
     mnem__site *row = mnem__site_at(s, id);
     *row = *site;
-    if (row->same == UINT32_MAX) row->same = id;
+    if (row->same == NOBODY)
+        row->same = (uint32_t)kind << 28 | site->tag << MNEM__SITE_ROW_BITS | id;
     s->site_count++;
     return id;
 }
@@ -66,11 +70,12 @@ static void tag_key_put(mnem__sites *s, uint32_t tag) {
 static mnem_status tag_add(mnem__sites *s, mnem_kind kind, const char *text, uint32_t *tag) {
     uint32_t id = s->tag_count;
     if (!mnem__rows_reserve(&s->tags, sizeof(mnem__tag), id + 1)) return mnem__heap_status();
-    uint32_t others = site_add(s, &(mnem__site){.tag = id, .same = UINT32_MAX});
+    uint32_t others = site_add(s, &(mnem__site){.tag = id, .same = NOBODY}, kind);
     if (others == UINT32_MAX) return mnem__heap_status();
     mnem__tag *row = mnem__tag_at(s, id);
-    *row = (mnem__tag){
-        .kind = kind, .others = others, .text_bytes = (uint32_t)strnlen(text, MNEM__TAG_TEXT)};
+    *row = (mnem__tag){.kind = kind,
+                       .others = mnem__site_at(s, others)->same,
+                       .text_bytes = (uint32_t)strnlen(text, MNEM__TAG_TEXT)};
     memcpy(row->text, text, row->text_bytes);
     s->tag_count++;
     tag_key_put(s, id);
@@ -102,9 +107,16 @@ mnem_status mnem__tag_of(mnem__sites *s, mnem_kind kind, const char *text, uint3
 
 /* ---- sites ---- */
 
+static uint32_t key_hash(uint32_t tag, const char *file, uint32_t line, uint32_t stack) {
+    uint64_t h = ((uintptr_t)file ^ (uint64_t)line << 40) + tag * UINT64_C(0x9E3779B97F4A7C15) +
+                 stack * UINT64_C(0xD6E8FEB86659FD93);
+    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    return (uint32_t)(h >> 32);
+}
+
 static void key_put(mnem__sites *s, uint32_t site) {
     const mnem__site *row = mnem__site_at(s, site);
-    uint32_t i = mnem__site_hash(row->tag, row->file, row->line, row->stack);
+    uint32_t i = key_hash(row->tag, row->file, row->line, row->stack);
     while (s->keys[i & s->key_mask]) i++;
     s->keys[i & s->key_mask] = site + 1;
 }
@@ -137,35 +149,72 @@ static const char *file_name(mnem__sites *s, const char *file) {
     return f->name;
 }
 
-/* A site with the same text, by the one copy of its name. UINT32_MAX: none. */
+/* The number of a site with the same text, by the one copy of its name; NOBODY: none. */
 static uint32_t site_same(const mnem__sites *s, const mnem__site *wanted) {
     for (uint32_t i = 0; i < s->site_count; i++) {
         const mnem__site *row = mnem__site_at(s, i);
         if (row->name == wanted->name && row->line == wanted->line && row->tag == wanted->tag &&
-            row->stack == wanted->stack && row->same == i)
-            return i;
+            row->stack == wanted->stack && mnem__site_row(row->same) == i)
+            return row->same;
     }
-    return UINT32_MAX;
+    return NOBODY;
 }
 
-uint32_t mnem__site_make(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
-                         uint32_t stack) {
-    uint32_t others = mnem__tag_at(s, tag)->others;
-    if (!file && !stack) return others;
+/* Makes the site, or finds it under another address of the same text. */
+static uint32_t site_make(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
+                          uint32_t stack) {
+    const mnem__tag *of = mnem__tag_at(s, tag);
+    if (!file && !stack) return of->others;
     mnem__site site = {.file = file, .line = line, .tag = tag, .stack = stack};
-    if (s->site_count >= s->site_max || !keys_reserve(s) ||
-        (file && !(site.name = file_name(s, file)))) {
-        s->lost++;
-        return others;
+    uint32_t id = NOBODY;
+    if (s->site_count < s->site_max && keys_reserve(s) &&
+        (!file || (site.name = file_name(s, file)))) {
+        site.same = site_same(s, &site);
+        id = site_add(s, &site, of->kind);
     }
-    site.same = site_same(s, &site);
-    uint32_t id = site_add(s, &site);
-    if (id == UINT32_MAX) {
+    if (id == NOBODY) {
         s->lost++;
-        return others;
+        return of->others;
     }
     key_put(s, id);
     return mnem__site_at(s, id)->same;
+}
+
+uint32_t mnem__site_of(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
+                       uint32_t stack) {
+    for (uint32_t i = key_hash(tag, file, line, stack);; i++) {
+        const uint32_t key = s->keys[i & s->key_mask];
+        if (!key) return site_make(s, tag, file, line, stack);
+        const mnem__site *site = mnem__site_at(s, key - 1);
+        if (site->file == file && site->line == line && site->tag == tag && site->stack == stack)
+            return site->same;
+    }
+}
+
+static bool recent_is(const mnem__sites *s, const mnem__site_recent *e,
+                      const mnem__site_recent *wanted) {
+    return wanted->text && e->text == wanted->text && e->file == wanted->file &&
+           e->line == wanted->line && e->kind == wanted->kind && e->stack == wanted->stack &&
+           !strncmp(mnem__tag_at(s, mnem__site_tag(e->site))->text, wanted->text, MNEM__TAG_TEXT);
+}
+
+/* The entry beside holds what was remembered in this one before. */
+mnem_status mnem__site_search(mnem__sites *s, const mnem__site_recent *wanted,
+                              mnem__site_recent *entry, uint32_t *site) {
+    mnem__site_recent *beside = &s->recent[(entry - s->recent) ^ 1];
+    const mnem__site_recent before = *entry;
+    if (recent_is(s, beside, wanted)) {
+        *site = beside->site;
+    } else {
+        uint32_t tag;
+        const mnem_status status = mnem__tag_of(s, wanted->kind, wanted->text, &tag);
+        if (status != MNEM_OK) return status;
+        *site = mnem__site_of(s, tag, wanted->file, wanted->line, wanted->stack);
+    }
+    *entry = *wanted;
+    entry->site = *site;
+    *beside = before;
+    return MNEM_OK;
 }
 
 /* ---- backtraces ---- */
@@ -238,7 +287,8 @@ const void *const *mnem__stack_frames(const mnem__sites *s, uint32_t stack, uint
 /* ---- init and fini ---- */
 
 mnem_status mnem__sites_init(mnem__sites *s, uint32_t site_max) {
-    *s = (mnem__sites){.site_max = site_max ? site_max : MNEM__SITES_MAX_DEFAULT,
+    if (!site_max) site_max = MNEM__SITES_MAX_DEFAULT;
+    *s = (mnem__sites){.site_max = site_max < SITES_MOST ? site_max : SITES_MOST,
                        .stack_max = STACKS_MAX,
                        .stack_count = 1,
                        .key_mask = KEYS_FIRST - 1};

@@ -1,12 +1,14 @@
-/* site.h: whose bytes: tags and call sites as small numbers, with what is live of each.
+/* site.h: whose bytes: tags and call sites as small numbers.
  *
- * A site is a tag, a place in the source (file:line) and a backtrace where one is asked for; so the
- * counters of a site are those of one tag too. Both tables are bounded; what finds no room is counted
- * under the site "others" of its tag, and under the tag "others" of its kind, so that sums stay
- * right. Numbers are never reused.
+ * A site is a tag, a place in the source (file:line) and a backtrace where one is asked for; so a
+ * site has one tag and one kind, and its number says which. Both tables are bounded; what finds no
+ * room goes to the site "others" of its tag, and to the tag "others" of its kind, so that sums stay
+ * right. Numbers are never reused, and rows never move.
  * Threads: the caller's lock. */
 #ifndef MNEM_SRC_ALLOC_SITE_H
 #define MNEM_SRC_ALLOC_SITE_H
+
+#include <string.h>
 
 #include "alloc/track_rows.h"
 #include "mnem/alloc.h"
@@ -16,13 +18,15 @@ enum {
     MNEM__TAG_KEYS = 1024, /* a power of two */
     MNEM__TAG_TEXT = 31,   /* bytes of a tag that count */
     MNEM__SITES_MAX_DEFAULT = 4096,
+    MNEM__SITE_ROW_BITS = 20, /* of a site's number; 8 bits of its tag and 4 of its kind above */
+    MNEM__SITES_RECENT = 512, /* a power of two */
     MNEM__FRAMES_MAX = 32,
 };
 
 typedef struct mnem__count {
     uint64_t bytes_live, bytes_peak;
     uint64_t allocations;
-    uint32_t blocks_live, blocks_peak;
+    uint32_t blocks_live;
 } mnem__count;
 
 typedef struct mnem__tag {
@@ -47,12 +51,19 @@ typedef struct mnem__site_sum {
 typedef struct mnem__site {
     _Alignas(64) const char *file; /* the caller's pointer; part of the key */
     uint32_t line, tag, stack;
-    uint32_t same; /* the site that counts: itself, or one with equal text at another address */
-    mnem__count count;
+    uint32_t same;    /* the number that counts: its own, or of equal text at another address */
     const char *name; /* the file's name, copied; NULL: others */
     mnem__site_sum sum;
 } mnem__site;
-_Static_assert(offsetof(mnem__site, sum) == 64, "what an allocation touches is one line");
+_Static_assert(sizeof(mnem__site) == 64, "a line of the cache");
+
+/* What was looked up before, by addresses; the tag's text is compared with the tag. */
+typedef struct mnem__site_recent {
+    const char *text, *file;
+    uint32_t line, stack;
+    mnem_kind kind;
+    uint32_t site;
+} mnem__site_recent;
 
 typedef struct mnem__file {
     struct mnem__file *next;
@@ -70,6 +81,7 @@ typedef struct mnem__sites {
     uint32_t key_mask;                 /* size of keys - 1; at most 3/4 of them are in use */
     mnem__file *files;
     uint64_t lost; /* look-ups that ended in others for want of room */
+    mnem__site_recent recent[MNEM__SITES_RECENT];
 } mnem__sites;
 
 /* site_max 0: the default. MNEM_NO_MEMORY leaves nothing behind. */
@@ -80,37 +92,49 @@ static inline mnem__tag *mnem__tag_at(const mnem__sites *s, uint32_t tag) {
     return mnem__row(&s->tags, sizeof(mnem__tag), tag);
 }
 
+/* What a site's number says. */
+static inline uint32_t mnem__site_row(uint32_t site) {
+    return site & ((1u << MNEM__SITE_ROW_BITS) - 1);
+}
+static inline uint32_t mnem__site_tag(uint32_t site) {
+    return site >> MNEM__SITE_ROW_BITS & 0xff;
+}
+static inline uint32_t mnem__site_kind(uint32_t site) {
+    return site >> 28;
+}
+
 static inline mnem__site *mnem__site_at(const mnem__sites *s, uint32_t site) {
-    return mnem__row(&s->sites, sizeof(mnem__site), site);
+    return mnem__row(&s->sites, sizeof(mnem__site), mnem__site_row(site));
 }
 
 /* The number of a tag, made when it is new. text is compared and copied (its first 31 characters),
  * so it may lie anywhere. MNEM_INVALID for a kind or a text that isn't one; MNEM_NO_MEMORY. */
 mnem_status mnem__tag_of(mnem__sites *s, mnem_kind kind, const char *text, uint32_t *tag);
 
-/* For the inline look-up: makes the site, or finds it under another address of the same text. */
-uint32_t mnem__site_make(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
-                         uint32_t stack);
-
-static inline uint32_t mnem__site_hash(uint32_t tag, const char *file, uint32_t line,
-                                       uint32_t stack) {
-    uint64_t h = ((uintptr_t)file ^ (uint64_t)line << 40) + tag * UINT64_C(0x9E3779B97F4A7C15) +
-                 stack * UINT64_C(0xD6E8FEB86659FD93);
-    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    return (uint32_t)(h >> 32);
-}
-
 /* The number of a call site; file: a string that keeps its text while the pool is there (__FILE__),
  * or NULL for none. Never fails: others when there's no room or no memory. */
-static inline uint32_t mnem__site_of(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
-                                     uint32_t stack) {
-    for (uint32_t i = mnem__site_hash(tag, file, line, stack);; i++) {
-        uint32_t key = s->keys[i & s->key_mask];
-        if (!key) return mnem__site_make(s, tag, file, line, stack);
-        const mnem__site *site = mnem__site_at(s, key - 1);
-        if (site->file == file && site->line == line && site->tag == tag && site->stack == stack)
-            return site->same;
+uint32_t mnem__site_of(mnem__sites *s, uint32_t tag, const char *file, uint32_t line,
+                       uint32_t stack);
+
+/* For mnem__site_find: both of the above, remembered in the entry. */
+mnem_status mnem__site_search(mnem__sites *s, const mnem__site_recent *wanted,
+                              mnem__site_recent *entry, uint32_t *site);
+
+/* Both of the above, and fast when it was asked before. */
+static inline mnem_status mnem__site_find(mnem__sites *s, mnem_kind kind, const char *text,
+                                          const char *file, uint32_t line, uint32_t stack,
+                                          uint32_t *site) {
+    const uint64_t h = ((uintptr_t)text + ((uintptr_t)file ^ (uint64_t)line << 40) * 31) *
+                       UINT64_C(0x9E3779B97F4A7C15);
+    mnem__site_recent *e = &s->recent[h >> 48 & (MNEM__SITES_RECENT - 1)];
+    if (text && e->text == text && e->file == file && e->line == line && e->kind == kind &&
+        e->stack == stack &&
+        !strncmp(mnem__tag_at(s, mnem__site_tag(e->site))->text, text, MNEM__TAG_TEXT)) {
+        *site = e->site;
+        return MNEM_OK;
     }
+    const mnem__site_recent wanted = {text, file, line, stack, kind, 0};
+    return mnem__site_search(s, &wanted, e, site);
 }
 
 /* The number of the backtrace of the caller's caller, of at most frame_max frames after skip. 0 when

@@ -2,11 +2,11 @@
  *
  * One record for each number that the pool gives to its blocks (small and dense: the offset
  * allocator's handle, or the pool's own node). Always on: add and remove are inline, write one
- * record and three counters, and take no heap. A mark is the number of allocations so far, so what
+ * record and the counters of its tag, its kind and all, and take no heap. A mark is the number of allocations so far, so what
  * is live now and wasn't then has a larger sequence: no generation is stored for it.
  *
  *     mnem__track_reserve(t, id + 1)                        // when the pool's own table grows
- *     site = mnem__site_of(&t->sites, tag, file, line, 0);
+ *     mnem__site_find(&t->sites, kind, tag, file, line, 0, &site);
  *     generation = mnem__track_add(t, id, bytes, site, stream);
  *     if (!mnem__track_is(t, id, generation)) ... refuse: freed before, or never allocated
  *     mnem__track_remove(t, id);
@@ -50,10 +50,9 @@ static inline mnem__record *mnem__record_at(const mnem__track *t, uint32_t id) {
 }
 
 static inline void mnem__count_add(mnem__count *c, uint64_t bytes) {
-    uint64_t live = c->bytes_live += bytes;
-    uint32_t blocks = ++c->blocks_live;
-    c->bytes_peak = live > c->bytes_peak ? live : c->bytes_peak;
-    c->blocks_peak = blocks > c->blocks_peak ? blocks : c->blocks_peak;
+    const uint64_t live = c->bytes_live += bytes;
+    if (__builtin_expect(live > c->bytes_peak, 0)) c->bytes_peak = live;
+    c->blocks_live++;
     c->allocations++;
 }
 
@@ -66,17 +65,14 @@ static inline void mnem__count_remove(mnem__count *c, uint64_t bytes) {
 static inline uint32_t mnem__track_add(mnem__track *t, uint32_t id, uint64_t bytes, uint32_t site,
                                        uint32_t stream) {
     mnem__record *r = mnem__record_at(t, id);
-    mnem__site *s = mnem__site_at(&t->sites, site);
-    mnem__tag *tag = mnem__tag_at(&t->sites, s->tag);
     r->bytes = bytes;
     r->sequence = ++t->sequence;
     r->site = site;
     r->stream = stream;
     r->step = t->step;
     if (id >= t->used) t->used = id + 1;
-    mnem__count_add(&s->count, bytes);
-    mnem__count_add(&tag->count, bytes);
-    mnem__count_add(&t->kinds[tag->kind], bytes);
+    mnem__count_add(&mnem__tag_at(&t->sites, mnem__site_tag(site))->count, bytes);
+    mnem__count_add(&t->kinds[mnem__site_kind(site)], bytes);
     mnem__count_add(&t->all, bytes);
     return ++r->generation;
 }
@@ -95,12 +91,11 @@ static inline bool mnem__track_was(const mnem__track *t, uint32_t id, uint32_t g
 /* The live block id goes. */
 static inline void mnem__track_remove(mnem__track *t, uint32_t id) {
     mnem__record *r = mnem__record_at(t, id);
-    mnem__site *s = mnem__site_at(&t->sites, r->site);
-    mnem__tag *tag = mnem__tag_at(&t->sites, s->tag);
-    mnem__count_remove(&s->count, r->bytes);
-    mnem__count_remove(&tag->count, r->bytes);
-    mnem__count_remove(&t->kinds[tag->kind], r->bytes);
-    mnem__count_remove(&t->all, r->bytes);
+    const uint64_t bytes = r->bytes;
+    const uint32_t site = r->site;
+    mnem__count_remove(&mnem__tag_at(&t->sites, mnem__site_tag(site))->count, bytes);
+    mnem__count_remove(&t->kinds[mnem__site_kind(site)], bytes);
+    mnem__count_remove(&t->all, bytes);
     r->generation++;
 }
 
