@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloc/offset_policy.h"
 #include "alloc/pool_private.h"
 #include "base/checked.h"
 #include "base/heap.h"
@@ -37,9 +38,9 @@ mnem_status mnem__pool_busy(void) {
 
 /* ---- slots ---- */
 
-static mnem_status slots_grow(mnem_pool *pool) {
-    const uint32_t count = pool->slots_used + 1;
-    if (!mnem__rows_reserve(&pool->slots, sizeof(mnem__pool_slot), count))
+static mnem_status slots_grow(mnem_pool *pool, uint32_t count) {
+    if (!mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count) ||
+        !mnem__rows_reserve(&pool->slots, sizeof(mnem__pool_slot), count))
         return mnem__heap_status();
     return mnem__track_reserve(&pool->track, pool->slots.capacity);
 }
@@ -47,7 +48,7 @@ static mnem_status slots_grow(mnem_pool *pool) {
 /* A slot is there to be taken. */
 static inline mnem_status slot_ready(mnem_pool *pool) {
     if (pool->spare != MNEM__SLOT_END || pool->slots_used < pool->slots.capacity) return MNEM_OK;
-    return slots_grow(pool);
+    return slots_grow(pool, pool->slots_used + 1);
 }
 
 static inline uint32_t slot_take(mnem_pool *pool) {
@@ -59,14 +60,16 @@ static inline uint32_t slot_take(mnem_pool *pool) {
 
 /* ---- alloc ---- */
 
-static mnem_status request_check(const mnem_pool *pool, const mnem_pool_request *r) {
+static mnem_status request_refuse(const mnem_pool *pool, const mnem_pool_request *r) {
+    return mnem__fail(MNEM_INVALID, "pool %s: %llu bytes, alignment %llu%s", pool->tag,
+                      (unsigned long long)r->bytes, (unsigned long long)r->alignment,
+                      r->planned && r->moved ? ", planned and movable" : "");
+}
+
+static inline bool request_is_fine(const mnem_pool_request *r) {
     const uint64_t a = r->alignment;
-    if (!r->bytes || r->bytes > BYTES_MOST || (a & (a - 1)) || a > MNEM__POOL_ALIGNMENT_MAX ||
-        (r->planned && r->moved))
-        return mnem__fail(MNEM_INVALID, "pool %s: %llu bytes, alignment %llu%s", pool->tag,
-                          (unsigned long long)r->bytes, (unsigned long long)a,
-                          r->planned && r->moved ? ", planned and movable" : "");
-    return MNEM_OK;
+    return r->bytes - 1 < BYTES_MOST && !(a & (a - 1)) && a <= MNEM__POOL_ALIGNMENT_MAX &&
+           !(r->planned && r->moved);
 }
 
 /* What the allocator is asked for. Blocks start at multiples of the pool's alignment. */
@@ -83,32 +86,28 @@ static inline void touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
         memset(pool->unit_touched + first, 1, last - first + 1);
 }
 
-/* Writes the slot of a place that was found. */
-static inline uint64_t slot_place(mnem_pool *pool, mnem__pool_slot *s, const mnem_pool_request *r,
-                                  const mnem__pool_place *place) {
-    const uint64_t offset = place->at.offset;
-    uint64_t address = pool->unit_base[offset >> pool->unit_shift] + offset;
-    if (r->alignment > pool->alignment) address = mnem__align_up(address, r->alignment);
-    touch(pool, offset, place_bytes(pool, r));
-    s->owner = place->owner->number;
-    s->handle = place->at.handle;
-    s->offset = offset;
-    return address;
+/* Allocates without the checks that a request has passed. */
+static inline mnem_status offset_take(mnem_offset_allocator *a, uint64_t bytes,
+                                      mnem_offset_block *at) {
+    const uint64_t rounded = (bytes + a->mask) & ~a->mask;
+    return rounded <= a->bytes ? a->alloc(a, rounded, at) : MNEM_OVER_BUDGET;
 }
 
+/* Fills in what every block has. */
 static inline void block_fill(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
                               uint32_t site, uint32_t id, mnem_pool_block *block) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     s->state = MNEM__SLOT_LIVE;
     s->stream = d->number;
     s->waits = 0;
-    s->bytes = r->bytes;
-    s->alignment_log2 = r->alignment ? (uint8_t)__builtin_ctzll(r->alignment) : 0;
-    s->moved = r->moved;
-    pool->movable += r->moved != NULL;
-    s->context = r->context;
+    s->movable = r->moved != NULL;
+    if (r->moved) {
+        mnem__pool_more *more = mnem__pool_more_at(pool, id);
+        more->moved = r->moved;
+        more->context = r->context;
+        pool->movable++;
+    }
     block->memory.device = pool->options.device;
-    block->memory.address = s->address;
     block->memory.bytes = r->bytes;
     block->memory.space = pool->options.space;
     block->id = id;
@@ -122,14 +121,14 @@ static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_domain *d, const mnem
         mnem__tag_at(&pool->track.sites, mnem__site_at(&pool->track.sites, site)->tag);
     mnem_status status = mnem__pool_alone(pool, r, tag->text, &memory);
     if (status == MNEM_OK && (status = slot_ready(pool)) != MNEM_OK) {
-        const mnem__pool_slot s = {
-            .address = memory.address, .bytes = r->bytes, .planned = r->planned};
-        mnem__pool_alone_free(pool, &s, tag->kind, tag->text);
+        const mnem__pool_slot s = {.offset = memory.address, .planned = r->planned};
+        const mnem_live_block was = {.kind = tag->kind, .tag = tag->text, .bytes = r->bytes};
+        mnem__pool_alone_free(pool, &s, &was);
     }
     if (status != MNEM_OK) return status;
     const uint32_t id = slot_take(pool);
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    s->address = memory.address;
+    s->offset = block->memory.address = memory.address;
     s->alone = true;
     s->planned = r->planned;
     pool->bytes_alone += r->bytes;
@@ -159,24 +158,44 @@ static inline mnem_status place_find(mnem_pool *pool, mnem__pool_domain *d,
     place->owner = d;
     *rung = MNEM_POOL_RUNG_REUSE;
     if (__builtin_expect(d->ready && !d->wait_first, 1) &&
-        mnem_offset_alloc(d->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
+        offset_take(d->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
         return MNEM_OK;
     return alloc_slowly(pool, d, r, place, rung);
 }
 
+/* Where a request comes from: the tag and the site of the track. */
+static mnem_status site_find(mnem_pool *pool, const mnem_pool_request *r, const char *file,
+                             int line, mnem__pool_seen *seen) {
+    const char *tag = r->tag ? r->tag : "block";
+    uint32_t tag_index;
+    const mnem_status status = mnem__tag_of(&pool->track.sites, r->kind, tag, &tag_index);
+    if (status != MNEM_OK) return status;
+    *seen = (mnem__pool_seen){.file = file, .tag = tag, .line = (uint32_t)line, .kind = r->kind};
+    seen->tag_index = tag_index;
+    seen->site = mnem__site_of(&pool->track.sites, tag_index, file, (uint32_t)line, 0);
+    return MNEM_OK;
+}
+
+/* A tag may lie in memory that has another text by now: the texts are compared. */
+static inline bool seen_is(const mnem_pool *pool, const mnem__pool_seen *seen,
+                           const mnem_pool_request *r, const char *file, int line) {
+    return seen->file == file && seen->line == (uint32_t)line && seen->kind == r->kind &&
+           seen->tag == r->tag && seen->tag &&
+           !strcmp(mnem__tag_at(&pool->track.sites, seen->tag_index)->text, r->tag);
+}
+
 static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, const char *file,
                                 int line, mnem_pool_block *block) {
-    uint32_t tag;
-    mnem_status status = mnem__tag_of(&pool->track.sites, r->kind, r->tag ? r->tag : "block", &tag);
-    if (status != MNEM_OK) return status;
+    mnem_status status = MNEM_OK;
+    mnem__pool_seen *seen = &pool->seen[(uint32_t)line % MNEM__POOL_SEEN];
+    if (!seen_is(pool, seen, r, file, line)) status = site_find(pool, r, file, line, seen);
+    const uint32_t site = seen->site;
     mnem__pool_domain *d;
-    status = mnem__pool_domain_of(pool, r->stream, &d);
-    if (status != MNEM_OK) return status;
-    if (pool->limits && !r->planned) status = mnem__pool_limits_pass(pool, tag, r->bytes);
+    if (status == MNEM_OK) status = mnem__pool_domain_of(pool, r->stream, &d);
+    if (status == MNEM_OK && pool->limits && !r->planned)
+        status = mnem__pool_limits_pass(pool, seen->tag_index, r->bytes);
     if (status == MNEM_OK) status = slot_ready(pool);
     if (status != MNEM_OK) return status;
-    const uint32_t site =
-        mnem__site_of(&pool->track.sites, tag, file, line > 0 ? (uint32_t)line : 0, 0);
     if (r->planned) return alone_alloc(pool, d, r, site, block);
 
     mnem__pool_place place;
@@ -191,46 +210,49 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, con
     const uint32_t id = slot_take(pool);
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     s->alone = false;
-    s->address = slot_place(pool, s, r, &place);
+    s->owner = place.owner->number;
+    s->handle = place.at.handle;
+    s->offset = place.at.offset;
+    s->alignment_log2 = r->alignment ? (uint8_t)__builtin_ctzll(r->alignment) : 0;
+    touch(pool, place.at.offset, place_bytes(pool, r));
+    block->memory.address = mnem__pool_address(pool, place.at.offset, s->alignment_log2);
     block_fill(pool, d, r, site, id, block);
     return MNEM_OK;
 }
 
 mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block) {
-    mnem_status status = request_check(pool, request);
-    if (status != MNEM_OK) return status;
+    if (!request_is_fine(request)) return request_refuse(pool, request);
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
-    status = alloc_locked(pool, request, file, line, block);
+    const mnem_status status = alloc_locked(pool, request, file, line, block);
     mnem__pool_lock_give(&pool->lock);
     return status;
 }
 
 /* ---- free ---- */
 
-void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *s, mnem_kind kind,
-                           const char *tag) {
+void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *s, const mnem_live_block *was) {
     const mnem_pool_options *o = &pool->options;
-    mnem_block memory = {.device = o->device, .address = s->address, .space = o->space};
-    memory.bytes = mnem_device_alloc_bytes(o->device, o->space, s->bytes);
-    *(s->planned ? &pool->bytes_planned : &pool->bytes_direct) -= memory.bytes;
+    const uint64_t bytes = mnem_device_alloc_bytes(o->device, o->space, was->bytes);
+    mnem_block memory = {
+        .device = o->device, .address = s->offset, .bytes = bytes, .space = o->space};
+    *(s->planned ? &pool->bytes_planned : &pool->bytes_direct) -= bytes;
     pool->counts.device_frees++;
-    const uint64_t bytes = memory.bytes;
     mnem_device_free(&memory);
     if (!o->ledger) return;
     if (s->planned)
-        mnem_ledger_release(o->ledger, kind, tag, bytes);
+        mnem_ledger_release(o->ledger, was->kind, was->tag, bytes);
     else
         mnem_ledger_release(o->ledger, o->kind, pool->tag, bytes);
 }
 
 void mnem__pool_end(mnem_pool *pool, uint32_t id) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    if (s->state == MNEM__SLOT_PENDING) pool->bytes_pending -= s->bytes;
+    if (s->state == MNEM__SLOT_PENDING) pool->bytes_pending -= mnem__pool_bytes_of(pool, id);
     if (s->alone) {
         mnem_live_block was;
         mnem__track_block(&pool->track, id, &was);
-        mnem__pool_alone_free(pool, s, was.kind, was.tag);
+        mnem__pool_alone_free(pool, s, &was);
     } else {
         mnem_offset_free(pool->domains[s->owner]->offsets, s->handle);
     }
@@ -258,8 +280,8 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
     pool->frees++;
     mnem__track_remove(&pool->track, id);
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    pool->movable -= s->moved != NULL;
-    if (s->alone) pool->bytes_alone -= s->bytes;
+    pool->movable -= s->movable;
+    if (s->alone) pool->bytes_alone -= mnem__pool_bytes_of(pool, id);
     const bool at_once = s->owner == d->number && !s->alone;
     if (__builtin_expect(at_once && !s->waits, 1)) {
         d->freed++;
@@ -348,6 +370,7 @@ static void pool_free(mnem_pool *pool) {
     }
     mnem__pool_map_fini(pool);
     mnem__rows_free(&pool->slots);
+    mnem__rows_free(&pool->more);
     mnem__track_fini(&pool->track);
     mnem__free(pool->limits);
     mnem__free(pool);
@@ -357,11 +380,7 @@ static void pool_free(mnem_pool *pool) {
 static mnem_status pool_prepare(mnem_pool *pool) {
     const mnem_pool_options *o = &pool->options;
     mnem_status status = mnem__pool_units_init(pool);
-    if (status == MNEM_OK && o->blocks_max) {
-        if (!mnem__rows_reserve(&pool->slots, sizeof(mnem__pool_slot), o->blocks_max))
-            return mnem__heap_status();
-        status = mnem__track_reserve(&pool->track, pool->slots.capacity);
-    }
+    if (status == MNEM_OK && o->blocks_max) status = slots_grow(pool, o->blocks_max);
     if (status != MNEM_OK || !o->bytes_expected) return status;
     const double wanted = (double)o->bytes_expected * EXPECTED_MORE;
     uint32_t units = pool->units_max;

@@ -237,17 +237,17 @@ static mnem_status check_slots(const mnem_pool *pool) {
         if (s->state == MNEM__SLOT_EMPTY) continue;
         if (s->state == MNEM__SLOT_LIVE) {
             live++;
-            bytes += s->bytes;
+            bytes += r->bytes;
         } else {
             REQUIRE(s->waits, "a pending block that waits for nobody");
-            pending += s->bytes;
+            pending += r->bytes;
         }
         if (s->alone) continue;
         count[s->owner]++;
         const uint64_t have = mnem_offset_block_bytes(pool->domains[s->owner]->offsets, s->handle);
         const uint64_t base = pool->unit_base[s->offset >> pool->unit_shift];
-        REQUIRE(s->address >= base + s->offset && s->address + s->bytes <= base + s->offset + have,
-                "a block outside of its place");
+        const uint64_t address = mnem__pool_address(pool, s->offset, s->alignment_log2);
+        REQUIRE(address + r->bytes <= base + s->offset + have, "a block outside of its place");
         for (uint64_t u = s->offset >> pool->unit_shift;
              u <= (s->offset + have - 1) >> pool->unit_shift; u++)
             REQUIRE(pool->unit_owner[u] == s->owner, "a block on a unit that isn't its domain's");

@@ -72,7 +72,7 @@ void mnem__pool_map_fini(mnem_pool *pool) {
 }
 
 bool mnem__pool_movable(const mnem__pool_slot *s) {
-    return s->state == MNEM__SLOT_LIVE && s->moved && !s->waits && !s->alone &&
+    return s->state == MNEM__SLOT_LIVE && s->movable && !s->waits && !s->alone &&
            s->stream == s->owner;
 }
 

@@ -10,21 +10,16 @@
  * Invariant: a block lies at one place; its id and generation stay.
  * Cost: a copy of each moved block; a pass over the runs. */
 #include "alloc/pool_private.h"
-#include "base/checked.h"
 
-static uint64_t address_of(const mnem_pool *pool, const mnem__pool_slot *s, uint64_t offset) {
-    return mnem__align_up(pool->unit_base[offset >> pool->unit_shift] + offset,
-                          UINT64_C(1) << s->alignment_log2);
-}
-
-static mnem_pool_block block_at(const mnem_pool *pool, uint32_t id, uint64_t address) {
+static mnem_pool_block block_at(const mnem_pool *pool, uint32_t id, uint64_t offset) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    return (mnem_pool_block){.memory = {.device = pool->options.device,
-                                        .address = address,
-                                        .bytes = s->bytes,
-                                        .space = pool->options.space},
-                             .id = id,
-                             .generation = mnem__record_at(&pool->track, id)->generation};
+    return (mnem_pool_block){
+        .memory = {.device = pool->options.device,
+                   .address = mnem__pool_address(pool, offset, s->alignment_log2),
+                   .bytes = mnem__pool_bytes_of(pool, id),
+                   .space = pool->options.space},
+        .id = id,
+        .generation = mnem__record_at(&pool->track, id)->generation};
 }
 
 static void units_touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
@@ -37,20 +32,20 @@ static void units_touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
 static bool block_move(mnem_pool *pool, mnem__pool_domain *d, uint32_t id,
                        const mnem_offset_block *to) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    const mnem_pool_block was = block_at(pool, id, s->address);
-    const mnem_pool_block is = block_at(pool, id, address_of(pool, s, to->offset));
+    const mnem_pool_block was = block_at(pool, id, s->offset);
+    const mnem_pool_block is = block_at(pool, id, to->offset);
     if (mnem_stream_copy(pool->options.device, d->stream, &is.memory, 0, &was.memory, 0,
-                         s->bytes) != MNEM_OK)
+                         was.memory.bytes) != MNEM_OK)
         return false;
     d->freed++;
     mnem_offset_free(d->offsets, s->handle);
     s->handle = to->handle;
     s->offset = to->offset;
-    s->address = is.memory.address;
     units_touch(pool, to->offset, mnem_offset_block_bytes(d->offsets, to->handle));
     pool->counts.blocks_moved++;
-    pool->counts.bytes_moved += s->bytes;
-    s->moved(s->context, &was, &is);
+    pool->counts.bytes_moved += is.memory.bytes;
+    const mnem__pool_more *more = mnem__pool_more_at(pool, id);
+    more->moved(more->context, &was, &is);
     return true;
 }
 

@@ -30,6 +30,7 @@
 enum {
     MNEM__POOL_ALIGNMENT_MAX = 2 << 20,
     MNEM__POOL_DOMAINS_MAX = 250,
+    MNEM__POOL_SEEN = 64,
     MNEM__POOL_MARKS = 8, /* events of a stream that may be on their way */
 };
 
@@ -57,26 +58,34 @@ typedef enum mnem__slot_state {
 
 /* Where a block lies. Its bytes, tag and age are in the track's record of the same number. */
 typedef struct mnem__pool_slot {
-    _Alignas(64) uint64_t address;
+    uint64_t offset; /* of the owner's block, at or below the address; alone: the address */
     uint32_t handle; /* in the owner's allocator; empty: the next empty slot */
     uint32_t waits;  /* streams that have yet to pass */
     uint16_t owner;  /* domain of its memory */
     uint16_t stream; /* domain that it was taken on */
     uint8_t state;
+    uint8_t alignment_log2; /* of the address */
     bool alone;             /* memory of its own from the device: planned or direct */
     bool planned;           /* charged by its own kind and tag */
-    uint8_t alignment_log2; /* of the address */
-    uint64_t bytes;         /* as asked */
-    uint64_t offset;        /* of the owner's block: at or below the address */
-    union {
-        struct { /* live; moved NULL: it stays where it is */
-            void (*moved)(void *context, const mnem_pool_block *from, const mnem_pool_block *to);
-            void *context;
-        };
-        mnem__pool_wait wait; /* pending */
-    };
+    bool movable;
 } mnem__pool_slot;
-_Static_assert(sizeof(mnem__pool_slot) == 64, "one line of the cache");
+_Static_assert(sizeof(mnem__pool_slot) == 32, "two to a line of the cache");
+
+/* What only some blocks need. */
+typedef union mnem__pool_more {
+    struct { /* live and movable */
+        void (*moved)(void *context, const mnem_pool_block *from, const mnem_pool_block *to);
+        void *context;
+    };
+    mnem__pool_wait wait; /* pending */
+} mnem__pool_more;
+
+/* A call site that was seen: its number is found without hashing. */
+typedef struct mnem__pool_seen {
+    const char *file, *tag;
+    uint32_t line, tag_index, site;
+    mnem_kind kind;
+} mnem__pool_seen;
 
 /* Units that aren't the domain's, as a block of its allocator. */
 typedef struct mnem__pool_hole {
@@ -141,9 +150,10 @@ struct mnem_pool {
     uint64_t alignment;
     bool many; /* more than one stream */
     bool in_soft;
-    mnem__rows slots;
+    mnem__rows slots, more;
     uint32_t slots_used;
     mnem__track track;
+    mnem__pool_seen seen[MNEM__POOL_SEEN];
 
     uint16_t *unit_owner;   /* [units] */
     uint64_t *unit_granule; /* [units], range only */
@@ -186,6 +196,22 @@ static inline mnem__pool_slot *mnem__pool_slot_at(const mnem_pool *pool, uint32_
     return mnem__row(&pool->slots, sizeof(mnem__pool_slot), id);
 }
 
+static inline mnem__pool_more *mnem__pool_more_at(const mnem_pool *pool, uint32_t id) {
+    return mnem__row(&pool->more, sizeof(mnem__pool_more), id);
+}
+
+/* Bytes of a block, live or the last one of this number, as asked. */
+static inline uint64_t mnem__pool_bytes_of(const mnem_pool *pool, uint32_t id) {
+    return mnem__record_at(&pool->track, id)->bytes;
+}
+
+static inline uint64_t mnem__pool_address(const mnem_pool *pool, uint64_t offset,
+                                          uint32_t alignment_log2) {
+    const uint64_t address = pool->unit_base[offset >> pool->unit_shift] + offset;
+    const uint64_t mask = (UINT64_C(1) << alignment_log2) - 1;
+    return (address + mask) & ~mask;
+}
+
 static inline uint64_t mnem__pool_unit_bytes(const mnem_pool *pool) {
     return UINT64_C(1) << pool->unit_shift;
 }
@@ -209,9 +235,9 @@ static inline void mnem__pool_slot_give(mnem_pool *pool, uint32_t id) {
 }
 /* Ends a block that is freed and passed: its memory is free, its slot empty. */
 void mnem__pool_end(mnem_pool *pool, uint32_t id);
-/* Gives memory of a block's own back. kind, tag: the block's. */
-void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *slot, mnem_kind kind,
-                           const char *tag);
+/* Gives memory of a block's own back. was: its kind, tag and bytes. */
+void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *slot,
+                           const mnem_live_block *was);
 
 /* ---- pool_units.c ---- */
 

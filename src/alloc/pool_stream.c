@@ -93,10 +93,11 @@ void mnem__pool_defer(mnem_pool *pool, mnem__pool_domain *d, uint32_t id) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     s->state = MNEM__SLOT_PENDING;
     s->stream = d->number;
-    s->wait = (mnem__pool_wait){.slot = id, .own = true};
     s->waits++;
-    pool->bytes_pending += s->bytes;
-    wait_push(d, &s->wait);
+    pool->bytes_pending += mnem__pool_bytes_of(pool, id);
+    mnem__pool_wait *wait = &mnem__pool_more_at(pool, id)->wait;
+    *wait = (mnem__pool_wait){.slot = id, .own = true};
+    wait_push(d, wait);
     mnem__pool_mark(pool, d);
     mnem__pool_poll(pool, d);
 }
@@ -117,7 +118,7 @@ bool mnem__pool_reclaim(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes,
         if (d->wait_last == wait) d->wait_last = before;
         *place = (mnem__pool_place){.owner = owner, .at = {.handle = s->handle}};
         place->at.offset = s->offset;
-        pool->bytes_pending -= s->bytes;
+        pool->bytes_pending -= mnem__pool_bytes_of(pool, wait->slot);
         mnem__pool_slot_give(pool, wait->slot);
         return true;
     }
