@@ -23,10 +23,18 @@ typedef struct mnem_plan_buffer {
     uint64_t offset;    /* out */
 } mnem_plan_buffer;
 
+typedef enum mnem_plan_verdict {
+    MNEM_PLAN_FEASIBLE,   /* valid; a lower peak isn't ruled out */
+    MNEM_PLAN_OPTIMAL,    /* valid, and the peak is the lower bound */
+    MNEM_PLAN_INFEASIBLE, /* valid, but over the capacity: nothing fits it */
+} mnem_plan_verdict;
+
 typedef struct mnem_plan_result {
     uint64_t peak_bytes;        /* highest offset + bytes */
-    uint64_t lower_bound_bytes; /* the largest sum alive at one time */
+    uint64_t lower_bound_bytes; /* the largest sum alive at one time, or what was proved above */
     uint64_t total_bytes;       /* without reuse */
+    mnem_plan_verdict verdict;
+    uint64_t nodes; /* decisions that the exact search made */
 } mnem_plan_result;
 
 /* Places every buffer so that no two alive at one time overlap: greedy by size, each at the lowest
@@ -34,6 +42,20 @@ typedef struct mnem_plan_result {
  * buffer while it runs. MNEM_INVALID for a reversed lifetime, a bad alignment or sizes that
  * overflow; offsets are unspecified then. MNEM_NO_MEMORY, MNEM_OVER_BUDGET for the heap. */
 mnem_status mnem_plan_place(mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result);
+
+/* Zero means default. */
+typedef struct mnem_plan_options {
+    uint64_t capacity_bytes; /* enough: stops at the first placement within it (default: none) */
+    double seconds;          /* time limit (default 1) */
+    uint64_t seed;           /* of the dives' order */
+} mnem_plan_options;
+
+/* The best placement found in the time: never worse than mnem_plan_place, valid whatever the
+ * verdict. Exact search by short dives over the skyline, with backjumping (src/plan/skyline.c), up
+ * to 4096 buffers; more are placed by mnem_plan_place. The same for a seed, unless time cuts it
+ * short. Statuses as above. */
+mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
+                            mnem_plan_result *result);
 
 #ifdef __cplusplus
 }
