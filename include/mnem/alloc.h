@@ -109,19 +109,6 @@ void mnem_ledger_info_get(const mnem_ledger *ledger, mnem_ledger_info *info);
 /* Accounts in the order of their kinds, then of first use. false past the last. */
 bool mnem_ledger_account_get(const mnem_ledger *ledger, unsigned index, mnem_account_info *info);
 
-/* An arena: bump memory over bytes that the caller owns, reset as a whole. One thread at a time. */
-typedef struct mnem_arena {
-    uint64_t base, bytes;
-    uint64_t bytes_used, bytes_peak; /* peak: the high-water mark, kept by reset */
-} mnem_arena;
-/* base may be NULL to measure: offsets count from 0, and are those that a base aligned to the
- * largest alignment gives. */
-void mnem_arena_init(mnem_arena *arena, void *base, uint64_t bytes);
-/* *offset from base. alignment: a power of two, at least 32 is used. MNEM_OVER_BUDGET when full. */
-mnem_status mnem_arena_alloc(mnem_arena *arena, uint64_t bytes, uint64_t alignment,
-                             uint64_t *offset);
-void mnem_arena_reset(mnem_arena *arena);
-
 #ifdef __cplusplus
 }
 #endif

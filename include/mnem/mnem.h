@@ -3,6 +3,7 @@
 #define MNEM_H
 
 #include "mnem/alloc.h"
+#include "mnem/arena.h"
 #include "mnem/base.h"
 #include "mnem/device.h"
 #include "mnem/graph.h"

@@ -1,4 +1,4 @@
-/* test_ledger.c: budgets, accounts and the arena. The parts sum to the total after every step. */
+/* test_ledger.c: budgets and accounts. The parts sum to the total after every step. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -305,33 +305,6 @@ static void threads_charge_together(void **state) {
     must(mnem_ledger_destroy(ledger));
 }
 
-/* ---- arena ---- */
-
-static void an_arena_measures_what_it_carves(void **state) {
-    (void)state;
-    static _Alignas(256) uint8_t memory[4096];
-    mnem_arena measure, carve;
-    mnem_arena_init(&measure, NULL, UINT64_MAX);
-    mnem_arena_init(&carve, memory, sizeof memory);
-    for (int i = 0; i < 10; i++) {
-        uint64_t a, b, bytes = (uint64_t)i * 37 + 1, alignment = UINT64_C(1) << (i % 9);
-        must(mnem_arena_alloc(&measure, bytes, alignment, &a));
-        must(mnem_arena_alloc(&carve, bytes, alignment, &b));
-        assert_int_equal(a, b);
-        assert_int_equal((uintptr_t)(memory + b) % (alignment < 32 ? 32 : alignment), 0);
-    }
-    assert_int_equal(measure.bytes_peak, carve.bytes_peak);
-    uint64_t offset, peak = carve.bytes_peak;
-    assert_int_equal(mnem_arena_alloc(&carve, 4096, 1, &offset), MNEM_OVER_BUDGET);
-    assert_int_equal(mnem_arena_alloc(&carve, UINT64_MAX, 1, &offset), MNEM_OVER_BUDGET);
-    assert_int_equal(mnem_arena_alloc(&carve, 1, 3, &offset), MNEM_INVALID);
-    mnem_arena_reset(&carve);
-    assert_int_equal(carve.bytes_used, 0);
-    assert_int_equal(carve.bytes_peak, peak);
-    must(mnem_arena_alloc(&carve, 4096, 1, &offset));
-    assert_int_equal(offset, 0);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_budget_says_how_much_is_missing),
@@ -345,7 +318,6 @@ int main(void) {
         cmocka_unit_test(a_heap_that_does_not_fit_is_not_watched),
         cmocka_unit_test(no_memory_leaves_no_ledger),
         cmocka_unit_test(threads_charge_together),
-        cmocka_unit_test(an_arena_measures_what_it_carves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
