@@ -89,19 +89,26 @@ static void bind(mnem_session *s) {
     s->stats.pages = (uint64_t)s->pool.pages;
 }
 
+/* A block that was the ring is as new again: zeros. */
+static void clear_ring(mnem_session *s) {
+    if (s->parts.ring == MNEM__PART_RING) return;
+    memset(part_host(s, s->parts.ring), 0, (size_t)s->choice.slots * s->choice.slot_bytes);
+}
+
 static mnem_status load(mnem_session *s, const mnem__setup *setup) {
     const mnem_session_options *o = setup->options;
     mnem__weights_options options = mnem__session_weights_options(setup, &s->choice);
     options.tensors = s->map->matrices;
     options.resident = s->tables.resident;
     mnem_status status = mnem__weights_create(&options, part_host(s, MNEM__PART_MATRICES),
-                                              part_host(s, MNEM__PART_RING), &s->weights);
+                                              part_host(s, s->parts.ring), &s->weights);
     if (status == MNEM_OK) status = mnem_team_create(setup->threads, &s->team);
     if (status == MNEM_OK)
         status = mnem__transformer_vectors_load(s->map, part_host(s, MNEM__PART_VECTORS));
     if (status == MNEM_OK)
         status = mnem__weights_load(s->weights, o->on_progress, o->progress_context);
     if (status != MNEM_OK) return status;
+    clear_ring(s);
     bind(s);
     return MNEM_OK;
 }

@@ -177,6 +177,21 @@ static uint64_t block_bytes(const mnem__setup *setup, uint64_t bytes) {
     return mnem__align_up(bytes, BLOCK_ALIGNMENT);
 }
 
+/* The ring needs no bytes of its own when it is free after loading, and has room in a block that
+ * isn't used before. */
+static void place_ring(const mnem__weights_sizes *weights, mnem__parts *parts) {
+    static const mnem__part passes[] = {MNEM__PART_PAGES, MNEM__PART_ACTIVATIONS, MNEM__PART_LOGITS,
+                                        MNEM__PART_WORKSPACE};
+    mnem__part idle = passes[0];
+    for (size_t i = 1; i < sizeof passes / sizeof *passes; i++)
+        if (parts->bytes[passes[i]] > parts->bytes[idle]) idle = passes[i];
+    parts->ring = MNEM__PART_RING;
+    parts->idle_bytes = parts->bytes[idle];
+    if (mnem__weights_stream(weights) || weights->ring_bytes > parts->idle_bytes) return;
+    parts->bytes[MNEM__PART_RING] = 0;
+    parts->ring = idle;
+}
+
 void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
                            const mnem_graph_sizes *body, const mnem_graph_sizes *head,
                            const mnem__weights_sizes *weights, mnem__parts *parts) {
@@ -198,6 +213,7 @@ void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
                                       ? body->workspace_bytes
                                       : head->workspace_bytes;
     bytes[MNEM__PART_RING] = weights->ring_bytes;
+    place_ring(weights, parts);
     mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
                           &embedding);
     if (!choice->embedding_packed)

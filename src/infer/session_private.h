@@ -90,6 +90,10 @@ typedef struct mnem__parts {
     uint64_t bytes[MNEM__PARTS];
     uint64_t total;
     uint64_t hidden_bytes; /* at the start of the activations; the graphs' block follows */
+    /* Where the ring lies. When nothing is streamed it is used before everything else, and lies in
+     * the largest block that a pass will fill (idle until then), if it has room there. */
+    mnem__part ring;
+    uint64_t idle_bytes; /* of that block, or of the one that has no room */
 } mnem__parts;
 /* The bytes of every part from the measured graphs and weights. */
 void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,

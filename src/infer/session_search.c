@@ -13,6 +13,7 @@
 
 enum { GRAPH_POINTS_MAX = 512, CHUNK_MAX = 512 };
 enum { MODEST_CHUNK = 32, MODEST_SLOT = 256 << 10 };
+enum { LOAD_SLOT = 512 << 10 }; /* of this size and more, slots load about as fast as any */
 
 /* Slots worth trying. Those that can't hold 16 rows of a matrix are refused by the measuring. */
 static const struct {
@@ -221,7 +222,24 @@ mnem__weights_sizes mnem__way_weights(const mnem__way *way) {
     return sizes;
 }
 
-static void complete(const mnem__search *search, mnem__way *way) {
+/* A ring that is only for loading has bytes of its own, while another would load well in an idle
+ * block, or a smaller one would hold all that is loaded. */
+static bool wastes_ring(const mnem__search *search, const mnem__way *way,
+                        const mnem__parts *parts) {
+    const uint64_t bytes = parts->bytes[MNEM__PART_RING];
+    const mnem__weights_sizes weights = mnem__way_weights(way);
+    if (bytes == 0 || mnem__weights_stream(&weights)) return false;
+    for (int32_t i = 0; i < search->ring_count; i++) {
+        const mnem__ring_point *ring = &search->rings[i];
+        const uint64_t other = ring->sizes.ring_bytes;
+        if (other <= parts->idle_bytes && ring->slot_bytes >= LOAD_SLOT) return true;
+        if (other < weights.ring_bytes && other >= weights.resident_bytes) return true;
+    }
+    return false;
+}
+
+/* False when it isn't worth a thought. */
+static bool complete(const mnem__search *search, mnem__way *way) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__parts parts;
@@ -229,6 +247,7 @@ static void complete(const mnem__search *search, mnem__way *way) {
                           &parts);
     way->seconds = job_seconds(search, way);
     way->peak_bytes = search->bytes_live + parts.total;
+    return !wastes_ring(search, way, &parts);
 }
 
 static bool is_faster(const mnem__way *a, const mnem__way *b) {
@@ -253,7 +272,7 @@ typedef struct wish {
 } wish;
 
 static void try_way(const mnem__search *search, const wish *w, mnem__way *way, mnem__way *found) {
-    complete(search, way);
+    if (!complete(search, way)) return;
     if (way->peak_bytes > w->budget || way->seconds >= w->seconds) return;
     if (!found->graphs || w->better(way, found)) *found = *way;
 }

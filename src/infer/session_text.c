@@ -59,7 +59,9 @@ void mnem__plan_change(const mnem__way *from, const mnem__way *to, char *out, si
     else if (read != streamed(from))
         add(rest, n - head, "%s from disk for every token",
             mnem_size_format(read, size, sizeof size));
-    if (b.slots != a.slots || b.slot_bytes != a.slot_bytes)
+    if (b.embedding_packed != a.embedding_packed)
+        add(rest, n - head, "embedding rows %s", b.embedding_packed ? "in memory" : "from disk");
+    if ((b.slots != a.slots || b.slot_bytes != a.slot_bytes) && (read > 0 || rest[0] == 0))
         add(rest, n - head, "ring of %d x %s", b.slots,
             mnem_size_format(b.slot_bytes, size, sizeof size));
 }

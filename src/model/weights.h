@@ -42,11 +42,16 @@ typedef struct mnem__weights_sizes {
     uint64_t slot_bytes;
     bool direct_io;
 } mnem__weights_sizes;
+/* Is the ring needed after loading? */
+static inline bool mnem__weights_stream(const mnem__weights_sizes *sizes) {
+    return sizes->streamed_bytes_body + sizes->streamed_bytes_head > 0;
+}
 /* Computes what create would take. MNEM_INVALID when a slot can't hold 16 rows of a matrix. */
 mnem_status mnem__weights_measure(const mnem__weights_options *options, mnem__weights_sizes *sizes);
 
 typedef struct mnem__weights mnem__weights;
-/* resident and ring: 4096-byte aligned, of the measured sizes; kept by the owner until destroy. */
+/* resident and ring: 4096-byte aligned, of the measured sizes; kept by the owner until destroy, but
+ * the ring only until load returns where nothing is streamed. */
 mnem_status mnem__weights_create(const mnem__weights_options *options, void *resident, void *ring,
                                  mnem__weights **weights);
 void mnem__weights_destroy(mnem__weights *weights);

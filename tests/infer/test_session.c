@@ -11,6 +11,7 @@
 
 #include "base/heap.h"
 #include "infer/session_case.h"
+#include "infer/session_private.h"
 
 enum { VOCAB = 2048, PROMPT = 150, MIB = 1 << 20 };
 
@@ -204,6 +205,47 @@ static void a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run(void
     assert_int_equal(mnem_device_close(device), MNEM_OK);
 }
 
+/* Bytes of the plan's ring; 0: it has none of its own. */
+static uint64_t ring_line(const mnem_session_plan *plan) {
+    for (unsigned i = 0; i < plan->lines; i++)
+        if (plan->line[i].kind == MNEM_KIND_IO && strcmp(plan->line[i].tag, "ring") == 0)
+            return plan->line[i].bytes;
+    return 0;
+}
+
+/* Loaded through a block that passes use later, which is zeros again. */
+static void a_ring_only_for_loading_takes_no_bytes(void **state) {
+    (void)state;
+    const int32_t chunks[] = {0, 1};
+    for (int i = 0; i < 2; i++) {
+        session_case c;
+        const mnem_session_options o = {.context = 256, .chunk = chunks[i]};
+        assert_int_equal(session_case_open(&c, MODEL_F16, 0, &o), MNEM_OK);
+        const uint64_t bytes = (uint64_t)c.plan.ring_slots * c.plan.ring_slot_bytes;
+        const mnem__part part = c.session->parts.ring;
+        assert_false(c.plan.streamed);
+        if (chunks[i] == 0) assert_int_equal(ring_line(&c.plan), 0);
+        assert_true((part == MNEM__PART_RING) == (ring_line(&c.plan) > 0));
+        assert_true(ring_line(&c.plan) == 0 || ring_line(&c.plan) == bytes);
+        assert_true(bytes > 0 && bytes <= c.session->parts.bytes[part]);
+        const uint8_t *block = mnem_block_host(&c.session->block[part]);
+        for (uint64_t b = 0; part != MNEM__PART_RING && b < bytes; b++)
+            assert_int_equal(block[b], 0);
+        session_case_close(&c);
+    }
+}
+
+static void a_ring_for_streaming_has_its_own_bytes(void **state) {
+    (void)state;
+    session_case c;
+    const mnem_session_options o = {.context = 256};
+    assert_int_equal(session_case_open(&c, MODEL_F16, least(MODEL_F16, &o), &o), MNEM_OK);
+    assert_true(c.plan.streamed);
+    assert_true(ring_line(&c.plan) == (uint64_t)c.plan.ring_slots * c.plan.ring_slot_bytes);
+    assert_int_equal(c.session->parts.ring, MNEM__PART_RING);
+    session_case_close(&c);
+}
+
 /* ---- running ---- */
 
 static void a_decoded_token_allocates_nothing(void **state) {
@@ -369,6 +411,8 @@ int main(void) {
         cmocka_unit_test(larger_budgets_are_never_slower_and_smaller_ones_never_higher),
         cmocka_unit_test(the_knob_of_a_refusal_really_fits),
         cmocka_unit_test(a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run),
+        cmocka_unit_test(a_ring_only_for_loading_takes_no_bytes),
+        cmocka_unit_test(a_ring_for_streaming_has_its_own_bytes),
         cmocka_unit_test(a_decoded_token_allocates_nothing),
         cmocka_unit_test(a_full_context_is_refused_and_changes_nothing),
         cmocka_unit_test(a_truncated_sequence_continues_as_if_never_longer),
