@@ -1,5 +1,6 @@
 /* test_tool_run.c: run, plan, bench and perplexity on the model that ships: streams, JSON, stop
  * texts, exit codes, Ctrl-C, a closed pipe, and the budget. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -220,6 +221,69 @@ static void interrupt_prints_the_ledger(void **state) {
     assert_non_null(strstr(text, "total"));
 }
 
+/* Fills the pipe that fd reads from. Returns an end to write to, which keeps it open. */
+static int stuff(int fd) {
+    char path[32], full[4096];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int end = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(end >= 0);
+    memset(full, '.', sizeof full);
+    while (write(end, full, sizeof full) > 0) continue;
+    while (write(end, full, 1) > 0) continue;
+    return end;
+}
+
+/* Is a signal on its way to a process, not taken yet? */
+static bool signal_waits(pid_t pid, int number) {
+    char path[32], line[128];
+    unsigned long long waiting = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "ShdPnd: %llx", &waiting) == 1) break;
+    if (file) fclose(file);
+    return waiting >> (number - 1) & 1;
+}
+
+/* Has it ended, within ten seconds? */
+static bool ends(pid_t pid) {
+    for (int i = 0; i < 1000; i++) {
+        siginfo_t info = {0};
+        if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
+            return true;
+        usleep(10000);
+    }
+    return false;
+}
+
+/* With nobody reading, the ledger that the first one prints can't end: only a second one helps. */
+static void a_second_interrupt_exits_at_once(void **state) {
+    (void)state;
+    static char text[TOOL_RUN_BYTES];
+    int out, err;
+    const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", NULL};
+    pid_t pid = tool_start(args, &out, &err);
+    assert_int_equal(read(out, text, 1), 1);
+    int end = stuff(err);
+    kill(pid, SIGINT);
+    for (int i = 0; i < 1000 && signal_waits(pid, SIGINT); i++) usleep(1000);
+    usleep(300000); /* long enough to stop a token */
+    siginfo_t info = {0};
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    bool after_one = info.si_pid == 0;
+    kill(pid, SIGINT);
+    bool after_two = ends(pid);
+    if (!after_two) kill(pid, SIGKILL);
+    int code = tool_wait(pid);
+    close(end);
+    read_end(err, text, sizeof text);
+    close(out);
+    close(err);
+    assert_true(after_one && after_two);
+    assert_int_equal(code, 130);
+    assert_null(strstr(text, "total"));
+}
+
 static void a_trace_shows_the_steps_and_the_bytes(void **state) {
     (void)state;
     char path[512];
@@ -369,6 +433,7 @@ int main(void) {
         cmocka_unit_test(an_empty_prompt_starts_from_the_begin_token),
         cmocka_unit_test(a_closed_pipe_is_a_clean_end),
         cmocka_unit_test(interrupt_prints_the_ledger),
+        cmocka_unit_test(a_second_interrupt_exits_at_once),
         cmocka_unit_test(a_trace_shows_the_steps_and_the_bytes),
         cmocka_unit_test(a_full_disk_is_a_failure),
         cmocka_unit_test(plan_lines_sum_to_the_peak),
