@@ -86,8 +86,10 @@ function(mnem_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE mnem_static PkgConfig::CMOCKA ${ARG_LIBRARIES})
+  string(COMPARE NOTEQUAL "${MNEM_SANITIZE}" "" sanitized)
   target_compile_definitions(${name} PRIVATE MNEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
-                             MNEM_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
+                             MNEM_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data"
+                             MNEM_SANITIZED=$<BOOL:${sanitized}>)
   mnem_flags(${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")

@@ -14,14 +14,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-#if defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SANITIZED 1
-#endif
-
 static void must(mnem_status status) {
     if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
 }
@@ -69,9 +61,7 @@ static void idle(const mnem_worker *worker, void *context) {
 /* Blocks, stacks and heap: the ledger's peak is the kernel's, within 2 MiB. */
 static void charged_is_what_the_kernel_counts(void **state) {
     (void)state;
-#ifdef SANITIZED
-    skip();
-#endif
+    if (MNEM_SANITIZED) skip();
     mnem_ledger *ledger;
     mnem_device *device;
     mnem_team *team;

@@ -16,14 +16,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-#if defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#elif defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define SANITIZED 1
-#endif
-
 /* ---- a machine made of files ---- */
 
 static char root[64];
@@ -123,9 +115,7 @@ static uint64_t resident(void) {
  * own. */
 static void a_settled_process_stays_as_large_as_it_is(void **state) {
     (void)state;
-#ifdef SANITIZED
-    skip();
-#endif
+    if (MNEM_SANITIZED) skip();
     mnem_process_settle();
     uint64_t before = resident();
     char text[200];

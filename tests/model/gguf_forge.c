@@ -87,14 +87,16 @@ const char *forge_folder(void) {
     return folder;
 }
 
-void forge_folder_remove(void) {
+int forge_teardown(void **state) {
+    (void)state;
     DIR *dir = *folder ? opendir(folder) : NULL;
-    if (!dir) return;
+    if (!dir) return 0;
     for (struct dirent *e; (e = readdir(dir));)
         if (e->d_name[0] != '.' || e->d_name[1] > '.') unlinkat(dirfd(dir), e->d_name, 0);
     closedir(dir);
     rmdir(folder);
     *folder = 0;
+    return 0;
 }
 
 const char *forge_path(const char *name) {

@@ -472,12 +472,6 @@ static void without_memory_opening_fails_and_leaves_nothing(void **state) {
     assert_true(tries > 1 && tries < 100);
 }
 
-static int remove_files(void **state) {
-    (void)state;
-    forge_folder_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens_both_versions_and_any_alignment),
@@ -492,5 +486,5 @@ int main(void) {
         cmocka_unit_test(flipped_bits_never_crash),
         cmocka_unit_test(without_memory_opening_fails_and_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, remove_files);
+    return cmocka_run_group_tests(tests, NULL, forge_teardown);
 }

@@ -297,12 +297,6 @@ static void a_missing_or_wrong_part_is_named(void **state) {
     assert_non_null(strstr(mnem_last_error(), "split.tensors.count: 7, the parts have 3"));
 }
 
-static int remove_files(void **state) {
-    (void)state;
-    forge_folder_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_read_back_and_copy),
@@ -315,5 +309,5 @@ int main(void) {
         cmocka_unit_test(split_files_open_as_one_from_any_part),
         cmocka_unit_test(a_missing_or_wrong_part_is_named),
     };
-    return cmocka_run_group_tests(tests, NULL, remove_files);
+    return cmocka_run_group_tests(tests, NULL, forge_teardown);
 }

@@ -238,12 +238,6 @@ static void wrong_shapes_and_types_are_named(void **state) {
     refuses(cases, sizeof cases / sizeof *cases);
 }
 
-static int remove_files(void **state) {
-    (void)state;
-    forge_folder_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_is_described),
@@ -256,5 +250,5 @@ int main(void) {
         cmocka_unit_test(what_is_not_supported_is_named),
         cmocka_unit_test(wrong_shapes_and_types_are_named),
     };
-    return cmocka_run_group_tests(tests, NULL, remove_files);
+    return cmocka_run_group_tests(tests, NULL, forge_teardown);
 }

@@ -271,12 +271,6 @@ static void without_memory_quantizing_fails_and_leaves_nothing(void **state) {
     }
 }
 
-static int remove_files(void **state) {
-    (void)state;
-    forge_folder_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_type_has_its_mix_and_a_small_error),
@@ -290,5 +284,5 @@ int main(void) {
         cmocka_unit_test(stopping_leaves_nothing),
         cmocka_unit_test(without_memory_quantizing_fails_and_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, remove_files);
+    return cmocka_run_group_tests(tests, NULL, forge_teardown);
 }
