@@ -70,7 +70,13 @@ typedef struct mnem_pool_options {
     bool direct;             /* a request that can't be served otherwise may take memory of its own,
                                 beyond bytes_max, not beyond the ledger's budget */
     bool wait;  /* before a request is refused, waits until streams passed their frees */
-    bool debug; /* poison, guard gaps, and both call sites of a wrong free */
+    bool debug; /* finds misuse (mnem/live.h): poison, gaps around blocks, both call sites of a
+                   wrong free. Costs memory and time; nothing is moved. A block's bytes are filled in
+                   the order of its stream, so the host may write them only after that */
+    uint32_t backtrace; /* so many return addresses are kept with the site of each block, at most 32
+                           (default 0; costs a microsecond for each) */
+    void (*on_misuse)(void *context, const mnem_misuse *misuse); /* debug: at the end of a call, for
+                                                                    each that was found since */
     void (*on_soft)(void *context, const mnem_pool_soft *soft); /* may free and trim */
     void *context;
 } mnem_pool_options;
@@ -118,7 +124,8 @@ mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
 #define mnem_pool_alloc(pool, ...) mnem_pool_alloc_from((pool), __FILE__, __LINE__, __VA_ARGS__)
 /* Gives it back after the work that is queued on stream now, and clears *block. A cleared block is
  * fine. MNEM_INVALID for one that is not live: nothing changes; with options.debug the text names
- * where it was taken and freed. */
+ * where it was taken and freed. With options.debug also when a byte beside the block was written: it
+ * is given back all the same. */
 mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
                                 mnem_stream *stream);
 /* mnem_pool_free(pool, block, stream) */
@@ -196,8 +203,13 @@ uint64_t mnem_pool_mark(mnem_pool *pool);
 size_t mnem_pool_live(mnem_pool *pool, const mnem_live_query *query, mnem_live_group *groups,
                       size_t max);
 
-/* Checks every invariant: no overlap, sums equal, nothing lost. MNEM_INVALID says which failed. For
- * tests; slow. */
+/* The index-th misuse that was found, the oldest first; false past the last (the first 256 are
+ * kept), and without options.debug. */
+bool mnem_pool_misuse_get(mnem_pool *pool, uint64_t index, mnem_misuse *misuse);
+
+/* Checks every invariant: no overlap, sums equal, nothing lost; with options.debug also the gaps of
+ * all blocks and all free memory, for which it waits for the streams. MNEM_INVALID says which
+ * failed. For tests; slow. */
 mnem_status mnem_pool_check(mnem_pool *pool);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@
 #include "alloc/guard.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -35,7 +35,7 @@ typedef struct guard_entry {
 typedef struct guard_row {
     guard_entry entry;
     bool live;
-    _Atomic uint32_t ready; /* the generation whose gaps are filled */
+    struct guard_job *taking; /* queued or running; NULL: the gaps are filled */
 } guard_row;
 
 typedef struct guard_job {
@@ -44,6 +44,7 @@ typedef struct guard_job {
     guard_entry entry;
     guard_row *row;
     bool taken; /* else: freed */
+    bool running, cancelled;
 } guard_job;
 
 struct mnem__guard {
@@ -56,7 +57,7 @@ struct mnem__guard {
     guard_job *jobs;          /* to be used again */
     uint64_t frees;           /* so many entries were put into the ring */
     guard_entry ring[MNEM__GUARD_FREES];
-    uint64_t found;
+    uint64_t found, told;
     mnem_misuse misuses[MNEM__GUARD_MISUSES];
 };
 
@@ -180,7 +181,7 @@ static bool look_gaps(mnem__guard *g, const guard_entry *e) {
 
 /* ---- jobs: with no lock, in the order of a stream ---- */
 
-static void take_run(mnem__guard *g, const guard_entry *e, guard_row *row) {
+static void take_run(mnem__guard *g, const guard_entry *e) {
     const mnem__guard_block *b = &e->block;
     look_free(g, b->raw, b->raw_bytes, e->taken);
     uint8_t *p = host_of(g, b->raw, b->raw_bytes);
@@ -188,24 +189,48 @@ static void take_run(mnem__guard *g, const guard_entry *e, guard_row *row) {
     memset(p, MNEM__POISON_GAP, front);
     memset(p + front, MNEM__POISON_TAKEN, b->bytes);
     memset(p + end, MNEM__POISON_GAP, b->raw_bytes - end);
-    atomic_store_explicit(&row->ready, e->generation, memory_order_release);
 }
 
-static void end_run(mnem__guard *g, const guard_entry *e) {
-    if (!e->told) look_gaps(g, e);
+static bool end_run(mnem__guard *g, const guard_entry *e) {
+    const bool wrong = !e->told && look_gaps(g, e);
     memset(host_of(g, e->block.raw, e->block.raw_bytes), MNEM__POISON_FREE, e->block.raw_bytes);
+    return wrong;
+}
+
+static bool entry_run(mnem__guard *g, const guard_entry *e, bool taken) {
+    if (!taken) return end_run(g, e);
+    take_run(g, e);
+    return false;
 }
 
 static void job_run(void *context) {
     guard_job *job = context;
     mnem__guard *g = job->guard;
-    if (job->taken)
-        take_run(g, &job->entry, job->row);
-    else
-        end_run(g, &job->entry);
     pthread_mutex_lock(&g->lock);
+    const bool run = job->running = !job->cancelled;
+    pthread_mutex_unlock(&g->lock);
+    if (run) entry_run(g, &job->entry, job->taken);
+    pthread_mutex_lock(&g->lock);
+    if (job->row->taking == job) job->row->taking = NULL;
     job->next = g->jobs;
     g->jobs = job;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* The block ends by another stream's word while its taking is still to come on its own stream: then
+ * it doesn't come any more, and there are no gaps to look at. */
+static void taking_end(mnem__guard *g, guard_row *row) {
+    pthread_mutex_lock(&g->lock);
+    while (row->taking && row->taking->running) {
+        pthread_mutex_unlock(&g->lock);
+        sched_yield();
+        pthread_mutex_lock(&g->lock);
+    }
+    if (row->taking) {
+        row->taking->cancelled = true;
+        row->taking = NULL;
+        row->entry.told = true;
+    }
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -227,24 +252,30 @@ static void fill_hidden(mnem__guard *g, const guard_entry *e, bool taken, mnem_s
                      taken ? MNEM__POISON_TAKEN : MNEM__POISON_FREE);
 }
 
-/* Runs a job in the stream's order. With no memory for a job the stream is waited for. */
-static void job_queue(mnem__guard *g, guard_row *row, bool taken, mnem_stream *stream) {
+static void taking_set(mnem__guard *g, guard_row *row, guard_job *job) {
+    pthread_mutex_lock(&g->lock);
+    row->taking = job;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Runs a job in the stream's order. With no memory for a job the stream is waited for. Returns
+ * whether it ran here and found a gap that was written to. */
+static bool job_queue(mnem__guard *g, guard_row *row, bool taken, mnem_stream *stream) {
     const guard_entry *e = &row->entry;
     if (!host_of(g, e->block.raw, e->block.raw_bytes)) {
         fill_hidden(g, e, taken, stream);
-        return;
+        return false;
     }
     guard_job *job = at_once(stream) ? NULL : job_make(g);
     if (job) {
         *job = (guard_job){.guard = g, .entry = *e, .row = row, .taken = taken};
-        if (mnem_stream_launch(g->device, stream, job_run, job) == MNEM_OK) return;
+        taking_set(g, row, taken ? job : NULL); /* what comes later is in order after it */
+        if (mnem_stream_launch(g->device, stream, job_run, job) == MNEM_OK) return false;
         mnem__free(job);
     }
+    taking_set(g, row, NULL);
     if (!at_once(stream)) mnem_stream_synchronize(stream);
-    if (taken)
-        take_run(g, e, row);
-    else
-        end_run(g, e);
+    return entry_run(g, e, taken);
 }
 
 /* ---- calls ---- */
@@ -279,14 +310,15 @@ void mnem__guard_give(mnem__guard *g, uint32_t id, uint32_t site) {
     pthread_mutex_unlock(&g->lock);
 }
 
-void mnem__guard_end(mnem__guard *g, uint32_t id, bool queue, mnem_stream *stream) {
+bool mnem__guard_end(mnem__guard *g, uint32_t id, bool queue, mnem_stream *stream) {
     guard_row *row = row_at(g, id);
-    const guard_entry *e = &row->entry;
-    if (!e->block.gap) return;
-    if (queue)
-        job_queue(g, row, false, stream);
-    else if (host_of(g, e->block.raw, e->block.raw_bytes))
-        end_run(g, e);
+    const mnem__guard_block *b = &row->entry.block;
+    row->live = false;
+    if (!b->gap) return false;
+    if (queue) return job_queue(g, row, false, stream);
+    if (!host_of(g, b->raw, b->raw_bytes)) return false;
+    taking_end(g, row);
+    return end_run(g, &row->entry);
 }
 
 /* A handle that another pool gave: live there, or freed not long ago. */
@@ -325,14 +357,18 @@ void mnem__guard_stale(mnem__guard *g, uint32_t id, uint32_t generation, uint64_
     *found = m;
 }
 
+static bool gaps_filled(mnem__guard *g, const guard_row *row) {
+    pthread_mutex_lock(&g->lock);
+    const bool filled = row->live && row->entry.block.gap && !row->entry.told && !row->taking;
+    pthread_mutex_unlock(&g->lock);
+    return filled;
+}
+
 void mnem__guard_check(mnem__guard *g) {
     for (uint32_t id = 0; id < g->track->used; id++) {
         guard_row *row = row_at(g, id);
-        guard_entry *e = &row->entry;
-        if (!row->live || !e->block.gap || e->told ||
-            atomic_load_explicit(&row->ready, memory_order_acquire) != e->generation)
-            continue;
-        e->told = look_gaps(g, e);
+        if (!gaps_filled(g, row) || !host_of(g, row->entry.block.raw, 1)) continue;
+        row->entry.told = look_gaps(g, &row->entry);
     }
 }
 
@@ -342,6 +378,14 @@ void mnem__guard_check_free(mnem__guard *g, uint64_t address, uint64_t bytes) {
     const uint64_t before = mnem__guard_found(g);
     look_free(g, address, bytes, NULL);
     if (mnem__guard_found(g) != before) memset(p, MNEM__POISON_FREE, bytes); /* told once */
+}
+
+bool mnem__guard_next(mnem__guard *g, mnem_misuse *misuse) {
+    pthread_mutex_lock(&g->lock);
+    const bool there = g->told < g->found && g->told < MNEM__GUARD_MISUSES;
+    if (there) *misuse = g->misuses[g->told++];
+    pthread_mutex_unlock(&g->lock);
+    return there;
 }
 
 bool mnem__guard_misuse(mnem__guard *g, uint64_t index, mnem_misuse *misuse) {

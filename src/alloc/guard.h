@@ -48,9 +48,10 @@ void mnem__guard_take(mnem__guard *guard, uint32_t id, uint32_t generation,
                       const mnem__guard_block *block, mnem_stream *stream);
 /* It is freed by a call at site (a number of the track's); its record still stands. */
 void mnem__guard_give(mnem__guard *guard, uint32_t id, uint32_t site);
-/* After give, before anybody else can have the memory: looks at the gaps and fills the memory, on
- * the stream or, when wait is false, at once (all streams have passed the free). */
-void mnem__guard_end(mnem__guard *guard, uint32_t id, bool queue, mnem_stream *stream);
+/* After give, before anybody else can have the memory: looks at the gaps and fills the memory. queue:
+ * in the order of the stream that the block was taken on; otherwise at once, because all streams
+ * that used it have passed the free. Returns whether this call saw that a gap was written to. */
+bool mnem__guard_end(mnem__guard *guard, uint32_t id, bool queue, mnem_stream *stream);
 
 /* Tells a free of a handle that isn't live: whose it was, or that it is another pool's. */
 void mnem__guard_stale(mnem__guard *guard, uint32_t id, uint32_t generation, uint64_t address,
@@ -64,5 +65,7 @@ void mnem__guard_check_free(mnem__guard *guard, uint64_t address, uint64_t bytes
 /* The index-th thing that was found; false past the last that is kept. Found: how many in all. */
 bool mnem__guard_misuse(mnem__guard *guard, uint64_t index, mnem_misuse *misuse);
 uint64_t mnem__guard_found(mnem__guard *guard);
+/* The oldest that wasn't told yet; false: none. It is told now. */
+bool mnem__guard_next(mnem__guard *guard, mnem_misuse *misuse);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloc/guard_pool.h"
 #include "alloc/offset_policy.h"
 #include "alloc/pool_private.h"
 #include "base/checked.h"
@@ -38,11 +39,15 @@ mnem_status mnem__pool_busy(void) {
 
 /* ---- slots ---- */
 
+/* The slots last: what has a slot has a row in each table. All grow by the same steps. */
 static mnem_status slots_grow(mnem_pool *pool, uint32_t count) {
-    if (!mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count) ||
-        !mnem__rows_reserve(&pool->slots, sizeof(mnem__pool_slot), count))
-        return mnem__heap_status();
-    return mnem__track_reserve(&pool->track, pool->slots.capacity);
+    mnem_status status = mnem__track_reserve(&pool->track, count);
+    if (status == MNEM_OK && pool->guard) status = mnem__guard_reserve(pool->guard, count);
+    if (status != MNEM_OK) return status;
+    return mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count) &&
+                   mnem__rows_reserve(&pool->slots, sizeof(mnem__pool_slot), count)
+               ? MNEM_OK
+               : mnem__heap_status();
 }
 
 /* A slot is there to be taken. */
@@ -74,7 +79,8 @@ static inline bool request_is_fine(const mnem_pool_request *r) {
 
 /* What the allocator is asked for. Blocks start at multiples of the pool's alignment. */
 static inline uint64_t place_bytes(const mnem_pool *pool, const mnem_pool_request *r) {
-    return r->alignment > pool->alignment ? r->bytes + r->alignment - pool->alignment : r->bytes;
+    const uint64_t bytes = r->bytes + pool->gap_bytes;
+    return r->alignment > pool->alignment ? bytes + r->alignment - pool->alignment : bytes;
 }
 
 static inline void touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
@@ -100,8 +106,8 @@ static inline void block_fill(mnem_pool *pool, mnem__pool_domain *d, const mnem_
     s->state = MNEM__SLOT_LIVE;
     s->stream = d->number;
     s->waits = 0;
-    s->movable = r->moved != NULL;
-    if (r->moved) {
+    s->movable = r->moved && !pool->guard;
+    if (s->movable) {
         mnem__pool_more *more = mnem__pool_more_at(pool, id);
         more->moved = r->moved;
         more->context = r->context;
@@ -112,6 +118,7 @@ static inline void block_fill(mnem_pool *pool, mnem__pool_domain *d, const mnem_
     block->memory.space = pool->options.space;
     block->id = id;
     block->generation = mnem__track_add(&pool->track, id, r->bytes, site, d->number);
+    if (__builtin_expect(pool->guard != NULL, 0)) mnem__pool_guard_take(pool, d, block);
 }
 
 static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
@@ -143,7 +150,7 @@ static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_domain *d, const mne
     if (pool->many || d->wait_first) mnem__pool_poll(pool, d);
     *rung = MNEM_POOL_RUNG_REUSE;
     const uint64_t bytes = place_bytes(pool, r);
-    if (d->wait_first && mnem__pool_reclaim(pool, d, bytes, place)) return MNEM_OK;
+    if (d->wait_first && !pool->guard && mnem__pool_reclaim(pool, d, bytes, place)) return MNEM_OK;
     if (d->ready && mnem_offset_alloc(d->ready, bytes, &place->at) == MNEM_OK) {
         place->owner = d;
         return MNEM_OK;
@@ -172,7 +179,12 @@ static mnem_status site_find(mnem_pool *pool, const mnem_pool_request *r, const 
     if (status != MNEM_OK) return status;
     *seen = (mnem__pool_seen){.file = file, .tag = tag, .line = (uint32_t)line, .kind = r->kind};
     seen->tag_index = tag_index;
-    seen->site = mnem__site_of(&pool->track.sites, tag_index, file, (uint32_t)line, 0);
+    uint32_t stack = 0;
+    if (pool->options.backtrace) {
+        stack = mnem__stack_capture(&pool->track.sites, pool->options.backtrace, pool->caller);
+        seen->tag = NULL; /* the next call may come another way */
+    }
+    seen->site = mnem__site_of(&pool->track.sites, tag_index, file, (uint32_t)line, stack);
     return MNEM_OK;
 }
 
@@ -224,8 +236,11 @@ mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block) {
     if (!request_is_fine(request)) return request_refuse(pool, request);
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
+    if (__builtin_expect(pool->options.backtrace != 0, 0))
+        pool->caller = __builtin_return_address(0);
     const mnem_status status = alloc_locked(pool, request, file, line, block);
     mnem__pool_lock_give(&pool->lock);
+    if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, false);
     return status;
 }
 
@@ -248,6 +263,7 @@ void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *s, const mnem
 
 void mnem__pool_end(mnem_pool *pool, uint32_t id) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    if (pool->guard) mnem__guard_end(pool->guard, id, false, NULL);
     if (s->state == MNEM__SLOT_PENDING) pool->bytes_pending -= mnem__pool_bytes_of(pool, id);
     if (s->alone) {
         mnem_live_block was;
@@ -271,13 +287,26 @@ static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block)
                       (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
 }
 
-static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream) {
+/* Debug, before a free of a block whose site is known. Returns whether a gap was written to. */
+static bool guard_free(mnem_pool *pool, const mnem__pool_domain *d, uint32_t id, const char *file,
+                       int line) {
+    const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    mnem__pool_guard_give(pool, id, file, line);
+    if (s->owner != d->number || s->waits) return false; /* when it has passed */
+    return mnem__guard_end(pool->guard, id, true, d->stream);
+}
+
+static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream,
+                               const char *file, int line, bool *wrong) {
     const uint32_t id = block->id;
-    if (!mnem__track_is(&pool->track, id, block->generation)) return not_live(pool, block);
+    if (!mnem__track_is(&pool->track, id, block->generation))
+        return pool->guard ? mnem__pool_guard_stale(pool, block, file, line)
+                           : not_live(pool, block);
     mnem__pool_domain *d;
     const mnem_status status = mnem__pool_domain_of(pool, stream, &d);
     if (status != MNEM_OK) return status;
     pool->frees++;
+    if (__builtin_expect(pool->guard != NULL, 0)) *wrong = guard_free(pool, d, id, file, line);
     mnem__track_remove(&pool->track, id);
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     pool->movable -= s->movable;
@@ -296,12 +325,13 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
 
 mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
                                 mnem_stream *stream) {
-    (void)file, (void)line;
+    bool wrong = false;
     if (!block->generation) return MNEM_OK;
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
-    const mnem_status status = free_locked(pool, block, stream);
+    const mnem_status status = free_locked(pool, block, stream, file, line, &wrong);
     mnem__pool_lock_give(&pool->lock);
     if (status == MNEM_OK) *block = (mnem_pool_block){0};
+    if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, wrong);
     return status;
 }
 
@@ -371,6 +401,7 @@ static void pool_free(mnem_pool *pool) {
     mnem__pool_map_fini(pool);
     mnem__rows_free(&pool->slots);
     mnem__rows_free(&pool->more);
+    mnem__guard_destroy(pool->guard);
     mnem__track_fini(&pool->track);
     mnem__free(pool->limits);
     mnem__free(pool);
@@ -380,6 +411,7 @@ static void pool_free(mnem_pool *pool) {
 static mnem_status pool_prepare(mnem_pool *pool) {
     const mnem_pool_options *o = &pool->options;
     mnem_status status = mnem__pool_units_init(pool);
+    if (status == MNEM_OK && o->debug) status = mnem__pool_guard_create(pool);
     if (status == MNEM_OK && o->blocks_max) status = slots_grow(pool, o->blocks_max);
     if (status != MNEM_OK || !o->bytes_expected) return status;
     const double wanted = (double)o->bytes_expected * EXPECTED_MORE;

@@ -6,6 +6,7 @@
  * charged and the device asked, which may take long and may call back.
  * Invariant: units_reserved counts the units in the table and those spoken for; never over
  * units_max. Segments have an absent unit between them, so that free runs of two never merge. */
+#include "alloc/guard_pool.h"
 #include "alloc/pool_private.h"
 #include "base/checked.h"
 #include "base/heap.h"
@@ -83,6 +84,7 @@ static mnem_status segment_install(mnem_pool *pool, taken *t) {
         pool->unit_owner[u] = MNEM__UNIT_NOBODY;
         pool->unit_idle[u] = pool->unit_touched[u] = 0;
     }
+    if (pool->guard) mnem__pool_guard_fresh(pool, first, t->count);
     return MNEM_OK;
 }
 
@@ -131,6 +133,7 @@ static mnem_status granules_install(mnem_pool *pool, const mnem__pool_domain *d,
         pool->unit_owner[first + i] = MNEM__UNIT_NOBODY;
         pool->unit_idle[first + i] = pool->unit_touched[first + i] = 0;
     }
+    if (pool->guard) mnem__pool_guard_fresh(pool, first, t->count);
     return MNEM_OK;
 }
 

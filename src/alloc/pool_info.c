@@ -3,6 +3,7 @@
  * Cost: mnem_pool_info_get passes over the runs of every domain; the check over everything. */
 #include <string.h>
 
+#include "alloc/guard_pool.h"
 #include "alloc/pool_private.h"
 #include "base/heap.h"
 
@@ -284,6 +285,12 @@ mnem_status mnem_pool_check(mnem_pool *pool) {
     for (uint32_t i = 0; i < pool->domain_count && status == MNEM_OK; i++)
         status = check_domain(pool, pool->domains[i]);
     if (status == MNEM_OK) status = check_slots(pool);
+    bool wrong = false;
+    if (pool->guard) {
+        const uint64_t found = mnem__guard_found(pool->guard);
+        mnem__pool_guard_check(pool);
+        wrong = mnem__guard_found(pool->guard) != found;
+    }
     mnem__pool_lock_give(&pool->lock);
-    return status;
+    return pool->guard ? mnem__pool_guard_tell(pool, status, wrong) : status;
 }

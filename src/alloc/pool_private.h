@@ -22,6 +22,7 @@
 #ifndef MNEM_SRC_ALLOC_POOL_PRIVATE_H
 #define MNEM_SRC_ALLOC_POOL_PRIVATE_H
 
+#include "alloc/guard.h"
 #include "alloc/pool_lock.h"
 #include "alloc/track.h"
 #include "base/error.h"
@@ -148,7 +149,10 @@ struct mnem_pool {
     uint32_t unit_shift;
     uint32_t spare; /* the first empty slot, MNEM__SLOT_END: none */
     uint64_t alignment;
-    bool many; /* more than one stream */
+    uint64_t gap_bytes; /* debug: that every request is larger by */
+    mnem__guard *guard; /* debug, or NULL */
+    const void *caller; /* backtrace: where the call returns to */
+    bool many;          /* more than one stream */
     bool in_soft;
     mnem__rows slots, more;
     uint32_t slots_used;

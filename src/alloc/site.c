@@ -221,18 +221,16 @@ mnem_status mnem__site_search(mnem__sites *s, const mnem__site_recent *wanted,
 
 typedef struct capture {
     const void *frames[MNEM__FRAMES_MAX];
-    uint32_t count, max, skip;
+    uint32_t count, max;
+    const void *from; /* NULL: met */
 } capture;
 
 static _Unwind_Reason_Code capture_frame(struct _Unwind_Context *context, void *to) {
     capture *c = to;
-    if (c->skip) {
-        c->skip--;
-        return _URC_NO_REASON;
-    }
     const void *address = (const void *)(uintptr_t)_Unwind_GetIP(context);
     if (!address || c->count == c->max) return _URC_END_OF_STACK;
-    c->frames[c->count++] = address;
+    if (address == c->from) c->from = NULL;
+    if (!c->from) c->frames[c->count++] = address;
     return _URC_NO_REASON;
 }
 
@@ -261,10 +259,9 @@ static uint32_t stack_add(mnem__sites *s, const capture *c, uint32_t hash) {
     return s->stack_count++;
 }
 
-/* Our own frame goes too. */
-uint32_t mnem__stack_capture(mnem__sites *s, uint32_t frame_max, uint32_t skip) {
+uint32_t mnem__stack_capture(mnem__sites *s, uint32_t frame_max, const void *from) {
     capture c = {.max = frame_max < MNEM__FRAMES_MAX ? frame_max : MNEM__FRAMES_MAX,
-                 .skip = skip + 1};
+                 .from = from ? from : __builtin_return_address(0)};
     if (!c.max) return 0;
     _Unwind_Backtrace(capture_frame, &c);
     if (!c.count) return 0;

@@ -137,9 +137,9 @@ static inline mnem_status mnem__site_find(mnem__sites *s, mnem_kind kind, const 
     return mnem__site_search(s, &wanted, e, site);
 }
 
-/* The number of the backtrace of the caller's caller, of at most frame_max frames after skip. 0 when
- * it can't be stored. Costs about a microsecond for each frame. */
-uint32_t mnem__stack_capture(mnem__sites *s, uint32_t frame_max, uint32_t skip);
+/* The number of the backtrace from a return address of this stack on (NULL: from the caller on), of
+ * at most frame_max frames. 0 when it can't be stored. Costs about a microsecond for each frame. */
+uint32_t mnem__stack_capture(mnem__sites *s, uint32_t frame_max, const void *from);
 /* The frames of a number; NULL and 0 for none. */
 const void *const *mnem__stack_frames(const mnem__sites *s, uint32_t stack, uint32_t *count);
 

@@ -409,7 +409,7 @@ static void text_that_does_not_fit_is_counted(void **state) {
 }
 
 __attribute__((noinline)) static uint32_t capture_here(mnem__track *t, uint32_t frames) {
-    return mnem__stack_capture(&t->sites, frames, 0);
+    return mnem__stack_capture(&t->sites, frames, __builtin_return_address(0));
 }
 
 static void a_backtrace_is_stored_once_and_names_its_functions(void **state) {
@@ -454,7 +454,7 @@ static mnem_status oom_try(void) {
         status = mnem__tag_of(&t.sites, MNEM_KIND_KV, name, &tag);
         if (status == MNEM_OK) status = mnem__track_reserve(&t, i + 1);
         if (status != MNEM_OK) break;
-        uint32_t stack = mnem__stack_capture(&t.sites, 3, 0);
+        uint32_t stack = mnem__stack_capture(&t.sites, 3, NULL);
         mnem__track_add(&t, i, 5, mnem__site_of(&t.sites, tag, i % 2 ? "a.c" : "b.c", i, stack), 0);
     }
     sums_check(&t);
