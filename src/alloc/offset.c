@@ -16,7 +16,7 @@ enum { ALIGNMENT_DEFAULT = 256, CACHE_LINE = 64 };
 #define ALIGNMENT_MAX (UINT64_C(1) << 32)
 
 static const mnem__offset_ops *const policies[MNEM_OFFSET_POLICY_COUNT] = {
-    [MNEM_OFFSET_DEFAULT] = &mnem__offset_tlsf,
+    [MNEM_OFFSET_DEFAULT] = &mnem__offset_default,
     [MNEM_OFFSET_TLSF] = &mnem__offset_tlsf,
     [MNEM_OFFSET_BUCKET] = &mnem__offset_bucket,
     [MNEM_OFFSET_BUDDY] = &mnem__offset_buddy,

@@ -61,7 +61,8 @@ struct mnem__offset_ops {
 };
 
 /* In the order of MNEM_OFFSET_POLICY_LIST. */
-extern const mnem__offset_ops mnem__offset_tlsf, mnem__offset_bucket, mnem__offset_buddy,
-    mnem__offset_first_fit, mnem__offset_best_fit, mnem__offset_worst_fit, mnem__offset_bump;
+extern const mnem__offset_ops mnem__offset_default, mnem__offset_tlsf, mnem__offset_bucket,
+    mnem__offset_buddy, mnem__offset_first_fit, mnem__offset_best_fit, mnem__offset_worst_fit,
+    mnem__offset_bump;
 
 #endif
