@@ -1,4 +1,4 @@
-/* bench_arena.c: what an allocation costs from an arena and from malloc, the same requests in turns.
+/* bench_arena.c: the cost of an allocation from an arena and from malloc, in turns.
  *
  * A step takes REQUESTS blocks of drawn sizes and keeps their addresses; then all go: the arena is
  * reset, malloc's blocks are freed. Only the taking is timed. What the same loop costs without an

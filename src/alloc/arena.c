@@ -1,8 +1,9 @@
 /* arena.c: bump memory over bytes that the caller owns, and sets of such arenas for workers.
  *
  * The idea: one number goes up in whole units; reset puts it back and keeps the high-water mark.
- * With no base the same code measures. A set is one block of a device, cut into equal pieces at cache lines; the
- * arenas themselves are on the host, a cache line each, so that workers don't slow each other down.
+ * With no base the same code measures. A set is one block of a device, cut into equal pieces at
+ * cache lines; the arenas themselves are on the host, a cache line each, so that workers don't slow
+ * each other down.
  *
  *     block    [ worker 0 | worker 1 | worker 2 ]    pieces of whole cache lines
  *     slots    [ arena 0  | arena 1  | arena 2  ]    one cache line each

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/checked.h"
@@ -313,46 +314,86 @@ void mnem__memory_file_close(int fd) {
     if (fd >= 0) close(fd);
 }
 
-const char *mnem__memory_file_pages(bool huge) {
+/* What the machine's owner chose for memory files, between brackets. */
+static bool shmem_setting_is(const char *choice) {
     char text[128];
+    return mnem__file_read_small("/sys/kernel/mm/transparent_hugepage/shmem_enabled", text,
+                                 sizeof text) == MNEM_OK &&
+           strstr(text, choice);
+}
+
+const char *mnem__memory_file_pages(bool huge) {
     if (huge) return "huge";
-    mnem_status status = mnem__file_read_small("/sys/kernel/mm/transparent_hugepage/shmem_enabled",
-                                               text, sizeof text);
-    bool off = status != MNEM_OK || strstr(text, "[never]") || strstr(text, "[deny]");
-    return off ? "plain" : "transparent";
+    bool may = shmem_setting_is("[always]") || shmem_setting_is("[within_size]") ||
+               shmem_setting_is("[advise]") || shmem_setting_is("[force]");
+    return may ? "transparent" : "plain";
 }
 
-/* Makes the pages of a map of a file present, without changing them. false with errno. */
-static bool file_populate(char *p, uint64_t bytes) {
-#ifdef MADV_POPULATE_WRITE
-    return !madvise(p, bytes, MADV_POPULATE_WRITE);
-#else
-    (void)p, (void)bytes;
-    errno = EINVAL;
-    return false;
+/* Makes the pages of a map of a file present, without changing them. Reading is enough: what is
+ * read may be written, and the kernel maps many pages at once. */
+static void file_pages_touch(char *p, uint64_t bytes) {
+#ifdef MADV_POPULATE_READ
+    if (!madvise(p, bytes, MADV_POPULATE_READ)) return;
 #endif
+    for (uint64_t i = 0; i < bytes; i += mnem__page_size()) (void)((volatile char *)p)[i];
 }
 
-/* Commits through a map that is gone afterwards: only there huge pages can be asked for. The place is
- * a wish: a fixed one would be lost to other threads when the kernel refuses. Kernels that can't
- * populate a map take the pages for the file. */
-static bool file_commit(int fd, uint64_t offset, uint64_t bytes) {
-    off_t end = lseek(fd, 0, SEEK_END);
-    if (end < 0 || offset > (uint64_t)end || bytes > (uint64_t)end - offset) return false;
+/* Takes memory by writing zeros: half the time of touching a map of it, which faults for pages. */
+static bool file_zero(int fd, uint64_t offset, uint64_t bytes) {
+    enum { PARTS = 128, PART = 4096 };
+    static const char zeros[PART];
+    struct iovec parts[PARTS];
+    for (int i = 0; i < PARTS; i++) parts[i] = (struct iovec){(void *)(uintptr_t)zeros, PART};
+    for (uint64_t done = 0; done < bytes;) {
+        uint64_t left = (bytes - done) / PART;
+        ssize_t n = pwritev(fd, parts, left < PARTS ? (int)left : PARTS, (off_t)(offset + done));
+        if (n > 0) done += (uint64_t)n;
+        if (n == 0 || (n < 0 && errno != EINTR)) return false;
+    }
+    return true;
+}
+
+/* The same for a file of huge pages, which can't be written: the kernel clears them by itself. */
+static bool file_zero_huge(int fd, uint64_t offset, uint64_t bytes) {
+    int failed;
+    do failed = fallocate(fd, 0, (off_t)offset, (off_t)bytes);
+    while (failed && errno == EINTR);
+    return !failed;
+}
+
+/* Where huge pages come only to maps that ask for them: through a map that is gone afterwards.
+ * false when that can't be. The map's place is a wish: a fixed one would be lost to other threads
+ * when the kernel refuses. */
+static bool file_zero_advised(int fd, uint64_t offset, uint64_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+    if (!shmem_setting_is("[advise]")) return false;
     char *place = map_aligned(bytes, HUGE_PAGE, PROT_NONE, MAP_NORESERVE);
     if (place) munmap(place, bytes);
     char *p = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (p == MAP_FAILED) return false;
     madvise(p, bytes, MADV_HUGEPAGE);
-    bool done = file_populate(p, bytes) ||
-                (errno == EINVAL && !fallocate(fd, 0, (off_t)offset, (off_t)bytes));
+    bool done = !madvise(p, bytes, MADV_POPULATE_WRITE);
     munmap(p, bytes);
     return done;
+#else
+    (void)fd, (void)offset, (void)bytes;
+    return false;
+#endif
+}
+
+/* The kernel sends a signal when a file is written past the process's limit: looks before. */
+static bool file_commit(int fd, uint64_t offset, uint64_t bytes, bool huge) {
+    struct rlimit limit;
+    off_t end = lseek(fd, 0, SEEK_END);
+    if (end < 0 || offset > (uint64_t)end || bytes > (uint64_t)end - offset) return false;
+    if (getrlimit(RLIMIT_FSIZE, &limit) || offset + bytes > limit.rlim_cur) return false;
+    if (huge) return file_zero_huge(fd, offset, bytes);
+    return file_zero_advised(fd, offset, bytes) || file_zero(fd, offset, bytes);
 }
 
 bool mnem__memory_file_commit(int fd, uint64_t offset, size_t bytes, bool huge) {
     atomic_fetch_add_explicit(&total_calls, 1, memory_order_relaxed);
-    bool done = (huge || !fails_now()) && file_commit(fd, offset, bytes);
+    bool done = (huge || !fails_now()) && file_commit(fd, offset, bytes, huge);
     if (done) return true;
     mnem__memory_file_drop(fd, offset, bytes); /* what was committed before it failed */
     refuse("memory file", bytes);
@@ -370,17 +411,16 @@ static bool map_over(void *p, size_t bytes, int access, int flags, int fd, uint6
     if (!fails_now() && mmap(p, bytes, access, flags | MAP_FIXED, fd, (off_t)offset) == p)
         return true;
     if (fd >= 0)
-        mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-             -1, 0);
+        (void)mmap(p, bytes, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     refuse("mapping", bytes);
     return false;
 }
 
 bool mnem__pages_map_file(void *p, int fd, uint64_t offset, size_t bytes) {
     if (!map_over(p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset)) return false;
-    madvise(p, bytes, MADV_HUGEPAGE); /* best effort, as is the touch: the memory exists already */
-    if (!file_populate(p, bytes))
-        for (size_t i = 0; i < bytes; i += mnem__page_size()) (void)((volatile char *)p)[i];
+    madvise(p, bytes, MADV_HUGEPAGE); /* best effort */
+    file_pages_touch(p, bytes);
     return true;
 }
 

@@ -70,8 +70,9 @@ bool mnem__pages_lock(void *p, size_t bytes);
 void *mnem__pages_reserve(size_t bytes, size_t alignment);
 
 /* Memory without addresses: a file that only this process sees, all holes at first, of bytes or as
- * large as the process may have one. Offsets and bytes are multiples of 2 MiB. huge: of the pages that the machine's owner set aside for huge
- * ones; refusals of those are common, and not among those that mnem__heap_fail_at makes. */
+ * large as the process may have one. Offsets and bytes are multiples of 2 MiB. huge: of the pages
+ * that the machine's owner set aside for huge ones; refusals of those are common, and not among
+ * those that mnem__heap_fail_at makes. */
 int mnem__memory_file_open(uint64_t bytes, bool huge); /* below 0 when refused */
 void mnem__memory_file_close(int fd);                  /* below 0 is fine */
 /* What its pages will be: "huge", "transparent" (the kernel may make them huge), "plain". */

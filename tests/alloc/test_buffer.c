@@ -1,4 +1,4 @@
-/* test_buffer.c: bytes between host and device: zero-copy, staged, and on a device without bytes. */
+/* test_buffer.c: bytes between host and device: zero-copy, staged, and where there are none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -406,7 +406,7 @@ static void *work(void *context) {
 static void threads_share_a_device(void **state) {
     worker workers[THREADS];
     mnem_device *device = device_open(state, 64 * MIB);
-    for (uint8_t i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++) {
         workers[i] = (worker){.device = device, .number = (uint8_t)(i + 1)};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
@@ -562,6 +562,10 @@ static void host_under_a_limit_of_the_process_refuses(void **state) {
     assert_int_equal(first, MNEM_OK);
     assert_int_equal(second, MNEM_NO_MEMORY);
     must(mnem_granules_give(device, g, 1));
+    old = limit_lower(RLIMIT_FSIZE, 1 * MIB); /* the file is open and larger now */
+    first = mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 1);
+    setrlimit(RLIMIT_FSIZE, &old);
+    assert_int_equal(first, MNEM_NO_MEMORY);
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they use all addresses */
     mnem_range range;
     old = limit_lower(RLIMIT_AS, UINT64_C(4) << 30);
