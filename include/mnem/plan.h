@@ -50,10 +50,11 @@ typedef struct mnem_plan_options {
     uint64_t seed;           /* of the dives' order */
 } mnem_plan_options;
 
-/* The best placement found in the time: never worse than mnem_plan_place, valid whatever the
- * verdict. Exact search by short dives over the skyline, with backjumping (src/plan/skyline.c), up
- * to 4096 buffers; more are placed by mnem_plan_place. The same for a seed, unless time cuts it
- * short. Statuses as above. */
+/* The best placement found in the time, valid whatever the verdict; up to 20,000 buffers within the
+ * capacity or never worse than mnem_plan_place. Greedy passes over the skyline for any number of buffers, O(n log n) each
+ * (src/plan/valley.c); up to 4096, exact search by short dives with backjumping
+ * (src/plan/skyline.c). The same for a seed, unless time cuts it short. At most 200 bytes of heap
+ * per buffer where no dives are made. Statuses as above. */
 mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
                             mnem_plan_result *result);
 

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/sort.h"
 
 static const uint32_t MAGIC = 0x46554747; /* "GGUF" */
 
@@ -541,9 +542,20 @@ static mnem_status create(const char *path, const layout *all, mnem_model **out)
 
 /* ---- what holds between keys and between tensors ---- */
 
+/* Indices in the order of names: finding is a binary search, duplicates are neighbours. */
+static bool key_less(const void *context, uint32_t a, uint32_t b) {
+    const mnem_model *model = context;
+    return strcmp(model->key[a].name, model->key[b].name) < 0;
+}
+
+static bool tensor_less(const void *context, uint32_t a, uint32_t b) {
+    const mnem_model *model = context;
+    return strcmp(model->tensor[a].name, model->tensor[b].name) < 0;
+}
+
 static mnem_status check_names(mnem_model *model) {
     for (uint32_t i = 0; i < model->keys; i++) model->by_key[i] = i;
-    mnem__gguf_sort(model->by_key, model->keys, mnem__gguf_key_less, model);
+    mnem__sort(model->by_key, model->keys, key_less, model);
     char name[72];
     for (uint32_t i = 1; i < model->keys; i++) {
         const char *a = model->key[model->by_key[i - 1]].name,
@@ -553,7 +565,7 @@ static mnem_status check_names(mnem_model *model) {
                               mnem__gguf_printable(a, strlen(a), name, sizeof name));
     }
     for (uint32_t i = 0; i < model->tensors; i++) model->by_tensor[i] = i;
-    mnem__gguf_sort(model->by_tensor, model->tensors, mnem__gguf_tensor_less, model);
+    mnem__sort(model->by_tensor, model->tensors, tensor_less, model);
     for (uint32_t i = 1; i < model->tensors; i++) {
         const char *a = model->tensor[model->by_tensor[i - 1]].name;
         const char *b = model->tensor[model->by_tensor[i]].name;
@@ -564,7 +576,8 @@ static mnem_status check_names(mnem_model *model) {
     return MNEM_OK;
 }
 
-static bool offset_less(const mnem_model *model, uint32_t a, uint32_t b) {
+static bool offset_less(const void *context, uint32_t a, uint32_t b) {
+    const mnem_model *model = context;
     const mnem__gguf_tensor *x = &model->tensor[a], *y = &model->tensor[b];
     return x->part != y->part ? x->part < y->part : x->offset < y->offset;
 }
@@ -572,7 +585,7 @@ static bool offset_less(const mnem_model *model, uint32_t a, uint32_t b) {
 /* Uses by_tensor as scratch: before check_names. */
 static mnem_status check_overlap(mnem_model *model) {
     for (uint32_t i = 0; i < model->tensors; i++) model->by_tensor[i] = i;
-    mnem__gguf_sort(model->by_tensor, model->tensors, offset_less, model);
+    mnem__sort(model->by_tensor, model->tensors, offset_less, model);
     for (uint32_t i = 1; i < model->tensors; i++) {
         const mnem__gguf_tensor *a = &model->tensor[model->by_tensor[i - 1]];
         const mnem__gguf_tensor *b = &model->tensor[model->by_tensor[i]];

@@ -100,12 +100,4 @@ size_t mnem__gguf_split_prefix(const char *path, uint32_t part, uint32_t parts);
 bool mnem__gguf_split_path(const char *path, size_t prefix, uint32_t part, uint32_t parts,
                            char *out, size_t n);
 
-/* ---- order by name ---- */
-
-/* Sorts n indices by less, in place, O(n log n) for every input, without allocating. */
-void mnem__gguf_sort(uint32_t *index, uint32_t n,
-                     bool (*less)(const mnem_model *, uint32_t, uint32_t), const mnem_model *model);
-bool mnem__gguf_key_less(const mnem_model *model, uint32_t a, uint32_t b);
-bool mnem__gguf_tensor_less(const mnem_model *model, uint32_t a, uint32_t b);
-
 #endif

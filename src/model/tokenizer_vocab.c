@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/sort.h"
 
 enum { PROBES_MAX = 4096 };
 
@@ -216,33 +217,13 @@ static bool is_special(const mnem_tokenizer *t, int32_t id) {
 }
 
 /* By text, a prefix first, then by id. */
-static bool special_before(const mnem_tokenizer *t, int32_t a, int32_t b) {
-    const mnem_text x = mnem_value_text(&t->tokens, (uint64_t)a);
-    const mnem_text y = mnem_value_text(&t->tokens, (uint64_t)b);
+static bool special_before(const void *context, uint32_t a, uint32_t b) {
+    const mnem_tokenizer *t = context;
+    const mnem_text x = mnem_value_text(&t->tokens, a);
+    const mnem_text y = mnem_value_text(&t->tokens, b);
     const int order = memcmp(x.bytes, y.bytes, x.length < y.length ? x.length : y.length);
     if (order != 0) return order < 0;
     return x.length != y.length ? x.length < y.length : a < b;
-}
-
-static void sift_down(const mnem_tokenizer *t, int32_t *ids, uint32_t root, uint32_t n) {
-    for (uint32_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && special_before(t, ids[child], ids[child + 1])) child++;
-        if (!special_before(t, ids[root], ids[child])) return;
-        const int32_t id = ids[root];
-        ids[root] = ids[child];
-        ids[child] = id;
-    }
-}
-
-static void sort_specials(mnem_tokenizer *t) {
-    int32_t *ids = t->special;
-    for (uint32_t i = t->specials / 2; i-- > 0;) sift_down(t, ids, i, t->specials);
-    for (uint32_t n = t->specials; n > 1;) {
-        const int32_t id = ids[0];
-        ids[0] = ids[--n];
-        ids[n] = id;
-        sift_down(t, ids, 0, n);
-    }
 }
 
 static unsigned char special_byte(const mnem_tokenizer *t, uint32_t index, size_t depth) {
@@ -271,7 +252,7 @@ static mnem_status collect_specials(mnem_tokenizer *t) {
     uint32_t n = 0;
     for (int32_t id = 0; id < t->info.vocab; id++)
         if (is_special(t, id)) t->special[n++] = id;
-    sort_specials(t);
+    mnem__sort((uint32_t *)t->special, t->specials, special_before, t);
     drop_duplicates(t);
     for (uint32_t i = 0; i < t->specials; i++) t->special_at[special_byte(t, i, 0) + 1] = i + 1;
     for (int byte = 0; byte < 256; byte++)

@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/sections.h"
 
 typedef bool before(const mnem_plan_buffer *a, const mnem_plan_buffer *b);
 
@@ -78,9 +79,9 @@ static bool place_in_order(mnem_plan_buffer *buffers, const uint32_t *order, uin
     return true;
 }
 
-static mnem_status check(const mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result) {
+mnem_status mnem__plan_check(const mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result) {
     *result = (mnem_plan_result){0};
-    if (n > UINT32_MAX) return mnem__fail(MNEM_INVALID, "plan: %zu buffers are too many", n);
+    if (n > INT32_MAX) return mnem__fail(MNEM_INVALID, "plan: %zu buffers are too many", n);
     for (size_t i = 0; i < n; i++) {
         const mnem_plan_buffer *b = &buffers[i];
         const uint64_t alignment = alignment_of(b);
@@ -90,8 +91,8 @@ static mnem_status check(const mnem_plan_buffer *buffers, size_t n, mnem_plan_re
         if (alignment & (alignment - 1))
             return mnem__fail(MNEM_INVALID, "plan: buffer %zu has alignment %llu", i,
                               (unsigned long long)alignment);
-        if (b->bytes > INT64_MAX ||
-            !mnem__add_u64(result->total_bytes, b->bytes, &result->total_bytes))
+        if (!mnem__add_u64(result->total_bytes, b->bytes, &result->total_bytes) ||
+            result->total_bytes > INT64_MAX)
             return mnem__fail(MNEM_INVALID, "plan: the sizes overflow at buffer %zu", i);
     }
     return MNEM_OK;
@@ -111,7 +112,7 @@ static uint64_t lower_bound(const mnem_plan_buffer *buffers, size_t n) {
 }
 
 mnem_status mnem_plan_place(mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result) {
-    mnem_status status = check(buffers, n, result);
+    mnem_status status = mnem__plan_check(buffers, n, result);
     if (status != MNEM_OK || n == 0) return status;
     uint64_t *offsets = mnem__calloc("plan", n, sizeof(uint64_t) + 2 * sizeof(uint32_t));
     if (!offsets) return mnem__heap_status();

@@ -17,73 +17,58 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/sort.h"
 
-typedef struct moment {
-    int64_t time;
-    int32_t buffer;
-    bool is_start; /* ends come before starts of the same time: lifetimes are half-open */
-} moment;
-
-static bool before(const moment *a, const moment *b) {
-    if (a->time != b->time) return a->time < b->time;
-    if (a->is_start != b->is_start) return b->is_start;
-    return a->buffer < b->buffer;
+/* A moment is a number: 2 x the buffer, and 1 more for its end. */
+static int64_t time_of(const mnem_plan_buffer *buffers, uint32_t moment) {
+    const mnem_plan_buffer *b = &buffers[moment / 2];
+    return moment % 2 ? b->upper : b->lower;
 }
 
-static void sift(moment *heap, size_t at, size_t n) {
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= n) return;
-        if (child + 1 < n && before(&heap[child], &heap[child + 1])) child++;
-        if (!before(&heap[at], &heap[child])) return;
-        const moment swap = heap[at];
-        heap[at] = heap[child];
-        heap[child] = swap;
-        at = child;
-    }
+/* By time; ends come before starts of the same time, for lifetimes are half-open. */
+static bool before(const void *context, uint32_t a, uint32_t b) {
+    const int64_t x = time_of(context, a), y = time_of(context, b);
+    if (x != y) return x < y;
+    if (a % 2 != b % 2) return a % 2;
+    return a < b;
 }
 
-static void sort_moments(moment *m, size_t n) {
-    for (size_t i = n / 2; i-- > 0;) sift(m, i, n);
-    for (size_t end = n; end-- > 1;) {
-        const moment swap = m[0];
-        m[0] = m[end];
-        m[end] = swap;
-        sift(m, 0, end);
-    }
-}
-
-/* Items in the order of their start, with their sections. item_of: scratch, [n]. */
-static void sweep(const mnem_plan_buffer *buffers, const moment *moments, size_t count,
+/* Items in the order of their start, with their sections, and the bound. item_of: scratch, [n]. */
+static void sweep(const mnem_plan_buffer *buffers, const uint32_t *moments, size_t count,
                   int32_t *item_of, mnem__sections *out) {
     bool grew = false;
+    int64_t alive = 0;
     for (size_t i = 0; i < count; i++) {
-        const mnem_plan_buffer *b = &buffers[moments[i].buffer];
-        if (moments[i].is_start) {
-            item_of[moments[i].buffer] = out->item_count;
+        const uint32_t buffer = moments[i] / 2;
+        const mnem_plan_buffer *b = &buffers[buffer];
+        if (moments[i] % 2 == 0) {
+            item_of[buffer] = out->item_count;
             out->items[out->item_count++] =
                 (mnem__item){.bytes = (int64_t)b->bytes,
                              .alignment = b->alignment ? (int64_t)b->alignment : 64,
                              .first = out->count,
-                             .source = moments[i].buffer,
+                             .source = (int32_t)buffer,
                              .twin = -1};
             grew = true;
+            alive += (int64_t)b->bytes;
+            if (alive > out->bound) out->bound = alive;
             continue;
         }
+        alive -= (int64_t)b->bytes;
         if (grew) out->count++;
         grew = false;
-        out->items[item_of[moments[i].buffer]].end = out->count;
+        out->items[item_of[buffer]].end = out->count;
     }
 }
 
-static size_t collect(const mnem_plan_buffer *buffers, size_t n, moment *moments) {
+static size_t collect(const mnem_plan_buffer *buffers, size_t n, uint32_t *moments) {
     size_t count = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         if (buffers[i].bytes == 0) continue;
-        moments[count++] = (moment){buffers[i].lower, (int32_t)i, true};
-        moments[count++] = (moment){buffers[i].upper, (int32_t)i, false};
+        moments[count++] = 2 * i;
+        moments[count++] = 2 * i + 1;
     }
-    sort_moments(moments, count);
+    mnem__sort(moments, count, before, buffers);
     return count;
 }
 
@@ -92,9 +77,7 @@ static bool twins(const mnem__item *a, const mnem__item *b) {
            a->alignment == b->alignment;
 }
 
-/* Members of a section in the order of items: those that go on first, then those that start. */
-static void fill_members(mnem__sections *s) {
-    int32_t at = 0;
+static void find_twins(mnem__sections *s) {
     for (int32_t i = 0; i < s->item_count; i++) {
         for (int32_t j = i; j-- > 0 && s->items[j].first == s->items[i].first;) {
             if (!twins(&s->items[i], &s->items[j])) continue;
@@ -102,6 +85,11 @@ static void fill_members(mnem__sections *s) {
             break;
         }
     }
+}
+
+/* Members of a section in the order of items: those that go on first, then those that start. */
+static void fill_members(mnem__sections *s) {
+    int32_t at = 0;
     for (int32_t section = 0; section < s->count; section++) {
         const int32_t from = section ? s->begin[section - 1] : 0, to = at;
         s->begin[section] = at;
@@ -116,15 +104,18 @@ static mnem_status make_tables(mnem__sections *s, size_t members_max) {
     size_t members = 0;
     for (int32_t i = 0; i < s->item_count; i++)
         members += (size_t)(s->items[i].end - s->items[i].first);
-    if (members > members_max)
-        return mnem__fail(MNEM_UNSUPPORTED, "plan: %zu memberships are too many", members);
-    s->starts = mnem__calloc("plan", 2 * ((size_t)s->count + 1) + members, sizeof(int32_t));
+    const bool listed = members <= members_max;
+    const size_t sections = (size_t)s->count + 1;
+    s->starts =
+        mnem__calloc("plan", sections + (listed ? sections + members : 0), sizeof *s->starts);
     if (!s->starts) return mnem__heap_status();
-    s->begin = s->starts + s->count + 1;
-    s->members = s->begin + s->count + 1;
     for (int32_t i = 0; i < s->item_count; i++) s->starts[s->items[i].first + 1]++;
     for (int32_t section = 0; section < s->count; section++)
         s->starts[section + 1] += s->starts[section];
+    if (!listed) return MNEM_OK;
+    s->begin = s->starts + sections;
+    s->members = s->begin + sections;
+    find_twins(s);
     fill_members(s);
     return MNEM_OK;
 }
@@ -133,7 +124,7 @@ mnem_status mnem__sections_create(const mnem_plan_buffer *buffers, size_t n, siz
                                   mnem__sections *out) {
     *out = (mnem__sections){0};
     out->items = mnem__calloc("plan", n, sizeof *out->items);
-    moment *moments = mnem__calloc("plan", n, 2 * sizeof *moments + sizeof(int32_t));
+    uint32_t *moments = mnem__calloc("plan", n, 2 * sizeof *moments + sizeof(int32_t));
     mnem_status status = MNEM_OK;
     if (out->items && moments) {
         const size_t count = collect(buffers, n, moments);
@@ -151,15 +142,4 @@ void mnem__sections_destroy(mnem__sections *s) {
     mnem__free(s->items);
     mnem__free(s->starts);
     *s = (mnem__sections){0};
-}
-
-int64_t mnem__sections_bound(const mnem__sections *s) {
-    int64_t most = 0;
-    for (int32_t section = 0; section < s->count; section++) {
-        int64_t sum = 0;
-        for (int32_t i = s->begin[section]; i < s->begin[section + 1]; i++)
-            sum += s->items[s->members[i]].bytes;
-        if (sum > most) most = sum;
-    }
-    return most;
 }

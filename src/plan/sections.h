@@ -4,6 +4,9 @@
 
 #include "mnem/plan.h"
 
+/* What holds for every instance (the statuses of mnem_plan_place); clears *result and sums up. */
+mnem_status mnem__plan_check(const mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result);
+
 /* One buffer: sections [first, end) are those that it lives in. */
 typedef struct mnem__item {
     int64_t bytes, alignment;
@@ -18,16 +21,15 @@ typedef struct mnem__item {
 typedef struct mnem__sections {
     int32_t item_count, count;
     mnem__item *items;
-    int32_t *starts, *begin, *members;
+    int32_t *starts;
+    int32_t *begin, *members; /* NULL when they would be too many */
+    int64_t bound;            /* the largest sum of sizes alive at one time */
 } mnem__sections;
 
-/* MNEM_NO_MEMORY; MNEM_UNSUPPORTED when the sections would have more than members_max members (a
- * bound on time and memory: dense instances have n^2 / 2). */
+/* The sizes' sum must fit int64_t. Up to members_max members are listed (dense instances have
+ * n^2 / 2). MNEM_NO_MEMORY. */
 mnem_status mnem__sections_create(const mnem_plan_buffer *buffers, size_t n, size_t members_max,
                                   mnem__sections *sections);
 void mnem__sections_destroy(mnem__sections *sections);
-
-/* The largest sum of sizes alive at one time. */
-int64_t mnem__sections_bound(const mnem__sections *sections);
 
 #endif

@@ -1,25 +1,29 @@
 /* solve.c: the best placement that can be found in the time, and what is known about it.
  *
- * Idea: many short dives of the exact search (skyline.c), each with another rule and another order
- * of candidates, because a dive either succeeds almost at once or is lost in an early mistake
+ * Idea: first some placements in one go over the skyline (valley.c), each with another order, which
+ * suffice for most graphs. Then many short dives of the exact search (skyline.c), each with another
+ * rule and order, because a dive either succeeds almost at once or is lost in an early mistake
  * (Gomes & Selman, "Heavy-tailed phenomena", 2000). Orders are random mixtures of size, life and
  * the blame that items earned in failed dives; now and then a dive is given more nodes, so that
  * infeasible capacities are proved in the end. Parts of time that nothing crosses are solved apart.
  * Without a capacity, capacities between the bound and the best so far are tried in turn, with
  * growing effort: a lower one is sometimes the easier.
  *
- * Invariant: the buffers' offsets are always the best valid placement so far; greedy comes first.
- * Cost: time up to the limit; about (3 items + 64)^2 / 16 bytes while it runs. */
+ * Invariant: the buffers' offsets are always the best valid placement so far.
+ * Cost: time up to the limit; 150 bytes per buffer for the placements in one go, and
+ * (3 items + 64)^2 / 16 bytes for dives, which are for up to EXACT_MAX buffers. */
 #include <math.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/sort.h"
 #include "base/thread.h"
 #include "plan/skyline.h"
+#include "plan/valley.h"
 
-enum { EXACT_MAX = 4096, MEMBERS_MAX = 1 << 22, LONG_DIVE_EVERY = 16 };
+enum { EXACT_MAX = 4096, GREEDY_MAX = 20000, MEMBERS_MAX = 1 << 22, LONG_DIVE_EVERY = 16 };
 static const double seconds_default = 1;
 
 typedef struct solver {
@@ -28,7 +32,8 @@ typedef struct solver {
     mnem_plan_result *result;
     mnem__sections sections;
     mnem__skyline *skyline;
-    double *priority; /* [items] */
+    double *priority;  /* [items] */
+    uint64_t capacity; /* 0: none */
     uint64_t random, seed;
     double deadline;
     bool late; /* the deadline passed */
@@ -104,22 +109,24 @@ static mnem__dive_end fit(solver *s, int64_t capacity, uint64_t tries) {
     return MNEM__DIVE_FOUND;
 }
 
-static void keep(solver *s) {
-    const int64_t *offsets = mnem__skyline_offsets(s->skyline);
+/* Takes offsets[items] over when they are better. */
+static void keep(solver *s, const int64_t *offsets) {
     uint64_t peak = 0;
     for (int32_t i = 0; i < s->sections.item_count; i++) {
-        mnem_plan_buffer *b = &s->buffers[s->sections.items[i].source];
-        b->offset = (uint64_t)offsets[i];
-        if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
+        const uint64_t top = (uint64_t)(offsets[i] + s->sections.items[i].bytes);
+        if (top > peak) peak = top;
     }
+    if (peak >= s->result->peak_bytes) return;
     s->result->peak_bytes = peak;
+    for (int32_t i = 0; i < s->sections.item_count; i++)
+        s->buffers[s->sections.items[i].source].offset = (uint64_t)offsets[i];
 }
 
 /* ---- all capacities ---- */
 
 static mnem_status try_capacity(solver *s, uint64_t capacity, uint64_t tries) {
     switch (fit(s, (int64_t)capacity, tries)) {
-    case MNEM__DIVE_FOUND: keep(s); break;
+    case MNEM__DIVE_FOUND: keep(s, mnem__skyline_offsets(s->skyline)); break;
     case MNEM__DIVE_EXHAUSTED: s->result->lower_bound_bytes = capacity + 1; break;
     case MNEM__DIVE_LIMIT: break;
     case MNEM__DIVE_NO_MEMORY: return mnem__heap_status();
@@ -156,18 +163,111 @@ static mnem_status minimise(solver *s) {
     return status;
 }
 
+/* ---- in one go ---- */
+
+/* How much size, life in time and life in sections count, before chance is mixed in. */
+static const double plain_orders[][3] = {{0, 1, 0}, {1e-3, 0, 1}, {1, 0, 1},
+                                         {1, 0, 0}, {1, 1, 0},    {1, 0.5, 0}};
+enum { PLAIN_ORDERS = sizeof plain_orders / sizeof *plain_orders };
+
+static void plain_priorities(solver *s, const double *weights, double chance) {
+    for (int32_t i = 0; i < s->sections.item_count; i++) {
+        const mnem__item *item = &s->sections.items[i];
+        const mnem_plan_buffer *b = &s->buffers[item->source];
+        s->priority[i] = weights[0] * log((double)item->bytes) +
+                         weights[1] * log((double)((uint64_t)b->upper - (uint64_t)b->lower)) +
+                         weights[2] * log((double)(item->end - item->first));
+        if (chance > 0) s->priority[i] += chance * uniform(s);
+    }
+}
+
+static bool lower_priority(const void *context, uint32_t a, uint32_t b) {
+    const double *priority = context;
+    return priority[a] != priority[b] ? priority[a] < priority[b] : a < b;
+}
+
+static bool is_enough(const solver *s) {
+    const mnem_plan_result *r = s->result;
+    return r->peak_bytes <= r->lower_bound_bytes || (s->capacity && r->peak_bytes <= s->capacity);
+}
+
+/* Every plain order, then mixtures: some for small instances, as many as the time allows for those
+ * that are too large for dives. order, rank: [items] scratch. */
+static void place_in_one_go(solver *s, mnem__valley *valley, uint32_t *order, uint32_t *rank,
+                            int64_t *offsets) {
+    const int32_t n = s->sections.item_count;
+    for (uint32_t go = 0; !is_enough(s) && !s->late; go++) {
+        if (go >= PLAIN_ORDERS && s->n <= EXACT_MAX) return;
+        const double mixed[3] = {uniform(s), uniform(s), uniform(s)};
+        plain_priorities(s, go < PLAIN_ORDERS ? plain_orders[go] : mixed,
+                         go < PLAIN_ORDERS ? 0 : 0.3);
+        for (int32_t i = 0; i < n; i++) order[i] = (uint32_t)i;
+        mnem__sort(order, (size_t)n, lower_priority, s->priority);
+        for (int32_t i = 0; i < n; i++) rank[order[i]] = (uint32_t)i;
+        if (mnem__valley_place(valley, rank, offsets) < INT64_MAX) keep(s, offsets);
+        s->late = mnem__seconds() > s->deadline;
+    }
+}
+
+static mnem_status go_once(solver *s) {
+    const size_t n = (size_t)s->sections.item_count;
+    mnem__valley *valley = NULL;
+    int64_t *offsets = mnem__calloc("plan", n, sizeof *offsets + 2 * sizeof(uint32_t));
+    mnem_status status = offsets ? mnem__valley_create(&s->sections, &valley) : mnem__heap_status();
+    uint32_t *order = (uint32_t *)(offsets + n);
+    if (status == MNEM_OK) place_in_one_go(s, valley, order, order + n, offsets);
+    mnem__valley_destroy(valley);
+    mnem__free(offsets);
+    return status;
+}
+
+/* ---- all together ---- */
+
 static void judge(mnem_plan_result *r, uint64_t capacity) {
     if (r->peak_bytes <= r->lower_bound_bytes) r->verdict = MNEM_PLAN_OPTIMAL;
     if (capacity && r->lower_bound_bytes > capacity) r->verdict = MNEM_PLAN_INFEASIBLE;
 }
 
-static mnem_status search(solver *s, uint64_t capacity) {
+static mnem_status dive(solver *s) {
     mnem_status status = mnem__skyline_create(&s->sections, &s->skyline);
     if (status != MNEM_OK) return status;
-    s->priority = mnem__calloc("plan", (size_t)s->sections.item_count, sizeof *s->priority);
-    status = s->priority ? (capacity ? meet(s, capacity) : minimise(s)) : mnem__heap_status();
-    mnem__free(s->priority);
+    status = s->capacity ? meet(s, s->capacity) : minimise(s);
     mnem__skyline_destroy(s->skyline);
+    return status;
+}
+
+/* Greedy by size where it is quick enough, and as a start for the rest. */
+static mnem_status start(solver *s) {
+    mnem_plan_result *r = s->result;
+    r->lower_bound_bytes = (uint64_t)s->sections.bound;
+    r->peak_bytes = UINT64_MAX;
+    mnem_status status = go_once(s);
+    if (status != MNEM_OK || is_enough(s) || s->n > GREEDY_MAX) return status;
+    int64_t *offsets = mnem__calloc("plan", s->n, sizeof *offsets);
+    if (!offsets) return mnem__heap_status();
+    mnem_plan_result greedy;
+    for (size_t i = 0; i < s->n; i++) offsets[i] = (int64_t)s->buffers[i].offset;
+    status = mnem_plan_place(s->buffers, s->n, &greedy);
+    if (status == MNEM_OK && greedy.peak_bytes < r->peak_bytes)
+        r->peak_bytes = greedy.peak_bytes;
+    else
+        for (size_t i = 0; i < s->n; i++) s->buffers[i].offset = (uint64_t)offsets[i];
+    mnem__free(offsets);
+    return status;
+}
+
+static mnem_status solve(solver *s) {
+    const size_t n = (size_t)s->sections.item_count;
+    for (size_t i = 0; i < s->n; i++) s->buffers[i].offset = 0;
+    if (n == 0) return MNEM_OK;
+    s->priority = mnem__calloc("plan", n, sizeof *s->priority);
+    mnem_status status = s->priority ? start(s) : mnem__heap_status();
+    judge(s->result, s->capacity);
+    if (status == MNEM_OK && s->result->verdict == MNEM_PLAN_FEASIBLE && !is_enough(s) &&
+        n <= EXACT_MAX && s->sections.members)
+        status = dive(s);
+    judge(s->result, s->capacity);
+    mnem__free(s->priority);
     return status;
 }
 
@@ -178,21 +278,13 @@ mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan
     if (!(options->seconds >= 0) || options->capacity_bytes > INT64_MAX)
         return mnem__fail(MNEM_INVALID, "plan: %g seconds, capacity of %llu bytes",
                           options->seconds, (unsigned long long)options->capacity_bytes);
-    const double begin = mnem__seconds();
-    mnem_status status = mnem_plan_place(buffers, n, result);
-    if (status != MNEM_OK) return status;
-    judge(result, options->capacity_bytes);
-    const bool enough = result->verdict != MNEM_PLAN_FEASIBLE ||
-                        (options->capacity_bytes && result->peak_bytes <= options->capacity_bytes);
-    if (enough || n > EXACT_MAX || result->total_bytes > INT64_MAX / 2) return MNEM_OK;
-    solver s = {.buffers = buffers, .n = n, .result = result};
+    mnem_status status = mnem__plan_check(buffers, n, result);
+    if (status != MNEM_OK || n == 0) return status;
+    solver s = {.buffers = buffers, .n = n, .result = result, .capacity = options->capacity_bytes};
     s.seed = s.random = (options->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    s.deadline = begin + (options->seconds > 0 ? options->seconds : seconds_default);
-    status = mnem__sections_create(buffers, n, MEMBERS_MAX, &s.sections);
-    if (status == MNEM_UNSUPPORTED) return MNEM_OK;
-    if (status != MNEM_OK) return status;
-    status = search(&s, options->capacity_bytes);
-    judge(result, options->capacity_bytes);
+    s.deadline = mnem__seconds() + (options->seconds > 0 ? options->seconds : seconds_default);
+    status = mnem__sections_create(buffers, n, n <= EXACT_MAX ? MEMBERS_MAX : 0, &s.sections);
+    if (status == MNEM_OK) status = solve(&s);
     mnem__sections_destroy(&s.sections);
     return status;
 }

@@ -1,0 +1,14 @@
+/* sort.h: one sort for indices: in place, O(n log n) for every input, nothing allocated. */
+#ifndef MNEM_SRC_BASE_SORT_H
+#define MNEM_SRC_BASE_SORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef bool mnem__sort_less(const void *context, uint32_t a, uint32_t b);
+
+/* Sorts index[n] by less. Not stable: let less end with comparing the indices. */
+void mnem__sort(uint32_t *index, size_t n, mnem__sort_less *less, const void *context);
+
+#endif
