@@ -170,42 +170,24 @@ static inline mnem_status place_find(mnem_pool *pool, mnem__pool_domain *d,
     return alloc_slowly(pool, d, r, place, rung);
 }
 
-/* Where a request comes from: the tag and the site of the track. */
-static mnem_status site_find(mnem_pool *pool, const mnem_pool_request *r, const char *file,
-                             int line, mnem__pool_seen *seen) {
-    const char *tag = r->tag ? r->tag : "block";
-    uint32_t tag_index;
-    const mnem_status status = mnem__tag_of(&pool->track.sites, r->kind, tag, &tag_index);
-    if (status != MNEM_OK) return status;
-    *seen = (mnem__pool_seen){.file = file, .tag = tag, .line = (uint32_t)line, .kind = r->kind};
-    seen->tag_index = tag_index;
+/* The call site of a request, by its number in the track. */
+static inline mnem_status site_find(mnem_pool *pool, const mnem_pool_request *r, const char *file,
+                                    int line, uint32_t *site) {
     uint32_t stack = 0;
-    if (pool->options.backtrace) {
+    if (__builtin_expect(pool->options.backtrace != 0, 0))
         stack = mnem__stack_capture(&pool->track.sites, pool->options.backtrace, pool->caller);
-        seen->tag = NULL; /* the next call may come another way */
-    }
-    seen->site = mnem__site_of(&pool->track.sites, tag_index, file, (uint32_t)line, stack);
-    return MNEM_OK;
-}
-
-/* A tag may lie in memory that has another text by now: the texts are compared. */
-static inline bool seen_is(const mnem_pool *pool, const mnem__pool_seen *seen,
-                           const mnem_pool_request *r, const char *file, int line) {
-    return seen->file == file && seen->line == (uint32_t)line && seen->kind == r->kind &&
-           seen->tag == r->tag && seen->tag &&
-           !strcmp(mnem__tag_at(&pool->track.sites, seen->tag_index)->text, r->tag);
+    return mnem__site_find(&pool->track.sites, r->kind, r->tag ? r->tag : "block", file,
+                           (uint32_t)line, stack, site);
 }
 
 static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, const char *file,
                                 int line, mnem_pool_block *block) {
-    mnem_status status = MNEM_OK;
-    mnem__pool_seen *seen = &pool->seen[(uint32_t)line % MNEM__POOL_SEEN];
-    if (!seen_is(pool, seen, r, file, line)) status = site_find(pool, r, file, line, seen);
-    const uint32_t site = seen->site;
+    uint32_t site;
+    mnem_status status = site_find(pool, r, file, line, &site);
     mnem__pool_domain *d;
     if (status == MNEM_OK) status = mnem__pool_domain_of(pool, r->stream, &d);
     if (status == MNEM_OK && pool->limits && !r->planned)
-        status = mnem__pool_limits_pass(pool, seen->tag_index, r->bytes);
+        status = mnem__pool_limits_pass(pool, mnem__site_tag(site), r->bytes);
     if (status == MNEM_OK) status = slot_ready(pool);
     if (status != MNEM_OK) return status;
     if (r->planned) return alone_alloc(pool, d, r, site, block);

@@ -31,7 +31,6 @@
 enum {
     MNEM__POOL_ALIGNMENT_MAX = 2 << 20,
     MNEM__POOL_DOMAINS_MAX = 250,
-    MNEM__POOL_SEEN = 64,
     MNEM__POOL_MARKS = 8, /* events of a stream that may be on their way */
 };
 
@@ -80,13 +79,6 @@ typedef union mnem__pool_more {
     };
     mnem__pool_wait wait; /* pending */
 } mnem__pool_more;
-
-/* A call site that was seen: its number is found without hashing. */
-typedef struct mnem__pool_seen {
-    const char *file, *tag;
-    uint32_t line, tag_index, site;
-    mnem_kind kind;
-} mnem__pool_seen;
 
 /* Units that aren't the domain's, as a block of its allocator. */
 typedef struct mnem__pool_hole {
@@ -157,7 +149,6 @@ struct mnem_pool {
     mnem__rows slots, more;
     uint32_t slots_used;
     mnem__track track;
-    mnem__pool_seen seen[MNEM__POOL_SEEN];
 
     uint16_t *unit_owner;   /* [units] */
     uint64_t *unit_granule; /* [units], range only */
@@ -165,6 +156,7 @@ struct mnem_pool {
     uint8_t *unit_free;     /* [units]: what mnem__pool_survey found */
     uint32_t units, units_room;
     uint32_t units_reserved, units_max, units_range;
+    uintptr_t grower; /* the thread that asks the device for more, or 0 */
     mnem__pool_segment *segments;
     uint32_t segment_count, segment_room;
     mnem_range range;
