@@ -116,7 +116,8 @@ mnem_status mnem_granules_give(mnem_device *device, const uint64_t *granules, si
 
 /* Maps count granules from offset on, a multiple of the granule; what was mapped there must be gone
  * (MNEM_INVALID). MNEM_NO_MEMORY: the machine has no further mapping (Linux: vm.max_map_count).
- * Nothing is mapped on failure. Granules with numbers in a row cost one mapping together. */
+ * Nothing is mapped on failure. Granules with numbers in a row, such as those taken together, are
+ * one mapping. */
 mnem_status mnem_range_map(const mnem_range *range, uint64_t offset, const uint64_t *granules,
                            size_t count);
 /* MNEM_INVALID when something there isn't mapped; MNEM_NO_MEMORY when the machine can't split a

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
+#include "device/backend.h"
 #include "mnem/device.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -179,6 +180,56 @@ static void no_memory_at_any_allocation_leaks_nothing(void **state) {
         if (status == MNEM_OK) return;
         assert_int_equal(status, MNEM_NO_MEMORY);
         assert_true(n < 50);
+    }
+}
+
+/* Work of every kind on a stream. What was queued runs; what failed is as if not asked for. */
+static mnem_status everything_queue(mnem_device *device, const mnem_block *a, const mnem_block *b,
+                                    mnem_stream *stream, mnem_event *event) {
+    mnem_status status = mnem_stream_fill(device, stream, a, 0, 100, 1);
+    if (status == MNEM_OK) status = mnem_stream_copy(device, stream, b, 0, a, 0, 100);
+    if (status == MNEM_OK) status = mnem_event_record(event, stream);
+    if (status == MNEM_OK) status = mnem_event_wait(event, NULL);
+    if (status == MNEM_OK) status = mnem_event_record(event, NULL);
+    if (status == MNEM_OK) status = mnem_event_wait(event, stream);
+    must(mnem_event_synchronize(event)); /* also when its record failed */
+    must(mnem_stream_synchronize(stream));
+    return status;
+}
+
+static mnem_status everything_use(mnem_device *device) {
+    mnem_block a = {0}, b = {0};
+    mnem_stream *stream = NULL;
+    mnem_event *event = NULL;
+    mnem_status status = mnem_device_alloc(device, MNEM_SPACE_DEVICE, 100, 64, &a);
+    if (status == MNEM_OK) status = mnem_device_alloc(device, MNEM_SPACE_HOST, 100, 64, &b);
+    if (status == MNEM_OK) status = mnem_stream_create(device, &stream);
+    if (status == MNEM_OK) status = mnem_event_create(device, &event);
+    if (status == MNEM_OK) status = everything_queue(device, &a, &b, stream, event);
+    mnem_event_destroy(event);
+    mnem_stream_destroy(stream);
+    mnem_device_free(&b);
+    mnem_device_free(&a);
+    return status;
+}
+
+static void a_device_that_fails_at_any_call_loses_nothing(void **state) {
+    for (uint64_t n = 1;; n++) {
+        mnem_device *device = device_open(state, 64 * MIB);
+        mnem_device_info info;
+        mnem__device_fail_at(n, n % 2);
+        mnem_status status = everything_use(device);
+        mnem__device_fail_at(0, false);
+        if (status != MNEM_OK) assert_non_null(strstr(mnem_last_error(), "as a test asked"));
+        must(mnem_device_info_get(device, &info));
+        assert_int_equal(info.available_bytes, 64 * MIB);
+        must(everything_use(device)); /* it works as before */
+        device_close(device);
+        if (status == MNEM_OK) {
+            assert_int_equal(n, 11); /* ten calls can fail */
+            return;
+        }
+        assert_int_equal(status, MNEM_NO_MEMORY);
     }
 }
 
@@ -353,6 +404,7 @@ int main(void) {
         ON_ALL(ranges_of_blocks_are_checked),
         ON_ALL(events_complete_in_order),
         ON_ALL(no_memory_at_any_allocation_leaks_nothing),
+        ON_ALL(a_device_that_fails_at_any_call_loses_nothing),
         cmocka_unit_test(host_blocks_are_memory),
         cmocka_unit_test(host_streams_run_in_order_and_wait_when_full),
         cmocka_unit_test(host_events_join_streams),
