@@ -4,10 +4,11 @@
  * caller's own table of functions. No byte of the workload is allocated; a target places numbers.
  * What is measured, and how, so that figures of different programs compare:
  *   time      one thread, streams ignored by the offset policies, metadata warm after a first pass.
- *             ns_mean: a whole pass over its operations, the best of options.runs passes. p50 and
- *             p99: of single allocations, less the clock's own time, the best of the passes that
- *             time each operation. ns_worst: the maximum over all operations of the minimum over
- *             those passes, so that what the machine did in between doesn't count.
+ *             ns_mean: the thread's time for a whole pass over its operations, the best of
+ *             options.runs passes. p50 and p99: of single allocations, less the clock's own time,
+ *             the best of the passes that time each operation. ns_worst: the maximum over all
+ *             operations of the minimum over those passes, so that what the machine did in between
+ *             doesn't count.
  *   fit       the smallest capacity that completes. Fit isn't monotone in the capacity: bisection
  *             to 1/4096 of the peak, then down in steps of 1/1024 as long as one of the next 16
  *             completes.
@@ -37,6 +38,7 @@ typedef struct mnem_replay_usage {
     uint64_t bytes_reserved_peak;
     uint64_t upstream_calls; /* allocations, maps and extensions asked of the device */
     uint64_t misses;         /* requests that needed at least one */
+    uint64_t segment_bytes;  /* by which it grows; 0: it doesn't, or not evenly */
 } mnem_replay_usage;
 
 /* An allocator as a replay sees it. A table of the caller's own may be used too; it gets itself as
@@ -100,6 +102,7 @@ typedef struct mnem_replay_result {
     uint64_t bytes_capacity;        /* of the timed passes */
     uint64_t bytes_capacity_needed; /* the smallest that completes */
     uint64_t bytes_reserved_peak, upstream_calls;
+    uint64_t segment_bytes; /* by which it grew; 0: it didn't, or not evenly */
     double capacity_over_live, reserved_over_live; /* over the workload's peak */
     double hit_rate;                               /* 0 to 1 */
     double fragmentation;                          /* 1 - peak live / peak reserved */

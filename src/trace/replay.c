@@ -123,9 +123,9 @@ static mnem_status pass(replay *r, size_t *stopped, uint64_t *ns) {
     size_t at = 0;
     while (at < r->info.count && status == MNEM_OK) {
         const size_t left = r->info.count - at, n = left < PIECE ? left : PIECE;
-        const uint64_t begin = mnem__clock_ns();
+        const uint64_t begin = mnem__thread_ns();
         status = piece(r, at, at + n, stopped);
-        sum += mnem__clock_ns() - begin;
+        sum += mnem__thread_ns() - begin;
         at += n;
         if (status == MNEM_OK) status = advance(r, n);
     }
@@ -170,9 +170,11 @@ static mnem_status try_capacity(replay *r, uint64_t capacity) {
     return status;
 }
 
-/* A capacity that completes, by growth of a quarter; what all blocks would take is the limit. */
+/* A capacity that completes, by growth of a quarter; what all blocks would take, and a few segments
+ * of anybody's, is the limit. */
 static mnem_status fit_upper(replay *r, uint64_t *high) {
-    const uint64_t most = r->info.bytes_total + 8192 * (uint64_t)r->info.allocations;
+    const uint64_t some = (uint64_t)256 << 20;
+    const uint64_t most = r->info.bytes_total + 8192 * (uint64_t)r->info.allocations + some;
     uint64_t capacity = r->info.bytes_peak;
     mnem_status status = MNEM_OVER_BUDGET;
     while (status == MNEM_OVER_BUDGET && capacity / 4 < most) {
@@ -305,23 +307,29 @@ static mnem_status time_whole(replay *r) {
     return status == MNEM_OK ? MNEM_OK : refusal(r, status, stopped);
 }
 
-static mnem_status measure_time(replay *r) {
-    const uint64_t needed = r->result->bytes_capacity_needed;
-    uint64_t capacity = r->o.capacity ? r->o.capacity : 2 * r->info.bytes_peak;
-    if (!r->o.capacity && capacity < needed) capacity = needed;
+static mnem_status time_at(replay *r, uint64_t capacity) {
     mnem_status status = r->target->open(r->target, r->w, capacity, capacity);
     if (status != MNEM_OK) return status;
     r->result->bytes_capacity = capacity;
     status = time_whole(r);
     if (status == MNEM_OK && !r->result->refused) status = time_each(r);
     r->target->close(r->target);
-    if (status == MNEM_OVER_BUDGET) { /* not even twice the peak will do, and nobody asked for it */
-        r->result->ns_mean = r->result->bytes_capacity = 0;
-        return MNEM_OK;
-    }
-    if (r->result->refused) r->result->ns_mean = 0;
     if (status == MNEM_OK && !r->result->refused) r->result->measured |= MNEM_REPLAY_TIME;
+    if (!(r->result->measured & MNEM_REPLAY_TIME)) {
+        mnem_replay_result *x = r->result;
+        x->ns_mean = x->ns_p50 = x->ns_p99 = x->ns_worst = 0;
+        x->bytes_capacity = 0;
+    }
     return status;
+}
+
+static mnem_status measure_time(replay *r) {
+    const uint64_t needed = r->result->bytes_capacity_needed, ample = 2 * r->info.bytes_peak;
+    if (r->o.capacity) return time_at(r, r->o.capacity);
+    mnem_status status = time_at(r, ample < needed ? needed : ample);
+    /* More isn't always enough: fit isn't monotone. */
+    if (status == MNEM_OVER_BUDGET && needed) status = time_at(r, needed);
+    return status == MNEM_OVER_BUDGET ? MNEM_OK : status; /* nobody asked for that capacity */
 }
 
 /* ---- growth ---- */
@@ -347,6 +355,7 @@ static mnem_status measure_growth(replay *r) {
     x->measured |= MNEM_REPLAY_GROWTH;
     x->bytes_reserved_peak = used.bytes_reserved_peak;
     x->upstream_calls = used.upstream_calls;
+    x->segment_bytes = used.segment_bytes;
     x->reserved_over_live = (double)used.bytes_reserved_peak / (double)r->info.bytes_peak;
     x->fragmentation = 1 - 1 / x->reserved_over_live;
     x->hit_rate = 1 - (double)used.misses / (double)r->info.allocations;

@@ -16,6 +16,13 @@ static inline uint64_t mnem__clock_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* What this thread had of a processor: other programs' turns don't count. */
+static inline uint64_t mnem__thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 #if defined __x86_64__
 #include <x86intrin.h>
 

@@ -41,6 +41,9 @@ static inline void mnem__offset_target_free(mnem_replay_target *self, uint32_t b
 
 bool mnem__is_offset_target(const mnem_replay_target *target);
 
+/* The model of PyTorch's caching allocator. MNEM_NO_MEMORY. */
+mnem_status mnem__pytorch_target_create(mnem_replay_target **target);
+
 /* By how much a target grows, when the caller didn't say. */
 uint64_t mnem__replay_segment(uint64_t bytes_peak);
 

@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "trace/replay_private.h"
 
-static const char tag[] = "replay";
+static const char tag[] = "replay", pytorch[] = "pytorch";
 
 uint64_t mnem__replay_segment(uint64_t bytes_peak) {
     const uint64_t least = (uint64_t)2 << 20;
@@ -58,7 +58,10 @@ static mnem_status offset_open(mnem_replay_target *self, const mnem_workload *w,
     mnem_status status = t->handles && t->offsets ? MNEM_OK : mnem__heap_status();
     if (status == MNEM_OK && start) status = make(t, start);
     if (status != MNEM_OK) offset_close(self);
-    if (start) t->used = (mnem_replay_usage){start, start, 1, 1};
+    if (start)
+        t->used = (mnem_replay_usage){start, start, 1, 1, 0};
+    else
+        t->used.segment_bytes = t->segment;
     return status;
 }
 
@@ -82,10 +85,9 @@ mnem_status mnem__offset_target_grow(mnem__offset_target *t, uint32_t block, uin
     if (t->most - t->used.bytes_reserved < 4096) return MNEM_OVER_BUDGET;
     t->used.upstream_calls++;
     t->used.misses++;
-    /* One segment may do, if the free tail is long; else as many as hold the whole request. */
-    const uint64_t steps[] = {1, bytes};
+    /* One segment may do, if the free tail is long; else as many more as hold the request. */
     for (int i = 0; i < 2; i++) {
-        const uint64_t step = step_for(t, steps[i]);
+        const uint64_t step = step_for(t, i && bytes > t->segment ? bytes - t->segment : 1);
         mnem_status status = step ? extend_to(t, t->used.bytes_reserved + step) : MNEM_OVER_BUDGET;
         if (status == MNEM_OK) status = mnem_offset_alloc(t->a, bytes, &b);
         if (status == MNEM_OK) {
@@ -160,15 +162,17 @@ bool mnem__is_offset_target(const mnem_replay_target *target) {
 
 const char *mnem_replay_target_name(unsigned i) {
     if (i < MNEM_OFFSET_POLICY_COUNT) return mnem_offset_policy_text((mnem_offset_policy)i);
-    return NULL;
+    return i == MNEM_OFFSET_POLICY_COUNT ? pytorch : NULL;
 }
 
 mnem_status mnem_replay_target_create(const char *name, const mnem_replay_settings *settings,
                                       mnem_replay_target **target) {
     mnem_offset_policy policy;
     *target = NULL;
+    if (strcmp(name, pytorch) == 0) return mnem__pytorch_target_create(target);
     const mnem_status status = mnem_offset_policy_parse(name, &policy);
-    return status == MNEM_OK ? offset_create(policy, settings, target) : status;
+    if (status == MNEM_OK) return offset_create(policy, settings, target);
+    return mnem__fail_in(status, "replay: not \"%s\"", pytorch);
 }
 
 void mnem_replay_target_destroy(mnem_replay_target *target) {
