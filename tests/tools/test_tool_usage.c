@@ -11,8 +11,8 @@
 
 #include "tools/tool_run.h"
 
-static const char *const verbs[] = {"run",        "plan",     "info", "bench",  "quantize",
-                                    "perplexity", "tokenize", "help", "version"};
+static const char *const verbs[] = {"run",        "plan",     "info",   "bench", "quantize",
+                                    "perplexity", "tokenize", "replay", "help",  "version"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 static void help_is_as_agreed(void **state) {
@@ -135,6 +135,13 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("quantize", "in.gguf");
     WRONG("perplexity", "model.gguf");
     WRONG("tokenize");
+    WRONG("replay");
+    WRONG("replay", "x.trace", "--policy", "mnem,worst");
+    WRONG("replay", "x.trace", "--align", "100");
+    WRONG("replay", "x.trace", "y.trace", "--svg", "map.svg");
+    WRONG("replay", "x.trace", "--json", "--timeline");
+    WRONG("replay", "x.trace", "--capacity", "lots");
+    WRONG("replay", "x.trace", "--device", "-1");
     WRONG("version", "now");
     WRONG("help", "frobnicate");
     tool_golden("usage.txt", errors);

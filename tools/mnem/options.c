@@ -14,7 +14,7 @@
 #define V(name)   (1u << TOOL_VERB_##name)
 enum {
     SESSION = V(run) | V(plan) | V(bench) | V(perplexity), /* verbs that plan a session */
-    TABLES = SESSION | V(info) | V(quantize) | V(tokenize),
+    TABLES = SESSION | V(info) | V(quantize) | V(tokenize) | V(replay),
 };
 
 const tool_option tool_options[] = {
@@ -77,6 +77,22 @@ const tool_option tool_options[] = {
      "add no begin or end token, whatever the file says"},
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain), 0, 0, NULL, V(tokenize),
      "treat the texts of special tokens as plain text"},
+    {"policy", 0, "NAMES", TOOL_VALUE_TEXT, AT(policy), 0, 0,
+     "all mnem tlsf bucket buddy first-fit best-fit worst-fit bump pytorch", V(replay),
+     "policies to compare, with commas between, or all; pictures show the first (default: "
+     "mnem,tlsf,best-fit,pytorch)"},
+    {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(replay),
+     "replay within so much memory (default: as much as it takes)"},
+    {"device", 0, "N", TOOL_VALUE_COUNT, AT(snapshot_device), 0, 4095, NULL, V(replay),
+     "of a snapshot of several devices, the one to replay (default: with most events)"},
+    {"align", 0, "SIZE", TOOL_VALUE_SIZE, AT(align), 0, 0, NULL, V(replay),
+     "alignment of every block, a power of two (default: 256)"},
+    {"segment", 0, "SIZE", TOOL_VALUE_SIZE, AT(segment), 0, 0, NULL, V(replay),
+     "grow by so much (default: a 64th of the peak, as a power of two, at least 2 MiB)"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), 0, 0, NULL, V(replay),
+     "draw the memory map over time"},
+    {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline), 0, 0, NULL, V(replay),
+     "show reserved and live bytes over time"},
     {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json), 0, 0, NULL, TABLES,
      "JSON on standard output: one object, or one per line where it streams"},
     {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet), 0, 0, NULL, V(run) | V(bench) | V(perplexity),

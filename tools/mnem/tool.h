@@ -39,7 +39,7 @@ void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- verbs and arguments ---- */
-enum { TOOL_OPERANDS_MAX = 4, TOOL_STOPS_MAX = 8 };
+enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8 };
 
 /* X(NAME): verb_NAME is the entry, in verb_NAME.c. */
 #define TOOL_VERB_LIST(X)                                                                          \
@@ -50,6 +50,7 @@ enum { TOOL_OPERANDS_MAX = 4, TOOL_STOPS_MAX = 8 };
     X(quantize)                                                                                    \
     X(perplexity)                                                                                  \
     X(tokenize)                                                                                    \
+    X(replay)                                                                                      \
     X(help)                                                                                        \
     X(version)
 
@@ -79,8 +80,12 @@ typedef struct tool_args {
     const char *type;   /* quantize */
     const char *device; /* "host", "null" */
     bool page_cache, json, quiet, refresh;
-    bool tensors, keys;     /* info */
-    bool no_special, plain; /* tokenize */
+    bool tensors, keys;       /* info */
+    bool no_special, plain;   /* tokenize */
+    const char *policy, *svg; /* replay */
+    uint64_t align, segment;  /* replay; 0: not given */
+    int32_t snapshot_device;
+    bool timeline;
     bool help;
 } tool_args;
 
