@@ -314,19 +314,21 @@ void mnem__memory_file_close(int fd) {
     if (fd >= 0) close(fd);
 }
 
-/* What the machine's owner chose for memory files, between brackets. */
-static bool shmem_setting_is(const char *choice) {
+/* Whether one of these words is what the machine's owner chose for memory files. */
+static bool shmem_setting_is(const char *const words[], int count) {
     char text[128];
-    return mnem__file_read_small("/sys/kernel/mm/transparent_hugepage/shmem_enabled", text,
-                                 sizeof text) == MNEM_OK &&
-           strstr(text, choice);
+    bool is = false;
+    if (mnem__file_read_small("/sys/kernel/mm/transparent_hugepage/shmem_enabled", text,
+                              sizeof text) != MNEM_OK)
+        return false;
+    for (int i = 0; i < count; i++) is = is || strstr(text, words[i]);
+    return is;
 }
 
 const char *mnem__memory_file_pages(bool huge) {
+    static const char *const allow[] = {"[always]", "[within_size]", "[advise]", "[force]"};
     if (huge) return "huge";
-    bool may = shmem_setting_is("[always]") || shmem_setting_is("[within_size]") ||
-               shmem_setting_is("[advise]") || shmem_setting_is("[force]");
-    return may ? "transparent" : "plain";
+    return shmem_setting_is(allow, 4) ? "transparent" : "plain";
 }
 
 /* Makes the pages of a map of a file present, without changing them. Reading is enough: what is
@@ -366,7 +368,7 @@ static bool file_zero_huge(int fd, uint64_t offset, uint64_t bytes) {
  * when the kernel refuses. */
 static bool file_zero_advised(int fd, uint64_t offset, uint64_t bytes) {
 #ifdef MADV_POPULATE_WRITE
-    if (!shmem_setting_is("[advise]")) return false;
+    if (!shmem_setting_is((const char *const[]){"[advise]"}, 1)) return false;
     char *place = map_aligned(bytes, HUGE_PAGE, PROT_NONE, MAP_NORESERVE);
     if (place) munmap(place, bytes);
     char *p = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
