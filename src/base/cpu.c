@@ -2,6 +2,7 @@
 #include "base/cpu.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #if defined __x86_64__
 #include <cpuid.h>
@@ -18,6 +19,15 @@ static unsigned saved_state(void) {
     return low;
 }
 
+/* AVX512_BF16 where it pays: AMD's multiply pairs at twice FMA's rate (Zen 4, Zen 5), Intel's
+ * (Sapphire Rapids) at half of it. subleaves: of leaf 7. */
+static bool bf16_pays(unsigned subleaves) {
+    unsigned a, b, c, d;
+    const unsigned bf16 = 1u << 5;
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx) return false;
+    return subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bf16);
+}
+
 static mnem__cpu_level detect(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return MNEM__CPU_PLAIN;
@@ -27,9 +37,7 @@ static mnem__cpu_level detect(void) {
     const unsigned wide = bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL;
     if ((b & wide) != wide || !(c & bit_AVX512VNNI)) return MNEM__CPU_AVX2;
     if ((saved_state() & 0xe6) != 0xe6) return MNEM__CPU_AVX2;
-    const unsigned bf16 = 1u << 5; /* subleaf 1; a: how many subleaves there are */
-    if (a < 1 || !__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & bf16)) return MNEM__CPU_AVX512;
-    return MNEM__CPU_AVX512_BF16;
+    return bf16_pays(a) ? MNEM__CPU_AVX512_BF16 : MNEM__CPU_AVX512;
 }
 
 #else

@@ -4,10 +4,10 @@
 
 /* Each has all that is in those before it. */
 typedef enum mnem__cpu_level {
-    MNEM__CPU_PLAIN,  /* C only */
-    MNEM__CPU_AVX2,   /* AVX2, FMA, F16C */
-    MNEM__CPU_AVX512, /* F, BW, DQ, VL, VNNI */
-    MNEM__CPU_AVX512_BF16,
+    MNEM__CPU_PLAIN,       /* C only */
+    MNEM__CPU_AVX2,        /* AVX2, FMA, F16C */
+    MNEM__CPU_AVX512,      /* F, BW, DQ, VL, VNNI */
+    MNEM__CPU_AVX512_BF16, /* and products of bf16 pairs that are faster than FMA */
     MNEM__CPU_BEST = MNEM__CPU_AVX512_BF16
 } mnem__cpu_level;
 

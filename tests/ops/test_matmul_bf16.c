@@ -235,6 +235,6 @@ int main(void) {
         cmocka_unit_test(rounded_rows_are_the_workspace),
     };
     if (kernels() == 1)
-        printf("this processor has no AVX512_BF16: only the instruction in C is tested\n");
+        printf("pairs of bf16 aren't used here: only the instruction in C is tested\n");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
