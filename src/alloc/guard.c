@@ -1,8 +1,8 @@
 /* guard.c: debug mode of a pool: what was done wrong with its blocks, and by whom.
  *
- * The idea: all free memory of the pool is filled with one value and every block has gaps of another
- * around it, so a wrong write is a byte that differs. Who did it is known from the row of the block
- * (live) or from a ring of the last frees.
+ * The idea: all free memory of the pool is filled with one value and every block has gaps of
+ * another around it, so a wrong write is a byte that differs. Who did it is known from the row of
+ * the block (live) or from a ring of the last frees.
  *
  *     free:   DD DD DD DD DD DD DD DD DD DD DD DD           looked at and refilled when taken
  *     live:   DD FD FD FD [ CD CD CD CD ] FD FD DD           gaps looked at when freed
@@ -21,8 +21,8 @@
 
 #include "base/heap.h"
 
-/* A block's place and whose it is. By address, not by number: jobs read this without the pool's lock,
- * and rows never move. */
+/* A block's place and whose it is. By address, not by number: jobs read this without the pool's
+ * lock, and rows never move. */
 typedef struct guard_entry {
     mnem__guard_block block;
     uint64_t sequence;

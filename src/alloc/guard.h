@@ -1,14 +1,14 @@
 /* guard.h: debug mode of a pool: finds what was done wrong with its blocks, and names both places.
  *
  * Free memory is filled with MNEM__POISON_FREE and looked at when it is taken again: a byte that
- * changed was written after its free. A block lies between gaps of MNEM__POISON_GAP, which are looked
- * at when it is freed and on demand. A ring of the last frees says whose a byte was, and where a
- * handle that isn't live was freed before. All that touches memory is done in the order of the
- * block's stream: at once on the default stream, queued on others; what is found there is told later.
- * Where the host can't see the memory it is filled by the device and not looked at.
+ * changed was written after its free. A block lies between gaps of MNEM__POISON_GAP, which are
+ * looked at when it is freed and on demand. A ring of the last frees says whose a byte was, and
+ * where a handle that isn't live was freed before. All that touches memory is done in the order of
+ * the block's stream: at once on the default stream, queued on others; what is found there is told
+ * later. Where the host can't see the memory it is filled by the device and not looked at.
  *
- * Threads: calls under the pool's lock, work on the streams beside them. Lock order: the pool's, the
- * list of guards, a guard's. */
+ * Threads: calls under the pool's lock, work on the streams beside them. Lock order: the pool's,
+ * the list of guards, a guard's. */
 #ifndef MNEM_SRC_ALLOC_GUARD_H
 #define MNEM_SRC_ALLOC_GUARD_H
 
@@ -48,9 +48,10 @@ void mnem__guard_take(mnem__guard *guard, uint32_t id, uint32_t generation,
                       const mnem__guard_block *block, mnem_stream *stream);
 /* It is freed by a call at site (a number of the track's); its record still stands. */
 void mnem__guard_give(mnem__guard *guard, uint32_t id, uint32_t site);
-/* After give, before anybody else can have the memory: looks at the gaps and fills the memory. queue:
- * in the order of the stream that the block was taken on; otherwise at once, because all streams
- * that used it have passed the free. Returns whether this call saw that a gap was written to. */
+/* After give, before anybody else can have the memory: looks at the gaps and fills the memory.
+ * queue: in the order of the stream that the block was taken on; otherwise at once, because all
+ * streams that used it have passed the free. Returns whether this call saw that a gap was written
+ * to. */
 bool mnem__guard_end(mnem__guard *guard, uint32_t id, bool queue, mnem_stream *stream);
 
 /* Tells a free of a handle that isn't live: whose it was, or that it is another pool's. */

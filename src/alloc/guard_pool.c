@@ -1,8 +1,8 @@
 /* guard_pool.c: where a pool in debug mode meets its guard.
  *
  * The idea: a request is made larger by two gaps, and the caller gets an address between them; the
- * pool knows nothing else of it. Blocks aren't moved in debug mode, and a block that waits for other
- * streams isn't taken again before they passed: its memory has to be filled in between.
+ * pool knows nothing else of it. Blocks aren't moved in debug mode, and a block that waits for
+ * other streams isn't taken again before they passed: its memory has to be filled in between.
  *
  *     |offset      |address          |
  *     [ gap_front  [ bytes asked for ] gap ... up to a multiple of the alignment ]

@@ -1,5 +1,5 @@
-/* guard_pool.h: where a pool in debug mode meets its guard. Called with the pool's lock held, but for
- * mnem__pool_guard_tell. */
+/* guard_pool.h: where a pool in debug mode meets its guard. Called with the pool's lock held, but
+ * for mnem__pool_guard_tell. */
 #ifndef MNEM_SRC_ALLOC_GUARD_POOL_H
 #define MNEM_SRC_ALLOC_GUARD_POOL_H
 

@@ -1,9 +1,9 @@
 /* site.c: tags and call sites as small numbers, bounded.
  *
  * The idea: three look-ups, from fast to sure. What was asked before is remembered by the addresses
- * of tag and file (inline, in site.h). Then the tag is found by its text, and the site by the file's
- * address. The same text at another address (a header's inline function in two objects) gets a row
- * that only points to the first.
+ * of tag and file (inline, in site.h). Then the tag is found by its text, and the site by the
+ * file's address. The same text at another address (a header's inline function in two objects) gets
+ * a row that only points to the first.
  *
  *     recent: { tag's address, file's address, line } -> site
  *     keys:   [ . 3 . . 1 . 2 . ]       row + 1 by hash, 0 empty, open addressing

@@ -191,8 +191,8 @@ static bool group_before(const mnem_live_group *a, const mnem_live_group *b,
     return a->oldest_sequence < b->oldest_sequence;
 }
 
-/* Puts a group among the n that are there, in order; at most max stay. The caller's rows are few and
- * a group moves them only when it is among the first max. */
+/* Puts a group among the n that are there, in order; at most max stay. The caller's rows are few
+ * and a group moves them only when it is among the first max. */
 static void group_insert(mnem_live_group *out, size_t n, size_t max, const mnem_live_group *group,
                          mnem_live_order order) {
     size_t i = n < max ? n : max;

@@ -2,8 +2,9 @@
  *
  * One record for each number that the pool gives to its blocks (small and dense: the offset
  * allocator's handle, or the pool's own node). Always on: add and remove are inline, write one
- * record and the counters of its tag, its kind and all, and take no heap. A mark is the number of allocations so far, so what
- * is live now and wasn't then has a larger sequence: no generation is stored for it.
+ * record and the counters of its tag, its kind and all, and take no heap. A mark is the number of
+ * allocations so far, so what is live now and wasn't then has a larger sequence: no generation is
+ * stored for it.
  *
  *     mnem__track_reserve(t, id + 1)                        // when the pool's own table grows
  *     mnem__site_find(&t->sites, kind, tag, file, line, 0, &site);

@@ -1,7 +1,8 @@
 /* track_rows.c: takes and gives back the memory of a table of rows that never move.
  *
- * The idea: each piece holds as many rows as all before it, so 26 pieces reach 2^31 rows and at most
- * half of what is taken is unused. A piece is put into the directory only when both are there. */
+ * The idea: each piece holds as many rows as all before it, so 26 pieces reach 2^31 rows and at
+ * most half of what is taken is unused.
+ * Invariant: capacity counts rows that have both memory and an entry in the directory. */
 #include "alloc/track_rows.h"
 
 #include "base/checked.h"

@@ -380,8 +380,8 @@ static void write_run(void *context) {
     memset(g->at, 7, g->bytes);
 }
 
-/* Work that was queued before the free writes after the call: that is right. What is queued after it
- * is not. */
+/* Work that was queued before the free writes after the call: that is right. What is queued after
+ * it is not. */
 static void misuse_on_a_stream_is_told_in_its_order(void **state) {
     (void)state;
     fixture f;
@@ -413,8 +413,8 @@ static void misuse_on_a_stream_is_told_in_its_order(void **state) {
     fixture_close(&f);
 }
 
-/* Taken on one stream and freed on another that is ahead of it: the filling that is still to come on
- * the first must not reach into memory that was given back. */
+/* Taken on one stream and freed on another that is ahead of it: the filling that is still to come
+ * on the first must not reach into memory that was given back. */
 static void a_free_by_a_stream_that_is_ahead_finds_nothing(void **state) {
     (void)state;
     fixture f;
