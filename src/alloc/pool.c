@@ -467,8 +467,17 @@ mnem_status mnem_pool_destroy(mnem_pool *pool) {
     return status;
 }
 
+/* Debug: what was written wrongly and nobody looked at since. */
+static void guard_end_check(mnem_pool *pool) {
+    mnem__pool_lock_take(&pool->lock);
+    mnem__pool_guard_check(pool);
+    mnem__pool_lock_give(&pool->lock);
+    mnem__pool_guard_tell(pool, MNEM_OK, false);
+}
+
 void mnem_pool_destroy_forced(mnem_pool *pool) {
     if (!pool) return;
+    if (pool->guard) guard_end_check(pool);
     end_all(pool);
     pool_free(pool);
 }

@@ -299,6 +299,24 @@ static void a_write_after_free_is_told_by_a_check(void **state) {
     fixture_close(&f);
 }
 
+static void what_nobody_looked_at_is_told_when_the_pool_goes(void **state) {
+    (void)state;
+    fixture f;
+    fixture_open(&f, "host", &debug);
+    mnem_pool_block a, b;
+    TAKE(&f, 1000, NULL, &a);
+    TAKE(&f, 1000, NULL, &b);
+    bytes_of(&a)[0] = 1;
+    bytes_of(&b)[1000] = 1;
+    uint8_t *stale = bytes_of(&a);
+    must(mnem_pool_free(f.pool, &a, NULL));
+    stale[1] = 1;
+    mnem_pool_destroy_forced(f.pool);
+    assert_int_equal(f.told, 2);
+    assert_int_equal(f.last.what, MNEM_MISUSE_USE_AFTER_FREE);
+    must(mnem_device_close(f.device));
+}
+
 static void a_double_free_is_told_with_all_places(void **state) {
     (void)state;
     fixture f;
@@ -498,18 +516,34 @@ static void threads_that_use_it_right_are_told_nothing(void **state) {
     fixture_close(&f);
 }
 
-static void devices_without_host_memory_still_tell_wrong_frees(void **state) {
-    (void)state;
-    fixture f;
-    fixture_open(&f, "null", &debug);
+static void wrong_frees_are_told_on(const char *name, bool hidden) {
+    fixture f = {0};
+    must(mnem_device_open(name, &(mnem_device_options){.host_hidden = hidden}, &f.device));
+    const mnem_pool_options o = {.device = f.device,
+                                 .bytes_max = 64 * MIB,
+                                 .debug = true,
+                                 .on_misuse = on_misuse,
+                                 .context = &f};
+    must(mnem_pool_create(&o, &f.pool));
     mnem_pool_block a, copy;
     TAKE(&f, 1000, NULL, &a);
+    assert_null(mnem_block_host(&a.memory));
     copy = a;
     must(mnem_pool_free(f.pool, &a, NULL));
     assert_int_equal(mnem_pool_free(f.pool, &copy, NULL), MNEM_INVALID);
     says("double free at");
     must(mnem_pool_check(f.pool));
     fixture_close(&f);
+}
+
+static void devices_without_memory_still_tell_wrong_frees(void **state) {
+    (void)state;
+    wrong_frees_are_told_on("null", false);
+}
+
+static void memory_that_the_host_cannot_see_still_tells_wrong_frees(void **state) {
+    (void)state;
+    wrong_frees_are_told_on("host", true);
 }
 
 /* Every allocation of the heap refused once, in debug mode with backtraces. */
@@ -568,13 +602,15 @@ int main(void) {
         cmocka_unit_test(a_write_before_the_start_is_told_by_a_check),
         cmocka_unit_test(a_write_after_free_is_told_when_the_memory_is_taken_again),
         cmocka_unit_test(a_write_after_free_is_told_by_a_check),
+        cmocka_unit_test(what_nobody_looked_at_is_told_when_the_pool_goes),
         cmocka_unit_test(a_double_free_is_told_with_all_places),
         cmocka_unit_test(a_foreign_free_is_told_with_the_place_in_the_other_pool),
         cmocka_unit_test(planned_blocks_have_their_size_and_their_free_is_watched),
         cmocka_unit_test(misuse_on_a_stream_is_told_in_its_order),
         cmocka_unit_test(a_free_by_a_stream_that_is_ahead_finds_nothing),
         cmocka_unit_test(threads_that_use_it_right_are_told_nothing),
-        cmocka_unit_test(devices_without_host_memory_still_tell_wrong_frees),
+        cmocka_unit_test(devices_without_memory_still_tell_wrong_frees),
+        cmocka_unit_test(memory_that_the_host_cannot_see_still_tells_wrong_frees),
         cmocka_unit_test(refused_memory_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
