@@ -12,6 +12,7 @@
 
 #include "base/heap.h"
 #include "mnem/plan.h"
+#include "plan/plan_check.h"
 
 enum { BUFFERS_MAX = 4200 };
 
@@ -191,12 +192,46 @@ static void training_steps_reach_the_bound(void **state) {
     mnem_heap_usage_get(&after);
     assert_int_equal(r.verdict, MNEM_PLAN_OPTIMAL);
     assert_true(after.bytes_peak - before.bytes_live <= 200 * n);
+    plan_box *boxes = calloc(n, sizeof *boxes);
+    assert_non_null(boxes);
+    for (size_t i = 0; i < n; i++) {
+        boxes[i] = (plan_box){b[i].lower, b[i].upper, b[i].offset, b[i].offset + b[i].bytes};
+        assert_true(boxes[i].top <= r.peak_bytes);
+    }
+    assert_int_equal(plan_boxes_check(boxes, n), n);
+    free(boxes);
     free(b);
     mnem_plan_buffer small[4 * 200];
     const size_t few = make_training(small, 200);
     assert_int_equal(mnem_plan_solve(small, few, NULL, &r), MNEM_OK);
     assert_int_equal(r.verdict, MNEM_PLAN_OPTIMAL);
     assert_valid(small, few, &r);
+}
+
+/* The sweep against every pair, on few boxes that overlap about half of the time. */
+static void the_sweep_finds_overlaps_as_pairs_do(void **state) {
+    (void)state;
+    unsigned overlapping = 0;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        uint64_t random = seed;
+        plan_box x[200];
+        const size_t n = 2 + next_random(&random) % (seed % 10 ? 8 : 198);
+        const uint64_t span = n * n;
+        bool bad = false;
+        for (size_t i = 0; i < n; i++) {
+            x[i].lower = (int64_t)(next_random(&random) % span);
+            x[i].upper = x[i].lower + (int64_t)(next_random(&random) % (n * 2));
+            x[i].bottom = next_random(&random) % 40;
+            x[i].top = x[i].bottom + next_random(&random) % 12;
+            for (size_t j = 0; j < i && x[i].lower < x[i].upper && x[i].bottom < x[i].top; j++)
+                bad = bad || (x[i].lower < x[j].upper && x[j].lower < x[i].upper &&
+                              x[i].bottom < x[j].top && x[j].bottom < x[i].top &&
+                              x[j].bottom < x[j].top && x[j].lower < x[j].upper);
+        }
+        overlapping += bad;
+        assert_int_equal(plan_boxes_check(x, n) < n, bad);
+    }
+    assert_in_range(overlapping, 200, 1800);
 }
 
 /* ---- properties ---- */
@@ -295,6 +330,7 @@ int main(void) {
         cmocka_unit_test(less_than_the_optimum_is_proved_infeasible),
         cmocka_unit_test(public_instances_fit_their_capacity),
         cmocka_unit_test(training_steps_reach_the_bound),
+        cmocka_unit_test(the_sweep_finds_overlaps_as_pairs_do),
         cmocka_unit_test(never_worse_than_greedy_and_the_same_again),
         cmocka_unit_test(hostile_instances_end),
         cmocka_unit_test(failing_heap_is_reported_at_every_call),
