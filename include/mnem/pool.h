@@ -77,7 +77,7 @@ typedef struct mnem_pool_options {
                            (default 0; costs a microsecond for each) */
     void (*on_misuse)(void *context, const mnem_misuse *misuse); /* debug: at the end of a call, for
                                                                     each that was found since */
-    void (*on_soft)(void *context, const mnem_pool_soft *soft); /* may free and trim */
+    void (*on_soft)(void *context, const mnem_pool_soft *soft);  /* may free and trim */
     void *context;
 } mnem_pool_options;
 

@@ -130,10 +130,11 @@ mnem_status mnem__pool_domain_repair(mnem_pool *pool, mnem__pool_domain *d) {
 static mnem_status offsets_make(mnem_pool *pool, mnem__pool_domain *d) {
     const mnem_pool_options *o = &pool->options;
     if (d->offsets) return MNEM_OK;
-    return mnem_offset_create(&(mnem_offset_options){.policy = o->policy,
-                                                     .alignment = o->alignment,
-                                                     .blocks_max = o->blocks_max},
-                              &d->offsets);
+    const mnem_offset_options options = {
+        .policy = o->policy, .alignment = o->alignment, .blocks_max = o->blocks_max};
+    const mnem_status status = mnem_offset_create(&options, &d->offsets);
+    if (status == MNEM_OK) d->ready = d->offsets;
+    return status;
 }
 
 /* The allocator knows units up to first + count, those before first by a hole. */

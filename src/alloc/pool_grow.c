@@ -160,6 +160,8 @@ static mnem_status take(mnem_pool *pool, const mnem__pool_domain *d, uint32_t le
         if (!t.granules) return mnem__heap_status();
     }
     pool->units_reserved += most;
+    const uintptr_t outer = pool->grower; /* a callback of the ledger may grow again */
+    pool->grower = mnem__pool_self();
     mnem__pool_lock_give(&pool->lock);
     mnem_status status = charge_and_take(pool, &t);
     uint32_t calls = 1;
@@ -169,6 +171,7 @@ static mnem_status take(mnem_pool *pool, const mnem__pool_domain *d, uint32_t le
         status = charge_and_take(pool, &t);
     }
     mnem__pool_lock_take(&pool->lock);
+    pool->grower = outer;
     pool->units_reserved -= most - t.count;
     pool->counts.device_calls += calls;
     if (status == MNEM_OK) status = install(pool, d, &t);

@@ -15,6 +15,7 @@
  * Invariant: a refusal changes nothing that the caller sees.
  * Cost: a pass over the runs for each rung. */
 #include <string.h>
+#include <time.h>
 
 #include "alloc/pool_private.h"
 #include "base/heap.h"
@@ -115,7 +116,22 @@ static void keep_why(climb *c, mnem_status status) {
     c->why[n] = 0;
 }
 
+/* One thread grows at a time: what another is about to get may serve this one too. A callback of the
+ * growing thread itself doesn't wait. */
+static bool growth_await(climb *c) {
+    mnem_pool *pool = c->pool;
+    bool waited = false;
+    while (pool->grower && pool->grower != mnem__pool_self()) {
+        waited = true;
+        mnem__pool_lock_give(&pool->lock);
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        mnem__pool_lock_take(&pool->lock);
+    }
+    return waited && (place_now(c) || grant_and_place(c));
+}
+
 static bool grow(climb *c) {
+    if (growth_await(c)) return true;
     const mnem_status status = mnem__pool_grow(c->pool, c->d, c->bytes);
     if (status != MNEM_OK) {
         keep_why(c, status);
@@ -130,7 +146,9 @@ static void look(climb *c) {
     mnem__pool_poll_all(c->pool);
 }
 
+/* Free granules needn't go back to be of use elsewhere. */
 static bool trim(climb *c) {
+    if (c->pool->options.growth == MNEM_POOL_RANGE) return false;
     look(c);
     if (!mnem__pool_survey(c->pool, NULL)) return false;
     const uint32_t need = mnem__pool_units_for(c->pool, c->bytes);

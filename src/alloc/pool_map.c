@@ -1,6 +1,7 @@
 /* pool_map.c: what lies where in a domain, and the part of it that is easiest to empty.
  *
- * The idea: the allocator shows its runs in order, by handle; the slots say whose they are. Of all
+ * The idea: the allocator shows its runs in order; the slots, found by their offsets, say whose they
+ * are. Of all
  * windows that are long enough, two pointers find the one with the fewest live bytes: for every end
  * the latest start that still spans enough.
  * Cost: one pass each; 40 bytes of heap for each run, kept until the end. */
@@ -29,21 +30,32 @@ static bool lies_in(const mnem__pool_slot *s, const mnem__pool_domain *d) {
     return s->state != MNEM__SLOT_EMPTY && !s->alone && s->owner == d->number;
 }
 
-/* Room for the largest handle of the domain's blocks. */
-static bool slots_room(mnem_pool *pool, const mnem__pool_domain *d) {
-    uint32_t count = 1;
-    for (uint32_t id = 0; id < pool->slots_used; id++) {
-        const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-        if (lies_in(s, d) && s->handle >= count) count = s->handle + 1;
+static uint32_t offset_hash(uint64_t offset) {
+    return (uint32_t)((offset * UINT64_C(0x9E3779B97F4A7C15)) >> 32);
+}
+
+/* An empty table of at least twice as many places as there are slots in use. */
+static bool table_make(mnem_pool *pool) {
+    uint32_t size = 64;
+    while (size < 2 * pool->slots_used) size *= 2;
+    if (size > pool->map.table_size) {
+        uint32_t *table = mnem__realloc("pool", pool->map.table, size * sizeof *table);
+        if (!table) return false;
+        pool->map.table = table;
+        pool->map.table_size = size;
     }
-    if (count > pool->map.slots_room) {
-        uint32_t *slots = mnem__realloc("pool", pool->map.slots, 2 * count * sizeof *slots);
-        if (!slots) return false;
-        pool->map.slots = slots;
-        pool->map.slots_room = 2 * count;
-    }
-    memset(pool->map.slots, 0xff, pool->map.slots_room * sizeof *pool->map.slots);
+    memset(pool->map.table, 0xff, pool->map.table_size * sizeof *pool->map.table);
     return true;
+}
+
+/* The place of the slot at this offset, or of none. */
+static uint32_t *table_find(mnem_pool *pool, uint64_t offset) {
+    const uint32_t mask = pool->map.table_size - 1;
+    for (uint32_t i = offset_hash(offset);; i++) {
+        uint32_t *place = &pool->map.table[i & mask];
+        if (*place == UINT32_MAX || mnem__pool_slot_at(pool, *place)->offset == offset)
+            return place;
+    }
 }
 
 bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d) {
@@ -51,16 +63,16 @@ bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d) {
     map->count = 0;
     map->failed = false;
     if (!d->offsets) return true;
-    if (!slots_room(pool, d)) return false;
+    if (!table_make(pool)) return false;
     for (uint32_t id = 0; id < pool->slots_used; id++) {
         const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-        if (lies_in(s, d)) map->slots[s->handle] = id;
+        if (lies_in(s, d)) *table_find(pool, s->offset) = id;
     }
     mnem_offset_walk(d->offsets, map_visit, map);
     for (uint32_t i = 0; i < map->count; i++) {
         mnem__pool_entry *e = &map->entries[i];
         if (e->slot == UINT32_MAX) continue; /* free */
-        const uint32_t id = e->slot < map->slots_room ? map->slots[e->slot] : UINT32_MAX;
+        const uint32_t id = *table_find(pool, e->offset);
         e->slot = id == UINT32_MAX ? MNEM__POOL_HOLE : id;
     }
     return !map->failed;
@@ -68,7 +80,7 @@ bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d) {
 
 void mnem__pool_map_fini(mnem_pool *pool) {
     mnem__free(pool->map.entries);
-    mnem__free(pool->map.slots);
+    mnem__free(pool->map.table);
 }
 
 bool mnem__pool_movable(const mnem__pool_slot *s) {

@@ -2,8 +2,8 @@
  *
  * The idea: a request that fits nowhere takes the window with the fewest live bytes, all of them
  * movable. The window's free runs are held, so that the blocks go elsewhere; then it is let go and is
- * one free run. Told to compact, every movable block from the top is put into a lower place, where
- * there is one.
+ * one free run. Told to compact, every movable block from the top is put into the lowest free run
+ * that holds it.
  * Order: the copy is queued on the stream that the block was taken on, by a call that names that
  * stream. So it comes after the work that wrote the block and before all that reads it at its new
  * place; and its old place, freed in that stream's order, is written again only after the copy.
@@ -95,17 +95,33 @@ bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes)
 
 /* ---- everything ---- */
 
+/* The lowest free run below entry `limit` that holds bytes; runs before *low hold nothing. */
+static mnem__pool_entry *lowest_free(mnem_pool *pool, uint32_t *low, uint32_t limit,
+                                     uint64_t bytes) {
+    mnem__pool_entry *e = pool->map.entries;
+    while (*low < limit && (e[*low].slot != MNEM__POOL_FREE || !e[*low].bytes)) ++*low;
+    for (uint32_t i = *low; i < limit; i++)
+        if (e[i].slot == MNEM__POOL_FREE && e[i].bytes >= bytes) return &e[i];
+    return NULL;
+}
+
 uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_domain *d) {
     const uint64_t before = pool->counts.bytes_moved;
     if (!pool->movable || !d->ready || !mnem__pool_map_make(pool, d)) return 0;
-    for (uint32_t i = pool->map.count; i-- > 0;) {
+    for (uint32_t i = pool->map.count, low = 0; i-- > low;) {
         const mnem__pool_entry *e = &pool->map.entries[i];
         mnem_offset_block to;
-        if (e->slot >= MNEM__POOL_HOLE || !mnem__pool_movable(mnem__pool_slot_at(pool, e->slot)) ||
-            mnem_offset_alloc(d->offsets, e->bytes, &to) != MNEM_OK)
+        if (e->slot >= MNEM__POOL_HOLE || !mnem__pool_movable(mnem__pool_slot_at(pool, e->slot)))
             continue;
-        if (to.offset > e->offset || !block_move(pool, d, e->slot, &to))
+        mnem__pool_entry *run = lowest_free(pool, &low, i, e->bytes);
+        if (!run || mnem_offset_alloc_at(d->offsets, run->offset, e->bytes, &to) != MNEM_OK)
+            continue;
+        if (!block_move(pool, d, e->slot, &to)) {
             mnem_offset_free(d->offsets, to.handle);
+            break;
+        }
+        run->offset += e->bytes;
+        run->bytes -= e->bytes;
     }
     if (pool->many) mnem__pool_mark(pool, d);
     return pool->counts.bytes_moved - before;

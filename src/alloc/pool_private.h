@@ -127,8 +127,8 @@ typedef struct mnem__pool_entry {
 typedef struct mnem__pool_map {
     mnem__pool_entry *entries;
     uint32_t count, room;
-    uint32_t *slots; /* by handle */
-    uint32_t slots_room;
+    uint32_t *table; /* slots by the hash of their offsets */
+    uint32_t table_size;
     bool failed; /* while it is made: no memory */
 } mnem__pool_map;
 

@@ -100,7 +100,8 @@ static uint32_t donors_find(mnem_pool *pool, uint32_t count, uint32_t *donors) {
 
 /* Free runs that the target grows from must stay: their marks go. */
 static void target_protect(mnem_pool *pool, uint32_t first, uint32_t count) {
-    for (uint32_t i = first; i > 0 && pool->unit_free[i - 1]; i--) pool->unit_free[i - 1] = 0;
+    for (uint32_t i = first; i > 0 && i <= pool->units && pool->unit_free[i - 1]; i--)
+        pool->unit_free[i - 1] = 0;
     for (uint32_t i = first + count; i < pool->units && pool->unit_free[i]; i++)
         pool->unit_free[i] = 0;
 }

@@ -8,6 +8,7 @@
  * Cost: a pass over the runs; nothing but the text where the heap has no room for the map. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "alloc/pool_private.h"
 
@@ -44,8 +45,9 @@ static void put_numbers(text *t, mnem_pool *pool, const mnem_pool_request *r) {
 static void put_block(text *t, const mnem_pool *pool, uint32_t id) {
     mnem_live_block b;
     if (!mnem__track_block(&pool->track, id, &b)) return;
+    const char *file = b.file ? b.file : "?", *slash = strrchr(file, '/');
     put(t, "%s %s %llu (%s:%u%s)", mnem_kind_text(b.kind), b.tag, (unsigned long long)b.bytes,
-        b.file ? b.file : "?", b.line,
+        slash ? slash + 1 : file, b.line,
         mnem__pool_slot_at(pool, id)->state == MNEM__SLOT_PENDING ? ", freed" : "");
 }
 
