@@ -1,0 +1,105 @@
+/* mnem/granule.h: an offset allocator whose memory can be mapped elsewhere, so that it needs little
+ * more than what is live.
+ *
+ * It decides by numbers only: which offset of a large virtual range a block gets, and which granules
+ * (physical pieces, 2 MiB) must be mapped there. As long as a free run is large enough it is best
+ * fit, and nothing is asked of the device. When none is, free granules that lie apart are mapped in a
+ * row at a fresh place, without copying; the free part of a granule beside a live block is used too,
+ * by mapping the granule at both places. Not here: the mapping itself (device.h), streams, budgets
+ * (pool.h). A granule that is mapped elsewhere must be idle: free a block here only when no queued
+ * work uses it any more.
+ * Threads: an allocator belongs to one thread at a time.
+ *
+ *     mnem_granule_fit *f;
+ *     mnem_granule_fit_create(&(mnem_granule_options){.granules_max = 512, .carry_out = mine}, &f);
+ *     mnem_granule_block b;
+ *     if (mnem_granule_fit_alloc(f, 5000, &b) == MNEM_OK) { // mine may have been called
+ *         use(range + b.offset);
+ *         mnem_granule_fit_free(f, b.handle);
+ *     }
+ *     mnem_granule_fit_destroy(f);
+ */
+#ifndef MNEM_GRANULE_H
+#define MNEM_GRANULE_H
+
+#include "mnem/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mnem_granule_fit mnem_granule_fit;
+
+/* granules [0, count) of the virtual range from offset. */
+typedef struct mnem_granule_range {
+    uint64_t offset;
+    uint32_t count;
+} mnem_granule_range;
+
+/* What the device must do, in this order: take memory for the granules in take; map the granules in
+ * map in a row from map_offset (nothing is mapped there); unmap; give memory back. Granules are
+ * numbers below granules_max; one may be in map while it stays mapped elsewhere. Borrowed. */
+typedef struct mnem_granule_order {
+    const uint32_t *take, *map, *give;
+    const mnem_granule_range *unmap;
+    size_t take_count, map_count, unmap_count, give_count;
+    uint64_t map_offset;
+} mnem_granule_order;
+
+/* Zero means default. */
+typedef struct mnem_granule_options {
+    uint32_t granules_max;   /* > 0: physical memory is never more */
+    uint32_t granules_start; /* taken and mapped by create (default none) */
+    uint32_t growth;         /* granules taken at a time (default an eighth of what is there, at
+                                least 16, and what the request needs) */
+    bool remap_first; /* remap before more granules are taken (default: take all, then remap) */
+    uint64_t granule_bytes; /* a power of two, at least 64 alignments (default 2 MiB) */
+    uint64_t virtual_bytes; /* of the range (default 16 times the granules; at least twice) */
+    uint64_t alignment;     /* of every offset and size, a power of two (default 256) */
+    uint32_t blocks_max;    /* metadata for so many live blocks is taken at once; it grows when
+                               remaps cut free runs finer than that (default: a start that grows) */
+    /* Called inside create, alloc and trim only. Another status than MNEM_OK: nothing was done;
+     * it is what alloc returns then. NULL: numbers only. */
+    mnem_status (*carry_out)(void *context, const mnem_granule_order *order);
+    void *context;
+} mnem_granule_options;
+
+typedef struct mnem_granule_block {
+    uint64_t offset;
+    uint32_t handle; /* of a live block; reused after its free */
+} mnem_granule_block;
+
+typedef struct mnem_granule_info {
+    uint64_t bytes_live, bytes_free; /* their sum is granules * granule_bytes */
+    uint32_t granules, granules_peak;
+    uint32_t granules_whole; /* lie whole in a free run: what trim could give back at least */
+    uint32_t blocks_live, runs_free;
+    uint64_t orders;          /* since create */
+    uint64_t granules_mapped; /* in all orders; one mapped again counts again */
+    uint64_t ranges_unmapped;
+    uint64_t remaps; /* orders but for growth and trim */
+    uint64_t plans;  /* times that a remap was looked for: all free runs were gone through */
+} mnem_granule_info;
+
+mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_granule_fit **f);
+void mnem_granule_fit_destroy(mnem_granule_fit *f); /* orders nothing; NULL is fine */
+
+/* MNEM_OVER_BUDGET when granules_max is not enough, without an error text: the caller knows more.
+ * MNEM_NO_MEMORY for metadata; or carry_out's status. Nothing changed then, but that granules may
+ * have been taken. bytes > 0. */
+mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_granule_block *block);
+void mnem_granule_fit_free(mnem_granule_fit *f, uint32_t handle);
+uint64_t mnem_granule_fit_block_bytes(const mnem_granule_fit *f, uint32_t handle); /* rounded */
+/* Gives back granules that are wholly free, so that at least keep stay. */
+mnem_status mnem_granule_fit_trim(mnem_granule_fit *f, uint32_t keep);
+void mnem_granule_fit_info_get(const mnem_granule_fit *f, mnem_granule_info *info);
+/* The granule mapped at an offset, UINT32_MAX if none. */
+uint32_t mnem_granule_fit_at(const mnem_granule_fit *f, uint64_t offset);
+/* Checks every invariant: each byte of a granule belongs to one run, lists and sums agree.
+ * MNEM_INVALID says which failed. For tests; slow. */
+mnem_status mnem_granule_fit_check(const mnem_granule_fit *f);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
