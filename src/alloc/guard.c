@@ -58,7 +58,8 @@ struct mnem__guard {
     uint64_t frees;           /* so many entries were put into the ring */
     guard_entry ring[MNEM__GUARD_FREES];
     uint64_t found, told;
-    mnem_misuse misuses[MNEM__GUARD_MISUSES];
+    mnem_misuse misuses[MNEM__GUARD_MISUSES]; /* the first */
+    mnem_misuse latest[MNEM__GUARD_UNTOLD];   /* a ring */
 };
 
 /* All pools in debug mode, to say whose a foreign block is. */
@@ -96,7 +97,7 @@ static void misuse_of(const guard_entry *e, mnem_misuse *m) {
 
 static void misuse_put(mnem__guard *g, const mnem_misuse *m) {
     if (g->found < MNEM__GUARD_MISUSES) g->misuses[g->found] = *m;
-    g->found++;
+    g->latest[g->found++ % MNEM__GUARD_UNTOLD] = *m;
 }
 
 /* The newest free of a block that held the address; NULL: too long ago, or never taken. */
@@ -382,8 +383,9 @@ void mnem__guard_check_free(mnem__guard *g, uint64_t address, uint64_t bytes) {
 
 bool mnem__guard_next(mnem__guard *g, mnem_misuse *misuse) {
     pthread_mutex_lock(&g->lock);
-    const bool there = g->told < g->found && g->told < MNEM__GUARD_MISUSES;
-    if (there) *misuse = g->misuses[g->told++];
+    if (g->found - g->told > MNEM__GUARD_UNTOLD) g->told = g->found - MNEM__GUARD_UNTOLD;
+    const bool there = g->told < g->found;
+    if (there) *misuse = g->latest[g->told++ % MNEM__GUARD_UNTOLD];
     pthread_mutex_unlock(&g->lock);
     return there;
 }

@@ -21,6 +21,7 @@ enum {
     MNEM__GUARD_GAP = 64,      /* bytes before and after a block, at least */
     MNEM__GUARD_FREES = 4096,  /* that are remembered */
     MNEM__GUARD_MISUSES = 256, /* that are kept; more are counted */
+    MNEM__GUARD_UNTOLD = 64,   /* that wait to be told at the end of a call */
 };
 
 typedef struct mnem__guard mnem__guard;
@@ -66,7 +67,7 @@ void mnem__guard_check_free(mnem__guard *guard, uint64_t address, uint64_t bytes
 /* The index-th thing that was found; false past the last that is kept. Found: how many in all. */
 bool mnem__guard_misuse(mnem__guard *guard, uint64_t index, mnem_misuse *misuse);
 uint64_t mnem__guard_found(mnem__guard *guard);
-/* The oldest that wasn't told yet; false: none. It is told now. */
+/* The oldest of the latest MNEM__GUARD_UNTOLD that wasn't told yet; false: none. It is told now. */
 bool mnem__guard_next(mnem__guard *guard, mnem_misuse *misuse);
 
 #endif

@@ -344,6 +344,11 @@ static void more_misuse_than_is_kept_is_counted(void **state) {
     assert_true(mnem__guard_misuse(y.guard, MNEM__GUARD_MISUSES - 1, &m));
     assert_int_equal(m.caller.line, MNEM__GUARD_MISUSES - 1);
     assert_false(mnem__guard_misuse(y.guard, MNEM__GUARD_MISUSES, &m));
+    for (uint32_t i = 5; i < 5 + MNEM__GUARD_UNTOLD; i++) { /* the latest are told */
+        assert_true(mnem__guard_next(y.guard, &m));
+        assert_int_equal(m.caller.line, MNEM__GUARD_MISUSES - MNEM__GUARD_UNTOLD + i);
+    }
+    assert_false(mnem__guard_next(y.guard, &m));
     yard_close(&y);
 }
 

@@ -379,6 +379,47 @@ static void planned_blocks_have_their_size_and_their_free_is_watched(void **stat
     fixture_close(&f);
 }
 
+/* One wrong byte at a time, anywhere in what the pool watches: each is told once, with its address
+ * and its block. */
+static void every_wrong_byte_is_told_once(void **state) {
+    (void)state;
+    enum { BLOCKS = 30, ROUNDS = 600 };
+    uint64_t seed = 20261121;
+    print_message("seed %llu\n", (unsigned long long)seed);
+    fixture f;
+    fixture_open(&f, "host", &debug);
+    mnem_pool_block blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++) TAKE(&f, 1 + (uint64_t)i * 333, NULL, &blocks[i]);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1;
+        mnem_pool_block *b = &blocks[(seed >> 33) % BLOCKS];
+        const uint64_t bytes = b->memory.bytes, any = seed >> 40;
+        const mnem_misuse_what what = (mnem_misuse_what)(MNEM_MISUSE_USE_AFTER_FREE + any % 3);
+        const int64_t offset = what == MNEM_MISUSE_WRITE_BEFORE ? -1 - (int64_t)(any % 256)
+                               : what == MNEM_MISUSE_WRITE_PAST ? (int64_t)(bytes + any % 64)
+                                                                : (int64_t)(any % bytes);
+        const uint64_t address = b->memory.address;
+        uint8_t *p = bytes_of(b);
+        if (what == MNEM_MISUSE_USE_AFTER_FREE) must(mnem_pool_free(f.pool, b, NULL));
+        p[offset] ^= (uint8_t)(1u << any % 8);
+        if (what != MNEM_MISUSE_USE_AFTER_FREE)
+            assert_int_equal(mnem_pool_free(f.pool, b, NULL), MNEM_INVALID);
+        else
+            assert_int_equal(mnem_pool_check(f.pool), MNEM_INVALID);
+        assert_int_equal(f.told, round + 1);
+        assert_int_equal(f.last.what, what);
+        assert_int_equal(f.last.offset, offset);
+        assert_int_equal(f.last.address, address + (uint64_t)offset);
+        assert_int_equal(f.last.wrong, 1);
+        assert_int_equal(f.last.bytes, bytes);
+        TAKE(&f, bytes, NULL, b);
+    }
+    for (int i = 0; i < BLOCKS; i++) must(mnem_pool_free(f.pool, &blocks[i], NULL));
+    must(mnem_pool_check(f.pool));
+    assert_int_equal(f.told, ROUNDS);
+    fixture_close(&f);
+}
+
 /* ---- streams ---- */
 
 typedef struct gate {
@@ -606,6 +647,7 @@ int main(void) {
         cmocka_unit_test(a_double_free_is_told_with_all_places),
         cmocka_unit_test(a_foreign_free_is_told_with_the_place_in_the_other_pool),
         cmocka_unit_test(planned_blocks_have_their_size_and_their_free_is_watched),
+        cmocka_unit_test(every_wrong_byte_is_told_once),
         cmocka_unit_test(misuse_on_a_stream_is_told_in_its_order),
         cmocka_unit_test(a_free_by_a_stream_that_is_ahead_finds_nothing),
         cmocka_unit_test(threads_that_use_it_right_are_told_nothing),
