@@ -63,7 +63,7 @@ static bool completes(bench *b, subject *s, const bench_trace *t, uint64_t bytes
     return done;
 }
 
-/* The smallest capacity, as defined above; 0 when none up to NEEDS_MOST times the peak completes. */
+/* The smallest capacity, as defined above; 0 when none up to NEEDS_MOST times the peak does. */
 static uint64_t fit_search(bench *b, subject *s, const bench_trace *t) {
     uint64_t low = t->bytes_peak, high = low, step = t->bytes_peak / 1024 & ~UINT64_C(255);
     if (completes(b, s, t, low)) return low;

@@ -1,4 +1,4 @@
-/* pool_subject.h: what bench_pool measures, behind one table: our policies, the pool, peers, malloc.
+/* pool_subject.h: what bench_pool measures, behind one table: policies, the pool, peers, malloc.
  *
  * A replay is a loop that the compiler builds for each kind of subject, so that the harness adds a
  * call and no more; the loop around nothing is a subject too, and says what the harness costs. */

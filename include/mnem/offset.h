@@ -1,4 +1,4 @@
-/* mnem/offset.h: offset allocators: ranges of [0, bytes) handed out and taken back, by numbers only.
+/* mnem/offset.h: offset allocators: ranges of [0, bytes), handed out and taken back as numbers.
  *
  * All metadata lies on the host, outside of the memory that is managed, which is never touched: it
  * may be a device's, a file's, or not exist. One interface, several policies. Not here: memory,

@@ -1,5 +1,5 @@
-/* offset_bucket.c: sizes rounded up to buckets, and merging put off until it is needed (quick lists:
- * Weinstock and Wulf, 1988; Wilson et al., Dynamic Storage Allocation, 3.8, 1995).
+/* offset_bucket.c: sizes rounded up to buckets, and merging put off until it is needed (quick
+ * lists: Weinstock and Wulf, 1988; Wilson et al., Dynamic Storage Allocation, 3.8, 1995).
  *
  * The idea: of every doubling there are eight sizes. A freed block goes to its bucket as it is, so
  * the next request of that bucket takes it without a split; else a larger run is split. Only when
@@ -12,6 +12,8 @@
 typedef struct bucket {
     mnem__fit fit;
     bool apart;
+    uint32_t
+        blocks_max; /* as long as no more are live, nodes are found by merging, not on the heap */
     mnem__bins bins;
 } bucket;
 
@@ -71,6 +73,7 @@ static const mnem__fit_index bucket_index_any = {
 
 static mnem_status bucket_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
     ((mnem__fit *)a)->index = &bucket_index;
+    ((bucket *)a)->blocks_max = options->blocks_max;
     return mnem__fit_init(a, options);
 }
 
@@ -110,8 +113,16 @@ static __attribute__((noinline)) mnem_status alloc_merged(mnem_offset_allocator 
                                       : status;
 }
 
+/* Whether the split of a run would take heap that merging spares. */
+static inline bool nodes_short(const bucket *k) {
+    const mnem__runs *r = &k->fit.runs;
+    return __builtin_expect(!r->spare && r->used == r->room, 0) && k->apart &&
+           k->fit.base.blocks_live < k->blocks_max;
+}
+
 static mnem_status bucket_alloc(mnem_offset_allocator *a, uint64_t bytes,
                                 mnem_offset_block *block) {
+    if (nodes_short((bucket *)a)) merge((bucket *)a);
     const mnem_status status =
         mnem__fit_alloc(a, bucket_bytes(bytes, a->shift), block, &bucket_index);
     return __builtin_expect(status == MNEM_OVER_BUDGET, 0) ? alloc_merged(a, bytes, block) : status;

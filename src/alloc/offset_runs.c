@@ -5,7 +5,7 @@
  * Invariant: runs tile [0, bytes) in the order of the list; a run is free exactly when it is in the
  * index; no two free runs are neighbours; used = 1 + runs + spare nodes.
  * Cost: a chunk of 2048 nodes at a time, 64 KiB that are not written before they are needed. The
- * table of the chunks has room for every run that the range could hold, and isn't written either. */
+ * table of the chunks has room for every run the range could hold, and isn't written either. */
 #include "alloc/offset_runs.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  *                                         ^ in the policy's index
  *
  * Runs are numbered; their nodes lie in chunks that never move, so growth costs one chunk and no
- * copy. A handle is the number of a live run. Free runs are merged at once: no two are neighbours. */
+ * copy. A handle is the number of a live run. Free runs are merged at once: none are neighbours. */
 #ifndef MNEM_SRC_ALLOC_OFFSET_RUNS_H
 #define MNEM_SRC_ALLOC_OFFSET_RUNS_H
 
@@ -41,7 +41,7 @@ typedef struct mnem__runs {
 
 typedef struct mnem__fit mnem__fit;
 
-/* An index of the free runs. find: a run of at least bytes, or MNEM__RUN_NONE when there is none. */
+/* An index of the free runs. find: a run of at least bytes, or MNEM__RUN_NONE. */
 typedef struct mnem__fit_index {
     uint32_t (*find)(mnem__fit *f, uint64_t bytes);
     void (*insert)(mnem__fit *f, uint32_t i);

@@ -5,7 +5,7 @@
  * refuses does it look through the request's own class, so that what fits is never refused.
  * Invariant: every free run is in the list of its class; a bit is set for every list that isn't
  * empty.
- * Cost: two bit scans and a few cache lines, whatever the number of runs. A refusal walks a list. */
+ * Cost: two bit scans and a few cache lines, however many runs. A refusal walks a list. */
 #include "alloc/offset_lists.h"
 
 typedef struct tlsf {

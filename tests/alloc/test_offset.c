@@ -1,4 +1,4 @@
-/* test_offset.c: one suite for every policy of the offset allocators; then what one of them promises.
+/* test_offset.c: one suite for every policy of the offset allocators; then what one promises.
  *
  * The oracle is a map of the range, one owner per unit of the alignment: it knows what overlaps,
  * what is free, and the largest gap, and shares nothing with the allocators. */
@@ -516,20 +516,22 @@ static void no_memory_while_growing_changes_nothing(void **state) {
     mnem_offset_destroy(a);
 }
 
-/* Every second block is freed, so that there are as many free runs as live ones. */
+/* Every second block is freed, so that there are as many free runs as live ones; each round has
+ * larger blocks, which the free runs of the last one don't serve. */
 static void up_to_blocks_max_no_call_takes_heap(void **state) {
-    enum { BLOCKS = 10000 };
+    enum { BLOCKS = 5000 };
     static uint32_t handles[BLOCKS];
     mnem_heap_usage before, after;
     mnem_offset_options o = {.policy = policy_of(state), .bytes = 64 * MIB, .blocks_max = BLOCKS};
     mnem_offset_allocator *a;
     must(mnem_offset_create(&o, &a));
     mnem_heap_usage_get(&before);
-    for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < BLOCKS; i++) handles[i] = take(a, (uint64_t)(1 + i % 3) * UNIT).handle;
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < BLOCKS; i++)
+            handles[i] = take(a, (uint64_t)(1 + 3 * round + i % 3) * UNIT).handle;
         for (int i = round % 2; i < BLOCKS; i += 2) mnem_offset_free(a, handles[i]);
         for (int i = round % 2; i < BLOCKS; i += 2)
-            handles[i] = take(a, (uint64_t)(2 + i % 5) * UNIT).handle;
+            handles[i] = take(a, (uint64_t)(2 + 3 * round + i % 3) * UNIT).handle;
         for (int i = 0; i < BLOCKS; i++) mnem_offset_free(a, handles[i]);
     }
     mnem_heap_usage_get(&after);
