@@ -1,14 +1,14 @@
 /* pool_lock.c: waiting for the pool's lock.
  *
- * The pauses double from one to SPIN_MOST, about 20 us in all; after that the owner isn't running,
- * and the processor is left to it. */
+ * Cost: 1 to PAUSES_MOST pauses (some 40 us) before the second look; after that and one as long the
+ * owner isn't running, and the processor is left to it. */
 #include "alloc/pool_lock.h"
 
 #include <time.h>
 
 #include "base/thread.h"
 
-enum { SPIN_MOST = 256, SLEEP_NS = 50000 };
+enum { PAUSES_MOST = 1024, SLEEP_NS = 50000 };
 
 _Thread_local char mnem__pool_thread;
 
@@ -17,10 +17,22 @@ static bool take_now(mnem__pool_lock *lock) {
            !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
+static void pause_for(uint32_t pauses) {
+    for (uint32_t i = 0; i < pauses; i++) mnem__spin_pause();
+}
+
 bool mnem__pool_lock_wait(mnem__pool_lock *lock) {
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == mnem__pool_self()) return false;
-    for (int pauses = 1; pauses <= SPIN_MOST; pauses *= 2) {
-        for (int i = 0; i < pauses; i++) mnem__spin_pause();
+    const uint32_t first = atomic_load_explicit(&lock->pauses, memory_order_relaxed) + 1;
+    pause_for(first);
+    if (take_now(lock)) {
+        atomic_store_explicit(&lock->pauses, first / 2, memory_order_relaxed);
+        return true;
+    }
+    const uint32_t next = 2 * first < PAUSES_MOST ? 2 * first : PAUSES_MOST;
+    atomic_store_explicit(&lock->pauses, next, memory_order_relaxed);
+    for (uint32_t pauses = next; pauses <= PAUSES_MOST; pauses *= 2) {
+        pause_for(pauses);
         if (take_now(lock)) return true;
     }
     while (!take_now(lock)) nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
