@@ -1,7 +1,8 @@
 /* solve.c: the best placement that can be found in the time, and what is known about it.
  *
- * Idea: first some placements in one go over the skyline (valley.c), each with another order, which
- * suffice for most graphs. Then many short dives of the exact search (skyline.c), each with another
+ * Idea: first some placements in one go over the skyline (valley.c), each with another order; what
+ * sticks out goes earlier in the next (Joslin & Clements, "Squeaky wheel optimization", 1999). That
+ * suffices for most graphs. Then many short dives of the exact search (skyline.c), each with another
  * rule and order, because a dive either succeeds almost at once or is lost in an early mistake
  * (Gomes & Selman, "Heavy-tailed phenomena", 2000). Orders are random mixtures of size, life and
  * the blame that items earned in failed dives; now and then a dive is given more nodes, so that
@@ -168,7 +169,7 @@ static mnem_status minimise(solver *s) {
 /* How much size, life in time and life in sections count, before chance is mixed in. */
 static const double plain_orders[][3] = {{0, 1, 0}, {1e-3, 0, 1}, {1, 0, 1},
                                          {1, 0, 0}, {1, 1, 0},    {1, 0.5, 0}};
-enum { PLAIN_ORDERS = sizeof plain_orders / sizeof *plain_orders };
+enum { STALLED_MAX = 3, PLAIN_ORDERS = sizeof plain_orders / sizeof *plain_orders };
 
 static void plain_priorities(solver *s, const double *weights, double chance) {
     for (int32_t i = 0; i < s->sections.item_count; i++) {
@@ -191,33 +192,77 @@ static bool is_enough(const solver *s) {
     return r->peak_bytes <= r->lower_bound_bytes || (s->capacity && r->peak_bytes <= s->capacity);
 }
 
-/* Every plain order, then mixtures: some for small instances, as many as the time allows for those
- * that are too large for dives. order, rank: [items] scratch. */
-static void place_in_one_go(solver *s, mnem__valley *valley, uint32_t *order, uint32_t *rank,
-                            int64_t *offsets) {
+typedef struct passes {
+    mnem__valley *valley;
+    int64_t *offsets; /* [items] */
+    double *blame;    /* [items] */
+    uint32_t *order, *rank;
+} passes;
+
+/* One placement, by priority and blame. */
+static void pass(solver *s, passes *p) {
     const int32_t n = s->sections.item_count;
+    for (int32_t i = 0; i < n; i++) s->priority[i] += p->blame[i];
+    for (int32_t i = 0; i < n; i++) p->order[i] = (uint32_t)i;
+    mnem__sort(p->order, (size_t)n, lower_priority, s->priority);
+    for (int32_t i = 0; i < n; i++) p->rank[p->order[i]] = (uint32_t)i;
+    if (mnem__valley_place(p->valley, p->rank, p->offsets) < INT64_MAX) keep(s, p->offsets);
+    s->late = mnem__seconds() > s->deadline;
+}
+
+/* What sticks out over the bound goes earlier next time. Returns how many do. */
+static int32_t blame_what_sticks_out(solver *s, const passes *p) {
+    const double blame = 1 + uniform(s);
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->sections.item_count; i++) {
+        if (p->offsets[i] + s->sections.items[i].bytes <= s->sections.bound) continue;
+        p->blame[i] += blame;
+        count++;
+    }
+    return count;
+}
+
+/* One order, and then again with blame while fewer stick out. */
+static void place_with_blame(solver *s, passes *p, const double *weights, double chance) {
+    const uint64_t random = s->random;
+    memset(p->blame, 0, (size_t)s->sections.item_count * sizeof *p->blame);
+    int32_t least = INT32_MAX;
+    for (int stalled = 0; stalled < STALLED_MAX; stalled++) {
+        s->random = random; /* the same chances again */
+        plain_priorities(s, weights, chance);
+        pass(s, p);
+        if (is_enough(s) || s->late || s->n <= EXACT_MAX) return;
+        const int32_t count = blame_what_sticks_out(s, p);
+        if (count < least) stalled = 0;
+        if (count < least) least = count;
+    }
+}
+
+/* Every plain order, then mixtures: a few for small instances, as many as the time allows for
+ * those that are too large for dives. */
+static void place_in_one_go(solver *s, passes *p) {
     for (uint32_t go = 0; !is_enough(s) && !s->late; go++) {
         if (go >= PLAIN_ORDERS && s->n <= EXACT_MAX) return;
         const double mixed[3] = {uniform(s), uniform(s), uniform(s)};
-        plain_priorities(s, go < PLAIN_ORDERS ? plain_orders[go] : mixed,
-                         go < PLAIN_ORDERS ? 0 : 0.3);
-        for (int32_t i = 0; i < n; i++) order[i] = (uint32_t)i;
-        mnem__sort(order, (size_t)n, lower_priority, s->priority);
-        for (int32_t i = 0; i < n; i++) rank[order[i]] = (uint32_t)i;
-        if (mnem__valley_place(valley, rank, offsets) < INT64_MAX) keep(s, offsets);
-        s->late = mnem__seconds() > s->deadline;
+        if (go < PLAIN_ORDERS)
+            place_with_blame(s, p, plain_orders[go], 0);
+        else
+            place_with_blame(s, p, mixed, 0.3);
     }
 }
 
 static mnem_status go_once(solver *s) {
     const size_t n = (size_t)s->sections.item_count;
-    mnem__valley *valley = NULL;
-    int64_t *offsets = mnem__calloc("plan", n, sizeof *offsets + 2 * sizeof(uint32_t));
-    mnem_status status = offsets ? mnem__valley_create(&s->sections, &valley) : mnem__heap_status();
-    uint32_t *order = (uint32_t *)(offsets + n);
-    if (status == MNEM_OK) place_in_one_go(s, valley, order, order + n, offsets);
-    mnem__valley_destroy(valley);
-    mnem__free(offsets);
+    passes p = {0};
+    p.offsets = mnem__calloc("plan", n, 2 * sizeof *p.offsets + 2 * sizeof *p.order);
+    mnem_status status =
+        p.offsets ? mnem__valley_create(&s->sections, &p.valley) : mnem__heap_status();
+    p.blame = (double *)(p.offsets + n);
+    p.order = (uint32_t *)(p.blame + n);
+    p.rank = p.order + n;
+    if (status == MNEM_OK) place_in_one_go(s, &p);
+    mnem__valley_destroy(p.valley);
+    mnem__free(p.offsets);
     return status;
 }
 
