@@ -1,6 +1,7 @@
 /* sort.c: heap sort (Williams, 1964) of indices.
  *
- * Chosen because it takes no memory (glibc's qsort may) and no input, hostile or not, makes it slow. */
+ * Chosen because it takes no memory (glibc's qsort may) and no input, hostile or not, makes it
+ * slow. */
 #include "base/sort.h"
 
 static void sift(uint32_t *index, size_t root, size_t n, mnem__sort_less *less,

@@ -20,8 +20,8 @@
  * unplaced item connects are solved one after the other.
  *
  * Invariant: low[i] >= floor of each of its sections; floor = the least low of the unplaced items.
- * Cost: a node is O(items alive with the placed one + sections they cover); nothing is allocated but
- * for growing trails. */
+ * Cost: a node is O(items alive with the placed one + sections they cover); nothing is allocated
+ * but for growing trails. */
 #include "plan/skyline.h"
 
 #include <string.h>

@@ -2,13 +2,13 @@
  *
  * Idea: first some placements in one go over the skyline (valley.c), each with another order; what
  * sticks out goes earlier in the next (Joslin & Clements, "Squeaky wheel optimization", 1999). That
- * suffices for most graphs. Then many short dives of the exact search (skyline.c), each with another
- * rule and order, because a dive either succeeds almost at once or is lost in an early mistake
- * (Gomes & Selman, "Heavy-tailed phenomena", 2000). Orders are random mixtures of size, life and
- * the blame that items earned in failed dives; now and then a dive is given more nodes, so that
- * infeasible capacities are proved in the end. Parts of time that nothing crosses are solved apart.
- * Without a capacity, capacities between the bound and the best so far are tried in turn, with
- * growing effort: a lower one is sometimes the easier.
+ * suffices for most graphs. Then many short dives of the exact search (skyline.c), each with
+ * another rule and order, because a dive either succeeds almost at once or is lost in an early
+ * mistake (Gomes & Selman, "Heavy-tailed phenomena", 2000). Orders are random mixtures of size,
+ * life and the blame that items earned in failed dives; now and then a dive is given more nodes, so
+ * that infeasible capacities are proved in the end. Parts of time that nothing crosses are solved
+ * apart. Without a capacity, capacities between the bound and the best so far are tried in turn,
+ * with growing effort: a lower one is sometimes the easier.
  *
  * Invariant: the buffers' offsets are always the best valid placement so far.
  * Cost: time up to the limit; 150 bytes per buffer for the placements in one go, and

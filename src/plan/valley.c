@@ -1,10 +1,10 @@
 /* valley.c: greedy placement over the skyline.
  *
- * Idea: the floors of the sections are a skyline of segments. The lowest segment is a valley: of the
- * items that live only in it, the one with the highest rank is put on its floor, which leaves no
- * hole; when none fits, the valley is filled up to its lower neighbour. So each item is placed once
- * and each segment raised once (the best-fit skyline of Burke, Kendall & Whitwell 2004, with the
- * horizontal position fixed).
+ * Idea: the floors of the sections are a skyline of segments. The lowest segment is a valley: of
+ * the items that live only in it, the one with the highest rank is put on its floor, which leaves
+ * no hole; when none fits, the valley is filled up to its lower neighbour. So each item is placed
+ * once and each segment raised once (the best-fit skyline of Burke, Kendall & Whitwell 2004, with
+ * the horizontal position fixed).
  *
  * The items of a valley [from, to) are a range of those sorted by first section; a tournament tree
  * over them holds the highest rank and the least end of every subtree, so a search leaves out
