@@ -6,8 +6,8 @@
 
 typedef struct mnem__valley mnem__valley;
 
-/* Takes about 80 bytes per item. Keeps sections, which the caller owns;
- * their members  * aren't used. */
+/* Takes about 80 bytes per item. Keeps sections, which the caller owns; their members aren't
+ * used. */
 mnem_status mnem__valley_create(const mnem__sections *sections, mnem__valley **valley);
 void mnem__valley_destroy(mnem__valley *valley);
 
