@@ -82,6 +82,9 @@ typedef struct mnem_session_plan {
     char smaller[160], larger[160];
     /* tokens per second from the profile; 0: no profile */
     double predicted_prompt, predicted_generate;
+    /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
+     * what the choice makes small. A larger budget never makes it larger. */
+    double predicted_seconds;
     /* On MNEM_OVER_BUDGET: the least that would do with these options. */
     uint64_t needed_bytes;
 } mnem_session_plan;

@@ -18,10 +18,17 @@ static mnem__choice choice_of(const mnem_session_plan *plan) {
                           .slot_bytes = plan->ring_slot_bytes};
 }
 
+/* What the heap's watcher will charge. A device that only counts loads nothing: what loading would
+ * take of the heap is charged instead. */
+static bool charges_itself(const mnem_session *s, mnem__part part) {
+    return mnem__part_infos[part].how == MNEM__HEAP &&
+           (s->can_run || part != MNEM__PART_HOST_WEIGHTS);
+}
+
 static mnem_status take_part(mnem_session *s, mnem__part part) {
     const mnem__part_info *info = &mnem__part_infos[part];
     const uint64_t bytes = s->parts.bytes[part];
-    if (bytes == 0 || info->how == MNEM__HEAP) return MNEM_OK;
+    if (bytes == 0 || charges_itself(s, part)) return MNEM_OK;
     const mnem_status status = info->how == MNEM__BLOCK
                                    ? mnem_ledger_alloc(s->ledger, s->device, info->kind, info->tag,
                                                        bytes, 4096, &s->block[part])

@@ -177,9 +177,10 @@ static uint64_t block_bytes(const mnem__setup *setup, uint64_t bytes) {
     return mnem__align_up(bytes, BLOCK_ALIGNMENT);
 }
 
-/* The ring needs no bytes of its own when it is free after loading, and has room in a block that
- * isn't used before. */
-static void place_ring(const mnem__weights_sizes *weights, mnem__parts *parts) {
+/* A ring that is free after loading lies in the block that passes fill most of, which isn't used
+ * before; that block is made larger if it must. So the bytes never shrink when anything grows. */
+static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weights,
+                       mnem__parts *parts) {
     static const mnem__part passes[] = {MNEM__PART_PAGES, MNEM__PART_ACTIVATIONS, MNEM__PART_LOGITS,
                                         MNEM__PART_WORKSPACE};
     mnem__part idle = passes[0];
@@ -187,7 +188,10 @@ static void place_ring(const mnem__weights_sizes *weights, mnem__parts *parts) {
         if (parts->bytes[passes[i]] > parts->bytes[idle]) idle = passes[i];
     parts->ring = MNEM__PART_RING;
     parts->idle_bytes = parts->bytes[idle];
-    if (mnem__weights_stream(weights) || weights->ring_bytes > parts->idle_bytes) return;
+    if (mnem__weights_stream(weights)) return;
+    const uint64_t ring = block_bytes(setup, weights->ring_bytes);
+    if (ring > parts->idle_bytes) parts->bytes[idle] = ring;
+    parts->ring_extra_bytes = parts->bytes[idle] - parts->idle_bytes;
     parts->bytes[MNEM__PART_RING] = 0;
     parts->ring = idle;
 }
@@ -213,7 +217,6 @@ void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
                                       ? body->workspace_bytes
                                       : head->workspace_bytes;
     bytes[MNEM__PART_RING] = weights->ring_bytes;
-    place_ring(weights, parts);
     mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
                           &embedding);
     if (!choice->embedding_packed)
@@ -223,8 +226,8 @@ void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
     bytes[MNEM__PART_READER] = weights->stack_bytes;
     bytes[MNEM__PART_RESERVE] = MNEM__SESSION_RESERVE;
-    for (int i = 0; i < MNEM__PARTS; i++) {
+    for (int i = 0; i < MNEM__PARTS; i++)
         if (mnem__part_infos[i].how == MNEM__BLOCK) bytes[i] = block_bytes(setup, bytes[i]);
-        parts->total += bytes[i];
-    }
+    place_ring(setup, weights, parts);
+    for (int i = 0; i < MNEM__PARTS; i++) parts->total += bytes[i];
 }

@@ -171,6 +171,7 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *pl
 }
 
 static void fill_speed(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    plan->predicted_seconds = way->seconds;
     if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
     plan->predicted_prompt =
         plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, false);
@@ -234,6 +235,10 @@ static bool would_fit(planner *p, mnem_session_options o) {
     p->search.graph_count = 0;
     const uint64_t bytes = least(p);
     p->setup.options = asked;
+    if (p->status == MNEM_INVALID) { /* the model can't have that: no knob */
+        p->status = MNEM_OK;
+        return false;
+    }
     return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
 }
 
@@ -242,9 +247,9 @@ static void find_knob(planner *p, uint64_t needed, char *knob, size_t n) {
     const mnem_session_options asked = *p->setup.options;
     char size[24];
     mnem_session_options o = asked;
-    o.chunk = 1;
-    if (asked.chunk > 1 && would_fit(p, o)) {
-        snprintf(knob, n, "a smaller --chunk would fit");
+    for (o.chunk = asked.chunk / 2; o.chunk >= 1; o.chunk /= 2) {
+        if (!would_fit(p, o)) continue;
+        snprintf(knob, n, "--chunk %d would fit", o.chunk);
         return;
     }
     o = asked;
@@ -269,6 +274,7 @@ static mnem_status refuse(planner *p, mnem_session_plan *plan) {
     plan->needed_bytes = least(p);
     if (p->status != MNEM_OK) return p->status;
     find_knob(p, plan->needed_bytes, knob, sizeof knob);
+    if (p->status != MNEM_OK) return p->status;
     return mnem__plan_refuse(plan->needed_bytes, p->budget, knob);
 }
 

@@ -91,9 +91,10 @@ typedef struct mnem__parts {
     uint64_t total;
     uint64_t hidden_bytes; /* at the start of the activations; the graphs' block follows */
     /* Where the ring lies. When nothing is streamed it is used before everything else, and lies in
-     * the largest block that a pass will fill (idle until then), if it has room there. */
+     * the largest block that a pass will fill: idle until then, and as large as the ring at least. */
     mnem__part ring;
-    uint64_t idle_bytes; /* of that block, or of the one that has no room */
+    uint64_t idle_bytes;       /* of that block, as a pass needs it */
+    uint64_t ring_extra_bytes; /* that the ring made it larger */
 } mnem__parts;
 /* The bytes of every part from the measured graphs and weights. */
 void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,

@@ -222,13 +222,12 @@ mnem__weights_sizes mnem__way_weights(const mnem__way *way) {
     return sizes;
 }
 
-/* A ring that is only for loading has bytes of its own, while another would load well in an idle
- * block, or a smaller one would hold all that is loaded. */
+/* A ring that is only for loading makes a block larger, while another would load well in it as it
+ * is, or a smaller one would hold all that is loaded. */
 static bool wastes_ring(const mnem__search *search, const mnem__way *way,
                         const mnem__parts *parts) {
-    const uint64_t bytes = parts->bytes[MNEM__PART_RING];
+    if (parts->ring_extra_bytes == 0) return false;
     const mnem__weights_sizes weights = mnem__way_weights(way);
-    if (bytes == 0 || mnem__weights_stream(&weights)) return false;
     for (int32_t i = 0; i < search->ring_count; i++) {
         const mnem__ring_point *ring = &search->rings[i];
         const uint64_t other = ring->sizes.ring_bytes;
