@@ -19,13 +19,20 @@
 #ifndef MNEM_SRC_ALLOC_OFFSET_DEFAULT_H
 #define MNEM_SRC_ALLOC_OFFSET_DEFAULT_H
 
-#include "alloc/offset_runs.h"
+#include <assert.h>
+
+#include "alloc/offset_policy.h"
+#include "base/heap.h"
 
 enum {
     MNEM__ZONE_BITS = 6,
-    MNEM__CLASSES = 256, /* four for each doubling of 64-bit sizes */
-    MNEM__CLASS_WORDS = MNEM__CLASSES / 64,
-    MNEM__ZONES_TRIED = 4, /* in the class of the request, where a run may be too small */
+    MNEM__CLASSES = 132, /* four for each doubling of 32-bit sizes; the first four are unused */
+    MNEM__CLASS_WORDS = 3,
+    MNEM__ZONES_TRIED = 4,    /* in the class of the request, where a run may be too small */
+    MNEM__NODES_FIRST = 8192, /* at most; less for small ranges */
+    MNEM__NODE_CHUNK_SHIFT = 11,
+    MNEM__NODE_CHUNK = 1 << MNEM__NODE_CHUNK_SHIFT,
+    MNEM__NODES_MAX = INT32_MAX,
 
     MNEM__PAGE_NONE = 0,
     MNEM__PAGE_SLOTS = 64,
@@ -39,30 +46,48 @@ enum {
 };
 #define MNEM__HANDLE_PAGE UINT32_C(0x80000000)
 
-/* mnem__run.level of live runs. Then left is a page, right a slot of it. */
-enum { MNEM__RUN_BLOCK = 0, MNEM__RUN_PAGE = 1, MNEM__RUN_SLOT = 2 };
+/* mnem__node.list of what isn't free. Node 0 is the sentinel, before the first run and behind the
+ * last one. */
+enum { MNEM__LIST_BLOCK, MNEM__LIST_PAGE, MNEM__LIST_SLOT, MNEM__LIST_SPARE, MNEM__LIST_FREE = 64 };
+
+/* A run of the range, live or free. */
+typedef struct mnem__node {
+    uint32_t offset, units;
+    uint32_t before, after; /* neighbours in the range; after: the next spare node */
+    uint32_t left, right;   /* free: neighbours in the list. PAGE: the page. SLOT: page and slot */
+    uint32_t list;          /* free: class << ZONE_BITS | zone */
+    uint32_t unused;
+} mnem__node;
+_Static_assert(sizeof(mnem__node) == 32, "two nodes in a cache line");
 
 typedef struct mnem__page {
     uint64_t free; /* a bit for each free slot */
     union {
-        uint64_t offset;
-        uint32_t *names; /* dissolved: [slots], the run of each live slot */
+        uint32_t offset; /* in units */
+        uint32_t *names; /* dissolved: [slots], the node of each live slot */
     };
-    uint32_t run;        /* 0: dissolved */
+    uint32_t node;       /* 0: dissolved */
     uint32_t next, prev; /* of the pages of the class that have free slots; next: of spare pages */
     uint16_t slots;      /* 0: a spare page */
     uint16_t slot_class;
 } mnem__page;
 _Static_assert(sizeof(mnem__page) == 32, "two pages in a cache line");
 
+/* Sizes and offsets are in units of the alignment. A range of 2^32 units or more is cut in larger
+ * ones, so that 32 bits hold them. */
 typedef struct mnem__default {
-    mnem__fit fit;
-    uint64_t slot_bytes_max; /* larger requests are no slots */
+    struct mnem_offset_allocator base;
+    mnem__node *first; /* the nodes below first_count; the others lie in chunks */
+    uint32_t *heads;   /* [classes][zones] */
+    uint32_t first_count, spare, node_used, node_room;
+    uint32_t slot_units_max; /* larger requests are no slots */
     uint32_t zone_shift;
-    uint32_t classes; /* that the range can have */
-    uint32_t *heads;  /* [classes][zones] */
     uint64_t filled[MNEM__CLASS_WORDS];
     uint64_t zones[MNEM__CLASSES];
+    uint32_t classes; /* that the range can have */
+    uint32_t units;
+    mnem__node **chunks; /* [chunk_room], of which chunk_count are there */
+    uint32_t chunk_count, chunk_room;
 
     mnem__page **pages; /* [page_chunk_room] chunks, of which page_chunks are there */
     uint32_t page_chunks, page_chunk_room;
@@ -73,23 +98,107 @@ typedef struct mnem__default {
     uint16_t slot_units[MNEM__SLOT_CLASSES];
 } mnem__default;
 
-extern const mnem__fit_index mnem__default_index;
+/* ---- nodes ---- */
+
+static inline mnem__node *mnem__node_at(const mnem__default *d, uint32_t i) {
+    if (__builtin_expect(i < d->first_count, 1)) return d->first + i;
+    i -= d->first_count;
+    return d->chunks[i >> MNEM__NODE_CHUNK_SHIFT] + (i & (MNEM__NODE_CHUNK - 1));
+}
+
+/* A chunk more. */
+bool mnem__nodes_grow(mnem__default *d);
+
+/* Whether so many nodes can be taken, spare ones aside, without asking the heap any more. */
+static inline bool mnem__nodes_ready(mnem__default *d, uint32_t n) {
+    return __builtin_expect(d->node_room - d->node_used >= n, 1) || mnem__nodes_grow(d);
+}
+
+static inline uint32_t mnem__node_take(mnem__default *d) {
+    const uint32_t i = d->spare;
+    if (__builtin_expect(!i, 0)) return d->node_used++;
+    d->spare = mnem__node_at(d, i)->after;
+    return i;
+}
+
+static inline void mnem__node_give(mnem__default *d, uint32_t i, mnem__node *node) {
+    node->list = MNEM__LIST_SPARE;
+    node->after = d->spare;
+    d->spare = i;
+}
+
+/* Node i takes its place between node j, `behind`, and what lies before that. */
+static inline void mnem__node_place(mnem__default *d, uint32_t i, mnem__node *node, uint32_t j,
+                                    mnem__node *behind) {
+    node->before = behind->before;
+    node->after = j;
+    mnem__node_at(d, behind->before)->after = i;
+    behind->before = i;
+}
 
 /* ---- free runs ---- */
 
 /* units > 0 */
-static inline int mnem__class_of(uint64_t units) {
-    const int log = 63 - __builtin_clzll(units);
-    return 4 * log + (int)(units << 2 >> log & 3); /* the two bits behind the leading one */
+static inline uint32_t mnem__class_of(uint32_t units) {
+    const uint32_t log = 31 - (uint32_t)__builtin_clz(units);
+    return 4 * log + 4 +
+           ((uint64_t)units << 2 >> log & 3); /* the two bits behind the leading one */
 }
 
-static inline int mnem__zone_of(const mnem__default *d, uint64_t offset) {
-    return (int)(offset >> d->zone_shift);
+static inline void mnem__free_insert(mnem__default *d, uint32_t i, mnem__node *node) {
+    const uint32_t class = mnem__class_of(node->units), zone = node->offset >> d->zone_shift;
+    const uint32_t list = class << MNEM__ZONE_BITS | zone, next = d->heads[list];
+    node->list = list;
+    node->left = 0;
+    node->right = next;
+    if (next) mnem__node_at(d, next)->left = i;
+    d->heads[list] = i;
+    d->zones[class] |= UINT64_C(1) << zone;
+    d->filled[class >> 6] |= UINT64_C(1) << (class & 63);
 }
 
-static inline uint32_t *mnem__zone_head(const mnem__default *d, int class, int zone) {
-    return &d->heads[(class << MNEM__ZONE_BITS) + zone];
+/* The first node of the list leaves it. */
+static inline void mnem__free_pop(mnem__default *d, uint32_t list, uint32_t next) {
+    const uint32_t class = list >> MNEM__ZONE_BITS, zone = list & ((1 << MNEM__ZONE_BITS) - 1);
+    d->heads[list] = next;
+    if (next) {
+        mnem__node_at(d, next)->left = 0;
+        return;
+    }
+    const uint64_t zones = d->zones[class] & ~(UINT64_C(1) << zone);
+    d->zones[class] = zones;
+    d->filled[class >> 6] &= ~((uint64_t)!zones << (class & 63));
 }
+
+static inline void mnem__free_remove(mnem__default *d, const mnem__node *node) {
+    const uint32_t left = node->left, right = node->right;
+    if (!left) {
+        mnem__free_pop(d, node->list, right);
+        return;
+    }
+    mnem__node_at(d, left)->right = right;
+    if (right) mnem__node_at(d, right)->left = left;
+}
+
+/* ---- offset_default.c ---- */
+
+/* Takes a run; nothing is tried before a refusal but the free runs. */
+mnem_status mnem__run_alloc(mnem__default *d, uint32_t units, mnem_offset_block *block);
+/* The node's run is free, and merges with its neighbours. */
+void mnem__run_free(mnem__default *d, uint32_t i);
+
+/* ---- offset_default_range.c: what needn't be fast ---- */
+
+mnem_status mnem__range_init(mnem_offset_allocator *a, const mnem_offset_options *options);
+void mnem__range_fini(mnem_offset_allocator *a);
+mnem_status mnem__range_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64_t bytes,
+                                 mnem_offset_block *block);
+mnem_status mnem__range_extend(mnem_offset_allocator *a, uint64_t bytes);
+void mnem__range_reset(mnem_offset_allocator *a);
+uint64_t mnem__range_block_bytes(const mnem_offset_allocator *a, uint32_t handle);
+void mnem__range_info(const mnem_offset_allocator *a, mnem_offset_info *info);
+void mnem__range_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context);
+mnem_status mnem__range_check(const mnem_offset_allocator *a);
 
 /* ---- pages ---- */
 
@@ -101,16 +210,16 @@ static inline uint64_t mnem__page_full(const mnem__page *p) {
     return UINT64_MAX >> (MNEM__PAGE_SLOTS - p->slots);
 }
 
-static inline uint64_t mnem__slot_bytes(const mnem__default *d, uint32_t slot_class) {
-    return (uint64_t)d->slot_units[slot_class] << d->fit.base.shift;
-}
-
 static inline uint32_t mnem__page_of(uint32_t handle) {
     return (handle & ~MNEM__HANDLE_PAGE) / MNEM__PAGE_SLOTS;
 }
 
 static inline uint32_t mnem__slot_of(uint32_t handle) {
     return handle % MNEM__PAGE_SLOTS;
+}
+
+static inline uint32_t mnem__slot_handle(uint32_t page, uint32_t slot) {
+    return MNEM__HANDLE_PAGE | page * MNEM__PAGE_SLOTS | slot;
 }
 
 /* The page is the first that the next request of its class tries. */
@@ -130,7 +239,7 @@ static inline void mnem__page_close(mnem__default *d, const mnem__page *p) {
         d->open[p->slot_class] = p->next;
 }
 
-/* Sizes of slots and pages for the range, where nothing is live. */
+/* The table of sizes; no pages yet. */
 void mnem__pages_init(mnem__default *d);
 void mnem__pages_fini(mnem__default *d);
 /* What slots may be, now that the range has another size. */
@@ -146,11 +255,9 @@ void mnem__page_release(mnem__default *d, uint32_t page);
 bool mnem__pages_trim(mnem__default *d);
 /* Frees a slot of a dissolved page. */
 void mnem__page_free_dissolved(mnem__default *d, uint32_t page, uint32_t slot);
-/* Turns every page that reaches into the range into runs. MNEM_NO_MEMORY: some aren't. */
-mnem_status mnem__pages_dissolve(mnem__default *d, uint64_t offset, uint64_t bytes);
-
-/* As mnem_offset_walk, slots shown as blocks and free runs. */
-void mnem__pages_walk(const mnem__default *d, mnem__offset_visit visit, void *context);
+/* Turns every page that reaches into the units from offset to end into runs. MNEM_NO_MEMORY: some
+ * aren't. */
+mnem_status mnem__pages_dissolve(mnem__default *d, uint32_t offset, uint32_t end);
 mnem_status mnem__pages_check(const mnem__default *d);
 
 #endif

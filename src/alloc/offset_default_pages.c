@@ -3,11 +3,11 @@
  * The idea: see offset_default.h. A page is a block like any other, which lies where the policy puts
  * a block of its size. Pages of a class that have free slots are in a list, of which allocations use
  * the first.
- * Invariant: pages_live pages have a run of level MNEM__RUN_PAGE that names them; the list of a
+ * Invariant: pages_live pages have a node of list MNEM__LIST_PAGE that names them; the list of a
  * class holds exactly those with a free slot; at most one empty page of a class is kept unless the
  * others are full.
- * Cost: making or releasing a page is an allocation or a free, once in many; the walk, dissolving
- * and the check pass over the runs. */
+ * Cost: making or releasing a page is an allocation or a free, once in many; dissolving and
+ * the check pass over the runs. */
 #include <string.h>
 
 #include "alloc/offset_default.h"
@@ -33,13 +33,12 @@ void mnem__pages_init(mnem__default *d) {
 }
 
 void mnem__pages_scale(mnem__default *d) {
-    const uint64_t bytes = d->fit.base.bytes >> MNEM__SLOT_SHARE;
-    const uint64_t most = (uint64_t)MNEM__SLOT_UNITS_MAX << d->fit.base.shift;
-    d->slot_bytes_max = (bytes < most ? bytes : most) & ~d->fit.base.mask;
+    const uint32_t units = d->units >> MNEM__SLOT_SHARE;
+    d->slot_units_max = units < MNEM__SLOT_UNITS_MAX ? units : MNEM__SLOT_UNITS_MAX;
 }
 
-static uint16_t page_slots(const mnem__default *d, uint64_t slot_bytes) {
-    const uint64_t most = (d->fit.base.bytes >> MNEM__PAGE_SHARE) / slot_bytes;
+static uint16_t page_slots(const mnem__default *d, uint32_t slot_units) {
+    const uint32_t most = (d->units >> MNEM__PAGE_SHARE) / slot_units;
     return (uint16_t)(most < MNEM__PAGE_SLOTS ? most : MNEM__PAGE_SLOTS);
 }
 
@@ -87,7 +86,7 @@ static void page_give(mnem__default *d, uint32_t page) {
 void mnem__pages_reset(mnem__default *d) {
     for (uint32_t page = 1; page < d->page_used; page++) {
         mnem__page *p = mnem__page_at(d, page);
-        if (p->slots && !p->run) mnem__free(p->names);
+        if (p->slots && !p->node) mnem__free(p->names);
         *p = (mnem__page){0};
     }
     d->page_used = 1;
@@ -104,32 +103,30 @@ void mnem__pages_fini(mnem__default *d) {
 /* ---- pages ---- */
 
 /* The run of a page isn't counted as live: its slots are. */
-static void count_run(mnem__default *d, uint64_t bytes, bool live) {
-    mnem_offset_allocator *a = &d->fit.base;
-    a->bytes_live += live ? bytes : -bytes;
-    a->blocks_live += live ? 1 : UINT32_MAX;
+static void count_run(mnem__default *d, uint32_t units, bool live) {
+    const uint64_t bytes = (uint64_t)units << d->base.shift;
+    d->base.bytes_live += live ? bytes : -bytes;
+    d->base.blocks_live += live ? 1 : UINT32_MAX;
 }
 
 uint32_t mnem__page_make(mnem__default *d, uint32_t slot_class) {
-    const uint64_t slot_bytes = mnem__slot_bytes(d, slot_class);
-    const uint16_t slots = page_slots(d, slot_bytes);
+    const uint32_t slot_units = d->slot_units[slot_class], slots = page_slots(d, slot_units);
     if (slots < 2) return MNEM__PAGE_NONE;
     const uint32_t page = page_take(d);
     if (!page) return MNEM__PAGE_NONE;
     mnem_offset_block block;
-    if (mnem__fit_alloc(&d->fit.base, slots * slot_bytes, &block, &mnem__default_index) !=
-        MNEM_OK) {
+    if (mnem__run_alloc(d, slots * slot_units, &block) != MNEM_OK) {
         page_give(d, page);
         return MNEM__PAGE_NONE;
     }
-    count_run(d, slots * slot_bytes, false);
-    mnem__run *run = mnem__run_at(&d->fit.runs, block.handle);
-    run->level = MNEM__RUN_PAGE;
-    run->left = page;
+    count_run(d, slots * slot_units, false);
+    mnem__node *node = mnem__node_at(d, block.handle);
+    node->list = MNEM__LIST_PAGE;
+    node->left = page;
     mnem__page *p = mnem__page_at(d, page);
-    *p = (mnem__page){.offset = block.offset,
-                      .run = block.handle,
-                      .slots = slots,
+    *p = (mnem__page){.offset = node->offset,
+                      .node = block.handle,
+                      .slots = (uint16_t)slots,
                       .slot_class = (uint16_t)slot_class};
     p->free = mnem__page_full(p);
     mnem__page_open(d, page, p);
@@ -137,16 +134,11 @@ uint32_t mnem__page_make(mnem__default *d, uint32_t slot_class) {
     return page;
 }
 
-static void run_free(mnem__default *d, uint32_t i) {
-    mnem__run_at(&d->fit.runs, i)->level = MNEM__RUN_BLOCK;
-    mnem__fit_free(&d->fit.base, i, &mnem__default_index);
-}
-
 void mnem__page_release(mnem__default *d, uint32_t page) {
     const mnem__page *p = mnem__page_at(d, page);
-    count_run(d, mnem__run_at(&d->fit.runs, p->run)->bytes, true);
+    count_run(d, mnem__node_at(d, p->node)->units, true);
     mnem__page_close(d, p);
-    run_free(d, p->run);
+    mnem__run_free(d, p->node);
     page_give(d, page);
     d->pages_live--;
 }
@@ -164,7 +156,7 @@ bool mnem__pages_trim(mnem__default *d) {
 
 /* ---- dissolving ---- */
 
-/* The slots from *slot on that are all free, or one live slot: how many. */
+/* The slots from this one on that are all free, or one live slot: how many. */
 static uint32_t piece_slots(const mnem__page *p, uint32_t slot) {
     if (!(p->free >> slot & 1)) return 1;
     const uint64_t live = ~p->free >> slot;
@@ -172,58 +164,62 @@ static uint32_t piece_slots(const mnem__page *p, uint32_t slot) {
     return count < p->slots - slot ? count : p->slots - slot;
 }
 
-/* Cuts the page's run into one for each piece. Nodes are ready. */
+/* Cuts the page's run into one for each piece, from the last to the first, which keeps the node. So
+ * all are live; then the free ones are freed. Nodes are ready. */
 static void page_cut(mnem__default *d, uint32_t page, uint32_t *names) {
-    mnem__runs *r = &d->fit.runs;
-    mnem__page *p = mnem__page_at(d, page);
-    const uint64_t slot_bytes = mnem__slot_bytes(d, p->slot_class), offset = p->offset;
-    uint32_t i = p->run, free_runs[MNEM__PAGE_SLOTS], free_count = 0;
+    const mnem__page *p = mnem__page_at(d, page);
+    const uint32_t slot_units = d->slot_units[p->slot_class], i = p->node;
+    uint32_t free_nodes[MNEM__PAGE_SLOTS], free_count = 0;
     for (uint32_t slot = 0, count; slot < p->slots; slot += count) {
         count = piece_slots(p, slot);
-        if (slot) i = mnem__run_add(r, i, offset + slot * slot_bytes, 0);
-        mnem__run *run = mnem__run_at(r, i);
-        run->bytes = count * slot_bytes;
-        run->level = MNEM__RUN_SLOT;
-        run->left = page;
-        run->right = slot;
-        names[slot] = i;
-        if (p->free >> slot & 1) free_runs[free_count++] = i;
+        const bool last = slot + count == p->slots;
+        const uint32_t j = last ? i : mnem__node_take(d);
+        mnem__node *node = mnem__node_at(d, j);
+        if (!last) mnem__node_place(d, j, node, i, mnem__node_at(d, i));
+        node->offset = p->offset + slot * slot_units;
+        node->units = count * slot_units;
+        node->list = MNEM__LIST_SLOT;
+        node->left = page;
+        node->right = slot;
+        names[slot] = j;
+        if (p->free >> slot & 1) free_nodes[free_count++] = j;
     }
     while (free_count) {
-        i = free_runs[--free_count];
-        count_run(d, mnem__run_at(r, i)->bytes, true);
-        run_free(d, i);
+        const uint32_t j = free_nodes[--free_count];
+        count_run(d, mnem__node_at(d, j)->units, true);
+        mnem__run_free(d, j);
     }
 }
 
 static mnem_status page_dissolve(mnem__default *d, uint32_t page) {
     mnem__page *p = mnem__page_at(d, page);
-    if (!mnem__runs_ready(&d->fit.runs, MNEM__PAGE_SLOTS)) return mnem__heap_status();
+    if (!mnem__nodes_ready(d, MNEM__PAGE_SLOTS)) return mnem__heap_status();
     uint32_t *names = mnem__calloc("metadata", p->slots, sizeof *names);
     if (!names) return mnem__heap_status();
     if (p->free) mnem__page_close(d, p);
     page_cut(d, page, names);
-    p->run = 0;
+    p->node = 0;
     p->names = names;
     d->pages_live--;
     d->pages_dissolved++;
     return MNEM_OK;
 }
 
-mnem_status mnem__pages_dissolve(mnem__default *d, uint64_t offset, uint64_t bytes) {
-    const mnem__runs *r = &d->fit.runs;
-    uint32_t i = mnem__run_at(r, 0)->after;
-    while (i && mnem__run_at(r, i)->offset < offset + bytes) {
-        const mnem__run *run = mnem__run_at(r, i);
-        i = run->after;
-        if (run->is_free || run->level != MNEM__RUN_PAGE || run->offset + run->bytes <= offset)
-            continue;
-        /* Its free slots may merge with the run behind. */
-        const uint64_t end = run->offset + run->bytes;
-        mnem_status status = page_dissolve(d, run->left);
-        if (status != MNEM_OK) return status;
-        i = mnem__run_at(r, 0)->after;
-        while (i && mnem__run_at(r, i)->offset < end) i = mnem__run_at(r, i)->after;
+mnem_status mnem__pages_dissolve(mnem__default *d, uint32_t offset, uint32_t end) {
+    for (uint32_t i = mnem__node_at(d, 0)->after; i && mnem__node_at(d, i)->offset < end;) {
+        const mnem__node *node = mnem__node_at(d, i);
+        const uint32_t behind = node->after;
+        if (node->list == MNEM__LIST_PAGE && node->offset + (uint64_t)node->units > offset) {
+            /* A free run behind may merge with its slots, and leave the list of runs: the first
+             * block behind stays. */
+            const bool merges = mnem__node_at(d, behind)->list >= MNEM__LIST_FREE;
+            const uint32_t next = merges ? mnem__node_at(d, behind)->after : behind;
+            mnem_status status = page_dissolve(d, node->left);
+            if (status != MNEM_OK) return status;
+            i = next;
+        } else {
+            i = behind;
+        }
     }
     return MNEM_OK;
 }
@@ -231,7 +227,7 @@ mnem_status mnem__pages_dissolve(mnem__default *d, uint64_t offset, uint64_t byt
 void mnem__page_free_dissolved(mnem__default *d, uint32_t page, uint32_t slot) {
     mnem__page *p = mnem__page_at(d, page);
     assert(p->slots && !(p->free >> slot & 1));
-    run_free(d, p->names[slot]);
+    mnem__run_free(d, p->names[slot]);
     p->free |= UINT64_C(1) << slot;
     if (p->free != mnem__page_full(p)) return;
     mnem__free(p->names);
@@ -239,66 +235,17 @@ void mnem__page_free_dissolved(mnem__default *d, uint32_t page, uint32_t slot) {
     d->pages_dissolved--;
 }
 
-/* ---- walk and check ---- */
-
-/* Free neighbours are shown as one. */
-typedef struct walk {
-    mnem__offset_visit visit;
-    void *context;
-    uint64_t offset, bytes; /* free, not shown yet */
-} walk;
-
-static void walk_free(walk *w, uint64_t offset, uint64_t bytes) {
-    if (!w->bytes) w->offset = offset;
-    w->bytes += bytes;
-}
-
-static void walk_live(walk *w, uint64_t offset, uint64_t bytes, uint32_t handle) {
-    if (w->bytes) w->visit(w->context, w->offset, w->bytes, UINT32_MAX);
-    w->bytes = 0;
-    if (bytes) w->visit(w->context, offset, bytes, handle);
-}
-
-static void walk_page(walk *w, const mnem__default *d, uint32_t page) {
-    const mnem__page p = *mnem__page_at(d, page);
-    const uint64_t slot_bytes = mnem__slot_bytes(d, p.slot_class);
-    for (uint32_t slot = 0; slot < p.slots; slot++) {
-        const uint64_t offset = p.offset + slot * slot_bytes;
-        if (p.free >> slot & 1)
-            walk_free(w, offset, slot_bytes);
-        else
-            walk_live(w, offset, slot_bytes, MNEM__HANDLE_PAGE | page * MNEM__PAGE_SLOTS | slot);
-    }
-}
-
-void mnem__pages_walk(const mnem__default *d, mnem__offset_visit visit, void *context) {
-    const mnem__runs *r = &d->fit.runs;
-    walk w = {.visit = visit, .context = context};
-    for (uint32_t i = mnem__run_at(r, 0)->after, next; i; i = next) {
-        const mnem__run run = *mnem__run_at(r, i);
-        next = run.after;
-        if (run.is_free)
-            walk_free(&w, run.offset, run.bytes);
-        else if (run.level == MNEM__RUN_PAGE)
-            walk_page(&w, d, run.left);
-        else
-            walk_live(&w, run.offset, run.bytes,
-                      run.level == MNEM__RUN_SLOT
-                          ? MNEM__HANDLE_PAGE | run.left * MNEM__PAGE_SLOTS | run.right
-                          : i);
-    }
-    walk_live(&w, d->fit.base.bytes, 0, UINT32_MAX);
-}
+/* ---- check ---- */
 
 /* Whether the page and what knows of it agree. */
 static bool page_check(const mnem__default *d, uint32_t page) {
     const mnem__page *p = mnem__page_at(d, page);
     if (!p->slots) return true;
     if (p->free & ~mnem__page_full(p)) return false;
-    if (!p->run) return p->free != mnem__page_full(p);
-    const mnem__run *run = mnem__run_at(&d->fit.runs, p->run);
-    return !run->is_free && run->level == MNEM__RUN_PAGE && run->left == page &&
-           run->offset == p->offset && run->bytes == p->slots * mnem__slot_bytes(d, p->slot_class);
+    if (!p->node) return p->free != mnem__page_full(p);
+    const mnem__node *node = mnem__node_at(d, p->node);
+    return node->list == MNEM__LIST_PAGE && node->left == page && node->offset == p->offset &&
+           node->units == (uint32_t)p->slots * d->slot_units[p->slot_class];
 }
 
 static bool open_check(const mnem__default *d, uint32_t *count) {
@@ -306,7 +253,7 @@ static bool open_check(const mnem__default *d, uint32_t *count) {
         uint32_t before = MNEM__PAGE_NONE;
         for (uint32_t page = d->open[c]; page; page = mnem__page_at(d, page)->next) {
             const mnem__page *p = mnem__page_at(d, page);
-            if (!p->run || !p->free || p->slot_class != c || p->prev != before ||
+            if (!p->node || !p->free || p->slot_class != c || p->prev != before ||
                 ++*count >= d->page_used)
                 return false;
             before = page;
@@ -321,9 +268,9 @@ mnem_status mnem__pages_check(const mnem__default *d) {
         const mnem__page *p = mnem__page_at(d, page);
         if (!page_check(d, page))
             return mnem__fail(MNEM_INVALID, "offset: page %u and its run disagree", page);
-        live += p->slots && p->run;
-        dissolved += p->slots && !p->run;
-        with_room += p->slots && p->run && p->free;
+        live += p->slots && p->node;
+        dissolved += p->slots && !p->node;
+        with_room += p->slots && p->node && p->free;
     }
     if (live != d->pages_live || dissolved != d->pages_dissolved)
         return mnem__fail(MNEM_INVALID, "offset: %u pages of %u, %u dissolved of %u", live,
