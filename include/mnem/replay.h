@@ -3,12 +3,12 @@
  * What runs is a target: one of the offset policies, a model of PyTorch's caching logic, or the
  * caller's own table of functions. No byte of the workload is allocated; a target places numbers.
  * What is measured, and how, so that figures of different programs compare:
- *   time      one thread, streams ignored by the offset policies, metadata warm after a first pass.
- *             ns_mean: the thread's time for a whole pass over its operations, the best of
- *             options.runs passes. p50 and p99: of single allocations, less the clock's own time,
- *             the best of the passes that time each operation. ns_worst: the maximum over all
- *             operations of the minimum over those passes, so that what the machine did in between
- *             doesn't count.
+ *   time      one thread, streams ignored by the offset policies, each pass with a new allocator.
+ *             ns_mean: the thread's time for whole passes, a million operations or 20, by those;
+ *             the best of options.runs. p50 and p99: of single allocations, less the clock's own
+ *             time, the best of the passes that time each operation. ns_worst: the maximum over all
+ *             allocations of the minimum over those passes, so that what the machine did in between
+ *             doesn't count; ns_worst_free: the same of frees.
  *   fit       the smallest capacity that completes. Fit isn't monotone in the capacity: bisection
  *             to 1/4096 of the peak, then down in steps of 1/1024 as long as one of the next 16
  *             completes.
@@ -54,8 +54,6 @@ struct mnem_replay_target {
     /* MNEM_OVER_BUDGET when there is no room; any other failure ends the replay. */
     mnem_status (*alloc)(mnem_replay_target *self, uint32_t block, uint64_t bytes, uint32_t stream);
     void (*free)(mnem_replay_target *self, uint32_t block, uint32_t stream);
-    /* Forgets all blocks; memory of the metadata, and what is reserved, stays. */
-    void (*reset)(mnem_replay_target *self);
     void (*close)(mnem_replay_target *self); /* after open; live blocks go */
     void (*usage)(const mnem_replay_target *self, mnem_replay_usage *usage);
     /* Where a live block lies, and how many bytes it takes. NULL: nobody knows. */
@@ -86,9 +84,9 @@ enum {
 /* Zero means default. */
 typedef struct mnem_replay_options {
     unsigned measure;   /* MNEM_REPLAY_* (default: all) */
-    uint64_t capacity;  /* time and growth have so much (default: time twice the peak, or what it
-                           needs if FIT was measured and that is more; growth without a limit) */
-    uint32_t runs;      /* passes timed as a whole (3) */
+    uint64_t capacity;  /* time and growth have so much (default: time four times the peak, or what
+                           it needs if FIT was measured and that is more; growth has no limit) */
+    uint32_t runs;      /* times of whole passes, a million operations or 20 passes each (3) */
     uint32_t runs_each; /* passes in which each operation is timed (5) */
     /* Called about every 65536 operations, with a rough part of all work; false cancels. */
     bool (*on_progress)(void *context, double part);
@@ -98,7 +96,7 @@ typedef struct mnem_replay_options {
 typedef struct mnem_replay_result {
     const char *name;  /* the target's */
     unsigned measured; /* MNEM_REPLAY_*; what isn't in it is zero below */
-    double ns_mean, ns_p50, ns_p99, ns_worst;
+    double ns_mean, ns_p50, ns_p99, ns_worst, ns_worst_free;
     uint64_t bytes_capacity;        /* of the timed passes */
     uint64_t bytes_capacity_needed; /* the smallest that completes */
     uint64_t bytes_reserved_peak, upstream_calls;

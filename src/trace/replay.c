@@ -4,7 +4,7 @@
  * loop is written once and inlined twice: for offset policies with direct calls, so that what is
  * timed is the allocator, and for any other table through its pointers.
  *
- *     time    pass (warm-up), 3 whole passes, 5 passes with a clock around each operation
+ *     time    3 times whole passes, 5 passes with a clock around each operation
  *     fit     passes at capacities found by bisection, then by a fine grid downwards
  *     growth  one pass from nothing
  *
@@ -24,7 +24,15 @@
 
 static const char tag[] = "replay";
 
-enum { PIECE = 65536, FIT_PASSES = 45, GRID_AHEAD = 16, LINEAR = 8192, BINS = LINEAR + 64 * 32 };
+enum {
+    PIECE = 65536,
+    FIT_PASSES = 45,
+    GRID_AHEAD = 16,
+    MILLION = 1000000,
+    PASSES_MAX = 20,
+    LINEAR = 8192,
+    BINS = LINEAR + 64 * 32
+};
 #define PEAK_MAX ((uint64_t)1 << 60)
 
 typedef struct replay {
@@ -33,10 +41,11 @@ typedef struct replay {
     mnem_replay_target *target;
     mnem_replay_options o;
     mnem_replay_result *result;
-    bool is_offset; /* the target is an offset policy */
-    double part, part_of_pass;
-    uint32_t *least; /* [count]: the least ticks of each operation */
-    uint32_t *bins;  /* [BINS] */
+    bool is_offset;                    /* the target is an offset policy */
+    double part, part_of_pass, weight; /* weight: of the pass that runs */
+    size_t silent;                     /* operations since the last call of on_progress */
+    uint32_t *least;                   /* [count]: the least ticks of each operation */
+    uint32_t *bins;                    /* [BINS] */
 } replay;
 
 /* ---- one piece of a pass ---- */
@@ -74,12 +83,12 @@ play_timed(mnem_replay_target *t, const mnem_workload_op *ops, size_t n, uint32_
            uint64_t overhead, alloc_function *alloc, free_function *release) {
     for (size_t i = 0; i < n; i++) {
         mnem_status status = MNEM_OK;
-        const uint64_t begin = mnem__ticks();
+        const uint64_t begin = mnem__ticks_begin();
         if (ops[i].bytes)
             status = alloc(t, ops[i].block, ops[i].bytes, ops[i].stream);
         else
             release(t, ops[i].block, ops[i].stream);
-        const uint64_t took = mnem__ticks() - begin;
+        const uint64_t took = mnem__ticks_end() - begin;
         if (status != MNEM_OK) return status;
         const uint64_t net = took > overhead ? took - overhead : 0;
         ticks[i] = net < UINT32_MAX ? (uint32_t)net : UINT32_MAX;
@@ -99,19 +108,22 @@ static mnem_status piece_timed(const replay *r, size_t from, size_t n, uint32_t 
 /* ---- progress ---- */
 
 static mnem_status advance(replay *r, size_t ops) {
-    r->part += r->part_of_pass * (double)ops / (double)r->info.count;
-    if (!r->o.on_progress || r->o.on_progress(r->o.progress_context, r->part < 1 ? r->part : 1))
-        return MNEM_OK;
+    r->part += r->weight * r->part_of_pass * (double)ops / (double)r->info.count;
+    r->silent += ops;
+    if (!r->o.on_progress || r->silent < PIECE) return MNEM_OK;
+    r->silent = 0;
+    if (r->o.on_progress(r->o.progress_context, r->part < 1 ? r->part : 1)) return MNEM_OK;
     return mnem__fail(MNEM_CANCELLED, "replay: cancelled");
 }
 
 /* Work ahead, in passes, so that its parts sum to 1. */
 static void plan_progress(replay *r) {
     double passes = 0;
-    if (r->o.measure & MNEM_REPLAY_TIME) passes += 1 + r->o.runs + 3 * r->o.runs_each;
+    if (r->o.measure & MNEM_REPLAY_TIME) passes += r->o.runs + 3 * r->o.runs_each;
     if (r->o.measure & MNEM_REPLAY_FIT) passes += FIT_PASSES;
     if (r->o.measure & MNEM_REPLAY_GROWTH) passes += 1;
     r->part_of_pass = 1 / passes;
+    r->weight = 1;
 }
 
 /* ---- passes ---- */
@@ -253,17 +265,24 @@ static void take_least(replay *r, size_t from, size_t n, const uint32_t *ticks) 
     }
 }
 
+/* A new allocator with the capacity of the timed passes. */
+static mnem_status open_timed(replay *r) {
+    const uint64_t capacity = r->result->bytes_capacity;
+    return r->target->open(r->target, r->w, capacity, capacity);
+}
+
 static mnem_status pass_each(replay *r, const mnem__tick_rate *rate, uint32_t *ticks) {
-    mnem_status status = MNEM_OK;
-    r->target->reset(r->target);
+    mnem_status status = open_timed(r);
+    if (status != MNEM_OK) return status;
     memset(r->bins, 0, BINS * sizeof *r->bins);
     for (size_t at = 0; at < r->info.count && status == MNEM_OK; at += PIECE) {
         const size_t left = r->info.count - at, n = left < PIECE ? left : PIECE;
         status = piece_timed(r, at, n, ticks, rate->overhead);
         if (status != MNEM_OK) break;
         take_least(r, at, n, ticks);
-        status = advance(r, 3 * n);
+        status = advance(r, n);
     }
+    r->target->close(r->target);
     if (status != MNEM_OK) return status;
     const double p50 = quantile(r->bins, r->info.allocations, 0.5) * rate->ns;
     const double p99 = quantile(r->bins, r->info.allocations, 0.99) * rate->ns;
@@ -280,51 +299,67 @@ static mnem_status time_each(replay *r) {
     mnem_status status = ticks && r->least && r->bins ? MNEM_OK : mnem__heap_status();
     if (status == MNEM_OK) memset(r->least, 0xff, r->info.count * sizeof *r->least);
     r->result->ns_p50 = r->result->ns_p99 = 1e300;
+    r->weight = 3;
     for (uint32_t i = 0; i < r->o.runs_each && status == MNEM_OK; i++)
         status = pass_each(r, &rate, ticks);
-    uint32_t worst = 0;
-    for (size_t i = 0; i < r->info.count && status == MNEM_OK; i++)
-        if (r->least[i] > worst) worst = r->least[i];
-    r->result->ns_worst = worst * rate.ns;
+    uint32_t worst[2] = {0}; /* of allocations, of frees */
+    for (size_t i = 0; i < r->info.count && status == MNEM_OK; i++) {
+        uint32_t *w = &worst[!r->info.ops[i].bytes];
+        if (r->least[i] > *w) *w = r->least[i];
+    }
+    r->weight = 1;
+    r->result->ns_worst = worst[0] * rate.ns;
+    r->result->ns_worst_free = worst[1] * rate.ns;
     mnem__free(ticks);
     mnem__free(r->least);
     mnem__free(r->bins);
     return status;
 }
 
-static mnem_status time_whole(replay *r) {
-    double best = 1e300;
-    size_t stopped = 0;
-    mnem_status status = pass(r, &stopped, NULL); /* warms the metadata */
-    for (uint32_t i = 0; i < r->o.runs && status == MNEM_OK; i++) {
-        uint64_t ns;
-        r->target->reset(r->target);
-        status = pass(r, &stopped, &ns);
-        const double mean = (double)ns / (double)r->info.count;
-        if (mean < best) best = mean;
+/* One run: enough whole passes, each of a new allocator, to have a million operations. */
+static mnem_status time_run(replay *r, size_t *stopped) {
+    const size_t all = (MILLION + r->info.count - 1) / r->info.count;
+    const size_t passes = all < PASSES_MAX ? all : PASSES_MAX;
+    uint64_t sum = 0;
+    mnem_status status = MNEM_OK;
+    r->weight = 1 / (double)passes;
+    for (size_t i = 0; i < passes && status == MNEM_OK; i++) {
+        uint64_t ns = 0;
+        status = open_timed(r);
+        if (status != MNEM_OK) break;
+        status = pass(r, stopped, &ns);
+        r->target->close(r->target);
+        sum += ns;
     }
-    r->result->ns_mean = best;
+    r->weight = 1;
+    const double mean = (double)sum / (double)passes / (double)r->info.count;
+    if (status == MNEM_OK && mean < r->result->ns_mean) r->result->ns_mean = mean;
+    return status;
+}
+
+static mnem_status time_whole(replay *r) {
+    size_t stopped = 0;
+    mnem_status status = MNEM_OK;
+    r->result->ns_mean = 1e300;
+    for (uint32_t i = 0; i < r->o.runs && status == MNEM_OK; i++) status = time_run(r, &stopped);
     return status == MNEM_OK ? MNEM_OK : refusal(r, status, stopped);
 }
 
 static mnem_status time_at(replay *r, uint64_t capacity) {
-    mnem_status status = r->target->open(r->target, r->w, capacity, capacity);
-    if (status != MNEM_OK) return status;
     r->result->bytes_capacity = capacity;
-    status = time_whole(r);
+    mnem_status status = time_whole(r);
     if (status == MNEM_OK && !r->result->refused) status = time_each(r);
-    r->target->close(r->target);
     if (status == MNEM_OK && !r->result->refused) r->result->measured |= MNEM_REPLAY_TIME;
     if (!(r->result->measured & MNEM_REPLAY_TIME)) {
         mnem_replay_result *x = r->result;
-        x->ns_mean = x->ns_p50 = x->ns_p99 = x->ns_worst = 0;
+        x->ns_mean = x->ns_p50 = x->ns_p99 = x->ns_worst = x->ns_worst_free = 0;
         x->bytes_capacity = 0;
     }
     return status;
 }
 
 static mnem_status measure_time(replay *r) {
-    const uint64_t needed = r->result->bytes_capacity_needed, ample = 2 * r->info.bytes_peak;
+    const uint64_t needed = r->result->bytes_capacity_needed, ample = 4 * r->info.bytes_peak;
     if (r->o.capacity) return time_at(r, r->o.capacity);
     mnem_status status = time_at(r, ample < needed ? needed : ample);
     /* More isn't always enough: fit isn't monotone. */

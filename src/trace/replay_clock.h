@@ -1,9 +1,9 @@
 /* replay_clock.h: a clock for things that take ten nanoseconds.
  *
- * On x86-64 the time stamp counter, without fences: they would drain the processor around each call,
- * which costs more than the call, and no program does that. Neighbours may overlap by a few
- * nanoseconds; nothing is lost or counted twice. Its rate is measured against the system's clock,
- * and some processors count in steps of 10 ns. Elsewhere the system's clock. */
+ * On x86-64 the time stamp counter, with fences, so that nothing of the neighbours is in what is
+ * timed; its rate is measured against the system's clock, and the median of a pair of readings
+ * around nothing is subtracted. Some processors count in steps of 10 ns. Elsewhere the system's
+ * clock. */
 #ifndef MNEM_SRC_TRACE_REPLAY_CLOCK_H
 #define MNEM_SRC_TRACE_REPLAY_CLOCK_H
 
@@ -26,33 +26,47 @@ static inline uint64_t mnem__thread_ns(void) {
 #if defined __x86_64__
 #include <x86intrin.h>
 
-static inline uint64_t mnem__ticks(void) {
-    __asm__ volatile("" ::: "memory"); /* what is timed stays between two of these */
+static inline uint64_t mnem__ticks_begin(void) {
+    _mm_lfence();
     const uint64_t t = __rdtsc();
-    __asm__ volatile("" ::: "memory");
+    _mm_lfence();
+    return t;
+}
+
+static inline uint64_t mnem__ticks_end(void) {
+    unsigned processor;
+    const uint64_t t = __rdtscp(&processor);
+    _mm_lfence();
     return t;
 }
 #else
-static inline uint64_t mnem__ticks(void) {
+static inline uint64_t mnem__ticks_begin(void) {
+    return mnem__clock_ns();
+}
+
+static inline uint64_t mnem__ticks_end(void) {
     return mnem__clock_ns();
 }
 #endif
 
 typedef struct mnem__tick_rate {
     double ns;         /* of one tick */
-    uint64_t overhead; /* ticks between begin and end with nothing in between */
+    uint64_t overhead; /* ticks between begin and end with nothing in between: the median */
 } mnem__tick_rate;
 
 /* Takes two milliseconds. */
 static inline mnem__tick_rate mnem__tick_rate_measure(void) {
-    mnem__tick_rate rate = {.ns = 1, .overhead = UINT64_MAX};
-    for (int i = 0; i < 1000; i++) {
-        const uint64_t begin = mnem__ticks(), took = mnem__ticks() - begin;
-        if (took < rate.overhead) rate.overhead = took;
+    enum { TRIES = 1001, MOST = 1024 };
+    mnem__tick_rate rate = {.ns = 1};
+    uint16_t seen[MOST] = {0};
+    for (int i = 0; i < TRIES; i++) {
+        const uint64_t begin = mnem__ticks_begin(), took = mnem__ticks_end() - begin;
+        seen[took < MOST ? took : MOST - 1]++;
     }
-    const uint64_t ns = mnem__clock_ns(), ticks = mnem__ticks();
+    for (int below = 0; (below += seen[rate.overhead]) <= TRIES / 2;) rate.overhead++;
+    const uint64_t ns = mnem__clock_ns(), ticks = mnem__ticks_begin();
     while (mnem__clock_ns() - ns < 2000000) continue;
-    const uint64_t all = mnem__ticks() - ticks;
+    const uint64_t all = mnem__ticks_begin() - ticks;
     if (all) rate.ns = (double)(mnem__clock_ns() - ns) / (double)all;
     return rate;
 }

@@ -13,7 +13,6 @@ typedef struct mnem__offset_target {
     uint32_t *handles;             /* [blocks] */
     uint64_t *offsets;             /* [blocks]; not kept by the inlined way */
     uint64_t segment, most;
-    uint32_t blocks_max;
     mnem_replay_usage used;
 } mnem__offset_target;
 

@@ -257,15 +257,6 @@ static void caching_free(mnem_replay_target *self, uint32_t block, uint32_t stre
     set_add(c, id);
 }
 
-static void caching_reset(mnem_replay_target *self) {
-    caching *c = (caching *)self;
-    const uint64_t calls = c->used.upstream_calls, misses = c->used.misses;
-    c->count = c->count ? 1 : 0;
-    c->unused = c->free[0] = c->free[1] = NONE;
-    c->address = 0;
-    c->used = (mnem_replay_usage){.upstream_calls = calls, .misses = misses};
-}
-
 static void caching_close(mnem_replay_target *self) {
     caching *c = (caching *)self;
     mnem__free(c->blocks);
@@ -281,8 +272,11 @@ static mnem_status caching_open(mnem_replay_target *self, const mnem_workload *w
     mnem_workload_info info;
     (void)start; /* it takes segments as it needs them, whatever the limit is */
     mnem_workload_info_get(w, &info);
+    c->count = c->room = 0;
+    c->blocks = NULL;
+    c->unused = c->free[0] = c->free[1] = NONE;
+    c->address = 0;
     c->used = (mnem_replay_usage){0};
-    caching_reset(self);
     c->most = most;
     c->random = 2463534242;
     c->ids = mnem__calloc(tag, info.allocations, sizeof *c->ids);
@@ -311,7 +305,6 @@ mnem_status mnem__pytorch_target_create(mnem_replay_target **out) {
                                    .open = caching_open,
                                    .alloc = caching_alloc,
                                    .free = caching_free,
-                                   .reset = caching_reset,
                                    .close = caching_close,
                                    .usage = caching_usage,
                                    .place = caching_place,

@@ -25,8 +25,7 @@ uint64_t mnem__replay_segment(uint64_t bytes_peak) {
 static mnem_status make(mnem__offset_target *t, uint64_t bytes) {
     return mnem_offset_create(&(mnem_offset_options){.policy = t->policy,
                                                      .bytes = bytes,
-                                                     .alignment = t->settings.alignment,
-                                                     .blocks_max = t->blocks_max},
+                                                     .alignment = t->settings.alignment},
                               &t->a);
 }
 
@@ -48,7 +47,6 @@ static mnem_status offset_open(mnem_replay_target *self, const mnem_workload *w,
     t->a = NULL;
     t->used = (mnem_replay_usage){0};
     t->most = most;
-    t->blocks_max = info.blocks_peak;
     t->segment = t->settings.segment_bytes ? t->settings.segment_bytes
                                            : mnem__replay_segment(info.bytes_peak);
     if (!start && t->policy == MNEM_OFFSET_BUDDY)
@@ -116,11 +114,6 @@ static void offset_free(mnem_replay_target *self, uint32_t block, uint32_t strea
     mnem__offset_target_free(self, block, stream);
 }
 
-static void offset_reset(mnem_replay_target *self) {
-    mnem__offset_target *t = (mnem__offset_target *)self;
-    if (t->a) mnem_offset_reset(t->a);
-}
-
 static void offset_usage(const mnem_replay_target *self, mnem_replay_usage *usage) {
     *usage = ((const mnem__offset_target *)self)->used;
 }
@@ -143,7 +136,6 @@ static mnem_status offset_create(mnem_offset_policy policy, const mnem_replay_se
                                    .open = offset_open,
                                    .alloc = offset_alloc,
                                    .free = offset_free,
-                                   .reset = offset_reset,
                                    .close = offset_close,
                                    .usage = offset_usage,
                                    .place = offset_place,

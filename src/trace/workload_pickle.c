@@ -271,9 +271,8 @@ static mnem_status push_container(mnem__pickle *p, mnem__value_tag kind) {
     return push(p, value_of(kind, p->containers.count++));
 }
 
-/* Adds n values to a container as one chunk. */
+/* Adds n > 0 values to a container as one chunk. */
 static mnem_status add_chunk(mnem__pickle *p, uint64_t to, const mnem__value *values, size_t n) {
-    if (!n) return MNEM_OK;
     if (!reserve(&p->cells, n + 2, sizeof(uint64_t))) return mnem__heap_status();
     container *c = (container *)p->containers.p + to;
     uint64_t *cells = p->cells.p;
@@ -297,7 +296,7 @@ static mnem_status move_into(mnem__pickle *p, size_t n, mnem__value_tag kind) {
     p->stack.count -= n;
     const mnem__value *stack = p->stack.p, to = stack[p->stack.count - 1];
     if (mnem__value_tag_of(to) != kind) return bad(p, "elements for what can't have them");
-    return add_chunk(p, index_of(to), stack + p->stack.count, n);
+    return n ? add_chunk(p, index_of(to), stack + p->stack.count, n) : MNEM_OK;
 }
 
 /* APPEND and SETITEM: n values above no mark of their own. */
@@ -330,7 +329,8 @@ static mnem_status make_container(mnem__pickle *p, size_t n, mnem__value_tag kin
     if (!reserve(&p->containers, 1, sizeof(container))) return mnem__heap_status();
     ((container *)p->containers.p)[p->containers.count] = (container){NOWHERE, NOWHERE};
     const mnem_status status =
-        add_chunk(p, p->containers.count, (mnem__value *)p->stack.p + p->stack.count, n);
+        n ? add_chunk(p, p->containers.count, (mnem__value *)p->stack.p + p->stack.count, n)
+          : MNEM_OK;
     if (status != MNEM_OK) return status;
     return push(p, value_of(kind, p->containers.count++));
 }

@@ -261,9 +261,13 @@ static mnem_status scan_blocks(snapshot *s, const segment *seg) {
         event e;
         mnem_status status = read_block(s, v, i, &at, &e);
         if (status != MNEM_OK) return status;
+        const uint32_t seen = mnem__number_get(&s->live, e.address);
         e.stream = seg->stream;
-        if (e.action != MNEM__WORD_ALLOC || mnem__number_get(&s->live, e.address) == SEEN_LIVE)
+        if (e.action != MNEM__WORD_ALLOC || seen == SEEN_LIVE) continue;
+        if (seen == SEEN_FREED) { /* the events freed it, and say nothing of a new one */
+            s->w->info.dropped++;
             continue;
+        }
         status = add_before(s, &e);
         if (status == MNEM_OK && !mnem__number_set(&s->live, e.address, SEEN_LIVE))
             status = mnem__heap_status();

@@ -105,7 +105,7 @@ static void time_is_measured(void **state) {
     assert_true(r.ns_worst > 0 && r.ns_worst < 1e9);
     mnem_workload_info info;
     mnem_workload_info_get(w, &info);
-    assert_int_equal(r.bytes_capacity, 2 * info.bytes_peak);
+    assert_int_equal(r.bytes_capacity, 4 * info.bytes_peak);
     mnem_workload_close(w);
 }
 
@@ -148,7 +148,7 @@ static bool stop_after(void *context, double part) {
 
 static void a_replay_can_be_cancelled_at_any_step(void **state) {
     (void)state;
-    mnem_workload *w = random_workload(3, 1000);
+    mnem_workload *w = random_workload(3, 50000);
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
     for (int n = 1;; n++) {
@@ -162,7 +162,7 @@ static void a_replay_can_be_cancelled_at_any_step(void **state) {
         assert_int_equal(after.bytes_live, before.bytes_live);
         if (status == MNEM_OK) break;
         assert_int_equal(status, MNEM_CANCELLED);
-        assert_true(n < 200);
+        assert_true(n < 500);
     }
     mnem_workload_close(w);
 }
