@@ -14,6 +14,8 @@
 #include "mnem/offset.h"
 #include "mnem/ops.h"
 #include "mnem/plan.h"
+#include "mnem/plan_adapt.h"
+#include "mnem/plan_split.h"
 #include "mnem/pool.h"
 #include "mnem/replay.h"
 #include "mnem/team.h"
