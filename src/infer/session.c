@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "infer/session_private.h"
+#include "infer/session_pool.h"
 
 static mnem__choice choice_of(const mnem_session_plan *plan) {
     return (mnem__choice){.context = plan->context,
@@ -29,10 +29,9 @@ static mnem_status take_part(mnem_session *s, mnem__part part) {
     const mnem__part_info *info = &mnem__part_infos[part];
     const uint64_t bytes = s->parts.bytes[part];
     if (bytes == 0 || charges_itself(s, part)) return MNEM_OK;
-    const mnem_status status = info->how == MNEM__BLOCK
-                                   ? mnem_ledger_alloc(s->ledger, s->device, info->kind, info->tag,
-                                                       bytes, 4096, &s->block[part])
-                                   : mnem_ledger_charge(s->ledger, info->kind, info->tag, bytes);
+    const mnem_status status =
+        info->how == MNEM__BLOCK ? mnem__session_pool_take(s->blocks, part, bytes, &s->block[part])
+                                 : mnem_ledger_charge(s->ledger, info->kind, info->tag, bytes);
     s->charged[part] = status == MNEM_OK;
     return status;
 }
@@ -41,13 +40,13 @@ static void give_part(mnem_session *s, mnem__part part) {
     const mnem__part_info *info = &mnem__part_infos[part];
     if (!s->charged[part]) return;
     if (info->how == MNEM__BLOCK)
-        mnem_ledger_free(s->ledger, info->kind, info->tag, &s->block[part]);
+        mnem_pool_free(s->blocks, &s->block[part], NULL);
     else
         mnem_ledger_release(s->ledger, info->kind, info->tag, s->parts.bytes[part]);
 }
 
 static uint8_t *part_host(const mnem_session *s, mnem__part part) {
-    return s->charged[part] ? mnem_block_host(&s->block[part]) : NULL;
+    return s->charged[part] ? mnem_block_host(&s->block[part].memory) : NULL;
 }
 
 /* ---- the source of matrices that the graphs see ---- */
@@ -175,6 +174,7 @@ mnem_status mnem_session_create(const mnem_model *model, const mnem_session_opti
     mnem__free(setup.flags); /* no more bytes than the plan's from here on */
     setup.flags = NULL;
     if (status == MNEM_OK) status = open_device(s);
+    if (status == MNEM_OK) status = mnem__session_pool_create(s->device, s->ledger, &s->blocks);
     for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++) status = take_part(s, (mnem__part)i);
     if (status == MNEM_OK && s->can_run) status = load(s, &setup);
     if (s) setup.map = NULL; /* it is the session's */
@@ -192,6 +192,7 @@ void mnem_session_destroy(mnem_session *s) {
     mnem_team_destroy(s->team);
     mnem__weights_destroy(s->weights);
     for (int i = 0; i < MNEM__PARTS; i++) give_part(s, (mnem__part)i);
+    mnem_pool_destroy_forced(s->blocks);
     mnem__graphs_destroy(&s->graphs);
     mnem__transformer_map_destroy(s->map);
     if (s->owns_device) mnem_device_close(s->device);

@@ -77,7 +77,7 @@ static mnem_graph_args pass_args(mnem_session *s, int64_t tokens) {
     return (mnem_graph_args){.tokens = tokens,
                              .block =
                                  (uint8_t *)s->external[MNEM__SLOT_HIDDEN] + s->parts.hidden_bytes,
-                             .workspace = mnem_block_host(&s->block[MNEM__PART_WORKSPACE]),
+                             .workspace = mnem_block_host(&s->block[MNEM__PART_WORKSPACE].memory),
                              .external = s->external,
                              .ids = s->tables.ids,
                              .positions = s->tables.positions,

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "base/thread.h"
 #include "device/backend.h"
-#include "infer/session_private.h"
+#include "infer/session_pool.h"
 
 const mnem__part_info mnem__part_infos[MNEM__PARTS] = {
 #define INFO(name, kind, tag, how) {MNEM_KIND_##kind, tag, MNEM__##how},
@@ -43,8 +43,9 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
     setup->logits_rows = options->logits_rows ? options->logits_rows : 1;
     setup->flags = mnem__calloc("session", (size_t)setup->matrices, sizeof(bool));
-    if (setup->flags) return MNEM_OK;
-    status = mnem__heap_status();
+    status = setup->flags ? mnem__session_pool_measure(&setup->pool_bytes, &setup->track_bytes)
+                          : mnem__heap_status();
+    if (status == MNEM_OK) return MNEM_OK;
     mnem__setup_fini(setup);
     return status;
 }
@@ -168,6 +169,8 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
     parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
     if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = sizeof(mnem_device);
+    parts->bytes[MNEM__PART_HOST_POOL] = setup->pool_bytes;
+    parts->bytes[MNEM__PART_HOST_TRACK] = setup->track_bytes;
 }
 
 /* What the device takes for a block. */

@@ -7,6 +7,7 @@
 
 #include "infer/kv_pool.h"
 #include "mnem/infer.h"
+#include "mnem/pool.h"
 #include "model/transformer_graph.h"
 #include "model/weights.h"
 
@@ -26,6 +27,8 @@
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
     X(HOST_WEIGHTS, HOST, "weights", HEAP)                                                         \
     X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
+    X(HOST_POOL, HOST, "pool", HEAP)                                                               \
+    X(HOST_TRACK, HOST, "track", HEAP)                                                             \
     X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
     X(READER, RUNTIME, "reader stack", CHARGE)                                                     \
     X(RESERVE, RUNTIME, "reserve", CHARGE)
@@ -64,6 +67,7 @@ typedef struct mnem__setup {
     mnem__transformer_map *map;
     bool *flags; /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows;
+    uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (session_pool.h) */
 } mnem__setup;
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_session_options *options);
@@ -126,7 +130,8 @@ struct mnem_session {
     mnem__choice choice;
     int32_t logits_rows;
     mnem__parts parts;
-    mnem_block block[MNEM__PARTS];
+    mnem_pool *blocks; /* where the parts' blocks come from */
+    mnem_pool_block block[MNEM__PARTS];
     bool charged[MNEM__PARTS];
     mnem__session_tables tables;
     mnem_kv_layout kv;

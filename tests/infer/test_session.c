@@ -228,7 +228,7 @@ static void a_ring_only_for_loading_takes_no_bytes(void **state) {
         assert_true((part == MNEM__PART_RING) == (ring_line(&c.plan) > 0));
         assert_true(ring_line(&c.plan) == 0 || ring_line(&c.plan) == bytes);
         assert_true(bytes > 0 && bytes <= c.session->parts.bytes[part]);
-        const uint8_t *block = mnem_block_host(&c.session->block[part]);
+        const uint8_t *block = mnem_block_host(&c.session->block[part].memory);
         for (uint64_t b = 0; part != MNEM__PART_RING && b < bytes; b++)
             assert_int_equal(block[b], 0);
         session_case_close(&c);
