@@ -5,13 +5,15 @@
  * One thread, 256-byte alignment, streams ignored, all granules taken at the start. The first row is
  * the smallest capacity that completes (bisection to 1/2000), the
  * others are capacity / peak live as asked for (default 1.05 1.1 1.2 1.3).
- *   mean     ns per operation, best of three replays, without the allocations that remapped
- *   p99 worst  of an allocation that did not remap, between two readings of the clock; worst: the
+ *   mean     ns per operation, best of three replays, without the allocations that looked for a
+ *            remap
+ *   p99 worst  of an allocation that did not, between two readings of the clock; worst: the
  *            least of three replays for each operation, and the largest of those
  *   remaps   orders to the device after the first: each maps one range of addresses
  *   unmaps   ranges of addresses that they unmap
  *   mapped   granules that they map
- *   plan     microseconds that a remap takes, the device apart: mean and worst
+ *   tries    times that a remap was looked for
+ *   plan     microseconds that one took, the device apart: mean and worst
  *   device   with --host: microseconds of map and unmap calls on the host device, mean and worst.
  *            Its memory is REAL granules that stand for all, again and again: the calls and the page
  *            tables are those of the full size, and the machine need not have so much memory. */
@@ -165,17 +167,23 @@ static void replay_apart(const trace *t, uint32_t granules, bool host, apart *a)
     machine_open(&m, host, granules);
     mnem_granule_fit *f = fit_open(t, granules, &m);
     *a = (apart){0};
+    m.ns_last = 0;
+    mnem_granule_info info;
+    uint64_t plans = 0;
     for (size_t i = 0; i < t->info.count; i++) {
         const mnem_workload_op *op = &t->info.ops[i];
         mnem_granule_block block;
-        const uint64_t orders = m.orders, start = now_ns();
+        const uint64_t start = now_ns();
         if (!op->bytes)
             mnem_granule_fit_free(f, t->handles[op->block]);
         else if (mnem_granule_fit_alloc(f, op->bytes, &block) == MNEM_OK)
             t->handles[op->block] = block.handle;
         uint64_t ns = now_ns() - start;
-        if (m.orders != orders) {
+        mnem_granule_fit_info_get(f, &info);
+        if (info.plans != plans) {
+            plans = info.plans;
             ns -= m.ns_last;
+            m.ns_last = 0;
             a->plan_ns += ns;
             if (ns > a->plan_worst) a->plan_worst = ns;
             t->least[i] = 0;
@@ -239,7 +247,7 @@ static void measure(const trace *t, uint32_t granules, bool host, result *r) {
     percentiles(t, r);
     const double remaps = r->info.remaps ? (double)r->info.remaps : 1;
     r->mean = best > least.plan_ns ? (double)(best - least.plan_ns) / (double)t->info.count : 0;
-    r->plan_mean = (double)least.plan_ns / remaps / 1e3;
+    r->plan_mean = r->info.plans ? (double)least.plan_ns / (double)r->info.plans / 1e3 : 0;
     r->plan_worst = (double)least.plan_worst / 1e3;
     r->device_mean = host ? (double)least.device_ns / remaps / 1e3 : 0;
     r->device_worst = host ? (double)least.device_worst / 1e3 : 0;
@@ -253,11 +261,11 @@ static void row_print(const trace *t, uint32_t granules, const result *r) {
         printf("  doesn't complete\n");
         return;
     }
-    printf(" %6.1f %6.0f %8.0f %7llu %8llu %9llu %8.1f %8.1f %8.0f %8.0f\n", r->mean, r->p99,
-           r->worst, (unsigned long long)r->info.remaps,
-           (unsigned long long)r->info.ranges_unmapped,
-           (unsigned long long)(r->info.granules_mapped - granules), r->plan_mean, r->plan_worst,
-           r->device_mean, r->device_worst);
+    printf(
+        " %6.1f %6.0f %8.0f %7llu %8llu %9llu %7llu %8.1f %8.1f %8.0f %8.0f\n", r->mean, r->p99,
+        r->worst, (unsigned long long)r->info.remaps, (unsigned long long)r->info.ranges_unmapped,
+        (unsigned long long)(r->info.granules_mapped - granules), (unsigned long long)r->info.plans,
+        r->plan_mean, r->plan_worst, r->device_mean, r->device_worst);
 }
 
 static void trace_run(trace *t, const char *path, const double *ratios, int count, bool host) {
@@ -269,7 +277,7 @@ static void trace_run(trace *t, const char *path, const double *ratios, int coun
     t->handles = must_alloc(t->info.allocations * sizeof *t->handles);
     t->least = must_alloc(t->info.count * sizeof *t->least);
     memset(t->handles, 0, t->info.allocations * sizeof *t->handles);
-    printf("%s: %zu operations\n capacity   mean    p99    worst  remaps   unmaps    mapped"
+    printf("%s: %zu operations\n capacity   mean    p99    worst  remaps   unmaps    mapped   tries"
            "     plan    worst   device    worst\n",
            path, t->info.count);
     result r;

@@ -6,8 +6,8 @@
  * are empty; and when most free bytes lie in granules that are partly live (a comb of blocks about
  * as large as a granule), a place that would break more wholly free granules than needed is left for
  * one that is put together from parts (granule_plan.c). That looks at every free run, so after a
- * try in vain it waits for twice as many allocations as before, and a size that is asked for again
- * and again gets twice as many places at a time.
+ * try in vain it waits for twice as many allocations as before (for those that would break no more
+ * than that one), and a size that is asked for again and again gets twice as many places at a time.
  * Invariant: granule_private.h's; units_free + units_small + units_live = granules * units each.
  * Cost: alloc and free: a few steps, at most SCAN runs looked at in each of two classes; a remap
  * (counted apart): O(free runs + free granules). */
@@ -16,25 +16,35 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-enum { SCAN = 8, SMALL_PART = 32, FILL_COPIES_MAX = 64, BACKOFF_MAX = 1024, RUNS_START = 256 };
+/* Kept out of the ordinary path, whose registers it would take. */
+#define SELDOM __attribute__((noinline, cold))
+
+enum { SCAN = 4, SMALL_PART = 32, FILL_COPIES_MAX = 64, BACKOFF_MAX = 1024, RUNS_START = 256 };
 
 /* ---- runs ---- */
 
-static void whole_change(mnem_granule_fit *f, const mnem__grun *run, int64_t sign) {
+static inline void sums_add(mnem_granule_fit *f, const mnem__grun *run) {
     if (run->zone == MNEM__SMALL) {
-        f->units_small += (uint64_t)(sign * (int64_t)run->units);
+        f->units_small += run->units;
         return;
     }
-    f->whole += (uint64_t)(sign * (int64_t)mnem__wholes(f, run->start, mnem__grun_end(run)));
-    f->units_free += (uint64_t)(sign * (int64_t)run->units);
+    f->whole += (uint32_t)mnem__wholes(f, run->start, mnem__grun_end(run));
+    f->units_free += run->units;
 }
 
-static inline void list_insert(mnem_granule_fit *f, uint32_t i) {
+static inline void sums_subtract(mnem_granule_fit *f, const mnem__grun *run) {
+    if (run->zone == MNEM__SMALL) {
+        f->units_small -= run->units;
+        return;
+    }
+    f->whole -= (uint32_t)mnem__wholes(f, run->start, mnem__grun_end(run));
+    f->units_free -= run->units;
+}
+
+static inline void list_link(mnem_granule_fit *f, uint32_t i, int bin) {
     mnem__grun *run = mnem__grun_at(f, i);
-    const int bin = mnem__bin_of(run->units);
     mnem__bins *b = &f->bins[run->zone];
     const uint32_t head = b->heads[bin];
-    run->live = false;
     run->bin = (uint16_t)bin;
     run->list_prev = 0;
     run->list_next = head;
@@ -43,12 +53,9 @@ static inline void list_insert(mnem_granule_fit *f, uint32_t i) {
     else
         mnem__bin_mark(b, bin);
     b->heads[bin] = i;
-    f->lists_count++;
-    whole_change(f, run, 1);
 }
 
-static inline void list_remove(mnem_granule_fit *f, uint32_t i) {
-    const mnem__grun *run = mnem__grun_at(f, i);
+static inline void list_unlink(mnem_granule_fit *f, const mnem__grun *run) {
     mnem__bins *b = &f->bins[run->zone];
     if (run->list_next) mnem__grun_at(f, run->list_next)->list_prev = run->list_prev;
     if (run->list_prev) {
@@ -57,8 +64,34 @@ static inline void list_remove(mnem_granule_fit *f, uint32_t i) {
         b->heads[run->bin] = run->list_next;
         if (!run->list_next) mnem__bin_unmark(b, run->bin);
     }
+}
+
+static inline void list_insert(mnem_granule_fit *f, uint32_t i) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    run->live = false;
+    list_link(f, i, mnem__bin_of(run->units));
+    f->lists_count++;
+    sums_add(f, run);
+}
+
+static inline void list_remove(mnem_granule_fit *f, uint32_t i) {
+    const mnem__grun *run = mnem__grun_at(f, i);
+    list_unlink(f, run);
     f->lists_count--;
-    whole_change(f, run, -1);
+    sums_subtract(f, run);
+}
+
+/* A run in a list gets other bounds; most often it stays where it is. */
+static inline void list_resize(mnem_granule_fit *f, uint32_t i, uint64_t start, uint32_t units) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    const int bin = mnem__bin_of(units);
+    sums_subtract(f, run);
+    run->start = start;
+    run->units = units;
+    sums_add(f, run);
+    if (bin == run->bin) return;
+    list_unlink(f, run);
+    list_link(f, i, bin);
 }
 
 void mnem__grun_insert(mnem_granule_fit *f, uint32_t i) {
@@ -85,7 +118,7 @@ void mnem__grun_drop(mnem_granule_fit *f, uint32_t i) {
     f->runs_spare_count++;
 }
 
-static mnem_status runs_grow(mnem_granule_fit *f, uint64_t count) {
+SELDOM static mnem_status runs_grow(mnem_granule_fit *f, uint64_t count) {
     uint64_t room = f->runs_room + f->runs_room / 2;
     if (room < f->runs_used + count) room = f->runs_used + count;
     if (room > UINT32_MAX) return mnem__fail(MNEM_NO_MEMORY, "granules: 2^32 runs");
@@ -124,7 +157,7 @@ static inline uint32_t zone_best(const mnem_granule_fit *f, int zone, uint32_t u
     const uint32_t i = class_best(f, b->heads[own], units);
     if (i) return i;
     const int bin = mnem__bins_next(b, own + 1);
-    return bin < 0 ? 0 : class_best(f, b->heads[bin], units);
+    return bin < 0 ? 0 : b->heads[bin];
 }
 
 /* A free run with a whole granule in it, of the smaller ones. */
@@ -188,45 +221,57 @@ static inline bool one_run(const mnem_granule_fit *f, const mnem__grun *x, const
            (x->zone == MNEM__LARGE || y->start & (mnem__granule_units(f) - 1));
 }
 
-static inline void swallow(mnem_granule_fit *f, uint32_t i, uint32_t j) {
-    mnem__grun *run = mnem__grun_at(f, i), *rest = mnem__grun_at(f, j);
-    run->units += rest->units;
-    run->next = rest->next;
-    if (run->next) mnem__grun_at(f, run->next)->prev = i;
-    if (f->tail == j) f->tail = i;
-    mnem__grun_drop(f, j);
+static inline void link_set(mnem_granule_fit *f, uint32_t before, uint32_t after) {
+    if (before) mnem__grun_at(f, before)->next = after;
+    if (after) mnem__grun_at(f, after)->prev = before;
 }
 
-static inline uint32_t merge_once(mnem_granule_fit *f, uint32_t i) {
-    mnem__grun_at(f, i)->live = false;
-    const uint32_t before = mnem__grun_at(f, i)->prev, after = mnem__grun_at(f, i)->next;
-    if (before && one_run(f, mnem__grun_at(f, before), mnem__grun_at(f, i))) {
-        list_remove(f, before);
-        swallow(f, before, i);
-        i = before;
-    }
-    if (after && one_run(f, mnem__grun_at(f, i), mnem__grun_at(f, after))) {
-        list_remove(f, after);
-        swallow(f, i, after);
-    }
-    return i;
-}
-
-uint32_t mnem__granule_merge(mnem_granule_fit *f, uint32_t i) {
-    i = merge_once(f, i);
+/* Run i, in no list, is free and joins its neighbours: the number of what it became, in a list. */
+static inline uint32_t join(mnem_granule_fit *f, uint32_t i) {
     mnem__grun *run = mnem__grun_at(f, i);
-    if (run->zone == MNEM__SMALL && run->units == mnem__granule_units(f)) {
-        run->zone = MNEM__LARGE;
-        i = merge_once(f, i);
+    const uint32_t before = run->prev, after = run->next;
+    mnem__grun *prev = mnem__grun_at(f, before), *next = mnem__grun_at(f, after);
+    run->live = false;
+    const bool with_next = after && one_run(f, run, next);
+    if (!before || !one_run(f, prev, run)) {
+        if (!with_next) {
+            list_insert(f, i);
+            return i;
+        }
+        list_resize(f, after, run->start, run->units + next->units);
+        link_set(f, before, after);
+        mnem__grun_drop(f, i);
+        return after;
     }
-    list_insert(f, i);
-    return i;
+    uint32_t units = prev->units + run->units, last = i, follower = after;
+    if (with_next) {
+        units += next->units;
+        last = after;
+        follower = next->next;
+        list_remove(f, after);
+        mnem__grun_drop(f, after);
+    }
+    if (f->tail == last) f->tail = before;
+    prev->next = follower;
+    if (follower) mnem__grun_at(f, follower)->prev = before;
+    mnem__grun_drop(f, i);
+    list_resize(f, before, prev->start, units);
+    return before;
+}
+
+void mnem__granule_merge(mnem_granule_fit *f, uint32_t i) {
+    i = join(f, i);
+    mnem__grun *run = mnem__grun_at(f, i);
+    if (run->zone != MNEM__SMALL || run->units != mnem__granule_units(f)) return;
+    list_remove(f, i);
+    run->zone = MNEM__LARGE;
+    join(f, i);
 }
 
 /* ---- when nothing fits ---- */
 
 /* More granules, or all free ones in a row, so that a LARGE run holds units. */
-static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+SELDOM static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
     mnem_status status;
     if (f->remap_first) {
         status = mnem__granule_gather(f, units, run);
@@ -241,29 +286,28 @@ static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_t *run)
     return mnem__granule_gather(f, units, run);
 }
 
-static mnem_status small_find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
-    *run = zone_best(f, MNEM__SMALL, units);
-    if (*run) return MNEM_OK;
+/* Another granule for small blocks; where there is none, a place among the others. */
+SELDOM static mnem_status small_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
     uint32_t whole = whole_find(f);
     if (!whole) {
         const mnem_status status = room_make(f, (uint32_t)mnem__granule_units(f), &whole);
         if (status != MNEM_OK) return status;
         whole = whole_find(f);
     }
-    if (whole) {
-        const mnem_status status = mnem__gruns_room(f, 3);
-        if (status != MNEM_OK) return status;
-        *run = share(f, whole);
-    } else {
+    if (!whole) {
         *run = zone_best(f, MNEM__LARGE, units);
+        return MNEM_OK;
     }
-    return MNEM_OK;
+    const mnem_status status = mnem__gruns_room(f, 3);
+    if (status == MNEM_OK) *run = share(f, whole);
+    return status;
 }
 
 /* Whether a place in run i is worth being left: few granules are whole, and it breaks more of them
  * than one made of parts would. *wholes: how many it breaks. */
 static inline bool is_scarce(const mnem_granule_fit *f) {
-    return f->granules == f->granules_max && (f->whole << f->granule_shift) * 5 < f->units_free * 2;
+    return f->granules == f->granules_max &&
+           ((uint64_t)f->whole << f->granule_shift) * 5 < f->units_free * 2;
 }
 
 static uint64_t wholes_broken(const mnem_granule_fit *f, uint32_t i, uint32_t units) {
@@ -275,10 +319,10 @@ static uint64_t wholes_broken(const mnem_granule_fit *f, uint32_t i, uint32_t un
     return last > first ? last - first : 0;
 }
 
-static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+SELDOM static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
     const uint64_t broken = wholes_broken(f, *run, units), least = units >> f->granule_shift;
     if (broken < least || broken == 0) return MNEM_OK;
-    if (f->scarce_wait) {
+    if (f->scarce_wait && broken <= f->scarce_broken) {
         f->scarce_wait--;
         return MNEM_OK;
     }
@@ -289,6 +333,7 @@ static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint32_t *ru
     if (!found) {
         if (f->scarce_backoff < BACKOFF_MAX) f->scarce_backoff = f->scarce_backoff * 2 + 1;
         f->scarce_wait = f->scarce_backoff;
+        f->scarce_broken = broken;
         return MNEM_OK;
     }
     f->scarce_backoff = 0;
@@ -298,21 +343,46 @@ static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint32_t *ru
     return MNEM_OK;
 }
 
-static mnem_status find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
-    *run = 0;
+/* When zone_best found nothing. */
+SELDOM static mnem_status find_more(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
     if (units < f->small_units) {
-        const mnem_status status = small_find(f, units, run);
+        const mnem_status status = small_make(f, units, run);
         if (status != MNEM_OK || *run) return status;
-    } else {
-        *run = zone_best(f, MNEM__LARGE, units);
-        if (*run) return is_scarce(f) ? scarce_find(f, units, run) : MNEM_OK;
     }
     const mnem_status status = room_make(f, units, run);
     if (status != MNEM_OK || *run) return status;
     return mnem__granule_fill(f, units, UINT64_MAX, 1, run);
 }
 
+static inline mnem_status find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+    const int zone = units < f->small_units ? MNEM__SMALL : MNEM__LARGE;
+    *run = zone_best(f, zone, units);
+    if (!*run) return find_more(f, units, run);
+    return zone == MNEM__LARGE && is_scarce(f) ? scarce_find(f, units, run) : MNEM_OK;
+}
+
 /* ---- the interface ---- */
+
+/* The first units of free run i become a live run; what stays keeps its number. */
+static inline uint32_t take_front(mnem_granule_fit *f, uint32_t i, uint32_t units) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    if (run->units == units) {
+        list_remove(f, i);
+        run->live = true;
+        return i;
+    }
+    const uint32_t j = mnem__grun_new(f);
+    *mnem__grun_at(f, j) = (mnem__grun){.start = run->start,
+                                        .units = units,
+                                        .prev = run->prev,
+                                        .next = i,
+                                        .zone = run->zone,
+                                        .live = true};
+    if (run->prev) mnem__grun_at(f, run->prev)->next = j;
+    run->prev = j;
+    list_resize(f, i, run->start + units, run->units - units);
+    return j;
+}
 
 mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_granule_block *block) {
     const uint64_t units =
@@ -325,9 +395,7 @@ mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_gra
     if (!i) return MNEM_OVER_BUDGET;
     status = mnem__gruns_room(f, 1);
     if (status != MNEM_OK) return status;
-    list_remove(f, i);
-    if (mnem__grun_at(f, i)->units > units) list_insert(f, split(f, i, (uint32_t)units));
-    mnem__grun_at(f, i)->live = true;
+    i = take_front(f, i, (uint32_t)units);
     f->units_live += units;
     f->blocks_live++;
     *block =
@@ -355,7 +423,7 @@ void mnem_granule_fit_info_get(const mnem_granule_fit *f, mnem_granule_info *inf
                                 .bytes_free = (f->units_free + f->units_small) << f->unit_shift,
                                 .granules = f->granules,
                                 .granules_peak = f->granules_peak,
-                                .granules_whole = (uint32_t)f->whole,
+                                .granules_whole = f->whole,
                                 .blocks_live = f->blocks_live,
                                 .runs_free = f->lists_count,
                                 .orders = f->orders,

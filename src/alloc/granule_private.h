@@ -35,10 +35,11 @@ struct mnem_granule_fit {
     uint32_t unit_shift, granule_shift;
     uint32_t small_units; /* below: shares granules with its like */
     uint32_t runs_room, runs_used, runs_spare, runs_spare_count;
-    uint32_t tail; /* the run that ends where the last growth did, or 0 */
-    uint32_t scarce_wait, scarce_backoff;
-    uint64_t whole;      /* granules that lie whole in a LARGE free run */
-    uint64_t units_free; /* of LARGE runs */
+    uint32_t tail;                        /* the run that ends where the last growth did, or 0 */
+    uint32_t scarce_wait, scarce_backoff; /* allocations until a place is looked for again */
+    uint64_t scarce_broken;               /* for one that breaks as many wholes, or fewer */
+    uint32_t whole;                       /* granules that lie whole in a LARGE free run */
+    uint64_t units_free;                  /* of LARGE runs */
     uint64_t units_small, units_live;
     uint32_t blocks_live, lists_count;
 
@@ -91,7 +92,7 @@ void mnem__grun_remove(mnem_granule_fit *f, uint32_t i);
 uint32_t mnem__grun_new(mnem_granule_fit *f);
 void mnem__grun_drop(mnem_granule_fit *f, uint32_t i);
 mnem_status mnem__gruns_room(mnem_granule_fit *f, uint64_t count);
-uint32_t mnem__granule_merge(mnem_granule_fit *f, uint32_t i);
+void mnem__granule_merge(mnem_granule_fit *f, uint32_t i);
 
 /* granule_order.c: grow takes granules for a run of units, or as many as there may be. */
 mnem_status mnem__granule_grow(mnem_granule_fit *f, uint64_t units);
