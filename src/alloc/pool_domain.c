@@ -25,14 +25,6 @@ static mnem__pool_domain *orphan_find(const mnem_pool *pool) {
     return NULL;
 }
 
-/* The default stream of a host, and every stream of null: nothing is on its way when a call
- * returns. */
-static bool is_immediate(const mnem_pool *pool, const mnem_stream *stream) {
-    mnem_device_info info;
-    if (mnem_device_info_get(pool->options.device, &info) != MNEM_OK) return false;
-    return info.name[0] == 'n' || (info.name[0] == 'h' && !stream);
-}
-
 static mnem_status domain_make(mnem_pool *pool, mnem__pool_domain **d) {
     if (pool->domain_count == MNEM__POOL_DOMAINS_MAX)
         return mnem__fail(MNEM_UNSUPPORTED, "pool %s: more than %d streams", pool->tag,
@@ -59,7 +51,7 @@ mnem_status mnem__pool_domain_find(mnem_pool *pool, mnem_stream *stream, mnem__p
     }
     (*out)->stream = stream;
     (*out)->orphan = false;
-    (*out)->immediate = is_immediate(pool, stream);
+    (*out)->immediate = stream ? pool->immediate : pool->immediate_default;
     return MNEM_OK;
 }
 

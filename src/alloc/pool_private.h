@@ -145,6 +145,9 @@ struct mnem_pool {
     mnem__guard *guard; /* debug, or NULL */
     const void *caller; /* backtrace: where the call returns to */
     bool many;          /* more than one stream */
+    bool immediate,
+        immediate_default; /* streams whose work is done when a call returns: all but the
+                                          default one, and that */
     bool in_soft;
     mnem__rows slots, more;
     uint32_t slots_used;
