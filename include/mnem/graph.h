@@ -49,6 +49,10 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
 /* The same bytes as another tensor, under another descriptor. */
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc);
 
+/* What a tensor is called when the graph is shown: name (borrowed while the graph lives) and a number
+ * (-1: none). */
+void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_t number);
+
 typedef struct mnem_graph_node {
     mnem_op_desc desc;  /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
                            is  the packed matrix's own descriptor, given here */
@@ -69,6 +73,31 @@ typedef struct mnem_graph_sizes {
 } mnem_graph_sizes;
 /* Places the intermediates, prepares the operators, finds where the team must wait. */
 mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes);
+
+/* ---- looking at a compiled graph ---- */
+
+typedef struct mnem_graph_tensor_info {
+    const char *name; /* "": none was given */
+    int32_t number;   /* -1: none */
+    mnem_tensor desc;
+    int32_t of;           /* whose bytes these are: itself, or what it is a view of */
+    int32_t slot;         /* external; -1: in the block */
+    uint64_t bytes;       /* of all its elements */
+    uint64_t offset;      /* in the block, or from the slot's pointer */
+    int32_t lower, upper; /* touched by nodes in [lower, upper), views counted; equal: by none */
+} mnem_graph_tensor_info;
+/* Tensors have ids from 1, nodes from 0; false past the last. */
+bool mnem_graph_tensor_get(const mnem_graph *graph, int32_t id, mnem_graph_tensor_info *info);
+
+typedef struct mnem_graph_node_info {
+    mnem_op_kind kind;
+    int32_t in[3], out; /* tensors; 0: none */
+    int32_t matrix;     /* MATMUL: the handle; else -1 */
+    int32_t layer;      /* KV_STORE, ATTENTION; else -1 */
+    uint64_t workspace_bytes;
+    bool waits; /* the team meets before it */
+} mnem_graph_node_info;
+bool mnem_graph_node_get(const mnem_graph *graph, int32_t index, mnem_graph_node_info *info);
 
 /* ---- running ---- */
 

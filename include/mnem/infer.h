@@ -16,6 +16,7 @@
 #define MNEM_INFER_H
 
 #include "mnem/alloc.h"
+#include "mnem/graph.h"
 #include "mnem/model.h"
 #include "mnem/tokenizer.h"
 
@@ -92,6 +93,14 @@ typedef struct mnem_session_plan {
 /* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes, budget and knob. */
 mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
                                    mnem_session_plan *plan);
+
+/* The program of a plan: the body (ids to hidden rows), or the head (hidden rows to logits), for at
+ * most so many tokens (0: the plan's chunk, or its rows of logits). It is compiled, to be looked at
+ * with graph.h; the caller destroys it. A session runs the body of the plan's chunk for any number
+ * of tokens up to it. */
+mnem_status mnem_session_graph_create(const mnem_model *model, const mnem_session_options *options,
+                                      const mnem_session_plan *plan, bool head, int32_t tokens,
+                                      mnem_graph **graph, mnem_graph_sizes *sizes);
 
 typedef struct mnem_session mnem_session;
 /* Takes the plan's memory, loads what is resident, starts the reader. Everything is charged to the

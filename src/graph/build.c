@@ -68,6 +68,7 @@ static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc
     }
     mnem__graph_tensor *tensor = &graph->tensor[++graph->tensors];
     *tensor = (mnem__graph_tensor){.desc = *desc,
+                                   .number = -1,
                                    .root = graph->tensors,
                                    .slot = MNEM__GRAPH_PLACED,
                                    .bytes = bytes,
@@ -99,6 +100,12 @@ int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) 
         return wrong(graph, "a view is larger than its tensor", root);
     tensor->root = root;
     return graph->tensors;
+}
+
+void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_t number) {
+    if (tensor < 1 || tensor > graph->tensors) return;
+    graph->tensor[tensor].name = name;
+    graph->tensor[tensor].number = number;
 }
 
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {

@@ -8,6 +8,8 @@ enum { MNEM__GRAPH_PLACED = -1 }; /* slot of the tensors that the graph places *
 
 typedef struct mnem__graph_tensor {
     mnem_tensor desc;
+    const char *name; /* NULL: none */
+    int32_t number;
     int32_t root;        /* whose bytes these are: itself, or what it is a view of */
     int32_t slot;        /* of a root */
     uint64_t bytes;      /* of a root */

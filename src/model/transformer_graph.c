@@ -54,9 +54,11 @@ static void add(builder *b, mnem_graph_node node) {
     mnem_graph_node_add(b->graph, &node);
 }
 
-static int32_t value_2d(builder *b, mnem_type type, int64_t n) {
+static int32_t value_2d(builder *b, const char *name, mnem_type type, int64_t n) {
     const mnem_tensor desc = mnem_tensor_2d(type, b->o->tokens, n);
-    return mnem_graph_value(b->graph, &desc);
+    const int32_t id = mnem_graph_value(b->graph, &desc);
+    mnem_graph_name(b->graph, id, name, b->layer);
+    return id;
 }
 
 static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
@@ -94,8 +96,8 @@ static inputs add_norm(builder *b, int32_t weight, int32_t first, int32_t last) 
     inputs in = {0};
     bool a8 = false, f32 = false;
     for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
-    if (f32) in.f32 = value_2d(b, MNEM_TYPE_F32, b->t->embd);
-    if (a8) in.a8 = value_2d(b, MNEM_TYPE_A8, b->t->embd);
+    if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
+    if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
                              .in = {b->x, weight},
                              .out = f32 ? in.f32 : in.a8});
@@ -134,9 +136,9 @@ static void add_attention(builder *b) {
     const int32_t q_handle = layer_handle(b, MNEM__LAYER_Q), o_handle = q_handle + MNEM__LAYER_O;
     const inputs n =
         add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM), q_handle, q_handle + MNEM__LAYER_V);
-    const int32_t q = value_2d(b, MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
-    const int32_t k = value_2d(b, MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
-    const int32_t v = value_2d(b, MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
+    const int32_t q = value_2d(b, "q", MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
+    const int32_t k = value_2d(b, "k", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
+    const int32_t v = value_2d(b, "v", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
     add_matmul(b, q_handle, n, layer_vector(b, MNEM__LAYER_Q_BIAS), q, false);
     add_matmul(b, q_handle + MNEM__LAYER_K, n, layer_vector(b, MNEM__LAYER_K_BIAS), k, false);
     add_matmul(b, q_handle + MNEM__LAYER_V, n, layer_vector(b, MNEM__LAYER_V_BIAS), v, false);
@@ -151,8 +153,9 @@ static void add_attention(builder *b) {
     add_head_norm(b, qh, MNEM__LAYER_Q_NORM);
     add_rope(b, qh);
     const bool a8 = wants_a8(b, o_handle);
-    const int32_t flat = a8 ? value_2d(b, MNEM_TYPE_A8, (int64_t)t->heads * t->head_dim)
-                            : value_2d(b, MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
+    const int32_t flat =
+        a8 ? value_2d(b, "attention", MNEM_TYPE_A8, (int64_t)t->heads * t->head_dim)
+           : value_2d(b, "attention", MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = 1.0f / sqrtf((float)t->head_dim),
                                       .kv = b->o->kv,
@@ -168,11 +171,12 @@ static void add_feed_forward(builder *b) {
     const int32_t up_handle = layer_handle(b, MNEM__LAYER_UP);
     const int32_t down_handle = layer_handle(b, MNEM__LAYER_DOWN);
     const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM), gate_handle, up_handle);
-    const int32_t gate = value_2d(b, MNEM_TYPE_F32, b->t->ff);
-    const int32_t up = value_2d(b, MNEM_TYPE_F32, b->t->ff);
+    const int32_t gate = value_2d(b, "gate", MNEM_TYPE_F32, b->t->ff);
+    const int32_t up = value_2d(b, "up", MNEM_TYPE_F32, b->t->ff);
     add_matmul(b, gate_handle, n, 0, gate, false);
     add_matmul(b, up_handle, n, 0, up, false);
-    const int32_t s = wants_a8(b, down_handle) ? value_2d(b, MNEM_TYPE_A8, b->t->ff) : gate;
+    const int32_t s =
+        wants_a8(b, down_handle) ? value_2d(b, "gated", MNEM_TYPE_A8, b->t->ff) : gate;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SILU_MUL}, .in = {gate, up}, .out = s});
     add_matmul(b, down_handle, (inputs){s, s}, 0, b->x, true);
 }
@@ -183,11 +187,13 @@ static void add_embedding(builder *b) {
                                  ? mnem_tensor_packed(info.type, info.shape[0], info.shape[1])
                                  : mnem_tensor_2d(info.type, b->o->tokens, info.shape[1]);
     const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__SLOT_EMBEDDING, 0);
+    mnem_graph_name(b->graph, weight, "embedding", -1);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {weight}, .out = b->x});
 }
 
 static void add_table(builder *b) {
-    b->table = value_2d(b, MNEM_TYPE_F32, b->t->rope.dims);
+    b->table = value_2d(b, "angles", MNEM_TYPE_F32, b->t->rope.dims);
+    mnem_graph_name(b->graph, b->table, "angles", -1);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = b->t->rope},
                              .in = {vector(b, &b->o->map->rope_factors)},
                              .out = b->table});
@@ -200,6 +206,7 @@ static mnem_status start(builder *b, const mnem__transformer_graph_options *opti
     if (status != MNEM_OK) return status;
     const mnem_tensor x = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b->t->embd);
     b->x = mnem_graph_external(b->graph, &x, MNEM__SLOT_HIDDEN, 0);
+    mnem_graph_name(b->graph, b->x, "hidden", -1);
     return MNEM_OK;
 }
 
@@ -235,8 +242,11 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
     const mnem_status status = start(&b, options, false);
     if (status != MNEM_OK) return status;
     const int32_t handle = options->map->body_count;
+    b.layer = -1;
     const inputs n = add_norm(&b, vector(&b, &options->map->output_norm), handle, handle);
     const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b.t->vocab);
-    add_matmul(&b, handle, n, 0, mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0), false);
+    const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
+    mnem_graph_name(b.graph, logits, "logits", -1);
+    add_matmul(&b, handle, n, 0, logits, false);
     return finish(&b, graph, sizes);
 }

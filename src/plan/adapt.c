@@ -9,7 +9,7 @@
  * pressed_at[0] (0 counts as no bound): pressure while saving counts for both.
  * Why it ends: between two pressures the configuration only goes up, at most to batch_most; and
  * each pressure, but at the very least, is at a batch below the bound and becomes the bound. From
- * down * b one step reaches up * down * b, so bounds fall by that factor (3/4 by default) or by one.
+ * down * b one step reaches up * down * b: bounds fall by that factor (3/4 by default), or by one.
  * Where up * down is 1 or more, a step that would pass the bound is left out all the same. */
 #include <math.h>
 
