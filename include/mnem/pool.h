@@ -5,16 +5,16 @@
  * the device in a few large pieces, gives back what isn't used, counts every byte by kind and tag,
  * and says what is in the way when it has to refuse. All metadata is on the host.
  * Not here: numbers without memory (offset.h), budgets of the process (alloc.h).
- * Threads: any thread may call anything but create and destroy. A call that names a stream is a use
- * of that stream (device.h: one thread at a time); work that runs on a stream may not call the pool.
- * Callbacks are called by the thread that made the call; on_soft may call the pool, the others get
- * MNEM_BUSY there.
+ * Threads: any thread may call anything but create and destroy. A call that names a stream is a
+ * use of that stream (device.h: one thread at a time); work that runs on a stream may not call the
+ * pool. What a stream freed is seen by others from its next call on. Callbacks are called by the
+ * thread that made the call; on_soft may call the pool, the others get MNEM_BUSY there.
  *
  *     mnem_pool *pool;
  *     mnem_pool_create(&(mnem_pool_options){.device = device, .bytes_max = 1 << 30}, &pool);
  *     mnem_pool_block b;
- *     if (mnem_pool_alloc(pool, &(mnem_pool_request){.bytes = n, .kind = MNEM_KIND_ACTIVATION,
- *                                                    .tag = "hidden", .stream = s}, &b) == MNEM_OK) {
+ *     mnem_pool_request r = {.bytes = n, .kind = MNEM_KIND_KV, .tag = "pages", .stream = s};
+ *     if (mnem_pool_alloc(pool, &r, &b) == MNEM_OK) {
  *         launch(s, mnem_block_host(&b.memory));
  *         mnem_pool_free(pool, &b, s);
  *     }
@@ -71,8 +71,8 @@ typedef struct mnem_pool_options {
                                 beyond bytes_max, not beyond the ledger's budget */
     bool wait;  /* before a request is refused, waits until streams passed their frees */
     bool debug; /* finds misuse (mnem/live.h): poison, gaps around blocks, both call sites of a
-                   wrong free. Costs memory and time; nothing is moved. A block's bytes are filled in
-                   the order of its stream, so the host may write them only after that */
+                   wrong free. Costs memory and time; nothing is moved. A block's bytes are filled
+                   in the order of its stream, so the host may write them only after that */
     uint32_t backtrace; /* so many return addresses are kept with the site of each block, at most 32
                            (default 0; costs a microsecond for each) */
     void (*on_misuse)(void *context, const mnem_misuse *misuse); /* debug: at the end of a call, for
@@ -91,8 +91,8 @@ typedef struct mnem_pool_request {
     bool planned;        /* placed by a plan: memory of its own, to the byte what
                             mnem_device_alloc_bytes says, charged to the ledger by its own kind and
                             tag; outside of bytes_max and the soft limits; given back by its free */
-    /* Not NULL: the block may be moved, in calls that name its stream. Its bytes were copied on that
-     * stream then; *to replaces *from, and work queued from now on must use it. */
+    /* Not NULL: the block may be moved, in calls that name its stream. Its bytes were copied on
+     * that stream then; *to replaces *from, and work queued from now on must use it. */
     void (*moved)(void *context, const struct mnem_pool_block *from,
                   const struct mnem_pool_block *to);
     void *context;
@@ -108,24 +108,25 @@ typedef struct mnem_pool_block {
  * MNEM_OVER_BUDGET (of the ledger, by bytes_expected). */
 mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **pool);
 /* MNEM_BUSY while blocks are live: the text lists them, the oldest first, with tag and call site.
- * Streams that were used must live still; their work on freed blocks is waited for. NULL is fine. */
+ * Streams that were used must live still; what they have to do with
+ * freed blocks is waited for. NULL is fine. */
 mnem_status mnem_pool_destroy(mnem_pool *pool);
 /* The same with live blocks, which end now. */
 void mnem_pool_destroy_forced(mnem_pool *pool);
 
-/* Takes a block. When there is none: free memory of the stream, then more from the device, then the
- * ladder: trim, blocks that other streams finished, defragment, memory of its own (options.direct).
- * MNEM_OVER_BUDGET: a limit, bytes_max or the ledger; MNEM_NO_MEMORY: the device or the heap. The
- * text names the bytes, the largest free run, the fragmentation, the blocks in the way and their
- * tags, and the knob. *block is untouched then. */
+/* Takes a block. When there is none: free memory of the stream, then more from the device, then
+ * the ladder: trim, blocks that other streams finished, defragment, memory of its own
+ * (options.direct). MNEM_OVER_BUDGET: a limit, bytes_max or the ledger; MNEM_NO_MEMORY: the device
+ * or the heap. The text names the bytes, the largest free run, the fragmentation, the blocks in
+ * the way and their tags, and the knob. *block is untouched then. */
 mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block);
 /* mnem_pool_alloc(pool, request, block) */
 #define mnem_pool_alloc(pool, ...) mnem_pool_alloc_from((pool), __FILE__, __LINE__, __VA_ARGS__)
 /* Gives it back after the work that is queued on stream now, and clears *block. A cleared block is
  * fine. MNEM_INVALID for one that is not live: nothing changes; with options.debug the text names
- * where it was taken and freed. With options.debug also when a byte beside the block was written: it
- * is given back all the same. */
+ * where it was taken and freed. With options.debug also when a byte beside the block was written:
+ * it is given back all the same. */
 mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
                                 mnem_stream *stream);
 /* mnem_pool_free(pool, block, stream) */
@@ -140,8 +141,8 @@ mnem_status mnem_pool_forget(mnem_pool *pool, mnem_stream *stream);
 
 /* A step of the caller's work ends: ages what is unused, defragments when there is need. */
 mnem_status mnem_pool_step(mnem_pool *pool, mnem_stream *stream);
-/* Gives free memory back to the device until at most bytes_keep are reserved; bytes given in *given
- * (may be NULL). Only whole segments or granules that no stream uses go. */
+/* Gives free memory back to the device until at most bytes_keep are reserved; bytes given in
+ * *given (may be NULL). Only whole segments or granules that no stream uses go. */
 mnem_status mnem_pool_trim(mnem_pool *pool, uint64_t bytes_keep, uint64_t *given);
 /* Collects free bytes into large runs: movable blocks of this stream move down. Bytes copied in
  * *moved (may be NULL). */
@@ -198,8 +199,8 @@ void mnem_pool_info_get(mnem_pool *pool, mnem_pool_info *info);
 
 /* What is live (mnem/live.h). A mark is a moment: blocks taken from now on are newer. */
 uint64_t mnem_pool_mark(mnem_pool *pool);
-/* The groups that the query asks for (NULL: all that is live, by site, oldest first), the first max
- * of them. Returns how many there are; 0 when a callback of the pool calls this. */
+/* The groups that the query asks for (NULL: all that is live, by site, oldest first), the first
+ * max of them. Returns how many there are; 0 when a callback of the pool calls this. */
 size_t mnem_pool_live(mnem_pool *pool, const mnem_live_query *query, mnem_live_group *groups,
                       size_t max);
 
@@ -207,8 +208,8 @@ size_t mnem_pool_live(mnem_pool *pool, const mnem_live_query *query, mnem_live_g
  * kept), and without options.debug. */
 bool mnem_pool_misuse_get(mnem_pool *pool, uint64_t index, mnem_misuse *misuse);
 
-/* Checks every invariant: no overlap, sums equal, nothing lost; with options.debug also the gaps of
- * all blocks and all free memory, for which it waits for the streams. MNEM_INVALID says which
+/* Checks every invariant: no overlap, sums equal, nothing lost; with options.debug also the gaps
+ * of all blocks and all free memory, for which it waits for the streams. MNEM_INVALID says which
  * failed. For tests; slow. */
 mnem_status mnem_pool_check(mnem_pool *pool);
 

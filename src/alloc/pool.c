@@ -1,12 +1,12 @@
 /* pool.c: the calls that take a block and give it back, and the life of a pool.
  *
  * The idea: a block is a slot (where it lies), a record of the track (whose it is) and a handle in
- * the allocator of its stream's domain. What can be served from free memory of the stream is served
- * here; everything else climbs the ladder.
- * Invariant: a slot is empty, live or pending; the track's record of the same number is live exactly
- * when the slot is.
- * Cost: beside the offset allocator's: the lock, two look-ups (tag, call site), a line each of slot
- * and record. */
+ * the allocator of its stream's domain. What can be served from free memory of the stream is
+ * served here; everything else climbs the ladder.
+ * Invariant: a slot is empty, live or pending; the track's record of the same number is live
+ * exactly when the slot is.
+ * Cost: beside the offset allocator's: the lock, two look-ups (tag, call site), a line each of
+ * slot and record. */
 #include "mnem/pool.h"
 
 #include <stdio.h>

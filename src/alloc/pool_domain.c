@@ -1,15 +1,15 @@
 /* pool_domain.c: what one stream owns: units granted to it and taken away again.
  *
  * The idea: the domain's allocator manages the offsets of all units up to its end. What isn't the
- * domain's is a hole, a block of the allocator that nobody uses. A grant at the end only extends the
- * allocator; one inside of a hole frees the hole and makes new ones of what is left of it.
+ * domain's is a hole, a block of the allocator that nobody uses. A grant at the end only extends
+ * the allocator; one inside of a hole frees the hole and makes new ones of what is left of it.
  *
  *     before   |units 0..3|hole 4..9              |units 10..12|
  *     grant 4..5 ─ merges with the free end of 3 ─┐
  *     after    |units 0..5            |hole 6..9  |units 10..12|
  *
- * Invariant: units below `end` are the domain's or in exactly one hole. A hole may be owed when the
- * heap had no room for it; then nothing is allocated here until it is made (repair).
+ * Invariant: units below `end` are the domain's or in exactly one hole. A hole may be owed when
+ * the heap had no room for it; then nothing is allocated here until it is made (repair).
  * Cost: a pass over the domain's runs for each change; none of this happens in steady state. */
 #include "alloc/pool_private.h"
 #include "base/checked.h"

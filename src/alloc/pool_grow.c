@@ -2,8 +2,9 @@
  *
  * The idea: a pool grows by an eighth of what it has, or by what is asked for if that is more, so
  * that 80 GiB take fewer than 100 calls; beyond its soft limit by a quarter of what is left, and
- * when the device refuses, only by what is asked for. Units are spoken for first, then the lock is given up while the ledger is
- * charged and the device asked, which may take long and may call back.
+ * when the device refuses, only by what is asked for. Units are spoken for first, then the lock is
+ * given up while the ledger is charged and the device asked, which may take long and may call
+ * back.
  * Invariant: units_reserved counts the units in the table and those spoken for; never over
  * units_max. Segments have an absent unit between them, so that free runs of two never merge. */
 #include "alloc/guard_pool.h"

@@ -58,8 +58,8 @@ void mnem__pool_garbage(mnem_pool *pool) {
     pool->counts.bytes_garbage += (uint64_t)units << pool->unit_shift;
 }
 
-/* Before the pool passes its soft limit: what is old goes, then the caller is asked. true: something
- * may be free now. */
+/* Before the pool passes its soft limit: what is old goes, then the caller is asked. true:
+ * something may be free now. */
 static bool soft_pass(climb *c) {
     mnem_pool *pool = c->pool;
     const double soft = (double)pool->units_max * pool->options.soft_fraction;
@@ -116,8 +116,8 @@ static void keep_why(climb *c, mnem_status status) {
     c->why[n] = 0;
 }
 
-/* One thread grows at a time: what another is about to get may serve this one too. A callback of the
- * growing thread itself doesn't wait. */
+/* One thread grows at a time: what another is about to get may serve this one too. A callback of
+ * the growing thread itself doesn't wait. */
 static bool growth_await(climb *c) {
     mnem_pool *pool = c->pool;
     bool waited = false;

@@ -1,14 +1,13 @@
 /* pool_lock.h: the pool's lock: one exchange to take, one store to give.
  *
- * The idea: operations are shorter than a wake-up, so a thread that finds the lock taken looks again
- * after a pause that doubles, and sleeps only when the owner seems to have lost its processor (more
- * threads than processors). Nobody is woken: giving the lock back never enters the kernel. The first
- * pause adapts: it grows while threads find the lock taken again, and shrinks when one look was
- * enough. So under contention the thread that has the lines in its cache goes on for long while
- * others stay away, which keeps the throughput of many threads at that of one; without, a collision
- * costs a few pauses. The price is fairness in the small.
- * The owner is known, so that a callback which calls the pool it came from is refused instead of
- * waiting for itself. */
+ * The idea: operations are shorter than a wake-up, so a thread that finds the lock taken looks
+ * again after a pause that doubles, and sleeps only when the owner seems to have lost its
+ * processor (more threads than processors). Nobody is woken: giving the lock back never enters the
+ * kernel. The first pause adapts: it grows while threads find the lock taken again, and shrinks
+ * when one look was enough. So under contention the thread that has the lines in its cache goes on
+ * for long while others stay away, which keeps the throughput of many threads at that of one;
+ * without, a collision costs a few pauses. The price is fairness in the small. The owner is known,
+ * so that a callback which calls the pool it came from is refused instead of waiting for itself. */
 #ifndef MNEM_SRC_ALLOC_POOL_LOCK_H
 #define MNEM_SRC_ALLOC_POOL_LOCK_H
 

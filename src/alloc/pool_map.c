@@ -1,9 +1,8 @@
 /* pool_map.c: what lies where in a domain, and the part of it that is easiest to empty.
  *
- * The idea: the allocator shows its runs in order; the slots, found by their offsets, say whose they
- * are. Of all
- * windows that are long enough, two pointers find the one with the fewest live bytes: for every end
- * the latest start that still spans enough.
+ * The idea: the allocator shows its runs in order; the slots, found by their offsets, say whose
+ * they are. Of all windows that are long enough, two pointers find the one with the fewest live
+ * bytes: for every end the latest start that still spans enough.
  * Cost: one pass each; 40 bytes of heap for each run, kept until the end. */
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* pool_move.c: blocks are moved whose owners allow it.
  *
  * The idea: a request that fits nowhere takes the window with the fewest live bytes, all of them
- * movable. The window's free runs are held, so that the blocks go elsewhere; then it is let go and is
- * one free run. Told to compact, every movable block from the top is put into the lowest free run
- * that holds it.
+ * movable. The window's free runs are held, so that the blocks go elsewhere; then it is let go and
+ * is one free run. Told to compact, every movable block from the top is put into the lowest free
+ * run that holds it.
  * Order: the copy is queued on the stream that the block was taken on, by a call that names that
  * stream. So it comes after the work that wrote the block and before all that reads it at its new
  * place; and its old place, freed in that stream's order, is written again only after the copy.

@@ -1,9 +1,9 @@
 /* pool_private.h: how a pool is put together.
  *
  * All memory lies in one space of offsets, cut into units (2 MiB). A unit is absent, or has memory
- * and belongs to nobody or to one domain. A domain is what one stream uses: an offset allocator over
- * the whole space, in which everything that isn't the domain's is a hole, that is a block that stays
- * live until the units are granted.
+ * and belongs to nobody or to one domain. A domain is what one stream uses: an offset allocator
+ * over the whole space, in which everything that isn't the domain's is a hole, that is a block
+ * that stays live until the units are granted.
  *
  *     units       |A A A|.|B B B B B|.|B - A A|          A, B: of domain A, B
  *     domain A    |free  [x] [ hole              ][y] |  -: of nobody   .: absent, between segments
@@ -244,8 +244,8 @@ mnem_status mnem__pool_units_init(mnem_pool *pool);
 void mnem__pool_units_fini(mnem_pool *pool);
 /* Makes the table hold so many units; new ones are absent. */
 bool mnem__pool_units_room(mnem_pool *pool, uint32_t count);
-/* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of domains that passed
- * their frees (but not those of `except`, may be NULL). Returns how many. */
+/* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of domains that
+ * passed their frees (but not those of `except`, may be NULL). Returns how many. */
 uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except);
 /* Makes a run of marked units nobody's; how many of them, from the first on. */
 uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count);
@@ -339,8 +339,8 @@ uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_domain *d);
  * kept for the next time. false: no memory. */
 bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d);
 void mnem__pool_map_fini(mnem_pool *pool);
-/* The entries first..last of the map that are a window of at least these bytes, without holes, with the fewest live
- * bytes (of movable blocks only, where asked). false: there is none. */
+/* The entries first..last of the map that are a window of at least these bytes, without holes,
+ * with the fewest live bytes (of movable blocks only, where asked). false: there is none. */
 bool mnem__pool_window(const mnem_pool *pool, uint64_t bytes, bool movable, uint32_t *first,
                        uint32_t *last);
 /* Whether a block may be moved now, in a call on the stream that it was taken on. */

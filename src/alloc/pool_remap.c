@@ -1,9 +1,9 @@
 /* pool_remap.c: free granules are mapped together, nothing is copied.
  *
- * The idea: a request that fits nowhere needs addresses in a row, not memory in a row. Of all places
- * where the domain's free runs touch absent units, and of new addresses, the one that needs the
- * fewest granules is taken; they come from units that are wholly free elsewhere, the smallest free
- * runs first, so that large ones stay.
+ * The idea: a request that fits nowhere needs addresses in a row, not memory in a row. Of all
+ * places where the domain's free runs touch absent units, and of new addresses, the one that needs
+ * the fewest granules is taken; they come from units that are wholly free elsewhere, the smallest
+ * free runs first, so that large ones stay.
  *
  *     before   [x][free 3][absent 9]...[free 2][y]...        a request of 5
  *     after    [x][free 5][absent 7]...[absent 2][y]...

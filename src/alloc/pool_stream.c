@@ -1,9 +1,9 @@
 /* pool_stream.c: how far the streams are, and blocks that wait for them.
  *
- * The idea: a domain counts the frees that were made on its stream. An event that is recorded after
- * them, in a call on that stream, covers them all; when it is reached, the count moves from freed to
- * passed. A block whose memory is another domain's, or that other streams use, waits in the queues
- * of the streams for that.
+ * The idea: a domain counts the frees that were made on its stream. An event that is recorded
+ * after them, in a call on that stream, covers them all; when it is reached, the count moves from
+ * freed to passed. A block whose memory is another domain's, or that other streams use, waits in
+ * the queues of the streams for that.
  *
  *     passed <= marked (by the newest event) <= freed        queue: waits in the order of sequence
  *

@@ -9,7 +9,7 @@ mnem_status mnem__session_pool_create(mnem_device *device, mnem_ledger *ledger, 
 /* A planned block for a part. */
 mnem_status mnem__session_pool_take(mnem_pool *pool, mnem__part part, uint64_t bytes,
                                     mnem_pool_block *block);
-/* The heap that such a pool takes with all parts taken, by its heap tags, measured by making one. */
+/* The heap that such a pool takes with all parts taken, by its tags, measured by making one. */
 mnem_status mnem__session_pool_measure(uint64_t *pool_bytes, uint64_t *track_bytes);
 
 #endif

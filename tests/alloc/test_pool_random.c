@@ -1,5 +1,5 @@
-/* test_pool_random.c: random operations with the invariants checked, and with the heap or the device
- * failing at every call in turn. */
+/* test_pool_random.c: random operations with the invariants checked, and with the heap or the
+ * device failing at every call in turn. */
 #include "device/backend.h"
 #include "pool_test.h"
 
