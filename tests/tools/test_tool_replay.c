@@ -16,7 +16,7 @@
 #include "tools/tool_run.h"
 
 static const char small[] = "a 1 1048576 0\na 2 2097152 1\nf 1\na 3 524288 0\nf 2\nf 3\n";
-#define SNAPSHOT MNEM_SOURCE "/tests/data/snapshots/devices.pickle"
+static const char snapshot[] = MNEM_SOURCE "/tests/data/snapshots/devices.pickle";
 
 static json_t *parsed(const char *text) {
     json_error_t error;
@@ -97,7 +97,7 @@ static void has(const char *text, const char *part) {
 
 static void text_has_table_verdicts_and_advice(void **state) {
     (void)state;
-    tool_result r = RUN("replay", SNAPSHOT, "--timeline");
+    tool_result r = RUN("replay", snapshot, "--timeline");
     assert_int_equal(r.code, 0);
     assert_int_equal(r.err_bytes, 0);
     has(r.out, "PyTorch snapshot, 37 operations (21 allocations) on 2 streams");
@@ -114,10 +114,10 @@ static void text_has_table_verdicts_and_advice(void **state) {
 
 static void another_device_of_a_snapshot_is_replayed(void **state) {
     (void)state;
-    tool_result r = RUN("replay", SNAPSHOT, "--device", "2", "--policy", "mnem");
+    tool_result r = RUN("replay", snapshot, "--device", "2", "--policy", "mnem");
     assert_int_equal(r.code, 0);
     has(r.out, "device 2 of 3");
-    r = RUN("replay", SNAPSHOT, "--device", "9");
+    r = RUN("replay", snapshot, "--device", "9");
     assert_int_equal(r.code, 1);
     has(r.err, "nothing of device 9");
 }
@@ -219,14 +219,14 @@ static void the_map_is_drawn(void **state) {
     (void)state;
     char path[4096];
     snprintf(path, sizeof path, "%s/map.svg", tool_scratch());
-    tool_result r = RUN("replay", SNAPSHOT, "--policy", "mnem", "--svg", path);
+    tool_result r = RUN("replay", snapshot, "--policy", "mnem", "--svg", path);
     assert_int_equal(r.code, 0);
     char *svg = read_file(path);
     has(svg, "devices.pickle: memory map, policy mnem");
     assert_int_equal(count(svg, "<title>"), 21); /* a box for each allocation */
     has(svg, "train.py:11 __init__");
     free(svg);
-    r = RUN("replay", SNAPSHOT, "--policy", "mnem", "--svg", "/nonexistent/map.svg");
+    r = RUN("replay", snapshot, "--policy", "mnem", "--svg", "/nonexistent/map.svg");
     assert_int_equal(r.code, 1);
     has(r.err, "/nonexistent/map.svg: can't write it");
 }
