@@ -2,9 +2,9 @@
  *
  *     bench_granules [--capacity RATIO,...] [--host] TRACE...     (text; xz -dc outside)
  *
- * One thread, 256-byte alignment, streams ignored, all granules taken at the start. The first row is
- * the smallest capacity that completes (bisection to 1/2000), the
- * others are capacity / peak live as asked for (default 1.05 1.1 1.2 1.3).
+ * One thread, 256-byte alignment, streams ignored, all granules taken at the start. The first row
+ * is the smallest capacity that completes (bisection to 1/2000), the others are capacity / peak
+ * live as asked for (default 1.05 1.1 1.2 1.3).
  *   mean     ns per operation, best of three replays, without the allocations that looked for a
  *            remap
  *   p99 worst  of an allocation that did not, between two readings of the clock; worst: the
@@ -15,8 +15,8 @@
  *   tries    times that a remap was looked for
  *   plan     microseconds that one took, the device apart: mean and worst
  *   device   with --host: microseconds of map and unmap calls on the host device, mean and worst.
- *            Its memory is REAL granules that stand for all, again and again: the calls and the page
- *            tables are those of the full size, and the machine need not have so much memory. */
+ *            Its memory is REAL granules that stand for all, again and again: the calls and the
+ *            page tables are those of the full size, without so much memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

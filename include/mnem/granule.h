@@ -1,13 +1,13 @@
 /* mnem/granule.h: an offset allocator whose memory can be mapped elsewhere, so that it needs little
  * more than what is live.
  *
- * It decides by numbers only: which offset of a large virtual range a block gets, and which granules
- * (physical pieces, 2 MiB) must be mapped there. As long as a free run is large enough it is best
- * fit, and nothing is asked of the device. When none is, free granules that lie apart are mapped in a
- * row at a fresh place, without copying; the free part of a granule beside a live block is used too,
- * by mapping the granule at both places. Not here: the mapping itself (device.h), streams, budgets
- * (pool.h). A granule that is mapped elsewhere must be idle: free a block here only when no queued
- * work uses it any more.
+ * It decides by numbers only: which offset of a large virtual range a block gets, and which
+ * granules (physical pieces, 2 MiB) must be mapped there. As long as a free run is large enough
+ * it is best fit, and nothing is asked of the device. When none is, free granules that lie apart
+ * are mapped in a row at a fresh place, without copying; the free part of a granule beside a live
+ * block is used too, by mapping the granule at both places. Not here: the mapping itself
+ * (device.h), streams, budgets (pool.h). A granule that is mapped elsewhere must be idle: free a
+ * block here only when no queued work uses it any more.
  * Threads: an allocator belongs to one thread at a time.
  *
  *     mnem_granule_fit *f;

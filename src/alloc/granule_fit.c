@@ -1,15 +1,16 @@
 /* granule_fit.c: best fit over mapped runs; when it finds none, granules are grown or remapped.
  *
- * The idea: a request takes the smallest free run that holds it, from the class of its size or the
- * next one in use (offset_bins.h). Two things keep granules whole, so that they can be remapped:
- * blocks below 1/32 of a granule share granules of their own, which become ordinary again when they
- * are empty; and when most free bytes lie in granules that are partly live (a comb of blocks about
- * as large as a granule), a place that would break more wholly free granules than needed is left for
- * one that is put together from parts (granule_plan.c). That looks at every free run, so after a
- * try in vain it waits for twice as many allocations as before (for those that would break no more
- * than that one), and a size that is asked for again and again gets twice as many places at a time.
+ * The idea: a request takes the smallest of a few free runs that hold it, from the class of its
+ * size, or the first run of the next class in use (offset_bins.h). Two things keep granules
+ * whole, so that they can be remapped: blocks below 1/32 of a granule share granules of their
+ * own, which become ordinary again when they are empty; and when most free bytes lie in granules
+ * that are partly live (a comb of blocks about as large as a granule), a place that would break
+ * more wholly free granules than needed is left for one that is put together from parts
+ * (granule_plan.c). That looks at every free run, so after a try in vain it waits for twice as
+ * many allocations as before (for those that would break no more than that one), and a size that
+ * is asked for again and again gets twice as many places at a time.
  * Invariant: granule_private.h's; units_free + units_small + units_live = granules * units each.
- * Cost: alloc and free: a few steps, at most SCAN runs looked at in each of two classes; a remap
+ * Cost: alloc and free: a few steps, at most SCAN runs of one class looked at; a remap
  * (counted apart): O(free runs + free granules). */
 #include "alloc/granule_private.h"
 #include "base/checked.h"

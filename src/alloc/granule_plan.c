@@ -1,8 +1,8 @@
 /* granule_plan.c: which free granules are mapped in a row.
  *
- * The idea: gather maps all wholly free granules in one row, though the request needs fewer, so that
- * the next ones find room without a remap. Where there are not enough, or they are scarce, fill puts
- * one place together: a head, wholly free granules, a tail,
+ * The idea: gather maps all wholly free granules in one row, though the request needs fewer, so
+ * that the next ones find room without a remap. Where there are not enough, or they are scarce,
+ * fill puts one place together: a head, wholly free granules, a tail,
  *
  *     [live|head] [whole] ... [whole] [tail|live]      at new addresses, next to each other
  *

@@ -1,14 +1,14 @@
 /* granule_private.h: the runs of a granule allocator, and what its files share.
  *
- * Numbers are in units of the alignment. A slot is a granule's worth of the virtual range. Each byte
- * of a granule is at home in one slot; another slot may show the granule too, at other bytes:
+ * Numbers are in units of the alignment. A slot is a granule's worth of the virtual range. Each
+ * byte of a granule is at home in one slot; another slot may show the granule too, at other bytes:
  *
  *     slot 7   [live........|............]      slot 90  [............|free ......]
  *     granule 3, first half at home in 7, second half at home in 90
  *
- * What is at home in a slot is one interval, home units long. Runs, live or free, cover exactly what
- * is at home; prev and next link runs whose bytes follow each other, and are 0 at a cut. Free runs
- * merge across links. */
+ * What is at home in a slot is one interval, home units long. Runs, live or free, cover exactly
+ * what is at home; prev and next link runs whose bytes follow each other, and are 0 at a cut. Free
+ * runs merge across links. */
 #ifndef MNEM_SRC_ALLOC_GRANULE_PRIVATE_H
 #define MNEM_SRC_ALLOC_GRANULE_PRIVATE_H
 
