@@ -42,7 +42,7 @@ enum {
     MNEM__SLOT_CLASSES = 49,         /* 1..48 */
     MNEM__SLOT_UNITS_MAX = 256,      /* the size of class 48 */
     MNEM__SLOT_SHARE = 19,           /* a slot is at most 1 / 2^19 of the range, */
-    MNEM__PAGE_SHARE = 14,           /* a page 1 / 2^14 */
+    MNEM__PAGE_SHARE = 13,           /* a page 1 / 2^13 */
 };
 #define MNEM__HANDLE_PAGE UINT32_C(0x80000000)
 
