@@ -39,20 +39,19 @@ mnem_status mnem__pool_busy(void) {
 
 /* ---- slots ---- */
 
-/* The slots last: what has a slot has a row in each table. All grow by the same steps. */
+/* The records with the slots last: what has a slot has a row in each table. */
 static mnem_status slots_grow(mnem_pool *pool, uint32_t count) {
-    mnem_status status = mnem__track_reserve(&pool->track, count);
-    if (status == MNEM_OK && pool->guard) status = mnem__guard_reserve(pool->guard, count);
-    if (status != MNEM_OK) return status;
-    return mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count) &&
-                   mnem__rows_reserve(&pool->slots, sizeof(mnem__pool_slot), count)
-               ? MNEM_OK
-               : mnem__heap_status();
+    mnem_status status = MNEM_OK;
+    if (!mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count))
+        return mnem__heap_status();
+    if (pool->guard) status = mnem__guard_reserve(pool->guard, count);
+    return status == MNEM_OK ? mnem__track_reserve(&pool->track, count) : status;
 }
 
 /* A slot is there to be taken. */
 static inline mnem_status slot_ready(mnem_pool *pool) {
-    if (pool->spare != MNEM__SLOT_END || pool->slots_used < pool->slots.capacity) return MNEM_OK;
+    if (pool->spare != MNEM__SLOT_END || pool->slots_used < pool->track.records.capacity)
+        return MNEM_OK;
     return slots_grow(pool, pool->slots_used + 1);
 }
 
@@ -381,7 +380,6 @@ static void pool_free(mnem_pool *pool) {
         pool->wait_spare = next;
     }
     mnem__pool_map_fini(pool);
-    mnem__rows_free(&pool->slots);
     mnem__rows_free(&pool->more);
     mnem__guard_destroy(pool->guard);
     mnem__track_fini(&pool->track);

@@ -56,7 +56,7 @@ typedef enum mnem__slot_state {
     MNEM__SLOT_PENDING, /* freed; streams have yet to pass */
 } mnem__slot_state;
 
-/* Where a block lies. Its bytes, tag and age are in the track's record of the same number. */
+/* Where a block lies; in the track's record of the same number, beside its bytes, tag and age. */
 typedef struct mnem__pool_slot {
     uint64_t offset; /* of the owner's block, at or below the address; alone: the address */
     uint32_t handle; /* in the owner's allocator; empty: the next empty slot */
@@ -69,7 +69,7 @@ typedef struct mnem__pool_slot {
     bool planned;           /* charged by its own kind and tag */
     bool movable;
 } mnem__pool_slot;
-_Static_assert(sizeof(mnem__pool_slot) == 32, "two to a line of the cache");
+_Static_assert(sizeof(mnem__pool_slot) == sizeof((mnem__record *)0)->place, "in the record");
 
 /* What only some blocks need. */
 typedef union mnem__pool_more {
@@ -149,7 +149,7 @@ struct mnem_pool {
         immediate_default; /* streams whose work is done when a call returns: all but the
                                           default one, and that */
     bool in_soft;
-    mnem__rows slots, more;
+    mnem__rows more;
     uint32_t slots_used;
     mnem__track track;
 
@@ -192,7 +192,7 @@ typedef struct mnem__pool_place {
 } mnem__pool_place;
 
 static inline mnem__pool_slot *mnem__pool_slot_at(const mnem_pool *pool, uint32_t id) {
-    return mnem__row(&pool->slots, sizeof(mnem__pool_slot), id);
+    return (mnem__pool_slot *)mnem__record_at(&pool->track, id)->place;
 }
 
 static inline mnem__pool_more *mnem__pool_more_at(const mnem_pool *pool, uint32_t id) {

@@ -24,8 +24,9 @@ typedef struct mnem__record {
     uint32_t site, stream, step;
     uint32_t generation; /* odd: live; one more with each add and each remove. What else is said of
                             a block stays until its number is used again. */
+    uint64_t place[4];   /* the pool's (pool_private.h), so that a free touches one line */
 } mnem__record;
-_Static_assert(sizeof(mnem__record) == 32, "two to a line of the cache");
+_Static_assert(sizeof(mnem__record) == 64, "one line of the cache");
 
 typedef struct mnem__track {
     uint64_t sequence; /* of the last allocation */
