@@ -20,8 +20,8 @@
  * unplaced item connects are solved one after the other.
  *
  * Invariant: low[i] >= floor of each of its sections; floor = the least low of the unplaced items.
- * Cost: a node is O(items alive with the placed one + sections they cover); nothing is allocated
- * but for growing trails. */
+ * Cost: a node is O(items alive with the placed one + sections they cover); nothing is allocated but
+ * for growing trails. */
 #include "plan/skyline.h"
 
 #include <string.h>
@@ -66,6 +66,8 @@ struct mnem__skyline {
     uint64_t *reason; /* [items][words]: decisions that raised low */
     /* of sections */
     int64_t *floor, *left, *crossing, *slack, *choices;
+    int64_t *done;    /* of order: so many are placed */
+    int64_t *rose;    /* the most that the decision raised an item by, as above */
     int64_t *dropped; /* choices that the decision took, until it is settled */
     int32_t *order;   /* members, roughly by low, highest first: only a cache */
     /* of decisions */
@@ -89,7 +91,7 @@ static bool set_has(const uint64_t *set, int64_t decision) {
 }
 
 static void set_join(const mnem__skyline *k, uint64_t *set, const uint64_t *other) {
-    for (int32_t w = 0; w < k->words; w++) set[w] |= other[w];
+    for (int32_t w = 0; w <= k->depth / 64; w++) set[w] |= other[w];
 }
 
 static void set_clear(const mnem__skyline *k, uint64_t *set) {
@@ -173,11 +175,11 @@ static bool blame_all(mnem__skyline *k, const int32_t *m, int32_t n) {
 /* Makes the slack of a section exact; false and a conflict when it is below 0. */
 static bool bound(mnem__skyline *k, int32_t section) {
     const int32_t n = k->s->begin[section + 1] - k->s->begin[section];
-    int32_t *m = k->order + k->s->begin[section];
+    int32_t *m = k->order + k->s->begin[section], first = (int32_t)k->done[section];
     int64_t work = 0, slack = k->dive->capacity;
-    sort_members(k->low, m, n);
-    int32_t first = 0;
+    sort_members(k->low, m + first, n - first);
     while (first < n && is_placed(k, m[first])) first++;
+    if (first > k->done[section]) set_value(k, &k->done[section], first);
     for (int32_t i = first; i < n; i++) {
         work += k->s->items[m[i]].bytes;
         const int64_t left = k->dive->capacity - work - k->low[m[i]];
@@ -191,8 +193,9 @@ static bool bound(mnem__skyline *k, int32_t section) {
 /* Floor and number of choices of a section, from its unplaced items. */
 static void survey(mnem__skyline *k, int32_t section) {
     int64_t floor = FAR, choices = 0;
-    for (int32_t i = k->s->begin[section]; i < k->s->begin[section + 1]; i++) {
-        const int64_t low = k->low[k->s->members[i]];
+    for (int32_t i = k->s->begin[section] + (int32_t)k->done[section]; i < k->s->begin[section + 1];
+         i++) {
+        const int64_t low = k->low[k->order[i]];
         choices = low < floor ? 1 : choices + (low == floor);
         if (low < floor) floor = low;
     }
@@ -204,7 +207,7 @@ static void survey(mnem__skyline *k, int32_t section) {
 
 typedef struct raised { /* what one decision raised: sections [from, to), by at most most */
     int32_t from, to;
-    int64_t most, below; /* below: only sections whose floor is lower can have new floors */
+    int64_t below; /* below: only sections whose floor is lower can have new floors */
     /* Sections of the item that was placed: what it took is what the others were raised by, so
      * that the bound grows by padding only. */
     int32_t placed_from, placed_to;
@@ -221,11 +224,13 @@ static bool raise(mnem__skyline *k, int32_t item, int64_t top, raised *r) {
     const int64_t low = align(top, it->alignment), old = k->low[item];
     save_reason(k, item);
     memcpy(reason_of(k, item), k->conflict, (size_t)k->words * sizeof *k->conflict);
-    if (low - old > r->most) r->most = low - old;
     if (low > r->below) r->below = low;
     if (low - top > r->padding) r->padding = low - top;
     set_value(k, &k->low[item], low);
-    for (int32_t s = it->first; s < it->end; s++) k->dropped[s] += k->floor[s] == old;
+    for (int32_t s = it->first; s < it->end; s++) {
+        k->dropped[s] += k->floor[s] == old;
+        if (k->rose[s] < low - old) k->rose[s] = low - old;
+    }
     if (it->first < r->from) r->from = it->first;
     if (it->end > r->to) r->to = it->end;
     if (low <= k->dive->capacity - it->bytes) return true;
@@ -236,7 +241,7 @@ static bool raise(mnem__skyline *k, int32_t item, int64_t top, raised *r) {
 /* The slack of a section after raises; where what is known doesn't say that there is some, the
  * bound does. New thresholds of the bound are at most r->below, and what is left is above them. */
 static bool settle_slack(mnem__skyline *k, const raised *r, int32_t s) {
-    const int64_t most = s >= r->placed_from && s < r->placed_to ? r->padding : r->most;
+    const int64_t most = s >= r->placed_from && s < r->placed_to ? r->padding : k->rose[s];
     if (most == 0 || k->left[s] == 0) return true;
     const int64_t above = k->dive->capacity - r->below - k->left[s];
     int64_t slack = k->slack[s] - most;
@@ -250,6 +255,7 @@ static bool settle(mnem__skyline *k, const raised *r) {
     bool fits = true;
     for (int32_t s = r->from; s < r->to && fits; s++) fits = settle_slack(k, r, s);
     for (int32_t s = r->from; s < r->to; s++) {
+        k->rose[s] = 0;
         if (k->dropped[s] == 0) continue;
         if (fits && k->dropped[s] == k->choices[s])
             survey(k, s);
@@ -263,6 +269,7 @@ static bool settle(mnem__skyline *k, const raised *r) {
 /* After a failure before settling. */
 static bool unsettled(mnem__skyline *k, const raised *r) {
     memset(k->dropped + r->from, 0, (size_t)(r->to - r->from) * sizeof *k->dropped);
+    memset(k->rose + r->from, 0, (size_t)(r->to - r->from) * sizeof *k->rose);
     return false;
 }
 
@@ -270,7 +277,7 @@ static bool unsettled(mnem__skyline *k, const raised *r) {
 static bool place(mnem__skyline *k, int32_t item, int32_t decision) {
     const mnem__item *it = &k->s->items[item];
     const int64_t top = k->low[item] + it->bytes;
-    raised r = {it->first, it->end, 0, top, it->first, it->end, 0};
+    raised r = {it->first, it->end, top, it->first, it->end, 0};
     k->offset[item] = k->low[item];
     k->decided[item] = decision;
     set_value(k, &k->low[item], PLACED);
@@ -367,14 +374,11 @@ static bool waits_for_twin(const mnem__skyline *k, int32_t item) {
     return twin != NONE && k->low[twin] == k->low[item];
 }
 
-/* The candidates on the floor of f->section, best first; why there are no others. */
-static void gather(mnem__skyline *k, frame *f, uint64_t *conflict) {
+/* The candidates on the floor of f->section, best first. */
+static void gather(mnem__skyline *k, frame *f) {
     f->candidates = (int32_t)k->candidates.count;
-    set_clear(k, conflict);
     for (int32_t i = k->s->begin[f->section]; i < k->s->begin[f->section + 1]; i++) {
         const int32_t item = k->s->members[i];
-        set_join(k, conflict, reason_of(k, item));
-        if (is_placed(k, item)) set_add(conflict, k->decided[item]);
         if (k->low[item] != f->floor || waits_for_twin(k, item)) continue;
         *(int32_t *)push(k, &k->candidates, sizeof(int32_t)) = item;
         int32_t *c = (int32_t *)k->candidates.data + f->candidates;
@@ -422,7 +426,8 @@ static void open_frame(mnem__skyline *k) {
     f->section = pick_section(k, p.from, p.to);
     f->floor = k->floor[f->section];
     f->parts = (int32_t)k->parts.count;
-    gather(k, f, conflict_at(k, k->depth));
+    gather(k, f);
+    set_clear(k, conflict_at(k, k->depth));
     f->changes = k->changes.count;
     f->reasons = k->reasons.count;
     k->head = p.next;
@@ -444,6 +449,15 @@ static bool try_next(mnem__skyline *k) {
     return true;
 }
 
+/* Adds why the candidates in a section are no others. */
+static void why_no_others(const mnem__skyline *k, int32_t section, uint64_t *conflict) {
+    for (int32_t i = k->s->begin[section]; i < k->s->begin[section + 1]; i++) {
+        const int32_t item = k->s->members[i];
+        set_join(k, conflict, reason_of(k, item));
+        if (is_placed(k, item)) set_add(conflict, k->decided[item]);
+    }
+}
+
 /* After a failure: back to the deepest decision that has to do with it and has an alternative.
  * false: there is none. */
 static bool retreat(mnem__skyline *k) {
@@ -455,6 +469,7 @@ static bool retreat(mnem__skyline *k) {
             uint64_t *gathered = conflict_at(k, decision);
             set_join(k, gathered, k->conflict);
             if (f->next <= f->candidates_end) return true;
+            why_no_others(k, f->section, gathered);
             memcpy(k->conflict, gathered, (size_t)k->words * sizeof *gathered);
             k->conflict[decision / 64] &= ~(UINT64_C(1) << (decision % 64));
         }
@@ -465,12 +480,15 @@ static bool retreat(mnem__skyline *k) {
 }
 
 static mnem__dive_end search(mnem__skyline *k, mnem__dive *dive) {
-    for (uint64_t nodes = 0; k->head != NONE; nodes++) {
-        if (nodes >= dive->nodes_max || k->depth == k->levels) return MNEM__DIVE_LIMIT;
+    uint64_t failures = 0;
+    while (k->head != NONE) {
+        if (failures >= dive->failures_max || k->depth == k->levels) return MNEM__DIVE_LIMIT;
         dive->nodes++;
         open_frame(k);
-        while (!try_next(k))
+        while (!try_next(k)) {
+            failures++;
             if (!retreat(k)) return k->no_memory ? MNEM__DIVE_NO_MEMORY : MNEM__DIVE_EXHAUSTED;
+        }
         if (k->no_memory) return MNEM__DIVE_NO_MEMORY;
     }
     return MNEM__DIVE_FOUND;
@@ -483,7 +501,7 @@ static bool start(mnem__skyline *k, const mnem__dive *dive) {
         set_clear(k, reason_of(k, i));
     }
     for (int32_t section = dive->from; section < dive->to; section++) {
-        k->left[section] = k->crossing[section] = 0;
+        k->left[section] = k->crossing[section] = k->done[section] = 0;
         for (int32_t i = s->begin[section]; i < s->begin[section + 1]; i++) {
             k->left[section] += s->items[s->members[i]].bytes;
             k->crossing[section] += s->items[s->members[i]].end > section + 1;
@@ -524,7 +542,7 @@ mnem_status mnem__skyline_create(const mnem__sections *s, mnem__skyline **out) {
     k->s = s;
     k->levels = (int32_t)levels;
     k->words = (int32_t)words;
-    const size_t numbers = 4 * items + 6 * sections + (items + levels + 1) * words;
+    const size_t numbers = 4 * items + 8 * sections + (items + levels + 1) * words;
     const size_t bytes = numbers * sizeof(int64_t) + levels * sizeof(frame) +
                          (size_t)s->begin[s->count] * sizeof(int32_t);
     k->low = mnem__calloc("plan", 1, bytes);
@@ -542,7 +560,9 @@ mnem_status mnem__skyline_create(const mnem__sections *s, mnem__skyline **out) {
     k->slack = k->crossing + sections;
     k->choices = k->slack + sections;
     k->dropped = k->choices + sections;
-    k->reason = (uint64_t *)(k->dropped + sections);
+    k->rose = k->dropped + sections;
+    k->done = k->rose + sections;
+    k->reason = (uint64_t *)(k->done + sections);
     k->conflicts = k->reason + items * words;
     k->conflict = k->conflicts + levels * words;
     k->frames = (frame *)(k->conflict + words);

@@ -15,7 +15,7 @@ typedef enum mnem__valley_rule {
 typedef enum mnem__dive_end {
     MNEM__DIVE_FOUND,
     MNEM__DIVE_EXHAUSTED, /* there is no placement within the capacity: a proof */
-    MNEM__DIVE_LIMIT,     /* nodes are used up */
+    MNEM__DIVE_LIMIT,     /* failures are used up */
     MNEM__DIVE_NO_MEMORY,
 } mnem__dive_end;
 
@@ -30,8 +30,8 @@ typedef struct mnem__dive {
     int32_t from, to; /* the sections to place; nothing crosses their ends */
     mnem__valley_rule rule;
     const double *priority; /* [items]: candidates are tried from the largest */
-    uint64_t nodes_max;
-    uint64_t nodes; /* out: added to */
+    uint64_t failures_max;
+    uint64_t nodes; /* out: decisions, added to */
 } mnem__dive;
 
 /* Starts from nothing placed in [from, to). */

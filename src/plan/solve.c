@@ -5,7 +5,7 @@
  * suffices for most graphs. Then many short dives of the exact search (skyline.c), each with
  * another rule and order, because a dive either succeeds almost at once or is lost in an early
  * mistake (Gomes & Selman, "Heavy-tailed phenomena", 2000). Orders are random mixtures of size,
- * life and the blame that items earned in failed dives; now and then a dive is given more nodes, so
+ * life and the blame that items earned in failed dives; now and then a dive may fail more often, so
  * that infeasible capacities are proved in the end. Parts of time that nothing crosses are solved
  * apart. Without a capacity, capacities between the bound and the best so far are tried in turn,
  * with growing effort: a lower one is sometimes the easier.
@@ -62,7 +62,7 @@ static void mix_priorities(solver *s, int32_t from, int32_t to, uint64_t attempt
         const mnem_plan_buffer *b = &s->buffers[item->source];
         const double life = (double)((uint64_t)b->upper - (uint64_t)b->lower);
         s->priority[i] =
-            by_size * log((double)item->bytes) + by_life / 2 * log(life) + 0.8 * uniform(s);
+            by_size * log((double)item->bytes) + by_life / 2 * log(life) + 0.5 * uniform(s);
         if (most > 0) s->priority[i] += by_blame * log(1 + 20 * blame[i] / most);
         blame[i] *= 0.9;
     }
@@ -78,7 +78,7 @@ static mnem__dive_end fit_part(solver *s, int64_t capacity, int32_t from, int32_
     for (uint64_t attempt = 0; attempt < tries; attempt++) {
         const bool is_long = attempt % LONG_DIVE_EVERY == LONG_DIVE_EVERY - 1;
         dive.rule = rules[attempt % (sizeof rules / sizeof *rules)];
-        dive.nodes_max = (items * 3 / 2 + 20) * (is_long ? attempt : 1);
+        dive.failures_max = (items / 2 + 20) * (is_long ? attempt : 1);
         mix_priorities(s, from, to, attempt);
         dive.nodes = 0;
         const mnem__dive_end end = mnem__skyline_dive(s->skyline, &dive);
