@@ -94,6 +94,56 @@ typedef struct mnem_session_plan {
 mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
                                    mnem_session_plan *plan);
 
+/* ---- the frontier: what every budget would buy ---- */
+
+typedef struct mnem_session_way {
+    uint64_t peak_bytes;
+    double seconds;                           /* as predicted_seconds of the plan */
+    double tokens_per_s, prompt_tokens_per_s; /* on a plain machine without a profile */
+    int32_t context, chunk;
+    mnem_type kv_type;
+    int32_t matrices_resident;
+    uint64_t bytes_streamed_per_pass;
+    bool chosen;       /* it is the plan's */
+    char gave_up[160]; /* against the fastest way; "" for that one */
+} mnem_session_way;
+
+/* Calls on_way for every way to run with the plan's context that no other one beats in both bytes
+ * and seconds, from the smallest to the fastest; false from it stops, with MNEM_OK. options and what
+ * the ledger holds are those that the plan was made with. */
+typedef bool mnem_on_way(void *context, const mnem_session_way *way);
+mnem_status mnem_session_frontier(const mnem_model *model, const mnem_session_options *options,
+                                  const mnem_session_plan *plan, mnem_on_way *on_way,
+                                  void *context);
+
+/* ---- several devices, known as numbers only ---- */
+
+/* One of a row of devices that work one after another, and what it holds. */
+typedef struct mnem_session_device {
+    uint64_t capacity_bytes;
+    /* out */
+    int32_t layer_begin, layers;
+    bool embedding, head; /* holds the embedding matrix, the output matrix */
+    uint64_t weight_bytes, kv_bytes,
+        activation_bytes; /* activations with the operators' workspace */
+    uint64_t bytes_used;  /* their sum; 0: not needed */
+} mnem_session_device;
+
+typedef struct mnem_session_split {
+    int32_t context, chunk; /* chosen where options left them open */
+    mnem_type kv_type;
+    uint64_t room_bytes;  /* left on the fullest device: no other cut leaves more */
+    uint64_t short_bytes; /* on MNEM_OVER_BUDGET: what every device would need more, at least */
+} mnem_session_split;
+
+/* Cuts the model's layers over the devices, all weights resident, so that the fullest one has the
+ * most room left (plan_split.h): the embedding before the first layer, the output matrix behind the
+ * last. Bytes of the devices' own rounding and runtime aren't counted. The largest context that
+ * fits, then the largest chunk. MNEM_OVER_BUDGET: the text says the bytes and the knob. */
+mnem_status mnem_session_split_make(const mnem_model *model, const mnem_session_options *options,
+                                    mnem_session_device *devices, int32_t count,
+                                    mnem_session_split *split);
+
 /* The program of a plan: the body (ids to hidden rows), or the head (hidden rows to logits), for at
  * most so many tokens (0: the plan's chunk, or its rows of logits). It is compiled, to be looked at
  * with graph.h; the caller destroys it. A session runs the body of the plan's chunk for any number

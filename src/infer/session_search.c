@@ -142,14 +142,16 @@ static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type k
     return status;
 }
 
+void mnem__search_reference(mnem__search *search, int32_t context) {
+    search->reference_prompt = context < 512 ? context : 512;
+    search->reference_generate = context / 2 < 128 ? (context + 1) / 2 : 128;
+}
+
 mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_choice kv,
                                  int32_t chunk) {
     for (int32_t i = 0; i < search->graph_count; i++)
         if (search->graphs[i].context == context) return MNEM_OK;
-    if (search->reference_prompt == 0) {
-        search->reference_prompt = context < 512 ? context : 512;
-        search->reference_generate = context / 2 < 128 ? (context + 1) / 2 : 128;
-    }
+    if (search->reference_prompt == 0) mnem__search_reference(search, context);
     const mnem_kv_layout q8 = mnem__session_kv(search->setup, MNEM_TYPE_Q8_0);
     mnem_status status = MNEM_OK;
     if (kv != MNEM_KV_Q8_0) status = add_chunks(search, context, MNEM_TYPE_F16, chunk);
@@ -237,8 +239,7 @@ static bool wastes_ring(const mnem__search *search, const mnem__way *way,
     return false;
 }
 
-/* False when it isn't worth a thought. */
-static bool complete(const mnem__search *search, mnem__way *way) {
+bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__parts parts;
@@ -271,7 +272,7 @@ typedef struct wish {
 } wish;
 
 static void try_way(const mnem__search *search, const wish *w, mnem__way *way, mnem__way *found) {
-    if (!complete(search, way)) return;
+    if (!mnem__way_complete(search, way)) return;
     if (way->peak_bytes > w->budget || way->seconds >= w->seconds) return;
     if (!found->graphs || w->better(way, found)) *found = *way;
 }

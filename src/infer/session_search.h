@@ -55,6 +55,8 @@ typedef struct mnem__way {
 /* bytes_live: what the ledger holds before anything is planned. */
 mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live);
 void mnem__search_fini(mnem__search *search);
+/* Sets the reference job to one that a context has room for; the first context measured does so. */
+void mnem__search_reference(mnem__search *search, int32_t context);
 /* Measures the graphs for a context, if that hasn't been done. kv may be MNEM_KV_AUTO, chunk 0. */
 mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_choice kv,
                                  int32_t chunk);
@@ -65,6 +67,8 @@ mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, dou
 /* The fastest way with this context that keeps chunks and slots small and nothing resident: what a
  * budget should at least allow before it buys a larger context. */
 mnem__way mnem__search_modest(const mnem__search *search, int32_t context);
+/* Fills bytes and seconds; false when another way is better whatever is wanted. */
+bool mnem__way_complete(const mnem__search *search, mnem__way *way);
 mnem__choice mnem__way_choice(const mnem__way *way);
 mnem__weights_sizes mnem__way_weights(const mnem__way *way);
 /* Seconds for a pass over tokens: a chunk of a prompt (head false), or its last logits too. */
