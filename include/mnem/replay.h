@@ -64,8 +64,8 @@ struct mnem_replay_target {
 /* Zero means default. */
 typedef struct mnem_replay_settings {
     uint64_t alignment;     /* 256 */
-    uint64_t segment_bytes; /* by which it grows (default: the workload's peak / 64, as a power of
-                               two of at least 2 MiB) */
+    uint64_t segment_bytes; /* by which it grows, rounded up to 4 KiB (default: the workload's peak
+                               / 64, as a power of two of at least 2 MiB) */
 } mnem_replay_settings;
 
 /* name: one of mnem_offset_policy_parse, or "pytorch". MNEM_NOT_FOUND names what there is. */
@@ -110,7 +110,7 @@ typedef struct mnem_replay_result {
 } mnem_replay_result;
 
 /* MNEM_OK also when the given capacity was too small: see refused. MNEM_CANCELLED, MNEM_NO_MEMORY,
- * MNEM_INVALID for a workload whose peak is above 2^60 bytes. */
+ * MNEM_INVALID for a workload whose peak is above 2^50 bytes. */
 mnem_status mnem_replay_run(const mnem_workload *w, mnem_replay_target *target,
                             const mnem_replay_options *options, mnem_replay_result *result);
 

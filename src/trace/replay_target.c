@@ -47,7 +47,7 @@ static mnem_status offset_open(mnem_replay_target *self, const mnem_workload *w,
     t->a = NULL;
     t->used = (mnem_replay_usage){0};
     t->most = most;
-    t->segment = t->settings.segment_bytes ? t->settings.segment_bytes
+    t->segment = t->settings.segment_bytes ? mnem__align_up(t->settings.segment_bytes, 4096)
                                            : mnem__replay_segment(info.bytes_peak);
     if (!start && t->policy == MNEM_OFFSET_BUDDY)
         return mnem__fail(MNEM_UNSUPPORTED, "replay: %s can't grow", t->base.name);

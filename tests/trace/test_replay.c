@@ -300,6 +300,21 @@ static void the_model_of_pytorch_survives_random_workloads(void **state) {
     }
 }
 
+static void a_peak_beyond_any_machine_is_refused(void **state) {
+    (void)state;
+    mnem_workload *w = workload("a 1 1125899906842625\n");
+    mnem_replay_target *t = target("mnem", NULL);
+    mnem_replay_result r;
+    assert_int_equal(mnem_replay_run(w, t, NULL, &r), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "more than 2^50"));
+    mnem_workload_close(w);
+    w = workload("a 1 1125899906842624\n"); /* as much as 2^50 will do */
+    assert_int_equal(mnem_replay_run(w, t, NULL, &r), MNEM_OK);
+    assert_true(r.measured & MNEM_REPLAY_FIT);
+    mnem_replay_target_destroy(t);
+    mnem_workload_close(w);
+}
+
 static void an_unknown_name_is_refused(void **state) {
     (void)state;
     mnem_replay_target *t;
@@ -324,6 +339,7 @@ int main(void) {
         cmocka_unit_test(the_model_of_pytorch_places_as_pytorch_does),
         cmocka_unit_test(the_model_of_pytorch_gives_segments_back_at_its_limit),
         cmocka_unit_test(the_model_of_pytorch_survives_random_workloads),
+        cmocka_unit_test(a_peak_beyond_any_machine_is_refused),
         cmocka_unit_test(an_unknown_name_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,9 +125,9 @@ static void print_sizes(const replay_advice *a) {
              tool_size(a->bytes_max, one), (unsigned long long)a->bytes_max,
              tool_size(a->choice->bytes_capacity_needed, two));
     line("maximum", text);
-    const int n = snprintf(text, sizeof text, "grow by %s: %llu calls to the device, %s reserved",
+    const int n = snprintf(text, sizeof text, "grow by %s: %llu call%s to the device, %s reserved",
                            tool_size(a->segment_bytes, one), (unsigned long long)a->upstream_calls,
-                           tool_size(a->bytes_reserved, two));
+                           a->upstream_calls == 1 ? "" : "s", tool_size(a->bytes_reserved, two));
     if (a->segment_tight != a->segment_bytes)
         snprintf(text + n, sizeof text - (size_t)n, "; %s would save %s and ask %llu times",
                  tool_size(a->segment_tight, one),
