@@ -1,19 +1,20 @@
 /* offset_default.c: mnem's own policy: address-ordered good fit, with slots for what is tiny.
  *
  * The idea: of the size classes that can serve a request, the smallest; of its free runs, the one
- * that lies lowest. Best fit alone leaves slivers and scatters what lives long; first fit alone cuts
- * up the large runs. Between the two, with classes of a quarter of a doubling, both kinds of traces
- * fit: few sizes that come again, and any sizes at all (good fit: Wilson, Johnstone, Neely, Boles:
- * Dynamic Storage Allocation, 1995; the classes: Masmano et al., TLSF, 2004). "Lowest" is exact to a
- * zone, a 64th of the range: a bit scan finds it (offset_default.h has the picture).
- * What is tiny beside the range goes to slots of pages (Bonwick, The Slab Allocator, 1994), because
- * a tiny block that stays splits a run that a large one needs.
+ * that lies lowest. Best fit alone leaves slivers and scatters what lives long; first fit alone
+ * cuts up the large runs. Between the two, with classes of a quarter of a doubling, both kinds of
+ * traces fit: few sizes that come again, and any sizes at all (good fit: Wilson, Johnstone, Neely,
+ * Boles: Dynamic Storage Allocation, 1995; the classes: Masmano et al., TLSF, 2004). "Lowest" is
+ * exact to a zone, a 64th of the range: a bit scan finds it (offset_default.h has the picture).
+ * What is tiny beside the range goes to slots of pages (Bonwick, The Slab Allocator, 1994),
+ * because a tiny block that stays splits a run that a large one needs.
  * Invariant: every free run is in the list of its class and zone; a zone's bit is set while that
- * list has a run, a class's bit while it has a zone. What an allocation could have without pages, it
- * gets.
+ * list has a run, a class's bit while it has a zone. What an allocation could have without pages,
+ * it gets.
  * Cost: an allocation looks at MNEM__ZONES_TRIED runs of its own class at most, or takes the first
- * of a larger class; splits, merges and slots are a few lines of the cache. No loop is longer. Before
- * a refusal everything is tried: the rest of the class, empty pages, free slots beside free runs. */
+ * of a larger class; splits, merges and slots are a few lines of the cache. No loop is longer.
+ * Before a refusal everything is tried: the rest of the class, empty pages, free slots beside free
+ * runs. */
 #include "alloc/offset_default.h"
 
 #define HOT static inline __attribute__((always_inline))
@@ -58,6 +59,15 @@ HOT uint32_t find(const mnem__default *d, uint32_t units) {
 
 /* ---- runs ---- */
 
+/* The free run changes, and its list if it must. */
+HOT void resize(mnem__default *d, uint32_t i, mnem__node *node, uint32_t offset, uint32_t units) {
+    const bool stays = node->list == mnem__list_of(d, offset, units);
+    if (!stays) mnem__free_remove(d, node);
+    node->offset = offset;
+    node->units = units;
+    if (!stays) mnem__free_insert(d, i, node);
+}
+
 /* The low end becomes the block. */
 HOT mnem_status run_alloc(mnem__default *d, uint32_t units, mnem_offset_block *block) {
     uint32_t i = find(d, units);
@@ -66,13 +76,11 @@ HOT mnem_status run_alloc(mnem__default *d, uint32_t units, mnem_offset_block *b
     const uint32_t offset = node->offset, rest = node->units - units;
     if (rest && !d->spare && !mnem__nodes_ready(d, 1))
         return MNEM_NO_MEMORY; /* whoever refused, no budget */
-    mnem__free_remove(d, node);
     if (!rest) {
+        mnem__free_remove(d, node);
         node->list = MNEM__LIST_BLOCK;
     } else {
-        node->offset = offset + units;
-        node->units = rest;
-        mnem__free_insert(d, i, node);
+        resize(d, i, node, offset + units, rest);
         const uint32_t j = mnem__node_take(d);
         mnem__node *made = mnem__node_at(d, j);
         made->offset = offset;

@@ -1,21 +1,22 @@
-/* offset_default.h: mnem's own policy, inside: free runs by size class and zone, and pages of slots.
+/* offset_default.h: mnem's own policy, inside: free runs by size class and zone, and pages of
+ * slots.
  *
- * Free runs. A size class is a quarter of a doubling. The range is cut into at most 64 zones, and a
- * class has a list for every zone, so a word tells in which zones the class has runs, and its lowest
- * bit where the lowest of them begins:
+ * Free runs. A size class is a quarter of a doubling. The range is cut into at most 64 zones, and
+ * a class has a list for every zone, so a word tells in which zones the class has runs, and its
+ * lowest bit where the lowest of them begins:
  *
  *     class 4..5 MiB   zones 0 1 0 0 1 0 ...   heads - 7 - - 3 - ...
  *     class 5..6 MiB   zones 0 0 0 1 0 0 ...   heads - - - 9 - - ...
  *     filled                 a bit for each class whose word isn't zero
  *
- * Pages. A request that is tiny beside the range takes a slot of a page: a block whose slots are of
- * one size and whose free slots are bits of a word. Its handle is PAGE | page << 6 | slot.
+ * Pages. A request that is tiny beside the range takes a slot of a page: a block whose slots are
+ * of one size and whose free slots are bits of a word. Its handle is PAGE | page << 6 | slot.
  *
  *     run 12, a page of 5 slots | live | free | live | live | free |     free = 10010b
  *
  * A page is a shortcut, never a limit. Where its free slots are needed for something else, it is
- * given back (when empty) or dissolved: its slots become runs, and `names` finds the run of a handle.
- * So the free runs that users see are those that they would see without pages. */
+ * given back (when empty) or dissolved: its slots become runs, and `names` finds the run of a
+ * handle. So the free runs that users see are those that they would see without pages. */
 #ifndef MNEM_SRC_ALLOC_OFFSET_DEFAULT_H
 #define MNEM_SRC_ALLOC_OFFSET_DEFAULT_H
 
@@ -143,6 +144,10 @@ static inline uint32_t mnem__class_of(uint32_t units) {
     const uint32_t log = 31 - (uint32_t)__builtin_clz(units);
     return 4 * log + 4 +
            ((uint64_t)units << 2 >> log & 3); /* the two bits behind the leading one */
+}
+
+static inline uint32_t mnem__list_of(const mnem__default *d, uint32_t offset, uint32_t units) {
+    return mnem__class_of(units) << MNEM__ZONE_BITS | offset >> d->zone_shift;
 }
 
 static inline void mnem__free_insert(mnem__default *d, uint32_t i, mnem__node *node) {

@@ -1,13 +1,13 @@
 /* offset_default_pages.c: pages of slots for blocks that are tiny beside the range.
  *
- * The idea: see offset_default.h. A page is a block like any other, which lies where the policy puts
- * a block of its size. Pages of a class that have free slots are in a list, of which allocations use
- * the first.
+ * The idea: see offset_default.h. A page is a block like any other, which lies where the policy
+ * puts a block of its size. Pages of a class that have free slots are in a list, of which
+ * allocations use the first.
  * Invariant: pages_live pages have a node of list MNEM__LIST_PAGE that names them; the list of a
  * class holds exactly those with a free slot; at most one empty page of a class is kept unless the
  * others are full.
- * Cost: making or releasing a page is an allocation or a free, once in many; dissolving and
- * the check pass over the runs. */
+ * Cost: making or releasing a page is an allocation or a free, once in many; dissolving and the
+ * check pass over the runs. */
 #include <string.h>
 
 #include "alloc/offset_default.h"

@@ -1,8 +1,9 @@
-/* offset_default_range.c: the default policy's range: nodes, growth, blocks at an offset, walk, check.
+/* offset_default_range.c: the default policy's range: nodes, growth, blocks at an offset, walk,
+ * check.
  *
  * The idea: the range is a list of runs in the order of offsets, each a node (offset_default.h).
- * Invariant: runs tile [0, units); no two free ones are neighbours; a free one is in the list of its
- * class and zone, and in no other; node_used = 1 + runs + spare nodes.
+ * Invariant: runs tile [0, units); no two free ones are neighbours; a free one is in the list of
+ * its class and zone, and in no other; node_used = 1 + runs + spare nodes.
  * Cost: nodes come in chunks of 64 KiB that never move; only the table of chunks is copied when it
  * doubles. Calls here pass over all runs, except reset and block_bytes. */
 #include <string.h>
@@ -290,9 +291,8 @@ static uint32_t list_check(const mnem__default *d, uint32_t list) {
     uint32_t count = 0, before = 0;
     for (uint32_t i = d->heads[list]; i;) {
         const mnem__node *node = mnem__node_at(d, i);
-        const uint32_t zone = node->offset >> d->zone_shift;
         if (node->list != list || node->left != before || ++count >= d->node_used ||
-            list != (mnem__class_of(node->units) << MNEM__ZONE_BITS | zone))
+            list != mnem__list_of(d, node->offset, node->units))
             return UINT32_MAX;
         before = i;
         i = node->right;

@@ -1,5 +1,5 @@
-/* test_offset_default.c: the default policy where the common suite doesn't look: ranges so large that
- * tiny blocks take slots of pages, and pages that give way. */
+/* test_offset_default.c: the default policy where the common suite doesn't look: ranges so large
+ * that tiny blocks take slots of pages, and pages that give way. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
