@@ -173,10 +173,22 @@ static bool others(climb *c) {
     return grant_and_place(c) || trim(c);
 }
 
+static bool remap(climb *c) {
+    return mnem__pool_remap_for(c->pool, c->d, c->bytes) && place_now(c);
+}
+
+/* What bytes_max leaves isn't enough by itself, or growing would have served; it may be with what is
+ * free elsewhere. */
+static bool remap_with_rest(climb *c) {
+    mnem_pool *pool = c->pool;
+    const uint32_t left = pool->units_max - pool->units_reserved;
+    const uint32_t need = mnem__pool_units_for(pool, c->bytes);
+    if (!left || left >= need || pool->grower) return false;
+    return mnem__pool_reserve(pool, left) == MNEM_OK && remap(c);
+}
+
 static bool defragment(climb *c) {
-    if (c->pool->options.growth == MNEM_POOL_RANGE &&
-        mnem__pool_remap_for(c->pool, c->d, c->bytes) && place_now(c))
-        return true;
+    if (c->pool->options.growth == MNEM_POOL_RANGE && (remap(c) || remap_with_rest(c))) return true;
     return mnem__pool_clear_for(c->pool, c->d, c->bytes) && place_now(c);
 }
 
