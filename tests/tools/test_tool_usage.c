@@ -11,8 +11,9 @@
 
 #include "tools/tool_run.h"
 
-static const char *const verbs[] = {"run",        "plan",     "info",   "bench", "quantize",
-                                    "perplexity", "tokenize", "replay", "help",  "version"};
+static const char *const verbs[] = {"run",    "plan",     "graph",      "info",
+                                    "bench",  "quantize", "perplexity", "tokenize",
+                                    "replay", "help",     "version"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 static void help_is_as_agreed(void **state) {
@@ -131,6 +132,10 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("run", "Once upon a time");
     WRONG("run", "-p", "x", "--system", "y");
     WRONG("plan", "--capacity", "80G");
+    WRONG("plan", "--devices", "24G,lots");
+    WRONG("plan", "--devices", "24G", "--memory", "2G");
+    WRONG("plan", "--devices", "24G", "--explain");
+    WRONG("graph", "--phase", "train");
     WRONG("info", "-p", "x");
     WRONG("quantize", "in.gguf");
     WRONG("perplexity", "model.gguf");

@@ -13,7 +13,8 @@
 #define AT(field) offsetof(tool_args, field)
 #define V(name)   (1u << TOOL_VERB_##name)
 enum {
-    SESSION = V(run) | V(plan) | V(bench) | V(perplexity), /* verbs that plan a session */
+    SESSION =
+        V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
     TABLES = SESSION | V(info) | V(quantize) | V(tokenize) | V(replay),
 };
 
@@ -60,6 +61,14 @@ const tool_option tool_options[] = {
      "plan for another device: host, or null, which only pretends (default: host)"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(plan),
      "what the null device holds (default: 80G)"},
+    {"devices", 0, "SIZES", TOOL_VALUE_TEXT, AT(devices), 0, 0, NULL, V(plan),
+     "split the layers over devices that hold so much, such as 24G,24G,16G"},
+    {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain), 0, 0, NULL, V(plan),
+     "show every way to run that no other beats in both bytes and speed, and what each gave up"},
+    {"phase", 0, "NAME", TOOL_VALUE_CHOICE, AT(phase), 0, 0, "decode prefill", V(graph),
+     "the graph of one token (decode) or of a chunk of a prompt (prefill) (default: decode)"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), 0, 0, NULL, V(plan) | V(graph),
+     "draw it: the ways of --explain, or the tensors of a graph over time"},
     {"pp", 'p', "N", TOOL_VALUE_COUNT, AT(prompt_tokens), 1, INT32_MAX, NULL, V(bench),
      "length of the prompt that is measured (default: 512)"},
     {"tg", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), 1, INT32_MAX, NULL, V(bench),

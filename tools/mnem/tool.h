@@ -45,6 +45,7 @@ enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8 };
 #define TOOL_VERB_LIST(X)                                                                          \
     X(run)                                                                                         \
     X(plan)                                                                                        \
+    X(graph)                                                                                       \
     X(info)                                                                                        \
     X(bench)                                                                                       \
     X(quantize)                                                                                    \
@@ -81,6 +82,9 @@ typedef struct tool_args {
     const char *device; /* "host", "null" */
     bool page_cache, json, quiet, refresh;
     bool tensors, keys;       /* info */
+    const char *devices;      /* plan; NULL: not given */
+    bool explain;             /* plan */
+    int32_t phase;            /* graph: decode, prefill */
     bool no_special, plain;   /* tokenize */
     const char *policy, *svg; /* replay */
     uint64_t align, segment;  /* replay; 0: not given */

@@ -31,12 +31,28 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "that\n"
          "the command line of a run can be planned; with its prompt (-p, -f) to the byte.\n"
          "\n"
-         "--device null plans for a machine that isn't here; --capacity says how much it has.\n",
+         "--device null plans for a machine that isn't here; --capacity says how much it has.\n"
+         "--devices cuts the model over several such devices, so that the fullest has the most\n"
+         "room left. --explain shows what every budget would buy.\n",
          "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
          "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
          "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
+         "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"
+         "mnem plan model.gguf --explain --svg ways.svg  # bytes against speed\n"
          "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n",
          verb_plan},
+    [TOOL_VERB_graph] =
+        {"graph", "[MODEL]", 0, 1, "the tensors of a model's graphs: when they live, and where",
+         "Shows the programs that a run would execute: their tensors with bytes, lifetime (the "
+         "first\n"
+         "and last node that touches them) and offset in the block that they share; how much\n"
+         "sharing saves, and the lower bound, which no placement can pass. The body turns tokens\n"
+         "into hidden rows through all layers; the head turns those into logits. The options that\n"
+         "a plan takes choose the plan whose graphs are shown.\n",
+         "mnem graph model.gguf  # one token\n"
+         "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
+         "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n",
+         verb_graph},
     [TOOL_VERB_info] =
         {"info", "[MODEL]", 0, 1, "what a model file holds",
          "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"

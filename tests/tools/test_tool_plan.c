@@ -1,0 +1,188 @@
+/* test_tool_plan.c: splits over devices, the frontier, and the graphs of a model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "tools/tool_run.h"
+
+static json_t *json_of(const tool_result *r, int code) {
+    if (r->code != code) fail_msg("exit code %d: %s", r->code, r->err);
+    json_t *value = json_loads(r->out, 0, NULL);
+    assert_non_null(value);
+    return value;
+}
+
+static int64_t number(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+/* The start of a file, which the next call overwrites. */
+static const char *file_text(const char *path) {
+    static char text[TOOL_RUN_BYTES];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+static const char *scratch_path(const char *name) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", tool_scratch(), name);
+    return path;
+}
+
+/* ---- devices ---- */
+
+static void devices_share_the_layers(void **state) {
+    (void)state;
+    tool_result r = RUN("plan", tool_model, "--devices", "8M,8M,6M", "--json");
+    json_t *split = json_of(&r, 0);
+    int64_t next = 0, room = INT64_MAX;
+    size_t i;
+    json_t *d;
+    json_array_foreach(json_object_get(split, "devices"), i, d) {
+        assert_int_equal(number(d, "layer_begin"), next);
+        next += number(d, "layers");
+        const int64_t left = number(d, "capacity_bytes") - number(d, "bytes_used");
+        if (left < room) room = left;
+    }
+    assert_int_equal(i, 3);
+    assert_int_equal(next, 6);
+    assert_int_equal(number(split, "room_bytes"), room);
+    json_decref(split);
+    r = RUN("plan", tool_model, "--devices", "8M,8M,6M");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "no other cut of the layers leaves it more"));
+}
+
+static void devices_too_small_are_refused_with_a_knob_that_works(void **state) {
+    (void)state;
+    char devices[64];
+    tool_result r = RUN("plan", tool_model, "--devices", "2M,2M");
+    assert_int_equal(r.code, 3);
+    assert_int_equal(r.out_bytes, 0);
+    const char *knob = strstr(r.err, "--devices ");
+    assert_non_null(knob);
+    assert_int_equal(sscanf(knob, "--devices %63s would fit", devices), 1);
+    assert_int_equal(RUN("plan", tool_model, "--devices", devices).code, 0);
+    r = RUN("plan", tool_model, "--devices", "2M,2M", "--json");
+    json_t *refusal = json_of(&r, 3);
+    assert_true(json_is_true(json_object_get(refusal, "refused")));
+    assert_true(number(refusal, "short_bytes") > 0);
+    json_decref(refusal);
+}
+
+/* ---- the frontier ---- */
+
+static void explain_shows_the_frontier_and_draws_it(void **state) {
+    (void)state;
+    const char *svg = scratch_path("ways.svg");
+    tool_result r = RUN("plan", tool_model, "--memory", "64M", "--explain", "--svg", svg);
+    if (r.code != 0) fail_msg("%s", r.err);
+    assert_non_null(strstr(r.out, "frontier: what a budget buys at context 256"));
+    assert_non_null(strstr(r.out, "\n* "));
+    const char *text = file_text(svg);
+    assert_non_null(strstr(text, "this plan: "));
+    assert_non_null(strstr(text, "predicted peak of the process"));
+    assert_non_null(strstr(text, "</svg>\n"));
+    remove(svg);
+}
+
+static void the_frontier_of_json_climbs_to_the_plan(void **state) {
+    (void)state;
+    tool_result r =
+        RUN("plan", tool_model, "--memory", "64M", "--ctx", "128", "--explain", "--json");
+    json_t *plan = json_of(&r, 0), *way;
+    int64_t last = 0;
+    int chosen = 0;
+    size_t i;
+    json_array_foreach(json_object_get(plan, "frontier"), i, way) {
+        assert_true(number(way, "peak_bytes") > last);
+        last = number(way, "peak_bytes");
+        if (!json_is_true(json_object_get(way, "chosen"))) continue;
+        chosen++;
+        assert_int_equal(last, number(plan, "peak_bytes"));
+    }
+    assert_true(i > 5);
+    assert_int_equal(chosen, 1);
+    json_decref(plan);
+}
+
+static void a_drawing_that_cannot_be_written_is_an_error(void **state) {
+    (void)state;
+    const char *const verbs[] = {"plan", "graph"};
+    for (int i = 0; i < 2; i++) {
+        tool_result r = RUN(verbs[i], tool_model, "--svg", "/nonexistent/x.svg");
+        assert_int_equal(r.code, 1);
+        assert_non_null(strstr(r.err, "/nonexistent/x.svg: can't write it"));
+    }
+}
+
+/* ---- graphs ---- */
+
+static void assert_program(json_t *graph, const char *name, bool reuses) {
+    json_t *program = json_object_get(graph, name), *t;
+    int64_t total = 0, top = 0;
+    size_t i;
+    json_array_foreach(json_object_get(program, "tensors"), i, t) {
+        assert_true(number(t, "lower") < number(t, "upper"));
+        assert_true(json_string_length(json_object_get(t, "name")) > 0);
+        total += number(t, "bytes");
+        if (number(t, "offset") + number(t, "bytes") > top)
+            top = number(t, "offset") + number(t, "bytes");
+    }
+    assert_true(json_is_true(json_object_get(program, "optimal")));
+    assert_true(top <= number(program, "block_bytes"));
+    assert_true(total <= number(program, "total_bytes"));
+    assert_true((number(program, "block_bytes") < number(program, "total_bytes")) == reuses);
+}
+
+static void graphs_are_at_their_bound_in_both_phases(void **state) {
+    (void)state;
+    const char *const phases[] = {"decode", "prefill"};
+    for (int i = 0; i < 2; i++) {
+        tool_result r = RUN("graph", tool_model, "--phase", phases[i], "--json");
+        json_t *graph = json_of(&r, 0);
+        assert_string_equal(json_string_value(json_object_get(graph, "phase")), phases[i]);
+        assert_true((number(graph, "tokens") == 1) == (i == 0));
+        assert_program(graph, "body", true);
+        assert_program(graph, "head", false);
+        json_decref(graph);
+    }
+}
+
+static void a_graph_is_a_table_and_a_drawing(void **state) {
+    (void)state;
+    const char *svg = scratch_path("graph.svg");
+    tool_result r = RUN("graph", tool_model, "--svg", svg);
+    if (r.code != 0) fail_msg("%s", r.err);
+    assert_non_null(strstr(r.out, "body, 1 token through 6 layers"));
+    assert_non_null(strstr(r.out, "the block is at it: no placement takes less"));
+    const char *text = file_text(svg);
+    assert_non_null(strstr(text, "<title>attention 5: "));
+    assert_non_null(strstr(text, ">offset</text>"));
+    assert_non_null(strstr(text, "</svg>\n"));
+    remove(svg);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_share_the_layers),
+        cmocka_unit_test(devices_too_small_are_refused_with_a_knob_that_works),
+        cmocka_unit_test(explain_shows_the_frontier_and_draws_it),
+        cmocka_unit_test(the_frontier_of_json_climbs_to_the_plan),
+        cmocka_unit_test(a_drawing_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(graphs_are_at_their_bound_in_both_phases),
+        cmocka_unit_test(a_graph_is_a_table_and_a_drawing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
