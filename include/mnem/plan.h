@@ -20,8 +20,27 @@ typedef struct mnem_plan_buffer {
     int64_t lower, upper; /* lifetime [lower, upper), lower < upper */
     uint64_t bytes;
     uint64_t alignment; /* power of two; 0 means 64 */
-    uint64_t offset;    /* out */
+    uint64_t offset;    /* out (in: see mnem_plan_wish) */
 } mnem_plan_buffer;
+
+/* Part of a life, [lower, upper), in which only the bytes [window_lower, window_upper) of the buffer
+ * are used; an empty window: none. */
+typedef struct mnem_plan_gap {
+    int64_t lower, upper;
+    uint64_t window_lower, window_upper;
+} mnem_plan_gap;
+
+/* What a buffer asks for besides; all zero: nothing. */
+typedef struct mnem_plan_wish {
+    const mnem_plan_gap *gaps; /* inside the life, in order, apart; borrowed */
+    uint32_t gap_count;
+    bool fixed;  /* the buffer's offset is given */
+    bool hinted; /* the buffer's offset is where it was, or should go */
+    /* 1 + index of a buffer; 0: none. */
+    uint32_t in_place; /* may begin at that one's offset, over its bytes, though both are alive: an
+                          output over an input that dies in the same step */
+    uint32_t same_as;  /* is at that one's offset, over its bytes: another name for it */
+} mnem_plan_wish;
 
 typedef enum mnem_plan_verdict {
     MNEM_PLAN_FEASIBLE,   /* valid; a lower peak isn't ruled out */
@@ -57,6 +76,18 @@ typedef struct mnem_plan_options {
  * per buffer where no dives are made. Statuses as above. */
 mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
                             mnem_plan_result *result);
+
+/* The same with wishes[n], or NULL. Gaps, fixed offsets and hints are taken by a greedy search of
+ * many orders, O(n^2) each; mnem_plan_solve places buffers as though there were no gaps, with and
+ * without what may be in place; the best of all is kept. Up to 8 buffers (those that are the same
+ * are one) are searched in every order, which is exact without windows and in_place; other verdicts
+ * with wishes are OPTIMAL at the bound only. In a group
+ * that is the same, the first in_place wish counts.
+ * MNEM_INVALID also for gaps outside of a life, out of order or with windows outside of the bytes,
+ * wishes for buffers that don't exist, fixed offsets that aren't aligned or collide. */
+mnem_status mnem_plan_solve_wishes(mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
+                                   size_t n, const mnem_plan_options *options,
+                                   mnem_plan_result *result);
 
 #ifdef __cplusplus
 }

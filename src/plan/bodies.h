@@ -1,0 +1,43 @@
+/* bodies.h: buffers with wishes, as rigid bodies of boxes in time and bytes. */
+#ifndef MNEM_SRC_PLAN_BODIES_H
+#define MNEM_SRC_PLAN_BODIES_H
+
+#include "mnem/plan.h"
+
+/* The most that an offset, a size or an alignment may be: sums of a few can't overflow. */
+#define MNEM__BODY_FAR (INT64_MAX / 8)
+
+typedef struct mnem__piece { /* bytes [bottom, top) of a body during [lower, upper) */
+    int64_t lower, upper, bottom, top;
+} mnem__piece;
+
+/* Buffers that are the same are one body; its pieces are [first, end). */
+typedef struct mnem__body {
+    int64_t offset, alignment, bytes;
+    int64_t lower, upper;
+    int64_t hint;    /* or -1 */
+    int32_t partner; /* the body that it may lie over, or -1 */
+    uint32_t first, end;
+    bool fixed, placed;
+} mnem__body;
+
+typedef struct mnem__bodies {
+    mnem__body *bodies;
+    mnem__piece *pieces;
+    uint32_t *body_of; /* [buffers] */
+    uint32_t count, piece_count;
+    bool windows; /* some gap has one */
+} mnem__bodies;
+
+/* Checks the wishes. MNEM_INVALID, or as the heap. */
+mnem_status mnem__bodies_create(const mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
+                                size_t n, mnem__bodies *out);
+void mnem__bodies_destroy(mnem__bodies *b);
+
+/* Could a and b, at their offsets, lie so? True also when one lies over the other as it may. */
+bool mnem__bodies_agree(const mnem__bodies *b, const mnem__body *a, const mnem__body *c);
+
+/* What no placement can be below. O(pieces^2). */
+int64_t mnem__bodies_bound(const mnem__bodies *b);
+
+#endif

@@ -1,0 +1,408 @@
+/* wishes.c: placements of buffers with gaps, fixed offsets, hints, names and in-place pairs.
+ *
+ * Idea: three ways, and the best of all is kept.
+ * 1. Bodies (bodies.c) one after the other, each at the lowest offset that is free among those
+ *    placed before, or over its partner's. Orders: by hint, size, life, area; then random mixtures
+ *    in which what stuck out goes earlier ("squeaky wheel", as in solve.c).
+ * 2. Every order, where there are few bodies. Some order is optimal as long as bodies have neither
+ *    windows nor partners: taken by the offsets of an optimal placement, none goes higher than there.
+ * 3. The exact search of mnem_plan_solve over lives without gaps: each body as one buffer; and each
+ *    group of partners as one, where the group's members may all lie over each other.
+ *
+ * Invariant: a body that is placed agrees with all that were placed before.
+ * Cost: O(bodies x pieces) a pass; 48 bytes for a piece and 130 for a body, at most. */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/sort.h"
+#include "base/thread.h"
+#include "plan/bodies.h"
+#include "plan/sections.h"
+
+enum { EVERY_ORDER_MAX = 8 };
+
+typedef struct range { /* offsets that a body can't have: (after, before) */
+    int64_t after, before;
+} range;
+
+typedef struct wishing {
+    mnem_plan_buffer *buffers;
+    const mnem_plan_wish *wishes;
+    size_t n;
+    mnem__bodies b;
+    mnem_plan_result *result;
+    uint64_t capacity;
+    int64_t *best; /* [bodies]: offsets of the best so far */
+    double *priority, *blame;
+    uint32_t *order;
+    range *taken; /* [pieces of one body x all pieces], grown */
+    size_t taken_room;
+    uint64_t random;
+    double deadline;
+    bool late, no_memory;
+} wishing;
+
+static double uniform(wishing *w) {
+    w->random ^= w->random << 13;
+    w->random ^= w->random >> 7;
+    w->random ^= w->random << 17;
+    return (double)(w->random >> 11) * 0x1p-53;
+}
+
+static bool is_enough(const wishing *w) {
+    const mnem_plan_result *r = w->result;
+    return r->peak_bytes <= r->lower_bound_bytes || (w->capacity && r->peak_bytes <= w->capacity);
+}
+
+/* ---- one body ---- */
+
+static void take(wishing *w, size_t *count, range taken) {
+    if (*count == w->taken_room) {
+        const size_t room = w->taken_room ? 2 * w->taken_room : 256;
+        range *data = mnem__realloc("plan", w->taken, room * sizeof *data);
+        if (!data) {
+            w->no_memory = true;
+            return;
+        }
+        w->taken = data;
+        w->taken_room = room;
+    }
+    size_t at = (*count)++;
+    for (; at > 0 && w->taken[at - 1].after > taken.after; at--) w->taken[at] = w->taken[at - 1];
+    w->taken[at] = taken;
+}
+
+/* The offsets that other, which is placed, takes from body. */
+static void take_from(wishing *w, const mnem__body *body, const mnem__body *other, size_t *count) {
+    if (other->lower >= body->upper || body->lower >= other->upper) return;
+    for (uint32_t i = body->first; i < body->end; i++) {
+        const mnem__piece *p = &w->b.pieces[i];
+        for (uint32_t j = other->first; j < other->end; j++) {
+            const mnem__piece *q = &w->b.pieces[j];
+            if (p->lower >= q->upper || q->lower >= p->upper) continue;
+            take(w, count,
+                 (range){other->offset + q->bottom - p->top, other->offset + q->top - p->bottom});
+        }
+    }
+}
+
+/* The lowest offset of body that agrees with all that is placed. */
+static int64_t lowest(wishing *w, const mnem__body *body) {
+    size_t count = 0;
+    int64_t at = 0;
+    for (uint32_t i = 0; i < w->b.count; i++)
+        if (w->b.bodies[i].placed) take_from(w, body, &w->b.bodies[i], &count);
+    for (size_t i = 0; i < count; i++)
+        if (w->taken[i].after < at && at < w->taken[i].before)
+            at = (w->taken[i].before + body->alignment - 1) & -body->alignment;
+    return at;
+}
+
+static bool agrees(const wishing *w, const mnem__body *body) {
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const mnem__body *other = &w->b.bodies[i];
+        if (other != body && other->placed && !mnem__bodies_agree(&w->b, body, other)) return false;
+    }
+    return true;
+}
+
+/* May body have this offset among those that are placed? Leaves it there if so. */
+static bool try_offset(const wishing *w, mnem__body *body, int64_t offset) {
+    const int64_t old = body->offset;
+    if (offset % body->alignment) return false;
+    body->offset = offset;
+    if (agrees(w, body)) return true;
+    body->offset = old;
+    return false;
+}
+
+/* Over a partner, lower than where it is otherwise. */
+static bool try_partners(const wishing *w, mnem__body *body) {
+    const int32_t self = (int32_t)(body - w->b.bodies);
+    bool found = false;
+    for (int32_t i = 0; i < (int32_t)w->b.count; i++) {
+        const mnem__body *other = &w->b.bodies[i];
+        if (!other->placed || other == body) continue;
+        if (body->partner != i && other->partner != self) continue;
+        if (other->offset < body->offset) found = try_offset(w, body, other->offset) || found;
+    }
+    return found;
+}
+
+static void place_body(wishing *w, mnem__body *body, bool use_hint) {
+    if (!body->fixed && !(use_hint && body->hint >= 0 && try_offset(w, body, body->hint))) {
+        body->offset = lowest(w, body);
+        try_partners(w, body);
+    }
+    body->placed = true;
+}
+
+/* ---- passes ---- */
+
+static int64_t peak_of(const wishing *w) {
+    int64_t peak = 0;
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const mnem__body *body = &w->b.bodies[i];
+        if (body->offset > MNEM__BODY_FAR) return INT64_MAX;
+        if (body->offset + body->bytes > peak) peak = body->offset + body->bytes;
+    }
+    return peak;
+}
+
+static void keep(wishing *w) {
+    const int64_t peak = peak_of(w);
+    if (peak == INT64_MAX || (uint64_t)peak >= w->result->peak_bytes) return;
+    w->result->peak_bytes = (uint64_t)peak;
+    for (uint32_t i = 0; i < w->b.count; i++) w->best[i] = w->b.bodies[i].offset;
+}
+
+static void clear(wishing *w) {
+    for (uint32_t i = 0; i < w->b.count; i++) w->b.bodies[i].placed = w->b.bodies[i].fixed;
+}
+
+static bool higher_priority(const void *context, uint32_t a, uint32_t b) {
+    const double *priority = context;
+    return priority[a] != priority[b] ? priority[a] > priority[b] : a < b;
+}
+
+static void pass(wishing *w, bool use_hints) {
+    clear(w);
+    for (uint32_t i = 0; i < w->b.count; i++) w->order[i] = i;
+    mnem__sort(w->order, w->b.count, higher_priority, w->priority);
+    for (uint32_t i = 0; i < w->b.count && !w->no_memory && !w->late; i++) {
+        place_body(w, &w->b.bodies[w->order[i]], use_hints);
+        if (i % 64 == 63 && w->result->peak_bytes < UINT64_MAX)
+            w->late = mnem__seconds() > w->deadline;
+    }
+    if (!w->no_memory && !w->late) keep(w);
+    w->late = w->late || mnem__seconds() > w->deadline;
+}
+
+static void set_priorities(wishing *w, double by_size, double by_life, double chance) {
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const mnem__body *body = &w->b.bodies[i];
+        w->priority[i] = by_size * log(1 + (double)body->bytes) +
+                         by_life * log((double)((uint64_t)body->upper - (uint64_t)body->lower)) +
+                         w->blame[i];
+        if (chance > 0) w->priority[i] += chance * uniform(w);
+    }
+}
+
+static void blame_what_sticks_out(wishing *w) {
+    const int64_t enough = (int64_t)w->result->lower_bound_bytes;
+    const double more = uniform(w);
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const mnem__body *body = &w->b.bodies[i];
+        w->blame[i] *= 0.9;
+        if (body->offset + body->bytes > enough) w->blame[i] += more;
+    }
+}
+
+/* Those with hints first, the lowest hint first. */
+static void follow_hints(wishing *w) {
+    bool any = false;
+    set_priorities(w, 1, 0, 0);
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const int64_t hint = w->b.bodies[i].hint;
+        if (hint < 0) continue;
+        any = true;
+        w->priority[i] = 1e30 - (double)hint * 1e10;
+    }
+    if (any) pass(w, true);
+}
+
+/* Passes until enough, late, or tries are used up. */
+static void passes(wishing *w, uint64_t tries) {
+    static const double plain[][2] = {{1, 0}, {0, 1}, {1, 1}, {1, 0.5}};
+    enum { PLAIN = sizeof plain / sizeof *plain };
+    follow_hints(w);
+    for (uint64_t t = 0; t < tries && !is_enough(w) && !w->late && !w->no_memory; t++) {
+        if (t < PLAIN)
+            set_priorities(w, plain[t][0], plain[t][1], 0);
+        else
+            set_priorities(w, uniform(w), uniform(w), 1);
+        pass(w, false);
+        blame_what_sticks_out(w);
+    }
+}
+
+/* ---- every order ---- */
+
+static void every_order(wishing *w, int64_t peak) {
+    bool whole = true;
+    if (w->late || (uint64_t)peak >= w->result->peak_bytes || is_enough(w)) return;
+    for (uint32_t i = 0; i < w->b.count && !w->no_memory; i++) {
+        mnem__body *body = &w->b.bodies[i];
+        if (body->placed) continue;
+        whole = false;
+        for (int over = 0; over < 2; over++) {
+            body->offset = over ? INT64_MAX : lowest(w, body);
+            if (over && !try_partners(w, body)) continue;
+            const int64_t top = body->offset + body->bytes;
+            body->placed = true;
+            every_order(w, top > peak ? top : peak);
+            body->placed = false;
+        }
+    }
+    if (whole) keep(w);
+    w->late = mnem__seconds() > w->deadline;
+}
+
+static void prove(wishing *w) {
+    if (w->b.count > EVERY_ORDER_MAX || is_enough(w)) return;
+    clear(w);
+    int64_t peak = 0;
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const mnem__body *body = &w->b.bodies[i];
+        if (body->fixed && body->offset + body->bytes > peak) peak = body->offset + body->bytes;
+    }
+    every_order(w, peak);
+    for (uint32_t i = 0; i < w->b.count; i++)
+        if (w->b.bodies[i].partner >= 0 || w->b.windows) return;
+    if (!w->late && !w->no_memory && !is_enough(w))
+        w->result->lower_bound_bytes = w->result->peak_bytes;
+}
+
+/* ---- as though there were no gaps ---- */
+
+/* Bodies to groups of partners: all of a group at one offset. False where that isn't allowed or
+ * nothing has a partner. group: [bodies]. */
+static bool group_partners(wishing *w, uint32_t *group) {
+    bool any = false;
+    for (uint32_t i = 0; i < w->b.count; i++) group[i] = i;
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        uint32_t a = i, b = (uint32_t)w->b.bodies[i].partner;
+        if (w->b.bodies[i].partner < 0) continue;
+        any = true;
+        while (group[a] != a) a = group[a];
+        while (group[b] != b) b = group[b];
+        group[a > b ? a : b] = a > b ? b : a;
+    }
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        group[i] = group[group[i]];
+        w->b.bodies[i].offset = 0;
+    }
+    for (uint32_t i = 0; i < w->b.count && any; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (group[i] == group[j] &&
+                !mnem__bodies_agree(&w->b, &w->b.bodies[i], &w->b.bodies[j]))
+                return false;
+    return any;
+}
+
+static mnem_status solve_groups(wishing *w, const uint32_t *group,
+                                const mnem_plan_options *options) {
+    mnem_plan_buffer *hull = mnem__calloc("plan", w->b.count, sizeof *hull);
+    if (!hull) return mnem__heap_status();
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const mnem__body *body = &w->b.bodies[i];
+        mnem_plan_buffer *h = &hull[group[i]];
+        hull[i].alignment = 1;
+        if (group[i] == i) {
+            *h = (mnem_plan_buffer){body->lower, body->upper, (uint64_t)body->bytes,
+                                    (uint64_t)body->alignment, 0};
+            continue;
+        }
+        hull[i].upper = 1; /* of no bytes: lies anywhere */
+        if (body->lower < h->lower) h->lower = body->lower;
+        if (body->upper > h->upper) h->upper = body->upper;
+        if ((uint64_t)body->bytes > h->bytes) h->bytes = (uint64_t)body->bytes;
+        if ((uint64_t)body->alignment > h->alignment) h->alignment = (uint64_t)body->alignment;
+    }
+    mnem_plan_result r;
+    const mnem_status status = mnem_plan_solve(hull, w->b.count, options, &r);
+    w->result->nodes += r.nodes;
+    for (uint32_t i = 0; i < w->b.count && status == MNEM_OK; i++)
+        w->b.bodies[i].offset = (int64_t)hull[group[i]].offset;
+    if (status == MNEM_OK) keep(w);
+    mnem__free(hull);
+    return status;
+}
+
+/* A part of the time for each way. */
+static mnem_status solve_without_gaps(wishing *w, double seconds) {
+    for (uint32_t i = 0; i < w->b.count; i++)
+        if (w->b.bodies[i].fixed) return MNEM_OK;
+    const mnem_plan_options options = {.capacity_bytes = w->capacity > w->result->lower_bound_bytes
+                                                             ? w->capacity
+                                                             : w->result->lower_bound_bytes,
+                                       .seconds = seconds / 3,
+                                       .seed = w->random};
+    mnem_status status = MNEM_OK;
+    if (group_partners(w, w->order)) status = solve_groups(w, w->order, &options);
+    for (uint32_t i = 0; i < w->b.count; i++) w->order[i] = i;
+    if (status == MNEM_OK && !is_enough(w)) status = solve_groups(w, w->order, &options);
+    return status;
+}
+
+/* ---- all together ---- */
+
+static mnem_status search(wishing *w, double seconds) {
+    w->result->lower_bound_bytes = (uint64_t)mnem__bodies_bound(&w->b);
+    w->result->peak_bytes = UINT64_MAX;
+    passes(w, 32);
+    prove(w);
+    mnem_status status = MNEM_OK;
+    if (!is_enough(w) && !w->late && !w->no_memory) status = solve_without_gaps(w, seconds);
+    if (status == MNEM_OK) passes(w, UINT64_MAX);
+    if (status == MNEM_OK && w->no_memory) status = mnem__heap_status();
+    if (status != MNEM_OK) return status;
+    mnem_plan_result *r = w->result;
+    if (r->peak_bytes == UINT64_MAX)
+        return mnem__fail(MNEM_INVALID, "plan: the offsets of %zu buffers overflow", w->n);
+    for (size_t i = 0; i < w->n; i++) w->buffers[i].offset = (uint64_t)w->best[w->b.body_of[i]];
+    if (r->peak_bytes <= r->lower_bound_bytes) r->verdict = MNEM_PLAN_OPTIMAL;
+    if (w->capacity && r->lower_bound_bytes > w->capacity) r->verdict = MNEM_PLAN_INFEASIBLE;
+    return MNEM_OK;
+}
+
+static mnem_status solve(wishing *w, double seconds) {
+    const size_t n = w->b.count;
+    w->best = mnem__calloc("plan", n, 3 * sizeof *w->best + sizeof *w->order);
+    if (!w->best) return mnem__heap_status();
+    w->priority = (double *)(w->best + n);
+    w->blame = w->priority + n;
+    w->order = (uint32_t *)(w->blame + n);
+    const mnem_status status = search(w, seconds);
+    mnem__free(w->best);
+    mnem__free(w->taken);
+    return status;
+}
+
+static bool any_wish(const mnem_plan_wish *wishes, size_t n) {
+    for (size_t i = 0; wishes && i < n; i++) {
+        const mnem_plan_wish *w = &wishes[i];
+        if (w->gap_count || w->fixed || w->hinted || w->in_place || w->same_as) return true;
+    }
+    return false;
+}
+
+mnem_status mnem_plan_solve_wishes(mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
+                                   size_t n, const mnem_plan_options *options,
+                                   mnem_plan_result *result) {
+    static const mnem_plan_options defaults;
+    if (!options) options = &defaults;
+    if (!any_wish(wishes, n)) return mnem_plan_solve(buffers, n, options, result);
+    if (!(options->seconds >= 0) || options->capacity_bytes > INT64_MAX)
+        return mnem__fail(MNEM_INVALID, "plan: %g seconds, capacity of %llu bytes",
+                          options->seconds, (unsigned long long)options->capacity_bytes);
+    mnem_status status = mnem__plan_check(buffers, n, result);
+    if (status == MNEM_OK && result->total_bytes > (uint64_t)MNEM__BODY_FAR)
+        status = mnem__fail(MNEM_INVALID, "plan: the sizes of %zu buffers are too large", n);
+    if (status != MNEM_OK) return status;
+    const double seconds = options->seconds > 0 ? options->seconds : 1;
+    wishing w = {.buffers = buffers,
+                 .wishes = wishes,
+                 .n = n,
+                 .result = result,
+                 .capacity = options->capacity_bytes,
+                 .random = (options->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15),
+                 .deadline = mnem__seconds() + seconds};
+    status = mnem__bodies_create(buffers, wishes, n, &w.b);
+    if (status != MNEM_OK) return status;
+    status = solve(&w, seconds);
+    mnem__bodies_destroy(&w.b);
+    return status;
+}
