@@ -48,8 +48,8 @@ typedef struct mnem_ledger_options {
                               mnem_ledger_create_process for its own) */
     double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
     /* Called when a charge passes the soft limit, before it is made, with the bytes over it; may
-     * release. Not called for bytes placed by a plan (mnem_ledger_alloc, mnem_ledger_charge_planned).
-     * No lock is held. */
+     * release. Not called for bytes placed by a plan (mnem_ledger_alloc,
+     * mnem_ledger_charge_planned). No lock is held. */
     void (*on_soft)(void *context, uint64_t bytes_over);
     void *context;
 } mnem_ledger_options;

@@ -3,10 +3,9 @@
  * A vector of a group is 16 rows' pairs of elements as they were packed, and a word of the input is
  * the pair that all rows multiply with: acc += w[1] * x[1], then w[0] * x[0]. The input is rounded
  * to bf16 beforehand (matmul_kernel.h says what that costs in accuracy). Two multiply-adds an
- * instruction and no weights to widen: up to twice as fast as f32, where reading isn't the limit and
- * the processor is AMD's (cpu.c says why).
- * Activations in two parts (x = high + low, 16 bits of it) would be near f32, but take as many
- * instructions as f32 does.
+ * instruction and no weights to widen: up to twice as fast as f32, where reading isn't the limit
+ * and the processor is AMD's (cpu.c says why). Activations in two parts (x = high + low, 16 bits of
+ * it) would be near f32, but take as many instructions as f32 does.
  *
  * The instruction reads subnormals as zeros and writes zeros for them, whatever MXCSR says. */
 #include <immintrin.h>
