@@ -15,6 +15,7 @@
 #include "mnem/ops.h"
 #include "mnem/plan.h"
 #include "mnem/plan_adapt.h"
+#include "mnem/plan_csv.h"
 #include "mnem/plan_split.h"
 #include "mnem/pool.h"
 #include "mnem/replay.h"
