@@ -94,8 +94,8 @@ typedef struct mnem__parts {
     uint64_t bytes[MNEM__PARTS];
     uint64_t total;
     uint64_t hidden_bytes; /* at the start of the activations; the graphs' block follows */
-    /* Where the ring lies. When nothing is streamed it is used before everything else, and lies in
-     * the largest block that a pass will fill: idle until then, and as large as the ring at least. */
+    /* Where the ring lies. When nothing is streamed it is used before everything else, and lies
+     * in the largest block that a pass will fill: idle until then, and no smaller than the ring. */
     mnem__part ring;
     uint64_t idle_bytes;       /* of that block, as a pass needs it */
     uint64_t ring_extra_bytes; /* that the ring made it larger */

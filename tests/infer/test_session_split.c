@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/heap.h"
 #include "infer/session_case.h"
 
 enum { MIB = 1 << 20, DEVICES_MOST = 8 };
@@ -206,6 +207,56 @@ static void the_frontier_climbs_and_holds_the_plan(void **state) {
         }
 }
 
+/* ---- without memory ---- */
+
+static bool count_way(void *context, const mnem_session_way *way) {
+    (void)way;
+    ++*(int *)context;
+    return true;
+}
+
+/* The split, the frontier and a graph, with the n-th allocation refused. */
+static mnem_status all_three(session_case *c) {
+    mnem_session_device d[2] = {{.capacity_bytes = 24 * MIB}, {.capacity_bytes = 24 * MIB}};
+    mnem_session_split s;
+    mnem_graph *graph = NULL;
+    mnem_graph_sizes sizes;
+    int ways = 0;
+    mnem_status status = mnem_session_split_make(c->model, &c->options, d, 2, &s);
+    if (status == MNEM_OK)
+        status = mnem_session_frontier(c->model, &c->options, &c->plan, count_way, &ways);
+    if (status == MNEM_OK)
+        status =
+            mnem_session_graph_create(c->model, &c->options, &c->plan, false, 0, &graph, &sizes);
+    if (status == MNEM_OK) assert_true(ways > 5);
+    mnem_graph_destroy(graph);
+    return status;
+}
+
+static void without_memory_nothing_is_left_behind(void **state) {
+    (void)state;
+    session_case c;
+    const mnem_session_options o = {.context = 64, .chunk = 16};
+    assert_int_equal(session_case_open(&c, path, 0, &o), MNEM_OK);
+    for (int from = 0; from < 2; from++) { /* this one, or all from it on */
+        uint64_t n = 1;
+        for (int wholes = 0; wholes < 4; n++) { /* one that was done without is no end */
+            mnem_heap_usage before, after;
+            mnem_heap_usage_get(&before);
+            mnem__heap_fail_at(n, from);
+            const mnem_status status = all_three(&c);
+            mnem__heap_fail_at(0, false);
+            mnem_heap_usage_get(&after);
+            assert_int_equal(before.bytes_live, after.bytes_live);
+            wholes = status == MNEM_OK ? wholes + 1 : 0;
+            if (status != MNEM_OK) assert_int_equal(status, MNEM_NO_MEMORY);
+        }
+        print_message("%llu allocations\n", (unsigned long long)n - 5);
+        assert_true(n > 60);
+    }
+    session_case_close(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layer_is_somewhere_and_the_room_is_what_is_left),
@@ -213,6 +264,7 @@ int main(void) {
         cmocka_unit_test(the_knob_of_a_refused_split_works),
         cmocka_unit_test(wrong_numbers_of_devices_are_refused),
         cmocka_unit_test(the_frontier_climbs_and_holds_the_plan),
+        cmocka_unit_test(without_memory_nothing_is_left_behind),
     };
     return cmocka_run_group_tests(tests, make_model, remove_model);
 }

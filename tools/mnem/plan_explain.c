@@ -1,5 +1,5 @@
-/* plan_explain.c: `mnem plan --explain`: the ways to run that nothing beats, as a table, as JSON and
- * as a drawing of bytes against speed. */
+/* plan_explain.c: `mnem plan --explain`: the ways to run that nothing beats, as a table, as JSON
+ * and as a drawing of bytes against speed. */
 #include <stdlib.h>
 #include <string.h>
 
