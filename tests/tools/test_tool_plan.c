@@ -143,6 +143,9 @@ static void assert_program(json_t *graph, const char *name, bool reuses) {
     assert_true(json_is_true(json_object_get(program, "optimal")));
     assert_true(top <= number(program, "block_bytes"));
     assert_true(total <= number(program, "total_bytes"));
+    /* both turns of ROPE in each of 6 layers */
+    assert_int_equal(number(program, "nodes_in_place"), reuses ? 12 : 0);
+    assert_true((number(program, "bytes_in_place") > 0) == reuses);
     assert_true((number(program, "block_bytes") < number(program, "total_bytes")) == reuses);
 }
 

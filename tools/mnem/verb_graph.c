@@ -25,12 +25,41 @@ static char *name_text(const mnem_graph_tensor_info *t, char text[TOOL_TEXT]) {
     return text;
 }
 
+/* Whose bytes a tensor's are; 0 for none and for those outside of the block. */
+static int32_t root_of(const mnem_graph *graph, int32_t id, uint64_t *bytes) {
+    mnem_graph_tensor_info t;
+    if (!mnem_graph_tensor_get(graph, id, &t) || t.slot >= 0) return 0;
+    *bytes = t.bytes;
+    return t.of;
+}
+
+/* Nodes that write over an input, and the bytes that outputs of their own would have. */
+static int count_in_place(const mnem_graph *graph, uint64_t *saved) {
+    int count = 0;
+    mnem_graph_node_info n;
+    *saved = 0;
+    for (int32_t i = 0; mnem_graph_node_get(graph, i, &n); i++) {
+        uint64_t bytes = 0, unused = 0;
+        const int32_t out = root_of(graph, n.out, &bytes);
+        bool over = false;
+        for (int k = 0; k < 3; k++) over = over || (out && root_of(graph, n.in[k], &unused) == out);
+        count += over;
+        if (over) *saved += bytes;
+    }
+    return count;
+}
+
 /* ---- the table ---- */
 
 static void print_sizes(const program *p) {
     const mnem_graph_sizes *s = &p->sizes;
+    uint64_t in_place;
+    const int nodes = count_in_place(p->graph, &in_place);
     const uint64_t saved = s->total_bytes - s->block_bytes;
     char size[TOOL_TEXT], exact[TOOL_TEXT];
+    if (nodes)
+        tool_outf("  in place     %11s %18s  saved: %d nodes write over an input\n",
+                  tool_size(in_place, size), tool_exact(in_place, exact), nodes);
     tool_outf("  no reuse     %11s %18s\n", tool_size(s->total_bytes, size),
               tool_exact(s->total_bytes, exact));
     tool_outf("  block        %11s %18s  ", tool_size(s->block_bytes, size),
@@ -110,7 +139,10 @@ static json_t *nodes_json(const mnem_graph *graph) {
 
 static json_t *program_json(const program *p) {
     const mnem_graph_sizes *s = &p->sizes;
-    return json_pack("{s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "block_bytes",
+    uint64_t in_place;
+    const int nodes = count_in_place(p->graph, &in_place);
+    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "nodes_in_place", nodes,
+                     "bytes_in_place", (json_int_t)in_place, "block_bytes",
                      (json_int_t)s->block_bytes, "lower_bound_bytes",
                      (json_int_t)s->lower_bound_bytes, "total_bytes", (json_int_t)s->total_bytes,
                      "workspace_bytes", (json_int_t)s->workspace_bytes, "optimal",
