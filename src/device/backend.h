@@ -89,12 +89,12 @@ struct mnem_device {
     _Atomic uint64_t bytes_zero_copy, bytes_staged;
     _Atomic uint64_t next_address; /* null: the next address to hand out */
     atomic_int memory_files[2];    /* host: plain and huge granules; below 0: not opened */
+    _Atomic uint8_t granule_store; /* of the last granules that were taken */
 
     pthread_mutex_t lock;    /* of what follows, and of the slots of ranges */
     mnem__granule *granules; /* rows in use: all below granules_end */
     uint64_t granules_end, granules_capacity;
     uint64_t granules_live;
-    uint8_t granule_store; /* of the last that were taken */
 };
 
 /* Set in addresses of memory that the host can't see on a host device that pretends so: one that is

@@ -99,8 +99,8 @@ mnem_status mnem_granules_take(mnem_device *device, mnem_space space, uint64_t *
         rows_give(device, first, count);
         return status;
     }
+    atomic_store_explicit(&device->granule_store, store, memory_order_relaxed);
     pthread_mutex_lock(&device->lock);
-    device->granule_store = store;
     for (uint64_t i = 0; i < count; i++) {
         device->granules[first + i].store = store;
         granules[i] = first + i;

@@ -382,6 +382,9 @@ static const char *rounds(worker *w) {
         if (mnem_range_reserve(w->device, 2 * GRANULE, &range) != MNEM_OK) return "reserve";
         if (mnem_granules_take(w->device, MNEM_SPACE_DEVICE, g, count) != MNEM_OK) return "take";
         if (mnem_range_map(&range, 0, g, count) != MNEM_OK) return "map";
+        mnem_device_info info; /* while others take granules */
+        mnem_device_info_get(w->device, &info);
+        if (info.granules_live < count || !*info.granule_pages) return "info";
         uint8_t *p = mnem_range_host(&range);
         for (uint64_t at = 0; p && at < count * GRANULE; at += 4096) {
             if (p[at]) return "not zero";

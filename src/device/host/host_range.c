@@ -81,5 +81,6 @@ mnem_status mnem__host_range_unmap(mnem_device *device, uint64_t address, uint64
 
 /* Of the last granules that were taken. */
 const char *mnem__host_granule_pages(mnem_device *device) {
-    return mnem__memory_file_pages(device->granule_store == HUGE_PAGES);
+    const uint8_t store = atomic_load_explicit(&device->granule_store, memory_order_relaxed);
+    return mnem__memory_file_pages(store == HUGE_PAGES);
 }
