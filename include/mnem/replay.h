@@ -37,8 +37,9 @@ typedef struct mnem_replay_usage {
     uint64_t bytes_reserved; /* taken from upstream now */
     uint64_t bytes_reserved_peak;
     uint64_t upstream_calls; /* allocations, maps and extensions asked of the device */
-    uint64_t misses;         /* requests that needed at least one */
-    uint64_t segment_bytes;  /* by which it grows; 0: it doesn't, or not evenly */
+    uint64_t misses;        /* requests that needed at least one; "pool": that reuse didn't serve */
+    uint64_t segment_bytes; /* by which it grows; 0: it doesn't, or not evenly */
+    uint64_t bytes_zero_copy, bytes_staged; /* handed over by host buffers (device.h) */
 } mnem_replay_usage;
 
 /* An allocator as a replay sees it. A table of the caller's own may be used too; it gets itself as
@@ -68,7 +69,10 @@ typedef struct mnem_replay_settings {
                                / 64, as a power of two of at least 2 MiB) */
 } mnem_replay_settings;
 
-/* name: one of mnem_offset_policy_parse, or "pytorch". MNEM_NOT_FOUND names what there is. */
+/* name: one of mnem_offset_policy_parse; "pool": all of a pool (pool.h) on the null device, with
+ * the workload's streams (of more than 128, some share one), growing by its own rule; "granules":
+ * blocks in 2 MiB granules that are mapped elsewhere (granule.h), by orders that are counted and
+ * not carried out, its capacity in whole granules, remapping before it grows; or "pytorch". MNEM_NOT_FOUND names what there is. */
 mnem_status mnem_replay_target_create(const char *name, const mnem_replay_settings *settings,
                                       mnem_replay_target **target);
 void mnem_replay_target_destroy(mnem_replay_target *target); /* NULL is fine */
@@ -104,6 +108,7 @@ typedef struct mnem_replay_result {
     double capacity_over_live, reserved_over_live; /* over the workload's peak */
     double hit_rate;                               /* 0 to 1 */
     double fragmentation;                          /* 1 - peak live / peak reserved */
+    uint64_t bytes_zero_copy, bytes_staged;        /* by GROWTH */
     bool refused;      /* the given capacity was too small; the rest of what is measured is zero */
     size_t refused_op; /* where, and for how many bytes */
     uint64_t refused_bytes, refused_live;
@@ -159,8 +164,8 @@ typedef struct mnem_replay_verdict {
     const char *verdict; /* "good", "fair", "bad", or "no data": value is 0 then */
 } mnem_replay_verdict;
 
-/* Latency is the 99th percentile of an allocation; the zero-copy share is of a pool's host buffers,
- * which no trace of today records. */
+/* Latency is the 99th percentile of an allocation; the zero-copy share is of the bytes that host
+ * buffers handed over: traces record none, so only a target of the caller's own has data. */
 mnem_replay_verdict mnem_replay_judge(const mnem_replay_result *result,
                                       mnem_replay_indicator indicator);
 

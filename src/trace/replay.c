@@ -376,7 +376,8 @@ static mnem_status measure_time(replay *r) {
     mnem_status status = time_at(r, ample < needed ? needed : ample);
     /* More isn't always enough: fit isn't monotone. */
     if (status == MNEM_OVER_BUDGET && needed) status = time_at(r, needed);
-    return status == MNEM_OVER_BUDGET ? MNEM_OK : status; /* nobody asked for that capacity */
+    /* Nobody asked for that capacity, or it is more than the target can have. */
+    return status == MNEM_OVER_BUDGET || status == MNEM_UNSUPPORTED ? MNEM_OK : status;
 }
 
 /* ---- growth ---- */
@@ -391,13 +392,15 @@ static mnem_status measure_growth(replay *r) {
         const uint64_t fixed = r->o.capacity ? r->o.capacity : needed;
         if (!fixed) return MNEM_OK;
         status = r->target->open(r->target, r->w, fixed, fixed);
+        if (status == MNEM_UNSUPPORTED) return MNEM_OK;
     }
     if (status != MNEM_OK) return status;
     status = pass(r, &stopped, NULL);
     r->target->usage(r->target, &used);
     r->target->close(r->target);
-    if (status == MNEM_UNSUPPORTED) return MNEM_OK; /* larger than it can grow: left at zero */
     if (status == MNEM_OVER_BUDGET && r->o.capacity) return refusal(r, status, stopped);
+    if (status == MNEM_UNSUPPORTED || status == MNEM_OVER_BUDGET)
+        return MNEM_OK; /* larger than it can grow: left at zero */
     if (status != MNEM_OK) return status;
     mnem_replay_result *x = r->result;
     x->measured |= MNEM_REPLAY_GROWTH;
@@ -407,6 +410,8 @@ static mnem_status measure_growth(replay *r) {
     x->reserved_over_live = (double)used.bytes_reserved_peak / (double)r->info.bytes_peak;
     x->fragmentation = 1 - 1 / x->reserved_over_live;
     x->hit_rate = 1 - (double)used.misses / (double)r->info.allocations;
+    x->bytes_zero_copy = used.bytes_zero_copy;
+    x->bytes_staged = used.bytes_staged;
     return MNEM_OK;
 }
 
@@ -515,12 +520,14 @@ mnem_status mnem_replay_map(const mnem_workload *w, mnem_replay_target *target, 
 
 static double value_of(const mnem_replay_result *r, mnem_replay_indicator indicator, bool *known) {
     const bool growth = r->measured & MNEM_REPLAY_GROWTH;
+    const double zero_copy = (double)r->bytes_zero_copy;
+    const double handed = zero_copy + (double)r->bytes_staged;
     *known = growth;
     switch (indicator) {
     case MNEM_REPLAY_LATENCY: *known = r->measured & MNEM_REPLAY_TIME; return r->ns_p99 / 1e3;
     case MNEM_REPLAY_FRAGMENTATION: return 100 * r->fragmentation;
     case MNEM_REPLAY_HIT_RATE: return 100 * r->hit_rate;
-    default: *known = false; return 0;
+    default: *known = growth && handed > 0; return handed > 0 ? 100 * zero_copy / handed : 0;
     }
 }
 

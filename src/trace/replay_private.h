@@ -43,6 +43,12 @@ bool mnem__is_offset_target(const mnem_replay_target *target);
 /* The model of PyTorch's caching allocator. MNEM_NO_MEMORY. */
 mnem_status mnem__pytorch_target_create(mnem_replay_target **target);
 
+/* The whole pool, and the fit into remapped granules. MNEM_NO_MEMORY. */
+mnem_status mnem__pool_target_create(const mnem_replay_settings *settings,
+                                     mnem_replay_target **target);
+mnem_status mnem__granule_target_create(const mnem_replay_settings *settings,
+                                        mnem_replay_target **target);
+
 /* By how much a target grows, when the caller didn't say. */
 uint64_t mnem__replay_segment(uint64_t bytes_peak);
 

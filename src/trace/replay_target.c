@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "trace/replay_private.h"
 
-static const char tag[] = "replay", pytorch[] = "pytorch";
+static const char tag[] = "replay";
 
 uint64_t mnem__replay_segment(uint64_t bytes_peak) {
     const uint64_t least = (uint64_t)2 << 20;
@@ -57,7 +57,10 @@ static mnem_status offset_open(mnem_replay_target *self, const mnem_workload *w,
     if (status == MNEM_OK && start) status = make(t, start);
     if (status != MNEM_OK) offset_close(self);
     if (start)
-        t->used = (mnem_replay_usage){start, start, 1, 1, 0};
+        t->used = (mnem_replay_usage){.bytes_reserved = start,
+                                      .bytes_reserved_peak = start,
+                                      .upstream_calls = 1,
+                                      .misses = 1};
     else
         t->used.segment_bytes = t->segment;
     return status;
@@ -152,19 +155,35 @@ bool mnem__is_offset_target(const mnem_replay_target *target) {
 
 /* ---- names ---- */
 
+static mnem_status pytorch_create(const mnem_replay_settings *settings, mnem_replay_target **out) {
+    (void)settings; /* PyTorch's are its own */
+    return mnem__pytorch_target_create(out);
+}
+
+/* What isn't an offset policy. */
+static const struct {
+    const char *name;
+    mnem_status (*create)(const mnem_replay_settings *settings, mnem_replay_target **out);
+} others[] = {{"pool", mnem__pool_target_create},
+              {"granules", mnem__granule_target_create},
+              {"pytorch", pytorch_create}};
+enum { OTHERS = sizeof others / sizeof others[0] };
+
 const char *mnem_replay_target_name(unsigned i) {
     if (i < MNEM_OFFSET_POLICY_COUNT) return mnem_offset_policy_text((mnem_offset_policy)i);
-    return i == MNEM_OFFSET_POLICY_COUNT ? pytorch : NULL;
+    const unsigned k = i - MNEM_OFFSET_POLICY_COUNT;
+    return k < OTHERS ? others[k].name : NULL;
 }
 
 mnem_status mnem_replay_target_create(const char *name, const mnem_replay_settings *settings,
                                       mnem_replay_target **target) {
     mnem_offset_policy policy;
     *target = NULL;
-    if (strcmp(name, pytorch) == 0) return mnem__pytorch_target_create(target);
+    for (unsigned k = 0; k < OTHERS; k++)
+        if (strcmp(name, others[k].name) == 0) return others[k].create(settings, target);
     const mnem_status status = mnem_offset_policy_parse(name, &policy);
     if (status == MNEM_OK) return offset_create(policy, settings, target);
-    return mnem__fail_in(status, "replay: not \"%s\"", pytorch);
+    return mnem__fail_in(status, "replay: no policy, nor pool, granules or pytorch");
 }
 
 void mnem_replay_target_destroy(mnem_replay_target *target) {

@@ -315,6 +315,154 @@ static void a_peak_beyond_any_machine_is_refused(void **state) {
     mnem_workload_close(w);
 }
 
+/* ---- the pool and the granules ---- */
+
+static void a_block_of_another_stream_is_not_reused_by_the_pool(void **state) {
+    (void)state;
+    /* 6 MiB on stream 0 are free when stream 1 asks: within 8 MiB it must wait for them, and gets
+     * them, since the null device has passed every free; alone it grows instead. */
+    const char *text = "a 1 6291456 0\nf 1 0\na 2 6291456 1\nf 2 1\n";
+    mnem_workload *w = workload(text);
+    mnem_replay_result r = run(w, "pool", &(mnem_replay_options){.measure = MNEM_REPLAY_GROWTH});
+    assert_int_equal(r.measured, MNEM_REPLAY_GROWTH);
+    assert_int_equal(r.bytes_reserved_peak, 12 * MIB);
+    assert_int_equal(r.upstream_calls, 2);
+    assert_true(r.hit_rate == 0);
+    r = run(w, "pool",
+            &(mnem_replay_options){.measure = MNEM_REPLAY_GROWTH, .capacity = 8 * (uint64_t)MIB});
+    assert_int_equal(r.measured, MNEM_REPLAY_GROWTH);
+    assert_true(r.bytes_reserved_peak <= 8 * MIB);
+    mnem_workload_close(w);
+    w = workload("a 1 6291456 0\nf 1 0\na 2 6291456 0\nf 2 0\n"); /* the same on one stream */
+    r = run(w, "pool", &(mnem_replay_options){.measure = MNEM_REPLAY_GROWTH});
+    assert_int_equal(r.bytes_reserved_peak, 6 * MIB);
+    assert_int_equal(r.upstream_calls, 1);
+    assert_true(r.hit_rate == 0.5);
+    mnem_workload_close(w);
+}
+
+static void granules_fill_holes_that_lie_apart(void **state) {
+    (void)state;
+    /* Holes of 4 MiB on both sides of a live block; then 8 MiB are wanted: no policy can without
+     * 16 MiB, remapping can with the 12 of the peak. */
+    mnem_workload *w = workload("a 1 4194304\na 2 4194304\na 3 4194304\nf 1\nf 3\na 4 8388608\n");
+    mnem_replay_result r = run(w, "granules", NULL);
+    assert_int_equal(r.measured, 7);
+    assert_true(r.bytes_capacity_needed >= 12 * MIB && r.bytes_capacity_needed < 12 * MIB + 8192);
+    assert_true(r.hit_rate == 0.75); /* it takes 32 MiB at once */
+    const mnem_replay_options tight = {.measure = MNEM_REPLAY_GROWTH, .capacity = 12 * MIB};
+    r = run(w, "granules", &tight);
+    assert_false(r.refused);
+    assert_int_equal(r.bytes_reserved_peak, 12 * MIB);
+    assert_int_equal(r.upstream_calls, 2); /* what is taken, and the remap */
+    assert_true(r.hit_rate == 0.5);
+    r = run(w, "best-fit", &(mnem_replay_options){.measure = MNEM_REPLAY_FIT});
+    assert_true(r.bytes_capacity_needed >= 16 * MIB);
+    mnem_workload_close(w);
+}
+
+static void capacities_below_one_granule_refuse_the_first_request(void **state) {
+    (void)state;
+    mnem_workload *w = workload("a 1 1000\nf 1\n");
+    static const char *const names[] = {"pool", "granules"};
+    for (int i = 0; i < 2; i++) {
+        mnem_replay_result r = run(w, names[i], &(mnem_replay_options){.capacity = 1 * MIB});
+        assert_true(r.refused);
+        assert_int_equal(r.refused_op, 0);
+        r = run(w, names[i], NULL); /* needs one */
+        assert_in_range(r.bytes_capacity_needed, 2 * MIB, 2 * MIB + 4 * KIB);
+    }
+    mnem_workload_close(w);
+}
+
+/* What a target can't have is left out, and the others go on. */
+static void alignments_above_theirs_leave_them_unmeasured(void **state) {
+    (void)state;
+    mnem_workload *w = workload("a 1 1000\na 2 5000\nf 1\n");
+    static const char *const names[] = {"pool", "granules"};
+    for (int i = 0; i < 2; i++) {
+        mnem_replay_target *t = target(names[i], &(mnem_replay_settings){.alignment = 4 * MIB});
+        mnem_replay_result r;
+        assert_int_equal(mnem_replay_run(w, t, NULL, &r), MNEM_OK);
+        assert_int_equal(r.measured, 0);
+        mnem_replay_target_destroy(t);
+    }
+    mnem_workload_close(w);
+}
+
+static int compare_boxes(const void *x, const void *y) {
+    const mnem_replay_box *a = x, *b = y;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+typedef struct live_map {
+    mnem_replay_box *boxes;
+    size_t count;
+} live_map;
+
+static void keep_live(void *context, const mnem_replay_box *box) {
+    live_map *m = context;
+    if (box->born <= 1500 && box->died > 1500) m->boxes[m->count++] = *box;
+}
+
+static void blocks_of_the_pool_and_granules_lie_apart(void **state) {
+    (void)state;
+    static const char *const names[] = {"pool", "granules"};
+    mnem_workload *w = random_workload(11, 3000); /* on two streams */
+    mnem_replay_box boxes[64];
+    for (int i = 0; i < 2; i++) {
+        live_map m = {.boxes = boxes};
+        mnem_replay_target *t = target(names[i], NULL);
+        assert_int_equal(mnem_replay_map(w, t, 0, UINT64_MAX, keep_live, NULL, &m), MNEM_OK);
+        assert_true(m.count >= 4);
+        qsort(boxes, m.count, sizeof *boxes, compare_boxes);
+        for (size_t k = 1; k < m.count; k++)
+            assert_true(boxes[k - 1].offset + boxes[k - 1].bytes <= boxes[k].offset);
+        assert_true(boxes[0].offset < (uint64_t)1 << 40); /* counted from the first */
+        mnem_replay_target_destroy(t);
+    }
+    mnem_workload_close(w);
+}
+
+/* Every call of theirs that takes memory, as for the default policy above. */
+static void memory_may_run_out_in_the_pool_and_granules(void **state) {
+    (void)state;
+    static const char *const names[] = {"pool", "granules"};
+    mnem_workload *w = random_workload(5, 40);
+    mnem_heap_usage before, after;
+    mnem_heap_usage_get(&before);
+    for (int i = 0; i < 2; i++) {
+        mnem_status status = MNEM_NO_MEMORY;
+        uint64_t n = 1;
+        for (; status == MNEM_NO_MEMORY; n++) {
+            mnem_replay_target *t;
+            mnem_replay_result r;
+            const mnem_replay_options options = {.measure = MNEM_REPLAY_GROWTH};
+            mnem__heap_fail_at(n, false);
+            status = mnem_replay_target_create(names[i], NULL, &t);
+            if (status == MNEM_OK) status = mnem_replay_run(w, t, &options, &r);
+            mnem__heap_fail_at(0, false);
+            mnem_replay_target_destroy(t);
+            mnem_heap_usage_get(&after);
+            assert_int_equal(after.bytes_live, before.bytes_live);
+        }
+        assert_int_equal(status, MNEM_OK);
+        assert_true(n > 5);
+    }
+    mnem_workload_close(w);
+}
+
+static void zero_copy_has_data_where_bytes_were_handed_over(void **state) {
+    (void)state;
+    mnem_replay_result r = {.measured = MNEM_REPLAY_GROWTH};
+    assert_string_equal(mnem_replay_judge(&r, MNEM_REPLAY_ZERO_COPY).verdict, "no data");
+    r.bytes_zero_copy = 900, r.bytes_staged = 100;
+    assert_string_equal(mnem_replay_judge(&r, MNEM_REPLAY_ZERO_COPY).verdict, "good");
+    assert_true(mnem_replay_judge(&r, MNEM_REPLAY_ZERO_COPY).value == 90);
+    r.bytes_zero_copy = 0;
+    assert_string_equal(mnem_replay_judge(&r, MNEM_REPLAY_ZERO_COPY).verdict, "bad");
+}
+
 static void an_unknown_name_is_refused(void **state) {
     (void)state;
     mnem_replay_target *t;
@@ -340,6 +488,13 @@ int main(void) {
         cmocka_unit_test(the_model_of_pytorch_gives_segments_back_at_its_limit),
         cmocka_unit_test(the_model_of_pytorch_survives_random_workloads),
         cmocka_unit_test(a_peak_beyond_any_machine_is_refused),
+        cmocka_unit_test(a_block_of_another_stream_is_not_reused_by_the_pool),
+        cmocka_unit_test(granules_fill_holes_that_lie_apart),
+        cmocka_unit_test(capacities_below_one_granule_refuse_the_first_request),
+        cmocka_unit_test(alignments_above_theirs_leave_them_unmeasured),
+        cmocka_unit_test(blocks_of_the_pool_and_granules_lie_apart),
+        cmocka_unit_test(memory_may_run_out_in_the_pool_and_granules),
+        cmocka_unit_test(zero_copy_has_data_where_bytes_were_handed_over),
         cmocka_unit_test(an_unknown_name_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

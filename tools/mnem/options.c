@@ -87,7 +87,8 @@ const tool_option tool_options[] = {
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain), 0, 0, NULL, V(tokenize),
      "treat the texts of special tokens as plain text"},
     {"policy", 0, "NAMES", TOOL_VALUE_TEXT, AT(policy), 0, 0,
-     "all mnem tlsf bucket buddy first-fit best-fit worst-fit bump pytorch", V(replay),
+     "all mnem tlsf bucket buddy first-fit best-fit worst-fit bump pool granules pytorch",
+     V(replay),
      "policies to compare, with commas between, or all; pictures show the first (default: "
      "mnem,tlsf,best-fit,pytorch)"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(replay),
