@@ -11,9 +11,9 @@
 
 #include "tools/tool_run.h"
 
-static const char *const verbs[] = {"run",    "plan",     "graph",      "info",
-                                    "bench",  "quantize", "perplexity", "tokenize",
-                                    "replay", "help",     "version"};
+static const char *const verbs[] = {"run",      "plan",   "graph",    "place",
+                                    "info",     "bench",  "quantize", "perplexity",
+                                    "tokenize", "replay", "help",     "version"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 static void help_is_as_agreed(void **state) {
@@ -136,6 +136,9 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("plan", "--devices", "24G", "--memory", "2G");
     WRONG("plan", "--devices", "24G", "--explain");
     WRONG("graph", "--phase", "train");
+    WRONG("place");
+    WRONG("place", "t.csv", "--time", "0");
+    WRONG("place", "t.csv", "--json", "--out", "-");
     WRONG("info", "-p", "x");
     WRONG("quantize", "in.gguf");
     WRONG("perplexity", "model.gguf");

@@ -15,7 +15,7 @@
 enum {
     SESSION =
         V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
-    TABLES = SESSION | V(info) | V(quantize) | V(tokenize) | V(replay),
+    TABLES = SESSION | V(info) | V(quantize) | V(tokenize) | V(replay) | V(place),
 };
 
 const tool_option tool_options[] = {
@@ -69,6 +69,16 @@ const tool_option tool_options[] = {
      "the graph of one token (decode) or of a chunk of a prompt (prefill) (default: decode)"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), 0, 0, NULL, V(plan) | V(graph),
      "draw it: the ways of --explain, or the tensors of a graph over time"},
+    {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(place),
+     "what must be enough: stop at the first placement within it (default: as low as possible)"},
+    {"time", 0, "S", TOOL_VALUE_REAL, AT(time_limit), 0.001, 1e6, NULL, V(place),
+     "seconds to look for something better (default: 2)"},
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), 0, 0, NULL, V(place),
+     "seed of the search (default: 0)"},
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), 0, 0, NULL, V(place),
+     "write the table with offsets (- is standard output, without the report)"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), 0, 0, NULL, V(place),
+     "draw it: time to the right, offsets up"},
     {"pp", 'p', "N", TOOL_VALUE_COUNT, AT(prompt_tokens), 1, INT32_MAX, NULL, V(bench),
      "length of the prompt that is measured (default: 512)"},
     {"tg", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), 1, INT32_MAX, NULL, V(bench),
@@ -388,6 +398,7 @@ static int defaults(tool_args *args) {
     args->min_p = (double)s.min_p;
     args->repeat_penalty = (double)s.repeat_penalty;
     args->device = "host";
+    args->time_limit = 2;
     const char *memory = tool_env("MNEM_MEMORY");
     if (memory && mnem_size_parse(memory, &args->memory) != MNEM_OK)
         return tool_usage(NULL, "$MNEM_MEMORY is \"%s\", not a size such as 512M or 2G", memory);

@@ -46,6 +46,7 @@ enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8 };
     X(run)                                                                                         \
     X(plan)                                                                                        \
     X(graph)                                                                                       \
+    X(place)                                                                                       \
     X(info)                                                                                        \
     X(bench)                                                                                       \
     X(quantize)                                                                                    \
@@ -78,6 +79,8 @@ typedef struct tool_args {
     uint64_t seed;
     const char *stop[TOOL_STOPS_MAX];
     int stops;
+    const char *out;    /* place */
+    double time_limit;  /* place: seconds */
     const char *type;   /* quantize */
     const char *device; /* "host", "null" */
     bool page_cache, json, quiet, refresh;

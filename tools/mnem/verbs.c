@@ -53,6 +53,23 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
          "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n",
          verb_graph},
+    [TOOL_VERB_place] =
+        {"place", "FILE.csv", 1, 1, "offsets for buffers whose lifetimes are known",
+         "Places the buffers of a table so that no two that are alive at one time overlap, and\n"
+         "says how good that is: the bound that nothing can be below, the peak, and whether it is\n"
+         "the best there is. Shows who is alive when most is.\n"
+         "\n"
+         "The table is MiniMalloc's CSV: columns id, lower, upper (the life, without its end),\n"
+         "size; and if wanted alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are "
+         "still\n"
+         "used) and offset (fixed where one stands). - is standard input.\n"
+         "\n"
+         "With --capacity, exit code 3 when nothing within it was found.\n",
+         "mnem place buffers.csv  # how low can it be?\n"
+         "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
+         "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
+         "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n",
+         verb_place},
     [TOOL_VERB_info] =
         {"info", "[MODEL]", 0, 1, "what a model file holds",
          "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
