@@ -1,11 +1,15 @@
-/* bench_pool.c: time and fit of the offset allocators, the pool around one, and peers, on traces.
+/* bench_pool.c: time and fit of the offset allocators, the pool around one, granules that are
+ * remapped, and peers, on traces.
  *
  *     bench_pool [OPTIONS] TRACE...        (text; xz -dc outside)
  *       --only NAME,...    of our policies (default: all), "pool" (in segments), "pool-range" (in
- *                          granules that are remapped), or "none"
+ *                          granules that are remapped), "granules" (blocks fitted into remapped
+ *                          granules), or "none"
  *       --peer NAME=FILE   a shared object of bench/pool_peer.h
  *       --malloc NAME[=FILE]  malloc and free of a shared object, or of the process
  *       --time, --fit      only that half
+ *       --capacity RATIO,...  granules: more rows, at these parts of the peak
+ *       --host             granules: map and unmap calls on the host device, timed apart
  *       --json FILE        the same as JSON ("-": instead of the table)
  *
  * One thread, 256-byte alignment, streams ignored, memory untouched, metadata grown as needed.
@@ -20,6 +24,13 @@
  *           one of the next 16 completes. The same for peers.
  *   room    address space of malloc at its largest / peak live.
  *   calls   segments or maps that the pool asked of the device in one replay.
+ * A second table says what remapping takes at the smallest capacity (and those given), apart from
+ * the rest; its mean, p99 and worst are of the operations that looked for no remap:
+ *   remaps  orders to the device after the first: each maps one range of addresses
+ *   unmaps  ranges of addresses that they unmap; mapped: granules that they map
+ *   tries   times that a remap was looked for
+ *   plan    microseconds that one took, the device apart: mean and worst
+ *   device  with --host: microseconds of an order, mean and worst.
  * Time is taken in a range of four times the peak, or what the policy needs if that is more. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -27,21 +38,34 @@
 #include <string.h>
 
 #include "mnem/mnem.h"
+#include "pool_granules.h"
 #include "pool_loop.h"
 
-enum { SUBJECTS = 32, RUNS = 3, REPLAYS = 5, ROOM = 4, NEEDS_MOST = 64, MILLION = 1000000 };
+enum {
+    RATIOS = 16,
+    SUBJECTS = 32,
+    RUNS = 3,
+    REPLAYS = 5,
+    ROOM = 4,
+    NEEDS_MOST = 64,
+    MILLION = 1000000
+};
 
 typedef struct result {
     bool timed;
     double mean, p50, p99, worst, worst_free; /* ns */
     double fit, room;                         /* over peak live; 0: not known */
     uint64_t calls;
+    int report_count; /* granules */
+    granule_report reports[RATIOS + 1];
 } result;
 
 typedef struct bench {
     subject subjects[SUBJECTS];
     int count;
-    bool time, fit;
+    bool time, fit, host;
+    double ratios[RATIOS];
+    int ratio_count;
     const char *json;
     uint32_t overhead; /* ticks */
     uint64_t *slots;
@@ -83,7 +107,7 @@ static uint64_t fit_search(bench *b, subject *s, const bench_trace *t) {
             high -= k * step;
             k = 0;
         }
-    return high;
+    return s->unit_bytes ? high / s->unit_bytes * s->unit_bytes : high;
 }
 
 /* ---- time ---- */
@@ -172,6 +196,18 @@ static double room_search(bench *b, subject *s, const bench_trace *t) {
     return (double)(most - before) / (double)t->bytes_peak;
 }
 
+/* At the smallest capacity, and at those given. */
+static void remaps_measure(bench *b, const bench_trace *t, result *r) {
+    const double peak = (double)t->bytes_peak;
+    for (int k = -1; k < b->ratio_count; k++) {
+        const double ratio = k < 0 ? r->fit : b->ratios[k];
+        const uint64_t bytes = (uint64_t)(ratio * peak + (double)BENCH_GRANULE / 2);
+        if (ratio > 0 &&
+            granules_measure(t, b->slots, b->least, bytes, b->host, &r->reports[r->report_count]))
+            r->report_count++;
+    }
+}
+
 static void measure(bench *b, const bench_trace *t, result *results) {
     for (int i = 0; i < b->count; i++) {
         subject *s = &b->subjects[i];
@@ -185,6 +221,8 @@ static void measure(bench *b, const bench_trace *t, result *results) {
             if (results[i].timed) results[i].timed = time_whole(b, &b->subjects[i], t, &results[i]);
     for (int i = 0; i < b->count; i++)
         if (results[i].timed) results[i].timed = time_each(b, &b->subjects[i], t, &results[i]);
+    for (int i = 0; i < b->count; i++)
+        if (results[i].timed && b->subjects[i].unit_bytes) remaps_measure(b, t, &results[i]);
 }
 
 /* ---- output ---- */
@@ -194,6 +232,23 @@ static void cell(double value, int decimals) {
         printf(" %9.*f", decimals, value);
     else
         printf(" %9s", "-");
+}
+
+static void remaps_print(const result *r) {
+    if (!r->report_count) return;
+    printf("\n%-20s %8s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", "granules, capacity", "mean", "p99",
+           "worst", "remaps", "unmaps", "mapped", "tries", "plan us", "worst", "device us");
+    for (int k = 0; k < r->report_count; k++) {
+        const granule_report *x = &r->reports[k];
+        printf("%-20.4f %8.1f %8.0f %8.0f %8llu %8llu %8llu %8llu %8.1f %8.0f", x->capacity,
+               x->mean, x->p99, x->worst, (unsigned long long)x->remaps,
+               (unsigned long long)x->unmaps, (unsigned long long)x->mapped,
+               (unsigned long long)x->plans, x->plan_mean, x->plan_worst);
+        if (x->device_worst > 0)
+            printf(" %8.0f (worst %.0f)\n", x->device_mean, x->device_worst);
+        else
+            printf(" %8s\n", "-");
+    }
 }
 
 static void table_print(const bench *b, const bench_trace *t, const result *results) {
@@ -215,6 +270,7 @@ static void table_print(const bench *b, const bench_trace *t, const result *resu
         cell((double)r->calls, 0);
         printf("\n");
     }
+    for (int i = 0; i < b->count; i++) remaps_print(&results[i]);
     printf("\n");
 }
 
@@ -223,6 +279,25 @@ static void json_number(FILE *f, const char *key, double value) {
         fprintf(f, ", \"%s\": %.6g", key, value);
     else
         fprintf(f, ", \"%s\": null", key);
+}
+
+static void json_remaps(FILE *f, const result *r) {
+    fprintf(f, ", \"remapping\": [");
+    for (int k = 0; k < r->report_count; k++) {
+        const granule_report *x = &r->reports[k];
+        fprintf(f, "%s{\"capacity_over_live\": %.6g", k ? ", " : "", x->capacity);
+        json_number(f, "ns_mean", x->mean);
+        json_number(f, "ns_p99", x->p99);
+        json_number(f, "ns_worst", x->worst);
+        fprintf(f, ", \"remaps\": %llu, \"plans\": %llu", (unsigned long long)x->remaps,
+                (unsigned long long)x->plans);
+        json_number(f, "us_plan_mean", x->plan_mean);
+        json_number(f, "us_plan_worst", x->plan_worst);
+        json_number(f, "us_device_mean", x->device_mean);
+        json_number(f, "us_device_worst", x->device_worst);
+        fprintf(f, "}");
+    }
+    fprintf(f, "]");
 }
 
 static void json_trace(FILE *f, const bench *b, const bench_trace *t, const result *results) {
@@ -240,6 +315,7 @@ static void json_trace(FILE *f, const bench *b, const bench_trace *t, const resu
         json_number(f, "capacity_over_live", r->fit);
         json_number(f, "reserved_over_live", r->room);
         json_number(f, "upstream_calls", (double)r->calls);
+        if (r->report_count) json_remaps(f, r);
         fprintf(f, "}");
     }
     fprintf(f, "\n    ]}");
@@ -264,12 +340,15 @@ static bool library_add(bench *b, char *text, bool peer) {
     return peer ? subject_peer(s, text, file) : subject_malloc(s, text, file);
 }
 
+static bool one_add(subject *s, const char *name) {
+    if (!strcmp(name, "granules")) return subject_granules(s, name);
+    return strncmp(name, "pool", 4) ? subject_policy(s, name) : subject_pool(s, name);
+}
+
 static bool ours_add(bench *b, char *names) {
     if (!strcmp(names, "none")) return true;
     for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
-        subject *s = subject_next(b);
-        if (!(strncmp(name, "pool", 4) ? subject_policy(s, name) : subject_pool(s, name)))
-            return false;
+        if (!one_add(subject_next(b), name)) return false;
     }
     return true;
 }
@@ -278,13 +357,17 @@ static bool all_ours_add(bench *b) {
     for (int i = 0; i < MNEM_OFFSET_POLICY_COUNT; i++)
         if (!subject_policy(subject_next(b), mnem_offset_policy_text((mnem_offset_policy)i)))
             return false;
-    return subject_pool(subject_next(b), "pool") && subject_pool(subject_next(b), "pool-range");
+    static const char *const others[] = {"pool", "pool-range", "granules"};
+    for (int i = 0; i < 3; i++)
+        if (!one_add(subject_next(b), others[i])) return false;
+    return true;
 }
 
 static int usage(void) {
     fprintf(stderr,
             "usage: bench_pool [--only NAME,...] [--peer NAME=FILE] [--malloc NAME[=FILE]]\n"
-            "                  [--time | --fit] [--json FILE] TRACE...\n");
+            "                  [--time | --fit] [--capacity RATIO,...] [--host] [--json FILE] "
+            "TRACE...\n");
     return 2;
 }
 
@@ -294,6 +377,14 @@ static void peers_load(int argc, char **argv) {
     for (int i = 1; i + 1 < argc; i++)
         if (!strcmp(argv[i], "--peer") && strchr(argv[i + 1], '='))
             dlopen(strchr(argv[i + 1], '=') + 1, RTLD_NOW | RTLD_LOCAL);
+}
+
+static bool ratios_add(bench *b, char *text) {
+    for (char *part = strtok(text, ","); part; part = strtok(NULL, ",")) {
+        if (b->ratio_count == RATIOS) return false;
+        b->ratios[b->ratio_count++] = strtod(part, NULL);
+    }
+    return true;
 }
 
 /* Returns the index of the first trace, or 0. */
@@ -308,11 +399,17 @@ static int options_parse(bench *b, int argc, char **argv) {
             b->fit = !b->time;
             continue;
         }
+        if (!strcmp(name, "--host")) {
+            b->host = true;
+            continue;
+        }
         if (++i == argc) return 0;
         if (!strcmp(name, "--json"))
             b->json = argv[i];
         else if (!strcmp(name, "--only") && ours_add(b, argv[i]))
             ours = true;
+        else if (!strcmp(name, "--capacity") && ratios_add(b, argv[i]))
+            continue;
         else if ((strcmp(name, "--peer") && strcmp(name, "--malloc")) ||
                  !library_add(b, argv[i], name[2] == 'p'))
             return 0;

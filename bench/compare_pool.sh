@@ -22,7 +22,7 @@ while [ "$count" -gt 0 ]; do
     argument=$1
     shift
     case $argument in
-    --only | --peer | --malloc | --json)
+    --only | --peer | --malloc | --json | --capacity)
         [ "$count" -gt 0 ] || { echo "$0: $argument needs a value" >&2 && exit 2; }
         count=$((count - 1))
         set -- "$@" "$argument" "$1"

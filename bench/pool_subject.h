@@ -31,7 +31,8 @@ void bench_trace_close(bench_trace *t);
 typedef struct subject subject;
 struct subject {
     char name[32];
-    bool has_capacity; /* obeys `bytes`, so that the smallest can be looked for */
+    bool has_capacity;   /* obeys `bytes`, so that the smallest can be looked for */
+    uint64_t unit_bytes; /* of a capacity; 0: any */
     bool (*open)(subject *s, uint64_t bytes, uint32_t blocks_max);
     void (*close)(subject *s, const bench_trace *t, const uint64_t *slots);
     /* Each returns the number of ops that were done: t->count, or less when there was no room. */
