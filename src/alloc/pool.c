@@ -383,6 +383,7 @@ static void pool_free(mnem_pool *pool) {
     mnem__rows_free(&pool->more);
     mnem__guard_destroy(pool->guard);
     mnem__track_fini(&pool->track);
+    pthread_mutex_destroy(&pool->seat);
     mnem__free(pool->limits);
     mnem__free(pool);
 }
@@ -415,6 +416,8 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
         mnem__free(pool);
         return status;
     }
+    pthread_mutex_init(&pool->seat, NULL);
+    pool->lock.seat = &pool->seat;
     snprintf(pool->tag, sizeof pool->tag, "%s", o.tag ? o.tag : "pool");
     o.tag = pool->tag;
     pool->options = o;

@@ -177,8 +177,8 @@ static bool remap(climb *c) {
     return mnem__pool_remap_for(c->pool, c->d, c->bytes) && place_now(c);
 }
 
-/* What bytes_max leaves isn't enough by itself, or growing would have served; it may be with what is
- * free elsewhere. */
+/* What bytes_max leaves isn't enough by itself, or growing would have served; it may be with what
+ * is free elsewhere. */
 static bool remap_with_rest(climb *c) {
     mnem_pool *pool = c->pool;
     const uint32_t left = pool->units_max - pool->units_reserved;

@@ -1,15 +1,15 @@
 /* pool_lock.c: waiting for the pool's lock.
  *
- * Cost: 1 to PAUSES_MOST pauses (some 2 us) before the second look; after one more as long the
- * thread sleeps, at most 0.4 ms at a time, which leaves the processor, or what its neighbour shares
- * of it, to the owner. */
+ * Cost: a pause of `level` (1 to PAUSES_MOST, 2 us at most) before each look, doubled each time;
+ * then, or at once when the level is higher, the thread waits for the seat, and looks every
+ * SLEEP_NS while it sits there. So however many threads wait, one timer runs. */
 #include "alloc/pool_lock.h"
 
 #include <time.h>
 
 #include "base/thread.h"
 
-enum { PAUSES_MOST = 64, SLEEP_NS = 50000, SLEEP_MOST_NS = 400000 };
+enum { PAUSES_MOST = 64, LEVEL_MOST = 1024, SLEEP_NS = 100000 };
 
 _Thread_local char mnem__pool_thread;
 
@@ -18,25 +18,32 @@ static bool take_now(mnem__pool_lock *lock) {
            !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
-static void pause_for(uint32_t pauses) {
-    for (uint32_t i = 0; i < pauses; i++) mnem__spin_pause();
+/* Returns the level at the look that took it; 0: none did. */
+static uint32_t spin(mnem__pool_lock *lock, uint32_t level) {
+    for (; level <= PAUSES_MOST; level *= 2) {
+        for (uint32_t i = 0; i < level; i++) mnem__spin_pause();
+        if (take_now(lock)) return level;
+    }
+    return 0;
+}
+
+/* The same; never 0. */
+static uint32_t sit(mnem__pool_lock *lock, uint32_t level) {
+    pthread_mutex_lock(lock->seat);
+    nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+    while (!take_now(lock)) {
+        if (level < LEVEL_MOST) level *= 2;
+        nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+    }
+    pthread_mutex_unlock(lock->seat);
+    return level;
 }
 
 bool mnem__pool_lock_wait(mnem__pool_lock *lock) {
     if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == mnem__pool_self()) return false;
-    const uint32_t first = atomic_load_explicit(&lock->pauses, memory_order_relaxed) + 1;
-    pause_for(first);
-    if (take_now(lock)) {
-        atomic_store_explicit(&lock->pauses, first / 2, memory_order_relaxed);
-        return true;
-    }
-    const uint32_t next = 2 * first < PAUSES_MOST ? 2 * first : PAUSES_MOST;
-    atomic_store_explicit(&lock->pauses, next, memory_order_relaxed);
-    for (uint32_t pauses = next; pauses <= PAUSES_MOST; pauses *= 2) {
-        pause_for(pauses);
-        if (take_now(lock)) return true;
-    }
-    for (long ns = SLEEP_NS; !take_now(lock); ns = 2 * ns < SLEEP_MOST_NS ? 2 * ns : SLEEP_MOST_NS)
-        nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+    const uint32_t first = atomic_load_explicit(&lock->level, memory_order_relaxed) | 1;
+    uint32_t level = spin(lock, first);
+    if (!level) level = sit(lock, first > PAUSES_MOST ? first : 2 * PAUSES_MOST);
+    atomic_store_explicit(&lock->level, level == first ? first / 2 : level, memory_order_relaxed);
     return true;
 }

@@ -1,24 +1,28 @@
 /* pool_lock.h: the pool's lock: one exchange to take, one store to give.
  *
- * The idea: operations are shorter than a wake-up, so a thread that finds the lock taken looks
- * again after a pause that doubles, and sleeps only when the owner seems to have lost its
- * processor (more threads than processors). Nobody is woken: giving the lock back never enters the
- * kernel. The first pause adapts: it grows while threads find the lock taken again, and shrinks
- * when one look was enough. So under contention the thread that has the lines in its cache goes on
- * for long while others stay away, which keeps the throughput of many threads at that of one;
- * without, a collision costs a few pauses. The price is fairness in the small. The owner is known,
- * so that a callback which calls the pool it came from is refused instead of waiting for itself. */
+ * The idea: operations are shorter than the way of a line from one processor to another, so what
+ * many threads may cost is the changes of the owner. A thread that finds the lock taken stays away,
+ * the longer the more often threads found it taken (`level`: it doubles with every look in vain and
+ * halves when the first one was enough). Alone or nearly, that is a few pauses; when threads do
+ * nothing but call the pool, the owner goes on for thousands of operations, with its lines in its
+ * cache, while one thread sleeps between looks and the others wait for its seat. Nobody is woken
+ * by the owner: giving the lock back never enters the kernel, and an owner that lost its processor
+ * costs nobody more than a look. The price is fairness in the small. The owner is known, so that a
+ * callback which calls the pool it came from is refused instead of waiting for itself. */
 #ifndef MNEM_SRC_ALLOC_POOL_LOCK_H
 #define MNEM_SRC_ALLOC_POOL_LOCK_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Zero and a seat to start. */
 typedef struct mnem__pool_lock {
     _Atomic uint32_t held;
+    _Atomic uint32_t level;  /* how long a thread that finds it taken stays away */
     _Atomic uintptr_t owner; /* a thread's address of its own; meaningful to that thread only */
-    _Atomic uint32_t pauses; /* how long a thread that finds it taken stays away, at first */
+    pthread_mutex_t *seat;   /* of the thread that looks while others wait; not in this line */
 } mnem__pool_lock;
 
 extern _Thread_local char mnem__pool_thread;

@@ -177,6 +177,7 @@ struct mnem_pool {
     uint32_t movable; /* live blocks that may be moved */
     mnem__pool_map map;
     mnem_pool_info counts; /* rungs, calls, moves: what isn't computed */
+    pthread_mutex_t seat;  /* of the lock */
 };
 
 #define MNEM__SLOT_END UINT32_MAX
