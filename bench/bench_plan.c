@@ -1,8 +1,8 @@
 /* bench_plan.c: how long placements take, and what they waste.
  *
- *     bench_plan csv SEEDS FILE...       instances whose capacity stands in their name (A.1048576.csv)
+ *     bench_plan csv SEEDS FILE...       instances named after their capacity (A.1048576.csv)
  *     bench_plan lowest SECONDS FILE...  the smallest peak that is found in the time
- *     bench_plan graphs [BUFFERS]        made up, shaped like model graphs, of 20,000 to 1,000,000
+ *     bench_plan graphs [BUFFERS]        made up, like model graphs, 20,000 to 1,000,000
  *
  * Every placement is checked by a sweep that shares no code with the planner. One thread.
  *

@@ -23,8 +23,8 @@ typedef struct mnem_plan_buffer {
     uint64_t offset;    /* out (in: see mnem_plan_wish) */
 } mnem_plan_buffer;
 
-/* Part of a life, [lower, upper), in which only the bytes [window_lower, window_upper) of the buffer
- * are used; an empty window: none. */
+/* Part of a life, [lower, upper), in which only the bytes [window_lower, window_upper) of the
+ * buffer are used; an empty window: none. */
 typedef struct mnem_plan_gap {
     int64_t lower, upper;
     uint64_t window_lower, window_upper;
@@ -70,10 +70,10 @@ typedef struct mnem_plan_options {
 } mnem_plan_options;
 
 /* The best placement found in the time, valid whatever the verdict; up to 20,000 buffers within the
- * capacity or never worse than mnem_plan_place. Greedy passes over the skyline for any number of buffers, O(n log n) each
- * (src/plan/valley.c); up to 4096, exact search by short dives with backjumping
- * (src/plan/skyline.c). The same for a seed, unless time cuts it short. At most 200 bytes of heap
- * per buffer where no dives are made. Statuses as above. */
+ * capacity or never worse than mnem_plan_place. Greedy passes over the skyline for any
+ * number of buffers, O(n log n) each (src/plan/valley.c); up to 4096, exact search by short dives
+ * with backjumping (src/plan/skyline.c). The same for a seed, unless time cuts it short. At most
+ * 200 bytes of heap per buffer where no dives are made. Statuses as above. */
 mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
                             mnem_plan_result *result);
 
@@ -81,10 +81,11 @@ mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan
  * many orders, O(n^2) each; mnem_plan_solve places buffers as though there were no gaps, with and
  * without what may be in place; the best of all is kept. Up to 8 buffers (those that are the same
  * are one) are searched in every order, which is exact without windows and in_place; other verdicts
- * with wishes are OPTIMAL at the bound only. In a group
- * that is the same, the first in_place wish counts.
- * MNEM_INVALID also for gaps outside of a life, out of order or with windows outside of the bytes,
- * wishes for buffers that don't exist, fixed offsets that aren't aligned or collide. */
+ * with wishes are OPTIMAL at the bound only. In a group that is the same, the first in_place wish
+ * counts. MNEM_INVALID also for more than 4096 buffers and twice their gaps when there are wishes
+ * (a first placement takes seconds then, whatever the time limit), gaps
+ * outside of a life, out of order or with windows outside of the bytes, wishes for buffers that
+ * don't exist, fixed offsets that aren't aligned or collide. */
 mnem_status mnem_plan_solve_wishes(mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
                                    size_t n, const mnem_plan_options *options,
                                    mnem_plan_result *result);

@@ -36,13 +36,13 @@ extern "C" {
 typedef struct mnem_plan_csv mnem_plan_csv;
 
 /* Reads a whole text, which is copied. MNEM_INVALID for a column that is missing, unknown or there
- * twice, and cells that are no numbers or too large: the text names line and column. Lives, gaps and
- * alignments are checked when they are planned. MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
+ * twice, and cells that are no numbers or too large: the text names line and column. Lives, gaps
+ * and alignments are checked when they are planned. MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
 mnem_status mnem_plan_csv_read(const char *text, size_t length, mnem_plan_csv **csv);
 void mnem_plan_csv_destroy(mnem_plan_csv *csv);
 
-/* What lives in csv until it is destroyed; offsets are written to buffers[n]. Buffers with an offset
- * are fixed, those with a hint have it for an offset. */
+/* What lives in csv until it is destroyed; offsets are written to buffers[n]. Buffers with an
+ * offset are fixed, those with a hint have it for an offset. */
 typedef struct mnem_plan_csv_info {
     mnem_plan_buffer *buffers;
     const mnem_plan_wish *wishes;

@@ -160,8 +160,9 @@ mnem_status mnem__bodies_create(const mnem_plan_buffer *buffers, const mnem_plan
         pieces += 1 + 2 * (size_t)wishes[i].gap_count;
     }
     if (status != MNEM_OK) return status;
-    if (pieces > INT32_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %zu pieces are too many", pieces);
+    if (pieces > MNEM__PIECES_MAX)
+        return mnem__fail(MNEM_INVALID, "plan: %zu buffers and gaps with wishes; at most %d",
+                          pieces, MNEM__PIECES_MAX);
     out->body_of = mnem__calloc("plan", n, sizeof *out->body_of);
     out->bodies = mnem__calloc("plan", n, sizeof *out->bodies);
     out->pieces = mnem__calloc("plan", pieces, sizeof *out->pieces);

@@ -6,6 +6,8 @@
 
 /* The most that an offset, a size or an alignment may be: sums of a few can't overflow. */
 #define MNEM__BODY_FAR (INT64_MAX / 8)
+/* A pass takes the square of it, and can't be cut short before there is a placement. */
+enum { MNEM__PIECES_MAX = 4096 };
 
 typedef struct mnem__piece { /* bytes [bottom, top) of a body during [lower, upper) */
     int64_t lower, upper, bottom, top;

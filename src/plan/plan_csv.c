@@ -1,9 +1,9 @@
 /* plan_csv.c: MiniMalloc's CSV format, read and written.
  *
- * Idea: the text is copied and cut in place: every cell becomes a string in the copy, so ids need no
- * memory of their own. The header says which cell goes to which column; a row is then set column by
- * column.
- * Invariant: gaps lie in one array, row after row; wishes point into it once it has stopped growing.
+ * Idea: the text is copied and cut in place: every cell becomes a string in the copy, so ids need
+ * no memory of their own. The header says which cell goes to which column; a row is then set column
+ * by column.
+ * Invariant: gaps lie in one array, row after row; wishes point into it when it is whole.
  * Cost: one pass; the text, and 88 bytes for a row. */
 #include "mnem/plan_csv.h"
 

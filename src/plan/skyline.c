@@ -19,9 +19,9 @@
  * deepest decision in the set (conflict-directed backjumping, Prosser 1993). Parts of time that no
  * unplaced item connects are solved one after the other.
  *
- * Invariant: low[i] >= floor of each of its sections; floor = the least low of the unplaced items.
- * Cost: a node is O(items alive with the placed one + sections they cover); nothing is allocated but
- * for growing trails. */
+ * Invariant: low[i] >= floor of each of its sections; floor = the least low of those not placed.
+ * Cost: a node is O(items alive with the placed one + sections they cover); only growing trails
+ * take memory. */
 #include "plan/skyline.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  *    placed before, or over its partner's. Orders: by hint, size, life, area; then random mixtures
  *    in which what stuck out goes earlier ("squeaky wheel", as in solve.c).
  * 2. Every order, where there are few bodies. Some order is optimal as long as bodies have neither
- *    windows nor partners: taken by the offsets of an optimal placement, none goes higher than there.
+ *    windows nor partners: taken by their offsets in an optimal placement, none goes higher.
  * 3. The exact search of mnem_plan_solve over lives without gaps: each body as one buffer; and each
  *    group of partners as one, where the group's members may all lie over each other.
  *

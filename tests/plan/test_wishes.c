@@ -295,6 +295,15 @@ static void wrong_wishes_are_refused(void **state) {
     b[0].offset = 5;
     const mnem_plan_wish crooked[2] = {{.fixed = true}};
     assert_int_equal(mnem_plan_solve_wishes(b, crooked, 2, NULL, &r), MNEM_INVALID);
+    static mnem_plan_buffer many[4097];
+    static mnem_plan_wish hints[4097];
+    for (int i = 0; i < 4097; i++) {
+        many[i] = (mnem_plan_buffer){.lower = 0, .upper = 1, .bytes = 64};
+        hints[i].hinted = true;
+    }
+    assert_int_equal(mnem_plan_solve_wishes(many, hints, 4097, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_plan_solve_wishes(many, hints, 4096, NULL, &r), MNEM_OK);
+    assert_int_equal(r.peak_bytes, 64 * 4096);
     b[0].offset = UINT64_MAX - 63;
     assert_int_equal(mnem_plan_solve_wishes(b, crooked, 2, NULL, &r), MNEM_INVALID);
 }
