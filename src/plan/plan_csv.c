@@ -256,7 +256,7 @@ static mnem_status read_lines(mnem_plan_csv *csv) {
     if (!csv->cells) return mnem__fail(MNEM_INVALID, "plan: there is no line of columns");
     size_t at = 0;
     for (size_t i = 0; i < csv->n; i++) {
-        csv->wishes[i].gaps = csv->gaps + at;
+        if (csv->wishes[i].gap_count) csv->wishes[i].gaps = csv->gaps + at;
         at += csv->wishes[i].gap_count;
     }
     return MNEM_OK;
