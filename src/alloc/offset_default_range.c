@@ -161,13 +161,12 @@ mnem_status mnem__range_extend(mnem_offset_allocator *a, uint64_t bytes) {
 
 /* ---- a block at an offset ---- */
 
-/* The free run that holds the units, or 0. */
+/* The free run that holds the units, or 0. From the end, where a pool grows. */
 static uint32_t run_holding(const mnem__default *d, uint32_t offset, uint32_t units) {
-    uint32_t i = mnem__node_at(d, 0)->after;
-    while (i && mnem__node_at(d, i)->offset + (uint64_t)mnem__node_at(d, i)->units <= offset)
-        i = mnem__node_at(d, i)->after;
+    uint32_t i = mnem__node_at(d, 0)->before;
+    while (i && mnem__node_at(d, i)->offset > offset) i = mnem__node_at(d, i)->before;
     const mnem__node *node = mnem__node_at(d, i);
-    const bool holds = node->list >= MNEM__LIST_FREE && node->offset <= offset &&
+    const bool holds = node->list >= MNEM__LIST_FREE && node->units > offset - node->offset &&
                        node->units - (offset - node->offset) >= units;
     return holds ? i : 0;
 }

@@ -143,14 +143,14 @@ static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_domain *d, const mnem
     return MNEM_OK;
 }
 
-/* What the fast path couldn't do. */
+/* What the fast path couldn't do. tried: what is free at once is too little. */
 static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
-                                mnem__pool_place *place, mnem_pool_rung *rung) {
+                                bool tried, mnem__pool_place *place, mnem_pool_rung *rung) {
     if (pool->many || d->wait_first) mnem__pool_poll(pool, d);
     *rung = MNEM_POOL_RUNG_REUSE;
     const uint64_t bytes = place_bytes(pool, r);
     if (d->wait_first && !pool->guard && mnem__pool_reclaim(pool, d, bytes, place)) return MNEM_OK;
-    if (d->ready && mnem_offset_alloc(d->ready, bytes, &place->at) == MNEM_OK) {
+    if (!tried && d->ready && mnem_offset_alloc(d->ready, bytes, &place->at) == MNEM_OK) {
         place->owner = d;
         return MNEM_OK;
     }
@@ -163,10 +163,11 @@ static inline mnem_status place_find(mnem_pool *pool, mnem__pool_domain *d,
                                      mnem_pool_rung *rung) {
     place->owner = d;
     *rung = MNEM_POOL_RUNG_REUSE;
-    if (__builtin_expect(d->ready && !d->wait_first, 1) &&
+    const bool now = d->ready && !d->wait_first;
+    if (__builtin_expect(now, 1) &&
         offset_take(d->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
         return MNEM_OK;
-    return alloc_slowly(pool, d, r, place, rung);
+    return alloc_slowly(pool, d, r, now, place, rung);
 }
 
 /* The call site of a request, by its number in the track. */

@@ -199,6 +199,8 @@ void mnem__pool_free_beside(const mnem__pool_domain *d, uint64_t at, uint64_t *b
 static uint32_t grant_count(mnem_pool *pool, const mnem__pool_domain *d, mnem__pool_run run,
                             uint64_t bytes, bool *at_end) {
     uint64_t before, after, none;
+    *at_end = false;
+    if (!pool->many && mnem__pool_units_for(pool, bytes) <= run.count) return run.count;
     mnem__pool_free_beside(d, (uint64_t)run.first << pool->unit_shift, &before, &none);
     mnem__pool_free_beside(d, (uint64_t)(run.first + run.count) << pool->unit_shift, &none, &after);
     const uint32_t all = run.count, more = d->units / 8;
@@ -213,9 +215,9 @@ static uint32_t grant_count(mnem_pool *pool, const mnem__pool_domain *d, mnem__p
 }
 
 bool mnem__pool_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
-    for (uint32_t i = 0, next; i < pool->units; i = next) {
+    for (uint32_t i, next = 0;
+         (i = mnem__pool_unit_next(pool, next, MNEM__UNIT_NOBODY)) < pool->units;) {
         next = i + 1;
-        if (pool->unit_owner[i] != MNEM__UNIT_NOBODY) continue;
         while (next < pool->units && pool->unit_owner[next] == MNEM__UNIT_NOBODY) next++;
         bool at_end;
         const mnem__pool_run run = {i, next - i};

@@ -54,14 +54,14 @@ static mnem_status charge_and_take(const mnem_pool *pool, taken *t) {
 
 /* Absent units for a segment, with one absent unit on each side. */
 static uint32_t segment_place(const mnem_pool *pool, uint32_t count) {
-    uint32_t first = 0;
-    for (uint32_t i = 0; i < pool->units; i++) {
-        if (pool->unit_owner[i] != MNEM__UNIT_ABSENT)
-            first = i + 2;
-        else if (i >= first + count)
-            return first;
+    for (uint32_t i, end = 0;
+         (i = mnem__pool_unit_next(pool, end, MNEM__UNIT_ABSENT)) < pool->units;) {
+        const uint32_t first = i ? i + 1 : 0;
+        end = i + 1;
+        while (end < pool->units && pool->unit_owner[end] == MNEM__UNIT_ABSENT) end++;
+        if (end == pool->units || end > first + count) return first;
     }
-    return first;
+    return pool->units ? pool->units + 1 : 0;
 }
 
 static mnem_status segment_install(mnem_pool *pool, taken *t) {

@@ -245,6 +245,8 @@ mnem_status mnem__pool_units_init(mnem_pool *pool);
 void mnem__pool_units_fini(mnem_pool *pool);
 /* Makes the table hold so many units; new ones are absent. */
 bool mnem__pool_units_room(mnem_pool *pool, uint32_t count);
+/* The first unit from `from` on that belongs to owner; or how many units there are. */
+uint32_t mnem__pool_unit_next(const mnem_pool *pool, uint32_t from, uint16_t owner);
 /* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of domains that
  * passed their frees (but not those of `except`, may be NULL). Returns how many. */
 uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except);

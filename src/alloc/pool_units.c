@@ -95,6 +95,25 @@ void mnem__pool_units_fini(mnem_pool *pool) {
     mnem__free(pool->unit_base);
 }
 
+/* Whether one of four 16-bit numbers is zero. */
+static inline uint64_t any_zero(uint64_t four) {
+    return (four - UINT64_C(0x0001000100010001)) & ~four & UINT64_C(0x8000800080008000);
+}
+
+/* Sixteen at a time: a pool that grows may have thousands. */
+uint32_t mnem__pool_unit_next(const mnem_pool *pool, uint32_t from, uint16_t owner) {
+    const uint16_t *owners = pool->unit_owner;
+    const uint64_t wanted = owner * UINT64_C(0x0001000100010001);
+    for (uint64_t four[4]; from + 16 <= pool->units; from += 16) {
+        memcpy(four, owners + from, sizeof four);
+        if (any_zero(four[0] ^ wanted) | any_zero(four[1] ^ wanted) | any_zero(four[2] ^ wanted) |
+            any_zero(four[3] ^ wanted))
+            break;
+    }
+    while (from < pool->units && owners[from] != owner) from++;
+    return from;
+}
+
 /* ---- what is free ---- */
 
 static void survey_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
