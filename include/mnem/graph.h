@@ -49,8 +49,8 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
 /* The same bytes as another tensor, under another descriptor. */
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc);
 
-/* What a tensor is called when the graph is shown: name (borrowed while the graph lives) and a number
- * (-1: none). */
+/* What a tensor is called when the graph is shown: name (borrowed while the graph lives) and a
+ * number (-1: none). */
 void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_t number);
 
 typedef struct mnem_graph_node {

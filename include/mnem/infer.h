@@ -109,8 +109,8 @@ typedef struct mnem_session_way {
 } mnem_session_way;
 
 /* Calls on_way for every way to run with the plan's context that no other one beats in both bytes
- * and seconds, from the smallest to the fastest; false from it stops, with MNEM_OK. options and what
- * the ledger holds are those that the plan was made with. */
+ * and seconds, from the smallest to the fastest; false from it stops, with MNEM_OK. options and
+ * what the ledger holds are those that the plan was made with. */
 typedef bool mnem_on_way(void *context, const mnem_session_way *way);
 mnem_status mnem_session_frontier(const mnem_model *model, const mnem_session_options *options,
                                   const mnem_session_plan *plan, mnem_on_way *on_way,
