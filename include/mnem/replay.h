@@ -72,7 +72,8 @@ typedef struct mnem_replay_settings {
 /* name: one of mnem_offset_policy_parse; "pool": all of a pool (pool.h) on the null device, with
  * the workload's streams (of more than 128, some share one), growing by its own rule; "granules":
  * blocks in 2 MiB granules that are mapped elsewhere (granule.h), by orders that are counted and
- * not carried out, its capacity in whole granules, remapping before it grows; or "pytorch". MNEM_NOT_FOUND names what there is. */
+ * not carried out, its capacity in whole granules, remapping before it grows; or "pytorch".
+ * MNEM_NOT_FOUND names what there is. */
 mnem_status mnem_replay_target_create(const char *name, const mnem_replay_settings *settings,
                                       mnem_replay_target **target);
 void mnem_replay_target_destroy(mnem_replay_target *target); /* NULL is fine */
