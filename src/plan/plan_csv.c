@@ -184,8 +184,8 @@ static char *next_cell(char **line) {
 }
 
 static mnem_status wrong_cell(size_t line, const char *name, const char *text) {
-    return mnem__fail(MNEM_INVALID, "plan: line %zu, column %s: \"%.40s\" can't be right", line,
-                      name, text);
+    return mnem__fail(MNEM_INVALID, "line %zu, column %s: \"%.40s\" can't be right", line, name,
+                      text);
 }
 
 static mnem_status read_row(mnem_plan_csv *csv, char *text, size_t line) {
@@ -199,16 +199,14 @@ static mnem_status read_row(mnem_plan_csv *csv, char *text, size_t line) {
     for (char *cell; (cell = next_cell(&text)); cells++) {
         bool good = true;
         if (cells == csv->cells)
-            return mnem__fail(MNEM_INVALID, "plan: line %zu has more than %d cells", line,
-                              csv->cells);
+            return mnem__fail(MNEM_INVALID, "line %zu has more than %d cells", line, csv->cells);
         const column which = (enum column)csv->cell_column[cells];
         const mnem_status status = set_cell(csv, which, cell, &good);
         if (status != MNEM_OK) return status;
         if (!good) return wrong_cell(line, column_names[which], cell);
     }
     if (cells < csv->cells)
-        return mnem__fail(MNEM_INVALID, "plan: line %zu has %d cells, not %d", line, cells,
-                          csv->cells);
+        return mnem__fail(MNEM_INVALID, "line %zu has %d cells, not %d", line, cells, csv->cells);
     csv->n++;
     return MNEM_OK;
 }
@@ -225,9 +223,9 @@ static mnem_status read_header(mnem_plan_csv *csv, char *text, size_t line) {
     for (char *cell; (cell = next_cell(&text));) {
         const int found = find_column(cell);
         if (found < 0)
-            return mnem__fail(MNEM_INVALID, "plan: line %zu: \"%.40s\" is no column", line, cell);
+            return mnem__fail(MNEM_INVALID, "line %zu: \"%.40s\" is no column", line, cell);
         if (csv->has[found])
-            return mnem__fail(MNEM_INVALID, "plan: line %zu: column %s is there twice", line,
+            return mnem__fail(MNEM_INVALID, "line %zu: column %s is there twice", line,
                               column_names[found]);
         if (strcmp(cell, "end") == 0) csv->last = 1;
         csv->has[found] = true;
@@ -235,7 +233,7 @@ static mnem_status read_header(mnem_plan_csv *csv, char *text, size_t line) {
     }
     for (int i = 0; i < REQUIRED; i++)
         if (!csv->has[i])
-            return mnem__fail(MNEM_INVALID, "plan: line %zu: column %s is missing", line,
+            return mnem__fail(MNEM_INVALID, "line %zu: column %s is missing", line,
                               column_names[i]);
     return MNEM_OK;
 }

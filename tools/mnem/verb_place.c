@@ -49,7 +49,10 @@ static int read_table(placing *p) {
     if (!text) return TOOL_FAILED;
     const mnem_status status = mnem_plan_csv_read(text, length, &p->csv);
     free(text);
-    if (status != MNEM_OK) return tool_fail(status);
+    if (status != MNEM_OK) {
+        tool_message("%s: %s", p->path, mnem_last_error());
+        return TOOL_FAILED;
+    }
     p->t = mnem_plan_csv_info_get(p->csv);
     return TOOL_OK;
 }
