@@ -141,22 +141,30 @@ static size_t read_csv(const char *path, mnem_plan_buffer *b) {
     return n;
 }
 
-static void public_instances_fit_their_capacity(void **state) {
-    mnem_plan_buffer *b = *state;
-    for (int name = 'A'; name <= 'K'; name++) {
-        char path[512];
-        mnem_plan_result r;
-        snprintf(path, sizeof path, "%s/planner/%c.1048576.csv", MNEM_SHARED_DATA, name);
-        const size_t n = read_csv(path, b);
-        if (n == 0) {
-            print_message("no %s: skipped\n", path);
-            skip();
-        }
-        const mnem_plan_options options = {.capacity_bytes = 1048576, .seconds = 60};
-        assert_int_equal(mnem_plan_solve(b, n, &options, &r), MNEM_OK);
-        assert_valid(b, n, &r);
-        assert_true(r.peak_bytes <= 1048576);
+/* The instance is placed within capacity; without its file the test is skipped. */
+static void assert_fits(mnem_plan_buffer *b, int name, uint64_t capacity) {
+    char path[512];
+    mnem_plan_result r;
+    snprintf(path, sizeof path, "%s/planner/%c.1048576.csv", MNEM_SHARED_DATA, name);
+    const size_t n = read_csv(path, b);
+    if (n == 0) {
+        print_message("no %s: skipped\n", path);
+        skip();
     }
+    const mnem_plan_options options = {.capacity_bytes = capacity, .seconds = 60};
+    assert_int_equal(mnem_plan_solve(b, n, &options, &r), MNEM_OK);
+    assert_valid(b, n, &r);
+    assert_true(r.peak_bytes <= capacity);
+}
+
+static void public_instances_fit_their_capacity(void **state) {
+    for (int name = 'A'; name <= 'K'; name++) assert_fits(*state, name, 1048576);
+}
+
+/* What others found is 1020928 for D and 1024000 for J; longer runs of ours find less than this. */
+static void less_than_others_found_is_enough_for_two_of_them(void **state) {
+    assert_fits(*state, 'D', 1018880);
+    assert_fits(*state, 'J', 1021952);
 }
 
 /* ---- shapes of model graphs ---- */
@@ -329,6 +337,7 @@ int main(void) {
         cmocka_unit_test(small_instances_equal_brute_force),
         cmocka_unit_test(less_than_the_optimum_is_proved_infeasible),
         cmocka_unit_test(public_instances_fit_their_capacity),
+        cmocka_unit_test(less_than_others_found_is_enough_for_two_of_them),
         cmocka_unit_test(training_steps_reach_the_bound),
         cmocka_unit_test(the_sweep_finds_overlaps_as_pairs_do),
         cmocka_unit_test(never_worse_than_greedy_and_the_same_again),
