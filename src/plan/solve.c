@@ -301,6 +301,11 @@ static mnem_status start(solver *s) {
     return status;
 }
 
+/* A dive adds offsets, sizes and capacities: a few of them must fit a number. */
+static bool sums_fit(const mnem_plan_result *r) {
+    return r->total_bytes <= INT64_MAX / 4 && r->peak_bytes <= INT64_MAX / 4;
+}
+
 static mnem_status solve(solver *s) {
     const size_t n = (size_t)s->sections.item_count;
     for (size_t i = 0; i < s->n; i++) s->buffers[i].offset = 0;
@@ -309,7 +314,7 @@ static mnem_status solve(solver *s) {
     mnem_status status = s->priority ? start(s) : mnem__heap_status();
     judge(s->result, s->capacity);
     if (status == MNEM_OK && s->result->verdict == MNEM_PLAN_FEASIBLE && !is_enough(s) &&
-        n <= EXACT_MAX && s->sections.members)
+        n <= EXACT_MAX && s->sections.members && sums_fit(s->result))
         status = dive(s);
     judge(s->result, s->capacity);
     mnem__free(s->priority);
