@@ -54,11 +54,12 @@ int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc);
 void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_t number);
 
 typedef struct mnem_graph_node {
-    mnem_op_desc desc;  /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
+    mnem_op_desc desc; /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
                            is  the packed matrix's own descriptor, given here */
-    int32_t in[3], out; /* tensors; 0: none. in[1] of a MATMUL: none */
-    int32_t matrix;     /* MATMUL: the handle */
-    int32_t layer;      /* KV_STORE, ATTENTION: which layer's pages */
+    int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none. in[1] of a MATMUL: none */
+    int32_t also[MNEM_OP_ALSO];
+    int32_t matrix; /* MATMUL: the handle */
+    int32_t layer;  /* KV_STORE, ATTENTION: which layer's pages */
     bool tail; /* only the rows from args.first_row on: what nobody reads isn't computed. Tensors of
                   two and more dimensions are rows here; one sequence */
 } mnem_graph_node;
@@ -91,9 +92,10 @@ bool mnem_graph_tensor_get(const mnem_graph *graph, int32_t id, mnem_graph_tenso
 
 typedef struct mnem_graph_node_info {
     mnem_op_kind kind;
-    int32_t in[3], out; /* tensors; 0: none */
-    int32_t matrix;     /* MATMUL: the handle; else -1 */
-    int32_t layer;      /* KV_STORE, ATTENTION; else -1 */
+    int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none */
+    int32_t also[MNEM_OP_ALSO];
+    int32_t matrix; /* MATMUL: the handle; else -1 */
+    int32_t layer;  /* KV_STORE, ATTENTION; else -1 */
     uint64_t workspace_bytes;
     bool waits; /* the team meets before it */
 } mnem_graph_node_info;
@@ -127,8 +129,12 @@ typedef struct mnem_graph_args {
     const int32_t *positions;   /* ROPE_TABLE [tokens] */
     const mnem_kv_sequence *kv; /* [layers][kv_count] */
     int32_t kv_count;
-    const mnem_graph_weights *weights;
-    const volatile int *cancel; /* not 0: stop soon. NULL: never */
+    const mnem_graph_weights *weights; /* of MATMUL; NULL where there is none */
+    const int32_t *targets;            /* LINEAR_LOSS [tokens] */
+    float gradient_scale;              /* LINEAR_LOSS */
+    uint64_t seed;                     /* DROPOUT */
+    int64_t row_base;                  /* DROPOUT: absolute number of the first row */
+    const volatile int *cancel;        /* not 0: stop soon. NULL: never */
 } mnem_graph_args;
 
 /* Runs the nodes in order on every member of team (NULL: alone). MNEM_CANCELLED, or what acquire

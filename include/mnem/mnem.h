@@ -20,6 +20,7 @@
 #include "mnem/pool.h"
 #include "mnem/replay.h"
 #include "mnem/team.h"
+#include "mnem/tensor.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
 #include "mnem/workload.h"

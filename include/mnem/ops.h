@@ -1,4 +1,4 @@
-/* mnem/ops.h: tensor types, and operators in two phases.
+/* mnem/ops.h: operators in two phases, for inference and training.
  *
  * prepare takes descriptors with the largest shapes, finds every error and says the workspace; run
  * takes the actual number of tokens and the pointers, allocates nothing and cannot fail. All memory
@@ -17,116 +17,12 @@
 #ifndef MNEM_OPS_H
 #define MNEM_OPS_H
 
-#include "mnem/base.h"
 #include "mnem/team.h"
+#include "mnem/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* X(NAME, number in GGUF files, elements per block, bytes per block). The types whose bytes are 0
- * are known by name only, to be refused by name. A8: activations, see mnem_type_row_bytes. */
-#define MNEM_TYPE_LIST(X)                                                                          \
-    X(F32, 0, 1, 4)                                                                                \
-    X(F16, 1, 1, 2)                                                                                \
-    X(Q4_0, 2, 32, 18)                                                                             \
-    X(Q4_1, 3, 32, 20)                                                                             \
-    X(Q5_0, 6, 32, 22)                                                                             \
-    X(Q5_1, 7, 32, 24)                                                                             \
-    X(Q8_0, 8, 32, 34)                                                                             \
-    X(Q8_1, 9, 32, 0)                                                                              \
-    X(Q2_K, 10, 256, 0)                                                                            \
-    X(Q3_K, 11, 256, 0)                                                                            \
-    X(Q4_K, 12, 256, 144)                                                                          \
-    X(Q5_K, 13, 256, 176)                                                                          \
-    X(Q6_K, 14, 256, 210)                                                                          \
-    X(Q8_K, 15, 256, 0)                                                                            \
-    X(IQ2_XXS, 16, 256, 0)                                                                         \
-    X(IQ2_XS, 17, 256, 0)                                                                          \
-    X(IQ3_XXS, 18, 256, 0)                                                                         \
-    X(IQ1_S, 19, 256, 0)                                                                           \
-    X(IQ4_NL, 20, 32, 0)                                                                           \
-    X(IQ3_S, 21, 256, 0)                                                                           \
-    X(IQ2_S, 22, 256, 0)                                                                           \
-    X(IQ4_XS, 23, 256, 0)                                                                          \
-    X(I8, 24, 1, 1)                                                                                \
-    X(I16, 25, 1, 2)                                                                               \
-    X(I32, 26, 1, 4)                                                                               \
-    X(I64, 27, 1, 8)                                                                               \
-    X(F64, 28, 1, 8)                                                                               \
-    X(IQ1_M, 29, 256, 0)                                                                           \
-    X(BF16, 30, 1, 2)                                                                              \
-    X(TQ1_0, 34, 256, 0)                                                                           \
-    X(TQ2_0, 35, 256, 0)                                                                           \
-    X(MXFP4, 39, 32, 0)                                                                            \
-    X(A8, 1000, 32, 48)
-
-typedef enum mnem_type {
-#define MNEM_TYPE_ENUM(name, number, elements, bytes) MNEM_TYPE_##name = number,
-    MNEM_TYPE_LIST(MNEM_TYPE_ENUM)
-#undef MNEM_TYPE_ENUM
-} mnem_type;
-
-typedef struct mnem_type_info {
-    const char *name; /* "Q4_K" */
-    uint32_t block_elements;
-    uint32_t block_bytes; /* 0: known by name only */
-    bool is_weight;       /* matmul takes weights of this type */
-} mnem_type_info;
-const mnem_type_info *mnem_type_info_get(mnem_type type); /* NULL for an unknown number */
-
-/* Bytes of one row of n elements; 0 when n isn't whole blocks, or the type is known by name only.
- * A8, n elements (n any; the last block is padded with zeros): blocks of 32 elements, each
- * {f32 scale, int32 -128 sum(q), int32 -128 sum(q of the first 16), f32 -scale sum(q), int8 q[32]}:
- * the forms that the kernels want. The bytes of a row are rounded up to 64. */
-uint64_t mnem_type_row_bytes(mnem_type type, int64_t n);
-
-typedef enum mnem_layout {
-    MNEM_LAYOUT_ROW,    /* element (i, j) at i * stride[0] + j * stride[1] */
-    MNEM_LAYOUT_PACKED, /* weights: groups of rows interleaved, see mnem_pack_group */
-} mnem_layout;
-
-enum { MNEM_TENSOR_DIMS = 4 };
-
-/* shape[0] is the slowest dimension (tokens, rows). Strides in bytes; quantized types must be
- * contiguous in the last dimension (stride of a row only). offset: bytes from the pointer given to
- * run. */
-typedef struct mnem_tensor {
-    mnem_type type;
-    mnem_layout layout;
-    int dims;
-    int64_t shape[MNEM_TENSOR_DIMS];
-    int64_t stride[MNEM_TENSOR_DIMS];
-    int64_t offset;
-} mnem_tensor;
-
-/* Contiguous descriptors, offset 0. */
-mnem_tensor mnem_tensor_1d(mnem_type type, int64_t n);
-mnem_tensor mnem_tensor_2d(mnem_type type, int64_t rows, int64_t n);
-mnem_tensor mnem_tensor_3d(mnem_type type, int64_t a, int64_t b, int64_t n);
-mnem_tensor mnem_tensor_packed(mnem_type type, int64_t rows, int64_t n);
-/* Bytes from the tensor's start to its end; 0 when the descriptor is wrong. */
-uint64_t mnem_tensor_bytes(const mnem_tensor *tensor);
-bool mnem_tensor_contiguous(const mnem_tensor *tensor);
-
-/* ---- weights: packed once while loading, 16 rows at a time ---- */
-
-enum { MNEM_PACK_ROWS = 16 };
-
-/* Bytes of one packed group of 16 rows of k elements (a multiple of 64); 0 if the type isn't a
- * weight's or k isn't whole blocks. A matrix of r rows is ceil(r / 16) groups in a row. */
-uint64_t mnem_pack_group_bytes(mnem_type type, int64_t k);
-uint64_t mnem_pack_bytes(mnem_type type, int64_t rows, int64_t k);
-/* raw: rows (1 to 16) as in the file, contiguous. packed: 64-byte aligned, not overlapping raw;
- * missing rows become zeros. */
-void mnem_pack_group(mnem_type type, int64_t rows, int64_t k, const void *raw, void *packed);
-/* One row (0 to 15) of a packed group as k floats: equal to mnem_dequantize_row of the raw row. */
-void mnem_unpack_row(mnem_type type, int64_t k, const void *packed, int row, float *out);
-
-/* ---- rows between types; n is whole blocks ---- */
-mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out);
-/* To F32 F16 BF16 Q8_0 Q4_0 Q4_K Q6_K Q4_1 Q5_0 Q5_1 Q5_K. MNEM_UNSUPPORTED otherwise. */
-mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out);
 
 /* ---- KV pages ---- */
 
@@ -175,7 +71,39 @@ typedef struct mnem_kv_sequence {
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either)
- * COPY        in[0] f32 of any strides, up to 4 dims -> out f32 contiguous */
+ * COPY        in[0] f32 of any strides, up to 4 dims -> out f32 contiguous
+ *
+ * For training. "real" is F32, BF16 or F16, mixed at will (sums in f32), or F64 for all
+ * operands (for finite differences). Gradients of weights and biases are F32 (F64) and are
+ * always added to; desc.accumulate says whether other outputs are. dims 0: that output isn't
+ * wanted. Rows may have gaps; [T, heads, n] where said. EMBED, RMS_NORM, ROPE, SILU_MUL and ADD
+ * take real operands too.
+ * LINEAR      in[0] x [T, k] real, in[1] weight ROW [rows, k] (real, or any weight type), in[2]
+ *             bias [rows] (dims 0: none) -> out [T, rows]
+ * LINEAR_GRAD_INPUT  in[0] dy [T, rows], in[1] weight ROW [rows, k] -> out dx [T, k]
+ * LINEAR_GRAD_WEIGHT  in[0] dy [T, rows], in[1] x [T, k] -> out dweight [rows, k], also[0]
+ *             dbias
+ * LINEAR_LOSS cross-entropy of x times the transposed weight, a few rows of logits at a time:
+ *             in[0] x [T, n], in[1] weight ROW [vocab, n], args.targets [T] (-1: not counted)
+ *             -> out [T] F32 (F64) losses in nats, also[0] dx [T, n], also[1] dweight [vocab,
+ *             n]: gradients of args.gradient_scale * the sum of losses
+ * RMS_NORM_GRAD  in[0] x, in[1] weight [n], in[2] dy (like x) -> out dx, also[0] dweight [n]
+ * LAYER_NORM  in[0] x [T, n], in[1] weight [n], in[2] bias [n] -> out [T, n]
+ * LAYER_NORM_GRAD  in[0] x, in[1] weight, in[2] dy -> out dx, also[0] dweight, also[1] dbias
+ * GELU        tanh form: in[0] [T, n] -> out (may be in[0])
+ * GELU_GRAD   in[0] x, in[1] dy -> out dx (may be in[1])
+ * SILU_MUL_GRAD  in[0] gate, in[1] up, in[2] dy -> out dgate, also[0] dup
+ * EMBED_GRAD  in[0] dy [T, n], args.ids (args.positions with desc.by_position) -> out dweight
+ *             [vocab, n]
+ * DROPOUT     in[0] [T, n] -> out (may be in[0]): each element is zeroed with probability
+ *             desc.dropout, by a number that args.seed, desc.stream, the row's absolute number
+ *             (args.row_base + row) and the column fix; the others are divided by 1 - dropout.
+ *             Its own gradient
+ * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
+ *             of desc.sequence tokens -> out [T, heads, n], also[0] the log of the sum of
+ *             exponentials [T, heads] F32 (F64). Tiled, never the whole matrix of scores
+ * CAUSAL_ATTENTION_GRAD  in[0] q, in[1] k, in[2] v, in[3] out, in[4] that log, in[5] dout ->
+ *             out dq, also[0] dk, also[1] dv */
 #define MNEM_OP_LIST(X)                                                                            \
     X(EMBED, "embed")                                                                              \
     X(RMS_NORM, "rms_norm")                                                                        \
@@ -187,7 +115,21 @@ typedef struct mnem_kv_sequence {
     X(ATTENTION, "attention")                                                                      \
     X(SILU_MUL, "silu_mul")                                                                        \
     X(ADD, "add")                                                                                  \
-    X(COPY, "copy")
+    X(COPY, "copy")                                                                                \
+    X(LINEAR, "linear")                                                                            \
+    X(LINEAR_GRAD_INPUT, "linear_grad_input")                                                      \
+    X(LINEAR_GRAD_WEIGHT, "linear_grad_weight")                                                    \
+    X(LINEAR_LOSS, "linear_loss")                                                                  \
+    X(RMS_NORM_GRAD, "rms_norm_grad")                                                              \
+    X(LAYER_NORM, "layer_norm")                                                                    \
+    X(LAYER_NORM_GRAD, "layer_norm_grad")                                                          \
+    X(GELU, "gelu")                                                                                \
+    X(GELU_GRAD, "gelu_grad")                                                                      \
+    X(SILU_MUL_GRAD, "silu_mul_grad")                                                              \
+    X(EMBED_GRAD, "embed_grad")                                                                    \
+    X(DROPOUT, "dropout")                                                                          \
+    X(CAUSAL_ATTENTION, "causal_attention")                                                        \
+    X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -208,29 +150,42 @@ typedef struct mnem_rope {
     int32_t original_context;             /* YaRN: context before scaling */
 } mnem_rope;
 
+enum { MNEM_OP_INPUTS = 6, MNEM_OP_ALSO = 2 };
+
 typedef struct mnem_op_desc {
     mnem_op_kind kind;
-    mnem_tensor in[3], out;
-    int workers;           /* the largest team that will run it */
-    float epsilon;         /* RMS_NORM */
-    float scale;           /* ATTENTION: of the scores, usually 1/sqrt(head_dim) */
-    bool accumulate;       /* MATMUL */
-    mnem_rope rope;        /* ROPE_TABLE, ROPE */
-    mnem_kv_layout kv;     /* KV_STORE, ATTENTION */
-    int32_t max_positions; /* ATTENTION */
+    mnem_tensor in[MNEM_OP_INPUTS], out;
+    mnem_tensor also[MNEM_OP_ALSO]; /* further outputs */
+    int workers;                    /* the largest team that will run it */
+    float epsilon;                  /* norms */
+    float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim) */
+    bool accumulate;                /* MATMUL, gradients: out is added to */
+    mnem_rope rope;                 /* ROPE_TABLE, ROPE */
+    bool inverse;                   /* ROPE: turns back, which is its gradient */
+    mnem_kv_layout kv;              /* KV_STORE, ATTENTION */
+    int32_t max_positions;          /* ATTENTION */
+    bool by_position;               /* EMBED: a row for each of args.positions, not of args.ids */
+    int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */
+    float dropout;                  /* DROPOUT: probability, 0 to below 1 */
+    uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */
 } mnem_op_desc;
 
 typedef struct mnem_op mnem_op;
 typedef struct mnem_op_args {
     int64_t tokens;
-    const void *in[3];
+    const void *in[MNEM_OP_INPUTS];
     void *out;
+    void *also[MNEM_OP_ALSO];
     void *workspace; /* 64-byte aligned, op.workspace_bytes, used by all members together */
     int64_t row_begin, row_end; /* MATMUL */
     const int32_t *ids;         /* EMBED [T], each < vocab (checked by the caller) */
     const int32_t *positions;   /* ROPE_TABLE [T] */
     const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION */
     int32_t kv_count;
+    const int32_t *targets; /* LINEAR_LOSS [T], each < vocab or -1 (checked by the caller) */
+    float gradient_scale;   /* LINEAR_LOSS */
+    uint64_t seed;          /* DROPOUT */
+    int64_t row_base;       /* DROPOUT */
 } mnem_op_args;
 
 struct mnem_op {

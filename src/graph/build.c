@@ -108,15 +108,21 @@ void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_
     graph->tensor[tensor].number = number;
 }
 
+static int32_t known(mnem_graph *graph, int32_t id) {
+    return id < 0 || id > graph->tensors ? wrong(graph, "a node uses no tensor", id) : id;
+}
+
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
     if (graph->error != MNEM_OK) return;
     if (graph->steps == graph->options.nodes) {
         wrong(graph, "no room for another node", graph->steps);
         return;
     }
-    for (int i = 0; i < 4; i++) {
-        const int32_t id = i < 3 ? node->in[i] : node->out;
-        if (id < 0 || id > graph->tensors) wrong(graph, "a node uses no tensor", id);
-    }
-    graph->step[graph->steps++].node = *node;
+    mnem__graph_step *step = &graph->step[graph->steps++];
+    *step = (mnem__graph_step){
+        .out = node->out, .matrix = node->matrix, .layer = node->layer, .tail = node->tail};
+    step->op.desc = node->desc;
+    for (int i = 0; i < MNEM_OP_INPUTS; i++) step->in[i] = known(graph, node->in[i]);
+    for (int i = 0; i < MNEM_OP_ALSO; i++) step->also[i] = known(graph, node->also[i]);
+    known(graph, node->out);
 }

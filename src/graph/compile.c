@@ -20,9 +20,10 @@ static void touch(mnem_graph *graph, int32_t id, int64_t node) {
 
 static mnem_status place(mnem_graph *graph) {
     for (int32_t i = 0; i < graph->steps; i++) {
-        const mnem_graph_node *node = &graph->step[i].node;
-        for (int j = 0; j < 3; j++) touch(graph, node->in[j], i);
-        touch(graph, node->out, i);
+        const mnem__graph_step *step = &graph->step[i];
+        for (int j = 0; j < MNEM_OP_INPUTS; j++) touch(graph, step->in[j], i);
+        for (int j = 0; j < MNEM_OP_ALSO; j++) touch(graph, step->also[j], i);
+        touch(graph, step->out, i);
     }
     size_t n = 0;
     for (int32_t id = 1; id <= graph->tensors; id++) {
@@ -51,11 +52,13 @@ static mnem_status place(mnem_graph *graph) {
 static mnem_status prepare(mnem_graph *graph) {
     for (int32_t i = 0; i < graph->steps; i++) {
         mnem__graph_step *step = &graph->step[i];
-        mnem_op_desc desc = step->node.desc;
+        mnem_op_desc desc = step->op.desc;
         desc.workers = graph->options.workers;
-        for (int j = 0; j < 3; j++)
-            if (step->node.in[j]) desc.in[j] = graph->tensor[step->node.in[j]].desc;
-        if (step->node.out) desc.out = graph->tensor[step->node.out].desc;
+        for (int j = 0; j < MNEM_OP_INPUTS; j++)
+            if (step->in[j]) desc.in[j] = graph->tensor[step->in[j]].desc;
+        for (int j = 0; j < MNEM_OP_ALSO; j++)
+            if (step->also[j]) desc.also[j] = graph->tensor[step->also[j]].desc;
+        if (step->out) desc.out = graph->tensor[step->out].desc;
         const mnem_status status = mnem_op_prepare(&desc, &step->op);
         if (status != MNEM_OK) return mnem__fail_in(status, "graph node %d", i);
         if (step->op.workspace_bytes > graph->sizes.workspace_bytes)
@@ -68,7 +71,7 @@ static mnem_status prepare(mnem_graph *graph) {
 
 /* What the nodes since the last meeting touched. space: an external slot, or one of these. */
 enum { SPACE_BLOCK = -1, SPACE_WORKSPACE = -2, SPACE_KV = -3 };
-enum { ACCESSES_MAX = 96, NODE_ACCESSES_MAX = 6 };
+enum { ACCESSES_MAX = 96, NODE_ACCESSES_MAX = MNEM_OP_INPUTS + MNEM_OP_ALSO + 3 };
 
 typedef struct accesses {
     struct access {
@@ -91,14 +94,14 @@ static void note_tensor(const mnem_graph *graph, accesses *list, int32_t id, boo
 }
 
 static void note_node(const mnem_graph *graph, accesses *list, const mnem__graph_step *step) {
-    const mnem_graph_node *node = &step->node;
-    for (int j = 0; j < 3; j++) note_tensor(graph, list, node->in[j], false);
-    note_tensor(graph, list, node->out, true);
+    for (int j = 0; j < MNEM_OP_INPUTS; j++) note_tensor(graph, list, step->in[j], false);
+    for (int j = 0; j < MNEM_OP_ALSO; j++) note_tensor(graph, list, step->also[j], true);
+    note_tensor(graph, list, step->out, true);
     if (step->op.workspace_bytes) note(list, SPACE_WORKSPACE, 0, step->op.workspace_bytes, true);
-    if (node->desc.kind == MNEM_OP_KV_STORE)
-        note(list, SPACE_KV, (uint64_t)node->layer, 1, true);
-    else if (node->desc.kind == MNEM_OP_ATTENTION)
-        note(list, SPACE_KV, (uint64_t)node->layer, 1, false);
+    if (step->op.desc.kind == MNEM_OP_KV_STORE)
+        note(list, SPACE_KV, (uint64_t)step->layer, 1, true);
+    else if (step->op.desc.kind == MNEM_OP_ATTENTION)
+        note(list, SPACE_KV, (uint64_t)step->layer, 1, false);
 }
 
 static bool conflict(const accesses *a, const accesses *b) {

@@ -18,8 +18,10 @@ typedef struct mnem__graph_tensor {
 } mnem__graph_tensor;
 
 typedef struct mnem__graph_step {
-    mnem_graph_node node;
-    mnem_op op;
+    mnem_op op; /* desc only until compile has prepared it */
+    int32_t in[MNEM_OP_INPUTS], out, also[MNEM_OP_ALSO];
+    int32_t matrix, layer;
+    bool tail;
     bool wait; /* the team meets before this node */
 } mnem__graph_step;
 

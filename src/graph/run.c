@@ -80,17 +80,23 @@ static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
     return base + root->offset + skipped;
 }
 
-static void bind(const run *r, const mnem_graph_node *node, bound *b) {
-    const int64_t first = node->tail ? r->args->first_row : 0;
+static void bind(const run *r, const mnem__graph_step *step, bound *b) {
+    const int64_t first = step->tail ? r->args->first_row : 0;
     b->args = (mnem_op_args){.tokens = r->args->tokens - first,
-                             .out = tensor_pointer(r, node->out, first),
+                             .out = tensor_pointer(r, step->out, first),
                              .workspace = r->args->workspace,
                              .ids = r->args->ids,
                              .positions = r->args->positions,
-                             .kv_count = r->args->kv_count};
-    for (int j = 0; j < 3; j++) b->args.in[j] = tensor_pointer(r, node->in[j], first);
+                             .kv_count = r->args->kv_count,
+                             .targets = r->args->targets,
+                             .gradient_scale = r->args->gradient_scale,
+                             .seed = r->args->seed,
+                             .row_base = r->args->row_base};
+    for (int j = 0; j < MNEM_OP_INPUTS; j++) b->args.in[j] = tensor_pointer(r, step->in[j], first);
+    for (int j = 0; j < MNEM_OP_ALSO; j++)
+        b->args.also[j] = tensor_pointer(r, step->also[j], first);
     if (!r->args->kv) return;
-    b->args.kv = r->args->kv + (int64_t)node->layer * r->args->kv_count;
+    b->args.kv = r->args->kv + (int64_t)step->layer * r->args->kv_count;
     if (first == 0) return;
     b->kv = *b->args.kv;
     b->kv.first_position += (int32_t)first;
@@ -119,7 +125,7 @@ static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem
 
 static mnem_status multiply_streamed(walk *w, const mnem__graph_step *step, mnem_op_args *args) {
     for (;;) {
-        const notice *n = meet(w, step->node.matrix);
+        const notice *n = meet(w, step->matrix);
         if (n->status != MNEM_OK) return n->status;
         const bool last = n->chunk.last;
         multiply(w, step, args, &n->chunk);
@@ -129,10 +135,10 @@ static mnem_status multiply_streamed(walk *w, const mnem__graph_step *step, mnem
 
 static mnem_status run_step(walk *w, const mnem__graph_step *step) {
     bound b;
-    bind(w->run, &step->node, &b);
-    if (step->node.desc.kind == MNEM_OP_MATMUL) {
+    bind(w->run, step, &b);
+    if (step->op.desc.kind == MNEM_OP_MATMUL) {
         const mnem_graph_weights *weights = w->run->args->weights;
-        const void *packed = weights->resident(weights->context, step->node.matrix);
+        const void *packed = weights->resident(weights->context, step->matrix);
         return packed ? multiply_resident(w, step, &b.args, packed)
                       : multiply_streamed(w, step, &b.args);
     }

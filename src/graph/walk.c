@@ -24,15 +24,15 @@ bool mnem_graph_tensor_get(const mnem_graph *graph, int32_t id, mnem_graph_tenso
 bool mnem_graph_node_get(const mnem_graph *graph, int32_t index, mnem_graph_node_info *info) {
     if (index < 0 || index >= graph->steps) return false;
     const mnem__graph_step *step = &graph->step[index];
-    const mnem_graph_node *node = &step->node;
-    const mnem_op_kind kind = node->desc.kind;
+    const mnem_op_kind kind = step->op.desc.kind;
     *info = (mnem_graph_node_info){.kind = kind,
-                                   .in = {node->in[0], node->in[1], node->in[2]},
-                                   .out = node->out,
-                                   .matrix = kind == MNEM_OP_MATMUL ? node->matrix : -1,
+                                   .out = step->out,
+                                   .matrix = kind == MNEM_OP_MATMUL ? step->matrix : -1,
                                    .layer = -1,
                                    .workspace_bytes = step->op.workspace_bytes,
                                    .waits = step->wait};
-    if (kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION) info->layer = node->layer;
+    for (int j = 0; j < MNEM_OP_INPUTS; j++) info->in[j] = step->in[j];
+    for (int j = 0; j < MNEM_OP_ALSO; j++) info->also[j] = step->also[j];
+    if (kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION) info->layer = step->layer;
     return true;
 }

@@ -46,12 +46,17 @@ static size_t append_tensor(char *text, size_t size, size_t at, const char *name
 }
 
 mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *what) {
-    static const char *const names[3] = {"in[0]", "in[1]", "in[2]"};
-    char text[256] = "";
+    static const char *const names[MNEM_OP_INPUTS] = {"in[0]", "in[1]", "in[2]",
+                                                      "in[3]", "in[4]", "in[5]"};
+    static const char *const also[MNEM_OP_ALSO] = {"also[0]", "also[1]"};
+    char text[400] = "";
     size_t at = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < MNEM_OP_INPUTS; i++)
         if (desc->in[i].dims > 0) at = append_tensor(text, sizeof text, at, names[i], &desc->in[i]);
-    if (desc->out.dims > 0) append_tensor(text, sizeof text, at, "out", &desc->out);
+    if (desc->out.dims > 0) at = append_tensor(text, sizeof text, at, "out", &desc->out);
+    for (int i = 0; i < MNEM_OP_ALSO; i++)
+        if (desc->also[i].dims > 0)
+            at = append_tensor(text, sizeof text, at, also[i], &desc->also[i]);
     return mnem__fail(status, "%s (%s): %s", mnem_op_text(desc->kind), text, what);
 }
 

@@ -42,7 +42,8 @@ static int count_in_place(const mnem_graph *graph, uint64_t *saved) {
         uint64_t bytes = 0, unused = 0;
         const int32_t out = root_of(graph, n.out, &bytes);
         bool over = false;
-        for (int k = 0; k < 3; k++) over = over || (out && root_of(graph, n.in[k], &unused) == out);
+        for (int k = 0; k < MNEM_OP_INPUTS; k++)
+            over = over || (out && root_of(graph, n.in[k], &unused) == out);
         count += over;
         if (over) *saved += bytes;
     }
