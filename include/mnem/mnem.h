@@ -16,6 +16,7 @@
 #include "mnem/plan.h"
 #include "mnem/plan_adapt.h"
 #include "mnem/plan_csv.h"
+#include "mnem/plan_recompute.h"
 #include "mnem/plan_split.h"
 #include "mnem/pool.h"
 #include "mnem/replay.h"
