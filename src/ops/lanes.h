@@ -87,6 +87,20 @@ LANES_INLINE lanes lanes_load_half(const uint16_t *p) {
 LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
     _mm256_storeu_si256((void *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
+LANES_INLINE lanes lanes_load_bf16(const uint16_t *p) {
+    __m512i words = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(words, 16));
+}
+/* To nearest even; a NaN becomes quiet. */
+LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
+    __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    up = _mm512_mask_mov_epi32(_mm512_srli_epi32(up, 16), nan, quiet);
+    _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(up));
+}
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
 }
@@ -226,6 +240,23 @@ LANES_INLINE lanes lanes_load_half(const uint16_t *p) {
 LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
     _mm_storeu_si128((void *)p, _mm256_cvtps_ph(x.v[0], _MM_FROUND_TO_NEAREST_INT));
     _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(x.v[1], _MM_FROUND_TO_NEAREST_INT));
+}
+LANES_INLINE lanes lanes_load_bf16(const uint16_t *p) {
+    LANES_EACH(_mm256_castsi256_ps(_mm256_slli_epi32(
+        _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p + 8 * i))), 16)));
+}
+/* The bits of 8 floats as bf16, in 32 bits each. */
+LANES_INLINE __m256i lanes_bf16_bits(__m256 x) {
+    __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    return _mm256_blendv_epi8(_mm256_srli_epi32(up, 16), quiet,
+                              _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
+}
+LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
+    __m256i words = _mm256_packus_epi32(lanes_bf16_bits(x.v[0]), lanes_bf16_bits(x.v[1]));
+    _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(words, 0xd8));
 }
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     LANES_EACH(
@@ -369,6 +400,12 @@ LANES_INLINE lanes lanes_load_half(const uint16_t *p) {
 }
 LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
     for (int i = 0; i < LANES; i++) p[i] = mnem__float_half(x.v[i]);
+}
+LANES_INLINE lanes lanes_load_bf16(const uint16_t *p) {
+    LANES_EACH(mnem__bf16_float(p[i]));
+}
+LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
+    for (int i = 0; i < LANES; i++) p[i] = mnem__float_bf16(x.v[i]);
 }
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     LANES_EACH((float)p[i]);
