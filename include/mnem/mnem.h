@@ -13,6 +13,7 @@
 #include "mnem/model.h"
 #include "mnem/offset.h"
 #include "mnem/ops.h"
+#include "mnem/optimizer.h"
 #include "mnem/plan.h"
 #include "mnem/plan_adapt.h"
 #include "mnem/plan_csv.h"
