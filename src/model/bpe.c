@@ -28,6 +28,22 @@ static int byte_of(unsigned code) {
     return code == 0x143 ? 0xAD : -1;
 }
 
+unsigned mnem__bpe_character(unsigned char byte) {
+    if (is_printable(byte)) return byte;
+    if (byte <= 0x20) return 0x100u + byte;
+    return byte == 0xAD ? 0x143u : 0x121u + byte - 0x7Fu;
+}
+
+size_t mnem__bpe_spell(const char *bytes, size_t n, char *out) {
+    char *end = out;
+    for (size_t i = 0; i < n; i++) {
+        const unsigned code = mnem__bpe_character((unsigned char)bytes[i]);
+        if (code >= 0x80) *end++ = (char)(0xC0u | code >> 6);
+        *end++ = (char)(code < 0x80 ? code : 0x80u | (code & 0x3Fu));
+    }
+    return (size_t)(end - out);
+}
+
 size_t mnem__bpe_decode(const char *text, size_t n, char *out) {
     size_t bytes = 0;
     for (size_t i = 0; i < n;) {
@@ -90,7 +106,7 @@ static mnem_status merge_put(mnem_tokenizer *t, uint32_t rank) {
 }
 
 static mnem_status read_merges(mnem_tokenizer *t) {
-    if (!mnem_model_key_find(t->model, "tokenizer.ggml.merges", &t->merges))
+    if (!mnem__tokenizer_key(t, "tokenizer.ggml.merges", &t->merges))
         return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges is missing");
     if (t->merges.type != MNEM_VALUE_ARRAY || t->merges.element != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges is not an array of strings");
@@ -140,23 +156,12 @@ static mnem_status on_word(void *context, size_t begin, size_t end) {
     return mnem__merger_emit(t, m);
 }
 
-/* A copy in which every byte that is no character is U+0001: in every pattern's classes that is
- * what U+FFFD would be (neither letter, digit, space nor punctuation), and it keeps the offsets. */
-static mnem_status mask_invalid(mnem_tokenizer *t, const char *text, size_t n) {
-    const mnem_status status = mnem__tokenizer_text_room(t, n);
-    if (status != MNEM_OK) return status;
-    memcpy(t->text, text, n);
-    for (size_t i = mnem__utf8_invalid(text, n); i < n; i++) {
-        t->text[i] = 1;
-        i += mnem__utf8_invalid(text + i + 1, n - i - 1);
-    }
-    return MNEM_OK;
-}
-
 mnem_status mnem__bpe_encode(mnem_tokenizer *t, const char *text, size_t n) {
     piece p = {t, text};
     if (mnem__utf8_invalid(text, n) == n)
         return mnem__pretokenize(t->pretokenizer, text, n, on_word, &p);
-    const mnem_status status = mask_invalid(t, text, n);
-    return status == MNEM_OK ? mnem__pretokenize(t->pretokenizer, t->text, n, on_word, &p) : status;
+    const mnem_status status = mnem__tokenizer_text_room(t, n);
+    if (status != MNEM_OK) return status;
+    mnem__utf8_mask(text, n, t->text);
+    return mnem__pretokenize(t->pretokenizer, t->text, n, on_word, &p);
 }

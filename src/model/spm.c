@@ -28,7 +28,7 @@ size_t mnem__spm_decode(const char *text, size_t n, char *out) {
 }
 
 mnem_status mnem__spm_create(mnem_tokenizer *t) {
-    if (!mnem_model_key_find(t->model, "tokenizer.ggml.scores", &t->scores))
+    if (!mnem__tokenizer_key(t, "tokenizer.ggml.scores", &t->scores))
         return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.scores is missing");
     if (t->scores.type != MNEM_VALUE_ARRAY || t->scores.element != MNEM_VALUE_F32)
         return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.scores is not an array of f32");

@@ -16,19 +16,31 @@ enum { SCRATCH_KEPT = 64 * 1024, IDS_FIRST = 256, TEXT_MAX = 1 << 30 };
 
 /* ---- keys ---- */
 
-static mnem_status read_text(const mnem_model *model, const char *key, mnem_text *text) {
+static bool vocabulary_key(const mnem_vocabulary *vocabulary, const char *key, mnem_value *value) {
+    const char *name;
+    for (uint32_t i = 0; mnem_vocabulary_key_get(vocabulary, i, &name, value); i++)
+        if (strcmp(name, key) == 0) return true;
+    return false;
+}
+
+bool mnem__tokenizer_key(const mnem_tokenizer *t, const char *key, mnem_value *value) {
+    return t->vocabulary ? vocabulary_key(t->vocabulary, key, value)
+                         : mnem_model_key_find(t->model, key, value);
+}
+
+static mnem_status read_text(const mnem_tokenizer *t, const char *key, mnem_text *text) {
     mnem_value value;
     *text = (mnem_text){"", 0};
-    if (!mnem_model_key_find(model, key, &value)) return MNEM_OK;
+    if (!mnem__tokenizer_key(t, key, &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "%s is not a string", key);
     *text = value.text;
     return MNEM_OK;
 }
 
-static mnem_status read_bool(const mnem_model *model, const char *key, bool *flag) {
+static mnem_status read_bool(const mnem_tokenizer *t, const char *key, bool *flag) {
     mnem_value value;
-    if (!mnem_model_key_find(model, key, &value)) return MNEM_OK;
+    if (!mnem__tokenizer_key(t, key, &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_BOOL) return mnem__fail(MNEM_BAD_FILE, "%s is not a bool", key);
     *flag = value.u != 0;
     return MNEM_OK;
@@ -42,7 +54,7 @@ static bool is_integer(mnem_value_type type) {
  * used. */
 static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenient, int32_t *id) {
     mnem_value value;
-    if (!mnem_model_key_find(t->model, key, &value)) return MNEM_OK;
+    if (!mnem__tokenizer_key(t, key, &value)) return MNEM_OK;
     if (!is_integer(value.type)) return mnem__fail(MNEM_BAD_FILE, "%s is not an integer", key);
     if (value.u < (uint64_t)t->info.vocab) {
         *id = (int32_t)value.u;
@@ -56,7 +68,7 @@ static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenien
 
 static mnem_status read_tokens(mnem_tokenizer *t) {
     static const char key[] = "tokenizer.ggml.tokens";
-    if (!mnem_model_key_find(t->model, key, &t->tokens))
+    if (!mnem__tokenizer_key(t, key, &t->tokens))
         return mnem__fail(MNEM_BAD_FILE, "%s is missing", key);
     if (t->tokens.type != MNEM_VALUE_ARRAY || t->tokens.element != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "%s is not an array of strings", key);
@@ -69,7 +81,7 @@ static mnem_status read_tokens(mnem_tokenizer *t) {
 
 static mnem_status read_types(mnem_tokenizer *t) {
     static const char key[] = "tokenizer.ggml.token_type";
-    if (!mnem_model_key_find(t->model, key, &t->types)) return MNEM_OK;
+    if (!mnem__tokenizer_key(t, key, &t->types)) return MNEM_OK;
     if (t->types.type != MNEM_VALUE_ARRAY || !is_integer(t->types.element))
         return mnem__fail(MNEM_BAD_FILE, "%s is not an array of integers", key);
     if (t->types.count == t->tokens.count) return MNEM_OK;
@@ -120,8 +132,8 @@ static mnem_status copy_name(mnem_text text, const char *key, char *out, size_t 
 
 static mnem_status read_model(mnem_tokenizer *t) {
     mnem_text model, pre;
-    mnem_status status = read_text(t->model, "tokenizer.ggml.model", &model);
-    if (status == MNEM_OK) status = read_text(t->model, "tokenizer.ggml.pre", &pre);
+    mnem_status status = read_text(t, "tokenizer.ggml.model", &model);
+    if (status == MNEM_OK) status = read_text(t, "tokenizer.ggml.pre", &pre);
     if (status != MNEM_OK) return status;
     if (model.length == 0) return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.model is missing");
     t->bpe = text_is(model, "gpt2");
@@ -139,11 +151,10 @@ static mnem_status read_flags(mnem_tokenizer *t) {
     t->ignore_merges = llama3;
     t->info.add_bos = llama3 || !t->bpe;
     t->info.add_space_prefix = !t->bpe;
-    mnem_status status = read_bool(t->model, "tokenizer.ggml.add_bos_token", &t->info.add_bos);
+    mnem_status status = read_bool(t, "tokenizer.ggml.add_bos_token", &t->info.add_bos);
+    if (status == MNEM_OK) status = read_bool(t, "tokenizer.ggml.add_eos_token", &t->info.add_eos);
     if (status == MNEM_OK)
-        status = read_bool(t->model, "tokenizer.ggml.add_eos_token", &t->info.add_eos);
-    if (status == MNEM_OK)
-        status = read_bool(t->model, "tokenizer.ggml.add_space_prefix", &t->info.add_space_prefix);
+        status = read_bool(t, "tokenizer.ggml.add_space_prefix", &t->info.add_space_prefix);
     return status;
 }
 
@@ -154,7 +165,7 @@ static mnem_status read_all(mnem_tokenizer *t) {
     if (status == MNEM_OK) status = read_types(t);
     if (status == MNEM_OK) status = read_ids(t);
     if (status == MNEM_OK) status = read_flags(t);
-    if (status == MNEM_OK) status = read_text(t->model, "tokenizer.chat_template", &chat_template);
+    if (status == MNEM_OK) status = read_text(t, "tokenizer.chat_template", &chat_template);
     if (status != MNEM_OK) return status;
     t->chat = mnem__chat_recognise(chat_template);
     status = mnem__vocab_create(t);
@@ -181,10 +192,12 @@ static void scratch_trim(mnem_tokenizer *t) {
     t->text_room = 0;
 }
 
-mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **tokenizer) {
+static mnem_status create(const mnem_model *model, const mnem_vocabulary *vocabulary,
+                          mnem_tokenizer **tokenizer) {
     mnem_tokenizer *t = mnem__calloc(MNEM__TOKENIZER_TAG, 1, sizeof *t);
     if (!t) return mnem__heap_status();
     t->model = model;
+    t->vocabulary = vocabulary;
     t->eom = -1;
     const mnem_status status = read_all(t);
     if (status != MNEM_OK) {
@@ -194,6 +207,15 @@ mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **toke
     scratch_trim(t);
     *tokenizer = t;
     return MNEM_OK;
+}
+
+mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **tokenizer) {
+    return create(model, NULL, tokenizer);
+}
+
+mnem_status mnem_tokenizer_create_from(const mnem_vocabulary *vocabulary,
+                                       mnem_tokenizer **tokenizer) {
+    return create(NULL, vocabulary, tokenizer);
 }
 
 void mnem_tokenizer_destroy(mnem_tokenizer *t) {

@@ -11,7 +11,7 @@
 #ifndef MNEM_SRC_MODEL_TOKENIZER_PARTS_H
 #define MNEM_SRC_MODEL_TOKENIZER_PARTS_H
 
-#include "mnem/tokenizer.h"
+#include "mnem/vocabulary.h"
 
 #define MNEM__TOKENIZER_TAG "tokenizer"
 
@@ -78,7 +78,8 @@ typedef struct mnem__merger {
 } mnem__merger;
 
 struct mnem_tokenizer {
-    const mnem_model *model;
+    const mnem_model *model; /* where the keys are: one of these two */
+    const mnem_vocabulary *vocabulary;
     mnem_tokenizer_info info;
     mnem_value tokens, types, scores, merges; /* types.count 0: all normal */
     char pre[32];
@@ -121,6 +122,8 @@ int32_t mnem__vocab_find(const mnem_tokenizer *t, const char *bytes, size_t n);
 int32_t mnem__special_match(const mnem_tokenizer *t, const char *text, size_t n, size_t *length);
 
 /* ---- tokenizer.c ---- */
+/* A key of the model or the vocabulary; false if there is none. */
+bool mnem__tokenizer_key(const mnem_tokenizer *t, const char *key, mnem_value *value);
 mnem_status mnem__tokenizer_emit(mnem_tokenizer *t, int32_t id);
 /* t->text holds at least n bytes afterwards; its content is lost. */
 mnem_status mnem__tokenizer_text_room(mnem_tokenizer *t, size_t n);
@@ -143,6 +146,10 @@ mnem_status mnem__bpe_create(mnem_tokenizer *t);
 mnem_status mnem__bpe_encode(mnem_tokenizer *t, const char *text, size_t n);
 /* What a byte-level token's text stands for; out has room for n bytes. Returns the bytes. */
 size_t mnem__bpe_decode(const char *text, size_t n, char *out);
+/* The other way round, for any bytes: out has room for 2 n bytes. Returns the bytes. */
+size_t mnem__bpe_spell(const char *bytes, size_t n, char *out);
+/* The character that stands for a byte: at most 0x143. */
+unsigned mnem__bpe_character(unsigned char byte);
 mnem_status mnem__spm_create(mnem_tokenizer *t);
 mnem_status mnem__spm_encode(mnem_tokenizer *t, const char *text, size_t n, bool after_special);
 size_t mnem__spm_decode(const char *text, size_t n, char *out);
@@ -163,6 +170,10 @@ mnem_status mnem__pretokenize(mnem__pretokenizer *pretokenizer, const char *text
 size_t mnem__utf8_length(const char *text, size_t n);
 /* The first byte of text that is not part of a valid character; n if there is none. */
 size_t mnem__utf8_invalid(const char *text, size_t n);
+/* A copy of n bytes in which every byte that is no character is U+0001: in every pattern's classes
+ * that is what U+FFFD would be (neither letter, digit, space nor punctuation), and it keeps the
+ * offsets. */
+void mnem__utf8_mask(const char *text, size_t n, char *out);
 
 /* ---- chat_format.c ---- */
 mnem_chat_format mnem__chat_recognise(mnem_text chat_template);

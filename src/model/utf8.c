@@ -49,6 +49,14 @@ size_t mnem__utf8_invalid(const char *text, size_t n) {
     return n;
 }
 
+void mnem__utf8_mask(const char *text, size_t n, char *out) {
+    memcpy(out, text, n);
+    for (size_t i = mnem__utf8_invalid(text, n); i < n; i++) {
+        out[i] = 1;
+        i += mnem__utf8_invalid(text + i + 1, n - i - 1);
+    }
+}
+
 static char *write_replacement(mnem_utf8_joiner *joiner, char *out) {
     joiner->count = 0;
     memcpy(out, "\xEF\xBF\xBD", 3);
