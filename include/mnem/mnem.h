@@ -25,6 +25,7 @@
 #include "mnem/tensor.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
+#include "mnem/vocabulary.h"
 #include "mnem/workload.h"
 
 #endif
