@@ -100,10 +100,11 @@ typedef struct mnem_kv_sequence {
  *             (args.row_base + row) and the column fix; the others are divided by 1 - dropout.
  *             Its own gradient
  * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
- *             of desc.sequence tokens -> out [T, heads, n], also[0] the log of the sum of
- *             exponentials [T, heads] F32 (F64). Tiled, never the whole matrix of scores
+ *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never added to),
+ *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Tiled, never the
+ *             whole matrix of scores. What later tokens hold, even NaN, doesn't matter
  * CAUSAL_ATTENTION_GRAD  in[0] q, in[1] k, in[2] v, in[3] out, in[4] that log, in[5] dout ->
- *             out dq, also[0] dk, also[1] dv */
+ *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are added to) */
 #define MNEM_OP_LIST(X)                                                                            \
     X(EMBED, "embed")                                                                              \
     X(RMS_NORM, "rms_norm")                                                                        \

@@ -18,6 +18,8 @@ static const mnem__op_table *const tables[MNEM_OP_COUNT] = {
     [MNEM_OP_SILU_MUL] = &mnem__op_silu_mul,
     [MNEM_OP_ADD] = &mnem__op_add,
     [MNEM_OP_COPY] = &mnem__op_copy,
+    [MNEM_OP_CAUSAL_ATTENTION] = &mnem__op_causal_attention,
+    [MNEM_OP_CAUSAL_ATTENTION_GRAD] = &mnem__op_causal_attention_grad,
 };
 
 static const char *const texts[MNEM_OP_COUNT] = {

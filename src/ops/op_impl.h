@@ -66,5 +66,6 @@ static inline bool mnem__tensor_absent(const mnem_tensor *tensor) {
 extern const mnem__op_table mnem__op_quantize, mnem__op_matmul;
 extern const mnem__op_table mnem__op_embed, mnem__op_rms_norm, mnem__op_rope_table, mnem__op_rope,
     mnem__op_kv_store, mnem__op_attention, mnem__op_silu_mul, mnem__op_add, mnem__op_copy;
+extern const mnem__op_table mnem__op_causal_attention, mnem__op_causal_attention_grad;
 
 #endif
