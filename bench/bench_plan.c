@@ -3,6 +3,7 @@
  *     bench_plan csv SEEDS FILE...       instances named after their capacity (A.1048576.csv)
  *     bench_plan lowest SECONDS FILE...  the smallest peak that is found in the time
  *     bench_plan graphs [BUFFERS]        made up, like model graphs, 20,000 to 1,000,000
+ *     bench_plan gaps SECONDS            made up, lives with gaps, 60 to 1000 buffers
  *
  * Every placement is checked by a sweep that shares no code with the planner. One thread.
  *
@@ -12,7 +13,10 @@
  *             lives are nested, and stacking them (temporaries on top) is a placement at the bound
  *   skewed    the same, but what is kept goes up to six layers later than it could
  *   gradients the same, and gradients that live until the optimizer takes them, in buckets, and
- *             large workspaces for single operators */
+ *             large workspaces for single operators
+ *   offload   (gaps) a training step whose kept activations are elsewhere for part of their lives
+ *   planted   (gaps) a block cut into boxes, some of them with others in a hole in time: the bound
+ *             can be reached */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +167,117 @@ static int run_graphs(size_t only) {
     return good ? 0 : 1;
 }
 
+/* ---- lives with gaps ---- */
+
+typedef struct gapped {
+    graph g;
+    mnem_plan_wish *wishes;
+    mnem_plan_gap *gaps; /* one for each buffer at most */
+} gapped;
+
+static void add_gap(gapped *x, int64_t lower, int64_t upper) {
+    const size_t i = x->g.n - 1;
+    if (lower >= upper) return;
+    x->gaps[i] = (mnem_plan_gap){.lower = lower, .upper = upper};
+    x->wishes[i] = (mnem_plan_wish){.gaps = &x->gaps[i], .gap_count = 1};
+}
+
+/* What a layer keeps is away from shortly after its forward until shortly before its backward. */
+static void make_offload(gapped *x, size_t n) {
+    graph *g = &x->g;
+    const int64_t layers = (int64_t)(n / 4), last = 8 * layers;
+    for (int64_t i = 0; i < layers; i++) {
+        const int64_t forward = 4 * i, backward = last - forward;
+        const int64_t away = forward + 3 + (int64_t)draw(g, 8);
+        const uint64_t w = width(g);
+        add(g, forward, backward, w);
+        if (draw(g, 4)) add_gap(x, away, backward - 3 - (int64_t)draw(g, 8));
+        add(g, forward + 1, backward - 1, 2 * w);
+        if (draw(g, 2)) add_gap(x, away + 1, backward - 4 - (int64_t)draw(g, 8));
+        add(g, forward + 2, forward + 4, w * (1 + draw(g, 4)));
+        add(g, backward - 3, backward, w * (1 + draw(g, 3)));
+    }
+}
+
+/* Cuts [lower, upper) x bytes into n boxes or so. */
+static void cut(gapped *x, size_t n, int64_t lower, int64_t upper, uint64_t units) {
+    graph *g = &x->g;
+    const int64_t life = upper - lower;
+    if (n >= 2 && life >= 16 && (draw(g, 2) || units < 4)) {
+        const int64_t at = lower + 4 + (int64_t)draw(g, (uint64_t)life - 8);
+        cut(x, n / 2, lower, at, units);
+        cut(x, n - n / 2, at, upper, units);
+    } else if (n >= 2 && units >= 4) {
+        const uint64_t part = 1 + draw(g, units - 1);
+        cut(x, n / 2, lower, upper, part);
+        cut(x, n - n / 2, lower, upper, units - part);
+    } else {
+        add(g, lower, upper, 64 * units);
+        if (life < 8 || draw(g, 2)) return;
+        const int64_t from = lower + 1 + (int64_t)draw(g, 3);
+        const int64_t to = upper - 1 - (int64_t)draw(g, 3);
+        add_gap(x, from, to);
+        const uint64_t part = units < 2 ? 0 : draw(g, units);
+        if (part) add(g, from, to, 64 * part);
+        add(g, from, to, 64 * (units - part));
+    }
+}
+
+static bool run_gapped(gapped *x, const char *shape, size_t n, double seconds) {
+    x->g.n = 0;
+    x->g.random = n;
+    memset(x->wishes, 0, 4 * n * sizeof *x->wishes);
+    if (strcmp(shape, "offload") == 0)
+        make_offload(x, n);
+    else
+        cut(x, n / 2, 0, (int64_t)(8 * n), 4096);
+    mnem_plan_result r;
+    const mnem_plan_options options = {.seconds = seconds};
+    const double start = now();
+    if (mnem_plan_solve_wishes(x->g.b, x->wishes, x->g.n, &options, &r) != MNEM_OK) {
+        fprintf(stderr, "%s: %s\n", shape, mnem_last_error());
+        return false;
+    }
+    const double took = now() - start;
+    plan_box *boxes = calloc(2 * x->g.n, sizeof *boxes);
+    size_t count = 0;
+    for (size_t i = 0; i < x->g.n && boxes; i++) {
+        const mnem_plan_buffer *b = &x->g.b[i];
+        const bool gap = x->wishes[i].gap_count;
+        const uint64_t top = b->offset + b->bytes;
+        boxes[count++] = (plan_box){b->lower, gap ? x->gaps[i].lower : b->upper, b->offset, top};
+        if (gap) boxes[count++] = (plan_box){x->gaps[i].upper, b->upper, b->offset, top};
+    }
+    const bool valid = boxes && plan_boxes_check(boxes, count) == count;
+    free(boxes);
+    printf("%-10s %8zu %8.3f %14" PRIu64 " %14" PRIu64 " %8.3f  %s\n", shape, x->g.n, took,
+           r.peak_bytes, r.lower_bound_bytes,
+           100 * ((double)r.peak_bytes / (double)r.lower_bound_bytes - 1),
+           valid ? verdict_name(r.verdict) : "WRONG");
+    return valid;
+}
+
+static int run_gaps(double seconds) {
+    enum { MOST = 1000 };
+    static const size_t sizes[] = {60, 200, 500, MOST};
+    gapped x = {.g.b = calloc(4 * MOST, sizeof *x.g.b),
+                .wishes = calloc(4 * MOST, sizeof *x.wishes),
+                .gaps = calloc(4 * MOST, sizeof *x.gaps)};
+    bool good = x.g.b && x.wishes && x.gaps;
+    printf("%-10s %8s %8s %14s %14s %8s\n", "shape", "buffers", "seconds", "peak", "bound",
+           "waste %");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && good; i++) {
+        good = run_gapped(&x, "offload", sizes[i], seconds) && good;
+        good = run_gapped(&x, "planted", sizes[i], seconds) && good;
+    }
+    free(x.g.b);
+    free(x.wishes);
+    free(x.gaps);
+    return good ? 0 : 1;
+}
+
+/* ---- tables ---- */
+
 static size_t read_csv(const char *path, mnem_plan_buffer *b, size_t room) {
     FILE *file = fopen(path, "r");
     if (!file) return 0;
@@ -243,9 +358,11 @@ int main(int argc, char **argv) {
         status = run_lowest(b, atof(argv[2]), argc - 3, argv + 3);
     else if (argc > 1 && strcmp(argv[1], "graphs") == 0)
         status = run_graphs(argc > 2 ? strtoull(argv[2], NULL, 10) : 0);
+    else if (argc == 3 && strcmp(argv[1], "gaps") == 0)
+        status = run_gaps(atof(argv[2]));
     else
-        fprintf(stderr,
-                "bench_plan csv SEEDS FILE... | lowest SECONDS FILE... | graphs [BUFFERS]\n");
+        fprintf(stderr, "bench_plan csv SEEDS FILE... | lowest SECONDS FILE... | graphs [BUFFERS] "
+                        "| gaps SECONDS\n");
     free(b);
     return status;
 }

@@ -67,6 +67,12 @@ typedef struct mnem_plan_options {
     uint64_t capacity_bytes; /* enough: stops at the first placement within it (default: none) */
     double seconds;          /* time limit (default 1) */
     uint64_t seed;           /* of the dives' order */
+    /* Limit of buffers tried, in passes and in dives: work that is the same on every machine, so
+     * that the result is too where time doesn't end it first (default: none). */
+    uint64_t steps_max;
+    /* Asked about once a millisecond; true: end with the best so far (default: never). */
+    bool (*stop)(void *context);
+    void *stop_context;
 } mnem_plan_options;
 
 /* The best placement found in the time, valid whatever the verdict; up to 20,000 buffers within the
@@ -77,15 +83,16 @@ typedef struct mnem_plan_options {
 mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
                             mnem_plan_result *result);
 
-/* The same with wishes[n], or NULL. Gaps, fixed offsets and hints are taken by a greedy search of
- * many orders, O(n^2) each; mnem_plan_solve places buffers as though there were no gaps, with and
- * without what may be in place; the best of all is kept. Up to 8 buffers (those that are the same
- * are one) are searched in every order, which is exact without windows and in_place; other verdicts
- * with wishes are OPTIMAL at the bound only. In a group that is the same, the first in_place wish
- * counts. MNEM_INVALID also for more than 4096 buffers and twice their gaps when there are wishes
- * (a first placement takes seconds then, whatever the time limit), gaps
- * outside of a life, out of order or with windows outside of the bytes, wishes for buffers that
- * don't exist, fixed offsets that aren't aligned or collide. */
+/* The same with wishes[n], or NULL. Three searches, the best of all is kept: greedy in many orders,
+ * O(n^2) each, which knows every wish; the dives, which know gaps and names (a window counts as
+ * all bytes there, and they are left out where an offset is fixed); with partners in place as one.
+ * Where there are gaps and names of equal sizes only, the dives prove what mnem_plan_solve does. Up
+ * to 8 buffers (those that are the same are one) are searched in every order, which is exact
+ * without windows and in_place; other verdicts are OPTIMAL at the bound only. In a group that is
+ * the same, the first in_place wish counts. MNEM_INVALID also for more than 4096 buffers and twice
+ * their gaps when there are wishes (a first placement takes seconds then, whatever the time limit),
+ * gaps outside of a life, out of order or with windows outside of the bytes, wishes for buffers
+ * that don't exist, fixed offsets that aren't aligned or collide. */
 mnem_status mnem_plan_solve_wishes(mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
                                    size_t n, const mnem_plan_options *options,
                                    mnem_plan_result *result);

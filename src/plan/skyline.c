@@ -19,6 +19,9 @@
  * deepest decision in the set (conflict-directed backjumping, Prosser 1993). Parts of time that no
  * unplaced item connects are solved one after the other.
  *
+ * Gaps: an item whose life has gaps may lie over several valleys at once. Only those sections are
+ * decided whose candidates have no lower floor anywhere; the lowest section always is one.
+ *
  * Invariant: low[i] >= floor of each of its sections; floor = the least low of those not placed.
  * Cost: a node is O(items alive with the placed one + sections they cover); only growing trails
  * take memory. */
@@ -208,9 +211,9 @@ static void survey(mnem__skyline *k, int32_t section) {
 typedef struct raised { /* what one decision raised: sections [from, to), by at most most */
     int32_t from, to;
     int64_t below; /* below: only sections whose floor is lower can have new floors */
-    /* Sections of the item that was placed: what it took is what the others were raised by, so
-     * that the bound grows by padding only. */
-    int32_t placed_from, placed_to;
+    /* In the sections of the item that was placed, what it took is what the others were raised by,
+     * so that the bound grows by padding only. */
+    const mnem__item *placed;
     int64_t padding;
 } raised;
 
@@ -227,9 +230,12 @@ static bool raise(mnem__skyline *k, int32_t item, int64_t top, raised *r) {
     if (low > r->below) r->below = low;
     if (low - top > r->padding) r->padding = low - top;
     set_value(k, &k->low[item], low);
-    for (int32_t s = it->first; s < it->end; s++) {
-        k->dropped[s] += k->floor[s] == old;
-        if (k->rose[s] < low - old) k->rose[s] = low - old;
+    for (int32_t i = 0; i < mnem__spans_of(it); i++) {
+        const mnem__span p = mnem__span_get(k->s, it, i);
+        for (int32_t s = p.from; s < p.to; s++) {
+            k->dropped[s] += k->floor[s] == old;
+            if (k->rose[s] < low - old) k->rose[s] = low - old;
+        }
     }
     if (it->first < r->from) r->from = it->first;
     if (it->end > r->to) r->to = it->end;
@@ -238,10 +244,18 @@ static bool raise(mnem__skyline *k, int32_t item, int64_t top, raised *r) {
     return false;
 }
 
+static bool lives_in(const mnem__skyline *k, const mnem__item *item, int32_t section) {
+    for (int32_t i = 0; item && i < mnem__spans_of(item); i++) {
+        const mnem__span p = mnem__span_get(k->s, item, i);
+        if (section >= p.from && section < p.to) return true;
+    }
+    return false;
+}
+
 /* The slack of a section after raises; where what is known doesn't say that there is some, the
  * bound does. New thresholds of the bound are at most r->below, and what is left is above them. */
 static bool settle_slack(mnem__skyline *k, const raised *r, int32_t s) {
-    const int64_t most = s >= r->placed_from && s < r->placed_to ? r->padding : k->rose[s];
+    const int64_t most = lives_in(k, r->placed, s) ? r->padding : k->rose[s];
     if (most == 0 || k->left[s] == 0) return true;
     const int64_t above = k->dive->capacity - r->below - k->left[s];
     int64_t slack = k->slack[s] - most;
@@ -273,25 +287,46 @@ static bool unsettled(mnem__skyline *k, const raised *r) {
     return false;
 }
 
+/* Who lives with an item: those listed (itself too), and the items [first, end). */
+typedef struct company {
+    const int32_t *listed;
+    int32_t count, first, end;
+} company;
+
+static company company_of(const mnem__skyline *k, int32_t item) {
+    const mnem__sections *s = k->s;
+    const mnem__item *it = &s->items[item];
+    if (s->near)
+        return (company){s->near + s->near_begin[item],
+                         s->near_begin[item + 1] - s->near_begin[item], 0, 0};
+    return (company){s->members + s->begin[it->first],
+                     s->begin[it->first + 1] - s->begin[it->first], s->starts[it->first + 1],
+                     s->starts[it->end]};
+}
+
 /* Puts item at its low: all that lives with it must go above. */
 static bool place(mnem__skyline *k, int32_t item, int32_t decision) {
     const mnem__item *it = &k->s->items[item];
     const int64_t top = k->low[item] + it->bytes;
-    raised r = {it->first, it->end, top, it->first, it->end, 0};
+    raised r = {it->first, it->end, top, it, 0};
     k->offset[item] = k->low[item];
     k->decided[item] = decision;
     set_value(k, &k->low[item], PLACED);
-    for (int32_t s = it->first; s < it->end; s++) {
-        k->dropped[s] = 1;
-        set_value(k, &k->left[s], k->left[s] - it->bytes);
-        if (s + 1 < it->end) set_value(k, &k->crossing[s], k->crossing[s] - 1);
+    for (int32_t i = 0; i < mnem__spans_of(it); i++) {
+        const mnem__span p = mnem__span_get(k->s, it, i);
+        for (int32_t s = p.from; s < p.to; s++) {
+            k->dropped[s] = 1;
+            set_value(k, &k->left[s], k->left[s] - it->bytes);
+        }
     }
+    for (int32_t s = it->first; s + 1 < it->end; s++)
+        set_value(k, &k->crossing[s], k->crossing[s] - 1);
     memcpy(k->conflict, reason_of(k, item), (size_t)k->words * sizeof *k->conflict);
     set_add(k->conflict, decision);
-    const int32_t *m = k->s->members;
-    for (int32_t i = k->s->begin[it->first]; i < k->s->begin[it->first + 1]; i++)
-        if (k->low[m[i]] < top && !raise(k, m[i], top, &r)) return unsettled(k, &r);
-    for (int32_t i = k->s->starts[it->first + 1]; i < k->s->starts[it->end]; i++)
+    const company c = company_of(k, item);
+    for (int32_t i = 0; i < c.count; i++)
+        if (k->low[c.listed[i]] < top && !raise(k, c.listed[i], top, &r)) return unsettled(k, &r);
+    for (int32_t i = c.first; i < c.end; i++)
         if (k->low[i] < top && !raise(k, i, top, &r)) return unsettled(k, &r);
     return settle(k, &r);
 }
@@ -309,15 +344,14 @@ static void consider(mnem__skyline *k, int32_t other, int64_t *top) {
 
 /* Item doesn't lie at its low: it rests on something that isn't placed yet. */
 static bool lift(mnem__skyline *k, int32_t item, int32_t decision, raised *r) {
-    const mnem__item *it = &k->s->items[item];
     int64_t top = FAR;
     set_clear(k, k->conflict);
     set_add(k->conflict, decision);
     set_join(k, k->conflict, reason_of(k, item));
-    for (int32_t i = k->s->begin[it->first]; i < k->s->begin[it->first + 1]; i++)
-        if (k->s->members[i] != item) consider(k, k->s->members[i], &top);
-    for (int32_t i = k->s->starts[it->first + 1]; i < k->s->starts[it->end]; i++)
-        if (i != item) consider(k, i, &top);
+    const company c = company_of(k, item);
+    for (int32_t i = 0; i < c.count; i++)
+        if (c.listed[i] != item) consider(k, c.listed[i], &top);
+    for (int32_t i = c.first; i < c.end; i++) consider(k, i, &top);
     if (top == FAR) return false;
     return raise(k, item, top > k->low[item] ? top : k->low[item] + 1, r);
 }
@@ -355,6 +389,21 @@ static void offer(const mnem__skyline *k, int32_t section, pick *best) {
     *best = (pick){section, {key[0], key[1]}};
 }
 
+/* Has some candidate of the section, one with gaps, a lower floor elsewhere? */
+static bool spans_a_lower_valley(const mnem__skyline *k, int32_t section) {
+    for (int32_t i = k->s->begin[section]; i < k->s->begin[section + 1]; i++) {
+        const int32_t item = k->s->members[i];
+        const mnem__item *it = &k->s->items[item];
+        if (k->low[item] != k->floor[section]) continue;
+        for (int32_t j = 0; j < it->spans; j++) {
+            const mnem__span p = mnem__span_get(k->s, it, j);
+            for (int32_t s = p.from; s < p.to; s++)
+                if (k->floor[s] < k->floor[section]) return true;
+        }
+    }
+    return false;
+}
+
 static int32_t pick_section(const mnem__skyline *k, int32_t from, int32_t to) {
     pick best = {.section = NONE};
     for (int32_t s = from; s < to;) {
@@ -362,7 +411,8 @@ static int32_t pick_section(const mnem__skyline *k, int32_t from, int32_t to) {
         while (end < to && k->floor[end] == k->floor[s]) end++;
         if ((s == from || k->floor[s - 1] > k->floor[s]) &&
             (end == to || k->floor[end] > k->floor[s]))
-            for (int32_t i = s; i < end && k->left[s]; i++) offer(k, i, &best);
+            for (int32_t i = s; i < end && k->left[s]; i++)
+                if (!k->s->near || !spans_a_lower_valley(k, i)) offer(k, i, &best);
         s = end;
     }
     return best.section;
@@ -403,15 +453,10 @@ static void push_part(mnem__skyline *k, int32_t from, int32_t to) {
 static void push_parts(mnem__skyline *k, int32_t from, int32_t to) {
     int32_t end = to;
     for (int32_t s = to - 1; s >= from; s--) {
-        if (k->left[s] == 0) {
-            if (s + 1 < end) push_part(k, s + 1, end);
-            end = s;
-        } else if (s > from && k->crossing[s - 1] == 0) {
-            push_part(k, s, end);
-            end = s;
-        }
+        if (s > from && k->crossing[s - 1] > 0) continue;
+        if (s + 1 < end || k->left[s] > 0) push_part(k, s, end);
+        end = s;
     }
-    if (from < end) push_part(k, from, end);
 }
 
 static uint64_t *conflict_at(const mnem__skyline *k, int32_t decision) {
@@ -486,7 +531,8 @@ static mnem__dive_end search(mnem__skyline *k, mnem__dive *dive) {
         dive->nodes++;
         open_frame(k);
         while (!try_next(k)) {
-            failures++;
+            if (++failures % 64 == 0 && mnem__limits_check(dive->limits, 0))
+                return MNEM__DIVE_LIMIT;
             if (!retreat(k)) return k->no_memory ? MNEM__DIVE_NO_MEMORY : MNEM__DIVE_EXHAUSTED;
         }
         if (k->no_memory) return MNEM__DIVE_NO_MEMORY;
@@ -496,16 +542,16 @@ static mnem__dive_end search(mnem__skyline *k, mnem__dive *dive) {
 
 static bool start(mnem__skyline *k, const mnem__dive *dive) {
     const mnem__sections *s = k->s;
+    memset(k->crossing + dive->from, 0, (size_t)(dive->to - dive->from) * sizeof *k->crossing);
     for (int32_t i = s->starts[dive->from]; i < s->starts[dive->to]; i++) {
         k->low[i] = 0;
         set_clear(k, reason_of(k, i));
+        for (int32_t at = s->items[i].first; at + 1 < s->items[i].end; at++) k->crossing[at]++;
     }
     for (int32_t section = dive->from; section < dive->to; section++) {
-        k->left[section] = k->crossing[section] = k->done[section] = 0;
-        for (int32_t i = s->begin[section]; i < s->begin[section + 1]; i++) {
+        k->left[section] = k->done[section] = 0;
+        for (int32_t i = s->begin[section]; i < s->begin[section + 1]; i++)
             k->left[section] += s->items[s->members[i]].bytes;
-            k->crossing[section] += s->items[s->members[i]].end > section + 1;
-        }
         survey(k, section);
         if (!bound(k, section)) return false;
     }

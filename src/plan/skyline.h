@@ -2,6 +2,7 @@
 #ifndef MNEM_SRC_PLAN_SKYLINE_H
 #define MNEM_SRC_PLAN_SKYLINE_H
 
+#include "plan/limits.h"
 #include "plan/sections.h"
 
 /* Which valley is filled next. */
@@ -15,7 +16,7 @@ typedef enum mnem__valley_rule {
 typedef enum mnem__dive_end {
     MNEM__DIVE_FOUND,
     MNEM__DIVE_EXHAUSTED, /* there is no placement within the capacity: a proof */
-    MNEM__DIVE_LIMIT,     /* failures are used up */
+    MNEM__DIVE_LIMIT,     /* failures are used up, or it is late */
     MNEM__DIVE_NO_MEMORY,
 } mnem__dive_end;
 
@@ -31,6 +32,7 @@ typedef struct mnem__dive {
     mnem__valley_rule rule;
     const double *priority; /* [items]: candidates are tried from the largest */
     uint64_t failures_max;
+    mnem__limits *limits;
     uint64_t nodes; /* out: decisions, added to */
 } mnem__dive;
 

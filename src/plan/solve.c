@@ -20,12 +20,12 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/sort.h"
-#include "base/thread.h"
 #include "plan/skyline.h"
+#include "plan/solve.h"
 #include "plan/valley.h"
 
 enum { EXACT_MAX = 4096, GREEDY_MAX = 20000, MEMBERS_MAX = 1 << 22, LONG_DIVE_EVERY = 16 };
-static const double seconds_default = 1;
+enum { SMALL_MAX = 16, SMALL_FAILURES = 1000 }; /* so few items: no short dives */
 
 typedef struct solver {
     mnem_plan_buffer *buffers;
@@ -36,8 +36,7 @@ typedef struct solver {
     double *priority;  /* [items] */
     uint64_t capacity; /* 0: none */
     uint64_t random, seed;
-    double deadline;
-    bool late; /* the deadline passed */
+    mnem__limits *limits;
 } solver;
 
 static double uniform(solver *s) {
@@ -74,20 +73,21 @@ static mnem__dive_end fit_part(solver *s, int64_t capacity, int32_t from, int32_
     static const mnem__valley_rule rules[] = {MNEM__VALLEY_FEWEST, MNEM__VALLEY_NEAREST,
                                               MNEM__VALLEY_FEWEST, MNEM__VALLEY_LOWEST};
     const uint64_t items = (uint64_t)(s->sections.starts[to] - s->sections.starts[from]);
-    mnem__dive dive = {.capacity = capacity, .from = from, .to = to, .priority = s->priority};
+    mnem__dive dive = {
+        .capacity = capacity, .from = from, .to = to, .priority = s->priority, .limits = s->limits};
+    const uint64_t usual = items <= SMALL_MAX ? SMALL_FAILURES : items / 2 + 20; /* failures */
+    uint64_t spent = 0;
     for (uint64_t attempt = 0; attempt < tries; attempt++) {
-        const bool is_long = attempt % LONG_DIVE_EVERY == LONG_DIVE_EVERY - 1;
+        const bool is_long = items <= SMALL_MAX || attempt % LONG_DIVE_EVERY == LONG_DIVE_EVERY - 1;
         dive.rule = rules[attempt % (sizeof rules / sizeof *rules)];
-        dive.failures_max = (items / 2 + 20) * (is_long ? attempt : 1);
+        dive.failures_max = is_long ? 2 * spent + usual : usual;
+        spent += dive.failures_max;
         mix_priorities(s, from, to, attempt);
         dive.nodes = 0;
         const mnem__dive_end end = mnem__skyline_dive(s->skyline, &dive);
         s->result->nodes += dive.nodes;
         if (end != MNEM__DIVE_LIMIT) return end;
-        if (mnem__seconds() > s->deadline) {
-            s->late = true;
-            break;
-        }
+        if (mnem__limits_check(s->limits, dive.nodes)) break;
     }
     return MNEM__DIVE_LIMIT;
 }
@@ -137,8 +137,8 @@ static mnem_status try_capacity(solver *s, uint64_t capacity, uint64_t tries) {
 
 static bool is_open(const solver *s, uint64_t capacity) {
     const mnem_plan_result *r = s->result;
-    return !s->late && r->lower_bound_bytes < r->peak_bytes && r->lower_bound_bytes <= capacity &&
-           r->peak_bytes > capacity;
+    return !s->limits->reached && r->lower_bound_bytes < r->peak_bytes &&
+           r->lower_bound_bytes <= capacity && r->peak_bytes > capacity;
 }
 
 /* A capacity is asked for: dives until it is met, proved impossible, or late. */
@@ -153,11 +153,14 @@ static mnem_status meet(solver *s, uint64_t capacity) {
 static mnem_status minimise(solver *s) {
     static const double steps[] = {0, 1.0 / 16, 1.0 / 8, 1.0 / 4, 1.0 / 2, 1};
     mnem_status status = MNEM_OK;
-    for (uint64_t tries = 8; is_open(s, 0) || !s->late; tries *= 2, s->seed += 2) {
+    for (uint64_t tries = 8; is_open(s, 0) || !s->limits->reached; tries *= 2, s->seed += 2) {
+        uint64_t last = 0; /* where few are left, steps meet */
         for (size_t i = 0; i < sizeof steps / sizeof *steps && status == MNEM_OK; i++) {
             const uint64_t low = s->result->lower_bound_bytes, peak = s->result->peak_bytes;
-            if (s->late || low >= peak) return MNEM_OK;
-            status = try_capacity(s, low + (uint64_t)((double)(peak - 1 - low) * steps[i]), tries);
+            if (s->limits->reached || low >= peak) return MNEM_OK;
+            const uint64_t capacity = low + (uint64_t)((double)(peak - 1 - low) * steps[i]);
+            if (capacity != last) status = try_capacity(s, capacity, tries);
+            last = capacity;
         }
         if (status != MNEM_OK) return status;
     }
@@ -207,7 +210,7 @@ static void pass(solver *s, passes *p) {
     mnem__sort(p->order, (size_t)n, lower_priority, s->priority);
     for (int32_t i = 0; i < n; i++) p->rank[p->order[i]] = (uint32_t)i;
     if (mnem__valley_place(p->valley, p->rank, p->offsets) < INT64_MAX) keep(s, p->offsets);
-    s->late = mnem__seconds() > s->deadline;
+    mnem__limits_check(s->limits, (uint64_t)n);
 }
 
 /* What sticks out over the bound goes earlier next time. Returns how many do. */
@@ -231,7 +234,7 @@ static void place_with_blame(solver *s, passes *p, const double *weights, double
         s->random = random; /* the same chances again */
         plain_priorities(s, weights, chance);
         pass(s, p);
-        if (is_enough(s) || s->late || s->n <= EXACT_MAX) return;
+        if (is_enough(s) || s->limits->reached || s->n <= EXACT_MAX) return;
         const int32_t count = blame_what_sticks_out(s, p);
         if (count < least) stalled = 0;
         if (count < least) least = count;
@@ -241,7 +244,7 @@ static void place_with_blame(solver *s, passes *p, const double *weights, double
 /* Every plain order, then mixtures: a few for small instances, as many as the time allows for
  * those that are too large for dives. */
 static void place_in_one_go(solver *s, passes *p) {
-    for (uint32_t go = 0; !is_enough(s) && !s->late; go++) {
+    for (uint32_t go = 0; !is_enough(s) && (go == 0 || !s->limits->reached); go++) {
         if (go >= PLAIN_ORDERS && s->n <= EXACT_MAX) return;
         const double mixed[3] = {uniform(s), uniform(s), uniform(s)};
         if (go < PLAIN_ORDERS)
@@ -284,8 +287,6 @@ static mnem_status dive(solver *s) {
 /* Greedy by size where it is quick enough, and as a start for the rest. */
 static mnem_status start(solver *s) {
     mnem_plan_result *r = s->result;
-    r->lower_bound_bytes = (uint64_t)s->sections.bound;
-    r->peak_bytes = UINT64_MAX;
     mnem_status status = go_once(s);
     if (status != MNEM_OK || is_enough(s) || s->n > GREEDY_MAX) return status;
     int64_t *offsets = mnem__calloc("plan", s->n, sizeof *offsets);
@@ -306,12 +307,15 @@ static bool sums_fit(const mnem_plan_result *r) {
     return r->total_bytes <= INT64_MAX / 4 && r->peak_bytes <= INT64_MAX / 4;
 }
 
-static mnem_status solve(solver *s) {
+static mnem_status solve(solver *s, const mnem__task *task) {
     const size_t n = (size_t)s->sections.item_count;
     for (size_t i = 0; i < s->n; i++) s->buffers[i].offset = 0;
+    s->result->lower_bound_bytes = (uint64_t)s->sections.bound;
+    s->result->peak_bytes = n == 0 ? 0 : task->lives ? task->peak_known : UINT64_MAX;
     if (n == 0) return MNEM_OK;
     s->priority = mnem__calloc("plan", n, sizeof *s->priority);
-    mnem_status status = s->priority ? start(s) : mnem__heap_status();
+    mnem_status status = s->priority ? MNEM_OK : mnem__heap_status();
+    if (status == MNEM_OK && !task->lives) status = start(s);
     judge(s->result, s->capacity);
     if (status == MNEM_OK && s->result->verdict == MNEM_PLAN_FEASIBLE && !is_enough(s) &&
         n <= EXACT_MAX && s->sections.members && sums_fit(s->result))
@@ -321,20 +325,30 @@ static mnem_status solve(solver *s) {
     return status;
 }
 
+mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_result *result) {
+    mnem_status status = mnem__plan_check(task->buffers, task->n, result);
+    if (status != MNEM_OK || task->n == 0) return status;
+    solver s = {.buffers = task->buffers,
+                .n = task->n,
+                .result = result,
+                .capacity = task->capacity,
+                .limits = limits};
+    s.seed = s.random = (task->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    status = mnem__sections_create(task->buffers, task->lives, task->n,
+                                   task->n <= EXACT_MAX ? MEMBERS_MAX : 0, &s.sections);
+    if (status == MNEM_OK) status = solve(&s, task);
+    mnem__sections_destroy(&s.sections);
+    return status;
+}
+
 mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
                             mnem_plan_result *result) {
     static const mnem_plan_options defaults;
+    mnem__limits limits;
     if (!options) options = &defaults;
-    if (!(options->seconds >= 0) || options->capacity_bytes > INT64_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %g seconds, capacity of %llu bytes",
-                          options->seconds, (unsigned long long)options->capacity_bytes);
-    mnem_status status = mnem__plan_check(buffers, n, result);
-    if (status != MNEM_OK || n == 0) return status;
-    solver s = {.buffers = buffers, .n = n, .result = result, .capacity = options->capacity_bytes};
-    s.seed = s.random = (options->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    s.deadline = mnem__seconds() + (options->seconds > 0 ? options->seconds : seconds_default);
-    status = mnem__sections_create(buffers, n, n <= EXACT_MAX ? MEMBERS_MAX : 0, &s.sections);
-    if (status == MNEM_OK) status = solve(&s);
-    mnem__sections_destroy(&s.sections);
-    return status;
+    const mnem_status status = mnem__limits_start(options, &limits);
+    if (status != MNEM_OK) return status;
+    const mnem__task task = {
+        .buffers = buffers, .n = n, .capacity = options->capacity_bytes, .seed = options->seed};
+    return mnem__solve(&task, &limits, result);
 }

@@ -6,8 +6,9 @@
  *    in which what stuck out goes earlier ("squeaky wheel", as in solve.c).
  * 2. Every order, where there are few bodies. Some order is optimal as long as bodies have neither
  *    windows nor partners: taken by their offsets in an optimal placement, none goes higher.
- * 3. The exact search of mnem_plan_solve over lives without gaps: each body as one buffer; and each
- *    group of partners as one, where the group's members may all lie over each other.
+ * 3. The dives of mnem_plan_solve, which know lives with gaps: each body as one item; and each
+ *    group of partners as one, where the group's members may all lie over each other. A window
+ *    counts as all bytes there; without windows, partners and fixed offsets dives are exact.
  *
  * Invariant: a body that is placed agrees with all that were placed before.
  * Cost: O(bodies x pieces) a pass; 48 bytes for a piece and 130 for a body, at most. */
@@ -17,9 +18,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/sort.h"
-#include "base/thread.h"
 #include "plan/bodies.h"
-#include "plan/sections.h"
+#include "plan/solve.h"
 
 enum { EVERY_ORDER_MAX = 8 };
 
@@ -34,14 +34,17 @@ typedef struct wishing {
     mnem__bodies b;
     mnem_plan_result *result;
     uint64_t capacity;
+    /* Bodies are as high as their buffers whenever they live, and free to go anywhere: the dives
+     * know them whole. */
+    bool rigid;
     int64_t *best; /* [bodies]: offsets of the best so far */
     double *priority, *blame;
     uint32_t *order;
     range *taken; /* [pieces of one body x all pieces], grown */
     size_t taken_room;
     uint64_t random;
-    double deadline;
-    bool late, no_memory;
+    mnem__limits limits;
+    bool no_memory;
 } wishing;
 
 static double uniform(wishing *w) {
@@ -167,17 +170,21 @@ static bool higher_priority(const void *context, uint32_t a, uint32_t b) {
     return priority[a] != priority[b] ? priority[a] > priority[b] : a < b;
 }
 
+/* The first placement is made whatever the limits. */
+static bool is_cut_short(const wishing *w) {
+    return w->limits.reached && w->result->peak_bytes < UINT64_MAX;
+}
+
 static void pass(wishing *w, bool use_hints) {
     clear(w);
     for (uint32_t i = 0; i < w->b.count; i++) w->order[i] = i;
     mnem__sort(w->order, w->b.count, higher_priority, w->priority);
-    for (uint32_t i = 0; i < w->b.count && !w->no_memory && !w->late; i++) {
+    for (uint32_t i = 0; i < w->b.count && !w->no_memory && !is_cut_short(w); i++) {
         place_body(w, &w->b.bodies[w->order[i]], use_hints);
-        if (i % 64 == 63 && w->result->peak_bytes < UINT64_MAX)
-            w->late = mnem__seconds() > w->deadline;
+        if (i % 64 == 63) mnem__limits_check(&w->limits, 64);
     }
-    if (!w->no_memory && !w->late) keep(w);
-    w->late = w->late || mnem__seconds() > w->deadline;
+    if (!w->no_memory && !is_cut_short(w)) keep(w);
+    mnem__limits_check(&w->limits, w->b.count % 64);
 }
 
 static void set_priorities(wishing *w, double by_size, double by_life, double chance) {
@@ -218,7 +225,7 @@ static void passes(wishing *w, uint64_t tries) {
     static const double plain[][2] = {{1, 0}, {0, 1}, {1, 1}, {1, 0.5}};
     enum { PLAIN = sizeof plain / sizeof *plain };
     follow_hints(w);
-    for (uint64_t t = 0; t < tries && !is_enough(w) && !w->late && !w->no_memory; t++) {
+    for (uint64_t t = 0; t < tries && !is_enough(w) && !is_cut_short(w) && !w->no_memory; t++) {
         if (t < PLAIN)
             set_priorities(w, plain[t][0], plain[t][1], 0);
         else
@@ -232,7 +239,7 @@ static void passes(wishing *w, uint64_t tries) {
 
 static void every_order(wishing *w, int64_t peak) {
     bool whole = true;
-    if (w->late || (uint64_t)peak >= w->result->peak_bytes || is_enough(w)) return;
+    if (w->limits.reached || (uint64_t)peak >= w->result->peak_bytes || is_enough(w)) return;
     for (uint32_t i = 0; i < w->b.count && !w->no_memory; i++) {
         mnem__body *body = &w->b.bodies[i];
         if (body->placed) continue;
@@ -247,11 +254,11 @@ static void every_order(wishing *w, int64_t peak) {
         }
     }
     if (whole) keep(w);
-    w->late = mnem__seconds() > w->deadline;
+    mnem__limits_check(&w->limits, 1);
 }
 
 static void prove(wishing *w) {
-    if (w->b.count > EVERY_ORDER_MAX || is_enough(w)) return;
+    if (w->b.count > EVERY_ORDER_MAX || is_enough(w) || w->rigid) return;
     clear(w);
     int64_t peak = 0;
     for (uint32_t i = 0; i < w->b.count; i++) {
@@ -261,11 +268,11 @@ static void prove(wishing *w) {
     every_order(w, peak);
     for (uint32_t i = 0; i < w->b.count; i++)
         if (w->b.bodies[i].partner >= 0 || w->b.windows) return;
-    if (!w->late && !w->no_memory && !is_enough(w))
+    if (!w->limits.reached && !w->no_memory && !is_enough(w))
         w->result->lower_bound_bytes = w->result->peak_bytes;
 }
 
-/* ---- as though there were no gaps ---- */
+/* ---- dives ---- */
 
 /* Bodies to groups of partners: all of a group at one offset. False where that isn't allowed or
  * nothing has a partner. group: [bodies]. */
@@ -292,60 +299,120 @@ static bool group_partners(wishing *w, uint32_t *group) {
     return any;
 }
 
-static mnem_status solve_groups(wishing *w, const uint32_t *group,
-                                const mnem_plan_options *options) {
-    mnem_plan_buffer *hull = mnem__calloc("plan", w->b.count, sizeof *hull);
-    if (!hull) return mnem__heap_status();
-    for (uint32_t i = 0; i < w->b.count; i++) {
-        const mnem__body *body = &w->b.bodies[i];
-        mnem_plan_buffer *h = &hull[group[i]];
-        hull[i].alignment = 1;
-        if (group[i] == i) {
-            *h = (mnem_plan_buffer){body->lower, body->upper, (uint64_t)body->bytes,
-                                    (uint64_t)body->alignment, 0};
-            continue;
-        }
-        hull[i].upper = 1; /* of no bytes: lies anywhere */
-        if (body->lower < h->lower) h->lower = body->lower;
-        if (body->upper > h->upper) h->upper = body->upper;
-        if ((uint64_t)body->bytes > h->bytes) h->bytes = (uint64_t)body->bytes;
-        if ((uint64_t)body->alignment > h->alignment) h->alignment = (uint64_t)body->alignment;
+typedef struct lives { /* of groups of bodies */
+    mnem_plan_buffer *hull;
+    mnem__life *pieces;
+    uint32_t *begin;
+} lives;
+
+/* Adds a piece to those from first on: in order, and those that meet are one. */
+static uint32_t add_life(mnem__life *pieces, uint32_t first, uint32_t end, mnem__life life) {
+    uint32_t at = end;
+    for (; at > first && pieces[at - 1].lower > life.lower; at--) pieces[at] = pieces[at - 1];
+    pieces[at] = life;
+    uint32_t count = first;
+    for (uint32_t i = first + 1; i <= end; i++) {
+        if (pieces[i].lower > pieces[count].upper)
+            pieces[++count] = pieces[i];
+        else if (pieces[i].upper > pieces[count].upper)
+            pieces[count].upper = pieces[i].upper;
     }
-    mnem_plan_result r;
-    const mnem_status status = mnem_plan_solve(hull, w->b.count, options, &r);
-    w->result->nodes += r.nodes;
-    for (uint32_t i = 0; i < w->b.count && status == MNEM_OK; i++)
-        w->b.bodies[i].offset = (int64_t)hull[group[i]].offset;
-    if (status == MNEM_OK) keep(w);
-    mnem__free(hull);
+    return count + 1;
+}
+
+/* When the bodies of each group live, and how much they take then. */
+static void gather_lives(const wishing *w, const uint32_t *group, lives *l) {
+    uint32_t end = 0;
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        l->begin[i] = end;
+        l->hull[i] = (mnem_plan_buffer){.lower = 0, .upper = 1, .alignment = 1};
+        for (uint32_t j = i; j < w->b.count && group[i] == i; j++) {
+            const mnem__body *body = &w->b.bodies[j];
+            if (group[j] != i) continue;
+            mnem_plan_buffer *h = &l->hull[i];
+            for (uint32_t p = body->first; p < body->end; p++) {
+                const mnem__piece *piece = &w->b.pieces[p];
+                end =
+                    add_life(l->pieces, l->begin[i], end, (mnem__life){piece->lower, piece->upper});
+            }
+            if (j == i || body->lower < h->lower) h->lower = body->lower;
+            if (j == i || body->upper > h->upper) h->upper = body->upper;
+            if ((uint64_t)body->bytes > h->bytes) h->bytes = (uint64_t)body->bytes;
+            if ((uint64_t)body->alignment > h->alignment) h->alignment = (uint64_t)body->alignment;
+        }
+        if (end == l->begin[i]) l->hull[i].bytes = 0;
+    }
+    l->begin[w->b.count] = end;
+}
+
+/* Dives for groups of bodies at one offset each, for a share of the time. Windows count as lives. */
+static mnem_status dive_for_groups(wishing *w, const uint32_t *group, double share) {
+    const size_t n = w->b.count;
+    lives l = {.hull = mnem__calloc("plan", n, sizeof *l.hull),
+               .pieces = mnem__calloc("plan", w->b.piece_count + 1, sizeof *l.pieces),
+               .begin = mnem__calloc("plan", n + 1, sizeof *l.begin)};
+    mnem_status status = l.hull && l.pieces && l.begin ? MNEM_OK : mnem__heap_status();
+    mnem_plan_result r = {0};
+    if (status == MNEM_OK) {
+        gather_lives(w, group, &l);
+        const mnem__lives known = {l.pieces, l.begin};
+        const mnem__task task = {l.hull, n, w->capacity, w->random, &known, w->result->peak_bytes};
+        mnem__limits limits = mnem__limits_share(&w->limits, share);
+        status = mnem__solve(&task, &limits, &r);
+        w->limits.steps = limits.steps;
+        mnem__limits_check(&w->limits, 0);
+    }
+    if (status == MNEM_OK) {
+        w->result->nodes += r.nodes;
+        for (uint32_t i = 0; i < n; i++) w->b.bodies[i].offset = (int64_t)l.hull[group[i]].offset;
+        if (r.peak_bytes < w->result->peak_bytes) keep(w);
+        if (w->rigid && r.lower_bound_bytes > w->result->lower_bound_bytes)
+            w->result->lower_bound_bytes = r.lower_bound_bytes;
+    }
+    mnem__free(l.hull);
+    mnem__free(l.pieces);
+    mnem__free(l.begin);
     return status;
 }
 
-/* A part of the time for each way. */
-static mnem_status solve_without_gaps(wishing *w, double seconds) {
+static bool any_fixed(const wishing *w) {
     for (uint32_t i = 0; i < w->b.count; i++)
-        if (w->b.bodies[i].fixed) return MNEM_OK;
-    const mnem_plan_options options = {.capacity_bytes = w->capacity > w->result->lower_bound_bytes
-                                                             ? w->capacity
-                                                             : w->result->lower_bound_bytes,
-                                       .seconds = seconds / 3,
-                                       .seed = w->random};
+        if (w->b.bodies[i].fixed) return true;
+    return false;
+}
+
+/* Is every piece as high as its body, and nothing fixed or in place? */
+static bool are_rigid(const wishing *w) {
+    for (uint32_t i = 0; i < w->b.count; i++) {
+        const mnem__body *body = &w->b.bodies[i];
+        if (body->fixed || body->partner >= 0) return false;
+        for (uint32_t p = body->first; p < body->end; p++)
+            if (w->b.pieces[p].bottom > 0 || w->b.pieces[p].top < body->bytes) return false;
+    }
+    return true;
+}
+
+/* A part of the time with partners in groups, and one with each body alone. */
+static mnem_status dive(wishing *w) {
     mnem_status status = MNEM_OK;
-    if (group_partners(w, w->order)) status = solve_groups(w, w->order, &options);
+    if (any_fixed(w)) return MNEM_OK;
+    if (group_partners(w, w->order)) status = dive_for_groups(w, w->order, 1.0 / 3);
     for (uint32_t i = 0; i < w->b.count; i++) w->order[i] = i;
-    if (status == MNEM_OK && !is_enough(w)) status = solve_groups(w, w->order, &options);
+    if (status == MNEM_OK && !is_enough(w))
+        status = dive_for_groups(w, w->order, w->rigid ? 0.9 : 0.5);
     return status;
 }
 
 /* ---- all together ---- */
 
-static mnem_status search(wishing *w, double seconds) {
+static mnem_status search(wishing *w) {
     w->result->lower_bound_bytes = (uint64_t)mnem__bodies_bound(&w->b);
     w->result->peak_bytes = UINT64_MAX;
+    w->rigid = are_rigid(w);
     passes(w, 32);
     prove(w);
     mnem_status status = MNEM_OK;
-    if (!is_enough(w) && !w->late && !w->no_memory) status = solve_without_gaps(w, seconds);
+    if (!is_enough(w) && !w->limits.reached && !w->no_memory) status = dive(w);
     if (status == MNEM_OK) passes(w, UINT64_MAX);
     if (status == MNEM_OK && w->no_memory) status = mnem__heap_status();
     if (status != MNEM_OK) return status;
@@ -358,14 +425,14 @@ static mnem_status search(wishing *w, double seconds) {
     return MNEM_OK;
 }
 
-static mnem_status solve(wishing *w, double seconds) {
+static mnem_status solve(wishing *w) {
     const size_t n = w->b.count;
     w->best = mnem__calloc("plan", n, 3 * sizeof *w->best + sizeof *w->order);
     if (!w->best) return mnem__heap_status();
     w->priority = (double *)(w->best + n);
     w->blame = w->priority + n;
     w->order = (uint32_t *)(w->blame + n);
-    const mnem_status status = search(w, seconds);
+    const mnem_status status = search(w);
     mnem__free(w->best);
     mnem__free(w->taken);
     return status;
@@ -385,24 +452,22 @@ mnem_status mnem_plan_solve_wishes(mnem_plan_buffer *buffers, const mnem_plan_wi
     static const mnem_plan_options defaults;
     if (!options) options = &defaults;
     if (!any_wish(wishes, n)) return mnem_plan_solve(buffers, n, options, result);
-    if (!(options->seconds >= 0) || options->capacity_bytes > INT64_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %g seconds, capacity of %llu bytes",
-                          options->seconds, (unsigned long long)options->capacity_bytes);
-    mnem_status status = mnem__plan_check(buffers, n, result);
+    mnem__limits limits;
+    mnem_status status = mnem__limits_start(options, &limits);
+    if (status == MNEM_OK) status = mnem__plan_check(buffers, n, result);
     if (status == MNEM_OK && result->total_bytes > (uint64_t)MNEM__BODY_FAR)
         status = mnem__fail(MNEM_INVALID, "plan: the sizes of %zu buffers are too large", n);
     if (status != MNEM_OK) return status;
-    const double seconds = options->seconds > 0 ? options->seconds : 1;
     wishing w = {.buffers = buffers,
                  .wishes = wishes,
                  .n = n,
                  .result = result,
                  .capacity = options->capacity_bytes,
                  .random = (options->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15),
-                 .deadline = mnem__seconds() + seconds};
+                 .limits = limits};
     status = mnem__bodies_create(buffers, wishes, n, &w.b);
     if (status != MNEM_OK) return status;
-    status = solve(&w, seconds);
+    status = solve(&w);
     mnem__bodies_destroy(&w.b);
     return status;
 }
