@@ -10,6 +10,7 @@
 #include "mnem/graph.h"
 #include "mnem/infer.h"
 #include "mnem/live.h"
+#include "mnem/loss_scale.h"
 #include "mnem/model.h"
 #include "mnem/offset.h"
 #include "mnem/ops.h"
