@@ -101,6 +101,11 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     up = _mm512_mask_mov_epi32(_mm512_srli_epi32(up, 16), nan, quiet);
     _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(up));
 }
+/* negative where sign's sign bit is set, positive elsewhere. */
+LANES_INLINE lanes lanes_select_sign(lanes sign, lanes negative, lanes positive) {
+    return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(sign)), positive,
+                                negative);
+}
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
 }
@@ -242,8 +247,8 @@ LANES_INLINE void lanes_store_half(uint16_t *p, lanes x) {
     _mm_storeu_si128((void *)(p + 8), _mm256_cvtps_ph(x.v[1], _MM_FROUND_TO_NEAREST_INT));
 }
 LANES_INLINE lanes lanes_load_bf16(const uint16_t *p) {
-    LANES_EACH(_mm256_castsi256_ps(_mm256_slli_epi32(
-        _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p + 8 * i))), 16)));
+    LANES_EACH(_mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p + 8 * i))), 16)));
 }
 /* The bits of 8 floats as bf16, in 32 bits each. */
 LANES_INLINE __m256i lanes_bf16_bits(__m256 x) {
@@ -257,6 +262,9 @@ LANES_INLINE __m256i lanes_bf16_bits(__m256 x) {
 LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     __m256i words = _mm256_packus_epi32(lanes_bf16_bits(x.v[0]), lanes_bf16_bits(x.v[1]));
     _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(words, 0xd8));
+}
+LANES_INLINE lanes lanes_select_sign(lanes sign, lanes negative, lanes positive) {
+    LANES_EACH(_mm256_blendv_ps(positive.v[i], negative.v[i], sign.v[i]));
 }
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     LANES_EACH(
@@ -406,6 +414,9 @@ LANES_INLINE lanes lanes_load_bf16(const uint16_t *p) {
 }
 LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     for (int i = 0; i < LANES; i++) p[i] = mnem__float_bf16(x.v[i]);
+}
+LANES_INLINE lanes lanes_select_sign(lanes sign, lanes negative, lanes positive) {
+    LANES_EACH(mnem__float_bits(sign.v[i]) >> 31 ? negative.v[i] : positive.v[i]);
 }
 LANES_INLINE lanes lanes_load_int8(const int8_t *p) {
     LANES_EACH((float)p[i]);

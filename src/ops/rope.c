@@ -9,13 +9,15 @@
  */
 #include <math.h>
 
-#include "ops/op_rows.h"
-#include "ops/row_kernels.h"
+#include "ops/real_rows.h"
 
 enum { DIMS_MAX = 65536 };
 
-static bool is_table(const mnem_tensor *tensor, int64_t tokens, int32_t dims) {
-    return mnem__tensor_is_f32(tensor, 2) && tensor->shape[0] == tokens && tensor->shape[1] == dims;
+static bool is_table(const mnem_tensor *tensor, mnem_type type, int64_t tokens, int32_t dims) {
+    return tensor->type == type && tensor->layout == MNEM_LAYOUT_ROW && tensor->dims == 2 &&
+           mnem__tensor_valid(tensor) &&
+           tensor->stride[1] == (int64_t)mnem_type_info_get(type)->block_bytes &&
+           tensor->shape[0] == tokens && tensor->shape[1] == dims;
 }
 
 static mnem_status check_dims(const mnem_op_desc *desc) {
@@ -33,8 +35,9 @@ static mnem_status check_table(const mnem_op_desc *desc) {
     const mnem_rope *rope = &desc->rope;
     mnem_status status = check_dims(desc);
     if (status != MNEM_OK) return status;
-    if (!is_table(&desc->out, desc->out.shape[0], rope->dims))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 [T, rope.dims]");
+    const mnem_type type = desc->out.type == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
+    if (!is_table(&desc->out, type, desc->out.shape[0], rope->dims))
+        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 or F64 [T, rope.dims]");
     if (!mnem__tensor_absent(&desc->in[0]) &&
         (!mnem__tensor_is_f32(&desc->in[0], 1) || desc->in[0].shape[0] != rope->dims / 2))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [rope.dims / 2]");
@@ -81,6 +84,17 @@ static double pair_frequency(const mnem_rope *rope, const float *factors, int64_
     return frequency * (scale * (1.0 - mix) + mix);
 }
 
+static void put(const mnem_tensor *out, void *row, int64_t pair, int64_t half, double cosine,
+                double sine) {
+    if (out->type == MNEM_TYPE_F64) {
+        ((double *)row)[pair] = cosine;
+        ((double *)row)[half + pair] = sine;
+    } else {
+        ((float *)row)[pair] = (float)cosine;
+        ((float *)row)[half + pair] = (float)sine;
+    }
+}
+
 static void run_table(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_rope *rope = &op->desc.rope;
     const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
@@ -94,10 +108,9 @@ static void run_table(const mnem_op *op, const mnem_op_args *args, const mnem_wo
     for (int64_t pair = 0; begin < end && pair < half; pair++) {
         const double frequency = pair_frequency(rope, factors, pair, scale);
         for (int64_t t = begin / half; t < end / half; t++) {
-            float *row = mnem__op_row(&out, t, 0);
             const double angle = args->positions[t] * frequency;
-            row[pair] = (float)(cos(angle) * size);
-            row[half + pair] = (float)(sin(angle) * size);
+            const double c = cos(angle) * size, s = sin(angle) * size;
+            put(&op->desc.out, mnem__op_row(&out, t, 0), pair, half, c, s);
         }
     }
 }
@@ -112,31 +125,43 @@ static mnem_status check(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     mnem_status status = check_dims(desc);
     if (status != MNEM_OK) return status;
-    if (!mnem__tensor_is_f32(in, 3) || in->shape[2] < desc->rope.dims)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, heads, rope.dims or more]");
-    if (!is_table(&desc->in[1], in->shape[0], desc->rope.dims))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [T, rope.dims]");
-    if (!mnem__tensor_is_f32(&desc->out, 3) || !mnem__tensor_same_shape(in, &desc->out))
-        return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 of the shape of in[0]");
-    return MNEM_OK;
+    if (!mnem__real_is(desc, in, 3) || in->shape[2] < desc->rope.dims)
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] isn't F32, BF16, F16 or F64 [T, heads, rope.dims or more]");
+    if (!is_table(&desc->in[1], mnem__row_key(desc).type, in->shape[0], desc->rope.dims))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 (F64) [T, rope.dims]");
+    return mnem__real_check_like(desc, &desc->out, "out");
+}
+
+/* A head that isn't of floats is turned in the worker's part of the workspace. */
+static uint64_t scratch_bytes(const mnem_op_desc *desc) {
+    const mnem_type type = mnem__row_key(desc).type;
+    if (desc->in[0].type == type && desc->out.type == type) return 0;
+    return mnem__align_up((uint64_t)desc->in[0].shape[2] * sizeof(float), 64);
+}
+
+static uint64_t workspace(const mnem_op *op) {
+    return scratch_bytes(&op->desc) * (uint64_t)op->desc.workers;
 }
 
 static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__row_kernels *kernels = op->detail;
-    const mnem__op_rows in = mnem__op_rows_get(&op->desc.in[0], args->in[0]);
+    const mnem__real_rows in = mnem__real_rows_get(kernels, &op->desc.in[0], args->in[0]);
     const mnem__op_rows table = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
-    const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
+    const mnem__real_rows out = mnem__real_rows_get(kernels, &op->desc.out, args->out);
+    const int64_t n = in.rows.n, heads = in.rows.heads;
+    const float sign = op->desc.inverse ? -1.0f : 1.0f;
+    void *scratch = mnem__op_scratch(args, worker, scratch_bytes(&op->desc));
     int64_t begin, end;
-    mnem_team_split(worker, args->tokens * in.heads, 1, &begin, &end);
+    mnem_team_split(worker, args->tokens * heads, 1, &begin, &end);
     for (int64_t r = begin; r < end; r++) {
-        const int64_t t = r / in.heads, h = r % in.heads;
+        const int64_t t = r / heads, h = r % heads;
+        const void *x = mnem__real_read(&in, t, h, 0, n, scratch);
         (op->desc.rope.neox ? kernels->rope_neox : kernels->rope_near)(
-            in.n, op->desc.rope.dims, mnem__op_row(&table, t, 0), mnem__op_row(&in, t, h),
-            mnem__op_row(&out, t, h));
+            n, op->desc.rope.dims, mnem__op_row(&table, t, 0), sign, x,
+            mnem__real_place(&out, t, h, 0, scratch));
+        mnem__real_write(&out, t, h, 0, n, scratch, NULL);
     }
 }
 
-MNEM__ROW_KERNELS("rope", run)
-
-const mnem__op_table mnem__op_rope = {
-    .check = check, .key = mnem__row_key, .levels = MNEM__ROW_LEVELS};
+MNEM__ROW_OP(rope, check, workspace, run)

@@ -24,7 +24,9 @@ static float sum_of_squares(int64_t n, const float *x) {
     return lanes_reduce_add(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
 }
 
-static void rms_norm(int64_t n, const float *x, const float *weight, float epsilon, float *out) {
+static void rms_norm(int64_t n, const void *in, const void *scales, float epsilon, void *to) {
+    const float *x = in, *weight = scales;
+    float *out = to;
     lanes scale = lanes_set(1.0f / sqrtf(sum_of_squares(n, x) / (float)n + epsilon));
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -45,7 +47,9 @@ LANES_INLINE lanes silu_mul_lanes(lanes gate, lanes up) {
     return lanes_mul(lanes_div(top, lanes_add(lanes_set(1.0f), e)), up);
 }
 
-static void silu_mul(int64_t n, const float *gate, const float *up, float *out) {
+static void silu_mul(int64_t n, const void *a, const void *b, void *to) {
+    const float *gate = a, *up = b;
+    float *out = to;
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         lanes_store(out + i, silu_mul_lanes(lanes_load(gate + i), lanes_load(up + i)));
@@ -55,7 +59,9 @@ static void silu_mul(int64_t n, const float *gate, const float *up, float *out) 
     }
 }
 
-static void add(int64_t n, const float *a, const float *b, float *out) {
+static void add(int64_t n, const void *x, const void *y, void *to) {
+    const float *a = x, *b = y;
+    float *out = to;
     int64_t i = 0;
     for (; i + LANES <= n; i += LANES)
         lanes_store(out + i, lanes_add(lanes_load(a + i), lanes_load(b + i)));
@@ -67,39 +73,49 @@ static void rope_rest(int64_t n, int64_t dims, const float *x, float *out) {
 }
 
 /* (a, b) turned: a cos - b sin, b cos + a sin; the first product is rounded by itself. */
-static void rope_neox(int64_t n, int64_t dims, const float *table, const float *x, float *out) {
-    int64_t half = dims / 2;
-    const float *sine = table + half;
+static void rope_neox(int64_t n, int64_t dims, const void *angles, float sign, const void *in,
+                      void *to) {
+    const int64_t half = dims / 2;
+    const float *x = in, *table = angles, *sine = table + half;
+    float *out = to;
     for (int64_t i = 0; i < half; i += LANES) {
         int64_t m = half - i < LANES ? half - i : LANES;
         lanes a = lanes_load_part(x + i, m), b = lanes_load_part(x + half + i, m);
         lanes c = lanes_load_part(table + i, m), s = lanes_load_part(sine + i, m);
-        lanes minus = lanes_sub(lanes_zero(), s);
+        lanes plus = lanes_mul(lanes_set(sign), s), minus = lanes_sub(lanes_zero(), plus);
         lanes_store_part(out + i, lanes_fma(minus, b, lanes_mul(a, c)), m);
-        lanes_store_part(out + half + i, lanes_fma(s, a, lanes_mul(b, c)), m);
+        lanes_store_part(out + half + i, lanes_fma(plus, a, lanes_mul(b, c)), m);
     }
     rope_rest(n, dims, x, out);
 }
 
-static void rope_near(int64_t n, int64_t dims, const float *table, const float *x, float *out) {
-    static const float signs[LANES] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-    const float *sine = table + dims / 2;
+static void rope_near(int64_t n, int64_t dims, const void *angles, float sign, const void *in,
+                      void *to) {
+    static const float alternate[LANES] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
+    const float *x = in, *table = angles, *sine = table + dims / 2;
+    const lanes signs = lanes_mul(lanes_load(alternate), lanes_set(sign));
+    float *out = to;
     int64_t i = 0;
     for (; i + LANES <= dims; i += LANES) {
         lanes v = lanes_load(x + i), c = lanes_load_twice(table + i / 2);
-        lanes s = lanes_mul(lanes_load(signs), lanes_load_twice(sine + i / 2));
+        lanes s = lanes_mul(signs, lanes_load_twice(sine + i / 2));
         lanes_store(out + i, lanes_fma(s, lanes_swap_pairs(v), lanes_mul(v, c)));
     }
     for (; i < dims; i += 2) {
-        float a = x[i], b = x[i + 1], c = table[i / 2], s = sine[i / 2];
+        float a = x[i], b = x[i + 1], c = table[i / 2], s = sign * sine[i / 2];
         out[i] = fmaf(-s, b, a * c);
         out[i + 1] = fmaf(s, a, b * c);
     }
     rope_rest(n, dims, x, out);
 }
 
+#include "ops/row_train_body.h"
+
 #define ROW_KERNELS(level)                                                                         \
     {                                                                                              \
         .rms_norm = rms_norm, .silu_mul = silu_mul, .add = add, .rope_neox = rope_neox,            \
-        .rope_near = rope_near, .quantize = mnem__a8_quantize_##level,                             \
+        .rope_near = rope_near, .quantize = mnem__a8_quantize_##level, .layer_norm = layer_norm,   \
+        .rms_norm_grad = rms_norm_grad, .layer_norm_grad = layer_norm_grad, .gelu = gelu,          \
+        .gelu_grad = gelu_grad, .silu_mul_grad = silu_mul_grad, .dropout = dropout, .load = load,  \
+        .store = store, .type = MNEM_TYPE_F32,                                                     \
     }

@@ -1,0 +1,250 @@
+/* row_train_body.h: the row kernels of training over lanes; part of row_body.h.
+ *
+ * Rows end anywhere: the last lanes are loaded as zeros and not stored. A row is read two or three
+ * times, from the first cache after the first time. */
+#include "ops/drop_numbers.h"
+
+/* How many of a row's elements the lanes at i hold. */
+LANES_INLINE int64_t lanes_left(int64_t n, int64_t i) {
+    return n - i < LANES ? n - i : LANES;
+}
+
+/* ---- norms ---- */
+
+static float sum_of(int64_t n, const float *x) {
+    lanes sum[SUMS];
+    for (int j = 0; j < SUMS; j++) sum[j] = lanes_zero();
+    int64_t i = 0;
+    for (; i + SUMS * LANES <= n; i += SUMS * LANES) {
+        LANES_UNROLL
+        for (int j = 0; j < SUMS; j++) sum[j] = lanes_add(lanes_load(x + i + j * LANES), sum[j]);
+    }
+    for (int j = 0; i < n; i += LANES, j++)
+        sum[j] = lanes_add(lanes_load_part(x + i, lanes_left(n, i)), sum[j]);
+    return lanes_reduce_add(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
+}
+
+/* x - mean; 0 past the row's end. */
+LANES_INLINE lanes centered(const float *x, int64_t m, lanes mean) {
+    return lanes_below(lanes_sub(lanes_load_part(x, m), mean), m, lanes_zero());
+}
+
+static float sum_of_centered_squares(int64_t n, const float *x, float mean) {
+    lanes sum[SUMS], middle = lanes_set(mean);
+    for (int j = 0; j < SUMS; j++) sum[j] = lanes_zero();
+    int64_t i = 0;
+    for (; i + SUMS * LANES <= n; i += SUMS * LANES) {
+        LANES_UNROLL
+        for (int j = 0; j < SUMS; j++) {
+            lanes v = lanes_sub(lanes_load(x + i + j * LANES), middle);
+            sum[j] = lanes_fma(v, v, sum[j]);
+        }
+    }
+    for (int j = 0; i < n; i += LANES, j++) {
+        lanes v = centered(x + i, lanes_left(n, i), middle);
+        sum[j] = lanes_fma(v, v, sum[j]);
+    }
+    return lanes_reduce_add(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
+}
+
+static float layer_scale(int64_t n, const float *x, float mean, float epsilon) {
+    return 1.0f / sqrtf(sum_of_centered_squares(n, x, mean) / (float)n + epsilon);
+}
+
+static void layer_norm(int64_t n, const void *in, const void *scales, const void *offsets,
+                       float epsilon, void *to) {
+    const float *x = in, *weight = scales, *bias = offsets, mean = sum_of(n, x) / (float)n;
+    float *out = to;
+    const lanes middle = lanes_set(mean), scale = lanes_set(layer_scale(n, x, mean, epsilon));
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t m = lanes_left(n, i);
+        lanes z = lanes_mul(lanes_sub(lanes_load_part(x + i, m), middle), scale);
+        lanes w = lanes_load_part(weight + i, m), b = lanes_load_part(bias + i, m);
+        lanes_store_part(out + i, lanes_fma(z, w, b), m);
+    }
+}
+
+/* Sums over a row of weight dy, and of that times x - mean. */
+typedef struct norm_sums {
+    float dz, dz_x;
+} norm_sums;
+
+static norm_sums sums_of(const mnem__norm_grad *g, float mean) {
+    const float *x = g->x, *weight = g->weight, *dy = g->dy;
+    lanes dz[2] = {lanes_zero(), lanes_zero()}, dz_x[2] = {lanes_zero(), lanes_zero()};
+    const lanes middle = lanes_set(mean);
+    int64_t i = 0;
+    for (; i + 2 * LANES <= g->n; i += 2 * LANES) {
+        LANES_UNROLL
+        for (int j = 0; j < 2; j++) {
+            const int64_t at = i + j * LANES;
+            lanes d = lanes_mul(lanes_load(weight + at), lanes_load(dy + at));
+            dz[j] = lanes_add(d, dz[j]);
+            dz_x[j] = lanes_fma(d, lanes_sub(lanes_load(x + at), middle), dz_x[j]);
+        }
+    }
+    for (int j = 0; i < g->n; i += LANES, j++) {
+        const int64_t m = lanes_left(g->n, i);
+        lanes d = lanes_mul(lanes_load_part(weight + i, m), lanes_load_part(dy + i, m));
+        dz[j] = lanes_add(d, dz[j]);
+        dz_x[j] = lanes_fma(d, centered(x + i, m, middle), dz_x[j]);
+    }
+    return (norm_sums){lanes_reduce_add(lanes_add(dz[0], dz[1])),
+                       lanes_reduce_add(lanes_add(dz_x[0], dz_x[1]))};
+}
+
+/* dx = scale (weight dy - dz_mean - (x - mean) pull) */
+static void norm_dx(const mnem__norm_grad *g, lanes mean, lanes scale, lanes dz_mean, lanes pull) {
+    const float *x = g->x, *weight = g->weight, *dy = g->dy;
+    float *dx = g->dx;
+    const lanes minus = lanes_sub(lanes_zero(), pull);
+    for (int64_t i = 0; i < g->n; i += LANES) {
+        const int64_t m = lanes_left(g->n, i);
+        lanes d = lanes_mul(lanes_load_part(weight + i, m), lanes_load_part(dy + i, m));
+        lanes v = lanes_sub(lanes_load_part(x + i, m), mean);
+        v = lanes_fma(v, minus, lanes_sub(d, dz_mean));
+        lanes_store_part(dx + i, lanes_mul(v, scale), m);
+    }
+}
+
+static void norm_dweight(const mnem__norm_grad *g, lanes mean, lanes scale) {
+    const float *x = g->x, *dy = g->dy;
+    float *dweight = g->dweight;
+    for (int64_t i = 0; i < g->n; i += LANES) {
+        const int64_t m = lanes_left(g->n, i);
+        lanes z = lanes_mul(lanes_sub(lanes_load_part(x + i, m), mean), scale);
+        lanes sum = lanes_load_part(dweight + i, m);
+        lanes_store_part(dweight + i, lanes_fma(lanes_load_part(dy + i, m), z, sum), m);
+    }
+}
+
+static void rms_norm_grad(const mnem__norm_grad *g) {
+    const float n = (float)g->n;
+    const float scale = 1.0f / sqrtf(sum_of_squares(g->n, g->x) / n + g->epsilon);
+    if (g->dx) {
+        const float pull = sums_of(g, 0.0f).dz_x / n * (scale * scale);
+        norm_dx(g, lanes_zero(), lanes_set(scale), lanes_zero(), lanes_set(pull));
+    }
+    if (g->dweight) norm_dweight(g, lanes_zero(), lanes_set(scale));
+}
+
+static void layer_norm_grad(const mnem__norm_grad *g) {
+    const float n = (float)g->n, mean = sum_of(g->n, g->x) / n;
+    const float scale = layer_scale(g->n, g->x, mean, g->epsilon);
+    if (g->dx) {
+        const norm_sums sums = sums_of(g, mean);
+        norm_dx(g, lanes_set(mean), lanes_set(scale), lanes_set(sums.dz / n),
+                lanes_set(sums.dz_x / n * (scale * scale)));
+    }
+    if (g->dweight) norm_dweight(g, lanes_set(mean), lanes_set(scale));
+    if (g->dbias) add(g->n, g->dbias, g->dy, g->dbias);
+}
+
+/* ---- GELU, SILU_MUL_GRAD ---- */
+
+/* 1 / (1 + e^-x); *rest is 1 minus that, without cancellation. */
+LANES_INLINE lanes sigmoid(lanes x, lanes *rest) {
+    const lanes one = lanes_set(1.0f);
+    lanes e = lanes_exp2(lanes_mul(lanes_abs(x), lanes_set(-0x1.715476p+0f))); /* log2(e) */
+    lanes high = lanes_div(one, lanes_add(one, e)), low = lanes_mul(e, high);
+    *rest = lanes_select_sign(x, high, low);
+    return lanes_select_sign(x, low, high);
+}
+
+static const float gelu_a = 1.59576912f;   /* 2 sqrt(2 / pi) */
+static const float gelu_b = 0.0713548163f; /* that times 0.044715 */
+
+/* An infinity of the wrong sign becomes a NaN, not a 0 that would hide it. */
+LANES_INLINE lanes gelu_lanes(lanes x) {
+    lanes rest, slope = lanes_fma(lanes_mul(x, x), lanes_set(gelu_b), lanes_set(gelu_a));
+    return lanes_mul(x, sigmoid(lanes_mul(x, slope), &rest));
+}
+
+static void gelu(int64_t n, const void *in, void *to) {
+    const float *x = in;
+    float *out = to;
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t m = lanes_left(n, i);
+        lanes_store_part(out + i, gelu_lanes(lanes_load_part(x + i, m)), m);
+    }
+}
+
+/* Past 13 the slope's term is 0 in floats; x is held there so that its square stays finite. The
+ * last sum makes a NaN of an infinity. */
+LANES_INLINE lanes gelu_slope(lanes x) {
+    const lanes most = lanes_set(13.0f), least = lanes_set(-13.0f);
+    lanes near = lanes_max(least, lanes_min(most, x)), square = lanes_mul(near, near), rest;
+    lanes v = lanes_mul(near, lanes_fma(square, lanes_set(gelu_b), lanes_set(gelu_a)));
+    lanes s = sigmoid(v, &rest);
+    lanes slope = lanes_fma(square, lanes_set(3.0f * gelu_b), lanes_set(gelu_a));
+    lanes second = lanes_mul(lanes_mul(near, slope), lanes_mul(s, rest));
+    return lanes_fma(lanes_zero(), x, lanes_add(s, second));
+}
+
+static void gelu_grad(int64_t n, const void *in, const void *d, void *to) {
+    const float *x = in, *dy = d;
+    float *dx = to;
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t m = lanes_left(n, i);
+        lanes slope = gelu_slope(lanes_load_part(x + i, m));
+        lanes_store_part(dx + i, lanes_mul(slope, lanes_load_part(dy + i, m)), m);
+    }
+}
+
+static void silu_mul_grad(int64_t n, const void *const in[3], void *dgate, void *dup) {
+    const float *gate = in[0], *up = in[1], *dy = in[2];
+    float *to_gate = dgate, *to_up = dup;
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t m = lanes_left(n, i);
+        lanes g = lanes_load_part(gate + i, m), d = lanes_load_part(dy + i, m), rest;
+        lanes s = sigmoid(g, &rest), du = lanes_mul(d, lanes_load_part(up + i, m));
+        lanes slope = lanes_fma(lanes_mul(g, rest), s, s);
+        lanes_store_part(to_gate + i, lanes_mul(du, slope), m);
+        lanes_store_part(to_up + i, lanes_mul(d, lanes_mul(g, s)), m);
+    }
+}
+
+/* ---- DROPOUT ---- */
+
+static void dropout(int64_t n, int64_t column, const void *in, const mnem__drop *drop, void *to) {
+    const float *x = in, scale = (float)drop->scale;
+    float *out = to;
+    for (int64_t first = 0; first < n; first += MNEM__DROP_COLUMNS) {
+        const int64_t m = n - first < MNEM__DROP_COLUMNS ? n - first : MNEM__DROP_COLUMNS;
+        uint32_t numbers[MNEM__DROP_COLUMNS];
+        mnem__drop_numbers(drop, column + first, numbers);
+        for (int64_t i = 0; i < m; i++)
+            out[first + i] = x[first + i] * (numbers[i] < drop->threshold ? 0.0f : scale);
+    }
+}
+
+/* ---- between types ---- */
+
+#define CONVERT(n, whole, part)                                                                    \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= (n); i += LANES) whole;                                                \
+        for (; i < (n); i++) part;                                                                 \
+    }
+
+static void load(mnem_type type, int64_t n, const void *x, void *to) {
+    const uint16_t *in = x;
+    float *out = to;
+    if (type == MNEM_TYPE_BF16)
+        CONVERT(n, lanes_store(out + i, lanes_load_bf16(in + i)), out[i] = mnem__bf16_float(in[i]))
+    else if (type == MNEM_TYPE_F16)
+        CONVERT(n, lanes_store(out + i, lanes_load_half(in + i)), out[i] = mnem__half_float(in[i]))
+    else if (to != x)
+        memcpy(to, x, (size_t)n * sizeof(float));
+}
+
+static void store(mnem_type type, int64_t n, const void *x, void *to) {
+    const float *in = x;
+    uint16_t *out = to;
+    if (type == MNEM_TYPE_BF16)
+        CONVERT(n, lanes_store_bf16(out + i, lanes_load(in + i)), out[i] = mnem__float_bf16(in[i]))
+    else if (type == MNEM_TYPE_F16)
+        CONVERT(n, lanes_store_half(out + i, lanes_load(in + i)), out[i] = mnem__float_half(in[i]))
+    else if (to != x)
+        memcpy(to, x, (size_t)n * sizeof(float));
+}
