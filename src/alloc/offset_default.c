@@ -150,10 +150,11 @@ static __attribute__((noinline)) mnem_status alloc_hard(mnem__default *d, uint32
                                                         mnem_offset_block *block) {
     mnem_status status = MNEM_OVER_BUDGET;
     if (mnem__pages_trim(d)) status = mnem__run_alloc(d, units, block);
-    if (status != MNEM_OVER_BUDGET || !d->pages_live) return status;
+    const uint32_t shift = d->base.shift;
+    const bool enough = (d->base.bytes - d->base.bytes_live) >> shift >= units; /* wherever */
+    if (status != MNEM_OVER_BUDGET || !d->pages_live || !enough) return status;
     stretch s = {0};
     mnem__range_walk(&d->base, stretch_visit, &s);
-    const uint32_t shift = d->base.shift;
     if (s.bytes >> shift < units) return MNEM_OVER_BUDGET;
     status = mnem__pages_dissolve(d, (uint32_t)(s.offset >> shift),
                                   (uint32_t)((s.offset + s.bytes) >> shift));

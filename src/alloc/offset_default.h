@@ -85,7 +85,7 @@ typedef struct mnem__default {
     uint32_t zone_shift;
     uint64_t filled[MNEM__CLASS_WORDS];
     uint64_t zones[MNEM__CLASSES];
-    uint32_t classes; /* that the range can have */
+    uint32_t classes, classes_room; /* that the range can have; that heads has lists for */
     uint32_t units;
     mnem__node **chunks; /* [chunk_room], of which chunk_count are there */
     uint32_t chunk_count, chunk_room;

@@ -71,13 +71,20 @@ static void range_start(mnem__default *d) {
     mnem__free_insert(d, i, mnem__node_at(d, i));
 }
 
-/* Room for the classes and zones of a range of so many units; the lists are empty. */
+/* Room for the classes and zones of a range of so many units; the lists are empty. A range that
+ * grows has four classes more each time that it has doubled: room for those is made at once. */
 static bool lists_size(mnem__default *d, uint32_t units) {
     const uint32_t classes = units ? mnem__class_of(units) + 1 : 1;
-    uint32_t *heads = mnem__calloc("metadata", (size_t)classes << MNEM__ZONE_BITS, sizeof *heads);
-    if (!heads) return false;
-    mnem__free(d->heads);
-    d->heads = heads;
+    if (classes > d->classes_room) {
+        const uint32_t room = d->classes_room ? classes + 4 : classes;
+        uint32_t *heads =
+            mnem__alloc("metadata", ((size_t)room << MNEM__ZONE_BITS) * sizeof *heads);
+        if (!heads) return false;
+        mnem__free(d->heads);
+        d->heads = heads;
+        d->classes_room = room;
+    }
+    memset(d->heads, 0, ((size_t)classes << MNEM__ZONE_BITS) * sizeof *d->heads);
     d->classes = classes;
     while (units >> d->zone_shift >> MNEM__ZONE_BITS) d->zone_shift++;
     return true;
@@ -194,12 +201,13 @@ mnem_status mnem__range_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint
                                  mnem_offset_block *block) {
     mnem__default *d = (mnem__default *)a;
     const uint32_t from = (uint32_t)(offset >> a->shift), units = (uint32_t)(bytes >> a->shift);
-    if (d->pages_live) {
-        mnem__pages_trim(d);
+    if (d->pages_live) mnem__pages_trim(d);
+    uint32_t i = run_holding(d, from, units);
+    if (!i && d->pages_live) {
         mnem_status status = mnem__pages_dissolve(d, from, from + units);
         if (status != MNEM_OK) return status;
+        i = run_holding(d, from, units);
     }
-    const uint32_t i = run_holding(d, from, units);
     if (!i)
         return mnem__fail(MNEM_BUSY, "offset: %llu bytes at %llu are in use, at least in part",
                           (unsigned long long)bytes, (unsigned long long)offset);

@@ -82,13 +82,15 @@ static inline uint64_t place_bytes(const mnem_pool *pool, const mnem_pool_reques
     return r->alignment > pool->alignment ? bytes + r->alignment - pool->alignment : bytes;
 }
 
+/* The first unit says how many were used from there on: no branch for the many sizes of blocks. */
 static inline void touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
     const uint64_t first = offset >> pool->unit_shift,
-                   last = (offset + bytes - 1) >> pool->unit_shift;
-    if (first == last)
-        pool->unit_touched[first] = 1;
+                   count = ((offset + bytes - 1) >> pool->unit_shift) - first + 1;
+    uint8_t *touched = &pool->unit_touched[first];
+    if (__builtin_expect(count > UINT8_MAX, 0))
+        memset(touched, 1, count);
     else
-        memset(pool->unit_touched + first, 1, last - first + 1);
+        *touched = count > *touched ? (uint8_t)count : *touched;
 }
 
 /* Allocates without the checks that a request has passed. */
@@ -159,13 +161,12 @@ static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_domain *d, const mne
 
 /* Blocks that wait on this stream are taken again first, so that they don't pile up. */
 static inline mnem_status place_find(mnem_pool *pool, mnem__pool_domain *d,
-                                     const mnem_pool_request *r, mnem__pool_place *place,
-                                     mnem_pool_rung *rung) {
+                                     const mnem_pool_request *r, bool tried,
+                                     mnem__pool_place *place, mnem_pool_rung *rung) {
     place->owner = d;
     *rung = MNEM_POOL_RUNG_REUSE;
     const bool now = d->ready && !d->wait_first;
-    if (__builtin_expect(now, 1) &&
-        offset_take(d->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
+    if (now && !tried && offset_take(d->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
         return MNEM_OK;
     return alloc_slowly(pool, d, r, now, place, rung);
 }
@@ -180,8 +181,8 @@ static inline mnem_status site_find(mnem_pool *pool, const mnem_pool_request *r,
                            (uint32_t)line, stack, site);
 }
 
-static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, const char *file,
-                                int line, mnem_pool_block *block) {
+static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, bool tried,
+                                const char *file, int line, mnem_pool_block *block) {
     uint32_t site;
     mnem_status status = site_find(pool, r, file, line, &site);
     mnem__pool_domain *d;
@@ -194,7 +195,7 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, con
 
     mnem__pool_place place;
     mnem_pool_rung rung;
-    status = place_find(pool, d, r, &place, &rung);
+    status = place_find(pool, d, r, tried, &place, &rung);
     if (status == MNEM_OK && rung == MNEM_POOL_RUNG_DIRECT)
         return alone_alloc(pool, d, r, site, block);
     pool->counts.rungs[status == MNEM_OK ? rung : MNEM_POOL_RUNG_REFUSE]++;
@@ -214,13 +215,63 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, con
     return MNEM_OK;
 }
 
+/* A request with nothing special, on the stream of the last call. */
+static inline bool is_usual(const mnem_pool *pool, const mnem_pool_request *r) {
+    const mnem__pool_domain *d = pool->last;
+    return !r->alignment && !r->planned && !r->moved && r->tag && r->bytes - 1 < BYTES_MOST &&
+           !pool->careful && d && d->stream == r->stream && d->ready && !d->wait_first;
+}
+
+/* Serves a usual request from free memory of its stream, when its site is known and a slot there.
+ * tried: there wasn't enough. The same as the long way, with each row looked up once. */
+static inline bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const char *file,
+                                 int line, mnem_pool_block *block, bool *tried) {
+    mnem__sites *sites = &pool->track.sites;
+    const mnem__site_recent *e = mnem__site_recent_at(sites, r->tag, file, (uint32_t)line);
+    const uint32_t id = pool->spare;
+    mnem_offset_block at;
+    if (id == MNEM__SLOT_END ||
+        !mnem__site_recent_is(sites, e, r->kind, r->tag, file, (uint32_t)line, 0))
+        return false;
+    const mnem__pool_domain *d = pool->last;
+    const uint32_t site = e->site;
+    *tried = true;
+    if (offset_take(d->ready, r->bytes, &at) != MNEM_OK) return false;
+    mnem__record *record = mnem__record_at(&pool->track, id);
+    mnem__pool_slot *s = (mnem__pool_slot *)record->place;
+    pool->spare = s->handle;
+    *s = (mnem__pool_slot){.offset = at.offset,
+                           .handle = at.handle,
+                           .owner = d->number,
+                           .stream = d->number,
+                           .state = MNEM__SLOT_LIVE};
+    touch(pool, at.offset, r->bytes);
+    pool->counts.rungs[MNEM_POOL_RUNG_REUSE]++;
+    block->memory = (mnem_block){.device = pool->options.device,
+                                 .address = mnem__pool_address(pool, at.offset, 0),
+                                 .bytes = r->bytes,
+                                 .space = pool->options.space};
+    block->id = id;
+    block->generation = mnem__track_add_at(&pool->track, id, record, r->bytes, site, d->number);
+    return true;
+}
+
 mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block) {
-    if (!request_is_fine(request)) return request_refuse(pool, request);
+    bool tried = false;
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
+    if (__builtin_expect(is_usual(pool, request), 1) &&
+        alloc_at_once(pool, request, file, line, block, &tried)) {
+        mnem__pool_lock_give(&pool->lock);
+        return MNEM_OK;
+    }
+    if (!request_is_fine(request)) {
+        mnem__pool_lock_give(&pool->lock);
+        return request_refuse(pool, request);
+    }
     if (__builtin_expect(pool->options.backtrace != 0, 0))
         pool->caller = __builtin_return_address(0);
-    const mnem_status status = alloc_locked(pool, request, file, line, block);
+    const mnem_status status = alloc_locked(pool, request, tried, file, line, block);
     mnem__pool_lock_give(&pool->lock);
     if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, false);
     return status;
@@ -305,11 +356,37 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
     return MNEM_OK;
 }
 
+/* Frees a usual block, whose memory is of the stream of this call and of the last one. */
+static inline bool free_at_once(mnem_pool *pool, const mnem_pool_block *block,
+                                const mnem_stream *stream) {
+    mnem__pool_domain *d = pool->last;
+    if (!d || d->stream != stream || pool->careful ||
+        !mnem__track_is(&pool->track, block->id, block->generation))
+        return false;
+    mnem__record *record = mnem__record_at(&pool->track, block->id);
+    mnem__pool_slot *s = (mnem__pool_slot *)record->place;
+    if (s->owner != d->number || s->waits || s->alone || s->movable) return false;
+    mnem__track_remove_at(&pool->track, record);
+    pool->frees++;
+    d->freed++;
+    d->offsets->free(d->offsets, s->handle);
+    s->state = MNEM__SLOT_EMPTY;
+    s->handle = pool->spare;
+    pool->spare = block->id;
+    if (pool->many) mnem__pool_mark(pool, d);
+    return true;
+}
+
 mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
                                 mnem_stream *stream) {
     bool wrong = false;
     if (!block->generation) return MNEM_OK;
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
+    if (__builtin_expect(free_at_once(pool, block, stream), 1)) {
+        mnem__pool_lock_give(&pool->lock);
+        *block = (mnem_pool_block){0};
+        return MNEM_OK;
+    }
     const mnem_status status = free_locked(pool, block, stream, file, line, &wrong);
     mnem__pool_lock_give(&pool->lock);
     if (status == MNEM_OK) *block = (mnem_pool_block){0};
@@ -423,6 +500,7 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
     o.tag = pool->tag;
     pool->options = o;
     pool->alignment = o.alignment;
+    pool->careful = o.debug || o.backtrace;
     pool->spare = MNEM__SLOT_END;
     pool->unit_shift = (uint32_t)__builtin_ctzll(o.unit_bytes);
     mnem_device_info device;

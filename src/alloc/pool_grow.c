@@ -52,9 +52,10 @@ static mnem_status charge_and_take(const mnem_pool *pool, taken *t) {
 
 /* ---- into the table ---- */
 
-/* Absent units for a segment, with one absent unit on each side. */
+/* Absent units for a segment, with one absent unit on each side. Nothing was given back, no gaps:
+ * it goes behind the others. */
 static uint32_t segment_place(const mnem_pool *pool, uint32_t count) {
-    for (uint32_t i, end = 0;
+    for (uint32_t i, end = pool->counts.device_frees ? 0 : pool->units;
          (i = mnem__pool_unit_next(pool, end, MNEM__UNIT_ABSENT)) < pool->units;) {
         const uint32_t first = i ? i + 1 : 0;
         end = i + 1;

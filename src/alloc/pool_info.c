@@ -116,6 +116,7 @@ static mnem_status limits_make(mnem_pool *pool) {
     pool->limits = mnem__alloc("pool", sizeof *pool->limits);
     if (!pool->limits) return mnem__heap_status();
     memset(pool->limits, 0xff, sizeof *pool->limits);
+    pool->careful = true;
     return MNEM_OK;
 }
 
@@ -142,9 +143,12 @@ mnem_status mnem_pool_limit_set(mnem_pool *pool, mnem_kind kind, const char *tag
 
 /* Units that were used since the last step, or are in use, are young. */
 static void units_age(mnem_pool *pool) {
+    uint32_t used_end = 0;
     mnem__pool_survey(pool, NULL);
     for (uint32_t i = 0; i < pool->units; i++) {
-        const bool idle = pool->unit_free[i] && !pool->unit_touched[i];
+        const uint32_t end = i + pool->unit_touched[i];
+        if (end > used_end) used_end = end;
+        const bool idle = pool->unit_free[i] && i >= used_end;
         pool->unit_idle[i] = !idle ? 0 : pool->unit_idle[i] < 255 ? pool->unit_idle[i] + 1 : 255;
         pool->unit_touched[i] = 0;
     }

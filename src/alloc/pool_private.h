@@ -137,7 +137,7 @@ struct mnem_pool {
     mnem__pool_domain *last; /* of the last call */
     mnem__pool_limits *limits;
     uint64_t *unit_base;   /* [units]: address = base + offset */
-    uint8_t *unit_touched; /* [units]: 1: used since the last step */
+    uint8_t *unit_touched; /* [units]: so many, from this one on, were used since the last step */
     uint32_t unit_shift;
     uint32_t spare; /* the first empty slot, MNEM__SLOT_END: none */
     uint64_t alignment;
@@ -145,6 +145,7 @@ struct mnem_pool {
     mnem__guard *guard; /* debug, or NULL */
     const void *caller; /* backtrace: where the call returns to */
     bool many;          /* more than one stream */
+    bool careful;       /* debug, backtrace or limits: no call takes the short way */
     bool immediate,
         immediate_default; /* streams whose work is done when a call returns: all but the
                                           default one, and that */

@@ -171,6 +171,7 @@ mnem_status mnem_pool_forget(mnem_pool *pool, mnem_stream *stream) {
     mnem__pool_domain *d = domain_known(pool, stream);
     if (d) {
         d->orphan = true;
+        if (pool->last == d) pool->last = NULL;
         d->mark_count = 0;
         d->marked = d->freed;
         mnem__pool_poll(pool, d);

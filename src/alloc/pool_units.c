@@ -47,7 +47,7 @@ bool mnem__pool_units_room(mnem_pool *pool, uint32_t count) {
     if (count > pool->units_room) {
         uint32_t room = pool->units_room ? 2 * pool->units_room : 64;
         if (room < count) room = count;
-        char *memory = mnem__calloc("pool", 1, columns_lay_out(pool, NULL, room));
+        char *memory = mnem__alloc("pool", columns_lay_out(pool, NULL, room));
         if (!memory) return false;
         const mnem_pool old = {.unit_base = pool->unit_base,
                                .unit_granule = pool->unit_granule,
@@ -60,10 +60,14 @@ bool mnem__pool_units_room(mnem_pool *pool, uint32_t count) {
         mnem__free(old.unit_base);
         pool->units_room = room;
     }
-    for (; pool->units < count; pool->units++) {
-        pool->unit_owner[pool->units] = MNEM__UNIT_ABSENT;
-        pool->unit_granule[pool->units] = MNEM__GRANULE_NONE;
-    }
+    const uint32_t first = pool->units, more = count > first ? count - first : 0;
+    memset(pool->unit_base + first, 0, more * sizeof *pool->unit_base);
+    memset(pool->unit_granule + first, 0xff, more * sizeof *pool->unit_granule); /* NONE */
+    memset(pool->unit_owner + first, 0xff, more * sizeof *pool->unit_owner);     /* ABSENT */
+    memset(pool->unit_touched + first, 0, more);
+    memset(pool->unit_idle + first, 0, more);
+    memset(pool->unit_free + first, 0, more);
+    pool->units += more;
     return true;
 }
 
@@ -95,20 +99,15 @@ void mnem__pool_units_fini(mnem_pool *pool) {
     mnem__free(pool->unit_base);
 }
 
-/* Whether one of four 16-bit numbers is zero. */
-static inline uint64_t any_zero(uint64_t four) {
-    return (four - UINT64_C(0x0001000100010001)) & ~four & UINT64_C(0x8000800080008000);
-}
-
-/* Sixteen at a time: a pool that grows may have thousands. */
+/* Blocks of units first, without a branch for each: a pool that grows may have thousands. */
 uint32_t mnem__pool_unit_next(const mnem_pool *pool, uint32_t from, uint16_t owner) {
+    enum { BLOCK = 64 };
     const uint16_t *owners = pool->unit_owner;
-    const uint64_t wanted = owner * UINT64_C(0x0001000100010001);
-    for (uint64_t four[4]; from + 16 <= pool->units; from += 16) {
-        memcpy(four, owners + from, sizeof four);
-        if (any_zero(four[0] ^ wanted) | any_zero(four[1] ^ wanted) | any_zero(four[2] ^ wanted) |
-            any_zero(four[3] ^ wanted))
-            break;
+    for (; from + BLOCK <= pool->units; from += BLOCK) {
+        const uint16_t *block = owners + from;
+        uint16_t any = 0;
+        for (int i = 0; i < BLOCK; i++) any |= (uint16_t) - (block[i] == owner);
+        if (any) break;
     }
     while (from < pool->units && owners[from] != owner) from++;
     return from;

@@ -120,16 +120,36 @@ uint32_t mnem__site_of(mnem__sites *s, uint32_t tag, const char *file, uint32_t 
 mnem_status mnem__site_search(mnem__sites *s, const mnem__site_recent *wanted,
                               mnem__site_recent *entry, uint32_t *site);
 
+/* Whether the tag's text is this one. In place, because most are shorter than a call. false too
+ * for one that is longer than what counts. */
+static inline bool mnem__tag_is(const mnem__tag *tag, const char *text) {
+    const char *own = tag->text;
+    for (; *own == *text; own++, text++)
+        if (!*own) return true;
+    return false;
+}
+
+static inline mnem__site_recent *mnem__site_recent_at(mnem__sites *s, const char *text,
+                                                      const char *file, uint32_t line) {
+    const uint64_t h = ((uintptr_t)text + ((uintptr_t)file ^ (uint64_t)line << 40) * 31) *
+                       UINT64_C(0x9E3779B97F4A7C15);
+    return &s->recent[h >> 48 & (MNEM__SITES_RECENT - 1)];
+}
+
+/* Whether the entry says what is asked. The text is there. */
+static inline bool mnem__site_recent_is(const mnem__sites *s, const mnem__site_recent *e,
+                                        mnem_kind kind, const char *text, const char *file,
+                                        uint32_t line, uint32_t stack) {
+    return e->text == text && e->file == file && e->line == line && e->kind == kind &&
+           e->stack == stack && mnem__tag_is(mnem__tag_at(s, mnem__site_tag(e->site)), text);
+}
+
 /* Both of the above, and fast when it was asked before. */
 static inline mnem_status mnem__site_find(mnem__sites *s, mnem_kind kind, const char *text,
                                           const char *file, uint32_t line, uint32_t stack,
                                           uint32_t *site) {
-    const uint64_t h = ((uintptr_t)text + ((uintptr_t)file ^ (uint64_t)line << 40) * 31) *
-                       UINT64_C(0x9E3779B97F4A7C15);
-    mnem__site_recent *e = &s->recent[h >> 48 & (MNEM__SITES_RECENT - 1)];
-    if (text && e->text == text && e->file == file && e->line == line && e->kind == kind &&
-        e->stack == stack &&
-        !strncmp(mnem__tag_at(s, mnem__site_tag(e->site))->text, text, MNEM__TAG_TEXT)) {
+    mnem__site_recent *e = mnem__site_recent_at(s, text, file, line);
+    if (text && mnem__site_recent_is(s, e, kind, text, file, line, stack)) {
         *site = e->site;
         return MNEM_OK;
     }

@@ -63,10 +63,9 @@ static inline void mnem__count_remove(mnem__count *c, uint64_t bytes) {
     c->blocks_live--;
 }
 
-/* Block id is live from now on. Returns its generation, for the handle. */
-static inline uint32_t mnem__track_add(mnem__track *t, uint32_t id, uint64_t bytes, uint32_t site,
-                                       uint32_t stream) {
-    mnem__record *r = mnem__record_at(t, id);
+/* Block id, whose record is r, is live from now on. Returns its generation, for the handle. */
+static inline uint32_t mnem__track_add_at(mnem__track *t, uint32_t id, mnem__record *r,
+                                          uint64_t bytes, uint32_t site, uint32_t stream) {
     r->bytes = bytes;
     r->sequence = ++t->sequence;
     r->site = site;
@@ -77,6 +76,11 @@ static inline uint32_t mnem__track_add(mnem__track *t, uint32_t id, uint64_t byt
     mnem__count_add(&t->kinds[mnem__site_kind(site)], bytes);
     mnem__count_add(&t->all, bytes);
     return ++r->generation;
+}
+
+static inline uint32_t mnem__track_add(mnem__track *t, uint32_t id, uint64_t bytes, uint32_t site,
+                                       uint32_t stream) {
+    return mnem__track_add_at(t, id, mnem__record_at(t, id), bytes, site, stream);
 }
 
 /* Whether a handle's block is live: false for a stale one, and for a number that isn't one. */
@@ -90,15 +94,18 @@ static inline bool mnem__track_was(const mnem__track *t, uint32_t id, uint32_t g
            generation - t->salt < mnem__record_at(t, id)->generation - t->salt;
 }
 
-/* The live block id goes. */
-static inline void mnem__track_remove(mnem__track *t, uint32_t id) {
-    mnem__record *r = mnem__record_at(t, id);
+/* The live block of this record goes. */
+static inline void mnem__track_remove_at(mnem__track *t, mnem__record *r) {
     const uint64_t bytes = r->bytes;
     const uint32_t site = r->site;
     mnem__count_remove(&mnem__tag_at(&t->sites, mnem__site_tag(site))->count, bytes);
     mnem__count_remove(&t->kinds[mnem__site_kind(site)], bytes);
     mnem__count_remove(&t->all, bytes);
     r->generation++;
+}
+
+static inline void mnem__track_remove(mnem__track *t, uint32_t id) {
+    mnem__track_remove_at(t, mnem__record_at(t, id));
 }
 
 /* For queries: blocks allocated from now on are newer. */

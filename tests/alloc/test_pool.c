@@ -88,6 +88,29 @@ static void trimming_gives_everything_back(void **state) {
     pool_end(pool, device);
 }
 
+/* Blocks of many units that come and go between two steps, in a pool near its soft limit. */
+static void what_every_step_uses_is_no_garbage(void **state) {
+    const uint64_t sizes[] = {20 * MIB, 600 * MIB}; /* more than 255 units too */
+    for (int k = 0; k < 2; k++) {
+        mnem_device *device = device_open("null", 0);
+        mnem_pool *pool = pool_make((mnem_pool_options){.device = device,
+                                                        .growth = growth_of(state),
+                                                        .bytes_max = 1200 * MIB,
+                                                        .garbage_steps = 2});
+        mnem_pool_block held = take(pool, 1100 * MIB - sizes[k], NULL);
+        uint64_t calls = 0;
+        for (int i = 0; i < 12; i++) {
+            mnem_pool_block block = take(pool, sizes[k], NULL);
+            give(pool, &block, NULL);
+            must(mnem_pool_step(pool, NULL));
+            if (!i) calls = info_of(pool).device_calls;
+        }
+        assert_int_equal(info_of(pool).device_calls, calls);
+        give(pool, &held, NULL);
+        pool_end(pool, device);
+    }
+}
+
 static void wrong_arguments_are_refused(void **state) {
     mnem_device *device = device_open("null", 0);
     mnem_pool *pool = NULL;
@@ -204,6 +227,7 @@ int main(void) {
         BOTH(a_freed_block_is_reused_without_the_device),
         BOTH(growth_takes_few_calls),
         BOTH(trimming_gives_everything_back),
+        BOTH(what_every_step_uses_is_no_garbage),
         BOTH(wrong_arguments_are_refused),
         BOTH(a_second_free_is_refused_and_changes_nothing),
         BOTH(live_blocks_keep_the_pool),
