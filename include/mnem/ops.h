@@ -71,7 +71,8 @@ typedef struct mnem_kv_sequence {
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either)
- * COPY        in[0] f32 of any strides, up to 4 dims -> out f32 contiguous
+ * COPY        in[0] of any strides, up to 4 dims, any type of single elements -> out of the same
+ *             type, rows with or without gaps
  *
  * For training. "real" is F32, BF16 or F16, mixed at will (sums in f32), or F64 for all
  * operands (for finite differences). Gradients of weights and biases are F32 (F64) and are

@@ -238,6 +238,29 @@ static void copy_makes_any_strides_contiguous(void **state) {
     for (int i = 0; i < 9; i++) assert_true(out[i] == a[3 * i]);
 }
 
+/* The middle columns of rows of bf16, as [T, heads, n], to other columns of wider rows. */
+static void copy_moves_columns_of_any_type(void **state) {
+    (void)state;
+    enum { R = 5, HEADS = 2, K = 3, FROM = 11, TO = 13 };
+    uint16_t from[R * FROM], to[R * TO];
+    mnem_op_desc d = {.kind = MNEM_OP_COPY};
+    d.in[0] = d.out = mnem_tensor_3d(MNEM_TYPE_BF16, R, HEADS, K);
+    d.in[0].stride[0] = FROM * 2;
+    d.in[0].offset = 4 * 2;
+    d.out.stride[0] = TO * 2;
+    d.out.offset = 2;
+    for (int i = 0; i < R * FROM; i++) from[i] = (uint16_t)(i + 1);
+    for (int workers = 1; workers <= 3; workers++) {
+        memset(to, 0, sizeof to);
+        op_run(d, workers, (mnem_op_args){.tokens = R - 1, .in = {from}, .out = to});
+        for (int r = 0; r < R; r++)
+            for (int c = 0; c < TO; c++)
+                assert_int_equal(to[r * TO + c], r < R - 1 && c >= 1 && c < 1 + HEADS * K
+                                                     ? from[r * FROM + 4 + c - 1]
+                                                     : 0);
+    }
+}
+
 static void prepare_names_what_is_wrong(void **state) {
     (void)state;
     mnem_op_desc d = {.kind = MNEM_OP_RMS_NORM, .workers = 1, .epsilon = 1e-5f};
@@ -279,6 +302,7 @@ int main(void) {
         cmocka_unit_test(add_adds_in_place_too),
         cmocka_unit_test(fewer_tokens_than_prepared_leave_the_rest),
         cmocka_unit_test(copy_makes_any_strides_contiguous),
+        cmocka_unit_test(copy_moves_columns_of_any_type),
         cmocka_unit_test(prepare_names_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
