@@ -87,7 +87,9 @@ typedef struct mnem_kv_sequence {
  * LINEAR_LOSS cross-entropy of x times the transposed weight, a few rows of logits at a time:
  *             in[0] x [T, n], in[1] weight ROW [vocab, n], args.targets [T] (-1: not counted)
  *             -> out [T] F32 (F64) losses in nats, also[0] dx [T, n], also[1] dweight [vocab,
- *             n]: gradients of args.gradient_scale * the sum of losses
+ *             n]: gradients of args.gradient_scale * the sum of losses; of desc.accumulate dx
+ *             takes notice, losses never. The workspace is bounded whatever vocab is
+ *             (linear_loss.c); above 8192 words, logits are computed twice
  * RMS_NORM_GRAD  in[0] x, in[1] weight [n], in[2] dy (like x) -> out dx, also[0] dweight [n]
  * LAYER_NORM  in[0] x [T, n], in[1] weight [n], in[2] bias [n] -> out [T, n]
  * LAYER_NORM_GRAD  in[0] x, in[1] weight, in[2] dy -> out dx, also[0] dweight, also[1] dbias

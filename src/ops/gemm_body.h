@@ -1,0 +1,381 @@
+/* gemm_body.h: packing, tiles and rows of products at one level; lanes.h says how levels differ.
+ *
+ * The file that includes this defines MNEM__LANES, ROWS and VECTORS: a tile is ROWS rows of
+ * VECTORS * 16 columns, whose sums stay in registers.
+ *
+ *     panel of b: start row, then k by k      panel of a: k by k
+ *     [1 + steps][VECTORS * 16]               [steps][ROWS], then spare floats
+ *
+ * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped. */
+#include "ops/gemm.h"
+#include "ops/lanes.h"
+
+enum { COLUMNS = VECTORS * LANES, CHUNK = 256 };
+
+/* ---- rows of real numbers ---- */
+
+LANES_INLINE lanes load_bf16(const uint16_t *p) {
+#if MNEM__LANES == 512
+    const __m256i x = _mm256_loadu_si256((const void *)p);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+#elif MNEM__LANES == 2
+    LANES_EACH(_mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p + 8 * i))), 16)));
+#else
+    LANES_EACH(mnem__bf16_float(p[i]));
+#endif
+}
+
+#if MNEM__LANES == 2
+LANES_INLINE __m256i bf16_words(__m256 x) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i near = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+    const __m256 is_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+    const __m256 word =
+        _mm256_blendv_ps(_mm256_castsi256_ps(near), _mm256_castsi256_ps(nan), is_nan);
+    return _mm256_srli_epi32(_mm256_castps_si256(word), 16);
+}
+#endif
+
+/* As mnem__float_bf16 rounds. */
+LANES_INLINE void store_bf16(uint16_t *p, lanes x) {
+#if MNEM__LANES == 512
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i near = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __m512i nan = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i word = _mm512_srli_epi32(_mm512_mask_blend_epi32(is_nan, near, nan), 16);
+    _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(word));
+#elif MNEM__LANES == 2
+    const __m256i words = _mm256_packus_epi32(bf16_words(x.v[0]), bf16_words(x.v[1]));
+    _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(words, 0xd8));
+#else
+    for (int i = 0; i < LANES; i++) p[i] = mnem__float_bf16(x.v[i]);
+#endif
+}
+
+LANES_INLINE lanes load_real(mnem_type type, const void *p) {
+    if (type == MNEM_TYPE_BF16) return load_bf16(p);
+    return type == MNEM_TYPE_F16 ? lanes_load_half(p) : lanes_load(p);
+}
+
+LANES_INLINE void store_real(mnem_type type, void *p, lanes x) {
+    if (type == MNEM_TYPE_BF16)
+        store_bf16(p, x);
+    else if (type == MNEM_TYPE_F16)
+        lanes_store_half(p, x);
+    else
+        lanes_store(p, x);
+}
+
+LANES_INLINE int64_t real_bytes(mnem_type type) {
+    return type == MNEM_TYPE_F32 ? 4 : 2;
+}
+
+/* The same of the first n elements, less than 16. */
+static lanes load_part(mnem_type type, const void *p, int64_t n) {
+    float part[LANES] = {0};
+    memcpy(part, p, (size_t)(n * real_bytes(type)));
+    return load_real(type, part);
+}
+
+static void store_part(mnem_type type, void *p, lanes x, int64_t n) {
+    float part[LANES];
+    store_real(type, part, x);
+    memcpy(p, part, (size_t)(n * real_bytes(type)));
+}
+
+LANES_INLINE void to_floats(int64_t n, mnem_type type, const char *from, float *to) {
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) lanes_store(to + i, load_real(type, from + 2 * i));
+    if (i < n) lanes_store_part(to + i, load_part(type, from + 2 * i, n - i), n - i);
+}
+
+/* n elements (at most CHUNK) from the first on, of one row in memory, as floats: where they are,
+ * or in buffer. */
+static const float *floats(const mnem__gemm_matrix *m, int64_t row, int64_t first, int64_t n,
+                           float *buffer) {
+    const char *at = m->data + row * m->stride;
+    switch (m->type) {
+    case MNEM_TYPE_F32: return (const float *)(const void *)at + first;
+    case MNEM_TYPE_BF16: to_floats(n, MNEM_TYPE_BF16, at + 2 * first, buffer); break;
+    case MNEM_TYPE_F16: to_floats(n, MNEM_TYPE_F16, at + 2 * first, buffer); break;
+    default: {
+        const mnem_type_info *info = mnem_type_info_get(m->type);
+        at += first / info->block_elements * info->block_bytes;
+        mnem_dequantize_row(m->type, n, at, buffer);
+    }
+    }
+    return buffer;
+}
+
+/* ---- packing ---- */
+
+#if MNEM__LANES != 0
+LANES_INLINE __m256 half_rows(const float *low, const float *high) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
+}
+
+/* 4 steps of 8 rows, from step k on. */
+LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const int width) {
+    const __m256 r0 = half_rows(rows[0] + k, rows[4] + k), r1 = half_rows(rows[1] + k, rows[5] + k);
+    const __m256 r2 = half_rows(rows[2] + k, rows[6] + k), r3 = half_rows(rows[3] + k, rows[7] + k);
+    const __m256 a = _mm256_unpacklo_ps(r0, r1), b = _mm256_unpackhi_ps(r0, r1);
+    const __m256 c = _mm256_unpacklo_ps(r2, r3), d = _mm256_unpackhi_ps(r2, r3);
+    _mm256_storeu_ps(to, _mm256_shuffle_ps(a, c, 0x44));
+    _mm256_storeu_ps(to + width, _mm256_shuffle_ps(a, c, 0xee));
+    _mm256_storeu_ps(to + 2 * width, _mm256_shuffle_ps(b, d, 0x44));
+    _mm256_storeu_ps(to + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
+}
+#endif
+
+/* 8 rows of steps floats become a panel's elements [0, 8) of each step. Where the panel has fewer
+ * (used), what is stored too much is the next step's, which is stored later. */
+LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const int width,
+                       const int used) {
+    int64_t k = 0;
+#if MNEM__LANES != 0
+    for (; k + 4 <= steps; k += 4) turn4(rows, k, to + k * width, width);
+#endif
+    for (; k < steps; k++)
+        for (int r = 0; r < used; r++) to[k * width + r] = rows[r][k];
+}
+
+/* Of a matrix whose rows are indices: one panel, at most CHUNK steps from part's step k on. */
+LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t k, int64_t steps,
+                             float *to, const int width) {
+    static const float zeros[CHUNK];
+    float buffer[8][CHUNK];
+    for (int group = (width - 1) / 8 * 8; group >= 0; group -= 8) {
+        const float *rows[8];
+        for (int r = 0; r < 8; r++) {
+            const int64_t i = first + group + r;
+            rows[r] = group + r < width && i < part->count
+                          ? floats(part->matrix, part->index + i, part->k + k, steps, buffer[r])
+                          : zeros;
+        }
+        turn(rows, steps, to + group, width, width - group < 8 ? width - group : 8);
+    }
+}
+
+/* A row's n floats (at most CHUNK) become one step of panels. */
+LANES_INLINE void spread(const float *row, int64_t n, float *to, int64_t panel, const int width) {
+    for (; n >= width; n -= width, row += width, to += panel) {
+        if (width % LANES == 0)
+            for (int i = 0; i < width; i += LANES) lanes_store(to + i, lanes_load(row + i));
+        else
+            memcpy(to, row, (size_t)width * sizeof *to);
+    }
+    for (int i = 0; n > 0 && i < width; i++) to[i] = i < n ? row[i] : 0.0f;
+}
+
+/* Of a matrix whose rows are steps: all panels, some columns at a time, whose panels stay in the
+ * cache while steps go by. */
+LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
+    const mnem_type_info *info = mnem_type_info_get(part->matrix->type);
+    const int64_t chunk = info->block_elements > 1 ? CHUNK : 64 / width * width;
+    float buffer[CHUNK];
+    for (int64_t first = 0; first < part->count; first += chunk) {
+        const int64_t n = part->count - first < chunk ? part->count - first : chunk;
+        float *panel = to + first / width * part->panel;
+        for (int64_t k = 0; k < part->steps; k++)
+            spread(floats(part->matrix, part->k + k, part->index + first, n, buffer), n,
+                   panel + k * width, part->panel, width);
+    }
+}
+
+LANES_INLINE void pack(const mnem__gemm_part *part, float *to, const int width) {
+    if (part->matrix->across) {
+        pack_across(part, to, width);
+        return;
+    }
+    for (int64_t i = 0; i < part->count; i += width, to += part->panel)
+        for (int64_t k = 0; k < part->steps; k += CHUNK)
+            pack_panel(part, i, k, part->steps - k < CHUNK ? part->steps - k : CHUNK,
+                       to + k * width, width);
+}
+
+static void pack_a(const mnem__gemm_part *part) {
+    pack(part, part->to, ROWS);
+}
+
+static void pack_b(const mnem__gemm_part *part) {
+    float *to = part->to;
+    for (int64_t first = 0; first < part->count; first += COLUMNS, to += part->panel)
+        for (int64_t i = 0; i < COLUMNS; i++)
+            to[i] = part->start && first + i < part->count ? part->start[first + i] : 0.0f;
+    pack(part, part->to + COLUMNS, COLUMNS);
+}
+
+/* ---- tiles ---- */
+
+/* The sums of one tile. */
+LANES_INLINE void sums(int64_t steps, const float *a, const float *b, lanes *acc) {
+    LANES_UNROLL
+    for (int i = 0; i < ROWS * VECTORS; i++) acc[i] = lanes_load(b + i % VECTORS * LANES);
+    for (int64_t k = 0; k < steps; k++) {
+        lanes right[VECTORS];
+        b += COLUMNS;
+        LANES_UNROLL
+        for (int v = 0; v < VECTORS; v++) right[v] = lanes_load(b + v * LANES);
+        LANES_UNROLL
+        for (int r = 0; r < ROWS; r++) {
+            const lanes left = lanes_set(a[r]);
+            LANES_UNROLL
+            for (int v = 0; v < VECTORS; v++)
+                acc[r * VECTORS + v] = lanes_fma(left, right[v], acc[r * VECTORS + v]);
+        }
+        a += ROWS;
+    }
+}
+
+/* A whole tile of f32, straight to out. */
+static void tile_whole(const mnem__gemm_block *block, const float *a, const float *b, char *out) {
+    lanes acc[ROWS * VECTORS];
+    for (int r = 0; r < ROWS; r++) __builtin_prefetch(out + r * block->out_stride, 1);
+    sums(block->steps, a, b, acc);
+    LANES_UNROLL
+    for (int r = 0; r < ROWS; r++) {
+        float *row = (float *)(void *)(out + r * block->out_stride);
+        LANES_UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            lanes x = acc[r * VECTORS + v];
+            if (block->add_out) x = lanes_add(lanes_load(row + v * LANES), x);
+            lanes_store(row + v * LANES, x);
+        }
+    }
+}
+
+/* n sums (at most 16) to out, rounded. */
+LANES_INLINE void put(mnem_type type, char *out, lanes x, int64_t n, bool add) {
+    if (n >= LANES) {
+        if (add) x = lanes_add(load_real(type, out), x);
+        store_real(type, out, x);
+        return;
+    }
+    if (add) x = lanes_add(load_part(type, out, n), x);
+    store_part(type, out, x, n);
+}
+
+LANES_INLINE void put_tile(const mnem__gemm_block *block, const float *tile, char *out,
+                           int64_t rows, int64_t columns, const mnem_type type) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c += LANES)
+            put(type, out + r * block->out_stride + c * real_bytes(type),
+                lanes_load(tile + r * COLUMNS + c), columns - c, block->add_out);
+}
+
+/* Any tile: through a copy of its sums. */
+static void tile_part(const mnem__gemm_block *block, const float *a, const float *b, char *out,
+                      float *partial, int64_t rows, int64_t columns) {
+    lanes acc[ROWS * VECTORS];
+    float copy[ROWS * COLUMNS];
+    float *to = partial && !block->to_out ? partial : copy;
+    sums(block->steps, a, b, acc);
+    LANES_UNROLL
+    for (int i = 0; i < ROWS * VECTORS; i++) {
+        lanes x = acc[i];
+        if (block->from_partial) x = lanes_add(lanes_load(partial + i * LANES), x);
+        lanes_store(to + i * LANES, x);
+    }
+    if (!block->to_out) return;
+    if (block->out_type == MNEM_TYPE_BF16)
+        put_tile(block, copy, out, rows, columns, MNEM_TYPE_BF16);
+    else if (block->out_type == MNEM_TYPE_F16)
+        put_tile(block, copy, out, rows, columns, MNEM_TYPE_F16);
+    else
+        put_tile(block, copy, out, rows, columns, MNEM_TYPE_F32);
+}
+
+/* A panel of b stays in the first cache while a's pass by from the second. */
+static void multiply(const mnem__gemm_block *block) {
+    const int64_t bytes = real_bytes(block->out_type);
+    const bool straight = block->out_type == MNEM_TYPE_F32 && !block->partial;
+    for (int64_t c = 0, panel = 0; c < block->columns; c += COLUMNS, panel++) {
+        const float *a = block->a, *b = block->b + panel * block->b_panel;
+        const int64_t columns = block->columns - c < COLUMNS ? block->columns - c : COLUMNS;
+        float *partial = block->partial ? block->partial + panel * ROWS * COLUMNS : NULL;
+        for (int64_t r = 0; r < block->rows; r += ROWS, a += block->a_panel) {
+            const int64_t rows = block->rows - r < ROWS ? block->rows - r : ROWS;
+            char *out = block->out + r * block->out_stride + c * bytes;
+            if (straight && rows == ROWS && columns == COLUMNS)
+                tile_whole(block, a, b, out);
+            else
+                tile_part(block, a, b, out, partial, rows, columns);
+            if (partial) partial += block->partial_panel;
+        }
+    }
+}
+
+/* ---- rows ---- */
+
+static void add_columns(const mnem__gemm_matrix *m, int64_t k, int64_t begin, int64_t end,
+                        void *to) {
+    for (int64_t first = begin; first < end; first += CHUNK) {
+        const int64_t n = end - first < CHUNK ? end - first : CHUNK;
+        float buffer[CHUNK], sum[CHUNK] = {0}, *out = (float *)to + first;
+        for (int64_t row = 0; row < k; row++) {
+            const float *x = floats(m, row, first, n, buffer);
+            for (int64_t i = 0; i < n; i++) sum[i] += x[i];
+        }
+        for (int64_t i = 0; i < n; i++) out[i] += sum[i];
+    }
+}
+
+/* e^(x - largest) is 2^((x - largest) log2(e)). */
+LANES_INLINE lanes exp_less(lanes x, lanes largest) {
+    return lanes_exp2(lanes_mul(lanes_sub(x, largest), lanes_set(0x1.715476p+0f)));
+}
+
+/* Sums are f32 for 512 elements and f64 above, so that their length doesn't show. */
+static void sum_exp(int64_t n, const void *from, double *largest, double *sum) {
+    const float *x = from;
+    const lanes low = lanes_set(-INFINITY);
+    lanes most = low;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) most = lanes_max(lanes_load(x + i), most);
+    if (i < n) most = lanes_max(lanes_below(lanes_load_part(x + i, n - i), n - i, low), most);
+    const lanes top = lanes_set(lanes_reduce_max(most));
+    *sum = 0;
+    for (i = 0; i < n;) {
+        lanes part = lanes_zero();
+        for (int64_t j = 0; j < 512 && i < n; j += LANES, i += LANES) {
+            const bool whole = i + LANES <= n;
+            lanes y = whole ? lanes_load(x + i) : lanes_load_part(x + i, n - i);
+            y = exp_less(y, top);
+            part = lanes_add(part, whole ? y : lanes_below(y, n - i, lanes_zero()));
+        }
+        *sum += (double)lanes_reduce_add(part);
+    }
+    *largest = (double)lanes_reduce_max(most);
+}
+
+static void scale_exp(int64_t n, void *to, double largest, double factor) {
+    float *x = to;
+    const lanes top = lanes_set((float)largest), scale = lanes_set((float)factor);
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        lanes_store(x + i, lanes_mul(exp_less(lanes_load(x + i), top), scale));
+    if (i < n) {
+        const lanes y = lanes_mul(exp_less(lanes_load_part(x + i, n - i), top), scale);
+        lanes_store_part(x + i, y, n - i);
+    }
+}
+
+static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool add) {
+    const float *x = from;
+    for (int64_t i = 0; i < n; i += LANES) {
+        const lanes y = n - i < LANES ? lanes_load_part(x + i, n - i) : lanes_load(x + i);
+        put(type, (char *)to + i * real_bytes(type), y, n - i, add);
+    }
+}
+
+#define GEMM_KERNELS                                                                               \
+    {                                                                                              \
+        .wide = MNEM_TYPE_F32, .rows = ROWS, .columns = COLUMNS, .block_rows = BLOCK_ROWS,         \
+        .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply, .add_columns = add_columns,      \
+        .sum_exp = sum_exp, .scale_exp = scale_exp, .put_row = put_row                             \
+    }
