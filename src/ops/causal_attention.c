@@ -9,7 +9,7 @@
  * the bits are the same. The latest tiles, the longest, are dealt first.
  *
  * Cost: 2 n multiply-adds per query, key before it and head forward, 5 n (or 7 n) for the gradient.
- * Workspace per member, n = 64: 176 KiB forward; 162 KiB and dq, at most 1 MiB, for the gradient. */
+ * Workspace per member, n = 64: 210 KiB forward; 402 KiB for the gradient, and dq, at most 1 MiB. */
 #include "ops/causal_attention.h"
 #include "base/checked.h"
 
@@ -25,6 +25,11 @@ static mnem__causal_operand operand(const mnem_tensor *tensor, const void *base)
                                   .head = tensor->stride[1]};
 }
 
+/* Few tiles together where they are wide: the second cache is to hold them. */
+static int64_t items_of(int64_t n) {
+    return n <= 64 ? MNEM__CAUSAL_ITEMS : n <= 128 ? 2 : 1;
+}
+
 static mnem__causal_job shapes(const mnem_op_desc *desc) {
     const mnem_tensor *q = &desc->in[0];
     return (mnem__causal_job){
@@ -34,6 +39,7 @@ static mnem__causal_job shapes(const mnem_op_desc *desc) {
         .n = q->shape[2],
         .padded = (int64_t)mnem__align_up((uint64_t)q->shape[2], MNEM__CAUSAL_STEP),
         .tiles = (desc->sequence + MNEM__CAUSAL_TILE - 1) / MNEM__CAUSAL_TILE,
+        .items = items_of(q->shape[2]),
         .scale = desc->scale,
         .accumulate = desc->accumulate,
     };
@@ -143,22 +149,18 @@ static float *carve(char *start, uint64_t *at, int64_t n) {
     return start ? (float *)(void *)(start + offset) : NULL;
 }
 
-static int64_t items_max(const mnem__causal_job *job) {
-    return job->padded > 128 ? MNEM__CAUSAL_ITEMS / 2 : MNEM__CAUSAL_ITEMS;
-}
-
 static mnem__causal_scratch scratch_forward(const mnem__causal_job *job, char *start) {
-    const int64_t tile = job->padded * MNEM__CAUSAL_TILE, items = items_max(job);
+    const int64_t tile = job->padded * MNEM__CAUSAL_TILE;
     mnem__causal_scratch s = {0};
     s.keys = carve(start, &s.bytes, tile);
-    s.values = carve(start, &s.bytes, tile);
     s.keys_across = carve(start, &s.bytes, tile);
-    s.query = carve(start, &s.bytes, tile * items);
-    s.acc = carve(start, &s.bytes, tile * items);
+    s.values = carve(start, &s.bytes, tile);
+    s.query = carve(start, &s.bytes, tile * job->items);
+    s.acc = carve(start, &s.bytes, tile * job->items);
+    s.max = carve(start, &s.bytes, MNEM__CAUSAL_TILE * job->items);
+    s.sum = carve(start, &s.bytes, MNEM__CAUSAL_PANEL * job->items);
     s.score = carve(start, &s.bytes, MNEM__CAUSAL_TILE * MNEM__CAUSAL_TILE);
-    s.max = carve(start, &s.bytes, MNEM__CAUSAL_TILE * items);
-    s.sum = carve(start, &s.bytes, MNEM__CAUSAL_PANEL * items);
-    s.row = carve(start, &s.bytes, MNEM__CAUSAL_TILE * 4);
+    s.row = carve(start, &s.bytes, MNEM__CAUSAL_TILE * 3);
     return s;
 }
 
@@ -170,44 +172,67 @@ static bool one_walk_fits(const mnem__causal_job *job) {
            bytes <= WALK_BYTES_MAX;
 }
 
-static mnem__causal_scratch scratch_gradient(const mnem__causal_job *job, char *start) {
-    const int64_t tile = job->padded * MNEM__CAUSAL_TILE;
+/* Tiles of keys with their gradients, one tile of queries; dq of all where one walk may keep it. */
+static mnem__causal_scratch scratch_keys(const mnem__causal_job *job, char *start) {
+    const int64_t tile = job->padded * MNEM__CAUSAL_TILE, items = tile * job->items;
     mnem__causal_scratch s = {0};
-    s.keys = carve(start, &s.bytes, tile);
+    s.keys = carve(start, &s.bytes, items);
+    s.keys_across = carve(start, &s.bytes, items);
     s.values = carve(start, &s.bytes, tile);
-    s.keys_across = carve(start, &s.bytes, tile);
-    s.values_across = carve(start, &s.bytes, tile);
+    s.values_across = carve(start, &s.bytes, items);
     s.query = carve(start, &s.bytes, tile);
     s.dout = carve(start, &s.bytes, tile);
-    s.dkeys = carve(start, &s.bytes, tile);
-    s.dvalues = carve(start, &s.bytes, tile);
+    s.dkeys = carve(start, &s.bytes, items);
+    s.dvalues = carve(start, &s.bytes, items);
+    s.max = carve(start, &s.bytes, MNEM__CAUSAL_TILE * 2);
     s.score = carve(start, &s.bytes, MNEM__CAUSAL_TILE * MNEM__CAUSAL_TILE);
     s.slope = carve(start, &s.bytes, MNEM__CAUSAL_TILE * MNEM__CAUSAL_TILE);
-    s.row = carve(start, &s.bytes, MNEM__CAUSAL_TILE * 4);
-    s.dquery = carve(start, &s.bytes, one_walk_fits(job) ? job->group * job->tiles * tile : tile);
+    s.row = carve(start, &s.bytes, MNEM__CAUSAL_TILE * 3);
+    s.dquery = one_walk_fits(job) ? carve(start, &s.bytes, job->group * job->tiles * tile) : NULL;
     return s;
 }
 
-static uint64_t double_bytes(const mnem__causal_job *job) {
-    return mnem__align_up((uint64_t)job->sequence * sizeof(double), 64);
+/* Tiles of queries with their gradient, one tile of keys. */
+static mnem__causal_scratch scratch_queries(const mnem__causal_job *job, char *start) {
+    const int64_t tile = job->padded * MNEM__CAUSAL_TILE, items = tile * job->items;
+    mnem__causal_scratch s = {0};
+    s.keys = carve(start, &s.bytes, tile);
+    s.keys_across = carve(start, &s.bytes, tile);
+    s.values = carve(start, &s.bytes, tile);
+    s.values_across = carve(start, &s.bytes, tile);
+    s.query = carve(start, &s.bytes, items);
+    s.dout = carve(start, &s.bytes, items);
+    s.dquery = carve(start, &s.bytes, items);
+    s.max = carve(start, &s.bytes, MNEM__CAUSAL_TILE * 2 * job->items);
+    s.score = carve(start, &s.bytes, MNEM__CAUSAL_TILE * MNEM__CAUSAL_TILE);
+    s.slope = carve(start, &s.bytes, MNEM__CAUSAL_TILE * MNEM__CAUSAL_TILE);
+    s.row = carve(start, &s.bytes, MNEM__CAUSAL_TILE * 3);
+    return s;
+}
+
+/* Bytes of one member's part of the workspace. */
+static uint64_t own_bytes(const mnem_op_desc *desc, const mnem__causal_job *job) {
+    if (is_double(desc)) return mnem__align_up((uint64_t)job->sequence * sizeof(double), 64);
+    if (desc->kind == MNEM_OP_CAUSAL_ATTENTION) return scratch_forward(job, NULL).bytes;
+    const uint64_t keys = scratch_keys(job, NULL).bytes, queries = scratch_queries(job, NULL).bytes;
+    return keys > queries ? keys : queries;
 }
 
 static uint64_t workspace(const mnem_op *op) {
     const mnem__causal_job job = shapes(&op->desc);
-    const bool forward = op->desc.kind == MNEM_OP_CAUSAL_ATTENTION;
-    if (is_double(&op->desc)) return double_bytes(&job) * (uint64_t)op->desc.workers;
-    return (forward ? scratch_forward(&job, NULL) : scratch_gradient(&job, NULL)).bytes *
-           (uint64_t)op->desc.workers;
+    return own_bytes(&op->desc, &job) * (uint64_t)op->desc.workers;
+}
+
+static char *own_workspace(const mnem_op *op, const mnem_op_args *args, const mnem__causal_job *job,
+                           const mnem_worker *worker) {
+    return (char *)args->workspace + (uint64_t)worker->index * own_bytes(&op->desc, job);
 }
 
 /* ---- run ---- */
 
-typedef void unit_function(const mnem__causal_job *job, const mnem__causal_unit *unit,
-                           const mnem__causal_scratch *scratch);
-
 /* How a run is cut: per sequence and KV head, heads of the group and tiles this many at a time. */
 typedef struct cut {
-    unit_function *function;
+    mnem__causal_run *function;
     int64_t heads, tiles;
 } cut;
 
@@ -245,17 +270,12 @@ static void deal(const mnem__causal_job *job, int64_t tokens, const mnem_worker 
                   &index);
 }
 
-static char *own_workspace(const mnem_op_args *args, const mnem_worker *worker, uint64_t bytes) {
-    return (char *)args->workspace + (uint64_t)worker->index * bytes;
-}
-
 static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__causal_kernels *kernels = op->detail;
     const mnem__causal_job job = job_get(&op->desc, args);
-    const uint64_t bytes = scratch_forward(&job, NULL).bytes;
-    const mnem__causal_scratch s = scratch_forward(&job, own_workspace(args, worker, bytes));
-    const int64_t items = items_max(&job), heads = at_most(job.group, items);
-    deal(&job, args->tokens, worker, &(cut){kernels->forward, heads, items / heads}, false, &s);
+    const mnem__causal_scratch s = scratch_forward(&job, own_workspace(op, args, &job, worker));
+    const int64_t heads = at_most(job.group, job.items);
+    deal(&job, args->tokens, worker, &(cut){kernels->forward, heads, job.items / heads}, false, &s);
 }
 
 /* One walk costs 5 where two cost 7, but has few units: it pays if members don't idle. */
@@ -268,23 +288,26 @@ static bool one_walk_pays(const mnem__causal_job *job, int64_t tokens, int64_t m
 static void run_gradient(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__causal_kernels *kernels = op->detail;
     const mnem__causal_job job = job_get(&op->desc, args);
-    const uint64_t bytes = scratch_gradient(&job, NULL).bytes;
-    const mnem__causal_scratch s = scratch_gradient(&job, own_workspace(args, worker, bytes));
-    const bool keys = job.dk.base || job.dv.base, queries = job.dq.base != NULL;
-    if (keys && queries && one_walk_fits(&job) &&
-        one_walk_pays(&job, args->tokens, worker->count)) {
-        deal(&job, args->tokens, worker, &(cut){kernels->gradient, job.group, job.tiles}, true, &s);
+    char *start = own_workspace(op, args, &job, worker);
+    const mnem__causal_scratch keys = scratch_keys(&job, start);
+    const mnem__causal_scratch queries = scratch_queries(&job, start);
+    const bool dkeys = job.dk.base || job.dv.base, dquery = job.dq.base != NULL;
+    const int64_t heads = at_most(job.group, job.items);
+    const cut all = {kernels->gradient, job.group, job.tiles};
+    const cut by_keys = {kernels->gradient_keys, job.group, job.items};
+    const cut by_queries = {kernels->gradient_queries, heads, job.items / heads};
+    if (dkeys && dquery && keys.dquery && one_walk_pays(&job, args->tokens, worker->count)) {
+        deal(&job, args->tokens, worker, &all, true, &keys);
         return;
     }
-    if (keys)
-        deal(&job, args->tokens, worker, &(cut){kernels->gradient_keys, job.group, 1}, true, &s);
-    if (queries) deal(&job, args->tokens, worker, &(cut){kernels->gradient_query, 1, 1}, false, &s);
+    if (dkeys) deal(&job, args->tokens, worker, &by_keys, true, &keys);
+    if (dquery) deal(&job, args->tokens, worker, &by_queries, false, &queries);
 }
 
 static void run_double(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__causal_job job = job_get(&op->desc, args);
     const int64_t kv_heads = job.heads / job.group;
-    double *row = (double *)(void *)own_workspace(args, worker, double_bytes(&job));
+    double *row = (double *)(void *)own_workspace(op, args, &job, worker);
     for (int64_t i = worker->index; i < args->tokens / job.sequence * kv_heads;
          i += worker->count) {
         const mnem__causal_unit unit = {.row = i / kv_heads * job.sequence,

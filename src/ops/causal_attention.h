@@ -1,4 +1,4 @@
-/* causal_attention.h: what attention of training and its gradient do at each level of the processor.
+/* causal_attention.h: what attention of training and its gradient do at each level.
  *
  * A sequence's positions are cut into tiles of 64, from position 0 on. A pair is a tile of queries
  * of one head and a tile of keys not after it:
@@ -24,7 +24,7 @@ enum {
     MNEM__CAUSAL_TILE = 64,
     MNEM__CAUSAL_STEP = 16, /* columns of a panel */
     MNEM__CAUSAL_PANEL = MNEM__CAUSAL_TILE * MNEM__CAUSAL_STEP,
-    MNEM__CAUSAL_ITEMS = 4, /* tiles of queries that share a tile of keys, going forward */
+    MNEM__CAUSAL_ITEMS = 4, /* tiles that share what was packed for them */
     MNEM__CAUSAL_HEAD_DIM_MAX = 256,
 };
 
@@ -40,41 +40,43 @@ typedef struct mnem__causal_job {
     int64_t sequence, heads, group; /* group: query heads that share a KV head */
     int64_t n, padded;              /* head_dim, and rounded up to 16 */
     int64_t tiles;                  /* of a sequence */
+    int64_t items;                  /* most tiles together, at most MNEM__CAUSAL_ITEMS */
     float scale;
     bool accumulate;
 } mnem__causal_job;
 
-/* Forward: tiles [tile, tile + tiles) of the query heads [head, head + heads), at most
- * MNEM__CAUSAL_ITEMS together. Gradient: see mnem__causal_kernels. row: of the sequence's first
- * token. */
+/* Tiles [tile, tile + tiles) of the query heads [head, head + heads), or of the KV head, at most
+ * job->items together. row: of the sequence's first token. */
 typedef struct mnem__causal_unit {
     int64_t row, kv_head, head, heads, tile, tiles;
 } mnem__causal_unit;
 
-/* One worker's scratch; the same function measures (start NULL) and carves. */
+/* One worker's scratch; the same function measures (start NULL) and carves. Tiles are [P][64][16],
+ * P = padded / 16; across: transposed, [4][padded][16]. */
 typedef struct mnem__causal_scratch {
-    float *keys, *values;               /* [P][64][16], P = padded / 16 */
-    float *keys_across, *values_across; /* [4][padded][16]: transposed */
-    float *query, *acc;                 /* forward: [items][P][64][16] each; gradient: query one */
-    float *score, *slope;               /* [4][64][16]: S then P; dP then dS */
-    float *max, *sum;                   /* forward: [items][64], [items][64][16] */
-    float *dout, *dkeys, *dvalues;      /* [P][64][16] */
-    float *dquery; /* [group][tiles][P][64][16] when one walk makes all three, else one tile */
-    float *row;    /* [4][64]: a number for each row: see the kernels */
+    float *keys, *keys_across; /* gradient of keys: [items] tiles each, else one */
+    float *values;             /* one */
+    float *values_across;      /* gradient, as keys_across */
+    float *query;              /* [items], gradient of keys: one */
+    float *acc;                /* forward: [items] */
+    float *max;                /* [items][64]; gradient: as query, [2][64] each, log and rowsum */
+    float *sum;                /* forward: [items][64][16] */
+    float *score, *slope;      /* [4][64][16]: S then P; gradient: dP then dS */
+    float *dout;               /* gradient, as query */
+    float *dkeys, *dvalues;    /* gradient of keys: [items] */
+    float *dquery;             /* [items]; [group][tiles] for one walk, NULL if that is too much */
+    float *row;                /* [3][64]: numbers for each row */
     uint64_t bytes;
 } mnem__causal_scratch;
 
+typedef void mnem__causal_run(const mnem__causal_job *job, const mnem__causal_unit *unit,
+                              const mnem__causal_scratch *scratch);
+
 typedef struct mnem__causal_kernels {
-    void (*forward)(const mnem__causal_job *job, const mnem__causal_unit *unit,
-                    const mnem__causal_scratch *scratch);
-    /* All three gradients of one sequence and KV head. */
-    void (*gradient)(const mnem__causal_job *job, const mnem__causal_unit *unit,
-                     const mnem__causal_scratch *scratch);
-    /* dk and dv of one tile of keys; dq of one tile of queries of one head. Same bits. */
-    void (*gradient_keys)(const mnem__causal_job *job, const mnem__causal_unit *unit,
-                          const mnem__causal_scratch *scratch);
-    void (*gradient_query)(const mnem__causal_job *job, const mnem__causal_unit *unit,
-                           const mnem__causal_scratch *scratch);
+    mnem__causal_run *forward;
+    mnem__causal_run *gradient;         /* all three gradients of one sequence and KV head */
+    mnem__causal_run *gradient_keys;    /* dk and dv of a unit's tiles of keys */
+    mnem__causal_run *gradient_queries; /* dq of a unit's tiles of queries. Same bits */
 } mnem__causal_kernels;
 
 extern const mnem__causal_kernels mnem__causal_kernels_plain, mnem__causal_kernels_avx2,

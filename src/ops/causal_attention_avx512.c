@@ -6,5 +6,5 @@ const mnem__causal_kernels mnem__causal_kernels_avx512 = {
     .forward = forward,
     .gradient = gradient,
     .gradient_keys = gradient_keys,
-    .gradient_query = gradient_query,
+    .gradient_queries = gradient_queries,
 };

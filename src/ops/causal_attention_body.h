@@ -6,7 +6,7 @@
 static const float LOG2_E = 0x1.715476p+0f, LN_2 = 0x1.62e430p-1f;
 
 /* Scratch rows of 64 numbers. */
-enum { ROW_SHRINK = 0, ROW_LOG = 0, ROW_MINUS = 1, ROW_ONES = 2, ROW_ZEROS = 3 };
+enum { ROW_SHRINK, ROW_ONES, ROW_ZEROS };
 
 static float *row_of(const mnem__causal_scratch *s, int which) {
     return s->row + which * TILE;
@@ -59,8 +59,8 @@ static void start_item(const mnem__causal_job *job, const item *it) {
 static float row_max(const float *score, int64_t n, float before) {
     const lanes least = lanes_set(-INFINITY);
     lanes top = least;
-    for (int64_t c = 0; c < n; c += STEP, score += PANEL)
-        top = lanes_max(top, lanes_below(lanes_load(score), n - c, least));
+    for (; n >= STEP; n -= STEP, score += PANEL) top = lanes_max(top, lanes_load(score));
+    if (n > 0) top = lanes_max(top, lanes_below(lanes_load(score), n, least));
     const float most = lanes_reduce_max(top);
     return most > before ? most : before;
 }
@@ -71,7 +71,7 @@ static void row_exp(float *score, int64_t n, float max, float shrink, float *sum
     lanes total = lanes_mul(lanes_load(sum), lanes_set(shrink));
     for (int64_t c = 0; c < n; c += STEP, score += PANEL) {
         lanes e = lanes_exp2(lanes_sub(lanes_load(score), from));
-        e = lanes_below(e, n - c, lanes_zero());
+        if (n - c < STEP) e = lanes_below(e, n - c, lanes_zero());
         lanes_store(score, e);
         total = lanes_add(total, e);
     }
@@ -155,25 +155,39 @@ static void forward(const mnem__causal_job *job, const mnem__causal_unit *unit,
 
 /* ---- gradient ---- */
 
-/* The pair that the scratch holds now. dquery: the panels of the queries' gradient; NULL where an
- * output isn't wanted. */
-typedef struct pair {
-    const mnem__causal_job *job;
-    const mnem__causal_scratch *s;
-    int64_t queries, keys; /* rows of each, whole 16s */
-    bool diagonal;
-    float *dquery, *dkeys, *dvalues;
-} pair;
+/* A tile of keys and one of queries. NULL gradients aren't wanted. */
+typedef struct key_tile {
+    float *rows, *across, *values_across, *dkeys, *dvalues;
+    int64_t count; /* rows, whole 16s */
+} key_tile;
 
-static int64_t load_keys(const mnem__causal_job *job, const mnem__causal_unit *unit, int64_t tile,
-                         const mnem__causal_scratch *s) {
+typedef struct query_tile {
+    float *rows, *dout, *dquery;
+    float *log, *minus; /* [64]: the logs in units of log2, -rowsum(dout * out) */
+    int64_t count, head, tile;
+} query_tile;
+
+static void zero_tile(const mnem__causal_job *job, float *tile) {
+    if (tile) memset(tile, 0, (size_t)(job->padded * TILE) * sizeof *tile);
+}
+
+/* The i-th place for keys in the scratch takes the unit's tile. */
+static key_tile load_keys(const mnem__causal_job *job, const mnem__causal_unit *unit, int64_t i,
+                          int64_t tile, const mnem__causal_scratch *s) {
     const tile_rows keys = rows_of(job, unit, &job->k, unit->kv_head, tile);
     const tile_rows values = rows_of(job, unit, &job->v, unit->kv_head, tile);
-    pack(&keys, 1.0f, s->keys);
-    transpose(job->padded, keys.count, s->keys, s->keys_across);
+    const int64_t at = i * job->padded * TILE;
+    const key_tile k = {.rows = s->keys + at,
+                        .across = s->keys_across + at,
+                        .values_across = s->values_across + at,
+                        .dkeys = job->dk.base && s->dkeys ? s->dkeys + at : NULL,
+                        .dvalues = job->dv.base && s->dvalues ? s->dvalues + at : NULL,
+                        .count = whole(keys.count)};
+    pack(&keys, 1.0f, k.rows);
+    transpose(job->padded, keys.count, k.rows, k.across);
     pack(&values, 1.0f, s->values);
-    transpose(job->padded, values.count, s->values, s->values_across);
-    return whole(keys.count);
+    transpose(job->padded, values.count, s->values, k.values_across);
+    return k;
 }
 
 LANES_INLINE void row_sums_as(mnem_type type, const tile_rows *out, const float *dout, float *to) {
@@ -197,29 +211,45 @@ static void row_sums(const tile_rows *out, const float *dout, float *to) {
         row_sums_as(MNEM_TYPE_BF16, out, dout, to);
 }
 
-static int64_t load_queries(const mnem__causal_job *job, const mnem__causal_unit *unit,
-                            int64_t head, int64_t tile, const mnem__causal_scratch *s) {
+static query_tile load_queries(const mnem__causal_job *job, const mnem__causal_unit *unit,
+                               int64_t i, int64_t head, int64_t tile,
+                               const mnem__causal_scratch *s) {
     const tile_rows queries = rows_of(job, unit, &job->q, head, tile);
     const tile_rows dout = rows_of(job, unit, &job->dout, head, tile);
     const tile_rows out = rows_of(job, unit, &job->out, head, tile);
-    float *log = row_of(s, ROW_LOG), *minus = row_of(s, ROW_MINUS);
-    pack(&queries, job->scale * LOG2_E, s->query);
-    pack(&dout, 1.0f, s->dout);
-    row_sums(&out, s->dout, minus);
+    const int64_t at = i * job->padded * TILE;
+    const query_tile q = {.rows = s->query + at,
+                          .dout = s->dout + at,
+                          .log = s->max + i * 2 * TILE,
+                          .minus = s->max + (i * 2 + 1) * TILE,
+                          .count = whole(out.count),
+                          .head = head,
+                          .tile = tile};
+    pack(&queries, job->scale * LOG2_E, q.rows);
+    pack(&dout, 1.0f, q.dout);
+    row_sums(&out, q.dout, q.minus);
     for (int64_t r = 0; r < out.count; r++)
-        log[r] = *(const float *)mnem__causal_at(&job->log, out.token + r, head) * LOG2_E;
-    for (int64_t r = out.count; r < whole(out.count); r++) log[r] = minus[r] = 0.0f;
-    return whole(out.count);
+        q.log[r] = *(const float *)mnem__causal_at(&job->log, out.token + r, head) * LOG2_E;
+    for (int64_t r = out.count; r < q.count; r++) q.log[r] = q.minus[r] = 0.0f;
+    return q;
 }
+
+typedef struct pair {
+    const mnem__causal_job *job;
+    const mnem__causal_scratch *s;
+    const key_tile *k;
+    const query_tile *q;
+    bool diagonal;
+} pair;
 
 /* P = 2^(S - log), dS = P (dP - rowsum), the second difference being there already. */
 static void slopes(const pair *p) {
-    const float *log = row_of(p->s, ROW_LOG);
-    for (int64_t r = 0; r < p->queries; r++) {
+    for (int64_t r = 0; r < p->q->count; r++) {
         const int64_t columns = p->diagonal ? whole(r + 1) : TILE;
         float *score = p->s->score + r * STEP, *slope = p->s->slope + r * STEP;
+        const lanes from = lanes_set(p->q->log[r]);
         for (int64_t c = 0; c < columns; c += STEP, score += PANEL, slope += PANEL) {
-            lanes e = lanes_exp2(lanes_sub(lanes_load(score), lanes_set(log[r])));
+            lanes e = lanes_exp2(lanes_sub(lanes_load(score), from));
             lanes_store(score, e);
             lanes_store(slope, lanes_mul(e, lanes_load(slope)));
         }
@@ -234,8 +264,8 @@ static void pair_scores(const pair *p, const float *a, const float *across, cons
                            .c = c,
                            .start = start,
                            .shape = p->diagonal ? PRODUCT_RIGHT : PRODUCT_FULL,
-                           .rows = p->queries,
-                           .panels = p->diagonal ? p->queries / STEP : TILE / STEP,
+                           .rows = p->q->count,
+                           .panels = p->diagonal ? p->q->count / STEP : TILE / STEP,
                            .depth = p->job->padded,
                            .b_panel = p->job->padded * STEP});
 }
@@ -248,20 +278,20 @@ static void pair_keys(const pair *p, const float *a, const float *b, float *c) {
                                       .start = row_of(p->s, ROW_ONES),
                                       .keep = true,
                                       .shape = p->diagonal ? PRODUCT_UPPER : PRODUCT_FULL,
-                                      .rows = p->keys,
+                                      .rows = p->k->count,
                                       .panels = p->job->padded / STEP,
-                                      .depth = p->queries,
+                                      .depth = p->q->count,
                                       .b_panel = PANEL});
 }
 
 static void pair_queries(const pair *p) {
     product_run(&(product){.a = p->s->slope,
-                           .b = p->s->keys,
-                           .c = p->dquery,
+                           .b = p->k->rows,
+                           .c = p->q->dquery,
                            .start = row_of(p->s, ROW_ONES),
                            .keep = true,
                            .shape = p->diagonal ? PRODUCT_LOWER : PRODUCT_FULL,
-                           .rows = p->queries,
+                           .rows = p->q->count,
                            .panels = p->job->padded / STEP,
                            .depth = TILE,
                            .b_panel = PANEL});
@@ -269,76 +299,90 @@ static void pair_queries(const pair *p) {
 
 static void gradient_pair(const pair *p) {
     const mnem__causal_scratch *s = p->s;
-    pair_scores(p, s->query, s->keys_across, row_of(s, ROW_ZEROS), s->score);
-    pair_scores(p, s->dout, s->values_across, row_of(s, ROW_MINUS), s->slope);
+    pair_scores(p, p->q->rows, p->k->across, row_of(s, ROW_ZEROS), s->score);
+    pair_scores(p, p->q->dout, p->k->values_across, p->q->minus, s->slope);
     slopes(p);
-    if (p->dvalues) pair_keys(p, s->score, s->dout, p->dvalues);
-    if (p->dkeys) pair_keys(p, s->slope, s->query, p->dkeys);
-    if (p->dquery) pair_queries(p);
-}
-
-static void zero_tile(const mnem__causal_job *job, float *tile) {
-    if (tile) memset(tile, 0, (size_t)(job->padded * TILE) * sizeof *tile);
+    if (p->k->dvalues) pair_keys(p, s->score, p->q->dout, p->k->dvalues);
+    if (p->k->dkeys) pair_keys(p, s->slope, p->q->rows, p->k->dkeys);
+    if (p->q->dquery) pair_queries(p);
 }
 
 static void store_gradient(const mnem__causal_job *job, const mnem__causal_unit *unit,
                            const mnem__causal_operand *operand, int64_t head, int64_t tile,
                            float scale, const float *from) {
     float scales[TILE];
-    if (!operand->base) return;
+    if (!from) return;
     const tile_rows rows = rows_of(job, unit, operand, head, tile);
     fill(scales, TILE, scale);
     unpack(&rows, scales, job->accumulate, from);
 }
 
-/* The keys' tile j with all queries that see it. dquery: [group][tiles] tiles, or NULL. */
-static void walk_queries(const mnem__causal_job *job, const mnem__causal_unit *unit, int64_t j,
-                         float *dquery, const mnem__causal_scratch *s) {
-    const int64_t head = unit->kv_head * job->group, size = job->padded * TILE;
-    pair p = {.job = job, .s = s, .keys = load_keys(job, unit, j, s)};
-    p.dkeys = job->dk.base ? s->dkeys : NULL;
-    p.dvalues = job->dv.base ? s->dvalues : NULL;
-    zero_tile(job, p.dkeys);
-    zero_tile(job, p.dvalues);
-    for (int64_t h = 0; h < job->group; h++)
-        for (int64_t i = j; i < job->tiles; i++) {
-            p.queries = load_queries(job, unit, head + h, i, s);
-            p.diagonal = i == j;
-            p.dquery = dquery ? dquery + (h * job->tiles + i) * size : NULL;
-            gradient_pair(&p);
-        }
-    /* the queries were times scale * log2(e) */
-    store_gradient(job, unit, &job->dk, unit->kv_head, j, LN_2, s->dkeys);
-    store_gradient(job, unit, &job->dv, unit->kv_head, j, 1.0f, s->dvalues);
+/* The unit's tiles of keys with all queries that see them. dquery: [group][tiles] tiles, or
+ * NULL. */
+static void walk_queries(const mnem__causal_job *job, const mnem__causal_unit *unit, float *dquery,
+                         const mnem__causal_scratch *s) {
+    const int64_t head = unit->kv_head * job->group, end = unit->tile + unit->tiles;
+    key_tile keys[MNEM__CAUSAL_ITEMS];
+    for (int64_t j = 0; j < unit->tiles; j++) {
+        keys[j] = load_keys(job, unit, j, unit->tile + j, s);
+        zero_tile(job, keys[j].dkeys);
+        zero_tile(job, keys[j].dvalues);
+    }
+    for (int64_t i = 0; i < job->group * (job->tiles - unit->tile); i++) {
+        const int64_t h = i / (job->tiles - unit->tile);
+        const int64_t tile = unit->tile + i % (job->tiles - unit->tile);
+        query_tile q = load_queries(job, unit, 0, head + h, tile, s);
+        q.dquery = dquery ? dquery + (h * job->tiles + tile) * job->padded * TILE : NULL;
+        for (int64_t j = unit->tile; j < end && j <= tile; j++)
+            gradient_pair(&(pair){job, s, &keys[j - unit->tile], &q, j == tile});
+    }
+    for (int64_t j = 0; j < unit->tiles; j++) {
+        /* the queries were times scale * log2(e) */
+        store_gradient(job, unit, &job->dk, unit->kv_head, unit->tile + j, LN_2, keys[j].dkeys);
+        store_gradient(job, unit, &job->dv, unit->kv_head, unit->tile + j, 1.0f, keys[j].dvalues);
+    }
 }
 
 static void gradient_keys(const mnem__causal_job *job, const mnem__causal_unit *unit,
                           const mnem__causal_scratch *s) {
     constant_rows(s);
-    walk_queries(job, unit, unit->tile, NULL, s);
+    walk_queries(job, unit, NULL, s);
 }
 
 static void gradient(const mnem__causal_job *job, const mnem__causal_unit *unit,
                      const mnem__causal_scratch *s) {
     const int64_t size = job->padded * TILE, head = unit->kv_head * job->group;
+    mnem__causal_unit part = *unit;
     constant_rows(s);
     for (int64_t i = 0; i < job->group * job->tiles; i++) zero_tile(job, s->dquery + i * size);
-    for (int64_t j = 0; j < job->tiles; j++) walk_queries(job, unit, j, s->dquery, s);
+    for (part.tile = 0; part.tile < job->tiles; part.tile += part.tiles) {
+        const int64_t left = job->tiles - part.tile;
+        part.tiles = left < job->items ? left : job->items;
+        walk_queries(job, &part, s->dquery, s);
+    }
     for (int64_t i = 0; i < job->group * job->tiles; i++)
         store_gradient(job, unit, &job->dq, head + i / job->tiles, i % job->tiles, job->scale,
                        s->dquery + i * size);
 }
 
-static void gradient_query(const mnem__causal_job *job, const mnem__causal_unit *unit,
-                           const mnem__causal_scratch *s) {
-    pair p = {.job = job, .s = s, .dquery = s->dquery};
+static void gradient_queries(const mnem__causal_job *job, const mnem__causal_unit *unit,
+                             const mnem__causal_scratch *s) {
+    const int64_t items = unit->heads * unit->tiles, end = unit->tile + unit->tiles;
+    query_tile list[MNEM__CAUSAL_ITEMS];
     constant_rows(s);
-    p.queries = load_queries(job, unit, unit->head, unit->tile, s);
-    zero_tile(job, s->dquery);
-    for (int64_t j = 0; j <= unit->tile; j++) {
-        p.keys = load_keys(job, unit, j, s);
-        p.diagonal = j == unit->tile;
-        gradient_pair(&p);
+    for (int64_t i = 0; i < items; i++) {
+        list[i] = load_queries(job, unit, i, unit->head + i / unit->tiles,
+                               unit->tile + i % unit->tiles, s);
+        list[i].dquery = s->dquery + i * job->padded * TILE;
+        zero_tile(job, list[i].dquery);
     }
-    store_gradient(job, unit, &job->dq, unit->head, unit->tile, job->scale, s->dquery);
+    for (int64_t j = 0; j < end; j++) {
+        key_tile keys = load_keys(job, unit, 0, j, s);
+        keys.dkeys = keys.dvalues = NULL;
+        for (int64_t i = 0; i < items; i++)
+            if (list[i].tile >= j)
+                gradient_pair(&(pair){job, s, &keys, &list[i], list[i].tile == j});
+    }
+    for (int64_t i = 0; i < items; i++)
+        store_gradient(job, unit, &job->dq, list[i].head, list[i].tile, job->scale, list[i].dquery);
 }

@@ -100,12 +100,43 @@ static void unpack(const tile_rows *rows, const float *scale, bool add, const fl
         unpack_as(MNEM_TYPE_BF16, rows, scale, add, from);
 }
 
+#if MNEM__LANES != 0
+/* 8 x 8, rows 16 floats apart. */
+LANES_INLINE void transpose_8(const float *from, float *to) {
+    __m256 a[8], b[8];
+    LANES_UNROLL
+    for (int i = 0; i < 8; i++) a[i] = _mm256_loadu_ps(from + i * STEP);
+    LANES_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    LANES_UNROLL
+    for (int i = 0; i < 8; i += 4) { /* four rows of each column pair */
+        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xee);
+        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xee);
+    }
+    LANES_UNROLL
+    for (int i = 0; i < 4; i++) {
+        _mm256_storeu_ps(to + i * STEP, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+        _mm256_storeu_ps(to + (i + 4) * STEP, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    }
+}
+#else
+LANES_INLINE void transpose_8(const float *from, float *to) {
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j++) to[j * STEP + i] = from[i * STEP + j];
+}
+#endif
+
 /* Panels [padded / 16][64][16], count rows -> [rows / 16][padded][16], columns being the rows. */
 static void transpose(int64_t padded, int64_t count, const float *from, float *to) {
-    for (int64_t r = 0; r < whole(count); r++)
-        for (int64_t c = 0; c < padded; c++)
-            to[(r / STEP * padded + c) * STEP + r % STEP] =
-                from[c / STEP * PANEL + r * STEP + c % STEP];
+    for (int64_t r = 0; r < whole(count); r += 8)
+        for (int64_t c = 0; c < padded; c += 8)
+            transpose_8(from + c / STEP * PANEL + r * STEP + c % STEP,
+                        to + (r / STEP * padded + c) * STEP + r % STEP);
 }
 
 #endif
