@@ -110,21 +110,6 @@ static mnem_status join(mnem__bodies *out, const mnem_plan_buffer *b, const mnem
     return MNEM_OK;
 }
 
-static mnem_status check_fixed(const mnem__bodies *out) {
-    for (uint32_t i = 0; i < out->count; i++) {
-        const mnem__body *a = &out->bodies[i];
-        if (!a->fixed) continue;
-        if (a->offset % a->alignment)
-            return mnem__fail(MNEM_INVALID, "plan: a buffer is fixed at %lld, alignment %lld",
-                              (long long)a->offset, (long long)a->alignment);
-        for (uint32_t j = 0; j < i; j++)
-            if (out->bodies[j].fixed && !mnem__bodies_agree(out, a, &out->bodies[j]))
-                return mnem__fail(MNEM_INVALID, "plan: buffers fixed at %lld and %lld collide",
-                                  (long long)a->offset, (long long)out->bodies[j].offset);
-    }
-    return MNEM_OK;
-}
-
 /* Pieces lie body after body. */
 static mnem_status fill(const mnem_plan_buffer *buffers, const mnem_plan_wish *wishes, size_t n,
                         mnem__bodies *out) {
@@ -147,7 +132,7 @@ static mnem_status fill(const mnem_plan_buffer *buffers, const mnem_plan_wish *w
         body->end = out->piece_count;
         next++;
     }
-    return check_fixed(out);
+    return MNEM_OK;
 }
 
 mnem_status mnem__bodies_create(const mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
@@ -200,6 +185,77 @@ bool mnem__bodies_agree(const mnem__bodies *b, const mnem__body *a, const mnem__
     }
     return true;
 }
+
+mnem_status mnem__bodies_check_fixed(const mnem__bodies *out, const uint32_t *space_of) {
+    for (uint32_t i = 0; i < out->count; i++) {
+        const mnem__body *a = &out->bodies[i];
+        if (!a->fixed) continue;
+        if (a->offset % a->alignment)
+            return mnem__fail(MNEM_INVALID, "plan: a buffer is fixed at %lld, alignment %lld",
+                              (long long)a->offset, (long long)a->alignment);
+        for (uint32_t j = 0; j < i; j++)
+            if (out->bodies[j].fixed && (!space_of || space_of[i] == space_of[j]) &&
+                !mnem__bodies_agree(out, a, &out->bodies[j]))
+                return mnem__fail(MNEM_INVALID, "plan: buffers fixed at %lld and %lld collide",
+                                  (long long)a->offset, (long long)out->bodies[j].offset);
+    }
+    return MNEM_OK;
+}
+
+/* ---- the lowest offset ---- */
+
+void mnem__ranges_free(mnem__ranges *ranges) {
+    mnem__free(ranges->data);
+    *ranges = (mnem__ranges){0};
+}
+
+static void take(mnem__ranges *r, mnem__range taken) {
+    if (r->count == r->room) {
+        const size_t room = r->room ? 2 * r->room : 256;
+        mnem__range *data = mnem__realloc("plan", r->data, room * sizeof *data);
+        if (!data) {
+            r->no_memory = true;
+            return;
+        }
+        r->data = data;
+        r->room = room;
+    }
+    size_t at = r->count++;
+    for (; at > 0 && r->data[at - 1].after > taken.after; at--) r->data[at] = r->data[at - 1];
+    r->data[at] = taken;
+}
+
+/* The offsets that other, which is placed, takes from body. */
+static void take_from(const mnem__bodies *b, const mnem__body *body, const mnem__body *other,
+                      mnem__ranges *ranges) {
+    if (other->lower >= body->upper || body->lower >= other->upper) return;
+    for (uint32_t i = body->first; i < body->end; i++) {
+        const mnem__piece *p = &b->pieces[i];
+        for (uint32_t j = other->first; j < other->end; j++) {
+            const mnem__piece *q = &b->pieces[j];
+            if (p->lower >= q->upper || q->lower >= p->upper) continue;
+            take(ranges, (mnem__range){other->offset + q->bottom - p->top,
+                                       other->offset + q->top - p->bottom});
+        }
+    }
+}
+
+int64_t mnem__bodies_lowest(const mnem__bodies *b, const mnem__body *body, const uint32_t *space_of,
+                            mnem__ranges *ranges) {
+    int64_t at = 0;
+    ranges->count = 0;
+    for (uint32_t i = 0; i < b->count; i++)
+        if (b->bodies[i].placed && (!space_of || space_of[i] == space_of[body - b->bodies]))
+            take_from(b, body, &b->bodies[i], ranges);
+    for (size_t i = 0; i < ranges->count; i++) {
+        const mnem__range *r = &ranges->data[i];
+        if (r->after < at && at < r->before)
+            at = (r->before + body->alignment - 1) & -body->alignment;
+    }
+    return at;
+}
+
+/* ---- the bound ---- */
 
 /* The most of a body's bytes that one of its pieces takes at a time. */
 static int64_t height_at(const mnem__bodies *b, const mnem__body *body, int64_t time) {

@@ -343,12 +343,5 @@ mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_
 
 mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
                             mnem_plan_result *result) {
-    static const mnem_plan_options defaults;
-    mnem__limits limits;
-    if (!options) options = &defaults;
-    const mnem_status status = mnem__limits_start(options, &limits);
-    if (status != MNEM_OK) return status;
-    const mnem__task task = {
-        .buffers = buffers, .n = n, .capacity = options->capacity_bytes, .seed = options->seed};
-    return mnem__solve(&task, &limits, result);
+    return mnem_plan_solve_wishes(buffers, NULL, n, options, result);
 }

@@ -19,5 +19,8 @@ typedef struct mnem__task {
 
 /* As mnem_plan_solve. */
 mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_result *result);
+/* As mnem_plan_solve_wishes; wishes may be NULL, lives must be. */
+mnem_status mnem__solve_wishes(const mnem__task *task, const mnem_plan_wish *wishes,
+                               mnem__limits *limits, mnem_plan_result *result);
 
 #endif

@@ -23,10 +23,6 @@
 
 enum { EVERY_ORDER_MAX = 8 };
 
-typedef struct range { /* offsets that a body can't have: (after, before) */
-    int64_t after, before;
-} range;
-
 typedef struct wishing {
     mnem_plan_buffer *buffers;
     const mnem_plan_wish *wishes;
@@ -40,11 +36,9 @@ typedef struct wishing {
     int64_t *best; /* [bodies]: offsets of the best so far */
     double *priority, *blame;
     uint32_t *order;
-    range *taken; /* [pieces of one body x all pieces], grown */
-    size_t taken_room;
+    mnem__ranges ranges;
     uint64_t random;
-    mnem__limits limits;
-    bool no_memory;
+    mnem__limits *limits;
 } wishing;
 
 static double uniform(wishing *w) {
@@ -60,48 +54,6 @@ static bool is_enough(const wishing *w) {
 }
 
 /* ---- one body ---- */
-
-static void take(wishing *w, size_t *count, range taken) {
-    if (*count == w->taken_room) {
-        const size_t room = w->taken_room ? 2 * w->taken_room : 256;
-        range *data = mnem__realloc("plan", w->taken, room * sizeof *data);
-        if (!data) {
-            w->no_memory = true;
-            return;
-        }
-        w->taken = data;
-        w->taken_room = room;
-    }
-    size_t at = (*count)++;
-    for (; at > 0 && w->taken[at - 1].after > taken.after; at--) w->taken[at] = w->taken[at - 1];
-    w->taken[at] = taken;
-}
-
-/* The offsets that other, which is placed, takes from body. */
-static void take_from(wishing *w, const mnem__body *body, const mnem__body *other, size_t *count) {
-    if (other->lower >= body->upper || body->lower >= other->upper) return;
-    for (uint32_t i = body->first; i < body->end; i++) {
-        const mnem__piece *p = &w->b.pieces[i];
-        for (uint32_t j = other->first; j < other->end; j++) {
-            const mnem__piece *q = &w->b.pieces[j];
-            if (p->lower >= q->upper || q->lower >= p->upper) continue;
-            take(w, count,
-                 (range){other->offset + q->bottom - p->top, other->offset + q->top - p->bottom});
-        }
-    }
-}
-
-/* The lowest offset of body that agrees with all that is placed. */
-static int64_t lowest(wishing *w, const mnem__body *body) {
-    size_t count = 0;
-    int64_t at = 0;
-    for (uint32_t i = 0; i < w->b.count; i++)
-        if (w->b.bodies[i].placed) take_from(w, body, &w->b.bodies[i], &count);
-    for (size_t i = 0; i < count; i++)
-        if (w->taken[i].after < at && at < w->taken[i].before)
-            at = (w->taken[i].before + body->alignment - 1) & -body->alignment;
-    return at;
-}
 
 static bool agrees(const wishing *w, const mnem__body *body) {
     for (uint32_t i = 0; i < w->b.count; i++) {
@@ -136,7 +88,7 @@ static bool try_partners(const wishing *w, mnem__body *body) {
 
 static void place_body(wishing *w, mnem__body *body, bool use_hint) {
     if (!body->fixed && !(use_hint && body->hint >= 0 && try_offset(w, body, body->hint))) {
-        body->offset = lowest(w, body);
+        body->offset = mnem__bodies_lowest(&w->b, body, NULL, &w->ranges);
         try_partners(w, body);
     }
     body->placed = true;
@@ -172,19 +124,19 @@ static bool higher_priority(const void *context, uint32_t a, uint32_t b) {
 
 /* The first placement is made whatever the limits. */
 static bool is_cut_short(const wishing *w) {
-    return w->limits.reached && w->result->peak_bytes < UINT64_MAX;
+    return w->limits->reached && w->result->peak_bytes < UINT64_MAX;
 }
 
 static void pass(wishing *w, bool use_hints) {
     clear(w);
     for (uint32_t i = 0; i < w->b.count; i++) w->order[i] = i;
     mnem__sort(w->order, w->b.count, higher_priority, w->priority);
-    for (uint32_t i = 0; i < w->b.count && !w->no_memory && !is_cut_short(w); i++) {
+    for (uint32_t i = 0; i < w->b.count && !w->ranges.no_memory && !is_cut_short(w); i++) {
         place_body(w, &w->b.bodies[w->order[i]], use_hints);
-        if (i % 64 == 63) mnem__limits_check(&w->limits, 64);
+        if (i % 64 == 63) mnem__limits_check(w->limits, 64);
     }
-    if (!w->no_memory && !is_cut_short(w)) keep(w);
-    mnem__limits_check(&w->limits, w->b.count % 64);
+    if (!w->ranges.no_memory && !is_cut_short(w)) keep(w);
+    mnem__limits_check(w->limits, w->b.count % 64);
 }
 
 static void set_priorities(wishing *w, double by_size, double by_life, double chance) {
@@ -225,7 +177,8 @@ static void passes(wishing *w, uint64_t tries) {
     static const double plain[][2] = {{1, 0}, {0, 1}, {1, 1}, {1, 0.5}};
     enum { PLAIN = sizeof plain / sizeof *plain };
     follow_hints(w);
-    for (uint64_t t = 0; t < tries && !is_enough(w) && !is_cut_short(w) && !w->no_memory; t++) {
+    for (uint64_t t = 0; t < tries && !is_enough(w) && !is_cut_short(w) && !w->ranges.no_memory;
+         t++) {
         if (t < PLAIN)
             set_priorities(w, plain[t][0], plain[t][1], 0);
         else
@@ -239,13 +192,13 @@ static void passes(wishing *w, uint64_t tries) {
 
 static void every_order(wishing *w, int64_t peak) {
     bool whole = true;
-    if (w->limits.reached || (uint64_t)peak >= w->result->peak_bytes || is_enough(w)) return;
-    for (uint32_t i = 0; i < w->b.count && !w->no_memory; i++) {
+    if (w->limits->reached || (uint64_t)peak >= w->result->peak_bytes || is_enough(w)) return;
+    for (uint32_t i = 0; i < w->b.count && !w->ranges.no_memory; i++) {
         mnem__body *body = &w->b.bodies[i];
         if (body->placed) continue;
         whole = false;
         for (int over = 0; over < 2; over++) {
-            body->offset = over ? INT64_MAX : lowest(w, body);
+            body->offset = over ? INT64_MAX : mnem__bodies_lowest(&w->b, body, NULL, &w->ranges);
             if (over && !try_partners(w, body)) continue;
             const int64_t top = body->offset + body->bytes;
             body->placed = true;
@@ -254,7 +207,7 @@ static void every_order(wishing *w, int64_t peak) {
         }
     }
     if (whole) keep(w);
-    mnem__limits_check(&w->limits, 1);
+    mnem__limits_check(w->limits, 1);
 }
 
 static void prove(wishing *w) {
@@ -268,7 +221,7 @@ static void prove(wishing *w) {
     every_order(w, peak);
     for (uint32_t i = 0; i < w->b.count; i++)
         if (w->b.bodies[i].partner >= 0 || w->b.windows) return;
-    if (!w->limits.reached && !w->no_memory && !is_enough(w))
+    if (!w->limits->reached && !w->ranges.no_memory && !is_enough(w))
         w->result->lower_bound_bytes = w->result->peak_bytes;
 }
 
@@ -357,10 +310,10 @@ static mnem_status dive_for_groups(wishing *w, const uint32_t *group, double sha
         gather_lives(w, group, &l);
         const mnem__lives known = {l.pieces, l.begin};
         const mnem__task task = {l.hull, n, w->capacity, w->random, &known, w->result->peak_bytes};
-        mnem__limits limits = mnem__limits_share(&w->limits, share);
+        mnem__limits limits = mnem__limits_share(w->limits, share);
         status = mnem__solve(&task, &limits, &r);
-        w->limits.steps = limits.steps;
-        mnem__limits_check(&w->limits, 0);
+        w->limits->steps = limits.steps;
+        mnem__limits_check(w->limits, 0);
     }
     if (status == MNEM_OK) {
         w->result->nodes += r.nodes;
@@ -412,9 +365,9 @@ static mnem_status search(wishing *w) {
     passes(w, 32);
     prove(w);
     mnem_status status = MNEM_OK;
-    if (!is_enough(w) && !w->limits.reached && !w->no_memory) status = dive(w);
+    if (!is_enough(w) && !w->limits->reached && !w->ranges.no_memory) status = dive(w);
     if (status == MNEM_OK) passes(w, UINT64_MAX);
-    if (status == MNEM_OK && w->no_memory) status = mnem__heap_status();
+    if (status == MNEM_OK && w->ranges.no_memory) status = mnem__heap_status();
     if (status != MNEM_OK) return status;
     mnem_plan_result *r = w->result;
     if (r->peak_bytes == UINT64_MAX)
@@ -434,7 +387,7 @@ static mnem_status solve(wishing *w) {
     w->order = (uint32_t *)(w->blame + n);
     const mnem_status status = search(w);
     mnem__free(w->best);
-    mnem__free(w->taken);
+    mnem__ranges_free(&w->ranges);
     return status;
 }
 
@@ -446,28 +399,38 @@ static bool any_wish(const mnem_plan_wish *wishes, size_t n) {
     return false;
 }
 
+mnem_status mnem__solve_wishes(const mnem__task *task, const mnem_plan_wish *wishes,
+                               mnem__limits *limits, mnem_plan_result *result) {
+    const size_t n = task->n;
+    if (!any_wish(wishes, n)) return mnem__solve(task, limits, result);
+    mnem_status status = mnem__plan_check(task->buffers, n, result);
+    if (status == MNEM_OK && result->total_bytes > (uint64_t)MNEM__BODY_FAR)
+        status = mnem__fail(MNEM_INVALID, "plan: the sizes of %zu buffers are too large", n);
+    if (status != MNEM_OK) return status;
+    wishing w = {.buffers = task->buffers,
+                 .wishes = wishes,
+                 .n = n,
+                 .result = result,
+                 .capacity = task->capacity,
+                 .random = (task->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15),
+                 .limits = limits};
+    status = mnem__bodies_create(task->buffers, wishes, n, &w.b);
+    if (status != MNEM_OK) return status;
+    status = mnem__bodies_check_fixed(&w.b, NULL);
+    if (status == MNEM_OK) status = solve(&w);
+    mnem__bodies_destroy(&w.b);
+    return status;
+}
+
 mnem_status mnem_plan_solve_wishes(mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
                                    size_t n, const mnem_plan_options *options,
                                    mnem_plan_result *result) {
     static const mnem_plan_options defaults;
-    if (!options) options = &defaults;
-    if (!any_wish(wishes, n)) return mnem_plan_solve(buffers, n, options, result);
     mnem__limits limits;
-    mnem_status status = mnem__limits_start(options, &limits);
-    if (status == MNEM_OK) status = mnem__plan_check(buffers, n, result);
-    if (status == MNEM_OK && result->total_bytes > (uint64_t)MNEM__BODY_FAR)
-        status = mnem__fail(MNEM_INVALID, "plan: the sizes of %zu buffers are too large", n);
+    if (!options) options = &defaults;
+    const mnem_status status = mnem__limits_start(options, &limits);
     if (status != MNEM_OK) return status;
-    wishing w = {.buffers = buffers,
-                 .wishes = wishes,
-                 .n = n,
-                 .result = result,
-                 .capacity = options->capacity_bytes,
-                 .random = (options->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15),
-                 .limits = limits};
-    status = mnem__bodies_create(buffers, wishes, n, &w.b);
-    if (status != MNEM_OK) return status;
-    status = solve(&w);
-    mnem__bodies_destroy(&w.b);
-    return status;
+    const mnem__task task = {
+        .buffers = buffers, .n = n, .capacity = options->capacity_bytes, .seed = options->seed};
+    return mnem__solve_wishes(&task, wishes, &limits, result);
 }
