@@ -1,4 +1,4 @@
-/* test_row_gradients.c: the gradients of the operators on rows against finite differences, in F64. */
+/* test_row_gradients.c: gradients of the operators on rows against finite differences, in F64. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
