@@ -46,7 +46,8 @@ int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc);
 /* Bytes at external[slot] + offset of the run; the graph never places them. */
 int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
                             uint64_t offset);
-/* The same bytes as another tensor, under another descriptor. */
+/* The same bytes as another tensor, under another descriptor; desc->offset counts from where that
+ * one begins. */
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc);
 
 /* What a tensor is called when the graph is shown: name (borrowed while the graph lives) and a
@@ -64,6 +65,46 @@ typedef struct mnem_graph_node {
                   two and more dimensions are rows here; one sequence */
 } mnem_graph_node;
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node);
+
+/* ---- gradients: called when the forward pass is built, before compile ---- */
+
+/* The gradient of weight is wanted: each run adds it to gradient, an external tensor of the same
+ * shape, F32 (F64 for a weight of F64). Weights that this isn't called for are frozen, and what
+ * only they depend on gets no gradient. Also for an input: it is a weight of a kind. */
+void mnem_graph_parameter(mnem_graph *graph, int32_t weight, int32_t gradient);
+
+/* What the node that makes tensor writes is kept until the gradients that read it are done: for
+ * mnem_graph_differentiate with recompute. */
+void mnem_graph_keep(mnem_graph *graph, int32_t tensor);
+
+typedef struct mnem_graph_gradients {
+    int32_t nodes_backward;   /* added for gradients and their sums */
+    int32_t nodes_recomputed; /* nodes of the forward pass that were added once more */
+    uint64_t bytes_kept;      /* values of the forward pass that the backward pass reads */
+    int32_t tensors, nodes;   /* in the graph now: the room that it needs */
+} mnem_graph_gradients;
+
+/* Adds the backward pass (reverse mode: Linnainmaa, 1970) of every LINEAR_LOSS, whose also[] it
+ * fills in, and of what leads to it: LINEAR, EMBED, RMS_NORM, LAYER_NORM, ROPE, CAUSAL_ATTENTION
+ * (whose also[0] it adds), SILU_MUL, GELU, ADD, DROPOUT. No tensor may be written twice or in
+ * place. A value used more than once gets the sum of its gradients, added from the last user to the
+ * first; views must be ranges of columns of their tensor, and don't overlap or are the same.
+ *
+ * Without recompute, values live until the last gradient that reads them. With it, those that
+ * mnem_graph_keep didn't name die in the forward pass, and their nodes run again, back to what is
+ * kept or external, just before the first gradient that reads them; what they write then lives
+ * until the last one. So keep something in each stretch of the model (Griewank & Walther,
+ * "Algorithm 799: revolve", 2000; Chen, Xu, Zhang & Guestrin, "Training deep nets with sublinear
+ * memory cost", 2016). The gradients are the same to the bit whatever is kept.
+ *
+ * MNEM_INVALID, MNEM_UNSUPPORTED with the node or tensor that stands in the way, or where there is
+ * no room; MNEM_NO_MEMORY, MNEM_OVER_BUDGET for the heap that it takes while it works. The graph
+ * can only be destroyed then. */
+mnem_status mnem_graph_differentiate(mnem_graph *graph, bool recompute, mnem_graph_gradients *info);
+
+/* Room for a graph of this many tensors and nodes with its backward pass: an upper bound, often
+ * three times too much. The exact one is what mnem_graph_gradients says after a first building. */
+mnem_graph_options mnem_graph_gradient_room(const mnem_graph_options *forward);
 
 typedef struct mnem_graph_sizes {
     uint64_t block_bytes;       /* every intermediate */

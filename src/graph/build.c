@@ -3,8 +3,8 @@
  * Idea: room for all is taken at the start, so that the bytes are known before anything is built.
  * Invariant: ids are dense from 1; a view's root is never a view; after the first error nothing
  * more is added, and compile returns that error. */
+#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
@@ -46,12 +46,22 @@ void mnem_graph_destroy(mnem_graph *graph) {
     mnem__free(graph);
 }
 
+void mnem__graph_wrong(mnem_graph *graph, mnem_status status, const char *format, ...) {
+    if (graph->error != MNEM_OK) return;
+    va_list list;
+    va_start(list, format);
+    graph->error = status;
+    vsnprintf(graph->error_text, sizeof graph->error_text, format, list);
+    va_end(list);
+}
+
+mnem_status mnem__graph_status(const mnem_graph *graph) {
+    if (graph->error == MNEM_OK) return MNEM_OK;
+    return mnem__fail(graph->error, "graph: %s", graph->error_text);
+}
+
 static int32_t wrong(mnem_graph *graph, const char *what, int64_t number) {
-    if (graph->error == MNEM_OK) {
-        graph->error = MNEM_INVALID;
-        snprintf(graph->error_text, sizeof graph->error_text, "graph: %s (%lld)", what,
-                 (long long)number);
-    }
+    mnem__graph_wrong(graph, MNEM_INVALID, "%s (%lld)", what, (long long)number);
     return 0;
 }
 
@@ -62,7 +72,7 @@ static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc
         return NULL;
     }
     const uint64_t bytes = mnem_tensor_bytes(desc);
-    if (bytes == 0 || desc->offset != 0) {
+    if (bytes == 0 || desc->offset < 0) {
         wrong(graph, "the descriptor of a tensor is wrong", graph->tensors + 1);
         return NULL;
     }
@@ -77,14 +87,22 @@ static mnem__graph_tensor *add_tensor(mnem_graph *graph, const mnem_tensor *desc
     return tensor;
 }
 
+/* Only a view may begin elsewhere than its bytes do. */
+static mnem__graph_tensor *add_root(mnem_graph *graph, const mnem_tensor *desc) {
+    mnem__graph_tensor *tensor = add_tensor(graph, desc);
+    if (!tensor || desc->offset == 0) return tensor;
+    wrong(graph, "the descriptor of a tensor has an offset", graph->tensors);
+    return NULL;
+}
+
 int32_t mnem_graph_value(mnem_graph *graph, const mnem_tensor *desc) {
-    return add_tensor(graph, desc) ? graph->tensors : 0;
+    return add_root(graph, desc) ? graph->tensors : 0;
 }
 
 int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t slot,
                             uint64_t offset) {
     if (slot < 0) return wrong(graph, "a slot below zero", slot);
-    mnem__graph_tensor *tensor = add_tensor(graph, desc);
+    mnem__graph_tensor *tensor = add_root(graph, desc);
     if (!tensor) return 0;
     tensor->slot = slot;
     tensor->offset = offset;
@@ -95,9 +113,12 @@ int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) 
     if (of < 1 || of > graph->tensors) return wrong(graph, "a view of no tensor", of);
     const int32_t root = graph->tensor[of].root;
     mnem__graph_tensor *tensor = add_tensor(graph, desc);
+    uint64_t begin, end;
     if (!tensor) return 0;
-    if (tensor->bytes > graph->tensor[root].bytes)
+    if (!mnem__add_u64((uint64_t)desc->offset, (uint64_t)graph->tensor[of].desc.offset, &begin) ||
+        !mnem__add_u64(begin, tensor->bytes, &end) || end > graph->tensor[root].bytes)
         return wrong(graph, "a view is larger than its tensor", root);
+    tensor->desc.offset = (int64_t)begin;
     tensor->root = root;
     return graph->tensors;
 }

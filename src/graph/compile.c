@@ -133,9 +133,11 @@ static void find_meetings(mnem_graph *graph) {
 }
 
 mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
-    if (graph->error != MNEM_OK) return mnem__fail(graph->error, "%s", graph->error_text);
+    mnem_status status = mnem__graph_status(graph);
+    if (status != MNEM_OK) return status;
+    graph->compiled = true;
     graph->sizes = (mnem_graph_sizes){.nodes = graph->steps};
-    mnem_status status = place(graph);
+    status = place(graph);
     if (status == MNEM_OK) status = prepare(graph);
     if (status != MNEM_OK) return status;
     find_meetings(graph);

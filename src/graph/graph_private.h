@@ -15,6 +15,8 @@ typedef struct mnem__graph_tensor {
     uint64_t bytes;      /* of a root */
     uint64_t offset;     /* of a root: in the block, or from the slot's pointer */
     int64_t first, last; /* nodes that touch the root; last < 0: none */
+    int32_t gradient;    /* what its gradient is added to; 0: not wanted */
+    bool keep;           /* until the backward pass has read it */
 } mnem__graph_tensor;
 
 typedef struct mnem__graph_step {
@@ -28,6 +30,7 @@ typedef struct mnem__graph_step {
 struct mnem_graph {
     mnem_graph_options options;
     int32_t tensors, steps;
+    bool differentiated, compiled;
     mnem_status error;
     char error_text[200];
     mnem_graph_sizes sizes;
@@ -35,5 +38,11 @@ struct mnem_graph {
     mnem_plan_buffer *buffer;   /* [options.tensors], scratch of compile */
     mnem__graph_step *step;     /* [options.nodes] */
 };
+
+/* Keeps the first error, "graph: <text>", for compile. */
+void mnem__graph_wrong(mnem_graph *graph, mnem_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The error kept, if any, as this thread's last. */
+mnem_status mnem__graph_status(const mnem_graph *graph);
 
 #endif
