@@ -5,6 +5,7 @@
 #include "mnem/alloc.h"
 #include "mnem/arena.h"
 #include "mnem/base.h"
+#include "mnem/checkpoint.h"
 #include "mnem/device.h"
 #include "mnem/granule.h"
 #include "mnem/graph.h"

@@ -1,0 +1,605 @@
+/* test_checkpoint.c: checkpoints that are whole or not there: damage, full disks, kills. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fail_point.h"
+#include "base/heap.h"
+#include "base/random.h"
+#include "mnem/checkpoint.h"
+
+static char folder[64], path[96];
+
+/* ---- calls of the system that fail when asked: linked with --wrap ---- */
+
+static mnem__fail_point calls;
+static int error_now = ENOSPC; /* 0: writes are cut short instead */
+static volatile int cancel;
+static int cancel_at; /* the write that a Ctrl-C comes in; 0: none */
+
+ssize_t __real_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n) {
+    if (cancel_at && --cancel_at == 0) cancel = 1;
+    if (!mnem__fail_point_hit(&calls)) return __real_write(fd, bytes, n);
+    if (error_now == 0) return __real_write(fd, bytes, (n + 1) / 2);
+    errno = error_now;
+    return -1;
+}
+
+ssize_t __real_pwrite(int fd, const void *bytes, size_t n, off_t offset);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t offset) {
+    if (!mnem__fail_point_hit(&calls)) return __real_pwrite(fd, bytes, n, offset);
+    if (error_now == 0) return __real_pwrite(fd, bytes, (n + 1) / 2, offset);
+    errno = error_now;
+    return -1;
+}
+
+static bool fails_now(void) {
+    if (error_now == 0 || error_now == EINTR || !mnem__fail_point_hit(&calls)) return false;
+    errno = error_now;
+    return true;
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd) {
+    return fails_now() ? -1 : __real_fsync(fd);
+}
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to) {
+    return fails_now() ? -1 : __real_rename(from, to);
+}
+
+int __real_fallocate(int fd, int mode, off_t offset, off_t bytes);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t bytes) {
+    return fails_now() ? -1 : __real_fallocate(fd, mode, offset, bytes);
+}
+
+/* ---- a checkpoint of a step: everything in it follows from the number ---- */
+
+enum { LARGE = 40000, SMALL = 7 };
+
+typedef struct content {
+    uint64_t large[LARGE];
+    uint8_t small[SMALL];
+    char text[64];
+    mnem_checkpoint_entry entries[7];
+} content;
+
+static size_t content_make(content *c, uint64_t step) {
+    for (uint64_t i = 0; i < LARGE; i++) c->large[i] = step * 1000003 + i;
+    for (int i = 0; i < SMALL; i++) c->small[i] = (uint8_t)(step + (uint64_t)i);
+    snprintf(c->text, sizeof c->text, "{\"step\": %llu}", (unsigned long long)step);
+    const mnem_checkpoint_entry e[] = {
+        {.name = "step", .type = MNEM_ENTRY_U64, .u = step},
+        {.name = "small", .type = MNEM_ENTRY_BYTES, .data = c->small, .bytes = SMALL},
+        {.name = "rate", .type = MNEM_ENTRY_F64, .f = 1.0 / (double)(step + 1)},
+        {.name = "config", .type = MNEM_ENTRY_TEXT, .data = c->text, .bytes = strlen(c->text)},
+        {.name = "empty", .type = MNEM_ENTRY_BYTES},
+        {.name = "weights", .type = MNEM_ENTRY_BYTES, .data = c->large, .bytes = sizeof c->large},
+        {.name = "offset", .type = MNEM_ENTRY_I64, .i = -(int64_t)step},
+    };
+    memcpy(c->entries, e, sizeof e);
+    return sizeof e / sizeof *e;
+}
+
+static mnem_status write_step(uint64_t step, const mnem_checkpoint_options *options) {
+    static content c;
+    const size_t n = content_make(&c, step);
+    return mnem_checkpoint_write(path, c.entries, n, options);
+}
+
+/* Opens and checks everything; the step. */
+static uint64_t read_step(const char *from) {
+    static content c, expected;
+    mnem_checkpoint *checkpoint;
+    uint64_t step;
+    int64_t offset;
+    double rate;
+    char text[64];
+    assert_int_equal(mnem_checkpoint_open(from, &checkpoint), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_u64(checkpoint, "step", &step), MNEM_OK);
+    const size_t n = content_make(&expected, step);
+    assert_int_equal(mnem_checkpoint_expect(checkpoint, expected.entries, n), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_read(checkpoint, "weights", c.large, sizeof c.large), MNEM_OK);
+    assert_memory_equal(c.large, expected.large, sizeof c.large);
+    assert_int_equal(mnem_checkpoint_read(checkpoint, "small", c.small, SMALL), MNEM_OK);
+    assert_memory_equal(c.small, expected.small, SMALL);
+    assert_int_equal(mnem_checkpoint_read(checkpoint, "empty", c.small, 0), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_text(checkpoint, "config", text, sizeof text), MNEM_OK);
+    assert_string_equal(text, expected.text);
+    assert_int_equal(mnem_checkpoint_i64(checkpoint, "offset", &offset), MNEM_OK);
+    assert_int_equal(offset, -(int64_t)step);
+    assert_int_equal(mnem_checkpoint_f64(checkpoint, "rate", &rate), MNEM_OK);
+    assert_true(rate == 1.0 / (double)(step + 1));
+    mnem_checkpoint_close(checkpoint);
+    return step;
+}
+
+static int files_in_folder(void) {
+    int n = 0;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir));) n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static int setup(void **state) {
+    (void)state;
+    strcpy(folder, "/dev/shm/mnem-checkpoint-XXXXXX"); /* where flushing takes no time */
+    if (!mkdtemp(folder)) {
+        strcpy(folder, "/tmp/mnem-checkpoint-XXXXXX");
+        if (!mkdtemp(folder)) return -1;
+    }
+    snprintf(path, sizeof path, "%s/run", folder);
+    error_now = ENOSPC;
+    cancel = cancel_at = 0;
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    static const char *const ends[] = {"", ".tmp", ".1", ".2", ".3", ".old"};
+    mnem__fail_point_set(&calls, 0, false);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%s%s", path, ends[i]);
+        unlink(name);
+    }
+    return rmdir(folder); /* fails when something else was left */
+}
+
+/* The path with something behind. */
+static const char *beside(const char *end) {
+    static char name[128];
+    snprintf(name, sizeof name, "%s%s", path, end);
+    return name;
+}
+
+static void put_file(const char *to, const void *bytes, size_t n) {
+    const int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0 && __real_write(fd, bytes, n) == (ssize_t)n);
+    close(fd);
+}
+
+static size_t get_file(uint8_t *bytes, size_t room) {
+    const int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    const ssize_t n = read(fd, bytes, room);
+    close(fd);
+    assert_true(n >= 0 && (size_t)n < room);
+    return (size_t)n;
+}
+
+/* ---- round trips ---- */
+
+static void what_is_written_reads_back(void **state) {
+    (void)state;
+    static content c;
+    uint64_t bytes;
+    struct stat st;
+    for (uint64_t step = 0; step < 3; step++) {
+        assert_int_equal(write_step(step, NULL), MNEM_OK);
+        assert_int_equal(read_step(path), step);
+    }
+    assert_int_equal(mnem_checkpoint_file_bytes(c.entries, content_make(&c, 1), &bytes), MNEM_OK);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, bytes);
+    assert_int_equal(files_in_folder(), 1);
+}
+
+static void entries_come_in_their_order(void **state) {
+    (void)state;
+    static content c;
+    mnem_checkpoint *checkpoint;
+    mnem_checkpoint_entry e;
+    const size_t n = content_make(&c, 9);
+    assert_int_equal(write_step(9, NULL), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_OK);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(mnem_checkpoint_entry_get(checkpoint, i, &e));
+        assert_string_equal(e.name, c.entries[i].name);
+        assert_int_equal(e.type, c.entries[i].type);
+        if (e.type >= MNEM_ENTRY_U64)
+            assert_true(e.u == c.entries[i].u && e.bytes == 8);
+        else
+            assert_int_equal(e.bytes, c.entries[i].bytes);
+    }
+    assert_false(mnem_checkpoint_entry_get(checkpoint, n, &e));
+    mnem_checkpoint_close(checkpoint);
+}
+
+static void no_entries_are_a_checkpoint_too(void **state) {
+    (void)state;
+    mnem_checkpoint *checkpoint;
+    mnem_checkpoint_entry e;
+    assert_int_equal(mnem_checkpoint_write(path, NULL, 0, NULL), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_OK);
+    assert_false(mnem_checkpoint_entry_get(checkpoint, 0, &e));
+    mnem_checkpoint_close(checkpoint);
+}
+
+/* ---- damage ---- */
+
+enum { FILE_ROOM = 2048 };
+
+/* A small file: a number, bytes and a text. */
+static size_t small_file(uint8_t *bytes) {
+    const mnem_checkpoint_entry e[] = {
+        {.name = "n", .type = MNEM_ENTRY_U64, .u = 77},
+        {.name = "bytes", .type = MNEM_ENTRY_BYTES, .data = "0123456789", .bytes = 10},
+        {.name = "text", .type = MNEM_ENTRY_TEXT, .data = "abc", .bytes = 3}};
+    assert_int_equal(mnem_checkpoint_write(path, e, 3, NULL), MNEM_OK);
+    return get_file(bytes, FILE_ROOM);
+}
+
+static void refused(const uint8_t *bytes, size_t n) {
+    mnem_checkpoint *checkpoint = (void *)1;
+    put_file(path, bytes, n);
+    const mnem_status status = mnem_checkpoint_open(path, &checkpoint);
+    assert_true(status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED);
+    assert_null(checkpoint);
+    assert_non_null(strstr(mnem_last_error(), path));
+}
+
+static void every_changed_byte_is_noticed(void **state) {
+    (void)state;
+    uint8_t bytes[FILE_ROOM];
+    const size_t n = small_file(bytes);
+    for (size_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit += 3) {
+            bytes[i] ^= (uint8_t)(1 << bit);
+            refused(bytes, n);
+            bytes[i] ^= (uint8_t)(1 << bit);
+        }
+}
+
+static void every_other_length_is_noticed(void **state) {
+    (void)state;
+    uint8_t bytes[FILE_ROOM + 1] = {0};
+    const size_t n = small_file(bytes);
+    for (size_t length = 0; length < n; length++) refused(bytes, length);
+    refused(bytes, n + 1);
+    refused(bytes, n + 64);
+}
+
+static void damage_names_the_section(void **state) {
+    (void)state;
+    uint8_t bytes[FILE_ROOM];
+    const size_t n = small_file(bytes);
+    bytes[n - 64] ^= 1;
+    refused(bytes, n);
+    assert_non_null(strstr(mnem_last_error(), "section text: is damaged"));
+}
+
+static void other_files_are_refused(void **state) {
+    (void)state;
+    mnem_checkpoint *checkpoint;
+    uint8_t bytes[FILE_ROOM];
+    const size_t n = small_file(bytes);
+    assert_int_equal(mnem_checkpoint_open(beside(".none"), &checkpoint), MNEM_NOT_FOUND);
+    assert_int_equal(mnem_checkpoint_open(folder, &checkpoint), MNEM_BAD_FILE);
+    assert_int_equal(mnem_checkpoint_open("", &checkpoint), MNEM_INVALID);
+    bytes[8] = 2;
+    put_file(path, bytes, n);
+    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "version 2, expected 1"));
+    mnem_checkpoint_close(NULL);
+}
+
+static void what_changes_after_opening_is_noticed(void **state) {
+    (void)state;
+    uint8_t bytes[FILE_ROOM], out[10];
+    mnem_checkpoint *checkpoint;
+    const size_t n = small_file(bytes);
+    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_OK);
+    const int fd = open(path, O_WRONLY);
+    assert_int_equal(__real_pwrite(fd, "x", 1, (off_t)n - 128), 1);
+    assert_int_equal(mnem_checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "section bytes: has changed"));
+    assert_int_equal(ftruncate(fd, 100), 0);
+    assert_int_equal(mnem_checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
+    close(fd);
+    mnem_checkpoint_close(checkpoint);
+}
+
+/* ---- what doesn't fit what is asked ---- */
+
+static void wrong_names_sizes_and_types_are_named_with_numbers(void **state) {
+    (void)state;
+    uint8_t bytes[FILE_ROOM];
+    uint64_t u;
+    double f;
+    char text[4];
+    mnem_checkpoint *c;
+    small_file(bytes);
+    assert_int_equal(mnem_checkpoint_open(path, &c), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_read(c, "bytes", bytes, 9), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "section bytes: 10 bytes, expected 9"));
+    assert_int_equal(mnem_checkpoint_read(c, "byte", bytes, 9), MNEM_NOT_FOUND);
+    assert_non_null(strstr(mnem_last_error(), "no section byte"));
+    assert_int_equal(mnem_checkpoint_read(c, "n", bytes, 8), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "section n: u64, expected bytes"));
+    assert_int_equal(mnem_checkpoint_u64(c, "text", &u), MNEM_BAD_FILE);
+    assert_int_equal(mnem_checkpoint_f64(c, "n", &f), MNEM_BAD_FILE);
+    assert_int_equal(mnem_checkpoint_text(c, "text", text, 3), MNEM_BAD_FILE);
+    assert_int_equal(mnem_checkpoint_text(c, "text", text, 0), MNEM_BAD_FILE);
+    assert_int_equal(mnem_checkpoint_text(c, "text", text, 4), MNEM_OK);
+    mnem_checkpoint_close(c);
+}
+
+static void a_list_of_entries_that_differs_is_refused(void **state) {
+    (void)state;
+    uint8_t bytes[FILE_ROOM];
+    mnem_checkpoint *c;
+    const mnem_checkpoint_entry e[] = {{.name = "text", .type = MNEM_ENTRY_TEXT},
+                                       {.name = "bytes", .type = MNEM_ENTRY_BYTES, .bytes = 10},
+                                       {.name = "n", .type = MNEM_ENTRY_U64},
+                                       {.name = "more", .type = MNEM_ENTRY_U64}};
+    small_file(bytes);
+    assert_int_equal(mnem_checkpoint_open(path, &c), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_expect(c, e, 3), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_expect(c, e, 4), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "no section more"));
+    assert_int_equal(mnem_checkpoint_expect(c, e, 2), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "section n: isn't expected"));
+    mnem_checkpoint_close(c);
+}
+
+static void entries_that_are_none_are_refused_and_the_file_stays(void **state) {
+    (void)state;
+    char longest[MNEM_CHECKPOINT_NAME + 1];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    const mnem_checkpoint_entry bad[][2] = {
+        {{.name = "a"}, {.name = "a"}},
+        {{.name = ""}, {.name = "b"}},
+        {{.name = NULL}, {.name = "b"}},
+        {{.name = longest}, {.name = "b"}},
+        {{.name = "with space"}, {.name = "b"}},
+        {{.name = "a", .bytes = 1}, {.name = "b"}},
+        {{.name = "a", .type = MNEM_ENTRY_TYPES}, {.name = "b"}},
+        {{.name = "a", .bytes = UINT64_MAX, .data = longest}, {.name = "b"}},
+        {{.name = "a", .bytes = INT64_MAX, .data = longest}, {.name = "b"}}};
+    uint64_t bytes;
+    assert_int_equal(write_step(3, NULL), MNEM_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(mnem_checkpoint_write(path, bad[i], 2, NULL), MNEM_INVALID);
+        assert_int_equal(mnem_checkpoint_file_bytes(bad[i], 2, &bytes), MNEM_INVALID);
+    }
+    assert_int_equal(mnem_checkpoint_write(path, bad[0], MNEM_CHECKPOINT_ENTRIES + 1, NULL),
+                     MNEM_INVALID);
+    assert_int_equal(write_step(4, &(mnem_checkpoint_options){.keep = 100}), MNEM_INVALID);
+    assert_int_equal(read_step(path), 3);
+    assert_int_equal(files_in_folder(), 1);
+}
+
+/* ---- failures while writing ---- */
+
+static void the_nth_call_that_fails_leaves_the_old_one(void **state) {
+    (void)state;
+    static const int errors[] = {ENOSPC, EIO, EDQUOT};
+    uint64_t n = 1;
+    assert_int_equal(write_step(1, NULL), MNEM_OK);
+    for (;; n++) {
+        error_now = errors[n % 3];
+        mnem__fail_point_set(&calls, n, false);
+        const mnem_status status = write_step(2, NULL);
+        const bool hit = atomic_load(&calls.left) == 0;
+        mnem__fail_point_set(&calls, 0, false);
+        if (!hit) break;
+        assert_int_equal(files_in_folder(), 1);
+        if (status == MNEM_OK) { /* what is best effort failed: EIO of fallocate, the folder */
+            assert_int_equal(read_step(path), 2);
+            assert_int_equal(write_step(1, NULL), MNEM_OK);
+            continue;
+        }
+        assert_int_equal(status, MNEM_IO);
+        assert_non_null(strstr(mnem_last_error(), ".tmp"));
+        assert_int_equal(read_step(path), 1);
+    }
+    print_message("%llu calls failed, one at a time\n", (unsigned long long)n - 1);
+    assert_true(n > 10);
+    assert_int_equal(read_step(path), 2);
+}
+
+static void short_writes_and_signals_are_gone_over(void **state) {
+    (void)state;
+    static const int errors[] = {0, EINTR};
+    for (int i = 0; i < 2; i++)
+        for (uint64_t n = 1; n < 12; n++) {
+            error_now = errors[i];
+            mnem__fail_point_set(&calls, n, false);
+            assert_int_equal(write_step(n, NULL), MNEM_OK);
+            mnem__fail_point_set(&calls, 0, false);
+            assert_int_equal(read_step(path), n);
+        }
+}
+
+static void a_cancel_at_any_write_leaves_the_old_one(void **state) {
+    (void)state;
+    const mnem_checkpoint_options options = {.keep = 1, .cancel = &cancel};
+    assert_int_equal(write_step(1, NULL), MNEM_OK);
+    for (int at = 1;; at++) {
+        cancel = 0;
+        cancel_at = at;
+        const mnem_status status = write_step(2, &options);
+        if (status == MNEM_OK) {
+            assert_true(at > 5 && !cancel);
+            break;
+        }
+        assert_int_equal(status, MNEM_CANCELLED);
+        assert_int_equal(read_step(path), 1);
+        assert_int_equal(files_in_folder(), 1);
+    }
+    assert_int_equal(read_step(path), 2);
+    assert_int_equal(read_step(beside(".1")), 1);
+}
+
+static void a_stray_temporary_is_ignored_and_replaced(void **state) {
+    (void)state;
+    put_file(beside(".tmp"), "half of a checkpoint", 20);
+    put_file(beside(".old"), "and of another", 14);
+    mnem_checkpoint *checkpoint;
+    unsigned which;
+    assert_int_equal(mnem_checkpoint_open_last(path, 3, &checkpoint, &which), MNEM_NOT_FOUND);
+    assert_int_equal(write_step(5, &(mnem_checkpoint_options){.keep = 1}), MNEM_OK);
+    assert_int_equal(read_step(path), 5);
+    assert_int_equal(files_in_folder(), 1);
+}
+
+/* ---- older ones ---- */
+
+static void the_last_ones_are_kept(void **state) {
+    (void)state;
+    const mnem_checkpoint_options options = {.keep = 2};
+    for (uint64_t step = 1; step <= 5; step++) {
+        assert_int_equal(write_step(step, &options), MNEM_OK);
+        assert_int_equal(files_in_folder(), step < 3 ? (int)step : 3);
+    }
+    assert_int_equal(read_step(path), 5);
+    assert_int_equal(read_step(beside(".1")), 4);
+    assert_int_equal(read_step(beside(".2")), 3);
+    mnem__fail_point_set(&calls, 4, false); /* a write that fails moves none of them */
+    assert_int_equal(write_step(6, &options), MNEM_IO);
+    assert_int_equal(read_step(path), 5);
+    assert_int_equal(read_step(beside(".1")), 4);
+    assert_int_equal(files_in_folder(), 3);
+}
+
+static void the_last_that_opens_is_found(void **state) {
+    (void)state;
+    const mnem_checkpoint_options options = {.keep = 2};
+    mnem_checkpoint *checkpoint;
+    unsigned which;
+    for (uint64_t step = 1; step <= 3; step++) write_step(step, &options);
+    assert_int_equal(mnem_checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
+    assert_int_equal(which, 0);
+    mnem_checkpoint_close(checkpoint);
+    assert_int_equal(truncate(path, 1000), 0);
+    assert_int_equal(unlink(beside(".1")), 0);
+    assert_int_equal(mnem_checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
+    assert_int_equal(which, 2);
+    mnem_checkpoint_close(checkpoint);
+    assert_int_equal(truncate(beside(".2"), 2000), 0);
+    assert_int_equal(mnem_checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "run: 1000 bytes")); /* of the first */
+    assert_null(checkpoint);
+}
+
+/* ---- memory ---- */
+
+static void no_memory_anywhere_is_reported(void **state) {
+    (void)state;
+    mnem_checkpoint *checkpoint;
+    mnem_heap_usage before, after;
+    assert_int_equal(write_step(1, NULL), MNEM_OK);
+    mnem_heap_usage_get(&before);
+    mnem__heap_fail_at(1, false);
+    assert_int_equal(write_step(2, NULL), MNEM_NO_MEMORY);
+    for (uint64_t n = 1;; n++) {
+        mnem__heap_fail_at(n, false);
+        const mnem_status status = mnem_checkpoint_open(path, &checkpoint);
+        mnem__heap_fail_at(0, false);
+        if (status == MNEM_OK) {
+            assert_int_equal(n, 4);
+            break;
+        }
+        assert_int_equal(status, MNEM_NO_MEMORY);
+        assert_null(checkpoint);
+    }
+    mnem_heap_usage_get(&after);
+    assert_true(after.bytes_live - before.bytes_live <= mnem_checkpoint_host_bytes(7));
+    mnem_checkpoint_close(checkpoint);
+    mnem_heap_usage_get(&after);
+    assert_int_equal(after.bytes_live, before.bytes_live);
+    assert_int_equal(read_step(path), 1);
+}
+
+/* ---- kills ---- */
+
+enum { KILLS = 120, SEED = 5 };
+
+/* Writes one step after another; says each that is done. */
+static void write_forever(_Atomic uint64_t *done) {
+    const mnem_checkpoint_options options = {.keep = 1};
+    for (uint64_t step = *done + 1;; step++) {
+        if (write_step(step, &options) != MNEM_OK) _exit(1);
+        atomic_store(done, step);
+    }
+}
+
+static void killed_at_any_moment_one_is_whole(void **state) {
+    (void)state;
+    int between = 0;
+    _Atomic uint64_t *done =
+        mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(done != MAP_FAILED);
+    assert_int_equal(write_step(0, NULL), MNEM_OK);
+    for (uint64_t i = 0; i < KILLS; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) write_forever(done);
+        usleep(200 + mnem__random(SEED, 0, i) % 8000);
+        int status;
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        const uint64_t step = read_step(path);
+        assert_true(step == *done || step == *done + 1);
+        between += access(beside(".tmp"), F_OK) == 0;
+        *done = step;
+    }
+    print_message("seed %d: %d kills, %d of them while one was written, %llu written\n", SEED,
+                  KILLS, between, (unsigned long long)*done);
+    assert_true(between > 0 && *done > 0);
+    munmap(done, sizeof *done);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_written_reads_back),
+        TEST(entries_come_in_their_order),
+        TEST(no_entries_are_a_checkpoint_too),
+        TEST(every_changed_byte_is_noticed),
+        TEST(every_other_length_is_noticed),
+        TEST(damage_names_the_section),
+        TEST(other_files_are_refused),
+        TEST(what_changes_after_opening_is_noticed),
+        TEST(wrong_names_sizes_and_types_are_named_with_numbers),
+        TEST(a_list_of_entries_that_differs_is_refused),
+        TEST(entries_that_are_none_are_refused_and_the_file_stays),
+        TEST(the_nth_call_that_fails_leaves_the_old_one),
+        TEST(short_writes_and_signals_are_gone_over),
+        TEST(a_cancel_at_any_write_leaves_the_old_one),
+        TEST(a_stray_temporary_is_ignored_and_replaced),
+        TEST(the_last_ones_are_kept),
+        TEST(the_last_that_opens_is_found),
+        TEST(no_memory_anywhere_is_reported),
+        TEST(killed_at_any_moment_one_is_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
