@@ -32,7 +32,8 @@ extern "C" {
     X(NOT_FOUND, "not found")                                                                      \
     X(NOT_READY, "not ready")                                                                      \
     X(BUSY, "still in use")                                                                        \
-    X(CANCELLED, "cancelled")
+    X(CANCELLED, "cancelled")                                                                      \
+    X(NOT_FINITE, "a number is not finite")
 
 typedef enum mnem_status {
 #define MNEM_STATUS_ENUM(name, text) MNEM_##name,

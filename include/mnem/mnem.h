@@ -20,6 +20,7 @@
 #include "mnem/plan_adapt.h"
 #include "mnem/plan_csv.h"
 #include "mnem/plan_recompute.h"
+#include "mnem/plan_spaces.h"
 #include "mnem/plan_split.h"
 #include "mnem/pool.h"
 #include "mnem/replay.h"
@@ -27,6 +28,7 @@
 #include "mnem/tensor.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
+#include "mnem/train.h"
 #include "mnem/vocabulary.h"
 #include "mnem/workload.h"
 

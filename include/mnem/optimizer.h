@@ -65,6 +65,8 @@ typedef struct mnem_optimizer mnem_optimizer;
 mnem_status mnem_optimizer_create(const mnem_optimizer_options *options,
                                   const mnem_segment *segments, size_t n, mnem_optimizer **out);
 void mnem_optimizer_destroy(mnem_optimizer *optimizer); /* NULL is fine */
+/* What create takes of the heap for n segments. */
+uint64_t mnem_optimizer_host_bytes(size_t n);
 
 /* Bytes of the block of moments, a multiple of 64. The first form asks without creating. */
 mnem_status mnem_optimizer_measure(const mnem_optimizer_options *options,

@@ -138,13 +138,17 @@ static const mnem__adam_kernels *kernels_get(void) {
     return &mnem__adam_kernels_plain;
 }
 
+uint64_t mnem_optimizer_host_bytes(size_t n) {
+    return sizeof(mnem_optimizer) + n * sizeof(part);
+}
+
 mnem_status mnem_optimizer_create(const mnem_optimizer_options *options,
                                   const mnem_segment *segments, size_t n, mnem_optimizer **out) {
     mnem_optimizer_options o;
     *out = NULL;
     mnem_status status = check_options(options, n, &o);
     if (status != MNEM_OK) return status;
-    mnem_optimizer *a = mnem__calloc(TAG, 1, sizeof *a + n * sizeof *a->parts);
+    mnem_optimizer *a = mnem__calloc(TAG, 1, mnem_optimizer_host_bytes(n));
     if (!a) return mnem__heap_status();
     a->options = o;
     a->kernels = kernels_get();

@@ -1,0 +1,189 @@
+/* mnem/train.h: a trainer: a transformer's weights, gradients and moments, and steps over them,
+ * inside a budget.
+ *
+ * plan says what training would take and refuses what doesn't fit; create takes exactly that; a
+ * step allocates nothing. A smaller budget changes how a step is cut (sequences run together, what
+ * is computed again in the backward pass), not what it computes.
+ * Not here: text and batches (corpus.h), the update itself (optimizer.h), progress and files of
+ * logs (the command).
+ * Threads: a trainer belongs to one thread at a time; mnem_trainer_cancel may be called from any
+ * thread and from a signal handler.
+ *
+ *     mnem_train_options o = {.ledger = ledger, .shape = shape, .batch = 12, .sequence = 256};
+ *     mnem_train_plan plan;
+ *     if (mnem_train_plan_make(&o, &plan) != MNEM_OK) ...;      // nothing taken yet
+ *     mnem_trainer_create(&o, &plan, &trainer);
+ *     mnem_trainer_init(trainer, seed);
+ *     while (mnem_trainer_step(trainer, &source, &report) == MNEM_OK) ...
+ */
+#ifndef MNEM_TRAIN_H
+#define MNEM_TRAIN_H
+
+#include "mnem/alloc.h"
+#include "mnem/loss_scale.h"
+#include "mnem/model.h"
+#include "mnem/optimizer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero means default. */
+typedef struct mnem_train_options {
+    mnem_ledger *ledger; /* required; its budget is the plan's */
+    mnem_transformer
+        shape;           /* "llama" or "gpt2"; layers, embd, heads, kv_heads, head_dim, ff, vocab,
+                               context, epsilon and rope are used */
+    int32_t sequence;    /* tokens of a sequence (default: shape.context) */
+    int32_t batch;       /* sequences of a step (default 8) */
+    int32_t micro_batch; /* of them run together; divides batch (default: chosen) */
+    int32_t threads;     /* default: the processors this process may use */
+    mnem_type compute;   /* MNEM_TYPE_F32 (0), BF16 or F16: type of activations; weights,
+                               gradients and sums are f32 */
+    float dropout;       /* of embeddings and of what a layer adds; 0 to below 1 */
+    uint64_t seed;       /* of dropout */
+    mnem_optimizer_options optimizer;
+    mnem_schedule schedule;
+    double norm_max; /* clipping; 0: none */
+    /* What the caller will take beside (batches, files), for the plan: at least so much, and so much
+     * for each sequence of a micro-batch. */
+    uint64_t io_bytes, io_bytes_sequence;
+} mnem_train_options;
+
+enum { MNEM_TRAIN_LINES = 40, MNEM_TRAIN_LAYERS = 1024, MNEM_TRAIN_SAVE_WAYS = 32 };
+
+/* What a layer keeps for its backward pass, as a set of these; its input is always kept. What isn't
+ * kept is computed again, by the same operators on the same numbers: the same bits. */
+typedef enum mnem_train_keep {
+    MNEM_KEEP_NORMS = 1,     /* both norms' outputs, and the activation's */
+    MNEM_KEEP_FF = 2,        /* what the activation reads (gate and up) */
+    MNEM_KEEP_QKV = 4,       /* queries, keys, values */
+    MNEM_KEEP_ATTENTION = 8, /* attention's output and log-sum-exp */
+    MNEM_KEEP_MIDDLE = 16,   /* the sum after attention */
+    MNEM_KEEP_ALL = 31,
+} mnem_train_keep;
+
+typedef struct mnem_train_line {
+    mnem_kind kind;
+    char tag[32];
+    uint64_t bytes;
+} mnem_train_line;
+
+typedef struct mnem_train_plan {
+    /* chosen */
+    int32_t micro_batch, accumulation; /* their product is batch */
+    int32_t threads;
+    uint8_t keep[MNEM_TRAIN_LAYERS];   /* mnem_train_keep of each layer */
+    int32_t layers, layers_recomputed; /* that don't keep all */
+    double recomputed;                 /* multiply-adds done twice over all of a step */
+    /* bytes: lines sum to peak_bytes */
+    uint64_t budget_bytes, peak_bytes;
+    uint64_t parameters, weight_bytes, gradient_bytes, optimizer_bytes;
+    uint64_t activation_bytes, activation_bytes_all; /* placed; when nothing is computed again with
+                                                        this micro-batch */
+    unsigned lines;
+    mnem_train_line line[MNEM_TRAIN_LINES];
+    double macs_per_step; /* multiply-adds of a step, recomputed ones included */
+    /* what another budget would change; 0: no such step */
+    uint64_t smaller_bytes, larger_bytes;
+    double smaller_cost, larger_cost; /* predicted time of a step against this plan's */
+    char smaller[160], larger[160];
+    uint64_t needed_bytes; /* on MNEM_OVER_BUDGET: the least that would do with these options */
+} mnem_train_plan;
+
+/* Takes no memory of the trainer's. MNEM_OVER_BUDGET: the text says bytes, budget and knob. */
+mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan);
+
+/* Every way that no other beats in bytes and predicted time, from the smallest; false stops. */
+typedef struct mnem_train_way {
+    uint64_t peak_bytes;
+    double cost; /* predicted time of a step against the fastest way's; 1 and above */
+    int32_t micro_batch, layers_recomputed;
+    bool chosen;
+} mnem_train_way;
+mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_train_plan *plan,
+                                bool (*on_way)(void *context, const mnem_train_way *way),
+                                void *context);
+
+typedef struct mnem_trainer mnem_trainer;
+
+mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_train_plan *plan,
+                                mnem_trainer **trainer);
+void mnem_trainer_destroy(mnem_trainer *trainer); /* NULL is fine */
+
+/* ---- weights ---- */
+
+/* A parameter as it is named in a GGUF file; its numbers in the trainer's own block. */
+typedef struct mnem_parameter {
+    const char *name;
+    int dims;
+    int64_t shape[2]; /* slowest first */
+    float *weights, *gradients;
+} mnem_parameter;
+/* false past the last. */
+bool mnem_trainer_parameter_get(const mnem_trainer *trainer, int32_t index,
+                                mnem_parameter *parameter);
+/* Before step 1: normal numbers of deviation 0.02 (matrices that add to the residual stream: over
+ * sqrt(2 layers); Radford et al. 2019), ones for norms, zeros for biases. */
+void mnem_trainer_init(mnem_trainer *trainer, uint64_t seed);
+/* Weights of a model file of the same shape, F32, F16, BF16 or quantized (then as dequantized). */
+mnem_status mnem_trainer_load(mnem_trainer *trainer, const mnem_model *model);
+/* Adds the model's keys and tensors to a GGUF file; keys of the tokenizer are the caller's, written
+ * before, and so is finishing. type: MNEM_TYPE_F32, F16 or BF16, of matrices. */
+mnem_status mnem_trainer_write(mnem_trainer *trainer, mnem_type type, mnem_gguf_writer *writer);
+
+/* ---- steps ---- */
+
+/* The next sequences, up to micro_batch of them (a step wants all): ids and targets
+ * [sequences * sequence], borrowed until the next call; -1 in targets isn't counted. */
+typedef struct mnem_train_batch {
+    const int32_t *ids, *targets;
+    int32_t sequences;
+} mnem_train_batch;
+
+/* Where they come from. */
+typedef struct mnem_train_source {
+    mnem_status (*next)(void *context, mnem_train_batch *batch);
+    void *context;
+} mnem_train_source;
+
+typedef struct mnem_train_report {
+    uint64_t step; /* that was done, counted from 1 */
+    double loss;   /* mean over the counted tokens, nats */
+    double rate, norm, clip, loss_scale;
+    bool applied; /* false: left out, because f16 overflowed */
+    int64_t tokens;
+} mnem_train_report;
+
+/* One step: forward and backward over batch sequences, then the update. MNEM_CANCELLED (weights are
+ * those before the step), what next said, MNEM_NOT_FINITE: the text names the step and the first
+ * tensor; weights and moments are those before the step. */
+mnem_status mnem_trainer_step(mnem_trainer *trainer, const mnem_train_source *source,
+                              mnem_train_report *report);
+/* The gradients of one step without the update, left in the parameters' gradients (tests). */
+mnem_status mnem_trainer_gradients(mnem_trainer *trainer, const mnem_train_source *source,
+                                   double *loss);
+/* Mean loss over micro-batches until next says MNEM_NOT_FOUND; nothing changes. */
+mnem_status mnem_trainer_evaluate(mnem_trainer *trainer, const mnem_train_source *source,
+                                  double *loss, int64_t *tokens);
+/* Logits [vocab] that follow ids[count - 1], from a context of at most sequence tokens. */
+mnem_status mnem_trainer_logits(mnem_trainer *trainer, const int32_t *ids, int32_t count,
+                                float *logits);
+void mnem_trainer_cancel(mnem_trainer *trainer);
+
+/* ---- checkpoints: weights, moments, steps done, loss scale; and a text of the caller's ---- */
+
+/* Writes a checkpoint (checkpoint.h): the old file stays until the new one is whole. */
+mnem_status mnem_trainer_save(mnem_trainer *trainer, const char *path, const char *note);
+/* All of a checkpoint, to go on as though nothing had happened; note gets the text (n bytes of
+ * room). MNEM_BAD_FILE for damage or a model of another shape; nothing has changed then, unless the
+ * file changed while it was read. */
+mnem_status mnem_trainer_resume(mnem_trainer *trainer, const char *path, char *note, size_t n);
+uint64_t mnem_trainer_steps(const mnem_trainer *trainer); /* done, those left out counted too */
+/* Another schedule from the next step on. */
+mnem_status mnem_trainer_schedule_set(mnem_trainer *trainer, const mnem_schedule *schedule);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

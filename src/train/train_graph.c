@@ -1,0 +1,357 @@
+/* train_graph.c: builds the graph of a micro-batch.
+ *
+ * Idea: every value is written once, by one node; nothing is in place, so that any of them may be
+ * kept or made again. q and k are made by one product and turned by one ROPE: what is kept of them
+ * is the turned pair, and the product before dies at once.
+ * Invariant: tensors of parameters lie in the slots of weights and gradients at the parameters'
+ * offsets. Cost: a build counts the room, a second one fills it. */
+#include "train/train_graph.h"
+
+#include <math.h>
+
+#include "base/error.h"
+
+typedef struct builder {
+    const mnem__train_graph_options *o;
+    const mnem_transformer *t;
+    mnem_graph *graph;
+    int64_t tokens;
+    mnem_type number; /* of weights, gradients, losses: F32, or F64 with F64 */
+    int32_t layer;
+    int32_t table;                /* angles of rope; 0 with gpt2 */
+    int32_t embedding, gradients; /* the tied matrix; whether gradients are wanted */
+    uint32_t stream;              /* of the next dropout */
+} builder;
+
+static uint64_t number_bytes(const builder *b) {
+    return b->number == MNEM_TYPE_F64 ? sizeof(double) : sizeof(float);
+}
+
+static void add(builder *b, mnem_graph_node node) {
+    mnem_graph_node_add(b->graph, &node);
+}
+
+static int32_t value(builder *b, const char *name, int64_t n) {
+    const mnem_tensor desc = mnem_tensor_2d(b->o->compute, b->tokens, n);
+    const int32_t id = mnem_graph_value(b->graph, &desc);
+    mnem_graph_name(b->graph, id, name, b->layer);
+    return id;
+}
+
+/* Columns [first, first + heads * n) of a value of width columns, as [T, heads, n]; heads 0: as
+ * [T, n]. */
+static int32_t columns(builder *b, int32_t of, int64_t width, int64_t first, int64_t heads,
+                       int64_t n) {
+    const int64_t size = (int64_t)mnem_type_row_bytes(b->o->compute, 1);
+    mnem_tensor desc = heads ? mnem_tensor_3d(b->o->compute, b->tokens, heads, n)
+                             : mnem_tensor_2d(b->o->compute, b->tokens, n);
+    desc.stride[0] = width * size;
+    desc.offset = first * size;
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
+/* ---- parameters ---- */
+
+/* rows of parameters from first on, side by side in the layout, as one tensor. rows 0: a vector. */
+static int32_t parameter(builder *b, const mnem__train_param *first, int64_t rows, int64_t n) {
+    const mnem_tensor desc =
+        rows ? mnem_tensor_2d(b->number, rows, n) : mnem_tensor_1d(b->number, n);
+    const uint64_t at = (uint64_t)first->offset * number_bytes(b);
+    const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_WEIGHTS, at);
+    mnem_graph_name(b->graph, weight, first->name, -1);
+    if (!b->gradients) return weight;
+    const int32_t gradient = mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_GRADIENTS, at);
+    mnem_graph_parameter(b->graph, weight, gradient);
+    return weight;
+}
+
+static int32_t matrix(builder *b, mnem__train_role role, int64_t rows, int64_t n) {
+    return parameter(b, mnem__train_param_get(b->o->shape, role, b->layer), rows, n);
+}
+
+/* 0 where the model has none. */
+static int32_t vector(builder *b, mnem__train_role role) {
+    const mnem__train_param *p = mnem__train_param_get(b->o->shape, role, b->layer);
+    return p ? parameter(b, p, 0, p->count) : 0;
+}
+
+/* ---- operators ---- */
+
+static int32_t norm(builder *b, int32_t x, mnem__train_role weight, mnem__train_role bias) {
+    const bool layer_norm = b->o->shape->gpt2;
+    const int32_t w = vector(b, weight), c = layer_norm ? vector(b, bias) : 0;
+    const int32_t out = value(b, "norm", b->t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = layer_norm ? MNEM_OP_LAYER_NORM : MNEM_OP_RMS_NORM,
+                                      .epsilon = b->t->epsilon},
+                             .in = {x, w, c},
+                             .out = out});
+    return out;
+}
+
+static int32_t linear(builder *b, const char *name, int32_t x, int32_t weight, int32_t bias,
+                      int64_t rows) {
+    const int32_t out = value(b, name, rows);
+    add(b,
+        (mnem_graph_node){.desc = {.kind = MNEM_OP_LINEAR}, .in = {x, weight, bias}, .out = out});
+    return out;
+}
+
+static int32_t sum(builder *b, const char *name, int32_t x, int32_t y) {
+    const int32_t out = value(b, name, b->t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {x, y}, .out = out});
+    return out;
+}
+
+/* A number for each place, whatever dropout is. */
+static int32_t dropout(builder *b, int32_t x) {
+    const uint32_t stream = b->stream++;
+    if (b->o->dropout <= 0) return x;
+    const int32_t out = value(b, "dropout", b->t->embd);
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_DROPOUT, .dropout = b->o->dropout, .stream = stream},
+               .in = {x},
+               .out = out});
+    return out;
+}
+
+static void keep(builder *b, mnem_train_keep what, int32_t tensor) {
+    if (b->o->keep && b->o->keep[b->layer] & what) mnem_graph_keep(b->graph, tensor);
+}
+
+static void keep_always(builder *b, int32_t tensor) {
+    if (b->o->keep) mnem_graph_keep(b->graph, tensor);
+}
+
+/* ---- a layer ---- */
+
+typedef struct qkv {
+    int32_t q, k, v; /* [T, heads, head_dim] */
+} qkv;
+
+static qkv attention_inputs_gpt2(builder *b, int32_t n) {
+    const mnem_transformer *t = b->t;
+    const int64_t d = t->embd;
+    const int32_t weight = matrix(b, MNEM__TRAIN_QKV, 3 * d, d);
+    const int32_t all = linear(b, "qkv", n, weight, vector(b, MNEM__TRAIN_QKV_BIAS), 3 * d);
+    keep(b, MNEM_KEEP_QKV, all);
+    return (qkv){columns(b, all, 3 * d, 0, t->heads, t->head_dim),
+                 columns(b, all, 3 * d, d, t->heads, t->head_dim),
+                 columns(b, all, 3 * d, 2 * d, t->heads, t->head_dim)};
+}
+
+static qkv attention_inputs_llama(builder *b, int32_t n) {
+    const mnem_transformer *t = b->t;
+    const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
+    const int32_t heads = t->heads + t->kv_heads;
+    const int32_t qk = linear(b, "qk", n, matrix(b, MNEM__TRAIN_Q, q + kv, t->embd), 0, q + kv);
+    const int32_t v = linear(b, "v", n, matrix(b, MNEM__TRAIN_V, kv, t->embd), 0, kv);
+    const int32_t turned = value(b, "qk turned", q + kv);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = t->rope},
+                             .in = {columns(b, qk, q + kv, 0, heads, t->head_dim), b->table},
+                             .out = columns(b, turned, q + kv, 0, heads, t->head_dim)});
+    keep(b, MNEM_KEEP_QKV, turned);
+    keep(b, MNEM_KEEP_QKV, v);
+    return (qkv){columns(b, turned, q + kv, 0, t->heads, t->head_dim),
+                 columns(b, turned, q + kv, q, t->kv_heads, t->head_dim),
+                 columns(b, v, kv, 0, t->kv_heads, t->head_dim)};
+}
+
+static int32_t attention(builder *b, int32_t x) {
+    const mnem_transformer *t = b->t;
+    const int64_t q = (int64_t)t->heads * t->head_dim;
+    const int32_t n = norm(b, x, MNEM__TRAIN_ATTN_NORM, MNEM__TRAIN_ATTN_NORM_BIAS);
+    keep(b, MNEM_KEEP_NORMS, n);
+    const qkv in = b->o->shape->gpt2 ? attention_inputs_gpt2(b, n) : attention_inputs_llama(b, n);
+    const int32_t out = value(b, "attention", q);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_CAUSAL_ATTENTION,
+                                      .scale = 1.0f / sqrtf((float)t->head_dim),
+                                      .sequence = b->o->sequence},
+                             .in = {in.q, in.k, in.v},
+                             .out = columns(b, out, q, 0, t->heads, t->head_dim)});
+    keep(b, MNEM_KEEP_ATTENTION, out);
+    const int32_t o = linear(b, "o", out, matrix(b, MNEM__TRAIN_O, t->embd, q),
+                             vector(b, MNEM__TRAIN_O_BIAS), t->embd);
+    const int32_t middle = sum(b, "middle", x, dropout(b, o));
+    keep(b, MNEM_KEEP_MIDDLE, middle);
+    return middle;
+}
+
+/* What down multiplies: [T, ff]. */
+static int32_t activation(builder *b, int32_t n) {
+    const mnem_transformer *t = b->t;
+    const int64_t width = b->o->shape->gpt2 ? t->ff : 2 * (int64_t)t->ff;
+    const mnem__train_role role = b->o->shape->gpt2 ? MNEM__TRAIN_UP : MNEM__TRAIN_GATE;
+    const int32_t up =
+        linear(b, b->o->shape->gpt2 ? "up" : "gate, up", n, matrix(b, role, width, t->embd),
+               vector(b, MNEM__TRAIN_UP_BIAS), width);
+    const int32_t out = value(b, "activation", t->ff);
+    keep(b, MNEM_KEEP_FF, up);
+    keep(b, MNEM_KEEP_NORMS, out);
+    if (b->o->shape->gpt2)
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_GELU}, .in = {up}, .out = out});
+    else
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SILU_MUL},
+                                 .in = {columns(b, up, width, 0, 0, t->ff),
+                                        columns(b, up, width, t->ff, 0, t->ff)},
+                                 .out = out});
+    return out;
+}
+
+static int32_t layer(builder *b, int32_t x) {
+    const mnem_transformer *t = b->t;
+    const int32_t middle = attention(b, x);
+    const int32_t n = norm(b, middle, MNEM__TRAIN_FF_NORM, MNEM__TRAIN_FF_NORM_BIAS);
+    keep(b, MNEM_KEEP_NORMS, n);
+    const int32_t a = activation(b, n);
+    const int32_t down = linear(b, "down", a, matrix(b, MNEM__TRAIN_DOWN, t->embd, t->ff),
+                                vector(b, MNEM__TRAIN_DOWN_BIAS), t->embd);
+    const int32_t next = sum(b, "hidden", middle, dropout(b, down));
+    keep_always(b, next);
+    return next;
+}
+
+/* ---- the whole ---- */
+
+static int32_t embed(builder *b) {
+    const mnem_transformer *t = b->t;
+    b->layer = -1;
+    b->embedding = matrix(b, MNEM__TRAIN_EMBEDDING, t->vocab, t->embd);
+    int32_t x = value(b, "embedding", t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {b->embedding}, .out = x});
+    if (b->o->shape->gpt2) {
+        const int32_t position = value(b, "position", t->embd);
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED, .by_position = true},
+                                 .in = {matrix(b, MNEM__TRAIN_POSITION, t->context, t->embd)},
+                                 .out = position});
+        x = sum(b, "embedding", x, position);
+    } else {
+        const mnem_tensor desc = mnem_tensor_2d(b->number, b->tokens, t->rope.dims);
+        b->table = mnem_graph_value(b->graph, &desc);
+        mnem_graph_name(b->graph, b->table, "angles", -1);
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = t->rope},
+                                 .out = b->table});
+        keep_always(b, b->table);
+    }
+    x = dropout(b, x);
+    keep_always(b, x);
+    return x;
+}
+
+static int32_t build(builder *b) {
+    int32_t x = embed(b);
+    for (b->layer = 0; b->layer < b->o->layers; b->layer++) x = layer(b, x);
+    b->layer = -1;
+    const int32_t last = norm(b, x, MNEM__TRAIN_LAST_NORM, MNEM__TRAIN_LAST_NORM_BIAS);
+    const mnem_tensor desc = mnem_tensor_1d(b->number, b->tokens);
+    const int32_t losses = mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_LOSSES, 0);
+    mnem_graph_name(b->graph, losses, "losses", -1);
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_LINEAR_LOSS}, .in = {last, b->embedding}, .out = losses});
+    return last;
+}
+
+/* Tensors and nodes of the forward pass: an upper bound. */
+static mnem_graph_options forward_room(const mnem__train_graph_options *o) {
+    return (mnem_graph_options){
+        .tensors = 20 + 44 * o->layers, .nodes = 10 + 20 * o->layers, .workers = o->workers};
+}
+
+/* Builds in this much room; what was needed comes out in *room. */
+static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *room,
+                       mnem__train_graph *out) {
+    const bool f64 = o->compute == MNEM_TYPE_F64;
+    builder b = {.o = o,
+                 .t = &o->shape->t,
+                 .tokens = (int64_t)o->sequences * o->sequence,
+                 .number = f64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32,
+                 .gradients = o->keep != NULL};
+    mnem_graph_gradients info = {.tensors = room->tensors, .nodes = room->nodes};
+    mnem_status status = mnem_graph_create(room, &b.graph);
+    if (status != MNEM_OK) return status;
+    out->room = *room;
+    out->last = build(&b);
+    if (o->keep) status = mnem_graph_differentiate(b.graph, true, &info);
+    if (status == MNEM_OK) status = mnem_graph_compile(b.graph, &out->sizes);
+    if (status != MNEM_OK) {
+        mnem_graph_destroy(b.graph);
+        return status;
+    }
+    out->graph = b.graph;
+    room->tensors = info.tensors;
+    room->nodes = info.nodes;
+    return MNEM_OK;
+}
+
+mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
+                                     mnem__train_graph *out) {
+    mnem_graph_options room = forward_room(options);
+    if (options->keep) room = mnem_graph_gradient_room(&room);
+    const mnem_graph_options loose = room;
+    *out = (mnem__train_graph){0};
+    const mnem_status status = try(options, &room, out);
+    if (status != MNEM_OK) return status;
+    if (room.tensors == loose.tensors && room.nodes == loose.nodes) return MNEM_OK;
+    mnem_graph_destroy(out->graph);
+    out->graph = NULL;
+    return try(options, &room, out);
+}
+
+/* ---- numbers for planning ---- */
+
+/* What an element of a norm or an activation costs, in multiply-adds of a product: these operators
+ * are bound by memory, which a product isn't. */
+enum { NORM_MACS = 30, ACTIVATION_MACS = 40 };
+
+uint64_t mnem__train_kept_bytes(const mnem__train_graph_options *o, uint8_t what) {
+    const mnem_transformer *t = &o->shape->t;
+    const uint64_t tokens = (uint64_t)o->sequences * (uint64_t)o->sequence;
+    const uint64_t embd = (uint64_t)t->embd, ff = (uint64_t)t->ff;
+    const uint64_t q = (uint64_t)t->heads * (uint64_t)t->head_dim;
+    const uint64_t kv = (uint64_t)t->kv_heads * (uint64_t)t->head_dim;
+    uint64_t n = embd; /* the layer's input */
+    if (what & MNEM_KEEP_NORMS) n += 2 * embd + ff;
+    if (what & MNEM_KEEP_FF) n += o->shape->gpt2 ? ff : 2 * ff;
+    if (what & MNEM_KEEP_QKV) n += q + 2 * kv;
+    if (what & MNEM_KEEP_ATTENTION) n += q;
+    if (what & MNEM_KEEP_MIDDLE) n += embd;
+    uint64_t bytes = tokens * mnem_type_row_bytes(o->compute, (int64_t)n);
+    if (what & MNEM_KEEP_ATTENTION) bytes += tokens * (uint64_t)t->heads * sizeof(float);
+    return bytes;
+}
+
+/* Multiply-adds of a layer's parts, forward. */
+typedef struct layer_macs {
+    double norms, ff_in, qkv, attention, o, down;
+} layer_macs;
+
+static layer_macs layer_macs_get(const mnem__train_graph_options *o) {
+    const mnem_transformer *t = &o->shape->t;
+    const double tokens = (double)o->sequences * o->sequence, embd = t->embd, ff = t->ff;
+    const double q = (double)t->heads * t->head_dim, kv = (double)t->kv_heads * t->head_dim;
+    return (layer_macs){.norms = tokens * (2 * embd * NORM_MACS + ff * ACTIVATION_MACS),
+                        .ff_in = tokens * embd * ff * (o->shape->gpt2 ? 1 : 2),
+                        .qkv = tokens * embd * (q + 2 * kv),
+                        .attention = tokens * o->sequence * q, /* half of scores, half of values */
+                        .o = tokens * embd * q,
+                        .down = tokens * embd * ff};
+}
+
+double mnem__train_recomputed_macs(const mnem__train_graph_options *o, uint8_t what) {
+    const layer_macs m = layer_macs_get(o);
+    double macs = 0;
+    if (!(what & MNEM_KEEP_NORMS)) macs += m.norms;
+    if (!(what & MNEM_KEEP_FF)) macs += m.ff_in;
+    if (!(what & MNEM_KEEP_QKV)) macs += m.qkv;
+    if (!(what & MNEM_KEEP_ATTENTION)) macs += m.attention;
+    if (!(what & MNEM_KEEP_MIDDLE)) macs += m.o;
+    return macs;
+}
+
+double mnem__train_macs(const mnem__train_graph_options *o) {
+    const layer_macs m = layer_macs_get(o);
+    const mnem_transformer *t = &o->shape->t;
+    const double tokens = (double)o->sequences * o->sequence;
+    const double products = m.ff_in + m.qkv + m.o + m.down;
+    const double head = tokens * t->embd * t->vocab;
+    return o->layers * (3 * products + 3.5 * m.attention + 3 * m.norms) + 3 * head;
+}

@@ -1,0 +1,295 @@
+/* train_plan.c: what training would take, and the choice under the budget.
+ *
+ * Rule: the fastest way that fits, the smallest among equals. Ways are looked at from the fastest;
+ * one whose estimate is far over the budget isn't built to be measured.
+ * Invariant: the lines sum to the peak; the bytes are those that creating takes. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "train/train_ways.h"
+
+/* A way's real block of activations is never below this share of its estimate (a test). */
+static const double estimate_least = 0.5;
+
+typedef struct planner {
+    mnem__train_setup setup;
+    mnem__train_ways ways;
+    uint64_t budget;
+    uint64_t before; /* charged to the ledger before planning */
+    uint64_t fixed;  /* of every way, but for activations: at least */
+    mnem_status status;
+} planner;
+
+/* ---- choosing ---- */
+
+/* The bytes of the process with the way of this rank; 0 after a failure. */
+static uint64_t peak_of(planner *p, int32_t rank) {
+    if (p->status == MNEM_OK) p->status = mnem__train_way_measure(&p->ways, rank);
+    return p->status == MNEM_OK ? p->before + mnem__train_way_get(&p->ways, rank)->bytes : 0;
+}
+
+static bool hopeless(const planner *p, int32_t rank, uint64_t budget) {
+    const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
+    return !way->bytes &&
+           (double)p->fixed + estimate_least * (double)way->estimate > (double)budget;
+}
+
+/* The rank of the fastest way within the budget, the smallest among equals; -1: none. */
+static int32_t choose(planner *p, uint64_t budget) {
+    int32_t best = -1;
+    uint64_t best_peak = 0;
+    for (int32_t i = 0; i < p->ways.count && p->status == MNEM_OK; i++) {
+        if (best >= 0 &&
+            mnem__train_way_get(&p->ways, i)->cost > mnem__train_way_get(&p->ways, best)->cost)
+            break;
+        if (hopeless(p, i, budget)) continue;
+        const uint64_t peak = peak_of(p, i);
+        if (p->status != MNEM_OK || peak > budget || (best >= 0 && peak >= best_peak)) continue;
+        best = i;
+        best_peak = peak;
+    }
+    return p->status == MNEM_OK ? best : -1;
+}
+
+/* The smallest way of all: -1 after a failure. Estimates order what is measured; the ways near the
+ * least estimate are measured. */
+static int32_t smallest(planner *p) {
+    uint64_t least = UINT64_MAX, best_peak = UINT64_MAX;
+    int32_t best = -1;
+    for (int32_t i = 0; i < p->ways.count; i++) {
+        const uint64_t estimate = mnem__train_way_get(&p->ways, i)->estimate;
+        if (estimate < least) least = estimate;
+    }
+    for (int32_t i = 0; i < p->ways.count; i++) {
+        const mnem__train_way *way = mnem__train_way_get(&p->ways, i);
+        if (estimate_least * (double)way->estimate > (double)least) continue;
+        const uint64_t peak = peak_of(p, i);
+        if (p->status != MNEM_OK) return -1;
+        if (peak >= best_peak) continue;
+        best = i;
+        best_peak = peak;
+    }
+    return best;
+}
+
+/* ---- filling the plan ---- */
+
+static void add_line(mnem_train_plan *plan, mnem_kind kind, const char *tag, uint64_t bytes) {
+    if (bytes == 0) return;
+    plan->peak_bytes += bytes;
+    for (unsigned i = 0; i < plan->lines; i++) {
+        if (plan->line[i].kind != kind || strcmp(plan->line[i].tag, tag) != 0) continue;
+        plan->line[i].bytes += bytes;
+        return;
+    }
+    if (plan->lines == MNEM_TRAIN_LINES) {
+        plan->line[MNEM_TRAIN_LINES - 1].bytes += bytes;
+        return;
+    }
+    mnem_train_line *line = &plan->line[plan->lines++];
+    *line = (mnem_train_line){.kind = kind, .bytes = bytes};
+    snprintf(line->tag, sizeof line->tag, "%s", tag);
+}
+
+static void sort_lines(mnem_train_plan *plan) {
+    for (unsigned i = 1; i < plan->lines; i++) {
+        const mnem_train_line line = plan->line[i];
+        unsigned at = i;
+        for (; at > 0 && plan->line[at - 1].kind > line.kind; at--)
+            plan->line[at] = plan->line[at - 1];
+        plan->line[at] = line;
+    }
+}
+
+static void fill_live(mnem_ledger *ledger, mnem_train_plan *plan) {
+    mnem_account_info account;
+    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
+        add_line(plan, account.kind, account.tag, account.bytes_live);
+}
+
+static void fill_parts(planner *p, const mnem__train_way *way, mnem_train_plan *plan) {
+    mnem__train_graphs graphs;
+    mnem__train_sizes sizes;
+    p->status = mnem__train_graphs_create(&p->setup, way->micro_batch, way->keep, &graphs);
+    if (p->status != MNEM_OK) return;
+    p->status = mnem__train_measure(&p->setup, way->micro_batch, &graphs, &sizes);
+    mnem__train_graphs_destroy(&graphs);
+    if (p->status != MNEM_OK) return;
+    for (int i = 0; i < MNEM__TRAIN_PARTS; i++)
+        add_line(plan, mnem__train_parts[i].kind, mnem__train_parts[i].tag, sizes.bytes[i]);
+    sort_lines(plan);
+    plan->weight_bytes = sizes.bytes[MNEM__TRAIN_PART_WEIGHTS];
+    plan->gradient_bytes = sizes.bytes[MNEM__TRAIN_PART_GRADIENTS];
+    plan->optimizer_bytes = sizes.bytes[MNEM__TRAIN_PART_MOMENTS];
+    plan->activation_bytes = sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
+}
+
+static void fill_all_kept(planner *p, mnem_train_plan *plan) {
+    uint8_t keep[MNEM_TRAIN_LAYERS];
+    mnem__train_graphs graphs;
+    mnem__train_sizes sizes;
+    memset(keep, MNEM_KEEP_ALL, sizeof keep);
+    p->status = mnem__train_graphs_create(&p->setup, plan->micro_batch, keep, &graphs);
+    if (p->status != MNEM_OK) return;
+    p->status = mnem__train_measure(&p->setup, plan->micro_batch, &graphs, &sizes);
+    mnem__train_graphs_destroy(&graphs);
+    plan->activation_bytes_all = sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
+}
+
+static int32_t recomputed_layers(const planner *p, const mnem__train_way *way) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < p->setup.shape->t.layers; i++) count += way->keep[i] != MNEM_KEEP_ALL;
+    return count;
+}
+
+static void fill(planner *p, int32_t rank, mnem_train_plan *plan) {
+    const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
+    plan->micro_batch = way->micro_batch;
+    plan->accumulation = p->setup.o.batch / way->micro_batch;
+    plan->threads = p->setup.o.threads;
+    plan->layers = p->setup.shape->t.layers;
+    memcpy(plan->keep, way->keep, (size_t)plan->layers);
+    plan->layers_recomputed = recomputed_layers(p, way);
+    plan->macs_per_step = mnem__train_way_macs(&p->ways, way, &plan->recomputed);
+    plan->budget_bytes = p->budget;
+    plan->parameters = (uint64_t)p->setup.shape->count;
+    fill_parts(p, way, plan);
+    if (p->status == MNEM_OK) fill_all_kept(p, plan);
+}
+
+/* ---- other budgets ---- */
+
+static void say_way(const planner *p, const mnem__train_way *way, double cost, char *text,
+                    size_t n) {
+    const int32_t again = recomputed_layers(p, way);
+    char layers[48] = "nothing";
+    if (again) snprintf(layers, sizeof layers, "parts of %d layers", again);
+    snprintf(text, n, "%d x %d sequences, computes %s again, %+.0f %% time", way->micro_batch,
+             p->setup.o.batch / way->micro_batch, layers, 100 * (cost - 1));
+}
+
+static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
+                       mnem_train_plan *plan) {
+    const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
+    const mnem__train_way *next = mnem__train_way_get(&p->ways, other);
+    const double cost = next->cost / way->cost;
+    char *text = larger ? plan->larger : plan->smaller;
+    *(larger ? &plan->larger_bytes : &plan->smaller_bytes) = p->before + next->bytes;
+    *(larger ? &plan->larger_cost : &plan->smaller_cost) = cost;
+    say_way(p, next, cost, text, sizeof plan->larger);
+}
+
+/* The smallest way that is faster than this one. */
+static int32_t next_larger(planner *p, int32_t rank) {
+    int32_t best = -1;
+    uint64_t best_peak = UINT64_MAX;
+    const double cost = mnem__train_way_get(&p->ways, rank)->cost;
+    for (int32_t i = 0; i < rank && p->status == MNEM_OK; i++) {
+        const mnem__train_way *way = mnem__train_way_get(&p->ways, i);
+        if (way->cost >= cost || hopeless(p, i, best_peak)) continue;
+        const uint64_t peak = peak_of(p, i);
+        if (p->status != MNEM_OK || peak >= best_peak) continue;
+        best = i;
+        best_peak = peak;
+    }
+    return best;
+}
+
+static void fill_others(planner *p, int32_t rank, mnem_train_plan *plan) {
+    const int32_t larger = next_larger(p, rank);
+    if (p->status == MNEM_OK && larger >= 0) fill_other(p, rank, larger, true, plan);
+    const int32_t smaller = choose(p, plan->peak_bytes - 1);
+    if (p->status == MNEM_OK && smaller >= 0) fill_other(p, rank, smaller, false, plan);
+}
+
+/* ---- refusing ---- */
+
+static const char *knob_of(const planner *p) {
+    if (p->setup.o.optimizer.moments == MNEM_MOMENTS_F32) return "--moments 8bit takes less, ";
+    if (p->setup.o.micro_batch > 1) return "a smaller --micro-batch takes less, ";
+    if (p->setup.o.compute == MNEM_TYPE_F32) return "--precision bf16 takes less, ";
+    return "";
+}
+
+static mnem_status refuse(planner *p, mnem_train_plan *plan) {
+    const int32_t rank = smallest(p);
+    if (rank < 0) return p->status;
+    char needed[24], budget[24];
+    plan->needed_bytes = peak_of(p, rank);
+    const uint64_t mib = (plan->needed_bytes + (1 << 20) - 1) >> 20;
+    return mnem__fail(MNEM_OVER_BUDGET,
+                      "train: needs %s (%llu bytes), the budget is %s (%llu bytes): %sthe least is "
+                      "--memory %lluM",
+                      mnem_size_format(plan->needed_bytes, needed, sizeof needed),
+                      (unsigned long long)plan->needed_bytes,
+                      mnem_size_format(p->budget, budget, sizeof budget),
+                      (unsigned long long)p->budget, knob_of(p), (unsigned long long)mib);
+}
+
+/* ---- the whole ---- */
+
+static mnem_status start(planner *p, const mnem_train_options *options) {
+    mnem_ledger_info ledger = {0};
+    *p = (planner){.budget = UINT64_MAX};
+    mnem_status status = mnem__train_setup_init(&p->setup, options);
+    if (status != MNEM_OK) return status;
+    mnem_ledger_info_get(options->ledger, &ledger);
+    if (ledger.budget_bytes) p->budget = ledger.budget_bytes;
+    p->fixed = p->before + 2 * sizeof(float) * (uint64_t)p->setup.shape->count;
+    status = mnem__train_ways_create(&p->setup, &p->ways);
+    if (status != MNEM_OK) mnem__train_setup_fini(&p->setup);
+    return status;
+}
+
+static void stop(planner *p) {
+    mnem__train_ways_destroy(&p->ways);
+    mnem__train_setup_fini(&p->setup);
+}
+
+mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan) {
+    planner p;
+    *plan = (mnem_train_plan){0};
+    if (options->ledger) fill_live(options->ledger, plan);
+    const uint64_t before = plan->peak_bytes;
+    const mnem_status status = start(&p, options);
+    if (status != MNEM_OK) return status;
+    p.before = before;
+    p.fixed += before;
+    const int32_t rank = choose(&p, p.budget);
+    if (p.status == MNEM_OK && rank < 0) p.status = refuse(&p, plan);
+    if (p.status == MNEM_OK) fill(&p, rank, plan);
+    if (p.status == MNEM_OK) fill_others(&p, rank, plan);
+    stop(&p);
+    return p.status;
+}
+
+mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_train_plan *plan,
+                                bool (*on_way)(void *context, const mnem_train_way *way),
+                                void *context) {
+    planner p;
+    mnem_ledger_info ledger = {0};
+    if (options->ledger) mnem_ledger_info_get(options->ledger, &ledger);
+    const mnem_status status = start(&p, options);
+    if (status != MNEM_OK) return status;
+    p.before = ledger.bytes_live;
+    uint64_t below = 0; /* ways from the smallest: each is faster than all that are smaller */
+    const double best = p.ways.count ? mnem__train_way_get(&p.ways, 0)->cost : 1;
+    int32_t rank = smallest(&p);
+    while (rank >= 0 && p.status == MNEM_OK) {
+        const mnem__train_way *way = mnem__train_way_get(&p.ways, rank);
+        const mnem_train_way said = {.peak_bytes = p.before + way->bytes,
+                                     .cost = way->cost / best,
+                                     .micro_batch = way->micro_batch,
+                                     .layers_recomputed = recomputed_layers(&p, way),
+                                     .chosen =
+                                         way->micro_batch == plan->micro_batch &&
+                                         !memcmp(way->keep, plan->keep, (size_t)plan->layers)};
+        if (said.peak_bytes > below && !on_way(context, &said)) break;
+        below = said.peak_bytes;
+        rank = next_larger(&p, rank);
+    }
+    stop(&p);
+    return p.status;
+}

@@ -1,0 +1,218 @@
+/* train_ways.c: which ways to cut a step are worth considering.
+ *
+ * Idea: for every divisor of the batch as micro-batch, and for a ladder of capacities between the
+ * least and the most that activations can take, mnem_plan_recompute says what each layer should
+ * keep. What a layer of each kind takes is measured on graphs of one layer and one sequence; bytes
+ * grow in proportion to the sequences. The real bytes of a way come from its own graph, built when
+ * somebody asks: the estimate only makes the list.
+ * Invariant: the list depends on the options, not on the budget. Costs are nominal, so that it
+ * doesn't depend on the machine either.
+ * Cost: 33 small graphs, then O(divisors * rungs) choices; a way measured is one graph built. */
+#include "train/train_ways.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/sort.h"
+#include "mnem/plan_recompute.h"
+
+enum { RUNGS = 16, DIVISORS_MAX = 64 };
+
+/* A plain machine: multiply-adds a second of one thread, and bytes a second of all memory. */
+static const double plain_macs = 40e9, plain_bytes = 10e9;
+/* A product of few rows is slower: as though there were this many more. */
+static const double rows_more = 24;
+
+typedef struct finder {
+    mnem__train_ways *ways;
+    const mnem__train_setup *setup;
+    mnem_recompute_stage *stages;       /* [layers + 1] */
+    uint64_t one[MNEM_TRAIN_SAVE_WAYS]; /* block of one layer that keeps this, one sequence */
+    uint64_t none;                      /* of no layer */
+    mnem_recompute_option layer[MNEM_TRAIN_SAVE_WAYS], head;
+} finder;
+
+static mnem__train_graph_options sequences(const mnem__train_setup *setup, int32_t n,
+                                           int32_t layers, const uint8_t *keep) {
+    return (mnem__train_graph_options){.shape = setup->shape,
+                                       .layers = layers,
+                                       .sequences = n,
+                                       .sequence = setup->o.sequence,
+                                       .workers = setup->o.threads,
+                                       .compute = setup->o.compute,
+                                       .dropout = setup->o.dropout,
+                                       .keep = keep};
+}
+
+/* ---- time ---- */
+
+double mnem__train_way_macs(const mnem__train_ways *ways, const mnem__train_way *way,
+                            double *again) {
+    const mnem_train_options *o = &ways->setup->o;
+    const int32_t layers = ways->setup->shape->t.layers;
+    const mnem__train_graph_options g = sequences(ways->setup, way->micro_batch, layers, NULL);
+    *again = 0;
+    for (int32_t i = 0; i < layers; i++) *again += mnem__train_recomputed_macs(&g, way->keep[i]);
+    const double times = (double)o->batch / way->micro_batch;
+    *again *= times;
+    return *again + times * mnem__train_macs(&g);
+}
+
+static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) {
+    const mnem_train_options *o = &ways->setup->o;
+    double again;
+    const double macs = mnem__train_way_macs(ways, way, &again);
+    const double rows = (double)way->micro_batch * o->sequence;
+    const double times = (double)o->batch / way->micro_batch;
+    /* Each micro-batch reads the weights twice, and reads and writes the gradients. */
+    const double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8);
+    return macs * (1 + rows_more / rows) / (plain_macs * o->threads) + traffic / plain_bytes;
+}
+
+/* ---- what a layer takes ---- */
+
+static mnem_status measure_one(const finder *f, int32_t layers, const uint8_t *keep,
+                               uint64_t *bytes) {
+    const mnem__train_graph_options o = sequences(f->setup, 1, layers, keep);
+    mnem__train_graph graph;
+    const mnem_status status = mnem__train_graph_create(&o, &graph);
+    if (status != MNEM_OK) return status;
+    *bytes = graph.sizes.block_bytes;
+    mnem_graph_destroy(graph.graph);
+    return MNEM_OK;
+}
+
+static mnem_status measure_layers(finder *f) {
+    uint8_t keep = 0;
+    mnem_status status = measure_one(f, 0, &keep, &f->none);
+    for (int i = 0; i < MNEM_TRAIN_SAVE_WAYS && status == MNEM_OK; i++) {
+        keep = (uint8_t)i;
+        status = measure_one(f, 1, &keep, &f->one[i]);
+    }
+    return status;
+}
+
+/* The stages of a micro-batch of n sequences. */
+static void fill_stages(finder *f, int32_t n) {
+    const int32_t layers = f->setup->shape->t.layers;
+    const mnem__train_graph_options o = sequences(f->setup, n, layers, NULL);
+    for (int i = 0; i < MNEM_TRAIN_SAVE_WAYS; i++) {
+        const uint64_t kept = mnem__train_kept_bytes(&o, (uint8_t)i);
+        const uint64_t work = f->one[i] * (uint64_t)n;
+        f->layer[i] =
+            (mnem_recompute_option){.kept_bytes = kept,
+                                    .work_bytes = work > kept ? work : kept,
+                                    .seconds = mnem__train_recomputed_macs(&o, (uint8_t)i)};
+    }
+    f->head = (mnem_recompute_option){.work_bytes = f->none * (uint64_t)n};
+    for (int32_t i = 0; i < layers; i++)
+        f->stages[i] = (mnem_recompute_stage){.options = f->layer, .count = MNEM_TRAIN_SAVE_WAYS};
+    f->stages[layers] = (mnem_recompute_stage){.options = &f->head, .count = 1};
+}
+
+/* ---- the list ---- */
+
+static void add_way(finder *f, int32_t micro_batch, uint64_t estimate) {
+    mnem__train_ways *w = f->ways;
+    const int32_t layers = f->setup->shape->t.layers;
+    mnem__train_way *way = &w->way[w->count];
+    *way = (mnem__train_way){.micro_batch = micro_batch,
+                             .keep = w->keeps + (size_t)w->count * (size_t)layers,
+                             .estimate = estimate};
+    for (int32_t i = 0; i < layers; i++) way->keep[i] = (uint8_t)f->stages[i].chosen;
+    way->cost = cost_of(w, way);
+    const mnem__train_way *last = way - 1;
+    if (w->count > 0 && last->micro_batch == micro_batch &&
+        !memcmp(last->keep, way->keep, (size_t)layers))
+        return;
+    w->count++;
+}
+
+static mnem_status add_ladder(finder *f, int32_t micro_batch) {
+    const size_t n = (size_t)f->setup->shape->t.layers + 1;
+    mnem_recompute_result all, r;
+    fill_stages(f, micro_batch);
+    mnem_status status = mnem_plan_recompute(f->stages, n, UINT64_MAX, &all);
+    for (int i = 0; i <= RUNGS && status == MNEM_OK; i++) {
+        const uint64_t room = all.peak_bytes - all.least_bytes;
+        const uint64_t capacity = all.least_bytes + (uint64_t)((double)room * i / RUNGS);
+        status = mnem_plan_recompute(f->stages, n, i == RUNGS ? UINT64_MAX : capacity, &r);
+        if (status == MNEM_OK) add_way(f, micro_batch, r.peak_bytes);
+    }
+    return status;
+}
+
+static bool faster(const void *context, uint32_t a, uint32_t b) {
+    const mnem__train_way *x = (const mnem__train_way *)context + a;
+    const mnem__train_way *y = (const mnem__train_way *)context + b;
+    if (x->cost != y->cost) return x->cost < y->cost;
+    if (x->estimate != y->estimate) return x->estimate < y->estimate;
+    return a < b;
+}
+
+/* The largest divisors of the batch, 1 among them; or the one that was asked for. */
+static int divisors(const mnem_train_options *o, int32_t *list) {
+    int n = 0;
+    if (o->micro_batch) {
+        list[0] = o->micro_batch;
+        return 1;
+    }
+    for (int32_t d = o->batch; d >= 1; d--)
+        if (o->batch % d == 0 && (n < DIVISORS_MAX - 1 || d == 1)) list[n++] = d;
+    return n;
+}
+
+static mnem_status find(finder *f) {
+    int32_t list[DIVISORS_MAX];
+    const int n = divisors(&f->setup->o, list);
+    const size_t most = (size_t)n * (RUNGS + 1), layers = (size_t)f->setup->shape->t.layers;
+    f->ways->way = mnem__alloc("plan", (most + 1) * sizeof *f->ways->way);
+    f->ways->keeps = mnem__alloc("plan", (most + 1) * layers);
+    f->stages = mnem__alloc("plan", (layers + 1) * sizeof *f->stages);
+    f->ways->order = mnem__alloc("plan", (most + 1) * sizeof *f->ways->order);
+    if (!f->ways->way || !f->ways->keeps || !f->stages || !f->ways->order)
+        return mnem__heap_status();
+    mnem_status status = measure_layers(f);
+    for (int i = 0; i < n && status == MNEM_OK; i++) status = add_ladder(f, list[i]);
+    if (status != MNEM_OK) return status;
+    for (int32_t i = 0; i < f->ways->count; i++) f->ways->order[i] = (uint32_t)i;
+    mnem__sort(f->ways->order, (size_t)f->ways->count, faster, f->ways->way);
+    return MNEM_OK;
+}
+
+mnem_status mnem__train_ways_create(const mnem__train_setup *setup, mnem__train_ways *ways) {
+    *ways = (mnem__train_ways){.setup = setup};
+    finder *f = mnem__calloc("plan", 1, sizeof *f);
+    if (!f) return mnem__heap_status();
+    f->ways = ways;
+    f->setup = setup;
+    const mnem_status status = find(f);
+    mnem__free(f->stages);
+    mnem__free(f);
+    if (status != MNEM_OK) mnem__train_ways_destroy(ways);
+    return status;
+}
+
+void mnem__train_ways_destroy(mnem__train_ways *ways) {
+    mnem__free(ways->way);
+    mnem__free(ways->keeps);
+    mnem__free(ways->order);
+    *ways = (mnem__train_ways){.setup = ways->setup};
+}
+
+mnem_status mnem__train_way_measure(mnem__train_ways *ways, int32_t rank) {
+    mnem__train_way *way = mnem__train_way_get(ways, rank);
+    if (way->bytes) return MNEM_OK;
+    mnem__train_graphs graphs;
+    mnem__train_sizes sizes;
+    mnem_status status =
+        mnem__train_graphs_create(ways->setup, way->micro_batch, way->keep, &graphs);
+    if (status != MNEM_OK) return status;
+    status = mnem__train_measure(ways->setup, way->micro_batch, &graphs, &sizes);
+    mnem__train_graphs_destroy(&graphs);
+    if (status != MNEM_OK) return status;
+    way->bytes = sizes.total;
+    way->activations = sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
+    return MNEM_OK;
+}

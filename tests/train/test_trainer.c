@@ -1,0 +1,440 @@
+/* test_trainer.c: a trainer's gradients beside PyTorch's, the same bits under every plan, and bytes
+ * that are what was predicted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/heap.h"
+#include "mnem/train.h"
+
+enum { BATCH = 3, SEQUENCE = 20, TOKENS = BATCH * SEQUENCE, VOCAB = 53 };
+
+/* ---- the weights and tokens of tests/data/train/make_gradients.py ---- */
+
+static uint64_t hash(uint64_t i) { /* splitmix64 (Steele, Lea, Flood 2014) */
+    uint64_t z = (i + 1) * 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+static void fill_weights(mnem_trainer *trainer) {
+    mnem_parameter p;
+    uint64_t at = 0;
+    for (int32_t i = 0; mnem_trainer_parameter_get(trainer, i, &p); i++) {
+        const bool bias = strstr(p.name, ".bias") != NULL;
+        const bool norm = !bias && strstr(p.name, "norm") != NULL;
+        const float size = bias ? 0.1f : norm ? 0.2f : 0.3f, plus = norm ? 1.0f : 0.0f;
+        const int64_t count = p.dims == 1 ? p.shape[0] : p.shape[0] * p.shape[1];
+        for (int64_t j = 0; j < count; j++)
+            p.weights[j] = plus + size * (float)((double)(hash(at++) >> 40) / 8388608.0 - 1.0);
+    }
+}
+
+/* Hands out the same batch again and again, in micro-batches. */
+typedef struct batch {
+    int32_t ids[TOKENS], targets[TOKENS];
+    int32_t micro_batch, at;
+    int left; /* sequences until MNEM_NOT_FOUND */
+} batch;
+
+static void fill_batch(batch *b, int32_t micro_batch) {
+    *b = (batch){.micro_batch = micro_batch, .left = INT32_MAX};
+    for (uint64_t i = 0; i < TOKENS; i++) {
+        b->ids[i] = (int32_t)(hash(((uint64_t)1 << 32) + i) % VOCAB);
+        b->targets[i] = (int32_t)(hash(((uint64_t)1 << 33) + i) % VOCAB);
+    }
+}
+
+static mnem_status next(void *context, mnem_train_batch *out) {
+    batch *b = context;
+    if (b->left < 1) return MNEM_NOT_FOUND;
+    const int32_t n = b->left < b->micro_batch ? b->left : b->micro_batch;
+    b->left -= n;
+    *out = (mnem_train_batch){b->ids + b->at * SEQUENCE, b->targets + b->at * SEQUENCE, n};
+    b->at = (b->at + b->micro_batch) % BATCH;
+    return MNEM_OK;
+}
+
+/* ---- trainers ---- */
+
+static mnem_transformer shape_of(const char *architecture) {
+    mnem_transformer t = {.layers = 2,
+                          .embd = 32,
+                          .heads = 4,
+                          .kv_heads = !strcmp(architecture, "gpt2") ? 4 : 2,
+                          .head_dim = 8,
+                          .ff = 48,
+                          .vocab = VOCAB,
+                          .context = 24,
+                          .epsilon = 1e-5f,
+                          .rope = {.dims = 8, .base = 10000}};
+    snprintf(t.architecture, sizeof t.architecture, "%s", architecture);
+    return t;
+}
+
+static mnem_train_options options_of(const char *architecture, mnem_ledger *ledger) {
+    return (mnem_train_options){.ledger = ledger,
+                                .shape = shape_of(architecture),
+                                .sequence = SEQUENCE,
+                                .batch = BATCH,
+                                .threads = 1,
+                                .schedule = {.rate_peak = 1e-2, .total_steps = 100},
+                                .norm_max = 1,
+                                .optimizer.weight_decay = 0.1};
+}
+
+static mnem_ledger *ledger_new(uint64_t budget) {
+    mnem_ledger *ledger;
+    assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &ledger),
+                     MNEM_OK);
+    assert_int_equal(mnem_ledger_watch_heap(ledger), MNEM_OK);
+    return ledger;
+}
+
+typedef struct made {
+    mnem_ledger *ledger;
+    mnem_train_plan plan;
+    mnem_trainer *trainer;
+} made;
+
+/* A trainer with the weights of the reference, under a ledger of its own. */
+static made make(const mnem_train_options *options, uint64_t budget) {
+    made m = {.ledger = ledger_new(budget)};
+    mnem_train_options o = *options;
+    o.ledger = m.ledger;
+    if (mnem_train_plan_make(&o, &m.plan) != MNEM_OK) fail_msg("%s", mnem_last_error());
+    if (mnem_trainer_create(&o, &m.plan, &m.trainer) != MNEM_OK) fail_msg("%s", mnem_last_error());
+    fill_weights(m.trainer);
+    return m;
+}
+
+static void unmake(made *m) {
+    mnem_trainer_destroy(m->trainer);
+    assert_int_equal(mnem_ledger_destroy(m->ledger), MNEM_OK);
+}
+
+static int64_t count_of(const mnem_trainer *trainer) {
+    mnem_parameter p;
+    int64_t count = 0;
+    for (int32_t i = 0; mnem_trainer_parameter_get(trainer, i, &p); i++)
+        count += p.dims == 1 ? p.shape[0] : p.shape[0] * p.shape[1];
+    return count;
+}
+
+/* Gradients of one batch in an array of the caller's; the loss is returned. */
+static double gradients_of(const mnem_train_options *options, uint64_t budget, float **out) {
+    made m = make(options, budget);
+    batch b;
+    mnem_parameter first;
+    double loss;
+    fill_batch(&b, m.plan.micro_batch);
+    if (mnem_trainer_gradients(m.trainer, &(mnem_train_source){next, &b}, &loss) != MNEM_OK)
+        fail_msg("%s", mnem_last_error());
+    const size_t bytes = (size_t)count_of(m.trainer) * sizeof(float);
+    assert_true(mnem_trainer_parameter_get(m.trainer, 0, &first));
+    *out = malloc(bytes);
+    memcpy(*out, first.gradients, bytes);
+    unmake(&m);
+    return loss;
+}
+
+/* ---- beside PyTorch ---- */
+
+static float *read_reference(const char *architecture, int64_t count) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/train/%s.f32", MNEM_TEST_DATA, architecture);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    float *numbers = malloc((size_t)(count + 2) * sizeof(float));
+    assert_int_equal(fread(numbers, sizeof(float), (size_t)count + 2, file), count + 1);
+    fclose(file);
+    return numbers;
+}
+
+/* |ours - theirs| / |theirs| of every parameter, at most tolerance. */
+static void compare(const mnem_trainer *trainer, const float *ours, const float *theirs,
+                    double tolerance) {
+    mnem_parameter p;
+    double worst = 0;
+    int64_t at = 0;
+    for (int32_t i = 0; mnem_trainer_parameter_get(trainer, i, &p); i++) {
+        const int64_t count = p.dims == 1 ? p.shape[0] : p.shape[0] * p.shape[1];
+        double difference = 0, size = 0;
+        for (int64_t j = at; j < at + count; j++) {
+            difference += ((double)ours[j] - theirs[j]) * ((double)ours[j] - theirs[j]);
+            size += (double)theirs[j] * theirs[j];
+        }
+        at += count;
+        const double relative = sqrt(difference / size);
+        if (relative > worst) worst = relative;
+        if (!(relative <= tolerance)) fail_msg("%s: off by %g", p.name, relative);
+    }
+    printf("largest relative difference of a gradient: %.2g\n", worst);
+}
+
+static void beside_pytorch(const char *architecture, mnem_type compute, double tolerance) {
+    mnem_train_options o = options_of(architecture, NULL);
+    float *ours;
+    o.compute = compute;
+    const double loss = gradients_of(&o, 0, &ours);
+    made m = make(&o, 0);
+    float *theirs = read_reference(architecture, count_of(m.trainer));
+    printf("%s: loss %.7f, PyTorch's %.7f\n", architecture, loss, (double)theirs[0]);
+    assert_true(fabs(loss - theirs[0]) <= tolerance * theirs[0]);
+    compare(m.trainer, ours, theirs + 1, tolerance);
+    unmake(&m);
+    free(ours);
+    free(theirs);
+}
+
+static void gradients_are_those_of_pytorch(void **unused) {
+    (void)unused;
+    beside_pytorch("llama", MNEM_TYPE_F32, 1e-4);
+    beside_pytorch("gpt2", MNEM_TYPE_F32, 1e-4);
+}
+
+static void gradients_in_bf16_are_near_those_of_pytorch(void **unused) {
+    (void)unused;
+    beside_pytorch("llama", MNEM_TYPE_BF16, 0.04);
+    beside_pytorch("gpt2", MNEM_TYPE_BF16, 0.04);
+}
+
+/* ---- the same bits under every plan ---- */
+
+typedef struct smallest_found {
+    uint64_t bytes[64];
+    int count;
+} smallest_found;
+
+static bool note_way(void *context, const mnem_train_way *way) {
+    smallest_found *f = context;
+    f->bytes[f->count++] = way->peak_bytes;
+    return f->count < 64;
+}
+
+static int ways_of(const mnem_train_options *options, uint64_t *bytes) {
+    mnem_ledger *ledger = ledger_new(0);
+    mnem_train_options o = *options;
+    mnem_train_plan plan;
+    smallest_found found = {.count = 0};
+    o.ledger = ledger;
+    assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_OK);
+    assert_int_equal(mnem_train_frontier(&o, &plan, note_way, &found), MNEM_OK);
+    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+    memcpy(bytes, found.bytes, sizeof found.bytes);
+    return found.count;
+}
+
+static void every_plan_gives_the_same_bits(const char *architecture, mnem_type compute) {
+    mnem_train_options o = options_of(architecture, NULL);
+    uint64_t budgets[64];
+    float *first, *again;
+    o.compute = compute;
+    o.dropout = 0.1f;
+    o.micro_batch = BATCH;
+    const int ways = ways_of(&o, budgets);
+    assert_true(ways >= 4);
+    const double loss = gradients_of(&o, 0, &first);
+    made m = make(&o, 0);
+    const size_t bytes = (size_t)count_of(m.trainer) * sizeof(float);
+    unmake(&m);
+    for (int i = 0; i < ways; i++) {
+        o.threads = 1 + i % 3;
+        const int64_t slack = (int64_t)(mnem_team_bytes(3) - mnem_team_bytes(1)) + (1 << 20);
+        assert_true(gradients_of(&o, budgets[i] + (uint64_t)slack, &again) == loss);
+        assert_memory_equal(first, again, bytes);
+        free(again);
+    }
+    free(first);
+}
+
+static void the_budget_changes_no_bit(void **unused) {
+    (void)unused;
+    every_plan_gives_the_same_bits("llama", MNEM_TYPE_F32);
+    every_plan_gives_the_same_bits("gpt2", MNEM_TYPE_BF16);
+}
+
+static void accumulation_gives_the_same_gradients_up_to_rounding(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    float *whole, *parts;
+    o.micro_batch = BATCH;
+    const double loss = gradients_of(&o, 0, &whole);
+    o.micro_batch = 1;
+    assert_true(fabs(gradients_of(&o, 0, &parts) - loss) < 1e-6);
+    made m = make(&o, 0);
+    compare(m.trainer, parts, whole, 1e-5);
+    unmake(&m);
+    free(whole);
+    free(parts);
+}
+
+/* ---- bytes ---- */
+
+static uint64_t account(const mnem_ledger *ledger, mnem_kind kind, const char *tag) {
+    mnem_account_info a;
+    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &a); i++)
+        if (a.kind == kind && !strcmp(a.tag, tag)) return a.bytes_live;
+    return 0;
+}
+
+static void predicted_is_what_the_ledger_shows(void **unused) {
+    (void)unused;
+    for (int i = 0; i < 8; i++) {
+        mnem_train_options o = options_of(i & 1 ? "gpt2" : "llama", NULL);
+        o.compute = i & 2 ? MNEM_TYPE_BF16 : MNEM_TYPE_F32;
+        o.optimizer.moments = i & 4 ? MNEM_MOMENTS_8BIT : MNEM_MOMENTS_F32;
+        made m = make(&o, 0);
+        uint64_t sum = 0;
+        for (unsigned j = 0; j < m.plan.lines; j++) {
+            const mnem_train_line *line = &m.plan.line[j];
+            const uint64_t live = account(m.ledger, line->kind, line->tag);
+            if (live != line->bytes)
+                fail_msg("%s %s: %llu predicted, %llu live", mnem_kind_text(line->kind), line->tag,
+                         (unsigned long long)line->bytes, (unsigned long long)live);
+            sum += line->bytes;
+        }
+        mnem_ledger_info info;
+        mnem_ledger_info_get(m.ledger, &info);
+        assert_int_equal(sum, m.plan.peak_bytes);
+        assert_int_equal(info.bytes_live, m.plan.peak_bytes);
+        unmake(&m);
+    }
+}
+
+static void a_step_allocates_nothing(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    made m = make(&o, 0);
+    batch b;
+    mnem_train_report report;
+    fill_batch(&b, m.plan.micro_batch);
+    const mnem_train_source source = {next, &b};
+    assert_int_equal(mnem_trainer_step(m.trainer, &source, &report), MNEM_OK);
+    mnem__heap_fail_at(1, true);
+    const mnem_status status = mnem_trainer_step(m.trainer, &source, &report);
+    mnem__heap_fail_at(0, false);
+    assert_int_equal(status, MNEM_OK);
+    unmake(&m);
+}
+
+static void a_budget_too_small_is_refused_with_the_least(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    mnem_train_plan plan;
+    mnem_ledger *ledger = ledger_new(1 << 20);
+    o.ledger = ledger;
+    assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_OVER_BUDGET);
+    assert_non_null(strstr(mnem_last_error(), "the least is --memory"));
+    const uint64_t needed = plan.needed_bytes;
+    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+    o.ledger = NULL;
+    made m = make(&o, needed);
+    assert_int_equal(m.plan.peak_bytes, needed);
+    unmake(&m);
+    ledger = ledger_new(needed - 1);
+    o.ledger = ledger;
+    assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_OVER_BUDGET);
+    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+}
+
+/* ---- learning ---- */
+
+static void steps_learn_the_batch(void **unused) {
+    (void)unused;
+    for (int i = 0; i < 4; i++) {
+        mnem_train_options o = options_of(i & 1 ? "gpt2" : "llama", NULL);
+        o.compute = i & 2 ? MNEM_TYPE_BF16 : MNEM_TYPE_F32;
+        made m = make(&o, 0);
+        mnem_trainer_init(m.trainer, 7);
+        batch b;
+        mnem_train_report report;
+        fill_batch(&b, m.plan.micro_batch);
+        for (int step = 0; step < 60; step++)
+            if (mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report) != MNEM_OK)
+                fail_msg("%s", mnem_last_error());
+        assert_true(report.loss < 1.0);
+        double loss;
+        int64_t tokens;
+        b.left = BATCH;
+        b.at = 0;
+        assert_int_equal(
+            mnem_trainer_evaluate(m.trainer, &(mnem_train_source){next, &b}, &loss, &tokens),
+            MNEM_OK);
+        assert_int_equal(tokens, TOKENS);
+        assert_true(loss < report.loss + 0.1);
+        float logits[VOCAB];
+        int32_t best = 0;
+        assert_int_equal(mnem_trainer_logits(m.trainer, b.ids, SEQUENCE, logits), MNEM_OK);
+        for (int32_t v = 1; v < VOCAB; v++)
+            if (logits[v] > logits[best]) best = v;
+        assert_int_equal(best, b.targets[SEQUENCE - 1]);
+        unmake(&m);
+    }
+}
+
+static void numbers_that_are_not_finite_name_the_tensor(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("gpt2", NULL);
+    made m = make(&o, 0);
+    batch b;
+    mnem_train_report report;
+    mnem_parameter p;
+    fill_batch(&b, m.plan.micro_batch);
+    assert_true(mnem_trainer_parameter_get(m.trainer, 3, &p));
+    const float before = p.weights[1];
+    p.weights[1] = NAN;
+    assert_int_equal(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report),
+                     MNEM_NOT_FINITE);
+    assert_non_null(strstr(mnem_last_error(), "token_embd.weight"));
+    assert_non_null(strstr(mnem_last_error(), "step 1"));
+    p.weights[1] = before;
+    assert_int_equal(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report),
+                     MNEM_OK);
+    unmake(&m);
+}
+
+static void a_wrong_token_is_refused(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    made m = make(&o, 0);
+    batch b;
+    mnem_train_report report;
+    fill_batch(&b, m.plan.micro_batch);
+    b.targets[5] = VOCAB;
+    assert_int_equal(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report),
+                     MNEM_INVALID);
+    b.targets[5] = -1;
+    assert_int_equal(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report),
+                     MNEM_OK);
+    assert_int_equal(report.tokens, TOKENS - 1);
+    mnem_trainer_cancel(m.trainer);
+    assert_int_equal(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report),
+                     MNEM_CANCELLED);
+    assert_int_equal(mnem_trainer_steps(m.trainer), 1);
+    unmake(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_those_of_pytorch),
+        cmocka_unit_test(gradients_in_bf16_are_near_those_of_pytorch),
+        cmocka_unit_test(the_budget_changes_no_bit),
+        cmocka_unit_test(accumulation_gives_the_same_gradients_up_to_rounding),
+        cmocka_unit_test(predicted_is_what_the_ledger_shows),
+        cmocka_unit_test(a_step_allocates_nothing),
+        cmocka_unit_test(a_budget_too_small_is_refused_with_the_least),
+        cmocka_unit_test(steps_learn_the_batch),
+        cmocka_unit_test(numbers_that_are_not_finite_name_the_tensor),
+        cmocka_unit_test(a_wrong_token_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
