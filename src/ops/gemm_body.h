@@ -14,57 +14,14 @@ enum { COLUMNS = VECTORS * LANES, CHUNK = 256 };
 
 /* ---- rows of real numbers ---- */
 
-LANES_INLINE lanes load_bf16(const uint16_t *p) {
-#if MNEM__LANES == 512
-    const __m256i x = _mm256_loadu_si256((const void *)p);
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
-#elif MNEM__LANES == 2
-    LANES_EACH(_mm256_castsi256_ps(
-        _mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(p + 8 * i))), 16)));
-#else
-    LANES_EACH(mnem__bf16_float(p[i]));
-#endif
-}
-
-#if MNEM__LANES == 2
-LANES_INLINE __m256i bf16_words(__m256 x) {
-    const __m256i bits = _mm256_castps_si256(x);
-    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i near = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-    const __m256i nan = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-    const __m256 is_nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-    const __m256 word =
-        _mm256_blendv_ps(_mm256_castsi256_ps(near), _mm256_castsi256_ps(nan), is_nan);
-    return _mm256_srli_epi32(_mm256_castps_si256(word), 16);
-}
-#endif
-
-/* As mnem__float_bf16 rounds. */
-LANES_INLINE void store_bf16(uint16_t *p, lanes x) {
-#if MNEM__LANES == 512
-    const __m512i bits = _mm512_castps_si512(x);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i near = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
-    const __m512i nan = _mm512_or_si512(bits, _mm512_set1_epi32(0x400000));
-    const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    const __m512i word = _mm512_srli_epi32(_mm512_mask_blend_epi32(is_nan, near, nan), 16);
-    _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(word));
-#elif MNEM__LANES == 2
-    const __m256i words = _mm256_packus_epi32(bf16_words(x.v[0]), bf16_words(x.v[1]));
-    _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(words, 0xd8));
-#else
-    for (int i = 0; i < LANES; i++) p[i] = mnem__float_bf16(x.v[i]);
-#endif
-}
-
 LANES_INLINE lanes load_real(mnem_type type, const void *p) {
-    if (type == MNEM_TYPE_BF16) return load_bf16(p);
+    if (type == MNEM_TYPE_BF16) return lanes_load_bf16(p);
     return type == MNEM_TYPE_F16 ? lanes_load_half(p) : lanes_load(p);
 }
 
 LANES_INLINE void store_real(mnem_type type, void *p, lanes x) {
     if (type == MNEM_TYPE_BF16)
-        store_bf16(p, x);
+        lanes_store_bf16(p, x);
     else if (type == MNEM_TYPE_F16)
         lanes_store_half(p, x);
     else
@@ -161,29 +118,44 @@ LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t
     }
 }
 
-/* A row's n floats (at most CHUNK) become one step of panels. */
+/* A row's n floats (at most CHUNK) become one step of panels. Of narrow panels too much is stored,
+ * as turn does. */
 LANES_INLINE void spread(const float *row, int64_t n, float *to, int64_t panel, const int width) {
-    for (; n >= width; n -= width, row += width, to += panel) {
-        if (width % LANES == 0)
-            for (int i = 0; i < width; i += LANES) lanes_store(to + i, lanes_load(row + i));
-        else
-            memcpy(to, row, (size_t)width * sizeof *to);
+#if MNEM__LANES != 0
+    const int wide = (width + 7) / 8 * 8;
+    for (; n >= wide; n -= width, row += width, to += panel) {
+        LANES_UNROLL
+        for (int i = 0; i < wide; i += 8) _mm256_storeu_ps(to + i, _mm256_loadu_ps(row + i));
     }
+#endif
+    for (; n >= width; n -= width, row += width, to += panel)
+        memcpy(to, row, (size_t)width * sizeof *to);
     for (int i = 0; n > 0 && i < width; i++) to[i] = i < n ? row[i] : 0.0f;
+}
+
+/* The lines of n elements from the first on, of a row that is read soon. */
+LANES_INLINE void fetch(const mnem__gemm_matrix *m, int64_t row, int64_t first, int64_t n) {
+    const int64_t size = real_bytes(m->type);
+    const char *at = m->data + row * m->stride + first * size;
+    for (int64_t i = 0; i < n * size; i += 64) __builtin_prefetch(at + i);
 }
 
 /* Of a matrix whose rows are steps: all panels, some columns at a time, whose panels stay in the
  * cache while steps go by. */
 LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
-    const mnem_type_info *info = mnem_type_info_get(part->matrix->type);
-    const int64_t chunk = info->block_elements > 1 ? CHUNK : 64 / width * width;
+    enum { AHEAD = 4 };
+    const mnem__gemm_matrix *m = part->matrix;
+    const bool blocks = mnem_type_info_get(m->type)->block_elements > 1;
+    const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
     float buffer[CHUNK];
     for (int64_t first = 0; first < part->count; first += chunk) {
         const int64_t n = part->count - first < chunk ? part->count - first : chunk;
+        const int64_t column = part->index + first;
         float *panel = to + first / width * part->panel;
-        for (int64_t k = 0; k < part->steps; k++)
-            spread(floats(part->matrix, part->k + k, part->index + first, n, buffer), n,
-                   panel + k * width, part->panel, width);
+        for (int64_t k = 0; k < part->steps; k++, panel += width) {
+            if (!blocks && k + AHEAD < part->steps) fetch(m, part->k + k + AHEAD, column, n);
+            spread(floats(m, part->k + k, column, n, buffer), n, panel, part->panel, width);
+        }
     }
 }
 
