@@ -5,10 +5,13 @@
  * the device in a few large pieces, gives back what isn't used, counts every byte by kind and tag,
  * and says what is in the way when it has to refuse. All metadata is on the host.
  * Not here: numbers without memory (offset.h), budgets of the process (alloc.h).
- * Threads: any thread may call anything but create and destroy. A call that names a stream is a
- * use of that stream (device.h: one thread at a time); work that runs on a stream may not call the
- * pool. What a stream freed is seen by others from its next call on. Callbacks are called by the
- * thread that made the call; on_soft may call the pool, the others get MNEM_BUSY there.
+ * Threads: any thread may call anything but create and destroy. When they meet often, each keeps
+ * some of the blocks that it frees (at most 1/64 of what is reserved) for its next requests; that
+ * is free memory to everybody who asks, and the order of allocations of several threads is then
+ * known to within 64. A call that names a stream is a use of that stream (device.h: one thread at a
+ * time); work that runs on a stream may not call the pool. What a stream freed is seen by others
+ * from its next call on. Callbacks are called by the thread that made the call; on_soft may call
+ * the pool, the others get MNEM_BUSY there.
  *
  *     mnem_pool *pool;
  *     mnem_pool_create(&(mnem_pool_options){.device = device, .bytes_max = 1 << 30}, &pool);

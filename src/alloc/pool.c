@@ -14,15 +14,23 @@
 
 #include "alloc/guard_pool.h"
 #include "alloc/offset_policy.h"
+#include "alloc/pool_front.h"
 #include "alloc/pool_private.h"
 #include "base/checked.h"
 #include "base/heap.h"
 
-enum { ALIGNMENT_DEFAULT = 256, UNIT_DEFAULT = 2 << 20, UNITS_WANTED = 64, GARBAGE_DEFAULT = 8 };
+enum {
+    ALIGNMENT_DEFAULT = 256,
+    UNIT_DEFAULT = 2 << 20,
+    UNITS_WANTED = 64,
+    GARBAGE_DEFAULT = 8,
+    FRONTS_PAUSE = 256, /* calls, after they were closed because memory was wanted */
+};
 #define SOFT_DEFAULT       0.85
 #define DEFRAGMENT_DEFAULT 0.3
 #define EXPECTED_MORE      1.2
 #define BYTES_MOST         (UINT64_C(1) << 56)
+#define INLINE             static inline __attribute__((always_inline))
 
 const char *mnem_pool_rung_text(mnem_pool_rung rung) {
     static const char *const texts[] = {
@@ -52,6 +60,7 @@ static mnem_status slots_grow(mnem_pool *pool, uint32_t count) {
 static inline mnem_status slot_ready(mnem_pool *pool) {
     if (pool->spare != MNEM__SLOT_END || pool->slots_used < pool->track.records.capacity)
         return MNEM_OK;
+    if (pool->lock.fronts) mnem__fronts_close(pool->lock.fronts, 0); /* rows are found elsewhere */
     return slots_grow(pool, pool->slots_used + 1);
 }
 
@@ -82,22 +91,22 @@ static inline uint64_t place_bytes(const mnem_pool *pool, const mnem_pool_reques
     return r->alignment > pool->alignment ? bytes + r->alignment - pool->alignment : bytes;
 }
 
-/* The first unit says how many were used from there on: no branch for the many sizes of blocks. */
-static inline void touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
-    const uint64_t first = offset >> pool->unit_shift,
-                   count = ((offset + bytes - 1) >> pool->unit_shift) - first + 1;
-    uint8_t *touched = &pool->unit_touched[first];
-    if (__builtin_expect(count > UINT8_MAX, 0))
-        memset(touched, 1, count);
-    else
-        *touched = count > *touched ? (uint8_t)count : *touched;
-}
-
 /* Allocates without the checks that a request has passed. */
 static inline mnem_status offset_take(mnem_offset_allocator *a, uint64_t bytes,
                                       mnem_offset_block *at) {
     const uint64_t rounded = (bytes + a->mask) & ~a->mask;
     return rounded <= a->bytes ? a->alloc(a, rounded, at) : MNEM_OVER_BUDGET;
+}
+
+/* Counters that are about to be a peak have to be exact. */
+static inline void counts_ready(mnem_pool *pool, uint32_t site, uint64_t bytes) {
+    mnem__fronts *fronts = pool->lock.fronts;
+    if (__builtin_expect(!fronts, 1) || !mnem__fronts_are_open(fronts)) return;
+    const mnem__count *tag = &mnem__tag_at(&pool->track.sites, mnem__site_tag(site))->count;
+    const mnem__count *kind = &pool->track.kinds[mnem__site_kind(site)], *all = &pool->track.all;
+    if (tag->bytes_live + bytes > tag->bytes_peak || kind->bytes_live + bytes > kind->bytes_peak ||
+        all->bytes_live + bytes > all->bytes_peak)
+        mnem__fronts_recall(fronts);
 }
 
 /* Fills in what every block has. */
@@ -118,6 +127,7 @@ static inline void block_fill(mnem_pool *pool, mnem__pool_domain *d, const mnem_
     block->memory.bytes = r->bytes;
     block->memory.space = pool->options.space;
     block->id = id;
+    counts_ready(pool, site, r->bytes);
     block->generation = mnem__track_add(&pool->track, id, r->bytes, site, d->number);
     if (__builtin_expect(pool->guard != NULL, 0)) mnem__pool_guard_take(pool, d, block);
 }
@@ -138,6 +148,7 @@ static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_domain *d, const mnem
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     s->offset = block->memory.address = memory.address;
     s->alone = true;
+    s->capacity = 0;
     s->planned = r->planned;
     pool->bytes_alone += r->bytes;
     pool->counts.rungs[r->planned ? MNEM_POOL_RUNG_PLANNED : MNEM_POOL_RUNG_DIRECT]++;
@@ -151,6 +162,10 @@ static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_domain *d, const mne
     if (pool->many || d->wait_first) mnem__pool_poll(pool, d);
     *rung = MNEM_POOL_RUNG_REUSE;
     const uint64_t bytes = place_bytes(pool, r);
+    if (mnem__fronts_are_open(pool->lock.fronts)) { /* what they keep is free */
+        mnem__fronts_close(pool->lock.fronts, FRONTS_PAUSE);
+        tried = false;
+    }
     if (d->wait_first && !pool->guard && mnem__pool_reclaim(pool, d, bytes, place)) return MNEM_OK;
     if (!tried && d->ready && mnem_offset_alloc(d->ready, bytes, &place->at) == MNEM_OK) {
         place->owner = d;
@@ -208,8 +223,9 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, boo
     s->owner = place.owner->number;
     s->handle = place.at.handle;
     s->offset = place.at.offset;
+    s->capacity = mnem__pool_capacity(pool, place_bytes(pool, r));
     s->alignment_log2 = r->alignment ? (uint8_t)__builtin_ctzll(r->alignment) : 0;
-    touch(pool, place.at.offset, place_bytes(pool, r));
+    mnem__pool_touch(pool, place.at.offset, place_bytes(pool, r));
     block->memory.address = mnem__pool_address(pool, place.at.offset, s->alignment_log2);
     block_fill(pool, d, r, site, id, block);
     return MNEM_OK;
@@ -223,9 +239,10 @@ static inline bool is_usual(const mnem_pool *pool, const mnem_pool_request *r) {
 }
 
 /* Serves a usual request from free memory of its stream, when its site is known and a slot there.
- * tried: there wasn't enough. The same as the long way, with each row looked up once. */
-static inline bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const char *file,
-                                 int line, mnem_pool_block *block, bool *tried) {
+ * tried: there wasn't enough. The same as the long way, with each row looked up once.
+ * shared: the pool has fronts. */
+INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
+                          bool shared, mnem_pool_block *block, bool *tried) {
     mnem__sites *sites = &pool->track.sites;
     const mnem__site_recent *e = mnem__site_recent_at(sites, r->tag, file, (uint32_t)line);
     const uint32_t id = pool->spare;
@@ -244,34 +261,67 @@ static inline bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, co
                            .handle = at.handle,
                            .owner = d->number,
                            .stream = d->number,
-                           .state = MNEM__SLOT_LIVE};
-    touch(pool, at.offset, r->bytes);
+                           .state = MNEM__SLOT_LIVE,
+                           .capacity = shared ? mnem__pool_capacity(pool, r->bytes) : 0};
+    mnem__pool_touch(pool, at.offset, r->bytes);
     pool->counts.rungs[MNEM_POOL_RUNG_REUSE]++;
     block->memory = (mnem_block){.device = pool->options.device,
                                  .address = mnem__pool_address(pool, at.offset, 0),
                                  .bytes = r->bytes,
                                  .space = pool->options.space};
     block->id = id;
+    if (shared) counts_ready(pool, site, r->bytes);
     block->generation = mnem__track_add_at(&pool->track, id, record, r->bytes, site, d->number);
     return true;
+}
+
+/* An allocation was served: the thread's front may serve the next of its kind. */
+static void front_learn(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
+                        const mnem_pool_block *block) {
+    if (r->planned || r->moved || pool->careful) return;
+    const uint32_t site = mnem__record_at(&pool->track, block->id)->site;
+    mnem__front_learn(pool->lock.fronts, pool->last, r, file, (uint32_t)line, site);
+}
+
+/* With the lock: what can't be done at once. */
+static mnem_status alloc_rest(mnem_pool *pool, const mnem_pool_request *r, bool tried,
+                              const char *file, int line, mnem_pool_block *block) {
+    const mnem_status status = request_is_fine(r) ? alloc_locked(pool, r, tried, file, line, block)
+                                                  : request_refuse(pool, r);
+    if (mnem__fronts_are_open(pool->lock.fronts) && status == MNEM_OK)
+        front_learn(pool, r, file, line, block);
+    return status;
+}
+
+/* The same with fronts: in the thread's own, or else with the lock. */
+static mnem_status alloc_shared(mnem_pool *pool, const mnem_pool_request *r, const char *file,
+                                int line, mnem_pool_block *block) {
+    bool tried = false;
+    if (mnem__front_alloc(pool->fronts, r, file, (uint32_t)line, block)) return MNEM_OK;
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    mnem_status status = MNEM_OK;
+    if (is_usual(pool, r) && alloc_at_once(pool, r, file, line, true, block, &tried))
+        front_learn(pool, r, file, line, block);
+    else
+        status = alloc_rest(pool, r, tried, file, line, block);
+    mnem__pool_lock_give(&pool->lock);
+    return status;
 }
 
 mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block) {
     bool tried = false;
-    if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
-    if (__builtin_expect(is_usual(pool, request), 1) &&
-        alloc_at_once(pool, request, file, line, block, &tried)) {
-        mnem__pool_lock_give(&pool->lock);
+    if (__builtin_expect(mnem__pool_is_shared(pool), 0))
+        return alloc_shared(pool, request, file, line, block);
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    if (__builtin_expect(is_usual(pool, request) && !pool->lock.fronts, 1) &&
+        alloc_at_once(pool, request, file, line, false, block, &tried)) {
+        mnem__pool_lock_give_alone(&pool->lock);
         return MNEM_OK;
-    }
-    if (!request_is_fine(request)) {
-        mnem__pool_lock_give(&pool->lock);
-        return request_refuse(pool, request);
     }
     if (__builtin_expect(pool->options.backtrace != 0, 0))
         pool->caller = __builtin_return_address(0);
-    const mnem_status status = alloc_locked(pool, request, tried, file, line, block);
+    const mnem_status status = alloc_rest(pool, request, tried, file, line, block);
     mnem__pool_lock_give(&pool->lock);
     if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, false);
     return status;
@@ -320,6 +370,13 @@ static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block)
                       (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
 }
 
+/* A live block is this call's. With fronts, another thread's call may be freeing it. */
+static inline bool block_claim(mnem__record *record, uint32_t generation, bool shared) {
+    if (shared) return mnem__track_claim(record, generation);
+    __atomic_store_n(&record->generation, generation + 1, __ATOMIC_RELAXED);
+    return true;
+}
+
 /* Debug, before a free of a block whose site is known. Returns whether a gap was written to. */
 static bool guard_free(mnem_pool *pool, const mnem__pool_domain *d, uint32_t id, const char *file,
                        int line) {
@@ -338,10 +395,12 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
     mnem__pool_domain *d;
     const mnem_status status = mnem__pool_domain_of(pool, stream, &d);
     if (status != MNEM_OK) return status;
-    pool->frees++;
     if (__builtin_expect(pool->guard != NULL, 0)) *wrong = guard_free(pool, d, id, file, line);
-    mnem__track_remove(&pool->track, id);
+    mnem__record *record = mnem__record_at(&pool->track, id);
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    if (!block_claim(record, block->generation, pool->lock.fronts)) return not_live(pool, block);
+    mnem__track_uncount(&pool->track, record);
+    pool->frees++;
     pool->movable -= s->movable;
     if (s->alone) pool->bytes_alone -= mnem__pool_bytes_of(pool, id);
     const bool at_once = s->owner == d->number && !s->alone;
@@ -357,16 +416,18 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
 }
 
 /* Frees a usual block, whose memory is of the stream of this call and of the last one. */
-static inline bool free_at_once(mnem_pool *pool, const mnem_pool_block *block,
-                                const mnem_stream *stream) {
+INLINE bool free_at_once(mnem_pool *pool, const mnem_pool_block *block, const mnem_stream *stream,
+                         bool shared) {
     mnem__pool_domain *d = pool->last;
     if (!d || d->stream != stream || pool->careful ||
         !mnem__track_is(&pool->track, block->id, block->generation))
         return false;
     mnem__record *record = mnem__record_at(&pool->track, block->id);
     mnem__pool_slot *s = (mnem__pool_slot *)record->place;
-    if (s->owner != d->number || s->waits || s->alone || s->movable) return false;
-    mnem__track_remove_at(&pool->track, record);
+    if (s->owner != d->number || s->waits || s->alone || s->movable ||
+        !block_claim(record, block->generation, shared))
+        return false;
+    mnem__track_uncount(&pool->track, record);
     pool->frees++;
     d->freed++;
     d->offsets->free(d->offsets, s->handle);
@@ -377,17 +438,37 @@ static inline bool free_at_once(mnem_pool *pool, const mnem_pool_block *block,
     return true;
 }
 
+/* With fronts: into the thread's own, or else with the lock. */
+static mnem_status free_shared(mnem_pool *pool, const char *file, int line,
+                               const mnem_pool_block *block, mnem_stream *stream) {
+    bool wrong = false;
+    mnem_status status = MNEM_OK;
+    if (mnem__front_free(pool->fronts, block, stream)) return MNEM_OK;
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    if (!free_at_once(pool, block, stream, true))
+        status = free_locked(pool, block, stream, file, line, &wrong);
+    mnem__front_relieve(pool->lock.fronts);
+    mnem__pool_lock_give(&pool->lock);
+    return status;
+}
+
 mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
                                 mnem_stream *stream) {
     bool wrong = false;
+    mnem_status status = MNEM_OK;
     if (!block->generation) return MNEM_OK;
-    if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
-    if (__builtin_expect(free_at_once(pool, block, stream), 1)) {
-        mnem__pool_lock_give(&pool->lock);
+    if (__builtin_expect(mnem__pool_is_shared(pool), 0)) {
+        status = free_shared(pool, file, line, block, stream);
+        if (status == MNEM_OK) *block = (mnem_pool_block){0};
+        return status;
+    }
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    if (__builtin_expect(!pool->lock.fronts, 1) && free_at_once(pool, block, stream, false)) {
+        mnem__pool_lock_give_alone(&pool->lock);
         *block = (mnem_pool_block){0};
         return MNEM_OK;
     }
-    const mnem_status status = free_locked(pool, block, stream, file, line, &wrong);
+    status = free_locked(pool, block, stream, file, line, &wrong);
     mnem__pool_lock_give(&pool->lock);
     if (status == MNEM_OK) *block = (mnem_pool_block){0};
     if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, wrong);
@@ -462,6 +543,7 @@ static void pool_free(mnem_pool *pool) {
     mnem__guard_destroy(pool->guard);
     mnem__track_fini(&pool->track);
     pthread_mutex_destroy(&pool->seat);
+    if (pool->fronts_made) mnem__free(pool->fronts_made->memory);
     mnem__free(pool->limits);
     mnem__free(pool);
 }
@@ -472,6 +554,10 @@ static mnem_status pool_prepare(mnem_pool *pool) {
     mnem_status status = mnem__pool_units_init(pool);
     if (status == MNEM_OK && o->debug) status = mnem__pool_guard_create(pool);
     if (status == MNEM_OK && o->blocks_max) status = slots_grow(pool, o->blocks_max);
+    if (status == MNEM_OK && o->blocks_max) {
+        pool->fronts_made = mnem__fronts_make(pool);
+        status = pool->fronts_made ? MNEM_OK : mnem__heap_status();
+    }
     if (status != MNEM_OK || !o->bytes_expected) return status;
     const double wanted = (double)o->bytes_expected * EXPECTED_MORE;
     uint32_t units = pool->units_max;
@@ -496,6 +582,7 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
     }
     pthread_mutex_init(&pool->seat, NULL);
     pool->lock.seat = &pool->seat;
+    pool->lock.pool = pool;
     snprintf(pool->tag, sizeof pool->tag, "%s", o.tag ? o.tag : "pool");
     o.tag = pool->tag;
     pool->options = o;
@@ -517,6 +604,11 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
 }
 
 /* ---- destroy ---- */
+
+/* Nobody calls the pool any more; what its fronts keep is free, what they count counted. */
+static void fronts_end(mnem_pool *pool) {
+    if (mnem__pool_lock_take(&pool->lock)) mnem__pool_lock_give(&pool->lock);
+}
 
 static mnem_status leaks(mnem_pool *pool) {
     enum { GROUPS = 8 };
@@ -546,6 +638,7 @@ static void end_all(mnem_pool *pool) {
 
 mnem_status mnem_pool_destroy(mnem_pool *pool) {
     if (!pool) return MNEM_OK;
+    fronts_end(pool);
     const mnem_status status = leaks(pool);
     if (status == MNEM_OK) mnem_pool_destroy_forced(pool);
     return status;
@@ -561,6 +654,7 @@ static void guard_end_check(mnem_pool *pool) {
 
 void mnem_pool_destroy_forced(mnem_pool *pool) {
     if (!pool) return;
+    fronts_end(pool);
     if (pool->guard) guard_end_check(pool);
     end_all(pool);
     pool_free(pool);

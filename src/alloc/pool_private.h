@@ -14,13 +14,16 @@
  *
  *     device --grow--> nobody --grant--> domain --withdraw--> nobody --release--> device
  *
- * Files: pool.c (calls), pool_units.c (grow, release), pool_domain.c (grant, withdraw),
- * pool_stream.c (order), pool_ladder.c (requests that aren't served at once), pool_remap.c and
- * pool_move.c (defragmenting), pool_map.c (what lies where), pool_report.c (refusals), pool_info.c
- * (counters, limits, check).
- * Invariants: mnem_pool_check. Everything here is called with the lock held. */
+ * Files: pool.c (calls), pool_front.c (blocks that threads keep), pool_units.c (grow, release),
+ * pool_domain.c (grant, withdraw), pool_stream.c (order), pool_ladder.c (requests that aren't served
+ * at once), pool_remap.c and pool_move.c (defragmenting), pool_map.c (what lies where),
+ * pool_report.c (refusals), pool_info.c (counters, limits, check).
+ * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the fronts
+ * closed but for what an allocation or a free does at once. */
 #ifndef MNEM_SRC_ALLOC_POOL_PRIVATE_H
 #define MNEM_SRC_ALLOC_POOL_PRIVATE_H
+
+#include <string.h>
 
 #include "alloc/guard.h"
 #include "alloc/pool_lock.h"
@@ -54,13 +57,14 @@ typedef enum mnem__slot_state {
     MNEM__SLOT_EMPTY,
     MNEM__SLOT_LIVE,
     MNEM__SLOT_PENDING, /* freed; streams have yet to pass */
+    MNEM__SLOT_KEPT,    /* freed; a front has it (pool_front.h) */
 } mnem__slot_state;
 
 /* Where a block lies; in the track's record of the same number, beside its bytes, tag and age. */
 typedef struct mnem__pool_slot {
     uint64_t offset; /* of the owner's block, at or below the address; alone: the address */
     uint32_t handle; /* in the owner's allocator; empty: the next empty slot */
-    uint32_t waits;  /* streams that have yet to pass */
+    uint32_t waits;  /* streams that have yet to pass; kept: the next of its bin */
     uint16_t owner;  /* domain of its memory */
     uint16_t stream; /* domain that it was taken on */
     uint8_t state;
@@ -68,6 +72,7 @@ typedef struct mnem__pool_slot {
     bool alone;             /* memory of its own from the device: planned or direct */
     bool planned;           /* charged by its own kind and tag */
     bool movable;
+    uint32_t capacity; /* units of the pool's alignment, at least, from the offset on; 0: alone */
 } mnem__pool_slot;
 _Static_assert(sizeof(mnem__pool_slot) == sizeof((mnem__record *)0)->place, "in the record");
 
@@ -169,6 +174,9 @@ struct mnem_pool {
     mnem__pool_wait *wait_spare;
 
     mnem_pool_options options; /* complete */
+    /* Read without the lock, so it lies between what doesn't change. NULL: none yet. */
+    mnem__fronts *_Atomic fronts;
+    mnem__fronts *fronts_made;
     char tag[32];
     uint64_t bytes_planned, bytes_direct; /* as the device rounds them */
     uint64_t bytes_alone;                 /* of live planned and direct blocks, as asked */
@@ -215,6 +223,24 @@ static inline uint64_t mnem__pool_address(const mnem_pool *pool, uint64_t offset
 
 static inline uint64_t mnem__pool_unit_bytes(const mnem_pool *pool) {
     return UINT64_C(1) << pool->unit_shift;
+}
+
+/* Units of the pool's alignment, for slot.capacity. */
+static inline uint32_t mnem__pool_capacity(const mnem_pool *pool, uint64_t bytes) {
+    const uint64_t units = (bytes + pool->alignment - 1) >> __builtin_ctzll(pool->alignment);
+    return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
+}
+
+/* Units from the offset on were used. The first says how many, up to 255: no branch for the many
+ * sizes of blocks. */
+static inline void mnem__pool_touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
+    const uint64_t first = offset >> pool->unit_shift,
+                   count = ((offset + bytes - 1) >> pool->unit_shift) - first + 1;
+    uint8_t *touched = &pool->unit_touched[first];
+    if (__builtin_expect(count > UINT8_MAX, 0))
+        memset(touched, 1, count);
+    else
+        *touched = count > *touched ? (uint8_t)count : *touched;
 }
 
 static inline uint32_t mnem__pool_units_for(const mnem_pool *pool, uint64_t bytes) {

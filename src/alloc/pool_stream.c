@@ -55,6 +55,11 @@ static void wait_push(mnem__pool_domain *d, mnem__pool_wait *wait) {
     d->wait_last = wait;
 }
 
+/* A free in a front may look at them meanwhile. */
+static void waits_set(mnem__pool_slot *s, uint32_t waits) {
+    __atomic_store_n(&s->waits, waits, __ATOMIC_RELEASE);
+}
+
 static void wait_pop(mnem_pool *pool, mnem__pool_domain *d) {
     mnem__pool_wait *wait = d->wait_first;
     const uint32_t id = wait->slot;
@@ -65,7 +70,8 @@ static void wait_pop(mnem_pool *pool, mnem__pool_domain *d) {
         pool->wait_spare = wait;
     }
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    if (!--s->waits && s->state == MNEM__SLOT_PENDING) mnem__pool_end(pool, id);
+    waits_set(s, s->waits - 1);
+    if (!s->waits && s->state == MNEM__SLOT_PENDING) mnem__pool_end(pool, id);
 }
 
 void mnem__pool_poll(mnem_pool *pool, mnem__pool_domain *d) {
@@ -143,7 +149,8 @@ static mnem_status use_locked(mnem_pool *pool, const mnem_pool_block *block, mne
     mnem__pool_wait *wait = wait_make(pool);
     if (!wait) return mnem__heap_status();
     *wait = (mnem__pool_wait){.slot = block->id};
-    mnem__pool_slot_at(pool, block->id)->waits++;
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, block->id);
+    waits_set(s, s->waits + 1);
     wait_push(d, wait);
     mnem__pool_mark(pool, d);
     mnem__pool_poll(pool, d);
@@ -151,7 +158,7 @@ static mnem_status use_locked(mnem_pool *pool, const mnem_pool_block *block, mne
 }
 
 mnem_status mnem_pool_use(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream) {
-    if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
     const mnem_status status = use_locked(pool, block, stream);
     mnem__pool_lock_give(&pool->lock);
     return status;

@@ -75,7 +75,9 @@ static inline uint32_t mnem__track_add_at(mnem__track *t, uint32_t id, mnem__rec
     mnem__count_add(&mnem__tag_at(&t->sites, mnem__site_tag(site))->count, bytes);
     mnem__count_add(&t->kinds[mnem__site_kind(site)], bytes);
     mnem__count_add(&t->all, bytes);
-    return ++r->generation;
+    const uint32_t generation = r->generation + 1;
+    __atomic_store_n(&r->generation, generation, __ATOMIC_RELAXED);
+    return generation;
 }
 
 static inline uint32_t mnem__track_add(mnem__track *t, uint32_t id, uint64_t bytes, uint32_t site,
@@ -85,7 +87,8 @@ static inline uint32_t mnem__track_add(mnem__track *t, uint32_t id, uint64_t byt
 
 /* Whether a handle's block is live: false for a stale one, and for a number that isn't one. */
 static inline bool mnem__track_is(const mnem__track *t, uint32_t id, uint32_t generation) {
-    return id < t->used && mnem__record_at(t, id)->generation == generation && generation & 1;
+    return id < t->used && generation & 1 &&
+           __atomic_load_n(&mnem__record_at(t, id)->generation, __ATOMIC_RELAXED) == generation;
 }
 
 /* Whether a handle's block was live here once, as far as its numbers tell. */
@@ -94,14 +97,25 @@ static inline bool mnem__track_was(const mnem__track *t, uint32_t id, uint32_t g
            generation - t->salt < mnem__record_at(t, id)->generation - t->salt;
 }
 
-/* The live block of this record goes. */
-static inline void mnem__track_remove_at(mnem__track *t, mnem__record *r) {
+/* A live block isn't live any more. false: another thread said so before. */
+static inline bool mnem__track_claim(mnem__record *r, uint32_t generation) {
+    return __atomic_compare_exchange_n(&r->generation, &generation, generation + 1, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* What was claimed is counted out. */
+static inline void mnem__track_uncount(mnem__track *t, const mnem__record *r) {
     const uint64_t bytes = r->bytes;
     const uint32_t site = r->site;
     mnem__count_remove(&mnem__tag_at(&t->sites, mnem__site_tag(site))->count, bytes);
     mnem__count_remove(&t->kinds[mnem__site_kind(site)], bytes);
     mnem__count_remove(&t->all, bytes);
-    r->generation++;
+}
+
+/* The live block of this record goes. */
+static inline void mnem__track_remove_at(mnem__track *t, mnem__record *r) {
+    mnem__track_uncount(t, r);
+    __atomic_store_n(&r->generation, r->generation + 1, __ATOMIC_RELAXED);
 }
 
 static inline void mnem__track_remove(mnem__track *t, uint32_t id) {
