@@ -6,6 +6,7 @@
 #include "mnem/arena.h"
 #include "mnem/base.h"
 #include "mnem/checkpoint.h"
+#include "mnem/corpus.h"
 #include "mnem/device.h"
 #include "mnem/granule.h"
 #include "mnem/graph.h"

@@ -99,22 +99,15 @@ mnem_status mnem__text_stamp_get(const char *path, mnem__text_stamp *stamp) {
 }
 
 /* Not blocking: a pipe that nobody writes to would keep us waiting. */
-mnem_status mnem__text_open(mnem__text_reader *r, const char *path, char *buffer, size_t room) {
-    *r = (mnem__text_reader){.path = path, .buffer = buffer, .room = room};
+mnem_status mnem__text_open(mnem__text_reader *r, const char *path, size_t room) {
+    *r = (mnem__text_reader){.path = path, .room = room};
     r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (r->fd < 0) return io_failed(path, "be opened");
     struct stat st;
-    mnem__text_stamp stamp = {0};
     mnem_status status = fstat(r->fd, &st) == 0 ? MNEM_OK : io_failed(path, "be looked at");
-    if (status == MNEM_OK) status = stamp_of(path, &st, &stamp);
-    if (status != MNEM_OK) {
-        mnem__text_close(r);
-        return status;
-    }
-    r->file_bytes = stamp.bytes;
-    r->mtime_seconds = stamp.mtime_seconds;
-    r->mtime_nanoseconds = stamp.mtime_nanoseconds;
-    return MNEM_OK;
+    if (status == MNEM_OK) status = stamp_of(path, &st, &r->stamp);
+    if (status != MNEM_OK) mnem__text_close(r);
+    return status;
 }
 
 void mnem__text_close(mnem__text_reader *r) {
@@ -136,24 +129,31 @@ static mnem_status fill(mnem__text_reader *r, bool *end) {
 }
 
 /* A file that grows is noticed before its end, which may never come. */
-static mnem_status check_length(const mnem__text_reader *r, bool end) {
+static mnem_status check_unchanged(const mnem__text_reader *r, bool end) {
     const uint64_t seen = r->bytes_done + r->have;
-    if (end ? seen == r->file_bytes : seen <= r->file_bytes) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s has %llu bytes, it had %llu: it changed while it was read",
-                      r->path, (unsigned long long)seen, (unsigned long long)r->file_bytes);
+    struct stat st;
+    mnem__text_stamp now = {0};
+    if (!end && seen <= r->stamp.bytes) return MNEM_OK;
+    if (fstat(r->fd, &st) != 0) return io_failed(r->path, "be looked at");
+    const mnem_status status = stamp_of(r->path, &st, &now);
+    if (status != MNEM_OK) return status;
+    if (seen == r->stamp.bytes && memcmp(&now, &r->stamp, sizeof now) == 0) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "%s changed while it was read (%llu bytes at first, %llu seen)",
+                      r->path, (unsigned long long)r->stamp.bytes, (unsigned long long)seen);
 }
 
-mnem_status mnem__text_next(mnem__text_reader *r, mnem_text *piece) {
+mnem_status mnem__text_next(mnem__text_reader *r, char *buffer, mnem_text *piece) {
     bool end;
     r->have -= r->used;
-    memmove(r->buffer, r->buffer + r->used, r->have);
+    if (r->have) memmove(buffer, r->buffer + r->used, r->have);
+    r->buffer = buffer;
     r->used = 0;
     mnem_status status = fill(r, &end);
-    if (status == MNEM_OK) status = check_length(r, end);
+    if (status == MNEM_OK) status = check_unchanged(r, end);
     if (status != MNEM_OK) return status;
-    r->used = end ? r->have : mnem__text_cut(r->buffer, r->have);
-    if (r->used == 0 && r->have > 0) r->used = cut_character(r->buffer, r->have);
+    r->used = end ? r->have : mnem__text_cut(buffer, r->have);
+    if (r->used == 0 && r->have > 0) r->used = cut_character(buffer, r->have);
     r->bytes_done += r->used;
-    *piece = (mnem_text){r->buffer, r->used};
+    *piece = (mnem_text){buffer, r->used};
     return MNEM_OK;
 }

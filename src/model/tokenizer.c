@@ -218,6 +218,10 @@ mnem_status mnem_tokenizer_create_from(const mnem_vocabulary *vocabulary,
     return create(NULL, vocabulary, tokenizer);
 }
 
+mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone) {
+    return create(t->model, t->vocabulary, clone);
+}
+
 void mnem_tokenizer_destroy(mnem_tokenizer *t) {
     if (!t) return;
     mnem__pretokenizer_destroy(t->pretokenizer);

@@ -124,6 +124,8 @@ int32_t mnem__special_match(const mnem_tokenizer *t, const char *text, size_t n,
 /* ---- tokenizer.c ---- */
 /* A key of the model or the vocabulary; false if there is none. */
 bool mnem__tokenizer_key(const mnem_tokenizer *t, const char *key, mnem_value *value);
+/* Another tokenizer of the same model or vocabulary, for another thread. */
+mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone);
 mnem_status mnem__tokenizer_emit(mnem_tokenizer *t, int32_t id);
 /* t->text holds at least n bytes afterwards; its content is lost. */
 mnem_status mnem__tokenizer_text_room(mnem_tokenizer *t, size_t n);

@@ -82,11 +82,11 @@ static mnem_status count_piece(learning *l, mnem_text piece) {
 
 static mnem_status count_file(learning *l, const char *path) {
     mnem__text_reader reader;
-    mnem_text piece;
-    mnem_status status = mnem__text_open(&reader, path, l->buffer, MNEM__TEXT_PIECE_BYTES);
+    mnem_text piece = {NULL, 0};
+    mnem_status status = mnem__text_open(&reader, path, MNEM__TEXT_PIECE_BYTES);
     if (status != MNEM_OK) return status;
     do {
-        status = mnem__text_next(&reader, &piece);
+        status = mnem__text_next(&reader, l->buffer, &piece);
         if (status == MNEM_OK) status = count_piece(l, piece);
         l->text_done += piece.length;
         if (status == MNEM_OK && !progress(l, "counting words", l->text_done, l->text_total))

@@ -1,0 +1,222 @@
+/* corpus_feed.c: a thread that reads micro-batches into a ring of buffers, ahead of who uses them.
+ *
+ * The idea: depth + 1 buffers; one is the caller's, the others are filled or waiting. Three
+ * counters say which is which:
+ *
+ *     given <= taken <= read          a buffer is number % buffers
+ *     [ free | with the caller | waiting to be taken | being read ]
+ *
+ * The order of windows is a function of their numbers, so the thread needs nothing but a position.
+ * Everything, this struct too, lies in the caller's memory:
+ *
+ *     [ feed ][ ids, targets ] * (depth + 1)[ one window and its last target ]
+ *
+ * Invariant: read - given <= buffers; the thread writes buffer `read` only, with no lock held.
+ * Cost: one pread for each 4 KiB of a window; two locks for each micro-batch. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "mnem/corpus.h"
+
+enum { DEPTH_DEFAULT = 2, DEPTH_MAX = 1024, ALIGNMENT = 64 };
+
+struct mnem_feed {
+    mnem_feed_options options;
+    uint32_t buffers;
+    uint64_t buffer_bytes; /* of ids, and of targets */
+    char *memory;          /* of the buffers */
+    int32_t *window;       /* scratch of the thread: [sequence + 1] */
+    uint64_t position;     /* the thread's: the next window to read */
+
+    pthread_mutex_t lock;
+    pthread_cond_t for_caller, for_reader;
+    uint64_t read, taken, given; /* micro-batches */
+    bool stop, ended;
+    mnem_status status; /* of the thread, which ends when it isn't MNEM_OK */
+    char error[256];
+    mnem__thread thread;
+};
+
+/* ---- sizes ---- */
+
+typedef struct sizes {
+    uint64_t buffer, window, all;
+} sizes;
+
+static bool sizes_get(uint32_t rows, uint32_t sequence, uint32_t depth, sizes *s) {
+    const uint64_t count = (depth ? depth : DEPTH_DEFAULT) + UINT64_C(1);
+    uint64_t tokens, buffers;
+    if (rows == 0 || sequence == 0 || depth > DEPTH_MAX) return false;
+    s->window = mnem__align_up((sequence + UINT64_C(1)) * sizeof(int32_t), ALIGNMENT);
+    return mnem__mul_u64(rows, sequence * sizeof(int32_t), &tokens) &&
+           mnem__align_u64(tokens, ALIGNMENT, &s->buffer) &&
+           mnem__mul_u64(s->buffer, 2 * count, &buffers) &&
+           mnem__add_u64(buffers, s->window, &s->all) &&
+           mnem__add_u64(s->all, mnem__align_up(sizeof(mnem_feed), ALIGNMENT), &s->all) &&
+           s->all <= INT64_MAX;
+}
+
+uint64_t mnem_feed_bytes(uint32_t rows, uint32_t sequence, uint32_t depth) {
+    sizes s;
+    return sizes_get(rows, sequence, depth, &s) ? s.all : 0;
+}
+
+/* ---- the thread ---- */
+
+static int32_t *ids_of(const mnem_feed *f, uint64_t number) {
+    return (int32_t *)(f->memory + 2 * f->buffer_bytes * (number % f->buffers));
+}
+
+static int32_t *targets_of(const mnem_feed *f, uint64_t number) {
+    return (int32_t *)((char *)ids_of(f, number) + f->buffer_bytes);
+}
+
+/* Windows of the micro-batch that begins at position; 0 past the end. */
+static uint32_t rows_at(const mnem_feed_options *o, uint64_t position) {
+    uint64_t rows = o->rows;
+    if (o->end && position >= o->end) return 0;
+    if (o->end && o->end - position < rows) rows = o->end - position;
+    if (o->group && o->group - position % o->group < rows) rows = o->group - position % o->group;
+    return (uint32_t)rows;
+}
+
+static mnem_status read_batch(const mnem_feed *f, uint64_t number, uint32_t rows) {
+    const mnem_feed_options *o = &f->options;
+    const uint64_t sequence = o->windows.sequence;
+    int32_t *ids = ids_of(f, number), *targets = targets_of(f, number);
+    for (uint32_t r = 0; r < rows; r++) {
+        const uint64_t start = mnem_windows_start(&o->windows, f->position + r);
+        const mnem_status status = mnem_corpus_read(o->corpus, start, sequence + 1, f->window);
+        if (status != MNEM_OK) return status;
+        memcpy(ids + r * sequence, f->window, sequence * sizeof *ids);
+        memcpy(targets + r * sequence, f->window + 1, sequence * sizeof *ids);
+    }
+    return MNEM_OK;
+}
+
+/* Reads one micro-batch into the next buffer; the lock is held at both ends, not between. */
+static void read_next(mnem_feed *f) {
+    const uint64_t number = f->read;
+    const uint32_t rows = rows_at(&f->options, f->position);
+    if (rows == 0) {
+        f->ended = true;
+        return;
+    }
+    pthread_mutex_unlock(&f->lock);
+    const mnem_status status = read_batch(f, number, rows);
+    pthread_mutex_lock(&f->lock);
+    f->position += rows;
+    f->status = status;
+    if (status == MNEM_OK)
+        f->read++;
+    else
+        snprintf(f->error, sizeof f->error, "%s", mnem_last_error());
+}
+
+static void feed_main(void *context) {
+    mnem_feed *f = context;
+    pthread_mutex_lock(&f->lock);
+    while (!f->stop && !f->ended && f->status == MNEM_OK) {
+        if (f->read - f->given == f->buffers) {
+            pthread_cond_wait(&f->for_reader, &f->lock);
+            continue;
+        }
+        read_next(f);
+        pthread_cond_signal(&f->for_caller);
+    }
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- the caller ---- */
+
+static mnem_status check_options(const mnem_feed_options *o, const void *memory, sizes *s) {
+    const mnem_windows *w = &o->windows;
+    mnem_corpus_info info;
+    if (!sizes_get(o->rows, w->sequence, o->depth, s) || w->count == 0)
+        return mnem__fail(MNEM_INVALID, "feed: %u rows of %u tokens, %u ahead, of %llu windows",
+                          o->rows, w->sequence, o->depth, (unsigned long long)w->count);
+    if ((uintptr_t)memory % ALIGNMENT)
+        return mnem__fail(MNEM_INVALID, "feed: memory must be aligned to %d bytes", ALIGNMENT);
+    mnem_corpus_info_get(o->corpus, &info);
+    if (w->begin > info.tokens || w->tokens > info.tokens - w->begin)
+        return mnem__fail(MNEM_INVALID, "feed: windows up to token %llu, the corpus has %llu",
+                          (unsigned long long)(w->begin + w->tokens),
+                          (unsigned long long)info.tokens);
+    return MNEM_OK;
+}
+
+mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mnem_feed **feed) {
+    sizes s = {0};
+    mnem_feed *f = memory;
+    mnem_status status = check_options(options, memory, &s);
+    if (status != MNEM_OK) return status;
+    *f = (mnem_feed){.options = *options, .buffer_bytes = s.buffer, .position = options->first};
+    f->buffers = (options->depth ? options->depth : DEPTH_DEFAULT) + 1;
+    f->memory = (char *)memory + mnem__align_up(sizeof *f, ALIGNMENT);
+    f->window = (int32_t *)(f->memory + 2 * s.buffer * f->buffers);
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->for_caller, NULL);
+    pthread_cond_init(&f->for_reader, NULL);
+    status = mnem__thread_start(&f->thread, MNEM_FEED_STACK_BYTES, feed_main, f);
+    if (status != MNEM_OK) {
+        mnem_feed_destroy(f);
+        return status;
+    }
+    *feed = f;
+    return MNEM_OK;
+}
+
+/* The lock is held. */
+static bool is_ready(const mnem_feed *f) {
+    return f->read > f->taken || f->ended || f->status != MNEM_OK;
+}
+
+bool mnem_feed_ready(mnem_feed *feed) {
+    pthread_mutex_lock(&feed->lock);
+    const bool ready = is_ready(feed);
+    pthread_mutex_unlock(&feed->lock);
+    return ready;
+}
+
+/* The window that the caller's next micro-batch begins with is kept as options.first. */
+static mnem_batch take(mnem_feed *f) {
+    const uint64_t first = f->options.first;
+    const mnem_batch batch = {.ids = ids_of(f, f->taken),
+                              .targets = targets_of(f, f->taken),
+                              .first = first,
+                              .rows = rows_at(&f->options, first)};
+    f->options.first += batch.rows;
+    f->taken++;
+    return batch;
+}
+
+mnem_status mnem_feed_next(mnem_feed *f, mnem_batch *batch) {
+    mnem_status status = MNEM_OK;
+    *batch = (mnem_batch){.first = f->options.first};
+    pthread_mutex_lock(&f->lock);
+    f->given = f->taken;
+    pthread_cond_signal(&f->for_reader);
+    while (!is_ready(f)) pthread_cond_wait(&f->for_caller, &f->lock);
+    if (f->read > f->taken)
+        *batch = take(f);
+    else
+        status = f->status;
+    pthread_mutex_unlock(&f->lock);
+    return status == MNEM_OK ? MNEM_OK : mnem__fail(status, "%s", f->error);
+}
+
+void mnem_feed_destroy(mnem_feed *f) {
+    if (!f) return;
+    pthread_mutex_lock(&f->lock);
+    f->stop = true;
+    pthread_cond_signal(&f->for_reader);
+    pthread_mutex_unlock(&f->lock);
+    mnem__thread_join(&f->thread);
+    pthread_cond_destroy(&f->for_reader);
+    pthread_cond_destroy(&f->for_caller);
+    pthread_mutex_destroy(&f->lock);
+}

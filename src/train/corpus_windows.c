@@ -1,0 +1,95 @@
+/* corpus_windows.c: which tokens window number n has, computed without memory.
+ *
+ * The idea: an epoch's windows are numbered by a permutation of [0, count): a Feistel network of
+ * ROUNDS rounds over 2 * half bits, the smallest even number of bits that holds count; results
+ * outside are put in again until they are inside (cycle walking), less than four times on average.
+ * Rounds and phases are numbers of the project's generator, whose stream is the epoch.
+ *
+ *     tokens   |phase|  window  |  window  |  ...  |  window  |t|rest|     t: the last target
+ *              begin
+ *
+ * count is that of an epoch with the longest phase that may be needed, so that it is the same for
+ * all; the rest is less than two windows, and another part of the text in each epoch.
+ * Invariant: a function of (seed, number) and whole numbers only: the same on every machine. */
+#include "base/error.h"
+#include "base/random.h"
+#include "mnem/corpus.h"
+
+enum { ROUNDS = 6 };
+#define STREAM UINT64_C(0x77696e0000000000) /* the windows' streams of a seed; plus the epoch */
+#define PHASE  (UINT64_C(1) << 63)
+
+static mnem_status too_short(const char *what, uint64_t tokens, uint32_t sequence) {
+    return mnem__fail(MNEM_INVALID,
+                      "corpus: %llu tokens%s, a window of %u needs %llu (take more text or a "
+                      "shorter sequence)",
+                      (unsigned long long)tokens, what, sequence, (unsigned long long)sequence + 1);
+}
+
+static mnem_status windows_make(const char *what, mnem_windows w, mnem_windows *windows) {
+    if (w.sequence == 0) return mnem__fail(MNEM_INVALID, "corpus: windows of 0 tokens");
+    if (w.tokens <= w.sequence) return too_short(what, w.tokens, w.sequence);
+    w.count = w.shuffled ? (w.tokens - w.sequence) / w.sequence : (w.tokens - 1) / w.sequence;
+    if (w.count == 0) w.count = 1;
+    *windows = w;
+    return MNEM_OK;
+}
+
+mnem_status mnem_windows_init(uint64_t begin, uint64_t tokens, uint32_t sequence, uint64_t seed,
+                              bool shuffled, mnem_windows *windows) {
+    const mnem_windows w = {
+        .begin = begin, .tokens = tokens, .sequence = sequence, .seed = seed, .shuffled = shuffled};
+    return windows_make("", w, windows);
+}
+
+mnem_status mnem_windows_split(uint64_t tokens, uint32_t sequence, double heldout, uint64_t seed,
+                               mnem_windows *training, mnem_windows *validation) {
+    if (!(heldout >= 0) || !(heldout < 1))
+        return mnem__fail(MNEM_INVALID, "corpus: a held-out part of %g, expected 0 to less than 1",
+                          heldout);
+    uint64_t border = tokens;
+    *validation = (mnem_windows){.begin = tokens, .sequence = sequence};
+    if (heldout > 0 && sequence > 0) {
+        border = (uint64_t)((double)tokens * (1 - heldout));
+        border -= border % sequence;
+    }
+    mnem_windows w = {.tokens = border, .sequence = sequence, .seed = seed, .shuffled = true};
+    mnem_status status = windows_make(" to train on", w, training);
+    if (status != MNEM_OK || heldout == 0) return status;
+    w = (mnem_windows){.begin = border, .tokens = tokens - border, .sequence = sequence};
+    return windows_make(" held out", w, validation);
+}
+
+/* ---- the permutation ---- */
+
+static uint64_t number_of(const mnem_windows *w, uint64_t epoch, uint64_t index) {
+    const mnem__random4 r = mnem__philox(w->seed, index, STREAM + epoch);
+    return (uint64_t)r.v[1] << 32 | r.v[0];
+}
+
+static uint64_t feistel(const mnem_windows *w, uint64_t epoch, int half, uint64_t x) {
+    const uint64_t mask = (UINT64_C(1) << half) - 1;
+    uint64_t left = x >> half, right = x & mask;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        const uint64_t next = left ^ (number_of(w, epoch, round << 32 | right) & mask);
+        left = right;
+        right = next;
+    }
+    return left << half | right;
+}
+
+static uint64_t permuted(const mnem_windows *w, uint64_t epoch, uint64_t x) {
+    int half = 1;
+    while (half < 32 && (w->count - 1) >> (2 * half)) half++;
+    do x = feistel(w, epoch, half, x);
+    while (x >= w->count);
+    return x;
+}
+
+uint64_t mnem_windows_start(const mnem_windows *w, uint64_t number) {
+    const uint64_t epoch = number / w->count, index = number % w->count;
+    if (!w->shuffled) return w->begin + index * w->sequence;
+    const uint64_t rest = w->tokens - 1 - w->count * w->sequence;
+    const uint64_t phase = number_of(w, epoch, PHASE) % (rest + 1);
+    return w->begin + phase + permuted(w, epoch, index) * w->sequence;
+}

@@ -1,0 +1,807 @@
+/* test_corpus.c: the cache of tokens (made, reopened, stale, damaged, cut off, no room), windows by
+ * number, and reading ahead. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/checksum.h"
+#include "base/heap.h"
+#include "mnem/vocabulary.h"
+#include "train/corpus_private.h"
+
+#define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
+
+static char folder[64], one[96], two[96], empty[96], cache[96];
+static mnem_vocabulary *vocabulary;
+static mnem_tokenizer *tok;
+
+static uint32_t random_state;
+static uint32_t random_below(uint32_t n) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state % n;
+}
+
+/* -Wl,--wrap=write: the disk is full after so many bytes. */
+static size_t room = SIZE_MAX;
+ssize_t __real_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n);
+ssize_t __wrap_write(int fd, const void *bytes, size_t n) {
+    if (room == SIZE_MAX) return __real_write(fd, bytes, n);
+    if (room == 0) {
+        errno = ENOSPC;
+        return -1;
+    }
+    const ssize_t done = __real_write(fd, bytes, n < room ? n : room);
+    if (done > 0) room -= (size_t)done;
+    return done;
+}
+
+static void write_file(const char *path, const void *bytes, size_t n) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static char *read_file(const char *path, size_t *n) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *n = (size_t)ftell(file);
+    rewind(file);
+    char *bytes = malloc(*n + 1);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, *n, file), *n);
+    fclose(file);
+    return bytes;
+}
+
+static int group_setup(void **state) {
+    (void)state;
+    const char *text = MIXED;
+    random_state = (uint32_t)time(NULL) | 1;
+    print_message("seed %u\n", random_state);
+    strcpy(folder, "/tmp/mnem-corpus-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(one, sizeof one, "%s/one", folder);
+    snprintf(two, sizeof two, "%s/two", folder);
+    snprintf(empty, sizeof empty, "%s/empty", folder);
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    const mnem_vocabulary_options options = {.tokens = 500};
+    if (mnem_vocabulary_learn(&options, &text, 1, &vocabulary) != MNEM_OK) return -1;
+    return mnem_tokenizer_create_from(vocabulary, &tok) == MNEM_OK ? 0 : -1;
+}
+
+static int group_teardown(void **state) {
+    (void)state;
+    mnem_tokenizer_destroy(tok);
+    mnem_vocabulary_destroy(vocabulary);
+    return rmdir(folder); /* fails when something was left */
+}
+
+static int setup(void **state) {
+    (void)state;
+    write_file(one, "In the beginning God created the heaven and the earth.\n", 55);
+    write_file(two, "The Lord is my shepherd; I shall not want.", 42);
+    write_file(empty, "", 0);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    room = SIZE_MAX;
+    unlink(one);
+    unlink(two);
+    unlink(empty);
+    unlink(cache);
+    return 0;
+}
+
+static mnem_corpus_options options_of(const char *const *files, size_t count) {
+    return (mnem_corpus_options){
+        .files = files, .count = count, .cache = cache, .tokenizer = tok, .threads = 1};
+}
+
+static mnem_corpus *open_options(const mnem_corpus_options *options) {
+    mnem_corpus *corpus;
+    const mnem_status status = mnem_corpus_open(options, &corpus);
+    if (status != MNEM_OK) print_message("%s\n", mnem_last_error());
+    assert_int_equal(status, MNEM_OK);
+    return corpus;
+}
+
+static mnem_corpus_info info_of(const mnem_corpus *corpus) {
+    mnem_corpus_info info;
+    mnem_corpus_info_get(corpus, &info);
+    return info;
+}
+
+static mnem_status try_open(const mnem_corpus_options *options) {
+    mnem_corpus *corpus;
+    const mnem_status status = mnem_corpus_open(options, &corpus);
+    assert_true(status == MNEM_OK || corpus == NULL);
+    mnem_corpus_close(corpus);
+    return status;
+}
+
+/* Opens files and says why the cache was made; "" when it wasn't. */
+static void assert_made(const char *const *files, size_t count, const char *why) {
+    const mnem_corpus_options options = options_of(files, count);
+    mnem_corpus *corpus = open_options(&options);
+    const mnem_corpus_info info = info_of(corpus);
+    if (!strstr(info.reason, why)) fail_msg("'%s' doesn't say '%s'", info.reason, why);
+    assert_int_equal(info.made, *why != 0);
+    mnem_corpus_close(corpus);
+}
+
+/* What the file at path is, encoded as a whole. */
+static int32_t *encode_file(const char *path, size_t *count) {
+    size_t n;
+    const int32_t *ids;
+    char *text = read_file(path, &n);
+    assert_int_equal(mnem_tokenizer_encode(tok, text, n, MNEM_ENCODE_PLAIN, &ids, count), MNEM_OK);
+    int32_t *copy = malloc(*count * sizeof *copy + 1);
+    assert_non_null(copy);
+    memcpy(copy, ids, *count * sizeof *copy);
+    free(text);
+    return copy;
+}
+
+/* ---- the cache ---- */
+
+static void large_text_is_as_if_encoded_whole_on_any_threads(void **state) {
+    (void)state;
+    size_t n, count, first_bytes = 0;
+    char *text = read_file(MIXED, &n), *first = NULL;
+    FILE *file = fopen(one, "wb");
+    for (size_t bytes = 0; bytes < 3u << 19; bytes += n) fwrite(text, 1, n, file);
+    assert_int_equal(fclose(file), 0);
+    free(text);
+    int32_t *expected = encode_file(one, &count), *ids = malloc(count * sizeof *ids);
+    assert_non_null(ids);
+    for (int threads = 1; threads <= 3; threads++) {
+        mnem_corpus_options options = options_of((const char *[]){one}, 1);
+        options.threads = threads;
+        unlink(cache);
+        mnem_corpus *corpus = open_options(&options);
+        const mnem_corpus_info info = info_of(corpus);
+        assert_int_equal(info.tokens, count);
+        assert_int_equal(info.vocab, 500);
+        assert_int_equal(info.width, 2);
+        assert_int_equal(mnem_corpus_read(corpus, 0, count, ids), MNEM_OK);
+        assert_memory_equal(ids, expected, count * sizeof *ids);
+        mnem_corpus_close(corpus);
+        size_t bytes;
+        char *file_bytes = read_file(cache, &bytes);
+        if (first) {
+            assert_int_equal(bytes, first_bytes);
+            assert_memory_equal(file_bytes, first, bytes);
+            free(file_bytes);
+        } else {
+            first = file_bytes;
+            first_bytes = bytes;
+        }
+    }
+    free(first);
+    free(ids);
+    free(expected);
+}
+
+static void end_token_stands_between_files_with_text(void **state) {
+    (void)state;
+    size_t a, b;
+    int32_t *x = encode_file(one, &a), *y = encode_file(two, &b), ids[200];
+    const char *const files[] = {empty, one, empty, two, empty};
+    const mnem_corpus_options options = options_of(files, 5);
+    mnem_corpus *corpus = open_options(&options);
+    const mnem_corpus_info info = info_of(corpus);
+    assert_int_equal(info.tokens, a + 1 + b);
+    assert_int_equal(info.files, 5);
+    assert_int_equal(info.text_bytes, 55 + 42);
+    assert_int_equal(mnem_corpus_read(corpus, 0, info.tokens, ids), MNEM_OK);
+    assert_memory_equal(ids, x, a * sizeof *x);
+    assert_int_equal(ids[a], 499);
+    assert_memory_equal(ids + a + 1, y, b * sizeof *y);
+    assert_int_equal(mnem_corpus_read(corpus, info.tokens - 1, 2, ids), MNEM_INVALID);
+    assert_int_equal(mnem_corpus_read(corpus, UINT64_MAX, 1, ids), MNEM_INVALID);
+    mnem_corpus_close(corpus);
+    free(x);
+    free(y);
+}
+
+static void bytes_without_end_token_lie_side_by_side(void **state) {
+    (void)state;
+    mnem_vocabulary *bytes;
+    mnem_tokenizer *t;
+    int32_t ids[97];
+    assert_int_equal(
+        mnem_vocabulary_learn(&(mnem_vocabulary_options){.tokens = 256}, NULL, 0, &bytes), MNEM_OK);
+    assert_int_equal(mnem_tokenizer_create_from(bytes, &t), MNEM_OK);
+    mnem_corpus_options options = options_of((const char *[]){one, two}, 2);
+    options.tokenizer = t;
+    mnem_corpus *corpus = open_options(&options);
+    assert_int_equal(info_of(corpus).tokens, 97);
+    assert_int_equal(mnem_corpus_read(corpus, 0, 97, ids), MNEM_OK);
+    assert_int_equal(ids[0], 'I');
+    assert_int_equal(ids[55], 'T');
+    mnem_corpus_close(corpus);
+    mnem_tokenizer_destroy(t);
+    mnem_vocabulary_destroy(bytes);
+}
+
+static void text_that_is_not_utf8_comes_back(void **state) {
+    (void)state;
+    unsigned char bytes[5000], joined[5000];
+    int32_t ids[5000];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(128 + random_below(128));
+    write_file(one, bytes, sizeof bytes);
+    const mnem_corpus_options options = options_of((const char *[]){one}, 1);
+    mnem_corpus *corpus = open_options(&options);
+    const mnem_corpus_info info = info_of(corpus);
+    assert_true(info.tokens <= sizeof bytes);
+    assert_int_equal(mnem_corpus_read(corpus, 0, info.tokens, ids), MNEM_OK);
+    for (uint64_t i = 0; i < info.tokens; i++) {
+        const mnem_text piece = mnem_tokenizer_piece(tok, ids[i], true);
+        assert_true(n + piece.length <= sizeof joined);
+        memcpy(joined + n, piece.bytes, piece.length);
+        n += piece.length;
+    }
+    assert_int_equal(n, sizeof bytes);
+    assert_memory_equal(joined, bytes, n);
+    mnem_corpus_close(corpus);
+}
+
+static void cache_is_made_again_only_when_something_changed(void **state) {
+    (void)state;
+    const char *const files[] = {one, two}, *const swapped[] = {two, one};
+    assert_made(files, 2, "there was none");
+    assert_made(files, 2, "");
+    assert_made(files, 1, "made of 2 files, these are 1");
+    assert_made(swapped, 2, "two is new");
+    assert_made(files, 2, "one is new");
+    const struct timespec times[2] = {{1000, 5}, {1000, 5}};
+    assert_int_equal(utimensat(AT_FDCWD, two, times, 0), 0);
+    assert_made(files, 2, "two has changed");
+    assert_made(files, 2, "");
+    assert_int_equal(truncate(one, 30), 0); /* shrank after the cache was made */
+    assert_int_equal(utimensat(AT_FDCWD, one, times, 0), 0);
+    assert_made(files, 2, "one has changed");
+    mnem_vocabulary *v;
+    mnem_tokenizer *other;
+    const char *text = MIXED;
+    assert_int_equal(mnem_vocabulary_learn(&(mnem_vocabulary_options){.tokens = 501}, &text, 1, &v),
+                     MNEM_OK);
+    assert_int_equal(mnem_tokenizer_create_from(v, &other), MNEM_OK);
+    mnem_corpus_options options = options_of(files, 2);
+    options.tokenizer = other;
+    mnem_corpus *corpus = open_options(&options);
+    assert_non_null(strstr(info_of(corpus).reason, "another tokenizer"));
+    mnem_corpus_close(corpus);
+    options.tokenizer = tok;
+    options.count = 0; /* as it is: it isn't made again */
+    assert_int_equal(try_open(&options), MNEM_NOT_READY);
+    options.tokenizer = NULL;
+    assert_int_equal(try_open(&options), MNEM_OK);
+    mnem_tokenizer_destroy(other);
+    mnem_vocabulary_destroy(v);
+}
+
+static void every_damaged_byte_is_noticed(void **state) {
+    (void)state;
+    const char *const files[] = {one, two};
+    size_t n;
+    assert_made(files, 2, "there was none");
+    char *whole = read_file(cache, &n);
+    const mnem_corpus_options as_it_is = {.cache = cache};
+    for (size_t i = 0; i < n; i++) {
+        const char flip = (char)(1 << random_below(8));
+        whole[i] ^= flip;
+        write_file(cache, whole, n);
+        mnem_corpus *corpus;
+        const mnem_status status = mnem_corpus_open(&as_it_is, &corpus);
+        assert_int_equal(status, MNEM_BAD_FILE);
+        assert_non_null(strstr(mnem_last_error(), cache));
+        whole[i] ^= flip;
+        if (i % 50) continue;
+        assert_made(files, 2, cache); /* and mended */
+        assert_made(files, 2, "");
+    }
+    free(whole);
+}
+
+static void cache_of_any_wrong_length_is_noticed(void **state) {
+    (void)state;
+    const char *const files[] = {one, two};
+    size_t n;
+    assert_made(files, 2, "there was none");
+    char *whole = read_file(cache, &n);
+    whole[n] = 0;
+    const mnem_corpus_options as_it_is = {.cache = cache};
+    for (size_t length = 0; length <= n + 1; length++) {
+        write_file(cache, whole, length);
+        assert_int_equal(try_open(&as_it_is), length == n ? MNEM_OK : MNEM_BAD_FILE);
+    }
+    assert_made(files, 2, "bytes, the header says");
+    free(whole);
+}
+
+/* A cache made by hand: ids of four bytes, no sources. */
+static void write_wide(const uint32_t *ids, uint64_t count, uint32_t vocab) {
+    struct {
+        mnem__cache_head head;
+        uint32_t ids[8];
+    } file = {{.magic = MNEM__CORPUS_MAGIC,
+               .version = MNEM__CORPUS_VERSION,
+               .width = 4,
+               .header_bytes = sizeof file.head,
+               .tokens = count,
+               .vocab = vocab},
+              {0}};
+    memcpy(file.ids, ids, count * sizeof *ids);
+    file.head.data_checksum = mnem__checksum_of(ids, count * sizeof *ids);
+    file.head.header_checksum = mnem__cache_header_checksum(&file, sizeof file.head);
+    write_file(cache, &file, sizeof file.head + count * sizeof *ids);
+}
+
+static void wide_tokens_are_read_and_bounded_by_the_vocabulary(void **state) {
+    (void)state;
+    const uint32_t ids[] = {70000, 0, 65536, 99999};
+    int32_t out[4];
+    const mnem_corpus_options as_it_is = {.cache = cache};
+    write_wide(ids, 4, 100000);
+    mnem_corpus *corpus = open_options(&as_it_is);
+    assert_int_equal(info_of(corpus).width, 4);
+    assert_int_equal(mnem_corpus_read(corpus, 0, 4, out), MNEM_OK);
+    assert_memory_equal(out, ids, sizeof ids);
+    /* the file changes while it is open */
+    const int fd = open(cache, O_WRONLY);
+    const uint32_t bad = 100000;
+    assert_int_equal(pwrite(fd, &bad, 4, sizeof(mnem__cache_head) + 8), 4);
+    close(fd);
+    assert_int_equal(mnem_corpus_read(corpus, 0, 4, out), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "token 2, at byte 80"));
+    mnem_corpus_close(corpus);
+    write_wide(ids, 4, 99999);
+    assert_int_equal(try_open(&as_it_is), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "token 3"));
+}
+
+static void bad_sources_and_caches_are_named(void **state) {
+    (void)state;
+    mnem_corpus_options options = options_of((const char *[]){one, "/nowhere/text"}, 2);
+    assert_int_equal(try_open(&options), MNEM_IO);
+    assert_non_null(strstr(mnem_last_error(), "/nowhere/text"));
+    options = options_of((const char *[]){folder}, 1);
+    assert_int_equal(try_open(&options), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "is a directory"));
+    options = options_of((const char *[]){empty, empty}, 2);
+    assert_int_equal(try_open(&options), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "2 files with 0 bytes"));
+    options = options_of((const char *[]){one}, 1);
+    options.cache = folder;
+    assert_int_equal(try_open(&options), MNEM_INVALID);
+    options.cache = "/nowhere/cache";
+    assert_int_equal(try_open(&options), MNEM_IO);
+    assert_non_null(strstr(mnem_last_error(), "/nowhere/cache"));
+    options.cache = NULL;
+    assert_int_equal(try_open(&options), MNEM_INVALID);
+    options = options_of((const char *[]){one}, 1);
+    options.tokenizer = NULL;
+    assert_int_equal(try_open(&options), MNEM_INVALID);
+    options = (mnem_corpus_options){.cache = cache};
+    assert_int_equal(try_open(&options), MNEM_NOT_FOUND);
+    assert_int_not_equal(access(cache, F_OK), 0);
+}
+
+static void full_disk_leaves_nothing(void **state) {
+    (void)state;
+    char temporary[120];
+    const mnem_corpus_options options = options_of((const char *[]){one, two}, 2);
+    snprintf(temporary, sizeof temporary, "%s.tmp", cache);
+    mnem_status status = MNEM_IO;
+    for (size_t bytes = 0; status != MNEM_OK; bytes += 20) {
+        room = bytes;
+        status = try_open(&options);
+        assert_int_not_equal(access(temporary, F_OK), 0);
+        if (status == MNEM_OK) break;
+        assert_int_equal(status, MNEM_IO);
+        assert_non_null(strstr(mnem_last_error(), "No space left"));
+        assert_int_not_equal(access(cache, F_OK), 0);
+    }
+}
+
+static bool stop_after(void *context, const char *what, uint64_t done, uint64_t total) {
+    int *left = context;
+    assert_true(done <= total);
+    assert_non_null(what);
+    return (*left)-- > 0;
+}
+
+static void making_and_checking_can_be_cancelled(void **state) {
+    (void)state;
+    char temporary[120];
+    snprintf(temporary, sizeof temporary, "%s.tmp", cache);
+    mnem_corpus_options options = options_of((const char *[]){one, two}, 2);
+    options.on_progress = stop_after;
+    for (int i = 0;; i++) {
+        int left = i;
+        options.context = &left;
+        const mnem_status status = try_open(&options);
+        assert_int_not_equal(access(temporary, F_OK), 0);
+        if (status == MNEM_OK) break;
+        assert_int_equal(status, MNEM_CANCELLED);
+        assert_true(i < 5);
+    }
+    int left = 0;
+    options.context = &left;
+    assert_int_equal(try_open(&options), MNEM_CANCELLED); /* while it is verified */
+    left = 1;
+    assert_int_equal(try_open(&options), MNEM_OK);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    mnem_heap_usage before, after;
+    for (int again = 0; again < 2; again++) { /* made, then opened */
+        uint64_t n = 0;
+        mnem_heap_usage_get(&before);
+        for (mnem_status status = MNEM_NO_MEMORY; status != MNEM_OK;) {
+            const mnem_corpus_options options = options_of((const char *[]){one, two}, 2);
+            if (!again) unlink(cache);
+            mnem__heap_fail_at(++n, false);
+            status = try_open(&options);
+            mnem__heap_fail_at(0, false);
+            assert_true(status == MNEM_OK || status == MNEM_NO_MEMORY);
+            mnem_heap_usage_get(&after);
+            assert_true(after.bytes_live <= before.bytes_live);
+        }
+        assert_true(n > 3);
+    }
+}
+
+/* ---- windows ---- */
+
+static mnem_windows windows_of(uint64_t begin, uint64_t tokens, uint32_t sequence, uint64_t seed) {
+    mnem_windows w;
+    assert_int_equal(mnem_windows_init(begin, tokens, sequence, seed, true, &w), MNEM_OK);
+    return w;
+}
+
+static void every_epoch_has_each_window_once(void **state) {
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        const uint32_t sequence = 1 + random_below(40);
+        const uint64_t begin = random_below(1000);
+        const mnem_windows w =
+            windows_of(begin, sequence + 1 + random_below(5000), sequence, random_below(9));
+        unsigned char *seen = calloc(1, w.tokens);
+        assert_non_null(seen);
+        assert_true(w.count >= 1 && w.count * sequence < w.tokens);
+        assert_true((w.count + 2) * sequence + 1 > w.tokens); /* less than two windows are out */
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            memset(seen, 0, w.tokens);
+            for (uint64_t i = 0; i < w.count; i++) {
+                const uint64_t start = mnem_windows_start(&w, epoch * w.count + i);
+                assert_true(start >= begin && start + sequence < begin + w.tokens);
+                for (uint32_t t = 0; t < sequence; t++)
+                    assert_int_equal(seen[start - begin + t]++, 0);
+            }
+        }
+        free(seen);
+    }
+}
+
+static void epochs_and_seeds_differ_in_order_and_phase(void **state) {
+    (void)state;
+    const mnem_windows a = windows_of(0, 100000, 64, 1), b = windows_of(0, 100000, 64, 2);
+    uint64_t same_epoch = 0, same_seed = 0, in_order = 0, phases = 0;
+    for (uint64_t i = 0; i < a.count; i++) {
+        const uint64_t start = mnem_windows_start(&a, i);
+        same_epoch += start / 64 == mnem_windows_start(&a, a.count + i) / 64;
+        same_seed += start / 64 == mnem_windows_start(&b, i) / 64;
+        in_order += start / 64 + 1 == mnem_windows_start(&a, (i + 1) % a.count) / 64;
+    }
+    for (uint64_t epoch = 1; epoch < 20; epoch++)
+        phases += mnem_windows_start(&a, epoch * a.count) % 64 != mnem_windows_start(&a, 0) % 64;
+    assert_int_equal(a.count, 1561);
+    assert_true(same_epoch < 12 && same_seed < 12 && in_order < 12); /* 1 expected by chance */
+    assert_true(phases > 10);
+}
+
+/* The first places of a window after a shuffle are about as often taken by each: chi squared. */
+static void permutations_are_even(void **state) {
+    (void)state;
+    enum { N = 7, EPOCHS = 4200 };
+    int count[N][N] = {{0}};
+    const mnem_windows w = windows_of(0, N * 10 + 10, 10, 5);
+    assert_int_equal(w.count, N);
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
+        for (uint64_t i = 0; i < N; i++) count[i][mnem_windows_start(&w, epoch * N + i) / 10 % N]++;
+    double chi = 0;
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            chi += (count[i][j] - EPOCHS / N) * (double)(count[i][j] - EPOCHS / N) / (EPOCHS / N);
+    assert_true(chi < 36 + 6 * 8.5); /* 36 degrees of freedom, 6 deviations */
+}
+
+static void window_numbers_mean_the_same_everywhere(void **state) {
+    (void)state;
+    static const uint64_t expected[] = {193873415337,  673249733801, 752915653801,
+                                        1037842805146, 882252040471, 1004032378867};
+    const mnem_windows w = windows_of(1000, (uint64_t)1 << 40, 1024, 42);
+    assert_int_equal(w.count, ((uint64_t)1 << 30) - 1);
+    const uint64_t numbers[] = {0, 1, 2, w.count, 5 * w.count + 7, (uint64_t)1 << 50};
+    for (int i = 0; i < 6; i++) assert_int_equal(mnem_windows_start(&w, numbers[i]), expected[i]);
+}
+
+static void validation_windows_are_in_order(void **state) {
+    (void)state;
+    mnem_windows training, validation;
+    assert_int_equal(mnem_windows_split(1152079, 256, 0.03, 9, &training, &validation), MNEM_OK);
+    assert_int_equal(training.begin, 0);
+    assert_int_equal(training.tokens, 1117440); /* 97 % is 1117516.6 */
+    assert_int_equal(validation.begin, 1117440);
+    assert_int_equal(validation.tokens, 1152079 - 1117440);
+    assert_int_equal(validation.count, 135);
+    assert_int_equal(mnem_windows_start(&validation, 0), 1117440);
+    assert_int_equal(mnem_windows_start(&validation, 134), 1117440 + 134 * 256);
+    assert_int_equal(mnem_windows_start(&validation, 135), 1117440);
+    assert_int_equal(mnem_windows_split(5000, 256, 0, 9, &training, &validation), MNEM_OK);
+    assert_int_equal(training.tokens, 5000);
+    assert_int_equal(validation.count, 0);
+}
+
+static void text_shorter_than_a_window_says_the_numbers(void **state) {
+    (void)state;
+    mnem_windows a, b;
+    assert_int_equal(mnem_windows_init(0, 256, 256, 0, true, &a), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "256 tokens, a window of 256 needs 257"));
+    assert_int_equal(mnem_windows_init(0, 257, 256, 0, true, &a), MNEM_OK);
+    assert_int_equal(a.count, 1);
+    for (uint64_t i = 0; i < 5; i++) assert_int_equal(mnem_windows_start(&a, i), 0);
+    assert_int_equal(mnem_windows_split(2000, 256, 0.03, 0, &a, &b), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "208 tokens held out"));
+    assert_int_equal(mnem_windows_split(400, 256, 0.5, 0, &a, &b), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "0 tokens to train on"));
+    assert_int_equal(mnem_windows_split(400, 256, 1, 0, &a, &b), MNEM_INVALID);
+    assert_int_equal(mnem_windows_split(400, 256, -0.1, 0, &a, &b), MNEM_INVALID);
+    assert_int_equal(mnem_windows_init(0, 10, 0, 0, true, &a), MNEM_INVALID);
+}
+
+/* ---- reading ahead ---- */
+
+typedef struct fed {
+    mnem_corpus *corpus;
+    mnem_windows windows;
+    void *memory;
+    mnem_feed *feed;
+} fed;
+
+static void corpus_open_mixed(fed *f, uint32_t sequence) {
+    const mnem_corpus_options options = options_of((const char *[]){MIXED}, 1);
+    *f = (fed){.corpus = open_options(&options)};
+    f->windows = windows_of(0, info_of(f->corpus).tokens, sequence, 3);
+}
+
+static void feed_start(fed *f, mnem_feed_options options) {
+    options.corpus = f->corpus;
+    options.windows = f->windows;
+    const uint64_t bytes = mnem_feed_bytes(options.rows, f->windows.sequence, options.depth);
+    assert_true(bytes > 0 && bytes % 64 == 0);
+    f->memory = aligned_alloc(64, bytes); /* exactly: a sanitizer sees a byte too far */
+    assert_non_null(f->memory);
+    assert_int_equal(mnem_feed_create(&options, f->memory, &f->feed), MNEM_OK);
+}
+
+static void feed_stop(fed *f) {
+    mnem_feed_destroy(f->feed);
+    free(f->memory);
+}
+
+static void check_batch(const fed *f, const mnem_batch *batch) {
+    const uint32_t sequence = f->windows.sequence;
+    int32_t ids[101];
+    for (uint32_t r = 0; r < batch->rows; r++) {
+        const uint64_t start = mnem_windows_start(&f->windows, batch->first + r);
+        assert_int_equal(mnem_corpus_read(f->corpus, start, sequence + 1, ids), MNEM_OK);
+        assert_memory_equal(batch->ids + r * sequence, ids, sequence * sizeof *ids);
+        assert_memory_equal(batch->targets + r * sequence, ids + 1, sequence * sizeof *ids);
+    }
+}
+
+static void batches_hold_the_windows_in_their_order(void **state) {
+    (void)state;
+    fed f;
+    corpus_open_mixed(&f, 100);
+    for (uint32_t depth = 0; depth < 4; depth++)
+        for (uint32_t rows = 1; rows < 8; rows += 3) {
+            uint64_t position = random_below(1000000);
+            feed_start(&f, (mnem_feed_options){.rows = rows, .depth = depth, .first = position});
+            for (int i = 0; i < 30; i++, position += rows) {
+                mnem_batch batch;
+                assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+                assert_int_equal(batch.first, position);
+                assert_int_equal(batch.rows, rows);
+                check_batch(&f, &batch);
+            }
+            feed_stop(&f);
+        }
+    mnem_corpus_close(f.corpus);
+}
+
+static void groups_and_ends_are_never_crossed(void **state) {
+    (void)state;
+    static const uint32_t rows[] = {4, 4, 2, 4, 4, 2, 4, 1}; /* steps of 10, up to window 25 */
+    fed f;
+    mnem_batch batch;
+    corpus_open_mixed(&f, 32);
+    feed_start(&f, (mnem_feed_options){.rows = 4, .group = 10, .end = 25});
+    uint64_t position = 0;
+    for (int i = 0; i < 8; i++, position += batch.rows) {
+        assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+        assert_int_equal(batch.first, position);
+        assert_int_equal(batch.rows, rows[i]);
+        check_batch(&f, &batch);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+        assert_int_equal(batch.rows, 0);
+        assert_int_equal(batch.first, 25);
+    }
+    feed_stop(&f);
+    feed_start(&f, (mnem_feed_options){.rows = 4, .group = 10, .first = 7});
+    assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+    assert_int_equal(batch.rows, 3); /* a position inside a step */
+    feed_stop(&f);
+    mnem_corpus_close(f.corpus);
+}
+
+static void nothing_is_allocated_after_creation(void **state) {
+    (void)state;
+    fed f;
+    mnem_batch batch;
+    mnem_heap_usage before, after;
+    corpus_open_mixed(&f, 64);
+    feed_start(&f, (mnem_feed_options){.rows = 4});
+    mnem_heap_usage_get(&before);
+    for (int i = 0; i < 200; i++) assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+    mnem_heap_usage_get(&after);
+    assert_int_equal(after.calls, before.calls);
+    feed_stop(&f);
+    mnem_corpus_close(f.corpus);
+}
+
+static void feed_reads_ahead_to_its_depth(void **state) {
+    (void)state;
+    fed f;
+    mnem_batch batch;
+    corpus_open_mixed(&f, 64);
+    feed_start(&f, (mnem_feed_options){.rows = 2, .depth = 3});
+    for (int i = 0; i < 20; i++) {
+        while (!mnem_feed_ready(f.feed)) usleep(100);
+        assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+        const int32_t held = batch.ids[0];
+        usleep(200); /* what is in use isn't written to */
+        assert_int_equal(batch.ids[0], held);
+        check_batch(&f, &batch);
+    }
+    feed_stop(&f);
+    mnem_corpus_close(f.corpus);
+}
+
+static void feed_may_end_at_any_moment(void **state) {
+    (void)state;
+    fed f;
+    corpus_open_mixed(&f, 64);
+    for (int i = 0; i < 200; i++) {
+        mnem_batch batch;
+        feed_start(&f, (mnem_feed_options){.rows = 1 + random_below(8),
+                                           .depth = random_below(3),
+                                           .end = i % 3 ? 0 : 1 + random_below(10)});
+        for (uint32_t n = random_below(4); n > 0; n--)
+            assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+        if (i % 4 == 0) usleep(random_below(300));
+        feed_stop(&f);
+    }
+    mnem_feed_destroy(NULL);
+    mnem_corpus_close(f.corpus);
+}
+
+static void cache_that_shrinks_is_an_error_in_its_turn(void **state) {
+    (void)state;
+    fed f;
+    mnem_batch batch;
+    corpus_open_mixed(&f, 100);
+    f.windows.shuffled = false;
+    assert_int_equal(truncate(cache, (off_t)(info_of(f.corpus).file_bytes -
+                                             2 * info_of(f.corpus).tokens + 2 * 1001)),
+                     0);
+    feed_start(&f, (mnem_feed_options){.rows = 2});
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_OK);
+        assert_int_equal(batch.rows, 2);
+        check_batch(&f, &batch);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(mnem_feed_next(f.feed, &batch), MNEM_IO);
+        assert_int_equal(batch.rows, 0);
+        assert_non_null(strstr(mnem_last_error(), cache));
+        assert_non_null(strstr(mnem_last_error(), "the file ends before"));
+    }
+    feed_stop(&f);
+    mnem_corpus_close(f.corpus);
+}
+
+static void feed_that_makes_no_sense_is_refused(void **state) {
+    (void)state;
+    fed f;
+    mnem_feed *feed;
+    _Alignas(64) static char memory[1 << 16];
+    corpus_open_mixed(&f, 64);
+    assert_int_equal(mnem_feed_bytes(0, 64, 2), 0);
+    assert_int_equal(mnem_feed_bytes(4, 0, 2), 0);
+    assert_int_equal(mnem_feed_bytes(4, 64, 5000), 0);
+    assert_int_equal(mnem_feed_bytes(UINT32_MAX, UINT32_MAX, 1024), 0);
+    assert_int_equal(mnem_feed_bytes(4, 64, 0), mnem_feed_bytes(4, 64, 2));
+    mnem_feed_options options = {.corpus = f.corpus, .windows = f.windows};
+    assert_int_equal(mnem_feed_create(&options, memory, &feed), MNEM_INVALID); /* no rows */
+    options.rows = 2;
+    assert_int_equal(mnem_feed_create(&options, memory + 8, &feed), MNEM_INVALID);
+    options.windows.tokens++;
+    assert_int_equal(mnem_feed_create(&options, memory, &feed), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "the corpus has"));
+    options.windows.tokens--;
+    mnem__heap_fail_at(1, true);
+    assert_int_equal(mnem_feed_create(&options, memory, &feed), MNEM_NO_MEMORY); /* no stack */
+    mnem__heap_fail_at(0, false);
+    assert_int_equal(mnem_feed_create(&options, memory, &feed), MNEM_OK);
+    mnem_feed_destroy(feed);
+    mnem_corpus_close(f.corpus);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(large_text_is_as_if_encoded_whole_on_any_threads),
+        TEST(end_token_stands_between_files_with_text),
+        TEST(bytes_without_end_token_lie_side_by_side),
+        TEST(text_that_is_not_utf8_comes_back),
+        TEST(cache_is_made_again_only_when_something_changed),
+        TEST(every_damaged_byte_is_noticed),
+        TEST(cache_of_any_wrong_length_is_noticed),
+        TEST(wide_tokens_are_read_and_bounded_by_the_vocabulary),
+        TEST(bad_sources_and_caches_are_named),
+        TEST(full_disk_leaves_nothing),
+        TEST(making_and_checking_can_be_cancelled),
+        TEST(every_allocation_may_fail),
+        cmocka_unit_test(every_epoch_has_each_window_once),
+        cmocka_unit_test(epochs_and_seeds_differ_in_order_and_phase),
+        cmocka_unit_test(permutations_are_even),
+        cmocka_unit_test(window_numbers_mean_the_same_everywhere),
+        cmocka_unit_test(validation_windows_are_in_order),
+        cmocka_unit_test(text_shorter_than_a_window_says_the_numbers),
+        TEST(batches_hold_the_windows_in_their_order),
+        TEST(groups_and_ends_are_never_crossed),
+        TEST(nothing_is_allocated_after_creation),
+        TEST(feed_reads_ahead_to_its_depth),
+        TEST(feed_may_end_at_any_moment),
+        TEST(cache_that_shrinks_is_an_error_in_its_turn),
+        TEST(feed_that_makes_no_sense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, group_setup, group_teardown);
+}
