@@ -15,8 +15,8 @@
  *     device --grow--> nobody --grant--> domain --withdraw--> nobody --release--> device
  *
  * Files: pool.c (calls), pool_front.c (blocks that threads keep), pool_units.c (grow, release),
- * pool_domain.c (grant, withdraw), pool_stream.c (order), pool_ladder.c (requests that aren't served
- * at once), pool_remap.c and pool_move.c (defragmenting), pool_map.c (what lies where),
+ * pool_domain.c (grant, withdraw), pool_stream.c (order), pool_ladder.c (requests that aren't
+ * served at once), pool_remap.c and pool_move.c (defragmenting), pool_map.c (what lies where),
  * pool_report.c (refusals), pool_info.c (counters, limits, check).
  * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the fronts
  * closed but for what an allocation or a free does at once. */

@@ -1,5 +1,6 @@
 /* test_pool_random.c: random operations with the invariants checked, and with the heap or the
  * device failing at every call in turn. */
+#include "alloc/pool_private.h"
 #include "device/backend.h"
 #include "pool_test.h"
 
@@ -17,6 +18,8 @@ typedef struct scene {
     uint32_t seed;
 } scene;
 
+static bool crowded; /* pools have fronts, as after threads met */
+
 static void owner_moved(void *context, const mnem_pool_block *from, const mnem_pool_block *to) {
     owner *o = context;
     assert_int_equal(from->memory.address, o->block.memory.address);
@@ -29,7 +32,13 @@ static mnem_status scene_open(scene *s, const char *device, mnem_pool_options op
     *s = (scene){.device = device_open(device, 0), .seed = seed};
     options.device = s->device;
     for (int i = 1; i < STREAMS; i++) must(mnem_stream_create(s->device, &s->streams[i]));
-    return mnem_pool_create(&options, &s->pool);
+    const mnem_status status = mnem_pool_create(&options, &s->pool);
+    if (status == MNEM_OK && crowded) {
+        mnem__pool_lock_take(&s->pool->lock);
+        mnem__pool_crowd(s->pool);
+        mnem__pool_lock_give(&s->pool->lock);
+    }
+    return status;
 }
 
 static void scene_close(scene *s) {
@@ -117,6 +126,19 @@ static void operations_on_real_streams(void **state) {
         "host", (mnem_pool_options){.bytes_max = 16 * MIB, .growth = MNEM_POOL_RANGE}, 30000, 50);
 }
 
+static void operations_with_fronts(void **state) {
+    (void)state;
+    crowded = true;
+    for (int growth = 0; growth < 2; growth++)
+        operations_keep_every_invariant("null",
+                                        (mnem_pool_options){.bytes_max = (16 + 48 * growth) * MIB,
+                                                            .growth = (mnem_pool_growth)growth},
+                                        MILLION / 5, 1000);
+    operations_keep_every_invariant(
+        "host", (mnem_pool_options){.bytes_max = 8 * MIB, .unit_bytes = 64 * KIB}, 30000, 500);
+    crowded = false;
+}
+
 static void every_policy_serves(void **state) {
     (void)state;
     for (int policy = 0; policy < MNEM_OFFSET_POLICY_COUNT; policy++) {
@@ -166,6 +188,9 @@ static void no_memory_on_the_heap_loses_nothing(void **state) {
                                            .growth = (mnem_pool_growth)growth};
         sweep(mnem__heap_fail_at, options, false);
         sweep(mnem__heap_fail_at, options, true);
+        crowded = true;
+        sweep(mnem__heap_fail_at, options, false);
+        crowded = false;
     }
 }
 
@@ -208,6 +233,7 @@ int main(void) {
         cmocka_unit_test(a_million_operations_on_segments),
         cmocka_unit_test(a_million_operations_on_a_range),
         cmocka_unit_test(operations_on_real_streams),
+        cmocka_unit_test(operations_with_fronts),
         cmocka_unit_test(every_policy_serves),
         cmocka_unit_test(no_memory_on_the_heap_loses_nothing),
         cmocka_unit_test(a_failing_device_loses_nothing),
