@@ -3,7 +3,8 @@
  *     bench_ops [threads] [text that the operator or the kernel's name must contain]
  *
  * MATMUL, few tokens: bytes of weights a second, with more matrices than the last cache holds, and
- * how that compares with plain reading. Many tokens: multiply-adds a second (VNNI's peak on Zen 5
+ * how that compares with plain reading. Operators of training on rows: beside a plain copy that
+ * reads and writes as many bytes. Many tokens: multiply-adds a second (VNNI's peak on Zen 5
  * is 128 a cycle and core, that of f32 fma 32). Large products aren't compared with the plain
  * kernel, and BF16 with pairs of bf16 may differ from it by what rounding the input does. An error
  * above the tolerance makes the exit status 1. */
@@ -210,6 +211,109 @@ static void ropes(void) {
     free(x), free(angles), free(out);
 }
 
+/* ---- training: rows past the caches, beside a copy that moves as many bytes ---- */
+
+enum { ROWS = 4096 };
+static double copy_rate; /* bytes a second, read and written */
+
+typedef struct copying {
+    char *to;
+    const char *from;
+    int64_t bytes;
+} copying;
+
+static void copy_part(const mnem_worker *worker, void *context) {
+    copying *c = context;
+    int64_t begin, end;
+    mnem_team_split(worker, c->bytes, 4096, &begin, &end);
+    memcpy(c->to + begin, c->from + begin, (size_t)(end - begin));
+}
+
+static double measure_copying(void) {
+    const int64_t bytes = (int64_t)ROWS * WIDTH * 4;
+    copying c = {block((uint64_t)bytes), block((uint64_t)bytes), bytes};
+    double best = INFINITY;
+    for (int i = 0; i < REPEATS; i++) {
+        const double start = now();
+        mnem_team_run(team, copy_part, &c);
+        const double took = now() - start;
+        best = took < best ? took : best;
+    }
+    free(c.to);
+    free((void *)(uintptr_t)c.from);
+    return 2.0 * (double)bytes / best;
+}
+
+/* Which operands are [T, n] ('r'), [n] of F32 ('w') or absent ('-'): in[0], in[1], in[2], out,
+ * also[0], also[1]. */
+static const struct real_case {
+    mnem_op_kind kind;
+    const char *operands;
+} real_cases[] = {
+    {MNEM_OP_ADD, "rr-r--"},
+    {MNEM_OP_RMS_NORM, "rw-r--"},
+    {MNEM_OP_RMS_NORM_GRAD, "rwrrw-"},
+    {MNEM_OP_LAYER_NORM, "rwwr--"},
+    {MNEM_OP_LAYER_NORM_GRAD, "rwrrww"},
+    {MNEM_OP_GELU, "r--r--"},
+    {MNEM_OP_GELU_GRAD, "rr-r--"},
+    {MNEM_OP_SILU_MUL, "rr-r--"},
+    {MNEM_OP_SILU_MUL_GRAD, "rrrrr-"},
+    {MNEM_OP_DROPOUT, "r--r--"},
+    {MNEM_OP_EMBED, "w--r--"},
+    {MNEM_OP_EMBED_GRAD, "r--w--"},
+};
+
+static void *random_reals(mnem_type type, const mnem_tensor *t) {
+    static float row[WIDTH];
+    const uint64_t bytes = mnem_tensor_bytes(t), row_bytes = mnem_type_row_bytes(type, WIDTH);
+    char *p = block(bytes);
+    for (int i = 0; i < WIDTH; i++) row[i] = random_float() * 3;
+    for (uint64_t at = 0; at < bytes; at += row_bytes) mnem_quantize_row(type, WIDTH, row, p + at);
+    return p;
+}
+
+/* Embeddings have one row for each of VOCAB ids, which counts as [n]. */
+enum { VOCAB = 256 };
+
+static void real(const struct real_case *c, mnem_type type) {
+    const bool embeds = c->kind == MNEM_OP_EMBED || c->kind == MNEM_OP_EMBED_GRAD;
+    static int32_t ids[ROWS];
+    if (!strstr(mnem_op_text(c->kind), filter)) return;
+    mnem_op_desc d = {.kind = c->kind, .epsilon = 1e-5f, .dropout = 0.1f};
+    mnem_op_args a = {.tokens = ROWS, .ids = ids};
+    mnem_tensor *const tensors[] = {&d.in[0], &d.in[1], &d.in[2], &d.out, &d.also[0], &d.also[1]};
+    void *p[6] = {0};
+    double bytes = 0;
+    for (int i = 0; i < ROWS; i++) ids[i] = (int32_t)(i * 2654435761u >> 24);
+    for (int i = 0; i < 6; i++) {
+        if (c->operands[i] == '-') continue;
+        const bool wide = c->operands[i] == 'w';
+        *tensors[i] = !wide    ? mnem_tensor_2d(type, ROWS, WIDTH)
+                      : embeds ? mnem_tensor_2d(MNEM_TYPE_F32, VOCAB, WIDTH)
+                               : mnem_tensor_1d(MNEM_TYPE_F32, WIDTH);
+        p[i] = random_reals(tensors[i]->type, tensors[i]);
+        bytes += (double)mnem_tensor_bytes(tensors[i]);
+    }
+    for (int i = 0; i < 3; i++) a.in[i] = p[i];
+    a.out = p[3], a.also[0] = p[4], a.also[1] = p[5];
+    op_check_options o = {.team = team, .warmups = 1, .repeats = REPEATS};
+    op_check_result r = op_check(&d, &a, &o);
+    all_good &= op_check_print(mnem_type_info_get(type)->name, &r, 0);
+    printf("  %5.2f of a copy\n", r.seconds / (bytes / copy_rate));
+    for (int i = 0; i < 6; i++) free(p[i]);
+}
+
+static void training_rows(void) {
+    copy_rate = measure_copying();
+    printf("training, 4096 x 2048; copying: %.1f GB/s read and written\n", copy_rate * 1e-9);
+    for (size_t i = 0; i < sizeof real_cases / sizeof *real_cases; i++) {
+        real(&real_cases[i], MNEM_TYPE_F32);
+        real(&real_cases[i], MNEM_TYPE_BF16);
+        real(&real_cases[i], MNEM_TYPE_F16);
+    }
+}
+
 int main(int argc, char **argv) {
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     if (argc > 2) filter = argv[2];
@@ -222,6 +326,7 @@ int main(int argc, char **argv) {
     all_matmuls();
     elementwise();
     ropes();
+    training_rows();
     mnem_team_destroy(team);
     return all_good ? 0 : 1;
 }

@@ -9,6 +9,20 @@ LANES_INLINE int64_t lanes_left(int64_t n, int64_t i) {
     return n - i < LANES ? n - i : LANES;
 }
 
+/* part, an inline call, for each i and the m elements there: m is a constant but at the end. */
+#define EACH_LANES(n, part)                                                                        \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= (n); i += LANES) {                                                     \
+            enum { m = LANES };                                                                    \
+            part;                                                                                  \
+        }                                                                                          \
+        if (i < (n)) {                                                                             \
+            const int64_t m = (n)-i;                                                               \
+            part;                                                                                  \
+        }                                                                                          \
+    }
+
 /* ---- norms ---- */
 
 static float sum_of(int64_t n, const float *x) {
@@ -51,17 +65,19 @@ static float layer_scale(int64_t n, const float *x, float mean, float epsilon) {
     return 1.0f / sqrtf(sum_of_centered_squares(n, x, mean) / (float)n + epsilon);
 }
 
+LANES_INLINE void layer_norm_part(const float *x, lanes mean, lanes scale, const float *weight,
+                                  const float *bias, float *out, int64_t m) {
+    lanes z = lanes_mul(lanes_sub(lanes_load_part(x, m), mean), scale);
+    lanes w = lanes_load_part(weight, m), b = lanes_load_part(bias, m);
+    lanes_store_part(out, lanes_fma(z, w, b), m);
+}
+
 static void layer_norm(int64_t n, const void *in, const void *scales, const void *offsets,
                        float epsilon, void *to) {
     const float *x = in, *weight = scales, *bias = offsets, mean = sum_of(n, x) / (float)n;
     float *out = to;
     const lanes middle = lanes_set(mean), scale = lanes_set(layer_scale(n, x, mean, epsilon));
-    for (int64_t i = 0; i < n; i += LANES) {
-        const int64_t m = lanes_left(n, i);
-        lanes z = lanes_mul(lanes_sub(lanes_load_part(x + i, m), middle), scale);
-        lanes w = lanes_load_part(weight + i, m), b = lanes_load_part(bias + i, m);
-        lanes_store_part(out + i, lanes_fma(z, w, b), m);
-    }
+    EACH_LANES(n, layer_norm_part(x + i, middle, scale, weight + i, bias + i, out + i, m))
 }
 
 /* Sums over a row of weight dy, and of that times x - mean. */
@@ -93,50 +109,53 @@ static norm_sums sums_of(const mnem__norm_grad *g, float mean) {
                        lanes_reduce_add(lanes_add(dz_x[0], dz_x[1]))};
 }
 
-/* dx = scale (weight dy - dz_mean - (x - mean) pull) */
-static void norm_dx(const mnem__norm_grad *g, lanes mean, lanes scale, lanes dz_mean, lanes pull) {
-    const float *x = g->x, *weight = g->weight, *dy = g->dy;
-    float *dx = g->dx;
-    const lanes minus = lanes_sub(lanes_zero(), pull);
-    for (int64_t i = 0; i < g->n; i += LANES) {
-        const int64_t m = lanes_left(g->n, i);
-        lanes d = lanes_mul(lanes_load_part(weight + i, m), lanes_load_part(dy + i, m));
-        lanes v = lanes_sub(lanes_load_part(x + i, m), mean);
-        v = lanes_fma(v, minus, lanes_sub(d, dz_mean));
-        lanes_store_part(dx + i, lanes_mul(v, scale), m);
-    }
+/* dx = scale (weight dy - dz_mean + (x - mean) push) */
+typedef struct norm_pull {
+    lanes mean, scale, dz_mean, push;
+} norm_pull;
+
+LANES_INLINE void norm_dx_part(const norm_pull *p, const float *x, const float *weight,
+                               const float *dy, float *dx, int64_t m) {
+    lanes d = lanes_mul(lanes_load_part(weight, m), lanes_load_part(dy, m));
+    lanes v = lanes_sub(lanes_load_part(x, m), p->mean);
+    v = lanes_fma(v, p->push, lanes_sub(d, p->dz_mean));
+    lanes_store_part(dx, lanes_mul(v, p->scale), m);
 }
 
-static void norm_dweight(const mnem__norm_grad *g, lanes mean, lanes scale) {
+static void norm_dx(const mnem__norm_grad *g, float mean, float scale, norm_sums sums) {
+    const float *x = g->x, *weight = g->weight, *dy = g->dy, n = (float)g->n;
+    const norm_pull p = {lanes_set(mean), lanes_set(scale), lanes_set(sums.dz / n),
+                         lanes_set(-(sums.dz_x / n * (scale * scale)))};
+    float *dx = g->dx;
+    EACH_LANES(g->n, norm_dx_part(&p, x + i, weight + i, dy + i, dx + i, m))
+}
+
+LANES_INLINE void norm_dweight_part(lanes mean, lanes scale, const float *x, const float *dy,
+                                    float *dweight, int64_t m) {
+    lanes z = lanes_mul(lanes_sub(lanes_load_part(x, m), mean), scale);
+    lanes sum = lanes_load_part(dweight, m);
+    lanes_store_part(dweight, lanes_fma(lanes_load_part(dy, m), z, sum), m);
+}
+
+static void norm_dweight(const mnem__norm_grad *g, float mean, float scale) {
     const float *x = g->x, *dy = g->dy;
+    const lanes middle = lanes_set(mean), factor = lanes_set(scale);
     float *dweight = g->dweight;
-    for (int64_t i = 0; i < g->n; i += LANES) {
-        const int64_t m = lanes_left(g->n, i);
-        lanes z = lanes_mul(lanes_sub(lanes_load_part(x + i, m), mean), scale);
-        lanes sum = lanes_load_part(dweight + i, m);
-        lanes_store_part(dweight + i, lanes_fma(lanes_load_part(dy + i, m), z, sum), m);
-    }
+    EACH_LANES(g->n, norm_dweight_part(middle, factor, x + i, dy + i, dweight + i, m))
 }
 
 static void rms_norm_grad(const mnem__norm_grad *g) {
-    const float n = (float)g->n;
-    const float scale = 1.0f / sqrtf(sum_of_squares(g->n, g->x) / n + g->epsilon);
-    if (g->dx) {
-        const float pull = sums_of(g, 0.0f).dz_x / n * (scale * scale);
-        norm_dx(g, lanes_zero(), lanes_set(scale), lanes_zero(), lanes_set(pull));
-    }
-    if (g->dweight) norm_dweight(g, lanes_zero(), lanes_set(scale));
+    const float mean_square = sum_of_squares(g->n, g->x) / (float)g->n;
+    const float scale = 1.0f / sqrtf(mean_square + g->epsilon);
+    if (g->dx) norm_dx(g, 0.0f, scale, (norm_sums){0.0f, sums_of(g, 0.0f).dz_x});
+    if (g->dweight) norm_dweight(g, 0.0f, scale);
 }
 
 static void layer_norm_grad(const mnem__norm_grad *g) {
-    const float n = (float)g->n, mean = sum_of(g->n, g->x) / n;
+    const float mean = sum_of(g->n, g->x) / (float)g->n;
     const float scale = layer_scale(g->n, g->x, mean, g->epsilon);
-    if (g->dx) {
-        const norm_sums sums = sums_of(g, mean);
-        norm_dx(g, lanes_set(mean), lanes_set(scale), lanes_set(sums.dz / n),
-                lanes_set(sums.dz_x / n * (scale * scale)));
-    }
-    if (g->dweight) norm_dweight(g, lanes_set(mean), lanes_set(scale));
+    if (g->dx) norm_dx(g, mean, scale, sums_of(g, mean));
+    if (g->dweight) norm_dweight(g, mean, scale);
     if (g->dbias) add(g->n, g->dbias, g->dy, g->dbias);
 }
 
@@ -163,10 +182,7 @@ LANES_INLINE lanes gelu_lanes(lanes x) {
 static void gelu(int64_t n, const void *in, void *to) {
     const float *x = in;
     float *out = to;
-    for (int64_t i = 0; i < n; i += LANES) {
-        const int64_t m = lanes_left(n, i);
-        lanes_store_part(out + i, gelu_lanes(lanes_load_part(x + i, m)), m);
-    }
+    EACH_LANES(n, lanes_store_part(out + i, gelu_lanes(lanes_load_part(x + i, m)), m))
 }
 
 /* Past 13 the slope's term is 0 in floats; x is held there so that its square stays finite. The
@@ -181,27 +197,29 @@ LANES_INLINE lanes gelu_slope(lanes x) {
     return lanes_fma(lanes_zero(), x, lanes_add(s, second));
 }
 
+LANES_INLINE void gelu_grad_part(const float *x, const float *dy, float *dx, int64_t m) {
+    lanes slope = gelu_slope(lanes_load_part(x, m));
+    lanes_store_part(dx, lanes_mul(slope, lanes_load_part(dy, m)), m);
+}
+
 static void gelu_grad(int64_t n, const void *in, const void *d, void *to) {
     const float *x = in, *dy = d;
     float *dx = to;
-    for (int64_t i = 0; i < n; i += LANES) {
-        const int64_t m = lanes_left(n, i);
-        lanes slope = gelu_slope(lanes_load_part(x + i, m));
-        lanes_store_part(dx + i, lanes_mul(slope, lanes_load_part(dy + i, m)), m);
-    }
+    EACH_LANES(n, gelu_grad_part(x + i, dy + i, dx + i, m))
+}
+
+LANES_INLINE void silu_mul_grad_part(const float *const in[3], int64_t i, float *dgate, float *dup,
+                                     int64_t m) {
+    lanes g = lanes_load_part(in[0] + i, m), d = lanes_load_part(in[2] + i, m), rest;
+    lanes s = sigmoid(g, &rest), du = lanes_mul(d, lanes_load_part(in[1] + i, m));
+    lanes slope = lanes_fma(lanes_mul(g, rest), s, s);
+    lanes_store_part(dgate + i, lanes_mul(du, slope), m);
+    lanes_store_part(dup + i, lanes_mul(d, lanes_mul(g, s)), m);
 }
 
 static void silu_mul_grad(int64_t n, const void *const in[3], void *dgate, void *dup) {
-    const float *gate = in[0], *up = in[1], *dy = in[2];
-    float *to_gate = dgate, *to_up = dup;
-    for (int64_t i = 0; i < n; i += LANES) {
-        const int64_t m = lanes_left(n, i);
-        lanes g = lanes_load_part(gate + i, m), d = lanes_load_part(dy + i, m), rest;
-        lanes s = sigmoid(g, &rest), du = lanes_mul(d, lanes_load_part(up + i, m));
-        lanes slope = lanes_fma(lanes_mul(g, rest), s, s);
-        lanes_store_part(to_gate + i, lanes_mul(du, slope), m);
-        lanes_store_part(to_up + i, lanes_mul(d, lanes_mul(g, s)), m);
-    }
+    const float *const rows[3] = {in[0], in[1], in[2]};
+    EACH_LANES(n, silu_mul_grad_part(rows, i, dgate, dup, m))
 }
 
 /* ---- DROPOUT ---- */
