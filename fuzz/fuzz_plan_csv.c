@@ -1,7 +1,8 @@
 /* fuzz_plan_csv.c: any bytes as a table of buffers, placed, written and read again.
  *
  * What is planned must lie apart (every pair is compared, piece by piece), be aligned, and keep
- * what is fixed; what was written must read as the same buffers.
+ * what is fixed; what was written must read as the same buffers. Then the same for two spaces, whose
+ * capacities and costs come from the table's length.
  *
  *     fuzz_plan_csv -max_len=2048 NEW_FOLDER fuzz/corpus/plan_csv */
 #include <stdlib.h>
@@ -74,6 +75,31 @@ static void check_again(mnem_plan_csv *csv, const mnem_plan_csv_info *t) {
     free(text);
 }
 
+/* Two spaces, the second without a limit, when that is allowed. */
+static void spread(mnem_plan_csv *csv, size_t length) {
+    static const char *const names[2] = {"chip", "main"};
+    const mnem_plan_csv_info t = mnem_plan_csv_info_get(csv);
+    mnem_plan_space spaces[2] = {{.capacity_bytes = 1 + length * 7 % 4096, .cost = length % 3},
+                                 {.cost = 1 + length % 5}};
+    const mnem_plan_options options = {.seconds = 1e-3, .steps_max = 2000};
+    mnem_plan_spaces_result r;
+    mnem_plan_use *uses;
+    if (t.n > BUFFERS_MAX || mnem_plan_csv_uses(csv, names, 2, &uses) != MNEM_OK) return;
+    if (mnem_plan_solve_spaces(t.buffers, t.wishes, uses, t.n, spaces, 2, &options, &r) != MNEM_OK)
+        return;
+    CHECK(r.over_bytes > 0 || r.lower_bound_cost <= r.cost);
+    CHECK(r.over_bytes > 0 || spaces[0].peak_bytes <= spaces[0].capacity_bytes);
+    for (size_t i = 0; i < t.n; i++) {
+        const mnem_plan_buffer *b = &t.buffers[i];
+        CHECK(uses[i].space < 2 && (!uses[i].allowed || (uses[i].allowed >> uses[i].space & 1)));
+        CHECK(b->offset % b->alignment == 0);
+        CHECK(b->offset + b->bytes <= spaces[uses[i].space].peak_bytes);
+        for (size_t j = 0; j < i; j++)
+            if (uses[i].space == uses[j].space) check_pair(&t, i, j);
+    }
+    check_again(csv, &t);
+}
+
 static void plan(mnem_plan_csv *csv) {
     const mnem_plan_csv_info t = mnem_plan_csv_info_get(csv);
     uint64_t fixed[BUFFERS_MAX];
@@ -99,6 +125,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
         return 0;
     }
     plan(csv);
+    mnem_plan_csv_destroy(csv);
+    if (mnem_plan_csv_read((const char *)data, n, &csv) != MNEM_OK) return 0;
+    spread(csv, n);
     mnem_plan_csv_destroy(csv);
     return 0;
 }

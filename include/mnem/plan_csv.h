@@ -11,6 +11,9 @@
  *   gaps                        parts of the life in which it isn't used, with spaces between: 5-9,
  *                               or 5-9@0:64 when its bytes [0, 64) still are; ends count as the
  *                               life's do
+ *   accesses                    how often its bytes are used (default 1), for several spaces
+ *   spaces                      names of those it may be in, with spaces between; nothing: any
+ *   space                       the one that it is in; nothing: not yet
  *   offset                      where the buffer is; nothing or -1: not yet
  *
  * Threads: a handle belongs to one thread at a time.
@@ -27,7 +30,7 @@
 #ifndef MNEM_PLAN_CSV_H
 #define MNEM_PLAN_CSV_H
 
-#include "mnem/plan.h"
+#include "mnem/plan_spaces.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,9 +55,16 @@ mnem_plan_csv_info mnem_plan_csv_info_get(mnem_plan_csv *csv);
 /* Borrowed until csv is destroyed. */
 const char *mnem_plan_csv_id(const mnem_plan_csv *csv, size_t i);
 
+/* For mnem_plan_solve_spaces: names[count] are borrowed as long as csv is. *uses lives in csv; what
+ * is written to it is what is written as text. MNEM_INVALID for no or more than 32 spaces, and rows
+ * that name another one: the text names line and column. MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
+mnem_status mnem_plan_csv_uses(mnem_plan_csv *csv, const char *const *names, uint32_t count,
+                               mnem_plan_use **uses);
+
 /* Writes the table with the buffers' offsets, at most room characters, without a 0 at the end.
- * Returns how many the whole has. Columns are id, lower, upper, size, then alignment and gaps where
- * the text had them, then offset (a hint has done its work). */
+ * Returns how many the whole has. Columns are id, lower, upper, size, then alignment, gaps,
+ * accesses, spaces and space where the text had them (space also after mnem_plan_csv_uses), then
+ * offset (a hint has done its work). */
 size_t mnem_plan_csv_write(const mnem_plan_csv *csv, char *out, size_t room);
 
 #ifdef __cplusplus

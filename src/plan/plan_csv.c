@@ -4,7 +4,7 @@
  * no memory of their own. The header says which cell goes to which column; a row is then set column
  * by column.
  * Invariant: gaps lie in one array, row after row; wishes point into it when it is whole.
- * Cost: one pass; the text, and 88 bytes for a row. */
+ * Cost: one pass; the text, and 88 bytes for a row, 120 where spaces are spoken of. */
 #include "mnem/plan_csv.h"
 
 #include <stdio.h>
@@ -21,13 +21,17 @@ typedef enum column {
     COLUMN_ALIGNMENT,
     COLUMN_HINT,
     COLUMN_GAPS,
+    COLUMN_ACCESSES,
+    COLUMN_SPACES,
+    COLUMN_SPACE,
     COLUMN_OFFSET,
     COLUMNS
 } column;
 
 enum { REQUIRED = COLUMN_SIZE + 1 };
 static const char *const column_names[COLUMNS] = {"id",        "lower", "upper", "size",
-                                                  "alignment", "hint",  "gaps",  "offset"};
+                                                  "alignment", "hint",  "gaps",  "accesses",
+                                                  "spaces",    "space", "offset"};
 
 /* Other names of columns. */
 static const struct alias {
@@ -38,8 +42,18 @@ static const struct alias {
     {"start", COLUMN_LOWER}, {"end", COLUMN_UPPER},
 };
 
+/* What a row says of spaces, for tables that have such columns. */
+typedef struct row_spaces {
+    const char *spaces, *space;
+    uint64_t accesses;
+    size_t line;
+} row_spaces;
+
 struct mnem_plan_csv {
     char *text;
+    row_spaces *in; /* NULL: no such columns */
+    mnem_plan_use *uses;
+    const char *const *names; /* of spaces; NULL: they weren't told */
     const char **ids;
     mnem_plan_buffer *buffers;
     mnem_plan_wish *wishes;
@@ -95,10 +109,16 @@ static mnem_status grow(void **data, size_t *room, size_t size) {
     return MNEM_OK;
 }
 
+static bool has_spaces(const mnem_plan_csv *csv) {
+    return csv->has[COLUMN_ACCESSES] || csv->has[COLUMN_SPACES] || csv->has[COLUMN_SPACE];
+}
+
 static mnem_status grow_rows(mnem_plan_csv *csv) {
-    size_t ids = csv->room, wishes = csv->room;
+    size_t ids = csv->room, wishes = csv->room, in = csv->room;
     mnem_status status = grow((void **)&csv->ids, &ids, sizeof *csv->ids);
     if (status == MNEM_OK) status = grow((void **)&csv->wishes, &wishes, sizeof *csv->wishes);
+    if (status == MNEM_OK && has_spaces(csv))
+        status = grow((void **)&csv->in, &in, sizeof *csv->in);
     if (status == MNEM_OK) status = grow((void **)&csv->buffers, &csv->room, sizeof *csv->buffers);
     return status;
 }
@@ -162,6 +182,9 @@ static mnem_status set_cell(mnem_plan_csv *csv, column which, const char *text, 
         if (*good && w->hinted && !w->fixed) b->offset = offset;
         break;
     case COLUMN_GAPS: return take_gaps(csv, text, good);
+    case COLUMN_ACCESSES: *good = !*text || whole_number(text, &csv->in[csv->n].accesses); break;
+    case COLUMN_SPACES: csv->in[csv->n].spaces = text; break;
+    case COLUMN_SPACE: csv->in[csv->n].space = text; break;
     case COLUMN_OFFSET:
         *good = optional_number(text, &offset, &w->fixed);
         if (*good && w->fixed) b->offset = offset;
@@ -195,6 +218,7 @@ static mnem_status read_row(mnem_plan_csv *csv, char *text, size_t line) {
     }
     csv->buffers[csv->n] = (mnem_plan_buffer){.alignment = 1};
     csv->wishes[csv->n] = (mnem_plan_wish){0};
+    if (csv->in) csv->in[csv->n] = (row_spaces){.spaces = "", .space = "", 1, line};
     int cells = 0;
     for (char *cell; (cell = next_cell(&text)); cells++) {
         bool good = true;
@@ -278,6 +302,8 @@ mnem_status mnem_plan_csv_read(const char *text, size_t length, mnem_plan_csv **
 void mnem_plan_csv_destroy(mnem_plan_csv *csv) {
     if (!csv) return;
     mnem__free(csv->text);
+    mnem__free(csv->in);
+    mnem__free(csv->uses);
     mnem__free(csv->ids);
     mnem__free(csv->buffers);
     mnem__free(csv->wishes);
@@ -287,6 +313,61 @@ void mnem_plan_csv_destroy(mnem_plan_csv *csv) {
 
 mnem_plan_csv_info mnem_plan_csv_info_get(mnem_plan_csv *csv) {
     return (mnem_plan_csv_info){csv->buffers, csv->wishes, csv->n};
+}
+
+/* ---- spaces ---- */
+
+/* The bit of a name of `length` letters, 0 where no space has it. */
+static uint32_t bit_of(const char *name, size_t length, const char *const *names, uint32_t count) {
+    for (uint32_t s = 0; s < count; s++)
+        if (strncmp(name, names[s], length) == 0 && !names[s][length]) return 1u << s;
+    return 0;
+}
+
+/* Names with spaces between, to bits; false where one is unknown. */
+static bool take_names(const char *text, const char *const *names, uint32_t count, uint32_t *bits) {
+    *bits = 0;
+    while (*text == ' ') text++;
+    while (*text) {
+        const size_t length = strcspn(text, " ");
+        const uint32_t bit = bit_of(text, length, names, count);
+        if (!bit) return false;
+        *bits |= bit;
+        text += length;
+        while (*text == ' ') text++;
+    }
+    return true;
+}
+
+static mnem_status find_spaces(mnem_plan_csv *csv, uint32_t count) {
+    for (size_t i = 0; i < csv->n; i++) {
+        mnem_plan_use *use = &csv->uses[i];
+        const row_spaces *in = csv->in ? &csv->in[i] : NULL;
+        uint32_t only = 0;
+        *use = (mnem_plan_use){.accesses = in ? in->accesses : 1};
+        if (in && !take_names(in->spaces, csv->names, count, &use->allowed))
+            return wrong_cell(in->line, column_names[COLUMN_SPACES], in->spaces);
+        if (in && *in->space) only = bit_of(in->space, strlen(in->space), csv->names, count);
+        if (in && *in->space && !(only && (!use->allowed || (use->allowed & only))))
+            return wrong_cell(in->line, column_names[COLUMN_SPACE], in->space);
+        if (only) use->allowed = only;
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem_plan_csv_uses(mnem_plan_csv *csv, const char *const *names, uint32_t count,
+                               mnem_plan_use **uses) {
+    *uses = NULL;
+    if (count == 0 || count > MNEM_PLAN_SPACES_MAX)
+        return mnem__fail(MNEM_INVALID, "plan: %u spaces; it must be 1 to %d", count,
+                          MNEM_PLAN_SPACES_MAX);
+    if (!csv->uses) csv->uses = mnem__calloc("plan", csv->n + 1, sizeof *csv->uses);
+    if (!csv->uses) return mnem__heap_status();
+    csv->names = names;
+    const mnem_status status = find_spaces(csv, count);
+    if (status == MNEM_OK) *uses = csv->uses;
+    if (status != MNEM_OK) csv->names = NULL;
+    return status;
 }
 
 const char *mnem_plan_csv_id(const mnem_plan_csv *csv, size_t i) {
@@ -332,11 +413,32 @@ static void put_gaps(writer *w, const mnem_plan_wish *wish) {
     }
 }
 
+/* A cell between alignment and offset. */
+static void put_optional(writer *w, const mnem_plan_csv *csv, size_t i, column which) {
+    const row_spaces *in = csv->in ? &csv->in[i] : NULL;
+    switch ((int)which) {
+    case COLUMN_ALIGNMENT: put_number(w, ",", csv->buffers[i].alignment); return;
+    case COLUMN_GAPS: put_gaps(w, &csv->wishes[i]); return;
+    case COLUMN_ACCESSES: put_number(w, ",", in ? in->accesses : 1); return;
+    default: break;
+    }
+    put(w, ",");
+    if (which == COLUMN_SPACE && csv->names)
+        put(w, csv->names[csv->uses[i].space]);
+    else if (in)
+        put(w, which == COLUMN_SPACES ? in->spaces : in->space);
+}
+
+static bool is_written(const mnem_plan_csv *csv, column which) {
+    if (which == COLUMN_HINT) return false; /* has done its work */
+    return csv->has[which] || (which == COLUMN_SPACE && csv->names);
+}
+
 size_t mnem_plan_csv_write(const mnem_plan_csv *csv, char *out, size_t room) {
     writer w = {out, room, 0};
     put(&w, "id,lower,upper,size");
-    for (int c = COLUMN_ALIGNMENT; c <= COLUMN_GAPS; c++) {
-        if (!csv->has[c] || c == COLUMN_HINT) continue;
+    for (int c = COLUMN_ALIGNMENT; c < COLUMN_OFFSET; c++) {
+        if (!is_written(csv, (column)c)) continue;
         put(&w, ",");
         put(&w, column_names[c]);
     }
@@ -347,8 +449,8 @@ size_t mnem_plan_csv_write(const mnem_plan_csv *csv, char *out, size_t room) {
         put_time(&w, ",", b->lower);
         put_time(&w, ",", b->upper);
         put_number(&w, ",", b->bytes);
-        if (csv->has[COLUMN_ALIGNMENT]) put_number(&w, ",", b->alignment);
-        if (csv->has[COLUMN_GAPS]) put_gaps(&w, &csv->wishes[i]);
+        for (int c = COLUMN_ALIGNMENT; c < COLUMN_OFFSET; c++)
+            if (is_written(csv, (column)c)) put_optional(&w, csv, i, (column)c);
         put_number(&w, ",", b->offset);
         put(&w, "\n");
     }

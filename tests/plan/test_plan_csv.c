@@ -135,6 +135,41 @@ static void failing_heap_is_reported_at_every_call(void **state) {
     }
 }
 
+static void names_of_spaces_become_bits(void **state) {
+    (void)state;
+    static const char *const names[2] = {"chip", "main"};
+    mnem_plan_csv *csv = read_text("id,lower,upper,size,spaces,accesses,space\n"
+                                   "a,0,1,5,main chip,7,\nb,0,1,5,,,main\nc,0,1,5,main,0,\n");
+    mnem_plan_use *uses;
+    assert_int_equal(mnem_plan_csv_uses(csv, names, 2, &uses), MNEM_OK);
+    assert_int_equal(uses[0].allowed, 3);
+    assert_int_equal(uses[0].accesses, 7);
+    assert_int_equal(uses[1].allowed, 2);
+    assert_int_equal(uses[1].accesses, 1);
+    assert_int_equal(uses[2].allowed, 2);
+    assert_int_equal(uses[2].accesses, 0);
+    uses[1].space = uses[2].space = 1;
+    char out[512];
+    out[mnem_plan_csv_write(csv, out, sizeof out - 1)] = 0;
+    assert_string_equal(out, "id,lower,upper,size,accesses,spaces,space,offset\n"
+                             "a,0,1,5,7,main chip,chip,0\nb,0,1,5,1,,main,0\n"
+                             "c,0,1,5,0,main,main,0\n");
+    assert_int_equal(mnem_plan_csv_uses(csv, names, 1, &uses), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "line 2, column spaces"));
+    assert_int_equal(mnem_plan_csv_uses(csv, names, 0, &uses), MNEM_INVALID);
+    assert_int_equal(mnem_plan_csv_uses(csv, names, 33, &uses), MNEM_INVALID);
+    mnem_plan_csv_destroy(csv);
+    csv = read_text("id,lower,upper,size,spaces,space\na,0,1,5,main,chip\n");
+    assert_int_equal(mnem_plan_csv_uses(csv, names, 2, &uses), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "line 2, column space: \"chip\""));
+    mnem_plan_csv_destroy(csv);
+    csv = read_text("id,lower,upper,size\na,0,1,5\n");
+    assert_int_equal(mnem_plan_csv_uses(csv, names, 2, &uses), MNEM_OK);
+    assert_int_equal(uses[0].accesses, 1);
+    assert_int_equal(uses[0].allowed, 0);
+    mnem_plan_csv_destroy(csv);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_come_in_any_order),
@@ -142,6 +177,7 @@ int main(void) {
         cmocka_unit_test(optional_cells_become_wishes),
         cmocka_unit_test(what_is_written_can_be_read_again),
         cmocka_unit_test(mistakes_are_named_by_line_and_column),
+        cmocka_unit_test(names_of_spaces_become_bits),
         cmocka_unit_test(failing_heap_is_reported_at_every_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

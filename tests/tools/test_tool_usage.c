@@ -139,6 +139,11 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("place");
     WRONG("place", "t.csv", "--time", "0");
     WRONG("place", "t.csv", "--json", "--out", "-");
+    WRONG("place", "t.csv", "--space", "=1M");
+    WRONG("place", "t.csv", "--space", "chip=lots");
+    WRONG("place", "t.csv", "--space", "chip:-1");
+    WRONG("place", "t.csv", "--space", "chip", "--space", "chip:2");
+    WRONG("place", "t.csv", "--space", "chip", "--capacity", "1M");
     WRONG("info", "-p", "x");
     WRONG("quantize", "in.gguf");
     WRONG("perplexity", "model.gguf");

@@ -71,6 +71,10 @@ const tool_option tool_options[] = {
      "draw it: the ways of --explain, or the tensors of a graph over time"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(place),
      "what must be enough: stop at the first placement within it (default: as low as possible)"},
+    {"space", 0, "SPACE", TOOL_VALUE_LIST, AT(space), 0, 0, NULL, V(place),
+     "NAME, NAME=SIZE or NAME=SIZE:COST, up to 32 times: a space that buffers may be in, what it "
+     "holds (default: no limit), and the cost of a byte and access there (default: 0 for the "
+     "first, 1 more for each)"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(time_limit), 0.001, 1e6, NULL, V(place),
      "seconds to look for something better (default: 2)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), 0, 0, NULL, V(place),
@@ -276,11 +280,15 @@ static int set_choice(const char *verb, const tool_option *o, const char *text, 
     return tool_usage(verb, "--%s takes one of: %s; not \"%s\"", o->name, o->choices, text);
 }
 
-static int set_stop(const char *verb, const char *text, tool_args *args) {
-    if (!*text) return tool_usage(verb, "--stop takes a text that isn't empty");
-    if (args->stops == TOOL_STOPS_MAX)
-        return tool_usage(verb, "--stop may be given at most %d times", TOOL_STOPS_MAX);
-    args->stop[args->stops++] = text;
+static int add_text(const char *verb, const tool_option *o, const char *text, tool_args *args) {
+    const bool stop = o->offset == AT(stop);
+    const char **list = stop ? args->stop : args->space;
+    int *count = stop ? &args->stops : &args->spaces;
+    const int most = stop ? TOOL_STOPS_MAX : TOOL_SPACES_MAX;
+    if (!*text) return tool_usage(verb, "--%s takes a text that isn't empty", o->name);
+    if (*count == most)
+        return tool_usage(verb, "--%s may be given at most %d times", o->name, most);
+    list[(*count)++] = text;
     return TOOL_OK;
 }
 
@@ -296,7 +304,7 @@ static int set(const tool_option *o, const char *text, tool_args *args) {
     case TOOL_VALUE_NUMBER: return set_number(verb, o, text, field);
     case TOOL_VALUE_REAL: return set_real(verb, o, text, field);
     case TOOL_VALUE_CHOICE: return set_choice(verb, o, text, field);
-    case TOOL_VALUE_LIST: return set_stop(verb, text, args);
+    case TOOL_VALUE_LIST: return add_text(verb, o, text, args);
     }
     return TOOL_FAILED;
 }

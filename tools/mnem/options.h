@@ -12,7 +12,7 @@ typedef enum tool_value {
     TOOL_VALUE_NUMBER, /* uint64_t */
     TOOL_VALUE_REAL,   /* double within [least, most] */
     TOOL_VALUE_CHOICE, /* int32_t: which word of choices */
-    TOOL_VALUE_LIST,   /* the stop texts */
+    TOOL_VALUE_LIST,   /* texts: the option may be given again (stop, space) */
 } tool_value;
 
 typedef struct tool_option {

@@ -84,6 +84,11 @@ void tool_interrupt_watch(mnem_session *session) {
     sigaction(SIGINT, &action, NULL);
 }
 
+void tool_interrupt_watch_term(void) {
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigaction(SIGTERM, &action, NULL);
+}
+
 bool tool_interrupted(void) {
     return interrupts != 0;
 }

@@ -39,7 +39,7 @@ void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- verbs and arguments ---- */
-enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8 };
+enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32 };
 
 /* X(NAME): verb_NAME is the entry, in verb_NAME.c. */
 #define TOOL_VERB_LIST(X)                                                                          \
@@ -79,8 +79,10 @@ typedef struct tool_args {
     uint64_t seed;
     const char *stop[TOOL_STOPS_MAX];
     int stops;
-    const char *out;    /* place */
-    double time_limit;  /* place: seconds */
+    const char *out;                    /* place */
+    double time_limit;                  /* place: seconds */
+    const char *space[TOOL_SPACES_MAX]; /* place: NAME[=SIZE][:COST] */
+    int spaces;
     const char *type;   /* quantize */
     const char *device; /* "host", "null" */
     bool page_cache, json, quiet, refresh;
@@ -162,6 +164,8 @@ void tool_progress_hide(void); /* takes any progress line off the screen (tool_m
 /* From here on the first SIGINT sets the flag and cancels the session (NULL: only the flag); the
  * second exits with 130 at once. */
 void tool_interrupt_watch(mnem_session *session);
+/* The same for SIGTERM. */
+void tool_interrupt_watch_term(void);
 bool tool_interrupted(void);
 void tool_interrupt_clear(void);
 /* Readable while an interrupt isn't cleared, for poll; -1: there is none. */

@@ -1,24 +1,9 @@
 /* verb_place.c: `mnem place`: offsets for the buffers of a table. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "svg.h"
-
-enum { SHOWN_MAX = 20 };
-
-typedef struct placing {
-    const tool_args *args;
-    const char *path;
-    mnem_plan_csv *csv;
-    mnem_plan_csv_info t;
-    mnem_plan_result r;
-    double seconds;
-    int64_t busiest; /* when most bytes are alive */
-    uint32_t *alive; /* then, the largest first */
-    size_t alive_count;
-} placing;
+#include "place_tool.h"
 
 /* ---- files ---- */
 
@@ -54,6 +39,11 @@ static int read_table(placing *p) {
         return TOOL_FAILED;
     }
     p->t = mnem_plan_csv_info_get(p->csv);
+    if (p->space_count &&
+        mnem_plan_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
+        tool_message("%s: %s", p->path, mnem_last_error());
+        return TOOL_FAILED;
+    }
     return TOOL_OK;
 }
 
@@ -164,34 +154,37 @@ static int find_alive(placing *p) {
 
 /* ---- as text and JSON ---- */
 
-static bool fits(const placing *p) {
+bool place_fits(const placing *p) {
+    if (p->space_count) return p->spread.over_bytes == 0;
     return !p->args->capacity || p->r.peak_bytes <= p->args->capacity;
 }
 
-static double waste(const placing *p) {
+double place_waste(const placing *p) {
     if (p->r.lower_bound_bytes == 0) return 0;
     return 100 * ((double)p->r.peak_bytes / (double)p->r.lower_bound_bytes - 1);
 }
 
-static const char *verdict_text(const placing *p) {
-    if (p->r.verdict == MNEM_PLAN_INFEASIBLE) return "infeasible";
-    if (!fits(p)) return "none found";
-    return p->r.verdict == MNEM_PLAN_OPTIMAL ? "optimal" : "feasible";
+const char *place_verdict(const placing *p) {
+    const mnem_plan_verdict verdict = p->space_count ? p->spread.verdict : p->r.verdict;
+    if (verdict == MNEM_PLAN_INFEASIBLE) return "infeasible";
+    if (!place_fits(p)) return "none found";
+    return verdict == MNEM_PLAN_OPTIMAL ? "optimal" : "feasible";
 }
 
 static void print_verdict(const placing *p) {
     char a[TOOL_TEXT];
-    tool_outf("  verdict  %s", verdict_text(p));
+    tool_outf("  verdict  %s", place_verdict(p));
     if (p->r.verdict == MNEM_PLAN_INFEASIBLE)
         tool_outf(": no placement fits %s", tool_exact(p->args->capacity, a));
-    else if (!fits(p))
+    else if (!place_fits(p))
         tool_outf(": none within %s in %g s (--time), which is no proof",
                   tool_exact(p->args->capacity, a), p->args->time_limit);
     else if (p->r.verdict == MNEM_PLAN_OPTIMAL)
         tool_outf(": no placement takes less");
     else
-        tool_outf(": at most %.2f %% above the best", waste(p));
+        tool_outf(": at most %.2f %% above the best", place_waste(p));
     tool_outf("\n");
+    if (p->stopped) tool_outf("  stopped  by a signal: the best so far\n");
 }
 
 static void print_line(const char *name, uint64_t bytes, const char *note) {
@@ -204,22 +197,23 @@ static void print_text(const placing *p) {
     tool_outf("%s: %s buffers, %.3g s\n", p->path, tool_exact(p->t.n, a), p->seconds);
     print_line("sum", p->r.total_bytes, "  without reuse");
     print_line("bound", p->r.lower_bound_bytes, "  no placement is below");
-    snprintf(note, sizeof note, "  waste %.2f %%", waste(p));
+    snprintf(note, sizeof note, "  waste %.2f %%", place_waste(p));
     print_line("peak", p->r.peak_bytes, note);
-    if (p->args->capacity) print_line("capacity", p->args->capacity, fits(p) ? "" : "  exceeded");
+    if (p->args->capacity)
+        print_line("capacity", p->args->capacity, place_fits(p) ? "" : "  exceeded");
     print_verdict(p);
     tool_outf("  alive at %lld, when most is: %s buffers\n", (long long)p->busiest,
               tool_exact(p->alive_count, a));
     if (p->alive_count) tool_outf("    %18s %18s  id\n", "bytes", "offset");
-    for (size_t i = 0; i < p->alive_count && i < SHOWN_MAX; i++) {
+    for (size_t i = 0; i < p->alive_count && i < PLACE_SHOWN_MAX; i++) {
         const mnem_plan_buffer *buffer = &p->t.buffers[p->alive[i]];
         tool_outf("    %18s %18s  %s, %lld to %lld\n", tool_exact(buffer->bytes, a),
                   tool_exact(buffer->offset, b), mnem_plan_csv_id(p->csv, p->alive[i]),
                   (long long)buffer->lower, (long long)buffer->upper);
     }
-    if (p->alive_count > SHOWN_MAX)
+    if (p->alive_count > PLACE_SHOWN_MAX)
         tool_outf("    and %s smaller ones (--json has all)\n",
-                  tool_exact(p->alive_count - SHOWN_MAX, a));
+                  tool_exact(p->alive_count - PLACE_SHOWN_MAX, a));
 }
 
 static void print_json(const placing *p) {
@@ -232,143 +226,75 @@ static void print_json(const placing *p) {
                              (json_int_t)b->bytes, "offset", (json_int_t)b->offset, "lower",
                              (json_int_t)b->lower, "upper", (json_int_t)b->upper));
     }
-    tool_out_json(
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:s, s:b, s:f, s:I, s:I, s:o}", "file", p->path,
-                  "buffers", (json_int_t)p->t.n, "total_bytes", (json_int_t)p->r.total_bytes,
-                  "lower_bound_bytes", (json_int_t)p->r.lower_bound_bytes, "peak_bytes",
-                  (json_int_t)p->r.peak_bytes, "waste_percent", waste(p), "verdict",
-                  verdict_text(p), "fits", fits(p), "seconds", p->seconds, "nodes",
-                  (json_int_t)p->r.nodes, "busiest_time", (json_int_t)p->busiest, "alive", alive));
-}
-
-/* ---- the drawing: time to the right, offsets up ---- */
-
-static const char *const colours[] = {"#4ba3c3", "#f9b55b", "#7fc97f", "#e0788a",
-                                      "#9f86c0", "#c9b18b", "#88a0d8", "#d0d060"};
-enum { COLOURS = sizeof colours / sizeof *colours };
-
-static char *time_text(double number, char text[TOOL_TEXT]) {
-    snprintf(text, TOOL_TEXT, "%.0f", number);
-    return text;
-}
-
-/* A name in the middle of a box, upright where that lets it be larger; none where it would be too
- * small to read. */
-static void draw_name(const tool_svg *svg, const char *name, double x, double y, double width,
-                      double height) {
-    const double wide = 0.6 * (double)(strlen(name) + 1);
-    const double across = fmin(fmin(height, 13), width / wide);
-    const double upright = fmin(fmin(width, 13), height / wide);
-    const double font = fmax(across, upright);
-    if (font < 5) return;
-    fprintf(svg->file,
-            "<text text-anchor=\"middle\" font-size=\"%.1f\" transform=\"translate(%.1f %.1f)%s\">",
-            font, across >= upright ? x : x + font / 3, across >= upright ? y + font / 3 : y,
-            across >= upright ? "" : " rotate(-90)");
-    tool_svg_text(svg->file, name);
-    fputs("</text>\n", svg->file);
-}
-
-/* A piece of buffer i, and its name where there is room. */
-static void draw_box(const placing *p, const tool_svg *svg, size_t i, int64_t lower, int64_t upper,
-                     uint64_t bottom, uint64_t top) {
-    const mnem_plan_buffer *b = &p->t.buffers[i];
-    const char *id = mnem_plan_csv_id(p->csv, i);
-    const double x0 = tool_svg_x(svg, (double)lower), x1 = tool_svg_x(svg, (double)upper);
-    const double y1 = tool_svg_y(svg, (double)(b->offset + bottom));
-    const double y0 = tool_svg_y(svg, (double)(b->offset + top));
-    if (lower >= upper || bottom >= top) return;
-    fprintf(svg->file,
-            "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" "
-            "stroke=\"#fff\" stroke-width=\".5\"><title>",
-            x0, y0, x1 - x0, y1 - y0, colours[i % COLOURS]);
-    tool_svg_text(svg->file, id);
-    char size[TOOL_TEXT], at[TOOL_TEXT];
-    fprintf(svg->file, ": %s bytes at %s, %lld to %lld</title></rect>\n",
-            tool_exact(b->bytes, size), tool_exact(b->offset, at), (long long)b->lower,
-            (long long)b->upper);
-    draw_name(svg, id, (x0 + x1) / 2, (y0 + y1) / 2, x1 - x0, y1 - y0);
-}
-
-static void draw_buffer(const placing *p, const tool_svg *svg, size_t i) {
-    const mnem_plan_buffer *b = &p->t.buffers[i];
-    int64_t after = b->lower;
-    for (uint32_t g = 0; g < p->t.wishes[i].gap_count; g++) {
-        const mnem_plan_gap *gap = &p->t.wishes[i].gaps[g];
-        draw_box(p, svg, i, after, gap->lower, 0, b->bytes);
-        draw_box(p, svg, i, gap->lower, gap->upper, gap->window_lower, gap->window_upper);
-        after = gap->upper;
-    }
-    draw_box(p, svg, i, after, b->upper, 0, b->bytes);
-}
-
-static void draw_level(const tool_svg *svg, uint64_t bytes, const char *colour, const char *name,
-                       int place) {
-    const double y = tool_svg_y(svg, (double)bytes);
-    char exact[TOOL_TEXT];
-    fprintf(svg->file,
-            "<path d=\"M%d %.1fh%d\" stroke=\"%s\" stroke-width=\"1.5\" stroke-dasharray=\"7 4\"/>"
-            "<rect x=\"%d\" y=\"%d\" width=\"22\" height=\"3\" fill=\"%s\"/>"
-            "<text x=\"%d\" y=\"%d\">%s %s</text>\n",
-            SVG_LEFT, y, SVG_WIDTH, colour, SVG_LEFT + 260 * place, SVG_TOP + SVG_HEIGHT + 67,
-            colour, SVG_LEFT + 260 * place + 30, SVG_TOP + SVG_HEIGHT + 73, name,
-            tool_exact(bytes, exact));
-}
-
-static int draw(const placing *p, const char *path) {
-    tool_svg svg = {.high = (double)p->r.peak_bytes};
-    char title[160], subtitle[160], a[TOOL_TEXT], b[TOOL_TEXT];
-    const char *slash = strrchr(p->path, '/');
-    snprintf(title, sizeof title, "%.100s: %s buffers", slash ? slash + 1 : p->path,
-             tool_exact(p->t.n, a));
-    snprintf(subtitle, sizeof subtitle, "peak %s, without reuse %s, waste %.2f %%: %s",
-             tool_size(p->r.peak_bytes, a), tool_size(p->r.total_bytes, b), waste(p),
-             verdict_text(p));
-    for (size_t i = 0; i < p->t.n; i++) {
-        const mnem_plan_buffer *buffer = &p->t.buffers[i];
-        if (i == 0 || (double)buffer->lower < svg.left) svg.left = (double)buffer->lower;
-        if (i == 0 || (double)buffer->upper > svg.right) svg.right = (double)buffer->upper;
-    }
-    if ((double)p->args->capacity > svg.high) svg.high = (double)p->args->capacity;
-    if (svg.high == 0) svg.high = 1;
-    if (svg.right <= svg.left) svg.right = svg.left + 1;
-    svg.high *= 1.02;
-    if (!tool_svg_begin(&svg, path, title, subtitle)) return TOOL_FAILED;
-    for (size_t i = 0; i < p->t.n; i++) draw_buffer(p, &svg, i);
-    draw_level(&svg, p->r.lower_bound_bytes, "#1a7f37", "bound", 0);
-    if (p->args->capacity) draw_level(&svg, p->args->capacity, "#c0392b", "capacity", 1);
-    tool_svg_axis_x(&svg, "time", false, time_text);
-    tool_svg_axis_y(&svg, "offset", true, tool_svg_bytes);
-    return tool_svg_end(&svg, path);
+    tool_out_json(json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:f, s:s, s:b, s:b, s:f, s:I, s:I, s:o}", "file", p->path,
+        "buffers", (json_int_t)p->t.n, "total_bytes", (json_int_t)p->r.total_bytes,
+        "lower_bound_bytes", (json_int_t)p->r.lower_bound_bytes, "peak_bytes",
+        (json_int_t)p->r.peak_bytes, "waste_percent", place_waste(p), "verdict", place_verdict(p),
+        "fits", place_fits(p), "stopped", p->stopped, "seconds", p->seconds, "nodes",
+        (json_int_t)p->r.nodes, "busiest_time", (json_int_t)p->busiest, "alive", alive));
 }
 
 /* ---- the verb ---- */
 
-static int place(placing *p) {
-    const mnem_plan_options options = {
-        .capacity_bytes = p->args->capacity, .seconds = p->args->time_limit, .seed = p->args->seed};
+static bool is_interrupted(void *context) {
+    (void)context;
+    return tool_interrupted();
+}
+
+/* Fills in p->r or p->spread. From here on a signal ends the search and nothing else. */
+static mnem_status solve(placing *p) {
+    const mnem_plan_options options = {.capacity_bytes = p->args->capacity,
+                                       .seconds = p->args->time_limit,
+                                       .seed = p->args->seed,
+                                       .stop = is_interrupted};
     const double start = tool_clock();
+    tool_interrupt_watch(NULL);
+    tool_interrupt_watch_term();
     const mnem_status status =
-        mnem_plan_solve_wishes(p->t.buffers, p->t.wishes, p->t.n, &options, &p->r);
+        p->space_count ? mnem_plan_solve_spaces(p->t.buffers, p->t.wishes, p->uses, p->t.n,
+                                                p->spaces, p->space_count, &options, &p->spread)
+                       : mnem_plan_solve_wishes(p->t.buffers, p->t.wishes, p->t.n, &options, &p->r);
     p->seconds = tool_clock() - start;
+    p->stopped = tool_interrupted();
+    return status;
+}
+
+static void print(const placing *p) {
+    const bool quiet = p->args->out && strcmp(p->args->out, "-") == 0;
+    if (p->args->json && p->space_count)
+        place_spaces_json(p);
+    else if (p->args->json)
+        print_json(p);
+    else if (!quiet && p->space_count)
+        place_spaces_text(p);
+    else if (!quiet)
+        print_text(p);
+    else if (p->stopped)
+        tool_message("%s: stopped by a signal: the best so far", p->path);
+}
+
+static int place(placing *p) {
+    const mnem_status status = solve(p);
     if (status != MNEM_OK) return tool_fail(status);
-    int code = find_alive(p);
-    if (code == TOOL_OK && p->args->svg) code = draw(p, p->args->svg);
+    int code = p->space_count ? TOOL_OK : find_alive(p);
+    if (code == TOOL_OK && p->args->svg) code = place_draw(p, p->args->svg);
     if (code == TOOL_OK && p->args->out) code = write_table(p);
     if (code != TOOL_OK) return code;
-    if (p->args->json)
-        print_json(p);
-    else if (!p->args->out || strcmp(p->args->out, "-") != 0)
-        print_text(p);
+    print(p);
     code = tool_out_end();
-    return code == TOOL_OK && !fits(p) ? TOOL_OVER_BUDGET : code;
+    if (code == TOOL_OK && p->stopped) return TOOL_INTERRUPTED;
+    return code == TOOL_OK && !place_fits(p) ? TOOL_OVER_BUDGET : code;
 }
 
 int verb_place(const tool_args *args) {
     placing p = {.args = args, .path = args->operand[0]};
     if (args->json && args->out && strcmp(args->out, "-") == 0)
         return tool_usage("place", "--json and --out - both want standard output");
-    int code = read_table(&p);
+    if (args->capacity && args->spaces)
+        return tool_usage("place", "--capacity is for one space; --space has its own");
+    int code = place_spaces_parse(&p);
+    if (code == TOOL_OK) code = read_table(&p);
     if (code == TOOL_OK) code = place(&p);
     mnem_plan_csv_destroy(p.csv);
     free(p.alive);

@@ -64,10 +64,17 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "still\n"
          "used) and offset (fixed where one stands). - is standard input.\n"
          "\n"
-         "With --capacity, exit code 3 when nothing within it was found.\n",
+         "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
+         "ends\n"
+         "the search: what was found so far is shown and written, exit code 130.\n"
+         "\n"
+         "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
+         "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
+         "that a buffer may be in, with spaces between) and space (the one that it is in).\n",
          "mnem place buffers.csv  # how low can it be?\n"
          "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
          "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
+         "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
          "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n",
          verb_place},
     [TOOL_VERB_info] =
