@@ -50,9 +50,9 @@ static void fill(mnem_trainer *t, const char *shape, const char *note,
         {.name = "steps", .type = MNEM_ENTRY_U64, .u = t->steps},
         {.name = "updates", .type = MNEM_ENTRY_U64, .u = t->updates},
         {.name = "scale", .type = MNEM_ENTRY_F64, .f = t->scale.scale},
-        {.name = "scale good", .type = MNEM_ENTRY_U64, .u = t->scale.good},
-        {.name = "scale at floor", .type = MNEM_ENTRY_U64, .u = t->scale.at_floor},
-        {.name = "scale skipped", .type = MNEM_ENTRY_U64, .u = t->scale.skipped},
+        {.name = "scale_good", .type = MNEM_ENTRY_U64, .u = t->scale.good},
+        {.name = "scale_at_floor", .type = MNEM_ENTRY_U64, .u = t->scale.at_floor},
+        {.name = "scale_skipped", .type = MNEM_ENTRY_U64, .u = t->scale.skipped},
         {.name = "weights",
          .type = MNEM_ENTRY_BYTES,
          .data = t->weights,
@@ -84,9 +84,9 @@ static mnem_status read_numbers(const mnem_checkpoint *c, numbers *n) {
     mnem_status status = mnem_checkpoint_u64(c, "steps", &n->steps);
     if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "updates", &n->updates);
     if (status == MNEM_OK) status = mnem_checkpoint_f64(c, "scale", &n->scale);
-    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale good", &n->good);
-    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale at floor", &n->at_floor);
-    return status == MNEM_OK ? mnem_checkpoint_u64(c, "scale skipped", &n->skipped) : status;
+    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale_good", &n->good);
+    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale_at_floor", &n->at_floor);
+    return status == MNEM_OK ? mnem_checkpoint_u64(c, "scale_skipped", &n->skipped) : status;
 }
 
 static mnem_status check_shape(const mnem_trainer *t, const mnem_checkpoint *c) {

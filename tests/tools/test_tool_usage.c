@@ -11,9 +11,9 @@
 
 #include "tools/tool_run.h"
 
-static const char *const verbs[] = {"run",      "plan",   "graph",    "place",
-                                    "info",     "bench",  "quantize", "perplexity",
-                                    "tokenize", "replay", "help",     "version"};
+static const char *const verbs[] = {"run",   "plan",     "graph",      "place",    "info",
+                                    "bench", "quantize", "perplexity", "tokenize", "replay",
+                                    "train", "help",     "version"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 static void help_is_as_agreed(void **state) {

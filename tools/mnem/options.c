@@ -15,7 +15,7 @@
 enum {
     SESSION =
         V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
-    TABLES = SESSION | V(info) | V(quantize) | V(tokenize) | V(replay) | V(place),
+    TABLES = SESSION | V(info) | V(quantize) | V(train) | V(tokenize) | V(replay) | V(place),
 };
 
 const tool_option tool_options[] = {
@@ -25,7 +25,7 @@ const tool_option tool_options[] = {
      "read the prompt from a file (- is standard input)"},
     {"system", 0, "TEXT", TOOL_VALUE_TEXT, AT(system), 0, 0, NULL, V(run),
      "chat: the instructions that stay when old turns are dropped"},
-    {"memory", 'm', "SIZE", TOOL_VALUE_SIZE, AT(memory), 0, 0, NULL, SESSION,
+    {"memory", 'm', "SIZE", TOOL_VALUE_SIZE, AT(memory), 0, 0, NULL, SESSION | V(train),
      "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes each, 64MB "
      "is 10^6; default: 85 % of what is available)"},
     {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), 1, INT32_MAX, NULL, V(run),
@@ -33,7 +33,8 @@ const tool_option tool_options[] = {
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), 1, INT32_MAX, NULL, SESSION,
      "context in tokens (default: the largest that fits, up to the model's and 4096)"},
     {"threads", 't', "N", TOOL_VALUE_COUNT, AT(threads), 1, MNEM_TEAM_MAX, NULL,
-     SESSION | V(quantize), "worker threads (default: the processors this process may use)"},
+     SESSION | V(quantize) | V(train),
+     "worker threads (default: the processors this process may use)"},
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), 0, 0, "f16 q8_0 auto", SESSION,
      "type of the KV cache: f16, q8_0 (half the bytes) or auto (default: f16)"},
     {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), 1, INT32_MAX, NULL, SESSION,
@@ -117,14 +118,62 @@ const tool_option tool_options[] = {
      "draw the memory map over time"},
     {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline), 0, 0, NULL, V(replay),
      "show reserved and live bytes over time"},
+    {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), 0, 0, NULL, V(train),
+     "a text file to learn from; operands are further ones"},
+    {"config", 'c', "NAME|FILE", TOOL_VALUE_TEXT, AT(config), 0, 0, "tiny 5m gpt2-10m gpt2-124m",
+     V(train),
+     "the model and how it is trained: tiny, 5m, gpt2-10m, gpt2-124m, or a JSON file (default: "
+     "5m)"},
+    {"out", 'o', "DIR", TOOL_VALUE_TEXT, AT(out), 0, 0, NULL, V(train),
+     "the run's folder (default: mnem-train)"},
+    {"resume", 0, NULL, TOOL_VALUE_FLAG, AT(resume), 0, 0, NULL, V(train),
+     "go on with the run in the folder, from its last checkpoint"},
+    {"init", 0, "MODEL", TOOL_VALUE_TEXT, AT(init), 0, 0, NULL, V(train),
+     "start from this model's weights and vocabulary instead of random ones"},
+    {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), 0, 0, NULL, V(train),
+     "length of the run in steps; the learning rate falls to its floor at the end"},
+    {"tokens", 'n', "N", TOOL_VALUE_NUMBER, AT(train_tokens), 0, 0, NULL, V(train),
+     "length of the run in tokens"},
+    {"time", 0, "S", TOOL_VALUE_REAL, AT(time_limit), 1, 1e8, NULL, V(train),
+     "length of the run in seconds: the number of steps is set when the first ones were timed"},
+    {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), 0, 0, NULL, V(train),
+     "stop after step N with a checkpoint, as Ctrl-C does; --resume goes on"},
+    {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), 0, 0, NULL, V(train),
+     "steps between checkpoints (default: about a minute's)"},
+    {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), 1, 1 << 20, NULL, V(train),
+     "sequences of a step"},
+    {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), 1, 1 << 20, NULL, V(train),
+     "of them run together; divides the batch (default: chosen under the budget)"},
+    {"ctx", 0, "N", TOOL_VALUE_COUNT, AT(context), 1, 1 << 20, NULL, V(train),
+     "tokens of a sequence, and the model's context"},
+    {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), 256, 1 << 20, NULL, V(train),
+     "tokens of the vocabulary that is learned from the text; 256: bytes"},
+    {"precision", 0, "TYPE", TOOL_VALUE_CHOICE, AT(precision), 0, 0, "auto f32 bf16 f16", V(train),
+     "type of activations: f32, bf16 or f16 (half the bytes), or auto: f32 where it fits, else "
+     "bf16 "
+     "(default: auto)"},
+    {"moments", 0, "TYPE", TOOL_VALUE_CHOICE, AT(moments), 0, 0, "f32 8bit", V(train),
+     "type of the optimizer's moments: f32, or 8bit (a quarter of the bytes) (default: f32)"},
+    {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), 0, 10, NULL, V(train), "highest learning rate"},
+    {"dropout", 0, "P", TOOL_VALUE_REAL, AT(dropout), 0, 0.99, NULL, V(train),
+     "leave out activations with this probability while training"},
+    {"heldout", 0, "X", TOOL_VALUE_REAL, AT(heldout), 0, 0.9, NULL, V(train),
+     "the last part of the text that is not learned from, but measured on (default: 0.03)"},
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), 0, 0, NULL, V(train),
+     "seed of weights, order of text and dropout (default: 1)"},
+    {"sample", 0, "TEXT", TOOL_VALUE_TEXT, AT(sample), 0, 0, NULL, V(train),
+     "what samples continue (default: the beginning of the held-out text)"},
+    {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run), 0, 0, NULL, V(train),
+     "show the plan and what other budgets would buy, and stop"},
     {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json), 0, 0, NULL, TABLES,
      "JSON on standard output: one object, or one per line where it streams"},
-    {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet), 0, 0, NULL, V(run) | V(bench) | V(perplexity),
+    {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet), 0, 0, NULL,
+     V(run) | V(bench) | V(perplexity) | V(train),
      "no plan, progress or ledger on standard error; errors are still shown"},
     {"help", 'h', NULL, TOOL_VALUE_FLAG, AT(help), 0, 0, NULL, ~0u, "show this help"},
 };
 const int tool_options_count = sizeof tool_options / sizeof tool_options[0];
-_Static_assert(sizeof tool_options / sizeof tool_options[0] <= 64, "tool_args.given is 64 bits");
+_Static_assert(sizeof tool_options / sizeof tool_options[0] <= TOOL_OPTIONS_MAX, "tool_args.given");
 
 const tool_variable tool_variables[] = {
     {"MNEM_MODEL", "the model that ships with mnem", "the model to use when none is named"},
@@ -145,7 +194,7 @@ const char *tool_env(const char *name) {
 
 bool tool_given(const tool_args *args, const char *name) {
     for (int i = 0; i < tool_options_count; i++)
-        if ((args->given >> i & 1) && strcmp(tool_options[i].name, name) == 0) return true;
+        if (args->given[i] && strcmp(tool_options[i].name, name) == 0) return true;
     return false;
 }
 
@@ -295,7 +344,7 @@ static int add_text(const char *verb, const tool_option *o, const char *text, to
 static int set(const tool_option *o, const char *text, tool_args *args) {
     const char *verb = tool_verbs[args->verb].name;
     void *field = (char *)args + o->offset;
-    args->given |= (uint64_t)1 << (o - tool_options);
+    args->given[o - tool_options] = true;
     switch (o->kind) {
     case TOOL_VALUE_FLAG: *(bool *)field = true; return TOOL_OK;
     case TOOL_VALUE_TEXT: *(const char **)field = text; return TOOL_OK;

@@ -58,15 +58,16 @@ void tool_progress_end(tool_progress *progress) {
 /* ---- Ctrl-C ---- */
 
 static volatile sig_atomic_t interrupts;
-static _Atomic(mnem_session *) interrupt_session;
-static int interrupt_pipe[2] = {-1, -1}; /* a byte for each: wakes who waits for input */
+static void (*interrupt_function)(void *context);
+static _Atomic(void *) interrupt_context; /* NULL: nothing to call */
+static int interrupt_pipe[2] = {-1, -1};  /* a byte for each: wakes who waits for input */
 
 static void on_interrupt(int number) {
     (void)number;
     if (interrupts) _exit(TOOL_INTERRUPTED);
     interrupts = 1;
-    mnem_session *session = interrupt_session;
-    if (session) mnem_session_cancel(session);
+    void *context = interrupt_context;
+    if (context) interrupt_function(context);
     int saved = errno;
     if (interrupt_pipe[1] >= 0 && write(interrupt_pipe[1], "", 1) < 0) errno = saved;
 }
@@ -77,8 +78,18 @@ int tool_interrupt_fd(void) {
     return interrupt_pipe[0];
 }
 
+static void cancel_session(void *context) {
+    mnem_session_cancel(context);
+}
+
 void tool_interrupt_watch(mnem_session *session) {
-    interrupt_session = session;
+    tool_interrupt_call(cancel_session, session);
+}
+
+void tool_interrupt_call(void (*function)(void *context), void *context) {
+    interrupt_context = NULL;
+    interrupt_function = function;
+    interrupt_context = context;
     /* No SA_RESTART: a read from the terminal or a pipe ends too. */
     struct sigaction action = {.sa_handler = on_interrupt};
     sigaction(SIGINT, &action, NULL);

@@ -39,7 +39,7 @@ void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- verbs and arguments ---- */
-enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32 };
+enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OPTIONS_MAX = 96 };
 
 /* X(NAME): verb_NAME is the entry, in verb_NAME.c. */
 #define TOOL_VERB_LIST(X)                                                                          \
@@ -50,6 +50,7 @@ enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32 };
     X(info)                                                                                        \
     X(bench)                                                                                       \
     X(quantize)                                                                                    \
+    X(train)                                                                                       \
     X(perplexity)                                                                                  \
     X(tokenize)                                                                                    \
     X(replay)                                                                                      \
@@ -67,7 +68,7 @@ typedef struct tool_args {
     tool_verb_id verb;
     int operands;
     const char *operand[TOOL_OPERANDS_MAX]; /* NULL past the last */
-    uint64_t given; /* bit i: option i of the table was on the command line */
+    bool given[TOOL_OPTIONS_MAX];           /* option i of the table was on the command line */
     /* the options; what isn't given has the default of options.c */
     const char *prompt, *file, *system, *trace;
     uint64_t memory, capacity;               /* 0: not given */
@@ -95,6 +96,12 @@ typedef struct tool_args {
     uint64_t align, segment;  /* replay; 0: not given */
     int32_t snapshot_device;
     bool timeline;
+    const char *data, *config, *init, *sample; /* train */
+    int32_t batch, micro_batch, vocab;         /* 0: not given */
+    int32_t precision, moments;                /* auto f32 bf16 f16; f32 8bit */
+    uint64_t steps, train_tokens, stop_after, save_every;
+    double rate, dropout, heldout;
+    bool resume, dry_run;
     bool help;
 } tool_args;
 
@@ -164,6 +171,8 @@ void tool_progress_hide(void); /* takes any progress line off the screen (tool_m
 /* From here on the first SIGINT sets the flag and cancels the session (NULL: only the flag); the
  * second exits with 130 at once. */
 void tool_interrupt_watch(mnem_session *session);
+/* The same for something else that a signal handler may call. */
+void tool_interrupt_call(void (*function)(void *context), void *context);
 /* The same for SIGTERM. */
 void tool_interrupt_watch_term(void);
 bool tool_interrupted(void);

@@ -102,6 +102,24 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
          "mnem quantize model-f16.gguf model-q8.gguf --type Q8_0  # 8.5 bits, hardly any loss\n",
          verb_quantize},
+    [TOOL_VERB_train] =
+        {"train", "[FILE...]", 0, TOOL_OPERANDS_MAX,
+         "train a model on text, inside a memory budget",
+         "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
+         "from a model (--init). Shows the plan before the first step: bytes by kind, how many\n"
+         "sequences run together, what is computed again to save memory, and what another budget\n"
+         "would buy. A smaller budget changes the speed, not the result.\n"
+         "\n"
+         "The vocabulary is learned from the text. The run lives in a folder (--out): its\n"
+         "checkpoint, log.jsonl (a line for each step), loss.svg, and at the end model.gguf, "
+         "which\n"
+         "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume goes on as\n"
+         "though nothing had happened, also after a crash.\n",
+         "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
+         "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
+         "mnem train --resume  # go on after Ctrl-C\n"
+         "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n",
+         verb_train},
     [TOOL_VERB_perplexity] =
         {"perplexity", "MODEL FILE", 2, 2, "how well a model predicts a text",
          "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"

@@ -1,0 +1,281 @@
+/* train_config.c: what a training run is, from a name, a file and options; kept as JSON.
+ *
+ * One table of fields reads and writes the JSON, so that a file that was written can be read. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train_tool.h"
+
+typedef enum field_kind {
+    FIELD_TEXT,
+    FIELD_COUNT,
+    FIELD_LONG,
+    FIELD_NUMBER,
+    FIELD_REAL
+} field_kind;
+
+typedef struct field {
+    const char *name;
+    field_kind kind;
+    size_t offset, room; /* room: of texts */
+    double least, most;
+} field;
+
+#define AT(name) offsetof(train_config, name)
+#define TEXT(name)                                                                                 \
+    { #name, FIELD_TEXT, AT(name), sizeof((train_config *)0)->name, 0, 0 }
+#define COUNT(name, least, most)                                                                   \
+    { #name, FIELD_COUNT, AT(name), 0, least, most }
+#define REAL(name, least, most)                                                                    \
+    { #name, FIELD_REAL, AT(name), 0, least, most }
+static const field fields[] = {
+    TEXT(architecture),
+    COUNT(layers, 1, 1024),
+    COUNT(embd, 1, 1 << 20),
+    COUNT(heads, 1, 4096),
+    COUNT(kv_heads, 1, 4096),
+    COUNT(ff, 1, 1 << 22),
+    COUNT(vocab, 256, 1 << 20),
+    COUNT(context, 1, 1 << 20),
+    REAL(epsilon, 1e-12, 0.1),
+    REAL(rope_base, 1, 1e9),
+    COUNT(batch, 1, 1 << 20),
+    {"steps", FIELD_LONG, AT(steps), 0, 0, 1e15},
+    REAL(rate, 0, 10),
+    REAL(rate_floor, 0, 10),
+    REAL(weight_decay, 0, 10),
+    REAL(dropout, 0, 0.99),
+    REAL(clip, 0, 1e9),
+    REAL(heldout, 0, 0.9),
+    {"warmup", FIELD_LONG, AT(warmup), 0, 0, 1e15},
+    {"seed", FIELD_NUMBER, AT(seed), 0, 0, 0},
+    {"memory", FIELD_NUMBER, AT(memory), 0, 0, 0},
+    TEXT(precision),
+    TEXT(moments),
+    TEXT(pre),
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+/* ---- names ---- */
+
+typedef struct named {
+    const char *name;
+    train_config config;
+} named;
+
+#define SHARED                                                                                     \
+    .epsilon = 1e-5, .rope_base = 10000, .clip = 1, .heldout = 0.03, .seed = 1,                    \
+    .precision = "auto", .moments = "f32", .pre = "gpt-2"
+static const named names[] = {
+    {"tiny",
+     {"llama", 4, 128, 4, 2, 384, 512, 128, .batch = 16, .steps = 500, .rate = 3e-3,
+      .rate_floor = 3e-4, .weight_decay = 0.1, .warmup = 50, SHARED}},
+    {"5m",
+     {"llama", 6, 256, 8, 4, 768, 2048, 256, .batch = 12, .steps = 2000, .rate = 2e-3,
+      .rate_floor = 2e-4, .weight_decay = 0.2, .dropout = 0.1, .warmup = 100, SHARED}},
+    {"gpt2-10m",
+     {"gpt2", 6, 384, 6, 6, 1536, 256, 256, .batch = 8, .steps = 5000, .rate = 1e-3,
+      .rate_floor = 1e-4, .weight_decay = 0.1, .dropout = 0.2, .warmup = 100, SHARED}},
+    {"gpt2-124m",
+     {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, .batch = 32, .steps = 20000, .rate = 6e-4,
+      .rate_floor = 6e-5, .weight_decay = 0.1, .warmup = 700, SHARED}},
+};
+enum { NAMES = sizeof names / sizeof names[0], NAME_DEFAULT = 1 };
+
+const char *train_config_names(void) {
+    static char text[160];
+    text[0] = 0;
+    for (int i = 0; i < NAMES; i++) {
+        if (i) strcat(text, ", ");
+        strcat(text, names[i].name);
+    }
+    return text;
+}
+
+/* ---- JSON ---- */
+
+static bool read_number(const field *f, json_t *value, void *at) {
+    if (f->kind == FIELD_REAL) {
+        if (!json_is_number(value)) return false;
+        const double x = json_number_value(value);
+        *(double *)at = x;
+        return x >= f->least && x <= f->most;
+    }
+    if (!json_is_integer(value)) return false;
+    const json_int_t n = json_integer_value(value);
+    if (f->kind == FIELD_NUMBER) {
+        *(uint64_t *)at = (uint64_t)n;
+        return true;
+    }
+    if ((double)n < f->least || (double)n > f->most) return false;
+    if (f->kind == FIELD_COUNT)
+        *(int32_t *)at = (int32_t)n;
+    else
+        *(int64_t *)at = n;
+    return true;
+}
+
+static bool read_field(const field *f, json_t *value, train_config *config) {
+    void *at = (char *)config + f->offset;
+    if (f->kind != FIELD_TEXT) return read_number(f, value, at);
+    const char *text = json_string_value(value);
+    if (!text || strlen(text) >= f->room) return false;
+    snprintf(at, f->room, "%s", text);
+    return true;
+}
+
+static bool add_file(train_config *config, const char *path) {
+    if (config->files == TRAIN_FILES_MAX) return false;
+    char *copy = strdup(path);
+    if (copy) config->file[config->files++] = copy;
+    return copy != NULL;
+}
+
+static bool read_files(json_t *list, train_config *config) {
+    size_t i;
+    json_t *path;
+    if (!json_is_array(list)) return false;
+    json_array_foreach(list, i, path) if (!json_is_string(path) ||
+                                          !add_file(config, json_string_value(path))) return false;
+    return true;
+}
+
+static bool read_key(const char *key, json_t *value, train_config *config, bool *known) {
+    *known = true;
+    if (!strcmp(key, "files")) return read_files(value, config);
+    for (int i = 0; i < FIELDS; i++)
+        if (!strcmp(key, fields[i].name)) return read_field(&fields[i], value, config);
+    *known = false;
+    return false;
+}
+
+int train_config_load(const char *path, train_config *config) {
+    json_error_t error;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    const char *key;
+    json_t *value;
+    int code = TOOL_OK;
+    if (!root) {
+        tool_message("%s: line %d: %s", path, error.line, error.text);
+        return TOOL_FAILED;
+    }
+    if (!json_is_object(root)) {
+        tool_message("%s: not a JSON object", path);
+        code = TOOL_FAILED;
+    }
+    json_object_foreach(root, key, value) {
+        bool known;
+        if (code != TOOL_OK || read_key(key, value, config, &known)) continue;
+        tool_message(known ? "%s: the value of \"%s\" is wrong" : "%s: \"%s\" isn't known", path,
+                     key);
+        code = TOOL_FAILED;
+    }
+    json_decref(root);
+    return code;
+}
+
+static json_t *write_field(const field *f, const train_config *config) {
+    const void *at = (const char *)config + f->offset;
+    switch (f->kind) {
+    case FIELD_TEXT: return json_string(at);
+    case FIELD_COUNT: return json_integer(*(const int32_t *)at);
+    case FIELD_LONG: return json_integer(*(const int64_t *)at);
+    case FIELD_NUMBER: return json_integer((json_int_t) * (const uint64_t *)at);
+    case FIELD_REAL: return json_real(*(const double *)at);
+    }
+    return NULL;
+}
+
+int train_config_save(const char *path, const train_config *config) {
+    json_t *root = json_object(), *list = json_array();
+    bool ok = root && list;
+    for (int i = 0; ok && i < FIELDS; i++)
+        ok = json_object_set_new(root, fields[i].name, write_field(&fields[i], config)) == 0;
+    for (int32_t i = 0; ok && i < config->files; i++)
+        ok = json_array_append_new(list, json_string(config->file[i])) == 0;
+    if (ok) ok = json_object_set(root, "files", list) == 0;
+    errno = 0;
+    if (ok) ok = json_dump_file(root, path, JSON_INDENT(4)) == 0;
+    if (!ok) tool_message("%s: can't write it: %s", path, errno ? strerror(errno) : "no memory");
+    json_decref(list);
+    json_decref(root);
+    return ok ? TOOL_OK : TOOL_FAILED;
+}
+
+void train_config_fini(train_config *config) {
+    for (int32_t i = 0; i < config->files; i++) free(config->file[i]);
+    config->files = 0;
+}
+
+/* ---- options ---- */
+
+static int choose(const char *name, train_config *config) {
+    *config = names[NAME_DEFAULT].config;
+    if (!name) return TOOL_OK;
+    for (int i = 0; i < NAMES; i++) {
+        if (strcmp(name, names[i].name) != 0) continue;
+        *config = names[i].config;
+        return TOOL_OK;
+    }
+    if (strchr(name, '.') || strchr(name, '/')) return train_config_load(name, config);
+    return tool_usage("train", "--config %s: not a file, nor one of: %s", name,
+                      train_config_names());
+}
+
+/* The whole path, so that --resume works from another folder. */
+static int add_data(const char *path, train_config *config) {
+    char whole[PATH_MAX];
+    if (!realpath(path, whole)) {
+        tool_message("%s: %s", path, strerror(errno));
+        return TOOL_FAILED;
+    }
+    if (add_file(config, whole)) return TOOL_OK;
+    tool_message("at most %d files of text", TRAIN_FILES_MAX);
+    return TOOL_FAILED;
+}
+
+static void set_texts(const tool_args *args, train_config *c) {
+    static const char *const precisions[] = {"auto", "f32", "bf16", "f16"};
+    static const char *const moments[] = {"f32", "8bit"};
+    if (tool_given(args, "precision"))
+        snprintf(c->precision, sizeof c->precision, "%s", precisions[args->precision]);
+    if (tool_given(args, "moments"))
+        snprintf(c->moments, sizeof c->moments, "%s", moments[args->moments]);
+}
+
+static void set_length(const tool_args *args, train_config *c) {
+    const int64_t before = c->steps;
+    if (tool_given(args, "steps")) c->steps = args->steps;
+    if (tool_given(args, "tokens")) {
+        const int64_t each = (int64_t)c->batch * c->context;
+        c->steps = ((int64_t)args->train_tokens + each - 1) / each;
+    }
+    if (tool_given(args, "time")) c->steps = 0;
+    if (c->steps && before && c->warmup > c->steps / 10) c->warmup = c->steps / 10;
+}
+
+int train_config_make(const tool_args *args, train_config *c) {
+    int code = choose(args->config, c);
+    if (code != TOOL_OK) return code;
+    if (tool_given(args, "vocab")) c->vocab = args->vocab;
+    if (tool_given(args, "ctx")) c->context = args->context;
+    if (tool_given(args, "batch")) c->batch = args->batch;
+    if (tool_given(args, "rate")) {
+        c->rate_floor = args->rate * (c->rate > 0 ? c->rate_floor / c->rate : 0.1);
+        c->rate = args->rate;
+    }
+    if (tool_given(args, "dropout")) c->dropout = args->dropout;
+    if (tool_given(args, "heldout")) c->heldout = args->heldout;
+    if (tool_given(args, "seed")) c->seed = args->seed;
+    c->memory = args->memory;
+    set_texts(args, c);
+    set_length(args, c);
+    if (args->data) code = add_data(args->data, c);
+    for (int i = 0; i < args->operands && code == TOOL_OK; i++)
+        code = add_data(args->operand[i], c);
+    if (code == TOOL_OK && c->files == 0)
+        return tool_usage("train", "--data is missing: the text files to learn from");
+    return code;
+}

@@ -1,0 +1,140 @@
+/* train_report.c: the plan of a training run as a table and as JSON, and the ledger at its end. */
+#include <string.h>
+
+#include "train_tool.h"
+
+/* "  weights     resident           5.50 MiB        5,767,168  <note>" */
+static void row(FILE *file, const char *kind, const char *tag, uint64_t bytes, const char *note) {
+    char size[TOOL_TEXT], exact[TOOL_TEXT];
+    fprintf(file, "  %-10s %-18.31s %11s %18s%s%s\n", kind, tag, tool_size(bytes, size),
+            tool_exact(bytes, exact), *note ? "  " : "", note);
+}
+
+static const char *type_text(mnem_type type) {
+    return type == MNEM_TYPE_BF16 ? "bf16" : type == MNEM_TYPE_F16 ? "f16" : "f32";
+}
+
+/* "layers 0-3 without norms and activations": what runs of equal layers don't keep. */
+static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
+    static const struct {
+        int bit;
+        const char *name;
+    } parts[] = {{MNEM_KEEP_NORMS, "norms and activations"},
+                 {MNEM_KEEP_FF, "feed-forward"},
+                 {MNEM_KEEP_QKV, "queries, keys and values"},
+                 {MNEM_KEEP_ATTENTION, "attention"},
+                 {MNEM_KEEP_MIDDLE, "the sum after it"}};
+    size_t at = 0;
+    text[0] = 0;
+    for (int32_t i = 0, end; i < p->layers && at + 100 < n; i = end) {
+        for (end = i + 1; end < p->layers && p->keep[end] == p->keep[i]; end++) continue;
+        if (p->keep[i] == MNEM_KEEP_ALL) continue;
+        at += (size_t)snprintf(text + at, n - at, "%slayer%s %d", at ? "; " : "",
+                               end - i > 1 ? "s" : "", i);
+        if (end - i > 1) at += (size_t)snprintf(text + at, n - at, "-%d", end - 1);
+        const char *separator = ": ";
+        for (size_t k = 0; k < sizeof parts / sizeof parts[0] && at + 60 < n; k++) {
+            if (p->keep[i] & parts[k].bit) continue;
+            at += (size_t)snprintf(text + at, n - at, "%s%s", separator, parts[k].name);
+            separator = ", ";
+        }
+    }
+}
+
+static void print_choice(FILE *file, const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const train_config *c = &run->config;
+    char text[1200], count[TOOL_TEXT];
+    snprintf(text, sizeof text,
+             "%d x %d sequences of %d tokens a step, %s, moments in %s, %d thread%s",
+             p->micro_batch, p->accumulation, c->context, type_text(run->options.compute),
+             c->moments, p->threads, p->threads == 1 ? "" : "s");
+    tool_wrap(file, "  chosen   ", text);
+    recomputed_text(p, text, sizeof text);
+    if (*text) tool_wrap(file, "  again    ", text);
+    if (*text) {
+        snprintf(text, sizeof text,
+                 "%.1f %% of a step's work is done again for it; nothing "
+                 "else changes",
+                 100 * p->recomputed / (p->macs_per_step - p->recomputed));
+        tool_wrap(file, "           ", text);
+    }
+    snprintf(text, sizeof text, "%s multiply-adds a step; the first steps will tell the time",
+             tool_count(p->macs_per_step, count));
+    tool_wrap(file, "  work     ", text);
+}
+
+static void print_other(FILE *file, const char *lead, uint64_t bytes, const char *change) {
+    char text[240], size[TOOL_TEXT];
+    if (!bytes) return;
+    snprintf(text, sizeof text, "%s: %s", tool_size(bytes, size), change);
+    tool_wrap(file, lead, text);
+}
+
+void train_report_plan(FILE *file, const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    char size[TOOL_TEXT], note[96], count[TOOL_TEXT];
+    fprintf(file, "plan: %s, %s parameters\n", run->config.architecture,
+            tool_count((double)p->parameters, count));
+    for (unsigned i = 0; i < p->lines; i++)
+        row(file, mnem_kind_text(p->line[i].kind), p->line[i].tag, p->line[i].bytes, "");
+    snprintf(note, sizeof note, "of %s%s", tool_size(p->budget_bytes, size),
+             run->budget_chosen ? " (85 % of available)" : "");
+    row(file, "peak", "", p->peak_bytes, note);
+    print_choice(file, run);
+    print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
+    print_other(file, "  larger   ", p->larger_bytes, p->larger);
+}
+
+static json_t *other_json(uint64_t bytes, double cost, const char *change) {
+    if (!bytes) return json_null();
+    return json_pack("{s:I, s:f, s:s}", "bytes", (json_int_t)bytes, "cost", cost, "change", change);
+}
+
+json_t *train_report_plan_json(const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    json_t *lines = json_array(), *keep = json_array();
+    for (unsigned i = 0; i < p->lines; i++)
+        json_array_append_new(
+            lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(p->line[i].kind), "tag",
+                             p->line[i].tag, "bytes", (json_int_t)p->line[i].bytes));
+    for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
+                     "s:o, s:o}",
+                     "parameters", (json_int_t)p->parameters, "peak_bytes",
+                     (json_int_t)p->peak_bytes, "budget_bytes", (json_int_t)p->budget_bytes,
+                     "lines", lines, "keep", keep, "micro_batch", p->micro_batch, "accumulation",
+                     p->accumulation, "sequence", run->config.context, "precision",
+                     type_text(run->options.compute), "moments", run->config.moments, "threads",
+                     p->threads, "macs_per_step", p->macs_per_step, "macs_recomputed",
+                     p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
+                     "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
+                     other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
+                     other_json(p->larger_bytes, p->larger_cost, p->larger));
+}
+
+static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t live,
+                       uint64_t peak) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], exact[TOOL_TEXT];
+    fprintf(file, "  %-10s %-18.31s %11s %11s %18s\n", kind, tag, tool_size(live, a),
+            tool_size(peak, b), tool_exact(peak, exact));
+}
+
+void train_report_ledger(FILE *file, const train_run *run) {
+    mnem_process_usage usage = {0};
+    mnem_ledger_info info;
+    mnem_account_info account;
+    char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT];
+    mnem_process_usage_get(&usage);
+    mnem_ledger_info_get(run->ledger, &info);
+    fprintf(file, "ledger%35s %11s %18s\n", "now", "peak", "peak, bytes");
+    for (unsigned i = 0; mnem_ledger_account_get(run->ledger, i, &account); i++)
+        ledger_row(file, mnem_kind_text(account.kind), account.tag, account.bytes_live,
+                   account.bytes_peak);
+    ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
+    if (usage.bytes_peak > info.bytes_peak)
+        ledger_row(file, "unaccounted", "", 0, usage.bytes_peak - info.bytes_peak);
+    fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s; budget %s\n",
+            tool_size(usage.bytes_peak, peak), tool_size(run->plan.peak_bytes, predicted),
+            tool_size(info.budget_bytes, budget));
+}

@@ -1,0 +1,110 @@
+/* train_tool.h: a training run of `mnem train`, shared by the files of that verb.
+ *
+ * A run lives in a folder:
+ *     config.json      what it is: shape, text, steps; written once, read by --resume
+ *     vocabulary.gguf  the tokenizer
+ *     tokens           the text as tokens
+ *     checkpoint       weights, moments and where it stands
+ *     log.jsonl        a line for each report
+ *     loss.svg         the curve
+ *     model.gguf       the result, when it is done
+ */
+#ifndef MNEM_TRAIN_TOOL_H
+#define MNEM_TRAIN_TOOL_H
+
+#include <limits.h>
+
+#include "tool.h"
+
+enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048 };
+
+/* What config.json holds. Names of JSON keys are those of the fields. */
+typedef struct train_config {
+    char architecture[16];
+    int32_t layers, embd, heads, kv_heads, ff, vocab, context;
+    double epsilon, rope_base;
+    int32_t batch;
+    int64_t steps; /* 0: not known yet (--time) */
+    double rate, rate_floor, weight_decay, dropout, clip, heldout;
+    int64_t warmup;
+    uint64_t seed;
+    uint64_t memory;               /* the budget, for --resume; 0: none was given */
+    char precision[8], moments[8]; /* "f32", "bf16", "f16"; "f32", "8bit" */
+    char pre[16];                  /* how the vocabulary cuts words: "gpt-2" */
+    int32_t files;
+    char *file[TRAIN_FILES_MAX];
+} train_config;
+
+/* From --config (a name, or a JSON file with any of the keys), then the other options. Prints what
+ * is wrong; an exit code. */
+int train_config_make(const tool_args *args, train_config *config);
+int train_config_load(const char *path, train_config *config);
+int train_config_save(const char *path, const train_config *config);
+void train_config_fini(train_config *config);
+/* "tiny, 5m, ..." */
+const char *train_config_names(void);
+
+typedef struct train_point {
+    int64_t step;
+    double loss;
+} train_point;
+
+/* What the picture shows: at most TRAIN_CURVE points, thinned evenly as a run goes on. */
+typedef struct train_curve {
+    train_point point[TRAIN_CURVE];
+    int count, every, skipped;
+} train_curve;
+
+typedef struct train_run {
+    const tool_args *args;
+    train_config config;
+    const char *out;
+    mnem_ledger *ledger;
+    bool budget_chosen;
+    mnem_device *device;
+    mnem_model *vocabulary; /* vocabulary.gguf */
+    mnem_tokenizer *tokenizer;
+    mnem_corpus *corpus;
+    mnem_corpus_info corpus_info;
+    mnem_windows training, validation;
+    mnem_train_options options;
+    mnem_train_plan plan;
+    mnem_trainer *trainer;
+    mnem_block memory; /* of feeds */
+    mnem_feed *feed;
+    mnem_sampler *sampler;
+    float *logits;
+    train_curve training_curve, validation_curve;
+    FILE *log;
+    double started;      /* clock of the first step of this process */
+    int64_t tokens_done; /* by this process */
+    double loss_validation;
+} train_run;
+
+/* out/name; static storage of eight paths in turn. */
+const char *train_path(const train_run *run, const char *name);
+
+/* ---- train_text.c: vocabulary, tokens, batches. Exit codes. ---- */
+int train_vocabulary_make(train_run *run); /* writes vocabulary.gguf: learned, or of --init */
+int train_text_open(train_run *run);       /* tokenizer, corpus, windows */
+uint64_t train_feed_bytes(const train_run *run, int32_t rows);
+/* Feeds use one memory in turn. end 0: none. */
+mnem_status train_feed_start(train_run *run, const mnem_windows *windows, uint64_t first,
+                             uint64_t end);
+mnem_status train_feed_next(void *context, mnem_train_batch *batch); /* a mnem_train_source's */
+void train_feed_stop(train_run *run);
+void train_text_close(train_run *run);
+
+/* ---- train_log.c ---- */
+int train_log_open(train_run *run, int64_t steps); /* lines past steps are dropped */
+void train_log_step(train_run *run, const mnem_train_report *report, double tokens_per_s);
+void train_log_validation(train_run *run, int64_t step, double loss, double bits_per_byte);
+void train_log_close(train_run *run);
+int train_draw(const train_run *run);
+
+/* ---- train_report.c ---- */
+void train_report_plan(FILE *file, const train_run *run);
+json_t *train_report_plan_json(const train_run *run);
+void train_report_ledger(FILE *file, const train_run *run);
+
+#endif

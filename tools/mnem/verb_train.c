@@ -1,0 +1,580 @@
+/* verb_train.c: `mnem train`: a model from text, inside a budget.
+ *
+ * The order is fixed, because each step's bytes are part of the plan: ledger, vocabulary, tokens,
+ * plan, trainer, feeds. Invariant: whatever ends a run, the folder's last checkpoint is whole, and
+ * --resume continues with the same numbers. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "train_tool.h"
+
+enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16, VALIDATIONS = 10, TIMED_STEPS = 6, NOTE = 64 };
+static const double save_seconds = 60, line_seconds = 10;
+
+const char *train_path(const train_run *run, const char *name) {
+    static char paths[8][PATH_MAX + 64];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", run->out, name);
+    return path;
+}
+
+/* ---- before the plan ---- */
+
+static int open_folder(train_run *run) {
+    const tool_args *args = run->args;
+    struct stat about;
+    run->out = args->out ? args->out : "mnem-train";
+    const bool begun = stat(train_path(run, "config.json"), &about) == 0;
+    if (args->resume) {
+        if (begun) return TOOL_OK;
+        tool_message("%s: there is no run to resume", run->out);
+        return TOOL_FAILED;
+    }
+    if (stat(train_path(run, "checkpoint"), &about) == 0) {
+        tool_message("%s holds a run: --resume goes on with it, another --out begins a new one",
+                     run->out);
+        return TOOL_FAILED;
+    }
+    if (mkdir(run->out, 0777) == 0 || errno == EEXIST) return TOOL_OK;
+    tool_message("%s: can't make the folder: %s", run->out, strerror(errno));
+    return TOOL_FAILED;
+}
+
+/* What a run is can't change when it is resumed. */
+static int check_resume(const tool_args *args) {
+    static const char *const fixed[] = {"data",    "config", "init",      "steps",   "tokens",
+                                        "time",    "batch",  "ctx",       "vocab",   "rate",
+                                        "dropout", "seed",   "precision", "moments", "heldout"};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        if (tool_given(args, fixed[i]))
+            return tool_usage("train", "--resume goes on with what the run is; --%s can't change",
+                              fixed[i]);
+    return args->operands ? tool_usage("train", "--resume knows its text") : TOOL_OK;
+}
+
+/* The shape of the model to start from. */
+static int take_shape(train_run *run) {
+    mnem_model *model;
+    mnem_transformer t;
+    train_config *c = &run->config;
+    mnem_status status = mnem_model_open(run->args->init, &model);
+    if (status != MNEM_OK) return tool_fail(status);
+    status = mnem_model_transformer(model, &t);
+    mnem_model_close(model);
+    if (status != MNEM_OK) return tool_fail(status);
+    snprintf(c->architecture, sizeof c->architecture, "%s", t.architecture);
+    c->layers = t.layers;
+    c->embd = t.embd;
+    c->heads = t.heads;
+    c->kv_heads = t.kv_heads;
+    c->ff = t.ff;
+    c->vocab = t.vocab;
+    c->epsilon = (double)t.epsilon;
+    c->rope_base = (double)t.rope.base;
+    if (!tool_given(run->args, "ctx")) c->context = t.context;
+    if (t.head_dim * t.heads == t.embd) return TOOL_OK;
+    tool_message("%s: heads of %d don't make %d: training doesn't do that", run->args->init,
+                 t.head_dim, t.embd);
+    return TOOL_FAILED;
+}
+
+static int make_config(train_run *run) {
+    const tool_args *args = run->args;
+    int code;
+    if (args->resume) {
+        code = check_resume(args);
+        return code == TOOL_OK ? train_config_load(train_path(run, "config.json"), &run->config)
+                               : code;
+    }
+    code = train_config_make(args, &run->config);
+    if (code == TOOL_OK && args->init) code = take_shape(run);
+    if (code == TOOL_OK && run->config.embd % run->config.heads)
+        return tool_usage("train", "embd %d isn't a multiple of heads %d", run->config.embd,
+                          run->config.heads);
+    return code;
+}
+
+static int open_ledger(train_run *run) {
+    const uint64_t budget = run->args->memory ? run->args->memory : run->config.memory;
+    run->budget_chosen = budget == 0;
+    mnem_status status =
+        mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = budget}, &run->ledger);
+    if (status == MNEM_OK) status = mnem_device_open("host", NULL, &run->device);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* ---- the plan ---- */
+
+static void set_shape(const train_config *c, mnem_transformer *t) {
+    snprintf(t->architecture, sizeof t->architecture, "%s", c->architecture);
+    t->layers = c->layers;
+    t->embd = c->embd;
+    t->heads = c->heads;
+    t->kv_heads = c->kv_heads;
+    t->head_dim = c->embd / c->heads;
+    t->ff = c->ff;
+    t->vocab = c->vocab;
+    t->context = c->context;
+    t->epsilon = (float)c->epsilon;
+    t->rope = (mnem_rope){.dims = t->head_dim, .base = (float)c->rope_base};
+    t->rope_factors = -1;
+    t->tied = true;
+}
+
+static mnem_schedule schedule_of(const train_config *c) {
+    const int64_t steps = c->steps ? c->steps : INT64_C(1) << 40;
+    return (mnem_schedule){.rate_peak = c->rate,
+                           .rate_floor = c->rate_floor,
+                           .warmup_steps = (uint64_t)(c->warmup < steps ? c->warmup : steps),
+                           .total_steps = (uint64_t)steps};
+}
+
+static void set_options(train_run *run) {
+    const train_config *c = &run->config;
+    mnem_train_options *o = &run->options;
+    *o = (mnem_train_options){.ledger = run->ledger,
+                              .sequence = c->context,
+                              .batch = c->batch,
+                              .micro_batch = run->args->micro_batch,
+                              .threads = run->args->threads,
+                              .dropout = (float)c->dropout,
+                              .seed = c->seed,
+                              .schedule = schedule_of(c),
+                              .norm_max = c->clip};
+    set_shape(c, &o->shape);
+    o->optimizer.weight_decay = c->weight_decay;
+    o->optimizer.seed = c->seed;
+    o->optimizer.moments = strcmp(c->moments, "8bit") ? MNEM_MOMENTS_F32 : MNEM_MOMENTS_8BIT;
+    const uint64_t one = train_feed_bytes(run, 1), two = train_feed_bytes(run, 2);
+    o->io_bytes_sequence = two - one + 64;
+    o->io_bytes = one + MNEM_FEED_STACK_BYTES + 8192;
+}
+
+static void set_compute(train_run *run) {
+    const char *precision = run->config.precision;
+    run->options.compute = !strcmp(precision, "bf16")  ? MNEM_TYPE_BF16
+                           : !strcmp(precision, "f16") ? MNEM_TYPE_F16
+                                                       : MNEM_TYPE_F32;
+}
+
+/* auto: f32 where it fits, else bf16; what was chosen stays for --resume. */
+static mnem_status make_plan(train_run *run) {
+    train_config *c = &run->config;
+    const bool open = !strcmp(c->precision, "auto");
+    set_compute(run);
+    mnem_status status = mnem_train_plan_make(&run->options, &run->plan);
+    if (open && status == MNEM_OVER_BUDGET) {
+        run->options.compute = MNEM_TYPE_BF16;
+        status = mnem_train_plan_make(&run->options, &run->plan);
+    }
+    if (open && status == MNEM_OK)
+        snprintf(c->precision, sizeof c->precision, "%s",
+                 run->options.compute == MNEM_TYPE_BF16 ? "bf16" : "f32");
+    return status;
+}
+
+static int make_sampler(train_run *run) {
+    mnem_sampler_options options = mnem_sampler_defaults();
+    options.seed = run->config.seed;
+    const mnem_status status = mnem_sampler_create(&options, run->config.vocab, &run->sampler);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static bool print_way(void *context, const mnem_train_way *way) {
+    const train_run *run = context;
+    char size[TOOL_TEXT];
+    if (run->args->json) {
+        tool_out_json(json_pack("{s:I, s:f, s:i, s:i, s:b}", "peak_bytes",
+                                (json_int_t)way->peak_bytes, "cost", way->cost, "micro_batch",
+                                way->micro_batch, "layers_recomputed", way->layers_recomputed,
+                                "chosen", way->chosen));
+        return !tool_out_closed();
+    }
+    return tool_outf("%c %12s %10.0f %% %12d %18d\n", way->chosen ? '*' : ' ',
+                     tool_size(way->peak_bytes, size), 100 * way->cost, way->micro_batch,
+                     way->layers_recomputed);
+}
+
+static int show_ways(train_run *run) {
+    if (run->args->json)
+        tool_out_json(train_report_plan_json(run));
+    else
+        tool_outf("         memory    step time  micro-batch  layers recomputed\n");
+    const mnem_status status = mnem_train_frontier(&run->options, &run->plan, print_way, run);
+    return status == MNEM_OK ? tool_out_end() : tool_fail(status);
+}
+
+static int plan(train_run *run) {
+    set_options(run);
+    const int code = make_sampler(run);
+    if (code != TOOL_OK) return code;
+    const mnem_status status = make_plan(run);
+    if (status != MNEM_OK) return tool_fail(status);
+    if (!run->args->quiet) train_report_plan(stderr, run);
+    return TOOL_OK;
+}
+
+/* ---- weights ---- */
+
+static mnem_status take_feed_memory(train_run *run) {
+    const uint64_t bytes =
+        train_feed_bytes(run, run->plan.micro_batch) + (uint64_t)run->config.vocab * sizeof(float);
+    const mnem_status status =
+        mnem_ledger_charge_planned(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+    if (status != MNEM_OK) return status;
+    return mnem_ledger_alloc(run->ledger, run->device, MNEM_KIND_IO, "batches", bytes, 4096,
+                             &run->memory);
+}
+
+static mnem_status load_init(train_run *run) {
+    mnem_model *model;
+    mnem_status status = mnem_model_open(run->args->init, &model);
+    if (status != MNEM_OK) return status;
+    status = mnem_trainer_load(run->trainer, model);
+    mnem_model_close(model);
+    return status;
+}
+
+static mnem_status begin_weights(train_run *run) {
+    char note[NOTE];
+    if (run->args->resume) {
+        const char *path = train_path(run, "checkpoint");
+        if (access(path, F_OK) == 0)
+            return mnem_trainer_resume(run->trainer, path, note, sizeof note);
+        tool_message("%s has no checkpoint yet: it begins anew", run->out);
+    }
+    mnem_trainer_init(run->trainer, run->config.seed);
+    return run->args->init ? load_init(run) : MNEM_OK;
+}
+
+static int create(train_run *run) {
+    mnem_status status = mnem_trainer_create(&run->options, &run->plan, &run->trainer);
+    if (status == MNEM_OK) status = take_feed_memory(run);
+    if (status != MNEM_OK) return tool_fail(status);
+    run->logits = (void *)((uint8_t *)mnem_block_host(&run->memory) +
+                           train_feed_bytes(run, run->plan.micro_batch));
+    status = begin_weights(run);
+    if (status != MNEM_OK) return tool_fail(status);
+    return train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer));
+}
+
+/* ---- now and then ---- */
+
+static int save(train_run *run) {
+    const mnem_status status =
+        mnem_trainer_save(run->trainer, train_path(run, "checkpoint"), "mnem train");
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static mnem_status feed_training(train_run *run) {
+    const uint64_t first = mnem_trainer_steps(run->trainer) * (uint64_t)run->config.batch;
+    return train_feed_start(run, &run->training, first, 0);
+}
+
+static mnem_status validate(train_run *run) {
+    double loss;
+    int64_t tokens;
+    if (run->validation.count == 0) return MNEM_OK;
+    mnem_status status = train_feed_start(run, &run->validation, 0, run->validation.count);
+    if (status == MNEM_OK)
+        status = mnem_trainer_evaluate(run->trainer, &(mnem_train_source){train_feed_next, run},
+                                       &loss, &tokens);
+    if (status != MNEM_OK) return status;
+    const double bytes_per_token =
+        (double)run->corpus_info.text_bytes / (double)run->corpus_info.tokens;
+    const double bits = loss / log(2) / bytes_per_token;
+    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
+    train_log_validation(run, step, loss, bits);
+    tool_progress_hide();
+    if (!run->args->quiet)
+        fprintf(stderr, "step %lld: held-out loss %.4f, perplexity %.4g, %.4f bits per byte\n",
+                (long long)step, loss, exp(loss), bits);
+    return feed_training(run);
+}
+
+/* The first tokens of a sample: of --sample, or of the held-out text (else of all text). */
+static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
+    const int32_t most = run->config.context < SAMPLE_PROMPT ? 1 : SAMPLE_PROMPT;
+    *n = most;
+    if (!run->args->sample) return mnem_corpus_read(run->corpus, run->validation.begin, most, ids);
+    const int32_t *encoded;
+    size_t count;
+    const mnem_status status =
+        mnem_tokenizer_encode(run->tokenizer, run->args->sample, strlen(run->args->sample),
+                              MNEM_ENCODE_NO_SPECIAL, &encoded, &count);
+    if (status != MNEM_OK) return status;
+    *n = count < (size_t)most ? (int32_t)count : most;
+    memcpy(ids, encoded, (size_t)*n * sizeof *ids);
+    return MNEM_OK;
+}
+
+static void print_pieces(const train_run *run, const int32_t *ids, int32_t n) {
+    for (int32_t i = 0; i < n; i++) {
+        const mnem_text piece = mnem_tokenizer_piece(run->tokenizer, ids[i], false);
+        for (size_t k = 0; k < piece.length; k++)
+            fputc(piece.bytes[k] == '\n' ? ' ' : piece.bytes[k], stderr);
+    }
+}
+
+/* What the model would say: a line. A new seed of the sampler isn't needed: it goes on. */
+static mnem_status sample(train_run *run) {
+    int32_t ids[SAMPLE_PROMPT + SAMPLE_TOKENS], n;
+    if (run->args->quiet) return MNEM_OK;
+    mnem_status status = sample_prompt(run, ids, &n);
+    const int32_t prompt = n;
+    int32_t end = n + SAMPLE_TOKENS;
+    if (end > run->config.context) end = run->config.context;
+    for (; n > 0 && n < end && status == MNEM_OK; n++) {
+        status = mnem_trainer_logits(run->trainer, ids, n, run->logits);
+        if (status == MNEM_OK) ids[n] = mnem_sampler_choose(run->sampler, run->logits);
+    }
+    if (status != MNEM_OK) return status;
+    tool_progress_hide();
+    fputs("sample: ", stderr);
+    print_pieces(run, ids, prompt);
+    fputs(" |", stderr);
+    print_pieces(run, ids + prompt, n - prompt);
+    fputc('\n', stderr);
+    return MNEM_OK;
+}
+
+/* ---- the loop ---- */
+
+typedef struct loop {
+    tool_progress progress;
+    double saved, said; /* clock */
+    double started;     /* clock, after the first step, which is slower */
+    int64_t steps;      /* of this process after the first */
+    double seconds_per_step;
+} loop;
+
+static void say_step(train_run *run, loop *l, const mnem_train_report *r, double tokens_per_s) {
+    char note[100], peak[TOOL_TEXT], budget[TOOL_TEXT];
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    snprintf(note, sizeof note, "step %llu, loss %.4f, %.0f tokens/s, %s of %s",
+             (unsigned long long)r->step, r->loss, tokens_per_s, tool_size(usage.bytes_peak, peak),
+             tool_size(run->plan.budget_bytes, budget));
+    tool_progress_step(&l->progress, r->step, (uint64_t)run->config.steps, note);
+    const double now = tool_clock();
+    if (run->args->quiet || l->progress.terminal || now - l->said < line_seconds) return;
+    l->said = now;
+    fprintf(stderr, "%s\n", note);
+}
+
+/* The length of a run of --time, once steps were timed; kept, so that --resume has it. */
+static int set_length(train_run *run, loop *l) {
+    if (run->config.steps || l->steps < TIMED_STEPS) return TOOL_OK;
+    const double limit = run->args->time_limit;
+    run->config.steps = (int64_t)(limit / l->seconds_per_step);
+    const int64_t least = (int64_t)mnem_trainer_steps(run->trainer) + 1;
+    if (run->config.steps < least) run->config.steps = least;
+    if (run->config.warmup > run->config.steps / 10) run->config.warmup = run->config.steps / 10;
+    const mnem_schedule schedule = schedule_of(&run->config);
+    const mnem_status status = mnem_trainer_schedule_set(run->trainer, &schedule);
+    if (status != MNEM_OK) return tool_fail(status);
+    if (!run->args->quiet)
+        fprintf(stderr, "%lld steps fit %.0f s\n", (long long)run->config.steps, limit);
+    return train_config_save(train_path(run, "config.json"), &run->config);
+}
+
+static bool is_last(const train_run *run, uint64_t step) {
+    return (run->config.steps && step >= (uint64_t)run->config.steps) ||
+           (run->args->stop_after && step >= run->args->stop_after);
+}
+
+static bool wants_validation(const train_run *run, uint64_t step) {
+    const int64_t every = run->config.steps / VALIDATIONS;
+    return every > 0 && step % (uint64_t)every == 0 && !is_last(run, step);
+}
+
+static bool wants_save(const train_run *run, const loop *l, uint64_t step) {
+    if (run->args->save_every) return step % run->args->save_every == 0;
+    return tool_clock() - l->saved > save_seconds;
+}
+
+/* What follows a step; an exit code. */
+static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
+    const double now = tool_clock();
+    if (l->started == 0)
+        l->started = now;
+    else
+        l->seconds_per_step = (now - l->started) / (double)++l->steps;
+    const double tokens_per_s =
+        l->steps ? (double)run->config.batch * run->config.context / l->seconds_per_step : 0;
+    train_log_step(run, r, tokens_per_s);
+    say_step(run, l, r, tokens_per_s);
+    if (!r->applied && !run->args->quiet)
+        tool_message("step %llu: f16 overflowed; the step is left out and the loss scale is halved",
+                     (unsigned long long)r->step);
+    int code = set_length(run, l);
+    if (code == TOOL_OK && wants_validation(run, r->step)) {
+        mnem_status status = validate(run);
+        if (status == MNEM_OK) status = sample(run);
+        if (status == MNEM_OK) code = train_draw(run);
+        if (status != MNEM_OK && status != MNEM_CANCELLED) return tool_fail(status);
+        l->started += tool_clock() - now; /* that wasn't a step's time */
+    }
+    if (code == TOOL_OK && wants_save(run, l, r->step)) {
+        const double begin = tool_clock();
+        code = save(run);
+        l->saved = tool_clock();
+        l->started += l->saved - begin;
+    }
+    return code;
+}
+
+/* Ctrl-C and --stop-after: the work is kept. */
+static int stop(train_run *run, int exit_code) {
+    tool_progress_hide();
+    const int code = save(run);
+    if (code != TOOL_OK) return code;
+    train_draw(run);
+    if (!run->args->quiet)
+        fprintf(stderr, "stopped after step %llu; `mnem train --out %s --resume` goes on\n",
+                (unsigned long long)mnem_trainer_steps(run->trainer), run->out);
+    return exit_code;
+}
+
+static int fail_step(train_run *run, mnem_status status) {
+    if (status == MNEM_CANCELLED && tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
+    tool_fail(status);
+    if (status == MNEM_NOT_FINITE && access(train_path(run, "checkpoint"), F_OK) == 0)
+        tool_message("the last good checkpoint is %s", train_path(run, "checkpoint"));
+    return TOOL_FAILED;
+}
+
+static int train(train_run *run) {
+    loop l = {.saved = tool_clock()};
+    mnem_train_report report;
+    const mnem_train_source source = {train_feed_next, run};
+    mnem_status status = feed_training(run);
+    if (status != MNEM_OK) return tool_fail(status);
+    tool_progress_begin(&l.progress, "training");
+    while (!is_last(run, mnem_trainer_steps(run->trainer))) {
+        if (tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
+        status = mnem_trainer_step(run->trainer, &source, &report);
+        if (status != MNEM_OK) return fail_step(run, status);
+        const int code = after_step(run, &l, &report);
+        if (code != TOOL_OK) return code;
+    }
+    tool_progress_end(&l.progress);
+    return TOOL_OK;
+}
+
+/* ---- the end ---- */
+
+static mnem_status write_model(train_run *run, const char *path) {
+    mnem_gguf_writer *writer;
+    mnem_status status = mnem_gguf_create(path, &writer);
+    if (status != MNEM_OK) return status;
+    status = mnem_gguf_key_text(writer, "general.name", run->out);
+    if (status == MNEM_OK) status = mnem_tokenizer_write(run->tokenizer, writer);
+    if (status == MNEM_OK) status = mnem_trainer_write(run->trainer, MNEM_TYPE_F16, writer);
+    if (status == MNEM_OK) return mnem_gguf_finish(writer);
+    mnem_gguf_abort(writer);
+    return status;
+}
+
+static void say_result(const train_run *run, const char *path) {
+    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
+    const train_curve *curve = &run->training_curve;
+    const double loss = curve->count ? curve->point[curve->count - 1].loss : 0;
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    if (run->args->json) {
+        tool_out_json(json_pack("{s:s, s:I, s:f, s:f, s:I, s:I}", "model", path, "step",
+                                (json_int_t)step, "loss", loss, "validation_loss",
+                                run->loss_validation, "bytes_peak", (json_int_t)usage.bytes_peak,
+                                "budget_bytes", (json_int_t)run->plan.budget_bytes));
+        return;
+    }
+    tool_outf("%s: %lld steps, loss %.4f", path, (long long)step, loss);
+    if (run->validation_curve.count)
+        tool_outf(", held-out perplexity %.4g", exp(run->loss_validation));
+    tool_outf("\n");
+}
+
+static int finish(train_run *run) {
+    const uint64_t steps = mnem_trainer_steps(run->trainer);
+    if (!run->config.steps || steps < (uint64_t)run->config.steps) return stop(run, TOOL_OK);
+    int code = save(run);
+    if (code != TOOL_OK) return code;
+    mnem_status status = validate(run);
+    if (status == MNEM_OK) status = sample(run);
+    train_feed_stop(run);
+    const char *path = train_path(run, "model.gguf");
+    if (status == MNEM_OK) status = write_model(run, path);
+    if (status != MNEM_OK) return fail_step(run, status);
+    code = train_draw(run);
+    if (code != TOOL_OK) return code;
+    if (!run->args->quiet) train_report_ledger(stderr, run);
+    say_result(run, path);
+    return tool_out_end();
+}
+
+static void close_run(train_run *run) {
+    tool_interrupt_call(NULL, NULL);
+    train_log_close(run);
+    train_feed_stop(run);
+    if (run->memory.bytes) {
+        mnem_ledger_free(run->ledger, MNEM_KIND_IO, "batches", &run->memory);
+        mnem_ledger_release(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+    }
+    mnem_trainer_destroy(run->trainer);
+    mnem_sampler_destroy(run->sampler);
+    train_text_close(run);
+    mnem_device_close(run->device);
+    mnem_ledger_destroy(run->ledger);
+    train_config_fini(&run->config);
+}
+
+static void cancel(void *context) {
+    mnem_trainer_cancel(context);
+}
+
+/* What can't fit whatever the text is gets its answer before the text is read. */
+static int plan_early(train_run *run) {
+    mnem_train_plan unused;
+    if (strcmp(run->config.precision, "auto") == 0 && run->options.compute == MNEM_TYPE_F32)
+        run->options.compute = MNEM_TYPE_BF16; /* the smaller of the two */
+    const mnem_status status = mnem_train_plan_make(&run->options, &unused);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static int prepare(train_run *run) {
+    int code = open_folder(run);
+    if (code == TOOL_OK) code = make_config(run);
+    if (code == TOOL_OK) code = open_ledger(run);
+    if (code == TOOL_OK) {
+        set_options(run);
+        set_compute(run);
+        code = plan_early(run);
+    }
+    if (code == TOOL_OK && !run->args->resume) code = train_vocabulary_make(run);
+    if (code == TOOL_OK) code = train_text_open(run);
+    return code == TOOL_OK ? plan(run) : code;
+}
+
+int verb_train(const tool_args *args) {
+    static train_run run;
+    run = (train_run){.args = args};
+    tool_progress_quiet(args->quiet);
+    tool_interrupt_watch(NULL);
+    int code = prepare(&run);
+    if (code == TOOL_OK && args->dry_run)
+        code = show_ways(&run);
+    else if (code == TOOL_OK) {
+        code = train_config_save(train_path(&run, "config.json"), &run.config);
+        if (code == TOOL_OK) code = create(&run);
+        if (code == TOOL_OK) tool_interrupt_call(cancel, run.trainer);
+        if (code == TOOL_OK) code = train(&run);
+        if (code == TOOL_OK) code = finish(&run);
+    }
+    close_run(&run);
+    return code;
+}
