@@ -49,10 +49,10 @@ typedef struct mnem_corpus_options {
 
 /* Opens the cache when it is whole and was made of these files (names, sizes, times of change) by
  * this tokenizer; otherwise makes it. All of it is read once to check it. Between two files that
- * hold text stands the tokenizer's end token, where it has one. Special tokens in the text are plain
- * text. The cache appears when it is whole (written beside, flushed, renamed); a call that fails
- * leaves what was there. While it is made: a tokenizer, and about 6 MiB, for each thread; afterwards
- * nothing grows with the text.
+ * hold text stands the tokenizer's end token, where it has one. Special tokens in the text are
+ * plain text. The cache appears when it is whole (written beside, flushed, renamed); a call that
+ * fails leaves what was there. While it is made: a tokenizer, and about 6 MiB, for each thread;
+ * afterwards nothing grows with the text.
  * MNEM_IO and MNEM_INVALID name the file (missing, a directory, changed while it was read, disk
  * full; no text at all), MNEM_CANCELLED, MNEM_NO_MEMORY, MNEM_OVER_BUDGET. Without files:
  * MNEM_NOT_FOUND, MNEM_BAD_FILE (says what is wrong), MNEM_NOT_READY (another tokenizer's). */
@@ -80,7 +80,7 @@ mnem_status mnem_corpus_read(const mnem_corpus *corpus, uint64_t first, uint64_t
 /* ---- windows ---- */
 
 /* The windows of a part of the corpus, by number. Plain numbers: copy it freely. Window `number` is
- * the tokens from mnem_windows_start on, `sequence` of them as inputs, and as targets the tokens one
+ * the tokens from mnem_windows_start on, `sequence` of them as inputs, and as targets those one
  * further. */
 typedef struct mnem_windows {
     uint64_t begin, tokens; /* of the corpus */
@@ -137,8 +137,8 @@ uint64_t mnem_feed_bytes(uint32_t rows, uint32_t sequence, uint32_t depth);
  * Nothing else is allocated but the stack, then or later. MNEM_INVALID, MNEM_NO_MEMORY (no thread).
  */
 mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mnem_feed **feed);
-/* The next micro-batch, borrowed until the next call. What couldn't be read fails here, in its turn,
- * with what mnem_corpus_read says; so does every later call. */
+/* The next micro-batch, borrowed until the next call. What couldn't be read fails here, in its
+ * turn, with what mnem_corpus_read says; so does every later call. */
 mnem_status mnem_feed_next(mnem_feed *feed, mnem_batch *batch);
 /* Whether the next micro-batch is there, so that mnem_feed_next won't wait. */
 bool mnem_feed_ready(mnem_feed *feed);

@@ -33,13 +33,14 @@ typedef struct mnem_vocabulary_options {
                            "default", as tokenizer.ggml.pre names them */
     const char *end;    /* the end-of-text token's text (default "<|endoftext|>"; 1 to 256 bytes) */
     uint64_t bytes_max; /* memory while learning (default 256 MiB, at least 16 MiB) */
-    /* Called now and then: what is "counting words" (bytes) or "merging" (merges); false cancels. */
+    /* Called now and then: what is "counting words" (bytes) or "merging" (merges); false
+     * cancels. */
     bool (*on_progress)(void *context, const char *what, uint64_t done, uint64_t total);
     void *context;
 } mnem_vocabulary_options;
 
-/* Learns merges (Sennrich et al., 2016, over bytes as Radford et al., 2019): as often as wanted, the
- * pair of neighbouring tokens that is most frequent inside words becomes a token. Of equally
+/* Learns merges (Sennrich et al., 2016, over bytes as Radford et al., 2019): as often as wanted,
+ * the pair of neighbouring tokens that is most frequent inside words becomes a token. Of equally
  * frequent pairs the one whose left, then right token comes first: bytes in the order of the
  * characters that stand for them in files (printable ones first, as in GPT-2's vocabulary), then
  * merged ones in the order of learning. The result depends on the words and their counts only. A

@@ -3,7 +3,8 @@
  *     [ cache_head | source, name ] ... | tokens ...        little endian
  *     0                                 head.header_bytes   .. end of file
  *
- * A name is padded with zeros to a multiple of 8 bytes. The header's checksum counts itself as 0. */
+ * A name is padded with zeros to a multiple of 8 bytes. The header's checksum counts itself as 0
+ * (corpus.c). */
 #ifndef MNEM_SRC_TRAIN_CORPUS_PRIVATE_H
 #define MNEM_SRC_TRAIN_CORPUS_PRIVATE_H
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where windows of test_corpus.c begin, written down again from the description: the numbers that
+"""Where windows of test_corpus_feed.c begin, written down again from the description: the numbers that
 window_numbers_mean_the_same_everywhere expects."""
 
 M32 = (1 << 32) - 1
