@@ -168,20 +168,26 @@ static void measure_linear(mnem_type type, mnem_type weight, int64_t tokens, int
     measure(&d, &args, name, products);
 }
 
-static void measure_loss(mnem_type type, int64_t tokens, int64_t vocab, int64_t n) {
+static void measure_loss(mnem_type type, int64_t tokens, int64_t vocab, int64_t n, uint64_t keep) {
     char name[60];
     const mnem_tensor x = mnem_tensor_2d(type, tokens, n);
     const mnem_tensor w = mnem_tensor_2d(MNEM_TYPE_F32, vocab, n);
     mnem_op_desc d = {.kind = MNEM_OP_LINEAR_LOSS,
                       .in = {x, w},
                       .out = mnem_tensor_1d(MNEM_TYPE_F32, tokens),
-                      .also = {x, w}};
+                      .also = {x, w},
+                      .keep_bytes = keep};
     int32_t *targets = block((uint64_t)tokens * 4);
     for (int64_t t = 0; t < tokens; t++) targets[t] = (int32_t)(t * 7919 % vocab);
     mnem_op_args args = {.tokens = tokens, .targets = targets, .gradient_scale = 1};
-    snprintf(name, sizeof name, "%ld x %ld x %ld", (long)tokens, (long)vocab, (long)n);
+    snprintf(name, sizeof name, "%ld x %ld x %ld%s", (long)tokens, (long)vocab, (long)n,
+             keep ? " all kept" : "");
     measure(&d, &args, name, 3 * (double)tokens * (double)vocab * (double)n);
     d.also[0].dims = d.also[1].dims = 0;
+    if (keep) {
+        free(targets);
+        return;
+    }
     snprintf(name, sizeof name, "%ld x %ld x %ld losses only", (long)tokens, (long)vocab, (long)n);
     measure(&d, &args, name, (double)tokens * (double)vocab * (double)n);
     free(targets);
@@ -199,9 +205,10 @@ int main(int argc, char **argv) {
         measure_linear(types[i], MNEM_TYPE_F32, 1024, 3072, 768);
         measure_linear(types[i], MNEM_TYPE_F32, 1024, 768, 3072);
         measure_linear(types[i], MNEM_TYPE_F32, 256, 768, 768);
-        measure_loss(types[i], 2048, 256, 384);
-        measure_loss(types[i], 1024, 2048, 768);
-        measure_loss(types[i], 256, 50257, 768);
+        measure_loss(types[i], 2048, 256, 384, 0);
+        measure_loss(types[i], 1024, 2048, 768, 0);
+        measure_loss(types[i], 256, 50257, 768, 0);
+        measure_loss(types[i], 256, 50257, 768, 64 << 20);
     }
     measure_linear(MNEM_TYPE_BF16, MNEM_TYPE_Q4_0, 1024, 3072, 768);
     measure_linear(MNEM_TYPE_BF16, MNEM_TYPE_Q4_K, 1024, 3072, 768);

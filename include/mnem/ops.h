@@ -89,7 +89,9 @@ typedef struct mnem_kv_sequence {
  *             -> out [T] F32 (F64) losses in nats, also[0] dx [T, n], also[1] dweight [vocab,
  *             n]: gradients of args.gradient_scale * the sum of losses; of desc.accumulate dx
  *             takes notice, losses never. The workspace is bounded whatever vocab is
- *             (linear_loss.c); above 8192 words, logits are computed twice
+ *             (linear_loss.c). Words whose logits of 256 tokens don't fit desc.keep_bytes
+ *             (up to 8192 words always do) are computed twice: a third more products, the
+ *             same bits
  * RMS_NORM_GRAD  in[0] x, in[1] weight [n], in[2] dy (like x) -> out dx, also[0] dweight [n]
  * LAYER_NORM  in[0] x [T, n], in[1] weight [n], in[2] bias [n] -> out [T, n]
  * LAYER_NORM_GRAD  in[0] x, in[1] weight, in[2] dy -> out dx, also[0] dweight, also[1] dbias
@@ -172,6 +174,7 @@ typedef struct mnem_op_desc {
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */
     float dropout;                  /* DROPOUT: probability, 0 to below 1 */
     uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */
+    uint64_t keep_bytes; /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
 } mnem_op_desc;
 
 typedef struct mnem_op mnem_op;

@@ -187,7 +187,10 @@ static void pack_b(const mnem__gemm_part *part) {
 /* The sums of one tile. */
 LANES_INLINE void sums(int64_t steps, const float *a, const float *b, lanes *acc) {
     LANES_UNROLL
-    for (int i = 0; i < ROWS * VECTORS; i++) acc[i] = lanes_load(b + i % VECTORS * LANES);
+    for (int r = 0; r < ROWS; r++) {
+        LANES_UNROLL
+        for (int v = 0; v < VECTORS; v++) acc[r * VECTORS + v] = lanes_load(b + v * LANES);
+    }
     for (int64_t k = 0; k < steps; k++) {
         lanes right[VECTORS];
         b += COLUMNS;
@@ -248,10 +251,14 @@ static void tile_part(const mnem__gemm_block *block, const float *a, const float
     float *to = partial && !block->to_out ? partial : copy;
     sums(block->steps, a, b, acc);
     LANES_UNROLL
-    for (int i = 0; i < ROWS * VECTORS; i++) {
-        lanes x = acc[i];
-        if (block->from_partial) x = lanes_add(lanes_load(partial + i * LANES), x);
-        lanes_store(to + i * LANES, x);
+    for (int r = 0; r < ROWS; r++) {
+        LANES_UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            const int i = r * VECTORS + v;
+            lanes x = acc[i];
+            if (block->from_partial) x = lanes_add(lanes_load(partial + i * LANES), x);
+            lanes_store(to + i * LANES, x);
+        }
     }
     if (!block->to_out) return;
     if (block->out_type == MNEM_TYPE_BF16)

@@ -1,23 +1,31 @@
 /* linear_loss.c: LINEAR_LOSS: cross-entropy over a vocabulary without all of its logits.
  *
- * Some tokens at a time (256 to 1024), and of a large vocabulary some words at a time:
+ * Some tokens at a time (256 to 1024), and of a large vocabulary some words at a time. The logits
+ * of the first words may be kept from the losses to the gradients, those of others are computed
+ * twice:
  *
  *     for each part of the tokens
- *         for each block of words: logits = x weight^T; of each token the largest, the sum of exp
+ *         for each group of words: logits = x weight^T; of each token the largest, the sum of exp
  *         losses = log(sum) + largest - logit of the target
- *         for each block of words: logits once more, unless there is one block
+ *         for each group of words: logits once more, unless they were kept
  *             dlogits = (exp(logit - largest) / sum - [word is target]) * gradient_scale
  *             dx += dlogits weight; dweight += dlogits^T x
  *
- *     workspace:  logits [tokens, block] | largest, sum, logit of each token |
- *                 dx's sums [tokens, n] if dx is 16 bits and there are blocks | the products'
+ *     vocabulary  | kept: one group, 0 to all | 1024 words | 1024 words | ... |
+ *     workspace   kept logits [tokens, kept] | logits of a group [tokens, 1024] |
+ *                 largest, sum, logit of each token | dx's sums [tokens, n] if dx is 16 bits wide
+ *                 and there are several groups | the products'
  *
- * Blocks begin at fixed words, so that losses and dx don't depend on the number of tokens; tokens of
- * a part are a multiple of 256, whose gradients of weights are then those of LINEAR_GRAD_WEIGHT.
- * Up to 8192 words are one block, larger vocabularies blocks of 1024 whose logits are computed twice:
- * a third more products, but the logits take 4 MiB, or 8 at most, for a vocabulary of any size.
- * (Of many tokens' logits, those of few tokens would fit, but then packing weights and adding to
- * their gradients, once for each few tokens, would cost more than the products.) */
+ * All words are kept if those of 256 tokens fit desc.keep_bytes (4 MiB if that is 0), and up to
+ * 8192 words always. So the default takes at most 8 MiB (and 1 KiB for each of the n numbers of x,
+ * where that is more) for a vocabulary of any size, beside what the products need.
+ *
+ * Only the time depends on what is kept and on the parts: sums of exp begin every 1024 words, dx's
+ * every 512, those of gradients of weights every 256 tokens (as in LINEAR_GRAD_WEIGHT), and parts
+ * are a multiple of that. Losses and dx don't depend on the number of tokens.
+ *
+ * (Few tokens at a time would make room for all words. But packing the weights and adding to their
+ * gradients, once for each few tokens, would cost more than the products.) */
 #include "ops/linear.h"
 
 #include <math.h>
@@ -25,8 +33,8 @@
 
 #include "base/checked.h"
 
-enum { WHOLE_WORDS = 8192, BLOCK_WORDS = 1024, LEAST_TOKENS = 256, MOST_TOKENS = 1024 };
-enum { LOGITS = 1 << 20 }; /* in a block, where LEAST_TOKENS allows it */
+enum { WHOLE_WORDS = 8192, GROUP_WORDS = 1024, INPUT_WORDS = 512 };
+enum { LEAST_TOKENS = 256, MOST_TOKENS = 1024, KEEP_BYTES = 4 << 20 };
 
 typedef struct token_sum {
     double largest, sum, target; /* target: its logit */
@@ -34,12 +42,17 @@ typedef struct token_sum {
 
 /* Where things are in the workspace; the same function measures and carves. */
 typedef struct layout {
-    int64_t words, tokens; /* of a block of logits */
-    bool blocks, sums_dx;
-    uint64_t sums, dx, gemm, bytes;
+    int64_t tokens, words; /* of a part, of a group after the first */
+    int64_t kept;          /* words */
+    bool sums_dx;
+    uint64_t group, sums, dx, gemm;
 } layout;
 
 static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static uint64_t least_u64(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
@@ -70,7 +83,7 @@ static mnem_status check(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-/* ---- one part of the tokens, one block of words ---- */
+/* ---- one part of the tokens, one group of words ---- */
 
 typedef struct state {
     const mnem_op *op;
@@ -82,11 +95,9 @@ typedef struct state {
     token_sum *sums;
     int64_t n, vocab, size; /* size: bytes of a wide number */
     int64_t token, tokens, word, words;
+    char *logits; /* of the group */
+    int64_t stride;
 } state;
-
-static int64_t logits_stride(const state *s) {
-    return s->at.words * s->size;
-}
 
 static mnem__gemm_matrix weight_rows(const state *s, bool across) {
     mnem__gemm_matrix m = mnem__linear_matrix(&s->op->desc.in[1], s->args->in[1], across);
@@ -101,7 +112,7 @@ static mnem__gemm_matrix input_rows(const state *s, bool across) {
 }
 
 static mnem__gemm_matrix logits_rows(const state *s, bool across) {
-    return (mnem__gemm_matrix){s->kernels->wide, s->workspace, logits_stride(s), across};
+    return (mnem__gemm_matrix){s->kernels->wide, s->logits, s->stride, across};
 }
 
 /* logits = x weight^T */
@@ -113,9 +124,9 @@ static mnem__gemm logits_product(const state *s) {
                         .k_block = mnem__gemm_k_block(s->n, unit > 32 ? unit : 32),
                         .a = input_rows(s, false),
                         .b = weight_rows(s, false),
-                        .out = s->workspace,
+                        .out = s->logits,
                         .out_type = s->kernels->wide,
-                        .out_stride = logits_stride(s)};
+                        .out_stride = s->stride};
 }
 
 /* dx += dlogits weight, or into the sums of dx */
@@ -125,7 +136,7 @@ static mnem__gemm input_product(const state *s) {
     return (mnem__gemm){.m = s->tokens,
                         .n = s->n,
                         .k = s->words,
-                        .k_block = mnem__gemm_k_block(s->at.words, 32),
+                        .k_block = INPUT_WORDS,
                         .a = logits_rows(s, false),
                         .b = weight_rows(s, true),
                         .out =
@@ -160,6 +171,22 @@ static void multiply(const state *s, const mnem__gemm *g) {
 
 /* ---- the layout ---- */
 
+/* How many tokens make a part, and how many words are kept. */
+static void layout_choose(layout *l, const mnem_op_desc *d, int64_t size) {
+    const int64_t vocab = d->in[1].shape[0], n = d->in[1].shape[1], tokens = d->in[0].shape[0];
+    const uint64_t room = d->keep_bytes ? d->keep_bytes : KEEP_BYTES;
+    const int64_t numbers = (int64_t)(least_u64(room, INT64_MAX) / (uint64_t)size);
+    const bool whole = vocab <= WHOLE_WORDS || vocab <= numbers / least(tokens, LEAST_TOKENS);
+    l->words = whole ? vocab : GROUP_WORDS;
+    l->sums_dx = wants(d, 0) && !whole && d->also[0].type != mnem__linear_wide(d);
+    const int64_t row = l->words + (l->sums_dx ? n : 0);
+    l->tokens = numbers / row / LEAST_TOKENS * LEAST_TOKENS;
+    if (l->tokens < LEAST_TOKENS) l->tokens = LEAST_TOKENS;
+    l->tokens = least(least(l->tokens, MOST_TOKENS), tokens);
+    l->kept = whole ? vocab : (numbers / l->tokens - row) / GROUP_WORDS * GROUP_WORDS;
+    if (l->kept < 0) l->kept = 0;
+}
+
 static state state_get(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_op_desc *d = &op->desc;
     state s = {.op = op, .args = args, .worker = worker, .kernels = op->detail};
@@ -167,17 +194,14 @@ static state state_get(const mnem_op *op, const mnem_op_args *args, const mnem_w
     s.vocab = d->in[1].shape[0];
     s.size = s.kernels->wide == MNEM_TYPE_F64 ? 8 : 4;
     layout *l = &s.at;
-    l->blocks = s.vocab > WHOLE_WORDS;
-    l->words = l->blocks ? BLOCK_WORDS : s.vocab;
-    l->sums_dx = wants(d, 0) && l->blocks && d->also[0].type != s.kernels->wide;
-    const int64_t row = l->words + (l->sums_dx ? s.n : 0);
-    l->tokens = LOGITS / row / LEAST_TOKENS * LEAST_TOKENS;
-    if (l->tokens < LEAST_TOKENS) l->tokens = LEAST_TOKENS;
-    l->tokens = least(least(l->tokens, MOST_TOKENS), d->in[0].shape[0]);
-    l->sums = mnem__align_up((uint64_t)(l->tokens * l->words * s.size), 64);
+    layout_choose(l, d, s.size);
+    const uint64_t column = (uint64_t)(l->tokens * s.size);
+    l->group = mnem__align_up(column * (uint64_t)l->kept, 64);
+    l->sums = l->group;
+    if (l->kept < s.vocab) l->sums += mnem__align_up(column * (uint64_t)l->words, 64);
     l->dx = mnem__align_up(l->sums + (uint64_t)l->tokens * sizeof(token_sum), 64);
     l->gemm = l->dx;
-    if (l->sums_dx) l->gemm += mnem__align_up((uint64_t)(l->tokens * s.n * s.size), 64);
+    if (l->sums_dx) l->gemm += mnem__align_up(column * (uint64_t)s.n, 64);
     s.workspace = args->workspace;
     if (s.workspace) s.sums = (token_sum *)(void *)(s.workspace + l->sums);
     return s;
@@ -192,7 +216,7 @@ static uint64_t workspace(const mnem_op *op) {
     state s = state_get(op, &none, NULL);
     const int workers = op->desc.workers;
     s.tokens = s.at.tokens;
-    s.words = s.at.words;
+    s.words = s.at.kept > s.at.words ? s.at.kept : s.at.words;
     mnem__gemm g = logits_product(&s);
     uint64_t bytes = mnem__gemm_bytes(s.kernels, &g, workers);
     g = input_product(&s);
@@ -205,24 +229,30 @@ static uint64_t workspace(const mnem_op *op) {
 /* ---- rows ---- */
 
 static double logit(const state *s, int64_t token, int64_t word) {
-    const char *at = s->workspace + token * logits_stride(s) + word * s->size;
+    const char *at = s->logits + token * s->stride + word * s->size;
     if (s->size == 8) return *(const double *)(const void *)at;
     return (double)*(const float *)(const void *)at;
 }
 
-/* Adds this block's words to what is known of a token. */
-static void sum_token(const state *s, int64_t token) {
+/* Adds words [word, word + words) of the group to what is known of a token. */
+static void add_words(const state *s, int64_t token, int64_t word, int64_t words) {
     token_sum *t = &s->sums[token];
-    const int64_t target = (int64_t)s->args->targets[s->token + token] - s->word;
     double largest, sum;
-    s->kernels->sum_exp(s->words, s->workspace + token * logits_stride(s), &largest, &sum);
-    if (s->word == 0) *t = (token_sum){.largest = largest, .sum = sum};
-    if (s->word > 0) {
-        const double top = fmax(t->largest, largest);
-        t->sum = t->sum * exp(t->largest - top) + sum * exp(largest - top);
-        t->largest = top;
+    s->kernels->sum_exp(words, s->logits + token * s->stride + word * s->size, &largest, &sum);
+    if (s->word + word == 0) {
+        *t = (token_sum){.largest = largest, .sum = sum};
+        return;
     }
-    if (target >= 0 && target < s->words) t->target = logit(s, token, target);
+    const double top = fmax(t->largest, largest);
+    t->sum = t->sum * exp(t->largest - top) + sum * exp(largest - top);
+    t->largest = top;
+}
+
+static void sum_token(const state *s, int64_t token) {
+    const int64_t target = (int64_t)s->args->targets[s->token + token] - s->word;
+    for (int64_t word = 0; word < s->words; word += GROUP_WORDS)
+        add_words(s, token, word, least(s->words - word, GROUP_WORDS));
+    if (target >= 0 && target < s->words) s->sums[token].target = logit(s, token, target);
 }
 
 static void put_loss(const state *s, int64_t token) {
@@ -238,7 +268,7 @@ static void put_loss(const state *s, int64_t token) {
 
 /* Logits of a token become their gradients. */
 static void turn_token(const state *s, int64_t token) {
-    char *row = s->workspace + token * logits_stride(s);
+    char *row = s->logits + token * s->stride;
     const int64_t target = s->args->targets[s->token + token];
     const double scale = (double)s->args->gradient_scale;
     if (target < 0) {
@@ -272,31 +302,36 @@ static void put_dx(const state *s, int64_t token) {
 
 /* ---- the loops ---- */
 
-static void block_set(state *s, int64_t word) {
+/* The group that begins at a word. */
+static void group_set(state *s, int64_t word) {
+    const bool kept = word < s->at.kept;
+    const int64_t width = kept ? s->at.kept : s->at.words;
     s->word = word;
-    s->words = least(s->vocab - word, s->at.words);
+    s->words = least(s->vocab - word, width);
+    s->logits = s->workspace + (kept ? 0 : s->at.group);
+    s->stride = width * s->size;
 }
 
-static void block_logits(const state *s) {
+static void group_logits(const state *s) {
     const mnem__gemm g = logits_product(s);
     multiply(s, &g);
 }
 
 static void part_losses(state *s) {
-    for (int64_t word = 0; word < s->vocab; word += s->at.words) {
-        block_set(s, word);
-        block_logits(s);
+    for (int64_t word = 0; word < s->vocab; word += s->words) {
+        group_set(s, word);
+        group_logits(s);
         for_tokens(s, sum_token);
-        if (s->at.blocks) mnem_team_barrier(s->worker); /* the next overwrites these logits */
+        if (s->at.kept < s->vocab) mnem_team_barrier(s->worker); /* the next may overwrite these */
     }
     for_tokens(s, put_loss);
 }
 
 static void part_gradients(state *s) {
     const mnem_op_desc *d = &s->op->desc;
-    for (int64_t word = 0; word < s->vocab; word += s->at.words) {
-        block_set(s, word);
-        if (s->at.blocks) block_logits(s);
+    for (int64_t word = 0; word < s->vocab; word += s->words) {
+        group_set(s, word);
+        if (word >= s->at.kept) group_logits(s);
         for_tokens(s, turn_token);
         mnem_team_barrier(s->worker);
         const mnem__gemm dx = input_product(s), dw = weight_product(s);

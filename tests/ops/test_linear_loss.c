@@ -20,6 +20,8 @@
 #define BF16 MNEM_TYPE_BF16
 #define F16  MNEM_TYPE_F16
 
+enum { STEP = MNEM_SANITIZED ? 3 : 1 }; /* under sanitizers some cases of the many */
+
 typedef struct problem {
     mnem_op_desc desc;
     mnem_op_args args;
@@ -132,7 +134,7 @@ static void losses_and_gradients_are_within_the_bound(void **state) {
     static const shape shapes[] = {{1, 1, 1},    {3, 17, 5},    {31, 33, 20}, {70, 257, 33},
                                    {5, 9000, 7}, {300, 40, 10}, {20, 600, 31}};
     static const mnem_type types[] = {F32, BF16, F16, F64};
-    for (int i = 0; i < 28; i++) {
+    for (int i = 0; i < 28; i += STEP) {
         const shape s = shapes[i / 4];
         const mnem_type type = types[i % 4];
         problem p = make(s.tokens, s.vocab, s.n, type, i % 4 == 3 ? F64 : F32, (uint64_t)i);
@@ -247,7 +249,7 @@ static void run_cut(const problem *p) {
 static void levels_teams_and_cuts_give_the_same_bits(void **state) {
     (void)state;
     const mnem__cpu_level best = mnem__cpu_level_get();
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i += STEP) {
         problem p = make(i == 1 ? 1030 : 290, i < 2 ? 50 : 8300, 6, i % 2 ? F32 : BF16, F32, 7);
         results before = results_of(&p), expected;
         op_run(p.desc, 1, p.args);
@@ -265,6 +267,26 @@ static void levels_teams_and_cuts_give_the_same_bits(void **state) {
             mnem__cpu_level_set((mnem__cpu_level)level);
             op_run(p.desc, 1, p.args);
             mnem__cpu_level_set(best);
+            same(&p, &expected);
+        }
+        results_drop(&before), results_drop(&expected), drop(&p);
+    }
+}
+
+/* What is kept changes the time only: from nothing to all of 9000 words. */
+static void kept_logits_give_the_same_bits(void **state) {
+    (void)state;
+    for (int i = 0; i < 6; i += STEP + 1) {
+        problem p = make(280, 9000, 4, i % 3 == 0 ? F32 : i % 3 == 1 ? BF16 : F16, F32, 8);
+        p.desc.accumulate = i / 3;
+        results before = results_of(&p), expected;
+        p.desc.keep_bytes = 1;
+        op_run(p.desc, 1, p.args);
+        expected = results_of(&p);
+        for (uint64_t keep = 256 * 4 * 1000; keep < 256 * 4 * 12000; keep += 256 * 4 * 3900) {
+            put_back(&p, &before);
+            p.desc.keep_bytes = keep;
+            op_run(p.desc, 2, p.args);
             same(&p, &expected);
         }
         results_drop(&before), results_drop(&expected), drop(&p);
@@ -297,9 +319,9 @@ static void gradients_are_those_of_differences(void **state) {
 
 /* ---- workspace and refusals ---- */
 
-static uint64_t workspace_of(int64_t tokens, int64_t vocab, int64_t n) {
+static uint64_t workspace_of(int64_t tokens, int64_t vocab, int64_t n, uint64_t keep) {
     mnem_op op;
-    mnem_op_desc d = {.kind = MNEM_OP_LINEAR_LOSS, .workers = 2};
+    mnem_op_desc d = {.kind = MNEM_OP_LINEAR_LOSS, .workers = 2, .keep_bytes = keep};
     d.in[0] = d.also[0] = mnem_tensor_2d(BF16, tokens, n);
     d.in[1] = d.also[1] = mnem_tensor_2d(F32, vocab, n);
     d.out = mnem_tensor_1d(F32, tokens);
@@ -309,10 +331,13 @@ static uint64_t workspace_of(int64_t tokens, int64_t vocab, int64_t n) {
 
 static void workspace_has_a_bound_for_any_vocabulary(void **state) {
     (void)state;
-    for (int64_t vocab = 100; vocab < 1000000; vocab = vocab * 5 / 4)
-        assert_true(workspace_of(65536, vocab, 768) <= 14 << 20);
-    assert_true(workspace_of(65536, 2048, 768) <= 9 << 20);
-    assert_true(workspace_of(2048, 256, 384) <= 3 << 20);
+    for (int64_t vocab = 100; vocab < 1000000; vocab = vocab * 5 / 4) {
+        assert_true(workspace_of(65536, vocab, 768, 0) <= 13 << 20);
+        assert_true(workspace_of(65536, vocab, 768, 40 << 20) <= 46 << 20);
+    }
+    assert_true(workspace_of(65536, 1000000, 4096, 0) <= 11 << 20);
+    assert_true(workspace_of(65536, 2048, 768, 0) <= 9 << 20);
+    assert_true(workspace_of(2048, 256, 384, 0) <= 3 << 20);
 }
 
 static void wrong_descriptors_are_refused(void **state) {
@@ -344,6 +369,7 @@ int main(void) {
         cmocka_unit_test(large_logits_stay_finite),
         cmocka_unit_test(a_nan_shows_in_its_loss_only),
         cmocka_unit_test(levels_teams_and_cuts_give_the_same_bits),
+        cmocka_unit_test(kept_logits_give_the_same_bits),
         cmocka_unit_test(gradients_are_those_of_differences),
         cmocka_unit_test(workspace_has_a_bound_for_any_vocabulary),
         cmocka_unit_test(wrong_descriptors_are_refused),

@@ -1,0 +1,223 @@
+/* test_gemm.c: the packed product by itself: shares, sizes, conversions, levels.
+ *
+ * Against plain C to the bit; test_linear.c holds results against doubles. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+#include "op_fixture.h"
+#include "ops/gemm.h"
+#include "ops/half.h"
+
+#define F32  MNEM_TYPE_F32
+#define BF16 MNEM_TYPE_BF16
+#define F16  MNEM_TYPE_F16
+
+static const mnem_worker alone = {NULL, 0, 1};
+
+/* What this machine can run, plain first. */
+static int kernels_get(const mnem__gemm_kernels **list) {
+    int count = 0;
+    list[count++] = &mnem__gemm_plain;
+#if MNEM_X86
+    if (mnem__cpu_level_get() >= MNEM__CPU_AVX2) list[count++] = &mnem__gemm_avx2;
+    if (mnem__cpu_level_get() >= MNEM__CPU_AVX512) list[count++] = &mnem__gemm_avx512;
+#endif
+    return count;
+}
+
+/* Alone, in a workspace of exactly the bytes asked for. */
+static void run(const mnem__gemm_kernels *kernels, const mnem__gemm *g) {
+    const uint64_t bytes = mnem__gemm_bytes(kernels, g, 1);
+    void *workspace = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
+    memset(workspace, 0xff, bytes);
+    mnem__gemm_run(kernels, g, workspace, &alone);
+    free(workspace);
+}
+
+static void shares_cover_every_output_once(void **state) {
+    (void)state;
+    enum { MOST = 40 };
+    for (int count = 1; count <= 17; count++)
+        for (int64_t rows = 1; rows <= MOST; rows += 3)
+            for (int64_t columns = 1; columns <= MOST; columns += 4) {
+                uint8_t seen[MOST][MOST] = {{0}};
+                for (int i = 0; i < count; i++) {
+                    const mnem__gemm_share s =
+                        mnem__gemm_share_get(&(mnem_worker){NULL, i, count}, rows, columns);
+                    for (int64_t r = s.row; r < s.row_end; r++)
+                        for (int64_t c = s.column; c < s.column_end; c++) seen[r][c]++;
+                }
+                for (int64_t r = 0; r < rows; r++)
+                    for (int64_t c = 0; c < columns; c++) assert_int_equal(seen[r][c], 1);
+            }
+}
+
+static void few_rows_are_shared_by_columns(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        const mnem__gemm_share s = mnem__gemm_share_get(&(mnem_worker){NULL, i, 8}, 1, 64);
+        assert_int_equal(s.column_end - s.column, 8);
+    }
+}
+
+static void blocks_of_k_are_multiples_of_a_unit(void **state) {
+    (void)state;
+    for (int64_t k = 1; k < 5000; k += 7) {
+        assert_in_range(mnem__gemm_k_block(k, 32), 32, 512);
+        assert_int_equal(mnem__gemm_k_block(k, 32) % 32, 0);
+        assert_int_equal(mnem__gemm_k_block(k, 256) % 256, 0);
+        assert_in_range(mnem__gemm_k_block(k, 256), 256, 512);
+    }
+    assert_int_equal(mnem__gemm_k_block(768, 32), 384);
+    assert_int_equal(mnem__gemm_k_block(3072, 256), 512);
+}
+
+static void workspace_of_less_is_never_more(void **state) {
+    (void)state;
+    const mnem__gemm_kernels *list[3];
+    const int count = kernels_get(list);
+    rng random = {5};
+    for (int i = 0; i < 3000; i++) {
+        mnem__gemm g = {.m = rng_int(&random, 1, 3000),
+                        .n = rng_int(&random, 1, 3000),
+                        .k = rng_int(&random, 1, 3000),
+                        .k_block = i % 2 ? 256 : 512,
+                        .out_type = i % 3 ? F32 : BF16};
+        mnem__gemm less = g;
+        less.m = rng_int(&random, 0, (int)g.m);
+        less.n = rng_int(&random, 0, (int)g.n);
+        less.k = rng_int(&random, 0, (int)g.k);
+        const uint64_t bytes = mnem__gemm_bytes(list[i % count], &g, 2);
+        assert_true(mnem__gemm_bytes(list[i % count], &less, 1 + i % 2) <= bytes);
+        assert_true(bytes <= (6 << 20));
+    }
+}
+
+static void nothing_is_touched_where_a_size_is_zero(void **state) {
+    (void)state;
+    float out = 3;
+    mnem__gemm g = {.k_block = 512, .out = (char *)&out, .out_type = F32, .out_stride = 4};
+    for (int i = 0; i < 7; i++) {
+        g.m = i & 1, g.n = i >> 1 & 1, g.k = i >> 2 & 1;
+        mnem__gemm_run(&mnem__gemm_plain, &g, NULL, &alone);
+        assert_true(out == 3);
+    }
+}
+
+/* 1 x n times a 1: out is a, for every bit pattern, in either place. */
+static void all_halves_become_their_floats(void **state) {
+    (void)state;
+    enum { N = 65536 };
+    const mnem__gemm_kernels *list[3];
+    const int count = kernels_get(list);
+    uint16_t *halves = malloc(N * 2);
+    float *out = malloc(N * 4), one = 1;
+    for (int i = 0; i < N; i++) halves[i] = (uint16_t)i;
+    for (int i = 0; i < count * 8; i++) {
+        const mnem_type type = i & 1 ? BF16 : F16;
+        const bool is_a = i & 2, across = i & 4;
+        const mnem__gemm_matrix x = {type, (const char *)halves, across ? 2 * N : 2, across};
+        const mnem__gemm_matrix unit = {F32, (const char *)&one, 4, false};
+        mnem__gemm g = {.m = is_a ? N : 1, .n = is_a ? 1 : N, .k = 1, .k_block = 256};
+        g.a = is_a ? x : unit, g.b = is_a ? unit : x;
+        g.out = (char *)out, g.out_type = F32, g.out_stride = is_a ? 4 : 4 * N;
+        run(list[i / 8], &g);
+        for (int j = 0; j < N; j++) {
+            const float want =
+                type == BF16 ? mnem__bf16_float(halves[j]) : mnem__half_float(halves[j]);
+            assert_true(out[j] == want || (isnan(out[j]) && isnan(want)));
+        }
+    }
+    free(halves), free(out);
+}
+
+/* Outputs of 16 bits are rounded as half.h rounds: random bits, and those around ties. */
+static void outputs_are_rounded_to_nearest_even(void **state) {
+    (void)state;
+    enum { N = 20000 };
+    const mnem__gemm_kernels *list[3];
+    const int count = kernels_get(list);
+    rng random = {9};
+    float *x = malloc(N * 4), one = 1;
+    uint16_t *out = malloc(N * 2);
+    for (int i = 0; i < N; i++) {
+        uint32_t bits = (uint32_t)rng_next(&random);
+        if (i % 4 == 1) bits = (bits & 0xffff0000) | 0x8000;
+        if (i % 4 == 2) bits = (bits & 0xffffe000) | 0x1000;
+        if (i % 4 == 3) bits = (bits & 0x8fffffff) | 0x38000000; /* sizes that f16 has */
+        x[i] = mnem__bits_float(bits);
+    }
+    for (int i = 0; i < count * 2; i++) {
+        const mnem_type type = i & 1 ? BF16 : F16;
+        run(list[i / 2], &(mnem__gemm){.m = 1,
+                                       .n = N,
+                                       .k = 1,
+                                       .k_block = 256,
+                                       .a = {F32, (const char *)&one, 4, false},
+                                       .b = {F32, (const char *)x, 4, false},
+                                       .out = (char *)out,
+                                       .out_type = type,
+                                       .out_stride = 2 * N});
+        for (int j = 0; j < N; j++) {
+            if (isnan(x[j]))
+                assert_true(
+                    isnan(type == BF16 ? mnem__bf16_float(out[j]) : mnem__half_float(out[j])));
+            else
+                assert_true(out[j] ==
+                                (type == BF16 ? mnem__float_bf16(x[j]) : mnem__float_half(x[j])) ||
+                            x[j] == 0); /* 0 + -0 is 0 */
+        }
+    }
+    free(x), free(out);
+}
+
+static void levels_give_the_bits_of_plain(void **state) {
+    (void)state;
+    enum { SIDE = 300, MOST = SIDE * SIDE };
+    const mnem__gemm_kernels *list[3];
+    const int count = kernels_get(list);
+    rng random = {7};
+    float *a = malloc(MOST * 4), *b = malloc(MOST * 4), *start = malloc(SIDE * 4);
+    float *out[2] = {malloc(MOST * 4), malloc(MOST * 4)}, *before = malloc(MOST * 4);
+    rng_fill(&random, a, MOST, 1), rng_fill(&random, b, MOST, 1);
+    rng_fill(&random, before, MOST, 1), rng_fill(&random, start, SIDE, 1);
+    for (int i = 0; i < 120; i++) {
+        mnem__gemm g = {.m = rng_int(&random, 1, 70),
+                        .n = rng_int(&random, 1, 90),
+                        .k = rng_int(&random, 1, SIDE),
+                        .k_block = 32 + 224 * (i / 4 % 2),
+                        .a = {F32, (const char *)a, SIDE * 4, i & 1},
+                        .b = {F32, (const char *)b, SIDE * 4, i & 2},
+                        .out_type = F32,
+                        .out_stride = SIDE * 4,
+                        .start = i % 3 ? start : NULL,
+                        .accumulate = i % 5 < 2};
+        for (int k = 0; k < count; k++) {
+            memcpy(out[k > 0], before, MOST * 4);
+            g.out = (char *)out[k > 0];
+            run(list[k], &g);
+            if (k) assert_memory_equal(out[0], out[1], MOST * 4);
+        }
+    }
+    free(a), free(b), free(start), free(out[0]), free(out[1]), free(before);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_cover_every_output_once),
+        cmocka_unit_test(few_rows_are_shared_by_columns),
+        cmocka_unit_test(blocks_of_k_are_multiples_of_a_unit),
+        cmocka_unit_test(workspace_of_less_is_never_more),
+        cmocka_unit_test(nothing_is_touched_where_a_size_is_zero),
+        cmocka_unit_test(all_halves_become_their_floats),
+        cmocka_unit_test(outputs_are_rounded_to_nearest_even),
+        cmocka_unit_test(levels_give_the_bits_of_plain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
