@@ -11,7 +11,7 @@
  * Cost: 2 n multiply-adds per query, key before it and head forward, 5 n (or 7 n) for the gradient.
  * Workspace per member, n = 64: 210 KiB forward; 402 KiB for the gradient, and dq, at most 1 MiB. */
 #include "ops/causal_attention.h"
-#include "base/checked.h"
+#include "ops/real_rows.h"
 
 enum { WALK_BYTES_MAX = 1 << 20 }; /* of dq in a member's scratch */
 
@@ -66,28 +66,14 @@ static mnem__causal_job job_get(const mnem_op_desc *desc, const mnem_op_args *ar
 
 /* ---- check ---- */
 
-static bool is_double(const mnem_op_desc *desc) {
-    return desc->in[0].type == MNEM_TYPE_F64;
-}
-
-/* Real numbers of the descriptor's kind, elements of a row side by side. */
-static bool is_real(const mnem_op_desc *desc, const mnem_tensor *t) {
-    const mnem_type type = t->type;
-    const bool small = type == MNEM_TYPE_F32 || type == MNEM_TYPE_BF16 || type == MNEM_TYPE_F16;
-    if (is_double(desc) ? type != MNEM_TYPE_F64 : !small) return false;
-    const int64_t size = type == MNEM_TYPE_F64 ? 8 : type == MNEM_TYPE_F32 ? 4 : 2;
-    return t->layout == MNEM_LAYOUT_ROW && t->dims == 3 && mnem__tensor_valid(t) &&
-           t->stride[2] == size;
-}
-
 static bool is_log(const mnem_op_desc *desc, const mnem_tensor *t) {
-    return t->type == (is_double(desc) ? MNEM_TYPE_F64 : MNEM_TYPE_F32) &&
+    return t->type == (mnem__real_is_f64(desc) ? MNEM_TYPE_F64 : MNEM_TYPE_F32) &&
            t->layout == MNEM_LAYOUT_ROW && t->dims == 2 && mnem__tensor_valid(t) &&
            t->shape[0] == desc->in[0].shape[0] && t->shape[1] == desc->in[0].shape[1];
 }
 
 static bool is_like(const mnem_op_desc *desc, const mnem_tensor *t, int in) {
-    return is_real(desc, t) && mnem__tensor_same_shape(t, &desc->in[in]);
+    return mnem__real_is(desc, t, 3) && mnem__tensor_same_shape(t, &desc->in[in]);
 }
 
 static bool is_absent_or_like(const mnem_op_desc *desc, const mnem_tensor *t, int in) {
@@ -96,12 +82,12 @@ static bool is_absent_or_like(const mnem_op_desc *desc, const mnem_tensor *t, in
 
 static mnem_status check_inputs(const mnem_op_desc *desc) {
     const mnem_tensor *q = &desc->in[0], *k = &desc->in[1], *v = &desc->in[2];
-    if (!is_real(desc, q))
+    if (!mnem__real_is(desc, q, 3))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[0] isn't [T, heads, head_dim] of real numbers");
-    if (!is_real(desc, k) || k->shape[0] != q->shape[0] || k->shape[2] != q->shape[2])
+    if (!mnem__real_is(desc, k, 3) || k->shape[0] != q->shape[0] || k->shape[2] != q->shape[2])
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't [T, kv_heads, head_dim]");
-    if (!is_real(desc, v) || !mnem__tensor_same_shape(k, v))
+    if (!mnem__real_is(desc, v, 3) || !mnem__tensor_same_shape(k, v))
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] isn't of the shape of in[1]");
     if (q->shape[0] < 1 || q->shape[1] < 1 || k->shape[1] < 1 || q->shape[2] < 1)
         return mnem__op_fail(MNEM_INVALID, desc, "a shape is 0");
@@ -212,7 +198,8 @@ static mnem__causal_scratch scratch_queries(const mnem__causal_job *job, char *s
 
 /* Bytes of one member's part of the workspace. */
 static uint64_t own_bytes(const mnem_op_desc *desc, const mnem__causal_job *job) {
-    if (is_double(desc)) return mnem__align_up((uint64_t)job->sequence * sizeof(double), 64);
+    if (mnem__real_is_f64(desc))
+        return mnem__align_up((uint64_t)job->sequence * sizeof(double), 64);
     if (desc->kind == MNEM_OP_CAUSAL_ATTENTION) return scratch_forward(job, NULL).bytes;
     const uint64_t keys = scratch_keys(job, NULL).bytes, queries = scratch_queries(job, NULL).bytes;
     return keys > queries ? keys : queries;
@@ -321,10 +308,6 @@ static void run_double(const mnem_op *op, const mnem_op_args *args, const mnem_w
 
 /* ---- registry ---- */
 
-static mnem__op_key key(const mnem_op_desc *desc) {
-    return (mnem__op_key){is_double(desc) ? MNEM_TYPE_F64 : MNEM_TYPE_F32, MNEM_LAYOUT_ROW};
-}
-
 #define KERNEL(level)                                                                              \
     {                                                                                              \
         MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "causal_attention " #level, run,                           \
@@ -357,7 +340,7 @@ static const mnem__op_kernels gradient_avx512 = {list_gradient_avx512, 1};
 
 const mnem__op_table mnem__op_causal_attention = {
     .check = check,
-    .key = key,
+    .key = mnem__row_key,
     .workspace = workspace,
 #if MNEM_X86
     .levels = {&plain, &avx2, &avx512},
@@ -368,7 +351,7 @@ const mnem__op_table mnem__op_causal_attention = {
 
 const mnem__op_table mnem__op_causal_attention_grad = {
     .check = check_gradient,
-    .key = key,
+    .key = mnem__row_key,
     .workspace = workspace,
 #if MNEM_X86
     .levels = {&gradient_plain, &gradient_avx2, &gradient_avx512},
