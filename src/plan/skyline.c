@@ -93,8 +93,17 @@ static bool set_has(const uint64_t *set, int64_t decision) {
     return set[decision / 64] >> (decision % 64) & 1;
 }
 
+/* Words that decisions so far need: what is beyond is 0, or old and unused in k->conflict. */
+static int32_t words_used(const mnem__skyline *k) {
+    return k->depth / 64 + 1;
+}
+
 static void set_join(const mnem__skyline *k, uint64_t *set, const uint64_t *other) {
-    for (int32_t w = 0; w <= k->depth / 64; w++) set[w] |= other[w];
+    for (int32_t w = 0; w < words_used(k); w++) set[w] |= other[w];
+}
+
+static void set_copy(const mnem__skyline *k, uint64_t *set, const uint64_t *other) {
+    for (int32_t w = 0; w < words_used(k); w++) set[w] = other[w];
 }
 
 static void set_clear(const mnem__skyline *k, uint64_t *set) {
@@ -107,30 +116,35 @@ static uint64_t *reason_of(const mnem__skyline *k, int32_t item) {
 
 /* ---- trails ---- */
 
-static void *push(mnem__skyline *k, vector *v, size_t size) {
-    if (v->count == v->room) {
-        const size_t room = v->room ? 2 * v->room : 1024;
+/* Room for count more; NULL: there is no memory, and the dive ends at the next node. */
+static void *extend(mnem__skyline *k, vector *v, size_t count, size_t size) {
+    if (v->count + count > v->room) {
+        const size_t room = 2 * v->room + 1024 + count;
         void *data = k->no_memory ? NULL : mnem__realloc("plan", v->data, room * size);
         if (!data) {
             k->no_memory = true;
-            return v->data; /* overwrites the first: the dive ends at the next node */
+            return NULL;
         }
         v->data = data;
         v->room = room;
     }
-    return (char *)v->data + size * v->count++;
+    v->count += count;
+    return (char *)v->data + size * (v->count - count);
 }
 
 static void set_value(mnem__skyline *k, int64_t *where, int64_t value) {
-    *(change *)push(k, &k->changes, sizeof(change)) = (change){where, *where};
+    change *c = extend(k, &k->changes, 1, sizeof(change));
+    if (c) *c = (change){where, *where};
     *where = value;
 }
 
+/* The words of the reason, then the item and how many they are. */
 static void save_reason(mnem__skyline *k, int32_t item) {
-    const size_t size = (size_t)(k->words + 1) * sizeof(uint64_t);
-    uint64_t *saved = push(k, &k->reasons, size);
-    saved[0] = (uint64_t)item;
-    memcpy(saved + 1, reason_of(k, item), size - sizeof(uint64_t));
+    const int32_t words = words_used(k);
+    uint64_t *saved = extend(k, &k->reasons, (size_t)words + 1, sizeof *saved);
+    if (!saved) return;
+    set_copy(k, saved, reason_of(k, item));
+    saved[words] = (uint64_t)item << 32 | (uint64_t)words;
 }
 
 static void go_back(mnem__skyline *k, const frame *f) {
@@ -139,10 +153,11 @@ static void go_back(mnem__skyline *k, const frame *f) {
         const change *c = &changes[--k->changes.count];
         *c->where = c->value;
     }
-    const size_t words = (size_t)k->words + 1;
     while (k->reasons.count > f->reasons) {
-        const uint64_t *saved = (uint64_t *)k->reasons.data + words * --k->reasons.count;
-        memcpy(reason_of(k, (int32_t)saved[0]), saved + 1, (words - 1) * sizeof *saved);
+        const uint64_t *last = (uint64_t *)k->reasons.data + k->reasons.count - 1;
+        const size_t words = *last & UINT32_MAX;
+        memcpy(reason_of(k, (int32_t)(*last >> 32)), last - words, words * sizeof *last);
+        k->reasons.count -= words + 1;
     }
     k->candidates.count = (size_t)f->candidates_end;
     k->parts.count = (size_t)f->parts;
@@ -226,7 +241,7 @@ static bool raise(mnem__skyline *k, int32_t item, int64_t top, raised *r) {
     const mnem__item *it = &k->s->items[item];
     const int64_t low = align(top, it->alignment), old = k->low[item];
     save_reason(k, item);
-    memcpy(reason_of(k, item), k->conflict, (size_t)k->words * sizeof *k->conflict);
+    set_copy(k, reason_of(k, item), k->conflict);
     if (low > r->below) r->below = low;
     if (low - top > r->padding) r->padding = low - top;
     set_value(k, &k->low[item], low);
@@ -321,7 +336,7 @@ static bool place(mnem__skyline *k, int32_t item, int32_t decision) {
     }
     for (int32_t s = it->first; s + 1 < it->end; s++)
         set_value(k, &k->crossing[s], k->crossing[s] - 1);
-    memcpy(k->conflict, reason_of(k, item), (size_t)k->words * sizeof *k->conflict);
+    set_copy(k, k->conflict, reason_of(k, item));
     set_add(k->conflict, decision);
     const company c = company_of(k, item);
     for (int32_t i = 0; i < c.count; i++)
@@ -430,7 +445,7 @@ static void gather(mnem__skyline *k, frame *f) {
     for (int32_t i = k->s->begin[f->section]; i < k->s->begin[f->section + 1]; i++) {
         const int32_t item = k->s->members[i];
         if (k->low[item] != f->floor || waits_for_twin(k, item)) continue;
-        *(int32_t *)push(k, &k->candidates, sizeof(int32_t)) = item;
+        if (!extend(k, &k->candidates, 1, sizeof(int32_t))) break;
         int32_t *c = (int32_t *)k->candidates.data + f->candidates;
         int32_t at = (int32_t)k->candidates.count - 1 - f->candidates;
         for (; at > 0 && k->dive->priority[c[at - 1]] < k->dive->priority[item]; at--)
@@ -445,7 +460,9 @@ static void gather(mnem__skyline *k, frame *f) {
 
 static void push_part(mnem__skyline *k, int32_t from, int32_t to) {
     const int32_t index = (int32_t)k->parts.count;
-    *(part *)push(k, &k->parts, sizeof(part)) = (part){from, to, k->head};
+    part *p = extend(k, &k->parts, 1, sizeof(part));
+    if (!p) return;
+    *p = (part){from, to, k->head};
     k->head = index;
 }
 
@@ -531,13 +548,14 @@ static mnem__dive_end search(mnem__skyline *k, mnem__dive *dive) {
         dive->nodes++;
         open_frame(k);
         while (!try_next(k)) {
+            if (k->no_memory) return MNEM__DIVE_NO_MEMORY;
             if (++failures % 64 == 0 && mnem__limits_check(dive->limits, 0))
                 return MNEM__DIVE_LIMIT;
-            if (!retreat(k)) return k->no_memory ? MNEM__DIVE_NO_MEMORY : MNEM__DIVE_EXHAUSTED;
+            if (!retreat(k)) return MNEM__DIVE_EXHAUSTED;
         }
         if (k->no_memory) return MNEM__DIVE_NO_MEMORY;
     }
-    return MNEM__DIVE_FOUND;
+    return k->no_memory ? MNEM__DIVE_NO_MEMORY : MNEM__DIVE_FOUND;
 }
 
 static bool start(mnem__skyline *k, const mnem__dive *dive) {

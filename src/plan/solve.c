@@ -5,8 +5,9 @@
  * suffices for most graphs. Then many short dives of the exact search (skyline.c), each with
  * another rule and order, because a dive either succeeds almost at once or is lost in an early
  * mistake (Gomes & Selman, "Heavy-tailed phenomena", 2000). Orders are random mixtures of size,
- * life and the blame that items earned in failed dives; now and then a dive may fail more often, so
- * that infeasible capacities are proved in the end. Parts of time that nothing crosses are solved
+ * life and the blame that items earned in failed dives; now and then a dive may fail as often as all
+ * before it together, so that infeasible capacities are proved in the end, at twice the cost of
+ * doing nothing else. Parts of time that nothing crosses are solved
  * apart. Without a capacity, capacities between the bound and the best so far are tried in turn,
  * with growing effort: a lower one is sometimes the easier.
  *
@@ -70,8 +71,8 @@ static void mix_priorities(solver *s, int32_t from, int32_t to, uint64_t attempt
 /* Dives into one part until one ends with an answer, tries are used up, or it is late. */
 static mnem__dive_end fit_part(solver *s, int64_t capacity, int32_t from, int32_t to,
                                uint64_t tries) {
-    static const mnem__valley_rule rules[] = {MNEM__VALLEY_FEWEST, MNEM__VALLEY_NEAREST,
-                                              MNEM__VALLEY_FEWEST, MNEM__VALLEY_LOWEST};
+    static const mnem__valley_rule rules[] = {MNEM__VALLEY_FEWEST, MNEM__VALLEY_FEWEST,
+                                              MNEM__VALLEY_NEAREST, MNEM__VALLEY_LOWEST};
     const uint64_t items = (uint64_t)(s->sections.starts[to] - s->sections.starts[from]);
     mnem__dive dive = {
         .capacity = capacity, .from = from, .to = to, .priority = s->priority, .limits = s->limits};
@@ -80,7 +81,7 @@ static mnem__dive_end fit_part(solver *s, int64_t capacity, int32_t from, int32_
     for (uint64_t attempt = 0; attempt < tries; attempt++) {
         const bool is_long = items <= SMALL_MAX || attempt % LONG_DIVE_EVERY == LONG_DIVE_EVERY - 1;
         dive.rule = rules[attempt % (sizeof rules / sizeof *rules)];
-        dive.failures_max = is_long ? 2 * spent + usual : usual;
+        dive.failures_max = is_long ? spent + usual : usual;
         spent += dive.failures_max;
         mix_priorities(s, from, to, attempt);
         dive.nodes = 0;
