@@ -58,14 +58,22 @@ static uint32_t node_add(mnem__default *d, uint32_t i, uint32_t offset, uint32_t
     return j;
 }
 
+/* Every list is empty. Only those that have a run are written. */
+static void lists_clear(mnem__default *d) {
+    for (uint32_t class = 0; class < d->classes; class ++) {
+        for (uint64_t zones = d->zones[class]; zones; zones &= zones - 1)
+            d->heads[class << MNEM__ZONE_BITS | (uint32_t)__builtin_ctzll(zones)] = 0;
+        d->zones[class] = 0;
+    }
+    memset(d->filled, 0, sizeof d->filled);
+}
+
 /* One free run, or none of an empty range. */
 static void range_start(mnem__default *d) {
     d->node_used = 1;
     d->spare = 0;
     *mnem__node_at(d, 0) = (mnem__node){0};
-    memset(d->filled, 0, sizeof d->filled);
-    memset(d->zones, 0, sizeof d->zones);
-    memset(d->heads, 0, ((size_t)d->classes << MNEM__ZONE_BITS) * sizeof *d->heads);
+    lists_clear(d);
     if (!d->units) return;
     const uint32_t i = node_add(d, 0, 0, d->units);
     mnem__free_insert(d, i, mnem__node_at(d, i));
@@ -77,14 +85,13 @@ static bool lists_size(mnem__default *d, uint32_t units) {
     const uint32_t classes = units ? mnem__class_of(units) + 1 : 1;
     if (classes > d->classes_room) {
         const uint32_t room = d->classes_room ? classes + 4 : classes;
-        uint32_t *heads =
-            mnem__alloc("metadata", ((size_t)room << MNEM__ZONE_BITS) * sizeof *heads);
+        uint32_t *heads = mnem__calloc("metadata", (size_t)room << MNEM__ZONE_BITS, sizeof *heads);
         if (!heads) return false;
         mnem__free(d->heads);
         d->heads = heads;
         d->classes_room = room;
     }
-    memset(d->heads, 0, ((size_t)classes << MNEM__ZONE_BITS) * sizeof *d->heads);
+    lists_clear(d);
     d->classes = classes;
     while (units >> d->zone_shift >> MNEM__ZONE_BITS) d->zone_shift++;
     return true;
@@ -133,8 +140,6 @@ void mnem__range_reset(mnem_offset_allocator *a) {
 /* More classes and wider zones, which a range needs when it has doubled. */
 static bool lists_rebuild(mnem__default *d, uint32_t units) {
     if (!lists_size(d, units)) return false;
-    memset(d->filled, 0, sizeof d->filled);
-    memset(d->zones, 0, sizeof d->zones);
     for (uint32_t i = mnem__node_at(d, 0)->after; i; i = mnem__node_at(d, i)->after)
         if (mnem__node_at(d, i)->list >= MNEM__LIST_FREE)
             mnem__free_insert(d, i, mnem__node_at(d, i));

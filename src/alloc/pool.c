@@ -245,9 +245,10 @@ INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const cha
                           bool shared, mnem_pool_block *block, bool *tried) {
     mnem__sites *sites = &pool->track.sites;
     const mnem__site_recent *e = mnem__site_recent_at(sites, r->tag, file, (uint32_t)line);
-    const uint32_t id = pool->spare;
+    const bool fresh = pool->spare == MNEM__SLOT_END; /* a slot that was never used */
+    const uint32_t id = fresh ? pool->slots_used : pool->spare;
     mnem_offset_block at;
-    if (id == MNEM__SLOT_END ||
+    if (id >= pool->track.records.capacity ||
         !mnem__site_recent_is(sites, e, r->kind, r->tag, file, (uint32_t)line, 0))
         return false;
     const mnem__pool_domain *d = pool->last;
@@ -256,7 +257,10 @@ INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const cha
     if (offset_take(d->ready, r->bytes, &at) != MNEM_OK) return false;
     mnem__record *record = mnem__record_at(&pool->track, id);
     mnem__pool_slot *s = (mnem__pool_slot *)record->place;
-    pool->spare = s->handle;
+    if (fresh)
+        pool->slots_used++;
+    else
+        pool->spare = s->handle;
     *s = (mnem__pool_slot){.offset = at.offset,
                            .handle = at.handle,
                            .owner = d->number,
