@@ -60,7 +60,7 @@ typedef struct mnem_kv_sequence {
  *             -> out [T, rows] f32; desc.accumulate adds to out. args.row_begin, row_end: which
  *             rows this call does (begin a multiple of 16, end too or = rows); args.in[1] points at
  *             row_begin's group.
- * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32: cos then sin of each pair's angle,
+ * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
  * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv. ATTENTION
@@ -78,7 +78,7 @@ typedef struct mnem_kv_sequence {
  * operands (for finite differences). Gradients of weights and biases are F32 (F64) and are
  * always added to; desc.accumulate says whether other outputs are. dims 0: that output isn't
  * wanted. Rows may have gaps; [T, heads, n] where said. EMBED, RMS_NORM, ROPE, SILU_MUL and ADD
- * take real operands too.
+ * take real operands too; then ROPE's table is F32 (F64).
  * LINEAR      in[0] x [T, k] real, in[1] weight ROW [rows, k] (real, or any weight type), in[2]
  *             bias [rows] (dims 0: none) -> out [T, rows]
  * LINEAR_GRAD_INPUT  in[0] dy [T, rows], in[1] weight ROW [rows, k] -> out dx [T, k]
@@ -92,18 +92,20 @@ typedef struct mnem_kv_sequence {
  *             (linear_loss.c). Words whose logits of 256 tokens don't fit desc.keep_bytes
  *             (up to 8192 words always do) are computed twice: a third more products, the
  *             same bits
- * RMS_NORM_GRAD  in[0] x, in[1] weight [n], in[2] dy (like x) -> out dx, also[0] dweight [n]
+ * RMS_NORM_GRAD  in[0] x, in[1] weight [n], in[2] dy (like x) -> out dx, also[0] dweight [n].
+ *             Gradients of norms are summed in blocks of 32 tokens, added one after another: a
+ *             batch in parts of whole blocks gives the same bits
  * LAYER_NORM  in[0] x [T, n], in[1] weight [n], in[2] bias [n] -> out [T, n]
  * LAYER_NORM_GRAD  in[0] x, in[1] weight, in[2] dy -> out dx, also[0] dweight, also[1] dbias
  * GELU        tanh form: in[0] [T, n] -> out (may be in[0])
  * GELU_GRAD   in[0] x, in[1] dy -> out dx (may be in[1])
  * SILU_MUL_GRAD  in[0] gate, in[1] up, in[2] dy -> out dgate, also[0] dup
  * EMBED_GRAD  in[0] dy [T, n], args.ids (args.positions with desc.by_position) -> out dweight
- *             [vocab, n]
+ *             [vocab, n], each row added to in the order of the tokens
  * DROPOUT     in[0] [T, n] -> out (may be in[0]): each element is zeroed with probability
  *             desc.dropout, by a number that args.seed, desc.stream, the row's absolute number
  *             (args.row_base + row) and the column fix; the others are divided by 1 - dropout.
- *             Its own gradient
+ *             Its own gradient. NaN and infinity aren't hidden: they are multiplied by 0
  * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
  *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never added to),
  *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Tiled, never the
@@ -174,7 +176,7 @@ typedef struct mnem_op_desc {
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */
     float dropout;                  /* DROPOUT: probability, 0 to below 1 */
     uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */
-    uint64_t keep_bytes; /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
+    uint64_t keep_bytes;            /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
 } mnem_op_desc;
 
 typedef struct mnem_op mnem_op;
@@ -185,8 +187,8 @@ typedef struct mnem_op_args {
     void *also[MNEM_OP_ALSO];
     void *workspace; /* 64-byte aligned, op.workspace_bytes, used by all members together */
     int64_t row_begin, row_end; /* MATMUL */
-    const int32_t *ids;         /* EMBED [T], each < vocab (checked by the caller) */
-    const int32_t *positions;   /* ROPE_TABLE [T] */
+    const int32_t *ids;         /* EMBED(_GRAD) [T], each < vocab (checked by the caller) */
+    const int32_t *positions;   /* ROPE_TABLE [T]; by_position: each < vocab */
     const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION */
     int32_t kv_count;
     const int32_t *targets; /* LINEAR_LOSS [T], each < vocab or -1 (checked by the caller) */

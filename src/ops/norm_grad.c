@@ -1,8 +1,8 @@
 /* norm_grad.c: RMS_NORM_GRAD and LAYER_NORM_GRAD.
  *
  * Idea: one pass over rows makes a row's statistics again from x, its dx, and adds its part of
- * dweight and dbias to a partial sum. Partial sums are of BLOCK tokens each, so they don't depend on
- * who makes them; then columns are split over the team, and each adds the partial sums in order:
+ * dweight and dbias to a partial sum. Partial sums are of BLOCK tokens each, so they don't depend
+ * on who makes them; then columns are split over the team, and each adds the partial sums in order:
  *
  *     tokens    0..31   32..63   64..95            workspace: [blocks][sums][n], then
  *     partial    p0       p1       p2              a few rows of buffers for each worker
@@ -32,7 +32,7 @@ static int sums_of(const mnem_op_desc *desc) {
 }
 
 static int64_t blocks_of(int64_t tokens) {
-    return (tokens + BLOCK - 1) / BLOCK;
+    return tokens / BLOCK + (tokens % BLOCK != 0);
 }
 
 static uint64_t partial_bytes(const mnem_op_desc *desc) {
@@ -43,12 +43,22 @@ static uint64_t workspace(const mnem_op *op) {
     return partial_bytes(&op->desc) + (uint64_t)op->desc.workers * BUFFERS * row_bytes(&op->desc);
 }
 
+/* A view whose rows lie on top of each other may be of any length. */
+static bool fits(const mnem_op_desc *desc) {
+    uint64_t bytes;
+    return mnem__mul_u64((uint64_t)(blocks_of(desc->in[0].shape[0]) * SUMS_MOST), row_bytes(desc),
+                         &bytes) &&
+           bytes < (uint64_t)1 << 62;
+}
+
 static mnem_status check(const mnem_op_desc *desc) {
     static const char *const names[SUMS_MOST] = {"also[0]", "also[1]"};
     mnem_status status = mnem__real_check_first(desc, 3);
     if (status == MNEM_OK) status = mnem__real_check_wide(desc, &desc->in[1], "in[1]", false);
     if (status == MNEM_OK) status = mnem__real_check_like(desc, &desc->in[2], "in[2]");
     if (status == MNEM_OK) status = mnem__real_check_epsilon(desc);
+    if (status == MNEM_OK && !fits(desc))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] has too many tokens");
     if (status == MNEM_OK && !mnem__tensor_absent(&desc->out))
         status = mnem__real_check_like(desc, &desc->out, "out");
     for (int i = 0; status == MNEM_OK && i < SUMS_MOST; i++)

@@ -1,6 +1,7 @@
 /* real_rows.c: see real_rows.h.
  *
- * Cost: a conversion is a pass over a buffer in the first cache; memory is read and written once. */
+ * Cost: a conversion is a pass over a buffer in the first cache; memory is read or written once.
+ */
 #include "ops/real_rows.h"
 
 #include <stdio.h>

@@ -71,8 +71,8 @@ typedef struct mnem__row_kernels {
 extern const mnem__row_kernels mnem__row_kernels_plain, mnem__row_kernels_avx2,
     mnem__row_kernels_avx512, mnem__row_kernels_f64;
 
-/* mnem__op_NAME (op_impl.h): one kernel per level, which all run the same function, with the level's
- * table as detail. Doubles have the plain level only. */
+/* mnem__op_NAME (op_impl.h): one kernel per level, which all run the same function, with the
+ * level's table as detail. Doubles have the plain level only. */
 #define MNEM__ROW_KERNEL(name, run, level)                                                         \
     { MNEM_TYPE_F32, MNEM_LAYOUT_ROW, #name " " #level, run, &mnem__row_kernels_##level }
 #define MNEM__ROW_PLAIN(name, run)                                                                 \

@@ -389,6 +389,10 @@ static void prepare_names_what_is_wrong(void **state) {
     d.in[2] = rows;
     d.also[1] = wide;
     op_refused(&d, "there is no bias");
+    d.also[1].dims = 0;
+    d.in[0].shape[0] = d.in[2].shape[0] = d.out.shape[0] = (int64_t)1 << 62;
+    d.in[0].stride[0] = d.in[2].stride[0] = d.out.stride[0] = 0;
+    op_refused(&d, "too many tokens");
     d = (mnem_op_desc){.kind = MNEM_OP_DROPOUT, .workers = 1, .dropout = 1.0f};
     d.in[0] = d.out = rows;
     op_refused(&d, "dropout isn't 0 or more and below 1");
