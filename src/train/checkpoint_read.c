@@ -115,13 +115,22 @@ static mnem_status sum_file(const mnem_checkpoint *c, uint8_t *buffer, uint64_t 
     return status;
 }
 
+/* Fewer than 64 bytes from place on are zeros: a checksum that was made to fit says nothing. */
+static bool zeros_behind(const mnem_checkpoint *c, uint64_t place) {
+    uint8_t rest[MNEM__CHECKPOINT_ALIGN] = {0}, any = 0;
+    const uint64_t n = mnem__align_up(place, MNEM__CHECKPOINT_ALIGN) - place;
+    if (read_at(c, rest, n, place) != MNEM_OK) return false;
+    for (uint64_t i = 0; i < n; i++) any |= rest[i];
+    return any == 0;
+}
+
 static mnem_status read_rows(mnem_checkpoint *c, const mnem__checkpoint_header *h,
                              uint8_t *buffer) {
     uint64_t sum;
     const uint64_t place = sizeof *h;
     mnem_status status = sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum);
     if (status != MNEM_OK) return status;
-    if (sum != h->rows_checksum)
+    if (sum != h->rows_checksum || !zeros_behind(c, place + c->n * sizeof *c->rows))
         return mnem__fail(MNEM_BAD_FILE, "%s: the table of sections is damaged", c->path);
     c->rows = mnem__calloc(TAG, c->n, sizeof *c->rows);
     if (!c->rows) return mnem__heap_status();
@@ -175,7 +184,8 @@ static mnem_status check_sections(const mnem_checkpoint *c, uint8_t *buffer) {
         const mnem_status status = sum_file(
             c, buffer, row->place, mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum);
         if (status != MNEM_OK) return status;
-        if (sum != row->checksum) return bad(c, row, "is damaged (checksum)");
+        if (sum != row->checksum || !zeros_behind(c, row->place + row->bytes))
+            return bad(c, row, "is damaged (checksum)");
     }
     return MNEM_OK;
 }

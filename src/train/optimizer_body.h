@@ -43,14 +43,21 @@ typedef struct moments {
     lanes m, v;
 } moments;
 
+/* In C only, what is used twice is a function: sanitizers take minutes over all of it in line. */
+#if MNEM__LANES == 0
+#define BODY_INLINE static
+#else
+#define BODY_INLINE LANES_INLINE
+#endif
+
 /* ---- the update ---- */
 
-LANES_INLINE lanes without_tiny(lanes x) {
+BODY_INLINE lanes without_tiny(lanes x) {
     const lanes_int bits = lanes_bits(x);
     return lanes_of_bits(int_where_above(bits, int_and(bits, int_set(NO_SIGN)), SMALLEST - 1));
 }
 
-LANES_INLINE moments next_moments(const mnem__adam *a, lanes gradient, moments old) {
+BODY_INLINE moments next_moments(const mnem__adam *a, lanes gradient, moments old) {
     const lanes most = lanes_set(0x1p63f);
     lanes g = lanes_min(lanes_mul(gradient, lanes_set(a->factor)), most);
     g = lanes_max(g, lanes_sub(lanes_zero(), most));
@@ -60,7 +67,7 @@ LANES_INLINE moments next_moments(const mnem__adam *a, lanes gradient, moments o
     return (moments){without_tiny(m), without_tiny(v)};
 }
 
-LANES_INLINE lanes next_weight(const mnem__adam *a, lanes w, moments now) {
+BODY_INLINE lanes next_weight(const mnem__adam *a, lanes w, moments now) {
     const lanes root = lanes_fma(lanes_sqrt(now.v), lanes_set(a->root), lanes_set(a->epsilon));
     const lanes way = lanes_div(now.m, root);
     return lanes_fma(lanes_set(-a->rate), way, lanes_mul(lanes_set(a->keep), w));
@@ -105,7 +112,7 @@ LANES_INLINE ranges ranges_of(const mnem__moment_range *r) {
     return out;
 }
 
-LANES_INLINE moments decode(const ranges *r, const uint8_t *first, const uint8_t *second) {
+BODY_INLINE moments decode(const ranges *r, const uint8_t *first, const uint8_t *second) {
     const lanes_int code = int_load_u8(first), size = int_and(code, int_set(127));
     const lanes_int sign = int_left(int_and(code, int_set(128)), 24);
     const lanes y = lanes_of_bits(int_left(int_add(size, int_set(r->first_base)), FIRST_SHIFT));
@@ -116,8 +123,8 @@ LANES_INLINE moments decode(const ranges *r, const uint8_t *first, const uint8_t
 }
 
 /* Random bits below the cut; see above. Each is as good as 16 bits. */
-LANES_INLINE void encode(const ranges *r, moments now, lanes_int random, uint8_t *first,
-                         uint8_t *second) {
+BODY_INLINE void encode(const ranges *r, moments now, lanes_int random, uint8_t *first,
+                        uint8_t *second) {
     const lanes_int low16 = int_set(0xffff);
     const lanes_int bits = lanes_bits(now.m), size = int_and(bits, int_set(NO_SIGN));
     const lanes_int y = lanes_bits(lanes_add(lanes_of_bits(size), r->first_low));
@@ -153,7 +160,7 @@ typedef struct extremes {
     lanes_int first_most, second_most, second_least;
 } extremes;
 
-LANES_INLINE void extremes_add(extremes *e, moments now) {
+BODY_INLINE void extremes_add(extremes *e, moments now) {
     const lanes_int v = lanes_bits(now.v), no_sign = int_set(NO_SIGN);
     e->first_most = int_max(e->first_most, int_and(lanes_bits(now.m), no_sign));
     e->second_most = int_max(e->second_most, v);
@@ -201,7 +208,7 @@ static mnem__moment_range range_of(const extremes *e) {
 
 /* 16 different states of xorshift (Marsaglia 2003) from one random number, by the finalizer of a
  * hash: multiply and fold twice. */
-LANES_INLINE lanes_int random_start(const mnem__adam *a, uint64_t number) {
+BODY_INLINE lanes_int random_start(const mnem__adam *a, uint64_t number) {
     static const int32_t lane[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const uint32_t word = mnem__philox(a->seed, number, a->step).v[0];
     lanes_int x = int_mul(int_load(lane), int_set((int32_t)0x9e3779b9));
@@ -211,16 +218,16 @@ LANES_INLINE lanes_int random_start(const mnem__adam *a, uint64_t number) {
     return int_xor(x, int_right(x, 15));
 }
 
-LANES_INLINE lanes_int random_next(lanes_int x) {
+BODY_INLINE lanes_int random_next(lanes_int x) {
     x = int_xor(x, int_left(x, 13));
     x = int_xor(x, int_right(x, 17));
     return int_xor(x, int_left(x, 5));
 }
 
 /* Updates the weights and leaves the new moments, unrounded, in m and v. Lanes past n are 0. */
-LANES_INLINE extremes update_block(const mnem__adam *a, int64_t n, float *w, float *g,
-                                   const mnem__moment_block *block, const ranges *r, float *m,
-                                   float *v) {
+BODY_INLINE extremes update_block(const mnem__adam *a, int64_t n, float *w, float *g,
+                                  const mnem__moment_block *block, const ranges *r, float *m,
+                                  float *v) {
     extremes e = {int_set(0), int_set(0), int_set(NO_SIGN)};
     for (int64_t i = 0; i < n; i += LANES) {
         const int64_t part = n - i < LANES ? n - i : LANES;

@@ -322,7 +322,7 @@ static void codes_are_a_step_off_at_most(void **state) {
 
 static void rounding_is_fair(void **state) {
     (void)state;
-    enum { TIMES = 400 };
+    enum { TIMES = 200 };
     static float g[CODED], m[CODED], v[CODED];
     static double sum_m[CODED], sum_v[CODED];
     memset(sum_m, 0, sizeof sum_m);
@@ -338,12 +338,12 @@ static void rounding_is_fair(void **state) {
         const double off_m = (sum_m[i] / TIMES - x) / (fabs(x) / 16 + 2e-3);
         const double off_v = (sum_v[i] / TIMES - y) / (y / 8);
         if (y < 0x1p-31 * most_beside(g, i) * most_beside(g, i)) continue; /* takes code 1 */
-        assert_true(fabs(off_m) < 0.2 && fabs(off_v) < 0.2); /* deviation: 0.5 / 20 at most */
+        assert_true(fabs(off_m) < 0.2 && fabs(off_v) < 0.2); /* deviation: 0.5 / 14 at most */
         bias_m += off_m / CODED;
         bias_v += off_v / CODED;
     }
     print_message("mean bias in steps: first %.1e, second %.1e\n", bias_m, bias_v);
-    assert_true(fabs(bias_m) < 1e-3 && fabs(bias_v) < 1e-3);
+    assert_true(fabs(bias_m) < 2e-3 && fabs(bias_v) < 2e-3);
 }
 
 /* Blocks of one size each, one number far above the others, and zeros. */
