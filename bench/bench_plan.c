@@ -4,6 +4,8 @@
  *     bench_plan lowest SECONDS FILE...  the smallest peak that is found in the time
  *     bench_plan graphs [BUFFERS]        made up, like model graphs, 20,000 to 1,000,000
  *     bench_plan gaps SECONDS            made up, lives with gaps, 60 to 1000 buffers
+ *     bench_plan spaces SECONDS          made up, a fast space for a third of the bound beside a
+ *                                        slow one ten times as dear, 60 to 4000 buffers
  *
  * Every placement is checked by a sweep that shares no code with the planner. One thread.
  *
@@ -276,6 +278,61 @@ static int run_gaps(double seconds) {
     return good ? 0 : 1;
 }
 
+/* ---- several spaces ---- */
+
+/* The cost of what was found in the time, 0 when it failed; steps: 1 is greedy by value density. */
+static uint64_t spread(graph *g, mnem_plan_use *uses, uint64_t fast, mnem_plan_options options,
+                       mnem_plan_spaces_result *r) {
+    mnem_plan_space spaces[2] = {{.capacity_bytes = fast, .cost = 1}, {.cost = 10}};
+    if (mnem_plan_solve_spaces(g->b, NULL, uses, g->n, spaces, 2, &options, r) != MNEM_OK) {
+        fprintf(stderr, "%s\n", mnem_last_error());
+        return 0;
+    }
+    mnem_plan_buffer *part = calloc(g->n, sizeof *part);
+    bool valid = part && r->over_bytes == 0;
+    for (uint32_t s = 0; s < 2 && valid; s++) {
+        size_t n = 0;
+        for (size_t i = 0; i < g->n; i++)
+            if (uses[i].space == s) part[n++] = g->b[i];
+        valid = is_valid(part, n, s == 0 ? fast : spaces[1].peak_bytes);
+    }
+    free(part);
+    return valid ? r->cost : 0;
+}
+
+static bool run_spread(graph *g, mnem_plan_use *uses, const char *shape, size_t n, double seconds) {
+    mnem_plan_result sums;
+    mnem_plan_spaces_result r;
+    make(g, shape, n);
+    if (mnem_plan_place(g->b, g->n, &sums) != MNEM_OK) return false;
+    for (size_t i = 0; i < g->n; i++) uses[i] = (mnem_plan_use){.accesses = 1 + draw(g, 8)};
+    const uint64_t fast = sums.lower_bound_bytes / 3;
+    const uint64_t greedy = spread(g, uses, fast, (mnem_plan_options){.steps_max = 1}, &r);
+    const double start = now();
+    const uint64_t best = spread(g, uses, fast, (mnem_plan_options){.seconds = seconds}, &r);
+    printf("%-10s %8zu %8.3f %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %9.2f %9.2f  %s\n", shape,
+           g->n, now() - start, greedy, best, r.lower_bound_cost,
+           100 * (1 - (double)best / (double)greedy),
+           100 * ((double)best / (double)r.lower_bound_cost - 1), verdict_name(r.verdict));
+    return greedy && best && best <= greedy;
+}
+
+static int run_spaces(double seconds) {
+    static const char *shapes[] = {"chain", "skewed", "gradients"};
+    static const size_t sizes[] = {60, 300, 1000, 4000};
+    graph g = {.b = calloc(4000, sizeof *g.b)};
+    mnem_plan_use *uses = calloc(4000, sizeof *uses);
+    bool good = g.b && uses;
+    printf("%-10s %8s %8s %16s %16s %16s %9s %9s\n", "shape", "buffers", "seconds", "greedy",
+           "cost", "bound", "saved %", "above %");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && g.b && uses; i++)
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+            good = run_spread(&g, uses, shapes[s], sizes[i], seconds) && good;
+    free(g.b);
+    free(uses);
+    return good ? 0 : 1;
+}
+
 /* ---- tables ---- */
 
 static size_t read_csv(const char *path, mnem_plan_buffer *b, size_t room) {
@@ -360,9 +417,11 @@ int main(int argc, char **argv) {
         status = run_graphs(argc > 2 ? strtoull(argv[2], NULL, 10) : 0);
     else if (argc == 3 && strcmp(argv[1], "gaps") == 0)
         status = run_gaps(atof(argv[2]));
+    else if (argc == 3 && strcmp(argv[1], "spaces") == 0)
+        status = run_spaces(atof(argv[2]));
     else
         fprintf(stderr, "bench_plan csv SEEDS FILE... | lowest SECONDS FILE... | graphs [BUFFERS] "
-                        "| gaps SECONDS\n");
+                        "| gaps SECONDS | spaces SECONDS\n");
     free(b);
     return status;
 }

@@ -138,29 +138,27 @@ static void find_twins(mnem__sections *s) {
     }
 }
 
-/* Members of a section in the order of items. */
-static void fill_members(mnem__sections *s) {
-    int32_t *at = s->begin + 1; /* becomes where the next section begins */
-    for (int pass = 0; pass < 2; pass++) {
-        for (int32_t i = 0; i < s->item_count; i++) {
-            const mnem__item *item = &s->items[i];
-            for (int32_t k = 0; k < mnem__spans_of(item); k++) {
-                const mnem__span p = mnem__span_get(s, item, k);
-                for (int32_t section = p.from; section < p.to; section++) {
-                    if (pass) s->members[at[section]] = i;
-                    at[section]++;
-                }
-            }
-        }
-        if (pass) return;
-        /* Sizes to beginnings: those of section s stand at at[s]. */
-        int32_t sum = 0;
-        for (int32_t section = 0; section < s->count; section++) {
-            const int32_t size = at[section];
-            at[section] = sum;
-            sum += size;
+/* Counts item i in each of its sections; lists it where members are given. */
+static void add_member(const mnem__sections *s, int32_t i, int32_t *at, int32_t *members) {
+    for (int32_t k = 0; k < mnem__spans_of(&s->items[i]); k++) {
+        const mnem__span p = mnem__span_get(s, &s->items[i], k);
+        for (int32_t section = p.from; section < p.to; section++) {
+            if (members) members[at[section]] = i;
+            at[section]++;
         }
     }
+}
+
+/* Members of a section in the order of items. */
+static void fill_members(mnem__sections *s) {
+    int32_t *at = s->begin + 1, sum = 0; /* sizes, then where to go on: the next one's beginning */
+    for (int32_t i = 0; i < s->item_count; i++) add_member(s, i, at, NULL);
+    for (int32_t section = 0; section < s->count; section++) {
+        const int32_t size = at[section];
+        at[section] = sum;
+        sum += size;
+    }
+    for (int32_t i = 0; i < s->item_count; i++) add_member(s, i, at, s->members);
 }
 
 /* ---- neighbours ---- */

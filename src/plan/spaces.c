@@ -327,6 +327,7 @@ static bool is_best(const mnem__spaces *x) {
 static void search(mnem__spaces *x) {
     mnem__spaces_greedy(x);
     mnem__spaces_bound(x);
+    if (!is_best(x)) mnem__spaces_greedy_again(x);
     for (uint64_t effort = 64; !is_best(x) && !x->limits.reached; effort *= 2) {
         mnem__spaces_improve(x, effort);
         if (!is_best(x) && !x->limits.reached) mnem__spaces_prove(x, 16 * effort);

@@ -15,6 +15,7 @@ typedef struct mnem__mover {
     uint32_t allowed; /* bit per space */
     int32_t item;     /* of sections, or -1: sums don't know that it takes room */
     double density;   /* costs that the cheapest space saves, for a byte and a moment */
+    double worth;     /* the same for what it covers at the prices of the bound, once known */
 } mnem__mover;
 
 /* How good it is to be so: first less over, then less cost. */
@@ -74,12 +75,14 @@ mnem__packed mnem__spaces_pack(mnem__spaces *x, uint32_t space, mnem__limits *li
 /* The same with a limit of steps. */
 mnem__packed mnem__spaces_try_pack(mnem__spaces *x, uint32_t space, uint64_t steps);
 
-/* spaces_greedy.c: placements in one go: by value density, and other orders. */
+/* spaces_greedy.c: placements in one go: by value density; when worths are known, by these and by
+ * size. */
 void mnem__spaces_greedy(mnem__spaces *x);
+void mnem__spaces_greedy_again(mnem__spaces *x);
 /* Takes a few bodies out and puts them back, so many times; what is better is kept. */
 void mnem__spaces_improve(mnem__spaces *x, uint64_t rounds);
 
-/* spaces_prove.c: x->bound by Lagrangian relaxation. */
+/* spaces_prove.c: x->bound by Lagrangian relaxation, and what bodies are worth at its prices. */
 void mnem__spaces_bound(mnem__spaces *x);
 /* Tries all ways to spread the bodies over spaces, up to so many decisions; when there are no more,
  * x->proved. */

@@ -79,6 +79,11 @@ static void place_by_density(mnem__spaces *x, const saved *s) {
     }
 }
 
+static void place_by_worth(mnem__spaces *x, const saved *s) {
+    for (uint32_t i = 0; i < x->b.count; i++) s->priority[i] = x->movers[i].worth;
+    place_in_order(x, s);
+}
+
 /* The largest first, and the largest savings first. */
 static void place_by_size(mnem__spaces *x, const saved *s) {
     for (int by_saving = 0; by_saving < 2 && !x->limits.reached; by_saving++) {
@@ -124,13 +129,16 @@ static uint32_t choose(mnem__spaces *x, uint32_t out[OUT_MAX]) {
     return count;
 }
 
-/* By noisy density; often what was unhappy first. */
+/* By noisy worth or density; often what was unhappy first. */
 static void shuffle(mnem__spaces *x, uint32_t *out, uint32_t count) {
     double key[OUT_MAX];
     const bool centre_first = mnem__spaces_uniform(x) < 0.7;
+    const bool by_worth = mnem__spaces_uniform(x) < 0.5;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t body = out[i];
-        double mine = log(1e-300 + x->movers[body].density) + 2 * mnem__spaces_uniform(x);
+        const mnem__mover *m = &x->movers[body];
+        const double value = by_worth ? m->worth : m->density;
+        double mine = log(1e-300 + value) + 2 * mnem__spaces_uniform(x);
         if (i == 0 && centre_first) mine = INFINITY;
         uint32_t at = i;
         for (; at > 0 && key[at - 1] < mine; at--) {
@@ -203,6 +211,13 @@ void mnem__spaces_greedy(mnem__spaces *x) {
     saved s;
     if (!make(x, &s)) return;
     place_by_density(x, &s);
+    mnem__free(s.offset);
+}
+
+void mnem__spaces_greedy_again(mnem__spaces *x) {
+    saved s;
+    if (x->limits.reached || !make(x, &s)) return;
+    place_by_worth(x, &s);
     place_by_size(x, &s);
     mnem__free(s.offset);
 }

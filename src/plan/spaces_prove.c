@@ -20,7 +20,7 @@
 #include "base/sort.h"
 #include "plan/spaces.h"
 
-enum { STEPS = 300, STALLED_MAX = 15, BODIES_MAX = 64, NOGOODS_MAX = 4096 };
+enum { STEPS = 300, STEPS_LEAST = 32, STALLED_MAX = 15, BODIES_MAX = 64, NOGOODS_MAX = 4096 };
 
 /* ---- the bound ---- */
 
@@ -144,7 +144,7 @@ static void rise(mnem__spaces *x, const pricing *p) {
     const double target = x->best.over ? 1.01 * most + 1 : (double)x->best.cost;
     double best = -INFINITY, eagerness = 1;
     int stalled = 0;
-    for (int i = 0; i < STEPS && !x->limits.reached; i++) {
+    for (int i = 0; i < STEPS && (i < STEPS_LEAST || !x->limits.reached); i++) {
         const double bound = relax(x, p);
         if (bound > best) {
             best = bound;
@@ -183,10 +183,27 @@ static bool pricing_make(mnem__spaces *x, pricing *p) {
     return true;
 }
 
+/* What the cheapest space saves, for the price of what is covered there. */
+static void set_worth(mnem__spaces *x, const pricing *p, uint32_t body) {
+    uint32_t best = MNEM__NOWHERE;
+    uint64_t most = 0;
+    for (uint32_t k = 0; k < x->count; k++) {
+        const uint32_t space = x->cheapest[k];
+        if (!may_hold(x, body, space)) continue;
+        if (best == MNEM__NOWHERE) best = space;
+        most = mnem__spaces_cost(x, body, space);
+    }
+    if (best == MNEM__NOWHERE) return;
+    const double cost = (double)mnem__spaces_cost(x, body, best);
+    const double covered = priced(x, p, body, best) - cost;
+    x->movers[body].worth = ((double)most - cost) / (covered + 1e-6 * (double)most + 1e-9);
+}
+
 void mnem__spaces_bound(mnem__spaces *x) {
     pricing p;
     if (x->status != MNEM_OK || !pricing_make(x, &p)) return;
     rise(x, &p);
+    for (uint32_t i = 0; i < x->b.count; i++) set_worth(x, &p, i);
     mnem__free(p.price);
 }
 
