@@ -63,6 +63,8 @@ typedef struct mnem_corpus_info {
     uint64_t tokens;     /* end tokens between files included */
     uint64_t text_bytes; /* of the files */
     uint64_t file_bytes; /* of the cache */
+    uint64_t checksum;   /* of the tokens: a checkpoint's position means the same as long as this,
+                            and the windows' numbers, are the same */
     uint32_t files;
     uint32_t width;     /* bytes of a token in the cache: 2 or 4 */
     int32_t vocab;      /* every token is below */

@@ -301,6 +301,7 @@ void mnem_corpus_info_get(const mnem_corpus *c, mnem_corpus_info *info) {
     *info = (mnem_corpus_info){.tokens = c->head.tokens,
                                .text_bytes = c->head.text_bytes,
                                .file_bytes = c->file_bytes,
+                               .checksum = c->head.data_checksum,
                                .files = c->head.sources,
                                .width = c->head.width,
                                .vocab = (int32_t)c->head.vocab,

@@ -209,6 +209,10 @@ static void end_token_stands_between_files_with_text(void **state) {
     const mnem_corpus_info info = info_of(corpus);
     assert_int_equal(info.tokens, a + 1 + b);
     assert_int_equal(info.files, 5);
+    uint16_t narrow[200];
+    assert_int_equal(mnem_corpus_read(corpus, 0, info.tokens, ids), MNEM_OK);
+    for (uint64_t i = 0; i < info.tokens; i++) narrow[i] = (uint16_t)ids[i];
+    assert_true(info.checksum == mnem__checksum_of(narrow, info.tokens * sizeof *narrow));
     assert_int_equal(info.text_bytes, 55 + 42);
     assert_int_equal(mnem_corpus_read(corpus, 0, info.tokens, ids), MNEM_OK);
     assert_memory_equal(ids, x, a * sizeof *x);
