@@ -13,7 +13,8 @@
  *
  * An output is start (the bias, or 0), then one chain of fma over the first k_block steps; chains
  * of later blocks begin at 0 and are added in turn. So the order of additions depends on k and
- * k_block only: not on m, tiles, pieces or the team. Every level gives the same bits. */
+ * k_block only: not on m, tiles, pieces or the team. Every level gives the same bits, but for
+ * pairs of bf16 (gemm_avx512_bf16.c): there both operands are rounded to bf16 while packing. */
 #ifndef MNEM_SRC_OPS_GEMM_H
 #define MNEM_SRC_OPS_GEMM_H
 
@@ -63,7 +64,8 @@ typedef struct mnem__gemm_block {
 
 /* One per level of the processor, and one of doubles. */
 typedef struct mnem__gemm_kernels {
-    mnem_type wide;    /* of sums: F32 or F64, whose lower half then is absent */
+    mnem_type wide;    /* of sums: F32; F64, whose first functions are absent */
+    int fold;          /* steps of k in a word of a panel: 1, or 2 for pairs of bf16 */
     int rows, columns; /* of a tile */
     int block_rows;    /* of a that a worker packs at once, a multiple of rows */
     void (*pack_a)(const mnem__gemm_part *part);
@@ -82,7 +84,7 @@ typedef struct mnem__gemm_kernels {
 } mnem__gemm_kernels;
 
 extern const mnem__gemm_kernels mnem__gemm_plain, mnem__gemm_avx2, mnem__gemm_avx512,
-    mnem__gemm_f64;
+    mnem__gemm_avx512_bf16, mnem__gemm_f64;
 
 /* Bytes of workspace for products of at most these sizes (pointers aren't looked at). At most
  * 2.3 MiB for k_block 512 (another 2 MiB if out is 16 bits wide and k > k_block) and 0.3 MiB for
@@ -106,20 +108,25 @@ mnem__gemm_share mnem__gemm_share_get(const mnem_worker *worker, int64_t rows, i
  * 256), at most 512. */
 int64_t mnem__gemm_k_block(int64_t k, int64_t unit);
 
-/* An operator's lists of kernels per level (op_impl.h), for f32 and for f64. */
+/* An operator's lists of kernels per level (op_impl.h): for f32, for bf16 where activations are,
+ * and for f64. */
 #define MNEM__GEMM_KERNEL(name, text, run, level)                                                  \
     static const mnem__op_kernel name##_list_##level[] = {                                         \
         {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, text " " #level, run, &mnem__gemm_##level},               \
+        {MNEM_TYPE_BF16, MNEM_LAYOUT_ROW, text " " #level, run, &mnem__gemm_##level},              \
         {MNEM_TYPE_F64, MNEM_LAYOUT_ROW, text " f64", run, &mnem__gemm_f64},                       \
     };                                                                                             \
-    static const mnem__op_kernels name##_##level = {name##_list_##level, 2};
+    static const mnem__op_kernels name##_##level = {name##_list_##level, 3};
 #if MNEM_X86
 #define MNEM__GEMM_KERNELS(name, text, run)                                                        \
     MNEM__GEMM_KERNEL(name, text, run, plain)                                                      \
     MNEM__GEMM_KERNEL(name, text, run, avx2)                                                       \
-    MNEM__GEMM_KERNEL(name, text, run, avx512)
+    MNEM__GEMM_KERNEL(name, text, run, avx512)                                                     \
+    static const mnem__op_kernel name##_list_pairs[] = {                                           \
+        {MNEM_TYPE_BF16, MNEM_LAYOUT_ROW, text " avx512bf16", run, &mnem__gemm_avx512_bf16}};      \
+    static const mnem__op_kernels name##_pairs = {name##_list_pairs, 1};
 #define MNEM__GEMM_LEVELS(name)                                                                    \
-    { &name##_plain, &name##_avx2, &name##_avx512 }
+    { &name##_plain, &name##_avx2, &name##_avx512, &name##_pairs }
 #else
 #define MNEM__GEMM_KERNELS(name, text, run) MNEM__GEMM_KERNEL(name, text, run, plain)
 #define MNEM__GEMM_LEVELS(name)                                                                    \

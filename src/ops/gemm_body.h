@@ -6,11 +6,28 @@
  *     panel of b: start row, then k by k      panel of a: k by k
  *     [1 + steps][VECTORS * 16]               [steps][ROWS], then spare floats
  *
- * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped. */
+ * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped.
+ *
+ * With MNEM__GEMM_PAIRS, the file also defines multiply_add(a, b, c) on words of two bf16: each step
+ * of a panel is a pair of steps of k, rounded to bf16 while packing, with a zero after an odd one. */
 #include "ops/gemm.h"
 #include "ops/lanes.h"
 
 enum { COLUMNS = VECTORS * LANES, CHUNK = 256 };
+
+#ifdef MNEM__GEMM_PAIRS
+enum { FOLD = 2 }; /* steps of k in a step of a panel */
+#else
+enum { FOLD = 1 };
+
+LANES_INLINE lanes multiply_add(lanes a, lanes b, lanes c) {
+    return lanes_fma(a, b, c);
+}
+#endif
+
+LANES_INLINE int64_t folded(int64_t steps) {
+    return (steps + FOLD - 1) / FOLD;
+}
 
 /* ---- rows of real numbers ---- */
 
@@ -89,6 +106,8 @@ LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const in
 }
 #endif
 
+static const float zeros[CHUNK];
+
 /* 8 rows of steps floats become a panel's elements [0, 8) of each step. Where the panel has fewer
  * (used), what is stored too much is the next step's, which is stored later. */
 LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const int width,
@@ -101,20 +120,45 @@ LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const
         for (int r = 0; r < used; r++) to[k * width + r] = rows[r][k];
 }
 
+/* n floats of one index (at most CHUNK), in pairs; words may be x itself. */
+LANES_INLINE const float *fold_row(const float *x, int64_t n, float *words) {
+    uint16_t rounded[LANES];
+    if (FOLD == 1) return x;
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t left = n - i < LANES ? n - i : LANES;
+        lanes_store_bf16(rounded, lanes_load_part(x + i, left));
+        memcpy(words + i / 2, rounded, (size_t)(left + 1) / 2 * 4);
+    }
+    return words;
+}
+
+/* n floats of one step beside those of the next. */
+LANES_INLINE void fold_rows(const float *x, const float *next, int64_t n, float *words) {
+    uint16_t low[LANES], high[LANES];
+    uint32_t pairs[LANES];
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t left = n - i < LANES ? n - i : LANES;
+        lanes_store_bf16(low, lanes_load_part(x + i, left));
+        lanes_store_bf16(high, lanes_load_part(next + i, left));
+        for (int j = 0; j < LANES; j++) pairs[j] = low[j] | (uint32_t)high[j] << 16;
+        memcpy(words + i, pairs, (size_t)left * 4);
+    }
+}
+
 /* Of a matrix whose rows are indices: one panel, at most CHUNK steps from part's step k on. */
 LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t k, int64_t steps,
                              float *to, const int width) {
-    static const float zeros[CHUNK];
     float buffer[8][CHUNK];
     for (int group = (width - 1) / 8 * 8; group >= 0; group -= 8) {
         const float *rows[8];
         for (int r = 0; r < 8; r++) {
             const int64_t i = first + group + r;
-            rows[r] = group + r < width && i < part->count
-                          ? floats(part->matrix, part->index + i, part->k + k, steps, buffer[r])
-                          : zeros;
+            rows[r] = zeros;
+            if (group + r >= width || i >= part->count) continue;
+            const float *row = floats(part->matrix, part->index + i, part->k + k, steps, buffer[r]);
+            rows[r] = fold_row(row, steps, buffer[r]);
         }
-        turn(rows, steps, to + group, width, width - group < 8 ? width - group : 8);
+        turn(rows, folded(steps), to + group, width, width - group < 8 ? width - group : 8);
     }
 }
 
@@ -140,6 +184,18 @@ LANES_INLINE void fetch(const mnem__gemm_matrix *m, int64_t row, int64_t first, 
     for (int64_t i = 0; i < n * size; i += 64) __builtin_prefetch(at + i);
 }
 
+/* Step k's n floats from column on, or a pair's words, in buffer or where they lie. */
+LANES_INLINE const float *step_row(const mnem__gemm_part *part, int64_t k, int64_t column,
+                                   int64_t n, float *buffer) {
+    const float *row = floats(part->matrix, part->k + k, column, n, buffer);
+    if (FOLD == 1) return row;
+    float second[CHUNK];
+    const bool last = k + 1 == part->steps;
+    const float *next = last ? zeros : floats(part->matrix, part->k + k + 1, column, n, second);
+    fold_rows(row, next, n, buffer);
+    return buffer;
+}
+
 /* Of a matrix whose rows are steps: all panels, some columns at a time, whose panels stay in the
  * cache while steps go by. */
 LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
@@ -152,9 +208,9 @@ LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int 
         const int64_t n = part->count - first < chunk ? part->count - first : chunk;
         const int64_t column = part->index + first;
         float *panel = to + first / width * part->panel;
-        for (int64_t k = 0; k < part->steps; k++, panel += width) {
+        for (int64_t k = 0; k < part->steps; k += FOLD, panel += width) {
             if (!blocks && k + AHEAD < part->steps) fetch(m, part->k + k + AHEAD, column, n);
-            spread(floats(m, part->k + k, column, n, buffer), n, panel, part->panel, width);
+            spread(step_row(part, k, column, n, buffer), n, panel, part->panel, width);
         }
     }
 }
@@ -167,7 +223,7 @@ LANES_INLINE void pack(const mnem__gemm_part *part, float *to, const int width) 
     for (int64_t i = 0; i < part->count; i += width, to += part->panel)
         for (int64_t k = 0; k < part->steps; k += CHUNK)
             pack_panel(part, i, k, part->steps - k < CHUNK ? part->steps - k : CHUNK,
-                       to + k * width, width);
+                       to + k / FOLD * width, width);
 }
 
 static void pack_a(const mnem__gemm_part *part) {
@@ -191,7 +247,7 @@ LANES_INLINE void sums(int64_t steps, const float *a, const float *b, lanes *acc
         LANES_UNROLL
         for (int v = 0; v < VECTORS; v++) acc[r * VECTORS + v] = lanes_load(b + v * LANES);
     }
-    for (int64_t k = 0; k < steps; k++) {
+    for (int64_t k = folded(steps); k > 0; k--) {
         lanes right[VECTORS];
         b += COLUMNS;
         LANES_UNROLL
@@ -201,7 +257,7 @@ LANES_INLINE void sums(int64_t steps, const float *a, const float *b, lanes *acc
             const lanes left = lanes_set(a[r]);
             LANES_UNROLL
             for (int v = 0; v < VECTORS; v++)
-                acc[r * VECTORS + v] = lanes_fma(left, right[v], acc[r * VECTORS + v]);
+                acc[r * VECTORS + v] = multiply_add(left, right[v], acc[r * VECTORS + v]);
         }
         a += ROWS;
     }
@@ -354,7 +410,7 @@ static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool 
 
 #define GEMM_KERNELS                                                                               \
     {                                                                                              \
-        .wide = MNEM_TYPE_F32, .rows = ROWS, .columns = COLUMNS, .block_rows = BLOCK_ROWS,         \
-        .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply, .add_columns = add_columns,      \
-        .sum_exp = sum_exp, .scale_exp = scale_exp, .put_row = put_row                             \
+        .wide = MNEM_TYPE_F32, .fold = FOLD, .rows = ROWS, .columns = COLUMNS,                     \
+        .block_rows = BLOCK_ROWS, .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply,        \
+        .add_columns = add_columns, .sum_exp = sum_exp, .scale_exp = scale_exp, .put_row = put_row \
     }

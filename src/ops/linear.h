@@ -19,6 +19,7 @@ mnem_status mnem__linear_check_input(const mnem_op_desc *desc);
 /* in[1] is a matrix of weights in rows, of any type; F64 where in[0] is. */
 mnem_status mnem__linear_check_weight(const mnem_op_desc *desc);
 
+/* BF16 where activations are bf16, so that pairs may be multiplied; else F32, or F64. */
 mnem__op_key mnem__linear_key(const mnem_op_desc *desc);
 /* tensor, at base, as an operand; across: as gemm.h says. */
 mnem__gemm_matrix mnem__linear_matrix(const mnem_tensor *tensor, const void *base, bool across);

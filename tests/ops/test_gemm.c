@@ -10,9 +10,10 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
-#include "op_fixture.h"
+#include "gemm_pairs.h"
 #include "ops/gemm.h"
 #include "ops/half.h"
+#include "real_matrix.h"
 
 #define F32  MNEM_TYPE_F32
 #define BF16 MNEM_TYPE_BF16
@@ -208,6 +209,78 @@ static void levels_give_the_bits_of_plain(void **state) {
     free(a), free(b), free(start), free(out[0]), free(out[1]), free(before);
 }
 
+/* ---- pairs of bf16 ---- */
+
+/* As pairs see it. */
+static double rounded(const matrix *m, bool across, int64_t index, int64_t k) {
+    const double x = m->value[across ? k * m->columns + index : index * m->columns + k];
+    return (double)mnem__bf16_float(mnem__float_bf16((float)x));
+}
+
+typedef struct pair_case {
+    matrix a, b, out;
+    mnem__gemm g;
+} pair_case;
+
+static pair_case pair_make(int i) {
+    static const mnem_type types[] = {F32, BF16, F16};
+    static const int64_t sizes[] = {1, 2, 13, 14, 15, 31, 33, 70, 130};
+    rng random = {(uint64_t)i};
+    const int64_t m = sizes[rng_int(&random, 0, 8)], n = sizes[rng_int(&random, 0, 8)];
+    const int64_t k = i % 9 == 8 ? 1300 : sizes[rng_int(&random, 0, 8)];
+    pair_case c;
+    c.a = matrix_make(types[i % 3], i & 1 ? k : m, i & 1 ? m : k, i % 4, 1, &random);
+    c.b = matrix_make(types[i / 3 % 3], i & 2 ? k : n, i & 2 ? n : k, i % 5, 1, &random);
+    c.out = matrix_make(types[i / 9 % 3], m, n, i % 2, 1, &random);
+    c.g = (mnem__gemm){.m = m, .n = n, .k = k, .k_block = i % 2 ? 256 : 512};
+    c.g.a = (mnem__gemm_matrix){c.a.tensor.type, (char *)c.a.data, c.a.tensor.stride[0], i & 1};
+    c.g.b = (mnem__gemm_matrix){c.b.tensor.type, (char *)c.b.data, c.b.tensor.stride[0], i & 2};
+    c.g.out = (char *)c.out.data, c.g.out_type = c.out.tensor.type;
+    c.g.out_stride = c.out.tensor.stride[0], c.g.accumulate = i % 7 == 0;
+    return c;
+}
+
+static void pair_check(const pair_case *c, int i) {
+    for (int64_t row = 0; row < c->g.m; row++)
+        for (int64_t column = 0; column < c->g.n; column++) {
+            double exact = c->g.accumulate ? c->out.value[row * c->g.n + column] : 0, size = 1;
+            for (int64_t k = 0; k < c->g.k; k++) {
+                const double x = rounded(&c->a, i & 1, row, k) * rounded(&c->b, i & 2, column, k);
+                exact += x;
+                size += fabs(x);
+            }
+            const double got = matrix_get(&c->out, row, column);
+            const double most = size * 530 * 0x1p-24 + real_rounding(c->g.out_type, exact);
+            if (!(fabs(got - exact) <= most))
+                fail_msg("case %d [%ld, %ld]: %g, exact %g, most %g", i, (long)row, (long)column,
+                         got, exact, most);
+        }
+    matrix_gaps_unchanged(&c->out);
+}
+
+static void pairs_are_products_of_rounded_numbers(void **state) {
+    (void)state;
+    const mnem__gemm_kernels *list[2] = {&gemm_pairs};
+    int count = 1;
+#if MNEM_X86
+    if (mnem__cpu_level_get() >= MNEM__CPU_AVX512_BF16) list[count++] = &mnem__gemm_avx512_bf16;
+#endif
+    for (int i = 0; i < 108 * count; i++) {
+        pair_case c = pair_make(i / count);
+        run(list[i % count], &c.g);
+        pair_check(&c, i / count);
+        matrix_drop(&c.a), matrix_drop(&c.b), matrix_drop(&c.out);
+    }
+}
+
+static void pairs_take_half_the_panels(void **state) {
+    (void)state;
+    const mnem__gemm g = {.m = 100, .n = 1000, .k = 512, .k_block = 512, .out_type = F32};
+    mnem__gemm_kernels single = gemm_pairs;
+    single.fold = 1;
+    assert_true(mnem__gemm_bytes(&gemm_pairs, &g, 1) < mnem__gemm_bytes(&single, &g, 1) * 52 / 100);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_cover_every_output_once),
@@ -218,6 +291,8 @@ int main(void) {
         cmocka_unit_test(all_halves_become_their_floats),
         cmocka_unit_test(outputs_are_rounded_to_nearest_even),
         cmocka_unit_test(levels_give_the_bits_of_plain),
+        cmocka_unit_test(pairs_are_products_of_rounded_numbers),
+        cmocka_unit_test(pairs_take_half_the_panels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -175,6 +175,25 @@ static void a_quantized_head_works(void **state) {
     drop(&p);
 }
 
+/* Where the machine has pairs of bf16, logits and their gradients are rounded: 2^-7 of the sums. */
+static void pairs_are_near(void **state) {
+    (void)state;
+    problem p = make(40, 70, 33, BF16, F32, 6);
+    mnem__cpu_level_set(MNEM__CPU_BEST);
+    op_run(p.desc, 2, p.args);
+    mnem__cpu_level_set(MNEM__CPU_AVX512);
+    for (int64_t t = 0; t < p.tokens; t++)
+        near(matrix_get(&p.loss, 0, t), p.exact_loss[t], 0x1p-6 * 33, "loss", t, 0);
+    for (int64_t t = 0; t < p.tokens; t++)
+        for (int64_t i = 0; i < p.n; i++) {
+            double exact = 0;
+            for (int64_t v = 0; v < p.vocab; v++)
+                exact += p.dlogits[t * p.vocab + v] * p.weight.value[v * p.n + i];
+            near(matrix_get(&p.dx, t, i), exact, 0.05, "dx", t, i);
+        }
+    drop(&p);
+}
+
 static void large_logits_stay_finite(void **state) {
     (void)state;
     problem p = make(4, 40, 3, F32, F32, 3);
@@ -366,6 +385,7 @@ int main(void) {
         cmocka_unit_test(losses_and_gradients_are_within_the_bound),
         cmocka_unit_test(gradients_may_be_left_out),
         cmocka_unit_test(a_quantized_head_works),
+        cmocka_unit_test(pairs_are_near),
         cmocka_unit_test(large_logits_stay_finite),
         cmocka_unit_test(a_nan_shows_in_its_loss_only),
         cmocka_unit_test(levels_teams_and_cuts_give_the_same_bits),
@@ -374,5 +394,6 @@ int main(void) {
         cmocka_unit_test(workspace_has_a_bound_for_any_vocabulary),
         cmocka_unit_test(wrong_descriptors_are_refused),
     };
+    mnem__cpu_level_set(MNEM__CPU_AVX512); /* no pairs but in one test */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
