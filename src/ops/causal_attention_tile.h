@@ -54,13 +54,16 @@ static int64_t whole(int64_t n) {
     return (n + STEP - 1) / STEP * STEP;
 }
 
+/* Panel by panel: stores of one row would all fall into one set of the cache. */
 LANES_INLINE void pack_as(mnem_type type, const tile_rows *rows, float scale, float *to) {
     const lanes by = lanes_set(scale);
-    for (int64_t r = 0; r < rows->count; r++) {
-        const char *from = mnem__causal_at(rows->operand, rows->token + r, rows->head);
-        float *row = to + r * STEP;
-        for (int64_t c = 0; c < rows->n; c += STEP, row += PANEL)
-            lanes_store(row, lanes_mul(load_real_part(type, from, c, rows->n - c), by));
+    for (int64_t c = 0; c < rows->n; c += STEP) {
+        float *panel = to + c * TILE;
+        for (int64_t r = 0; r < rows->count; r++) {
+            const char *from = mnem__causal_at(rows->operand, rows->token + r, rows->head);
+            const lanes x = load_real_part(type, from, c, rows->n - c);
+            lanes_store(panel + r * STEP, lanes_mul(x, by));
+        }
     }
 }
 
