@@ -9,7 +9,7 @@
  * the bits are the same. The latest tiles, the longest, are dealt first.
  *
  * Cost: 2 n multiply-adds per query, key before it and head forward, 5 n (or 7 n) for the gradient.
- * Workspace per member, n = 64: 210 KiB forward; 402 KiB for the gradient, and dq, at most 1 MiB. */
+ * Workspace per member, n = 64: 210 KiB forward; gradient 402 KiB and dq (at most 1 MiB). */
 #include "ops/causal_attention.h"
 #include "ops/real_rows.h"
 
