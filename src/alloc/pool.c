@@ -282,7 +282,7 @@ INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const cha
 /* An allocation was served: the thread's front may serve the next of its kind. */
 static void front_learn(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
                         const mnem_pool_block *block) {
-    if (r->planned || r->moved || pool->careful) return;
+    if (r->planned || r->moved) return;
     const uint32_t site = mnem__record_at(&pool->track, block->id)->site;
     mnem__front_learn(pool->lock.fronts, pool->last, r, file, (uint32_t)line, site);
 }

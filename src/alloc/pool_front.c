@@ -142,6 +142,25 @@ static bool site_is(const mnem__front_site *e, const mnem_pool_request *r, const
            !strncmp(e->copy, r->tag, sizeof e->copy);
 }
 
+/* ---- limits ---- */
+
+static bool is_limited(const mnem__fronts *fs, uint32_t site) {
+    const uint32_t tag = mnem__site_tag(site), kind = mnem__site_kind(site);
+    return fs->limits &&
+           ((fs->tag_limited[tag / 64] >> tag % 64 & 1) || fs->kind_limited >> kind & 1);
+}
+
+static void limits_read(mnem__fronts *fs, const mnem__pool_limits *limits) {
+    fs->limits = limits;
+    if (!limits) return;
+    memset(fs->tag_limited, 0, sizeof fs->tag_limited);
+    fs->kind_limited = 0;
+    for (uint32_t tag = 0; tag < MNEM__TAGS_MAX; tag++)
+        fs->tag_limited[tag / 64] |= (uint64_t)(limits->tag_hard[tag] != UINT64_MAX) << tag % 64;
+    for (uint32_t kind = 0; kind < MNEM_KIND_COUNT; kind++)
+        fs->kind_limited |= (uint32_t)(limits->kind_hard[kind] != UINT64_MAX) << kind;
+}
+
 /* ---- without the pool's lock ---- */
 
 static bool alloc_held(mnem__fronts *fs, mnem__front *f, const mnem_pool_request *r,
@@ -151,7 +170,7 @@ static bool alloc_held(mnem__fronts *fs, mnem__front *f, const mnem_pool_request
         return false;
     const mnem__front_site *e = site_at(f, r->tag, file, line);
     const uint64_t units = (r->bytes + ((UINT64_C(1) << fs->shift) - 1)) >> fs->shift;
-    if (!units_fit(units) || !site_is(e, r, file, line)) return false;
+    if (!units_fit(units) || !site_is(e, r, file, line) || is_limited(fs, e->site)) return false;
     mnem__front_credit *credit = &f->credits[mnem__site_tag(e->site)];
     if (credit->bytes < r->bytes) return false;
     const uint32_t id = take_kept(fs, f, (uint32_t)units);
@@ -195,7 +214,7 @@ static bool free_held(mnem__fronts *fs, mnem__front *f, const mnem_pool_block *b
     mnem__pool_slot *s = slot_of(record);
     if (__atomic_load_n(&record->generation, __ATOMIC_ACQUIRE) != block->generation ||
         s->owner != f->domain->number || s->alone || s->movable || !units_fit(s->capacity) ||
-        __atomic_load_n(&s->waits, __ATOMIC_ACQUIRE))
+        __atomic_load_n(&s->waits, __ATOMIC_ACQUIRE) || is_limited(fs, record->site))
         return false;
     if (f->blocks == BLOCKS_MOST ||
         f->bytes + ((uint64_t)s->capacity << fs->shift) > f->bytes_most ||
@@ -289,13 +308,14 @@ void mnem__fronts_close(mnem__fronts *fs, uint32_t pause) {
 
 void mnem__fronts_open(mnem__fronts *fs) {
     const mnem_pool *pool = fs->pool;
-    if (is_open(fs) || pool->careful) return;
+    if (is_open(fs) || pool->guard || pool->options.backtrace) return;
     if (fs->pause) {
         fs->pause--;
         return;
     }
     for (mnem__front *f = fs->fronts; f < fs->fronts + MNEM__FRONTS; f++)
         if (f->domain && (f->domain->orphan || f->domain->stream != f->stream)) f->domain = NULL;
+    limits_read(fs, pool->limits);
     fs->step = pool->track.step;
     fs->records = pool->track.records;
     fs->capacity = pool->track.records.capacity;
@@ -350,7 +370,7 @@ void mnem__front_learn(mnem__fronts *fs, mnem__pool_domain *d, const mnem_pool_r
                        const char *file, uint32_t line, uint32_t site) {
     mnem_pool *pool = fs->pool;
     mnem__front *f = front_of_thread(fs);
-    if (!is_open(fs) || !r->tag || !front_try(f)) return;
+    if (!is_open(fs) || !r->tag || is_limited(fs, site) || !front_try(f)) return;
     if (domain_is(fs, f, d)) {
         mnem__front_site *e = site_at(f, r->tag, file, line);
         if (!site_is(e, r, file, line)) site_learn(e, pool, r, file, line, site);

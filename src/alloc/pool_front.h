@@ -14,7 +14,8 @@
  * Counting. A free in a front leaves the pool's counters alone and gives the front credit in the
  * tag; an allocation there uses credit up. Below its peak a counter also lends some. So counters
  * are never too low, and exact after the credits were taken back. A call under the lock that would
- * set a new peak takes them back first: peaks are exact. A pool with limits has no fronts.
+ * set a new peak takes them back first: peaks are exact. What has a limit, by its tag or kind, is
+ * not kept.
  *
  * Only blocks whose stream has done its work when a call returns (the default stream of the host,
  * every one of `null`) are kept: nothing is to be marked for them.
@@ -73,6 +74,9 @@ struct mnem__fronts {
     const uint64_t *unit_base;
     mnem_device *device;
     mnem_space space;
+    bool limits;                               /* there are some: */
+    uint64_t tag_limited[MNEM__TAGS_MAX / 64]; /* a bit for each */
+    uint32_t kind_limited;
     _Alignas(64) mnem_pool *pool; /* from here on under the pool's lock */
     uint32_t pause;               /* so many calls pass before it opens */
     void *memory;                 /* what the heap gave */

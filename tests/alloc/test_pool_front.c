@@ -136,18 +136,37 @@ static void a_mark_divides_what_fronts_allocate(void **state) {
     pool_end(pool, device);
 }
 
+static mnem_status take_as(mnem_pool *pool, mnem_kind kind, const char *tag, uint64_t bytes,
+                           mnem_pool_block *block) {
+    return mnem_pool_alloc(pool, &(mnem_pool_request){.bytes = bytes, .kind = kind, .tag = tag},
+                           block);
+}
+
+/* Of a tag, then of its kind; other blocks are kept as before. */
 static void a_limit_holds_to_the_byte(void **state) {
     (void)state;
     mnem_device *device = device_open("null", 0);
     mnem_pool *pool = crowded(device, (mnem_pool_options){.bytes_max = 64 * MIB});
-    mnem_pool_block a = take(pool, 6000, NULL), b = take(pool, 4000, NULL), c;
-    give(pool, &a, NULL);
-    must(mnem_pool_limit_set(pool, MNEM_KIND_WEIGHTS, "test", 10000));
-    assert_int_equal(mnem_pool_alloc(pool, &(mnem_pool_request){.bytes = 6001, .tag = "test"}, &c),
-                     MNEM_OVER_BUDGET);
-    c = take(pool, 6000, NULL);
-    give(pool, &b, NULL);
-    give(pool, &c, NULL);
+    for (int round = 0; round < 2; round++) {
+        mnem_pool_block a, b, c, free_of_limits;
+        must(take_as(pool, MNEM_KIND_KV, "pages", 6000, &a));
+        must(take_as(pool, MNEM_KIND_KV, "pages", 4000, &b));
+        must(take_as(pool, MNEM_KIND_IO, "read", 9000, &free_of_limits));
+        give(pool, &a, NULL);
+        must(mnem_pool_limit_set(pool, MNEM_KIND_KV, round ? NULL : "pages", 10000));
+        assert_int_equal(take_as(pool, MNEM_KIND_KV, "pages", 6001, &c), MNEM_OVER_BUDGET);
+        for (int i = 0; i < 20; i++) {
+            must(take_as(pool, MNEM_KIND_KV, "pages", 6000, &c));
+            assert_int_equal(take_as(pool, MNEM_KIND_KV, "pages", 1, &a), MNEM_OVER_BUDGET);
+            give(pool, &c, NULL);
+            give(pool, &free_of_limits, NULL);
+            must(take_as(pool, MNEM_KIND_IO, "read", 9000, &free_of_limits));
+        }
+        give(pool, &b, NULL);
+        assert_true(served(pool) > 10);
+        give(pool, &free_of_limits, NULL);
+        must(mnem_pool_limit_set(pool, MNEM_KIND_KV, round ? NULL : "pages", 0));
+    }
     pool_end(pool, device);
 }
 
@@ -263,6 +282,7 @@ static void counters_and_peaks_are_exact(void **state) {
     pthread_mutex_init(&s.lock, NULL);
     pthread_cond_init(&s.turned, NULL);
     s.pool = crowded(s.device, (mnem_pool_options){.bytes_max = 512 * MIB});
+    must(mnem_pool_limit_set(s.pool, MNEM_KIND_WORKSPACE, tags[0], 512 * MIB));
     for (int i = 0; i < 2; i++) must(mnem_stream_create(s.device, &s.streams[i]));
     for (int i = 0; i < TURNS; i++) {
         turners[i] = (turner){.scene = &s, .number = i};
