@@ -52,7 +52,7 @@ typedef enum mnem_moments {
 typedef struct mnem_optimizer_options {
     mnem_moments moments;
     double beta1, beta2; /* decay of the moments, above 0 and below 1 (0.9, 0.95) */
-    double epsilon;      /* beside the root of the second moment (1e-8) */
+    double epsilon;      /* beside the root of the second moment, 1e-16 to 1 (1e-8) */
     double weight_decay; /* 0: none */
     uint64_t seed;       /* of the rounding of 8-bit moments */
 } mnem_optimizer_options;
@@ -87,7 +87,7 @@ double mnem_clip_factor(double norm, double norm_max);
  * g = gradient * factor and t = step, counted from 1:
  *     m = beta1 m + (1 - beta1) g          v = beta2 v + (1 - beta2) g^2
  *     w = w (1 - rate decay) - rate / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + epsilon)
- * Gradients must be finite. v is bounded by 2^126; moments below 2^-120 become 0. */
+ * Gradients must be finite; g is held within 2^63. Moments below 2^-120 become 0. */
 typedef struct mnem_optimizer_step_args {
     float *weights, *gradients;
     void *moments; /* 64-byte aligned */

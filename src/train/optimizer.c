@@ -107,8 +107,9 @@ static mnem_status check_options(const mnem_optimizer_options *given, size_t n,
     if (!(o.beta1 > 0.0 && o.beta1 < 1.0 && o.beta2 > 0.0 && o.beta2 < 1.0))
         return mnem__fail(MNEM_INVALID, "optimizer: beta1 %g, beta2 %g: expected 0 to 1", o.beta1,
                           o.beta2);
-    if (!(o.epsilon >= 1e-30 && o.epsilon <= 1.0))
-        return mnem__fail(MNEM_INVALID, "optimizer: epsilon %g, expected 1e-30 to 1", o.epsilon);
+    /* A v that was taken for 0 (below 2^-120) may stand beside an m of 4e-19. */
+    if (!(o.epsilon >= 1e-16 && o.epsilon <= 1.0))
+        return mnem__fail(MNEM_INVALID, "optimizer: epsilon %g, expected 1e-16 to 1", o.epsilon);
     if (!(o.weight_decay >= 0.0 && o.weight_decay <= 1e6))
         return mnem__fail(MNEM_INVALID, "optimizer: weight decay %g, expected 0 or more",
                           o.weight_decay);
