@@ -67,7 +67,7 @@ int train_log_open(train_run *run, int64_t steps) {
 
 static void write_line(train_run *run, json_t *line) {
     if (!line) return;
-    json_dumpf(line, run->log, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_dumpf(line, run->log, JSON_COMPACT | JSON_REAL_PRECISION(17));
     fputc('\n', run->log);
     fflush(run->log);
     json_decref(line);

@@ -499,6 +499,14 @@ static void say_result(const train_run *run, const char *path) {
     tool_outf("\n");
 }
 
+/* What batches took is room for the writer. */
+static void give_feed_memory(train_run *run) {
+    train_feed_stop(run);
+    if (run->memory.bytes == 0) return;
+    mnem_ledger_free(run->ledger, MNEM_KIND_IO, "batches", &run->memory);
+    mnem_ledger_release(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+}
+
 static int finish(train_run *run) {
     const uint64_t steps = mnem_trainer_steps(run->trainer);
     if (!run->config.steps || steps < (uint64_t)run->config.steps) return stop(run, TOOL_OK);
@@ -506,7 +514,7 @@ static int finish(train_run *run) {
     if (code != TOOL_OK) return code;
     mnem_status status = validate(run);
     if (status == MNEM_OK) status = sample(run);
-    train_feed_stop(run);
+    give_feed_memory(run);
     const char *path = train_path(run, "model.gguf");
     if (status == MNEM_OK) status = write_model(run, path);
     if (status != MNEM_OK) return fail_step(run, status);
@@ -520,11 +528,7 @@ static int finish(train_run *run) {
 static void close_run(train_run *run) {
     tool_interrupt_call(NULL, NULL);
     train_log_close(run);
-    train_feed_stop(run);
-    if (run->memory.bytes) {
-        mnem_ledger_free(run->ledger, MNEM_KIND_IO, "batches", &run->memory);
-        mnem_ledger_release(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
-    }
+    give_feed_memory(run);
     mnem_trainer_destroy(run->trainer);
     mnem_sampler_destroy(run->sampler);
     train_text_close(run);

@@ -1,0 +1,325 @@
+/* test_tool_train.c: `mnem train`: a run from text to a model, stopped, killed and resumed; budgets,
+ * bad input and exit codes. MNEM_KILLS says how often the crash test kills (default 6). */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "tools/tool_run.h"
+
+enum { STEPS = 60, LINES_MAX = 4 * STEPS };
+
+/* A model that takes a millisecond a step, and 60 steps of it. */
+static const char config[] =
+    "{\"architecture\": \"llama\", \"layers\": 2, \"embd\": 32, \"heads\": 4, \"kv_heads\": 2, "
+    "\"ff\": 64, \"vocab\": 300, \"context\": 32, \"batch\": 4, \"steps\": 60, \"rate\": 0.005, "
+    "\"rate_floor\": 0.0005, \"warmup\": 5, \"dropout\": 0.1, \"heldout\": 0.1}";
+
+/* Some thousand words with a little order in them. */
+static const char *text_file(void) {
+    static char path[512], text[40000];
+    static const char *const words[] = {"and ", "the ",   "lord ", "said ",    "unto ", "him, ",
+                                        "let ", "there ", "be ",   "light.\n", "then ", "went "};
+    size_t at = 0;
+    uint32_t state = 1;
+    while (at + 16 < sizeof text) {
+        state = state * 1664525u + 1013904223u;
+        at += (size_t)sprintf(text + at, "%s", words[(state >> 24) % 12]);
+    }
+    snprintf(path, sizeof path, "%s", tool_file("text.txt", text));
+    return path;
+}
+
+static const char *config_file(void) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s", tool_file("config.json", config));
+    return path;
+}
+
+/* A folder of this name in the scratch folder, empty. */
+static const char *folder(const char *name) {
+    static char paths[4][512], command[600];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
+    snprintf(command, sizeof command, "rm -rf '%s'", path);
+    assert_int_equal(system(command), 0);
+    return path;
+}
+
+/* ---- what a run left ---- */
+
+typedef struct logged {
+    double loss[STEPS + 1]; /* by step */
+    double validation;      /* the last */
+    int steps;
+} logged;
+
+static logged read_log(const char *out) {
+    char path[600];
+    logged l = {.steps = 0};
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("no %s", path);
+    json_t *line;
+    while ((line = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL))) {
+        const json_int_t step = json_integer_value(json_object_get(line, "step"));
+        const json_t *loss = json_object_get(line, "loss");
+        assert_in_range(step, 1, STEPS);
+        if (loss) {
+            assert_int_equal(step, l.steps + 1);
+            assert_true(json_is_number(json_object_get(line, "tokens_per_s")));
+            assert_true(json_integer_value(json_object_get(line, "bytes_peak")) > 0);
+            l.loss[step] = json_real_value(loss);
+            l.steps = (int)step;
+        } else {
+            l.validation = json_real_value(json_object_get(line, "validation_loss"));
+        }
+        json_decref(line);
+    }
+    fclose(file);
+    return l;
+}
+
+static void same(const logged *a, const logged *b) {
+    assert_int_equal(a->steps, b->steps);
+    for (int i = 1; i <= a->steps; i++)
+        if (a->loss[i] != b->loss[i])
+            fail_msg("step %d: loss %.17g, and %.17g", i, a->loss[i], b->loss[i]);
+    assert_true(a->validation == b->validation);
+}
+
+#define MEMORY     (MNEM_RELEASE ? "64M" : "2G")
+#define TRAIN(...) RUN("train", "-q", "--memory", MEMORY, "--threads", "1", __VA_ARGS__)
+
+static logged whole_run(const char *out) {
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    return read_log(out);
+}
+
+/* ---- tests ---- */
+
+static void a_model_comes_out_of_text(void **state) {
+    (void)state;
+    const char *out = folder("whole");
+    const logged l = whole_run(out);
+    assert_int_equal(l.steps, STEPS);
+    assert_true(l.loss[1] > 5.0 && l.loss[STEPS] < 3.0);
+    assert_true(l.validation < l.loss[1]);
+    char path[600];
+    snprintf(path, sizeof path, "%s/model.gguf", out);
+    tool_result r = RUN("run", path, "-q", "-p", "and the lord", "-n", "8", "--temp", "0");
+    assert_int_equal(r.code, 0);
+    assert_true(r.out_bytes > 8);
+    snprintf(path, sizeof path, "%s/loss.svg", out);
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_true(about.st_size > 1000);
+}
+
+static void stopping_and_resuming_changes_no_bit(void **state) {
+    (void)state;
+    const logged whole = whole_run(folder("unbroken"));
+    const char *out = folder("broken");
+    tool_result r =
+        TRAIN("--data", text_file(), "--config", config_file(), "--out", out, "--stop-after", "7");
+    assert_int_equal(r.code, 0);
+    assert_int_equal(read_log(out).steps, 7);
+    assert_int_equal(TRAIN("--out", out, "--resume", "--stop-after", "33").code, 0);
+    assert_int_equal(TRAIN("--out", out, "--resume").code, 0);
+    const logged broken = read_log(out);
+    same(&whole, &broken);
+}
+
+/* The least budget: what a refusal names. */
+static void a_budget_holds_and_changes_nothing(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more than any such budget */
+    const logged whole = whole_run(folder("large"));
+    const char *out = folder("small");
+    tool_result r = RUN("train", "-q", "--memory", "8M", "--threads", "1", "--data", text_file(),
+                        "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 3);
+    assert_true(r.seconds < 5);
+    char memory[16];
+    const char *least = strstr(r.err, "the least is --memory ");
+    assert_non_null(least);
+    assert_int_equal(sscanf(least, "the least is --memory %15s", memory), 1);
+    r = RUN("train", "-q", "--json", "--memory", memory, "--threads", "1", "--data", text_file(),
+            "--config", config_file(), "--out", out);
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    json_t *result = json_loads(r.out, 0, NULL);
+    assert_non_null(result);
+    const json_int_t peak = json_integer_value(json_object_get(result, "bytes_peak"));
+    assert_true(peak <= json_integer_value(json_object_get(result, "budget_bytes")));
+    json_decref(result);
+    const logged small = read_log(out);
+    assert_int_equal(small.steps, STEPS);
+    for (int i = 1; i <= STEPS; i++) /* sequences one by one: sums are rounded elsewhere */
+        assert_true(small.loss[i] > whole.loss[i] - 0.02 && small.loss[i] < whole.loss[i] + 0.02);
+}
+
+static void ctrl_c_keeps_the_work(void **state) {
+    (void)state;
+    const logged whole = whole_run(folder("uninterrupted"));
+    const char *out = folder("interrupted");
+    const char *const args[] = {"train",     "--memory", MEMORY,        "--threads", "1", "--data",
+                                text_file(), "--config", config_file(), "--out",     out, NULL};
+    char path[600];
+    int out_fd, err_fd;
+    const pid_t pid = tool_start(args, &out_fd, &err_fd);
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    for (int i = 0; i < 2000 && access(path, F_OK) != 0; i++) usleep(2000);
+    kill(pid, SIGINT);
+    const int code = tool_wait(pid);
+    close(out_fd);
+    close(err_fd);
+    assert_int_equal(code, 130);
+    assert_int_equal(TRAIN("--out", out, "--resume").code, 0);
+    const logged interrupted = read_log(out);
+    same(&whole, &interrupted);
+}
+
+static uint32_t random_state = 20261121;
+
+static uint32_t random_below(uint32_t n) {
+    random_state = random_state * 1664525u + 1013904223u;
+    return (random_state >> 8) % n;
+}
+
+/* Starts or resumes a run and kills it after a random time; true when it came to its end before. */
+static bool run_and_kill(const char *out, uint32_t most_us) {
+    char path[640];
+    int out_fd, err_fd;
+    snprintf(path, sizeof path, "%s/config.json", out);
+    const bool begun = access(path, F_OK) == 0;
+    const char *const fresh[] = {"train",    "-q",           "--memory", MEMORY,   "--threads",
+                                 "1",        "--save-every", "3",        "--data", text_file(),
+                                 "--config", config_file(),  "--out",    out,      NULL};
+    const char *const again[] = {"train",        "-q", "--memory", MEMORY, "--threads", "1",
+                                 "--save-every", "3",  "--out",    out,    "--resume",  NULL};
+    const pid_t pid = tool_start(begun ? again : fresh, &out_fd, &err_fd);
+    usleep(random_below(most_us));
+    kill(pid, SIGKILL);
+    const int code = tool_wait(pid);
+    close(out_fd);
+    close(err_fd);
+    if (code != 0 && code != 128 + SIGKILL) fail_msg("exit code %d", code);
+    return code == 0;
+}
+
+static void a_run_that_is_killed_always_resumes(void **state) {
+    (void)state;
+    const char *said = getenv("MNEM_KILLS");
+    const int kills = said ? atoi(said) : 6;
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out",
+                          folder("timed"), "--save-every", "3");
+    assert_int_equal(r.code, 0);
+    const uint32_t most_us = (uint32_t)(r.seconds * 0.9e6);
+    char timed[600];
+    snprintf(timed, sizeof timed, "%s/timed", tool_scratch());
+    const logged whole = read_log(timed);
+    char out[600];
+    snprintf(out, sizeof out, "%s", folder("killed"));
+    int killed = 0, runs = 0;
+    while (killed < kills) {
+        const bool done = run_and_kill(out, most_us);
+        killed += !done;
+        if (!done && killed < kills) continue;
+        if (!done) assert_int_equal(TRAIN("--out", out, "--resume").code, 0);
+        const logged broken = read_log(out);
+        same(&whole, &broken);
+        snprintf(out, sizeof out, "%s", folder("killed"));
+        runs++;
+    }
+    printf("killed %d times over %d runs\n", killed, runs);
+}
+
+static void wrong_input_is_named(void **state) {
+    (void)state;
+    const char *out = folder("wrong");
+    tool_result r = TRAIN("--data", "/nowhere.txt", "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "/nowhere.txt"));
+    r = TRAIN("--out", out);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--data"));
+    r = TRAIN("--out", out, "--resume");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "no run to resume"));
+    r = TRAIN("--data", tool_file("short.txt", "short"), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "token"));
+    r = TRAIN("--data", text_file(), "--config", "enormous", "--out", out);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "tiny"));
+    r = TRAIN("--data", text_file(), "--config", tool_file("bad.json", "{\"layer\": 3}"), "--out",
+              out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "\"layer\" isn't known"));
+    r = TRAIN("--data", text_file(), "--config", tool_file("bad.json", "{\"layers\": -3}"), "--out",
+              out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "\"layers\" is wrong"));
+}
+
+static void a_run_is_not_overwritten(void **state) {
+    (void)state;
+    const char *out = folder("kept");
+    assert_int_equal(
+        TRAIN("--data", text_file(), "--config", config_file(), "--out", out, "--stop-after", "2")
+            .code,
+        0);
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "--resume"));
+    r = TRAIN("--out", out, "--resume", "--rate", "0.1");
+    assert_int_equal(r.code, 2);
+    char path[600];
+    snprintf(path, sizeof path, "%s/checkpoint", out);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, 5000, SEEK_SET);
+    fputs("damage", file);
+    fclose(file);
+    r = TRAIN("--out", out, "--resume");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "checkpoint"));
+}
+
+static void a_model_can_be_trained_further(void **state) {
+    (void)state;
+    const char *first = folder("first");
+    whole_run(first);
+    char model[600];
+    snprintf(model, sizeof model, "%s/model.gguf", first);
+    const char *out = folder("further");
+    tool_result r = TRAIN("--data", text_file(), "--init", model, "--batch", "4", "--steps", "5",
+                          "--rate", "0.0005", "--out", out);
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_true(read_log(out).loss[1] < 3.0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_comes_out_of_text),
+        cmocka_unit_test(stopping_and_resuming_changes_no_bit),
+        cmocka_unit_test(a_budget_holds_and_changes_nothing),
+        cmocka_unit_test(ctrl_c_keeps_the_work),
+        cmocka_unit_test(a_run_that_is_killed_always_resumes),
+        cmocka_unit_test(wrong_input_is_named),
+        cmocka_unit_test(a_run_is_not_overwritten),
+        cmocka_unit_test(a_model_can_be_trained_further),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
