@@ -5,7 +5,7 @@
  * stream), and a block is four numbers; so any number can be had at any time, by any thread, in any
  * order, and a checkpoint needs to keep the seed only.
  *
- *     number(seed, stream, index) = word index % 4 of philox(key = seed, counter = index / 4, stream)
+ *     number(seed, stream, index) = word index % 4 of philox(key seed, counter (index / 4, stream))
  *
  * A stream is whatever needs numbers of its own: a tensor's initial weights, a dropout of one layer
  * in one step. Streams of one seed never meet; stream and index may be any 64-bit numbers.

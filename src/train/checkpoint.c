@@ -4,7 +4,7 @@
  * in pieces that are summed up just before (so that they are still in the cache), and what is known
  * last is put in front. base/new_file.h makes it appear as a whole.
  *
- *     older ones:  link PATH -> PATH.old;  (PATH.tmp -> PATH);  PATH.1 -> PATH.2, PATH.old -> PATH.1
+ *     older ones:  link PATH -> PATH.old, (PATH.tmp -> PATH), PATH.1 -> PATH.2, PATH.old -> PATH.1
  *
  * so that PATH is there at every moment.
  *

@@ -1,4 +1,4 @@
-/* test_random.c: the counter-based generator: published vectors, and what is made of its numbers. */
+/* test_random.c: the counter-based generator: published vectors, and what its numbers become. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

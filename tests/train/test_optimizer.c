@@ -1,4 +1,4 @@
-/* test_optimizer.c: AdamW against PyTorch, its 8-bit moments against f32, the norm, the schedule. */
+/* test_optimizer.c: AdamW against PyTorch, 8-bit moments against f32, the norm, the schedule. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
