@@ -66,6 +66,10 @@ typedef struct mnem_graph_node {
 } mnem_graph_node;
 void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node);
 
+/* The bytes of an external tensor are the same in every run; tensor 0: args.positions are. Nodes
+ * that read nothing else are folded: mnem_graph_fold runs them, and mnem_graph_run doesn't. */
+void mnem_graph_constant(mnem_graph *graph, int32_t tensor);
+
 /* ---- gradients: called when the forward pass is built, before compile ---- */
 
 /* The gradient of weight is wanted: each run adds it to gradient, an external tensor of the same
@@ -106,14 +110,28 @@ mnem_status mnem_graph_differentiate(mnem_graph *graph, bool recompute, mnem_gra
  * three times too much. The exact one is what mnem_graph_gradients says after a first building. */
 mnem_graph_options mnem_graph_gradient_room(const mnem_graph_options *forward);
 
+/* What cleaning up before placement saved: nodes, and the bytes that their outputs had of their own
+ * in the block. */
+typedef struct mnem_graph_saving {
+    int32_t nodes;
+    uint64_t bytes;
+} mnem_graph_saving;
+
 typedef struct mnem_graph_sizes {
     uint64_t block_bytes;       /* every intermediate */
+    uint64_t constant_bytes;    /* what is folded; 0: nothing is, no mnem_graph_fold is needed */
     uint64_t workspace_bytes;   /* the largest of any operator */
     uint64_t lower_bound_bytes; /* no placement could take less than this */
     uint64_t total_bytes;       /* of the intermediates without reuse */
     int32_t nodes, barriers;
+    mnem_graph_saving folded;  /* they read constants only: run once, outputs among the constants */
+    mnem_graph_saving merged;  /* the same as an earlier node's (never what recomputation adds) */
+    mnem_graph_saving dropped; /* nobody reads what they write */
+    mnem_graph_saving
+        in_place; /* they write over an input: by how it was built, or since it dies */
 } mnem_graph_sizes;
-/* Places the intermediates, prepares the operators, finds where the team must wait. */
+/* Cleans up, places the intermediates, prepares the operators, finds where the team must wait.
+ * Nodes have other numbers then. */
 mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes);
 
 /* ---- looking at a compiled graph ---- */
@@ -123,7 +141,7 @@ typedef struct mnem_graph_tensor_info {
     int32_t number;   /* -1: none */
     mnem_tensor desc;
     int32_t of;           /* whose bytes these are: itself, or what it is a view of */
-    int32_t slot;         /* external; -1: in the block */
+    int32_t slot;         /* external; -1: in the block; -2: among the constants */
     uint64_t bytes;       /* of all its elements */
     uint64_t offset;      /* in the block, or from the slot's pointer */
     int32_t lower, upper; /* touched by nodes in [lower, upper), views counted; equal: by none */
@@ -165,6 +183,7 @@ typedef struct mnem_graph_args {
     int64_t tokens;
     int64_t first_row; /* of the nodes marked tail; tokens: they only pass their matrices by */
     void *block, *workspace;    /* 64-byte aligned, of the compiled sizes */
+    void *constants;            /* the same; what mnem_graph_fold wrote */
     void *const *external;      /* by slot */
     const int32_t *ids;         /* EMBED [tokens] */
     const int32_t *positions;   /* ROPE_TABLE [tokens] */
@@ -181,6 +200,9 @@ typedef struct mnem_graph_args {
 /* Runs the nodes in order on every member of team (NULL: alone). MNEM_CANCELLED, or what acquire
  * said; everything acquired has been released then. */
 mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args);
+/* Writes args.constants, from constant externals and positions for all tokens that runs will have.
+ * Once before the first run, and again when what was constant changes; args as for a run. */
+mnem_status mnem_graph_fold(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args);
 
 #ifdef __cplusplus
 }

@@ -129,6 +129,19 @@ void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_
     graph->tensor[tensor].number = number;
 }
 
+void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
+    if (tensor == 0) {
+        graph->constant_positions = true;
+        return;
+    }
+    if (tensor < 1 || tensor > graph->tensors ||
+        graph->tensor[graph->tensor[tensor].root].slot < 0) {
+        wrong(graph, "a constant that isn't external", tensor);
+        return;
+    }
+    graph->tensor[graph->tensor[tensor].root].constant = true;
+}
+
 static int32_t known(mnem_graph *graph, int32_t id) {
     return id < 0 || id > graph->tensors ? wrong(graph, "a node uses no tensor", id) : id;
 }

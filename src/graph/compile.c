@@ -1,11 +1,11 @@
 /* compile.c: from nodes to offsets, prepared operators and meeting points.
  *
- * Idea: a tensor lives from the first node that touches it to the last; mnem_plan_place turns that
+ * Idea: a tensor lives from the first node that touches it to the last; the planner turns that
  * into offsets. Members walk the nodes on their own, and meet only before a node that touches bytes
  * which another one wrote, or writes bytes which another one read, since they last met. Bytes
  * count, not tensors: what the placement makes share bytes is ordered too. Invariant: between two
  * meetings no byte is written by one node and touched by another. Cost: O(nodes) operators
- * prepared, O(tensors^2) for the placement. */
+ * prepared, and the placement: O(tensors^2) for few, O(tensors log tensors) for many. */
 #include "base/error.h"
 #include "graph/graph_private.h"
 
@@ -18,29 +18,51 @@ static void touch(mnem_graph *graph, int32_t id, int64_t node) {
     if (node > root->last) root->last = node;
 }
 
-static mnem_status place(mnem_graph *graph) {
+void mnem__graph_find_lives(mnem_graph *graph) {
+    for (int32_t id = 1; id <= graph->tensors; id++) {
+        graph->tensor[id].first = INT64_MAX;
+        graph->tensor[id].last = -1;
+    }
     for (int32_t i = 0; i < graph->steps; i++) {
         const mnem__graph_step *step = &graph->step[i];
         for (int j = 0; j < MNEM_OP_INPUTS; j++) touch(graph, step->in[j], i);
         for (int j = 0; j < MNEM_OP_ALSO; j++) touch(graph, step->also[j], i);
         touch(graph, step->out, i);
     }
+}
+
+static bool is_placed(const mnem_graph *graph, int32_t id) {
+    const mnem__graph_tensor *t = &graph->tensor[id];
+    return t->root == id && t->slot == MNEM__GRAPH_PLACED && t->last >= 0;
+}
+
+/* Greedy by size is at the bound for most programs, and quickest for small ones. Otherwise a search
+ * whose end is a number of steps, so that a program has one placement, however busy the machine. */
+static mnem_status solve(mnem_plan_buffer *buffer, size_t n, mnem_plan_result *result) {
+    enum { SMALL = 512, STEPS = 200000, SECONDS = 30 };
+    const mnem_plan_options options = {.steps_max = STEPS, .seconds = SECONDS};
+    if (n <= SMALL) {
+        const mnem_status status = mnem_plan_place(buffer, n, result);
+        if (status != MNEM_OK || result->peak_bytes == result->lower_bound_bytes) return status;
+    }
+    return mnem_plan_solve(buffer, n, &options, result);
+}
+
+static mnem_status place(mnem_graph *graph) {
+    mnem__graph_find_lives(graph); /* of the roots that are left */
     size_t n = 0;
     for (int32_t id = 1; id <= graph->tensors; id++) {
         const mnem__graph_tensor *t = &graph->tensor[id];
-        if (t->root != id || t->slot != MNEM__GRAPH_PLACED || t->last < 0) continue;
-        graph->buffer[n++] =
-            (mnem_plan_buffer){.lower = t->first, .upper = t->last + 1, .bytes = t->bytes};
+        if (is_placed(graph, id))
+            graph->buffer[n++] =
+                (mnem_plan_buffer){.lower = t->first, .upper = t->last + 1, .bytes = t->bytes};
     }
     mnem_plan_result result;
-    const mnem_status status = mnem_plan_place(graph->buffer, n, &result);
+    const mnem_status status = solve(graph->buffer, n, &result);
     if (status != MNEM_OK) return status;
     n = 0;
-    for (int32_t id = 1; id <= graph->tensors; id++) {
-        mnem__graph_tensor *t = &graph->tensor[id];
-        if (t->root != id || t->slot != MNEM__GRAPH_PLACED || t->last < 0) continue;
-        t->offset = graph->buffer[n++].offset;
-    }
+    for (int32_t id = 1; id <= graph->tensors; id++)
+        if (is_placed(graph, id)) graph->tensor[id].offset = graph->buffer[n++].offset;
     graph->sizes.block_bytes = result.peak_bytes;
     graph->sizes.lower_bound_bytes = result.lower_bound_bytes;
     graph->sizes.total_bytes = result.total_bytes;
@@ -69,8 +91,8 @@ static mnem_status prepare(mnem_graph *graph) {
 
 /* ---- meeting points ---- */
 
-/* What the nodes since the last meeting touched. space: an external slot, or one of these. */
-enum { SPACE_BLOCK = -1, SPACE_WORKSPACE = -2, SPACE_KV = -3 };
+/* What the nodes since the last meeting touched. space: a tensor's slot, or one of these. */
+enum { SPACE_WORKSPACE = -3, SPACE_KV = -4 };
 enum { ACCESSES_MAX = 96, NODE_ACCESSES_MAX = MNEM_OP_INPUTS + MNEM_OP_ALSO + 3 };
 
 typedef struct accesses {
@@ -89,8 +111,7 @@ static void note(accesses *list, int32_t space, uint64_t lower, uint64_t bytes, 
 static void note_tensor(const mnem_graph *graph, accesses *list, int32_t id, bool write) {
     if (id == 0) return;
     const mnem__graph_tensor *root = &graph->tensor[graph->tensor[id].root];
-    note(list, root->slot == MNEM__GRAPH_PLACED ? SPACE_BLOCK : root->slot, root->offset,
-         root->bytes, write);
+    note(list, root->slot, root->offset, root->bytes, write);
 }
 
 static void note_node(const mnem_graph *graph, accesses *list, const mnem__graph_step *step) {
@@ -121,12 +142,13 @@ static void find_meetings(mnem_graph *graph) {
     graph->sizes.barriers = 0;
     for (int32_t i = 0; i < graph->steps; i++) {
         accesses mine = {.count = 0};
+        if (i == graph->folded) since.count = 0; /* another run */
         note_node(graph, &mine, &graph->step[i]);
         graph->step[i].wait =
             since.count > ACCESSES_MAX - NODE_ACCESSES_MAX || conflict(&since, &mine);
         if (graph->step[i].wait) {
             since.count = 0;
-            graph->sizes.barriers++;
+            graph->sizes.barriers += i >= graph->folded;
         }
         for (int j = 0; j < mine.count; j++) since.list[since.count++] = mine.list[j];
     }
@@ -136,7 +158,8 @@ mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
     mnem_status status = mnem__graph_status(graph);
     if (status != MNEM_OK) return status;
     graph->compiled = true;
-    graph->sizes = (mnem_graph_sizes){.nodes = graph->steps};
+    graph->sizes = (mnem_graph_sizes){0};
+    mnem__graph_clean(graph);
     status = place(graph);
     if (status == MNEM_OK) status = prepare(graph);
     if (status != MNEM_OK) return status;

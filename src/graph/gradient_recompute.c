@@ -55,6 +55,7 @@ static void add_again(mnem__differentiation *d, int32_t node) {
     for (int j = 0; j < MNEM_OP_ALSO; j++)
         if (step->also[j]) n.also[j] = copy_of(d, step->also[j]);
     mnem_graph_node_add(d->graph, &n);
+    d->graph->step[d->graph->steps - 1].again = true;
     d->info.nodes_recomputed++;
 }
 

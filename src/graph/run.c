@@ -19,6 +19,7 @@ typedef struct notice {
 typedef struct run {
     const mnem_graph *graph;
     const mnem_graph_args *args;
+    int32_t from, to; /* nodes */
     notice notice[2];
     mnem_graph_chunk held; /* worker 0: used since the last meeting, to be given back at the next */
     bool holds;
@@ -74,8 +75,9 @@ static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
     if (id == 0) return NULL;
     const mnem__graph_tensor *tensor = &r->graph->tensor[id];
     const mnem__graph_tensor *root = &r->graph->tensor[tensor->root];
-    uint8_t *base =
-        root->slot == MNEM__GRAPH_PLACED ? r->args->block : r->args->external[root->slot];
+    uint8_t *base = root->slot == MNEM__GRAPH_PLACED     ? r->args->block
+                    : root->slot == MNEM__GRAPH_CONSTANT ? r->args->constants
+                                                         : r->args->external[root->slot];
     const int64_t skipped = tensor->desc.dims > 1 ? first * tensor->desc.stride[0] : 0;
     return base + root->offset + skipped;
 }
@@ -152,13 +154,13 @@ static mnem_status run_step(walk *w, const mnem__graph_step *step) {
 
 static void member(const mnem_worker *worker, void *context) {
     walk w = {.run = context, .worker = worker};
-    const mnem_graph *graph = w.run->graph;
-    for (int32_t i = 0; i < graph->steps; i++)
-        if (run_step(&w, &graph->step[i]) != MNEM_OK) return;
+    for (int32_t i = w.run->from; i < w.run->to; i++)
+        if (run_step(&w, &w.run->graph->step[i]) != MNEM_OK) return;
 }
 
-mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
-    run r = {.graph = graph, .args = args};
+static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, mnem_team *team,
+                             const mnem_graph_args *args) {
+    run r = {.graph = graph, .args = args, .from = from, .to = to};
     if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
         return mnem__fail(MNEM_INVALID, "graph: %lld tokens, the tail from %lld",
                           (long long)args->tokens, (long long)args->first_row);
@@ -169,4 +171,12 @@ mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_
     give_back(&r);
     if (r.status == MNEM_CANCELLED) return mnem__fail(MNEM_CANCELLED, "graph: cancelled");
     return r.status;
+}
+
+mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
+    return run_steps(graph, graph->folded, graph->steps, team, args);
+}
+
+mnem_status mnem_graph_fold(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
+    return run_steps(graph, 0, graph->folded, team, args);
 }

@@ -246,6 +246,91 @@ static void every_refused_allocation_is_survived(void **state) {
     }
 }
 
+/* x = embedding; y = something of x; loss of y. */
+typedef enum fault {
+    FAULT_NONE,
+    FAULT_NO_LOSS,
+    FAULT_IN_PLACE,
+    FAULT_ADDED,
+    FAULT_NO_RULE,
+    FAULT_COLUMNS,
+    FAULT_SHAPE,
+    FAULT_PLACED,
+    FAULT_VIEW,
+    FAULT_UNWRITTEN,
+    FAULT_TWICE,
+    FAULT_ROOM,
+    FAULTS
+} fault;
+
+static mnem_status faulty(fault f) {
+    enum { TOKENS = 4, N = 8, VOCAB = 11 };
+    mnem_graph *g;
+    mnem_graph_gradients info;
+    const mnem_graph_options options = {
+        .tensors = f == FAULT_ROOM ? 6 : 40, .nodes = 20, .workers = 1};
+    assert_int_equal(mnem_graph_create(&options, &g), MNEM_OK);
+    const mnem_tensor table = mnem_tensor_2d(MNEM_TYPE_F32, VOCAB, N);
+    const mnem_tensor row = mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, N);
+    const mnem_tensor one = mnem_tensor_1d(MNEM_TYPE_F32, TOKENS);
+    mnem_tensor half = row;
+    half.shape[1] = N / 2;
+    const int32_t w = mnem_graph_external(g, &table, 0, 0);
+    const int32_t dw = f == FAULT_PLACED  ? mnem_graph_value(g, &table)
+                       : f == FAULT_SHAPE ? mnem_graph_external(g, &row, 1, 0)
+                                          : mnem_graph_external(g, &table, 1, 0);
+    const int32_t x = mnem_graph_value(g, &row), y = mnem_graph_value(g, &row);
+    const int32_t losses = mnem_graph_external(g, &one, 2, 0);
+    mnem_graph_parameter(g, w, dw);
+    mnem_graph_node node = gm_node(MNEM_OP_EMBED, w, 0, 0, x);
+    mnem_graph_node_add(g, &node);
+    node = gm_node(f == FAULT_NO_RULE ? MNEM_OP_COPY : MNEM_OP_GELU, x, 0, 0, y);
+    if (f == FAULT_IN_PLACE) node.out = x;
+    if (f == FAULT_UNWRITTEN) node.in[0] = y, node.out = x;
+    node.desc.accumulate = f == FAULT_ADDED;
+    if (f == FAULT_COLUMNS) {
+        node.in[0] = mnem_graph_view(g, x, &half);
+        node.out = mnem_graph_value(g, &half);
+    }
+    const int32_t head = f == FAULT_VIEW ? mnem_graph_view(g, w, &table) : w;
+    if (f != FAULT_NO_LOSS) {
+        mnem_graph_node_add(g, &node);
+        node = gm_node(MNEM_OP_LINEAR_LOSS, node.out, head, 0, losses);
+    }
+    mnem_graph_node_add(g, &node);
+    mnem_status status = mnem_graph_differentiate(g, false, &info);
+    if (f == FAULT_TWICE) status = mnem_graph_differentiate(g, false, &info);
+    mnem_graph_destroy(g);
+    return status;
+}
+
+static void what_has_no_gradient_is_named(void **state) {
+    (void)state;
+    static const struct {
+        mnem_status status;
+        const char *text;
+    } expected[FAULTS] = {
+        [FAULT_NO_LOSS] = {MNEM_INVALID, "there is no LINEAR_LOSS"},
+        [FAULT_IN_PLACE] = {MNEM_UNSUPPORTED, "node 1 (gelu) writes what was written or read"},
+        [FAULT_ADDED] = {MNEM_UNSUPPORTED, "node 1 (gelu) adds to tensor 4"},
+        [FAULT_NO_RULE] = {MNEM_UNSUPPORTED, "node 1 (copy) passes none on to tensor 3"},
+        [FAULT_COLUMNS] = {MNEM_UNSUPPORTED, "only some columns of tensor 3 have a gradient"},
+        [FAULT_SHAPE] = {MNEM_INVALID, "tensor 2 can't be the gradient of tensor 1"},
+        [FAULT_PLACED] = {MNEM_INVALID, "tensor 2 can't be the gradient of tensor 1"},
+        [FAULT_VIEW] = {MNEM_UNSUPPORTED, "uses a view of a parameter, tensor 6"},
+        [FAULT_UNWRITTEN] = {MNEM_UNSUPPORTED, "node 1 (gelu) reads what nobody wrote, tensor 4"},
+        [FAULT_TWICE] = {MNEM_INVALID, "differentiated or compiled before"},
+        [FAULT_ROOM] = {MNEM_INVALID, "no room for another"},
+    };
+    assert_int_equal(faulty(FAULT_NONE), MNEM_OK);
+    for (int f = FAULT_NONE + 1; f < FAULTS; f++) {
+        assert_int_equal(faulty((fault)f), expected[f].status);
+        if (!strstr(mnem_last_error(), expected[f].text))
+            print_error("%s: not \"%s\"\n", mnem_last_error(), expected[f].text);
+        assert_non_null(strstr(mnem_last_error(), expected[f].text));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_agrees_with_differences),
@@ -256,6 +341,7 @@ int main(void) {
         cmocka_unit_test(two_runs_add_up),
         cmocka_unit_test(a_team_gives_the_same_bits),
         cmocka_unit_test(a_further_layer_takes_what_is_kept_of_it),
+        cmocka_unit_test(what_has_no_gradient_is_named),
         cmocka_unit_test(every_refused_allocation_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

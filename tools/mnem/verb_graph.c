@@ -14,7 +14,7 @@ enum { PHASE_DECODE, PHASE_PREFILL };
 
 /* One that the graph places: not a view, not external, and touched. */
 static bool is_placed(const mnem_graph_tensor_info *t, int32_t id) {
-    return t->slot < 0 && t->of == id && t->lower < t->upper;
+    return t->slot == -1 && t->of == id && t->lower < t->upper;
 }
 
 static char *name_text(const mnem_graph_tensor_info *t, char text[TOOL_TEXT]) {
@@ -25,42 +25,23 @@ static char *name_text(const mnem_graph_tensor_info *t, char text[TOOL_TEXT]) {
     return text;
 }
 
-/* Whose bytes a tensor's are; 0 for none and for those outside of the block. */
-static int32_t root_of(const mnem_graph *graph, int32_t id, uint64_t *bytes) {
-    mnem_graph_tensor_info t;
-    if (!mnem_graph_tensor_get(graph, id, &t) || t.slot >= 0) return 0;
-    *bytes = t.bytes;
-    return t.of;
-}
-
-/* Nodes that write over an input, and the bytes that outputs of their own would have. */
-static int count_in_place(const mnem_graph *graph, uint64_t *saved) {
-    int count = 0;
-    mnem_graph_node_info n;
-    *saved = 0;
-    for (int32_t i = 0; mnem_graph_node_get(graph, i, &n); i++) {
-        uint64_t bytes = 0, unused = 0;
-        const int32_t out = root_of(graph, n.out, &bytes);
-        bool over = false;
-        for (int k = 0; k < MNEM_OP_INPUTS; k++)
-            over = over || (out && root_of(graph, n.in[k], &unused) == out);
-        count += over;
-        if (over) *saved += bytes;
-    }
-    return count;
-}
-
 /* ---- the table ---- */
+
+/* What cleaning up before placement saved. */
+static void print_saving(const char *name, const mnem_graph_saving *saving, const char *what) {
+    char size[TOOL_TEXT], exact[TOOL_TEXT];
+    tool_outf("  %-12s %11s %18s  saved: %d node%s %s\n", name, tool_size(saving->bytes, size),
+              tool_exact(saving->bytes, exact), saving->nodes, saving->nodes == 1 ? "" : "s", what);
+}
 
 static void print_sizes(const program *p) {
     const mnem_graph_sizes *s = &p->sizes;
-    uint64_t in_place;
-    const int nodes = count_in_place(p->graph, &in_place);
     const uint64_t saved = s->total_bytes - s->block_bytes;
     char size[TOOL_TEXT], exact[TOOL_TEXT];
-    if (nodes)
-        tool_outf("  in place     %11s %18s  saved: %d nodes write over an input\n",
-                  tool_size(in_place, size), tool_exact(in_place, exact), nodes);
+    print_saving("constants", &s->folded, "that read constants only run once");
+    print_saving("merged", &s->merged, "did the same as an earlier one");
+    print_saving("dropped", &s->dropped, "wrote what nobody reads");
+    print_saving("in place", &s->in_place, "write over an input");
     tool_outf("  no reuse     %11s %18s\n", tool_size(s->total_bytes, size),
               tool_exact(s->total_bytes, exact));
     tool_outf("  block        %11s %18s  ", tool_size(s->block_bytes, size),
@@ -138,12 +119,16 @@ static json_t *nodes_json(const mnem_graph *graph) {
     return list;
 }
 
+static json_t *saving_json(const mnem_graph_saving *saving) {
+    return json_pack("{s:i, s:I}", "nodes", saving->nodes, "bytes", (json_int_t)saving->bytes);
+}
+
 static json_t *program_json(const program *p) {
     const mnem_graph_sizes *s = &p->sizes;
-    uint64_t in_place;
-    const int nodes = count_in_place(p->graph, &in_place);
-    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "nodes_in_place", nodes,
-                     "bytes_in_place", (json_int_t)in_place, "block_bytes",
+    return json_pack("{s:o, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "constants",
+                     saving_json(&s->folded), "merged", saving_json(&s->merged), "dropped",
+                     saving_json(&s->dropped), "nodes_in_place", s->in_place.nodes,
+                     "bytes_in_place", (json_int_t)s->in_place.bytes, "block_bytes",
                      (json_int_t)s->block_bytes, "lower_bound_bytes",
                      (json_int_t)s->lower_bound_bytes, "total_bytes", (json_int_t)s->total_bytes,
                      "workspace_bytes", (json_int_t)s->workspace_bytes, "optimal",
