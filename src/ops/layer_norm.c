@@ -37,6 +37,9 @@ static mnem_status check_quantized(const mnem_op_desc *desc) {
     const int64_t n = in->shape[in->dims - 1];
     if (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != n)
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 and as wide as in[0]");
+    if (desc->kind == MNEM_OP_LAYER_NORM &&
+        (!mnem__tensor_is_f32(&desc->in[2], 1) || desc->in[2].shape[0] != n))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] isn't F32 and as wide as in[0]");
     if (in->dims != 2 || !mnem__op_is_a8(&desc->out, in->shape[0], n))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't A8 [T, n] of in[0] [T, n]");
     return mnem__real_check_epsilon(desc);
@@ -44,7 +47,7 @@ static mnem_status check_quantized(const mnem_op_desc *desc) {
 
 static mnem_status check(const mnem_op_desc *desc) {
     const bool layer = desc->kind == MNEM_OP_LAYER_NORM;
-    if (!layer && is_quantized(desc)) return check_quantized(desc);
+    if (is_quantized(desc)) return check_quantized(desc);
     mnem_status status = mnem__real_check_first(desc, 3);
     if (status == MNEM_OK) status = mnem__real_check_wide(desc, &desc->in[1], "in[1]", false);
     if (status == MNEM_OK && layer)
@@ -74,10 +77,13 @@ static void run_quantized(const mnem_op *op, const mnem_op_args *args, const mne
     const mnem__op_rows weight = mnem__op_rows_get(&op->desc.in[1], args->in[1]);
     const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
     float *scratch = mnem__op_scratch(args, worker, scratch_bytes(&op->desc));
+    norm own = {.kernels = kernels, .epsilon = op->desc.epsilon, .n = in.n, .weight = weight.base};
+    if (op->desc.kind == MNEM_OP_LAYER_NORM)
+        own.bias = mnem__op_rows_get(&op->desc.in[2], args->in[2]).base;
     int64_t begin, end;
     mnem_team_split(worker, args->tokens, 1, &begin, &end);
     for (int64_t t = begin; t < end; t++) {
-        kernels->rms_norm(in.n, mnem__op_row(&in, t, 0), weight.base, op->desc.epsilon, scratch);
+        norm_row(&own, mnem__op_row(&in, t, 0), scratch);
         kernels->quantize(scratch, in.n, 0, (in.n + 31) / 32, mnem__op_row(&out, t, 0));
     }
 }
