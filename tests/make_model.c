@@ -32,7 +32,7 @@ static void must(mnem_status status) {
 /* ---- arguments ---- */
 
 static const char HELP[] =
-    "usage: make_model OUT [--arch llama|qwen2|qwen3] [--embd N] [--layers N] [--heads N]\n"
+    "usage: make_model OUT [--arch llama|qwen2|qwen3|gpt2] [--embd N] [--layers N] [--heads N]\n"
     "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
     "  [--output-type TYPE] [--tied] [--bias] [--qk-norm] [--rope-scaling yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n";
@@ -119,6 +119,10 @@ static options parse(int argc, char **argv) {
     if (strcmp(o.arch, "qwen3") == 0) o.qk_norm = true;
     if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";
     return o;
+}
+
+static bool is_gpt2(const options *o) {
+    return strcmp(o->arch, "gpt2") == 0;
 }
 
 static mnem_type type_of(const char *name) {
@@ -311,6 +315,27 @@ static void rope_factors(const walk *w) {
     }
 }
 
+static void layer_gpt2(const walk *w, long index) {
+    const options *o = w->o;
+    const int64_t q = o->heads * o->head_dim, all = q + 2 * o->kv_heads * o->head_dim;
+    const float by_embd = 1 / sqrtf((float)o->embd), by_ff = 1 / sqrtf((float)o->ff);
+    char name[64];
+#define NAME(rest) (snprintf(name, sizeof name, "blk.%ld." rest, index), name)
+    vector(w, NAME("attn_norm.weight"), o->embd, 1, 0.1f);
+    vector(w, NAME("attn_norm.bias"), o->embd, 0, 0.2f);
+    matrix(w, NAME("attn_qkv.weight"), o->type, all, o->embd, by_embd);
+    vector(w, NAME("attn_qkv.bias"), all, 0, 0.3f);
+    matrix(w, NAME("attn_output.weight"), o->type, o->embd, q, 1 / sqrtf((float)q));
+    vector(w, NAME("attn_output.bias"), o->embd, 0, 0.2f);
+    vector(w, NAME("ffn_norm.weight"), o->embd, 1, 0.1f);
+    vector(w, NAME("ffn_norm.bias"), o->embd, 0, 0.2f);
+    matrix(w, NAME("ffn_up.weight"), o->type, o->ff, o->embd, by_embd);
+    vector(w, NAME("ffn_up.bias"), o->ff, 0, 0.3f);
+    matrix(w, NAME("ffn_down.weight"), o->type, o->embd, o->ff, by_ff);
+    vector(w, NAME("ffn_down.bias"), o->embd, 0, 0.2f);
+#undef NAME
+}
+
 static void layer(const walk *w, long index) {
     const options *o = w->o;
     int64_t q = o->heads * o->head_dim, kv = o->kv_heads * o->head_dim;
@@ -343,8 +368,10 @@ static void tensors(const walk *w) {
     float by_embd = 1 / sqrtf((float)o->embd);
     matrix(w, "token_embd.weight", o->tied ? o->output_type : o->type, o->vocab, o->embd,
            o->tied ? 3 * by_embd : 1);
-    for (long i = 0; i < o->layers; i++) layer(w, i);
+    if (is_gpt2(o)) matrix(w, "position_embd.weight", o->type, o->context, o->embd, 0.5f);
+    for (long i = 0; i < o->layers; i++) is_gpt2(o) ? layer_gpt2(w, i) : layer(w, i);
     vector(w, "output_norm.weight", o->embd, 1, 0.1f);
+    if (is_gpt2(o)) vector(w, "output_norm.bias", o->embd, 0, 0.2f);
     if (!o->tied) matrix(w, "output.weight", o->output_type, o->vocab, o->embd, 3 * by_embd);
     if (o->rope_scaling && strcmp(o->rope_scaling, "llama3") == 0) rope_factors(w);
 }
@@ -540,9 +567,12 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     must(mnem_gguf_key_u32(w, KEY("attention.head_count_kv"), (uint32_t)o->kv_heads));
     must(mnem_gguf_key_u32(w, KEY("attention.key_length"), (uint32_t)o->head_dim));
     must(mnem_gguf_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
-    must(mnem_gguf_key_f32(w, KEY("attention.layer_norm_rms_epsilon"), 1e-5f));
+    must(mnem_gguf_key_f32(w,
+                           is_gpt2(o) ? KEY("attention.layer_norm_epsilon")
+                                      : KEY("attention.layer_norm_rms_epsilon"),
+                           1e-5f));
 #undef KEY
-    put_rope(w, o);
+    if (!is_gpt2(o)) put_rope(w, o);
     put_tokenizer(w, o);
 }
 

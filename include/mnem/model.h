@@ -100,15 +100,16 @@ int64_t mnem_value_i64(const mnem_value *array, uint64_t i);
 /* ---- the transformer that a file describes ---- */
 
 typedef struct mnem_transformer {
-    char architecture[16]; /* "llama", "qwen2", "qwen3" */
+    char architecture[16]; /* "llama", "qwen2", "qwen3", "gpt2" */
     int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab;
     int32_t context; /* at most the sliding window, within which attention is what it is here */
     float epsilon;
-    mnem_rope rope;
+    mnem_rope rope; /* dims 0 in gpt2: a table of context rows says the position instead */
     bool qkv_bias, out_bias, qk_norm, tied;
     int32_t rope_factors; /* tensor index of rope_freqs.weight, or -1 */
 } mnem_transformer;
-/* llama, mistral (named "llama" here), qwen2, qwen3. Checks hyperparameters and every tensor's
+/* llama, mistral (named "llama" here), qwen2, qwen3, and gpt2 (LayerNorm, learned positions, q, k
+ * and v from one matrix, GELU, biases everywhere). Checks hyperparameters and every tensor's
  * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

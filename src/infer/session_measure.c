@@ -38,6 +38,13 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (status == MNEM_OK) status = mnem__transformer_map_create(model, &setup->map);
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
+    if (map->gpt2 && options->context > map->shape.context) {
+        status = mnem__fail(MNEM_INVALID,
+                            "session: a context of %d; the model has positions for %d tokens",
+                            options->context, map->shape.context);
+        mnem__setup_fini(setup);
+        return status;
+    }
     setup->matrices = map->body_count + map->head_count + map->extra_count;
     setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;

@@ -160,8 +160,8 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *pl
     }
     for (int32_t layer = 0; layer < plan->layers; layer++) {
         bool whole = true;
-        for (int i = 0; i < MNEM__LAYER_MATRICES; i++)
-            whole = whole && p->setup.flags[layer * MNEM__LAYER_MATRICES + i];
+        for (int32_t i = 0; i < map->layer_matrices; i++)
+            whole = whole && p->setup.flags[layer * map->layer_matrices + i];
         plan->layers_resident += whole;
     }
     plan->bytes_streamed_per_pass =

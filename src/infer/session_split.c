@@ -46,11 +46,20 @@ static uint64_t vector_bytes(const mnem__vector *v) {
 static uint64_t layer_weight_bytes(const splitter *s, int32_t layer) {
     const mnem__transformer_map *map = s->setup.map;
     uint64_t bytes = 0;
-    for (int i = 0; i < MNEM__LAYER_MATRICES; i++)
-        bytes += matrix_bytes(s, layer * MNEM__LAYER_MATRICES + i);
+    for (int32_t i = 0; i < map->layer_matrices; i++)
+        bytes += matrix_bytes(s, layer * map->layer_matrices + i);
     for (int i = 0; i < MNEM__LAYER_VECTORS; i++)
         bytes += vector_bytes(&map->vectors[(int64_t)layer * MNEM__LAYER_VECTORS + i]);
     return bytes;
+}
+
+/* The table that adds positions to the embedding. */
+static uint64_t positions_bytes(const splitter *s) {
+    const mnem__vector *v = &s->setup.map->positions;
+    mnem_tensor_info info;
+    if (v->tensor < 0 || !mnem_model_tensor_get(s->setup.model, (uint32_t)v->tensor, &info))
+        return 0;
+    return mnem__align_up(info.bytes, 64);
 }
 
 /* What a pass needs beside weights and pages, on any device. */
@@ -72,9 +81,9 @@ static void fill_chain(splitter *s, const mnem__choice *choice) {
     }
     const uint64_t logits =
         (uint64_t)s->setup.logits_rows * (uint64_t)map->shape.vocab * sizeof(float);
-    s->bytes[0] = matrix_bytes(s, map->embedding);
-    s->bytes[layers + 1] =
-        matrix_bytes(s, map->body_count) + vector_bytes(&map->output_norm) + logits;
+    s->bytes[0] = matrix_bytes(s, map->embedding) + positions_bytes(s);
+    s->bytes[layers + 1] = matrix_bytes(s, map->body_count) + vector_bytes(&map->output_norm) +
+                           vector_bytes(&map->output_norm_bias) + logits;
 }
 
 /* Cuts with these numbers; result holds the room, or what is short. */

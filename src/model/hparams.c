@@ -23,6 +23,7 @@ static const mnem__family families[] = {
     {.architecture = "mistral", .name = "llama", .rope_factors_allowed = true},
     {.architecture = "qwen2", .name = "qwen2", .neox = true, .qkv_bias_required = true},
     {.architecture = "qwen3", .name = "qwen3", .neox = true, .qk_norm = true},
+    {.architecture = "gpt2", .name = "gpt2", .gpt2 = true},
 };
 
 typedef struct reader {
@@ -264,10 +265,11 @@ mnem_status mnem__hparams_keys(const mnem_model *model, const mnem__family *fami
         status = take_int(&r, "feed_forward_length", 1, FF_MAX, REQUIRED, &t->ff);
     if (status == MNEM_OK)
         status = take_int(&r, "context_length", 1, CONTEXT_MAX, REQUIRED, &t->context);
-    if (status == MNEM_OK)
-        status = take_float(&r, "attention.layer_norm_rms_epsilon", 1e-30, 1, NAN, &t->epsilon);
+    const char *epsilon =
+        family->gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    if (status == MNEM_OK) status = take_float(&r, epsilon, 1e-30, 1, NAN, &t->epsilon);
     if (status == MNEM_OK) status = take_heads(&r, t);
-    if (status == MNEM_OK) status = take_rope(&r, t);
+    if (status == MNEM_OK && !family->gpt2) status = take_rope(&r, t);
     if (status == MNEM_OK) status = take_window(&r, t);
     return status;
 }
@@ -295,7 +297,7 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
         return mnem__fail(
             MNEM_UNSUPPORTED,
             "%s: key general.architecture: \"%s\" isn't supported (llama, mistral, "
-            "qwen2 and qwen3 are)",
+            "qwen2, qwen3 and gpt2 are)",
             model->path,
             mnem__gguf_printable(value.text.bytes, value.text.length, text, sizeof text));
     }

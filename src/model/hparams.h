@@ -12,6 +12,8 @@ typedef struct mnem__family {
     bool qkv_bias_required;
     bool qk_norm;
     bool rope_factors_allowed;
+    bool gpt2; /* norms with a mean and a bias, positions from a table, one matrix for q, k and v,
+                  a feed-forward without a gate, biases everywhere; no RoPE */
 } mnem__family;
 
 /* Fills all but vocab, qkv_bias, out_bias, qk_norm, tied and rope_factors. */

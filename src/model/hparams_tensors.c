@@ -14,14 +14,40 @@ typedef struct checker {
     mnem_transformer *t;
 } checker;
 
-/* What a layer may hold, after "blk.N.". */
+/* What a layer may hold, after "blk.N."; NULL ends the list. */
 static const char *const layer_tensors[] = {
-    "attn_norm.weight",     "attn_q.weight",      "attn_k.weight",
-    "attn_v.weight",        "attn_output.weight", "ffn_norm.weight",
-    "ffn_gate.weight",      "ffn_up.weight",      "ffn_down.weight",
-    "attn_q.bias",          "attn_k.bias",        "attn_v.bias",
-    "attn_output.bias",     "attn_q_norm.weight", "attn_k_norm.weight",
+    "attn_norm.weight",
+    "attn_q.weight",
+    "attn_k.weight",
+    "attn_v.weight",
+    "attn_output.weight",
+    "ffn_norm.weight",
+    "ffn_gate.weight",
+    "ffn_up.weight",
+    "ffn_down.weight",
+    "attn_q.bias",
+    "attn_k.bias",
+    "attn_v.bias",
+    "attn_output.bias",
+    "attn_q_norm.weight",
+    "attn_k_norm.weight",
     "attn_rot_embd.weight", /* frequencies that some old files carry: never read */
+    NULL,
+};
+static const char *const layer_tensors_gpt2[] = {
+    "attn_norm.weight",
+    "attn_norm.bias",
+    "attn_qkv.weight",
+    "attn_qkv.bias",
+    "ffn_norm.weight",
+    "ffn_norm.bias",
+    "ffn_up.weight",
+    "ffn_up.bias",
+    "ffn_down.weight",
+    "attn_output.weight",
+    "attn_output.bias",
+    "ffn_down.bias",
+    NULL,
 };
 
 static mnem_status unknown(const checker *c, const char *name, const char *why) {
@@ -48,9 +74,12 @@ static mnem_status known(const checker *c, const char *name) {
         strcmp(name, "output.weight") == 0)
         return MNEM_OK;
     if (strcmp(name, "rope_freqs.weight") == 0 && c->family->rope_factors_allowed) return MNEM_OK;
+    if (c->family->gpt2 &&
+        (strcmp(name, "position_embd.weight") == 0 || strcmp(name, "output_norm.bias") == 0))
+        return MNEM_OK;
     if (!split_name(name, &layer, &rest)) return unknown(c, name, "");
-    for (size_t i = 0; i < sizeof layer_tensors / sizeof *layer_tensors; i++) {
-        if (strcmp(rest, layer_tensors[i]) != 0) continue;
+    for (const char *const *t = c->family->gpt2 ? layer_tensors_gpt2 : layer_tensors; *t; t++) {
+        if (strcmp(rest, *t) != 0) continue;
         if (layer < c->t->layers) return MNEM_OK;
         return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: key %s.block_count says %d layers",
                           c->model->path, name, c->family->architecture, c->t->layers);
@@ -103,20 +132,51 @@ static bool has(const checker *c, int32_t layer, const char *rest) {
 /* What the tensors of the first layer say about all of them. */
 static void see_options(const checker *c) {
     mnem_transformer *t = c->t;
-    t->qkv_bias = c->family->qkv_bias_required || has(c, 0, "attn_q.bias") ||
+    t->qkv_bias = c->family->gpt2 || c->family->qkv_bias_required || has(c, 0, "attn_q.bias") ||
                   has(c, 0, "attn_k.bias") || has(c, 0, "attn_v.bias");
-    t->out_bias = has(c, 0, "attn_output.bias");
+    t->out_bias = c->family->gpt2 || has(c, 0, "attn_output.bias");
     t->qk_norm = c->family->qk_norm;
+}
+
+typedef struct wanted_tensor {
+    const char *rest;
+    int64_t rows, k;
+    bool wanted; /* otherwise it mustn't be there */
+} wanted_tensor;
+
+static mnem_status check_wanted(const checker *c, int32_t layer, const wanted_tensor *wanted,
+                                size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "blk.%d.%s", layer, wanted[i].rest);
+        if (!wanted[i].wanted) {
+            if (has(c, layer, wanted[i].rest)) return unknown(c, name, " in this architecture");
+            continue;
+        }
+        mnem_status status = check(c, name, wanted[i].rows, wanted[i].k);
+        if (status != MNEM_OK) return status;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status check_layer_gpt2(const checker *c, int32_t layer) {
+    const mnem_transformer *t = c->t;
+    const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
+    const wanted_tensor wanted[] = {
+        {"attn_norm.weight", 0, t->embd, true},         {"attn_norm.bias", 0, t->embd, true},
+        {"attn_qkv.weight", q + 2 * kv, t->embd, true}, {"attn_qkv.bias", 0, q + 2 * kv, true},
+        {"attn_output.weight", t->embd, q, true},       {"attn_output.bias", 0, t->embd, true},
+        {"ffn_norm.weight", 0, t->embd, true},          {"ffn_norm.bias", 0, t->embd, true},
+        {"ffn_up.weight", t->ff, t->embd, true},        {"ffn_up.bias", 0, t->ff, true},
+        {"ffn_down.weight", t->embd, t->ff, true},      {"ffn_down.bias", 0, t->embd, true},
+    };
+    return check_wanted(c, layer, wanted, sizeof wanted / sizeof *wanted);
 }
 
 static mnem_status check_layer(const checker *c, int32_t layer) {
     const mnem_transformer *t = c->t;
     int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
-    const struct {
-        const char *rest;
-        int64_t rows, k;
-        bool wanted;
-    } wanted[] = {
+    const wanted_tensor wanted[] = {
         {"attn_norm.weight", 0, t->embd, true},
         {"attn_q.weight", q, t->embd, true},
         {"attn_k.weight", kv, t->embd, true},
@@ -133,17 +193,7 @@ static mnem_status check_layer(const checker *c, int32_t layer) {
         {"attn_q_norm.weight", 0, t->head_dim, t->qk_norm},
         {"attn_k_norm.weight", 0, t->head_dim, t->qk_norm},
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "blk.%d.%s", layer, wanted[i].rest);
-        if (!wanted[i].wanted) {
-            if (has(c, layer, wanted[i].rest)) return unknown(c, name, " in this architecture");
-            continue;
-        }
-        mnem_status status = check(c, name, wanted[i].rows, wanted[i].k);
-        if (status != MNEM_OK) return status;
-    }
-    return MNEM_OK;
+    return check_wanted(c, layer, wanted, sizeof wanted / sizeof *wanted);
 }
 
 /* The vocabulary is as large as the embedding, and so say all who say it. */
@@ -180,6 +230,9 @@ static mnem_status check_whole(const checker *c) {
     if (status == MNEM_OK) status = check(c, "output_norm.weight", 0, t->embd);
     t->tied = mnem_model_tensor_find(c->model, "output.weight") < 0;
     if (status == MNEM_OK && !t->tied) status = check(c, "output.weight", t->vocab, t->embd);
+    if (status == MNEM_OK && c->family->gpt2) status = check(c, "output_norm.bias", 0, t->embd);
+    if (status == MNEM_OK && c->family->gpt2)
+        status = check(c, "position_embd.weight", t->context, t->embd);
     t->rope_factors = mnem_model_tensor_find(c->model, "rope_freqs.weight");
     if (status == MNEM_OK && t->rope_factors >= 0)
         status = check(c, "rope_freqs.weight", 0, t->rope.dims / 2);
@@ -195,6 +248,7 @@ mnem_status mnem__hparams_tensors(const mnem_model *model, const mnem__family *f
         status = known(&c, info.name);
     if (status == MNEM_OK) status = check_whole(&c);
     see_options(&c);
-    for (int32_t i = 0; status == MNEM_OK && i < t->layers; i++) status = check_layer(&c, i);
+    for (int32_t i = 0; status == MNEM_OK && i < t->layers; i++)
+        status = family->gpt2 ? check_layer_gpt2(&c, i) : check_layer(&c, i);
     return status;
 }

@@ -11,14 +11,16 @@ typedef struct mnem__recipe {
     mnem_type matrices;
     mnem_type output; /* of the output matrix, or the embedding when tied */
     mnem_type better; /* of the matrices that matter most: see mnem__recipe_type */
+    mnem_type fused;  /* of q, k and v in one */
 } mnem__recipe;
 
 /* By name, any case; NULL if there is none. */
 const mnem__recipe *mnem__recipe_find(const char *name);
 
 /* The type for one tensor of a model. Vectors stay F32. attn_v and ffn_down get recipe.better in
- * the first and the last eighth of the layers and in every third between. Rows that aren't whole
- * blocks get the next type that fits: Q4_K to Q5_0, Q6_K to Q8_0, any to F16. */
+ * the first and the last eighth of the layers and in every third between. A table of positions gets
+ * F16: it is small, and added to everything. Rows that aren't whole blocks get the next type that
+ * fits: Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, any to F16. */
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *transformer,
                             const mnem_tensor_info *tensor);
 

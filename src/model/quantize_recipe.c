@@ -2,7 +2,8 @@
  *
  * The mixes are those that files in circulation use, so that sizes and qualities can be compared:
  * the output matrix gets 6 bits in 4-bit files; in Q4_K_M the values and the down projections of
- * some layers do, because errors there weigh most. */
+ * some layers do, because errors there weigh most, and values that share a matrix with queries and
+ * keys get 5. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -10,10 +11,10 @@
 #include "model/quantize.h"
 
 static const mnem__recipe recipes[] = {
-    {"F16", 1, MNEM_TYPE_F16, MNEM_TYPE_F16, MNEM_TYPE_F16},
-    {"Q8_0", 7, MNEM_TYPE_Q8_0, MNEM_TYPE_Q8_0, MNEM_TYPE_Q8_0},
-    {"Q4_0", 2, MNEM_TYPE_Q4_0, MNEM_TYPE_Q6_K, MNEM_TYPE_Q4_0},
-    {"Q4_K_M", 15, MNEM_TYPE_Q4_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q6_K},
+    {"F16", 1, MNEM_TYPE_F16, MNEM_TYPE_F16, MNEM_TYPE_F16, MNEM_TYPE_F16},
+    {"Q8_0", 7, MNEM_TYPE_Q8_0, MNEM_TYPE_Q8_0, MNEM_TYPE_Q8_0, MNEM_TYPE_Q8_0},
+    {"Q4_0", 2, MNEM_TYPE_Q4_0, MNEM_TYPE_Q6_K, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_0},
+    {"Q4_K_M", 15, MNEM_TYPE_Q4_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q5_K},
 };
 
 const mnem__recipe *mnem__recipe_find(const char *name) {
@@ -32,8 +33,10 @@ static mnem_type wanted_type(const mnem__recipe *recipe, const mnem_transformer 
                              const char *name) {
     const char *output = t->tied ? "token_embd.weight" : "output.weight";
     if (strcmp(name, output) == 0) return recipe->output;
+    if (strcmp(name, "position_embd.weight") == 0) return MNEM_TYPE_F16;
     int layer, end = 0;
     if (sscanf(name, "blk.%d.%n", &layer, &end) != 1 || end == 0) return recipe->matrices;
+    if (strcmp(name + end, "attn_qkv.weight") == 0) return recipe->fused;
     bool heavy =
         strcmp(name + end, "attn_v.weight") == 0 || strcmp(name + end, "ffn_down.weight") == 0;
     return heavy && matters(layer, t->layers) ? recipe->better : recipe->matrices;
@@ -47,6 +50,8 @@ mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *
     if (mnem_type_row_bytes(type, k)) return type;
     if (type == MNEM_TYPE_Q4_K)
         type = MNEM_TYPE_Q5_0;
+    else if (type == MNEM_TYPE_Q5_K)
+        type = MNEM_TYPE_Q5_1;
     else if (type == MNEM_TYPE_Q6_K)
         type = MNEM_TYPE_Q8_0;
     return mnem_type_row_bytes(type, k) ? type : MNEM_TYPE_F16;

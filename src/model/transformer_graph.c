@@ -11,6 +11,9 @@
  *       s  = quantize(silu(g) u)            x += s W
  *     head: logits = quantize(rms_norm(x)) W                     [T, V]
  *
+ * gpt2: x begins as embedding + positions[position], norms are LAYER_NORM, q, k and v are columns
+ * of one product, nothing turns, s = gelu(m W), and every product has a bias.
+ *
  * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
  * Activations are quantized once for all matrices that read them, on the way out of the operator
  * that makes them. */
@@ -24,7 +27,7 @@ typedef struct builder {
     const mnem_transformer *t;
     mnem_graph *graph;
     int32_t x;     /* [T, E] f32 */
-    int32_t table; /* angles [T, rope.dims] f32 */
+    int32_t table; /* angles [T, rope.dims] f32; gpt2: none */
     int32_t layer;
     bool tail; /* what is added now serves only the rows whose logits are wanted */
 } builder;
@@ -66,6 +69,15 @@ static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
     return mnem_graph_view(b->graph, of, &desc);
 }
 
+/* Heads from the first-th on, of a value [T, width * head_dim]. */
+static int32_t heads_part(builder *b, int32_t of, int32_t width, int32_t first, int32_t heads) {
+    const int64_t bytes = (int64_t)b->t->head_dim * (int64_t)sizeof(float);
+    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, b->t->head_dim);
+    desc.stride[0] = width * bytes;
+    desc.offset = first * bytes;
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
 /* 0 for a vector that the model doesn't have. */
 static int32_t vector(builder *b, const mnem__vector *v) {
     if (v->tensor < 0) return 0;
@@ -84,22 +96,23 @@ static mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
 }
 
 static int32_t layer_handle(const builder *b, mnem__layer_matrix role) {
-    return b->layer * MNEM__LAYER_MATRICES + (int32_t)role;
+    return b->layer * b->o->map->layer_matrices + b->o->map->place[role];
 }
 
 static bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
-/* rms_norm(x) for the matrices first to last. */
-static inputs add_norm(builder *b, int32_t weight, int32_t first, int32_t last) {
+/* norm(x) for the matrices first to last; bias 0: RMS_NORM. */
+static inputs add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
     inputs in = {0};
     bool a8 = false, f32 = false;
     for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
     if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
     if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
-                             .in = {b->x, weight},
+    add(b, (mnem_graph_node){.desc = {.kind = bias ? MNEM_OP_LAYER_NORM : MNEM_OP_RMS_NORM,
+                                      .epsilon = b->t->epsilon},
+                             .in = {b->x, weight, bias},
                              .out = f32 ? in.f32 : in.a8});
     if (f32 && a8)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {in.f32}, .out = in.a8});
@@ -126,32 +139,57 @@ static void add_head_norm(builder *b, int32_t heads_of, mnem__layer_vector role)
 }
 
 static void add_rope(builder *b, int32_t heads_of) {
+    if (!b->table) return;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
                              .in = {heads_of, b->table},
                              .out = heads_of});
 }
 
-static void add_attention(builder *b) {
+/* Queries, keys and values, [T, heads, head_dim]. */
+typedef struct qkv {
+    int32_t q, k, v;
+} qkv;
+
+static qkv add_qkv(builder *b) {
     const mnem_transformer *t = b->t;
-    const int32_t q_handle = layer_handle(b, MNEM__LAYER_Q), o_handle = q_handle + MNEM__LAYER_O;
-    const inputs n =
-        add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM), q_handle, q_handle + MNEM__LAYER_V);
+    const int32_t first = layer_handle(b, MNEM__LAYER_Q);
+    const int32_t k_handle = layer_handle(b, MNEM__LAYER_K);
+    const int32_t v_handle = layer_handle(b, MNEM__LAYER_V);
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM), 0, first, v_handle);
     const int32_t q = value_2d(b, "q", MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
     const int32_t k = value_2d(b, "k", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
     const int32_t v = value_2d(b, "v", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
-    add_matmul(b, q_handle, n, layer_vector(b, MNEM__LAYER_Q_BIAS), q, false);
-    add_matmul(b, q_handle + MNEM__LAYER_K, n, layer_vector(b, MNEM__LAYER_K_BIAS), k, false);
-    add_matmul(b, q_handle + MNEM__LAYER_V, n, layer_vector(b, MNEM__LAYER_V_BIAS), v, false);
-    const int32_t qh = heads_view(b, q, t->heads), kh = heads_view(b, k, t->kv_heads);
-    const int32_t vh = heads_view(b, v, t->kv_heads);
-    add_head_norm(b, kh, MNEM__LAYER_K_NORM);
-    add_rope(b, kh);
+    add_matmul(b, first, n, layer_vector(b, MNEM__LAYER_Q_BIAS), q, false);
+    add_matmul(b, k_handle, n, layer_vector(b, MNEM__LAYER_K_BIAS), k, false);
+    add_matmul(b, v_handle, n, layer_vector(b, MNEM__LAYER_V_BIAS), v, false);
+    return (qkv){heads_view(b, q, t->heads), heads_view(b, k, t->kv_heads),
+                 heads_view(b, v, t->kv_heads)};
+}
+
+static qkv add_qkv_gpt2(builder *b) {
+    const mnem_transformer *t = b->t;
+    const int32_t handle = layer_handle(b, MNEM__LAYER_QKV), width = t->heads + 2 * t->kv_heads;
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM),
+                              layer_vector(b, MNEM__LAYER_ATTN_NORM_BIAS), handle, handle);
+    const int32_t all = value_2d(b, "qkv", MNEM_TYPE_F32, (int64_t)width * t->head_dim);
+    add_matmul(b, handle, n, layer_vector(b, MNEM__LAYER_QKV_BIAS), all, false);
+    return (qkv){heads_part(b, all, width, 0, t->heads),
+                 heads_part(b, all, width, t->heads, t->kv_heads),
+                 heads_part(b, all, width, t->heads + t->kv_heads, t->kv_heads)};
+}
+
+static void add_attention(builder *b) {
+    const mnem_transformer *t = b->t;
+    const int32_t o_handle = layer_handle(b, MNEM__LAYER_O);
+    const qkv in = b->o->map->gpt2 ? add_qkv_gpt2(b) : add_qkv(b);
+    add_head_norm(b, in.k, MNEM__LAYER_K_NORM);
+    add_rope(b, in.k);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
-                             .in = {kh, vh},
+                             .in = {in.k, in.v},
                              .layer = b->layer});
     b->tail = b->layer + 1 == t->layers;
-    add_head_norm(b, qh, MNEM__LAYER_Q_NORM);
-    add_rope(b, qh);
+    add_head_norm(b, in.q, MNEM__LAYER_Q_NORM);
+    add_rope(b, in.q);
     const bool a8 = wants_a8(b, o_handle);
     const int32_t flat =
         a8 ? value_2d(b, "attention", MNEM_TYPE_A8, (int64_t)t->heads * t->head_dim)
@@ -160,7 +198,7 @@ static void add_attention(builder *b) {
                                       .scale = 1.0f / sqrtf((float)t->head_dim),
                                       .kv = b->o->kv,
                                       .max_positions = b->o->context},
-                             .in = {qh},
+                             .in = {in.q},
                              .out = a8 ? flat : heads_view(b, flat, t->heads),
                              .layer = b->layer});
     add_matmul(b, o_handle, (inputs){flat, flat}, layer_vector(b, MNEM__LAYER_O_BIAS), b->x, true);
@@ -170,7 +208,7 @@ static void add_feed_forward(builder *b) {
     const int32_t gate_handle = layer_handle(b, MNEM__LAYER_GATE);
     const int32_t up_handle = layer_handle(b, MNEM__LAYER_UP);
     const int32_t down_handle = layer_handle(b, MNEM__LAYER_DOWN);
-    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM), gate_handle, up_handle);
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM), 0, gate_handle, up_handle);
     const int32_t gate = value_2d(b, "gate", MNEM_TYPE_F32, b->t->ff);
     const int32_t up = value_2d(b, "up", MNEM_TYPE_F32, b->t->ff);
     add_matmul(b, gate_handle, n, 0, gate, false);
@@ -181,6 +219,18 @@ static void add_feed_forward(builder *b) {
     add_matmul(b, down_handle, (inputs){s, s}, 0, b->x, true);
 }
 
+static void add_feed_forward_gpt2(builder *b) {
+    const int32_t up_handle = layer_handle(b, MNEM__LAYER_UP);
+    const int32_t down_handle = layer_handle(b, MNEM__LAYER_DOWN);
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM),
+                              layer_vector(b, MNEM__LAYER_FFN_NORM_BIAS), up_handle, up_handle);
+    const int32_t up = value_2d(b, "up", MNEM_TYPE_F32, b->t->ff);
+    add_matmul(b, up_handle, n, layer_vector(b, MNEM__LAYER_UP_BIAS), up, false);
+    const int32_t s = wants_a8(b, down_handle) ? value_2d(b, "gelu", MNEM_TYPE_A8, b->t->ff) : up;
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_GELU}, .in = {up}, .out = s});
+    add_matmul(b, down_handle, (inputs){s, s}, layer_vector(b, MNEM__LAYER_DOWN_BIAS), b->x, true);
+}
+
 static void add_embedding(builder *b) {
     const mnem_tensor_info info = matrix_info(b, b->o->map->embedding);
     const mnem_tensor desc = b->o->embedding_packed
@@ -189,6 +239,21 @@ static void add_embedding(builder *b) {
     const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__SLOT_EMBEDDING, 0);
     mnem_graph_name(b->graph, weight, "embedding", -1);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {weight}, .out = b->x});
+}
+
+/* x += a row of the table for each position. */
+static void add_positions(builder *b) {
+    const mnem__vector *v = &b->o->map->positions;
+    mnem_tensor_info info = {0};
+    mnem_model_tensor_get(b->o->map->model, (uint32_t)v->tensor, &info);
+    const mnem_tensor desc = mnem_tensor_2d(info.type, v->n, b->t->embd);
+    const int32_t table = mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
+    mnem_graph_name(b->graph, table, "positions", -1);
+    const int32_t rows = value_2d(b, "position", MNEM_TYPE_F32, b->t->embd);
+    mnem_graph_name(b->graph, rows, "position", -1);
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_EMBED, .by_position = true}, .in = {table}, .out = rows});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, rows}, .out = b->x});
 }
 
 static void add_table(builder *b) {
@@ -226,11 +291,12 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
     *graph = NULL;
     const mnem_status status = start(&b, options, true);
     if (status != MNEM_OK) return status;
+    const bool gpt2 = options->map->gpt2;
     add_embedding(&b);
-    add_table(&b);
+    gpt2 ? add_positions(&b) : add_table(&b);
     for (b.layer = 0; b.layer < b.t->layers; b.layer++) {
         add_attention(&b);
-        add_feed_forward(&b);
+        gpt2 ? add_feed_forward_gpt2(&b) : add_feed_forward(&b);
     }
     return finish(&b, graph, sizes);
 }
@@ -243,7 +309,9 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
     if (status != MNEM_OK) return status;
     const int32_t handle = options->map->body_count;
     b.layer = -1;
-    const inputs n = add_norm(&b, vector(&b, &options->map->output_norm), handle, handle);
+    const int32_t weight = vector(&b, &options->map->output_norm);
+    const int32_t bias = vector(&b, &options->map->output_norm_bias);
+    const inputs n = add_norm(&b, weight, bias, handle, handle);
     const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b.t->vocab);
     const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
     mnem_graph_name(b.graph, logits, "logits", -1);

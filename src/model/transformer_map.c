@@ -23,6 +23,17 @@ static int32_t find_in_layer(const mnem_model *model, int32_t layer, const char 
     return mnem_model_tensor_find(model, name);
 }
 
+/* Which roles the architecture has. */
+static void find_places(mnem__transformer_map *map) {
+    map->gpt2 = strcmp(map->shape.architecture, "gpt2") == 0;
+    for (int i = 0; i < MNEM__LAYER_MATRICES; i++) {
+        const bool split =
+            i == MNEM__LAYER_Q || i == MNEM__LAYER_K || i == MNEM__LAYER_V || i == MNEM__LAYER_GATE;
+        const bool has = map->gpt2 ? !split : i != MNEM__LAYER_QKV;
+        map->place[i] = has ? (int8_t)map->layer_matrices++ : -1;
+    }
+}
+
 static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
     mnem_tensor_info info;
     mnem__vector v = {.tensor = -1};
@@ -31,6 +42,18 @@ static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
     v.n = info.shape[0];
     v.offset = map->vector_bytes;
     map->vector_bytes += mnem__align_up((uint64_t)v.n * sizeof(float), 64);
+    return v;
+}
+
+/* The table of positions as it is in the file. */
+static mnem__vector add_positions(mnem__transformer_map *map) {
+    const int32_t tensor = mnem_model_tensor_find(map->model, "position_embd.weight");
+    mnem_tensor_info info;
+    mnem__vector v = {.tensor = -1};
+    if (!map->gpt2 || tensor < 0) return v;
+    mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
+    v = (mnem__vector){.tensor = tensor, .n = info.shape[0], .offset = map->vector_bytes};
+    map->vector_bytes += mnem__align_up(info.bytes, 64);
     return v;
 }
 
@@ -57,6 +80,7 @@ static mnem_status missing(const char *what) {
 static mnem_status find_layers(mnem__transformer_map *map) {
     for (int32_t layer = 0; layer < map->shape.layers; layer++) {
         for (int i = 0; i < MNEM__LAYER_MATRICES; i++) {
+            if (map->place[i] < 0) continue;
             const int32_t tensor = find_in_layer(map->model, layer, matrix_names[i]);
             if (tensor < 0) return missing(matrix_names[i]);
             map->matrices[map->body_count++] = tensor;
@@ -74,7 +98,9 @@ static mnem_status find_ends(mnem__transformer_map *map) {
     const int32_t embedding = mnem_model_tensor_find(map->model, "token_embd.weight");
     const int32_t output = mnem_model_tensor_find(map->model, "output.weight");
     map->output_norm = add_vector(map, mnem_model_tensor_find(map->model, "output_norm.weight"));
+    map->output_norm_bias = add_vector(map, mnem_model_tensor_find(map->model, "output_norm.bias"));
     map->rope_factors = add_vector(map, map->shape.rope_factors);
+    map->positions = add_positions(map);
     if (embedding < 0) return missing("token_embd.weight");
     if (map->output_norm.tensor < 0) return missing("output_norm.weight");
     map->head_count = 1;
@@ -98,6 +124,7 @@ mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transfor
     mnem__transformer_map *made = (void *)base;
     made->model = model;
     made->shape = shape;
+    find_places(made);
     status = find_layers(made);
     if (status == MNEM_OK) status = find_ends(made);
     if (status != MNEM_OK) {
@@ -132,9 +159,19 @@ static mnem_status load_vector(const mnem__transformer_map *map, const mnem__vec
     return MNEM_OK;
 }
 
+static mnem_status load_positions(const mnem__transformer_map *map, uint8_t *block) {
+    mnem_tensor_info info;
+    if (map->positions.tensor < 0) return MNEM_OK;
+    mnem_model_tensor_get(map->model, (uint32_t)map->positions.tensor, &info);
+    return mnem_model_tensor_read(map->model, (uint32_t)map->positions.tensor, 0, info.bytes,
+                                  block + map->positions.offset);
+}
+
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block) {
     mnem_status status = load_vector(map, &map->output_norm, block);
+    if (status == MNEM_OK) status = load_vector(map, &map->output_norm_bias, block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_factors, block);
+    if (status == MNEM_OK) status = load_positions(map, block);
     const int64_t n = (int64_t)map->shape.layers * MNEM__LAYER_VECTORS;
     for (int64_t i = 0; i < n && status == MNEM_OK; i++)
         status = load_vector(map, &map->vectors[i], block);

@@ -12,6 +12,7 @@ typedef struct plain {
     mnem_transformer t;
     double *keys, *values; /* [layers][n][kv_heads * head_dim] */
     int n;
+    bool gpt2;
 } plain;
 
 /* The whole tensor as doubles, rows * k; NULL if there is none. */
@@ -47,6 +48,15 @@ static void norm(double *x, const double *w, int64_t n, double epsilon) {
     for (int64_t i = 0; i < n; i++) sum += x[i] * x[i];
     const double scale = 1 / sqrt(sum / (double)n + epsilon);
     for (int64_t i = 0; i < n; i++) x[i] *= scale * w[i];
+}
+
+/* gpt2's norm: the mean is taken off, the bias added. */
+static void layer_norm(double *x, const double *w, const double *bias, int64_t n, double epsilon) {
+    double mean = 0, variance = 0;
+    for (int64_t i = 0; i < n; i++) mean += x[i] / (double)n;
+    for (int64_t i = 0; i < n; i++) variance += (x[i] - mean) * (x[i] - mean) / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (x[i] - mean) / sqrt(variance + epsilon) * w[i] + bias[i];
 }
 
 /* out = W in (+ bias); out holds `rows`. */
@@ -119,24 +129,47 @@ static void attend(const plain *p, int layer, int position, const double *q, dou
     free(score);
 }
 
+/* name: "attn_norm", with its weight and (gpt2) bias. */
 static double *normed(const plain *p, int layer, const char *name, const double *x) {
     int64_t rows, k;
-    double *w = layer_tensor(p, layer, name, &rows, &k);
+    char text[32];
+    snprintf(text, sizeof text, "%s.weight", name);
+    double *w = layer_tensor(p, layer, text, &rows, &k);
+    snprintf(text, sizeof text, "%s.bias", name);
+    double *bias = layer_tensor(p, layer, text, &rows, &k);
     double *n = calloc((size_t)p->t.embd, sizeof *n);
     memcpy(n, x, (size_t)p->t.embd * sizeof *n);
-    norm(n, w, p->t.embd, (double)p->t.epsilon);
-    free(w);
+    if (p->gpt2)
+        layer_norm(n, w, bias, p->t.embd, (double)p->t.epsilon);
+    else
+        norm(n, w, p->t.embd, (double)p->t.epsilon);
+    free(w), free(bias);
     return n;
+}
+
+/* q, k and v behind each other, of one matrix in gpt2. */
+static double *queries_keys_values(const plain *p, int layer, int position, const double *n) {
+    const size_t q = (size_t)p->t.heads * (size_t)p->t.head_dim;
+    const size_t kv = (size_t)p->t.kv_heads * (size_t)p->t.head_dim;
+    if (p->gpt2) return multiply(p, layer, "attn_qkv.weight", "attn_qkv.bias", n);
+    double *all = calloc(q + 2 * kv, sizeof *all);
+    double *query = multiply(p, layer, "attn_q.weight", "attn_q.bias", n);
+    double *key = multiply(p, layer, "attn_k.weight", "attn_k.bias", n);
+    double *value = multiply(p, layer, "attn_v.weight", "attn_v.bias", n);
+    turn_heads(p, layer, "attn_q_norm.weight", query, p->t.heads, position);
+    turn_heads(p, layer, "attn_k_norm.weight", key, p->t.kv_heads, position);
+    memcpy(all, query, q * sizeof *all);
+    memcpy(all + q, key, kv * sizeof *all);
+    memcpy(all + q + kv, value, kv * sizeof *all);
+    free(query), free(key), free(value);
+    return all;
 }
 
 static void attention_block(plain *p, int layer, int position, double *x) {
     const int width = p->t.kv_heads * p->t.head_dim;
-    double *n = normed(p, layer, "attn_norm.weight", x);
-    double *q = multiply(p, layer, "attn_q.weight", "attn_q.bias", n);
-    double *k = multiply(p, layer, "attn_k.weight", "attn_k.bias", n);
-    double *v = multiply(p, layer, "attn_v.weight", "attn_v.bias", n);
-    turn_heads(p, layer, "attn_q_norm.weight", q, p->t.heads, position);
-    turn_heads(p, layer, "attn_k_norm.weight", k, p->t.kv_heads, position);
+    double *n = normed(p, layer, "attn_norm", x);
+    double *q = queries_keys_values(p, layer, position, n);
+    const double *k = q + (int64_t)p->t.heads * p->t.head_dim, *v = k + width;
     const int64_t at = ((int64_t)layer * p->n + position) * width;
     memcpy(p->keys + at, k, (size_t)width * sizeof *k);
     memcpy(p->values + at, v, (size_t)width * sizeof *v);
@@ -144,11 +177,11 @@ static void attention_block(plain *p, int layer, int position, double *x) {
     attend(p, layer, position, q, a);
     double *o = multiply(p, layer, "attn_output.weight", "attn_output.bias", a);
     for (int i = 0; i < p->t.embd; i++) x[i] += o[i];
-    free(n), free(q), free(k), free(v), free(a), free(o);
+    free(n), free(q), free(a), free(o);
 }
 
 static void feed_forward_block(const plain *p, int layer, double *x) {
-    double *n = normed(p, layer, "ffn_norm.weight", x);
+    double *n = normed(p, layer, "ffn_norm", x);
     double *gate = multiply(p, layer, "ffn_gate.weight", NULL, n);
     double *up = multiply(p, layer, "ffn_up.weight", NULL, n);
     for (int i = 0; i < p->t.ff; i++) gate[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
@@ -157,11 +190,26 @@ static void feed_forward_block(const plain *p, int layer, double *x) {
     free(n), free(gate), free(up), free(down);
 }
 
+static void feed_forward_gpt2(const plain *p, int layer, double *x) {
+    double *n = normed(p, layer, "ffn_norm", x);
+    double *up = multiply(p, layer, "ffn_up.weight", "ffn_up.bias", n);
+    for (int i = 0; i < p->t.ff; i++)
+        up[i] *= 0.5 * (1 + tanh(sqrt(2 / 3.14159265358979323846) *
+                                 (up[i] + 0.044715 * up[i] * up[i] * up[i])));
+    double *down = multiply(p, layer, "ffn_down.weight", "ffn_down.bias", up);
+    for (int i = 0; i < p->t.embd; i++) x[i] += down[i];
+    free(n), free(up), free(down);
+}
+
 static void head(const plain *p, double *x, double *logits) {
     int64_t rows, k;
     double *w = read_tensor(p->model, "output_norm.weight", &rows, &k);
-    norm(x, w, p->t.embd, (double)p->t.epsilon);
-    free(w);
+    double *bias = read_tensor(p->model, "output_norm.bias", &rows, &k);
+    if (p->gpt2)
+        layer_norm(x, w, bias, p->t.embd, (double)p->t.epsilon);
+    else
+        norm(x, w, p->t.embd, (double)p->t.epsilon);
+    free(w), free(bias);
     w = read_tensor(p->model, "output.weight", &rows, &k);
     if (!w) w = read_tensor(p->model, "token_embd.weight", &rows, &k);
     for (int64_t r = 0; r < rows; r++) {
@@ -175,20 +223,23 @@ bool plain_transformer_logits(const mnem_model *model, const int32_t *ids, int n
     plain p = {.model = model, .n = n};
     int64_t rows, k;
     if (mnem_model_transformer(model, &p.t) != MNEM_OK) return false;
+    p.gpt2 = strcmp(p.t.architecture, "gpt2") == 0;
     const size_t kept =
         (size_t)p.t.layers * (size_t)n * (size_t)p.t.kv_heads * (size_t)p.t.head_dim;
     p.keys = calloc(kept, sizeof(double));
     p.values = calloc(kept, sizeof(double));
     double *embedding = read_tensor(model, "token_embd.weight", &rows, &k);
+    double *positions = p.gpt2 ? read_tensor(model, "position_embd.weight", &rows, &k) : NULL;
     double *x = calloc((size_t)k, sizeof *x);
     for (int i = 0; i < n; i++) {
-        memcpy(x, embedding + ids[i] * k, (size_t)k * sizeof *x);
+        for (int64_t j = 0; j < k; j++)
+            x[j] = embedding[ids[i] * k + j] + (positions ? positions[i * k + j] : 0);
         for (int layer = 0; layer < p.t.layers; layer++) {
             attention_block(&p, layer, i, x);
-            feed_forward_block(&p, layer, x);
+            p.gpt2 ? feed_forward_gpt2(&p, layer, x) : feed_forward_block(&p, layer, x);
         }
     }
     head(&p, x, logits);
-    free(x), free(embedding), free(p.keys), free(p.values);
+    free(x), free(embedding), free(positions), free(p.keys), free(p.values);
     return true;
 }

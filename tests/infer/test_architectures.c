@@ -68,6 +68,13 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
         {"--arch qwen3 --heads 4 --kv-heads 2 --type F32", 2e-3},
         {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type F32 --tied", 2e-3},
         {"--arch qwen3 --heads 2 --kv-heads 1 --type Q8_0 --tied", 8e-2},
+        {"--arch gpt2 --heads 4 --type F32 --tied", 2e-3},
+        {"--arch gpt2 --heads 4 --type F32", 2e-3},
+        {"--arch gpt2 --heads 4 --kv-heads 2 --head-dim 32 --type F32 --vocab 391", 2e-3},
+        {"--arch gpt2 --heads 4 --type F16 --tied", 2e-3},
+        {"--arch gpt2 --heads 4 --type BF16 --ff 104", 2e-2},
+        {"--arch gpt2 --heads 4 --type Q8_0 --tied", 8e-2},
+        {"--arch gpt2 --heads 2 --type Q4_0 --output-type F16", 8e-2},
     };
     char path[64];
     snprintf(path, sizeof path, "/tmp/mnem_architectures_%d.gguf", (int)getpid());
@@ -83,7 +90,7 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
 
 /* Chunks, threads and streaming: the same bits for every weight type. */
 static void every_type_gives_the_same_bits_in_any_memory(void **state) {
-    (void)state;
+    const char *architecture = *state;
     static const char *const types[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0", "Q4_1",
                                         "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"};
     static float first[VOCAB_MOST], other[VOCAB_MOST];
@@ -92,8 +99,8 @@ static void every_type_gives_the_same_bits_in_any_memory(void **state) {
     for (int i = 0; i < TOKENS; i++) ids[i] = (i * 29 + 3) % 256;
     snprintf(path, sizeof path, "/tmp/mnem_types_%d.gguf", (int)getpid());
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        snprintf(arguments, sizeof arguments,
-                 "--embd 256 --ff 512 --heads 4 --kv-heads 2 --type %s", types[i]);
+        snprintf(arguments, sizeof arguments, "--arch %s --embd 256 --ff 512 --heads 4 --type %s",
+                 architecture, types[i]);
         make(path, arguments);
         for (int variant = 0; variant < 3; variant++) {
             session_case c;
@@ -119,7 +126,10 @@ static void every_type_gives_the_same_bits_in_any_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_architecture_is_what_its_formulas_say),
-        cmocka_unit_test(every_type_gives_the_same_bits_in_any_memory),
+        cmocka_unit_test_prestate(every_type_gives_the_same_bits_in_any_memory,
+                                  (void *)(uintptr_t) "llama --kv-heads 2"),
+        cmocka_unit_test_prestate(every_type_gives_the_same_bits_in_any_memory,
+                                  (void *)(uintptr_t) "gpt2"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

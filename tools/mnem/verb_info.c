@@ -137,9 +137,13 @@ static void print_transformer(const info *i) {
     line("shape", text);
     snprintf(text, sizeof text, "%d tokens", t->context);
     line("context", text);
-    snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
-             t->rope.dims, t->rope.neox ? "halves" : "neighbours", rope_scaling(t));
-    line("rope", text);
+    if (t->rope.dims) {
+        snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
+                 t->rope.dims, t->rope.neox ? "halves" : "neighbours", rope_scaling(t));
+        line("rope", text);
+    } else {
+        line("positions", "learned, one vector for each");
+    }
     snprintf(text, sizeof text, "%s%s%s%s", t->tied ? "tied embeddings" : "own output matrix",
              t->qkv_bias ? ", biases of q, k, v" : "", t->out_bias ? ", bias of the output" : "",
              t->qk_norm ? ", norms of q and k" : "");
