@@ -47,7 +47,8 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "first\n"
          "and last node that touches them) and offset in the block that they share; what cleaning\n"
          "up and sharing save; and the lower bound, which no placement can pass. The body turns\n"
-         "tokens into hidden rows through all layers; the head turns those into logits. The options\n"
+         "tokens into hidden rows through all layers; the head turns those into logits. The "
+         "options\n"
          "that a plan takes choose the plan whose graphs are shown.\n",
          "mnem graph model.gguf  # one token\n"
          "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
