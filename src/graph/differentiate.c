@@ -3,7 +3,7 @@
  * Idea: reverse mode. The nodes are walked from the last to the first; each that a parameter's
  * gradient depends on has, when its turn comes, the whole gradient of its output, and adds nodes
  * that hand it on to its inputs (gradient_rules.c, gradient_sum.c), on values that are kept or made
- * again (gradient_recompute.c). LINEAR_LOSS is where it begins: it writes the first gradient itself.
+ * again (gradient_recompute.c). It begins at LINEAR_LOSS, which writes the first gradient itself.
  * Invariant: when a node's turn comes, all users of its output have had theirs. Each root is
  * written by one node, so a value is the same whenever it is read.
  * Cost: O(nodes) and 150 bytes of heap per tensor there is room for, while it works. */

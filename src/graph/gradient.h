@@ -1,8 +1,8 @@
 /* gradient.h: what the parts of differentiation share.
  *
- * differentiate.c walks the nodes backwards, gradient_rules.c knows the operators,
- * gradient_sum.c adds up what a tensor gets from its users, gradient_recompute.c brings back values that
- * weren't kept. */
+ * differentiate.c walks the nodes backwards, gradient_rules.c knows the operators, gradient_sum.c
+ * adds up what a tensor gets from its users, gradient_recompute.c brings back values that weren't
+ * kept. */
 #ifndef MNEM_SRC_GRAPH_GRADIENT_H
 #define MNEM_SRC_GRAPH_GRADIENT_H
 
