@@ -41,12 +41,17 @@ static void put_key(const cook *c, const char *name, mnem_value value) {
     must(mnem_gguf_key(c->writer, key, &value));
 }
 
+static bool is_gpt2(const recipe *r) {
+    return r->architecture && strcmp(r->architecture, "gpt2") == 0;
+}
+
 static void put_keys(const cook *c, uint32_t embd, uint32_t ff) {
-    static const char *const known[] = {
-        "general.architecture",     ".block_count",
-        ".embedding_length",        ".feed_forward_length",
-        ".context_length",          ".attention.head_count",
-        ".attention.head_count_kv", ".attention.layer_norm_rms_epsilon"};
+    const char *epsilon =
+        is_gpt2(c->r) ? ".attention.layer_norm_epsilon" : ".attention.layer_norm_rms_epsilon";
+    const char *const known[] = {"general.architecture",     ".block_count",
+                                 ".embedding_length",        ".feed_forward_length",
+                                 ".context_length",          ".attention.head_count",
+                                 ".attention.head_count_kv", epsilon};
     put_key(c, "general.architecture", recipe_text(c->prefix));
     put_key(c, ".block_count", recipe_u32(2));
     put_key(c, ".embedding_length", recipe_u32(embd));
@@ -54,7 +59,7 @@ static void put_keys(const cook *c, uint32_t embd, uint32_t ff) {
     put_key(c, ".context_length", recipe_u32(128));
     put_key(c, ".attention.head_count", recipe_u32(4));
     put_key(c, ".attention.head_count_kv", recipe_u32(2));
-    put_key(c, ".attention.layer_norm_rms_epsilon", recipe_f32(1e-5f));
+    put_key(c, epsilon, recipe_f32(1e-5f));
     for (size_t i = 0; c->r->key && i < sizeof known / sizeof *known; i++)
         if (strcmp(c->r->key, known[i]) == 0) return;
     if (c->r->key) put_key(c, c->r->key, c->r->value);
@@ -124,9 +129,28 @@ static void put_layer(cook *c, int layer, int64_t embd, int64_t ff) {
 #undef NAME
 }
 
+static void put_layer_gpt2(cook *c, int layer, int64_t embd, int64_t ff) {
+    char name[64];
+#define NAME(rest) (snprintf(name, sizeof name, "blk.%d." rest, layer), name)
+    put_tensor(c, NAME("attn_norm.weight"), embd, 0);
+    put_tensor(c, NAME("attn_norm.bias"), embd, 0);
+    put_tensor(c, NAME("attn_qkv.weight"), 2 * embd, embd);
+    put_tensor(c, NAME("attn_qkv.bias"), 2 * embd, 0);
+    put_tensor(c, NAME("attn_output.weight"), embd, embd);
+    put_tensor(c, NAME("attn_output.bias"), embd, 0);
+    put_tensor(c, NAME("ffn_norm.weight"), embd, 0);
+    put_tensor(c, NAME("ffn_norm.bias"), embd, 0);
+    put_tensor(c, NAME("ffn_up.weight"), ff, embd);
+    put_tensor(c, NAME("ffn_up.bias"), ff, 0);
+    put_tensor(c, NAME("ffn_down.weight"), embd, ff);
+    put_tensor(c, NAME("ffn_down.bias"), embd, 0);
+#undef NAME
+}
+
 /* Is the recipe's tensor one that the model has anyway? */
 static bool is_extra(const recipe *r) {
     if (!r->tensor) return false;
+    if (is_gpt2(r)) return strstr(r->tensor, "ffn_gate") || strstr(r->tensor, "rope_freqs");
     return strncmp(r->tensor, "blk.", 4) == 0
                ? !(r->tensor[4] < '2' && strstr("attn_norm.weight attn_q.weight attn_k.weight "
                                                 "attn_v.weight attn_output.weight "
@@ -140,8 +164,11 @@ static bool is_extra(const recipe *r) {
 
 static void put_tensors(cook *c, int64_t embd, int64_t ff) {
     put_tensor(c, "token_embd.weight", 40, embd);
-    for (int layer = 0; layer < 2; layer++) put_layer(c, layer, embd, ff);
+    if (is_gpt2(c->r)) put_tensor(c, "position_embd.weight", 128, embd);
+    for (int layer = 0; layer < 2; layer++)
+        (is_gpt2(c->r) ? put_layer_gpt2 : put_layer)(c, layer, embd, ff);
     put_tensor(c, "output_norm.weight", embd, 0);
+    if (is_gpt2(c->r)) put_tensor(c, "output_norm.bias", embd, 0);
     if (!c->r->tied) put_tensor(c, "output.weight", 40, embd);
     if (is_extra(c->r)) put_tensor(c, c->r->tensor, 1, 0);
 }

@@ -5,7 +5,7 @@
 #include "mnem/model.h"
 
 /* llama: 2 layers, 64 wide, 4 heads of 16, 2 KV heads, ffn 96, 40 tokens, context 128, all F32.
- * Zero means unchanged. */
+ * gpt2: the same with q, k and v in one and positions for the context. Zero means unchanged. */
 typedef struct recipe {
     const char *architecture;
     const char *omit; /* a key without its prefix, or a tensor */

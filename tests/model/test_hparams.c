@@ -62,6 +62,28 @@ static void architectures_differ_as_they_should(void **state) {
     assert_true(t.qkv_bias && t.out_bias);
 }
 
+static void gpt2_has_positions_and_biases_and_no_rope(void **state) {
+    (void)state;
+    mnem_transformer t = described(&(recipe){.architecture = "gpt2", .tied = true});
+    assert_string_equal(t.architecture, "gpt2");
+    assert_int_equal(t.rope.dims, 0);
+    assert_true(t.tied && t.qkv_bias && t.out_bias && !t.qk_norm);
+    assert_true(t.epsilon == 1e-5f && t.rope_factors == -1);
+    assert_false(described(&(recipe){.architecture = "gpt2"}).tied);
+    static const char *const names[] = {
+        ".attention.layer_norm_epsilon", "position_embd.weight",     "output_norm.bias",
+        "blk.0.attn_norm.bias",          "blk.1.attn_qkv.weight",    "blk.0.attn_qkv.bias",
+        "blk.1.attn_output.bias",        "blk.0.attn_output.weight", "blk.0.ffn_norm.weight",
+        "blk.1.ffn_norm.bias",           "blk.0.ffn_up.weight",      "blk.0.ffn_up.bias",
+        "blk.1.ffn_down.weight",         "blk.1.ffn_down.bias"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(describe(&(recipe){.architecture = "gpt2", .omit = names[i]}, &t),
+                         MNEM_BAD_FILE);
+        if (!strstr(mnem_last_error(), names[i]) || !strstr(mnem_last_error(), "missing"))
+            fail_msg("%s: %s", names[i], mnem_last_error());
+    }
+}
+
 static void scalings_of_rope_are_read(void **state) {
     (void)state;
     const char *path = forge_path("tiny.gguf");
@@ -221,6 +243,33 @@ static void what_is_not_supported_is_named(void **state) {
     refuses(cases, sizeof cases / sizeof *cases);
 }
 
+static void what_gpt2_cannot_be_is_named(void **state) {
+    (void)state;
+#define GPT2(name, kind, count, ...)                                                               \
+    .r = {                                                                                         \
+        .architecture = "gpt2",                                                                    \
+        .tensor = name,                                                                            \
+        .type = MNEM_TYPE_##kind,                                                                  \
+        .dims = count,                                                                             \
+        .shape = {__VA_ARGS__}                                                                     \
+    }
+    const refusal cases[] = {
+        {GPT2("position_embd.weight", F32, 2, 127, 64),
+         MNEM_BAD_FILE,
+         {"position_embd.weight: shape [127, 64], expected [128, 64]"}},
+        {GPT2("blk.1.attn_qkv.weight", F32, 2, 192, 64),
+         MNEM_BAD_FILE,
+         {"shape [192, 64], expected [128, 64]"}},
+        {GPT2("blk.0.ffn_up.bias", F16, 1, 96), MNEM_UNSUPPORTED, {"blk.0.ffn_up.bias: type F16"}},
+        {GPT2("blk.0.ffn_gate.weight", F32, 2, 96, 64), MNEM_UNSUPPORTED, {"ffn_gate.weight"}},
+        {GPT2("rope_freqs.weight", F32, 1, 8), MNEM_UNSUPPORTED, {"rope_freqs.weight"}},
+        {TENSOR("position_embd.weight", F32, 2, 128, 64), MNEM_UNSUPPORTED, {"position_embd"}},
+        {TENSOR("blk.0.attn_qkv.weight", F32, 2, 128, 64), MNEM_UNSUPPORTED, {"attn_qkv"}},
+    };
+#undef GPT2
+    refuses(cases, sizeof cases / sizeof *cases);
+}
+
 static void wrong_shapes_and_types_are_named(void **state) {
     (void)state;
     const refusal cases[] = {
@@ -242,12 +291,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_is_described),
         cmocka_unit_test(architectures_differ_as_they_should),
+        cmocka_unit_test(gpt2_has_positions_and_biases_and_no_rope),
         cmocka_unit_test(scalings_of_rope_are_read),
         cmocka_unit_test(a_window_limits_the_context),
         cmocka_unit_test(equal_layers_may_come_as_an_array),
         cmocka_unit_test(numbers_out_of_range_are_named),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(what_is_not_supported_is_named),
+        cmocka_unit_test(what_gpt2_cannot_be_is_named),
         cmocka_unit_test(wrong_shapes_and_types_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, forge_teardown);

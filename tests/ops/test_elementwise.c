@@ -142,8 +142,7 @@ static void silu_is_near_over_all_gates(void **state) {
     free(to);
 }
 
-static void silu_mul_into_a8_is_quantized_after(void **state) {
-    (void)state;
+static void into_a8_is_quantized_after(mnem_op_kind kind) {
     static const int all[] = {1, 32, 100, 1024, 2049};
     for (int w = 0; w < 5; w++) {
         const int n = all[w];
@@ -151,8 +150,9 @@ static void silu_mul_into_a8_is_quantized_after(void **state) {
         uint8_t *fused = aligned_alloc(64, row * T), *later = aligned_alloc(64, row * T);
         memset(fused, 0, row * T);
         memset(later, 0, row * T);
-        mnem_op_desc d = {.kind = MNEM_OP_SILU_MUL}, q = {.kind = MNEM_OP_QUANTIZE};
-        d.in[0] = d.in[1] = d.out = q.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, n);
+        mnem_op_desc d = {.kind = kind}, q = {.kind = MNEM_OP_QUANTIZE};
+        d.in[0] = d.out = q.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, n);
+        if (kind == MNEM_OP_SILU_MUL) d.in[1] = d.in[0];
         op_run(d, 1, (mnem_op_args){.tokens = T, .in = {a, b}, .out = out});
         d.out = q.out = mnem_tensor_2d(MNEM_TYPE_A8, T, n);
         op_run(q, 1, (mnem_op_args){.tokens = T, .in = {out}, .out = later});
@@ -163,23 +163,43 @@ static void silu_mul_into_a8_is_quantized_after(void **state) {
     }
 }
 
-static void rms_norm_into_a8_is_quantized_after(void **state) {
+static void silu_mul_into_a8_is_quantized_after(void **state) {
     (void)state;
+    into_a8_is_quantized_after(MNEM_OP_SILU_MUL);
+}
+
+static void gelu_into_a8_is_quantized_after(void **state) {
+    (void)state;
+    into_a8_is_quantized_after(MNEM_OP_GELU);
+}
+
+static void norm_into_a8_is_quantized_after(mnem_op_kind kind) {
     enum { N = 300 };
     const uint64_t row = mnem_type_row_bytes(MNEM_TYPE_A8, N);
     uint8_t *fused = aligned_alloc(64, row * T), *later = aligned_alloc(64, row * T);
     memset(fused, 0, row * T);
     memset(later, 0, row * T);
-    mnem_op_desc d = {.kind = MNEM_OP_RMS_NORM, .epsilon = 1e-5f}, q = {.kind = MNEM_OP_QUANTIZE};
+    mnem_op_desc d = {.kind = kind, .epsilon = 1e-5f}, q = {.kind = MNEM_OP_QUANTIZE};
     d.in[0] = d.out = q.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, N);
     d.in[1] = mnem_tensor_1d(MNEM_TYPE_F32, N);
-    op_run(d, 1, (mnem_op_args){.tokens = T, .in = {a, b}, .out = out});
+    if (kind == MNEM_OP_LAYER_NORM) d.in[2] = d.in[1];
+    op_run(d, 1, (mnem_op_args){.tokens = T, .in = {a, b, b + N}, .out = out});
     d.out = q.out = mnem_tensor_2d(MNEM_TYPE_A8, T, N);
     op_run(q, 1, (mnem_op_args){.tokens = T, .in = {out}, .out = later});
-    op_run(d, 3, (mnem_op_args){.tokens = T, .in = {a, b}, .out = fused});
+    op_run(d, 3, (mnem_op_args){.tokens = T, .in = {a, b, b + N}, .out = fused});
     assert_memory_equal(fused, later, row * T);
     free(fused);
     free(later);
+}
+
+static void rms_norm_into_a8_is_quantized_after(void **state) {
+    (void)state;
+    norm_into_a8_is_quantized_after(MNEM_OP_RMS_NORM);
+}
+
+static void layer_norm_into_a8_is_quantized_after(void **state) {
+    (void)state;
+    norm_into_a8_is_quantized_after(MNEM_OP_LAYER_NORM);
 }
 
 static void add_adds_in_place_too(void **state) {
@@ -273,6 +293,11 @@ static void prepare_names_what_is_wrong(void **state) {
     d.epsilon = 1e-5f;
     d.out = mnem_tensor_2d(MNEM_TYPE_A8, 3, 32);
     op_refused(&d, "out isn't A8");
+    d.kind = MNEM_OP_LAYER_NORM;
+    op_refused(&d, "in[2] isn't F32");
+    d.kind = MNEM_OP_GELU;
+    op_refused(&d, "out isn't A8");
+    d.kind = MNEM_OP_RMS_NORM;
     d.in[0].stride[1] = 8;
     op_refused(&d, "in[0] isn't F32");
     d = (mnem_op_desc){.kind = MNEM_OP_ADD, .workers = 1};
@@ -296,6 +321,8 @@ int main(void) {
         cmocka_unit_test(rms_norm_of_heads_takes_each_by_itself),
         cmocka_unit_test(rms_norm_in_place_is_the_same),
         cmocka_unit_test(rms_norm_into_a8_is_quantized_after),
+        cmocka_unit_test(layer_norm_into_a8_is_quantized_after),
+        cmocka_unit_test(gelu_into_a8_is_quantized_after),
         cmocka_unit_test(silu_mul_equals_double),
         cmocka_unit_test(silu_is_near_over_all_gates),
         cmocka_unit_test(silu_mul_into_a8_is_quantized_after),
