@@ -32,6 +32,16 @@ void session_case_close(session_case *c) {
     *c = (session_case){.plan = plan};
 }
 
+uint64_t session_case_least(const char *path, const mnem_session_options *options) {
+    session_case c;
+    if (session_case_open(&c, path, 1 << 19, options) != MNEM_OVER_BUDGET) abort();
+    return c.plan.needed_bytes;
+}
+
+void session_case_ids(int32_t *ids, int32_t n) {
+    for (int32_t i = 0; i < n; i++) ids[i] = (i * 53 + 7) % 2047;
+}
+
 int32_t session_case_vocab(const session_case *c) {
     mnem_transformer t = {0};
     mnem_model_transformer(c->model, &t);

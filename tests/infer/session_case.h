@@ -30,6 +30,10 @@ int32_t argmax(const float *logits, int32_t n);
 /* Greedy continuation: evaluates prompt, then count tokens one by one. */
 mnem_status session_case_greedy(session_case *c, const int32_t *prompt, int32_t n, int32_t *out,
                                 int32_t count);
+/* The least budget that does with these options. */
+uint64_t session_case_least(const char *path, const mnem_session_options *options);
+/* Any n tokens of the models above. */
+void session_case_ids(int32_t *ids, int32_t n);
 /* The vocabulary of the open model. */
 int32_t session_case_vocab(const session_case *c);
 

@@ -23,6 +23,7 @@ static const int sequences[] = {1, 2, 17, 63, 64, 65, 200};
 static const int heads[][2] = {{1, 1}, {6, 6}, {8, 2}};
 static const int dims[] = {1, 8, 33, 64, 80, 128};
 enum { SEQUENCES = 7, HEADS = 3, DIMS = 6 };
+enum { TURN = MNEM_SANITIZED ? 8 : 4 }; /* one of so many of the long ones is tried */
 
 static const char *const names[CAUSAL_OPERANDS] = {"q",   "k",  "v",  "dout", "out",
                                                    "log", "dq", "dk", "dv"};
@@ -56,7 +57,7 @@ static void equals_a_full_softmax(void **state) {
                                             .heads = heads[h][0],
                                             .kv_heads = heads[h][1],
                                             .n = dims[d]};
-                if (shape.sequence * shape.heads * shape.n < 4000 || (i + h + d) % 4 == 0)
+                if (shape.sequence * shape.heads * shape.n < 4000 || (i + h + d) % TURN == 0)
                     check(&shape, (uint64_t)(i * 100 + h * 10 + d), 6e-6);
             }
 }
