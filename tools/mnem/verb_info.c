@@ -144,9 +144,13 @@ static void print_transformer(const info *i) {
     } else {
         line("positions", "learned, one vector for each");
     }
-    snprintf(text, sizeof text, "%s%s%s%s", t->tied ? "tied embeddings" : "own output matrix",
-             t->qkv_bias ? ", biases of q, k, v" : "", t->out_bias ? ", bias of the output" : "",
-             t->qk_norm ? ", norms of q and k" : "");
+    if (t->rope.dims)
+        snprintf(text, sizeof text, "%s%s%s%s", t->tied ? "tied embeddings" : "own output matrix",
+                 t->qkv_bias ? ", biases of q, k, v" : "",
+                 t->out_bias ? ", bias of the output" : "", t->qk_norm ? ", norms of q and k" : "");
+    else
+        snprintf(text, sizeof text, "%s, LayerNorm, GELU, biases everywhere",
+                 t->tied ? "tied embeddings" : "own output matrix");
     line("details", text);
     line("runs", "yes");
 }
