@@ -68,8 +68,9 @@ typedef struct mnem_pool_options {
     const char *tag;        /* and tag (default "pool") */
     double soft_fraction;   /* of bytes_max and of every limit, where on_soft is called
                                 (default 0.85) */
-    double defragment_above; /* a fragmentation of what is reserved, where the pool defragments
-                                before it grows and at every step (default 0.3; 1: never) */
+    double defragment_above; /* a fragmentation of what is reserved, where the pool takes what other
+                                streams have free and defragments before it grows, and defragments
+                                at every step (default 0.3; 1: never) */
     bool direct;             /* a request that can't be served otherwise may take memory of its own,
                                 beyond bytes_max, not beyond the ledger's budget */
     bool wait;  /* before a request is refused, waits until streams passed their frees */

@@ -5,7 +5,7 @@
  *
  *     reuse       units that belong to nobody
  *     grow        memory from the device, within bytes_max and the ledger; a fragmented pool
- *                 defragments first
+ *                 takes what other streams have free and defragments first
  *     trim        free units that are of no use where they lie go back, then grow
  *     others      blocks and units of streams that have passed their frees
  *     defragment  map free granules together; move blocks whose owners allow it
@@ -173,6 +173,34 @@ static bool others(climb *c) {
     return grant_and_place(c) || trim(c);
 }
 
+/* The marked run that is the smallest of at least most units, or else the longest. */
+static mnem__pool_run run_best(const mnem_pool *pool, uint32_t most) {
+    mnem__pool_run best = {0};
+    for (uint32_t i = 0, next; i < pool->units; i = next) {
+        next = i + 1;
+        if (!pool->unit_free[i]) continue;
+        while (next < pool->units && pool->unit_free[next]) next++;
+        const uint32_t count = next - i;
+        if (best.count < most ? count > best.count : count >= most && count < best.count)
+            best = (mnem__pool_run){i, count};
+    }
+    return best;
+}
+
+/* Instead of growing: units that other streams have free, as many in a row as growth would give,
+ * or fewer. */
+static bool borrow(climb *c) {
+    enum { PART = 8 };
+    mnem_pool *pool = c->pool;
+    if (!pool->many || !mnem__pool_survey(pool, c->d)) return false;
+    const uint32_t need = mnem__pool_units_for(pool, c->bytes), part = c->d->units / PART;
+    const uint32_t most = need > part ? need : part;
+    const mnem__pool_run run = run_best(pool, most);
+    if (run.count < need) return false;
+    return mnem__pool_run_withdraw(pool, run.first, run.count < most ? run.count : most) >= need &&
+           grant_and_place(c);
+}
+
 static bool remap(climb *c) {
     return mnem__pool_remap_for(c->pool, c->d, c->bytes) && place_now(c);
 }
@@ -199,13 +227,16 @@ static bool wait(climb *c) {
     return place_now(c) || others(c) || defragment(c);
 }
 
-/* More than the threshold of what is reserved isn't in use, and enough was freed since the last
- * time that it may help. */
-static bool defragment_first(const climb *c) {
+/* More than the threshold of what is reserved isn't in use. */
+static bool is_fragmented(const climb *c) {
+    const double above = c->pool->options.defragment_above;
+    return above < 1 && mnem__pool_fragmentation(c->pool) > above;
+}
+
+/* Enough was freed since the last time that it may help. */
+static bool is_due(const climb *c) {
     const mnem_pool *pool = c->pool;
-    const double above = pool->options.defragment_above;
-    return above < 1 && mnem__pool_fragmentation(pool) > above &&
-           pool->frees >= pool->defragmented_at + pool->track.all.blocks_live / 4;
+    return pool->frees >= pool->defragmented_at + pool->track.all.blocks_live / 4;
 }
 
 /* ---- the ladder ---- */
@@ -215,11 +246,14 @@ static bool climb_to(climb *c, mnem_pool_rung *rung) {
     *rung = MNEM_POOL_RUNG_REUSE;
     if (grant_and_place(c)) return true;
     if (soft_pass(c) && (place_now(c) || grant_and_place(c))) return true;
-    if (defragment_first(c)) {
-        *rung = MNEM_POOL_RUNG_DEFRAGMENT;
-        pool->defragmented_at = pool->frees;
+    if (is_fragmented(c)) {
+        *rung = MNEM_POOL_RUNG_OTHERS;
         look(c);
-        if (place_now(c) || defragment(c)) return true;
+        if (place_now(c) || borrow(c)) return true;
+        *rung = MNEM_POOL_RUNG_DEFRAGMENT;
+        const bool due = is_due(c);
+        if (due) pool->defragmented_at = pool->frees;
+        if (due && defragment(c)) return true;
     }
     *rung = MNEM_POOL_RUNG_GROW;
     if (grow(c)) return true;

@@ -80,6 +80,72 @@ static void another_stream_gets_them_only_after_an_event(void **state) {
     end(&f);
 }
 
+/* Most of what is reserved is free, in another stream's hands. */
+static void what_others_have_free_comes_before_growth(void **state) {
+    (void)state;
+    fixture f = start((mnem_pool_options){.bytes_max = 256 * MIB});
+    mnem_pool_block y = take(f.pool, 4 * KIB, f.b), x = take(f.pool, 32 * MIB, f.a);
+    must(mnem_stream_launch(f.device, f.a, gate_wait, &f.gate));
+    give(f.pool, &x, f.a);
+    const uint64_t before = info_of(f.pool).bytes_reserved;
+    mnem_pool_block early = take(f.pool, 12 * MIB, f.b); /* the stream hasn't passed the frees */
+    const mnem_pool_info grown = info_of(f.pool);
+    assert_true(grown.bytes_reserved > before);
+    assert_int_equal(grown.rungs[MNEM_POOL_RUNG_OTHERS], 0);
+    atomic_store(&f.gate.open, true);
+    must(mnem_stream_synchronize(f.a));
+    mnem_pool_block late = take(f.pool, 8 * MIB, f.b);
+    assert_int_equal(info_of(f.pool).bytes_reserved, grown.bytes_reserved);
+    assert_int_equal(info_of(f.pool).device_calls, grown.device_calls);
+    assert_int_equal(info_of(f.pool).rungs[MNEM_POOL_RUNG_OTHERS], 1);
+    give(f.pool, &early, f.b);
+    give(f.pool, &late, f.b);
+    give(f.pool, &y, f.b);
+    end(&f);
+}
+
+/* 1.0: never fragmented enough. */
+static void a_pool_that_never_defragments_grows(void **state) {
+    (void)state;
+    fixture f = start((mnem_pool_options){.bytes_max = 256 * MIB, .defragment_above = 1});
+    mnem_pool_block y = take(f.pool, 4 * KIB, f.b), x = take(f.pool, 16 * MIB, f.a);
+    give(f.pool, &x, f.a);
+    must(mnem_stream_synchronize(f.a));
+    const uint64_t before = info_of(f.pool).bytes_reserved;
+    x = take(f.pool, 4 * MIB, f.b);
+    assert_true(info_of(f.pool).bytes_reserved > before);
+    assert_int_equal(info_of(f.pool).rungs[MNEM_POOL_RUNG_OTHERS], 0);
+    give(f.pool, &x, f.b);
+    give(f.pool, &y, f.b);
+    end(&f);
+}
+
+/* Streams take turns with all that is live: what one leaves serves the next. */
+static void streams_that_take_turns_share_their_memory(void **state) {
+    (void)state;
+    mnem_device *device = device_open("null", UINT64_C(64) << 30);
+    mnem_pool *pool = pool_make((mnem_pool_options){.device = device});
+    mnem_stream *streams[4];
+    uint32_t seed = 20261121;
+    printf("seed %u\n", seed);
+    for (int i = 0; i < 4; i++) must(mnem_stream_create(device, &streams[i]));
+    for (int turn = 0; turn < 40; turn++) {
+        enum { BLOCKS = 64 };
+        mnem_pool_block x[BLOCKS];
+        mnem_stream *stream = streams[turn % 4];
+        for (int i = 0; i < BLOCKS; i++)
+            x[i] = take(pool, 64 * KIB + random_next(&seed) % (8 * MIB), stream);
+        must(mnem_pool_check(pool));
+        for (int i = 0; i < BLOCKS; i++) give(pool, &x[i], stream);
+    }
+    const mnem_pool_info info = info_of(pool);
+    assert_true(info.bytes_reserved_peak < 2 * info.bytes_peak);
+    assert_true(info.device_calls < 100);
+    for (int i = 0; i < 4; i++) must(mnem_pool_forget(pool, streams[i]));
+    for (int i = 0; i < 4; i++) mnem_stream_destroy(streams[i]);
+    pool_end(pool, device);
+}
+
 static void a_pool_that_may_wait_serves_instead_of_refusing(void **state) {
     (void)state;
     fixture f = start((mnem_pool_options){.bytes_max = 1 * MIB, .wait = true});
@@ -311,6 +377,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_reuses_its_frees_at_once),
         cmocka_unit_test(another_stream_gets_them_only_after_an_event),
+        cmocka_unit_test(what_others_have_free_comes_before_growth),
+        cmocka_unit_test(a_pool_that_never_defragments_grows),
+        cmocka_unit_test(streams_that_take_turns_share_their_memory),
         cmocka_unit_test(a_pool_that_may_wait_serves_instead_of_refusing),
         cmocka_unit_test(a_block_freed_on_another_stream_waits_for_that_one),
         cmocka_unit_test(a_block_in_use_on_a_second_stream_waits_for_both),
