@@ -1,8 +1,8 @@
 /* fuzz_plan_csv.c: any bytes as a table of buffers, placed, written and read again.
  *
  * What is planned must lie apart (every pair is compared, piece by piece), be aligned, and keep
- * what is fixed; what was written must read as the same buffers. Then the same for two spaces, whose
- * capacities and costs come from the table's length.
+ * what is fixed; what was written must read as the same buffers. Then the same for two spaces,
+ * whose capacities and costs come from the table's length.
  *
  *     fuzz_plan_csv -max_len=2048 NEW_FOLDER fuzz/corpus/plan_csv */
 #include <stdlib.h>

@@ -45,8 +45,8 @@ typedef struct mnem_train_options {
     mnem_optimizer_options optimizer;
     mnem_schedule schedule;
     double norm_max; /* clipping; 0: none */
-    /* What the caller will take beside (batches, files), for the plan: at least so much, and so much
-     * for each sequence of a micro-batch. */
+    /* What the caller will take beside (batches, files), for the plan: at least so much, and so
+     * much for each sequence of a micro-batch. */
     uint64_t io_bytes, io_bytes_sequence;
 } mnem_train_options;
 

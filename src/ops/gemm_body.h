@@ -8,8 +8,9 @@
  *
  * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped.
  *
- * With MNEM__GEMM_PAIRS, the file also defines multiply_add(a, b, c) on words of two bf16: each step
- * of a panel is a pair of steps of k, rounded to bf16 while packing, with a zero after an odd one. */
+ * With MNEM__GEMM_PAIRS, the file also defines multiply_add(a, b, c) on words of two bf16: each
+ * step of a panel is a pair of steps of k, rounded to bf16 while packing, with a zero after an odd
+ * one. */
 #include "ops/gemm.h"
 #include "ops/lanes.h"
 

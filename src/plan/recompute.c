@@ -10,7 +10,8 @@
  *     (100, 0 s) -> (110, 1 s) (200, 0 s)      it came from, so that the choice can be read back
  *
  * Whether a capacity fits at all needs no states: fewer bytes kept are never worse, so every stage
- * takes the option that keeps least among those whose work fits; bisection finds the least capacity.
+ * takes the option that keeps least among those whose work fits; bisection finds the least
+ * capacity.
  * Invariant: the states of a stage ascend in bytes and descend in seconds.
  * Cost: O(stages * states * options * log); at most MOST_STATES states a stage. */
 #include <math.h>

@@ -91,7 +91,8 @@ static void sweep(const timing *t, const uint32_t *moments, size_t count, int32_
     }
 }
 
-/* Ends come after their starts, so pieces may be numbered as they come. owner: NULL without gaps. */
+/* Ends come after their starts, so pieces may be numbered as they come. owner: NULL without gaps.
+ * */
 static size_t collect(const timing *t, size_t n, uint32_t *moments, uint32_t *owner) {
     size_t count = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -5,11 +5,11 @@
  * suffices for most graphs. Then many short dives of the exact search (skyline.c), each with
  * another rule and order, because a dive either succeeds almost at once or is lost in an early
  * mistake (Gomes & Selman, "Heavy-tailed phenomena", 2000). Orders are random mixtures of size,
- * life and the blame that items earned in failed dives; now and then a dive may fail as often as all
- * before it together, so that infeasible capacities are proved in the end, at twice the cost of
- * doing nothing else. Parts of time that nothing crosses are solved
- * apart. Without a capacity, capacities between the bound and the best so far are tried in turn,
- * with growing effort: a lower one is sometimes the easier.
+ * life and the blame that items earned in failed dives; now and then a dive may fail as often as
+ * all before it together, so that infeasible capacities are proved in the end, at twice the cost of
+ * doing nothing else. Parts of time that nothing crosses are solved apart. Without a capacity,
+ * capacities between the bound and the best so far are tried in turn, with growing effort: a lower
+ * one is sometimes the easier.
  *
  * Invariant: the buffers' offsets are always the best valid placement so far.
  * Cost: time up to the limit; 150 bytes per buffer for the placements in one go, and

@@ -3,8 +3,8 @@
  * Idea: two questions in turn. Which space does each buffer go to? Answered by sums alone: in each
  * space, what is alive at one time must not exceed the capacity (spaces_greedy.c, spaces_prove.c).
  * Do those of one space fit? Answered by the planner for one space (solve.c), whose packing nearly
- * always reaches the sums; where it doesn't, the answer cuts off that way of spreading them. This is
- * Benders' decomposition with a combinatorial sub-problem (Hooker and Ottosson, 2003).
+ * always reaches the sums; where it doesn't, the answer cuts off that way of spreading them. This
+ * is Benders' decomposition with a combinatorial sub-problem (Hooker and Ottosson, 2003).
  *
  *     fast  |aaa|bbbb|  |dd|          c would save the most for a byte and a moment, but then
  *     slow  |cccccccccccccc|          neither a nor b nor d fits: together they save more

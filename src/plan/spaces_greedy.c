@@ -1,9 +1,10 @@
 /* spaces_greedy.c: several spaces filled in one go, and made better by hand.
  *
- * Idea: bodies by value density, each at the lowest offset in the cheapest space that has one. Then,
- * again and again: a body that isn't where it is cheapest and some that live with it are taken out
- * and put back in another order ("ruin and recreate", Schrimpf et al. 2000); what isn't worse stays.
- * Where the sums would leave room for a body but no offset is free, the space is packed anew.
+ * Idea: bodies by value density, each at the lowest offset in the cheapest space that has one.
+ * Then, again and again: a body that isn't where it is cheapest and some that live with it are
+ * taken out and put back in another order ("ruin and recreate", Schrimpf et al. 2000); what isn't
+ * worse stays. Where the sums would leave room for a body but no offset is free, the space is
+ * packed anew.
  *
  * Invariant: bodies with a space have offsets that agree, within its capacity.
  * Cost: of a round, O(bodies) for each body that is put back, and now and then a packing. */

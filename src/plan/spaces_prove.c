@@ -1,11 +1,11 @@
 /* spaces_prove.c: what no way of spreading bodies over spaces can cost less than, and the search of
  * all ways where they are few.
  *
- * Idea of the bound: every moment of a limited space gets a price for a byte. A body then costs what
- * its space does and the prices of what it covers, and may go where that is least; the sum of those,
- * less the prices of all capacities, is at most the cost of any placement, for prices of 0 and more.
- * Prices rise where the cheapest ways overfill a moment (subgradients: Held and Karp, 1971; steps as
- * of Polyak, 1969).
+ * Idea of the bound: every moment of a limited space gets a price for a byte. A body then costs
+ * what its space does and the prices of what it covers, and may go where that is least; the sum of
+ * those, less the prices of all capacities, is at most the cost of any placement, for prices of 0
+ * and more. Prices rise where the cheapest ways overfill a moment (subgradients: Held and Karp,
+ * 1971; steps as of Polyak, 1969).
  *
  * Idea of the search: bodies in the order of what their space matters; each space in turn, the
  * cheapest first, cut off by sums, by the bound with and without prices, and by sets that were

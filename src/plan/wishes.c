@@ -298,7 +298,8 @@ static void gather_lives(const wishing *w, const uint32_t *group, lives *l) {
     l->begin[w->b.count] = end;
 }
 
-/* Dives for groups of bodies at one offset each, for a share of the time. Windows count as lives. */
+/* Dives for groups of bodies at one offset each, for a share of the time. Windows count as lives.
+ * */
 static mnem_status dive_for_groups(wishing *w, const uint32_t *group, double share) {
     const size_t n = w->b.count;
     lives l = {.hull = mnem__calloc("plan", n, sizeof *l.hull),

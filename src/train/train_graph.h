@@ -8,7 +8,8 @@
  *     └────────────────────────────────────────┘
  *       NORMS    QKV             ATTENTION       MIDDLE NORMS  FF      NORMS
  *
- * GPT-2: one matrix for q, k and v, no rope; biases; up and GELU in the place of gate, up, silu·mul.
+ * GPT-2: one matrix for q, k and v, no rope; biases; up and GELU in the place of gate, up,
+ * silu·mul.
  */
 #ifndef MNEM_SRC_TRAIN_TRAIN_GRAPH_H
 #define MNEM_SRC_TRAIN_TRAIN_GRAPH_H

@@ -261,7 +261,8 @@ mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *sour
     return MNEM_OK;
 }
 
-/* One sequence runs, whatever the micro-batch; what follows count can't be seen by what is before. */
+/* One sequence runs, whatever the micro-batch; what follows count can't be seen by what is before.
+ * */
 mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t count, float *logits) {
     const int32_t sequence = t->setup.o.sequence;
     mnem_graph_tensor_info last;

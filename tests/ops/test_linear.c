@@ -2,8 +2,8 @@
  *
  * Bound: sums are chains of at most 512 fma, each chain added to the one before: an output is
  * within (512 + k / 256 + 4) 2^-24 of sum |a b| of the exact one, and what rounding to its type
- * adds. In F64: k 2^-52. Pairs of bf16, which the machine may have, round both operands: 2^-7 of the
- * sum more; only one test lets them be used. */
+ * adds. In F64: k 2^-52. Pairs of bf16, which the machine may have, round both operands: 2^-7 of
+ * the sum more; only one test lets them be used. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

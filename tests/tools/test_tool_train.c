@@ -1,5 +1,5 @@
-/* test_tool_train.c: `mnem train`: a run from text to a model, stopped, killed and resumed; budgets,
- * bad input and exit codes. MNEM_KILLS says how often the crash test kills (default 6). */
+/* test_tool_train.c: `mnem train`: a run from text to a model, stopped, killed and resumed;
+ * budgets, bad input and exit codes. MNEM_KILLS says how often the crash test kills (default 6). */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
