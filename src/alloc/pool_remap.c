@@ -140,12 +140,13 @@ static bool remap(mnem_pool *pool, uint32_t first, const uint32_t *donors, uint3
     return true;
 }
 
+/* Donors of one run come one after another, from its end down. */
 static bool donors_withdraw(mnem_pool *pool, const uint32_t *donors, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        const uint16_t owner = pool->unit_owner[donors[i]];
-        if (owner != MNEM__UNIT_NOBODY &&
-            !mnem__pool_withdraw(pool, pool->domains[owner], donors[i], 1))
-            return false;
+    for (uint32_t i = 0, next; i < count; i = next) {
+        next = i + 1;
+        while (next < count && donors[next] == donors[next - 1] - 1) next++;
+        const uint32_t first = donors[next - 1];
+        if (mnem__pool_run_withdraw(pool, first, next - i) < next - i) return false;
     }
     return true;
 }
