@@ -36,14 +36,18 @@ static bool is_placed(const mnem_graph *graph, int32_t id) {
     return t->root == id && t->slot == MNEM__GRAPH_PLACED && t->last >= 0;
 }
 
-/* Greedy by size is at the bound for most programs, and quickest for small ones. Otherwise a search
- * whose end is a number of steps, so that a program has one placement, however busy the machine. */
-static mnem_status solve(mnem_plan_buffer *buffer, size_t n, mnem_plan_result *result) {
+/* Greedy by size is at the bound for most programs, and quickest for small ones. Otherwise, where
+ * search says that it pays (a training step's values outlive many others; planning a session
+ * compiles hundreds of programs), a search whose end is a number of steps, so that a program has
+ * one placement, however busy the machine. */
+static mnem_status solve(mnem_plan_buffer *buffer, size_t n, bool search,
+                         mnem_plan_result *result) {
     enum { SMALL = 512, STEPS = 200000, SECONDS = 30 };
     const mnem_plan_options options = {.steps_max = STEPS, .seconds = SECONDS};
     if (n <= SMALL) {
         const mnem_status status = mnem_plan_place(buffer, n, result);
-        if (status != MNEM_OK || result->peak_bytes == result->lower_bound_bytes) return status;
+        if (status != MNEM_OK || !search || result->peak_bytes == result->lower_bound_bytes)
+            return status;
     }
     return mnem_plan_solve(buffer, n, &options, result);
 }
@@ -58,7 +62,7 @@ static mnem_status place(mnem_graph *graph) {
                 (mnem_plan_buffer){.lower = t->first, .upper = t->last + 1, .bytes = t->bytes};
     }
     mnem_plan_result result;
-    const mnem_status status = solve(graph->buffer, n, &result);
+    const mnem_status status = solve(graph->buffer, n, graph->differentiated, &result);
     if (status != MNEM_OK) return status;
     n = 0;
     for (int32_t id = 1; id <= graph->tensors; id++)

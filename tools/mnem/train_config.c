@@ -50,6 +50,7 @@ static const field fields[] = {
     REAL(clip, 0, 1e9),
     REAL(heldout, 0, 0.9),
     {"warmup", FIELD_LONG, AT(warmup), 0, 0, 1e15},
+    REAL(time, 0, 1e9),
     {"seed", FIELD_NUMBER, AT(seed), 0, 0, 0},
     {"memory", FIELD_NUMBER, AT(memory), 0, 0, 0},
     TEXT(precision),
@@ -252,7 +253,10 @@ static void set_length(const tool_args *args, train_config *c) {
         const int64_t each = (int64_t)c->batch * c->context;
         c->steps = ((int64_t)args->train_tokens + each - 1) / each;
     }
-    if (tool_given(args, "time")) c->steps = 0;
+    if (tool_given(args, "time")) {
+        c->steps = 0;
+        c->time = args->time_limit;
+    }
     if (c->steps && before && c->warmup > c->steps / 10) c->warmup = c->steps / 10;
 }
 
@@ -275,6 +279,8 @@ int train_config_make(const tool_args *args, train_config *c) {
     if (args->data) code = add_data(args->data, c);
     for (int i = 0; i < args->operands && code == TOOL_OK; i++)
         code = add_data(args->operand[i], c);
+    if (code == TOOL_OK && c->steps == 0 && c->time <= 0)
+        return tool_usage("train", "how long? --steps, --tokens or --time");
     if (code == TOOL_OK && c->files == 0)
         return tool_usage("train", "--data is missing: the text files to learn from");
     return code;

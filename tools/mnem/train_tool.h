@@ -24,7 +24,8 @@ typedef struct train_config {
     int32_t layers, embd, heads, kv_heads, ff, vocab, context;
     double epsilon, rope_base;
     int32_t batch;
-    int64_t steps; /* 0: not known yet (--time) */
+    int64_t steps; /* 0: not known yet, as many as fit the time */
+    double time;   /* seconds; 0: the steps decide */
     double rate, rate_floor, weight_decay, dropout, clip, heldout;
     int64_t warmup;
     uint64_t seed;

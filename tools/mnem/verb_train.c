@@ -76,6 +76,14 @@ static int take_shape(train_run *run) {
     c->epsilon = (double)t.epsilon;
     c->rope_base = (double)t.rope.base;
     if (!tool_given(run->args, "ctx")) c->context = t.context;
+    const mnem_rope *r = &t.rope;
+    const bool plain_rope = !r->neox && r->dims == t.head_dim && r->yarn_ext == 0 &&
+                            (r->scale == 0 || r->scale == 1) && t.rope_factors < 0;
+    if (!strcmp(t.architecture, "llama") && !plain_rope) {
+        tool_message("%s: scaled or partial rotary positions: training doesn't do that",
+                     run->args->init);
+        return TOOL_FAILED;
+    }
     if (t.head_dim * t.heads == t.embd) return TOOL_OK;
     tool_message("%s: heads of %d don't make %d: training doesn't do that", run->args->init,
                  t.head_dim, t.embd);
@@ -369,7 +377,7 @@ static void say_step(train_run *run, loop *l, const mnem_train_report *r, double
 /* The length of a run of --time, once steps were timed; kept, so that --resume has it. */
 static int set_length(train_run *run, loop *l) {
     if (run->config.steps || l->steps < TIMED_STEPS) return TOOL_OK;
-    const double limit = run->args->time_limit;
+    const double limit = run->config.time;
     run->config.steps = (int64_t)(limit / l->seconds_per_step);
     const int64_t least = (int64_t)mnem_trainer_steps(run->trainer) + 1;
     if (run->config.steps < least) run->config.steps = least;
