@@ -14,6 +14,7 @@
 
 #include "base/heap.h"
 #include "mnem/train.h"
+#include "train/train_ways.h"
 
 enum { BATCH = 3, SEQUENCE = 20, TOKENS = BATCH * SEQUENCE, VOCAB = 53 };
 
@@ -347,6 +348,58 @@ static void a_budget_too_small_is_refused_with_the_least(void **unused) {
     assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
 }
 
+/* What planning skips without measuring it. */
+static void estimates_are_near_the_real_bytes(void **unused) {
+    (void)unused;
+    for (int i = 0; i < 4; i++) {
+        mnem_train_options o = options_of(i & 1 ? "gpt2" : "llama", ledger_new(0));
+        mnem__train_setup setup;
+        mnem__train_ways ways;
+        o.batch = 6;
+        o.shape.layers = i & 2 ? 7 : 1;
+        assert_int_equal(mnem__train_setup_init(&setup, &o), MNEM_OK);
+        assert_int_equal(mnem__train_ways_create(&setup, &ways), MNEM_OK);
+        assert_true(ways.count > 20);
+        for (int32_t rank = 0; rank < ways.count; rank++) {
+            assert_int_equal(mnem__train_way_measure(&ways, rank), MNEM_OK);
+            const mnem__train_way *way = mnem__train_way_get(&ways, rank);
+            const double ratio = (double)way->activations / (double)way->estimate;
+            if (ratio < 0.6 || ratio > 1.5) fail_msg("rank %d: %g of its estimate", rank, ratio);
+        }
+        mnem__train_ways_destroy(&ways);
+        mnem__train_setup_fini(&setup);
+        assert_int_equal(mnem_ledger_destroy(o.ledger), MNEM_OK);
+    }
+}
+
+/* A larger budget is never predicted slower, and a smaller one never has a higher peak. */
+static void plans_are_monotone_in_the_budget(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    uint64_t peak = 0;
+    double macs = INFINITY;
+    int plans = 0;
+    o.batch = 6;
+    o.shape.layers = 5;
+    for (uint64_t budget = 1 << 20; budget < 8 << 20; budget += 100003) {
+        mnem_train_plan plan;
+        o.ledger = ledger_new(budget);
+        const mnem_status status = mnem_train_plan_make(&o, &plan);
+        assert_int_equal(mnem_ledger_destroy(o.ledger), MNEM_OK);
+        if (status == MNEM_OVER_BUDGET) {
+            assert_int_equal(plans, 0);
+            continue;
+        }
+        assert_int_equal(status, MNEM_OK);
+        assert_true(plan.peak_bytes <= budget && plan.peak_bytes >= peak);
+        if (plan.peak_bytes == peak) assert_true(plan.macs_per_step == macs);
+        peak = plan.peak_bytes;
+        macs = plan.macs_per_step;
+        plans++;
+    }
+    assert_true(plans > 10);
+}
+
 /* ---- learning ---- */
 
 static void steps_learn_the_batch(void **unused) {
@@ -559,6 +612,8 @@ int main(void) {
         cmocka_unit_test(predicted_is_what_the_ledger_shows),
         cmocka_unit_test(a_step_allocates_nothing),
         cmocka_unit_test(a_budget_too_small_is_refused_with_the_least),
+        cmocka_unit_test(estimates_are_near_the_real_bytes),
+        cmocka_unit_test(plans_are_monotone_in_the_budget),
         cmocka_unit_test(steps_learn_the_batch),
         cmocka_unit_test(numbers_that_are_not_finite_name_the_tensor),
         cmocka_unit_test(a_wrong_token_is_refused),
