@@ -70,7 +70,7 @@ static void fill_ids(int32_t *ids, int n) {
 /* Writes the model to f32_path; logits behind the last of SEQUENCE tokens. */
 static void train(const char *architecture, float *logits) {
     mnem_ledger *ledger;
-    mnem_trainer *trainer;
+    mnem_trainer *trainer = NULL;
     mnem_train_plan plan;
     mnem_train_report report;
     int32_t at = 0, ids[SEQUENCE];
