@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "train_tool.h"
 
@@ -189,6 +190,18 @@ static json_t *write_field(const field *f, const train_config *config) {
     return NULL;
 }
 
+/* Whole or not at all: a run that is killed here can be begun or resumed. */
+static bool write_whole(const json_t *root, const char *path) {
+    char beside[PATH_MAX + 80];
+    snprintf(beside, sizeof beside, "%s.tmp", path);
+    FILE *file = fopen(beside, "w");
+    if (!file) return false;
+    bool ok = json_dumpf(root, file, JSON_INDENT(4)) == 0 && fputc('\n', file) != EOF;
+    ok = fflush(file) == 0 && fsync(fileno(file)) == 0 && ok;
+    ok = fclose(file) == 0 && ok;
+    return ok && rename(beside, path) == 0;
+}
+
 int train_config_save(const char *path, const train_config *config) {
     json_t *root = json_object(), *list = json_array();
     bool ok = root && list;
@@ -198,7 +211,7 @@ int train_config_save(const char *path, const train_config *config) {
         ok = json_array_append_new(list, json_string(config->file[i])) == 0;
     if (ok) ok = json_object_set(root, "files", list) == 0;
     errno = 0;
-    if (ok) ok = json_dump_file(root, path, JSON_INDENT(4)) == 0;
+    if (ok) ok = write_whole(root, path);
     if (!ok) tool_message("%s: can't write it: %s", path, errno ? strerror(errno) : "no memory");
     json_decref(list);
     json_decref(root);
