@@ -274,14 +274,99 @@ static void wrong_input_is_named(void **state) {
     r = TRAIN("--data", text_file(), "--config", "enormous", "--out", out);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "tiny"));
-    r = TRAIN("--data", text_file(), "--config", tool_file("bad.json", "{\"layer\": 3}"), "--out",
-              out);
+}
+
+/* The file, the field, the value and what it may be. */
+static void a_wrong_config_is_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *said;
+    } wrong[] = {
+        {"{\"layer\": 3}", "\"layer\" isn't known"},
+        {"{\"layers\": -3}", "\"layers\" is -3; it must be a whole number from 1 to 1024"},
+        {"{\"layers\": 2.5}", "\"layers\" is 2.5; it must be a whole number"},
+        {"{\"layers\": \"2\"}", "\"layers\" is \"2\""},
+        {"{\"embd\": 1e300}", "\"embd\" is 1e300; it must be"},
+        {"{\"batch\": 9223372036854775807}", "\"batch\" is 9223372036854775807"},
+        {"{\"steps\": 2000000000000000}", "\"steps\" is 2000000000000000"},
+        {"{\"warmup\": -1}", "\"warmup\" is -1"},
+        {"{\"seed\": -1}", "\"seed\" is -1"},
+        {"{\"memory\": true}", "\"memory\" is true"},
+        {"{\"rate\": null}", "\"rate\" is null"},
+        {"{\"rate\": -0.1}", "\"rate\" is -0.1"},
+        {"{\"clip\": 1e300}", "\"clip\" is 1e300"},
+        {"{\"rate\": NaN}", "line 1"},
+        {"{\"rate\": 1e999}", "line 1"},
+        {"{\"precision\": \"f33\"}",
+         "\"precision\" is \"f33\"; it must be one of: auto f32 bf16 f16"},
+        {"{\"precision\": \"f3\"}", "\"precision\" is \"f3\""},
+        {"{\"precision\": \"f32\\u0000\"}", "line 1"},
+        {"{\"moments\": \"9bit\"}", "\"moments\" is \"9bit\"; it must be one of: f32 8bit"},
+        {"{\"moments\": 8}", "\"moments\" is 8"},
+        {"{\"architecture\": \"gpt3\"}", "must be one of: llama gpt2"},
+        {"{\"pre\": \"gpt2\"}", "\"pre\" is \"gpt2\"; it must be one of: gpt-2"},
+        {"{\"files\": \"text\"}", "\"files\" must be a list of paths"},
+        {"{\"files\": [1]}", "\"files\" must be a list of paths"},
+        {"{\"files\": [\"/nowhere.txt\"]}", "/nowhere.txt: No such file"},
+        {"{\"embd\": 100, \"heads\": 7, \"kv_heads\": 7}", "a multiple of its \"heads\", 7"},
+        {"{\"layers\": 1, \"layers\": 2}", "line 1"},
+        {"[3]", "not a JSON object"},
+        {"layers: 3", "line 1"},
+        {"", "line 1"},
+    };
+    const char *out = folder("wrong");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const char *path = tool_file("bad.json", wrong[i].text);
+        tool_result r = TRAIN("--data", text_file(), "--config", path, "--out", out);
+        if (r.code != 1 || !strstr(r.err, wrong[i].said))
+            fail_msg("%s: exit code %d: %s", wrong[i].text, r.code, r.err);
+        if (!strstr(wrong[i].said, "multiple") && !strstr(wrong[i].said, "nowhere"))
+            assert_non_null(strstr(r.err, "bad.json"));
+    }
+    tool_result r = TRAIN("--data", text_file(), "--config", "/nowhere/config.json", "--out", out);
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "\"layer\" isn't known"));
-    r = TRAIN("--data", text_file(), "--config", tool_file("bad.json", "{\"layers\": -3}"), "--out",
-              out);
+    assert_non_null(strstr(r.err, "/nowhere/config.json: No such file"));
+    r = TRAIN("--data", text_file(), "--config", "/", "--out", out);
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "\"layers\" is wrong"));
+    assert_non_null(strstr(r.err, "/: Is a directory"));
+}
+
+static void a_length_near_the_end_of_the_numbers_is_refused(void **state) {
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"--steps", "18446744073709551615"},
+        {"--steps", "0"},
+        {"--steps", "99999999999999999999999"},
+        {"--steps", "2000000000000000"},
+        {"--steps", "-1"},
+        {"--tokens", "18446744073709551615"},
+        {"--tokens", "0"},
+        {"--stop-after", "18446744073709551615"},
+        {"--save-every", "0"},
+        {"--batch", "18446744073709551616"},
+        {"--batch", "0"},
+        {"--ctx", "4294967297"},
+        {"--vocab", "9223372036854775807"},
+        {"--vocab", "255"},
+        {"--micro-batch", "-4"},
+        {"--seed", "18446744073709551615"},
+        {"--time", "nan"},
+        {"--rate", "1e300"},
+    };
+    const char *out = folder("wrong");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out,
+                              wrong[i][0], wrong[i][1]);
+        if (r.code != 2 || !strstr(r.err, wrong[i][0]) || !strstr(r.err, wrong[i][1]))
+            fail_msg("%s %s: exit code %d: %s", wrong[i][0], wrong[i][1], r.code, r.err);
+    }
+    assert_int_equal(access(out, F_OK), -1);
+    const char *longest = folder("longest");
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", longest,
+                          "--steps", "1000000000000000", "--stop-after", "2");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(TRAIN("--out", longest, "--resume", "--stop-after", "3").code, 0);
+    assert_int_equal(read_log(longest).steps, 3);
 }
 
 static void a_run_is_not_overwritten(void **state) {
@@ -329,6 +414,8 @@ int main(void) {
         cmocka_unit_test(ctrl_c_keeps_the_work),
         cmocka_unit_test(a_run_that_is_killed_always_resumes),
         cmocka_unit_test(wrong_input_is_named),
+        cmocka_unit_test(a_wrong_config_is_named),
+        cmocka_unit_test(a_length_near_the_end_of_the_numbers_is_refused),
         cmocka_unit_test(a_run_is_not_overwritten),
         cmocka_unit_test(a_model_can_be_trained_further),
     };

@@ -12,6 +12,7 @@
 
 #define AT(field) offsetof(tool_args, field)
 #define V(name)   (1u << TOOL_VERB_##name)
+#define STEPS_MAX 1e15 /* far from where sums of int64_t overflow */
 enum {
     SESSION =
         V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
@@ -130,15 +131,15 @@ const tool_option tool_options[] = {
      "go on with the run in the folder, from its last checkpoint"},
     {"init", 0, "MODEL", TOOL_VALUE_TEXT, AT(init), 0, 0, NULL, V(train),
      "start from this model's weights and vocabulary instead of random ones"},
-    {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), 0, 0, NULL, V(train),
+    {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), 1, STEPS_MAX, NULL, V(train),
      "length of the run in steps; the learning rate falls to its floor at the end"},
-    {"tokens", 'n', "N", TOOL_VALUE_NUMBER, AT(train_tokens), 0, 0, NULL, V(train),
+    {"tokens", 'n', "N", TOOL_VALUE_NUMBER, AT(train_tokens), 1, STEPS_MAX, NULL, V(train),
      "length of the run in tokens"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(time_limit), 1, 1e8, NULL, V(train),
      "length of the run in seconds: the number of steps is set when the first ones were timed"},
-    {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), 0, 0, NULL, V(train),
+    {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), 1, STEPS_MAX, NULL, V(train),
      "stop after step N with a checkpoint, as Ctrl-C does; --resume goes on"},
-    {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), 0, 0, NULL, V(train),
+    {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), 1, STEPS_MAX, NULL, V(train),
      "steps between checkpoints (default: about a minute's)"},
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), 1, 1 << 20, NULL, V(train),
      "sequences of a step"},
@@ -159,7 +160,7 @@ const tool_option tool_options[] = {
      "leave out activations with this probability while training"},
     {"heldout", 0, "X", TOOL_VALUE_REAL, AT(heldout), 0, 0.9, NULL, V(train),
      "the last part of the text that is not learned from, but measured on (default: 0.03)"},
-    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), 0, 0, NULL, V(train),
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), 0, 1e18, NULL, V(train),
      "seed of weights, order of text and dropout (default: 1)"},
     {"sample", 0, "TEXT", TOOL_VALUE_TEXT, AT(sample), 0, 0, NULL, V(train),
      "what samples continue (default: the beginning of the held-out text)"},
@@ -274,9 +275,8 @@ static const tool_option *find_letter(tool_verb_id verb, char letter) {
 
 static int set_count(const char *verb, const tool_option *o, const char *text, int32_t *out) {
     char *end;
-    errno = 0;
-    long long n = strtoll(text, &end, 10);
-    if (!*text || *end || errno)
+    const long long n = strtoll(text, &end, 10); /* what overflows is beyond any bound, too */
+    if (!*text || *end)
         return tool_usage(verb, "--%s takes a whole number, not \"%s\"", o->name, text);
     if ((double)n < o->least || (double)n > o->most)
         return tool_usage(verb, "--%s is %s; it must be %s %.0f", o->name, text,
@@ -302,9 +302,12 @@ static int set_number(const char *verb, const tool_option *o, const char *text, 
     char *end;
     errno = 0;
     unsigned long long n = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno)
+    if (text[0] < '0' || text[0] > '9' || *end || (errno && o->most == 0))
         return tool_usage(verb, "--%s takes a whole number from 0 to 2^64 - 1, not \"%s\"", o->name,
                           text);
+    if (o->most > 0 && (errno || (double)n < o->least || (double)n > o->most))
+        return tool_usage(verb, "--%s is %s; it must be from %.0f to %.0f", o->name, text, o->least,
+                          o->most);
     *out = n;
     return TOOL_OK;
 }

@@ -1,6 +1,8 @@
 /* train_config.c: what a training run is, from a name, a file and options; kept as JSON.
  *
- * One table of fields reads and writes the JSON, so that a file that was written can be read. */
+ * One table of fields reads and writes the JSON, so that a file that was written can be read.
+ * Invariant: every field that was read is one of its choices or within its bounds; what isn't is
+ * refused by name, and never replaced by a default. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -22,17 +24,22 @@ typedef struct field {
     field_kind kind;
     size_t offset, room; /* room: of texts */
     double least, most;
+    const char *choices; /* of texts: words with spaces between */
 } field;
 
 #define AT(name) offsetof(train_config, name)
-#define TEXT(name)                                                                                 \
-    { #name, FIELD_TEXT, AT(name), sizeof((train_config *)0)->name, 0, 0 }
+#define TEXT(name, choices)                                                                        \
+    { #name, FIELD_TEXT, AT(name), sizeof((train_config *)0)->name, 0, 0, choices }
 #define COUNT(name, least, most)                                                                   \
-    { #name, FIELD_COUNT, AT(name), 0, least, most }
+    { #name, FIELD_COUNT, AT(name), 0, least, most, NULL }
+#define LONG(name)                                                                                 \
+    { #name, FIELD_LONG, AT(name), 0, 0, TRAIN_STEPS_MAX, NULL }
+#define NUMBER(name)                                                                               \
+    { #name, FIELD_NUMBER, AT(name), 0, 0, TRAIN_NUMBER_MAX, NULL }
 #define REAL(name, least, most)                                                                    \
-    { #name, FIELD_REAL, AT(name), 0, least, most }
+    { #name, FIELD_REAL, AT(name), 0, least, most, NULL }
 static const field fields[] = {
-    TEXT(architecture),
+    TEXT(architecture, "llama gpt2"),
     COUNT(layers, 1, 1024),
     COUNT(embd, 1, 1 << 20),
     COUNT(heads, 1, 4096),
@@ -43,20 +50,20 @@ static const field fields[] = {
     REAL(epsilon, 1e-12, 0.1),
     REAL(rope_base, 1, 1e9),
     COUNT(batch, 1, 1 << 20),
-    {"steps", FIELD_LONG, AT(steps), 0, 0, 1e15},
+    LONG(steps),
     REAL(rate, 0, 10),
     REAL(rate_floor, 0, 10),
     REAL(weight_decay, 0, 10),
     REAL(dropout, 0, 0.99),
     REAL(clip, 0, 1e9),
     REAL(heldout, 0, 0.9),
-    {"warmup", FIELD_LONG, AT(warmup), 0, 0, 1e15},
+    LONG(warmup),
     REAL(time, 0, 1e9),
-    {"seed", FIELD_NUMBER, AT(seed), 0, 0, 0},
-    {"memory", FIELD_NUMBER, AT(memory), 0, 0, 0},
-    TEXT(precision),
-    TEXT(moments),
-    TEXT(pre),
+    NUMBER(seed),
+    NUMBER(memory),
+    TEXT(precision, "auto f32 bf16 f16"),
+    TEXT(moments, "f32 8bit"),
+    TEXT(pre, "gpt-2 llama-bpe qwen2 default"),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -98,35 +105,60 @@ const char *train_config_names(void) {
 
 /* ---- JSON ---- */
 
+/* A number within the field's bounds; a NaN isn't. */
 static bool read_number(const field *f, json_t *value, void *at) {
-    if (f->kind == FIELD_REAL) {
-        if (!json_is_number(value)) return false;
-        const double x = json_number_value(value);
-        *(double *)at = x;
-        return x >= f->least && x <= f->most;
-    }
-    if (!json_is_integer(value)) return false;
+    const double x = json_number_value(value);
     const json_int_t n = json_integer_value(value);
-    if (f->kind == FIELD_NUMBER) {
-        *(uint64_t *)at = (uint64_t)n;
-        return true;
-    }
-    if ((double)n < f->least || (double)n > f->most) return false;
-    if (f->kind == FIELD_COUNT)
+    if (f->kind == FIELD_REAL ? !json_is_number(value) : !json_is_integer(value)) return false;
+    if (!(x >= f->least && x <= f->most)) return false;
+    if (f->kind == FIELD_REAL)
+        *(double *)at = x;
+    else if (f->kind == FIELD_COUNT)
         *(int32_t *)at = (int32_t)n;
-    else
+    else if (f->kind == FIELD_LONG)
         *(int64_t *)at = n;
+    else
+        *(uint64_t *)at = (uint64_t)n;
     return true;
+}
+
+static bool read_text(const field *f, json_t *value, char *at) {
+    const char *text = json_string_value(value);
+    const size_t length = json_string_length(value);
+    for (const char *word = f->choices; text && word;) {
+        const char *end = strchr(word, ' ');
+        const size_t n = end ? (size_t)(end - word) : strlen(word);
+        if (n == length && !memcmp(word, text, n)) {
+            snprintf(at, f->room, "%.*s", (int)n, word);
+            return true;
+        }
+        word = end ? end + 1 : NULL;
+    }
+    return false;
 }
 
 static bool read_field(const field *f, json_t *value, train_config *config) {
     void *at = (char *)config + f->offset;
-    if (f->kind != FIELD_TEXT) return read_number(f, value, at);
-    const char *text = json_string_value(value);
-    if (!text || strlen(text) >= f->room) return false;
-    snprintf(at, f->room, "%s", text);
-    return true;
+    return f->kind == FIELD_TEXT ? read_text(f, value, at) : read_number(f, value, at);
 }
+
+/* What a field may be: "one of: f32 8bit", "a whole number from 1 to 1024". */
+static void say_wrong(const char *path, const field *f, const json_t *value) {
+    enum { SHOWN = 60 };
+    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
+    const char *said = text ? text : "?";
+    const char *more = strlen(said) > SHOWN ? "..." : "";
+    if (f->kind == FIELD_TEXT)
+        tool_message("%s: \"%s\" is %.*s%s; it must be one of: %s", path, f->name, SHOWN, said,
+                     more, f->choices);
+    else
+        tool_message("%s: \"%s\" is %.*s%s; it must be a %s from %.15g to %.15g", path, f->name,
+                     SHOWN, said, more, f->kind == FIELD_REAL ? "number" : "whole number", f->least,
+                     f->most);
+    free(text);
+}
+
+/* ---- files of text ---- */
 
 static bool add_file(train_config *config, const char *path) {
     if (config->files == TRAIN_FILES_MAX) return false;
@@ -135,44 +167,74 @@ static bool add_file(train_config *config, const char *path) {
     return copy != NULL;
 }
 
-static bool read_files(json_t *list, train_config *config) {
-    size_t i;
-    json_t *path;
-    if (!json_is_array(list)) return false;
-    json_array_foreach(list, i, path) if (!json_is_string(path) ||
-                                          !add_file(config, json_string_value(path))) return false;
-    return true;
+/* The whole path, so that --resume works from another folder. */
+static int add_data(const char *path, train_config *config) {
+    char whole[PATH_MAX];
+    if (!realpath(path, whole)) {
+        tool_message("%s: %s", path, strerror(errno));
+        return TOOL_FAILED;
+    }
+    if (add_file(config, whole)) return TOOL_OK;
+    tool_message("at most %d files of text", TRAIN_FILES_MAX);
+    return TOOL_FAILED;
 }
 
-static bool read_key(const char *key, json_t *value, train_config *config, bool *known) {
-    *known = true;
-    if (!strcmp(key, "files")) return read_files(value, config);
-    for (int i = 0; i < FIELDS; i++)
-        if (!strcmp(key, fields[i].name)) return read_field(&fields[i], value, config);
-    *known = false;
-    return false;
+static int read_files(const char *from, json_t *list, train_config *config) {
+    size_t i;
+    json_t *path;
+    bool ok = json_is_array(list);
+    json_array_foreach(list, i, path) ok = ok && json_is_string(path);
+    if (!ok) {
+        tool_message("%s: \"files\" must be a list of paths", from);
+        return TOOL_FAILED;
+    }
+    json_array_foreach(list, i, path) {
+        const int code = add_data(json_string_value(path), config);
+        if (code != TOOL_OK) return code;
+    }
+    return TOOL_OK;
+}
+
+/* ---- a file of JSON ---- */
+
+static int read_key(const char *path, const char *key, json_t *value, train_config *config) {
+    if (!strcmp(key, "files")) return read_files(path, value, config);
+    for (int i = 0; i < FIELDS; i++) {
+        if (strcmp(key, fields[i].name) != 0) continue;
+        if (read_field(&fields[i], value, config)) return TOOL_OK;
+        say_wrong(path, &fields[i], value);
+        return TOOL_FAILED;
+    }
+    tool_message("%s: \"%s\" isn't known", path, key);
+    return TOOL_FAILED;
+}
+
+static json_t *load_object(const char *path) {
+    json_error_t error;
+    FILE *file = fopen(path, "r");
+    errno = file ? 0 : errno;
+    json_t *root = file ? json_loadf(file, JSON_REJECT_DUPLICATES, &error) : NULL;
+    const bool unread = !file || ferror(file);
+    if (unread)
+        tool_message("%s: %s", path, strerror(errno ? errno : EIO));
+    else if (!root)
+        tool_message("%s: line %d: %s", path, error.line, error.text);
+    else if (!json_is_object(root))
+        tool_message("%s: not a JSON object", path);
+    if (file) fclose(file);
+    if (!unread && json_is_object(root)) return root;
+    json_decref(root);
+    return NULL;
 }
 
 int train_config_load(const char *path, train_config *config) {
-    json_error_t error;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = load_object(path);
     const char *key;
     json_t *value;
     int code = TOOL_OK;
-    if (!root) {
-        tool_message("%s: line %d: %s", path, error.line, error.text);
-        return TOOL_FAILED;
-    }
-    if (!json_is_object(root)) {
-        tool_message("%s: not a JSON object", path);
-        code = TOOL_FAILED;
-    }
+    if (!root) return TOOL_FAILED;
     json_object_foreach(root, key, value) {
-        bool known;
-        if (code != TOOL_OK || read_key(key, value, config, &known)) continue;
-        tool_message(known ? "%s: the value of \"%s\" is wrong" : "%s: \"%s\" isn't known", path,
-                     key);
-        code = TOOL_FAILED;
+        if (code == TOOL_OK) code = read_key(path, key, value, config);
     }
     json_decref(root);
     return code;
@@ -238,18 +300,6 @@ static int choose(const char *name, train_config *config) {
                       train_config_names());
 }
 
-/* The whole path, so that --resume works from another folder. */
-static int add_data(const char *path, train_config *config) {
-    char whole[PATH_MAX];
-    if (!realpath(path, whole)) {
-        tool_message("%s: %s", path, strerror(errno));
-        return TOOL_FAILED;
-    }
-    if (add_file(config, whole)) return TOOL_OK;
-    tool_message("at most %d files of text", TRAIN_FILES_MAX);
-    return TOOL_FAILED;
-}
-
 static void set_texts(const tool_args *args, train_config *c) {
     static const char *const precisions[] = {"auto", "f32", "bf16", "f16"};
     static const char *const moments[] = {"f32", "8bit"};
@@ -259,9 +309,11 @@ static void set_texts(const tool_args *args, train_config *c) {
         snprintf(c->moments, sizeof c->moments, "%s", moments[args->moments]);
 }
 
+/* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
 static void set_length(const tool_args *args, train_config *c) {
-    const int64_t before = c->steps;
-    if (tool_given(args, "steps")) c->steps = args->steps;
+    const bool given =
+        tool_given(args, "steps") || tool_given(args, "tokens") || tool_given(args, "time");
+    if (tool_given(args, "steps")) c->steps = (int64_t)args->steps;
     if (tool_given(args, "tokens")) {
         const int64_t each = (int64_t)c->batch * c->context;
         c->steps = ((int64_t)args->train_tokens + each - 1) / each;
@@ -270,7 +322,7 @@ static void set_length(const tool_args *args, train_config *c) {
         c->steps = 0;
         c->time = args->time_limit;
     }
-    if (c->steps && before && c->warmup > c->steps / 10) c->warmup = c->steps / 10;
+    if (c->steps && c->warmup > (given ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
 }
 
 int train_config_make(const tool_args *args, train_config *c) {
@@ -286,7 +338,8 @@ int train_config_make(const tool_args *args, train_config *c) {
     if (tool_given(args, "dropout")) c->dropout = args->dropout;
     if (tool_given(args, "heldout")) c->heldout = args->heldout;
     if (tool_given(args, "seed")) c->seed = args->seed;
-    c->memory = args->memory;
+    c->memory =
+        args->memory < (uint64_t)TRAIN_NUMBER_MAX ? args->memory : (uint64_t)TRAIN_NUMBER_MAX;
     set_texts(args, c);
     set_length(args, c);
     if (args->data) code = add_data(args->data, c);

@@ -17,6 +17,10 @@
 #include "tool.h"
 
 enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048 };
+/* As doubles exact, and far from where sums of int64_t overflow; of seeds and bytes, what an
+ * integer of JSON holds. */
+#define TRAIN_STEPS_MAX  1e15
+#define TRAIN_NUMBER_MAX 1e18
 
 /* What config.json holds. Names of JSON keys are those of the fields. */
 typedef struct train_config {

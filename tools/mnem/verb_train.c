@@ -95,15 +95,15 @@ static int make_config(train_run *run) {
     int code;
     if (args->resume) {
         code = check_resume(args);
-        return code == TOOL_OK ? train_config_load(train_path(run, "config.json"), &run->config)
-                               : code;
+        if (code == TOOL_OK) code = train_config_load(train_path(run, "config.json"), &run->config);
+    } else {
+        code = train_config_make(args, &run->config);
     }
-    code = train_config_make(args, &run->config);
     if (code == TOOL_OK && args->init) code = take_shape(run);
-    if (code == TOOL_OK && run->config.embd % run->config.heads)
-        return tool_usage("train", "embd %d isn't a multiple of heads %d", run->config.embd,
-                          run->config.heads);
-    return code;
+    if (code != TOOL_OK || run->config.embd % run->config.heads == 0) return code;
+    tool_message("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
+                 run->config.embd, run->config.heads);
+    return TOOL_FAILED;
 }
 
 static int open_ledger(train_run *run) {
