@@ -349,6 +349,27 @@ static void a_budget_too_small_is_refused_with_the_least(void **unused) {
 }
 
 /* What planning skips without measuring it. */
+/* The test of the machine takes less than the trainer would, and gives it back. */
+static void a_predicted_time_leaves_nothing_behind(void **unused) {
+    (void)unused;
+    mnem_ledger *ledger = ledger_new(UINT64_MAX);
+    mnem_train_options o = options_of("llama", ledger);
+    mnem_ledger_info before, after;
+    mnem_train_plan plan;
+    double seconds, twice;
+    assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_OK);
+    mnem_ledger_info_get(ledger, &before);
+    assert_int_equal(mnem_train_seconds(&o, &plan, &seconds), MNEM_OK);
+    mnem_ledger_info_get(ledger, &after);
+    assert_int_equal(after.bytes_live, before.bytes_live);
+    assert_true(after.bytes_peak <= plan.peak_bytes);
+    assert_true(seconds > 0 && seconds < 10);
+    plan.macs_per_step *= 1000; /* a thousand times the work */
+    assert_int_equal(mnem_train_seconds(&o, &plan, &twice), MNEM_OK);
+    assert_true(twice > seconds);
+    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+}
+
 static void estimates_are_near_the_real_bytes(void **unused) {
     (void)unused;
     for (int i = 0; i < 4; i++) {
@@ -612,6 +633,7 @@ int main(void) {
         cmocka_unit_test(predicted_is_what_the_ledger_shows),
         cmocka_unit_test(a_step_allocates_nothing),
         cmocka_unit_test(a_budget_too_small_is_refused_with_the_least),
+        cmocka_unit_test(a_predicted_time_leaves_nothing_behind),
         cmocka_unit_test(estimates_are_near_the_real_bytes),
         cmocka_unit_test(plans_are_monotone_in_the_budget),
         cmocka_unit_test(steps_learn_the_batch),

@@ -41,10 +41,25 @@ static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
     }
 }
 
+/* "3.3 G multiply-adds a step, about 90 ms; 2000 steps take about 3 min" */
+static void print_time(FILE *file, const train_run *run) {
+    char text[200], count[TOOL_TEXT], whole[TOOL_TEXT];
+    const double s = run->seconds;
+    int n = snprintf(text, sizeof text,
+                     "%s multiply-adds a step, about %.*f %s (a short test of "
+                     "this machine says)",
+                     tool_count(run->plan.macs_per_step, count), s < 1 || s >= 10 ? 0 : 1,
+                     s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
+    if (run->config.steps)
+        snprintf(text + n, sizeof text - (size_t)n, "; %lld steps take about %s",
+                 (long long)run->config.steps, tool_seconds((double)run->config.steps * s, whole));
+    tool_wrap(file, "  time     ", text);
+}
+
 static void print_choice(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const train_config *c = &run->config;
-    char text[1200], count[TOOL_TEXT];
+    char text[1200];
     snprintf(text, sizeof text,
              "%d x %d sequences of %d tokens a step, %s, moments in %s, %d thread%s",
              p->micro_batch, p->accumulation, c->context, type_text(run->options.compute),
@@ -59,9 +74,7 @@ static void print_choice(FILE *file, const train_run *run) {
                  100 * p->recomputed / (p->macs_per_step - p->recomputed));
         tool_wrap(file, "           ", text);
     }
-    snprintf(text, sizeof text, "%s multiply-adds a step; the first steps will tell the time",
-             tool_count(p->macs_per_step, count));
-    tool_wrap(file, "  work     ", text);
+    print_time(file, run);
 }
 
 static void print_other(FILE *file, const char *lead, uint64_t bytes, const char *change) {
@@ -99,18 +112,18 @@ json_t *train_report_plan_json(const train_run *run) {
             lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(p->line[i].kind), "tag",
                              p->line[i].tag, "bytes", (json_int_t)p->line[i].bytes));
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
-    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-                     "s:o, s:o}",
-                     "parameters", (json_int_t)p->parameters, "peak_bytes",
-                     (json_int_t)p->peak_bytes, "budget_bytes", (json_int_t)p->budget_bytes,
-                     "lines", lines, "keep", keep, "micro_batch", p->micro_batch, "accumulation",
-                     p->accumulation, "sequence", run->config.context, "precision",
-                     type_text(run->options.compute), "moments", run->config.moments, "threads",
-                     p->threads, "macs_per_step", p->macs_per_step, "macs_recomputed",
-                     p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
-                     "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
-                     other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
-                     other_json(p->larger_bytes, p->larger_cost, p->larger));
+    return json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
+        "s:o, s:o, s:f}",
+        "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)p->peak_bytes,
+        "budget_bytes", (json_int_t)p->budget_bytes, "lines", lines, "keep", keep, "micro_batch",
+        p->micro_batch, "accumulation", p->accumulation, "sequence", run->config.context,
+        "precision", type_text(run->options.compute), "moments", run->config.moments, "threads",
+        p->threads, "macs_per_step", p->macs_per_step, "macs_recomputed", p->recomputed,
+        "activation_bytes", (json_int_t)p->activation_bytes, "activation_bytes_all",
+        (json_int_t)p->activation_bytes_all, "smaller",
+        other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
+        other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step", run->seconds);
 }
 
 static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t live,

@@ -74,6 +74,7 @@ typedef struct train_run {
     mnem_windows training, validation;
     mnem_train_options options;
     mnem_train_plan plan;
+    double seconds; /* expected of a step; 0: not known */
     mnem_trainer *trainer;
     mnem_block memory; /* of feeds */
     mnem_feed *feed;

@@ -220,7 +220,9 @@ static int plan(train_run *run) {
     set_options(run);
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
-    const mnem_status status = make_plan(run);
+    mnem_status status = make_plan(run);
+    if (status == MNEM_OK && (!run->args->quiet || run->args->dry_run))
+        status = mnem_train_seconds(&run->options, &run->plan, &run->seconds);
     if (status != MNEM_OK) return tool_fail(status);
     if (!run->args->quiet) train_report_plan(stderr, run);
     return TOOL_OK;
