@@ -260,6 +260,7 @@ static const struct real_case {
     {MNEM_OP_SILU_MUL, "rr-r--"},
     {MNEM_OP_SILU_MUL_GRAD, "rrrrr-"},
     {MNEM_OP_DROPOUT, "r--r--"},
+    {MNEM_OP_SCALE, "r--r--"},
     {MNEM_OP_EMBED, "w--r--"},
     {MNEM_OP_EMBED_GRAD, "r--w--"},
 };

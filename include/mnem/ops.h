@@ -107,6 +107,7 @@ typedef struct mnem_kv_sequence {
  *             desc.dropout, by a number that args.seed, desc.stream, the row's absolute number
  *             (args.row_base + row) and the column fix; the others are divided by 1 - dropout.
  *             Its own gradient. NaN and infinity aren't hidden: they are multiplied by 0
+ * SCALE       in[0] [T, n] -> out (may be in[0]): times desc.scale. Its own gradient
  * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
  *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never added to),
  *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Tiled, never the
@@ -137,6 +138,7 @@ typedef struct mnem_kv_sequence {
     X(SILU_MUL_GRAD, "silu_mul_grad")                                                              \
     X(EMBED_GRAD, "embed_grad")                                                                    \
     X(DROPOUT, "dropout")                                                                          \
+    X(SCALE, "scale")                                                                              \
     X(CAUSAL_ATTENTION, "causal_attention")                                                        \
     X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")
 
@@ -167,7 +169,7 @@ typedef struct mnem_op_desc {
     mnem_tensor also[MNEM_OP_ALSO]; /* further outputs */
     int workers;                    /* the largest team that will run it */
     float epsilon;                  /* norms */
-    float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim) */
+    float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim); SCALE */
     bool accumulate;                /* MATMUL, gradients: out is added to */
     mnem_rope rope;                 /* ROPE_TABLE, ROPE */
     bool inverse;                   /* ROPE: turns back, which is its gradient */

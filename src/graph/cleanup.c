@@ -267,7 +267,8 @@ static unsigned may_overwrite(mnem_op_kind kind) {
     case MNEM_OP_ROPE:
     case MNEM_OP_SILU_MUL:
     case MNEM_OP_GELU:
-    case MNEM_OP_DROPOUT: return 1;
+    case MNEM_OP_DROPOUT:
+    case MNEM_OP_SCALE: return 1;
     case MNEM_OP_ADD: return 3;
     case MNEM_OP_GELU_GRAD: return 2;
     default: return 0;

@@ -26,6 +26,7 @@ static const mnem__op_table *const tables[MNEM_OP_COUNT] = {
     [MNEM_OP_SILU_MUL_GRAD] = &mnem__op_silu_mul_grad,
     [MNEM_OP_EMBED_GRAD] = &mnem__op_embed_grad,
     [MNEM_OP_DROPOUT] = &mnem__op_dropout,
+    [MNEM_OP_SCALE] = &mnem__op_scale,
     [MNEM_OP_LINEAR] = &mnem__op_linear,
     [MNEM_OP_LINEAR_GRAD_INPUT] = &mnem__op_linear_grad_input,
     [MNEM_OP_LINEAR_GRAD_WEIGHT] = &mnem__op_linear_grad_weight,

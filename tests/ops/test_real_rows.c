@@ -368,6 +368,7 @@ static void in_place_is_the_same(void **state) {
         in_place((mnem_op_desc){.kind = MNEM_OP_DROPOUT, .in = {there}, .dropout = 0.4f}, 0,
                  types[t]);
         in_place((mnem_op_desc){.kind = MNEM_OP_DROPOUT, .in = {there}}, 0, types[t]);
+        in_place((mnem_op_desc){.kind = MNEM_OP_SCALE, .in = {there}, .scale = -1.5f}, 0, types[t]);
     }
 }
 
@@ -396,6 +397,9 @@ static void prepare_names_what_is_wrong(void **state) {
     d = (mnem_op_desc){.kind = MNEM_OP_DROPOUT, .workers = 1, .dropout = 1.0f};
     d.in[0] = d.out = rows;
     op_refused(&d, "dropout isn't 0 or more and below 1");
+    d = (mnem_op_desc){.kind = MNEM_OP_SCALE, .workers = 1, .scale = INFINITY};
+    d.in[0] = d.out = rows;
+    op_refused(&d, "scale isn't finite");
     d.kind = MNEM_OP_GELU;
     d.in[0].type = f64.type;
     op_refused(&d, "in[0] isn't F32, BF16, F16 or F64 [T, n]");

@@ -113,9 +113,8 @@ static void silu_mul_grad_is_the_gradient(void **state) {
     fd_op_fini(&f);
 }
 
-static void dropout_is_its_own_gradient(void **state) {
-    (void)state;
-    fd_op f = {.desc = {.kind = MNEM_OP_DROPOUT, .dropout = 0.3f, .stream = 4}, .dy = {dy}};
+static void is_its_own_gradient(mnem_op_desc desc) {
+    fd_op f = {.desc = desc, .dy = {dy}};
     f.args = (mnem_op_args){.tokens = T, .in = {x}, .out = out, .seed = 9, .row_base = 100};
     f.desc.in[0] = f.desc.out = rows(N_MAX);
     fd_op_init(&f);
@@ -128,6 +127,12 @@ static void dropout_is_its_own_gradient(void **state) {
             .value = fd_op_value, .context = &f, .count = 1, .blocks = {{"x", x, dx, SIZE}}},
         tolerance);
     fd_op_fini(&f);
+}
+
+static void dropout_and_scale_are_their_own_gradients(void **state) {
+    (void)state;
+    is_its_own_gradient((mnem_op_desc){.kind = MNEM_OP_DROPOUT, .dropout = 0.3f, .stream = 4});
+    is_its_own_gradient((mnem_op_desc){.kind = MNEM_OP_SCALE, .scale = -1.7f});
 }
 
 static void embed_grad_is_the_gradient(void **state) {
@@ -204,7 +209,7 @@ int main(void) {
         cmocka_unit_test(layer_norm_grad_is_the_gradient),
         cmocka_unit_test(gelu_grad_is_the_gradient),
         cmocka_unit_test(silu_mul_grad_is_the_gradient),
-        cmocka_unit_test(dropout_is_its_own_gradient),
+        cmocka_unit_test(dropout_and_scale_are_their_own_gradients),
         cmocka_unit_test(embed_grad_is_the_gradient),
         cmocka_unit_test(rope_turned_back_is_its_gradient),
         cmocka_unit_test(add_hands_its_gradient_on),

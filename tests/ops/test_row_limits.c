@@ -110,6 +110,8 @@ static void what_is_not_finite_shows_in_its_element(void **state) {
             element_shows((mnem_op_desc){.kind = MNEM_OP_GELU, .in = {there}}, 0, bad[i]);
             element_shows((mnem_op_desc){.kind = MNEM_OP_DROPOUT, .in = {there}, .dropout = 0.9f},
                           0, bad[i]);
+            element_shows((mnem_op_desc){.kind = MNEM_OP_SCALE, .in = {there}, .scale = 2}, 0,
+                          bad[i]);
             for (int k = 0; k < 2; k++)
                 element_shows((mnem_op_desc){.kind = MNEM_OP_GELU_GRAD, .in = {there, there}}, k,
                               bad[i]);
