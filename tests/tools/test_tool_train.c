@@ -305,6 +305,7 @@ static void a_wrong_config_is_named(void **state) {
         {"{\"moments\": 8}", "\"moments\" is 8"},
         {"{\"architecture\": \"gpt3\"}", "must be one of: llama gpt2"},
         {"{\"pre\": \"gpt2\"}", "\"pre\" is \"gpt2\"; it must be one of: gpt-2"},
+        {"{\"name\": 3}", "\"name\" must be a text of less than 64 bytes"},
         {"{\"files\": \"text\"}", "\"files\" must be a list of paths"},
         {"{\"files\": [1]}", "\"files\" must be a list of paths"},
         {"{\"files\": [\"/nowhere.txt\"]}", "/nowhere.txt: No such file"},

@@ -24,7 +24,7 @@ typedef struct field {
     field_kind kind;
     size_t offset, room; /* room: of texts */
     double least, most;
-    const char *choices; /* of texts: words with spaces between */
+    const char *choices; /* of texts: words with spaces between; NULL: any short text */
 } field;
 
 #define AT(name) offsetof(train_config, name)
@@ -64,6 +64,8 @@ static const field fields[] = {
     TEXT(precision, "auto f32 bf16 f16"),
     TEXT(moments, "f32 8bit"),
     TEXT(pre, "gpt-2 llama-bpe qwen2 default"),
+    TEXT(name, NULL),
+    TEXT(license, NULL),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -125,6 +127,10 @@ static bool read_number(const field *f, json_t *value, void *at) {
 static bool read_text(const field *f, json_t *value, char *at) {
     const char *text = json_string_value(value);
     const size_t length = json_string_length(value);
+    if (text && !f->choices && length < f->room) {
+        snprintf(at, f->room, "%s", text);
+        return true;
+    }
     for (const char *word = f->choices; text && word;) {
         const char *end = strchr(word, ' ');
         const size_t n = end ? (size_t)(end - word) : strlen(word);
@@ -148,7 +154,9 @@ static void say_wrong(const char *path, const field *f, const json_t *value) {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
     const char *said = text ? text : "?";
     const char *more = strlen(said) > SHOWN ? "..." : "";
-    if (f->kind == FIELD_TEXT)
+    if (f->kind == FIELD_TEXT && !f->choices)
+        tool_message("%s: \"%s\" must be a text of less than %zu bytes", path, f->name, f->room);
+    else if (f->kind == FIELD_TEXT)
         tool_message("%s: \"%s\" is %.*s%s; it must be one of: %s", path, f->name, SHOWN, said,
                      more, f->choices);
     else

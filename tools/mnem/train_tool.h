@@ -36,6 +36,7 @@ typedef struct train_config {
     uint64_t memory;               /* the budget, for --resume; 0: none was given */
     char precision[8], moments[8]; /* "f32", "bf16", "f16"; "f32", "8bit" */
     char pre[16];                  /* how the vocabulary cuts words: "gpt-2" */
+    char name[64], license[64];    /* for model.gguf; "": the folder's name, none */
     int32_t files;
     char *file[TRAIN_FILES_MAX];
 } train_config;

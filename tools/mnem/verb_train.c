@@ -478,11 +478,22 @@ static int train(train_run *run) {
 
 /* ---- the end ---- */
 
+/* general.name and general.license. */
+static mnem_status write_names(const train_run *run, mnem_gguf_writer *writer) {
+    const train_config *c = &run->config;
+    char whole[PATH_MAX];
+    const char *name = c->name;
+    if (!*name) name = realpath(run->out, whole) ? strrchr(whole, '/') + 1 : run->out;
+    const mnem_status status = mnem_gguf_key_text(writer, "general.name", name);
+    if (status != MNEM_OK || !*c->license) return status;
+    return mnem_gguf_key_text(writer, "general.license", c->license);
+}
+
 static mnem_status write_model(train_run *run, const char *path) {
     mnem_gguf_writer *writer;
     mnem_status status = mnem_gguf_create(path, &writer);
     if (status != MNEM_OK) return status;
-    status = mnem_gguf_key_text(writer, "general.name", run->out);
+    status = write_names(run, writer);
     if (status == MNEM_OK) status = mnem_tokenizer_write(run->tokenizer, writer);
     if (status == MNEM_OK) status = mnem_trainer_write(run->trainer, MNEM_TYPE_F16, writer);
     if (status == MNEM_OK) return mnem_gguf_finish(writer);
