@@ -19,7 +19,7 @@ file(RELATIVE_PATH pc_to_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)
 configure_file(cmake/mnem.pc.in mnem.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/mnem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(FILES models/kjv-5m-q8_0.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/mnem/models)
+install(FILES models/mnem-kjv-5m-q8_0.gguf DESTINATION ${CMAKE_INSTALL_DATADIR}/mnem/models)
 install(FILES docs/mnem.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES scripts/completion/mnem.bash RENAME mnem
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

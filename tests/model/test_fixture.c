@@ -91,33 +91,36 @@ static bool add_score(void *context, int32_t index, const float *logits) {
     return true;
 }
 
-static int32_t *held_out_ids(session_case *c, size_t *n) {
+static int32_t *held_out_ids(session_case *c, size_t *n, size_t *bytes) {
     static char text[1 << 18];
     FILE *file = fopen(MNEM_TEST_DATA "/model/heldout.txt", "r");
     assert_non_null(file);
-    const size_t bytes = fread(text, 1, sizeof text, file);
+    *bytes = fread(text, 1, sizeof text, file);
     fclose(file);
     mnem_tokenizer *tokenizer;
     const int32_t *ids;
     assert_int_equal(mnem_tokenizer_create(c->model, &tokenizer), MNEM_OK);
-    assert_int_equal(mnem_tokenizer_encode(tokenizer, text, bytes, MNEM_ENCODE_NO_SPECIAL, &ids, n),
-                     MNEM_OK);
+    assert_int_equal(
+        mnem_tokenizer_encode(tokenizer, text, *bytes, MNEM_ENCODE_NO_SPECIAL, &ids, n), MNEM_OK);
     int32_t *copy = calloc(*n, sizeof *copy);
     memcpy(copy, ids, *n * sizeof *copy);
     mnem_tokenizer_destroy(tokenizer);
     return copy;
 }
 
-/* The first `windows` windows; the reference is for all of them. */
-static double perplexity(const char *path, int windows) {
+typedef struct quality {
+    double perplexity, bits_per_byte;
+} quality;
+
+static quality quality_of(const char *path) {
     session_case c;
-    size_t n;
+    size_t n, bytes;
     const mnem_session_options options = {.context = WINDOW, .logits_rows = 16};
     assert_int_equal(session_case_open(&c, path, 0, &options), MNEM_OK);
-    int32_t *ids = held_out_ids(&c, &n);
+    int32_t *ids = held_out_ids(&c, &n, &bytes);
     assert_int_equal(n / WINDOW, WINDOWS);
     score s = {0};
-    for (int w = 0; w < windows; w++) {
+    for (int w = 0; w < WINDOWS; w++) {
         s.ids = ids + (size_t)w * WINDOW;
         assert_int_equal(mnem_session_truncate(c.session, 0), MNEM_OK);
         assert_int_equal(mnem_session_eval(c.session, s.ids, WINDOW - 1, 128, add_score, &s),
@@ -125,8 +128,9 @@ static double perplexity(const char *path, int windows) {
     }
     free(ids);
     session_case_close(&c);
-    assert_int_equal(s.n, 127 * windows);
-    return exp(s.nll / (double)s.n);
+    assert_int_equal(s.n, 127 * WINDOWS);
+    const double nats = s.nll / (double)s.n;
+    return (quality){exp(nats), nats / log(2) * (double)n / (double)bytes};
 }
 
 static void perplexity_is_the_references(void **state) {
@@ -139,17 +143,26 @@ static void perplexity_is_the_references(void **state) {
                   {MODEL_Q4_0, 28.8032},
                   {MODEL_Q4_K_M, 28.7916}};
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
-        const double ours = perplexity(models[i].path, WINDOWS);
+        const double ours = quality_of(models[i].path).perplexity;
         print_message("%.4f, the reference has %.4f (%+.3f %%)\n", ours, models[i].expected,
                       100 * (ours / models[i].expected - 1));
         assert_true(fabs(ours / models[i].expected - 1) < 0.002);
     }
 }
 
+/* At most 1.38 bits per byte of the held-out text, as its recipe promises (models/README.md). */
+static void the_model_that_ships_predicts_the_held_out_text(void **state) {
+    (void)state;
+    const double bits = quality_of(MODEL_SHIPPED).bits_per_byte;
+    print_message("%.4f bits per byte\n", bits);
+    assert_true(bits <= 1.38);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(f16_gives_the_references_logits_and_tokens),
         cmocka_unit_test(perplexity_is_the_references),
+        cmocka_unit_test(the_model_that_ships_predicts_the_held_out_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 
 enum { ARGS_MAX = 32, SECONDS_MAX = 120 };
 
-const char *const tool_model = MNEM_SOURCE "/models/kjv-5m-q8_0.gguf";
+const char *const tool_model = MNEM_SOURCE "/models/mnem-kjv-5m-q8_0.gguf";
 
 static char scratch[64];
 static char out_text[TOOL_RUN_BYTES], err_text[TOOL_RUN_BYTES];

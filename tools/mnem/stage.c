@@ -19,7 +19,7 @@
 static const char *const model_folders[] = {
     "models",          "../models",          "../../models",
     "../../../models", "../../../../models", "../share/mnem/models"};
-#define SHIPPED_MODEL "kjv-5m-q8_0.gguf"
+#define SHIPPED_MODEL "mnem-kjv-5m-q8_0.gguf"
 
 static const char *shipped_model(void) {
     static char path[PATH_MAX + 64];
