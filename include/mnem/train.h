@@ -28,12 +28,42 @@
 extern "C" {
 #endif
 
+/* Low-rank adapters on frozen weights (Hu et al., "LoRA: Low-rank adaptation of large language
+ * models", 2021): a matrix W [rows, k] of a model acts as W + alpha / rank * B A, and only A
+ * [rank, k] and B [rows, rank] are trained. W stays in the type that it has in the file, whichever
+ * that is; gradients, moments and checkpoints are of A and B only. */
+#define MNEM_LORA_TARGETS(X)                                                                       \
+    X(Q, "q", 1)                                                                                   \
+    X(K, "k", 2)                                                                                   \
+    X(V, "v", 4)                                                                                   \
+    X(QKV, "qkv", 8) /* gpt2: the three in one matrix */                                           \
+    X(O, "o", 16)                                                                                  \
+    X(GATE, "gate", 32)                                                                            \
+    X(UP, "up", 64)                                                                                \
+    X(DOWN, "down", 128)
+typedef enum mnem_lora_target {
+#define MNEM_LORA_ENUM(name, text, bit) MNEM_LORA_##name = bit,
+    MNEM_LORA_TARGETS(MNEM_LORA_ENUM)
+#undef MNEM_LORA_ENUM
+} mnem_lora_target;
+typedef struct mnem_lora {
+    int32_t rank;     /* at most the smaller side of each matrix; 0: all weights are trained */
+    float alpha;      /* default: twice the rank */
+    uint32_t targets; /* set of mnem_lora_target (default: every matrix of the layers) */
+    const mnem_model *base; /* required; open until the weights are loaded. Any architecture of
+                               mnem_model_transformer */
+} mnem_lora;
+/* "q,v" as a set; MNEM_INVALID names the word that isn't one of them. */
+mnem_status mnem_lora_targets_parse(const char *text, uint32_t *targets);
+
 /* Zero means default. */
 typedef struct mnem_train_options {
     mnem_ledger *ledger; /* required; its budget is the plan's */
     mnem_transformer
-        shape;           /* "llama" or "gpt2"; layers, embd, heads, kv_heads, head_dim, ff, vocab,
-                               context, epsilon and rope are used */
+        shape; /* "llama" or "gpt2"; layers, embd, heads, kv_heads, head_dim, ff, vocab,
+                               context, epsilon and rope are used. With lora.rank: that of its
+                               base, whatever is said here */
+    mnem_lora lora;
     int32_t sequence;    /* tokens of a sequence (default: shape.context) */
     int32_t batch;       /* sequences of a step (default 8) */
     int32_t micro_batch; /* of them run together; divides batch (default: chosen) */
@@ -78,7 +108,8 @@ typedef struct mnem_train_plan {
     double recomputed;                 /* multiply-adds done twice over all of a step */
     /* bytes: lines sum to peak_bytes */
     uint64_t budget_bytes, peak_bytes;
-    uint64_t parameters, weight_bytes, gradient_bytes, optimizer_bytes;
+    uint64_t parameters, weight_bytes, gradient_bytes, optimizer_bytes; /* of what is trained */
+    uint64_t frozen_bytes;
     uint64_t activation_bytes, activation_bytes_all; /* placed; when nothing is computed again with
                                                         this micro-batch */
     unsigned lines;
@@ -131,10 +162,12 @@ bool mnem_trainer_parameter_get(const mnem_trainer *trainer, int32_t index,
 /* Before step 1: normal numbers of deviation 0.02 (matrices that add to the residual stream: over
  * sqrt(2 layers); Radford et al. 2019), ones for norms, zeros for biases. */
 void mnem_trainer_init(mnem_trainer *trainer, uint64_t seed);
-/* Weights of a model file of the same shape, F32, F16, BF16 or quantized (then as dequantized). */
+/* Weights of a model file of the same shape, F32, F16, BF16 or quantized (then as dequantized). With
+ * adapters: the frozen weights, from the model of the plan; required before step 1. */
 mnem_status mnem_trainer_load(mnem_trainer *trainer, const mnem_model *model);
 /* Adds the model's keys and tensors to a GGUF file; keys of the tokenizer are the caller's, written
- * before, and so is finishing. type: MNEM_TYPE_F32, F16 or BF16, of matrices. */
+ * before, and so is finishing. type: MNEM_TYPE_F32, F16 or BF16, of matrices. With adapters: those
+ * only, as llama.cpp and mnem_lora_merge open them. */
 mnem_status mnem_trainer_write(mnem_trainer *trainer, mnem_type type, mnem_gguf_writer *writer);
 
 /* ---- steps ---- */

@@ -9,7 +9,11 @@
  *       NORMS    QKV             ATTENTION       MIDDLE NORMS  FF      NORMS
  *
  * GPT-2: one matrix for q, k and v, no rope; biases; up and GELU in the place of gate, up,
- * silu·mul.
+ * silu·mul. With adapters q and k, and gate and up, are products of their own, and each product has
+ * its adapter beside it:
+ *
+ *     x ─ W ──────────────── + ─ y        A x, scaled, is kept where x is
+ *     └── A ─ scale ─ B ─────┘
  */
 #ifndef MNEM_SRC_TRAIN_TRAIN_GRAPH_H
 #define MNEM_SRC_TRAIN_TRAIN_GRAPH_H
@@ -21,6 +25,7 @@ enum {
     MNEM__TRAIN_SLOT_WEIGHTS,
     MNEM__TRAIN_SLOT_GRADIENTS,
     MNEM__TRAIN_SLOT_LOSSES,
+    MNEM__TRAIN_SLOT_FROZEN,
     MNEM__TRAIN_SLOTS
 };
 

@@ -17,8 +17,37 @@ const mnem__train_part_info mnem__train_parts[MNEM__TRAIN_PARTS] = {
 };
 
 enum { BATCH_DEFAULT = 8, BLOCK_ALIGNMENT = 4096, RESERVE = 1 << 20 };
+/* 36 PB, far over any machine and far under 2^64. */
+static const double bytes_most = 0x1p55;
 
 /* ---- options ---- */
+
+/* Positions and tokens of a batch are counted in int32_t. */
+static mnem_status check_tokens(const mnem_train_options *o) {
+    const int64_t tokens = (int64_t)o->batch * o->sequence;
+    if (tokens <= INT32_MAX) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID,
+                      "train: a batch of %d sequences of %d tokens has %lld, at most %d", o->batch,
+                      o->sequence, (long long)tokens, INT32_MAX);
+}
+
+/* Every sum of bytes of the plan is a few times this one, so that none passes 2^64. */
+static mnem_status check_bytes(const mnem_train_options *o) {
+    const mnem_transformer *t = &o->shape;
+    const double d = t->embd, q = (double)t->heads * t->head_dim,
+                 kv = (double)t->kv_heads * t->head_dim;
+    const double of_token =
+        t->layers * (6 * d + 3.0 * t->ff + 2 * q + 2 * kv + t->heads) + t->vocab;
+    const double of_model = t->layers * d * (2 * q + 2 * kv + 3.0 * t->ff) + t->vocab * d;
+    const double bytes = sizeof(float) * (of_model + of_token * o->batch * o->sequence) +
+                         (double)o->io_bytes + (double)o->io_bytes_sequence * o->batch;
+    if (bytes <= bytes_most) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID,
+                      "train: %d layers of %d, %d ff, %d vocab, batches of %d x %d tokens: about "
+                      "%.2g bytes, more than %.2g",
+                      t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, bytes,
+                      bytes_most);
+}
 
 static mnem_status check_sizes(const mnem_train_options *o) {
     if (o->sequence < 1 || o->sequence > o->shape.context)
@@ -31,7 +60,8 @@ static mnem_status check_sizes(const mnem_train_options *o) {
                           o->micro_batch, o->batch);
     if (o->threads < 1 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "train: %d threads, at most %d", o->threads, MNEM_TEAM_MAX);
-    return MNEM_OK;
+    const mnem_status status = check_tokens(o);
+    return status == MNEM_OK ? check_bytes(o) : status;
 }
 
 static mnem_status check_options(const mnem_train_options *o) {
@@ -50,8 +80,10 @@ static mnem_status check_options(const mnem_train_options *o) {
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options) {
     *setup = (mnem__train_setup){.o = *options};
     mnem_train_options *o = &setup->o;
-    mnem_status status = mnem__train_shape_create(&o->shape, &setup->shape);
+    mnem_status status = o->lora.rank ? mnem__train_shape_create_lora(&o->lora, &setup->shape)
+                                      : mnem__train_shape_create(&o->shape, &setup->shape);
     if (status != MNEM_OK) return status;
+    o->shape = setup->shape->t;
     if (!o->sequence) o->sequence = o->shape.context;
     if (!o->batch) o->batch = BATCH_DEFAULT;
     if (!o->threads) o->threads = mnem__processors();
@@ -111,7 +143,8 @@ mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
     const mnem_transformer *t = &setup->shape->t;
     mnem_op_desc desc = {.kind = MNEM_OP_LINEAR, .workers = 1};
     desc.in[0] = mnem_tensor_2d(setup->o.compute, 1, t->embd);
-    desc.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, t->vocab, t->embd);
+    const mnem__train_frozen *frozen = mnem__train_output_get(setup->shape);
+    desc.in[1] = mnem_tensor_2d(frozen ? frozen->type : MNEM_TYPE_F32, t->vocab, t->embd);
     desc.out = mnem_tensor_2d(MNEM_TYPE_F32, 1, t->vocab);
     return mnem_op_prepare(&desc, op);
 }
@@ -143,8 +176,7 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                          const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     uint64_t *bytes = sizes->bytes;
     bytes[MNEM__TRAIN_PART_HOST_TRAIN] =
-        mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) +
-        mnem__train_shape_bytes(&setup->shape->t) +
+        mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) + setup->shape->bytes +
         (uint64_t)setup->shape->params * sizeof *setup->segments;
     bytes[MNEM__TRAIN_PART_HOST_GRAPH] =
         mnem_graph_host_bytes(&graphs->step.room) + mnem_graph_host_bytes(&graphs->forward.room);
@@ -168,7 +200,10 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
                                &bytes[MNEM__TRAIN_PART_MOMENTS]);
     if (status == MNEM_OK) status = mnem__train_logits_op(setup, &logits);
     if (status != MNEM_OK) return status;
-    bytes[MNEM__TRAIN_PART_WEIGHTS] = bytes[MNEM__TRAIN_PART_GRADIENTS] = count * sizeof(float);
+    const bool lora = setup->shape->lora_rank > 0;
+    bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);
+    bytes[MNEM__TRAIN_PART_GRADIENTS] = count * sizeof(float);
+    bytes[MNEM__TRAIN_PART_FROZEN] = setup->shape->frozen_bytes;
     sizes->losses_offset = mnem__align_up(
         larger(graphs->step.sizes.block_bytes, graphs->forward.sizes.block_bytes), 64);
     bytes[MNEM__TRAIN_PART_ACTIVATIONS] = sizes->losses_offset + tokens * sizeof(float);

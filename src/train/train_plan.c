@@ -120,7 +120,9 @@ static void fill_parts(planner *p, const mnem__train_way *way, mnem_train_plan *
     for (int i = 0; i < MNEM__TRAIN_PARTS; i++)
         add_line(plan, mnem__train_parts[i].kind, mnem__train_parts[i].tag, sizes.bytes[i]);
     sort_lines(plan);
-    plan->weight_bytes = sizes.bytes[MNEM__TRAIN_PART_WEIGHTS];
+    plan->weight_bytes =
+        sizes.bytes[MNEM__TRAIN_PART_WEIGHTS] + sizes.bytes[MNEM__TRAIN_PART_ADAPTERS];
+    plan->frozen_bytes = sizes.bytes[MNEM__TRAIN_PART_FROZEN];
     plan->gradient_bytes = sizes.bytes[MNEM__TRAIN_PART_GRADIENTS];
     plan->optimizer_bytes = sizes.bytes[MNEM__TRAIN_PART_MOMENTS];
     plan->activation_bytes = sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
@@ -207,6 +209,9 @@ static void fill_others(planner *p, int32_t rank, mnem_train_plan *plan) {
 /* ---- refusing ---- */
 
 static const char *knob_of(const planner *p) {
+    const mnem__train_shape *s = p->setup.shape;
+    if (s->frozen_bytes > 16 * sizeof(float) * (uint64_t)s->count)
+        return "a model in a smaller type (mnem quantize) takes less, ";
     if (p->setup.o.optimizer.moments == MNEM_MOMENTS_F32) return "--moments 8bit takes less, ";
     if (p->setup.o.micro_batch > 1) return "a smaller --micro-batch takes less, ";
     if (p->setup.o.compute == MNEM_TYPE_F32) return "--precision bf16 takes less, ";
@@ -237,7 +242,8 @@ static mnem_status start(planner *p, const mnem_train_options *options) {
     if (status != MNEM_OK) return status;
     mnem_ledger_info_get(options->ledger, &ledger);
     if (ledger.budget_bytes) p->budget = ledger.budget_bytes;
-    p->fixed = p->before + 2 * sizeof(float) * (uint64_t)p->setup.shape->count;
+    p->fixed = p->before + 2 * sizeof(float) * (uint64_t)p->setup.shape->count +
+               p->setup.shape->frozen_bytes;
     status = mnem__train_ways_create(&p->setup, &p->ways);
     if (status != MNEM_OK) mnem__train_setup_fini(&p->setup);
     return status;

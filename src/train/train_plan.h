@@ -14,6 +14,8 @@
  * HEAP: host memory, which the watcher of the heap charges. CALLER: what the caller said. */
 #define MNEM__TRAIN_PARTS_LIST(X)                                                                  \
     X(WEIGHTS, WEIGHTS, "weights", BLOCK)                                                          \
+    X(FROZEN, WEIGHTS, "frozen", BLOCK)                                                            \
+    X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
     X(GRADIENTS, GRADIENT, "gradients", BLOCK)                                                     \
     X(MOMENTS, OPTIMIZER, "moments", BLOCK)                                                        \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
@@ -80,7 +82,8 @@ typedef struct mnem__train_sizes {
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                 const mnem__train_graphs *graphs, mnem__train_sizes *sizes);
 
-/* The operator that makes the logits of one row. */
+/* The operator that makes the logits of one row: times the frozen output matrix, or else the first
+ * parameter. */
 mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op);
 
 #endif

@@ -10,14 +10,28 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "ops/causal_attention.h"
 
 enum { LAYERS_MAX = MNEM_TRAIN_LAYERS, WIDTH_MAX = 1 << 20, VOCAB_MAX = 1 << 22 };
 
-static const char *const texts[MNEM__TRAIN_LAYER_ROLES] = {
+static const char *const texts[MNEM__TRAIN_ALL_ROLES] = {
+    [MNEM__TRAIN_EMBEDDING] = "token_embd.weight",
+    [MNEM__TRAIN_POSITION] = "position_embd.weight",
+    [MNEM__TRAIN_LAST_NORM] = "output_norm.weight",
+    [MNEM__TRAIN_LAST_NORM_BIAS] = "output_norm.bias",
+    [MNEM__TRAIN_OUTPUT] = "output.weight",
+    [MNEM__TRAIN_ROPE_FACTORS] = "rope_freqs.weight",
 #define TEXT(name, text) [MNEM__TRAIN_##name] = text,
     MNEM__TRAIN_ROLES(TEXT)
 #undef TEXT
 };
+
+void mnem__train_name(mnem__train_role role, int32_t layer, char name[40]) {
+    if (role < MNEM__TRAIN_LAYER_ROLES)
+        snprintf(name, 40, "blk.%d.%s", layer, texts[role]);
+    else
+        snprintf(name, 40, "%s", texts[role]);
+}
 
 /* ---- checks ---- */
 
@@ -31,10 +45,14 @@ static mnem_status check_fields(const mnem_transformer *t) {
     const struct {
         const char *name;
         int64_t value, most;
-    } fields[] = {{"layers", t->layers, LAYERS_MAX}, {"embd", t->embd, WIDTH_MAX},
-                  {"heads", t->heads, 4096},         {"kv_heads", t->kv_heads, t->heads},
-                  {"head_dim", t->head_dim, 1024},   {"ff", t->ff, 4 * WIDTH_MAX},
-                  {"vocab", t->vocab, VOCAB_MAX},    {"context", t->context, 1 << 20}};
+    } fields[] = {{"layers", t->layers, LAYERS_MAX},
+                  {"embd", t->embd, WIDTH_MAX},
+                  {"heads", t->heads, 4096},
+                  {"kv_heads", t->kv_heads, t->heads},
+                  {"head_dim", t->head_dim, MNEM__CAUSAL_HEAD_DIM_MAX},
+                  {"ff", t->ff, 4 * WIDTH_MAX},
+                  {"vocab", t->vocab, VOCAB_MAX},
+                  {"context", t->context, 1 << 20}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const mnem_status status = check_field(fields[i].name, fields[i].value, fields[i].most);
         if (status != MNEM_OK) return status;
@@ -91,15 +109,10 @@ static void add(walk *w, mnem__train_role role, int32_t layer, int64_t rows, int
                                  .offset = w->at,
                                  .init = init};
         if (layer <= 0) w->shape->first[role] = w->params;
-        if (layer >= 0) snprintf(p->name, sizeof p->name, "blk.%d.%s", layer, texts[role]);
+        mnem__train_name(role, layer, p->name);
     }
     w->params++;
     w->at += count;
-}
-
-static void name_outer(mnem__train_shape *shape, mnem__train_role role, const char *name) {
-    if (shape->first[role] >= 0)
-        snprintf(shape->param[shape->first[role]].name, sizeof shape->param->name, "%s", name);
 }
 
 static void walk_llama(walk *w, const mnem_transformer *t, int32_t layer) {
@@ -141,30 +154,25 @@ static void walk_all(walk *w, const mnem_transformer *t) {
     if (gpt2) add(w, MNEM__TRAIN_LAST_NORM_BIAS, -1, 0, t->embd, MNEM__TRAIN_ZEROS);
 }
 
-uint64_t mnem__train_shape_bytes(const mnem_transformer *t) {
-    walk w = {0};
-    walk_all(&w, t);
-    return sizeof(mnem__train_shape) + (uint64_t)w.params * sizeof(mnem__train_param);
-}
-
 mnem_status mnem__train_shape_create(const mnem_transformer *t, mnem__train_shape **shape) {
+    mnem__train_shape *s;
     *shape = NULL;
     const mnem_status status = check(t);
     if (status != MNEM_OK) return status;
-    mnem__train_shape *s = mnem__calloc("train", 1, mnem__train_shape_bytes(t));
+    walk w = {0};
+    walk_all(&w, t);
+    const uint64_t bytes = sizeof *s + (uint64_t)w.params * sizeof *s->param;
+    s = mnem__calloc("train", 1, bytes);
     if (!s) return mnem__heap_status();
     s->t = *t;
+    s->bytes = bytes;
     s->gpt2 = !strcmp(t->architecture, "gpt2");
-    for (size_t i = 0; i < sizeof s->first / sizeof *s->first; i++) s->first[i] = -1;
-    walk w = {.shape = s};
+    for (int i = 0; i < MNEM__TRAIN_ALL_ROLES; i++) s->first[i] = s->frozen_first[i] = -1;
+    w = (walk){.shape = s};
     walk_all(&w, t);
     s->params = w.params;
     s->count = w.at;
     s->per_layer = (w.params - (s->gpt2 ? 4 : 2)) / t->layers;
-    name_outer(s, MNEM__TRAIN_EMBEDDING, "token_embd.weight");
-    name_outer(s, MNEM__TRAIN_POSITION, "position_embd.weight");
-    name_outer(s, MNEM__TRAIN_LAST_NORM, "output_norm.weight");
-    name_outer(s, MNEM__TRAIN_LAST_NORM_BIAS, "output_norm.bias");
     *shape = s;
     return MNEM_OK;
 }
@@ -178,4 +186,17 @@ const mnem__train_param *mnem__train_param_get(const mnem__train_shape *shape,
     const int32_t first = shape->first[role];
     if (first < 0) return NULL;
     return &shape->param[role < MNEM__TRAIN_LAYER_ROLES ? first + layer * shape->per_layer : first];
+}
+
+const mnem__train_frozen *mnem__train_frozen_get(const mnem__train_shape *shape,
+                                                 mnem__train_role role, int32_t layer) {
+    const int32_t first = shape->frozen_first[role];
+    if (first < 0) return NULL;
+    const bool in_layer = role < MNEM__TRAIN_LAYER_ROLES;
+    return &shape->frozen[in_layer ? first + layer * shape->frozen_per_layer : first];
+}
+
+const mnem__train_frozen *mnem__train_output_get(const mnem__train_shape *shape) {
+    const mnem__train_frozen *own = mnem__train_frozen_get(shape, MNEM__TRAIN_OUTPUT, 0);
+    return own ? own : mnem__train_frozen_get(shape, MNEM__TRAIN_EMBEDDING, 0);
 }

@@ -66,7 +66,8 @@ static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) 
     const double rows = (double)way->micro_batch * o->sequence;
     const double times = (double)o->batch / way->micro_batch;
     /* Each micro-batch reads the weights twice, and reads and writes the gradients. */
-    const double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8);
+    const double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8) +
+                           (double)ways->setup->shape->frozen_bytes * 2 * times;
     return macs * (1 + rows_more / rows) / (plain_macs * o->threads) + traffic / plain_bytes;
 }
 

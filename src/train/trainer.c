@@ -44,7 +44,10 @@ static void give(mnem_trainer *t, mnem__train_part part) {
 static void bind(mnem_trainer *t) {
     const int32_t tokens = t->micro_batch * t->setup.o.sequence;
     for (int32_t i = 0; i < tokens; i++) t->tables.positions[i] = i % t->setup.o.sequence;
-    t->weights = (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_WEIGHTS);
+    const bool lora = t->setup.shape->lora_rank > 0;
+    t->weights =
+        (void *)mnem__trainer_host(t, lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS);
+    t->frozen = lora ? mnem__trainer_host(t, MNEM__TRAIN_PART_FROZEN) : NULL;
     t->gradients = (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_GRADIENTS);
     t->moments = mnem__trainer_host(t, MNEM__TRAIN_PART_MOMENTS);
     t->losses =
@@ -119,7 +122,8 @@ static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t 
                        mnem_graph_args *args) {
     void *const external[MNEM__TRAIN_SLOTS] = {[MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
                                                [MNEM__TRAIN_SLOT_GRADIENTS] = t->gradients,
-                                               [MNEM__TRAIN_SLOT_LOSSES] = t->losses};
+                                               [MNEM__TRAIN_SLOT_LOSSES] = t->losses,
+                                               [MNEM__TRAIN_SLOT_FROZEN] = t->frozen};
     args->tokens = tokens;
     args->block = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
     args->workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE);
@@ -280,9 +284,11 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     mnem_graph_tensor_get(t->graphs.forward.graph, t->graphs.forward.last, &last);
     const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +
                          (uint64_t)(count - 1) * (uint64_t)last.desc.stride[0];
+    const mnem__train_frozen *frozen = mnem__train_output_get(t->setup.shape);
+    const void *output = frozen ? (const void *)(t->frozen + frozen->offset) : t->weights;
     mnem_op_run(&t->logits,
                 &(mnem_op_args){.tokens = 1,
-                                .in = {row, t->weights},
+                                .in = {row, output},
                                 .out = logits,
                                 .workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE)},
                 &(mnem_worker){NULL, 0, 1});

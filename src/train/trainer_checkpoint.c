@@ -40,6 +40,12 @@ static void shape_text(const mnem_trainer *t, char text[SHAPE_TEXT]) {
              "moments %d",
              s->architecture, s->layers, s->embd, s->heads, s->kv_heads, s->head_dim, s->ff,
              s->vocab, s->context, (int)t->setup.o.optimizer.moments);
+    const mnem__train_shape *lora = t->setup.shape;
+    const size_t at = strlen(text);
+    if (lora->lora_rank)
+        snprintf(text + at, SHAPE_TEXT - at, " lora %d alpha %g of %u on %016llx", lora->lora_rank,
+                 (double)lora->lora_alpha, (unsigned)lora->lora_targets,
+                 (unsigned long long)t->frozen_sum);
 }
 
 static void fill(mnem_trainer *t, const char *shape, const char *note,

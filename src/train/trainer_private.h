@@ -17,6 +17,8 @@ struct mnem_trainer {
     bool charged[MNEM__TRAIN_PARTS];
     mnem__train_tables tables;
     float *weights, *gradients, *losses;
+    uint8_t *frozen;     /* NULL: nothing is */
+    uint64_t frozen_sum; /* of its bytes; 0: not loaded yet */
     void *moments;
     uint64_t steps, updates; /* done; of those, not left out for an overflow */
     mnem_loss_scale scale;

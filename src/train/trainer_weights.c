@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "train/trainer_private.h"
@@ -33,11 +34,13 @@ void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
     for (int32_t i = 0; i < s->params; i++) {
         const mnem__train_param *p = &s->param[i];
         float *w = t->weights + p->offset;
+        const float deviation = p->init == MNEM__TRAIN_LORA_A     ? 1 / sqrtf((float)p->shape[1])
+                                : p->init == MNEM__TRAIN_RESIDUAL ? residual
+                                                                  : normal;
         if (p->init == MNEM__TRAIN_ONES || p->init == MNEM__TRAIN_ZEROS)
             fill(w, p->count, p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f);
         else
-            mnem__random_normals(seed, (uint64_t)i, 0, (uint64_t)p->count,
-                                 p->init == MNEM__TRAIN_RESIDUAL ? residual : normal, w);
+            mnem__random_normals(seed, (uint64_t)i, 0, (uint64_t)p->count, deviation, w);
     }
 }
 
@@ -80,9 +83,37 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
     return status;
 }
 
+static mnem_status load_frozen(mnem_trainer *t, const mnem_model *model,
+                               const mnem__train_frozen *f, mnem__checksum *sum) {
+    const int32_t index = mnem_model_tensor_find(model, f->name);
+    mnem_tensor_info info;
+    if (index < 0) return mnem__fail(MNEM_BAD_FILE, "train: the file has no tensor %s", f->name);
+    mnem_model_tensor_get(model, (uint32_t)index, &info);
+    if (info.type != f->type || info.bytes != f->bytes)
+        return mnem__fail(MNEM_INVALID, "train: %s isn't what it was in the model of the plan",
+                          f->name);
+    uint8_t *to = t->frozen + f->offset;
+    const mnem_status status = mnem_model_tensor_read(model, (uint32_t)index, 0, info.bytes, to);
+    if (status == MNEM_OK) mnem__checksum_add(sum, to, info.bytes);
+    return status;
+}
+
+/* The model as it is in the file. */
+static mnem_status load_base(mnem_trainer *t, const mnem_model *model) {
+    const mnem__train_shape *s = t->setup.shape;
+    mnem__checksum sum;
+    mnem_status status = MNEM_OK;
+    mnem__checksum_init(&sum);
+    for (int32_t i = 0; i < s->frozen_count && status == MNEM_OK; i++)
+        status = load_frozen(t, model, &s->frozen[i], &sum);
+    if (status == MNEM_OK) t->frozen_sum = mnem__checksum_get(&sum);
+    return status;
+}
+
 mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     const mnem__train_shape *s = t->setup.shape;
     mnem_status status = MNEM_OK;
+    if (s->frozen_count) return load_base(t, model);
     if (mnem_model_tensor_find(model, "output.weight") >= 0)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "train: the model has an output matrix of its own, output.weight; "
@@ -137,12 +168,21 @@ static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, 
     return status;
 }
 
+/* What llama.cpp calls an adapter: these keys, and A [rank, columns] and B [rows, rank] of each
+ * matrix under the matrix's own name with .lora_a and .lora_b; what they add is alpha / rank B A. */
+static mnem_status write_lora_keys(const mnem__train_shape *s, mnem_gguf_writer *w) {
+    mnem_status status = mnem_gguf_key_text(w, "general.architecture", s->t.architecture);
+    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "general.type", "adapter");
+    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "adapter.type", "lora");
+    return status == MNEM_OK ? mnem_gguf_key_f32(w, "adapter.lora.alpha", s->lora_alpha) : status;
+}
+
 mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer *w) {
     const mnem__train_shape *s = t->setup.shape;
     const uint32_t file_type = type == MNEM_TYPE_F16 ? 1 : type == MNEM_TYPE_BF16 ? 32 : 0;
     if (type != MNEM_TYPE_F32 && type != MNEM_TYPE_F16 && type != MNEM_TYPE_BF16)
         return mnem__fail(MNEM_INVALID, "train: writing type %d (F32, F16, BF16)", (int)type);
-    mnem_status status = write_keys(&s->t, s->gpt2, w);
+    mnem_status status = s->lora_rank ? write_lora_keys(s, w) : write_keys(&s->t, s->gpt2, w);
     if (status == MNEM_OK) status = mnem_gguf_key_u32(w, "general.file_type", file_type);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = mnem_gguf_tensor(w, s->param[i].name, type_in_file(&s->param[i], type),

@@ -131,6 +131,15 @@ const tool_option tool_options[] = {
      "go on with the run in the folder, from its last checkpoint"},
     {"init", 0, "MODEL", TOOL_VALUE_TEXT, AT(init), 0, 0, NULL, V(train),
      "start from this model's weights and vocabulary instead of random ones"},
+    {"lora", 0, "R", TOOL_VALUE_COUNT, AT(lora), 1, 65536, NULL, V(train),
+     "train low-rank adapters of this rank on the model of --init, which may be quantized and "
+     "stays "
+     "as it is"},
+    {"lora-alpha", 0, "X", TOOL_VALUE_REAL, AT(lora_alpha), 0.001, 1e6, NULL, V(train),
+     "weight of what adapters add: X / R (default: twice the rank)"},
+    {"lora-targets", 0, "NAMES", TOOL_VALUE_TEXT, AT(lora_targets), 0, 0,
+     "q k v qkv o gate up down", V(train),
+     "which matrices of a layer get an adapter, with commas between, such as q,v (default: all)"},
     {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), 1, STEPS_MAX, NULL, V(train),
      "length of the run in steps; the learning rate falls to its floor at the end"},
     {"tokens", 'n', "N", TOOL_VALUE_NUMBER, AT(train_tokens), 1, STEPS_MAX, NULL, V(train),

@@ -99,6 +99,9 @@ typedef struct tool_args {
     const char *data, *config, *init, *sample; /* train */
     int32_t batch, micro_batch, vocab;         /* 0: not given */
     int32_t precision, moments;                /* auto f32 bf16 f16; f32 8bit */
+    int32_t lora;                              /* rank; 0: not given */
+    double lora_alpha;
+    const char *lora_targets;
     uint64_t steps, train_tokens, stop_after, save_every;
     double rate, dropout, heldout;
     bool resume, dry_run;

@@ -39,7 +39,7 @@ typedef struct field {
 #define REAL(name, least, most)                                                                    \
     { #name, FIELD_REAL, AT(name), 0, least, most, NULL }
 static const field fields[] = {
-    TEXT(architecture, "llama gpt2"),
+    TEXT(architecture, "llama gpt2 qwen2 qwen3"),
     COUNT(layers, 1, 1024),
     COUNT(embd, 1, 1 << 20),
     COUNT(heads, 1, 4096),
@@ -66,6 +66,10 @@ static const field fields[] = {
     TEXT(pre, "gpt-2 llama-bpe qwen2 default"),
     TEXT(name, NULL),
     TEXT(license, NULL),
+    COUNT(lora, 0, 65536),
+    REAL(lora_alpha, 0, 1e6),
+    TEXT(lora_targets, NULL),
+    TEXT(init, NULL),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -295,8 +299,25 @@ void train_config_fini(train_config *config) {
 
 /* ---- options ---- */
 
-static int choose(const char *name, train_config *config) {
-    *config = names[NAME_DEFAULT].config;
+/* Adapters learn with little: what a run of them is when --config doesn't say. */
+static const train_config for_adapters = {"llama",
+                                          6,
+                                          256,
+                                          8,
+                                          4,
+                                          768,
+                                          2048,
+                                          256,
+                                          .batch = 8,
+                                          .steps = 500,
+                                          .rate = 1e-3,
+                                          .rate_floor = 1e-4,
+                                          .warmup = 20,
+                                          SHARED};
+
+static int choose(const tool_args *args, train_config *config) {
+    const char *name = args->config;
+    *config = args->lora ? for_adapters : names[NAME_DEFAULT].config;
     if (!name) return TOOL_OK;
     for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, names[i].name) != 0) continue;
@@ -317,6 +338,33 @@ static void set_texts(const tool_args *args, train_config *c) {
         snprintf(c->moments, sizeof c->moments, "%s", moments[args->moments]);
 }
 
+static int set_lora(const tool_args *args, train_config *c) {
+    if (!args->lora) {
+        if (tool_given(args, "lora-alpha") || args->lora_targets)
+            return tool_usage("train", "--lora is missing: the rank of the adapters");
+        return TOOL_OK;
+    }
+    if (!args->init)
+        return tool_usage("train", "--lora wants --init: the model that the adapters are for");
+    c->lora = args->lora;
+    c->lora_alpha = args->lora_alpha;
+    const char *targets = args->lora_targets ? args->lora_targets : "";
+    uint32_t set;
+    if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
+        return tool_usage("train", "--lora-targets: %s", mnem_last_error());
+    if (strlen(targets) >= sizeof c->lora_targets)
+        return tool_usage("train", "--lora-targets: some are there twice");
+    snprintf(c->lora_targets, sizeof c->lora_targets, "%s", targets);
+    return TOOL_OK;
+}
+
+/* The whole path, as for data. */
+static int set_init(const tool_args *args, train_config *c) {
+    if (!args->init || realpath(args->init, c->init)) return TOOL_OK;
+    tool_message("%s: %s", args->init, strerror(errno));
+    return TOOL_FAILED;
+}
+
 /* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
 static void set_length(const tool_args *args, train_config *c) {
     const bool given =
@@ -334,7 +382,9 @@ static void set_length(const tool_args *args, train_config *c) {
 }
 
 int train_config_make(const tool_args *args, train_config *c) {
-    int code = choose(args->config, c);
+    int code = choose(args, c);
+    if (code == TOOL_OK) code = set_lora(args, c);
+    if (code == TOOL_OK) code = set_init(args, c);
     if (code != TOOL_OK) return code;
     if (tool_given(args, "vocab")) c->vocab = args->vocab;
     if (tool_given(args, "ctx")) c->context = args->context;

@@ -7,7 +7,7 @@
  *     checkpoint       weights, moments and where it stands
  *     log.jsonl        a line for each report
  *     loss.svg         the curve
- *     model.gguf       the result, when it is done
+ *     model.gguf       the result, when it is done (adapter.gguf with --lora)
  */
 #ifndef MNEM_TRAIN_TOOL_H
 #define MNEM_TRAIN_TOOL_H
@@ -37,6 +37,10 @@ typedef struct train_config {
     char precision[8], moments[8]; /* "f32", "bf16", "f16"; "f32", "8bit" */
     char pre[16];                  /* how the vocabulary cuts words: "gpt-2" */
     char name[64], license[64];    /* for model.gguf; "": the folder's name, none */
+    int32_t lora;                  /* rank of adapters; 0: all weights are trained */
+    double lora_alpha;             /* 0: the library's default */
+    char lora_targets[40];         /* "": all */
+    char init[PATH_MAX];           /* the model to start from, or that adapters are for; "": none */
     int32_t files;
     char *file[TRAIN_FILES_MAX];
 } train_config;
@@ -69,6 +73,7 @@ typedef struct train_run {
     bool budget_chosen;
     mnem_device *device;
     mnem_model *vocabulary; /* vocabulary.gguf */
+    mnem_model *base;       /* of adapters, until its weights are read */
     mnem_tokenizer *tokenizer;
     mnem_corpus *corpus;
     mnem_corpus_info corpus_info;

@@ -12,6 +12,7 @@
 #include "train_tool.h"
 
 enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16, VALIDATIONS = 10, TIMED_STEPS = 6, NOTE = 64 };
+enum { LORA_CONTEXT = 512 };
 static const double save_seconds = 60, line_seconds = 10;
 
 const char *train_path(const train_run *run, const char *name) {
@@ -46,9 +47,10 @@ static int open_folder(train_run *run) {
 
 /* What a run is can't change when it is resumed. */
 static int check_resume(const tool_args *args) {
-    static const char *const fixed[] = {"data",    "config", "init",      "steps",   "tokens",
-                                        "time",    "batch",  "ctx",       "vocab",   "rate",
-                                        "dropout", "seed",   "precision", "moments", "heldout"};
+    static const char *const fixed[] = {
+        "data",      "config",  "init",    "steps", "tokens",     "time",
+        "batch",     "ctx",     "vocab",   "rate",  "dropout",    "seed",
+        "precision", "moments", "heldout", "lora",  "lora-alpha", "lora-targets"};
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         if (tool_given(args, fixed[i]))
             return tool_usage("train", "--resume goes on with what the run is; --%s can't change",
@@ -76,6 +78,10 @@ static int take_shape(train_run *run) {
     c->epsilon = (double)t.epsilon;
     c->rope_base = (double)t.rope.base;
     if (!tool_given(run->args, "ctx")) c->context = t.context;
+    if (c->lora) {
+        if (!tool_given(run->args, "ctx") && c->context > LORA_CONTEXT) c->context = LORA_CONTEXT;
+        return TOOL_OK; /* the library takes the rest from the model */
+    }
     const mnem_rope *r = &t.rope;
     const bool plain_rope = !r->neox && r->dims == t.head_dim && r->yarn_ext == 0 &&
                             (r->scale == 0 || r->scale == 1) && t.rope_factors < 0;
@@ -100,7 +106,8 @@ static int make_config(train_run *run) {
         code = train_config_make(args, &run->config);
     }
     if (code == TOOL_OK && args->init) code = take_shape(run);
-    if (code != TOOL_OK || run->config.embd % run->config.heads == 0) return code;
+    const train_config *c = &run->config;
+    if (code != TOOL_OK || c->lora || c->embd % c->heads == 0) return code;
     tool_message("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
                  run->config.embd, run->config.heads);
     return TOOL_FAILED;
@@ -115,7 +122,27 @@ static int open_ledger(train_run *run) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* The model that adapters are for. */
+static int open_base(train_run *run) {
+    if (!run->config.lora) return TOOL_OK;
+    const mnem_status status = mnem_model_open(run->config.init, &run->base);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static void close_base(train_run *run) {
+    mnem_model_close(run->base);
+    run->base = NULL;
+}
+
 /* ---- the plan ---- */
+
+static void set_lora(train_run *run) {
+    const train_config *c = &run->config;
+    mnem_lora *lora = &run->options.lora;
+    if (!c->lora) return;
+    *lora = (mnem_lora){.rank = c->lora, .alpha = (float)c->lora_alpha, .base = run->base};
+    if (*c->lora_targets) mnem_lora_targets_parse(c->lora_targets, &lora->targets);
+}
 
 static void set_shape(const train_config *c, mnem_transformer *t) {
     snprintf(t->architecture, sizeof t->architecture, "%s", c->architecture);
@@ -154,6 +181,7 @@ static void set_options(train_run *run) {
                               .schedule = schedule_of(c),
                               .norm_max = c->clip};
     set_shape(c, &o->shape);
+    set_lora(run);
     o->optimizer.weight_decay = c->weight_decay;
     o->optimizer.seed = c->seed;
     o->optimizer.moments = strcmp(c->moments, "8bit") ? MNEM_MOMENTS_F32 : MNEM_MOMENTS_8BIT;
@@ -242,23 +270,27 @@ static mnem_status take_feed_memory(train_run *run) {
 
 static mnem_status load_init(train_run *run) {
     mnem_model *model;
-    mnem_status status = mnem_model_open(run->args->init, &model);
+    if (run->base) return mnem_trainer_load(run->trainer, run->base);
+    mnem_status status = mnem_model_open(run->config.init, &model);
     if (status != MNEM_OK) return status;
     status = mnem_trainer_load(run->trainer, model);
     mnem_model_close(model);
     return status;
 }
 
+/* Frozen weights aren't in a checkpoint. */
 static mnem_status begin_weights(train_run *run) {
     char note[NOTE];
-    if (run->args->resume) {
-        const char *path = train_path(run, "checkpoint");
-        if (access(path, F_OK) == 0)
-            return mnem_trainer_resume(run->trainer, path, note, sizeof note);
+    const char *path = train_path(run, "checkpoint");
+    const bool saved = run->args->resume && access(path, F_OK) == 0;
+    mnem_status status = MNEM_OK;
+    if (run->args->resume && !saved)
         tool_message("%s has no checkpoint yet: it begins anew", run->out);
-    }
-    mnem_trainer_init(run->trainer, run->config.seed);
-    return run->args->init ? load_init(run) : MNEM_OK;
+    if (!saved) mnem_trainer_init(run->trainer, run->config.seed);
+    if (*run->config.init && (run->base || !saved)) status = load_init(run);
+    close_base(run);
+    if (!saved || status != MNEM_OK) return status;
+    return mnem_trainer_resume(run->trainer, path, note, sizeof note);
 }
 
 static int create(train_run *run) {
@@ -494,8 +526,10 @@ static mnem_status write_model(train_run *run, const char *path) {
     mnem_status status = mnem_gguf_create(path, &writer);
     if (status != MNEM_OK) return status;
     status = write_names(run, writer);
-    if (status == MNEM_OK) status = mnem_tokenizer_write(run->tokenizer, writer);
-    if (status == MNEM_OK) status = mnem_trainer_write(run->trainer, MNEM_TYPE_F16, writer);
+    const bool lora = run->config.lora != 0;
+    if (status == MNEM_OK && !lora) status = mnem_tokenizer_write(run->tokenizer, writer);
+    if (status == MNEM_OK)
+        status = mnem_trainer_write(run->trainer, lora ? MNEM_TYPE_F32 : MNEM_TYPE_F16, writer);
     if (status == MNEM_OK) return mnem_gguf_finish(writer);
     mnem_gguf_abort(writer);
     return status;
@@ -536,7 +570,7 @@ static int finish(train_run *run) {
     mnem_status status = validate(run);
     if (status == MNEM_OK) status = sample(run);
     give_feed_memory(run);
-    const char *path = train_path(run, "model.gguf");
+    const char *path = train_path(run, run->config.lora ? "adapter.gguf" : "model.gguf");
     if (status == MNEM_OK) status = write_model(run, path);
     if (status != MNEM_OK) return fail_step(run, status);
     code = train_draw(run);
@@ -553,6 +587,7 @@ static void close_run(train_run *run) {
     mnem_trainer_destroy(run->trainer);
     mnem_sampler_destroy(run->sampler);
     train_text_close(run);
+    close_base(run);
     mnem_device_close(run->device);
     mnem_ledger_destroy(run->ledger);
     train_config_fini(&run->config);
@@ -575,6 +610,7 @@ static int prepare(train_run *run) {
     int code = open_folder(run);
     if (code == TOOL_OK) code = make_config(run);
     if (code == TOOL_OK) code = open_ledger(run);
+    if (code == TOOL_OK) code = open_base(run);
     if (code == TOOL_OK) {
         set_options(run);
         set_compute(run);
