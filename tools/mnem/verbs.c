@@ -115,10 +115,15 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "checkpoint, log.jsonl (a line for each step), loss.svg, and at the end model.gguf, "
          "which\n"
          "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume goes on as\n"
-         "though nothing had happened, also after a crash.\n",
+         "though nothing had happened, also after a crash.\n"
+         "\n"
+         "--lora trains low-rank adapters on a model that stays as it is, quantized or not: "
+         "gradients\n"
+         "and moments are of the adapters only. The result is adapter.gguf, for that model.\n",
          "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
          "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
          "mnem train --resume  # go on after Ctrl-C\n"
+         "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
          "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n",
          verb_train},
     [TOOL_VERB_perplexity] =
