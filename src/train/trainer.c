@@ -162,6 +162,8 @@ static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t 
 static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, int32_t least,
                         mnem_graph_args *args, int64_t *tokens) {
     mnem_train_batch batch = {.sequences = 0};
+    if (t->frozen && !t->frozen_sum)
+        return mnem__fail(MNEM_INVALID, "train: the model's weights aren't loaded");
     mnem_status status = source->next(source->context, &batch);
     if (status != MNEM_OK) return status;
     if (batch.sequences < least || batch.sequences > t->micro_batch)
