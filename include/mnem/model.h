@@ -163,6 +163,36 @@ typedef struct mnem_quantize_options {
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options);
 
+/* ---- merge ---- */
+
+typedef struct mnem_merge_report {
+    const char *tensor; /* with an adapter; the others are copied */
+    uint32_t index, count;
+    mnem_type from, to;
+    int32_t rank;
+    double relative_change; /* root mean square of what was added over that of what was there */
+} mnem_merge_report;
+typedef struct mnem_merge_options {
+    const char *type; /* of merged tensors: "same", or a type that mnem_quantize_row writes, in any
+                         case. NULL: F32 and BF16 stay, others become F16, since a change is mostly
+                         smaller than what a quantized type rounds away */
+    float scale;      /* times what adapters add; 0: 1 */
+    int threads;      /* 0: the processors this process may use; doesn't change a byte */
+    /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */
+    bool (*on_report)(void *context, const mnem_merge_report *report, uint64_t bytes_done,
+                      uint64_t bytes_total);
+    void *context;
+} mnem_merge_options;
+/* Writes a model with a low-rank adapter added to its weights: W + alpha / rank B A. The adapter is
+ * a GGUF file as llama.cpp opens them: general.type "adapter", adapter.type "lora", adapter.lora.alpha
+ * (0 or none: alpha / rank is 1), and for each matrix NAME [rows, k] NAME.lora_a [rank, k] and
+ * NAME.lora_b [rows, rank]. Streams row by row: memory grows with the largest A only. Keys and other
+ * tensors are kept, `to` appears when it is whole. MNEM_INVALID: an adapter for another model, with
+ * tensor and shapes; `to` is one of the files. MNEM_BAD_FILE: no adapter, or numbers that aren't
+ * finite. MNEM_UNSUPPORTED: adapters of norms and embeddings. MNEM_CANCELLED when stopped. */
+mnem_status mnem_merge_file(const char *model, const char *adapter, const char *to,
+                            const mnem_merge_options *options);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,12 +9,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/heap.h"
 #include "base/thread.h"
 #include "model/gguf.h"
 #include "model/quantize.h"
+#include "model/rewrite.h"
 
 enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
 static const char TAG[] = "quantize";
@@ -160,18 +160,13 @@ static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
 
 /* ---- keys ---- */
 
-/* Keys of the parts that the file was in don't hold for one file. */
-static bool is_split_key(const char *key) {
-    return strncmp(key, "split.", 6) == 0;
-}
-
 static mnem_status write_keys(const job *j) {
     const char *type = "general.file_type", *version = "general.quantization_version";
     mnem_text key;
     mnem_value value;
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(j->model, i, &key, &value); i++)
-        if (!is_split_key(key.bytes) && strcmp(key.bytes, type) != 0 &&
+        if (!mnem__rewrite_drops(key.bytes) && strcmp(key.bytes, type) != 0 &&
             strcmp(key.bytes, version) != 0)
             status = mnem_gguf_key(j->writer, key.bytes, &value);
     if (status == MNEM_OK) status = mnem_gguf_key_u32(j->writer, type, j->recipe->file_type);
@@ -234,32 +229,11 @@ static void free_buffers(job *j) {
     mnem__free(j->floats);
 }
 
-/* Would writing to path touch a part of the model, by any of its names? */
-static bool is_part(const mnem_model *model, const char *path) {
-    struct stat out, in;
-    if (stat(path, &out) != 0) return false;
-    for (uint32_t i = 0; mnem_model_file_path(model, i); i++)
-        if (stat(mnem_model_file_path(model, i), &in) == 0 && in.st_dev == out.st_dev &&
-            in.st_ino == out.st_ino)
-            return true;
-    return false;
-}
-
-static mnem_status check_paths(const mnem_model *model, const char *to) {
-    char temporary[4096 + 8];
-    snprintf(temporary, sizeof temporary, "%.4096s.tmp", to);
-    const char *paths[] = {to, temporary};
-    for (int i = 0; i < 2; i++)
-        if (is_part(model, paths[i]))
-            return mnem__fail(MNEM_INVALID, "%s: is the model that is read", paths[i]);
-    return MNEM_OK;
-}
-
 static mnem_status run(job *j, const char *to) {
     int threads = j->options->threads > 0 ? j->options->threads : mnem__processors();
     mnem_status status = mnem_model_transformer(j->model, &j->transformer);
     if (status == MNEM_OK) status = check_types(j->model);
-    if (status == MNEM_OK) status = check_paths(j->model, to);
+    if (status == MNEM_OK) status = mnem__rewrite_check(j->model, to);
     if (status == MNEM_OK)
         status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &j->team);
     if (status == MNEM_OK) status = take_buffers(j);

@@ -181,8 +181,8 @@ static qkv attention_inputs_gpt2(builder *b, int32_t n) {
     const mnem_transformer *t = b->t;
     const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
     const int64_t width = q + 2 * kv;
-    const matrix_use use = {"qkv", MNEM__TRAIN_QKV, MNEM__TRAIN_QKV_BIAS,
-                            MNEM_KEEP_NORMS, width, t->embd};
+    const matrix_use use = {"qkv",           MNEM__TRAIN_QKV, MNEM__TRAIN_QKV_BIAS,
+                            MNEM_KEEP_NORMS, width,           t->embd};
     const int32_t all = linear(b, n, &use);
     keep(b, MNEM_KEEP_QKV, all);
     return (qkv){columns(b, all, width, 0, t->heads, t->head_dim),

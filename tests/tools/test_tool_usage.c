@@ -11,9 +11,9 @@
 
 #include "tools/tool_run.h"
 
-static const char *const verbs[] = {"run",   "plan",     "graph",      "place",    "info",
-                                    "bench", "quantize", "perplexity", "tokenize", "replay",
-                                    "train", "help",     "version"};
+static const char *const verbs[] = {"run",    "plan",     "graph", "place",      "info",
+                                    "bench",  "quantize", "merge", "perplexity", "tokenize",
+                                    "replay", "train",    "help",  "version"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 static void help_is_as_agreed(void **state) {
@@ -146,6 +146,9 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("place", "t.csv", "--space", "chip", "--capacity", "1M");
     WRONG("info", "-p", "x");
     WRONG("quantize", "in.gguf");
+    WRONG("merge", "in.gguf", "adapter.gguf");
+    WRONG("train", "--lora", "8", "-d", "text.txt");
+    WRONG("train", "--lora-targets", "q", "-d", "text.txt");
     WRONG("perplexity", "model.gguf");
     WRONG("tokenize");
     WRONG("replay");

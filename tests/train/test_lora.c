@@ -433,12 +433,8 @@ static void nothing_is_computed_for_frozen_weights(void **state) {
     mnem__train_shape *shape;
     assert_int_equal(mnem__train_shape_create_lora(&lora, &shape), MNEM_OK);
     static const uint8_t keep[] = {MNEM_KEEP_ALL, MNEM_KEEP_ALL};
-    const mnem__train_graph_options o = {.shape = shape,
-                                         .layers = 2,
-                                         .sequences = 1,
-                                         .sequence = 8,
-                                         .workers = 1,
-                                         .keep = keep};
+    const mnem__train_graph_options o = {
+        .shape = shape, .layers = 2, .sequences = 1, .sequence = 8, .workers = 1, .keep = keep};
     mnem__train_graph graph;
     assert_int_equal(mnem__train_graph_create(&o, &graph), MNEM_OK);
     int count[MNEM_OP_COUNT] = {0};

@@ -16,7 +16,8 @@
 enum {
     SESSION =
         V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
-    TABLES = SESSION | V(info) | V(quantize) | V(train) | V(tokenize) | V(replay) | V(place),
+    TABLES =
+        SESSION | V(info) | V(quantize) | V(merge) | V(train) | V(tokenize) | V(replay) | V(place),
 };
 
 const tool_option tool_options[] = {
@@ -34,7 +35,7 @@ const tool_option tool_options[] = {
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), 1, INT32_MAX, NULL, SESSION,
      "context in tokens (default: the largest that fits, up to the model's and 4096)"},
     {"threads", 't', "N", TOOL_VALUE_COUNT, AT(threads), 1, MNEM_TEAM_MAX, NULL,
-     SESSION | V(quantize) | V(train),
+     SESSION | V(quantize) | V(merge) | V(train),
      "worker threads (default: the processors this process may use)"},
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), 0, 0, "f16 q8_0 auto", SESSION,
      "type of the KV cache: f16, q8_0 (half the bytes) or auto (default: f16)"},
@@ -95,6 +96,14 @@ const tool_option tool_options[] = {
      "measure the machine again, even if its profile is known"},
     {"type", 0, "TYPE", TOOL_VALUE_TEXT, AT(type), 0, 0, "Q8_0 Q4_0 Q4_K_M F16", V(quantize),
      "what to write: Q8_0, Q4_0, Q4_K_M or F16 (required)"},
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), 0, 0, NULL, V(merge),
+     "the model to write (required)"},
+    {"type", 0, "TYPE", TOOL_VALUE_TEXT, AT(type), 0, 0,
+     "same F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K", V(merge),
+     "type of merged tensors: F16, Q8_0, ..., or same: that of the model (default: F32 and BF16 "
+     "stay, others become F16)"},
+    {"scale", 0, "X", TOOL_VALUE_REAL, AT(scale), -1000, 1000, NULL, V(merge),
+     "add X times what the adapter says (default: 1)"},
     {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors), 0, 0, NULL, V(info),
      "list every tensor: type, shape and bytes"},
     {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), 0, 0, NULL, V(info), "list every key and value"},

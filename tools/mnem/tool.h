@@ -50,6 +50,7 @@ enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OP
     X(info)                                                                                        \
     X(bench)                                                                                       \
     X(quantize)                                                                                    \
+    X(merge)                                                                                       \
     X(train)                                                                                       \
     X(perplexity)                                                                                  \
     X(tokenize)                                                                                    \
@@ -102,6 +103,7 @@ typedef struct tool_args {
     int32_t lora;                              /* rank; 0: not given */
     double lora_alpha;
     const char *lora_targets;
+    double scale; /* merge */
     uint64_t steps, train_tokens, stop_after, save_every;
     double rate, dropout, heldout;
     bool resume, dry_run;

@@ -103,6 +103,20 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
          "mnem quantize model-f16.gguf model-q8.gguf --type Q8_0  # 8.5 bits, hardly any loss\n",
          verb_quantize},
+    [TOOL_VERB_merge] =
+        {"merge", "MODEL ADAPTER", 2, 2, "write a model with a low-rank adapter added to it",
+         "Writes MODEL with the adapter added to its weights, as one file that needs no adapter. "
+         "The\n"
+         "adapter is what `mnem train --lora` writes, or any that llama.cpp opens. Streams row by "
+         "row,\n"
+         "so that a model larger than memory is no problem; OUT appears when it is whole.\n"
+         "\n"
+         "Merged tensors of quantized models become F16: what was learned is mostly smaller than\n"
+         "what a quantized type rounds away. `mnem quantize` makes the result small again, and\n"
+         "--type same keeps the types at once.\n",
+         "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
+         "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # as small as before\n",
+         verb_merge},
     [TOOL_VERB_train] =
         {"train", "[FILE...]", 0, TOOL_OPERANDS_MAX,
          "train a model on text, inside a memory budget",

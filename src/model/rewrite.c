@@ -1,0 +1,32 @@
+/* rewrite.c: see rewrite.h. Files are the same when device and inode are, whatever their names. */
+#include "model/rewrite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+
+bool mnem__rewrite_drops(const char *key) {
+    return strncmp(key, "split.", 6) == 0;
+}
+
+static bool is_part(const mnem_model *model, const char *path) {
+    struct stat out, in;
+    if (stat(path, &out) != 0) return false;
+    for (uint32_t i = 0; mnem_model_file_path(model, i); i++)
+        if (stat(mnem_model_file_path(model, i), &in) == 0 && in.st_dev == out.st_dev &&
+            in.st_ino == out.st_ino)
+            return true;
+    return false;
+}
+
+mnem_status mnem__rewrite_check(const mnem_model *model, const char *to) {
+    char temporary[4096 + 8];
+    snprintf(temporary, sizeof temporary, "%.4096s.tmp", to);
+    const char *paths[] = {to, temporary};
+    for (int i = 0; i < 2; i++)
+        if (is_part(model, paths[i]))
+            return mnem__fail(MNEM_INVALID, "%s: is the model that is read", paths[i]);
+    return MNEM_OK;
+}

@@ -1,0 +1,389 @@
+/* test_lora_merge.c: adapters as files: merged they give the trainer's logits; what is copied is the
+ * same to the byte; wrong adapters are named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "base/heap.h"
+#include "infer/plain_transformer.h"
+#include "mnem/mnem.h"
+
+enum { SEQUENCE = 20, VOCAB = 384, RANK = 4, FILES = 4, BYTES_MOST = 1 << 20 };
+
+/* ---- files ---- */
+
+static char path[FILES][64];
+enum { MODEL, ADAPTER, OUT, OTHER };
+
+static int name_files(void **state) {
+    (void)state;
+    for (int i = 0; i < FILES; i++)
+        snprintf(path[i], sizeof path[i], "/tmp/mnem_merge_%d_%d.gguf", (int)getpid(), i);
+    return 0;
+}
+
+static int remove_files(void **state) {
+    (void)state;
+    for (int i = 0; i < FILES; i++) remove(path[i]);
+    return 0;
+}
+
+static void make_model(const char *to, const char *arguments) {
+    char command[1024];
+    snprintf(command, sizeof command,
+             "%s %s --embd 64 --layers 2 --ff 96 --vocab 384 --context 128 %s", MAKE_MODEL, to,
+             arguments);
+    assert_int_equal(system(command), 0);
+}
+
+static const char llama[] = "--arch llama --heads 4 --kv-heads 2 --type F32";
+static const char quantized[] = "--arch llama --heads 4 --kv-heads 2 --type Q8_0";
+
+static mnem_model *open_model(const char *name) {
+    mnem_model *model;
+    if (mnem_model_open(name, &model) != MNEM_OK) fail_msg("%s", mnem_last_error());
+    return model;
+}
+
+static void fill_ids(int32_t *ids) {
+    for (int i = 0; i < SEQUENCE; i++) ids[i] = (i * 37 + 5) % 256;
+}
+
+/* An adapter for the model in path[MODEL], of numbers that it wouldn't learn; and the logits that
+ * the trainer has with it. logits may be NULL. */
+static void make_adapter(const mnem_lora *lora, mnem_type type, float *logits) {
+    mnem_ledger *ledger;
+    mnem_model *model = open_model(path[MODEL]);
+    mnem_train_plan plan;
+    mnem_trainer *trainer;
+    mnem_gguf_writer *writer;
+    mnem_parameter p;
+    int32_t ids[SEQUENCE];
+    uint32_t state = 1;
+    assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 0}, &ledger),
+                     MNEM_OK);
+    mnem_train_options o = {.ledger = ledger,
+                            .lora = *lora,
+                            .sequence = SEQUENCE,
+                            .batch = 1,
+                            .threads = 1,
+                            .schedule = {.rate_peak = 1e-2, .total_steps = 100}};
+    o.lora.base = model;
+    if (mnem_train_plan_make(&o, &plan) != MNEM_OK ||
+        mnem_trainer_create(&o, &plan, &trainer) != MNEM_OK)
+        fail_msg("%s", mnem_last_error());
+    mnem_trainer_init(trainer, 7);
+    assert_int_equal(mnem_trainer_load(trainer, model), MNEM_OK);
+    for (int32_t i = 0; mnem_trainer_parameter_get(trainer, i, &p); i++)
+        for (int64_t j = 0; strstr(p.name, ".lora_b") && j < p.shape[0] * p.shape[1]; j++) {
+            state = state * 1664525u + 1013904223u;
+            p.weights[j] = (float)((double)(state >> 8) / 16777216.0 - 0.5) * 0.2f;
+        }
+    fill_ids(ids);
+    if (logits) assert_int_equal(mnem_trainer_logits(trainer, ids, SEQUENCE, logits), MNEM_OK);
+    assert_int_equal(mnem_gguf_create(path[ADAPTER], &writer), MNEM_OK);
+    if (mnem_trainer_write(trainer, type, writer) != MNEM_OK) fail_msg("%s", mnem_last_error());
+    assert_int_equal(mnem_gguf_finish(writer), MNEM_OK);
+    mnem_trainer_destroy(trainer);
+    mnem_model_close(model);
+    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+}
+
+static void merge(const char *adapter, const mnem_merge_options *options) {
+    if (mnem_merge_file(path[MODEL], adapter, path[OUT], options) != MNEM_OK)
+        fail_msg("%s", mnem_last_error());
+}
+
+/* The largest difference of the merged model's logits from these, over their spread. */
+static double distance_of_merged(const float *right) {
+    static double is[VOCAB];
+    mnem_model *model = open_model(path[OUT]);
+    int32_t ids[SEQUENCE];
+    double worst = 0, square = 0;
+    fill_ids(ids);
+    assert_true(plain_transformer_logits(model, ids, SEQUENCE, is));
+    mnem_model_close(model);
+    for (int i = 0; i < VOCAB; i++) {
+        worst = fmax(worst, fabs(is[i] - (double)right[i]));
+        square += is[i] * is[i];
+    }
+    return worst / sqrt(square / VOCAB);
+}
+
+static size_t read_file(const char *name, uint8_t *bytes) {
+    FILE *file = fopen(name, "rb");
+    assert_non_null(file);
+    const size_t n = fread(bytes, 1, BYTES_MOST, file);
+    fclose(file);
+    return n;
+}
+
+/* ---- merging ---- */
+
+static void a_merged_model_gives_the_logits_of_the_trainer(void **state) {
+    (void)state;
+    static const char *const models[] = {
+        llama, "--arch gpt2 --heads 4 --type F32 --tied",
+        "--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type F32",
+        "--arch qwen2 --heads 4 --kv-heads 2 --type F32 --tied"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        float right[VOCAB];
+        make_model(path[MODEL], models[i]);
+        make_adapter(&(mnem_lora){.rank = RANK + (int32_t)i, .alpha = 3}, MNEM_TYPE_F32, right);
+        merge(path[ADAPTER], NULL);
+        print_message("%-64s %.2g\n", models[i], distance_of_merged(right));
+        assert_true(distance_of_merged(right) < 1e-4);
+    }
+}
+
+static void quantized_tensors_become_f16_or_what_is_said(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        mnem_type is;
+        double tolerance;
+    } types[] = {{NULL, MNEM_TYPE_F16, 5e-3},
+                 {"f32", MNEM_TYPE_F32, 1e-4},
+                 {"bf16", MNEM_TYPE_BF16, 5e-2},
+                 {"same", MNEM_TYPE_Q8_0, 8e-2},
+                 {"Q5_1", MNEM_TYPE_Q5_1, 0.4}};
+    float right[VOCAB];
+    make_model(path[MODEL], quantized);
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, right);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        mnem_tensor_info info;
+        merge(path[ADAPTER], &(mnem_merge_options){.type = types[i].type});
+        print_message("%s: %.2g\n", types[i].type ? types[i].type : "default",
+                      distance_of_merged(right));
+        assert_true(distance_of_merged(right) < types[i].tolerance);
+        mnem_model *model = open_model(path[OUT]);
+        mnem_model_tensor_get(model, (uint32_t)mnem_model_tensor_find(model, "blk.1.attn_v.weight"),
+                              &info);
+        assert_int_equal(info.type, types[i].is);
+        mnem_model_close(model);
+    }
+}
+
+static void assert_same_tensor(const mnem_model *a, const mnem_model *b, const char *name) {
+    static uint8_t x[BYTES_MOST], y[BYTES_MOST];
+    mnem_tensor_info i, j;
+    mnem_model_tensor_get(a, (uint32_t)mnem_model_tensor_find(a, name), &i);
+    mnem_model_tensor_get(b, (uint32_t)mnem_model_tensor_find(b, name), &j);
+    assert_int_equal(i.type, j.type);
+    assert_int_equal(i.bytes, j.bytes);
+    const int32_t at_a = mnem_model_tensor_find(a, name), at_b = mnem_model_tensor_find(b, name);
+    assert_int_equal(mnem_model_tensor_read(a, (uint32_t)at_a, 0, i.bytes, x), MNEM_OK);
+    assert_int_equal(mnem_model_tensor_read(b, (uint32_t)at_b, 0, j.bytes, y), MNEM_OK);
+    assert_memory_equal(x, y, i.bytes);
+}
+
+static void what_has_no_adapter_is_copied(void **state) {
+    (void)state;
+    mnem_tensor_info info;
+    mnem_text key;
+    mnem_value value, other;
+    make_model(path[MODEL], quantized);
+    make_adapter(&(mnem_lora){.rank = RANK, .targets = MNEM_LORA_Q | MNEM_LORA_DOWN}, MNEM_TYPE_F32,
+                 NULL);
+    merge(path[ADAPTER], NULL);
+    mnem_model *model = open_model(path[MODEL]), *merged = open_model(path[OUT]);
+    int changed = 0;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++) {
+        const bool target = strstr(info.name, "attn_q.") || strstr(info.name, "ffn_down.");
+        changed += target;
+        if (!target) assert_same_tensor(model, merged, info.name);
+    }
+    assert_int_equal(changed, 4);
+    for (uint32_t i = 0; mnem_model_key_get(model, i, &key, &value); i++) {
+        assert_true(mnem_model_key_find(merged, key.bytes, &other));
+        assert_int_equal(value.type, other.type);
+        assert_int_equal(value.count, other.count);
+    }
+    mnem_model_close(model);
+    mnem_model_close(merged);
+}
+
+static void threads_change_no_byte(void **state) {
+    (void)state;
+    static uint8_t one[BYTES_MOST], three[BYTES_MOST];
+    make_model(path[MODEL], quantized);
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_BF16, NULL);
+    merge(path[ADAPTER], &(mnem_merge_options){.threads = 1});
+    const size_t n = read_file(path[OUT], one);
+    merge(path[ADAPTER], &(mnem_merge_options){.threads = 3});
+    assert_int_equal(read_file(path[OUT], three), n);
+    assert_true(n < BYTES_MOST);
+    assert_memory_equal(one, three, n);
+}
+
+/* W + d - d, but for rounding. */
+static void a_scale_of_minus_one_takes_it_out_again(void **state) {
+    (void)state;
+    static float before[VOCAB * 64], after[VOCAB * 64];
+    make_model(path[MODEL], llama);
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
+    merge(path[ADAPTER], NULL);
+    const mnem_merge_options undo = {.scale = -1};
+    assert_int_equal(mnem_merge_file(path[OUT], path[ADAPTER], path[OTHER], &undo), MNEM_OK);
+    mnem_model *a = open_model(path[MODEL]), *b = open_model(path[OTHER]),
+               *m = open_model(path[OUT]);
+    const uint32_t i = (uint32_t)mnem_model_tensor_find(a, "blk.0.attn_q.weight");
+    mnem_tensor_info info;
+    mnem_model_tensor_get(a, i, &info);
+    assert_int_equal(mnem_model_tensor_read(a, i, 0, info.bytes, before), MNEM_OK);
+    assert_int_equal(mnem_model_tensor_read(b, i, 0, info.bytes, after), MNEM_OK);
+    for (size_t j = 0; j < info.bytes / sizeof(float); j++)
+        assert_true(fabsf(before[j] - after[j]) < 1e-6f);
+    assert_int_equal(mnem_model_tensor_read(m, i, 0, info.bytes, after), MNEM_OK);
+    float most = 0;
+    for (size_t j = 0; j < info.bytes / sizeof(float); j++)
+        most = fmaxf(most, fabsf(before[j] - after[j]));
+    assert_true(most > 1e-3f);
+    mnem_model_close(a);
+    mnem_model_close(b);
+    mnem_model_close(m);
+}
+
+/* ---- refusals ---- */
+
+static void refuse(const char *adapter, const char *to, const char *type, mnem_status wanted,
+                   const char *text) {
+    struct stat about;
+    remove(path[OUT]);
+    const mnem_merge_options o = {.type = type};
+    const mnem_status status = mnem_merge_file(path[MODEL], adapter, to, &o);
+    if (status != wanted || !strstr(mnem_last_error(), text))
+        fail_msg("%s: %s, expected %s", mnem_status_text(status), mnem_last_error(), text);
+    assert_int_not_equal(stat(path[OUT], &about), 0);
+}
+
+static void what_is_no_adapter_for_the_model_is_named(void **state) {
+    (void)state;
+    make_model(path[MODEL], "--arch llama --heads 8 --kv-heads 4 --head-dim 16 --type F32");
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
+    make_model(path[MODEL], llama);
+    refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID,
+           "tensor blk.0.attn_q.weight is [64, 64] in the model; the adapter's A is [4, 64] and B "
+           "[128, 4]: an adapter for another model");
+    make_model(path[MODEL], "--arch gpt2 --heads 4 --type F32");
+    refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID,
+           "is an adapter for \"llama\", and the model is \"gpt2\"");
+    make_model(path[MODEL],
+               "--arch llama --heads 8 --kv-heads 4 --head-dim 16 --layers 1 --type F32");
+    refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID, "has no blk.1.attn_q.weight");
+    refuse(path[MODEL], path[OUT], NULL, MNEM_BAD_FILE, "isn't a low-rank adapter");
+    refuse("/nowhere.gguf", path[OUT], NULL, MNEM_IO, "/nowhere.gguf");
+    make_model(path[MODEL], llama);
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
+    refuse(path[ADAPTER], path[MODEL], NULL, MNEM_INVALID, "is the model that is read");
+    refuse(path[ADAPTER], path[ADAPTER], NULL, MNEM_INVALID, "is the model that is read");
+    refuse(path[ADAPTER], path[OUT], "Q3", MNEM_INVALID, "type \"Q3\"");
+    refuse(path[ADAPTER], path[OUT], "Q4_K", MNEM_INVALID, "aren't whole blocks of Q4_K");
+    assert_int_equal(truncate(path[ADAPTER], 3000), 0);
+    refuse(path[ADAPTER], path[OUT], NULL, MNEM_BAD_FILE, path[ADAPTER]);
+}
+
+/* An adapter of two tensors; zeros but for the number at the end of A. */
+static void forge(const char *a, const char *b, float alpha, float number) {
+    mnem_gguf_writer *w;
+    static const float zeros[4 * 64];
+    const int64_t shape_a[] = {4, 64}, shape_b[] = {64, 4};
+    assert_int_equal(mnem_gguf_create(path[OTHER], &w), MNEM_OK);
+    mnem_gguf_key_text(w, "general.architecture", "llama");
+    mnem_gguf_key_text(w, "general.type", "adapter");
+    mnem_gguf_key_text(w, "adapter.type", "lora");
+    mnem_gguf_key_f32(w, "adapter.lora.alpha", alpha);
+    mnem_gguf_tensor(w, a, MNEM_TYPE_F32, 2, shape_a);
+    if (b) mnem_gguf_tensor(w, b, MNEM_TYPE_F32, 2, shape_b);
+    mnem_gguf_data(w, zeros, sizeof zeros - sizeof number);
+    mnem_gguf_data(w, &number, sizeof number);
+    if (b) mnem_gguf_data(w, zeros, sizeof zeros);
+    assert_int_equal(mnem_gguf_finish(w), MNEM_OK);
+}
+
+#define Q "blk.0.attn_q.weight"
+static void adapters_that_lie_are_named(void **state) {
+    (void)state;
+    make_model(path[MODEL], llama);
+    forge(Q ".lora_a", Q ".lora_b", 8, 1);
+    merge(path[OTHER], NULL);
+    forge(Q ".lora_a", NULL, 8, 1);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "has a .lora_a, but no .lora_b");
+    forge(Q ".lora_b", NULL, 8, 1);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "has a .lora_b, but no .lora_a");
+    forge(Q ".lora_a", Q ".lora_c", 8, 1);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "isn't a .lora_a or .lora_b");
+    forge(".lora_a", NULL, 8, 1);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "isn't a .lora_a or .lora_b");
+    forge("token_embd.weight.lora_a", NULL, 8, 1);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_UNSUPPORTED, "adapters of embeddings");
+    forge("blk.0.attn_norm.weight.lora_a", "blk.0.attn_norm.weight.lora_b", 8, 1);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_INVALID, "blk.0.attn_norm.weight is [64, 1]");
+    forge(Q ".lora_a", Q ".lora_b", NAN, 1);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "adapter.lora.alpha");
+    forge(Q ".lora_a", Q ".lora_b", 8, INFINITY);
+    refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "row 0 has numbers that aren't finite");
+}
+
+static bool stop_soon(void *context, const mnem_merge_report *report, uint64_t done,
+                      uint64_t total) {
+    int *left = context;
+    (void)report;
+    assert_true(done <= total);
+    return --*left > 0;
+}
+
+static void a_merge_that_is_stopped_leaves_nothing(void **state) {
+    (void)state;
+    int left = 3;
+    struct stat about;
+    make_model(path[MODEL], llama);
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
+    remove(path[OUT]);
+    const mnem_merge_options o = {.on_report = stop_soon, .context = &left};
+    assert_int_equal(mnem_merge_file(path[MODEL], path[ADAPTER], path[OUT], &o), MNEM_CANCELLED);
+    assert_int_not_equal(stat(path[OUT], &about), 0);
+}
+
+static void without_memory_nothing_is_left(void **state) {
+    (void)state;
+    struct stat about;
+    make_model(path[MODEL], llama);
+    make_adapter(&(mnem_lora){.rank = RANK, .targets = MNEM_LORA_Q}, MNEM_TYPE_F32, NULL);
+    remove(path[OUT]);
+    mnem_status status = MNEM_NO_MEMORY;
+    for (uint64_t n = 1; status != MNEM_OK; n++) {
+        assert_in_range(n, 1, 500);
+        mnem__heap_fail_at(n, false);
+        status = mnem_merge_file(path[MODEL], path[ADAPTER], path[OUT],
+                                 &(mnem_merge_options){.threads = 2});
+        mnem__heap_fail_at(0, false);
+        if (status == MNEM_OK) break;
+        assert_int_equal(status, MNEM_NO_MEMORY);
+        assert_int_not_equal(stat(path[OUT], &about), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_merged_model_gives_the_logits_of_the_trainer),
+        cmocka_unit_test(quantized_tensors_become_f16_or_what_is_said),
+        cmocka_unit_test(what_has_no_adapter_is_copied),
+        cmocka_unit_test(threads_change_no_byte),
+        cmocka_unit_test(a_scale_of_minus_one_takes_it_out_again),
+        cmocka_unit_test(what_is_no_adapter_for_the_model_is_named),
+        cmocka_unit_test(adapters_that_lie_are_named),
+        cmocka_unit_test(a_merge_that_is_stopped_leaves_nothing),
+        cmocka_unit_test(without_memory_nothing_is_left),
+    };
+    return cmocka_run_group_tests(tests, name_files, remove_files);
+}
