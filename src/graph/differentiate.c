@@ -93,6 +93,13 @@ static void trace_write(mnem__differentiation *d, int32_t node, int32_t tensor) 
     d->keep[node] = d->keep[node] || external || root->keep || !d->recompute;
 }
 
+/* What an ADD reads and writes. */
+static void widen(mnem__differentiation *d, const mnem__graph_step *step) {
+    const int32_t added[] = {step->in[0], step->in[1], step->out};
+    if (step->op.desc.kind != MNEM_OP_ADD) return;
+    for (int i = 0; i < 3; i++) d->state[d->graph->tensor[added[i]].root].wide = true;
+}
+
 static void trace(mnem__differentiation *d) {
     for (int32_t i = 0; i < d->forward && d->graph->error == MNEM_OK; i++) {
         const mnem__graph_step *step = &d->graph->step[i];
@@ -104,6 +111,7 @@ static void trace(mnem__differentiation *d) {
         trace_write(d, i, step->out);
         for (int j = 0; j < MNEM_OP_ALSO; j++) trace_write(d, i, step->also[j]);
         if (step->out) d->state[d->graph->tensor[step->out].root].flows = flows;
+        widen(d, step);
         if (step->tail) refuse(d, i, "is a tail, layer", step->layer);
         if (step->op.desc.accumulate) refuse(d, i, "adds to tensor", step->out);
     }

@@ -44,6 +44,7 @@ typedef struct mnem__gradient_state {
     int32_t sum;      /* of a root: the tensor that holds its gradient so far; 0: none */
     int32_t owners;   /* of a sum: roots that it is the gradient of, whose node is still to come */
     bool flows;       /* of a root: a parameter's gradient depends on this one's */
+    bool wide;        /* of a root: its gradient is in F32 at least (gradient_sum.c) */
     bool read;        /* of a root: by a node of the forward pass */
     bool counted;     /* of a root: in bytes_kept */
     int32_t ranges;   /* of a root: the columns of sum that were written, apart, in order */

@@ -9,6 +9,9 @@
  *     y = x + f(x)      sum of y: owners y, x, f      then y done: x, f     f's node reads it
  *                       f done: x alone               f's gradient is added to it in place
  *
+ * Gradients of what an ADD reads or writes are in F32, whatever the values are: along a residual
+ * stream each layer adds to the same sum, and rounding it to 16 bits each time adds up.
+ *
  * Invariant: owners of a sum are the roots that read it and whose node is still to come; range is
  * what was written of it. Parameters have no sum: all is added to the caller's tensor.
  * Cost: one ADD where a node can't add itself; copies only where views of a shared sum are. */
@@ -92,9 +95,12 @@ static mnem_tensor contiguous(const mnem_tensor *like) {
 }
 
 static int32_t new_value(mnem__differentiation *d, const mnem_tensor *like, int32_t named_after) {
-    const mnem_tensor desc = contiguous(like);
-    const int32_t id = mnem_graph_value(d->graph, &desc);
     const mnem__graph_tensor *root = &d->graph->tensor[d->graph->tensor[named_after].root];
+    const bool half = like->type == MNEM_TYPE_BF16 || like->type == MNEM_TYPE_F16;
+    mnem_tensor desc = *like;
+    if (half && d->state[root->root].wide) desc.type = MNEM_TYPE_F32;
+    desc = contiguous(&desc);
+    const int32_t id = mnem_graph_value(d->graph, &desc);
     mnem_graph_name(d->graph, id, root->name, root->number);
     return id;
 }

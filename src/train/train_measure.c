@@ -110,6 +110,8 @@ void mnem__train_setup_fini(mnem__train_setup *setup) {
 
 /* ---- graphs ---- */
 
+/* keep NULL: forward only, and then in F32, as the model will be run: there is room for it, since
+ * nothing is kept. */
 static mnem__train_graph_options graph_options(const mnem__train_setup *setup, int32_t micro_batch,
                                                const uint8_t *keep) {
     return (mnem__train_graph_options){.shape = setup->shape,
@@ -117,7 +119,7 @@ static mnem__train_graph_options graph_options(const mnem__train_setup *setup, i
                                        .sequences = micro_batch,
                                        .sequence = setup->o.sequence,
                                        .workers = setup->o.threads,
-                                       .compute = setup->o.compute,
+                                       .compute = keep ? setup->o.compute : MNEM_TYPE_F32,
                                        .dropout = keep ? setup->o.dropout : 0,
                                        .keep = keep};
 }
@@ -142,7 +144,7 @@ void mnem__train_graphs_destroy(mnem__train_graphs *graphs) {
 mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
     const mnem_transformer *t = &setup->shape->t;
     mnem_op_desc desc = {.kind = MNEM_OP_LINEAR, .workers = 1};
-    desc.in[0] = mnem_tensor_2d(setup->o.compute, 1, t->embd);
+    desc.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, 1, t->embd);
     const mnem__train_frozen *frozen = mnem__train_output_get(setup->shape);
     desc.in[1] = mnem_tensor_2d(frozen ? frozen->type : MNEM_TYPE_F32, t->vocab, t->embd);
     desc.out = mnem_tensor_2d(MNEM_TYPE_F32, 1, t->vocab);
