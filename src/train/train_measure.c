@@ -16,7 +16,7 @@ const mnem__train_part_info mnem__train_parts[MNEM__TRAIN_PARTS] = {
 #undef INFO
 };
 
-enum { BATCH_DEFAULT = 8, BLOCK_ALIGNMENT = 4096, RESERVE = 1 << 20 };
+enum { BATCH_DEFAULT = 8, BLOCK_ALIGNMENT = 4096, RESERVE = 1 << 20, BRIEF_TOKENS = 64 };
 /* 36 PB, far over any machine and far under 2^64. */
 static const double bytes_most = 0x1p55;
 
@@ -129,8 +129,12 @@ mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t mi
     *graphs = (mnem__train_graphs){.step.graph = NULL};
     const mnem__train_graph_options step = graph_options(setup, micro_batch, keep);
     const mnem__train_graph_options forward = graph_options(setup, micro_batch, NULL);
+    mnem__train_graph_options brief = graph_options(setup, 1, NULL);
+    if (brief.sequence > BRIEF_TOKENS) brief.sequence = BRIEF_TOKENS;
+    graphs->brief_sequence = brief.sequence;
     mnem_status status = mnem__train_graph_create(&step, &graphs->step);
     if (status == MNEM_OK) status = mnem__train_graph_create(&forward, &graphs->forward);
+    if (status == MNEM_OK) status = mnem__train_graph_create(&brief, &graphs->brief);
     if (status != MNEM_OK) mnem__train_graphs_destroy(graphs);
     return status;
 }
@@ -138,6 +142,7 @@ mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t mi
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs) {
     mnem_graph_destroy(graphs->step.graph);
     mnem_graph_destroy(graphs->forward.graph);
+    mnem_graph_destroy(graphs->brief.graph);
     *graphs = (mnem__train_graphs){.step.graph = NULL};
 }
 
@@ -180,8 +185,9 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
     bytes[MNEM__TRAIN_PART_HOST_TRAIN] =
         mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) + setup->shape->bytes +
         (uint64_t)setup->shape->params * sizeof *setup->segments;
-    bytes[MNEM__TRAIN_PART_HOST_GRAPH] =
-        mnem_graph_host_bytes(&graphs->step.room) + mnem_graph_host_bytes(&graphs->forward.room);
+    bytes[MNEM__TRAIN_PART_HOST_GRAPH] = mnem_graph_host_bytes(&graphs->step.room) +
+                                         mnem_graph_host_bytes(&graphs->forward.room) +
+                                         mnem_graph_host_bytes(&graphs->brief.room);
     bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
         mnem_optimizer_host_bytes((size_t)setup->shape->params);
     bytes[MNEM__TRAIN_PART_HOST_DEVICE] = sizeof(mnem_device);
@@ -206,12 +212,14 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);
     bytes[MNEM__TRAIN_PART_GRADIENTS] = count * sizeof(float);
     bytes[MNEM__TRAIN_PART_FROZEN] = setup->shape->frozen_bytes;
+    const mnem_graph_sizes *step = &graphs->step.sizes, *forward = &graphs->forward.sizes;
+    const mnem_graph_sizes *brief = &graphs->brief.sizes;
     sizes->losses_offset = mnem__align_up(
-        larger(graphs->step.sizes.block_bytes, graphs->forward.sizes.block_bytes), 64);
+        larger(step->block_bytes, larger(forward->block_bytes, brief->block_bytes)), 64);
     bytes[MNEM__TRAIN_PART_ACTIVATIONS] = sizes->losses_offset + tokens * sizeof(float);
     bytes[MNEM__TRAIN_PART_WORKSPACE] =
-        larger(logits.workspace_bytes,
-               larger(graphs->step.sizes.workspace_bytes, graphs->forward.sizes.workspace_bytes));
+        larger(larger(logits.workspace_bytes, brief->workspace_bytes),
+               larger(step->workspace_bytes, forward->workspace_bytes));
     bytes[MNEM__TRAIN_PART_IO] =
         setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
     measure_host(setup, micro_batch, graphs, sizes);

@@ -56,9 +56,11 @@ typedef struct mnem__train_setup {
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options);
 void mnem__train_setup_fini(mnem__train_setup *setup);
 
-/* The graphs of a way: of a step's micro-batch, and forward only (evaluation). */
+/* The graphs of a way: of a step's micro-batch; forward only, of the same sequences (evaluation)
+ * and of one short sequence (samples, of which each token is a run). */
 typedef struct mnem__train_graphs {
-    mnem__train_graph step, forward;
+    mnem__train_graph step, forward, brief;
+    int32_t brief_sequence; /* its tokens */
 } mnem__train_graphs;
 mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
                                       const uint8_t *keep, mnem__train_graphs *graphs);

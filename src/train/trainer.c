@@ -276,14 +276,17 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
         return mnem__fail(MNEM_INVALID, "train: logits after %d tokens (1 to %d)", count, sequence);
     mnem_status status = check_ids(t, ids, count, 0);
     if (status != MNEM_OK) return status;
-    for (int32_t i = 0; i < sequence; i++) {
+    const bool brief = count <= t->graphs.brief_sequence;
+    const mnem__train_graph *graph = brief ? &t->graphs.brief : &t->graphs.forward;
+    const int32_t tokens = brief ? t->graphs.brief_sequence : sequence;
+    for (int32_t i = 0; i < tokens; i++) {
         t->tables.ids[i] = i < count ? ids[i] : 0;
         t->tables.targets[i] = -1;
     }
-    status = run(t, &t->graphs.forward, sequence,
+    status = run(t, graph, tokens,
                  &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets});
     if (status != MNEM_OK) return status;
-    mnem_graph_tensor_get(t->graphs.forward.graph, t->graphs.forward.last, &last);
+    mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +
                          (uint64_t)(count - 1) * (uint64_t)last.desc.stride[0];
     const mnem__train_frozen *frozen = mnem__train_output_get(t->setup.shape);

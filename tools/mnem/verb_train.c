@@ -542,10 +542,10 @@ static void say_result(const train_run *run, const char *path) {
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
     if (run->args->json) {
-        tool_out_json(json_pack("{s:s, s:I, s:f, s:f, s:I, s:I}", "model", path, "step",
-                                (json_int_t)step, "loss", loss, "validation_loss",
-                                run->loss_validation, "bytes_peak", (json_int_t)usage.bytes_peak,
-                                "budget_bytes", (json_int_t)run->plan.budget_bytes));
+        tool_out_json(json_pack(
+            "{s:s, s:I, s:f, s:f, s:I, s:I}", run->config.lora ? "adapter" : "model", path, "step",
+            (json_int_t)step, "loss", loss, "validation_loss", run->loss_validation, "bytes_peak",
+            (json_int_t)usage.bytes_peak, "budget_bytes", (json_int_t)run->plan.budget_bytes));
         return;
     }
     tool_outf("%s: %lld steps, loss %.4f", path, (long long)step, loss);
@@ -597,12 +597,28 @@ static void cancel(void *context) {
     mnem_trainer_cancel(context);
 }
 
-/* What can't fit whatever the text is gets its answer before the text is read. */
+/* What the tokenizer and the text will take, about, and rather more: pieces of text and their ids,
+ * tables of the vocabulary. */
+static uint64_t text_bytes(const train_run *run) {
+    enum { PIECE = 1 << 20, TABLES = 256 << 10, EACH = 96 };
+    uint64_t all = 0;
+    struct stat about;
+    for (int32_t i = 0; i < run->config.files && all < PIECE; i++)
+        if (stat(run->config.file[i], &about) == 0) all += (uint64_t)about.st_size;
+    return (all < PIECE ? all : PIECE) * 3 + TABLES + (uint64_t)run->config.vocab * EACH;
+}
+
+/* What can't fit whatever the text is gets its answer before the text is read; the least that it
+ * names has room for the text. */
 static int plan_early(train_run *run) {
     mnem_train_plan unused;
     if (strcmp(run->config.precision, "auto") == 0 && run->options.compute == MNEM_TYPE_F32)
         run->options.compute = MNEM_TYPE_BF16; /* the smaller of the two */
-    const mnem_status status = mnem_train_plan_make(&run->options, &unused);
+    mnem_status status = mnem_train_plan_make(&run->options, &unused);
+    if (status == MNEM_OVER_BUDGET) {
+        run->options.io_bytes += text_bytes(run);
+        status = mnem_train_plan_make(&run->options, &unused);
+    }
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
