@@ -150,12 +150,13 @@ static void run(const arguments *a, const mnem_train_plan *plan) {
     }
     mnem_process_usage usage;
     mnem_process_usage_get(&usage);
-    printf("step %.0f ms (expected %.0f)  %.1f GMAC/s  peak %.1f MiB  predicted %.1f  activations %.1f of %.1f  "
+    printf("step %.0f ms (expected %.0f)  %.1f GMAC/s  peak %.1f MiB  predicted %.1f  activations "
+           "%.1f of %.1f  "
            "%d x %d  %d layers recomputed  loss %.6f\n",
-           best * 1e3, expected * 1e3, plan->macs_per_step / best * 1e-9, (double)usage.bytes_peak / 1048576,
-           (double)plan->peak_bytes / 1048576, (double)plan->activation_bytes / 1048576,
-           (double)plan->activation_bytes_all / 1048576, plan->micro_batch, plan->accumulation,
-           plan->layers_recomputed, report.loss);
+           best * 1e3, expected * 1e3, plan->macs_per_step / best * 1e-9,
+           (double)usage.bytes_peak / 1048576, (double)plan->peak_bytes / 1048576,
+           (double)plan->activation_bytes / 1048576, (double)plan->activation_bytes_all / 1048576,
+           plan->micro_batch, plan->accumulation, plan->layers_recomputed, report.loss);
     mnem_trainer_destroy(trainer);
     free(t.ids);
     free(t.targets);
