@@ -160,14 +160,15 @@ typedef struct mnem_parameter {
 bool mnem_trainer_parameter_get(const mnem_trainer *trainer, int32_t index,
                                 mnem_parameter *parameter);
 /* Before step 1: normal numbers of deviation 0.02 (matrices that add to the residual stream: over
- * sqrt(2 layers); Radford et al. 2019), ones for norms, zeros for biases. */
+ * sqrt(2 layers); Radford et al. 2019), ones for norms, zeros for biases. Adapters: A of deviation
+ * 1 / sqrt(k), B zero, so that the model is at first what it was. */
 void mnem_trainer_init(mnem_trainer *trainer, uint64_t seed);
-/* Weights of a model file of the same shape, F32, F16, BF16 or quantized (then as dequantized). With
- * adapters: the frozen weights, from the model of the plan; required before step 1. */
+/* Weights of a model file of the same shape, F32, F16, BF16 or quantized (then as dequantized).
+ * With adapters: the frozen weights, from the model of the plan; required before step 1. */
 mnem_status mnem_trainer_load(mnem_trainer *trainer, const mnem_model *model);
 /* Adds the model's keys and tensors to a GGUF file; keys of the tokenizer are the caller's, written
  * before, and so is finishing. type: MNEM_TYPE_F32, F16 or BF16, of matrices. With adapters: those
- * only, as llama.cpp and mnem_lora_merge open them. */
+ * only, as llama.cpp and mnem_merge_file open them. */
 mnem_status mnem_trainer_write(mnem_trainer *trainer, mnem_type type, mnem_gguf_writer *writer);
 
 /* ---- steps ---- */

@@ -365,9 +365,11 @@ static int32_t build(builder *b) {
 
 /* Tensors and nodes of the forward pass: an upper bound. */
 static mnem_graph_options forward_room(const mnem__train_graph_options *o) {
-    const bool lora = o->shape->lora_rank > 0;
-    return (mnem_graph_options){.tensors = 20 + (lora ? 130 : 44) * o->layers,
-                                .nodes = 10 + (lora ? 52 : 20) * o->layers,
+    /* An adapter: three values and a sum, two parameters and their gradients. */
+    const int32_t adapters = o->shape->lora_rank ? o->shape->per_layer / 2 : 0;
+    const int32_t frozen = o->shape->frozen_count ? 1 : 0;
+    return (mnem_graph_options){.tensors = 20 + (44 + 16 * frozen + 8 * adapters) * o->layers,
+                                .nodes = 10 + (20 + 5 * frozen + 4 * adapters) * o->layers,
                                 .workers = o->workers};
 }
 
@@ -397,13 +399,23 @@ static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *r
     return MNEM_OK;
 }
 
+/* What graphs of transformers need, which is far below what any graph could. */
+static mnem_graph_options usual_room(const mnem_graph_options *forward) {
+    return (mnem_graph_options){.tensors = 2 * forward->tensors,
+                                .nodes = 3 * forward->nodes,
+                                .workers = forward->workers};
+}
+
 mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
                                      mnem__train_graph *out) {
-    mnem_graph_options room = forward_room(options);
-    if (options->keep) room = mnem_graph_gradient_room(&room);
-    const mnem_graph_options loose = room;
+    const mnem_graph_options forward = forward_room(options);
+    mnem_graph_options room = options->keep ? usual_room(&forward) : forward, loose = room;
     *out = (mnem__train_graph){0};
-    const mnem_status status = try(options, &room, out);
+    mnem_status status = try(options, &room, out);
+    if (status == MNEM_INVALID && options->keep) {
+        room = loose = mnem_graph_gradient_room(&forward);
+        status = try(options, &room, out);
+    }
     if (status != MNEM_OK) return status;
     if (room.tensors == loose.tensors && room.nodes == loose.nodes) return MNEM_OK;
     mnem_graph_destroy(out->graph);

@@ -169,7 +169,7 @@ static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, 
 }
 
 /* What llama.cpp calls an adapter: these keys, and A [rank, columns] and B [rows, rank] of each
- * matrix under the matrix's own name with .lora_a and .lora_b; what they add is alpha / rank B A. */
+ * matrix under its own name with .lora_a and .lora_b; what they add is alpha / rank B A. */
 static mnem_status write_lora_keys(const mnem__train_shape *s, mnem_gguf_writer *w) {
     mnem_status status = mnem_gguf_key_text(w, "general.architecture", s->t.architecture);
     if (status == MNEM_OK) status = mnem_gguf_key_text(w, "general.type", "adapter");

@@ -1,5 +1,5 @@
-/* test_lora_merge.c: adapters as files: merged they give the trainer's logits; what is copied is the
- * same to the byte; wrong adapters are named. */
+/* test_lora_merge.c: adapters as files: merged they give the trainer's logits; what is copied is
+ * the same to the byte; wrong adapters are named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

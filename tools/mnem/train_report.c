@@ -86,8 +86,12 @@ static void print_other(FILE *file, const char *lead, uint64_t bytes, const char
 
 void train_report_plan(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
-    char size[TOOL_TEXT], note[96], count[TOOL_TEXT];
-    fprintf(file, "plan: %s, %s parameters\n", run->config.architecture,
+    const train_config *c = &run->config;
+    char size[TOOL_TEXT], note[96], count[TOOL_TEXT], lora[96] = "";
+    if (c->lora)
+        snprintf(lora, sizeof lora, ", adapters of rank %d%s%s", c->lora,
+                 *c->lora_targets ? " on " : "", c->lora_targets);
+    fprintf(file, "plan: %s%s, %s parameters\n", c->architecture, lora,
             tool_count((double)p->parameters, count));
     for (unsigned i = 0; i < p->lines; i++)
         row(file, mnem_kind_text(p->line[i].kind), p->line[i].tag, p->line[i].bytes, "");
@@ -114,7 +118,7 @@ json_t *train_report_plan_json(const train_run *run) {
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-        "s:o, s:o, s:f}",
+        "s:o, s:o, s:f, s:i, s:I}",
         "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)p->peak_bytes,
         "budget_bytes", (json_int_t)p->budget_bytes, "lines", lines, "keep", keep, "micro_batch",
         p->micro_batch, "accumulation", p->accumulation, "sequence", run->config.context,
@@ -123,7 +127,8 @@ json_t *train_report_plan_json(const train_run *run) {
         "activation_bytes", (json_int_t)p->activation_bytes, "activation_bytes_all",
         (json_int_t)p->activation_bytes_all, "smaller",
         other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
-        other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step", run->seconds);
+        other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step", run->seconds,
+        "lora_rank", run->config.lora, "frozen_bytes", (json_int_t)p->frozen_bytes);
 }
 
 static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t live,

@@ -1,0 +1,270 @@
+/* test_tool_lora.c: `mnem train --lora` and `mnem merge`: from a quantized model and a text to an
+ * adapter and a model that runs; budgets, stopping, killing, wrong input. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "tools/tool_run.h"
+
+enum { STEPS = 30, BYTES_MOST = 1 << 20 };
+
+static const char config[] =
+    "{\"architecture\": \"llama\", \"layers\": 2, \"embd\": 32, \"heads\": 4, \"kv_heads\": 2, "
+    "\"ff\": 64, \"vocab\": 300, \"context\": 32, \"batch\": 4, \"steps\": 150, \"rate\": 0.01, "
+    "\"rate_floor\": 0.0005, \"warmup\": 5, \"heldout\": 0.1}";
+
+#define MEMORY     (MNEM_RELEASE ? "64M" : "2G")
+#define TRAIN(...) RUN("train", "-q", "--memory", MEMORY, "--threads", "1", __VA_ARGS__)
+
+/* scratch/name; static storage of eight paths in turn. */
+static const char *at(const char *name) {
+    static char paths[8][600];
+    static int next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
+    return path;
+}
+
+static void succeed(tool_result r) {
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+}
+
+static const char *text(const char *name, const char *const words[12]) {
+    static char all[20000];
+    size_t n = 0;
+    uint32_t state = 1;
+    while (n + 16 < sizeof all) {
+        state = state * 1664525u + 1013904223u;
+        n += (size_t)sprintf(all + n, "%s", words[(state >> 24) % 12]);
+    }
+    tool_file(name, all);
+    return at(name);
+}
+
+/* A quantized model that knows some words. */
+static int make_base(void **state) {
+    (void)state;
+    static const char *const words[] = {"and ", "the ",   "lord ", "said ",    "unto ", "him, ",
+                                        "let ", "there ", "be ",   "light.\n", "then ", "went "};
+    text("old.txt", words);
+    tool_file("base.json", config);
+    succeed(TRAIN("--data", at("old.txt"), "--config", at("base.json"), "--out", at("base")));
+    succeed(RUN("quantize", at("base/model.gguf"), at("base.gguf"), "--type", "Q8_0"));
+    return 0;
+}
+
+/* What it learns: the same words in another order. */
+static const char *new_text(void) {
+    static const char *const words[] = {"light.\n", "light.\n", "light.\n", "went ",
+                                        "went ",    "him, ",    "let ",     "let ",
+                                        "be ",      "be ",      "be ",      "be "};
+    return text("new.txt", words);
+}
+
+#define LORA(out, ...)                                                                             \
+    TRAIN("--init", at("base.gguf"), "--lora", "4", "--rate", "0.03", "--batch", "4", "--steps",   \
+          "30", "--data", new_text(), "--save-every", "3", "--out", out, __VA_ARGS__)
+
+static size_t read_file(const char *path, char *bytes) {
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("no %s", path);
+    const size_t n = fread(bytes, 1, BYTES_MOST, file);
+    fclose(file);
+    return n;
+}
+
+static void same_file(const char *a, const char *b) {
+    static char x[BYTES_MOST], y[BYTES_MOST];
+    const size_t n = read_file(a, x);
+    assert_true(n > 0 && n < BYTES_MOST);
+    assert_int_equal(read_file(b, y), n);
+    assert_memory_equal(x, y, n);
+}
+
+/* Losses of the steps; how many there are. */
+static int losses(const char *out, double loss[STEPS + 1]) {
+    char path[700];
+    int steps = 0;
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    FILE *file = fopen(path, "r");
+    if (!file) fail_msg("no %s", path);
+    json_t *line;
+    while ((line = json_loadf(file, JSON_DISABLE_EOF_CHECK, NULL))) {
+        if (json_object_get(line, "loss")) {
+            assert_in_range(++steps, 1, STEPS);
+            loss[steps] = json_real_value(json_object_get(line, "loss"));
+        }
+        json_decref(line);
+    }
+    fclose(file);
+    return steps;
+}
+
+static double perplexity(const char *model) {
+    tool_result r = RUN("perplexity", model, new_text(), "--ctx", "32", "-q", "--json");
+    succeed(r);
+    json_t *root = json_loads(r.out, 0, NULL);
+    const double x = json_number_value(json_object_get(root, "perplexity"));
+    json_decref(root);
+    assert_true(x > 1);
+    return x;
+}
+
+/* ---- tests ---- */
+
+static void an_adapter_is_learned_and_merged(void **state) {
+    (void)state;
+    static char before[BYTES_MOST], after[BYTES_MOST];
+    double loss[STEPS + 1];
+    const size_t n = read_file(at("base.gguf"), before);
+    tool_result r = LORA(at("whole"), "--json");
+    succeed(r);
+    json_t *root = json_loads(r.out, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(root, "adapter")),
+                        at("whole/adapter.gguf"));
+    assert_true(json_integer_value(json_object_get(root, "bytes_peak")) <=
+                json_integer_value(json_object_get(root, "budget_bytes")));
+    json_decref(root);
+    assert_int_equal(losses(at("whole"), loss), STEPS);
+    print_message("loss %.3f, after 30 steps %.3f\n", loss[1], loss[STEPS]);
+    assert_true(loss[STEPS] < loss[1] - 0.3);
+    assert_int_equal(read_file(at("base.gguf"), after), n);
+    assert_memory_equal(before, after, n);
+    succeed(RUN("merge", at("base.gguf"), at("whole/adapter.gguf"), "-o", at("merged.gguf")));
+    succeed(RUN("merge", at("base.gguf"), at("whole/adapter.gguf"), "-o", at("same.gguf"), "--type",
+                "same"));
+    const double base = perplexity(at("base.gguf")), merged = perplexity(at("merged.gguf"));
+    const double same = perplexity(at("same.gguf"));
+    print_message("perplexity of the new text: %.4g, merged %.4g, in the old types %.4g\n", base,
+                  merged, same);
+    assert_true(merged < 0.8 * base);
+    assert_true(same < 1.05 * merged);
+}
+
+static void stopping_and_resuming_changes_no_byte(void **state) {
+    (void)state;
+    succeed(LORA(at("unbroken"), "--dropout", "0.1"));
+    succeed(LORA(at("broken"), "--dropout", "0.1", "--stop-after", "7"));
+    succeed(TRAIN("--out", at("broken"), "--resume", "--stop-after", "20"));
+    succeed(TRAIN("--out", at("broken"), "--resume"));
+    /* general.name is the folder's, and as long */
+    succeed(RUN("merge", at("base.gguf"), at("unbroken/adapter.gguf"), "-o", at("a.gguf")));
+    succeed(RUN("merge", at("base.gguf"), at("broken/adapter.gguf"), "-o", at("b.gguf")));
+    same_file(at("a.gguf"), at("b.gguf"));
+}
+
+static void a_run_that_is_killed_resumes(void **state) {
+    (void)state;
+    double whole[STEPS + 1], killed[STEPS + 1];
+    tool_result r = LORA(at("timed"), "--dropout", "0.1");
+    succeed(r);
+    const useconds_t most = (useconds_t)(r.seconds * 1e6);
+    losses(at("timed"), whole);
+    for (unsigned i = 0; i < (MNEM_RELEASE ? 4u : 1u); i++) {
+        const char *const args[] = {"train",     "-q",     "--memory",      MEMORY,   "--threads",
+                                    "1",         "--init", at("base.gguf"), "--lora", "4",
+                                    "--rate",    "0.03",   "--batch",       "4",      "--steps",
+                                    "30",        "--data", new_text(),      "--out",  at("killed"),
+                                    "--dropout", "0.1",    "--save-every",  "3",      NULL};
+        char command[700];
+        int out, err;
+        snprintf(command, sizeof command, "rm -rf '%s'", at("killed"));
+        assert_int_equal(system(command), 0);
+        const pid_t pid = tool_start(args, &out, &err);
+        usleep(most / 5 * (i + 1));
+        kill(pid, SIGKILL);
+        tool_wait(pid);
+        close(out);
+        close(err);
+        if (access(at("killed/config.json"), F_OK) != 0) continue;
+        succeed(TRAIN("--out", at("killed"), "--resume"));
+        assert_int_equal(losses(at("killed"), killed), STEPS);
+        for (int k = 1; k <= STEPS; k++) assert_true(killed[k] == whole[k]);
+    }
+}
+
+/* The least budget: what a refusal names. */
+static void a_budget_holds(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more than any such budget */
+    char memory[16];
+    tool_result r =
+        RUN("train", "-q", "--memory", "8M", "--threads", "1", "--init", at("base.gguf"), "--lora",
+            "4", "--batch", "16", "--steps", "5", "--data", new_text(), "--out", at("small"));
+    assert_int_equal(r.code, 3);
+    const char *least = strstr(r.err, "the least is --memory ");
+    if (!least) fail_msg("%s", r.err);
+    assert_int_equal(sscanf(least, "the least is --memory %15s", memory), 1);
+    r = RUN("train", "-q", "--json", "--memory", memory, "--threads", "1", "--init",
+            at("base.gguf"), "--lora", "4", "--batch", "16", "--steps", "5", "--data", new_text(),
+            "--out", at("small"));
+    succeed(r);
+    json_t *root = json_loads(r.out, 0, NULL);
+    const json_int_t peak = json_integer_value(json_object_get(root, "bytes_peak"));
+    print_message("least %s, peak %lld bytes\n", memory, (long long)peak);
+    assert_true(peak <= json_integer_value(json_object_get(root, "budget_bytes")));
+    json_decref(root);
+}
+
+static void wrong(tool_result r, int code, const char *said) {
+    if (r.code != code || !strstr(r.err, said))
+        fail_msg("exit code %d: %s; expected %d, %s", r.code, r.err, code, said);
+}
+
+static void wrong_input_is_named(void **state) {
+    (void)state;
+    const char *out = at("wrong");
+    wrong(LORA(out, "--lora", "17"), 1, "blk.0.attn_k.weight is [16, 32]: at most 16");
+    wrong(LORA(out, "--lora", "0"), 2, "--lora is 0");
+    wrong(LORA(out, "--lora-targets", "q,x"), 2, "no matrix \"x\"");
+    wrong(LORA(out, "--lora-targets", "qkv"), 1, "llama has no qkv");
+    wrong(LORA(out, "--ctx", "64"), 1, "sequences of 64 tokens, the model's context is 32");
+    wrong(LORA(out, "--init", "/nowhere.gguf"), 1, "/nowhere.gguf");
+    wrong(TRAIN("--data", new_text(), "--lora", "4", "--out", out), 2, "--lora wants --init");
+    wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2, "--lora is missing");
+    wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf")), 1,
+          "isn't a low-rank adapter");
+    wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--type", "Q9"), 1,
+          "type \"Q9\"");
+    wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--scale", "0"), 2,
+          "--scale 0");
+}
+
+static void a_base_that_changed_is_refused(void **state) {
+    (void)state;
+    char command[1400];
+    snprintf(command, sizeof command, "cp '%s' '%s'", at("base.gguf"), at("base.keep"));
+    assert_int_equal(system(command), 0);
+    succeed(LORA(at("changed"), "--stop-after", "4"));
+    wrong(TRAIN("--out", at("changed"), "--resume", "--lora", "4"), 2, "--lora can't change");
+    FILE *file = fopen(at("base.gguf"), "r+b");
+    assert_non_null(file);
+    fseek(file, -64, SEEK_END);
+    fputs("other weights", file);
+    fclose(file);
+    wrong(TRAIN("--out", at("changed"), "--resume"), 1, "another model");
+    assert_int_equal(rename(at("base.keep"), at("base.gguf")), 0);
+    succeed(TRAIN("--out", at("changed"), "--resume"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_adapter_is_learned_and_merged),
+        cmocka_unit_test(stopping_and_resuming_changes_no_byte),
+        cmocka_unit_test(a_run_that_is_killed_resumes),
+        cmocka_unit_test(a_budget_holds),
+        cmocka_unit_test(wrong_input_is_named),
+        cmocka_unit_test(a_base_that_changed_is_refused),
+    };
+    return cmocka_run_group_tests(tests, make_base, NULL);
+}
