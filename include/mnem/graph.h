@@ -91,8 +91,8 @@ typedef struct mnem_graph_gradients {
 /* Adds the backward pass (reverse mode: Linnainmaa, 1970) of every LINEAR_LOSS, whose also[] it
  * fills in, and of what leads to it: LINEAR, EMBED, RMS_NORM, LAYER_NORM, ROPE, CAUSAL_ATTENTION
  * (whose also[0] it adds), SILU_MUL, GELU, ADD, DROPOUT, SCALE. No tensor may be written twice or
- * in place. A value used more than once gets the sum of its gradients, added from the last user to the
- * first; views must be ranges of columns of their tensor, and don't overlap or are the same.
+ * in place. A value used more than once gets the sum of its gradients, added from the last user to
+ * the first; views must be ranges of columns of their tensor, and don't overlap or are the same.
  *
  * Without recompute, values live until the last gradient that reads them. With it, those that
  * mnem_graph_keep didn't name die in the forward pass, and their nodes run again, back to what is

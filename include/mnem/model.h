@@ -184,12 +184,13 @@ typedef struct mnem_merge_options {
     void *context;
 } mnem_merge_options;
 /* Writes a model with a low-rank adapter added to its weights: W + alpha / rank B A. The adapter is
- * a GGUF file as llama.cpp opens them: general.type "adapter", adapter.type "lora", adapter.lora.alpha
- * (0 or none: alpha / rank is 1), and for each matrix NAME [rows, k] NAME.lora_a [rank, k] and
- * NAME.lora_b [rows, rank]. Streams row by row: memory grows with the largest A only. Keys and other
- * tensors are kept, `to` appears when it is whole. MNEM_INVALID: an adapter for another model, with
- * tensor and shapes; `to` is one of the files. MNEM_BAD_FILE: no adapter, or numbers that aren't
- * finite. MNEM_UNSUPPORTED: adapters of norms and embeddings. MNEM_CANCELLED when stopped. */
+ * a GGUF file as llama.cpp opens them: general.type "adapter", adapter.type "lora",
+ * adapter.lora.alpha (0 or none: alpha / rank is 1), and for each matrix NAME [rows, k] NAME.lora_a
+ * [rank, k] and NAME.lora_b [rows, rank]. Streams row by row: memory grows with the largest A only.
+ * Keys and other tensors are kept, `to` appears when it is whole. MNEM_INVALID: an adapter for
+ * another model, with tensor and shapes; `to` is one of the files. MNEM_BAD_FILE: no adapter, or
+ * numbers that aren't finite. MNEM_UNSUPPORTED: adapters of norms and embeddings. MNEM_CANCELLED
+ * when stopped. */
 mnem_status mnem_merge_file(const char *model, const char *adapter, const char *to,
                             const mnem_merge_options *options);
 

@@ -401,9 +401,8 @@ static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *r
 
 /* What graphs of transformers need, which is far below what any graph could. */
 static mnem_graph_options usual_room(const mnem_graph_options *forward) {
-    return (mnem_graph_options){.tensors = 2 * forward->tensors,
-                                .nodes = 3 * forward->nodes,
-                                .workers = forward->workers};
+    return (mnem_graph_options){
+        .tensors = 2 * forward->tensors, .nodes = 3 * forward->nodes, .workers = forward->workers};
 }
 
 mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
