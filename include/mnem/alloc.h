@@ -97,6 +97,13 @@ typedef struct mnem_account_info {
     uint64_t charges; /* number of charges, refused ones not counted */
 } mnem_account_info;
 
+/* A line of a plan of bytes; its lines sum to its peak. */
+typedef struct mnem_plan_line {
+    mnem_kind kind;
+    char tag[32];
+    uint64_t bytes;
+} mnem_plan_line;
+
 typedef struct mnem_ledger_info {
     uint64_t budget_bytes, soft_bytes; /* 0: none */
     uint64_t bytes_live, bytes_peak;   /* of the sum, not the sum of the peaks */

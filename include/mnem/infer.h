@@ -51,12 +51,6 @@ typedef struct mnem_session_options {
 } mnem_session_options;
 
 enum { MNEM_PLAN_LINES = 40 };
-typedef struct mnem_plan_line {
-    mnem_kind kind;
-    char tag[32];
-    uint64_t bytes;
-} mnem_plan_line;
-
 typedef struct mnem_session_plan {
     /* chosen */
     int32_t context, threads, chunk, logits_rows;

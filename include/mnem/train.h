@@ -93,12 +93,6 @@ typedef enum mnem_train_keep {
     MNEM_KEEP_ALL = 31,
 } mnem_train_keep;
 
-typedef struct mnem_train_line {
-    mnem_kind kind;
-    char tag[32];
-    uint64_t bytes;
-} mnem_train_line;
-
 typedef struct mnem_train_plan {
     /* chosen */
     int32_t micro_batch, accumulation; /* their product is batch */
@@ -113,7 +107,7 @@ typedef struct mnem_train_plan {
     uint64_t activation_bytes, activation_bytes_all; /* placed; when nothing is computed again with
                                                         this micro-batch */
     unsigned lines;
-    mnem_train_line line[MNEM_TRAIN_LINES];
+    mnem_plan_line line[MNEM_TRAIN_LINES];
     double macs_per_step; /* multiply-adds of a step, recomputed ones included */
     /* what another budget would change; 0: no such step */
     uint64_t smaller_bytes, larger_bytes;

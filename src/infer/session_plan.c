@@ -7,8 +7,8 @@
  * Cost: reads nothing but the header; no session memory is taken. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "alloc/bill.h"
 #include "base/error.h"
 #include "infer/session_search.h"
 #include "infer/session_text.h"
@@ -99,49 +99,20 @@ static uint64_t least(planner *p) {
 
 /* ---- filling the plan ---- */
 
-static void add_line(mnem_session_plan *plan, mnem_kind kind, const char *tag, uint64_t bytes) {
-    if (bytes == 0) return;
-    plan->peak_bytes += bytes;
-    for (unsigned i = 0; i < plan->lines; i++) {
-        if (plan->line[i].kind != kind || strcmp(plan->line[i].tag, tag) != 0) continue;
-        plan->line[i].bytes += bytes;
-        return;
-    }
-    if (plan->lines == MNEM_PLAN_LINES) {
-        plan->line[MNEM_PLAN_LINES - 1].bytes += bytes;
-        return;
-    }
-    mnem_plan_line *line = &plan->line[plan->lines++];
-    *line = (mnem_plan_line){.kind = kind, .bytes = bytes};
-    snprintf(line->tag, sizeof line->tag, "%s", tag);
-}
-
-static void sort_lines(mnem_session_plan *plan) {
-    for (unsigned i = 1; i < plan->lines; i++) {
-        const mnem_plan_line line = plan->line[i];
-        unsigned at = i;
-        for (; at > 0 && plan->line[at - 1].kind > line.kind; at--)
-            plan->line[at] = plan->line[at - 1];
-        plan->line[at] = line;
-    }
-}
-
-/* What is charged before planning: the planner's own tables aren't part of the plan. */
-static void fill_live(mnem_ledger *ledger, mnem_session_plan *plan) {
-    mnem_account_info account;
-    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
-        add_line(plan, account.kind, account.tag, account.bytes_live);
+static mnem__bill bill_of(mnem_session_plan *plan) {
+    return (mnem__bill){plan->line, &plan->lines, MNEM_PLAN_LINES, &plan->peak_bytes};
 }
 
 static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
+    const mnem__bill bill = bill_of(plan);
     mnem__parts parts;
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
                           &parts);
     for (int i = 0; i < MNEM__PARTS; i++)
-        add_line(plan, mnem__part_infos[i].kind, mnem__part_infos[i].tag, parts.bytes[i]);
-    sort_lines(plan);
+        mnem__bill_add(&bill, mnem__part_infos[i].kind, mnem__part_infos[i].tag, parts.bytes[i]);
+    mnem__bill_sort(&bill);
 }
 
 static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *plan) {
@@ -284,7 +255,8 @@ mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_o
     mnem_ledger_info ledger = {0};
     *plan = (mnem_session_plan){0};
     if (options->ledger) {
-        fill_live(options->ledger, plan);
+        const mnem__bill bill = bill_of(plan);
+        mnem__bill_add_live(&bill, options->ledger); /* not the planner's own tables, yet to come */
         mnem_ledger_info_get(options->ledger, &ledger);
         if (ledger.budget_bytes) p.budget = ledger.budget_bytes;
     }

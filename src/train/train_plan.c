@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloc/bill.h"
 #include "base/error.h"
 #include "train/train_ways.h"
 
@@ -76,40 +77,12 @@ static int32_t smallest(planner *p) {
 
 /* ---- filling the plan ---- */
 
-static void add_line(mnem_train_plan *plan, mnem_kind kind, const char *tag, uint64_t bytes) {
-    if (bytes == 0) return;
-    plan->peak_bytes += bytes;
-    for (unsigned i = 0; i < plan->lines; i++) {
-        if (plan->line[i].kind != kind || strcmp(plan->line[i].tag, tag) != 0) continue;
-        plan->line[i].bytes += bytes;
-        return;
-    }
-    if (plan->lines == MNEM_TRAIN_LINES) {
-        plan->line[MNEM_TRAIN_LINES - 1].bytes += bytes;
-        return;
-    }
-    mnem_train_line *line = &plan->line[plan->lines++];
-    *line = (mnem_train_line){.kind = kind, .bytes = bytes};
-    snprintf(line->tag, sizeof line->tag, "%s", tag);
-}
-
-static void sort_lines(mnem_train_plan *plan) {
-    for (unsigned i = 1; i < plan->lines; i++) {
-        const mnem_train_line line = plan->line[i];
-        unsigned at = i;
-        for (; at > 0 && plan->line[at - 1].kind > line.kind; at--)
-            plan->line[at] = plan->line[at - 1];
-        plan->line[at] = line;
-    }
-}
-
-static void fill_live(mnem_ledger *ledger, mnem_train_plan *plan) {
-    mnem_account_info account;
-    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
-        add_line(plan, account.kind, account.tag, account.bytes_live);
+static mnem__bill bill_of(mnem_train_plan *plan) {
+    return (mnem__bill){plan->line, &plan->lines, MNEM_TRAIN_LINES, &plan->peak_bytes};
 }
 
 static void fill_parts(planner *p, const mnem__train_way *way, mnem_train_plan *plan) {
+    const mnem__bill bill = bill_of(plan);
     mnem__train_graphs graphs;
     mnem__train_sizes sizes;
     p->status = mnem__train_graphs_create(&p->setup, way->micro_batch, way->keep, &graphs);
@@ -118,8 +91,8 @@ static void fill_parts(planner *p, const mnem__train_way *way, mnem_train_plan *
     mnem__train_graphs_destroy(&graphs);
     if (p->status != MNEM_OK) return;
     for (int i = 0; i < MNEM__TRAIN_PARTS; i++)
-        add_line(plan, mnem__train_parts[i].kind, mnem__train_parts[i].tag, sizes.bytes[i]);
-    sort_lines(plan);
+        mnem__bill_add(&bill, mnem__train_parts[i].kind, mnem__train_parts[i].tag, sizes.bytes[i]);
+    mnem__bill_sort(&bill);
     plan->weight_bytes =
         sizes.bytes[MNEM__TRAIN_PART_WEIGHTS] + sizes.bytes[MNEM__TRAIN_PART_ADAPTERS];
     plan->frozen_bytes = sizes.bytes[MNEM__TRAIN_PART_FROZEN];
@@ -257,7 +230,8 @@ static void stop(planner *p) {
 mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan) {
     planner p;
     *plan = (mnem_train_plan){0};
-    if (options->ledger) fill_live(options->ledger, plan);
+    const mnem__bill bill = bill_of(plan);
+    if (options->ledger) mnem__bill_add_live(&bill, options->ledger);
     const uint64_t before = plan->peak_bytes;
     const mnem_status status = start(&p, options);
     if (status != MNEM_OK) return status;

@@ -297,7 +297,7 @@ static void predicted_is_what_the_ledger_shows(void **unused) {
         made m = make(&o, 0);
         uint64_t sum = 0;
         for (unsigned j = 0; j < m.plan.lines; j++) {
-            const mnem_train_line *line = &m.plan.line[j];
+            const mnem_plan_line *line = &m.plan.line[j];
             const uint64_t live = account(m.ledger, line->kind, line->tag);
             if (live != line->bytes)
                 fail_msg("%s %s: %llu predicted, %llu live", mnem_kind_text(line->kind), line->tag,

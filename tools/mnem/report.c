@@ -3,13 +3,6 @@
 
 #include "stage.h"
 
-/* "  weights     resident           5.50 MiB        5,767,168  <note>" */
-static void row(FILE *file, const char *kind, const char *tag, uint64_t bytes, const char *note) {
-    char size[TOOL_TEXT], exact[TOOL_TEXT];
-    fprintf(file, "  %-10s %-18.31s %11s %18s%s%s\n", kind, tag, tool_size(bytes, size),
-            tool_exact(bytes, exact), *note ? "  " : "", note);
-}
-
 void tool_report_model(FILE *file, const tool_stage *stage) {
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);
@@ -50,14 +43,14 @@ static void plan_speed(FILE *file, const mnem_session_plan *p) {
     tool_wrap(file, "  speed    ", text);
 }
 
+static tool_bytes bytes_of(const mnem_session_plan *p, const tool_stage *stage) {
+    return (tool_bytes){p->line, p->lines, p->peak_bytes, p->budget_bytes, stage->budget_chosen};
+}
+
 void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *stage) {
-    char size[TOOL_TEXT], note[96];
+    const tool_bytes bytes = bytes_of(p, stage);
     fprintf(file, "plan\n");
-    for (unsigned i = 0; i < p->lines; i++)
-        row(file, mnem_kind_text(p->line[i].kind), p->line[i].tag, p->line[i].bytes, "");
-    snprintf(note, sizeof note, "of %s%s", tool_size(p->budget_bytes, size),
-             stage->budget_chosen ? " (85 % of available)" : "");
-    row(file, "peak", "", p->peak_bytes, note);
+    tool_bytes_plan(file, &bytes);
     plan_choice(file, p);
     if (*p->why) tool_wrap(file, "  why      ", p->why);
     if (*p->smaller) tool_wrap(file, "  smaller  ", p->smaller);
@@ -70,29 +63,21 @@ static json_t *step_json(uint64_t bytes, const char *change) {
     return json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "change", change);
 }
 
-static json_t *plan_lines_json(const mnem_session_plan *p) {
-    json_t *lines = json_array();
-    for (unsigned i = 0; i < p->lines; i++)
-        json_array_append_new(
-            lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(p->line[i].kind), "tag",
-                             p->line[i].tag, "bytes", (json_int_t)p->line[i].bytes));
-    return lines;
-}
-
 static json_t *rate_json(double tokens_per_s) {
     return tokens_per_s > 0 ? json_real(tokens_per_s) : json_null();
 }
 
 /* A path that isn't UTF-8 can't be in JSON: it is null there. */
 json_t *tool_report_plan_json(const mnem_session_plan *p, const tool_stage *stage) {
+    const tool_bytes bytes = bytes_of(p, stage);
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);
     json_t *plan =
         json_pack("{s:o?, s:I, s:I, s:b, s:o, s:i, s:s, s:i, s:i, s:b}", "model",
                   json_string(m.path), "peak_bytes", (json_int_t)p->peak_bytes, "budget_bytes",
                   (json_int_t)p->budget_bytes, "budget_chosen", stage->budget_chosen, "lines",
-                  plan_lines_json(p), "context", p->context, "kv", kv_text(p->kv_type), "chunk",
-                  p->chunk, "threads", p->threads, "streamed", p->streamed);
+                  tool_bytes_json(&bytes), "context", p->context, "kv", kv_text(p->kv_type),
+                  "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
     json_t *more = json_pack(
         "{s:i, s:i, s:I, s:I, s:I, s:i, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "layers", p->layers,
         "layers_resident", p->layers_resident, "weight_bytes", (json_int_t)p->weight_bytes,
@@ -109,35 +94,13 @@ json_t *tool_report_plan_json(const mnem_session_plan *p, const tool_stage *stag
 
 /* ---- the ledger ---- */
 
-static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t live,
-                       uint64_t peak) {
-    char a[TOOL_TEXT], b[TOOL_TEXT], exact[TOOL_TEXT];
-    fprintf(file, "  %-10s %-18.31s %11s %11s %18s\n", kind, tag, tool_size(live, a),
-            tool_size(peak, b), tool_exact(peak, exact));
+void tool_report_ledger(FILE *file, const tool_stage *stage) {
+    tool_bytes_ledger(file, stage->ledger, stage->plan.peak_bytes);
 }
 
 /* What the kernel counted beyond the ledger's peak. */
 static uint64_t unaccounted(uint64_t vmhwm, uint64_t peak) {
     return vmhwm > peak ? vmhwm - peak : 0;
-}
-
-void tool_report_ledger(FILE *file, const tool_stage *stage) {
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
-    mnem_ledger_info info;
-    mnem_ledger_info_get(stage->ledger, &info);
-    fprintf(file, "ledger%35s %11s %18s\n", "now", "peak", "peak, bytes");
-    mnem_account_info account;
-    for (unsigned i = 0; mnem_ledger_account_get(stage->ledger, i, &account); i++)
-        ledger_row(file, mnem_kind_text(account.kind), account.tag, account.bytes_live,
-                   account.bytes_peak);
-    ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
-    if (unaccounted(usage.bytes_peak, info.bytes_peak))
-        ledger_row(file, "unaccounted", "", 0, unaccounted(usage.bytes_peak, info.bytes_peak));
-    char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT];
-    fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s; budget %s\n",
-            tool_size(usage.bytes_peak, peak), tool_size(stage->plan.peak_bytes, predicted),
-            tool_size(info.budget_bytes, budget));
 }
 
 json_t *tool_report_ledger_json(const tool_stage *stage) {

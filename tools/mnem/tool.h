@@ -157,6 +157,19 @@ double tool_clock(void);                                  /* seconds, monotonic 
  * width. */
 void tool_wrap(FILE *file, const char *lead, const char *text);
 
+/* ---- bytes as tables (bytes_table.c) ---- */
+/* A plan's lines, which sum to its peak. */
+typedef struct tool_bytes {
+    const mnem_plan_line *line;
+    unsigned lines;
+    uint64_t peak_bytes, budget_bytes;
+    bool budget_chosen; /* nobody gave one */
+} tool_bytes;
+void tool_bytes_plan(FILE *file, const tool_bytes *bytes);
+json_t *tool_bytes_json(const tool_bytes *bytes); /* the lines */
+/* Accounts now and at their peak, and the process beside them. */
+void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes);
+
 /* ---- progress: one line on stderr that is overwritten; nothing when stderr isn't a terminal ----
  */
 typedef struct tool_progress {

@@ -1,14 +1,5 @@
 /* train_report.c: the plan of a training run as a table and as JSON, and the ledger at its end. */
-#include <string.h>
-
 #include "train_tool.h"
-
-/* "  weights     resident           5.50 MiB        5,767,168  <note>" */
-static void row(FILE *file, const char *kind, const char *tag, uint64_t bytes, const char *note) {
-    char size[TOOL_TEXT], exact[TOOL_TEXT];
-    fprintf(file, "  %-10s %-18.31s %11s %18s%s%s\n", kind, tag, tool_size(bytes, size),
-            tool_exact(bytes, exact), *note ? "  " : "", note);
-}
 
 static const char *type_text(mnem_type type) {
     return type == MNEM_TYPE_BF16 ? "bf16" : type == MNEM_TYPE_F16 ? "f16" : "f32";
@@ -84,20 +75,22 @@ static void print_other(FILE *file, const char *lead, uint64_t bytes, const char
     tool_wrap(file, lead, text);
 }
 
+static tool_bytes bytes_of(const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    return (tool_bytes){p->line, p->lines, p->peak_bytes, p->budget_bytes, run->budget_chosen};
+}
+
 void train_report_plan(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
+    const tool_bytes bytes = bytes_of(run);
     const train_config *c = &run->config;
-    char size[TOOL_TEXT], note[96], count[TOOL_TEXT], lora[96] = "";
+    char count[TOOL_TEXT], lora[96] = "";
     if (c->lora)
         snprintf(lora, sizeof lora, ", adapters of rank %d%s%s", c->lora,
                  *c->lora_targets ? " on " : "", c->lora_targets);
     fprintf(file, "plan: %s%s, %s parameters\n", c->architecture, lora,
             tool_count((double)p->parameters, count));
-    for (unsigned i = 0; i < p->lines; i++)
-        row(file, mnem_kind_text(p->line[i].kind), p->line[i].tag, p->line[i].bytes, "");
-    snprintf(note, sizeof note, "of %s%s", tool_size(p->budget_bytes, size),
-             run->budget_chosen ? " (85 % of available)" : "");
-    row(file, "peak", "", p->peak_bytes, note);
+    tool_bytes_plan(file, &bytes);
     print_choice(file, run);
     print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
     print_other(file, "  larger   ", p->larger_bytes, p->larger);
@@ -110,49 +103,24 @@ static json_t *other_json(uint64_t bytes, double cost, const char *change) {
 
 json_t *train_report_plan_json(const train_run *run) {
     const mnem_train_plan *p = &run->plan;
-    json_t *lines = json_array(), *keep = json_array();
-    for (unsigned i = 0; i < p->lines; i++)
-        json_array_append_new(
-            lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(p->line[i].kind), "tag",
-                             p->line[i].tag, "bytes", (json_int_t)p->line[i].bytes));
+    const tool_bytes bytes = bytes_of(run);
+    json_t *keep = json_array();
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
     return json_pack(
         "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
         "s:o, s:o, s:f, s:i, s:I}",
         "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)p->peak_bytes,
-        "budget_bytes", (json_int_t)p->budget_bytes, "lines", lines, "keep", keep, "micro_batch",
-        p->micro_batch, "accumulation", p->accumulation, "sequence", run->config.context,
-        "precision", type_text(run->options.compute), "moments", run->config.moments, "threads",
-        p->threads, "macs_per_step", p->macs_per_step, "macs_recomputed", p->recomputed,
-        "activation_bytes", (json_int_t)p->activation_bytes, "activation_bytes_all",
-        (json_int_t)p->activation_bytes_all, "smaller",
+        "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
+        "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
+        run->config.context, "precision", type_text(run->options.compute), "moments",
+        run->config.moments, "threads", p->threads, "macs_per_step", p->macs_per_step,
+        "macs_recomputed", p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
+        "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
         other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
         other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step", run->seconds,
         "lora_rank", run->config.lora, "frozen_bytes", (json_int_t)p->frozen_bytes);
 }
 
-static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t live,
-                       uint64_t peak) {
-    char a[TOOL_TEXT], b[TOOL_TEXT], exact[TOOL_TEXT];
-    fprintf(file, "  %-10s %-18.31s %11s %11s %18s\n", kind, tag, tool_size(live, a),
-            tool_size(peak, b), tool_exact(peak, exact));
-}
-
 void train_report_ledger(FILE *file, const train_run *run) {
-    mnem_process_usage usage = {0};
-    mnem_ledger_info info;
-    mnem_account_info account;
-    char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT];
-    mnem_process_usage_get(&usage);
-    mnem_ledger_info_get(run->ledger, &info);
-    fprintf(file, "ledger%35s %11s %18s\n", "now", "peak", "peak, bytes");
-    for (unsigned i = 0; mnem_ledger_account_get(run->ledger, i, &account); i++)
-        ledger_row(file, mnem_kind_text(account.kind), account.tag, account.bytes_live,
-                   account.bytes_peak);
-    ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
-    if (usage.bytes_peak > info.bytes_peak)
-        ledger_row(file, "unaccounted", "", 0, usage.bytes_peak - info.bytes_peak);
-    fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s; budget %s\n",
-            tool_size(usage.bytes_peak, peak), tool_size(run->plan.peak_bytes, predicted),
-            tool_size(info.budget_bytes, budget));
+    tool_bytes_ledger(file, run->ledger, run->plan.peak_bytes);
 }

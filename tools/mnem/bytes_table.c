@@ -1,0 +1,53 @@
+/* bytes_table.c: bytes by kind and tag as tables: of a plan, and of a ledger. */
+#include "tool.h"
+
+/* "  weights     resident           5.50 MiB        5,767,168  <note>" */
+static void row(FILE *file, const char *kind, const char *tag, uint64_t bytes, const char *note) {
+    char size[TOOL_TEXT], exact[TOOL_TEXT];
+    fprintf(file, "  %-10s %-18.31s %11s %18s%s%s\n", kind, tag, tool_size(bytes, size),
+            tool_exact(bytes, exact), *note ? "  " : "", note);
+}
+
+void tool_bytes_plan(FILE *file, const tool_bytes *b) {
+    char size[TOOL_TEXT], note[96];
+    for (unsigned i = 0; i < b->lines; i++)
+        row(file, mnem_kind_text(b->line[i].kind), b->line[i].tag, b->line[i].bytes, "");
+    snprintf(note, sizeof note, "of %s%s", tool_size(b->budget_bytes, size),
+             b->budget_chosen ? " (85 % of available)" : "");
+    row(file, "peak", "", b->peak_bytes, note);
+}
+
+json_t *tool_bytes_json(const tool_bytes *b) {
+    json_t *lines = json_array();
+    for (unsigned i = 0; i < b->lines; i++)
+        json_array_append_new(
+            lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(b->line[i].kind), "tag",
+                             b->line[i].tag, "bytes", (json_int_t)b->line[i].bytes));
+    return lines;
+}
+
+static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t live,
+                       uint64_t peak) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], exact[TOOL_TEXT];
+    fprintf(file, "  %-10s %-18.31s %11s %11s %18s\n", kind, tag, tool_size(live, a),
+            tool_size(peak, b), tool_exact(peak, exact));
+}
+
+void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes) {
+    mnem_process_usage usage = {0};
+    mnem_ledger_info info;
+    mnem_account_info account;
+    char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT];
+    mnem_process_usage_get(&usage);
+    mnem_ledger_info_get(ledger, &info);
+    fprintf(file, "ledger%35s %11s %18s\n", "now", "peak", "peak, bytes");
+    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
+        ledger_row(file, mnem_kind_text(account.kind), account.tag, account.bytes_live,
+                   account.bytes_peak);
+    ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
+    if (usage.bytes_peak > info.bytes_peak)
+        ledger_row(file, "unaccounted", "", 0, usage.bytes_peak - info.bytes_peak);
+    fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s; budget %s\n",
+            tool_size(usage.bytes_peak, peak), tool_size(predicted_bytes, predicted),
+            tool_size(info.budget_bytes, budget));
+}
