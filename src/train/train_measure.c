@@ -17,8 +17,8 @@ const mnem__train_part_info mnem__train_parts[MNEM__TRAIN_PARTS] = {
 };
 
 enum { BATCH_DEFAULT = 8, BLOCK_ALIGNMENT = 4096, RESERVE = 1 << 20, BRIEF_TOKENS = 64 };
-/* 36 PB, far over any machine and far under 2^64. */
-static const double bytes_most = 0x1p55;
+/* 36 PB and 8.8e12: far over any machine, far under 2^64 and the optimizer's 2^44. */
+static const double bytes_most = 0x1p55, parameters_most = 0x1p43;
 
 /* ---- options ---- */
 
@@ -41,12 +41,12 @@ static mnem_status check_bytes(const mnem_train_options *o) {
     const double of_model = t->layers * d * (2 * q + 2 * kv + 3.0 * t->ff) + t->vocab * d;
     const double bytes = sizeof(float) * (of_model + of_token * o->batch * o->sequence) +
                          (double)o->io_bytes + (double)o->io_bytes_sequence * o->batch;
-    if (bytes <= bytes_most) return MNEM_OK;
+    if (of_model <= parameters_most && bytes <= bytes_most) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
                       "train: %d layers of %d, %d ff, %d vocab, batches of %d x %d tokens: about "
-                      "%.2g bytes, more than %.2g",
-                      t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, bytes,
-                      bytes_most);
+                      "%.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
+                      t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, of_model,
+                      parameters_most, bytes, bytes_most);
 }
 
 static mnem_status check_sizes(const mnem_train_options *o) {
