@@ -199,7 +199,7 @@ static void a_budget_holds(void **state) {
     if (!MNEM_RELEASE) skip(); /* sanitizers take more than any such budget */
     char memory[16];
     tool_result r =
-        RUN("train", "-q", "--memory", "8M", "--threads", "1", "--init", at("base.gguf"), "--lora",
+        RUN("train", "-q", "--memory", "6M", "--threads", "1", "--init", at("base.gguf"), "--lora",
             "4", "--batch", "16", "--steps", "5", "--data", new_text(), "--out", at("small"));
     assert_int_equal(r.code, 3);
     const char *least = strstr(r.err, "the least is --memory ");
@@ -214,6 +214,14 @@ static void a_budget_holds(void **state) {
     print_message("least %s, peak %lld bytes\n", memory, (long long)peak);
     assert_true(peak <= json_integer_value(json_object_get(root, "budget_bytes")));
     json_decref(root);
+}
+
+/* The sample at the end then continues the beginning of the text. */
+static void nothing_held_out_is_fine(void **state) {
+    (void)state;
+    struct stat about;
+    succeed(LORA(at("all"), "--heldout", "0"));
+    assert_int_equal(stat(at("all/adapter.gguf"), &about), 0);
 }
 
 static void wrong(tool_result r, int code, const char *said) {
@@ -263,6 +271,7 @@ int main(void) {
         cmocka_unit_test(stopping_and_resuming_changes_no_byte),
         cmocka_unit_test(a_run_that_is_killed_resumes),
         cmocka_unit_test(a_budget_holds),
+        cmocka_unit_test(nothing_held_out_is_fine),
         cmocka_unit_test(wrong_input_is_named),
         cmocka_unit_test(a_base_that_changed_is_refused),
     };

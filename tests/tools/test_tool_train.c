@@ -148,7 +148,7 @@ static void a_budget_holds_and_changes_nothing(void **state) {
     if (!MNEM_RELEASE) skip(); /* sanitizers take more than any such budget */
     const logged whole = whole_run(folder("large"));
     const char *out = folder("small");
-    tool_result r = RUN("train", "-q", "--memory", "8M", "--threads", "1", "--data", text_file(),
+    tool_result r = RUN("train", "-q", "--memory", "6M", "--threads", "1", "--data", text_file(),
                         "--config", config_file(), "--out", out);
     assert_int_equal(r.code, 3);
     assert_true(r.seconds < 5);
