@@ -394,6 +394,82 @@ static void a_run_is_not_overwritten(void **state) {
     assert_non_null(strstr(r.err, "checkpoint"));
 }
 
+/* A line of text more: other tokens, so other numbers. */
+static void a_run_resumes_only_with_its_text(void **state) {
+    (void)state;
+    char text[600];
+    snprintf(text, sizeof text, "%s", text_file());
+    const char *out = folder("retold");
+    assert_int_equal(
+        TRAIN("--data", text, "--config", config_file(), "--out", out, "--stop-after", "2").code,
+        0);
+    FILE *file = fopen(text, "a");
+    assert_non_null(file);
+    const long end = ftell(file);
+    fputs("and more\n", file);
+    fclose(file);
+    tool_result r = TRAIN("--out", out, "--resume");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "text isn't the one"));
+    assert_non_null(strstr(r.err, "text.txt has changed"));
+    assert_int_equal(truncate(text, end), 0);
+    r = TRAIN("--out", out, "--resume", "--stop-after", "3");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(read_log(out).steps, 3);
+}
+
+/* A log and a picture that can't be written: said once each; the model is whole. */
+static void a_full_disk_for_the_log_does_not_end_a_run(void **state) {
+    (void)state;
+    char path[600];
+    const char *out = folder("full");
+    assert_int_equal(mkdir(out, 0777), 0);
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    assert_int_equal(symlink("/dev/full", path), 0);
+    snprintf(path, sizeof path, "%s/loss.svg", out);
+    assert_int_equal(symlink("/dev/full", path), 0);
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    const char *log = strstr(r.err, "log.jsonl: can't write it: No space");
+    const char *picture = strstr(r.err, "loss.svg: can't write it: No space");
+    assert_non_null(log);
+    assert_null(strstr(log + 1, "log.jsonl"));
+    assert_non_null(picture);
+    assert_non_null(strstr(r.out, "60 steps"));
+    snprintf(path, sizeof path, "%s/model.gguf", out);
+    assert_int_equal(RUN("info", path).code, 0);
+}
+
+static void a_folder_that_is_a_file_is_named(void **state) {
+    (void)state;
+    const char *out = tool_file("no_folder", "text");
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "no_folder: can't make the folder: Not a directory"));
+}
+
+static void a_gpt2_model_is_trained_further_and_resumed(void **state) {
+    (void)state;
+    const char *first = folder("gpt2");
+    char json[600], model[600];
+    snprintf(json, sizeof json, "{\"architecture\": \"gpt2\", \"kv_heads\": 4, %s",
+             strstr(config, "\"layers\""));
+    char *kv = strstr(json, "\"kv_heads\": 2, ");
+    assert_non_null(kv);
+    memset(kv, ' ', strlen("\"kv_heads\": 2, "));
+    tool_result r = TRAIN("--data", text_file(), "--config", tool_file("gpt2.json", json), "--out",
+                          first, "--steps", "5");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    snprintf(model, sizeof model, "%s/model.gguf", first);
+    const char *out = folder("gpt2-further");
+    r = TRAIN("--data", text_file(), "--init", model, "--batch", "4", "--steps", "5", "--out", out,
+              "--stop-after", "2");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    r = TRAIN("--out", out, "--resume");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(read_log(out).steps, 5);
+}
+
 static void a_model_can_be_trained_further(void **state) {
     (void)state;
     const char *first = folder("first");
@@ -418,7 +494,11 @@ int main(void) {
         cmocka_unit_test(a_wrong_config_is_named),
         cmocka_unit_test(a_length_near_the_end_of_the_numbers_is_refused),
         cmocka_unit_test(a_run_is_not_overwritten),
+        cmocka_unit_test(a_run_resumes_only_with_its_text),
+        cmocka_unit_test(a_full_disk_for_the_log_does_not_end_a_run),
+        cmocka_unit_test(a_folder_that_is_a_file_is_named),
         cmocka_unit_test(a_model_can_be_trained_further),
+        cmocka_unit_test(a_gpt2_model_is_trained_further_and_resumed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,11 @@ static bool write_whole(const json_t *root, const char *path) {
     bool ok = json_dumpf(root, file, JSON_INDENT(4)) == 0 && fputc('\n', file) != EOF;
     ok = fflush(file) == 0 && fsync(fileno(file)) == 0 && ok;
     ok = fclose(file) == 0 && ok;
-    return ok && rename(beside, path) == 0;
+    ok = ok && rename(beside, path) == 0;
+    const int why = errno;
+    if (!ok) unlink(beside);
+    errno = why;
+    return ok;
 }
 
 int train_config_save(const char *path, const train_config *config) {

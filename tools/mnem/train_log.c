@@ -1,6 +1,7 @@
 /* train_log.c: log.jsonl, and the curve of the loss.
  *
- * A line is written whole and flushed. Going on from a checkpoint drops the lines of steps that it
+ * A line is written whole and flushed, or taken back: a full disk makes a gap, never half a line,
+ * and the run goes on. Going on from a checkpoint drops the lines of steps that it
  * hasn't done yet, so that every step is there once. */
 #include <errno.h>
 #include <math.h>
@@ -65,12 +66,30 @@ int train_log_open(train_run *run, int64_t steps) {
     return TOOL_FAILED;
 }
 
+static bool write_all(int fd, const char *text, size_t n) {
+    while (n > 0) {
+        const ssize_t done = write(fd, text, n);
+        if (done < 0 && errno != EINTR) return false;
+        if (done > 0) text += done, n -= (size_t)done;
+    }
+    return true;
+}
+
+/* Past stdio, whose buffer would keep what couldn't be written. */
 static void write_line(train_run *run, json_t *line) {
-    if (!line) return;
-    json_dumpf(line, run->log, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    fputc('\n', run->log);
-    fflush(run->log);
+    const int fd = fileno(run->log);
+    const off_t begin = lseek(fd, 0, SEEK_END);
+    char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(line);
+    const bool ok = text && write_all(fd, text, strlen(text)) && write_all(fd, "\n", 1);
+    const int why = text ? errno : ENOMEM;
+    free(text);
+    if (ok) return;
+    const bool cut = ftruncate(fd, begin) == 0;
+    if (!run->log_gap)
+        tool_message("%s: can't write it: %s; the run goes on%s", train_path(run, "log.jsonl"),
+                     strerror(why), cut ? "" : ", half a line stays");
+    run->log_gap = true;
 }
 
 static uint64_t peak_bytes(void) {

@@ -88,6 +88,8 @@ typedef struct train_run {
     float *logits;
     train_curve training_curve, validation_curve;
     FILE *log;
+    bool log_gap;        /* a line couldn't be written, and that was said */
+    bool undrawn;        /* the same of the picture */
     double started;      /* clock of the first step of this process */
     int64_t tokens_done; /* by this process */
     double loss_validation;

@@ -40,7 +40,11 @@ static int open_folder(train_run *run) {
                      run->out);
         return TOOL_FAILED;
     }
-    if (mkdir(run->out, 0777) == 0 || errno == EEXIST) return TOOL_OK;
+    if (mkdir(run->out, 0777) == 0) return TOOL_OK;
+    if (errno == EEXIST && stat(run->out, &about) == 0) {
+        if (S_ISDIR(about.st_mode)) return TOOL_OK;
+        errno = ENOTDIR;
+    }
     tool_message("%s: can't make the folder: %s", run->out, strerror(errno));
     return TOOL_FAILED;
 }
@@ -76,7 +80,7 @@ static int take_shape(train_run *run) {
     c->ff = t.ff;
     c->vocab = t.vocab;
     c->epsilon = (double)t.epsilon;
-    c->rope_base = (double)t.rope.base;
+    if (t.rope.base > 0) c->rope_base = (double)t.rope.base; /* gpt2 has none */
     if (!tool_given(run->args, "ctx")) c->context = t.context;
     if (c->lora) {
         if (!tool_given(run->args, "ctx") && c->context > LORA_CONTEXT) c->context = LORA_CONTEXT;
@@ -279,8 +283,13 @@ static mnem_status load_init(train_run *run) {
 }
 
 /* Frozen weights aren't in a checkpoint. */
-static mnem_status begin_weights(train_run *run) {
-    char note[NOTE];
+/* What a checkpoint says of the text: its position means the same only in the same tokens. */
+static void text_note(const train_run *run, char note[NOTE]) {
+    snprintf(note, NOTE, "mnem train, text %016llx", (unsigned long long)run->corpus_info.checksum);
+}
+
+static mnem_status begin_weights(train_run *run, bool *same_text) {
+    char note[NOTE], text[NOTE];
     const char *path = train_path(run, "checkpoint");
     const bool saved = run->args->resume && access(path, F_OK) == 0;
     mnem_status status = MNEM_OK;
@@ -290,7 +299,10 @@ static mnem_status begin_weights(train_run *run) {
     if (*run->config.init && (run->base || !saved)) status = load_init(run);
     close_base(run);
     if (!saved || status != MNEM_OK) return status;
-    return mnem_trainer_resume(run->trainer, path, note, sizeof note);
+    status = mnem_trainer_resume(run->trainer, path, note, sizeof note);
+    text_note(run, text);
+    *same_text = status != MNEM_OK || !strcmp(note, text);
+    return status;
 }
 
 static int create(train_run *run) {
@@ -299,17 +311,34 @@ static int create(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits = (void *)((uint8_t *)mnem_block_host(&run->memory) +
                            train_feed_bytes(run, run->plan.micro_batch));
-    status = begin_weights(run);
+    bool same_text = true;
+    status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);
+    if (!same_text) {
+        tool_message("%s: the text isn't the one that this run learns from (%s): put that back, or "
+                     "begin a run in another --out",
+                     run->out, *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
+        return TOOL_FAILED;
+    }
     return train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer));
 }
 
 /* ---- now and then ---- */
 
+/* What is left after a failure, if anything is. */
+static int fail_run(const train_run *run, mnem_status status) {
+    const int code = tool_fail(status);
+    const char *path = train_path(run, "checkpoint");
+    if (access(path, F_OK) == 0)
+        tool_message("%s is whole: `mnem train --out %s --resume` goes on from it", path, run->out);
+    return code;
+}
+
 static int save(train_run *run) {
-    const mnem_status status =
-        mnem_trainer_save(run->trainer, train_path(run, "checkpoint"), "mnem train");
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    char note[NOTE];
+    text_note(run, note);
+    const mnem_status status = mnem_trainer_save(run->trainer, train_path(run, "checkpoint"), note);
+    return status == MNEM_OK ? TOOL_OK : fail_run(run, status);
 }
 
 static mnem_status feed_training(train_run *run) {
@@ -457,7 +486,7 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
     if (code == TOOL_OK && wants_validation(run, r->step)) {
         mnem_status status = validate(run);
         if (status == MNEM_OK) status = sample(run);
-        if (status == MNEM_OK) code = train_draw(run);
+        if (status == MNEM_OK && !run->undrawn) run->undrawn = train_draw(run) != TOOL_OK;
         if (status != MNEM_OK && status != MNEM_CANCELLED) return tool_fail(status);
         l->started += tool_clock() - now; /* that wasn't a step's time */
     }
@@ -475,7 +504,7 @@ static int stop(train_run *run, int exit_code) {
     tool_progress_hide();
     const int code = save(run);
     if (code != TOOL_OK) return code;
-    train_draw(run);
+    if (!run->undrawn) train_draw(run);
     if (!run->args->quiet)
         fprintf(stderr, "stopped after step %llu; `mnem train --out %s --resume` goes on\n",
                 (unsigned long long)mnem_trainer_steps(run->trainer), run->out);
@@ -484,10 +513,7 @@ static int stop(train_run *run, int exit_code) {
 
 static int fail_step(train_run *run, mnem_status status) {
     if (status == MNEM_CANCELLED && tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
-    tool_fail(status);
-    if (status == MNEM_NOT_FINITE && access(train_path(run, "checkpoint"), F_OK) == 0)
-        tool_message("the last good checkpoint is %s", train_path(run, "checkpoint"));
-    return TOOL_FAILED;
+    return fail_run(run, status);
 }
 
 static int train(train_run *run) {
@@ -574,10 +600,10 @@ static int finish(train_run *run) {
     if (status == MNEM_OK) status = write_model(run, path);
     if (status != MNEM_OK) return fail_step(run, status);
     code = train_draw(run);
-    if (code != TOOL_OK) return code;
     if (!run->args->quiet) train_report_ledger(stderr, run);
     say_result(run, path);
-    return tool_out_end();
+    const int said = tool_out_end();
+    return code == TOOL_OK ? said : code;
 }
 
 static void close_run(train_run *run) {
