@@ -231,7 +231,8 @@ static void wrong(tool_result r, int code, const char *said) {
 
 static void wrong_input_is_named(void **state) {
     (void)state;
-    const char *out = at("wrong");
+    char out[600]; /* at's places are used again */
+    snprintf(out, sizeof out, "%s", at("wrong"));
     wrong(LORA(out, "--lora", "17"), 1, "blk.0.attn_k.weight is [16, 32]: at most 16");
     wrong(LORA(out, "--lora", "0"), 2, "--lora is 0");
     wrong(LORA(out, "--lora-targets", "q,x"), 2, "no matrix \"x\"");

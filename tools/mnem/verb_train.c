@@ -371,7 +371,8 @@ static mnem_status validate(train_run *run) {
 static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
     const int32_t most = run->config.context < SAMPLE_PROMPT ? 1 : SAMPLE_PROMPT;
     *n = most;
-    if (!run->args->sample) return mnem_corpus_read(run->corpus, run->validation.begin, most, ids);
+    const uint64_t begin = run->validation.count ? run->validation.begin : 0;
+    if (!run->args->sample) return mnem_corpus_read(run->corpus, begin, most, ids);
     const int32_t *encoded;
     size_t count;
     const mnem_status status =
