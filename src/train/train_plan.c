@@ -140,7 +140,7 @@ static void say_way(const planner *p, const mnem__train_way *way, double cost, c
                     size_t n) {
     const int32_t again = recomputed_layers(p, way);
     char layers[48] = "nothing";
-    if (again) snprintf(layers, sizeof layers, "parts of %d layers", again);
+    if (again) snprintf(layers, sizeof layers, "parts of %d layer%s", again, again == 1 ? "" : "s");
     snprintf(text, n, "%d x %d sequences, computes %s again, %+.0f %% time", way->micro_batch,
              p->setup.o.batch / way->micro_batch, layers, 100 * (cost - 1));
 }
