@@ -50,7 +50,7 @@ typedef enum mnem_plan_verdict {
 
 typedef struct mnem_plan_result {
     uint64_t peak_bytes;        /* highest offset + bytes */
-    uint64_t lower_bound_bytes; /* the largest sum alive at one time, or what was proved above */
+    uint64_t lower_bound_bytes; /* the most that is needed at one time, or what was proved above */
     uint64_t total_bytes;       /* without reuse */
     mnem_plan_verdict verdict;
     uint64_t nodes; /* decisions that the exact search made */

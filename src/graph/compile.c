@@ -6,6 +6,7 @@
  * count, not tensors: what the placement makes share bytes is ordered too. Invariant: between two
  * meetings no byte is written by one node and touched by another. Cost: O(nodes) operators
  * prepared, and the placement: O(tensors^2) for few, O(tensors log tensors) for many. */
+#include "base/checked.h"
 #include "base/error.h"
 #include "graph/graph_private.h"
 
@@ -36,33 +37,34 @@ static bool is_placed(const mnem_graph *graph, int32_t id) {
     return t->root == id && t->slot == MNEM__GRAPH_PLACED && t->last >= 0;
 }
 
-/* Greedy by size is at the bound for most programs, and quickest for small ones. Otherwise, where
- * search says that it pays (a training step's values outlive many others; planning a session
- * compiles hundreds of programs), a search whose end is a number of steps, so that a program has
- * one placement, however busy the machine. */
-static mnem_status solve(mnem_plan_buffer *buffer, size_t n, bool search,
-                         mnem_plan_result *result) {
-    enum { SMALL = 512, STEPS = 200000, SECONDS = 30 };
+/* Greedy by size is at the bound for most programs, and quickest for small ones. Otherwise a search
+ * whose end is a number of steps, so that a program has one placement, however busy the machine. */
+static mnem_status solve(mnem_plan_buffer *buffer, size_t n, mnem_plan_result *result) {
+    enum { SMALL = 512, STEPS = 30000, SECONDS = 30 };
     const mnem_plan_options options = {.steps_max = STEPS, .seconds = SECONDS};
     if (n <= SMALL) {
         const mnem_status status = mnem_plan_place(buffer, n, result);
-        if (status != MNEM_OK || !search || result->peak_bytes == result->lower_bound_bytes)
-            return status;
+        if (status != MNEM_OK || result->peak_bytes == result->lower_bound_bytes) return status;
     }
     return mnem_plan_solve(buffer, n, &options, result);
 }
 
+/* Tensors take whole lines: which of those alive ends with the emptiest line would otherwise matter
+ * for where it goes, for less than a line in all. */
 static mnem_status place(mnem_graph *graph) {
+    enum { LINE = 64 };
     mnem__graph_find_lives(graph); /* of the roots that are left */
     size_t n = 0;
     for (int32_t id = 1; id <= graph->tensors; id++) {
         const mnem__graph_tensor *t = &graph->tensor[id];
-        if (is_placed(graph, id))
-            graph->buffer[n++] =
-                (mnem_plan_buffer){.lower = t->first, .upper = t->last + 1, .bytes = t->bytes};
+        uint64_t bytes;
+        if (!is_placed(graph, id)) continue;
+        if (!mnem__align_u64(t->bytes, LINE, &bytes)) bytes = t->bytes; /* the planner refuses it */
+        graph->buffer[n++] =
+            (mnem_plan_buffer){.lower = t->first, .upper = t->last + 1, .bytes = bytes};
     }
     mnem_plan_result result;
-    const mnem_status status = solve(graph->buffer, n, graph->differentiated, &result);
+    const mnem_status status = solve(graph->buffer, n, &result);
     if (status != MNEM_OK) return status;
     n = 0;
     for (int32_t id = 1; id <= graph->tensors; id++)

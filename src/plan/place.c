@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/load.h"
 #include "plan/sections.h"
 
 typedef bool before(const mnem_plan_buffer *a, const mnem_plan_buffer *b);
@@ -98,17 +99,19 @@ mnem_status mnem__plan_check(const mnem_plan_buffer *buffers, size_t n, mnem_pla
     return MNEM_OK;
 }
 
-/* The largest sum alive at one time: it is reached when some buffer begins. */
+/* The most that is needed at one time: when some buffer begins. */
 static uint64_t lower_bound(const mnem_plan_buffer *buffers, size_t n) {
-    uint64_t most = 0;
+    int64_t most = 0;
+    mnem__load load;
+    mnem__load_init(&load, buffers, n);
     for (size_t i = 0; i < n; i++) {
-        uint64_t sum = 0;
+        mnem__load_clear(&load);
         for (size_t j = 0; j < n; j++)
             if (buffers[j].lower <= buffers[i].lower && buffers[i].lower < buffers[j].upper)
-                sum += buffers[j].bytes;
-        if (sum > most) most = sum;
+                mnem__load_add(&load, (int64_t)buffers[j].bytes);
+        if (mnem__load_need(&load) > most) most = mnem__load_need(&load);
     }
-    return most;
+    return (uint64_t)most;
 }
 
 mnem_status mnem_plan_place(mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result) {

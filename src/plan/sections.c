@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/sort.h"
+#include "plan/load.h"
 
 /* A moment is a number: 2 x the piece of a life, and 1 more for its end. Without gaps the pieces
  * are the buffers. */
@@ -69,21 +70,23 @@ static mnem__item *begin_item(const timing *t, uint32_t buffer, int32_t *item_of
 
 /* Items in the order of their start, with their sections, and the bound. item_of: scratch, [n], 0s;
  * owner: the buffers of pieces, or NULL. */
-static void sweep(const timing *t, const uint32_t *moments, size_t count, int32_t *item_of,
-                  const uint32_t *owner, mnem__sections *out) {
+static void sweep(const timing *t, size_t n, const uint32_t *moments, size_t count,
+                  int32_t *item_of, const uint32_t *owner, mnem__sections *out) {
     bool grew = false;
-    int64_t alive = 0;
+    mnem__load alive;
+    mnem__load_init(&alive, t->buffers, n);
     for (size_t i = 0; i < count; i++) {
         const uint32_t piece = moments[i] / 2, buffer = owner ? owner[piece] : piece;
         mnem__item *item = begin_item(t, buffer, item_of, out);
         if (moments[i] % 2 == 0) {
             if (owner) begin_span(item, out);
             grew = true;
-            alive += item->bytes;
-            if (alive > out->bound) out->bound = alive;
+            mnem__load_add(&alive, item->bytes);
+            const int64_t need = mnem__load_need(&alive);
+            if (need > out->bound) out->bound = need;
             continue;
         }
-        alive -= item->bytes;
+        mnem__load_take(&alive, item->bytes);
         if (grew) out->count++;
         grew = false;
         item->end = out->count;
@@ -249,7 +252,7 @@ mnem_status mnem__sections_create(const mnem_plan_buffer *buffers, const mnem__l
     if (out->items && moments && (out->spans || !lives)) {
         uint32_t *owner = lives ? moments + 2 * pieces + n : NULL;
         const size_t count = collect(&t, n, moments, owner);
-        sweep(&t, moments, count, (int32_t *)(moments + 2 * pieces), owner, out);
+        sweep(&t, n, moments, count, (int32_t *)(moments + 2 * pieces), owner, out);
         if (lives) drop_single_spans(out);
         status = make_tables(out, members_max);
     } else {

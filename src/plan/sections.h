@@ -42,7 +42,7 @@ typedef struct mnem__sections {
     /* Where something has gaps and members are listed: item i shares a section with the items
      * near[near_begin[i] .. near_begin[i + 1]). */
     int32_t *near_begin, *near;
-    int64_t bound; /* the largest sum of sizes alive at one time */
+    int64_t bound; /* the most that what is alive at one time needs (load.h) */
 } mnem__sections;
 
 /* lives: NULL when nothing has gaps. The sizes' sum must fit int64_t. Up to members_max members
