@@ -291,6 +291,13 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
                           "%s: key general.architecture: is of type %s, expected a "
                           "text",
                           model->path, mnem__gguf_value_name(value.type));
+    mnem_value kind;
+    if (mnem_model_key_find(model, "general.type", &kind) && kind.type == MNEM_VALUE_STRING &&
+        strcmp(kind.text.bytes, "adapter") == 0)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key general.type: an adapter isn't a model (mnem merge adds it to "
+                          "the one that it is for)",
+                          model->path);
     const mnem__family *family = find_family(value.text.bytes);
     if (!family) {
         char text[40];

@@ -229,6 +229,15 @@ static void wrong(tool_result r, int code, const char *said) {
         fail_msg("exit code %d: %s; expected %d, %s", r.code, r.err, code, said);
 }
 
+static void an_adapter_is_no_model(void **state) {
+    (void)state;
+    succeed(LORA(at("alone"), "--stop-after", "40"));
+    wrong(RUN("run", at("alone/adapter.gguf"), "-p", "and"), 1, "an adapter isn't a model");
+    tool_result r = RUN("info", at("alone/adapter.gguf"));
+    succeed(r);
+    assert_non_null(strstr(r.out, "an adapter isn't a model"));
+}
+
 static void wrong_input_is_named(void **state) {
     (void)state;
     char out[600]; /* at's places are used again */
@@ -273,6 +282,7 @@ int main(void) {
         cmocka_unit_test(a_run_that_is_killed_resumes),
         cmocka_unit_test(a_budget_holds),
         cmocka_unit_test(nothing_held_out_is_fine),
+        cmocka_unit_test(an_adapter_is_no_model),
         cmocka_unit_test(wrong_input_is_named),
         cmocka_unit_test(a_base_that_changed_is_refused),
     };

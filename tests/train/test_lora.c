@@ -608,6 +608,7 @@ static void steps_learn_and_leave_the_model_alone(void **state) {
     for (int i = 0; i < (MNEM_SANITIZED ? 1 : 3); i++) {
         mnem_train_options o = options_of(8);
         o.lora.targets = i == 1 ? MNEM_LORA_Q | MNEM_LORA_V : 0;
+        o.compute = i == 1 ? MNEM_TYPE_BF16 : i == 2 ? MNEM_TYPE_F16 : MNEM_TYPE_F32;
         const uint64_t before = sum_of_file(models[i]);
         made m = make(models[i], &o, 0);
         const double first = step(&m);

@@ -64,7 +64,7 @@ static void make_adapter(const mnem_lora *lora, mnem_type type, float *logits) {
     mnem_ledger *ledger;
     mnem_model *model = open_model(path[MODEL]);
     mnem_train_plan plan;
-    mnem_trainer *trainer;
+    mnem_trainer *trainer = NULL;
     mnem_gguf_writer *writer;
     mnem_parameter p;
     int32_t ids[SEQUENCE];
