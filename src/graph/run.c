@@ -164,6 +164,11 @@ static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, 
     if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
         return mnem__fail(MNEM_INVALID, "graph: %lld tokens, the tail from %lld",
                           (long long)args->tokens, (long long)args->first_row);
+    if (graph->folded > 0 && !args->constants)
+        return mnem__fail(MNEM_INVALID,
+                          "graph: %d of its nodes are folded: their outputs must be in "
+                          "args.constants (mnem_graph_fold)",
+                          graph->folded);
     if (team)
         mnem_team_run(team, member, &r);
     else

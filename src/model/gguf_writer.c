@@ -3,18 +3,13 @@
  * The idea: keys and declarations go straight to the file; only the sizes of the tensors are kept.
  * The two counts at the front are put in at the end. The whole file is reserved before its data, so
  * that a full disk is found early.
- * Invariant: PATH is either what it was or a whole file. After a failure every call fails with the
- * same status, and finish removes what was written. */
-#include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
-#include <stdio.h>
+ * Invariant: PATH is either what it was or a whole file (base/new_file.c). After a failure every
+ * call fails with the same status, and finish removes what was written. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/new_file.h"
 #include "model/gguf.h"
 
 enum { BUFFER_BYTES = 1 << 16, COUNTS_AT = 8 };
@@ -23,8 +18,7 @@ static const char TAG[] = "writer";
 typedef enum phase { PHASE_KEYS, PHASE_TENSORS, PHASE_DATA } phase;
 
 struct mnem_gguf_writer {
-    char path[PATH_MAX], temporary[PATH_MAX];
-    int fd;
+    mnem__new_file file;
     phase phase;
     mnem_status failed;
     uint64_t keys, tensors, alignment;
@@ -39,20 +33,8 @@ struct mnem_gguf_writer {
 
 /* ---- bytes ---- */
 
-static mnem_status io_failed(mnem_gguf_writer *w, const char *what) {
-    return w->failed = mnem__fail(MNEM_IO, "%s: can't %s: %s", w->temporary, what, strerror(errno));
-}
-
 static mnem_status write_all(mnem_gguf_writer *w, const void *data, uint64_t n) {
-    const uint8_t *from = data;
-    while (n > 0) {
-        ssize_t done = write(w->fd, from, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return io_failed(w, "be written");
-        from += done;
-        n -= (uint64_t)done;
-    }
-    return MNEM_OK;
+    return w->failed = mnem__new_file_put(&w->file, data, n);
 }
 
 static mnem_status flush(mnem_gguf_writer *w) {
@@ -101,43 +83,25 @@ static mnem_status pad(mnem_gguf_writer *w) {
 
 /* ---- create ---- */
 
-/* A file of this name that an earlier run left is removed first; a link is never followed. */
-static int create_temporary(const char *path) {
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno == EEXIST && unlink(path) == 0)
-        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return fd;
-}
-
-static void destroy(mnem_gguf_writer *w) {
-    if (w->fd >= 0) close(w->fd);
+/* With MNEM_OK the file appears; otherwise nothing of it stays. */
+static mnem_status end(mnem_gguf_writer *w, mnem_status status) {
+    status = mnem__new_file_end(&w->file, status);
     mnem__free(w->bytes);
     mnem__free(w);
+    return status;
 }
 
 mnem_status mnem_gguf_create(const char *path, mnem_gguf_writer **out) {
     *out = NULL;
     mnem_gguf_writer *w = mnem__calloc(TAG, 1, sizeof *w);
     if (!w) return mnem__fail_in(mnem__heap_status(), "%s", path);
-    int length = snprintf(w->path, sizeof w->path, "%s", path);
-    int longer = snprintf(w->temporary, sizeof w->temporary, "%.*s.tmp", PATH_MAX - 8, path);
-    w->fd = -1;
-    if (length <= 0 || longer != length + 4) {
-        destroy(w);
-        return mnem__fail(MNEM_INVALID, "a path of %d bytes, expected 1 to %d", length,
-                          PATH_MAX - 8);
-    }
     w->alignment = 32;
-    w->fd = create_temporary(w->temporary);
-    mnem_status status = w->fd < 0 ? io_failed(w, "be created") : MNEM_OK;
+    mnem_status status = w->failed = mnem__new_file_create(&w->file, path);
     if (status == MNEM_OK) status = put(w, "GGUF", 4);
     if (status == MNEM_OK) status = put_u32(w, 3);
     if (status == MNEM_OK) status = put_u64(w, 0);
     if (status == MNEM_OK) status = put_u64(w, 0);
-    if (status != MNEM_OK) {
-        destroy(w);
-        return status;
-    }
+    if (status != MNEM_OK) return end(w, status);
     *out = w;
     return MNEM_OK;
 }
@@ -148,7 +112,7 @@ static mnem_status begin_key(mnem_gguf_writer *w, const char *key, uint32_t type
     if (w->failed != MNEM_OK) return w->failed;
     size_t n = strlen(key);
     if (w->phase != PHASE_KEYS || n == 0 || n > MNEM__GGUF_NAME_MAX)
-        return w->failed = mnem__fail(MNEM_INVALID, "%s: key \"%.64s\": %s", w->path, key,
+        return w->failed = mnem__fail(MNEM_INVALID, "%s: key \"%.64s\": %s", w->file.path, key,
                                       w->phase != PHASE_KEYS ? "keys come before tensors"
                                                              : "a name of 1 to 1023 bytes");
     w->keys++;
@@ -182,7 +146,7 @@ static mnem_status note_alignment(mnem_gguf_writer *w, const char *key, const mn
     if (strcmp(key, "general.alignment") != 0) return MNEM_OK;
     if (value->type != MNEM_VALUE_U32 || value->u == 0 || value->u > 1u << 30)
         return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: %s %llu, expected u32 1 to 2^30",
-                                      w->path, key, mnem__gguf_value_name(value->type),
+                                      w->file.path, key, mnem__gguf_value_name(value->type),
                                       (unsigned long long)value->u);
     w->alignment = value->u;
     return MNEM_OK;
@@ -192,8 +156,8 @@ mnem_status mnem_gguf_key(mnem_gguf_writer *w, const char *key, const mnem_value
     if ((unsigned)value->type >= MNEM_VALUE_TYPES ||
         (value->type == MNEM_VALUE_ARRAY &&
          ((unsigned)value->element >= MNEM_VALUE_TYPES || value->element == MNEM_VALUE_ARRAY)))
-        return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: a value of type %d", w->path, key,
-                                      (int)value->type);
+        return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: a value of type %d", w->file.path,
+                                      key, (int)value->type);
     mnem_status status = note_alignment(w, key, value);
     if (status == MNEM_OK) status = begin_key(w, key, value->type);
     if (status != MNEM_OK) return status;
@@ -256,7 +220,7 @@ mnem_status mnem_gguf_tensor(mnem_gguf_writer *w, const char *name, mnem_type ty
     uint64_t bytes = shape_bytes(type, dims, shape);
     size_t n = strlen(name);
     if (w->phase == PHASE_DATA || bytes == 0 || n == 0 || n > MNEM__GGUF_NAME_MAX)
-        return w->failed = mnem__fail(MNEM_INVALID, "%s: tensor \"%.64s\": %s", w->path, name,
+        return w->failed = mnem__fail(MNEM_INVALID, "%s: tensor \"%.64s\": %s", w->file.path, name,
                                       w->phase == PHASE_DATA ? "declarations come before data"
                                                              : "name, type or shape");
     w->phase = PHASE_TENSORS;
@@ -273,22 +237,13 @@ mnem_status mnem_gguf_tensor(mnem_gguf_writer *w, const char *name, mnem_type ty
 
 /* ---- data ---- */
 
-/* Where the file system can, takes the whole file's room now. */
-static mnem_status reserve(mnem_gguf_writer *w) {
-    if (fallocate(w->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(w->position + w->data_bytes)) == 0)
-        return MNEM_OK;
-    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG) return MNEM_OK;
-    char size[24];
-    mnem_size_format(w->position + w->data_bytes, size, sizeof size);
-    return w->failed =
-               mnem__fail(MNEM_IO, "%s: no room for %s: %s", w->temporary, size, strerror(errno));
-}
-
 static mnem_status begin_data(mnem_gguf_writer *w) {
     if (w->phase == PHASE_DATA) return MNEM_OK;
     w->phase = PHASE_DATA;
     mnem_status status = pad(w);
-    return status == MNEM_OK ? reserve(w) : status;
+    if (status == MNEM_OK)
+        status = w->failed = mnem__new_file_reserve(&w->file, w->position + w->data_bytes);
+    return status;
 }
 
 mnem_status mnem_gguf_data(mnem_gguf_writer *w, const void *data, uint64_t bytes) {
@@ -298,7 +253,7 @@ mnem_status mnem_gguf_data(mnem_gguf_writer *w, const void *data, uint64_t bytes
     while (status == MNEM_OK && bytes > 0) {
         if (w->current == w->tensors)
             return w->failed = mnem__fail(MNEM_INVALID, "%s: %llu bytes more than declared",
-                                          w->path, (unsigned long long)bytes);
+                                          w->file.path, (unsigned long long)bytes);
         uint64_t left = w->bytes[w->current] - w->written, part = bytes < left ? bytes : left;
         status = put(w, from, part);
         from += part;
@@ -315,45 +270,19 @@ mnem_status mnem_gguf_data(mnem_gguf_writer *w, const void *data, uint64_t bytes
 
 /* ---- finish ---- */
 
-static mnem_status put_counts(mnem_gguf_writer *w) {
-    uint64_t counts[2] = {w->tensors, w->keys};
-    ssize_t done = pwrite(w->fd, counts, sizeof counts, COUNTS_AT);
-    if (done != (ssize_t)sizeof counts) return io_failed(w, "be written");
-    if (ftruncate(w->fd, (off_t)w->position) != 0) return io_failed(w, "be cut");
-    return fsync(w->fd) != 0 ? io_failed(w, "be flushed to disk") : MNEM_OK;
-}
-
-/* Makes the renaming last. Best effort: some file systems can't. */
-static void sync_folder(const char *path) {
-    char copy[PATH_MAX];
-    snprintf(copy, sizeof copy, "%s", path);
-    int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    fsync(fd);
-    close(fd);
-}
-
 mnem_status mnem_gguf_finish(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && w->current != w->tensors)
-        status = mnem__fail(MNEM_INVALID, "%s: data of %llu tensors, %llu are declared", w->path,
-                            (unsigned long long)w->current, (unsigned long long)w->tensors);
+        status =
+            mnem__fail(MNEM_INVALID, "%s: data of %llu tensors, %llu are declared", w->file.path,
+                       (unsigned long long)w->current, (unsigned long long)w->tensors);
     if (status == MNEM_OK) status = flush(w);
-    if (status == MNEM_OK) status = put_counts(w);
-    if (status == MNEM_OK && rename(w->temporary, w->path) != 0)
-        status = mnem__fail(MNEM_IO, "%s: can't be renamed to %s: %s", w->temporary, w->path,
-                            strerror(errno));
-    if (status != MNEM_OK) {
-        mnem_gguf_abort(w);
-        return status;
-    }
-    sync_folder(w->path);
-    destroy(w);
-    return MNEM_OK;
+    const uint64_t counts[2] = {w->tensors, w->keys};
+    if (status == MNEM_OK)
+        status = mnem__new_file_put_at(&w->file, counts, sizeof counts, COUNTS_AT);
+    return end(w, status);
 }
 
 void mnem_gguf_abort(mnem_gguf_writer *w) {
-    if (!w) return;
-    unlink(w->temporary);
-    destroy(w);
+    if (w) end(w, MNEM_CANCELLED);
 }

@@ -215,6 +215,24 @@ static void constants_are_folded_and_made_once(void **state) {
     finish(&folded);
 }
 
+static void constants_that_are_missing_are_refused(void **state) {
+    (void)state;
+    static const int32_t positions[T] = {3, 1, 4, 1, 5, 9};
+    program p;
+    heads(&p, true);
+    void *external[SLOTS];
+    for (int i = 0; i < SLOTS; i++) external[i] = p.external[i];
+    const mnem_graph_args args = {.tokens = T,
+                                  .block = p.block,
+                                  .workspace = p.workspace,
+                                  .external = external,
+                                  .positions = positions};
+    assert_int_equal(mnem_graph_fold(p.graph, NULL, &args), MNEM_INVALID);
+    assert_int_equal(mnem_graph_run(p.graph, NULL, &args), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "1 of its nodes are folded"));
+    finish(&p);
+}
+
 static bool keep_none(int32_t id, void *context) {
     (void)id;
     (void)context;
@@ -254,6 +272,7 @@ int main(void) {
         cmocka_unit_test(what_nobody_reads_is_dropped),
         cmocka_unit_test(an_output_takes_the_place_of_what_dies),
         cmocka_unit_test(constants_are_folded_and_made_once),
+        cmocka_unit_test(constants_that_are_missing_are_refused),
         cmocka_unit_test(what_is_made_again_stays_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
