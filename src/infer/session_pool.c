@@ -8,8 +8,6 @@
  * or isn't, and rows for all of them are taken at once. */
 #include "infer/session_pool.h"
 
-#include <string.h>
-
 #include "base/heap.h"
 
 enum { BLOCK_ALIGNMENT = 4096 };
@@ -35,27 +33,20 @@ mnem_status mnem__session_pool_take(mnem_pool *pool, mnem__part part, uint64_t b
                            block);
 }
 
-/* Bytes that are live under a heap tag. */
-static uint64_t tag_bytes(const char *tag) {
-    mnem__heap_tag t;
-    for (unsigned i = 0; mnem__heap_tag_get(i, &t); i++)
-        if (!strcmp(t.tag, tag)) return t.bytes_live;
-    return 0;
-}
-
 mnem_status mnem__session_pool_measure(uint64_t *pool_bytes, uint64_t *track_bytes) {
     mnem_device *device;
     mnem_pool *pool;
     mnem_pool_block blocks[MNEM__PARTS] = {{.id = 0}};
     mnem_status status = mnem_device_open("null", NULL, &device);
     if (status != MNEM_OK) return status;
-    const uint64_t pool_before = tag_bytes("pool"), track_before = tag_bytes("track");
+    const int64_t pool_before = mnem__heap_thread_bytes("pool");
+    const int64_t track_before = mnem__heap_thread_bytes("track");
     status = mnem__session_pool_create(device, NULL, &pool);
     for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++)
         if (mnem__part_infos[i].how == MNEM__BLOCK)
             status = mnem__session_pool_take(pool, (mnem__part)i, 1, &blocks[i]);
-    *pool_bytes = tag_bytes("pool") - pool_before;
-    *track_bytes = tag_bytes("track") - track_before;
+    *pool_bytes = (uint64_t)(mnem__heap_thread_bytes("pool") - pool_before);
+    *track_bytes = (uint64_t)(mnem__heap_thread_bytes("track") - track_before);
     mnem_pool_destroy_forced(pool);
     mnem_device_close(device);
     return status;
