@@ -181,9 +181,18 @@ static void fill_others(planner *p, int32_t rank, mnem_train_plan *plan) {
 
 /* ---- refusing ---- */
 
+/* More than five bits for each number of frozen matrices, which are most of the bytes. */
+static bool is_frozen_large(const mnem__train_shape *s) {
+    double numbers = 0;
+    for (int32_t i = 0; i < s->frozen_count; i++)
+        numbers += (double)s->frozen[i].shape[0] *
+                   (double)(s->frozen[i].dims > 1 ? s->frozen[i].shape[1] : 1);
+    return (double)s->frozen_bytes > 16.0 * sizeof(float) * (double)s->count &&
+           8 * (double)s->frozen_bytes > 5 * numbers;
+}
+
 static const char *knob_of(const planner *p) {
-    const mnem__train_shape *s = p->setup.shape;
-    if (s->frozen_bytes > 16 * sizeof(float) * (uint64_t)s->count)
+    if (is_frozen_large(p->setup.shape))
         return "a model in a smaller type (mnem quantize) takes less, ";
     if (p->setup.o.optimizer.moments == MNEM_MOMENTS_F32) return "--moments 8bit takes less, ";
     if (p->setup.o.micro_batch > 1) return "a smaller --micro-batch takes less, ";

@@ -572,6 +572,22 @@ static void adapters_fit_where_full_training_does_not(void **state) {
     unmake(&m);
 }
 
+/* What would help: a smaller type, where there is one. */
+static void a_refusal_names_a_knob(void **state) {
+    (void)state;
+    static const char *const models[] = {MODEL_F16, MODEL_Q4_0};
+    for (int i = 0; i < 2; i++) {
+        mnem_train_options o = options_of(1);
+        o.lora.targets = MNEM_LORA_V;
+        made m = open_made(models[i], &o, 6 << 20);
+        assert_int_equal(mnem_train_plan_make(&m.options, &m.plan), MNEM_OVER_BUDGET);
+        assert_non_null(strstr(mnem_last_error(), "the least is --memory"));
+        const bool smaller = strstr(mnem_last_error(), "a model in a smaller type") != NULL;
+        assert_true(smaller == (i == 0));
+        unmake(&m);
+    }
+}
+
 static void a_step_allocates_nothing(void **state) {
     (void)state;
     const mnem_train_options o = options_of(RANK);
@@ -752,6 +768,7 @@ int main(void) {
         cmocka_unit_test(predicted_is_what_the_ledger_shows),
         cmocka_unit_test(estimates_are_near_the_real_bytes),
         cmocka_unit_test(adapters_fit_where_full_training_does_not),
+        cmocka_unit_test(a_refusal_names_a_knob),
         cmocka_unit_test(a_step_allocates_nothing),
         cmocka_unit_test(steps_learn_and_leave_the_model_alone),
         cmocka_unit_test(a_run_that_was_resumed_has_the_same_bits),
