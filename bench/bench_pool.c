@@ -8,7 +8,7 @@
  *       --peer NAME=FILE   a shared object of bench/pool_peer.h
  *       --malloc NAME[=FILE]  malloc and free of a shared object, or of the process
  *       --time, --fit      only that half
- *       --capacity RATIO,...  granules: more rows, at these parts of the peak
+ *       --capacity RATIO,...  granules, pool-range: more rows, at these parts of the peak
  *       --host             granules: map and unmap calls on the host device, timed apart
  *       --json FILE        the same as JSON ("-": instead of the table)
  *
@@ -31,6 +31,9 @@
  *   tries   times that a remap was looked for
  *   plan    microseconds that one took, the device apart: mean and worst
  *   device  with --host: microseconds of an order, mean and worst.
+ * A third table is of the pool in a range at such capacities, with nothing left out of its mean:
+ *   calls   growths and remaps asked of the device; at once: when all is taken at the start, in one
+ *   remapped  bytes that were mapped elsewhere / peak live.
  * Time is taken in a range of four times the peak, or what the policy needs if that is more. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -58,6 +61,8 @@ typedef struct result {
     uint64_t calls;
     int report_count; /* granules */
     granule_report reports[RATIOS + 1];
+    int range_count; /* pool-range */
+    range_report ranges[RATIOS + 1];
 } result;
 
 typedef struct bench {
@@ -208,6 +213,16 @@ static void remaps_measure(bench *b, const bench_trace *t, result *r) {
     }
 }
 
+static void ranges_measure(bench *b, const bench_trace *t, result *r) {
+    for (int k = -1; k < b->ratio_count; k++) {
+        const double ratio = k < 0 ? r->fit : b->ratios[k];
+        /* Of the fit, which is rounded, the bytes that were found. */
+        const uint64_t bytes = (uint64_t)(ratio * (double)t->bytes_peak + 0.5);
+        if (ratio > 0 && pool_range_measure(t, b->slots, bytes, &r->ranges[r->range_count]))
+            r->range_count++;
+    }
+}
+
 static void measure(bench *b, const bench_trace *t, result *results) {
     for (int i = 0; i < b->count; i++) {
         subject *s = &b->subjects[i];
@@ -223,6 +238,8 @@ static void measure(bench *b, const bench_trace *t, result *results) {
         if (results[i].timed) results[i].timed = time_each(b, &b->subjects[i], t, &results[i]);
     for (int i = 0; i < b->count; i++)
         if (results[i].timed && b->subjects[i].unit_bytes) remaps_measure(b, t, &results[i]);
+    for (int i = 0; i < b->count; i++)
+        if (results[i].timed && b->subjects[i].growth) ranges_measure(b, t, &results[i]);
 }
 
 /* ---- output ---- */
@@ -251,6 +268,21 @@ static void remaps_print(const result *r) {
     }
 }
 
+static void ranges_print(const result *r) {
+    if (!r->range_count) return;
+    printf("\n%-20s %8s %8s %8s %8s\n", "pool-range, capacity", "mean", "calls", "at once",
+           "remapped");
+    for (int k = 0; k < r->range_count; k++) {
+        const range_report *x = &r->ranges[k];
+        printf("%-20.4f %8.1f %8llu ", x->capacity, x->mean, (unsigned long long)x->calls);
+        if (x->calls_at_once)
+            printf("%8llu", (unsigned long long)x->calls_at_once);
+        else
+            printf("%8s", "-"); /* it doesn't complete */
+        printf(" %8.1f\n", x->remapped);
+    }
+}
+
 static void table_print(const bench *b, const bench_trace *t, const result *results) {
     char peak[24];
     printf("%s: %zu operations, %zu allocations, peak live %s in %u blocks at most\n", t->name,
@@ -271,6 +303,7 @@ static void table_print(const bench *b, const bench_trace *t, const result *resu
         printf("\n");
     }
     for (int i = 0; i < b->count; i++) remaps_print(&results[i]);
+    for (int i = 0; i < b->count; i++) ranges_print(&results[i]);
     printf("\n");
 }
 
@@ -300,6 +333,18 @@ static void json_remaps(FILE *f, const result *r) {
     fprintf(f, "]");
 }
 
+static void json_ranges(FILE *f, const result *r) {
+    fprintf(f, ", \"range\": [");
+    for (int k = 0; k < r->range_count; k++) {
+        const range_report *x = &r->ranges[k];
+        fprintf(f, "%s{\"capacity_over_live\": %.6g, \"ns_mean\": %.6g, \"upstream_calls\": %llu",
+                k ? ", " : "", x->capacity, x->mean, (unsigned long long)x->calls);
+        json_number(f, "upstream_calls_at_once", (double)x->calls_at_once);
+        fprintf(f, ", \"remapped_over_live\": %.6g}", x->remapped);
+    }
+    fprintf(f, "]");
+}
+
 static void json_trace(FILE *f, const bench *b, const bench_trace *t, const result *results) {
     fprintf(f, "    {\"name\": \"%s\", \"operations\": %zu, \"allocations\": %zu, ", t->name,
             t->count, t->allocations);
@@ -316,6 +361,7 @@ static void json_trace(FILE *f, const bench *b, const bench_trace *t, const resu
         json_number(f, "reserved_over_live", r->room);
         json_number(f, "upstream_calls", (double)r->calls);
         if (r->report_count) json_remaps(f, r);
+        if (r->range_count) json_ranges(f, r);
         fprintf(f, "}");
     }
     fprintf(f, "\n    ]}");

@@ -32,6 +32,7 @@ static bool pool_open(subject *s, uint64_t bytes, uint32_t blocks_max) {
     mnem_device_options device = {.capacity_bytes = UINT64_C(1) << 44};
     mnem_pool_options o = {.growth = (mnem_pool_growth)s->growth, .bytes_max = bytes};
     mnem_pool *pool;
+    if (s->at_once) o.bytes_expected = bytes;
     if (mnem_device_open("null", &device, &o.device) != MNEM_OK) return false;
     s->device = o.device;
     s->blocks = calloc(blocks_max + 1, sizeof(mnem_pool_block));
@@ -49,6 +50,7 @@ static void pool_close(subject *s, const bench_trace *t, const uint64_t *slots) 
     (void)t, (void)slots;
     mnem_pool_info_get(s->allocator, &info);
     s->device_calls = info.device_calls;
+    s->bytes_remapped = info.bytes_remapped;
     mnem_pool_destroy_forced(s->allocator);
     mnem_device_close(s->device);
     free(s->blocks);
@@ -62,5 +64,29 @@ bool subject_pool(subject *s, const char *name) {
     s->close = pool_close;
     s->run = pool_run;
     s->run_timed = pool_run_timed;
+    return true;
+}
+
+static bool range_replay(const bench_trace *t, uint64_t *slots, uint64_t bytes, bool at_once,
+                         subject *s, uint64_t *ns) {
+    subject_pool(s, "pool-range");
+    s->at_once = at_once;
+    if (!s->open(s, bytes, t->slots)) return false;
+    const uint64_t start = now_ns();
+    const bool done = s->run(s, t, slots) == t->count;
+    *ns = now_ns() - start;
+    s->close(s, t, slots);
+    return done;
+}
+
+bool pool_range_measure(const bench_trace *t, uint64_t *slots, uint64_t bytes, range_report *r) {
+    subject s;
+    uint64_t ns;
+    *r = (range_report){.capacity = (double)bytes / (double)t->bytes_peak};
+    if (range_replay(t, slots, bytes, true, &s, &ns)) r->calls_at_once = s.device_calls;
+    if (!range_replay(t, slots, bytes, false, &s, &ns)) return false;
+    r->mean = (double)ns / (double)t->count;
+    r->calls = s.device_calls;
+    r->remapped = (double)s.bytes_remapped / (double)t->bytes_peak;
     return true;
 }

@@ -9,7 +9,7 @@
 
 typedef struct audit {
     const mnem_granule_fit *f;
-    uint64_t *bits; /* [granules_max * units / 64] */
+    uint64_t *bits; /* [numbers * units / 64] */
     uint32_t *home; /* [slots] */
     uint64_t covered, live, free_large, free_small, whole;
     uint32_t blocks, frees;
@@ -22,12 +22,12 @@ static void wrong(audit *a, const char *what) {
 
 static void unit_cover(audit *a, uint64_t unit) {
     const mnem_granule_fit *f = a->f;
-    const uint32_t granule = f->slot_granule[mnem__slot_of(f, unit)];
-    if (granule == MNEM__SLOT_FREE) {
+    const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
+    if (granule >= MNEM__SLOT_LOST) {
         wrong(a, "a run where nothing is mapped");
         return;
     }
-    if (!f->present[granule]) wrong(a, "a run in a granule that isn't there");
+    if (f->space->owner[granule] != f->number) wrong(a, "a run in a granule that isn't there");
     const uint64_t at =
         ((uint64_t)granule << f->granule_shift) + (unit & (mnem__granule_units(f) - 1));
     if (a->bits[at >> 6] >> (at & 63) & 1) wrong(a, "two runs share a byte of a granule");
@@ -87,20 +87,28 @@ static void lists_audit(audit *a) {
     if (count != a->frees) wrong(a, "a free run in no list");
 }
 
+static void slot_audit(audit *a, uint32_t slot) {
+    const mnem__granule_space *s = a->f->space;
+    const uint32_t granule = s->slot_granule[slot], home = s->slot_home[slot] & ~MNEM__HOME_LOST;
+    const bool mapped = granule < MNEM__SLOT_LOST;
+    const bool own = mapped && s->owner[granule] == a->f->number;
+    if (mapped != (home != 0) || a->home[slot] != (own ? home : 0))
+        wrong(a, "what is at home in a slot");
+}
+
 static void sums_audit(audit *a) {
     const mnem_granule_fit *f = a->f;
     uint32_t present = 0;
-    for (uint32_t granule = 0; granule < f->granules_max; granule++) present += f->present[granule];
-    if (present != f->granules || f->granules > f->granules_max) wrong(a, "number of granules");
+    for (uint32_t granule = 0; granule < f->space->numbers; granule++)
+        present += f->space->owner[granule] == f->number;
+    if (present != f->granules || (!f->shared && f->granules > f->granules_max))
+        wrong(a, "number of granules");
     if (a->covered != (uint64_t)f->granules << f->granule_shift) wrong(a, "bytes in no run");
     if (a->live != f->units_live || a->blocks != f->blocks_live) wrong(a, "sum of live bytes");
     if (a->free_large != f->units_free || a->free_small != f->units_small)
         wrong(a, "sum of free bytes");
     if (a->whole != f->whole || a->frees != f->lists_count) wrong(a, "number of whole granules");
-    for (uint32_t slot = 0; slot < f->slots; slot++)
-        if (a->home[slot] != f->slot_home[slot] ||
-            (a->home[slot] == 0) != (f->slot_granule[slot] == MNEM__SLOT_FREE))
-            wrong(a, "what is at home in a slot");
+    for (uint32_t slot = 0; slot < f->space->slots; slot++) slot_audit(a, slot);
     if (f->tail &&
         (mnem__grun_at(f, f->tail)->next ||
          mnem__grun_end(mnem__grun_at(f, f->tail)) != (uint64_t)f->slot_grown << f->granule_shift))
@@ -109,8 +117,8 @@ static void sums_audit(audit *a) {
 
 mnem_status mnem_granule_fit_check(const mnem_granule_fit *f) {
     audit a = {.f = f};
-    a.bits = mnem__calloc("metadata", f->granules_max, (mnem__granule_units(f) + 63) / 8);
-    a.home = mnem__calloc("metadata", f->slots, sizeof *a.home);
+    a.bits = mnem__calloc("metadata", f->space->numbers, (mnem__granule_units(f) + 63) / 8);
+    a.home = mnem__calloc("metadata", f->space->slots, sizeof *a.home);
     mnem_status status = MNEM_OK;
     if (!a.bits || !a.home) {
         status = mnem__heap_status();

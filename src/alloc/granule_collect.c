@@ -10,9 +10,9 @@
 #include "alloc/granule_plan.h"
 #include "base/heap.h"
 
-static mnem_status sources_room(mnem_granule_fit *f, mnem__granule_plan *p) {
-    if (f->lists_count <= p->room) return MNEM_OK;
-    const uint32_t room = f->lists_count + f->lists_count / 2;
+mnem_status mnem__granule_sources_room(mnem__granule_plan *p, uint32_t runs) {
+    if (runs <= p->room) return MNEM_OK;
+    const uint32_t room = p->room ? runs + runs / 2 : runs;
     mnem__granule_source *sources =
         mnem__realloc("metadata", p->sources, room * sizeof *p->sources);
     if (!sources) return mnem__heap_status();
@@ -29,7 +29,7 @@ static void sources_find(const mnem_granule_fit *f, mnem__granule_plan *p) {
     const mnem__bins *b = &f->bins[MNEM__LARGE];
     const uint64_t units = mnem__granule_units(f);
     p->sources_count = 0;
-    memset(p->units_free, 0, f->granules_max * sizeof *p->units_free);
+    memset(p->units_free, 0, f->space->numbers * sizeof *p->units_free);
     for (int bin = mnem__bins_next(b, 0); bin >= 0; bin = mnem__bins_next(b, bin + 1))
         for (uint32_t i = b->heads[bin]; i; i = mnem__grun_at(f, i)->list_next) {
             const mnem__grun *run = mnem__grun_at(f, i);
@@ -39,7 +39,7 @@ static void sources_find(const mnem_granule_fit *f, mnem__granule_plan *p) {
                 const uint64_t slot = mnem__slot_of(f, at);
                 uint64_t end = (slot + 1) * units;
                 if (end > mnem__grun_end(run)) end = mnem__grun_end(run);
-                p->units_free[f->slot_granule[slot]] += (uint32_t)(end - at);
+                p->units_free[f->space->slot_granule[slot]] += (uint32_t)(end - at);
                 at = end;
             }
         }
@@ -58,14 +58,14 @@ static void ends_add(const mnem_granule_fit *f, mnem__granule_plan *p, uint32_t 
     const uint64_t inner = mnem__slot_above(f, run->start) * units;
     const uint64_t last = mnem__slot_of(f, end) * units;
     if (run->start < inner) {
-        const uint32_t granule = f->slot_granule[mnem__slot_of(f, run->start)];
+        const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, run->start)];
         if (p->units_free[granule] == units)
             whole_add(p, granule);
         else if (end >= inner)
             p->heads[p->heads_count++] = (inner - run->start) << 32 | s;
     }
     if (last < end) {
-        const uint32_t granule = f->slot_granule[mnem__slot_of(f, end)];
+        const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, end)];
         if (p->units_free[granule] == units)
             whole_add(p, granule);
         else if (run->start <= last)
@@ -77,7 +77,7 @@ static void inner_add(const mnem_granule_fit *f, mnem__granule_plan *p, uint32_t
     const mnem__grun *run = mnem__grun_at(f, p->sources[s].run);
     const uint64_t last = mnem__slot_of(f, mnem__grun_end(run));
     for (uint64_t v = mnem__slot_above(f, run->start); v < last; v++)
-        whole_add(p, f->slot_granule[v]);
+        whole_add(p, f->space->slot_granule[v]);
 }
 
 /* Shell's sort: no memory, and quick enough for some thousand keys. */
@@ -94,52 +94,17 @@ static void keys_sort(uint64_t *keys, size_t count) {
 }
 
 mnem_status mnem__granule_collect(mnem_granule_fit *f) {
-    mnem__granule_plan *p = f->plan;
-    const mnem_status status = sources_room(f, p);
+    mnem__granule_plan *p = f->space->plan;
+    const mnem_status status = mnem__granule_sources_room(p, f->lists_count);
     if (status != MNEM_OK) return status;
     p->wholes_count = p->wholes_used = p->map_count = 0;
     p->heads_count = p->tails_count = p->places_count = 0;
     f->plans++;
-    memset(p->taken, 0, f->granules_max);
+    memset(p->taken, 0, f->space->numbers);
     sources_find(f, p);
     for (uint32_t s = 0; s < p->sources_count; s++) ends_add(f, p, s);
     for (uint32_t s = 0; s < p->sources_count; s++) inner_add(f, p, s);
-    memset(p->taken, 0, f->granules_max);
+    memset(p->taken, 0, f->space->numbers);
     keys_sort(p->tails, p->tails_count);
     return MNEM_OK;
-}
-
-mnem_status mnem__granule_plan_create(mnem_granule_fit *f) {
-    mnem__granule_plan *p = mnem__calloc("metadata", 1, sizeof *p);
-    if (!p) return mnem__heap_status();
-    f->plan = p;
-    const size_t n = f->granules_max;
-    p->room = f->runs_room;
-    p->unmaps_room = f->slots / 2 + 1; /* as many ranges as can lie apart */
-    p->units_free = mnem__alloc("metadata", n * sizeof *p->units_free);
-    p->taken = mnem__alloc("metadata", n);
-    p->wholes = mnem__alloc("metadata", n * sizeof *p->wholes);
-    p->map = mnem__alloc("metadata", (n + 2 * MNEM__GRANULE_PLACES) * sizeof *p->map);
-    p->sources = mnem__alloc("metadata", p->room * sizeof *p->sources);
-    p->heads = mnem__alloc("metadata", 2 * (size_t)p->room * sizeof *p->heads);
-    p->unmaps = mnem__alloc("metadata", p->unmaps_room * sizeof *p->unmaps);
-    if (!p->units_free || !p->taken || !p->wholes || !p->map || !p->sources || !p->heads ||
-        !p->unmaps)
-        return mnem__heap_status();
-    p->tails = p->heads + p->room;
-    return MNEM_OK;
-}
-
-void mnem__granule_plan_destroy(mnem_granule_fit *f) {
-    mnem__granule_plan *p = f->plan;
-    if (!p) return;
-    mnem__free(p->units_free);
-    mnem__free(p->taken);
-    mnem__free(p->wholes);
-    mnem__free(p->map);
-    mnem__free(p->sources);
-    mnem__free(p->heads);
-    mnem__free(p->unmaps);
-    mnem__free(p);
-    f->plan = NULL;
 }

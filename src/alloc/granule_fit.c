@@ -274,11 +274,12 @@ void mnem__granule_merge(mnem_granule_fit *f, uint32_t i) {
 /* More granules, or all free ones in a row, so that a LARGE run holds units. */
 SELDOM static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
     mnem_status status;
+    if (f->shared) return f->remapping ? mnem__granule_gather(f, units, run) : MNEM_OK;
     if (f->remap_first) {
         status = mnem__granule_gather(f, units, run);
         if (status != MNEM_OK || *run) return status;
     }
-    if (f->granules < f->granules_max) {
+    if (!f->full) {
         status = mnem__granule_grow(f, units);
         if (status != MNEM_OK) return status;
         *run = zone_best(f, MNEM__LARGE, units);
@@ -295,6 +296,7 @@ SELDOM static mnem_status small_make(mnem_granule_fit *f, uint32_t units, uint32
         if (status != MNEM_OK) return status;
         whole = whole_find(f);
     }
+    if (!whole && f->shared && !f->remapping) return MNEM_OK;
     if (!whole) {
         *run = zone_best(f, MNEM__LARGE, units);
         return MNEM_OK;
@@ -307,8 +309,7 @@ SELDOM static mnem_status small_make(mnem_granule_fit *f, uint32_t units, uint32
 /* Whether a place in run i is worth being left: few granules are whole, and it breaks more of them
  * than one made of parts would. *wholes: how many it breaks. */
 static inline bool is_scarce(const mnem_granule_fit *f) {
-    return f->granules == f->granules_max &&
-           ((uint64_t)f->whole << f->granule_shift) * 5 < f->units_free * 2;
+    return f->full && ((uint64_t)f->whole << f->granule_shift) * 5 < f->units_free * 2;
 }
 
 static uint64_t wholes_broken(const mnem_granule_fit *f, uint32_t i, uint32_t units) {
@@ -351,7 +352,7 @@ SELDOM static mnem_status find_more(mnem_granule_fit *f, uint32_t units, uint32_
         if (status != MNEM_OK || *run) return status;
     }
     const mnem_status status = room_make(f, units, run);
-    if (status != MNEM_OK || *run) return status;
+    if (status != MNEM_OK || *run || (f->shared && !f->remapping)) return status;
     return mnem__granule_fill(f, units, UINT64_MAX, 1, run);
 }
 
@@ -404,6 +405,41 @@ mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_gra
     return MNEM_OK;
 }
 
+/* The free run that holds units from start on, or 0. */
+static uint32_t run_around(const mnem_granule_fit *f, uint64_t start, uint32_t units) {
+    for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {
+        const mnem__bins *b = &f->bins[zone];
+        for (int bin = mnem__bins_next(b, mnem__bin_of(units)); bin >= 0;
+             bin = mnem__bins_next(b, bin + 1))
+            for (uint32_t i = b->heads[bin]; i; i = mnem__grun_at(f, i)->list_next)
+                if (mnem__grun_at(f, i)->start <= start &&
+                    start + units <= mnem__grun_end(mnem__grun_at(f, i)))
+                    return i;
+    }
+    return 0;
+}
+
+mnem_status mnem__granule_alloc_at(mnem_granule_fit *f, uint64_t start, uint32_t units,
+                                   uint32_t *handle) {
+    uint32_t i = run_around(f, start, units);
+    if (!i) return MNEM_OVER_BUDGET;
+    const mnem_status status = mnem__gruns_room(f, 2);
+    if (status != MNEM_OK) return status;
+    const uint64_t before = start - mnem__grun_at(f, i)->start;
+    list_remove(f, i);
+    if (before) {
+        const uint32_t front = i;
+        i = split(f, i, (uint32_t)before);
+        list_insert(f, front);
+    }
+    if (mnem__grun_at(f, i)->units > units) list_insert(f, split(f, i, units));
+    mnem__grun_at(f, i)->live = true;
+    f->units_live += units;
+    f->blocks_live++;
+    *handle = i;
+    return MNEM_OK;
+}
+
 void mnem_granule_fit_free(mnem_granule_fit *f, uint32_t handle) {
     f->units_live -= mnem__grun_at(f, handle)->units;
     f->blocks_live--;
@@ -416,7 +452,7 @@ uint64_t mnem_granule_fit_block_bytes(const mnem_granule_fit *f, uint32_t handle
 
 uint32_t mnem_granule_fit_at(const mnem_granule_fit *f, uint64_t offset) {
     const uint64_t slot = offset >> f->unit_shift >> f->granule_shift;
-    return slot < f->slots ? f->slot_granule[slot] : MNEM__SLOT_FREE;
+    return slot < f->space->slots ? f->space->slot_granule[slot] : MNEM__SLOT_FREE;
 }
 
 void mnem_granule_fit_info_get(const mnem_granule_fit *f, mnem_granule_info *info) {
@@ -453,17 +489,30 @@ static mnem_status options_check(const mnem_granule_options *o, uint64_t slots) 
     return MNEM_OK;
 }
 
-static mnem_status tables_create(mnem_granule_fit *f, const mnem_granule_options *o) {
-    f->runs_room =
-        o->blocks_max ? UINT32_C(2) * o->blocks_max + 4 * o->granules_max + 8 : RUNS_START;
+/* The runs, and what doesn't change. On a failure fini. */
+static mnem_status fit_init(mnem_granule_fit *f, const mnem_granule_options *o) {
+    f->unit_shift = (uint32_t)mnem__log2_u64(o->alignment);
+    f->granule_shift = (uint32_t)mnem__log2_u64(o->granule_bytes / o->alignment);
+    f->small_units = (UINT32_C(1) << f->granule_shift) / SMALL_PART;
+    f->granules_max = o->granules_max;
+    f->growth = o->growth;
+    f->remap_first = o->remap_first;
+    f->carry_out = o->carry_out;
+    f->context = o->context;
+    f->runs_room = o->blocks_max ? 2 * o->blocks_max + 8 : RUNS_START;
     f->runs_used = 1;
     f->runs = mnem__alloc("metadata", f->runs_room * sizeof *f->runs);
-    f->slot_granule = mnem__alloc("metadata", f->slots * sizeof *f->slot_granule);
-    f->slot_home = mnem__calloc("metadata", f->slots, sizeof *f->slot_home);
-    f->present = mnem__calloc("metadata", o->granules_max, 1);
-    if (!f->runs || !f->slot_granule || !f->slot_home || !f->present) return mnem__heap_status();
-    for (uint32_t v = 0; v < f->slots; v++) f->slot_granule[v] = MNEM__SLOT_FREE;
-    return mnem__granule_plan_create(f);
+    return f->runs ? MNEM_OK : mnem__heap_status();
+}
+
+static mnem_status tables_create(mnem_granule_fit *f, const mnem_granule_options *o,
+                                 uint64_t slots) {
+    mnem_status status = fit_init(f, o);
+    if (status == MNEM_OK && o->blocks_max)
+        status = mnem__gruns_room(f, f->runs_room + UINT64_C(4) * o->granules_max);
+    f->number = 1;
+    if (status != MNEM_OK) return status;
+    return mnem__granule_space_create(o->granules_max, (uint32_t)slots, f->runs_room, &f->space);
 }
 
 mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_granule_fit **out) {
@@ -478,16 +527,7 @@ mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_gr
     if (status != MNEM_OK) return status;
     mnem_granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
     if (!f) return mnem__heap_status();
-    f->unit_shift = (uint32_t)mnem__log2_u64(o.alignment);
-    f->granule_shift = (uint32_t)mnem__log2_u64(o.granule_bytes / o.alignment);
-    f->small_units = (UINT32_C(1) << f->granule_shift) / SMALL_PART;
-    f->slots = (uint32_t)slots;
-    f->granules_max = o.granules_max;
-    f->growth = o.growth;
-    f->remap_first = o.remap_first;
-    f->carry_out = o.carry_out;
-    f->context = o.context;
-    status = tables_create(f, &o);
+    status = tables_create(f, &o, slots);
     if (status == MNEM_OK && o.granules_start) {
         f->growth = o.granules_start;
         status = mnem__granule_grow(f, mnem__granule_units(f));
@@ -500,12 +540,26 @@ mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_gr
     return status;
 }
 
+mnem_status mnem__granule_fit_share(const mnem_granule_options *o, mnem__granule_space *space,
+                                    uint16_t number, mnem_granule_fit **out) {
+    mnem_granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
+    if (!f) return mnem__heap_status();
+    mnem_status status = fit_init(f, o);
+    if (status == MNEM_OK && o->blocks_max)
+        status = mnem__gruns_room(f, f->runs_room + UINT64_C(4) * space->numbers);
+    f->shared = true;
+    f->space = space;
+    f->number = number;
+    if (status == MNEM_OK)
+        *out = f;
+    else
+        mnem_granule_fit_destroy(f);
+    return status;
+}
+
 void mnem_granule_fit_destroy(mnem_granule_fit *f) {
     if (!f) return;
-    mnem__granule_plan_destroy(f);
+    if (!f->shared) mnem__granule_space_destroy(f->space);
     mnem__free(f->runs);
-    mnem__free(f->slot_granule);
-    mnem__free(f->slot_home);
-    mnem__free(f->present);
     mnem__free(f);
 }

@@ -8,7 +8,7 @@
 #include "alloc/granule_plan.h"
 #include "base/heap.h"
 
-mnem_status mnem__granule_issue(mnem_granule_fit *f, const mnem_granule_order *order) {
+static mnem_status issue(mnem_granule_fit *f, const mnem_granule_order *order) {
     const mnem_status status = f->carry_out ? f->carry_out(f->context, order) : MNEM_OK;
     if (status != MNEM_OK) return status;
     f->orders++;
@@ -23,24 +23,24 @@ static uint64_t slots_find_in(const mnem_granule_fit *f, uint64_t from, uint64_t
                               uint64_t count) {
     uint64_t free_count = 0;
     for (uint64_t v = from; v < end; v++) {
-        free_count = f->slot_granule[v] == MNEM__SLOT_FREE ? free_count + 1 : 0;
+        free_count = f->space->slot_granule[v] == MNEM__SLOT_FREE ? free_count + 1 : 0;
         if (free_count == count) return v + 1 - count;
     }
     return UINT64_MAX;
 }
 
-/* The addresses below granules_max are left to growth as long as there are others. */
 uint64_t mnem__slots_find(mnem_granule_fit *f, uint64_t count) {
-    if (f->slot_cursor < f->granules_max) f->slot_cursor = f->granules_max;
-    uint64_t v = slots_find_in(f, f->slot_cursor, f->slots, count);
-    if (v == UINT64_MAX) v = slots_find_in(f, f->granules_max, f->slots, count);
-    if (v == UINT64_MAX) v = slots_find_in(f, 0, f->slots, count);
+    const uint32_t low = f->space->slots_low;
+    if (f->space->slot_cursor < low) f->space->slot_cursor = low;
+    uint64_t v = slots_find_in(f, f->space->slot_cursor, f->space->slots, count);
+    if (v == UINT64_MAX) v = slots_find_in(f, low, f->space->slots, count);
+    if (v == UINT64_MAX) v = slots_find_in(f, 0, f->space->slots, count);
     return v;
 }
 
 static void slots_map(mnem_granule_fit *f, uint64_t first, const uint32_t *granules,
                       uint32_t count) {
-    for (uint32_t k = 0; k < count; k++) f->slot_granule[first + k] = granules[k];
+    for (uint32_t k = 0; k < count; k++) f->space->slot_granule[first + k] = granules[k];
 }
 
 /* units of [start, start + units) are at home where they lie from now on. */
@@ -50,7 +50,7 @@ static void home_add(mnem_granule_fit *f, uint64_t start, uint64_t units) {
         const uint64_t slot = mnem__slot_of(f, start);
         uint64_t stop = (slot + 1) << f->granule_shift;
         if (stop > end) stop = end;
-        f->slot_home[slot] += (uint32_t)(stop - start);
+        f->space->slot_home[slot] += (uint32_t)(stop - start);
         start = stop;
     }
 }
@@ -78,28 +78,29 @@ static uint32_t growth_count(const mnem_granule_fit *f, uint64_t units) {
 static void growth_choose(const mnem_granule_fit *f, uint32_t *granules, uint32_t count) {
     uint32_t n = 0;
     for (uint32_t granule = 0; n < count; granule++)
-        if (!f->present[granule]) granules[n++] = granule;
+        if (!f->space->owner[granule]) granules[n++] = granule;
 }
 
-mnem_status mnem__granule_grow(mnem_granule_fit *f, uint64_t units) {
-    const uint32_t count = growth_count(f, units);
+/* Maps granules in a row, behind the last growth where there are addresses, and makes them a free
+ * run. */
+static mnem_status granules_place(mnem_granule_fit *f, const uint32_t *granules, uint32_t count,
+                                  uint32_t take_count) {
     const uint64_t after = (uint64_t)f->slot_grown + count;
-    uint64_t first = after > f->slots ? UINT64_MAX : slots_find_in(f, f->slot_grown, after, count);
+    uint64_t first = UINT64_MAX;
+    if (after <= f->space->slots) first = slots_find_in(f, f->slot_grown, after, count);
     const bool follows = first != UINT64_MAX;
     if (!follows) first = mnem__slots_find(f, count);
     if (first == UINT64_MAX) return MNEM_OK;
-    uint32_t *granules = f->plan->map;
-    growth_choose(f, granules, count);
     mnem_status status = mnem__gruns_room(f, 1);
     if (status != MNEM_OK) return status;
-    status = mnem__granule_issue(
-        f, &(mnem_granule_order){.take = granules,
-                                 .map = granules,
-                                 .take_count = count,
-                                 .map_count = count,
-                                 .map_offset = first << f->granule_shift << f->unit_shift});
+    status =
+        issue(f, &(mnem_granule_order){.take = granules,
+                                       .map = granules,
+                                       .take_count = take_count,
+                                       .map_count = count,
+                                       .map_offset = first << f->granule_shift << f->unit_shift});
     if (status != MNEM_OK) return status;
-    for (uint32_t k = 0; k < count; k++) f->present[granules[k]] = 1;
+    for (uint32_t k = 0; k < count; k++) f->space->owner[granules[k]] = f->number;
     slots_map(f, first, granules, count);
     const uint32_t i = run_make(f, first << f->granule_shift, count << f->granule_shift);
     home_add(f, mnem__grun_at(f, i)->start, mnem__grun_at(f, i)->units);
@@ -111,8 +112,32 @@ mnem_status mnem__granule_grow(mnem_granule_fit *f, uint64_t units) {
     f->slot_grown = (uint32_t)(first + count);
     f->granules += count;
     if (f->granules > f->granules_peak) f->granules_peak = f->granules;
+    if (!f->shared) f->full = f->granules == f->granules_max;
     mnem__granule_merge(f, i);
     return MNEM_OK;
+}
+
+mnem_status mnem__granule_grow(mnem_granule_fit *f, uint64_t units) {
+    const uint32_t count = growth_count(f, units);
+    uint32_t *granules = f->space->plan->map;
+    growth_choose(f, granules, count);
+    return granules_place(f, granules, count, count);
+}
+
+mnem_status mnem__granule_add(mnem_granule_fit *f, const uint32_t *granules, uint32_t count) {
+    return granules_place(f, granules, count, 0);
+}
+
+uint32_t mnem__granule_need(const mnem_granule_fit *f, uint64_t units) {
+    const mnem__grun *tail = f->tail ? mnem__grun_at(f, f->tail) : NULL;
+    uint64_t more = units;
+    if (tail && !tail->live && tail->zone == MNEM__LARGE)
+        more = units > tail->units ? units - tail->units : 1;
+    const uint64_t count = mnem__slot_above(f, more), after = f->slot_grown + count;
+    if (more < units &&
+        (after > f->space->slots || slots_find_in(f, f->slot_grown, after, count) == UINT64_MAX))
+        return (uint32_t)mnem__slot_above(f, units);
+    return (uint32_t)count;
 }
 
 /* ---- cuts: what a plan takes from a run ---- */
@@ -141,7 +166,7 @@ static void cut_keep(cut *c, uint64_t start, uint64_t end) {
 }
 
 static void unmap_note(mnem_granule_fit *f, uint64_t slot) {
-    mnem__granule_plan *p = f->plan;
+    mnem__granule_plan *p = f->space->plan;
     const uint64_t offset = slot << f->granule_shift << f->unit_shift;
     if (p->unmaps_count) {
         mnem_granule_range *last = &p->unmaps[p->unmaps_count - 1];
@@ -156,16 +181,19 @@ static void unmap_note(mnem_granule_fit *f, uint64_t slot) {
 
 static void part_gone(mnem_granule_fit *f, uint64_t slot, uint64_t units, bool apply) {
     if (!apply) {
-        if (f->slot_home[slot] == units) unmap_note(f, slot);
+        if ((f->space->slot_home[slot] & ~MNEM__HOME_LOST) == units) unmap_note(f, slot);
         return;
     }
-    f->slot_home[slot] -= (uint32_t)units;
-    if (!f->slot_home[slot]) f->slot_granule[slot] = MNEM__SLOT_FREE;
+    f->space->slot_home[slot] -= (uint32_t)units;
+    if (f->space->slot_home[slot] == MNEM__HOME_LOST)
+        f->space->slot_granule[slot] = MNEM__SLOT_LOST;
+    else if (!f->space->slot_home[slot])
+        f->space->slot_granule[slot] = MNEM__SLOT_FREE;
 }
 
 static bool leaves(const mnem_granule_fit *f, const mnem__granule_source *s, uint64_t slot,
                    uint64_t first, uint64_t last) {
-    return f->plan->taken[f->slot_granule[slot]] || (s->head && slot == first) ||
+    return f->space->plan->taken[f->space->slot_granule[slot]] || (s->head && slot == first) ||
            (s->tail && slot == last);
 }
 
@@ -191,7 +219,7 @@ static void source_cut(mnem_granule_fit *f, const mnem__granule_source *s, bool 
         if (stop > end) stop = end;
         if (!gone && kept_from == UINT64_MAX) kept_from = at;
         if (kept_from != UINT64_MAX && (gone || stop == end)) {
-            f->plan->runs_needed += !apply;
+            f->space->plan->runs_needed += !apply;
             if (apply) cut_keep(&c, kept_from, gone ? at : stop);
             kept_from = UINT64_MAX;
         }
@@ -207,13 +235,13 @@ static bool source_used(const mnem_granule_fit *f, const mnem__granule_source *s
     const mnem__grun *run = mnem__grun_at(f, s->run);
     const uint64_t last = mnem__slot_of(f, mnem__grun_end(run) - 1);
     for (uint64_t slot = mnem__slot_of(f, run->start); slot <= last; slot++)
-        if (f->plan->taken[f->slot_granule[slot]]) return true;
+        if (f->space->plan->taken[f->space->slot_granule[slot]]) return true;
     return false;
 }
 
 /* Keeps the sources that lose something, and measures their cuts. */
 static mnem_status cuts_measure(mnem_granule_fit *f) {
-    mnem__granule_plan *p = f->plan;
+    mnem__granule_plan *p = f->space->plan;
     uint32_t used = 0;
     p->unmaps_count = 0;
     p->runs_needed = p->places_count;
@@ -229,7 +257,7 @@ static mnem_status cuts_measure(mnem_granule_fit *f) {
 /* ---- carrying out ---- */
 
 static uint32_t places_make(mnem_granule_fit *f, uint64_t slot) {
-    const mnem__granule_plan *p = f->plan;
+    const mnem__granule_plan *p = f->space->plan;
     uint32_t first = 0;
     slots_map(f, slot, p->map, p->map_count);
     for (uint32_t k = 0; k < p->places_count; k++) {
@@ -243,7 +271,7 @@ static uint32_t places_make(mnem_granule_fit *f, uint64_t slot) {
 }
 
 mnem_status mnem__granule_carry_out(mnem_granule_fit *f, uint32_t give_count, uint32_t *run) {
-    mnem__granule_plan *p = f->plan;
+    mnem__granule_plan *p = f->space->plan;
     const uint64_t slot = p->map_count ? mnem__slots_find(f, p->map_count) : 0;
     *run = 0;
     if (slot == UINT64_MAX) return MNEM_OK;
@@ -256,23 +284,30 @@ mnem_status mnem__granule_carry_out(mnem_granule_fit *f, uint32_t give_count, ui
                                       .unmap_count = p->unmaps_count,
                                       .give = p->wholes,
                                       .give_count = give_count};
-    status = mnem__granule_issue(f, &order);
+    status = issue(f, &order);
     if (status != MNEM_OK) return status;
     for (uint32_t k = 0; k < p->sources_count; k++) source_cut(f, &p->sources[k], true);
-    for (uint32_t k = 0; k < give_count; k++) f->present[p->wholes[k]] = 0;
+    for (uint32_t k = 0; k < give_count; k++) f->space->owner[p->wholes[k]] = 0;
     f->granules -= give_count;
+    if (give_count) f->full = false;
     f->remaps += p->map_count != 0;
-    if (p->map_count) f->slot_cursor = (uint32_t)(slot + p->map_count);
+    if (p->map_count) f->space->slot_cursor = (uint32_t)(slot + p->map_count);
     *run = places_make(f, slot);
     return MNEM_OK;
 }
 
-mnem_status mnem_granule_fit_trim(mnem_granule_fit *f, uint32_t keep) {
-    mnem__granule_plan *p = f->plan;
-    const mnem_status status = mnem__granule_collect(f);
-    if (status != MNEM_OK) return status;
-    uint32_t count = f->granules > keep ? f->granules - keep : 0, none;
-    if (count > p->wholes_count) count = p->wholes_count;
+mnem_status mnem__granule_give(mnem_granule_fit *f, uint32_t count) {
+    const mnem__granule_plan *p = f->space->plan;
+    uint32_t none;
     for (uint32_t k = 0; k < count; k++) p->taken[p->wholes[k]] = 1;
     return count ? mnem__granule_carry_out(f, count, &none) : MNEM_OK;
+}
+
+mnem_status mnem_granule_fit_trim(mnem_granule_fit *f, uint32_t keep) {
+    const mnem__granule_plan *p = f->space->plan;
+    const mnem_status status = mnem__granule_collect(f);
+    if (status != MNEM_OK) return status;
+    uint32_t count = f->granules > keep ? f->granules - keep : 0;
+    if (count > p->wholes_count) count = p->wholes_count;
+    return mnem__granule_give(f, count);
 }

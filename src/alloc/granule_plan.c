@@ -11,28 +11,33 @@
  * Cost: that of collecting; fill: O(heads * log tails) for each place. */
 #include "alloc/granule_plan.h"
 
+/* What is mapped elsewhere must be idle. */
+static bool may_remap(const mnem_granule_fit *f) {
+    return !f->may_remap || f->may_remap(f->context);
+}
+
 /* ---- gather ---- */
 
 /* All that are wholly free, if there are addresses for so many; else the fewest that will do. */
 static uint32_t gather_count(mnem_granule_fit *f, uint64_t least) {
-    const mnem__granule_plan *p = f->plan;
+    const mnem__granule_plan *p = f->space->plan;
     if (p->wholes_count < least) return 0;
     if (mnem__slots_find(f, p->wholes_count) != UINT64_MAX) return p->wholes_count;
     return (uint32_t)least;
 }
 
 mnem_status mnem__granule_gather(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
-    mnem__granule_plan *p = f->plan;
+    mnem__granule_plan *p = f->space->plan;
     const uint64_t least = mnem__slot_above(f, units);
     *run = 0;
-    if (f->units_free < units) return MNEM_OK;
+    if (f->units_free < units || !may_remap(f)) return MNEM_OK;
     const mnem_status status = mnem__granule_collect(f);
     if (status != MNEM_OK) return status;
     const uint32_t count = gather_count(f, least);
     if (!count) return MNEM_OK;
     for (uint32_t k = 0; k < count; k++) p->taken[p->wholes[k]] = 1;
     /* By number, so that what was taken in a row is mapped in a row. */
-    for (uint32_t granule = 0; granule < f->granules_max; granule++)
+    for (uint32_t granule = 0; granule < f->space->numbers; granule++)
         if (p->taken[granule]) p->map[p->map_count++] = granule;
     p->places[p->places_count++] = (mnem__granule_place){.units = count << f->granule_shift};
     return mnem__granule_carry_out(f, 0, run);
@@ -67,7 +72,7 @@ static uint32_t tail_find(const mnem__granule_plan *p, uint64_t units) {
 
 /* What a place of units needs that begins with this head (UINT32_MAX: with a whole). */
 static void head_try(const mnem_granule_fit *f, uint64_t units, uint32_t head, choice *best) {
-    const mnem__granule_plan *p = f->plan;
+    const mnem__granule_plan *p = f->space->plan;
     const uint64_t granule = mnem__granule_units(f);
     const uint64_t first = head == UINT32_MAX ? 0 : p->heads[head] >> 32;
     const uint64_t rest = units > first ? units - first : 0;
@@ -85,11 +90,11 @@ static void head_try(const mnem_granule_fit *f, uint64_t units, uint32_t head, c
 }
 
 static uint32_t granule_at(const mnem_granule_fit *f, uint64_t unit) {
-    return f->slot_granule[mnem__slot_of(f, unit)];
+    return f->space->slot_granule[mnem__slot_of(f, unit)];
 }
 
 static void place_add(mnem_granule_fit *f, const choice *c) {
-    mnem__granule_plan *p = f->plan;
+    mnem__granule_plan *p = f->space->plan;
     mnem__granule_place *place = &p->places[p->places_count++];
     *place = (mnem__granule_place){.start = (uint64_t)p->map_count << f->granule_shift};
     uint64_t first = 0;
@@ -116,7 +121,7 @@ static void place_add(mnem_granule_fit *f, const choice *c) {
 }
 
 static bool place_choose(mnem_granule_fit *f, uint64_t units, uint64_t wholes) {
-    const mnem__granule_plan *p = f->plan;
+    const mnem__granule_plan *p = f->space->plan;
     choice best = {.wholes = wholes, .left = 0};
     head_try(f, units, UINT32_MAX, &best);
     for (uint32_t h = 0; h < p->heads_count; h++)
@@ -129,10 +134,10 @@ static bool place_choose(mnem_granule_fit *f, uint64_t units, uint64_t wholes) {
 mnem_status mnem__granule_fill(mnem_granule_fit *f, uint32_t units, uint64_t wholes,
                                uint32_t copies, uint32_t *run) {
     *run = 0;
-    if (f->units_free < units) return MNEM_OK;
+    if (f->units_free < units || !may_remap(f)) return MNEM_OK;
     const mnem_status status = mnem__granule_collect(f);
     if (status != MNEM_OK) return status;
-    while (f->plan->places_count < copies && place_choose(f, units, wholes)) {
+    while (f->space->plan->places_count < copies && place_choose(f, units, wholes)) {
     }
-    return f->plan->places_count ? mnem__granule_carry_out(f, 0, run) : MNEM_OK;
+    return f->space->plan->places_count ? mnem__granule_carry_out(f, 0, run) : MNEM_OK;
 }

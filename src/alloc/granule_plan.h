@@ -28,21 +28,22 @@ typedef struct mnem__granule_place {
 } mnem__granule_place;
 
 typedef struct mnem__granule_plan {
-    uint32_t *units_free;          /* [granules_max] in LARGE runs */
-    uint8_t *taken;                /* [granules_max] wholly, from every slot */
-    uint32_t *wholes;              /* [granules_max] wholly free ones, those of small runs first */
-    uint32_t *map;                 /* [granules_max + 2 * PLACES] what the new slots show */
+    uint32_t *units_free;          /* [numbers] in LARGE runs */
+    uint8_t *taken;                /* [numbers] wholly, from every slot */
+    uint32_t *wholes;              /* [numbers] wholly free ones, those of small runs first */
+    uint32_t *map;                 /* [numbers + 2 * PLACES] what the new slots show */
     mnem__granule_source *sources; /* [room] */
     uint64_t *heads, *tails;       /* [room] units << 32 | source; tails sorted */
-    mnem_granule_range *unmaps;    /* [unmaps_room] */
-    uint32_t room, unmaps_room;    /* slots / 2 + 1: as many ranges as can lie apart */
+    mnem_granule_range *unmaps;    /* [slots / 2 + 1] */
+    uint32_t room;
     uint32_t wholes_count, wholes_used, map_count, sources_count, heads_count, tails_count;
     uint32_t unmaps_count, places_count;
     uint64_t runs_needed;
     mnem__granule_place places[MNEM__GRANULE_PLACES];
 } mnem__granule_plan;
 
-/* granule_collect.c */
+/* granule_collect.c: room for so many sources, and what there is now. */
+mnem_status mnem__granule_sources_room(mnem__granule_plan *plan, uint32_t runs);
 mnem_status mnem__granule_collect(mnem_granule_fit *f);
 
 /* granule_order.c: carries out f->plan, whose give_count granules (wholes[0..)) go back to the

@@ -12,12 +12,12 @@
 #ifndef MNEM_SRC_ALLOC_GRANULE_PRIVATE_H
 #define MNEM_SRC_ALLOC_GRANULE_PRIVATE_H
 
+#include "alloc/granule_space.h"
 #include "alloc/offset_bins.h"
 #include "mnem/granule.h"
 
 /* LARGE runs, and those of granules that small blocks share. */
 enum { MNEM__LARGE, MNEM__SMALL, MNEM__GRANULE_ZONES };
-#define MNEM__SLOT_FREE UINT32_MAX
 
 typedef struct mnem__grun {
     uint64_t start;
@@ -43,18 +43,20 @@ struct mnem_granule_fit {
     uint64_t units_small, units_live;
     uint32_t blocks_live, lists_count;
 
-    uint32_t *slot_granule; /* [slots] */
-    uint32_t *slot_home;    /* [slots] units at home */
-    uint32_t slots, slot_cursor, slot_grown;
-    uint8_t *present; /* [granules_max] */
-    uint32_t granules, granules_peak, granules_max, growth;
+    mnem__granule_space *space;
+    uint32_t slot_grown; /* where the last growth ended */
+    uint16_t number;     /* in space->owner */
+    bool shared;         /* the space is others' too, who hand the granules out */
+    bool full;           /* there are no more granules: places may be scarce */
+    bool remapping;      /* shared: this request may be served by a remap */
     bool remap_first;
+    uint32_t granules, granules_peak, granules_max, growth;
     uint32_t fill_size, fill_copies; /* the last size that was filled, how many places at once */
 
     mnem_status (*carry_out)(void *context, const mnem_granule_order *order);
+    bool (*may_remap)(void *context); /* or NULL: always */
     void *context;
     uint64_t orders, granules_mapped, ranges_unmapped, remaps, plans;
-    struct mnem__granule_plan *plan;
     mnem__bins bins[MNEM__GRANULE_ZONES];
 };
 
@@ -94,17 +96,26 @@ void mnem__grun_drop(mnem_granule_fit *f, uint32_t i);
 mnem_status mnem__gruns_room(mnem_granule_fit *f, uint64_t count);
 void mnem__granule_merge(mnem_granule_fit *f, uint32_t i);
 
-/* granule_order.c: grow takes granules for a run of units, or as many as there may be. */
+/* A live block at a place that is free; MNEM_OVER_BUDGET when it isn't. */
+mnem_status mnem__granule_alloc_at(mnem_granule_fit *f, uint64_t start, uint32_t units,
+                                   uint32_t *handle);
+/* One of several allocators of a space, with a number of its own above 0; options are complete. */
+mnem_status mnem__granule_fit_share(const mnem_granule_options *options, mnem__granule_space *space,
+                                    uint16_t number, mnem_granule_fit **f);
+
+/* granule_order.c: grow takes granules for a run of units, or as many as there may be; add maps
+ * those that somebody else took; give gives the first so many wholes of a plan up. */
 mnem_status mnem__granule_grow(mnem_granule_fit *f, uint64_t units);
-mnem_status mnem__granule_issue(mnem_granule_fit *f, const mnem_granule_order *order);
+mnem_status mnem__granule_add(mnem_granule_fit *f, const uint32_t *granules, uint32_t count);
+mnem_status mnem__granule_give(mnem_granule_fit *f, uint32_t count);
+/* Granules that must be added so that a run of units is there. */
+uint32_t mnem__granule_need(const mnem_granule_fit *f, uint64_t units);
 uint64_t mnem__slots_find(mnem_granule_fit *f, uint64_t count); /* UINT64_MAX: none */
 
 /* granule_plan.c: mapping elsewhere. *run: what has room now; 0 with MNEM_OK: nothing was done.
  * gather: all granules that are wholly free go in a row, if they are enough for units.
  * fill: one place that begins and ends in partly free granules if that helps, of at most wholes - 1
  * granules that are wholly free; copies of it when more of the size are expected. */
-mnem_status mnem__granule_plan_create(mnem_granule_fit *f);
-void mnem__granule_plan_destroy(mnem_granule_fit *f);
 mnem_status mnem__granule_gather(mnem_granule_fit *f, uint32_t units, uint32_t *run);
 mnem_status mnem__granule_fill(mnem_granule_fit *f, uint32_t units, uint64_t wholes,
                                uint32_t copies, uint32_t *run);

@@ -489,6 +489,21 @@ static uint64_t unit_default(uint64_t bytes_max, uint64_t granularity) {
     return unit > granularity ? unit : granularity;
 }
 
+/* A granule allocator counts alignments in 32 bits. */
+static mnem_status range_complete(mnem_pool_options *o, const mnem_device_info *device) {
+    if (o->unit_bytes != device->granule_bytes)
+        return mnem__fail(MNEM_UNSUPPORTED, "pool: units of a range are granules of %llu bytes",
+                          (unsigned long long)device->granule_bytes);
+    const uint64_t most = UINT32_MAX / (o->unit_bytes / o->alignment) * o->unit_bytes;
+    if (o->bytes_max > most && o->bytes_max < device->capacity_bytes)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "pool: a range of %llu bytes, aligned to %llu, has at most %llu",
+                          (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
+                          (unsigned long long)most);
+    if (o->bytes_max > most) o->bytes_max = most;
+    return MNEM_OK;
+}
+
 static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *device) {
     if (!o->unit_bytes) o->unit_bytes = unit_default(o->bytes_max, device->granularity);
     if (o->growth == MNEM_POOL_RANGE) {
@@ -504,10 +519,7 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
                           (unsigned long long)o->unit_bytes,
                           (unsigned long long)device->granularity, (unsigned long long)o->alignment,
                           (unsigned long long)o->bytes_max);
-    if (o->growth == MNEM_POOL_RANGE && o->unit_bytes != device->granule_bytes)
-        return mnem__fail(MNEM_UNSUPPORTED, "pool: units of a range are granules of %llu bytes",
-                          (unsigned long long)device->granule_bytes);
-    return MNEM_OK;
+    return o->growth == MNEM_POOL_RANGE ? range_complete(o, device) : MNEM_OK;
 }
 
 static mnem_status options_complete(mnem_pool_options *o) {

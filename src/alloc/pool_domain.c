@@ -31,6 +31,7 @@ static mnem_status domain_make(mnem_pool *pool, mnem__pool_domain **d) {
                           MNEM__POOL_DOMAINS_MAX);
     *d = mnem__calloc("pool", 1, sizeof **d);
     if (!*d) return mnem__heap_status();
+    (*d)->pool = pool;
     (*d)->number = (uint16_t)pool->domain_count;
     pool->domains[pool->domain_count++] = *d;
     pool->many = pool->domain_count > 1;
@@ -215,6 +216,7 @@ static uint32_t grant_count(mnem_pool *pool, const mnem__pool_domain *d, mnem__p
 }
 
 bool mnem__pool_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
+    if (mnem__pool_in_range(pool)) return mnem__pool_range_grant_for(pool, d, bytes);
     for (uint32_t i, next = 0;
          (i = mnem__pool_unit_next(pool, next, MNEM__UNIT_NOBODY)) < pool->units;) {
         next = i + 1;

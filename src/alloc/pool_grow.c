@@ -25,7 +25,7 @@ typedef struct taken {
 static mnem_status device_take(const mnem_pool *pool, taken *t) {
     const mnem_pool_options *o = &pool->options;
     const uint64_t bytes = (uint64_t)t->count << pool->unit_shift;
-    if (o->growth == MNEM_POOL_RANGE)
+    if (mnem__pool_in_range(pool))
         return mnem_granules_take(o->device, o->space, t->granules, t->count);
     uint64_t alignment = o->unit_bytes;
     if (alignment > MNEM__POOL_ALIGNMENT_MAX) alignment = MNEM__POOL_ALIGNMENT_MAX;
@@ -33,7 +33,7 @@ static mnem_status device_take(const mnem_pool *pool, taken *t) {
 }
 
 static void device_give(const mnem_pool *pool, taken *t) {
-    if (pool->options.growth == MNEM_POOL_RANGE)
+    if (mnem__pool_in_range(pool))
         mnem_granules_give(pool->options.device, t->granules, t->count);
     else
         mnem_device_free(&t->memory);
@@ -90,58 +90,10 @@ static mnem_status segment_install(mnem_pool *pool, taken *t) {
     return MNEM_OK;
 }
 
-/* The longest run of absent units in the range, up to its end. */
-static mnem__pool_run absent_longest(const mnem_pool *pool) {
-    mnem__pool_run best = {pool->units, pool->units_range - pool->units};
-    for (uint32_t i = 0, next; i < pool->units; i = next) {
-        next = i + 1;
-        if (pool->unit_owner[i] != MNEM__UNIT_ABSENT) continue;
-        while (next < pool->units && pool->unit_owner[next] == MNEM__UNIT_ABSENT) next++;
-        const uint32_t count = (next == pool->units ? pool->units_range : next) - i;
-        if (count > best.count) best = (mnem__pool_run){i, count};
-    }
-    return best;
-}
-
-static bool absent_all(const mnem_pool *pool, uint32_t first, uint32_t count) {
-    if (first + count > pool->units_range) return false;
-    for (uint32_t i = first; i < first + count && i < pool->units; i++)
-        if (pool->unit_owner[i] != MNEM__UNIT_ABSENT) return false;
-    return true;
-}
-
-bool mnem__pool_range_place(mnem_pool *pool, const mnem__pool_domain *d, uint32_t count,
-                            uint32_t *first) {
-    *first = d ? d->end : 0;
-    if (absent_all(pool, *first, count)) return true;
-    const mnem__pool_run run = absent_longest(pool);
-    if (run.count < count) return false;
-    *first = run.first + (run.count - count) / 2; /* room to grow on both sides */
-    return true;
-}
-
-static mnem_status granules_install(mnem_pool *pool, const mnem__pool_domain *d, taken *t) {
-    uint32_t first;
-    if (!mnem__pool_range_place(pool, d, t->count, &first))
-        return mnem__fail(MNEM_NO_MEMORY, "pool %s: no addresses for %u granules", pool->tag,
-                          t->count);
-    if (!mnem__pool_units_room(pool, first + t->count)) return mnem__heap_status();
-    const mnem_status status =
-        mnem_range_map(&pool->range, (uint64_t)first << pool->unit_shift, t->granules, t->count);
-    if (status != MNEM_OK) return status;
-    for (uint32_t i = 0; i < t->count; i++) {
-        pool->unit_base[first + i] = pool->range.address;
-        pool->unit_granule[first + i] = t->granules[i];
-        pool->unit_owner[first + i] = MNEM__UNIT_NOBODY;
-        pool->unit_idle[first + i] = pool->unit_touched[first + i] = 0;
-    }
-    if (pool->guard) mnem__pool_guard_fresh(pool, first, t->count);
-    return MNEM_OK;
-}
-
-static mnem_status install(mnem_pool *pool, const mnem__pool_domain *d, taken *t) {
-    mnem_status status = pool->options.growth == MNEM_POOL_RANGE ? granules_install(pool, d, t)
-                                                                 : segment_install(pool, t);
+static mnem_status install(mnem_pool *pool, taken *t) {
+    const mnem_status status = mnem__pool_in_range(pool)
+                                   ? mnem__pool_range_install(pool, t->granules, t->count)
+                                   : segment_install(pool, t);
     if (status == MNEM_OK) return status;
     device_give(pool, t);
     pool->counts.device_frees++;
@@ -154,10 +106,9 @@ static mnem_status install(mnem_pool *pool, const mnem__pool_domain *d, taken *t
 /* ---- growing ---- */
 
 /* Takes most units, or least where that is refused. They are spoken for. */
-static mnem_status take(mnem_pool *pool, const mnem__pool_domain *d, uint32_t least,
-                        uint32_t most) {
+static mnem_status take(mnem_pool *pool, uint32_t least, uint32_t most) {
     taken t = {.count = most};
-    if (pool->options.growth == MNEM_POOL_RANGE) {
+    if (mnem__pool_in_range(pool)) {
         t.granules = mnem__alloc("pool", most * sizeof *t.granules);
         if (!t.granules) return mnem__heap_status();
     }
@@ -176,7 +127,7 @@ static mnem_status take(mnem_pool *pool, const mnem__pool_domain *d, uint32_t le
     pool->grower = outer;
     pool->units_reserved -= most - t.count;
     pool->counts.device_calls += calls;
-    if (status == MNEM_OK) status = install(pool, d, &t);
+    if (status == MNEM_OK) status = install(pool, &t);
     if (status != MNEM_OK) pool->units_reserved -= t.count;
     const uint64_t reserved = mnem__pool_reserved(pool);
     if (reserved > pool->bytes_reserved_peak) pool->bytes_reserved_peak = reserved;
@@ -194,15 +145,15 @@ static mnem_status over_max(const mnem_pool *pool, uint32_t need) {
 
 mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count) {
     if (count > pool->units_max - pool->units_reserved) return over_max(pool, count);
-    return take(pool, NULL, count, count);
+    return take(pool, count, count);
 }
 
-/* Units that the domain needs: in a range, what is free at its end counts. */
+/* Units to take. In a range, what is free at the end of the last growth counts, and what nobody
+ * has. */
 static uint32_t grow_need(const mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes) {
-    uint64_t before = 0, after;
-    if (pool->options.growth == MNEM_POOL_RANGE && absent_all(pool, d->end, 1))
-        mnem__pool_free_beside(d, (uint64_t)d->end << pool->unit_shift, &before, &after);
-    return bytes > before ? mnem__pool_units_for(pool, bytes - before) : 1;
+    if (!mnem__pool_in_range(pool)) return mnem__pool_units_for(pool, bytes);
+    const uint32_t need = mnem__pool_range_need(pool, d, bytes);
+    return need > pool->granules_nobody ? need - pool->granules_nobody : 1;
 }
 
 mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
@@ -215,5 +166,5 @@ mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_domain *d, uint64_t byte
     if ((double)pool->units_reserved + most > soft && most > left / GROW_LEFT_PART)
         most = left / GROW_LEFT_PART;
     if (most < need) most = need;
-    return take(pool, d, need, most);
+    return take(pool, need, most);
 }

@@ -3,6 +3,7 @@
  * Cost: mnem_pool_info_get passes over the runs of every domain; the check over everything. */
 #include <string.h>
 
+#include "alloc/granule_offset.h"
 #include "alloc/guard_pool.h"
 #include "alloc/pool_private.h"
 #include "base/heap.h"
@@ -17,6 +18,8 @@ static uint64_t largest_free(const mnem_pool *pool) {
         mnem_offset_info_get(pool->domains[i]->ready, &info);
         if (info.bytes_largest_free > largest) largest = info.bytes_largest_free;
     }
+    if (mnem__pool_in_range(pool)) run = pool->granules_nobody * mnem__pool_unit_bytes(pool);
+    if (run > largest) largest = run;
     for (uint32_t i = 0; i < pool->units; i++) {
         run = pool->unit_owner[i] == MNEM__UNIT_NOBODY ? run + mnem__pool_unit_bytes(pool) : 0;
         if (run > largest) largest = run;
@@ -152,6 +155,7 @@ static void units_age(mnem_pool *pool) {
         pool->unit_idle[i] = !idle ? 0 : pool->unit_idle[i] < 255 ? pool->unit_idle[i] + 1 : 255;
         pool->unit_touched[i] = 0;
     }
+    if (mnem__pool_in_range(pool)) mnem__pool_range_age(pool);
 }
 
 static void step_locked(mnem_pool *pool, mnem__pool_domain *d) {
@@ -212,11 +216,19 @@ mnem_status mnem_pool_defragment(mnem_pool *pool, mnem_stream *stream, uint64_t 
         if (!(condition)) return mnem__fail(MNEM_INVALID, "pool %s: check: " text, pool->tag);     \
     } while (0)
 
+static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_domain *d) {
+    mnem_granule_info info;
+    mnem__granule_offset_info(d->offsets, &info);
+    REQUIRE(info.granules == d->units, "granules of a domain");
+    return d->offsets->ops->check(d->offsets);
+}
+
 /* Bytes that a hole of the domain takes are units that aren't its own. */
 static mnem_status check_domain(const mnem_pool *pool, const mnem__pool_domain *d) {
     uint32_t own = 0;
     uint64_t holes = 0;
     if (!d->offsets) return MNEM_OK;
+    if (mnem__pool_in_range(pool)) return check_granules(pool, d);
     const mnem_status status = mnem_offset_check(d->offsets);
     if (status != MNEM_OK) return status;
     for (uint32_t i = 0; i < d->end; i++) own += pool->unit_owner[i] == d->number;
@@ -269,14 +281,28 @@ static mnem_status check_slots(const mnem_pool *pool) {
     return MNEM_OK;
 }
 
+static mnem_status check_range(const mnem_pool *pool) {
+    uint32_t reserved = 0, nobody = 0, own = 0;
+    for (uint32_t i = 0; i < pool->granules_room; i++) {
+        const bool taken = pool->granules[i].granule != MNEM__GRANULE_NONE;
+        reserved += taken;
+        nobody += taken && !pool->space->owner[i];
+        REQUIRE(taken || !pool->space->owner[i], "an owner of no granule");
+    }
+    for (uint32_t i = 0; i < pool->domain_count; i++) own += pool->domains[i]->units;
+    REQUIRE(nobody == pool->granules_nobody && own + nobody == reserved, "granules of nobody");
+    REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
+            "reserved granules");
+    return MNEM_OK;
+}
+
 static mnem_status check_units(const mnem_pool *pool) {
     uint32_t reserved = 0;
     for (uint32_t i = 0; i < pool->units; i++) {
         const uint16_t owner = pool->unit_owner[i];
-        const bool lost = owner == MNEM__UNIT_LOST;
-        const bool memory = owner != MNEM__UNIT_ABSENT && !lost;
+        const bool memory = owner != MNEM__UNIT_ABSENT;
         REQUIRE(!memory || owner == MNEM__UNIT_NOBODY || owner < pool->domain_count, "an owner");
-        reserved += memory || (lost && pool->unit_granule[i] != MNEM__GRANULE_NONE);
+        reserved += memory;
     }
     REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
             "reserved units");
@@ -285,7 +311,7 @@ static mnem_status check_units(const mnem_pool *pool) {
 
 mnem_status mnem_pool_check(mnem_pool *pool) {
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
-    mnem_status status = check_units(pool);
+    mnem_status status = mnem__pool_in_range(pool) ? check_range(pool) : check_units(pool);
     for (uint32_t i = 0; i < pool->domain_count && status == MNEM_OK; i++)
         status = check_domain(pool, pool->domains[i]);
     if (status == MNEM_OK) status = check_slots(pool);

@@ -148,7 +148,7 @@ static void look(climb *c) {
 
 /* Free granules needn't go back to be of use elsewhere. */
 static bool trim(climb *c) {
-    if (c->pool->options.growth == MNEM_POOL_RANGE) return false;
+    if (mnem__pool_in_range(c->pool)) return false;
     look(c);
     if (!mnem__pool_survey(c->pool, NULL)) return false;
     const uint32_t need = mnem__pool_units_for(c->pool, c->bytes);
@@ -158,11 +158,20 @@ static bool trim(climb *c) {
     return place_now(c) || grow(c);
 }
 
+/* Wholly free granules of other streams: as many as growth would give, or fewer. */
+static bool others_granules(climb *c) {
+    enum { PART = 8 };
+    const uint32_t need = mnem__pool_units_for(c->pool, c->bytes), part = c->d->units / PART;
+    return c->pool->many && mnem__pool_range_withdraw(c->pool, c->d, need > part ? need : part) &&
+           grant_and_place(c);
+}
+
 /* Everything that streams have passed becomes free, and what others have free is nobody's. */
 static bool others(climb *c) {
     mnem_pool *pool = c->pool;
     look(c);
     if (place_now(c)) return true;
+    if (mnem__pool_in_range(pool)) return others_granules(c);
     if (!mnem__pool_survey(pool, c->d)) return false;
     for (uint32_t i = 0, next; i < pool->units; i = next) {
         next = i + 1;
@@ -192,8 +201,10 @@ static mnem__pool_run run_best(const mnem_pool *pool, uint32_t most) {
 static bool borrow(climb *c) {
     enum { PART = 8 };
     mnem_pool *pool = c->pool;
-    if (!pool->many || !mnem__pool_survey(pool, c->d)) return false;
-    const uint32_t need = mnem__pool_units_for(pool, c->bytes), part = c->d->units / PART;
+    const uint32_t need = mnem__pool_units_for(pool, c->bytes);
+    if (!pool->many || mnem__pool_survey(pool, c->d) < need) return false;
+    if (mnem__pool_in_range(pool)) return others_granules(c);
+    const uint32_t part = c->d->units / PART;
     const uint32_t most = need > part ? need : part;
     const mnem__pool_run run = run_best(pool, most);
     if (run.count < need) return false;
@@ -202,7 +213,8 @@ static bool borrow(climb *c) {
 }
 
 static bool remap(climb *c) {
-    return mnem__pool_remap_for(c->pool, c->d, c->bytes) && place_now(c);
+    c->place->owner = c->d;
+    return mnem__pool_remap(c->pool, c->d, c->bytes, &c->place->at);
 }
 
 /* What bytes_max leaves isn't enough by itself, or growing would have served; it may be with what
@@ -216,7 +228,7 @@ static bool remap_with_rest(climb *c) {
 }
 
 static bool defragment(climb *c) {
-    if (c->pool->options.growth == MNEM_POOL_RANGE && (remap(c) || remap_with_rest(c))) return true;
+    if (mnem__pool_in_range(c->pool) && (remap(c) || remap_with_rest(c))) return true;
     return mnem__pool_clear_for(c->pool, c->d, c->bytes) && place_now(c);
 }
 

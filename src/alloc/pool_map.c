@@ -25,6 +25,23 @@ static void map_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t h
         (mnem__pool_entry){.offset = offset, .bytes = bytes, .slot = handle};
 }
 
+static bool comes_before(const mnem__pool_entry *x, const mnem__pool_entry *y) {
+    return x->offset != y->offset ? x->offset < y->offset : x->bytes < y->bytes;
+}
+
+/* Granules are shown in no order. Shell's sort; a cut comes before the run that it is before. */
+static void entries_sort(mnem__pool_entry *e, size_t count) {
+    size_t gap = 1;
+    while (gap < count / 3) gap = 3 * gap + 1;
+    for (; gap; gap /= 3)
+        for (size_t i = gap; i < count; i++) {
+            const mnem__pool_entry entry = e[i];
+            size_t j = i;
+            for (; j >= gap && comes_before(&entry, &e[j - gap]); j -= gap) e[j] = e[j - gap];
+            e[j] = entry;
+        }
+}
+
 static bool lies_in(const mnem__pool_slot *s, const mnem__pool_domain *d) {
     return s->state != MNEM__SLOT_EMPTY && !s->alone && s->owner == d->number;
 }
@@ -68,9 +85,10 @@ bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d) {
         if (lies_in(s, d)) *table_find(pool, s->offset) = id;
     }
     mnem_offset_walk(d->offsets, map_visit, map);
+    if (mnem__pool_in_range(pool)) entries_sort(map->entries, map->count);
     for (uint32_t i = 0; i < map->count; i++) {
         mnem__pool_entry *e = &map->entries[i];
-        if (e->slot == UINT32_MAX) continue; /* free */
+        if (e->slot >= MNEM__POOL_HOLE) continue; /* free, or a cut in a range */
         const uint32_t id = *table_find(pool, e->offset);
         e->slot = id == UINT32_MAX ? MNEM__POOL_HOLE : id;
     }

@@ -16,7 +16,8 @@
  *
  * Files: pool.c (calls), pool_front.c (blocks that threads keep), pool_units.c (grow, release),
  * pool_domain.c (grant, withdraw), pool_stream.c (order), pool_ladder.c (requests that aren't
- * served at once), pool_remap.c and pool_move.c (defragmenting), pool_map.c (what lies where),
+ * served at once), pool_range.c (granules), pool_move.c
+ * (defragmenting by copies), pool_map.c (what lies where),
  * pool_report.c (refusals), pool_info.c (counters, limits, check).
  * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the fronts
  * closed but for what an allocation or a free does at once. */
@@ -25,6 +26,7 @@
 
 #include <string.h>
 
+#include "alloc/granule_space.h"
 #include "alloc/guard.h"
 #include "alloc/pool_lock.h"
 #include "alloc/track.h"
@@ -41,7 +43,7 @@ enum {
 enum {
     MNEM__UNIT_ABSENT = 0xffff, /* no memory */
     MNEM__UNIT_NOBODY = 0xfffe,
-    MNEM__UNIT_LOST = 0xfffd, /* the device refused to unmap it, or to take its granule back */
+    MNEM__UNIT_LOST = 0xfffd, /* the device refused to unmap it */
 };
 #define MNEM__GRANULE_NONE UINT64_MAX
 
@@ -94,6 +96,7 @@ typedef struct mnem__pool_hole {
 typedef struct mnem__pool_domain {
     mnem_offset_allocator *ready; /* offsets, or NULL: nothing granted yet, or holes owed */
     mnem_offset_allocator *offsets;
+    mnem_pool *pool;
     mnem_stream *stream;
     uint16_t number;
     bool immediate;                 /* its work is done when it is queued */
@@ -110,6 +113,13 @@ typedef struct mnem__pool_domain {
     uint32_t hole_count, hole_room, owed;
     uint32_t end; /* its allocator knows the units before this one */
 } mnem__pool_domain;
+
+/* A granule of a pool in a range; the pool's number of it is its index. */
+typedef struct mnem__pool_granule {
+    uint64_t granule; /* the device's number, or MNEM__GRANULE_NONE */
+    uint8_t idle;     /* nobody's: steps */
+    bool fresh;       /* never mapped */
+} mnem__pool_granule;
 
 typedef struct mnem__pool_segment {
     mnem_block memory; /* bytes 0: not in use */
@@ -159,16 +169,19 @@ struct mnem_pool {
     uint32_t slots_used;
     mnem__track track;
 
-    uint16_t *unit_owner;   /* [units] */
-    uint64_t *unit_granule; /* [units], range only */
-    uint8_t *unit_idle;     /* [units]: steps without use */
-    uint8_t *unit_free;     /* [units]: what mnem__pool_survey found */
+    uint16_t *unit_owner; /* [units] */
+    uint8_t *unit_idle;   /* [units]: steps without use */
+    uint8_t *unit_free;   /* [units]: what mnem__pool_survey found */
     uint32_t units, units_room;
     uint32_t units_reserved, units_max, units_range;
     uintptr_t grower; /* the thread that asks the device for more, or 0 */
     mnem__pool_segment *segments;
     uint32_t segment_count, segment_room;
-    mnem_range range;
+    mnem_range range; /* with what follows: a pool in a range */
+    mnem__granule_space *space;
+    mnem__pool_granule *granules; /* [granules_room] */
+    uint64_t *granule_map;        /* scratch of a map */
+    uint32_t granules_room, granules_nobody;
     mnem__pool_domain *domains[MNEM__POOL_DOMAINS_MAX];
     uint32_t domain_count;
     mnem__pool_wait *wait_spare;
@@ -289,9 +302,6 @@ uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
 mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
 /* Exactly so many units, for nobody. */
 mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count);
-/* A range: the absent units where the domain would grow, count of them. false: no addresses. */
-bool mnem__pool_range_place(mnem_pool *pool, const mnem__pool_domain *d, uint32_t count,
-                            uint32_t *first);
 
 /* ---- pool_domain.c ---- */
 
@@ -332,6 +342,8 @@ void mnem__pool_wait_all(mnem_pool *pool);
 static inline bool mnem__pool_passed(const mnem__pool_domain *d) {
     return d->immediate || d->orphan || d->passed >= d->freed;
 }
+/* In a call on the domain's stream: whether it has passed all its frees. Ends no block. */
+bool mnem__pool_is_idle(mnem_pool *pool, mnem__pool_domain *d);
 /* The slot is freed on d, and ends when d and all that use it have passed. */
 void mnem__pool_defer(mnem_pool *pool, mnem__pool_domain *d, uint32_t id);
 /* A block that was freed on d and waits for nobody but d, of about these bytes: taken again. */
@@ -354,10 +366,29 @@ void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft);
 /* Gives back what was unused for long. */
 void mnem__pool_garbage(mnem_pool *pool);
 
-/* ---- pool_remap.c, pool_move.c ---- */
+/* ---- pool_range.c: a pool in a range ---- */
 
-/* A range: maps free units together so that bytes fit. */
-bool mnem__pool_remap_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+mnem_status mnem__pool_range_init(mnem_pool *pool);
+void mnem__pool_range_fini(mnem_pool *pool);
+/* The domain's allocator. */
+mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_domain *d);
+/* Granules that were taken are nobody's. */
+mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, uint32_t count);
+/* Granules that the domain needs, besides what it has free, so that bytes fit without a remap. */
+uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes);
+/* The same as those without range in their names. */
+bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+uint32_t mnem__pool_range_survey(mnem_pool *pool, const mnem__pool_domain *except);
+uint32_t mnem__pool_range_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
+/* A step: nobody's granules get older. */
+void mnem__pool_range_age(mnem_pool *pool);
+/* Wholly free granules of other domains become nobody's, at most so many. How many. */
+uint32_t mnem__pool_range_withdraw(mnem_pool *pool, const mnem__pool_domain *except, uint32_t most);
+/* Takes bytes after free granules, of the domain, nobody and then others, were mapped together. */
+bool mnem__pool_remap(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes, mnem_offset_block *at);
+
+/* ---- pool_move.c ---- */
+
 /* Moves blocks of the domain out of a window of these bytes. */
 bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
 /* Moves blocks down; returns the bytes copied. */
@@ -386,6 +417,9 @@ mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_domain *d,
 /* ---- pool_info.c ---- */
 
 void mnem__pool_info_fill(mnem_pool *pool, mnem_pool_info *info);
+static inline bool mnem__pool_in_range(const mnem_pool *pool) {
+    return pool->options.growth == MNEM_POOL_RANGE;
+}
 /* (reserved - live) / reserved, planned and direct blocks apart; 0 when nothing is reserved. */
 static inline double mnem__pool_fragmentation(const mnem_pool *pool) {
     const double reserved = (double)mnem__pool_reserved(pool);

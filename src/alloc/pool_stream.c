@@ -46,6 +46,12 @@ static void marks_query(mnem__pool_domain *d) {
     }
 }
 
+bool mnem__pool_is_idle(mnem_pool *pool, mnem__pool_domain *d) {
+    mnem__pool_mark(pool, d);
+    marks_query(d);
+    return mnem__pool_passed(d);
+}
+
 /* ---- waits ---- */
 
 static void wait_push(mnem__pool_domain *d, mnem__pool_wait *wait) {

@@ -18,13 +18,10 @@
 /* The columns of a table of n rows in one piece of memory. NULL: measures. */
 static size_t columns_lay_out(mnem_pool *pool, char *memory, uint32_t n) {
     char *at = memory;
-    const size_t bytes = (size_t)n * (sizeof *pool->unit_base + sizeof *pool->unit_granule +
-                                      sizeof *pool->unit_owner + 3);
+    const size_t bytes = (size_t)n * (sizeof *pool->unit_base + sizeof *pool->unit_owner + 3);
     if (!memory) return bytes;
     pool->unit_base = (void *)at;
     at += n * sizeof *pool->unit_base;
-    pool->unit_granule = (void *)at;
-    at += n * sizeof *pool->unit_granule;
     pool->unit_owner = (void *)at;
     at += n * sizeof *pool->unit_owner;
     pool->unit_touched = (void *)at;
@@ -36,7 +33,6 @@ static size_t columns_lay_out(mnem_pool *pool, char *memory, uint32_t n) {
 static void columns_copy(mnem_pool *to, const mnem_pool *from, uint32_t n) {
     if (!n) return;
     memcpy(to->unit_base, from->unit_base, n * sizeof *to->unit_base);
-    memcpy(to->unit_granule, from->unit_granule, n * sizeof *to->unit_granule);
     memcpy(to->unit_owner, from->unit_owner, n * sizeof *to->unit_owner);
     memcpy(to->unit_touched, from->unit_touched, n);
     memcpy(to->unit_idle, from->unit_idle, n);
@@ -50,7 +46,6 @@ bool mnem__pool_units_room(mnem_pool *pool, uint32_t count) {
         char *memory = mnem__alloc("pool", columns_lay_out(pool, NULL, room));
         if (!memory) return false;
         const mnem_pool old = {.unit_base = pool->unit_base,
-                               .unit_granule = pool->unit_granule,
                                .unit_owner = pool->unit_owner,
                                .unit_touched = pool->unit_touched,
                                .unit_idle = pool->unit_idle,
@@ -62,8 +57,7 @@ bool mnem__pool_units_room(mnem_pool *pool, uint32_t count) {
     }
     const uint32_t first = pool->units, more = count > first ? count - first : 0;
     memset(pool->unit_base + first, 0, more * sizeof *pool->unit_base);
-    memset(pool->unit_granule + first, 0xff, more * sizeof *pool->unit_granule); /* NONE */
-    memset(pool->unit_owner + first, 0xff, more * sizeof *pool->unit_owner);     /* ABSENT */
+    memset(pool->unit_owner + first, 0xff, more * sizeof *pool->unit_owner); /* ABSENT */
     memset(pool->unit_touched + first, 0, more);
     memset(pool->unit_idle + first, 0, more);
     memset(pool->unit_free + first, 0, more);
@@ -72,27 +66,20 @@ bool mnem__pool_units_room(mnem_pool *pool, uint32_t count) {
 }
 
 mnem_status mnem__pool_units_init(mnem_pool *pool) {
-    enum { RANGE_TIMES = 8 }; /* addresses for each byte of memory */
     const mnem_pool_options *o = &pool->options;
     const uint64_t units = o->bytes_max >> pool->unit_shift;
-    if (units > UINT32_MAX / (2 * RANGE_TIMES))
+    if (units > UINT32_MAX / 32)
         return mnem__fail(MNEM_INVALID, "pool %s: %llu units of %llu bytes", pool->tag,
                           (unsigned long long)units, (unsigned long long)o->unit_bytes);
     pool->units_max = (uint32_t)units;
-    if (o->growth != MNEM_POOL_RANGE) return MNEM_OK;
-    pool->units_range = pool->units_max * RANGE_TIMES;
-    return mnem_range_reserve(o->device, (uint64_t)pool->units_range << pool->unit_shift,
-                              &pool->range);
+    return mnem__pool_in_range(pool) ? mnem__pool_range_init(pool) : MNEM_OK;
 }
 
 /* Everything that is reserved goes back. */
 void mnem__pool_units_fini(mnem_pool *pool) {
     const mnem_pool_options *o = &pool->options;
     for (uint32_t i = 0; i < pool->segment_count; i++) mnem_device_free(&pool->segments[i].memory);
-    mnem_range_release(&pool->range);
-    for (uint32_t i = 0; i < pool->units && o->growth == MNEM_POOL_RANGE; i++)
-        if (pool->unit_granule[i] != MNEM__GRANULE_NONE)
-            mnem_granules_give(o->device, &pool->unit_granule[i], 1);
+    if (mnem__pool_in_range(pool)) mnem__pool_range_fini(pool);
     if (o->ledger && pool->units_reserved)
         mnem_ledger_release(o->ledger, o->kind, pool->tag, mnem__pool_reserved(pool));
     mnem__free(pool->segments);
@@ -125,8 +112,8 @@ static void survey_visit(void *context, uint64_t offset, uint64_t bytes, uint32_
 
 uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except) {
     uint32_t count = 0;
-    if (!pool->units) return 0;
-    memset(pool->unit_free, 0, pool->units);
+    if (pool->units) memset(pool->unit_free, 0, pool->units);
+    if (mnem__pool_in_range(pool)) return mnem__pool_range_survey(pool, except);
     for (uint32_t i = 0; i < pool->domain_count; i++) {
         mnem__pool_domain *d = pool->domains[i];
         if (d == except || !mnem__pool_passed(d) || !d->offsets) continue;
@@ -157,7 +144,6 @@ static void given_back(mnem_pool *pool, uint32_t first, uint32_t count) {
     const mnem_pool_options *o = &pool->options;
     for (uint32_t i = 0; i < count; i++) {
         pool->unit_owner[first + i] = MNEM__UNIT_ABSENT;
-        pool->unit_granule[first + i] = MNEM__GRANULE_NONE;
         pool->unit_free[first + i] = 0;
     }
     pool->units_reserved -= count;
@@ -173,8 +159,9 @@ static bool run_is_free(const mnem_pool *pool, uint32_t first, uint32_t count, u
     return true;
 }
 
-static uint32_t release_segments(mnem_pool *pool, uint32_t keep, uint32_t idle) {
+uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle) {
     uint32_t given = 0;
+    if (mnem__pool_in_range(pool)) return mnem__pool_range_release(pool, keep, idle);
     for (uint32_t i = pool->segment_count; i-- > 0 && pool->units_reserved > keep;) {
         mnem__pool_segment *s = &pool->segments[i];
         if (!s->memory.bytes || !run_is_free(pool, s->first, s->count, idle) ||
@@ -185,34 +172,4 @@ static uint32_t release_segments(mnem_pool *pool, uint32_t keep, uint32_t idle) 
         given += s->count;
     }
     return given;
-}
-
-/* Granules that the device doesn't take back stay ours until the end, without an address. */
-static uint32_t granules_give(mnem_pool *pool, uint32_t first, uint32_t count) {
-    if (mnem_range_unmap(&pool->range, (uint64_t)first << pool->unit_shift, count) != MNEM_OK)
-        return 0;
-    if (mnem_granules_give(pool->options.device, pool->unit_granule + first, count) == MNEM_OK) {
-        given_back(pool, first, count);
-        return count;
-    }
-    for (uint32_t i = first; i < first + count; i++) pool->unit_owner[i] = MNEM__UNIT_LOST;
-    return 0;
-}
-
-static uint32_t release_granules(mnem_pool *pool, uint32_t keep, uint32_t idle) {
-    uint32_t given = 0;
-    for (uint32_t end = pool->units; end > 0 && pool->units_reserved > keep;) {
-        uint32_t first = end;
-        const uint32_t most = pool->units_reserved - keep;
-        while (first > 0 && end - first < most && run_is_free(pool, first - 1, 1, idle)) first--;
-        const uint32_t count = mnem__pool_run_withdraw(pool, first, end - first);
-        if (count) given += granules_give(pool, first, count);
-        end = first == end ? end - 1 : first;
-    }
-    return given;
-}
-
-uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle) {
-    return pool->options.growth == MNEM_POOL_RANGE ? release_granules(pool, keep, idle)
-                                                   : release_segments(pool, keep, idle);
 }
