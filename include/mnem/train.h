@@ -20,6 +20,7 @@
 #define MNEM_TRAIN_H
 
 #include "mnem/alloc.h"
+#include "mnem/graph.h"
 #include "mnem/loss_scale.h"
 #include "mnem/model.h"
 #include "mnem/optimizer.h"
@@ -134,6 +135,11 @@ mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_tr
  * MNEM_NO_MEMORY, or what the operators say; seconds is 0 then. */
 mnem_status mnem_train_seconds(const mnem_train_options *options, const mnem_train_plan *plan,
                                double *seconds);
+
+/* The graph of a plan's micro-batch, with its backward pass or forward only, compiled: to be looked
+ * at with graph.h. The caller destroys it. Statuses of planning. */
+mnem_status mnem_train_graph_create(const mnem_train_options *options, const mnem_train_plan *plan,
+                                    bool forward, mnem_graph **graph, mnem_graph_sizes *sizes);
 
 typedef struct mnem_trainer mnem_trainer;
 

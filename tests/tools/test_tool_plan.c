@@ -177,6 +177,31 @@ static void a_graph_is_a_table_and_a_drawing(void **state) {
     remove(svg);
 }
 
+static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state) {
+    (void)state;
+    const char *const budgets[] = {"400M", "96M"}; /* the second: parts are computed again */
+    const char *svg = scratch_path("step.svg");
+    for (int i = 0; i < 2; i++) {
+        tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "4", "-c", "128",
+                            "-t", "2", "-m", budgets[i], "--json");
+        json_t *graph = json_of(&r, 0), *step = json_object_get(graph, "step");
+        assert_true(json_is_true(json_object_get(step, "optimal")));
+        assert_true(number(step, "block_bytes") < number(step, "total_bytes"));
+        assert_true((number(graph, "layers_recomputed") > 0) == (i == 1));
+        assert_int_equal(number(graph, "micro_batch") * number(graph, "accumulation"), 4);
+        json_decref(graph);
+    }
+    tool_result r =
+        RUN("graph", tool_model, "--phase", "train", "--batch", "2", "-c", "64", "--svg", svg);
+    if (r.code != 0) fail_msg("%s", r.err);
+    assert_non_null(strstr(r.out, "forward and backward"));
+    assert_non_null(strstr(file_text(svg), "a training step, 2 x 64 tokens"));
+    remove(svg);
+    r = RUN("graph", tool_model, "--phase", "train", "-m", "20M");
+    assert_int_equal(r.code, 3);
+    assert_non_null(strstr(r.err, "--memory"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(devices_share_the_layers),
@@ -186,6 +211,7 @@ int main(void) {
         cmocka_unit_test(a_drawing_that_cannot_be_written_is_an_error),
         cmocka_unit_test(graphs_are_at_their_bound_in_both_phases),
         cmocka_unit_test(a_graph_is_a_table_and_a_drawing),
+        cmocka_unit_test(a_step_of_training_is_at_its_bound_whatever_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,9 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("plan", "--devices", "24G,lots");
     WRONG("plan", "--devices", "24G", "--memory", "2G");
     WRONG("plan", "--devices", "24G", "--explain");
-    WRONG("graph", "--phase", "train");
+    WRONG("graph", "--phase", "training");
+    WRONG("graph", "--batch", "4");
+    WRONG("graph", "--phase", "train", "--kv", "f16");
     WRONG("place");
     WRONG("place", "t.csv", "--time", "0");
     WRONG("place", "t.csv", "--json", "--out", "-");

@@ -52,6 +52,7 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "that a plan takes choose the plan whose graphs are shown.\n",
          "mnem graph model.gguf  # one token\n"
          "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
+         "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # of training\n"
          "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n",
          verb_graph},
     [TOOL_VERB_place] =
