@@ -287,9 +287,12 @@ static mnem_status check_range(const mnem_pool *pool) {
         const bool taken = pool->granules[i].granule != MNEM__GRANULE_NONE;
         reserved += taken;
         nobody += taken && !pool->space->owner[i];
+        REQUIRE(taken || i >= pool->taken_below, "a granule before the first that isn't taken");
+        REQUIRE(!taken || pool->space->owner[i] || i >= pool->owned_below, "nobody's first");
         REQUIRE(taken || !pool->space->owner[i], "an owner of no granule");
     }
     for (uint32_t i = 0; i < pool->domain_count; i++) own += pool->domains[i]->units;
+    REQUIRE(reserved == pool->granules_taken, "taken granules");
     REQUIRE(nobody == pool->granules_nobody && own + nobody == reserved, "granules of nobody");
     REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
             "reserved granules");

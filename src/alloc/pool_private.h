@@ -181,7 +181,8 @@ struct mnem_pool {
     mnem__granule_space *space;
     mnem__pool_granule *granules; /* [granules_room] */
     uint64_t *granule_map;        /* scratch of a map */
-    uint32_t granules_room, granules_nobody;
+    uint32_t granules_room, granules_taken, granules_nobody;
+    uint32_t taken_below, owned_below; /* all before are taken; are somebody's, or not taken */
     mnem__pool_domain *domains[MNEM__POOL_DOMAINS_MAX];
     uint32_t domain_count;
     mnem__pool_wait *wait_spare;

@@ -153,14 +153,15 @@ mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_domain *d) {
 /* ---- device, nobody, domain ---- */
 
 mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, uint32_t count) {
-    uint32_t taken = count, n = 0;
-    for (uint32_t i = 0; i < pool->granules_room; i++)
-        taken += pool->granules[i].granule != MNEM__GRANULE_NONE;
-    const mnem_status status = room(pool, taken);
+    const mnem_status status = room(pool, pool->granules_taken + count);
     if (status != MNEM_OK) return status;
-    for (uint32_t i = 0; n < count; i++)
+    uint32_t i = pool->taken_below, n = 0;
+    if (i < pool->owned_below) pool->owned_below = i;
+    for (; n < count; i++)
         if (pool->granules[i].granule == MNEM__GRANULE_NONE)
             pool->granules[i] = (mnem__pool_granule){.granule = granules[n++], .fresh = true};
+    pool->taken_below = i;
+    pool->granules_taken += count;
     pool->granules_nobody += count;
     full_tell(pool);
     return MNEM_OK;
@@ -183,8 +184,8 @@ static void granted(mnem_pool *pool, mnem__pool_domain *d, const uint32_t *numbe
 }
 
 static bool grant(mnem_pool *pool, mnem__pool_domain *d, uint32_t count) {
-    uint32_t *numbers = pool->space->plan->wholes, n = 0;
-    for (uint32_t i = 0; n < count; i++)
+    uint32_t *numbers = pool->space->plan->wholes, n = 0, i = pool->owned_below;
+    for (; n < count; i++)
         if (pool->granules[i].granule != MNEM__GRANULE_NONE && !pool->space->owner[i])
             numbers[n++] = i;
     mnem_granule_info info;
@@ -193,6 +194,7 @@ static bool grant(mnem_pool *pool, mnem__pool_domain *d, uint32_t count) {
     if (mnem__granule_offset_add(d->offsets, numbers, count) != MNEM_OK) return false;
     mnem__granule_offset_info(d->offsets, &info);
     if (info.granules == d->units) return false; /* no addresses */
+    pool->owned_below = i;
     granted(pool, d, numbers, count);
     return true;
 }
@@ -216,6 +218,7 @@ static uint32_t withdraw(mnem_pool *pool, mnem__pool_domain *d, uint32_t most, u
     const uint32_t count = mnem__granule_offset_withdraw(d->offsets, most, pool->unit_idle, idle);
     d->units -= count;
     pool->granules_nobody += count;
+    if (count) pool->owned_below = 0;
     return count;
 }
 
@@ -270,8 +273,10 @@ static uint32_t give(mnem_pool *pool, uint32_t most, uint32_t idle) {
         if (g->granule == MNEM__GRANULE_NONE || pool->space->owner[i] || g->idle < idle) continue;
         if (mnem_granules_give(pool->options.device, &g->granule, 1) != MNEM_OK) continue;
         g->granule = MNEM__GRANULE_NONE;
+        if (i < pool->taken_below) pool->taken_below = i;
         given++;
     }
+    pool->granules_taken -= given;
     pool->granules_nobody -= given;
     pool->units_reserved -= given;
     return given;
