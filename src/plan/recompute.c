@@ -12,6 +12,7 @@
  * Whether a capacity fits at all needs no states: fewer bytes kept are never worse, so every stage
  * takes the option that keeps least among those whose work fits; bisection finds the least
  * capacity.
+ * An option that another of its stage beats in everything is left out first.
  * Invariant: the states of a stage ascend in bytes and descend in seconds.
  * Cost: O(stages * states * options * log); at most MOST_STATES states a stage. */
 #include <math.h>
@@ -127,20 +128,36 @@ static bool source_get(const source *s, const state *old, int32_t count, uint64_
     return true;
 }
 
+/* Another option of the stage keeps no more, works in no more and takes no longer. */
+static bool beaten(const mnem_recompute_stage *stage, int32_t k) {
+    const mnem_recompute_option *b = &stage->options[k];
+    for (int32_t j = 0; j < stage->count; j++) {
+        const mnem_recompute_option *a = &stage->options[j];
+        if (j == k || a->kept_bytes > b->kept_bytes || a->work_bytes > b->work_bytes ||
+            a->seconds > b->seconds)
+            continue;
+        const bool equal = a->kept_bytes == b->kept_bytes && a->work_bytes == b->work_bytes &&
+                           a->seconds == b->seconds;
+        if (!equal || j < k) return true;
+    }
+    return false;
+}
+
 /* Merges what the options make of the old states; keeps the front. step: every step-th state of a
  * front that is too long. Returns how many there would be without thinning. */
 static int32_t advance(const mnem_recompute_stage *stage, const state *old, int32_t count,
                        uint64_t capacity, int32_t step, state *out) {
     source sources[OPTIONS_MAX];
-    int32_t found = 0;
+    int32_t found = 0, count_sources = 0;
     state last = {.seconds = INFINITY};
-    for (int32_t k = 0; k < stage->count; k++) sources[k] = (source){&stage->options[k], 0};
+    for (int32_t k = 0; k < stage->count; k++)
+        if (!beaten(stage, k)) sources[count_sources++] = (source){&stage->options[k], 0};
     for (;;) {
         state best = {0}, next;
         int32_t from = -1;
-        for (int32_t k = 0; k < stage->count; k++) {
+        for (int32_t k = 0; k < count_sources; k++) {
             if (!source_get(&sources[k], old, count, capacity, &next)) continue;
-            next.option = k;
+            next.option = (int32_t)(sources[k].option - stage->options);
             if (from < 0 || before(&next, &best)) {
                 best = next;
                 from = k;

@@ -2,9 +2,10 @@
  *
  * Idea: for every divisor of the batch as micro-batch, and for a ladder of capacities between the
  * least and the most that activations can take, mnem_plan_recompute says what each layer should
- * keep. What a layer of each kind takes is measured on graphs of one layer and one sequence; bytes
- * grow in proportion to the sequences. The real bytes of a way come from its own graph, built when
- * somebody asks: the estimate only makes the list.
+ * keep. Layers of deep models choose in groups, of which there are at most 24. What a layer of each
+ * kind takes is measured on graphs of one layer and one sequence; bytes grow in proportion to the
+ * sequences. The real bytes of a way come from its own graph, built when somebody asks: the estimate
+ * only makes the list.
  * Invariant: the list depends on the options, not on the budget. Costs are nominal, so that it
  * doesn't depend on the machine either.
  * Cost: 33 small graphs, then O(divisors * rungs) choices; a way measured is one graph built. */
@@ -12,12 +13,13 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/sort.h"
 #include "mnem/plan_recompute.h"
 
-enum { RUNGS = 16, DIVISORS_MAX = 64 };
+enum { RUNGS = 16, DIVISORS_MAX = 64, STAGES_MAX = 24 };
 
 /* A plain machine: multiply-adds a second of one thread, and bytes a second of all memory. */
 static const double plain_macs = 40e9, plain_bytes = 10e9;
@@ -30,7 +32,8 @@ typedef struct finder {
     mnem_recompute_stage *stages;       /* [layers + 1] */
     uint64_t one[MNEM_TRAIN_SAVE_WAYS]; /* block of one layer that keeps this, one sequence */
     uint64_t none;                      /* of no layer */
-    mnem_recompute_option layer[MNEM_TRAIN_SAVE_WAYS], head;
+    int32_t group;                      /* layers that choose alike, as one stage */
+    mnem_recompute_option layer[MNEM_TRAIN_SAVE_WAYS], last[MNEM_TRAIN_SAVE_WAYS], head;
 } finder;
 
 static mnem__train_graph_options sequences(const mnem__train_setup *setup, int32_t n,
@@ -94,6 +97,18 @@ static mnem_status measure_layers(finder *f) {
     return status;
 }
 
+/* What `layers` layers that choose alike take of what one takes. */
+static mnem_recompute_option group_of(mnem_recompute_option one, int32_t layers) {
+    one.work_bytes += (uint64_t)(layers - 1) * one.kept_bytes;
+    one.kept_bytes *= (uint64_t)layers;
+    one.seconds *= layers;
+    return one;
+}
+
+static size_t stage_count(const finder *f) {
+    return (size_t)((f->setup->shape->t.layers + f->group - 1) / f->group);
+}
+
 /* The stages of a micro-batch of n sequences. */
 static void fill_stages(finder *f, int32_t n) {
     const int32_t layers = f->setup->shape->t.layers;
@@ -101,15 +116,18 @@ static void fill_stages(finder *f, int32_t n) {
     for (int i = 0; i < MNEM_TRAIN_SAVE_WAYS; i++) {
         const uint64_t kept = mnem__train_kept_bytes(&o, (uint8_t)i);
         const uint64_t work = f->one[i] * (uint64_t)n;
-        f->layer[i] =
-            (mnem_recompute_option){.kept_bytes = kept,
-                                    .work_bytes = work > kept ? work : kept,
-                                    .seconds = mnem__train_recomputed_macs(&o, (uint8_t)i)};
+        const mnem_recompute_option one = {.kept_bytes = kept,
+                                           .work_bytes = work > kept ? work : kept,
+                                           .seconds = mnem__train_recomputed_macs(&o, (uint8_t)i)};
+        f->layer[i] = group_of(one, f->group);
+        f->last[i] = group_of(one, (layers - 1) % f->group + 1);
     }
     f->head = (mnem_recompute_option){.work_bytes = f->none * (uint64_t)n};
-    for (int32_t i = 0; i < layers; i++)
-        f->stages[i] = (mnem_recompute_stage){.options = f->layer, .count = MNEM_TRAIN_SAVE_WAYS};
-    f->stages[layers] = (mnem_recompute_stage){.options = &f->head, .count = 1};
+    const size_t count = stage_count(f);
+    for (size_t i = 0; i < count; i++)
+        f->stages[i] = (mnem_recompute_stage){.options = i + 1 < count ? f->layer : f->last,
+                                              .count = MNEM_TRAIN_SAVE_WAYS};
+    f->stages[count] = (mnem_recompute_stage){.options = &f->head, .count = 1};
 }
 
 /* ---- the list ---- */
@@ -121,7 +139,7 @@ static void add_way(finder *f, int32_t micro_batch, uint64_t estimate) {
     *way = (mnem__train_way){.micro_batch = micro_batch,
                              .keep = w->keeps + (size_t)w->count * (size_t)layers,
                              .estimate = estimate};
-    for (int32_t i = 0; i < layers; i++) way->keep[i] = (uint8_t)f->stages[i].chosen;
+    for (int32_t i = 0; i < layers; i++) way->keep[i] = (uint8_t)f->stages[i / f->group].chosen;
     way->cost = cost_of(w, way);
     const mnem__train_way *last = way - 1;
     if (w->count > 0 && last->micro_batch == micro_batch &&
@@ -131,7 +149,7 @@ static void add_way(finder *f, int32_t micro_batch, uint64_t estimate) {
 }
 
 static mnem_status add_ladder(finder *f, int32_t micro_batch) {
-    const size_t n = (size_t)f->setup->shape->t.layers + 1;
+    const size_t n = stage_count(f) + 1;
     mnem_recompute_result all, r;
     fill_stages(f, micro_batch);
     mnem_status status = mnem_plan_recompute(f->stages, n, UINT64_MAX, &all);
@@ -170,7 +188,8 @@ static mnem_status find(finder *f) {
     const size_t most = (size_t)n * (RUNGS + 1), layers = (size_t)f->setup->shape->t.layers;
     f->ways->way = mnem__alloc("plan", (most + 1) * sizeof *f->ways->way);
     f->ways->keeps = mnem__alloc("plan", (most + 1) * layers);
-    f->stages = mnem__alloc("plan", (layers + 1) * sizeof *f->stages);
+    f->group = (int32_t)mnem__div_up(layers, STAGES_MAX);
+    f->stages = mnem__alloc("plan", (stage_count(f) + 1) * sizeof *f->stages);
     f->ways->order = mnem__alloc("plan", (most + 1) * sizeof *f->ways->order);
     if (!f->ways->way || !f->ways->keeps || !f->stages || !f->ways->order)
         return mnem__heap_status();
