@@ -1,5 +1,5 @@
-/* example_train.c: trains a small transformer on the bytes of a file, inside a budget, and writes it
- * as GGUF.
+/* example_train.c: trains a small transformer on the bytes of a file, inside a budget, and writes
+ * it as GGUF.
  *
  *     example_train text.txt 64M 100 model.gguf
  *
