@@ -231,6 +231,10 @@ static mnem_status read_row(mnem_plan_csv *csv, char *text, size_t line) {
     }
     if (cells < csv->cells)
         return mnem__fail(MNEM_INVALID, "line %zu has %d cells, not %d", line, cells, csv->cells);
+    const mnem_plan_buffer *b = &csv->buffers[csv->n];
+    if (b->lower >= b->upper)
+        return mnem__fail(MNEM_INVALID, "line %zu lives from %lld to %lld", line,
+                          (long long)b->lower, (long long)b->upper);
     csv->n++;
     return MNEM_OK;
 }

@@ -9,7 +9,8 @@
  * all before it together, so that infeasible capacities are proved in the end, at twice the cost of
  * doing nothing else. Parts of time that nothing crosses are solved apart. Without a capacity,
  * capacities between the bound and the best so far are tried in turn, with growing effort: a lower
- * one is sometimes the easier.
+ * one is sometimes the easier. The same ends a search for a capacity that wasn't met, so that what
+ * is left over it isn't greedy's.
  *
  * Invariant: the buffers' offsets are always the best valid placement so far.
  * Cost: time up to the limit; 150 bytes per buffer for the placements in one go, and
@@ -142,6 +143,11 @@ static bool is_open(const solver *s, uint64_t capacity) {
            r->lower_bound_bytes <= capacity && r->peak_bytes > capacity;
 }
 
+static bool is_enough(const solver *s) {
+    const mnem_plan_result *r = s->result;
+    return r->peak_bytes <= r->lower_bound_bytes || (s->capacity && r->peak_bytes <= s->capacity);
+}
+
 /* A capacity is asked for: dives until it is met, proved impossible, or late. */
 static mnem_status meet(solver *s, uint64_t capacity) {
     mnem_status status = MNEM_OK;
@@ -158,7 +164,7 @@ static mnem_status minimise(solver *s) {
         uint64_t last = 0; /* where few are left, steps meet */
         for (size_t i = 0; i < sizeof steps / sizeof *steps && status == MNEM_OK; i++) {
             const uint64_t low = s->result->lower_bound_bytes, peak = s->result->peak_bytes;
-            if (s->limits->reached || low >= peak) return MNEM_OK;
+            if (s->limits->reached || low >= peak || is_enough(s)) return MNEM_OK;
             const uint64_t capacity = low + (uint64_t)((double)(peak - 1 - low) * steps[i]);
             if (capacity != last) status = try_capacity(s, capacity, tries);
             last = capacity;
@@ -189,11 +195,6 @@ static void plain_priorities(solver *s, const double *weights, double chance) {
 static bool lower_priority(const void *context, uint32_t a, uint32_t b) {
     const double *priority = context;
     return priority[a] != priority[b] ? priority[a] < priority[b] : a < b;
-}
-
-static bool is_enough(const solver *s) {
-    const mnem_plan_result *r = s->result;
-    return r->peak_bytes <= r->lower_bound_bytes || (s->capacity && r->peak_bytes <= s->capacity);
 }
 
 typedef struct passes {
@@ -277,10 +278,23 @@ static void judge(mnem_plan_result *r, uint64_t capacity) {
     if (capacity && r->lower_bound_bytes > capacity) r->verdict = MNEM_PLAN_INFEASIBLE;
 }
 
+static mnem_status meet_for_most_of_the_time(solver *s) {
+    mnem__limits *all = s->limits, part = mnem__limits_share(all, 0.8);
+    s->limits = &part;
+    const mnem_status status = meet(s, s->capacity);
+    s->limits = all;
+    all->steps = part.steps;
+    mnem__limits_check(all, 0);
+    return status;
+}
+
 static mnem_status dive(solver *s) {
     mnem_status status = mnem__skyline_create(&s->sections, &s->skyline);
     if (status != MNEM_OK) return status;
-    status = s->capacity ? meet(s, s->capacity) : minimise(s);
+    if (s->capacity) status = meet_for_most_of_the_time(s);
+    judge(s->result, s->capacity);
+    if (status == MNEM_OK && s->result->verdict == MNEM_PLAN_FEASIBLE && !is_enough(s))
+        status = minimise(s);
     mnem__skyline_destroy(s->skyline);
     return status;
 }
@@ -313,6 +327,7 @@ static mnem_status solve(solver *s, const mnem__task *task) {
     for (size_t i = 0; i < s->n; i++) s->buffers[i].offset = 0;
     s->result->lower_bound_bytes = (uint64_t)s->sections.bound;
     s->result->peak_bytes = n == 0 ? 0 : task->lives ? task->peak_known : UINT64_MAX;
+    judge(s->result, s->capacity); /* nothing to place: the best there is */
     if (n == 0) return MNEM_OK;
     s->priority = mnem__calloc("plan", n, sizeof *s->priority);
     mnem_status status = s->priority ? MNEM_OK : mnem__heap_status();
@@ -328,6 +343,7 @@ static mnem_status solve(solver *s, const mnem__task *task) {
 
 mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_result *result) {
     mnem_status status = mnem__plan_check(task->buffers, task->n, result);
+    if (status == MNEM_OK && task->n == 0) result->verdict = MNEM_PLAN_OPTIMAL;
     if (status != MNEM_OK || task->n == 0) return status;
     solver s = {.buffers = task->buffers,
                 .n = task->n,

@@ -98,6 +98,7 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         {"id,lower,upper,size\na,1,2,3\nb,x,2,3\n", "line 3, column lower: \"x\""},
         {"id,lower,upper,size\nb,1,99999999999999999999,3\n", "line 2, column upper"},
         {"id,lower,end,size\nb,1,9223372036854775807,3\n", "line 2, column upper"},
+        {"id,lower,upper,size\na,1,2,3\nb,5,2,3\n", "line 3 lives from 5 to 2"},
         {"id,lower,upper,size\nb,1,2,-3\n", "line 2, column size: \"-3\""},
         {"id,lower,upper,size,alignment\nb,1,2,3,0\n", "line 2, column alignment"},
         {"id,lower,upper,size,gaps\nb,1,2,3,1-\n", "line 2, column gaps"},

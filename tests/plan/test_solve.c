@@ -162,6 +162,35 @@ static void public_instances_fit_their_capacity(void **state) {
     for (int name = 'A'; name <= 'K'; name++) assert_fits(*state, name, 1048576);
 }
 
+static void what_is_over_the_capacity_is_not_left_to_greedy(void **state) {
+    mnem_plan_buffer *b = *state;
+    mnem_plan_result greedy, r;
+    const size_t n = read_csv(MNEM_SHARED_DATA "/planner/D.1048576.csv", b);
+    if (n == 0) {
+        print_message("no instance: skipped\n");
+        skip();
+    }
+    assert_int_equal(mnem_plan_place(b, n, &greedy), MNEM_OK);
+    const mnem_plan_options options = {
+        .capacity_bytes = greedy.lower_bound_bytes, .seconds = 60, .steps_max = 100000};
+    assert_int_equal(mnem_plan_solve(b, n, &options, &r), MNEM_OK);
+    assert_valid(b, n, &r);
+    print_message("greedy %llu, found %llu\n", (unsigned long long)greedy.peak_bytes,
+                  (unsigned long long)r.peak_bytes);
+    assert_true(r.peak_bytes < 1100000); /* placements in one go: 1153024 */
+}
+
+static void nothing_is_placed_in_the_best_way(void **state) {
+    (void)state;
+    mnem_plan_buffer empty = {.upper = 1};
+    mnem_plan_result r;
+    for (size_t n = 0; n < 2; n++) {
+        assert_int_equal(mnem_plan_solve(&empty, n, NULL, &r), MNEM_OK);
+        assert_int_equal(r.peak_bytes, 0);
+        assert_int_equal(r.verdict, MNEM_PLAN_OPTIMAL);
+    }
+}
+
 /* What others found is 1020928 for D and 1024000 for J; longer runs of ours find less than this. */
 static void less_than_others_found_is_enough_for_two_of_them(void **state) {
     assert_fits(*state, 'D', 1018880);
@@ -338,6 +367,8 @@ int main(void) {
         cmocka_unit_test(small_instances_equal_brute_force),
         cmocka_unit_test(less_than_the_optimum_is_proved_infeasible),
         cmocka_unit_test(public_instances_fit_their_capacity),
+        cmocka_unit_test(what_is_over_the_capacity_is_not_left_to_greedy),
+        cmocka_unit_test(nothing_is_placed_in_the_best_way),
         cmocka_unit_test(less_than_others_found_is_enough_for_two_of_them),
         cmocka_unit_test(training_steps_reach_the_bound),
         cmocka_unit_test(the_sweep_finds_overlaps_as_pairs_do),

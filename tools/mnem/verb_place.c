@@ -276,6 +276,10 @@ static void print(const placing *p) {
 
 static int place(placing *p) {
     const mnem_status status = solve(p);
+    if (status == MNEM_INVALID) {
+        tool_message("%s: %s", p->path, mnem_last_error());
+        return TOOL_FAILED;
+    }
     if (status != MNEM_OK) return tool_fail(status);
     int code = p->space_count ? TOOL_OK : find_alive(p);
     if (code == TOOL_OK && p->args->svg) code = place_draw(p, p->args->svg);
