@@ -13,25 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FULL_DISK
 #include "base/checksum.h"
 #include "base/new_file.h"
+#include "file_case.h"
 
 static char folder[64], path[96], temporary[100];
-
-/* -Wl,--wrap=write: the disk is full after so many bytes. */
-static size_t room = SIZE_MAX;
-ssize_t __real_write(int fd, const void *bytes, size_t n);
-ssize_t __wrap_write(int fd, const void *bytes, size_t n);
-ssize_t __wrap_write(int fd, const void *bytes, size_t n) {
-    if (room == SIZE_MAX) return __real_write(fd, bytes, n);
-    if (room == 0) {
-        errno = ENOSPC;
-        return -1;
-    }
-    const ssize_t done = __real_write(fd, bytes, n < room ? n : room);
-    if (done > 0) room -= (size_t)done;
-    return done;
-}
 
 static int setup(void **state) {
     (void)state;
@@ -49,7 +36,7 @@ static int teardown(void **state) {
     return rmdir(folder); /* fails when something else was left */
 }
 
-static size_t read_file(char *out, size_t n) {
+static size_t read_into(char *out, size_t n) {
     const int fd = open(path, O_RDONLY);
     assert_true(fd >= 0);
     const ssize_t got = read(fd, out, n);
@@ -99,7 +86,7 @@ static void file_appears_when_it_ends(void **state) {
     assert_int_equal(mnem__new_file_put_at(&file, "head", 4, 0), MNEM_OK);
     assert_int_not_equal(access(path, F_OK), 0);
     assert_int_equal(mnem__new_file_end(&file, MNEM_OK), MNEM_OK);
-    assert_int_equal(read_file(text, sizeof text), 7);
+    assert_int_equal(read_into(text, sizeof text), 7);
     assert_memory_equal(text, "headone", 7);
     assert_int_not_equal(access(temporary, F_OK), 0);
 }
@@ -112,7 +99,7 @@ static void failure_leaves_the_old_file(void **state) {
     assert_int_equal(mnem__new_file_create(&file, path), MNEM_OK);
     assert_int_equal(mnem__new_file_put(&file, "newer", 5), MNEM_OK);
     assert_int_equal(mnem__new_file_end(&file, MNEM_CANCELLED), MNEM_CANCELLED);
-    assert_int_equal(read_file(text, sizeof text), 3);
+    assert_int_equal(read_into(text, sizeof text), 3);
     assert_memory_equal(text, "old", 3);
     assert_int_not_equal(access(temporary, F_OK), 0);
 }
@@ -138,7 +125,7 @@ static void left_over_temporary_is_replaced_and_links_are_not_followed(void **st
     close(fd);
     assert_int_equal(symlink(target, temporary), 0);
     write_text("mine");
-    assert_int_equal(read_file(text, sizeof text), 4);
+    assert_int_equal(read_into(text, sizeof text), 4);
     struct stat st;
     assert_int_equal(stat(target, &st), 0);
     assert_int_equal(st.st_size, 0);

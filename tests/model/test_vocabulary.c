@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "file_case.h"
 #include "model/bpe_learn.h"
 #include "model/text_reader.h"
 #include "model/tokenizer_parts.h"
@@ -24,18 +24,9 @@
 static const char *const pres[] = {"gpt-2", "llama-bpe", "qwen2", "default"};
 static char folder[64], path[96];
 
-static uint32_t random_state;
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state % n;
-}
-
 static int group_setup(void **state) {
     (void)state;
-    random_state = (uint32_t)time(NULL) | 1;
-    print_message("seed %u\n", random_state);
+    random_start();
     strcpy(folder, "/tmp/mnem-vocabulary-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/text", folder);
@@ -46,27 +37,6 @@ static int group_teardown(void **state) {
     (void)state;
     unlink(path);
     return rmdir(folder);
-}
-
-static void write_text(const void *bytes, size_t n) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
-
-static char *read_text(const char *name, size_t *n) {
-    FILE *file = fopen(name, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    *n = (size_t)ftell(file);
-    rewind(file);
-    char *text = malloc(*n + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, *n, file), *n);
-    text[*n] = 0;
-    fclose(file);
-    return text;
 }
 
 static mnem_vocabulary *learn_file(const char *name, int32_t tokens, const char *pre) {
@@ -118,7 +88,7 @@ static void merges_equal_the_reference(void **state) {
         char name[256];
         size_t n;
         snprintf(name, sizeof name, MNEM_TEST_DATA "/vocabulary/%s.merges.txt", pres[i]);
-        char *expected = read_text(name, &n), *at = expected;
+        char *expected = read_file(name, &n), *at = expected;
         mnem_vocabulary *v = learn_file(MIXED, 700, pres[i]);
         const mnem_value merges = value_of(v, "tokenizer.ggml.merges");
         assert_int_equal(merges.count, 443);
@@ -220,7 +190,7 @@ static void long_run_of_one_byte_is_learned_in_linear_time(void **state) {
     char *run = malloc(N);
     assert_non_null(run);
     memset(run, 'a', N);
-    write_text(run, N);
+    write_file(path, run, N);
     mnem_vocabulary *v = learn_file(path, 512, "gpt-2");
     mnem_vocabulary_info info;
     mnem_vocabulary_info_get(v, &info);
@@ -232,7 +202,7 @@ static void long_run_of_one_byte_is_learned_in_linear_time(void **state) {
 static void text_that_is_too_small_gives_fewer_tokens(void **state) {
     (void)state;
     mnem_vocabulary_info info;
-    write_text("abab", 4);
+    write_file(path, "abab", 4);
     mnem_vocabulary *v = learn_file(path, 2048, NULL);
     mnem_vocabulary_info_get(v, &info);
     assert_int_equal(info.tokens, 256 + 2 + 1); /* "ab", "abab", the end */
@@ -240,7 +210,7 @@ static void text_that_is_too_small_gives_fewer_tokens(void **state) {
     assert_int_equal(info.words, 1);
     assert_int_equal(info.text_bytes, 4);
     mnem_vocabulary_destroy(v);
-    write_text("a", 1);
+    write_file(path, "a", 1);
     v = learn_file(path, 2048, NULL);
     mnem_vocabulary_info_get(v, &info);
     assert_int_equal(info.tokens, 257);
@@ -275,7 +245,7 @@ static void any_bytes_are_learned_from_and_come_back(void **state) {
     unsigned char bytes[3000];
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (unsigned char)(i % 3 ? 0xF0 + random_below(16) : random_below(256));
-    write_text(bytes, sizeof bytes);
+    write_file(path, bytes, sizeof bytes);
     for (size_t i = 0; i < sizeof pres / sizeof *pres; i++) {
         mnem_vocabulary *v = learn_file(path, 400, pres[i]);
         mnem_tokenizer *t = tokenizer_of(v);
@@ -313,7 +283,7 @@ static void end_token_is_the_last_and_never_plain_text(void **state) {
 static void check_same(mnem_tokenizer *a, mnem_tokenizer *b) {
     const int32_t *x, *y;
     size_t n, m, bytes;
-    char *text = read_text(MIXED, &bytes);
+    char *text = read_file(MIXED, &bytes);
     assert_true(mnem_tokenizer_checksum(a) == mnem_tokenizer_checksum(b));
     assert_int_equal(mnem_tokenizer_encode(a, text, bytes, 0, &x, &n), MNEM_OK);
     assert_int_equal(mnem_tokenizer_encode(b, text, bytes, 0, &y, &m), MNEM_OK);
@@ -424,7 +394,7 @@ static void bad_files_are_named(void **state) {
     assert_non_null(strstr(mnem_last_error(), "is a directory"));
     assert_int_equal(try_learn("/nowhere/text", &options), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "/nowhere/text"));
-    write_text("", 0);
+    write_file(path, "", 0);
     assert_int_equal(try_learn(path, &options), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "0 bytes of text"));
     unlink(path);
@@ -572,7 +542,7 @@ static void cuts_change_no_word(void **state) {
 static void pieces_join_to_the_file(void **state) {
     (void)state;
     size_t n;
-    char *text = read_text(MIXED, &n), buffers[2][256];
+    char *text = read_file(MIXED, &n), buffers[2][256];
     for (size_t room = 16; room <= sizeof buffers[0]; room += 24) {
         mnem__text_reader reader;
         mnem_text piece;
@@ -602,7 +572,7 @@ static void file_that_changes_while_it_is_read_is_noticed(void **state) {
         mnem_status status = MNEM_OK;
         memset(text, 'x', sizeof text);
         for (size_t i = 9; i < sizeof text; i += 10) text[i] = ' ';
-        write_text(text, sizeof text);
+        write_file(path, text, sizeof text);
         assert_int_equal(mnem__text_open(&reader, path, sizeof buffer), MNEM_OK);
         assert_int_equal(mnem__text_next(&reader, buffer, &piece), MNEM_OK);
         assert_int_equal(truncate(path, grow ? 100000 : 300), 0);

@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#define FULL_DISK
 #include "base/checksum.h"
 #include "base/heap.h"
+#include "file_case.h"
 #include "mnem/vocabulary.h"
 #include "train/corpus_private.h"
 
@@ -25,54 +26,10 @@ static char folder[64], one[96], two[96], empty[96], cache[96];
 static mnem_vocabulary *vocabulary;
 static mnem_tokenizer *tok;
 
-static uint32_t random_state;
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state % n;
-}
-
-/* -Wl,--wrap=write: the disk is full after so many bytes. */
-static size_t room = SIZE_MAX;
-ssize_t __real_write(int fd, const void *bytes, size_t n);
-ssize_t __wrap_write(int fd, const void *bytes, size_t n);
-ssize_t __wrap_write(int fd, const void *bytes, size_t n) {
-    if (room == SIZE_MAX) return __real_write(fd, bytes, n);
-    if (room == 0) {
-        errno = ENOSPC;
-        return -1;
-    }
-    const ssize_t done = __real_write(fd, bytes, n < room ? n : room);
-    if (done > 0) room -= (size_t)done;
-    return done;
-}
-
-static void write_file(const char *path, const void *bytes, size_t n) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
-
-static char *read_file(const char *path, size_t *n) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    *n = (size_t)ftell(file);
-    rewind(file);
-    char *bytes = malloc(*n + 1);
-    assert_non_null(bytes);
-    assert_int_equal(fread(bytes, 1, *n, file), *n);
-    fclose(file);
-    return bytes;
-}
-
 static int group_setup(void **state) {
     (void)state;
     const char *text = MIXED;
-    random_state = (uint32_t)time(NULL) | 1;
-    print_message("seed %u\n", random_state);
+    random_start();
     strcpy(folder, "/tmp/mnem-corpus-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(one, sizeof one, "%s/one", folder);

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "file_case.h"
 #include "mnem/corpus.h"
 #include "mnem/vocabulary.h"
 
@@ -21,18 +21,9 @@ static char folder[64], cache[96];
 static mnem_vocabulary *vocabulary;
 static mnem_tokenizer *tok;
 
-static uint32_t random_state;
-static uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state % n;
-}
-
 static int group_setup(void **state) {
     (void)state;
-    random_state = (uint32_t)time(NULL) | 1;
-    print_message("seed %u\n", random_state);
+    random_start();
     strcpy(folder, "/tmp/mnem-feed-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(cache, sizeof cache, "%s/cache", folder);
