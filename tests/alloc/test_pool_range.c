@@ -155,10 +155,10 @@ static void a_huge_device_needs_no_maximum(void **state) {
     uint32_t seed = 11;
     for (int i = 1; i < 3; i++) must(mnem_stream_create(device, &streams[i]));
     for (int i = 0; i < 300; i++) {
-        blocks[i] = take(pool, 1 + random_next(&seed) % (100 * MIB), streams[i % 3]);
+        blocks[i] = take(pool, 1 + random_next(&seed) % (20 * MIB), streams[i % 3]);
         if (i % 7 == 3) give(pool, &blocks[i], streams[i % 3]);
     }
-    mnem_pool_block large = take(pool, UINT64_C(40) << 30, streams[2]);
+    mnem_pool_block large = take(pool, UINT64_C(4) << 30, streams[2]);
     must(mnem_pool_check(pool));
     assert_true(info_of(pool).bytes_max >= (UINT64_C(1) << 40) - 2 * MIB);
     give(pool, &large, streams[2]);
