@@ -262,6 +262,9 @@ static void wrong_input_is_named(void **state) {
     tool_result r = TRAIN("--data", "/nowhere.txt", "--out", out);
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "/nowhere.txt"));
+    r = TRAIN("--data", text_file(), "--data", text_file(), "--out", out);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--data is given twice"));
     r = TRAIN("--out", out);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "--data"));

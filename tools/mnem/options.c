@@ -368,6 +368,9 @@ static int add_text(const char *verb, const tool_option *o, const char *text, to
 static int set(const tool_option *o, const char *text, tool_args *args) {
     const char *verb = tool_verbs[args->verb].name;
     void *field = (char *)args + o->offset;
+    if (args->given[o - tool_options] &&
+        o->offset == AT(data)) /* the last would be learned alone */
+        return tool_usage(verb, "--%s is given twice: further files are operands", o->name);
     args->given[o - tool_options] = true;
     switch (o->kind) {
     case TOOL_VALUE_FLAG: *(bool *)field = true; return TOOL_OK;

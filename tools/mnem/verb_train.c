@@ -387,8 +387,10 @@ static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
 static void print_pieces(const train_run *run, const int32_t *ids, int32_t n) {
     for (int32_t i = 0; i < n; i++) {
         const mnem_text piece = mnem_tokenizer_piece(run->tokenizer, ids[i], false);
-        for (size_t k = 0; k < piece.length; k++)
-            fputc(piece.bytes[k] == '\n' ? ' ' : piece.bytes[k], stderr);
+        for (size_t k = 0; k < piece.length; k++) {
+            const unsigned char c = (unsigned char)piece.bytes[k];
+            fputc(c < ' ' || c == 127 ? ' ' : c, stderr); /* a terminal takes others as orders */
+        }
     }
 }
 
