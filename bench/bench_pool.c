@@ -33,7 +33,8 @@
  *   device  with --host: microseconds of an order, mean and worst.
  * A third table is of the pool in a range at such capacities, with nothing left out of its mean:
  *   calls   growths and remaps asked of the device; at once: when all is taken at the start, in one
- *   remapped  bytes that were mapped elsewhere / peak live.
+ *   remapped  bytes that were mapped elsewhere / peak live
+ *   reserved  the most that the pool took / peak live.
  * Time is taken in a range of four times the peak, or what the policy needs if that is more. */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -270,8 +271,8 @@ static void remaps_print(const result *r) {
 
 static void ranges_print(const result *r) {
     if (!r->range_count) return;
-    printf("\n%-20s %8s %8s %8s %8s\n", "pool-range, capacity", "mean", "calls", "at once",
-           "remapped");
+    printf("\n%-20s %8s %8s %8s %8s %8s\n", "pool-range, capacity", "mean", "calls", "at once",
+           "remapped", "reserved");
     for (int k = 0; k < r->range_count; k++) {
         const range_report *x = &r->ranges[k];
         printf("%-20.4f %8.1f %8llu ", x->capacity, x->mean, (unsigned long long)x->calls);
@@ -279,7 +280,7 @@ static void ranges_print(const result *r) {
             printf("%8llu", (unsigned long long)x->calls_at_once);
         else
             printf("%8s", "-"); /* it doesn't complete */
-        printf(" %8.1f\n", x->remapped);
+        printf(" %8.2f %8.4f\n", x->remapped, x->reserved);
     }
 }
 
@@ -340,7 +341,8 @@ static void json_ranges(FILE *f, const result *r) {
         fprintf(f, "%s{\"capacity_over_live\": %.6g, \"ns_mean\": %.6g, \"upstream_calls\": %llu",
                 k ? ", " : "", x->capacity, x->mean, (unsigned long long)x->calls);
         json_number(f, "upstream_calls_at_once", (double)x->calls_at_once);
-        fprintf(f, ", \"remapped_over_live\": %.6g}", x->remapped);
+        fprintf(f, ", \"remapped_over_live\": %.6g, \"reserved_over_live\": %.6g}", x->remapped,
+                x->reserved);
     }
     fprintf(f, "]");
 }

@@ -39,8 +39,8 @@ struct subject {
     size_t (*run)(subject *s, const bench_trace *t, uint64_t *slots);
     size_t (*run_timed)(subject *s, const bench_trace *t, uint64_t *slots, uint32_t *ticks);
     uint64_t (*reserved)(subject *s); /* bytes from the machine now; NULL or 0: can't be asked */
-    uint64_t device_calls;   /* asked of the device between the last open and close; 0: not known */
-    uint64_t bytes_remapped; /* the same */
+    uint64_t device_calls; /* asked of the device between the last open and close; 0: not known */
+    uint64_t bytes_remapped, bytes_reserved; /* the same; the peak of what is reserved */
     int policy, growth;
     bool at_once; /* pool: takes all of its capacity at the start */
     void *device, *blocks;
@@ -65,7 +65,7 @@ typedef struct range_report {
     double capacity; /* over peak live */
     double mean;     /* ns, all included but the device's own time, which is none on null */
     uint64_t calls, calls_at_once; /* of the device: as it grows; when all is taken at the start */
-    double remapped;               /* bytes, over peak live */
+    double remapped, reserved;     /* bytes, over peak live */
 } range_report;
 /* false: it doesn't complete. */
 bool pool_range_measure(const bench_trace *t, uint64_t *slots, uint64_t bytes, range_report *r);

@@ -51,6 +51,7 @@ static void pool_close(subject *s, const bench_trace *t, const uint64_t *slots) 
     mnem_pool_info_get(s->allocator, &info);
     s->device_calls = info.device_calls;
     s->bytes_remapped = info.bytes_remapped;
+    s->bytes_reserved = info.bytes_reserved_peak;
     mnem_pool_destroy_forced(s->allocator);
     mnem_device_close(s->device);
     free(s->blocks);
@@ -88,5 +89,6 @@ bool pool_range_measure(const bench_trace *t, uint64_t *slots, uint64_t bytes, r
     r->mean = (double)ns / (double)t->count;
     r->calls = s.device_calls;
     r->remapped = (double)s.bytes_remapped / (double)t->bytes_peak;
+    r->reserved = (double)s.bytes_reserved / (double)t->bytes_peak;
     return true;
 }
