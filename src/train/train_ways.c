@@ -2,10 +2,10 @@
  *
  * Idea: for every divisor of the batch as micro-batch, and for a ladder of capacities between the
  * least and the most that activations can take, mnem_plan_recompute says what each layer should
- * keep. Layers of deep models choose in groups, of which there are at most 24. What a layer of each
- * kind takes is measured on graphs of one layer and one sequence; bytes grow in proportion to the
- * sequences. The real bytes of a way come from its own graph, built when somebody asks: the estimate
- * only makes the list.
+ * keep. Layers of deep models choose in groups, of which there are at most 24. What a layer of
+ * each kind takes is measured on graphs of one layer and one sequence; bytes grow in proportion to
+ * the sequences. The real bytes of a way come from its own graph, built when somebody asks: the
+ * estimate only makes the list.
  * Invariant: the list depends on the options, not on the budget. Costs are nominal, so that it
  * doesn't depend on the machine either.
  * Cost: 33 small graphs, then O(divisors * rungs) choices; a way measured is one graph built. */

@@ -1,5 +1,5 @@
-/* test_session_pool.c: what a session's pool takes for its books is measured the same whatever other
- * threads plan meanwhile. */
+/* test_session_pool.c: what a session's pool takes for its books is measured the same whatever
+ * other threads plan meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
