@@ -183,9 +183,7 @@ typedef struct mnem_graph_args {
     int64_t tokens;
     int64_t first_row; /* of the nodes marked tail; tokens: they only pass their matrices by */
     void *block, *workspace; /* 64-byte aligned, of the compiled sizes */
-    void *
-        constants; /* the same; what mnem_graph_fold wrote. NULL is MNEM_INVALID where constant_bytes
-                        isn't 0 */
+    void *constants;            /* of mnem_graph_fold; NULL is refused where there are any */
     void *const *external;      /* by slot */
     const int32_t *ids;         /* EMBED [tokens] */
     const int32_t *positions;   /* ROPE_TABLE [tokens] */
