@@ -182,7 +182,7 @@ typedef struct mnem_graph_weights {
 typedef struct mnem_graph_args {
     int64_t tokens;
     int64_t first_row; /* of the nodes marked tail; tokens: they only pass their matrices by */
-    void *block, *workspace; /* 64-byte aligned, of the compiled sizes */
+    void *block, *workspace;    /* 64-byte aligned, of the compiled sizes */
     void *constants;            /* of mnem_graph_fold; NULL is refused where there are any */
     void *const *external;      /* by slot */
     const int32_t *ids;         /* EMBED [tokens] */
