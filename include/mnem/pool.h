@@ -216,7 +216,7 @@ bool mnem_pool_misuse_get(mnem_pool *pool, uint64_t index, mnem_misuse *misuse);
 
 /* Checks every invariant: no overlap, sums equal, nothing lost; with options.debug also the gaps
  * of all blocks and all free memory, for which it waits for the streams. MNEM_INVALID says which
- * failed. For tests; slow. */
+ * failed, or which misuse was found now or on a stream since the last call. For tests; slow. */
 mnem_status mnem_pool_check(mnem_pool *pool);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ typedef struct guard_job {
     guard_entry entry;
     guard_row *row;
     bool taken; /* else: freed */
-    bool running, cancelled;
+    bool running;
 } guard_job;
 
 struct mnem__guard {
@@ -208,9 +208,9 @@ static void job_run(void *context) {
     guard_job *job = context;
     mnem__guard *g = job->guard;
     pthread_mutex_lock(&g->lock);
-    const bool run = job->running = !job->cancelled;
+    job->running = true;
     pthread_mutex_unlock(&g->lock);
-    if (run) entry_run(g, &job->entry, job->taken);
+    entry_run(g, &job->entry, job->taken);
     pthread_mutex_lock(&g->lock);
     if (job->row->taking == job) job->row->taking = NULL;
     job->next = g->jobs;
@@ -218,21 +218,17 @@ static void job_run(void *context) {
     pthread_mutex_unlock(&g->lock);
 }
 
-/* The block ends by another stream's word while its taking is still to come on its own stream: then
- * it doesn't come any more, and there are no gaps to look at. */
-static void taking_end(mnem__guard *g, guard_row *row) {
+bool mnem__guard_taking(mnem__guard *g, uint32_t id) {
+    guard_row *row = row_at(g, id);
     pthread_mutex_lock(&g->lock);
     while (row->taking && row->taking->running) {
         pthread_mutex_unlock(&g->lock);
         sched_yield();
         pthread_mutex_lock(&g->lock);
     }
-    if (row->taking) {
-        row->taking->cancelled = true;
-        row->taking = NULL;
-        row->entry.told = true;
-    }
+    const bool to_come = row->taking;
     pthread_mutex_unlock(&g->lock);
+    return to_come;
 }
 
 static guard_job *job_make(mnem__guard *g) {
@@ -318,7 +314,6 @@ bool mnem__guard_end(mnem__guard *g, uint32_t id, bool queue, mnem_stream *strea
     if (!b->gap) return false;
     if (queue) return job_queue(g, row, false, stream);
     if (!host_of(g, b->raw, b->raw_bytes)) return false;
-    taking_end(g, row);
     return end_run(g, &row->entry);
 }
 
@@ -388,6 +383,13 @@ bool mnem__guard_next(mnem__guard *g, mnem_misuse *misuse) {
     if (there) *misuse = g->latest[g->told++ % MNEM__GUARD_UNTOLD];
     pthread_mutex_unlock(&g->lock);
     return there;
+}
+
+bool mnem__guard_untold(mnem__guard *g) {
+    pthread_mutex_lock(&g->lock);
+    const bool untold = g->told < g->found;
+    pthread_mutex_unlock(&g->lock);
+    return untold;
 }
 
 bool mnem__guard_misuse(mnem__guard *g, uint64_t index, mnem_misuse *misuse) {

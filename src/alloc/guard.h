@@ -49,6 +49,8 @@ void mnem__guard_take(mnem__guard *guard, uint32_t id, uint32_t generation,
                       const mnem__guard_block *block, mnem_stream *stream);
 /* It is freed by a call at site (a number of the track's); its record still stands. */
 void mnem__guard_give(mnem__guard *guard, uint32_t id, uint32_t site);
+/* Whether what take does is still to come on the stream; waits while it is on its way. */
+bool mnem__guard_taking(mnem__guard *guard, uint32_t id);
 /* After give, before anybody else can have the memory: looks at the gaps and fills the memory.
  * queue: in the order of the stream that the block was taken on; otherwise at once, because all
  * streams that used it have passed the free. Returns whether this call saw that a gap was written
@@ -67,6 +69,8 @@ void mnem__guard_check_free(mnem__guard *guard, uint64_t address, uint64_t bytes
 /* The index-th thing that was found; false past the last that is kept. Found: how many in all. */
 bool mnem__guard_misuse(mnem__guard *guard, uint64_t index, mnem_misuse *misuse);
 uint64_t mnem__guard_found(mnem__guard *guard);
+/* Whether some of it wasn't handed out by mnem__guard_next yet. */
+bool mnem__guard_untold(mnem__guard *guard);
 /* The oldest of the latest MNEM__GUARD_UNTOLD that wasn't told yet; false: none. It is told now. */
 bool mnem__guard_next(mnem__guard *guard, mnem_misuse *misuse);
 

@@ -40,6 +40,19 @@ void mnem__pool_guard_give(mnem_pool *pool, uint32_t id, const char *file, int l
                      mnem__site_of(&pool->track.sites, tag, file, (uint32_t)line, 0));
 }
 
+/* A block may end by another stream's word while its own stream hasn't come to its taking, nor to
+ * what was queued for the memory before. Its end is queued behind them then, and counts as a free
+ * on that stream: nobody else gets the memory before. */
+void mnem__pool_guard_end(mnem_pool *pool, uint32_t id) {
+    const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    mnem__pool_domain *d = s->alone ? NULL : pool->domains[s->owner];
+    const bool queue = d && mnem__guard_taking(pool->guard, id);
+    mnem__guard_end(pool->guard, id, queue, queue ? d->stream : NULL);
+    if (!queue) return;
+    d->freed++;
+    mnem__pool_mark(pool, d);
+}
+
 void mnem__pool_guard_fresh(mnem_pool *pool, uint32_t first, uint32_t count) {
     for (uint32_t u = first; u < first + count; u++)
         mnem__guard_fresh(pool->guard, mnem__pool_address(pool, (uint64_t)u << pool->unit_shift, 0),

@@ -13,6 +13,8 @@ mnem_status mnem__pool_guard_create(mnem_pool *pool);
 void mnem__pool_guard_take(mnem_pool *pool, const mnem__pool_domain *d, mnem_pool_block *block);
 /* It is about to be freed; its record still stands. */
 void mnem__pool_guard_give(mnem_pool *pool, uint32_t id, const char *file, int line);
+/* It ends, since the streams that it waited for have passed its free. */
+void mnem__pool_guard_end(mnem_pool *pool, uint32_t id);
 /* Memory that came from the device, before it is granted. */
 void mnem__pool_guard_fresh(mnem_pool *pool, uint32_t first, uint32_t count);
 /* MNEM_INVALID, with all places that are known. */

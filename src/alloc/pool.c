@@ -350,7 +350,7 @@ void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *s, const mnem
 
 void mnem__pool_end(mnem_pool *pool, uint32_t id) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    if (pool->guard) mnem__guard_end(pool->guard, id, false, NULL);
+    if (pool->guard) mnem__pool_guard_end(pool, id);
     if (s->state == MNEM__SLOT_PENDING) pool->bytes_pending -= mnem__pool_bytes_of(pool, id);
     if (s->alone) {
         mnem_live_block was;

@@ -320,9 +320,8 @@ mnem_status mnem_pool_check(mnem_pool *pool) {
     if (status == MNEM_OK) status = check_slots(pool);
     bool wrong = false;
     if (pool->guard) {
-        const uint64_t found = mnem__guard_found(pool->guard);
         mnem__pool_guard_check(pool);
-        wrong = mnem__guard_found(pool->guard) != found;
+        wrong = mnem__guard_untold(pool->guard); /* a stream may have found it just before */
     }
     mnem__pool_lock_give(&pool->lock);
     return pool->guard ? mnem__pool_guard_tell(pool, status, wrong) : status;

@@ -472,6 +472,38 @@ static void misuse_on_a_stream_is_told_in_its_order(void **state) {
     fixture_close(&f);
 }
 
+/* The same bytes twice on a stream, the second time freed by a stream that is ahead: the end of the
+ * first, which is still to come, must find the gaps that it left. */
+static void a_free_by_a_stream_that_is_ahead_leaves_earlier_blocks_alone(void **state) {
+    (void)state;
+    fixture f;
+    fixture_open(&f, "host", &debug);
+    mnem_stream *slow, *fast;
+    must(mnem_stream_create(f.device, &slow));
+    must(mnem_stream_create(f.device, &fast));
+    gate g = {0};
+    mnem_pool_block a, b;
+    TAKE(&f, 1000, slow, &a);
+    const uint64_t address = a.memory.address;
+    must(mnem_stream_synchronize(slow)); /* its gaps are filled */
+    must(mnem_stream_launch(f.device, slow, gate_wait, &g));
+    must(mnem_pool_free(f.pool, &a, slow));
+    TAKE(&f, 1000, slow, &b);
+    assert_true(b.memory.address == address);
+    must(mnem_pool_free(f.pool, &b, fast));
+    must(mnem_stream_synchronize(fast));
+    TAKE(&f, 500, fast, &b); /* polls: the second block ends */
+    must(mnem_pool_free(f.pool, &b, fast));
+    atomic_store(&g.open, true);
+    must(mnem_pool_check(f.pool));
+    assert_int_equal(f.told, 0);
+    must(mnem_pool_forget(f.pool, slow));
+    must(mnem_pool_forget(f.pool, fast));
+    mnem_stream_destroy(slow);
+    mnem_stream_destroy(fast);
+    fixture_close(&f);
+}
+
 /* Taken on one stream and freed on another that is ahead of it: the filling that is still to come
  * on the first must not reach into memory that was given back. */
 static void a_free_by_a_stream_that_is_ahead_finds_nothing(void **state) {
@@ -649,6 +681,7 @@ int main(void) {
         cmocka_unit_test(planned_blocks_have_their_size_and_their_free_is_watched),
         cmocka_unit_test(every_wrong_byte_is_told_once),
         cmocka_unit_test(misuse_on_a_stream_is_told_in_its_order),
+        cmocka_unit_test(a_free_by_a_stream_that_is_ahead_leaves_earlier_blocks_alone),
         cmocka_unit_test(a_free_by_a_stream_that_is_ahead_finds_nothing),
         cmocka_unit_test(threads_that_use_it_right_are_told_nothing),
         cmocka_unit_test(devices_without_memory_still_tell_wrong_frees),
