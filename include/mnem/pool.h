@@ -39,7 +39,7 @@ struct mnem_pool_block;
 typedef enum mnem_pool_growth {
     MNEM_POOL_SEGMENTS, /* mnem_device_alloc: each segment at an address of its own */
     MNEM_POOL_RANGE, /* granules mapped into one reserved range, and mapped together elsewhere where
-                        a request needs it (granule.h); no policy is used, and bytes_max is at most
+                        a request needs it (granule.h); no policy is used, and bytes_max is below
                         2^32 alignments (1 TiB by default) */
 } mnem_pool_growth;
 
@@ -196,7 +196,8 @@ typedef struct mnem_pool_info {
     uint64_t device_frees;
     uint64_t soft_calls;
     uint64_t bytes_moved, blocks_moved; /* copied by defragmenting */
-    uint64_t bytes_remapped;            /* moved without copying */
+    uint64_t bytes_remapped;            /* mapped at other addresses, or to another
+                                           stream, without copying */
     uint64_t bytes_garbage;             /* given back because of age */
     uint64_t steps;
 } mnem_pool_info;

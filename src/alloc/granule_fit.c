@@ -331,8 +331,8 @@ SELDOM static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint3
     uint32_t copies = f->fill_size == units ? f->fill_copies * 2 : 1, found = 0;
     if (copies > FILL_COPIES_MAX) copies = FILL_COPIES_MAX;
     const mnem_status status = mnem__granule_fill(f, units, broken, copies, &found);
-    if (status != MNEM_OK) return status;
-    if (!found) {
+    if (status != MNEM_OK && !f->shared) return status;
+    if (status != MNEM_OK || !found) { /* there is a place, if a worse one */
         if (f->scarce_backoff < BACKOFF_MAX) f->scarce_backoff = f->scarce_backoff * 2 + 1;
         f->scarce_wait = f->scarce_backoff;
         f->scarce_broken = broken;

@@ -34,7 +34,7 @@ typedef struct mnem__granule_plan {
     uint32_t *map;                 /* [numbers + 2 * PLACES] what the new slots show */
     mnem__granule_source *sources; /* [room] */
     uint64_t *heads, *tails;       /* [room] units << 32 | source; tails sorted */
-    mnem_granule_range *unmaps;    /* [slots / 2 + 1] */
+    mnem_granule_range *unmaps;    /* [slots] */
     uint32_t room;
     uint32_t wholes_count, wholes_used, map_count, sources_count, heads_count, tails_count;
     uint32_t unmaps_count, places_count;

@@ -2,7 +2,7 @@
  *
  * Invariant: every table is at least as long as numbers and slots say, also when a larger one was
  * refused half way.
- * Cost: 16 bytes for each slot, 15 for each granule. */
+ * Cost: 24 bytes for each slot, 15 for each granule. */
 #include "alloc/granule_space.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static bool slots_grow(mnem__granule_space *s, size_t n) {
     if (n <= s->slots) return true;
     if (!grow(&s->slot_granule, n, sizeof *s->slot_granule) ||
         !grow(&s->slot_home, n, sizeof *s->slot_home) ||
-        !grow(&p->unmaps, n / 2 + 1, sizeof *p->unmaps)) /* as many as can lie apart */
+        !grow(&p->unmaps, n, sizeof *p->unmaps)) /* neighbours may be noted apart */
         return false;
     for (size_t v = s->slots; v < n; v++) s->slot_granule[v] = MNEM__SLOT_FREE;
     memset(s->slot_home + s->slots, 0, (n - s->slots) * sizeof *s->slot_home);

@@ -177,7 +177,10 @@ static void granted(mnem_pool *pool, mnem__pool_domain *d, const uint32_t *numbe
             mnem__pool_guard_fresh(pool, u, 1);
         }
     }
-    for (uint32_t i = 0; i < count; i++) pool->granules[numbers[i]].fresh = false;
+    for (uint32_t i = 0; i < count; i++) {
+        pool->granules[numbers[i]].fresh = false;
+        pool->granules[numbers[i]].idle = 0;
+    }
     d->units += count;
     pool->granules_nobody -= count;
     full_tell(pool);
@@ -206,6 +209,7 @@ uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_domain *d
 
 /* All of it for one stream; else what it needs, and an eighth of what it has. */
 bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
+    if (bytes >> pool->unit_shift > pool->units_max) return false; /* need has 32 bits */
     const uint32_t need = mnem__pool_range_need(pool, d, bytes), more = d->units / GRANT_PART;
     uint32_t count = pool->granules_nobody;
     if (need > count) return false;
@@ -288,8 +292,7 @@ uint32_t mnem__pool_range_release(mnem_pool *pool, uint32_t keep, uint32_t idle)
     if (reserved <= keep) return 0;
     uint32_t given = give(pool, reserved - keep, idle);
     for (uint32_t i = 0; i < pool->domain_count && given < reserved - keep; i++)
-        if (withdraw(pool, pool->domains[i], reserved - keep - given, idle))
-            given += give(pool, reserved - keep - given, 0);
+        given += give(pool, withdraw(pool, pool->domains[i], reserved - keep - given, idle), 0);
     full_tell(pool);
     if (!given) return 0;
     pool->counts.device_frees++;

@@ -4,8 +4,9 @@
  * The idea: one table of rows by unit. What is free is found when it is wanted, by a pass over the
  * runs of every domain whose stream has passed its frees; nothing is counted per operation but one
  * byte that says the unit was used.
- * Invariant: a unit has memory exactly when its owner isn't ABSENT or LOST; there are
- * units_reserved of them, but for those that a growing thread has spoken for.
+ * Invariant, in a pool of segments (of a range: pool_range.c): a unit has memory exactly when its
+ * owner isn't ABSENT or LOST; there are units_reserved of them, but for those that a growing thread
+ * has spoken for.
  * Cost: a pass over all runs for each survey. */
 #include <string.h>
 

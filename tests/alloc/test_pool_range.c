@@ -223,6 +223,22 @@ static void a_comb_fits_where_segments_refuse(void **state) {
     pool_end(range, device);
 }
 
+/* Its granules don't fit 32 bits. */
+static void a_request_of_petabytes_is_refused(void **state) {
+    (void)state;
+    mnem_device *device = device_open("null", 0);
+    mnem_pool *pool = range_make(device, 16 * MIB);
+    for (int i = 0; i < 2; i++) {
+        mnem_pool_block block;
+        const mnem_pool_request request = {.bytes = UINT64_C(1) << 53};
+        assert_int_not_equal(mnem_pool_alloc(pool, &request, &block), MNEM_OK);
+        block = take(pool, 3 * MIB, NULL);
+        give(pool, &block, NULL);
+    }
+    must(mnem_pool_check(pool));
+    pool_end(pool, device);
+}
+
 static void idle_granules_go_by_age(void **state) {
     (void)state;
     mnem_device *device = device_open("null", 0);
@@ -253,6 +269,7 @@ int main(void) {
         cmocka_unit_test(a_huge_device_needs_no_maximum),
         cmocka_unit_test(more_than_the_allocators_count_is_refused),
         cmocka_unit_test(a_comb_fits_where_segments_refuse),
+        cmocka_unit_test(a_request_of_petabytes_is_refused),
         cmocka_unit_test(idle_granules_go_by_age),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
