@@ -131,8 +131,8 @@ mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_tr
                                 bool (*on_way)(void *context, const mnem_train_way *way),
                                 void *context);
 /* Predicts the time of a step from a test of this machine: products of the model's width, for some
- * 0.1 s, in memory that is less than the trainer's and is given back. MNEM_OVER_BUDGET,
- * MNEM_NO_MEMORY, or what the operators say; seconds is 0 then. */
+ * 0.1 s, in memory of two f32 matrices of the model or less, which is given back.
+ * MNEM_OVER_BUDGET where there is no room for it, MNEM_NO_MEMORY; seconds is 0 then. */
 mnem_status mnem_train_seconds(const mnem_train_options *options, const mnem_train_plan *plan,
                                double *seconds);
 

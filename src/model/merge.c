@@ -220,15 +220,39 @@ static mnem_status copy_tensor(job *j, uint32_t index, uint32_t count) {
 
 /* ---- the file ---- */
 
+/* Whether most numbers of the model are in tensors that are merged. */
+static bool is_mostly_merged(const job *j) {
+    mnem_model_info info;
+    double all = 0, merged = 0;
+    mnem_model_info_get(j->model, &info);
+    for (uint32_t i = 0; i < info.tensors; i++) {
+        mnem_tensor_info t;
+        double n = 1;
+        mnem_model_tensor_get(j->model, i, &t);
+        for (int d = 0; d < t.dims; d++) n *= (double)t.shape[d];
+        all += n;
+        if (j->pairs[i].a >= 0) merged += n;
+    }
+    return merged > all / 2;
+}
+
+/* What general.file_type becomes; -1: it stays. old: what it is in a model that isn't quantized
+ * says the truth still, unless another type was asked for. */
+static int32_t file_type_of(const job *j, uint64_t old) {
+    if (j->type >= 0) return file_types[j->type].number;
+    const bool quantized = old != 0 && old != 1 && old != 32;
+    return j->type == -2 && quantized && is_mostly_merged(j) ? 1 : -1;
+}
+
 static mnem_status write_keys(const job *j) {
     const char *type = "general.file_type";
-    const int32_t number = j->type >= 0 ? file_types[j->type].number : j->type == -1 ? -1 : 1;
     mnem_text key;
     mnem_value value;
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(j->model, i, &key, &value); i++) {
         if (mnem__rewrite_drops(key.bytes)) continue;
-        if (number >= 0 && strcmp(key.bytes, type) == 0 && value.u > 1 && value.u != 32)
+        const int32_t number = strcmp(key.bytes, type) == 0 ? file_type_of(j, value.u) : -1;
+        if (number >= 0)
             status = mnem_gguf_key_u32(j->writer, type, (uint32_t)number);
         else
             status = mnem_gguf_key(j->writer, key.bytes, &value);

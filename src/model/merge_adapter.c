@@ -76,7 +76,7 @@ static size_t split_name(const char *name, bool *is_b) {
 static mnem_status take_half(const mnem_model *model, const mnem_model *adapter, uint32_t index,
                              mnem__merge_pair *pairs) {
     mnem_tensor_info info;
-    char name[128], text[72];
+    char name[128], text[72], wanted[72];
     bool is_b;
     mnem_model_tensor_get(adapter, index, &info);
     const size_t length = split_name(info.name, &is_b);
@@ -90,10 +90,10 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
         return wrong_name(adapter, info.name, "isn't a matrix of a type that can be read");
     const int32_t to = mnem_model_tensor_find(model, name);
     if (to < 0)
-        return mnem__fail(MNEM_INVALID, "%s: tensor %s: %s has no %s: an adapter for another model",
-                          path_of(adapter),
-                          mnem__gguf_printable(info.name, strlen(info.name), text, sizeof text),
-                          path_of(model), name);
+        return mnem__fail(
+            MNEM_INVALID, "%s: tensor %s: %s has no %s: an adapter for another model",
+            path_of(adapter), mnem__gguf_printable(info.name, strlen(info.name), text, sizeof text),
+            path_of(model), mnem__gguf_printable(name, length, wanted, sizeof wanted));
     *(is_b ? &pairs[to].b : &pairs[to].a) = (int32_t)index;
     return MNEM_OK;
 }

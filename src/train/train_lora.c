@@ -5,7 +5,6 @@
  * target, layer by layer; everything that the model has is frozen, in the types of the file.
  * Invariant: B follows its A; frozen tensors begin at multiples of 64 bytes, which every kernel
  * takes. Cost: one allocation, a search by name for each tensor. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Idea: nearly all of a step is products, and the plan counts everything else as the products that
  * take the same time. So time a product of the model's own width with both of its gradients, and
  * multiply; the update of the weights is traffic, at a nominal rate.
- * Invariant: what it takes for a moment is less than the trainer will take. Cost: 0.1 s. */
+ * Invariant: what it takes for a moment is given back before it returns. Cost: 0.1 s. */
 #include <string.h>
 
 #include "base/error.h"
@@ -21,8 +21,8 @@ typedef struct probe {
     mnem_block block;
 } probe;
 
-static mnem_status prepare(probe *p, const mnem_train_options *o, int64_t tokens, int64_t k,
-                           int threads) {
+static mnem_status prepare(probe *p, const mnem_train_options *o, int64_t tokens, int threads) {
+    const int64_t k = o->shape.embd;
     int64_t rows = (int64_t)(macs_most / (3 * (double)tokens * (double)k)) / ROW_STEP * ROW_STEP;
     if (rows < ROW_STEP) rows = ROW_STEP;
     if (rows > o->shape.ff) rows = o->shape.ff;
@@ -86,26 +86,30 @@ static double rate(probe *p, mnem_team *team) {
     return p->macs * runs / spent;
 }
 
+static double seconds_of(const mnem_train_plan *plan, double rate) {
+    /* weights (as many bytes as gradients), gradients and moments: read and written */
+    const uint64_t traffic = 2 * (2 * plan->gradient_bytes + plan->optimizer_bytes);
+    return plan->macs_per_step / rate + (double)traffic / plain_bytes;
+}
+
 mnem_status mnem_train_seconds(const mnem_train_options *options, const mnem_train_plan *plan,
                                double *seconds) {
-    const int32_t sequence = options->sequence ? options->sequence : options->shape.context;
-    const int64_t tokens = (int64_t)plan->micro_batch * sequence;
+    mnem__train_setup setup;
     mnem_device *device = NULL;
     mnem_team *team = NULL;
     probe p = {.macs = 0};
     *seconds = 0;
-    mnem_status status = prepare(&p, options, tokens < TOKENS_MOST ? tokens : TOKENS_MOST,
-                                 options->shape.embd, plan->threads);
+    mnem_status status = mnem__train_setup_init(&setup, options);
+    if (status != MNEM_OK) return status;
+    const int64_t tokens = (int64_t)plan->micro_batch * setup.o.sequence;
+    status = prepare(&p, &setup.o, tokens < TOKENS_MOST ? tokens : TOKENS_MOST, plan->threads);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &device);
     if (status == MNEM_OK) status = take(&p, options->ledger, device);
     if (status == MNEM_OK) status = mnem_team_create(plan->threads, &team);
-    if (status == MNEM_OK) {
-        /* weights (as many bytes as gradients), gradients and moments: read and written */
-        const uint64_t traffic = 2 * (2 * plan->gradient_bytes + plan->optimizer_bytes);
-        *seconds = plan->macs_per_step / rate(&p, team) + (double)traffic / plain_bytes;
-    }
+    if (status == MNEM_OK) *seconds = seconds_of(plan, rate(&p, team));
     mnem_team_destroy(team);
     if (p.block.bytes) mnem_ledger_free(options->ledger, MNEM_KIND_WORKSPACE, TAG, &p.block);
     mnem_device_close(device);
+    mnem__train_setup_fini(&setup);
     return status;
 }

@@ -158,13 +158,17 @@ static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t 
     return MNEM_OK;
 }
 
+static mnem_status check_loaded(const mnem_trainer *t) {
+    if (!t->frozen || t->frozen_sum) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "train: the model's weights aren't loaded");
+}
+
 /* The next sequences, at least this many; their tokens come out. */
 static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, int32_t least,
                         mnem_graph_args *args, int64_t *tokens) {
     mnem_train_batch batch = {.sequences = 0};
-    if (t->frozen && !t->frozen_sum)
-        return mnem__fail(MNEM_INVALID, "train: the model's weights aren't loaded");
-    mnem_status status = source->next(source->context, &batch);
+    mnem_status status = check_loaded(t);
+    if (status == MNEM_OK) status = source->next(source->context, &batch);
     if (status != MNEM_OK) return status;
     if (batch.sequences < least || batch.sequences > t->micro_batch)
         return mnem__fail(MNEM_INVALID, "train: the source gave %d sequences, expected %d",
@@ -274,7 +278,8 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     mnem_graph_tensor_info last;
     if (count < 1 || count > sequence)
         return mnem__fail(MNEM_INVALID, "train: logits after %d tokens (1 to %d)", count, sequence);
-    mnem_status status = check_ids(t, ids, count, 0);
+    mnem_status status = check_loaded(t);
+    if (status == MNEM_OK) status = check_ids(t, ids, count, 0);
     if (status != MNEM_OK) return status;
     const bool brief = count <= t->graphs.brief_sequence;
     const mnem__train_graph *graph = brief ? &t->graphs.brief : &t->graphs.forward;

@@ -103,6 +103,7 @@ static mnem_status load_base(mnem_trainer *t, const mnem_model *model) {
     const mnem__train_shape *s = t->setup.shape;
     mnem__checksum sum;
     mnem_status status = MNEM_OK;
+    t->frozen_sum = 0;
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < s->frozen_count && status == MNEM_OK; i++)
         status = load_frozen(t, model, &s->frozen[i], &sum);

@@ -48,7 +48,7 @@ static const field fields[] = {
     COUNT(vocab, 256, 1 << 20),
     COUNT(context, 1, 1 << 20),
     REAL(epsilon, 1e-12, 0.1),
-    REAL(rope_base, 1, 1e9),
+    REAL(rope_base, 1, 1e12),
     COUNT(batch, 1, 1 << 20),
     LONG(steps),
     REAL(rate, 0, 10),
@@ -403,13 +403,16 @@ int train_config_make(const tool_args *args, train_config *c) {
     c->memory =
         args->memory < (uint64_t)TRAIN_NUMBER_MAX ? args->memory : (uint64_t)TRAIN_NUMBER_MAX;
     set_texts(args, c);
-    set_length(args, c);
     if (args->data) code = add_data(args->data, c);
     for (int i = 0; i < args->operands && code == TOOL_OK; i++)
         code = add_data(args->operand[i], c);
-    if (code == TOOL_OK && c->steps == 0 && c->time <= 0)
-        return tool_usage("train", "how long? --steps, --tokens or --time");
     if (code == TOOL_OK && c->files == 0)
         return tool_usage("train", "--data is missing: the text files to learn from");
     return code;
+}
+
+int train_config_length(const tool_args *args, train_config *c) {
+    set_length(args, c);
+    if (c->steps > 0 || c->time > 0) return TOOL_OK;
+    return tool_usage("train", "how long? --steps, --tokens or --time");
 }

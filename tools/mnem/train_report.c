@@ -36,12 +36,13 @@ static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
 static void print_time(FILE *file, const train_run *run) {
     char text[200], count[TOOL_TEXT], whole[TOOL_TEXT];
     const double s = run->seconds;
-    int n = snprintf(text, sizeof text,
-                     "%s multiply-adds a step, about %.*f %s (a short test of "
-                     "this machine says)",
-                     tool_count(run->plan.macs_per_step, count), s < 1 || s >= 10 ? 0 : 1,
-                     s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
-    if (run->config.steps)
+    int n = snprintf(text, sizeof text, "%s multiply-adds a step",
+                     tool_count(run->plan.macs_per_step, count));
+    if (s > 0)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      ", about %.*f %s (a short test of this machine says)",
+                      s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
+    if (s > 0 && run->config.steps)
         snprintf(text + n, sizeof text - (size_t)n, "; %lld steps take about %s",
                  (long long)run->config.steps, tool_seconds((double)run->config.steps * s, whole));
     tool_wrap(file, "  time     ", text);

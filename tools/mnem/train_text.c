@@ -85,7 +85,7 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
 int train_vocabulary_make(train_run *run) {
     const char *path = train_path(run, "vocabulary.gguf");
     const mnem_status status =
-        run->args->init ? copy_vocabulary(run->args->init, path) : learn_vocabulary(run, path);
+        *run->config.init ? copy_vocabulary(run->config.init, path) : learn_vocabulary(run, path);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -117,6 +117,21 @@ static void say_text(const train_run *run) {
             tool_exact(i->tokens, tokens), tool_exact(run->validation.tokens, held));
 }
 
+/* A base may have rows for more tokens than its tokenizer knows, never for fewer. */
+static int check_base(train_run *run) {
+    mnem_transformer t;
+    if (!run->base) return TOOL_OK;
+    const mnem_status status = mnem_model_transformer(run->base, &t);
+    if (status != MNEM_OK) return tool_fail(status);
+    run->logits_count = t.vocab;
+    if (run->config.vocab <= t.vocab) return TOOL_OK;
+    tool_message(
+        "%s has %d tokens, but %s only %d: it is another model's vocabulary; begin a run in "
+        "another --out",
+        train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init, t.vocab);
+    return TOOL_FAILED;
+}
+
 int train_text_open(train_run *run) {
     const train_config *c = &run->config;
     mnem_tokenizer_info info;
@@ -128,9 +143,9 @@ int train_text_open(train_run *run) {
                                     c->seed, &run->training, &run->validation);
     if (status != MNEM_OK) return tool_fail(status);
     mnem_tokenizer_info_get(run->tokenizer, &info);
-    run->config.vocab = info.vocab;
+    run->config.vocab = run->logits_count = info.vocab;
     say_text(run);
-    return TOOL_OK;
+    return check_base(run);
 }
 
 /* ---- batches ---- */

@@ -48,6 +48,8 @@ typedef struct train_config {
 /* From --config (a name, or a JSON file with any of the keys), then the other options. Prints what
  * is wrong; an exit code. */
 int train_config_make(const tool_args *args, train_config *config);
+/* How long, from the options; after the context is known. */
+int train_config_length(const tool_args *args, train_config *config);
 int train_config_load(const char *path, train_config *config);
 int train_config_save(const char *path, const train_config *config);
 void train_config_fini(train_config *config);
@@ -86,6 +88,7 @@ typedef struct train_run {
     mnem_feed *feed;
     mnem_sampler *sampler;
     float *logits;
+    int32_t logits_count; /* of the model: at least the tokenizer's vocabulary */
     train_curve training_curve, validation_curve;
     FILE *log;
     bool log_gap;        /* a line couldn't be written, and that was said */

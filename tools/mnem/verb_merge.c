@@ -56,7 +56,7 @@ static void print_summary(const work *w) {
 int verb_merge(const tool_args *args) {
     static work w;
     if (!args->out) return tool_usage("merge", "--out is missing: the model to write");
-    if (tool_given(args, "scale") && args->scale == 0)
+    if (tool_given(args, "scale") && (float)args->scale == 0)
         return tool_usage("merge", "--scale 0 would add nothing");
     w.args = args;
     tool_interrupt_watch(NULL);

@@ -67,7 +67,7 @@ static int take_shape(train_run *run) {
     mnem_model *model;
     mnem_transformer t;
     train_config *c = &run->config;
-    mnem_status status = mnem_model_open(run->args->init, &model);
+    mnem_status status = mnem_model_open(c->init, &model);
     if (status != MNEM_OK) return tool_fail(status);
     status = mnem_model_transformer(model, &t);
     mnem_model_close(model);
@@ -90,13 +90,25 @@ static int take_shape(train_run *run) {
     const bool plain_rope = !r->neox && r->dims == t.head_dim && r->yarn_ext == 0 &&
                             (r->scale == 0 || r->scale == 1) && t.rope_factors < 0;
     if (!strcmp(t.architecture, "llama") && !plain_rope) {
-        tool_message("%s: scaled or partial rotary positions: training doesn't do that",
-                     run->args->init);
+        tool_message("%s: scaled or partial rotary positions: training doesn't do that", c->init);
         return TOOL_FAILED;
     }
     if (t.head_dim * t.heads == t.embd) return TOOL_OK;
-    tool_message("%s: heads of %d don't make %d: training doesn't do that", run->args->init,
-                 t.head_dim, t.embd);
+    tool_message("%s: heads of %d don't make %d: training doesn't do that", c->init, t.head_dim,
+                 t.embd);
+    return TOOL_FAILED;
+}
+
+/* What a config's file may say wrongly; options were checked before. */
+static int check_lora(const train_config *c) {
+    uint32_t targets;
+    if (c->lora && !*c->init) {
+        tool_message("the config's \"lora\" wants \"init\": the model that the adapters are for");
+        return TOOL_FAILED;
+    }
+    if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
+        return TOOL_OK;
+    tool_message("the config's \"lora_targets\": %s", mnem_last_error());
     return TOOL_FAILED;
 }
 
@@ -109,8 +121,10 @@ static int make_config(train_run *run) {
     } else {
         code = train_config_make(args, &run->config);
     }
-    if (code == TOOL_OK && args->init) code = take_shape(run);
     const train_config *c = &run->config;
+    if (code == TOOL_OK && !args->resume && *c->init) code = take_shape(run);
+    if (code == TOOL_OK && !args->resume) code = train_config_length(args, &run->config);
+    if (code == TOOL_OK) code = check_lora(c);
     if (code != TOOL_OK || c->lora || c->embd % c->heads == 0) return code;
     tool_message("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
                  run->config.embd, run->config.heads);
@@ -191,7 +205,8 @@ static void set_options(train_run *run) {
     o->optimizer.moments = strcmp(c->moments, "8bit") ? MNEM_MOMENTS_F32 : MNEM_MOMENTS_8BIT;
     const uint64_t one = train_feed_bytes(run, 1), two = train_feed_bytes(run, 2);
     o->io_bytes_sequence = two - one + 64;
-    o->io_bytes = one + MNEM_FEED_STACK_BYTES + 8192;
+    const uint64_t logits = (uint64_t)(run->logits_count ? run->logits_count : c->vocab);
+    o->io_bytes = one + MNEM_FEED_STACK_BYTES + 4096 + logits * sizeof(float);
 }
 
 static void set_compute(train_run *run) {
@@ -252,10 +267,11 @@ static int plan(train_run *run) {
     set_options(run);
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
-    mnem_status status = make_plan(run);
-    if (status == MNEM_OK && (!run->args->quiet || run->args->dry_run))
-        status = mnem_train_seconds(&run->options, &run->plan, &run->seconds);
+    const mnem_status status = make_plan(run);
     if (status != MNEM_OK) return tool_fail(status);
+    /* Where there is no room for the test, the time isn't known before the first step. */
+    if (!run->args->quiet || run->args->dry_run)
+        (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
     if (!run->args->quiet) train_report_plan(stderr, run);
     return TOOL_OK;
 }
@@ -264,7 +280,7 @@ static int plan(train_run *run) {
 
 static mnem_status take_feed_memory(train_run *run) {
     const uint64_t bytes =
-        train_feed_bytes(run, run->plan.micro_batch) + (uint64_t)run->config.vocab * sizeof(float);
+        train_feed_bytes(run, run->plan.micro_batch) + (uint64_t)run->logits_count * sizeof(float);
     const mnem_status status =
         mnem_ledger_charge_planned(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
     if (status != MNEM_OK) return status;
@@ -282,12 +298,12 @@ static mnem_status load_init(train_run *run) {
     return status;
 }
 
-/* Frozen weights aren't in a checkpoint. */
 /* What a checkpoint says of the text: its position means the same only in the same tokens. */
 static void text_note(const train_run *run, char note[NOTE]) {
     snprintf(note, NOTE, "mnem train, text %016llx", (unsigned long long)run->corpus_info.checksum);
 }
 
+/* Frozen weights aren't in a checkpoint: they come from the base again. */
 static mnem_status begin_weights(train_run *run, bool *same_text) {
     char note[NOTE], text[NOTE];
     const char *path = train_path(run, "checkpoint");
