@@ -258,6 +258,26 @@ static void wrong_input_is_named(void **state) {
           "--scale 0");
 }
 
+/* The config that a run of adapters wrote makes the same run again: base, vocabulary, losses. */
+static void a_config_makes_the_run_again(void **state) {
+    (void)state;
+    double first[STEPS + 1], again[STEPS + 1];
+    char wrong_config[2000];
+    succeed(LORA(at("first"), "--heldout", "0.1"));
+    const int n = losses(at("first"), first);
+    succeed(TRAIN("--config", at("first/config.json"), "--out", at("again")));
+    assert_int_equal(losses(at("again"), again), n);
+    for (int i = 1; i <= n; i++) assert_true(again[i] == first[i]);
+    snprintf(wrong_config, sizeof wrong_config,
+             "{\"lora\": 4, \"lora_targets\": \"q,typo\", \"init\": \"%s\"}", at("base.gguf"));
+    tool_file("wrong.json", wrong_config);
+    wrong(TRAIN("--config", at("wrong.json"), "--data", new_text(), "--out", at("no")), 1,
+          "no matrix \"typo\"");
+    tool_file("wrong.json", "{\"lora\": 4}");
+    wrong(TRAIN("--config", at("wrong.json"), "--data", new_text(), "--out", at("no")), 1,
+          "wants \"init\"");
+}
+
 static void a_base_that_changed_is_refused(void **state) {
     (void)state;
     char command[1400];
@@ -284,6 +304,7 @@ int main(void) {
         cmocka_unit_test(nothing_held_out_is_fine),
         cmocka_unit_test(an_adapter_is_no_model),
         cmocka_unit_test(wrong_input_is_named),
+        cmocka_unit_test(a_config_makes_the_run_again),
         cmocka_unit_test(a_base_that_changed_is_refused),
     };
     return cmocka_run_group_tests(tests, make_base, NULL);
