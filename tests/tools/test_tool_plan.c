@@ -177,6 +177,17 @@ static void a_graph_is_a_table_and_a_drawing(void **state) {
     remove(svg);
 }
 
+/* Without a ledger, too: the program itself is over the budget. */
+static void a_refusal_of_the_program_itself_is_json(void **state) {
+    (void)state;
+    tool_result r = RUN("plan", tool_model, "--memory", "1M", "--json");
+    assert_int_equal(r.code, 3);
+    json_t *refusal = json_loads(r.out, 0, NULL);
+    assert_true(json_is_true(json_object_get(refusal, "refused")));
+    assert_int_equal(number(refusal, "budget_bytes"), 1 << 20);
+    json_decref(refusal);
+}
+
 static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state) {
     (void)state;
     const char *const budgets[] = {"800M", "96M"}; /* the second: parts are computed again */
@@ -212,6 +223,7 @@ int main(void) {
         cmocka_unit_test(a_drawing_that_cannot_be_written_is_an_error),
         cmocka_unit_test(graphs_are_at_their_bound_in_both_phases),
         cmocka_unit_test(a_graph_is_a_table_and_a_drawing),
+        cmocka_unit_test(a_refusal_of_the_program_itself_is_json),
         cmocka_unit_test(a_step_of_training_is_at_its_bound_whatever_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* test_tool_train.c: `mnem train`: a run from text to a model, stopped, killed and resumed;
  * budgets, bad input and exit codes. MNEM_KILLS says how often the crash test kills (default 6; 2
  * under sanitizers). */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,10 +172,7 @@ static void a_budget_holds_and_changes_nothing(void **state) {
         assert_true(small.loss[i] > whole.loss[i] - 0.02 && small.loss[i] < whole.loss[i] + 0.02);
 }
 
-static void ctrl_c_keeps_the_work(void **state) {
-    (void)state;
-    const logged whole = whole_run(folder("uninterrupted"));
-    const char *out = folder("interrupted");
+static void ends_whole(const logged *whole, const char *out, int signal) {
     const char *const args[] = {"train",     "--memory", MEMORY,        "--threads", "1", "--data",
                                 text_file(), "--config", config_file(), "--out",     out, NULL};
     char path[600];
@@ -181,14 +180,33 @@ static void ctrl_c_keeps_the_work(void **state) {
     const pid_t pid = tool_start(args, &out_fd, &err_fd);
     snprintf(path, sizeof path, "%s/log.jsonl", out);
     for (int i = 0; i < 2000 && access(path, F_OK) != 0; i++) usleep(2000);
-    kill(pid, SIGINT);
+    kill(pid, signal);
     const int code = tool_wait(pid);
     close(out_fd);
     close(err_fd);
     assert_int_equal(code, 130);
     assert_int_equal(TRAIN("--out", out, "--resume").code, 0);
     const logged interrupted = read_log(out);
-    same(&whole, &interrupted);
+    same(whole, &interrupted);
+}
+
+static void ctrl_c_and_sigterm_keep_the_work(void **state) {
+    (void)state;
+    const logged whole = whole_run(folder("uninterrupted"));
+    ends_whole(&whole, folder("interrupted"), SIGINT);
+    ends_whole(&whole, folder("terminated"), SIGTERM);
+}
+
+static void a_folder_has_one_run_at_a_time(void **state) {
+    (void)state;
+    const char *out = folder("shared");
+    assert_int_equal(mkdir(out, 0777), 0);
+    const int fd = open(out, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(fd, LOCK_EX), 0); /* as a run has it */
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "another mnem train works in it"));
+    close(fd);
 }
 
 static uint32_t random_state = 20261121;
@@ -492,7 +510,8 @@ int main(void) {
         cmocka_unit_test(a_model_comes_out_of_text),
         cmocka_unit_test(stopping_and_resuming_changes_no_bit),
         cmocka_unit_test(a_budget_holds_and_changes_nothing),
-        cmocka_unit_test(ctrl_c_keeps_the_work),
+        cmocka_unit_test(ctrl_c_and_sigterm_keep_the_work),
+        cmocka_unit_test(a_folder_has_one_run_at_a_time),
         cmocka_unit_test(a_run_that_is_killed_always_resumes),
         cmocka_unit_test(wrong_input_is_named),
         cmocka_unit_test(a_wrong_config_is_named),

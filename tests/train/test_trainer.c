@@ -402,7 +402,8 @@ static void plans_are_monotone_in_the_budget(void **unused) {
     int plans = 0;
     o.batch = 6;
     o.shape.layers = 5;
-    for (uint64_t budget = 1 << 20; budget < 8 << 20; budget += 100003) {
+    const uint64_t step = MNEM_SANITIZED ? 300007 : 100003;
+    for (uint64_t budget = 1 << 20; budget < 8 << 20; budget += step) {
         mnem_train_plan plan;
         o.ledger = ledger_new(budget);
         const mnem_status status = mnem_train_plan_make(&o, &plan);
@@ -418,7 +419,7 @@ static void plans_are_monotone_in_the_budget(void **unused) {
         macs = plan.macs_per_step;
         plans++;
     }
-    assert_true(plans > 10);
+    assert_true(plans > 4);
 }
 
 /* ---- learning ---- */

@@ -7,7 +7,7 @@
 
 /* ---- vocabulary ---- */
 
-enum { VOCABULARY_LEAST = 16 << 20, VOCABULARY_MOST = 256 << 20 };
+enum { VOCABULARY_LEAST = 16 << 20, VOCABULARY_MOST = 64 << 20 };
 
 static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     tool_progress *progress = context;
@@ -49,6 +49,11 @@ static void say_learned(const mnem_vocabulary *vocabulary, double seconds) {
     fprintf(stderr, "vocabulary: %d tokens learned from %s of text, %llu different words, in %s\n",
             info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
             tool_seconds(seconds, time));
+    if (info.words_dropped)
+        tool_message("the budget has no room to count all words: %llu words of the text, rare "
+                     "ones, were left out, "
+                     "and the vocabulary may be another one than with more memory",
+                     (unsigned long long)info.words_dropped);
 }
 
 static mnem_status learn_vocabulary(train_run *run, const char *path) {

@@ -28,10 +28,10 @@ static int explain_plan(const tool_stage *stage) {
     return code;
 }
 
-/* The refusal is data too. */
+/* The refusal is data too. Without a ledger the program itself is over the budget. */
 static void print_refusal(const tool_stage *stage) {
-    mnem_ledger_info info;
-    mnem_ledger_info_get(stage->ledger, &info);
+    mnem_ledger_info info = {.budget_bytes = stage->args->memory};
+    if (stage->ledger) mnem_ledger_info_get(stage->ledger, &info);
     tool_out_json(json_pack("{s:b, s:I, s:I, s:o?}", "refused", true, "needed_bytes",
                             (json_int_t)stage->plan.needed_bytes, "budget_bytes",
                             (json_int_t)info.budget_bytes, "error",

@@ -4,8 +4,10 @@
  * plan, trainer, feeds. Invariant: whatever ends a run, the folder's last checkpoint is whole, and
  * --resume continues with the same numbers. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,13 +27,21 @@ const char *train_path(const train_run *run, const char *name) {
 
 /* ---- before the plan ---- */
 
+/* One run at a time works in a folder; the system lets go of it when the process ends. */
+static int lock_folder(const train_run *run) {
+    const int fd = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return TOOL_OK;
+    tool_message("%s: another mnem train works in it", run->out);
+    return TOOL_FAILED;
+}
+
 static int open_folder(train_run *run) {
     const tool_args *args = run->args;
     struct stat about;
     run->out = args->out ? args->out : "mnem-train";
     const bool begun = stat(train_path(run, "config.json"), &about) == 0;
     if (args->resume) {
-        if (begun) return TOOL_OK;
+        if (begun) return lock_folder(run);
         tool_message("%s: there is no run to resume", run->out);
         return TOOL_FAILED;
     }
@@ -40,9 +50,9 @@ static int open_folder(train_run *run) {
                      run->out);
         return TOOL_FAILED;
     }
-    if (mkdir(run->out, 0777) == 0) return TOOL_OK;
+    if (mkdir(run->out, 0777) == 0) return lock_folder(run);
     if (errno == EEXIST && stat(run->out, &about) == 0) {
-        if (S_ISDIR(about.st_mode)) return TOOL_OK;
+        if (S_ISDIR(about.st_mode)) return lock_folder(run);
         errno = ENOTDIR;
     }
     tool_message("%s: can't make the folder: %s", run->out, strerror(errno));
@@ -436,9 +446,9 @@ static mnem_status sample(train_run *run) {
 
 typedef struct loop {
     tool_progress progress;
-    double saved, said; /* clock */
-    double started;     /* clock, after the first step, which is slower */
-    int64_t steps;      /* of this process after the first */
+    double begun, saved, said; /* clock */
+    double started;            /* clock, after the first step, which is slower */
+    int64_t steps;             /* of this process after the first */
     double seconds_per_step;
 } loop;
 
@@ -494,8 +504,8 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
         l->started = now;
     else
         l->seconds_per_step = (now - l->started) / (double)++l->steps;
-    const double tokens_per_s =
-        l->steps ? (double)run->config.batch * run->config.context / l->seconds_per_step : 0;
+    const double each = l->steps ? l->seconds_per_step : now - l->begun;
+    const double tokens_per_s = (double)run->config.batch * run->config.context / each;
     train_log_step(run, r, tokens_per_s);
     say_step(run, l, r, tokens_per_s);
     if (!r->applied && !run->args->quiet)
@@ -536,7 +546,7 @@ static int fail_step(train_run *run, mnem_status status) {
 }
 
 static int train(train_run *run) {
-    loop l = {.saved = tool_clock()};
+    loop l = {.saved = tool_clock(), .begun = tool_clock()};
     mnem_train_report report;
     const mnem_train_source source = {train_feed_next, run};
     mnem_status status = feed_training(run);
@@ -687,6 +697,7 @@ int verb_train(const tool_args *args) {
     run = (train_run){.args = args};
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
+    tool_interrupt_watch_term();
     int code = prepare(&run);
     if (code == TOOL_OK && args->dry_run)
         code = show_ways(&run);

@@ -124,7 +124,7 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
          "from a model (--init). Shows the plan before the first step: bytes by kind, how many\n"
          "sequences run together, what is computed again to save memory, and what another budget\n"
-         "would buy. A smaller budget changes the speed, not the result.\n"
+         "would buy. A smaller budget changes the speed, not the result, but for rounding.\n"
          "\n"
          "The vocabulary is learned from the text. The run lives in a folder (--out): its\n"
          "checkpoint, log.jsonl (a line for each step), loss.svg, and at the end model.gguf, "
