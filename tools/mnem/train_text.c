@@ -42,7 +42,7 @@ static mnem_status copy_vocabulary(const char *model_path, const char *path) {
     return status;
 }
 
-static void say_learned(const mnem_vocabulary *vocabulary, double seconds) {
+static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double seconds) {
     mnem_vocabulary_info info;
     char size[TOOL_TEXT], time[TOOL_TEXT];
     mnem_vocabulary_info_get(vocabulary, &info);
@@ -50,10 +50,10 @@ static void say_learned(const mnem_vocabulary *vocabulary, double seconds) {
             info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
             tool_seconds(seconds, time));
     if (info.words_dropped)
-        tool_message("the budget has no room to count all words: %llu words of the text, rare "
-                     "ones, were left out, "
-                     "and the vocabulary may be another one than with more memory",
-                     (unsigned long long)info.words_dropped);
+        tool_message(
+            "%llu words of the text, rare ones, were left out: %s has no room to count them; "
+            "with more the vocabulary may be another one",
+            (unsigned long long)info.words_dropped, tool_size(room, size));
 }
 
 static mnem_status learn_vocabulary(train_run *run, const char *path) {
@@ -82,7 +82,7 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
         mnem_tokenizer_destroy(tokenizer);
     }
     if (status == MNEM_OK && !run->args->quiet && run->config.vocab > 256)
-        say_learned(vocabulary, tool_clock() - start);
+        say_learned(vocabulary, room, tool_clock() - start);
     mnem_vocabulary_destroy(vocabulary);
     return status;
 }
