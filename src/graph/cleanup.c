@@ -12,10 +12,11 @@
  * Invariant: the values that remain have the bits that they had. Only what one node writes, and
  * nobody changes later, is merged or folded; what differentiation made again is never merged with
  * the first: that would keep it. Streamed matrices stay, since their order is the reader's.
- * Cost: O(nodes x users of a tensor); no memory. */
+ * Cost: O(nodes x users of a tensor + tensors log tensors); no memory. */
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/sort.h"
 #include "graph/graph_private.h"
 
 /* ---- roots ---- */
@@ -71,16 +72,48 @@ static bool overlap(const mnem__graph_tensor *a, const mnem__graph_tensor *b) {
 }
 
 static void count_write(mnem_graph *graph, int32_t tensor) {
-    mnem__graph_tensor *root = &graph->tensor[root_of(graph, tensor)];
-    root->writes++;
-    if (root->slot == MNEM__GRAPH_PLACED) return;
+    graph->tensor[root_of(graph, tensor)].writes++;
+}
+
+static bool lies_before(const void *context, uint32_t a, uint32_t b) {
+    const mnem__graph_tensor *tensor = context, *x = &tensor[a], *y = &tensor[b];
+    if (x->slot != y->slot) return x->slot < y->slot;
+    if (x->offset != y->offset) return x->offset < y->offset;
+    return a < b;
+}
+
+static bool reaches_farther(const mnem__graph_tensor *a, const mnem__graph_tensor *b) {
+    return !b || a->slot != b->slot || a->offset + a->bytes > b->offset + b->bytes;
+}
+
+/* External tensors may share bytes: a write to one is a write to all over it. In the order of
+ * places, a tensor is over a written one on its left if it is over the one that reaches farthest,
+ * and over one on its right if it is over the next. */
+static void spread_writes(mnem_graph *graph) {
+    uint32_t *order = (void *)graph->buffer; /* nothing is placed yet */
+    mnem__graph_tensor *tensor = graph->tensor;
+    const mnem__graph_tensor *farthest = NULL, *next = NULL;
+    size_t n = 0;
     for (int32_t id = 1; id <= graph->tensors; id++)
-        if (id != root->root && overlap(&graph->tensor[id], root)) graph->tensor[id].writes++;
+        if (tensor[id].root == id && tensor[id].slot >= 0) order[n++] = (uint32_t)id;
+    mnem__sort(order, n, lies_before, tensor);
+    for (size_t i = 0; i < n; i++) {
+        mnem__graph_tensor *t = &tensor[order[i]];
+        t->needed = t->writes > 0;
+        if (farthest && overlap(farthest, t)) t->writes++;
+        if (t->needed && reaches_farther(t, farthest)) farthest = t;
+    }
+    for (size_t i = n; i-- > 0;) {
+        mnem__graph_tensor *t = &tensor[order[i]];
+        if (next && overlap(next, t)) t->writes++;
+        if (t->needed) next = t;
+    }
 }
 
 static void count_writes(mnem_graph *graph) {
     for (int32_t id = 1; id <= graph->tensors; id++) graph->tensor[id].writes = 0;
     for (int32_t i = 0; i < graph->steps; i++) each_output(graph, &graph->step[i], count_write);
+    spread_writes(graph);
 }
 
 /* Written by one node, or by none if external: the same whenever it is read. */

@@ -19,8 +19,8 @@ typedef struct mnem__graph_tensor {
     int32_t gradient;    /* what its gradient is added to; 0: not wanted */
     bool keep;           /* until the backward pass has read it */
     bool constant;       /* external, the same in every run */
-    bool needed;         /* of a root, for cleanup.c: somebody reads it */
-    int32_t writes;      /* of a root, for cleanup.c: nodes that write it */
+    bool needed;         /* of a root, for cleanup.c: a node writes it; later, somebody reads it */
+    int32_t writes;      /* of a root, for cleanup.c: nodes that write it, or bytes of it */
     int32_t reader;      /* of a root, for cleanup.c: the last node that reads it first */
 } mnem__graph_tensor;
 

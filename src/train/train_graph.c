@@ -405,21 +405,38 @@ static mnem_graph_options usual_room(const mnem_graph_options *forward) {
         .tensors = 2 * forward->tensors, .nodes = 3 * forward->nodes, .workers = forward->workers};
 }
 
+/* Builds in room that is enough; *tight: what was needed. */
+static mnem_status build_loose(const mnem__train_graph_options *options, mnem_graph_options *tight,
+                               mnem__train_graph *out) {
+    const mnem_graph_options forward = forward_room(options);
+    *tight = options->keep ? usual_room(&forward) : forward;
+    *out = (mnem__train_graph){0};
+    const mnem_status status = try(options, tight, out);
+    if (status != MNEM_INVALID || !options->keep) return status;
+    *tight = mnem_graph_gradient_room(&forward);
+    return try(options, tight, out);
+}
+
 mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
                                      mnem__train_graph *out) {
-    const mnem_graph_options forward = forward_room(options);
-    mnem_graph_options room = options->keep ? usual_room(&forward) : forward, loose = room;
-    *out = (mnem__train_graph){0};
-    mnem_status status = try(options, &room, out);
-    if (status == MNEM_INVALID && options->keep) {
-        room = loose = mnem_graph_gradient_room(&forward);
-        status = try(options, &room, out);
-    }
+    mnem_graph_options tight;
+    const mnem_status status = build_loose(options, &tight, out);
     if (status != MNEM_OK) return status;
-    if (room.tensors == loose.tensors && room.nodes == loose.nodes) return MNEM_OK;
+    if (tight.tensors == out->room.tensors && tight.nodes == out->room.nodes) return MNEM_OK;
     mnem_graph_destroy(out->graph);
     out->graph = NULL;
-    return try(options, &room, out);
+    return try(options, &tight, out);
+}
+
+mnem_status mnem__train_graph_measure(const mnem__train_graph_options *options,
+                                      mnem__train_graph *out) {
+    mnem_graph_options tight;
+    const mnem_status status = build_loose(options, &tight, out);
+    if (status != MNEM_OK) return status;
+    mnem_graph_destroy(out->graph);
+    out->graph = NULL;
+    out->room = tight;
+    return MNEM_OK;
 }
 
 /* ---- numbers for planning ---- */

@@ -51,6 +51,10 @@ typedef struct mnem__train_graph {
 mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
                                      mnem__train_graph *out);
 
+/* What creating would give, but graph NULL: nothing stays. */
+mnem_status mnem__train_graph_measure(const mnem__train_graph_options *options,
+                                      mnem__train_graph *out);
+
 /* Bytes that a layer keeps, and multiply-adds that it does again in the backward pass, for all
  * tokens of the micro-batch; cheap operators count as the multiply-adds that take their time. */
 uint64_t mnem__train_kept_bytes(const mnem__train_graph_options *options, uint8_t keep);

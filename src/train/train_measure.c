@@ -124,19 +124,39 @@ static mnem__train_graph_options graph_options(const mnem__train_setup *setup, i
                                        .keep = keep};
 }
 
-mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
-                                      const uint8_t *keep, mnem__train_graphs *graphs) {
-    *graphs = (mnem__train_graphs){.step.graph = NULL};
+typedef mnem_status make(const mnem__train_graph_options *options, mnem__train_graph *out);
+
+static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_batch,
+                               const uint8_t *keep, make *one, mnem__train_graphs *graphs) {
     const mnem__train_graph_options step = graph_options(setup, micro_batch, keep);
     const mnem__train_graph_options forward = graph_options(setup, micro_batch, NULL);
     mnem__train_graph_options brief = graph_options(setup, 1, NULL);
     if (brief.sequence > BRIEF_TOKENS) brief.sequence = BRIEF_TOKENS;
     graphs->brief_sequence = brief.sequence;
-    mnem_status status = mnem__train_graph_create(&step, &graphs->step);
-    if (status == MNEM_OK) status = mnem__train_graph_create(&forward, &graphs->forward);
-    if (status == MNEM_OK) status = mnem__train_graph_create(&brief, &graphs->brief);
+    mnem_status status = one(&step, &graphs->step);
+    if (status == MNEM_OK) status = one(&forward, &graphs->forward);
+    if (status == MNEM_OK) status = one(&brief, &graphs->brief);
+    return status;
+}
+
+mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
+                                      const uint8_t *keep, mnem__train_graphs *graphs) {
+    *graphs = (mnem__train_graphs){.step.graph = NULL};
+    const mnem_status status =
+        make_graphs(setup, micro_batch, keep, mnem__train_graph_create, graphs);
     if (status != MNEM_OK) mnem__train_graphs_destroy(graphs);
     return status;
+}
+
+static mnem_status measure_unknown(const mnem__train_graph_options *options,
+                                   mnem__train_graph *out) {
+    return out->room.tensors ? MNEM_OK : mnem__train_graph_measure(options, out);
+}
+
+mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,
+                                       const uint8_t *keep, mnem__train_graphs *graphs) {
+    graphs->step = (mnem__train_graph){.graph = NULL};
+    return make_graphs(setup, micro_batch, keep, measure_unknown, graphs);
 }
 
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs) {

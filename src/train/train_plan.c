@@ -27,13 +27,14 @@ typedef struct planner {
 
 /* The bytes of the process with the way of this rank; 0 after a failure. */
 static uint64_t peak_of(planner *p, int32_t rank) {
-    if (p->status == MNEM_OK) p->status = mnem__train_way_measure(&p->ways, rank);
-    return p->status == MNEM_OK ? p->before + mnem__train_way_get(&p->ways, rank)->bytes : 0;
+    mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
+    if (p->status == MNEM_OK) p->status = mnem__train_way_measure(&p->ways, way);
+    return p->status == MNEM_OK ? p->before + way->sizes.total : 0;
 }
 
 static bool hopeless(const planner *p, int32_t rank, uint64_t budget) {
     const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
-    return !way->bytes &&
+    return !way->sizes.total &&
            (double)p->fixed + estimate_least * (double)way->estimate > (double)budget;
 }
 
@@ -81,36 +82,30 @@ static mnem__bill bill_of(mnem_train_plan *plan) {
     return (mnem__bill){plan->line, &plan->lines, MNEM_TRAIN_LINES, &plan->peak_bytes};
 }
 
-static void fill_parts(planner *p, const mnem__train_way *way, mnem_train_plan *plan) {
+/* Of a way that was measured, since it was chosen. */
+static void fill_parts(const mnem__train_sizes *sizes, mnem_train_plan *plan) {
     const mnem__bill bill = bill_of(plan);
-    mnem__train_graphs graphs;
-    mnem__train_sizes sizes;
-    p->status = mnem__train_graphs_create(&p->setup, way->micro_batch, way->keep, &graphs);
-    if (p->status != MNEM_OK) return;
-    p->status = mnem__train_measure(&p->setup, way->micro_batch, &graphs, &sizes);
-    mnem__train_graphs_destroy(&graphs);
-    if (p->status != MNEM_OK) return;
     for (int i = 0; i < MNEM__TRAIN_PARTS; i++)
-        mnem__bill_add(&bill, mnem__train_parts[i].kind, mnem__train_parts[i].tag, sizes.bytes[i]);
+        mnem__bill_add(&bill, mnem__train_parts[i].kind, mnem__train_parts[i].tag, sizes->bytes[i]);
     mnem__bill_sort(&bill);
     plan->weight_bytes =
-        sizes.bytes[MNEM__TRAIN_PART_WEIGHTS] + sizes.bytes[MNEM__TRAIN_PART_ADAPTERS];
-    plan->frozen_bytes = sizes.bytes[MNEM__TRAIN_PART_FROZEN];
-    plan->gradient_bytes = sizes.bytes[MNEM__TRAIN_PART_GRADIENTS];
-    plan->optimizer_bytes = sizes.bytes[MNEM__TRAIN_PART_MOMENTS];
-    plan->activation_bytes = sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
+        sizes->bytes[MNEM__TRAIN_PART_WEIGHTS] + sizes->bytes[MNEM__TRAIN_PART_ADAPTERS];
+    plan->frozen_bytes = sizes->bytes[MNEM__TRAIN_PART_FROZEN];
+    plan->gradient_bytes = sizes->bytes[MNEM__TRAIN_PART_GRADIENTS];
+    plan->optimizer_bytes = sizes->bytes[MNEM__TRAIN_PART_MOMENTS];
+    plan->activation_bytes = sizes->bytes[MNEM__TRAIN_PART_ACTIVATIONS];
 }
 
-static void fill_all_kept(planner *p, mnem_train_plan *plan) {
+static void fill_all_kept(planner *p, const mnem__train_way *chosen, mnem_train_plan *plan) {
     uint8_t keep[MNEM_TRAIN_LAYERS];
-    mnem__train_graphs graphs;
-    mnem__train_sizes sizes;
+    mnem__train_way way = {
+        .micro_batch = chosen->micro_batch, .ladder = chosen->ladder, .keep = keep};
     memset(keep, MNEM_KEEP_ALL, sizeof keep);
-    p->status = mnem__train_graphs_create(&p->setup, plan->micro_batch, keep, &graphs);
-    if (p->status != MNEM_OK) return;
-    p->status = mnem__train_measure(&p->setup, plan->micro_batch, &graphs, &sizes);
-    mnem__train_graphs_destroy(&graphs);
-    plan->activation_bytes_all = sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
+    if (plan->layers_recomputed)
+        p->status = mnem__train_way_measure(&p->ways, &way);
+    else
+        way.sizes = chosen->sizes;
+    plan->activation_bytes_all = way.sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
 }
 
 static int32_t recomputed_layers(const planner *p, const mnem__train_way *way) {
@@ -130,8 +125,8 @@ static void fill(planner *p, int32_t rank, mnem_train_plan *plan) {
     plan->macs_per_step = mnem__train_way_macs(&p->ways, way, &plan->recomputed);
     plan->budget_bytes = p->budget;
     plan->parameters = (uint64_t)p->setup.shape->count;
-    fill_parts(p, way, plan);
-    if (p->status == MNEM_OK) fill_all_kept(p, plan);
+    fill_parts(&way->sizes, plan);
+    fill_all_kept(p, way, plan);
 }
 
 /* ---- other budgets ---- */
@@ -151,7 +146,7 @@ static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
     const mnem__train_way *next = mnem__train_way_get(&p->ways, other);
     const double cost = next->cost / way->cost;
     char *text = larger ? plan->larger : plan->smaller;
-    *(larger ? &plan->larger_bytes : &plan->smaller_bytes) = p->before + next->bytes;
+    *(larger ? &plan->larger_bytes : &plan->smaller_bytes) = p->before + next->sizes.total;
     *(larger ? &plan->larger_cost : &plan->smaller_cost) = cost;
     say_way(p, next, cost, text, sizeof plan->larger);
 }
@@ -268,7 +263,7 @@ mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_tr
     int32_t rank = smallest(&p);
     while (rank >= 0 && p.status == MNEM_OK) {
         const mnem__train_way *way = mnem__train_way_get(&p.ways, rank);
-        const mnem_train_way said = {.peak_bytes = p.before + way->bytes,
+        const mnem_train_way said = {.peak_bytes = p.before + way->sizes.total,
                                      .cost = way->cost / best,
                                      .micro_batch = way->micro_batch,
                                      .layers_recomputed = recomputed_layers(&p, way),

@@ -64,6 +64,10 @@ typedef struct mnem__train_graphs {
 } mnem__train_graphs;
 mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
                                       const uint8_t *keep, mnem__train_graphs *graphs);
+/* Sizes and rooms only, every graph NULL. What *graphs knows of forward and brief, of the same
+ * micro-batch, stays; zeros: nothing. */
+mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,
+                                       const uint8_t *keep, mnem__train_graphs *graphs);
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
 
 /* The trainer's own tables, in one allocation with it. */

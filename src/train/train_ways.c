@@ -80,11 +80,9 @@ static mnem_status measure_one(const finder *f, int32_t layers, const uint8_t *k
                                uint64_t *bytes) {
     const mnem__train_graph_options o = sequences(f->setup, 1, layers, keep);
     mnem__train_graph graph;
-    const mnem_status status = mnem__train_graph_create(&o, &graph);
-    if (status != MNEM_OK) return status;
+    const mnem_status status = mnem__train_graph_measure(&o, &graph);
     *bytes = graph.sizes.block_bytes;
-    mnem_graph_destroy(graph.graph);
-    return MNEM_OK;
+    return status;
 }
 
 static mnem_status measure_layers(finder *f) {
@@ -132,11 +130,12 @@ static void fill_stages(finder *f, int32_t n) {
 
 /* ---- the list ---- */
 
-static void add_way(finder *f, int32_t micro_batch, uint64_t estimate) {
+static void add_way(finder *f, int32_t micro_batch, int32_t ladder, uint64_t estimate) {
     mnem__train_ways *w = f->ways;
     const int32_t layers = f->setup->shape->t.layers;
     mnem__train_way *way = &w->way[w->count];
     *way = (mnem__train_way){.micro_batch = micro_batch,
+                             .ladder = ladder,
                              .keep = w->keeps + (size_t)w->count * (size_t)layers,
                              .estimate = estimate};
     for (int32_t i = 0; i < layers; i++) way->keep[i] = (uint8_t)f->stages[i / f->group].chosen;
@@ -148,7 +147,7 @@ static void add_way(finder *f, int32_t micro_batch, uint64_t estimate) {
     w->count++;
 }
 
-static mnem_status add_ladder(finder *f, int32_t micro_batch) {
+static mnem_status add_ladder(finder *f, int32_t micro_batch, int32_t ladder) {
     const size_t n = stage_count(f) + 1;
     mnem_recompute_result all, r;
     fill_stages(f, micro_batch);
@@ -157,7 +156,7 @@ static mnem_status add_ladder(finder *f, int32_t micro_batch) {
         const uint64_t room = all.peak_bytes - all.least_bytes;
         const uint64_t capacity = all.least_bytes + (uint64_t)((double)room * i / RUNGS);
         status = mnem_plan_recompute(f->stages, n, i == RUNGS ? UINT64_MAX : capacity, &r);
-        if (status == MNEM_OK) add_way(f, micro_batch, r.peak_bytes);
+        if (status == MNEM_OK) add_way(f, micro_batch, ladder, r.peak_bytes);
     }
     return status;
 }
@@ -191,10 +190,11 @@ static mnem_status find(finder *f) {
     f->group = (int32_t)mnem__div_up(layers, STAGES_MAX);
     f->stages = mnem__alloc("plan", (stage_count(f) + 1) * sizeof *f->stages);
     f->ways->order = mnem__alloc("plan", (most + 1) * sizeof *f->ways->order);
-    if (!f->ways->way || !f->ways->keeps || !f->stages || !f->ways->order)
+    f->ways->graphs = mnem__calloc("plan", (size_t)n, sizeof *f->ways->graphs);
+    if (!f->ways->way || !f->ways->keeps || !f->stages || !f->ways->order || !f->ways->graphs)
         return mnem__heap_status();
     mnem_status status = measure_layers(f);
-    for (int i = 0; i < n && status == MNEM_OK; i++) status = add_ladder(f, list[i]);
+    for (int i = 0; i < n && status == MNEM_OK; i++) status = add_ladder(f, list[i], i);
     if (status != MNEM_OK) return status;
     for (int32_t i = 0; i < f->ways->count; i++) f->ways->order[i] = (uint32_t)i;
     mnem__sort(f->ways->order, (size_t)f->ways->count, faster, f->ways->way);
@@ -218,21 +218,15 @@ void mnem__train_ways_destroy(mnem__train_ways *ways) {
     mnem__free(ways->way);
     mnem__free(ways->keeps);
     mnem__free(ways->order);
+    mnem__free(ways->graphs);
     *ways = (mnem__train_ways){.setup = ways->setup};
 }
 
-mnem_status mnem__train_way_measure(mnem__train_ways *ways, int32_t rank) {
-    mnem__train_way *way = mnem__train_way_get(ways, rank);
-    if (way->bytes) return MNEM_OK;
-    mnem__train_graphs graphs;
-    mnem__train_sizes sizes;
-    mnem_status status =
-        mnem__train_graphs_create(ways->setup, way->micro_batch, way->keep, &graphs);
+mnem_status mnem__train_way_measure(mnem__train_ways *ways, mnem__train_way *way) {
+    if (way->sizes.total) return MNEM_OK;
+    mnem__train_graphs *graphs = &ways->graphs[way->ladder];
+    const mnem_status status =
+        mnem__train_graphs_measure(ways->setup, way->micro_batch, way->keep, graphs);
     if (status != MNEM_OK) return status;
-    status = mnem__train_measure(ways->setup, way->micro_batch, &graphs, &sizes);
-    mnem__train_graphs_destroy(&graphs);
-    if (status != MNEM_OK) return status;
-    way->bytes = sizes.total;
-    way->activations = sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
-    return MNEM_OK;
+    return mnem__train_measure(ways->setup, way->micro_batch, graphs, &way->sizes);
 }

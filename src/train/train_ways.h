@@ -6,11 +6,11 @@
 
 typedef struct mnem__train_way {
     int32_t micro_batch;
-    uint8_t *keep;     /* [layers] */
-    double cost;       /* nominal seconds of a step on a plain machine */
-    uint64_t estimate; /* of the block of activations, without building the graph */
-    uint64_t bytes;    /* of the trainer; 0: not measured yet */
-    uint64_t activations;
+    int32_t ladder;          /* which micro-batch that is */
+    uint8_t *keep;           /* [layers] */
+    double cost;             /* nominal seconds of a step on a plain machine */
+    uint64_t estimate;       /* of the block of activations, without building the graph */
+    mnem__train_sizes sizes; /* of the trainer; total 0: not measured yet */
 } mnem__train_way;
 
 typedef struct mnem__train_ways {
@@ -19,6 +19,7 @@ typedef struct mnem__train_ways {
     int32_t count;
     uint32_t *order; /* of ways by rank: the fastest first, among equals the smallest estimate */
     uint8_t *keeps;  /* of all ways */
+    mnem__train_graphs *graphs; /* by ladder: what all its ways share, measured */
 } mnem__train_ways;
 
 static inline mnem__train_way *mnem__train_way_get(const mnem__train_ways *ways, int32_t rank) {
@@ -27,8 +28,8 @@ static inline mnem__train_way *mnem__train_way_get(const mnem__train_ways *ways,
 
 mnem_status mnem__train_ways_create(const mnem__train_setup *setup, mnem__train_ways *ways);
 void mnem__train_ways_destroy(mnem__train_ways *ways);
-/* Builds a way's graphs once to learn its bytes. */
-mnem_status mnem__train_way_measure(mnem__train_ways *ways, int32_t rank);
+/* Builds a way's graph once to learn its bytes. */
+mnem_status mnem__train_way_measure(mnem__train_ways *ways, mnem__train_way *way);
 
 /* Multiply-adds of a whole step; what is done again comes out in *again. */
 double mnem__train_way_macs(const mnem__train_ways *ways, const mnem__train_way *way,
