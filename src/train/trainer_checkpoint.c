@@ -95,13 +95,44 @@ static mnem_status read_numbers(const mnem_checkpoint *c, numbers *n) {
     return status == MNEM_OK ? mnem_checkpoint_u64(c, "scale_skipped", &n->skipped) : status;
 }
 
+/* The next word of a text, and where the rest begins. */
+static mnem_text take_word(const char **text) {
+    const char *word = *text;
+    const size_t n = strcspn(word, " ");
+    *text = word + n + (word[n] == ' ');
+    return (mnem_text){word, n};
+}
+
+static bool is_same(mnem_text a, mnem_text b) {
+    return a.length == b.length && !memcmp(a.bytes, b.bytes, a.length);
+}
+
+/* Shapes are "ARCHITECTURE name value name value ...": the first that differs is said. */
+static mnem_status say_difference(const char *ours, const char *theirs) {
+    mnem_text name = {"architecture", 12}, a = take_word(&ours), b = take_word(&theirs);
+    mnem_text other = name;
+    while (is_same(name, other) && is_same(a, b)) {
+        name = take_word(&ours), other = take_word(&theirs);
+        a = take_word(&ours), b = take_word(&theirs);
+    }
+    if (!is_same(name, other))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of another model: %s",
+                          name.length ? "it has no adapters" : "it has adapters");
+    if (is_same(name, (mnem_text){"on", 2}))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint's adapters are for another model: "
+                                         "its weights differ");
+    return mnem__fail(MNEM_BAD_FILE,
+                      "train: the checkpoint is of another model: %.*s %.*s, not "
+                      "%.*s",
+                      (int)name.length, name.bytes, (int)b.length, b.bytes, (int)a.length, a.bytes);
+}
+
 static mnem_status check_shape(const mnem_trainer *t, const mnem_checkpoint *c) {
     char ours[SHAPE_TEXT], theirs[SHAPE_TEXT];
     shape_text(t, ours);
     const mnem_status status = mnem_checkpoint_text(c, "shape", theirs, sizeof theirs);
     if (status != MNEM_OK || !strcmp(ours, theirs)) return status;
-    return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of another model (%s), not %s",
-                      theirs, ours);
+    return say_difference(ours, theirs);
 }
 
 static mnem_status load(mnem_trainer *t, const mnem_checkpoint *c, char *note, size_t n) {

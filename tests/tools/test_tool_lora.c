@@ -129,7 +129,7 @@ static void an_adapter_is_learned_and_merged(void **state) {
     const size_t n = read_file(at("base.gguf"), before);
     tool_result r = LORA(at("whole"), "--json");
     succeed(r);
-    json_t *root = json_loads(r.out, 0, NULL);
+    json_t *root = json_loads(strrchr(r.out, '{'), 0, NULL);
     assert_string_equal(json_string_value(json_object_get(root, "adapter")),
                         at("whole/adapter.gguf"));
     assert_true(json_integer_value(json_object_get(root, "bytes_peak")) <=
@@ -209,7 +209,7 @@ static void a_budget_holds(void **state) {
             at("base.gguf"), "--lora", "4", "--batch", "16", "--steps", "5", "--data", new_text(),
             "--out", at("small"));
     succeed(r);
-    json_t *root = json_loads(r.out, 0, NULL);
+    json_t *root = json_loads(strrchr(r.out, '{'), 0, NULL);
     const json_int_t peak = json_integer_value(json_object_get(root, "bytes_peak"));
     print_message("least %s, peak %lld bytes\n", memory, (long long)peak);
     assert_true(peak <= json_integer_value(json_object_get(root, "budget_bytes")));
@@ -278,6 +278,19 @@ static void a_config_makes_the_run_again(void **state) {
           "wants \"init\"");
 }
 
+/* What was used is written; a 0, as configs had it, means the same. */
+static void a_config_says_the_alpha(void **state) {
+    (void)state;
+    succeed(LORA(at("alpha"), "--stop-after", "4"));
+    json_t *root = json_load_file(at("alpha/config.json"), 0, NULL);
+    assert_non_null(root);
+    assert_true(json_number_value(json_object_get(root, "lora_alpha")) == 8);
+    json_object_set_new(root, "lora_alpha", json_real(0));
+    assert_int_equal(json_dump_file(root, at("alpha/config.json"), 0), 0);
+    json_decref(root);
+    succeed(TRAIN("--out", at("alpha"), "--resume"));
+}
+
 static void a_base_that_changed_is_refused(void **state) {
     (void)state;
     char command[1400];
@@ -290,7 +303,8 @@ static void a_base_that_changed_is_refused(void **state) {
     fseek(file, -64, SEEK_END);
     fputs("other weights", file);
     fclose(file);
-    wrong(TRAIN("--out", at("changed"), "--resume"), 1, "another model");
+    wrong(TRAIN("--out", at("changed"), "--resume"), 1,
+          "the checkpoint's adapters are for another model: its weights differ");
     assert_int_equal(rename(at("base.keep"), at("base.gguf")), 0);
     succeed(TRAIN("--out", at("changed"), "--resume"));
 }
@@ -305,6 +319,7 @@ int main(void) {
         cmocka_unit_test(an_adapter_is_no_model),
         cmocka_unit_test(wrong_input_is_named),
         cmocka_unit_test(a_config_makes_the_run_again),
+        cmocka_unit_test(a_config_says_the_alpha),
         cmocka_unit_test(a_base_that_changed_is_refused),
     };
     return cmocka_run_group_tests(tests, make_base, NULL);

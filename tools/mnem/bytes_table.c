@@ -12,6 +12,7 @@ void tool_bytes_plan(FILE *file, const tool_bytes *b) {
     char size[TOOL_TEXT], note[96];
     for (unsigned i = 0; i < b->lines; i++)
         row(file, mnem_kind_text(b->line[i].kind), b->line[i].tag, b->line[i].bytes, "");
+    if (b->before_bytes) row(file, "host", "before the steps", b->before_bytes, "");
     snprintf(note, sizeof note, "of %s%s", tool_size(b->budget_bytes, size),
              b->budget_chosen ? " (85 % of available)" : "");
     row(file, "peak", "", b->peak_bytes, note);
@@ -23,6 +24,10 @@ json_t *tool_bytes_json(const tool_bytes *b) {
         json_array_append_new(
             lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(b->line[i].kind), "tag",
                              b->line[i].tag, "bytes", (json_int_t)b->line[i].bytes));
+    if (b->before_bytes)
+        json_array_append_new(
+            lines, json_pack("{s:s, s:s, s:I}", "kind", mnem_kind_text(MNEM_KIND_HOST), "tag",
+                             "before the steps", "bytes", (json_int_t)b->before_bytes));
     return lines;
 }
 

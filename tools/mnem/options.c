@@ -71,8 +71,10 @@ const tool_option tool_options[] = {
     {"phase", 0, "NAME", TOOL_VALUE_CHOICE, AT(phase), 0, 0, "decode prefill train", V(graph),
      "the graph of one token (decode), of a chunk of a prompt (prefill) or of a step of training "
      "(train) (default: decode)"},
-    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), 0, 0, NULL, V(plan) | V(graph),
-     "draw it: the ways of --explain, or the tensors of a graph over time"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), 0, 0, NULL, V(plan),
+     "draw the ways of --explain: bytes against speed"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), 0, 0, NULL, V(graph),
+     "draw it: the tensors over time"},
     {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity), 0, 0, NULL, V(place),
      "what must be enough: stop at the first placement within it (default: as low as possible)"},
     {"space", 0, "SPACE", TOOL_VALUE_LIST, AT(space), 0, 0, NULL, V(place),
@@ -130,7 +132,9 @@ const tool_option tool_options[] = {
     {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline), 0, 0, NULL, V(replay),
      "show reserved and live bytes over time"},
     {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), 0, 0, NULL, V(train),
-     "a text file to learn from; operands are further ones"},
+     "a text file to learn from, in UTF-8 (- is standard input); operands are further ones"},
+    {"any-bytes", 0, NULL, TOOL_VALUE_FLAG, AT(any_bytes), 0, 0, NULL, V(train),
+     "learn from files as they are, also where they don't look like text"},
     {"config", 'c', "NAME|FILE", TOOL_VALUE_TEXT, AT(config), 0, 0, "tiny 5m gpt2-10m gpt2-124m",
      V(train),
      "the model and how it is trained: tiny, 5m, gpt2-10m, gpt2-124m, or a JSON file (default: "

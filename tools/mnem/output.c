@@ -131,6 +131,10 @@ char *tool_seconds(double seconds, char text[TOOL_TEXT]) {
     return text;
 }
 
+const char *tool_s(uint64_t number) {
+    return number == 1 ? "" : "s";
+}
+
 double tool_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

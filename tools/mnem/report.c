@@ -44,7 +44,11 @@ static void plan_speed(FILE *file, const mnem_session_plan *p) {
 }
 
 static tool_bytes bytes_of(const mnem_session_plan *p, const tool_stage *stage) {
-    return (tool_bytes){p->line, p->lines, p->peak_bytes, p->budget_bytes, stage->budget_chosen};
+    return (tool_bytes){.line = p->line,
+                        .lines = p->lines,
+                        .peak_bytes = p->peak_bytes,
+                        .budget_bytes = p->budget_bytes,
+                        .budget_chosen = stage->budget_chosen};
 }
 
 void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *stage) {

@@ -106,7 +106,7 @@ typedef struct tool_args {
     double scale; /* merge */
     uint64_t steps, train_tokens, stop_after, save_every;
     double rate, dropout, heldout;
-    bool resume, dry_run;
+    bool resume, dry_run, any_bytes;
     bool help;
 } tool_args;
 
@@ -153,6 +153,8 @@ char *tool_exact(uint64_t number, char text[TOOL_TEXT]);  /* "1,258,291" */
 char *tool_count(double number, char text[TOOL_TEXT]);    /* "5.2 M" */
 char *tool_seconds(double seconds, char text[TOOL_TEXT]); /* "3.2 s", "12 min" */
 double tool_clock(void);                                  /* seconds, monotonic */
+/* "" for one, "s" for any other number: "%d token%s". */
+const char *tool_s(uint64_t number);
 /* Prints text wrapped at 96 columns: `lead` before the first line, later lines indented by its
  * width. */
 void tool_wrap(FILE *file, const char *lead, const char *text);
@@ -163,7 +165,8 @@ typedef struct tool_bytes {
     const mnem_plan_line *line;
     unsigned lines;
     uint64_t peak_bytes, budget_bytes;
-    bool budget_chosen; /* nobody gave one */
+    bool budget_chosen;    /* nobody gave one */
+    uint64_t before_bytes; /* training: of the peak, what there is only before the steps */
 } tool_bytes;
 void tool_bytes_plan(FILE *file, const tool_bytes *bytes);
 json_t *tool_bytes_json(const tool_bytes *bytes); /* the lines */

@@ -72,6 +72,13 @@ static const field fields[] = {
     TEXT(init, NULL),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
+_Static_assert(FIELDS <= 64, "train_config.given");
+
+bool train_config_given(const train_config *config, const char *key) {
+    for (int i = 0; i < FIELDS; i++)
+        if (!strcmp(key, fields[i].name)) return config->given >> i & 1;
+    return false;
+}
 
 /* ---- names ---- */
 
@@ -179,10 +186,15 @@ static bool add_file(train_config *config, const char *path) {
     return copy != NULL;
 }
 
-/* The whole path, so that --resume works from another folder. */
+/* The whole path, so that --resume works from another folder. "-" is read later, into one file. */
 static int add_data(const char *path, train_config *config) {
-    char whole[PATH_MAX];
-    if (!realpath(path, whole)) {
+    char whole[PATH_MAX] = "-";
+    for (int32_t i = 0; i < config->files; i++)
+        if (!strcmp(path, "-") && !strcmp(config->file[i], "-")) {
+            tool_message("standard input (-) can be read once only");
+            return TOOL_FAILED;
+        }
+    if (strcmp(path, "-") != 0 && !realpath(path, whole)) {
         tool_message("%s: %s", path, strerror(errno));
         return TOOL_FAILED;
     }
@@ -213,6 +225,7 @@ static int read_key(const char *path, const char *key, json_t *value, train_conf
     if (!strcmp(key, "files")) return read_files(path, value, config);
     for (int i = 0; i < FIELDS; i++) {
         if (strcmp(key, fields[i].name) != 0) continue;
+        config->given |= UINT64_C(1) << i;
         if (read_field(&fields[i], value, config)) return TOOL_OK;
         say_wrong(path, &fields[i], value);
         return TOOL_FAILED;
@@ -326,6 +339,7 @@ static int choose(const tool_args *args, train_config *config) {
     for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, names[i].name) != 0) continue;
         *config = names[i].config;
+        config->given = UINT64_MAX;
         return TOOL_OK;
     }
     if (strchr(name, '.') || strchr(name, '/')) return train_config_load(name, config);
@@ -340,6 +354,20 @@ static void set_texts(const tool_args *args, train_config *c) {
         snprintf(c->precision, sizeof c->precision, "%s", precisions[args->precision]);
     if (tool_given(args, "moments"))
         snprintf(c->moments, sizeof c->moments, "%s", moments[args->moments]);
+}
+
+/* What a config's file may say wrongly; options were checked before. */
+int train_config_lora(train_config *c) {
+    uint32_t targets;
+    if (c->lora && c->lora_alpha == 0) c->lora_alpha = 2.0 * c->lora;
+    if (c->lora && !*c->init) {
+        tool_message("the config's \"lora\" wants \"init\": the model that the adapters are for");
+        return TOOL_FAILED;
+    }
+    if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
+        return TOOL_OK;
+    tool_message("the config's \"lora_targets\": %s", mnem_last_error());
+    return TOOL_FAILED;
 }
 
 static int set_lora(const tool_args *args, train_config *c) {

@@ -33,14 +33,15 @@ static void note_line(train_run *run, json_t *line, int64_t step) {
     if (json_is_number(loss)) add_point(&run->training_curve, step, json_number_value(loss));
     if (json_is_number(validation)) {
         run->loss_validation = json_number_value(validation);
+        run->validated = step;
         add_point(&run->validation_curve, step, run->loss_validation);
     }
 }
 
 /* ---- the file ---- */
 
-/* Reads what is there, up to the first line past steps or that isn't whole, and cuts it there. */
-static bool keep_until(train_run *run, FILE *file, int64_t steps) {
+/* Reads what is there, up to the first line past steps or that isn't whole: where that begins. */
+static long read_until(train_run *run, FILE *file, int64_t steps) {
     char *text = NULL;
     size_t room = 0;
     long end = 0;
@@ -54,7 +55,19 @@ static bool keep_until(train_run *run, FILE *file, int64_t steps) {
         end = ftell(file);
     }
     free(text);
+    return end;
+}
+
+static bool keep_until(train_run *run, FILE *file, int64_t steps) {
+    const long end = read_until(run, file, steps);
     return ftruncate(fileno(file), end) == 0 && fseek(file, end, SEEK_SET) == 0;
+}
+
+void train_log_read(train_run *run) {
+    FILE *file = fopen(train_path(run, "log.jsonl"), "r");
+    if (!file) return;
+    read_until(run, file, INT64_MAX - 1);
+    fclose(file);
 }
 
 int train_log_open(train_run *run, int64_t steps) {
@@ -75,8 +88,10 @@ static bool write_all(int fd, const char *text, size_t n) {
     return true;
 }
 
-/* Past stdio, whose buffer would keep what couldn't be written. */
+/* Past stdio, whose buffer would keep what couldn't be written. With --json to standard output,
+ * too; the run goes on when nobody reads that any more. */
 static void write_line(train_run *run, json_t *line) {
+    if (run->args->json && !tool_out_closed()) tool_out_json(json_incref(line));
     const int fd = fileno(run->log);
     const off_t begin = lseek(fd, 0, SEEK_END);
     char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(17));
@@ -109,6 +124,7 @@ void train_log_step(train_run *run, const mnem_train_report *r, double tokens_pe
 
 void train_log_validation(train_run *run, int64_t step, double loss, double bits_per_byte) {
     run->loss_validation = loss;
+    run->validated = step;
     add_point(&run->validation_curve, step, loss);
     write_line(run, json_pack("{s:I, s:f, s:f, s:f}", "step", (json_int_t)step, "validation_loss",
                               loss, "perplexity", exp(loss), "bits_per_byte", bits_per_byte));
@@ -126,8 +142,14 @@ static char *loss_text(double number, char text[TOOL_TEXT]) {
     return text;
 }
 
+/* A line; a single point is a dot. */
 static void draw_curve(const tool_svg *svg, const train_curve *c, const char *colour,
                        double width) {
+    if (c->count == 1)
+        fprintf(svg->file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n",
+                tool_svg_x(svg, (double)c->point[0].step), tool_svg_y(svg, c->point[0].loss),
+                colour);
+    if (c->count < 2) return;
     fprintf(svg->file, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" d=\"", colour,
             width);
     for (int i = 0; i < c->count; i++)
@@ -148,7 +170,7 @@ int train_draw(const train_run *run) {
     const char *path = train_path(run, "loss.svg");
     char subtitle[200];
     tool_svg svg = {.file = NULL};
-    if (t->count < 2) return TOOL_OK;
+    if (t->count < 1) return TOOL_OK;
     int n = snprintf(subtitle, sizeof subtitle, "blue: of each step, %.4f at the end",
                      t->point[t->count - 1].loss);
     if (v->count)
@@ -157,7 +179,7 @@ int train_draw(const train_run *run) {
                  exp(run->loss_validation));
     if (!tool_svg_begin(&svg, path, "Loss (nats per token)", subtitle)) return TOOL_FAILED;
     svg.left = 0;
-    svg.right = (double)t->point[t->count - 1].step;
+    svg.right = (double)t->point[t->count - 1].step + (t->count == 1); /* not at the border */
     svg.low = INFINITY;
     svg.high = -INFINITY;
     bounds(t, &svg.low, &svg.high);
@@ -168,6 +190,6 @@ int train_draw(const train_run *run) {
     tool_svg_axis_x(&svg, "step", false, tool_svg_plain);
     tool_svg_axis_y(&svg, "loss", false, loss_text);
     draw_curve(&svg, t, "#3f6fb5", 1);
-    if (v->count) draw_curve(&svg, v, "#c00", 2);
+    draw_curve(&svg, v, "#c00", 2);
     return tool_svg_end(&svg, path);
 }

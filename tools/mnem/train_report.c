@@ -21,7 +21,7 @@ static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
         for (end = i + 1; end < p->layers && p->keep[end] == p->keep[i]; end++) continue;
         if (p->keep[i] == MNEM_KEEP_ALL) continue;
         at += (size_t)snprintf(text + at, n - at, "%slayer%s %d", at ? "; " : "",
-                               end - i > 1 ? "s" : "", i);
+                               tool_s((uint64_t)(end - i)), i);
         if (end - i > 1) at += (size_t)snprintf(text + at, n - at, "-%d", end - 1);
         const char *separator = ": ";
         for (size_t k = 0; k < sizeof parts / sizeof parts[0] && at + 60 < n; k++) {
@@ -43,8 +43,10 @@ static void print_time(FILE *file, const train_run *run) {
                       ", about %.*f %s (a short test of this machine says)",
                       s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
     if (s > 0 && run->config.steps)
-        snprintf(text + n, sizeof text - (size_t)n, "; %lld steps take about %s",
-                 (long long)run->config.steps, tool_seconds((double)run->config.steps * s, whole));
+        snprintf(text + n, sizeof text - (size_t)n, "; %lld step%s take%s about %s",
+                 (long long)run->config.steps, tool_s((uint64_t)run->config.steps),
+                 run->config.steps == 1 ? "s" : "",
+                 tool_seconds((double)run->config.steps * s, whole));
     tool_wrap(file, "  time     ", text);
 }
 
@@ -53,9 +55,11 @@ static void print_choice(FILE *file, const train_run *run) {
     const train_config *c = &run->config;
     char text[1200];
     snprintf(text, sizeof text,
-             "%d x %d sequences of %d tokens a step, %s, moments in %s, %d thread%s",
-             p->micro_batch, p->accumulation, c->context, type_text(run->options.compute),
-             c->moments, p->threads, p->threads == 1 ? "" : "s");
+             "%d x %d sequence%s of %d token%s a step, %s, moments in %s, %d thread%s",
+             p->micro_batch, p->accumulation,
+             tool_s((uint64_t)p->micro_batch * (uint64_t)p->accumulation), c->context,
+             tool_s((uint64_t)c->context), type_text(run->options.compute), c->moments, p->threads,
+             tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
     recomputed_text(p, text, sizeof text);
     if (*text) tool_wrap(file, "  again    ", text);
@@ -76,9 +80,33 @@ static void print_other(FILE *file, const char *lead, uint64_t bytes, const char
     tool_wrap(file, lead, text);
 }
 
+/* What the process had before the steps (words of the vocabulary, text being tokenized), where
+ * that was more than the steps take: lines sum to the peak of all. */
+static uint64_t before_bytes(const train_run *run) {
+    const uint64_t steps = run->plan.peak_bytes;
+    return run->text_bytes > steps ? run->text_bytes - steps : 0;
+}
+
+uint64_t train_report_peak(const train_run *run) {
+    return run->plan.peak_bytes + before_bytes(run);
+}
+
 static tool_bytes bytes_of(const train_run *run) {
     const mnem_train_plan *p = &run->plan;
-    return (tool_bytes){p->line, p->lines, p->peak_bytes, p->budget_bytes, run->budget_chosen};
+    return (tool_bytes){.line = p->line,
+                        .lines = p->lines,
+                        .peak_bytes = train_report_peak(run),
+                        .budget_bytes = p->budget_bytes,
+                        .budget_chosen = run->budget_chosen,
+                        .before_bytes = before_bytes(run)};
+}
+
+static void print_before(FILE *file, const train_run *run) {
+    char text[160], all[TOOL_TEXT], steps[TOOL_TEXT];
+    if (!before_bytes(run)) return;
+    snprintf(text, sizeof text, "reading the text took %s, which is free again; steps take %s",
+             tool_size(run->text_bytes, all), tool_size(run->plan.peak_bytes, steps));
+    tool_wrap(file, "  before   ", text);
 }
 
 void train_report_plan(FILE *file, const train_run *run) {
@@ -92,6 +120,7 @@ void train_report_plan(FILE *file, const train_run *run) {
     fprintf(file, "plan: %s%s, %s parameters\n", c->architecture, lora,
             tool_count((double)p->parameters, count));
     tool_bytes_plan(file, &bytes);
+    print_before(file, run);
     print_choice(file, run);
     print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
     print_other(file, "  larger   ", p->larger_bytes, p->larger);
@@ -107,21 +136,22 @@ json_t *train_report_plan_json(const train_run *run) {
     const tool_bytes bytes = bytes_of(run);
     json_t *keep = json_array();
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
-    return json_pack(
-        "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-        "s:o, s:o, s:f, s:i, s:I}",
-        "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)p->peak_bytes,
-        "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
-        "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
-        run->config.context, "precision", type_text(run->options.compute), "moments",
-        run->config.moments, "threads", p->threads, "macs_per_step", p->macs_per_step,
-        "macs_recomputed", p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
-        "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
-        other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
-        other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step", run->seconds,
-        "lora_rank", run->config.lora, "frozen_bytes", (json_int_t)p->frozen_bytes);
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
+                     "s:o, s:o, s:f, s:i, s:I, s:I}",
+                     "parameters", (json_int_t)p->parameters, "peak_bytes",
+                     (json_int_t)bytes.peak_bytes, "budget_bytes", (json_int_t)p->budget_bytes,
+                     "lines", tool_bytes_json(&bytes), "keep", keep, "micro_batch", p->micro_batch,
+                     "accumulation", p->accumulation, "sequence", run->config.context, "precision",
+                     type_text(run->options.compute), "moments", run->config.moments, "threads",
+                     p->threads, "macs_per_step", p->macs_per_step, "macs_recomputed",
+                     p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
+                     "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
+                     other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
+                     other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step",
+                     run->seconds, "lora_rank", run->config.lora, "frozen_bytes",
+                     (json_int_t)p->frozen_bytes, "steps_peak_bytes", (json_int_t)p->peak_bytes);
 }
 
 void train_report_ledger(FILE *file, const train_run *run) {
-    tool_bytes_ledger(file, run->ledger, run->plan.peak_bytes);
+    tool_bytes_ledger(file, run->ledger, train_report_peak(run));
 }

@@ -3,61 +3,17 @@
  * The order is fixed, because each step's bytes are part of the plan: ledger, vocabulary, tokens,
  * plan, trainer, feeds. Invariant: whatever ends a run, the folder's last checkpoint is whole, and
  * --resume continues with the same numbers. */
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "train_tool.h"
 
-enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16, VALIDATIONS = 10, TIMED_STEPS = 6, NOTE = 64 };
-enum { LORA_CONTEXT = 512 };
+enum { VALIDATIONS = 10, TIMED_STEPS = 6, NOTE = 64 };
 static const double save_seconds = 60, line_seconds = 10;
 
-const char *train_path(const train_run *run, const char *name) {
-    static char paths[8][PATH_MAX + 64];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", run->out, name);
-    return path;
-}
-
 /* ---- before the plan ---- */
-
-/* One run at a time works in a folder; the system lets go of it when the process ends. */
-static int lock_folder(const train_run *run) {
-    const int fd = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return TOOL_OK;
-    tool_message("%s: another mnem train works in it", run->out);
-    return TOOL_FAILED;
-}
-
-static int open_folder(train_run *run) {
-    const tool_args *args = run->args;
-    struct stat about;
-    run->out = args->out ? args->out : "mnem-train";
-    const bool begun = stat(train_path(run, "config.json"), &about) == 0;
-    if (args->resume) {
-        if (begun) return lock_folder(run);
-        tool_message("%s: there is no run to resume", run->out);
-        return TOOL_FAILED;
-    }
-    if (stat(train_path(run, "checkpoint"), &about) == 0) {
-        tool_message("%s holds a run: --resume goes on with it, another --out begins a new one",
-                     run->out);
-        return TOOL_FAILED;
-    }
-    if (mkdir(run->out, 0777) == 0) return lock_folder(run);
-    if (errno == EEXIST && stat(run->out, &about) == 0) {
-        if (S_ISDIR(about.st_mode)) return lock_folder(run);
-        errno = ENOTDIR;
-    }
-    tool_message("%s: can't make the folder: %s", run->out, strerror(errno));
-    return TOOL_FAILED;
-}
 
 /* What a run is can't change when it is resumed. */
 static int check_resume(const tool_args *args) {
@@ -72,56 +28,6 @@ static int check_resume(const tool_args *args) {
     return args->operands ? tool_usage("train", "--resume knows its text") : TOOL_OK;
 }
 
-/* The shape of the model to start from. */
-static int take_shape(train_run *run) {
-    mnem_model *model;
-    mnem_transformer t;
-    train_config *c = &run->config;
-    mnem_status status = mnem_model_open(c->init, &model);
-    if (status != MNEM_OK) return tool_fail(status);
-    status = mnem_model_transformer(model, &t);
-    mnem_model_close(model);
-    if (status != MNEM_OK) return tool_fail(status);
-    snprintf(c->architecture, sizeof c->architecture, "%s", t.architecture);
-    c->layers = t.layers;
-    c->embd = t.embd;
-    c->heads = t.heads;
-    c->kv_heads = t.kv_heads;
-    c->ff = t.ff;
-    c->vocab = t.vocab;
-    c->epsilon = (double)t.epsilon;
-    if (t.rope.base > 0) c->rope_base = (double)t.rope.base; /* gpt2 has none */
-    if (!tool_given(run->args, "ctx")) c->context = t.context;
-    if (c->lora) {
-        if (!tool_given(run->args, "ctx") && c->context > LORA_CONTEXT) c->context = LORA_CONTEXT;
-        return TOOL_OK; /* the library takes the rest from the model */
-    }
-    const mnem_rope *r = &t.rope;
-    const bool plain_rope = !r->neox && r->dims == t.head_dim && r->yarn_ext == 0 &&
-                            (r->scale == 0 || r->scale == 1) && t.rope_factors < 0;
-    if (!strcmp(t.architecture, "llama") && !plain_rope) {
-        tool_message("%s: scaled or partial rotary positions: training doesn't do that", c->init);
-        return TOOL_FAILED;
-    }
-    if (t.head_dim * t.heads == t.embd) return TOOL_OK;
-    tool_message("%s: heads of %d don't make %d: training doesn't do that", c->init, t.head_dim,
-                 t.embd);
-    return TOOL_FAILED;
-}
-
-/* What a config's file may say wrongly; options were checked before. */
-static int check_lora(const train_config *c) {
-    uint32_t targets;
-    if (c->lora && !*c->init) {
-        tool_message("the config's \"lora\" wants \"init\": the model that the adapters are for");
-        return TOOL_FAILED;
-    }
-    if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
-        return TOOL_OK;
-    tool_message("the config's \"lora_targets\": %s", mnem_last_error());
-    return TOOL_FAILED;
-}
-
 static int make_config(train_run *run) {
     const tool_args *args = run->args;
     int code;
@@ -132,9 +38,9 @@ static int make_config(train_run *run) {
         code = train_config_make(args, &run->config);
     }
     const train_config *c = &run->config;
-    if (code == TOOL_OK && !args->resume && *c->init) code = take_shape(run);
+    if (code == TOOL_OK && !args->resume && *c->init) code = train_init_shape(run);
     if (code == TOOL_OK && !args->resume) code = train_config_length(args, &run->config);
-    if (code == TOOL_OK) code = check_lora(c);
+    if (code == TOOL_OK) code = train_config_lora(&run->config);
     if (code != TOOL_OK || c->lora || c->embd % c->heads == 0) return code;
     tool_message("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
                  run->config.embd, run->config.heads);
@@ -282,6 +188,9 @@ static int plan(train_run *run) {
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->args->dry_run)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    run->text_bytes = usage.bytes_peak;
     if (!run->args->quiet) train_report_plan(stderr, run);
     return TOOL_OK;
 }
@@ -346,7 +255,14 @@ static int create(train_run *run) {
                      run->out, *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
         return TOOL_FAILED;
     }
-    return train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer));
+    return TOOL_OK;
+}
+
+/* From here on there is a run to go on with. */
+static int begin(train_run *run) {
+    int code = train_config_save(train_path(run, "config.json"), &run->config);
+    if (code == TOOL_OK) code = train_folder_keep(run);
+    return code == TOOL_OK ? train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer)) : code;
 }
 
 /* ---- now and then ---- */
@@ -375,7 +291,8 @@ static mnem_status feed_training(train_run *run) {
 static mnem_status validate(train_run *run) {
     double loss;
     int64_t tokens;
-    if (run->validation.count == 0) return MNEM_OK;
+    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
+    if (run->validation.count == 0 || run->validated == step) return MNEM_OK;
     mnem_status status = train_feed_start(run, &run->validation, 0, run->validation.count);
     if (status == MNEM_OK)
         status = mnem_trainer_evaluate(run->trainer, &(mnem_train_source){train_feed_next, run},
@@ -384,7 +301,6 @@ static mnem_status validate(train_run *run) {
     const double bytes_per_token =
         (double)run->corpus_info.text_bytes / (double)run->corpus_info.tokens;
     const double bits = loss / log(2) / bytes_per_token;
-    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
     train_log_validation(run, step, loss, bits);
     tool_progress_hide();
     if (!run->args->quiet)
@@ -393,53 +309,45 @@ static mnem_status validate(train_run *run) {
     return feed_training(run);
 }
 
-/* The first tokens of a sample: of --sample, or of the held-out text (else of all text). */
-static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
-    const int32_t most = run->config.context < SAMPLE_PROMPT ? 1 : SAMPLE_PROMPT;
-    *n = most;
-    const uint64_t begin = run->validation.count ? run->validation.begin : 0;
-    if (!run->args->sample) return mnem_corpus_read(run->corpus, begin, most, ids);
-    const int32_t *encoded;
-    size_t count;
-    const mnem_status status =
-        mnem_tokenizer_encode(run->tokenizer, run->args->sample, strlen(run->args->sample),
-                              MNEM_ENCODE_NO_SPECIAL, &encoded, &count);
-    if (status != MNEM_OK) return status;
-    *n = count < (size_t)most ? (int32_t)count : most;
-    memcpy(ids, encoded, (size_t)*n * sizeof *ids);
-    return MNEM_OK;
+/* ---- what a run says at its end ---- */
+
+static const char *result_path(const train_run *run) {
+    return train_path(run, run->config.lora ? "adapter.gguf" : "model.gguf");
 }
 
-static void print_pieces(const train_run *run, const int32_t *ids, int32_t n) {
-    for (int32_t i = 0; i < n; i++) {
-        const mnem_text piece = mnem_tokenizer_piece(run->tokenizer, ids[i], false);
-        for (size_t k = 0; k < piece.length; k++) {
-            const unsigned char c = (unsigned char)piece.bytes[k];
-            fputc(c < ' ' || c == 127 ? ' ' : c, stderr); /* a terminal takes others as orders */
-        }
-    }
+/* The object that ends a stream of --json. */
+static json_t *result_json(const train_run *run, const char *what, const char *path, int64_t step,
+                           double loss) {
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    json_t *object =
+        json_pack("{s:b, s:o?, s:I, s:f, s:f}", "finished", run->finished, what, json_string(path),
+                  "step", (json_int_t)step, "loss", loss, "validation_loss", run->loss_validation);
+    json_t *bytes = json_pack("{s:I, s:I, s:I}", "bytes_peak", (json_int_t)usage.bytes_peak,
+                              "predicted_bytes", (json_int_t)train_report_peak(run), "budget_bytes",
+                              (json_int_t)run->plan.budget_bytes);
+    if (object && bytes && run->trainer) json_object_update(object, bytes); /* else nothing ran */
+    json_decref(bytes);
+    return object;
 }
 
-/* What the model would say: a line. A new seed of the sampler isn't needed: it goes on. */
-static mnem_status sample(train_run *run) {
-    int32_t ids[SAMPLE_PROMPT + SAMPLE_TOKENS], n;
-    if (run->args->quiet) return MNEM_OK;
-    mnem_status status = sample_prompt(run, ids, &n);
-    const int32_t prompt = n;
-    int32_t end = n + SAMPLE_TOKENS;
-    if (end > run->config.context) end = run->config.context;
-    for (; n > 0 && n < end && status == MNEM_OK; n++) {
-        status = mnem_trainer_logits(run->trainer, ids, n, run->logits);
-        if (status == MNEM_OK) ids[n] = mnem_sampler_choose(run->sampler, run->logits);
+static double last_loss(const train_run *run) {
+    const train_curve *curve = &run->training_curve;
+    return curve->count ? curve->point[curve->count - 1].loss : 0;
+}
+
+static void say_result(const train_run *run, int64_t step) {
+    const char *path = result_path(run);
+    if (run->args->json) {
+        const char *what = run->config.lora ? "adapter" : "model";
+        tool_out_json(result_json(run, what, path, step, last_loss(run)));
+        return;
     }
-    if (status != MNEM_OK) return status;
-    tool_progress_hide();
-    fputs("sample: ", stderr);
-    print_pieces(run, ids, prompt);
-    fputs(" |", stderr);
-    print_pieces(run, ids + prompt, n - prompt);
-    fputc('\n', stderr);
-    return MNEM_OK;
+    tool_outf("%s: %lld step%s, loss %.4f", path, (long long)step, tool_s((uint64_t)step),
+              last_loss(run));
+    if (run->validation_curve.count)
+        tool_outf(", held-out perplexity %.4g", exp(run->loss_validation));
+    tool_outf("\n");
 }
 
 /* ---- the loop ---- */
@@ -478,7 +386,8 @@ static int set_length(train_run *run, loop *l) {
     const mnem_status status = mnem_trainer_schedule_set(run->trainer, &schedule);
     if (status != MNEM_OK) return tool_fail(status);
     if (!run->args->quiet)
-        fprintf(stderr, "%lld steps fit %.0f s\n", (long long)run->config.steps, limit);
+        fprintf(stderr, "%lld step%s fit%s %.0f s\n", (long long)run->config.steps,
+                tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "", limit);
     return train_config_save(train_path(run, "config.json"), &run->config);
 }
 
@@ -514,7 +423,7 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
     int code = set_length(run, l);
     if (code == TOOL_OK && wants_validation(run, r->step)) {
         mnem_status status = validate(run);
-        if (status == MNEM_OK) status = sample(run);
+        if (status == MNEM_OK) status = train_sample(run);
         if (status == MNEM_OK && !run->undrawn) run->undrawn = train_draw(run) != TOOL_OK;
         if (status != MNEM_OK && status != MNEM_CANCELLED) return tool_fail(status);
         l->started += tool_clock() - now; /* that wasn't a step's time */
@@ -530,14 +439,21 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
 
 /* Ctrl-C and --stop-after: the work is kept. */
 static int stop(train_run *run, int exit_code) {
+    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
     tool_progress_hide();
     const int code = save(run);
     if (code != TOOL_OK) return code;
     if (!run->undrawn) train_draw(run);
-    if (!run->args->quiet)
-        fprintf(stderr, "stopped after step %llu; `mnem train --out %s --resume` goes on\n",
-                (unsigned long long)mnem_trainer_steps(run->trainer), run->out);
-    return exit_code;
+    if (!run->args->quiet) {
+        train_report_ledger(stderr, run);
+        fprintf(stderr, "stopped after step %lld; `mnem train --out %s --resume` goes on\n",
+                (long long)step, run->out);
+    }
+    if (run->args->json)
+        tool_out_json(
+            result_json(run, "checkpoint", train_path(run, "checkpoint"), step, last_loss(run)));
+    const int said = tool_out_end();
+    return exit_code == TOOL_OK ? said : exit_code;
 }
 
 static int fail_step(train_run *run, mnem_status status) {
@@ -590,25 +506,6 @@ static mnem_status write_model(train_run *run, const char *path) {
     return status;
 }
 
-static void say_result(const train_run *run, const char *path) {
-    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
-    const train_curve *curve = &run->training_curve;
-    const double loss = curve->count ? curve->point[curve->count - 1].loss : 0;
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
-    if (run->args->json) {
-        tool_out_json(json_pack(
-            "{s:s, s:I, s:f, s:f, s:I, s:I}", run->config.lora ? "adapter" : "model", path, "step",
-            (json_int_t)step, "loss", loss, "validation_loss", run->loss_validation, "bytes_peak",
-            (json_int_t)usage.bytes_peak, "budget_bytes", (json_int_t)run->plan.budget_bytes));
-        return;
-    }
-    tool_outf("%s: %lld steps, loss %.4f", path, (long long)step, loss);
-    if (run->validation_curve.count)
-        tool_outf(", held-out perplexity %.4g", exp(run->loss_validation));
-    tool_outf("\n");
-}
-
 /* What batches took is room for the writer. */
 static void give_feed_memory(train_run *run) {
     train_feed_stop(run);
@@ -623,14 +520,14 @@ static int finish(train_run *run) {
     int code = save(run);
     if (code != TOOL_OK) return code;
     mnem_status status = validate(run);
-    if (status == MNEM_OK) status = sample(run);
+    if (status == MNEM_OK) status = train_sample(run);
     give_feed_memory(run);
-    const char *path = train_path(run, run->config.lora ? "adapter.gguf" : "model.gguf");
-    if (status == MNEM_OK) status = write_model(run, path);
+    if (status == MNEM_OK) status = write_model(run, result_path(run));
     if (status != MNEM_OK) return fail_step(run, status);
+    run->finished = true;
     code = train_draw(run);
     if (!run->args->quiet) train_report_ledger(stderr, run);
-    say_result(run, path);
+    say_result(run, (int64_t)steps);
     const int said = tool_out_end();
     return code == TOOL_OK ? said : code;
 }
@@ -645,6 +542,7 @@ static void close_run(train_run *run) {
     close_base(run);
     mnem_device_close(run->device);
     mnem_ledger_destroy(run->ledger);
+    train_folder_close(run);
     train_config_fini(&run->config);
 }
 
@@ -677,9 +575,42 @@ static int plan_early(train_run *run) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* The checkpoint has all steps, and the result was written after it. */
+static bool is_finished(const train_run *run) {
+    mnem_checkpoint *checkpoint;
+    uint64_t steps = 0;
+    if (!run->args->resume || !run->config.steps || access(result_path(run), F_OK) != 0)
+        return false;
+    if (mnem_checkpoint_open(train_path(run, "checkpoint"), &checkpoint) != MNEM_OK) return false;
+    const bool known = mnem_checkpoint_u64(checkpoint, "steps", &steps) == MNEM_OK;
+    mnem_checkpoint_close(checkpoint);
+    return known && steps >= (uint64_t)run->config.steps;
+}
+
+static int say_finished(train_run *run) {
+    const bool lora = run->config.lora != 0;
+    run->finished = true;
+    train_log_read(run);
+    tool_message("%s is finished: all %lld steps are done. To learn more, begin a run from %s:\n"
+                 "      mnem train --init %s --data FILE --out NEW",
+                 run->out, (long long)run->config.steps,
+                 lora ? "a model that has the adapter (mnem merge)" : "its model",
+                 lora ? "MERGED" : result_path(run));
+    say_result(run, run->config.steps);
+    return tool_out_end();
+}
+
+static int read_text(train_run *run) {
+    int code = run->args->resume ? TOOL_OK : train_folder_spool(run);
+    if (code == TOOL_OK && !run->args->resume) code = train_text_check(run);
+    return code;
+}
+
 static int prepare(train_run *run) {
-    int code = open_folder(run);
+    int code = train_folder_open(run);
     if (code == TOOL_OK) code = make_config(run);
+    if (code == TOOL_OK && is_finished(run)) return say_finished(run);
+    if (code == TOOL_OK) code = read_text(run);
     if (code == TOOL_OK) code = open_ledger(run);
     if (code == TOOL_OK) code = open_base(run);
     if (code == TOOL_OK) {
@@ -701,9 +632,9 @@ int verb_train(const tool_args *args) {
     int code = prepare(&run);
     if (code == TOOL_OK && args->dry_run)
         code = show_ways(&run);
-    else if (code == TOOL_OK) {
-        code = train_config_save(train_path(&run, "config.json"), &run.config);
-        if (code == TOOL_OK) code = create(&run);
+    else if (code == TOOL_OK && !run.finished) {
+        code = create(&run);
+        if (code == TOOL_OK) code = begin(&run);
         if (code == TOOL_OK) tool_interrupt_call(cancel, run.trainer);
         if (code == TOOL_OK) code = train(&run);
         if (code == TOOL_OK) code = finish(&run);

@@ -132,6 +132,9 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume goes on as\n"
          "though nothing had happened, also after a crash.\n"
          "\n"
+         "Files should be text in UTF-8; what is clearly no text is refused. --json streams the\n"
+         "lines of log.jsonl to standard output, and an object about the end as the last line.\n"
+         "\n"
          "--lora trains low-rank adapters on a model that stays as it is, quantized or not: "
          "gradients\n"
          "and moments are of the adapters only. The result is adapter.gguf, for that model.\n",

@@ -1,0 +1,170 @@
+/* text_check.c: does a file look like text? Asked before a model learns from it.
+ *
+ * The idea: binary files nearly always say so: by their first bytes, by bytes of zero, by control
+ * characters; text in another encoding than UTF-8 has neither, but bytes that aren't UTF-8. The
+ * first kind is refused, the second is learned as it is, with a word about it; where most bytes
+ * aren't UTF-8, nobody can tell, and it is refused too.
+ * Cost: at most 512 pieces of 16 KiB, spread evenly over the file; all of a file up to 8 MiB. */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "train_tool.h"
+
+enum { PIECE = 1 << 14, PIECES = 512 };
+/* Shares of what was looked at: above them it isn't text. */
+static const double control_most = 0.01, invalid_most = 0.3;
+
+static const struct {
+    const char *bytes;
+    uint64_t n, at;
+    const char *what;
+} kinds[] = {
+    {"GGUF", 4, 0, "a GGUF model (--init starts from a model)"},
+    {"{\"", 2, 8, "a safetensors file"},
+    {"PK\3\4", 4, 0, "a zip archive (as PyTorch writes, too)"},
+    {"\x1f\x8b", 2, 0, "a gzip archive: unpack it first"},
+    {"\xfd"
+     "7zXZ",
+     5, 0, "an xz archive: unpack it first"},
+    {"\x28\xb5\x2f\xfd", 4, 0, "a zstd archive: unpack it first"},
+    {"BZh91AY&SY", 10, 0, "a bzip2 archive: unpack it first"},
+    {"%PDF-", 5, 0, "a PDF: its text must be taken out first"},
+    {"\x7f"
+     "ELF",
+     4, 0, "a program"},
+    {"\x89PNG", 4, 0, "a PNG picture"},
+    {"\xff\xd8\xff", 3, 0, "a JPEG picture"},
+    {"SQLite format 3", 16, 0, "an SQLite database"},
+    {"\xff\xfe", 2, 0, "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"},
+    {"\xfe\xff", 2, 0, "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"},
+};
+
+typedef struct look {
+    uint64_t seen, zero, zero_odd, control, invalid;   /* how many */
+    uint64_t first_zero, first_control, first_invalid; /* their offsets in the file */
+} look;
+
+size_t train_utf8_length(const unsigned char *s, size_t n) {
+    static const unsigned char least[] = {0, 0, 0x80, 0xa0, 0x90}; /* of the second byte */
+    const size_t length = s[0] < 0x80   ? 1
+                          : s[0] < 0xc2 ? 0
+                          : s[0] < 0xe0 ? 2
+                          : s[0] < 0xf0 ? 3
+                          : s[0] < 0xf5 ? 4
+                                        : 0;
+    if (length < 2) return length;
+    for (size_t i = 1; i < length; i++) {
+        if (i == n) return length;
+        if ((s[i] & 0xc0u) != 0x80) return 0;
+    }
+    if ((s[0] == 0xe0 || s[0] == 0xf0) && s[1] < least[length]) return 0; /* a longer way */
+    if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f)) return 0;
+    return length;
+}
+
+static void note(uint64_t *count, uint64_t *first, uint64_t at) {
+    if (!(*count)++) *first = at;
+}
+
+/* Colours (ESC) and overstriking (BS) are in texts of terminals. */
+static bool is_control(unsigned char c) {
+    return c == 127 || (c < 32 && !(c >= 8 && c <= 13) && c != 27);
+}
+
+static void look_at(look *l, const unsigned char *s, size_t n, uint64_t at) {
+    size_t i = 0;
+    while (at > 0 && i < n && i < 3 && (s[i] & 0xc0u) == 0x80) i++; /* of a character before */
+    for (size_t length; i < n; i += length) {
+        length = train_utf8_length(s + i, n - i);
+        if (length > n - i) return; /* the rest is in the next piece */
+        if (!length) {
+            note(&l->invalid, &l->first_invalid, at + i);
+            length = 1;
+        }
+        l->seen += length;
+        if (s[i] == 0) {
+            note(&l->zero, &l->first_zero, at + i);
+            l->zero_odd += (at + i) & 1;
+        } else if (is_control(s[i])) {
+            note(&l->control, &l->first_control, at + i);
+        }
+    }
+}
+
+static const char *kind_of(const unsigned char *s, size_t n, uint64_t *at) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        *at = kinds[i].at;
+        if (*at + kinds[i].n > n || memcmp(s + *at, kinds[i].bytes, kinds[i].n) != 0) continue;
+        if (*at == 0) return kinds[i].what;
+        uint32_t high; /* safetensors: the length of its header before it, never 4 GiB */
+        memcpy(&high, s + 4, sizeof high);
+        if (high == 0 && s[3] == 0) return kinds[i].what;
+    }
+    return NULL;
+}
+
+/* What it is when it isn't text; NULL: text. */
+static const char *verdict(const look *l, uint64_t *at) {
+    const double seen = (double)l->seen;
+    if (l->zero) {
+        *at = l->first_zero;
+        const bool wide =
+            (double)l->zero > 0.3 * seen && (l->zero_odd == 0 || l->zero_odd == l->zero);
+        return wide ? "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"
+                    : "binary data: a byte of zero";
+    }
+    if ((double)l->control > control_most * seen) {
+        *at = l->first_control;
+        return "binary data: control characters";
+    }
+    *at = l->first_invalid;
+    return (double)l->invalid > invalid_most * seen
+               ? "binary data, or text in another encoding (iconv makes UTF-8 of that)"
+               : NULL;
+}
+
+static int refuse(const char *path, uint64_t at, const char *what) {
+    tool_message("%s: at byte %llu it looks like %s; --any-bytes learns from it as it is", path,
+                 (unsigned long long)at, what);
+    return TOOL_FAILED;
+}
+
+static int look_through(const train_run *run, int fd, const char *path, uint64_t bytes) {
+    unsigned char piece[PIECE];
+    look l = {.seen = 0};
+    uint64_t at = 0;
+    const uint64_t spread = bytes / PIECES & ~(uint64_t)(PIECE - 1);
+    const uint64_t step = spread > PIECE ? spread : PIECE;
+    for (uint64_t place = 0; place < bytes; place += step) {
+        const ssize_t n = pread(fd, piece, sizeof piece, (off_t)place);
+        if (n <= 0) break; /* whoever reads it all says why */
+        const char *kind = place == 0 ? kind_of(piece, (size_t)n, &at) : NULL;
+        if (kind) return refuse(path, at, kind);
+        look_at(&l, piece, (size_t)n, place);
+    }
+    const char *what = verdict(&l, &at);
+    if (what) return refuse(path, at, what);
+    if (l.invalid && !run->args->quiet)
+        tool_message("%s: byte %llu isn't UTF-8, as if in another encoding (Latin-1?); bytes are "
+                     "learned as they are",
+                     path, (unsigned long long)at);
+    return TOOL_OK;
+}
+
+int train_text_check(const train_run *run) {
+    int code = TOOL_OK;
+    if (run->args->any_bytes) return code;
+    for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++) {
+        struct stat about;
+        const char *path = run->config.file[i];
+        const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0) continue;
+        if (run->spooled == i + 1) path = "standard input";
+        if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
+            code = look_through(run, fd, path, (uint64_t)about.st_size);
+        close(fd);
+    }
+    return code;
+}
