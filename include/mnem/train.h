@@ -59,7 +59,10 @@ mnem_status mnem_lora_targets_parse(const char *text, uint32_t *targets);
 
 /* Zero means default. */
 typedef struct mnem_train_options {
-    mnem_ledger *ledger; /* required; its budget is the plan's */
+    mnem_ledger *ledger; /* required; its budget is the plan's, but for the next */
+    /* The plan's budget where the ledger's is larger while a run is prepared. What was live at the
+     * most so far must fit it too: the same run has that peak again. */
+    uint64_t budget_bytes;
     mnem_transformer
         shape; /* "llama" or "gpt2"; layers, embd, heads, kv_heads, head_dim, ff, vocab,
                                context, epsilon and rope are used. With lora.rank: that of its

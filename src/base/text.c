@@ -67,3 +67,11 @@ char *mnem_size_format(uint64_t bytes, char *out, size_t n) {
     snprintf(out, n, "%s %s", number, units[unit]);
     return out;
 }
+
+char *mnem_size_budget(uint64_t bytes, char *out, size_t n) {
+    enum { SPARE = 32 << 10, EIGHTH = 128 << 10 };
+    const uint64_t most = UINT64_MAX - SPARE - EIGHTH;
+    const uint64_t eighths = ((bytes < most ? bytes : most) + SPARE + EIGHTH - 1) / EIGHTH;
+    snprintf(out, n, "%.15gM", (double)eighths / 8);
+    return out;
+}

@@ -213,10 +213,9 @@ static bool would_fit(planner *p, mnem_session_options o) {
     return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
 }
 
-/* The one option that helps, in the order of what changing it costs. */
-static void find_knob(planner *p, uint64_t needed, char *knob, size_t n) {
+/* The one option that helps beside the budget, in the order of what changing it costs; "": none. */
+static void find_knob(planner *p, char *knob, size_t n) {
     const mnem_session_options asked = *p->setup.options;
-    char size[24];
     mnem_session_options o = asked;
     for (o.chunk = asked.chunk / 2; o.chunk >= 1; o.chunk /= 2) {
         if (!would_fit(p, o)) continue;
@@ -235,18 +234,33 @@ static void find_knob(planner *p, uint64_t needed, char *knob, size_t n) {
         snprintf(knob, n, "--ctx %d would fit", o.context);
         return;
     }
-    const uint64_t mib = (needed + (1 << 20) - 1) >> 20;
-    snprintf(knob, n, "the least is --memory %lluM (%s)", (unsigned long long)mib,
-             mnem_size_format(needed, size, sizeof size));
+    knob[0] = 0;
+}
+
+/* The most that was live until now, where the ledger let it pass the plan's budget. */
+static uint64_t peak_before(const mnem_session_options *o) {
+    mnem_ledger_info ledger = {0};
+    if (o->ledger && o->budget_bytes) mnem_ledger_info_get(o->ledger, &ledger);
+    return ledger.bytes_peak;
 }
 
 static mnem_status refuse(planner *p, mnem_session_plan *plan) {
     char knob[128];
     plan->needed_bytes = least(p);
     if (p->status != MNEM_OK) return p->status;
-    find_knob(p, plan->needed_bytes, knob, sizeof knob);
+    find_knob(p, knob, sizeof knob);
     if (p->status != MNEM_OK) return p->status;
-    return mnem__plan_refuse(plan->needed_bytes, p->budget, knob);
+    const uint64_t before = peak_before(p->setup.options);
+    if (before > plan->needed_bytes) plan->needed_bytes = before;
+    return mnem__plan_refuse(plan->needed_bytes, p->budget, before > p->budget ? "" : knob);
+}
+
+/* A plan that fits where its preparation doesn't. */
+static mnem_status check_before(planner *p, mnem_session_plan *plan) {
+    const uint64_t before = peak_before(p->setup.options);
+    if (before <= p->budget) return MNEM_OK;
+    plan->needed_bytes = before;
+    return mnem__plan_refuse(before, p->budget, "");
 }
 
 mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
@@ -260,6 +274,7 @@ mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_o
         mnem_ledger_info_get(options->ledger, &ledger);
         if (ledger.budget_bytes) p.budget = ledger.budget_bytes;
     }
+    if (options->budget_bytes) p.budget = options->budget_bytes;
     mnem_status status = mnem__setup_init(&p.setup, model, options);
     if (status != MNEM_OK) return status;
     status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
@@ -269,6 +284,7 @@ mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_o
         if (p.status == MNEM_OK) fill(&p, &way, plan);
         if (p.status == MNEM_OK) fill_smaller(&p, &way, plan);
         if (p.status == MNEM_OK) fill_larger(&p, &way, plan);
+        if (p.status == MNEM_OK) p.status = check_before(&p, plan);
         status = p.status;
         mnem__search_fini(&p.search);
     }

@@ -195,19 +195,40 @@ static const char *knob_of(const planner *p) {
     return "";
 }
 
+/* The most that was live until now, where the ledger let it pass the plan's budget. */
+static uint64_t peak_before(const planner *p) {
+    const mnem_train_options *o = &p->setup.o;
+    mnem_ledger_info ledger = {0};
+    if (o->budget_bytes) mnem_ledger_info_get(o->ledger, &ledger);
+    return ledger.bytes_peak;
+}
+
+static mnem_status say_refused(const planner *p, uint64_t needed, const char *knob) {
+    char text[24], budget[24], least[24];
+    return mnem__fail(MNEM_OVER_BUDGET,
+                      "train: needs %s (%llu bytes), the budget is %s (%llu bytes): %sthe least is "
+                      "--memory %s",
+                      mnem_size_format(needed, text, sizeof text), (unsigned long long)needed,
+                      mnem_size_format(p->budget, budget, sizeof budget),
+                      (unsigned long long)p->budget, knob,
+                      mnem_size_budget(needed, least, sizeof least));
+}
+
 static mnem_status refuse(planner *p, mnem_train_plan *plan) {
     const int32_t rank = smallest(p);
     if (rank < 0) return p->status;
-    char needed[24], budget[24];
     plan->needed_bytes = peak_of(p, rank);
-    const uint64_t mib = (plan->needed_bytes + (1 << 20) - 1) >> 20;
-    return mnem__fail(MNEM_OVER_BUDGET,
-                      "train: needs %s (%llu bytes), the budget is %s (%llu bytes): %sthe least is "
-                      "--memory %lluM",
-                      mnem_size_format(plan->needed_bytes, needed, sizeof needed),
-                      (unsigned long long)plan->needed_bytes,
-                      mnem_size_format(p->budget, budget, sizeof budget),
-                      (unsigned long long)p->budget, knob_of(p), (unsigned long long)mib);
+    const uint64_t before = peak_before(p);
+    if (before > plan->needed_bytes) plan->needed_bytes = before;
+    return say_refused(p, plan->needed_bytes, before > p->budget ? "" : knob_of(p));
+}
+
+/* A plan that fits where its preparation doesn't. */
+static mnem_status check_before(planner *p, mnem_train_plan *plan) {
+    const uint64_t before = peak_before(p);
+    if (before <= p->budget) return MNEM_OK;
+    plan->needed_bytes = before;
+    return say_refused(p, before, "");
 }
 
 /* ---- the whole ---- */
@@ -219,6 +240,7 @@ static mnem_status start(planner *p, const mnem_train_options *options) {
     if (status != MNEM_OK) return status;
     mnem_ledger_info_get(options->ledger, &ledger);
     if (ledger.budget_bytes) p->budget = ledger.budget_bytes;
+    if (options->budget_bytes) p->budget = options->budget_bytes;
     p->fixed = p->before + 2 * sizeof(float) * (uint64_t)p->setup.shape->count +
                p->setup.shape->frozen_bytes;
     status = mnem__train_ways_create(&p->setup, &p->ways);
@@ -245,6 +267,7 @@ mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_p
     if (p.status == MNEM_OK && rank < 0) p.status = refuse(&p, plan);
     if (p.status == MNEM_OK) fill(&p, rank, plan);
     if (p.status == MNEM_OK) fill_others(&p, rank, plan);
+    if (p.status == MNEM_OK) p.status = check_before(&p, plan);
     stop(&p);
     return p.status;
 }

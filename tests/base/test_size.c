@@ -83,6 +83,23 @@ static void sizes_print_with_three_digits(void **state) {
     assert_string_equal(mnem_size_format(64 << 20, out, 4), "64 ");
 }
 
+/* As it is written it is read again, and it has room to spare. */
+static void a_budget_is_enough_as_it_is_written(void **state) {
+    (void)state;
+    const uint64_t spare = 32 << 10, step = 128 << 10;
+    uint64_t needed = 1;
+    char out[24];
+    for (int i = 0; i < 50; i++, needed = needed * 2 + 12345) {
+        uint64_t bytes;
+        assert_int_equal(mnem_size_parse(mnem_size_budget(needed, out, sizeof out), &bytes),
+                         MNEM_OK);
+        if (bytes < needed + spare || bytes >= needed + spare + step)
+            fail_msg("%llu: %s", (unsigned long long)needed, out);
+    }
+    assert_string_equal(mnem_size_budget(6 << 20, out, sizeof out), "6.125M");
+    assert_true(strlen(mnem_size_budget(UINT64_MAX, out, sizeof out)) < sizeof out - 1);
+}
+
 static void statuses_have_texts(void **state) {
     (void)state;
     for (int i = 0; i < MNEM_STATUS_COUNT; i++)
@@ -96,6 +113,7 @@ int main(void) {
         cmocka_unit_test(units_are_powers_of_two_or_ten),
         cmocka_unit_test(what_is_no_size_is_refused),
         cmocka_unit_test(sizes_print_with_three_digits),
+        cmocka_unit_test(a_budget_is_enough_as_it_is_written),
         cmocka_unit_test(statuses_have_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,9 +136,9 @@ static bool turn_knob(const char *text, uint64_t *budget, mnem_session_options *
         o->context = (int32_t)number;
         return true;
     }
-    if (sscanf(knob, "--memory %ldM", &number) != 1) return false;
-    *budget = (uint64_t)number * MIB;
-    return true;
+    char size[24];
+    if (sscanf(knob, "--memory %23s", size) != 1) return false;
+    return mnem_size_parse(size, budget) == MNEM_OK;
 }
 
 static void assert_refused_with_a_knob_that_works(int model, uint64_t budget,

@@ -242,11 +242,11 @@ static void wrong_input_is_named(void **state) {
     (void)state;
     char out[600]; /* at's places are used again */
     snprintf(out, sizeof out, "%s", at("wrong"));
-    wrong(LORA(out, "--lora", "17"), 1, "blk.0.attn_k.weight is [16, 32]: at most 16");
+    wrong(LORA(out, "--lora", "17"), 2, "blk.0.attn_k.weight is [16, 32]: at most 16");
     wrong(LORA(out, "--lora", "0"), 2, "--lora is 0");
     wrong(LORA(out, "--lora-targets", "q,x"), 2, "no matrix \"x\"");
-    wrong(LORA(out, "--lora-targets", "qkv"), 1, "llama has no qkv");
-    wrong(LORA(out, "--ctx", "64"), 1, "sequences of 64 tokens, the model's context is 32");
+    wrong(LORA(out, "--lora-targets", "qkv"), 2, "llama has no qkv");
+    wrong(LORA(out, "--ctx", "64"), 2, "sequences of 64 tokens, the model's context is 32");
     wrong(LORA(out, "--init", "/nowhere.gguf"), 1, "/nowhere.gguf");
     wrong(TRAIN("--data", new_text(), "--lora", "4", "--out", out), 2, "--lora wants --init");
     wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2, "--lora is missing");

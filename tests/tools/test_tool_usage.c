@@ -165,6 +165,16 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     tool_golden("usage.txt", errors);
 }
 
+/* What only the library can know: it depends on the model. */
+static void wrong_usage_that_the_library_finds_leads_to_help(void **state) {
+    (void)state;
+    const tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "16",
+                              "--micro-batch", "3", "-c", "32");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "3 sequences together don't divide a batch of 16\n"
+                                  "Try: mnem help graph\n"));
+}
+
 static void a_file_in_place_of_a_verb_gets_a_hint(void **state) {
     (void)state;
     const char *path = tool_file("model.gguf", "x");
@@ -219,6 +229,7 @@ int main(void) {
         cmocka_unit_test(man_page_is_of_these_tables),
         cmocka_unit_test(words_for_completion_are_as_agreed),
         cmocka_unit_test(wrong_usage_says_what_and_where_to_look),
+        cmocka_unit_test(wrong_usage_that_the_library_finds_leads_to_help),
         cmocka_unit_test(a_file_in_place_of_a_verb_gets_a_hint),
         cmocka_unit_test(wrong_variable_is_named),
         cmocka_unit_test(bad_files_fail_with_their_name),

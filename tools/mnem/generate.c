@@ -32,8 +32,7 @@ static int open_sampler(tool_generator *g, const tool_args *args) {
     o.seed = g->seed = tool_given(args, "seed") ? args->seed : random_seed();
     mnem_status status = mnem_sampler_create(&o, g->stage->transformer.vocab, &g->sampler);
     if (status == MNEM_OK) return TOOL_OK;
-    if (status == MNEM_INVALID) return tool_usage("run", "%s", mnem_last_error());
-    return tool_fail(status);
+    return tool_fail_asked(status);
 }
 
 int tool_generator_open(tool_stage *stage, int32_t room, tool_generator *g) {

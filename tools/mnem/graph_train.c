@@ -15,6 +15,7 @@ typedef struct training {
 static void set_options(const tool_stage *stage, training *t) {
     const tool_args *args = stage->args;
     t->options = (mnem_train_options){.ledger = stage->ledger,
+                                      .budget_bytes = stage->options.budget_bytes,
                                       .shape = stage->transformer,
                                       .sequence = args->context,
                                       .batch = args->batch,
@@ -92,8 +93,9 @@ int graph_train(tool_stage *stage) {
     static training t;
     set_options(stage, &t);
     mnem_status status = plan(stage->args, &t);
-    if (status == MNEM_OK)
-        status = mnem_train_graph_create(&t.options, &t.plan, false, &t.step.graph, &t.step.sizes);
+    if (status != MNEM_OK)
+        return tool_fail_plan(status, t.plan.needed_bytes, t.options.budget_bytes);
+    status = mnem_train_graph_create(&t.options, &t.plan, false, &t.step.graph, &t.step.sizes);
     if (status != MNEM_OK) return tool_fail(status);
     int code = stage->args->svg ? draw(stage, &t) : TOOL_OK;
     if (code == TOOL_OK) code = stage->args->json ? print_json(&t) : print_text(stage, &t);

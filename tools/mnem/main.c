@@ -19,5 +19,7 @@ int main(int argc, char **argv) {
         tool_help_verb(stdout, args.verb);
         return tool_out_end();
     }
-    return tool_verbs[args.verb].entry(&args);
+    code = tool_verbs[args.verb].entry(&args);
+    tool_error_json(&args, code);
+    return code;
 }

@@ -493,6 +493,12 @@ static int defaults(tool_args *args) {
     return TOOL_OK;
 }
 
+static tool_verb_id parsed_verb = TOOL_VERB_help;
+
+const char *tool_verb_name(void) {
+    return tool_verbs[parsed_verb].name;
+}
+
 int tool_parse(int argc, char **argv, tool_args *args) {
     *args = (tool_args){.verb = TOOL_VERB_help};
     if (argc < 2) {
@@ -500,6 +506,7 @@ int tool_parse(int argc, char **argv, tool_args *args) {
         return TOOL_USAGE;
     }
     int code = find_verb(argv[1], &args->verb);
+    parsed_verb = args->verb;
     if (code == TOOL_OK) code = defaults(args);
     if (code == TOOL_OK) code = parse_words(argc - 2, argv + 2, args);
     if (code != TOOL_OK || args->help) return code;

@@ -59,14 +59,37 @@ bool tool_out_json(json_t *value) {
     return ok && tool_out("\n", 1) && tool_out_flush();
 }
 
-void tool_message(const char *format, ...) {
+/* ---- messages ---- */
+
+/* What went wrong, for --json. What tool_fail says counts before other messages. */
+static struct {
+    char text[1024];
+    mnem_status status; /* MNEM_OK: only messages */
+    json_t *more;       /* NULL: nothing */
+} failure;
+
+static void say(const char *format, va_list list) {
+    char text[sizeof failure.text];
+    vsnprintf(text, sizeof text, format, list);
     tool_progress_hide();
+    fprintf(stderr, "mnem: %s\n", text);
+    if (failure.status == MNEM_OK) memcpy(failure.text, text, sizeof text);
+}
+
+void tool_message(const char *format, ...) {
     va_list list;
     va_start(list, format);
-    fputs("mnem: ", stderr);
-    vfprintf(stderr, format, list);
-    fputc('\n', stderr);
+    say(format, list);
     va_end(list);
+}
+
+int tool_usage(const char *verb, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    say(format, list);
+    va_end(list);
+    fprintf(stderr, "Try: mnem help%s%s\n", verb ? " " : "", verb ? verb : "");
+    return TOOL_USAGE;
 }
 
 int tool_fail(mnem_status status) {
@@ -77,22 +100,47 @@ int tool_fail(mnem_status status) {
     }
     const char *why = mnem_last_error();
     if (!*why) why = mnem_status_text(status);
-    bool over = status == MNEM_OVER_BUDGET;
+    const bool over = status == MNEM_OVER_BUDGET;
     /* A plan's refusal names the option that would help; the ledger's doesn't know of options. */
     tool_message("%s%s", why, over && !strstr(why, "--") ? ": a larger --memory would do" : "");
+    failure.status = status;
     return over ? TOOL_OVER_BUDGET : TOOL_FAILED;
 }
 
-int tool_usage(const char *verb, const char *format, ...) {
-    char text[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    tool_message("%s", text);
-    fprintf(stderr, "Try: mnem help%s%s\n", verb ? " " : "", verb ? verb : "");
-    return TOOL_USAGE;
+void tool_failure_bytes(const char *key, uint64_t bytes) {
+    if (!failure.more) failure.more = json_object();
+    json_object_set_new(failure.more, key, json_integer((json_int_t)bytes));
 }
+
+int tool_fail_asked(mnem_status status) {
+    if (status != MNEM_INVALID) return tool_fail(status);
+    return tool_usage(tool_verb_name(), "%s", mnem_last_error());
+}
+
+int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes) {
+    char least[TOOL_TEXT];
+    if (status == MNEM_OVER_BUDGET && needed_bytes) {
+        tool_failure_bytes("needed_bytes", needed_bytes);
+        tool_failure_bytes("budget_bytes", budget_bytes);
+        mnem_size_budget(needed_bytes, least, sizeof least);
+        json_object_set_new(failure.more, "least", json_string(least));
+    }
+    return tool_fail_asked(status);
+}
+
+void tool_error_json(const tool_args *args, int code) {
+    const bool failed = failure.status != MNEM_OK || code == TOOL_FAILED;
+    if (!args->json || code == TOOL_OK || code == TOOL_USAGE || !failed || !*failure.text) return;
+    const char *status = failure.status ? mnem_status_text(failure.status) : "failed";
+    json_t *object = json_pack("{s:o?, s:s, s:b}", "error", json_string(failure.text), "status",
+                               status, "refused", failure.status == MNEM_OVER_BUDGET);
+    if (object && failure.more) json_object_update_new(object, failure.more);
+    failure.more = NULL;
+    tool_out_json(object);
+    tool_out_end();
+}
+
+/* ---- numbers as text ---- */
 
 char *tool_size(uint64_t bytes, char text[TOOL_TEXT]) {
     return mnem_size_format(bytes, text, TOOL_TEXT);

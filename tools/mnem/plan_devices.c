@@ -90,10 +90,7 @@ int tool_plan_devices(tool_stage *stage) {
     if (code != TOOL_OK) return code;
     const mnem_status status =
         mnem_session_split_make(stage->model, &stage->options, devices, count, &split);
-    if (status == MNEM_OVER_BUDGET && stage->args->json)
-        tool_out_json(json_pack("{s:b, s:I, s:o?}", "refused", true, "short_bytes",
-                                (json_int_t)split.short_bytes, "error",
-                                json_string(mnem_last_error())));
+    if (status == MNEM_OVER_BUDGET) tool_failure_bytes("short_bytes", split.short_bytes);
     if (status != MNEM_OK) return tool_fail(status);
     if (stage->args->json) return print_json(devices, count, &split);
     return print_split(stage, devices, count, &split);

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MODEST_CONTEXT = 1024 }; /* what a plan has room for first, when it may choose */
+/* What a plan has room for first, when it may choose, and at the least. */
+enum { MODEST_CONTEXT = 1024, LEAST_CONTEXT = 16 };
 
 const char *tool_prompt_source(const tool_args *args) {
     if (args->prompt) return "-p";
@@ -65,18 +66,22 @@ static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
     return TOOL_OK;
 }
 
+static bool would_fit(tool_stage *stage) {
+    return mnem_session_plan_make(stage->model, &stage->options, &stage->plan) == MNEM_OK;
+}
+
 /* Plans; where the context that the whole text needs doesn't fit, a smaller one does for a shorter
- * text. */
+ * text, down to the prompt and a token. */
 static int plan(tool_stage *stage, size_t prompt) {
-    if (!stage->args->context && stage->options.context &&
-        mnem_session_plan_make(stage->model, &stage->options, &stage->plan) == MNEM_OVER_BUDGET)
-        stage->options.context = 0;
-    int code = tool_stage_plan(stage);
-    if (code != TOOL_OK || prompt < (size_t)stage->plan.context) return code;
-    char size[TOOL_TEXT];
-    tool_message("the prompt is %zu tokens; a budget of %s has room for a context of %d", prompt,
-                 tool_size(stage->plan.budget_bytes, size), stage->plan.context);
-    return TOOL_OVER_BUDGET;
+    if (stage->args->context) return tool_stage_plan(stage);
+    if (stage->options.context && !would_fit(stage)) stage->options.context = 0;
+    if (!stage->options.context && prompt >= LEAST_CONTEXT &&
+        (!would_fit(stage) || prompt >= (size_t)stage->plan.context))
+        stage->options.context = (int32_t)prompt + 1;
+    const int code = tool_stage_plan(stage);
+    if (code == TOOL_OVER_BUDGET && stage->options.context)
+        tool_message("the prompt alone is %zu tokens: a smaller --ctx doesn't hold it", prompt);
+    return code;
 }
 
 int tool_prompt_plan(tool_stage *stage, tool_generator *g) {

@@ -106,10 +106,10 @@ int tool_stage_open(const tool_args *args, tool_stage *stage) {
     const char *path = tool_model_path(args);
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
-    mnem_ledger_options options = {.budget_bytes = budget};
+    stage->options.budget_bytes = budget;
     mnem_status status = MNEM_OK;
     if (args->trace) status = mnem_trace_create(0, &stage->trace);
-    if (status == MNEM_OK) status = mnem_ledger_create_process(&options, &stage->ledger);
+    if (status == MNEM_OK) status = tool_budget_open(budget, &stage->ledger);
     if (status != MNEM_OK) return tool_fail(status);
     set_options(stage);
     tool_stage_begin(stage, "open");
@@ -181,9 +181,13 @@ int tool_stage_read(tool_stage *stage, const char *path) {
 
 int tool_stage_plan(tool_stage *stage) {
     tool_stage_begin(stage, "plan");
-    mnem_status status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
+    mnem_status status = tool_budget_ease(stage->options.budget_bytes, stage->ledger);
+    if (status == MNEM_OK)
+        status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
+    if (status == MNEM_OK) status = tool_budget_hold(stage->options.budget_bytes, stage->ledger);
     tool_stage_end(stage, "plan");
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    if (status == MNEM_OK) return TOOL_OK;
+    return tool_fail_plan(status, stage->plan.needed_bytes, stage->options.budget_bytes);
 }
 
 static bool on_load(void *context, uint64_t done, uint64_t total) {

@@ -22,6 +22,8 @@
 
 #include "mnem/mnem.h"
 
+typedef struct tool_args tool_args;
+
 /* ---- exit codes ---- */
 enum {
     TOOL_OK = 0,
@@ -33,10 +35,18 @@ enum {
 /* Prints "mnem: <last error>" and gives the exit code of a failed status (CANCELLED: 130, without a
  * text). */
 int tool_fail(mnem_status status);
+/* The same where MNEM_INVALID is about what the command line asks for: wrong usage, then. */
+int tool_fail_asked(mnem_status status);
+/* The same of a plan; with --json the object of the failure says what it needs (0: not known). */
+int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes);
 /* "mnem: <text>" on stderr; ends a progress line first. */
 void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and a line that leads to the verb's help. Returns TOOL_USAGE. */
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* With --json a verb that failed ends with an object that says so: what the messages said. */
+void tool_error_json(const tool_args *args, int code);
+/* One more number in it. */
+void tool_failure_bytes(const char *key, uint64_t bytes);
 
 /* ---- verbs and arguments ---- */
 enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OPTIONS_MAX = 96 };
@@ -65,7 +75,7 @@ typedef enum tool_verb_id {
         TOOL_VERBS
 } tool_verb_id;
 
-typedef struct tool_args {
+struct tool_args {
     tool_verb_id verb;
     int operands;
     const char *operand[TOOL_OPERANDS_MAX]; /* NULL past the last */
@@ -108,7 +118,7 @@ typedef struct tool_args {
     double rate, dropout, heldout;
     bool resume, dry_run, any_bytes;
     bool help;
-} tool_args;
+};
 
 typedef struct tool_verb {
     const char *name;
@@ -125,6 +135,8 @@ extern const tool_verb tool_verbs[TOOL_VERBS];
 TOOL_VERB_LIST(TOOL_VERB_ENTRY)
 #undef TOOL_VERB_ENTRY
 
+/* The verb of this command line. */
+const char *tool_verb_name(void);
 /* Parses the command line; on TOOL_OK *args is whole. Prints what is wrong otherwise. */
 int tool_parse(int argc, char **argv, tool_args *args);
 /* Was the option ("seed") given? */
@@ -134,6 +146,16 @@ const char *tool_env(const char *name);
 /* The model to use: the first operand, $MNEM_MODEL, or the one that ships. NULL (with a message)
  * when there is none. Static storage. */
 const char *tool_model_path(const tool_args *args);
+
+/* ---- the budget while a run is prepared (budget.c) ---- */
+/* The ledger of the process, with room beyond the budget (0: 85 % of what is available) for what
+ * comes before the plan: so that the plan, which is told the budget, can say what would be enough.
+ */
+mnem_status tool_budget_open(uint64_t budget_bytes, mnem_ledger **ledger);
+/* The plan fits, and so did all before it: from here on the ledger holds the budget. */
+mnem_status tool_budget_hold(uint64_t budget_bytes, mnem_ledger *ledger);
+/* Before another plan: the room is there again. */
+mnem_status tool_budget_ease(uint64_t budget_bytes, mnem_ledger *ledger);
 
 /* ---- stdout ---- */
 /* Writes text; false when nobody reads any more (EPIPE) or the write failed. */

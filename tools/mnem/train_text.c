@@ -64,7 +64,9 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
     const double start = tool_clock();
     mnem_ledger_info_get(run->ledger, &ledger);
     tool_progress_begin(&progress, "learning the vocabulary");
-    uint64_t room = (ledger.budget_bytes - ledger.bytes_live) / 4 * 3;
+    const uint64_t asked = run->options.budget_bytes;
+    const uint64_t budget = asked ? asked : ledger.budget_bytes;
+    uint64_t room = budget > ledger.bytes_live ? (budget - ledger.bytes_live) / 4 * 3 : 0;
     if (room < VOCABULARY_LEAST) room = VOCABULARY_LEAST; /* the ledger has the last word */
     if (room > VOCABULARY_MOST) room = VOCABULARY_MOST;
     mnem_vocabulary_options options = {.tokens = run->config.vocab,

@@ -28,16 +28,6 @@ static int explain_plan(const tool_stage *stage) {
     return code;
 }
 
-/* The refusal is data too. Without a ledger the program itself is over the budget. */
-static void print_refusal(const tool_stage *stage) {
-    mnem_ledger_info info = {.budget_bytes = stage->args->memory};
-    if (stage->ledger) mnem_ledger_info_get(stage->ledger, &info);
-    tool_out_json(json_pack("{s:b, s:I, s:I, s:o?}", "refused", true, "needed_bytes",
-                            (json_int_t)stage->plan.needed_bytes, "budget_bytes",
-                            (json_int_t)info.budget_bytes, "error",
-                            json_string(mnem_last_error())));
-}
-
 static int plan_devices(const tool_args *args) {
     static tool_stage stage;
     if (tool_given(args, "memory") || tool_given(args, "capacity"))
@@ -61,8 +51,6 @@ int verb_plan(const tool_args *args) {
         code = args->prompt || args->file ? tool_prompt_plan(&stage, &g) : tool_stage_plan(&stage);
     if (code == TOOL_OK)
         code = args->explain || args->svg ? explain_plan(&stage) : print_plan(&stage, NULL);
-    else if (code == TOOL_OVER_BUDGET && args->json)
-        print_refusal(&stage);
     if (g.stage) tool_generator_close(&g);
     tool_stage_close(&stage);
     return code;

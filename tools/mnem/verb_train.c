@@ -47,11 +47,14 @@ static int make_config(train_run *run) {
     return TOOL_FAILED;
 }
 
+/* 0: nobody gave one. */
+static uint64_t budget_of(const train_run *run) {
+    return run->args->memory ? run->args->memory : run->config.memory;
+}
+
 static int open_ledger(train_run *run) {
-    const uint64_t budget = run->args->memory ? run->args->memory : run->config.memory;
-    run->budget_chosen = budget == 0;
-    mnem_status status =
-        mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = budget}, &run->ledger);
+    run->budget_chosen = budget_of(run) == 0;
+    mnem_status status = tool_budget_open(budget_of(run), &run->ledger);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &run->device);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -106,6 +109,7 @@ static void set_options(train_run *run) {
     const train_config *c = &run->config;
     mnem_train_options *o = &run->options;
     *o = (mnem_train_options){.ledger = run->ledger,
+                              .budget_bytes = budget_of(run),
                               .sequence = c->context,
                               .batch = c->batch,
                               .micro_batch = run->args->micro_batch,
@@ -183,8 +187,10 @@ static int plan(train_run *run) {
     set_options(run);
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
-    const mnem_status status = make_plan(run);
-    if (status != MNEM_OK) return tool_fail(status);
+    mnem_status status = make_plan(run);
+    if (status == MNEM_OK) status = tool_budget_hold(budget_of(run), run->ledger);
+    if (status != MNEM_OK)
+        return tool_fail_plan(status, run->plan.needed_bytes, budget_of(run));
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->args->dry_run)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
@@ -552,58 +558,35 @@ static void cancel(void *context) {
 
 /* What the tokenizer and the text will take, about, and rather more: pieces of text and their ids,
  * tables of the vocabulary. */
-static uint64_t text_bytes(const train_run *run) {
+static uint64_t text_bytes(const train_run *run, uint64_t all) {
     enum { PIECE = 1 << 20, TABLES = 256 << 10, EACH = 96 };
-    uint64_t all = 0;
-    struct stat about;
-    for (int32_t i = 0; i < run->config.files && all < PIECE; i++)
-        if (stat(run->config.file[i], &about) == 0) all += (uint64_t)about.st_size;
     return (all < PIECE ? all : PIECE) * 3 + TABLES + (uint64_t)run->config.vocab * EACH;
 }
 
-/* What can't fit whatever the text is gets its answer before the text is read; the least that it
- * names has room for the text. */
+static uint64_t file_bytes(const train_run *run) {
+    uint64_t all = 0;
+    struct stat about;
+    for (int32_t i = 0; i < run->config.files; i++)
+        if (stat(run->config.file[i], &about) == 0) all += (uint64_t)about.st_size;
+    return all;
+}
+
+/* What can't fit whatever the text is gets its answer before a long text is read; the least that it
+ * names has room for the text. A short one is read, for the least to the byte. */
 static int plan_early(train_run *run) {
-    mnem_train_plan unused;
+    enum { SHORT = 16 << 20 };
+    mnem_train_plan plan;
+    const uint64_t all = file_bytes(run);
+    if (all < SHORT) return TOOL_OK;
     if (strcmp(run->config.precision, "auto") == 0 && run->options.compute == MNEM_TYPE_F32)
         run->options.compute = MNEM_TYPE_BF16; /* the smaller of the two */
-    mnem_status status = mnem_train_plan_make(&run->options, &unused);
+    mnem_status status = mnem_train_plan_make(&run->options, &plan);
     if (status == MNEM_OVER_BUDGET) {
-        run->options.io_bytes += text_bytes(run);
-        status = mnem_train_plan_make(&run->options, &unused);
+        run->options.io_bytes += text_bytes(run, all);
+        status = mnem_train_plan_make(&run->options, &plan);
     }
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
-/* The checkpoint has all steps, and the result was written after it. */
-static bool is_finished(const train_run *run) {
-    mnem_checkpoint *checkpoint;
-    uint64_t steps = 0;
-    if (!run->args->resume || !run->config.steps || access(result_path(run), F_OK) != 0)
-        return false;
-    if (mnem_checkpoint_open(train_path(run, "checkpoint"), &checkpoint) != MNEM_OK) return false;
-    const bool known = mnem_checkpoint_u64(checkpoint, "steps", &steps) == MNEM_OK;
-    mnem_checkpoint_close(checkpoint);
-    return known && steps >= (uint64_t)run->config.steps;
-}
-
-static int say_finished(train_run *run) {
-    const bool lora = run->config.lora != 0;
-    run->finished = true;
-    train_log_read(run);
-    tool_message("%s is finished: all %lld steps are done. To learn more, begin a run from %s:\n"
-                 "      mnem train --init %s --data FILE --out NEW",
-                 run->out, (long long)run->config.steps,
-                 lora ? "a model that has the adapter (mnem merge)" : "its model",
-                 lora ? "MERGED" : result_path(run));
-    say_result(run, run->config.steps);
-    return tool_out_end();
-}
-
-static int read_text(train_run *run) {
-    int code = run->args->resume ? TOOL_OK : train_folder_spool(run);
-    if (code == TOOL_OK && !run->args->resume) code = train_text_check(run);
-    return code;
+    if (status == MNEM_OK) return TOOL_OK;
+    return tool_fail_plan(status, plan.needed_bytes, budget_of(run));
 }
 
 static int prepare(train_run *run) {

@@ -1,0 +1,203 @@
+/* test_tool_budget.c: what a refusal names is enough, little less isn't, and it is the same for
+ * every budget; and what --json says of a failure. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <jansson.h>
+
+#include <cmocka.h>
+
+#include "mnem/base.h"
+#include "tools/tool_run.h"
+
+enum { WORDS = 24, LESS = 256 << 10, STEP = 128 << 10 };
+
+/* A command line without --memory, which comes last. */
+typedef struct command {
+    const char *word[WORDS];
+} command;
+
+static tool_result run_within(const command *c, uint64_t budget, bool json) {
+    const char *args[WORDS + 4];
+    char text[32];
+    int n = 0;
+    for (; c->word[n]; n++) args[n] = c->word[n];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)budget);
+    args[n++] = "--memory";
+    args[n++] = text;
+    if (json) args[n++] = "--json";
+    args[n] = NULL;
+    return tool_run(NULL, args);
+}
+
+/* What the text of a refusal names, in bytes. */
+static uint64_t least_of(const tool_result *r) {
+    char size[24];
+    uint64_t bytes;
+    const char *least = strstr(r->err, "the least is --memory ");
+    if (r->code != 3 || !least) fail_msg("exit code %d: %s", r->code, r->err);
+    assert_int_equal(sscanf(least, "the least is --memory %23s", size), 1);
+    assert_int_equal(mnem_size_parse(size, &bytes), MNEM_OK);
+    return bytes;
+}
+
+/* A process isn't as large to the page each time: a step of what is named may lie between. */
+static void refused_with(const command *c, uint64_t budget, uint64_t least) {
+    const tool_result r = run_within(c, budget, false);
+    const uint64_t named = least_of(&r);
+    assert_int_equal(r.out_bytes, 0);
+    if (named + STEP < least || named > least + STEP)
+        fail_msg("within %llu: the least is %llu, not %llu", (unsigned long long)budget,
+                 (unsigned long long)named, (unsigned long long)least);
+}
+
+/* The program's own size: with less a run can't even begin. */
+static uint64_t program_bytes(void) {
+    const tool_result r = RUN("plan", tool_model, "--memory", "64M", "--json");
+    uint64_t bytes = 0;
+    size_t i;
+    json_t *line, *plan = json_loads(r.out, 0, NULL);
+    json_array_foreach(
+        json_object_get(plan, "lines"), i,
+        line) if (!strcmp(json_string_value(json_object_get(line, "tag")), "code and libraries"))
+        bytes = (uint64_t)json_integer_value(json_object_get(line, "bytes"));
+    json_decref(plan);
+    assert_true(bytes > 0);
+    return bytes;
+}
+
+static void walk_budgets(const command *c) {
+    const uint64_t program = program_bytes();
+    const tool_result first = run_within(c, 1 << 20, false);
+    const uint64_t least = least_of(&first);
+    print_message("%s: the least is %llu bytes\n", c->word[0], (unsigned long long)least);
+    refused_with(c, 2 << 20, least);
+    refused_with(c, program - 1, least);
+    for (uint64_t more = 1; program + more < least - LESS; more = more * 4 + 4096)
+        refused_with(c, program + more, least);
+    refused_with(c, least - LESS, least);
+    const tool_result r = run_within(c, least, false);
+    if (r.code != 0) fail_msg("%s within %llu: %s", c->word[0], (unsigned long long)least, r.err);
+}
+
+static void an_object_says_it(const command *c) {
+    const tool_result r = run_within(c, 2 << 20, true);
+    uint64_t least;
+    assert_int_equal(r.code, 3);
+    json_t *root = json_loads(r.out, 0, NULL);
+    if (!root) fail_msg("%s: no object: %s", c->word[0], r.out);
+    assert_true(json_is_true(json_object_get(root, "refused")));
+    assert_string_equal(json_string_value(json_object_get(root, "status")), "over budget");
+    assert_int_equal(json_integer_value(json_object_get(root, "budget_bytes")), 2 << 20);
+    const char *text = json_string_value(json_object_get(root, "least"));
+    assert_non_null(text);
+    assert_int_equal(mnem_size_parse(text, &least), MNEM_OK);
+    const uint64_t needed = (uint64_t)json_integer_value(json_object_get(root, "needed_bytes"));
+    assert_true(needed <= least && least - needed < LESS);
+    assert_non_null(strstr(r.err, json_string_value(json_object_get(root, "error"))));
+    json_decref(root);
+}
+
+static void check(const command *c) {
+    an_object_says_it(c);
+    if (MNEM_RELEASE) walk_budgets(c); /* sanitizers take more than any such budget */
+}
+
+static const char *folder(void) {
+    static char path[128];
+    snprintf(path, sizeof path, "%s/trained", tool_scratch());
+    char remove[160];
+    snprintf(remove, sizeof remove, "rm -rf '%s'", path);
+    assert_int_equal(system(remove), 0);
+    return path;
+}
+
+/* ---- every verb that has a budget ---- */
+
+static void run_names_the_least(void **state) {
+    (void)state;
+    check(&(command){{"run", tool_model, "-p", "In the beginning", "-n", "2", "-q", "-t", "2"}});
+}
+
+static void run_with_a_long_prompt_names_the_least(void **state) {
+    (void)state;
+    static char prompt[700];
+    for (size_t i = 0; i + 1 < sizeof prompt; i++) prompt[i] = "and so "[i % 7];
+    const char *path = tool_file("prompt.txt", prompt);
+    check(&(command){{"run", tool_model, "-f", path, "-n", "2", "-q", "-t", "2"}});
+}
+
+static void plan_names_the_least(void **state) {
+    (void)state;
+    check(&(command){{"plan", tool_model, "-t", "2", "-c", "128"}});
+}
+
+static void graph_names_the_least(void **state) {
+    (void)state;
+    check(&(command){{"graph", tool_model, "-t", "2"}});
+    check(&(command){{"graph", tool_model, "--phase", "train", "--batch", "1", "-c", "32"}});
+}
+
+static void bench_names_the_least(void **state) {
+    (void)state;
+    check(&(command){{"bench", tool_model, "-t", "2", "-q", "-p", "4", "-n", "2", "-r", "1"}});
+}
+
+static void perplexity_names_the_least(void **state) {
+    (void)state;
+    const char *path = tool_file("text.txt", "In the beginning God created the heaven and the "
+                                             "earth. And the earth was without form, and void.");
+    check(&(command){{"perplexity", tool_model, path, "-t", "2", "-q", "-c", "8"}});
+}
+
+/* The text is read for it: what its words take counts. */
+static void train_names_the_least(void **state) {
+    (void)state;
+    static char text[40000];
+    for (size_t n = 0, i = 0; n + 20 < sizeof text; i++)
+        n += (size_t)sprintf(text + n, "word%zu goes on%s", i * i % 9973, i % 9 ? " " : ".\n");
+    const char *path = tool_file("learned.txt", text);
+    const char *config =
+        tool_file("config.json", "{\"architecture\":\"llama\",\"layers\":1,\"embd\":32,\"heads\":2,"
+                                 "\"kv_heads\":2,\"ff\":64,\"vocab\":300,\"context\":16,"
+                                 "\"batch\":2,\"steps\":1}");
+    check(
+        &(command){{"train", "-d", path, "--config", config, "-t", "1", "-q", "--out", folder()}});
+}
+
+/* ---- other failures ---- */
+
+static void a_failure_is_an_object_with_json(void **state) {
+    (void)state;
+    const char *const verbs[] = {"run", "plan", "graph", "info", "bench", "tokenize"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        const tool_result r = RUN_INPUT("x", verbs[i], "/nonexistent/model.gguf", "--json");
+        assert_int_equal(r.code, 1);
+        json_t *root = json_loads(r.out, 0, NULL);
+        if (!root) fail_msg("%s: no object: %s", verbs[i], r.out);
+        assert_true(json_is_false(json_object_get(root, "refused")));
+        assert_non_null(strstr(json_string_value(json_object_get(root, "error")), "/nonexistent"));
+        assert_string_equal(json_string_value(json_object_get(root, "status")),
+                            mnem_status_text(MNEM_IO));
+        json_decref(root);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_names_the_least),
+        cmocka_unit_test(run_with_a_long_prompt_names_the_least),
+        cmocka_unit_test(plan_names_the_least),
+        cmocka_unit_test(graph_names_the_least),
+        cmocka_unit_test(bench_names_the_least),
+        cmocka_unit_test(perplexity_names_the_least),
+        cmocka_unit_test(train_names_the_least),
+        cmocka_unit_test(a_failure_is_an_object_with_json),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+/* budget.c: the budget while a run is prepared.
+ *
+ * The idea: a refusal should name the least that would do, and that is known when all is measured:
+ * the program, the model's tables, the tokenizer, the prompt. So the ledger is roomier than the
+ * budget until the plan is made; the plan refuses where what was live before it passed the budget,
+ * too.
+ * Invariant: a run that isn't refused was never beyond its budget. */
+#include "tool.h"
+
+enum { ROOM_MOST = 1 << 30 };
+
+/* What isn't ours isn't touched for an answer: at most half of what is available. */
+static uint64_t roomy(uint64_t budget_bytes) {
+    uint64_t room;
+    if (!budget_bytes || mnem_process_available(&room) != MNEM_OK) return budget_bytes;
+    return budget_bytes + (room / 2 < ROOM_MOST ? room / 2 : ROOM_MOST);
+}
+
+mnem_status tool_budget_open(uint64_t budget_bytes, mnem_ledger **ledger) {
+    const mnem_ledger_options options = {.budget_bytes = roomy(budget_bytes)};
+    return mnem_ledger_create_process(&options, ledger);
+}
+
+mnem_status tool_budget_ease(uint64_t budget_bytes, mnem_ledger *ledger) {
+    return budget_bytes ? mnem_ledger_budget_set(ledger, roomy(budget_bytes)) : MNEM_OK;
+}
+
+mnem_status tool_budget_hold(uint64_t budget_bytes, mnem_ledger *ledger) {
+    return budget_bytes ? mnem_ledger_budget_set(ledger, budget_bytes) : MNEM_OK;
+}
