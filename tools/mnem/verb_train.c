@@ -189,8 +189,7 @@ static int plan(train_run *run) {
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
     if (status == MNEM_OK) status = tool_budget_hold(budget_of(run), run->ledger);
-    if (status != MNEM_OK)
-        return tool_fail_plan(status, run->plan.needed_bytes, budget_of(run));
+    if (status != MNEM_OK) return tool_fail_plan(status, run->plan.needed_bytes, budget_of(run));
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->args->dry_run)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
@@ -587,6 +586,37 @@ static int plan_early(train_run *run) {
     }
     if (status == MNEM_OK) return TOOL_OK;
     return tool_fail_plan(status, plan.needed_bytes, budget_of(run));
+}
+
+/* The checkpoint has all steps, and the result was written after it. */
+static bool is_finished(const train_run *run) {
+    mnem_checkpoint *checkpoint;
+    uint64_t steps = 0;
+    if (!run->args->resume || !run->config.steps || access(result_path(run), F_OK) != 0)
+        return false;
+    if (mnem_checkpoint_open(train_path(run, "checkpoint"), &checkpoint) != MNEM_OK) return false;
+    const bool known = mnem_checkpoint_u64(checkpoint, "steps", &steps) == MNEM_OK;
+    mnem_checkpoint_close(checkpoint);
+    return known && steps >= (uint64_t)run->config.steps;
+}
+
+static int say_finished(train_run *run) {
+    const bool lora = run->config.lora != 0;
+    run->finished = true;
+    train_log_read(run);
+    tool_message("%s is finished: all %lld steps are done. To learn more, begin a run from %s:\n"
+                 "      mnem train --init %s --data FILE --out NEW",
+                 run->out, (long long)run->config.steps,
+                 lora ? "a model that has the adapter (mnem merge)" : "its model",
+                 lora ? "MERGED" : result_path(run));
+    say_result(run, run->config.steps);
+    return tool_out_end();
+}
+
+static int read_text(train_run *run) {
+    int code = run->args->resume ? TOOL_OK : train_folder_spool(run);
+    if (code == TOOL_OK && !run->args->resume) code = train_text_check(run);
+    return code;
 }
 
 static int prepare(train_run *run) {
