@@ -13,6 +13,8 @@
 
 /* A way's real block of activations is never below this share of its estimate (a test). */
 static const double estimate_least = 0.5;
+/* A difference in time below this share isn't worth a word. */
+static const double noticed = 0.005;
 
 typedef struct planner {
     mnem__train_setup setup;
@@ -136,8 +138,10 @@ static void say_way(const planner *p, const mnem__train_way *way, double cost, c
     const int32_t again = recomputed_layers(p, way);
     char layers[48] = "nothing";
     if (again) snprintf(layers, sizeof layers, "parts of %d layer%s", again, again == 1 ? "" : "s");
-    snprintf(text, n, "%d x %d sequences, computes %s again, %+.0f %% time", way->micro_batch,
-             p->setup.o.batch / way->micro_batch, layers, 100 * (cost - 1));
+    char time[24] = "the same speed";
+    if (fabs(cost - 1) >= noticed) snprintf(time, sizeof time, "%+.0f %% time", 100 * (cost - 1));
+    snprintf(text, n, "%d x %d sequences, computes %s again, %s", way->micro_batch,
+             p->setup.o.batch / way->micro_batch, layers, time);
 }
 
 static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
@@ -151,14 +155,14 @@ static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
     say_way(p, next, cost, text, sizeof plan->larger);
 }
 
-/* The smallest way that is faster than this one. */
+/* The smallest way that is noticeably faster than this one. */
 static int32_t next_larger(planner *p, int32_t rank) {
     int32_t best = -1;
     uint64_t best_peak = UINT64_MAX;
-    const double cost = mnem__train_way_get(&p->ways, rank)->cost;
+    const double cost = mnem__train_way_get(&p->ways, rank)->cost * (1 - noticed);
     for (int32_t i = 0; i < rank && p->status == MNEM_OK; i++) {
         const mnem__train_way *way = mnem__train_way_get(&p->ways, i);
-        if (way->cost >= cost || hopeless(p, i, best_peak)) continue;
+        if (way->cost > cost || hopeless(p, i, best_peak)) continue;
         const uint64_t peak = peak_of(p, i);
         if (p->status != MNEM_OK || peak >= best_peak) continue;
         best = i;

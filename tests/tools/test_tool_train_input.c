@@ -284,6 +284,12 @@ static void a_run_of_one_step_draws_its_point(void **state) {
     succeed(r);
     assert_non_null(strstr(content(at("one/loss.svg")), "<circle"));
     assert_null(strstr(content(at("one/loss.svg")), "nan"));
+    int ticks = 0; /* of both axes, also where all losses are nearly the same */
+    for (const char *tick = content(at("one/loss.svg")); (tick = strstr(tick, "v6\"")); tick++)
+        ticks++;
+    for (const char *tick = content(at("one/loss.svg")); (tick = strstr(tick, "h-6\"")); tick++)
+        ticks++;
+    assert_in_range(ticks, 6, 24);
     assert_non_null(strstr(r.out, ": 1 step, loss"));
     assert_null(strstr(r.err, " 1 steps"));
 }
@@ -358,6 +364,45 @@ static void json_streams_the_log_and_ends_with_the_result(void **state) {
     assert_string_equal(json_string_value(json_object_get(last, "model")),
                         at("streamed/model.gguf"));
     json_decref(last);
+}
+
+/* What other budgets would change is worth its line, or says that it is the same. */
+static void other_budgets_never_change_nothing_in_percent(void **state) {
+    (void)state;
+    static const char *const memory[] = {"60M", "80M", "120M", "200M", "400M"};
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more */
+    bool same = false;
+    for (size_t i = 0; i < 2 * sizeof memory / sizeof memory[0]; i++) {
+        tool_result r = RUN("train", "--data", at("text.txt"), "--memory", memory[i / 2], "-t", "1",
+                            "--config", i % 2 ? "5m" : "tiny", "--out", at("hints"), "--dry-run");
+        if (r.code == 3) continue;
+        succeed(r);
+        if (strstr(r.err, "+0 %") || strstr(r.err, "-0 %"))
+            fail_msg("%s: %s", memory[i / 2], r.err);
+        same = same || strstr(r.err, "the same speed");
+    }
+    assert_true(same);
+}
+
+/* "1 tensor", wherever there is one. */
+static void one_is_no_plural(void **state) {
+    (void)state;
+    succeed(TRAIN("-q", "--data", at("text.txt"), "--config", at("config.json"), "--out",
+                  at("singular"), "--steps", "1", "--ctx", "32"));
+    tool_result r = RUN("tokenize", at("singular/model.gguf"), "a");
+    succeed(r);
+    assert_non_null(strstr(r.err, "1 token, 1 byte\n"));
+    r = TRAIN("--data", at("text.txt"), "--config", at("config.json"), "--out", at("plural"),
+              "--steps", "1", "--batch", "1", "--threads", "1");
+    succeed(r);
+    assert_non_null(strstr(r.err, "1 x 1 sequence of 32 tokens a step"));
+    assert_null(strstr(r.err, " 1 steps"));
+    r = RUN_INPUT("id,lower,upper,size\na,0,1,64\n", "place", "-");
+    succeed(r);
+    assert_non_null(strstr(r.out, ": 1 buffer, "));
+    r = RUN("graph", at("singular/model.gguf"), "-m", MEMORY);
+    succeed(r);
+    assert_non_null(strstr(r.out, "barriers between threads"));
 }
 
 /* ---- standard input ---- */
@@ -436,6 +481,8 @@ int main(void) {
         cmocka_unit_test(a_run_of_one_step_draws_its_point),
         cmocka_unit_test(a_stopped_run_has_the_account_of_a_finished_one),
         cmocka_unit_test(json_streams_the_log_and_ends_with_the_result),
+        cmocka_unit_test(other_budgets_never_change_nothing_in_percent),
+        cmocka_unit_test(one_is_no_plural),
         cmocka_unit_test(text_from_standard_input_is_kept_for_resuming),
         cmocka_unit_test(the_predicted_peak_counts_learning_the_vocabulary),
     };

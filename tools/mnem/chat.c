@@ -140,9 +140,9 @@ static bool drop_turns(chat *c, int drop) {
     c->turns -= drop;
     for (int i = 0; i < c->turns; i++) c->turn[i] = c->turn[i + drop] - gone;
     tool_message(
-        "the context is full: dropped the oldest %d turn%s (%d tokens), reading the last %d "
-        "tokens again",
-        drop, drop == 1 ? "" : "s", gone, g->count - c->system_count);
+        "the context is full: dropped the oldest %d turn%s (%d token%s), reading the last %d "
+        "again",
+        drop, tool_s((uint64_t)drop), gone, tool_s((uint64_t)gone), g->count - c->system_count);
     return true;
 }
 
@@ -176,7 +176,7 @@ static int append(chat *c, const char *text, unsigned flags, int keep, int32_t *
     if (!(flags & MNEM_ENCODE_NO_SPECIAL) && info.add_eos && n && ids[n - 1] == info.eos) n--;
     int64_t answer = c->stage->plan.context / 4; /* some room to answer, where there is */
     if (!make_room(c, (int64_t)n + answer, keep) && !make_room(c, (int64_t)n + 1, keep)) {
-        tool_message("that is %zu tokens; the context has room for %d", n,
+        tool_message("that is %zu token%s; the context has room for %d", n, tool_s(n),
                      c->stage->plan.context - c->system_count - 1);
         return TOOL_FAILED;
     }
@@ -243,7 +243,8 @@ static void end_answer(chat *c, tool_end end) {
     if (end == TOOL_END_CONTEXT)
         tool_message("stopped: this answer fills the context of %d tokens", c->stage->plan.context);
     if (end == TOOL_END_LIMIT && c->format != MNEM_CHAT_PLAIN)
-        tool_message("stopped after %d tokens (-n)", answer_limit(c));
+        tool_message("stopped after %d token%s (-n)", answer_limit(c),
+                     tool_s((uint64_t)answer_limit(c)));
 }
 
 /* The turn that the user stopped before it had an answer is as if it hadn't been said. */
@@ -297,7 +298,7 @@ static void command_stats(chat *c) {
     tool_report_ledger(stderr, c->stage);
     tool_generator_report(stderr, c->g);
     fprintf(stderr, "context: %d of %d tokens, %d turn%s\n", c->g->count, c->stage->plan.context,
-            c->turns, c->turns == 1 ? "" : "s");
+            c->turns, tool_s((uint64_t)c->turns));
 }
 
 static int command_system(chat *c, const char *text) {

@@ -79,9 +79,11 @@ void tool_generator_report(FILE *file, const tool_generator *g) {
     mnem_session_stats_get(g->stage->session, &s);
     fputs("speed\n", file);
     if (g->prompt_tokens)
-        fprintf(file, "  prompt     %6llu tokens, %.1f tokens/s\n",
-                (unsigned long long)g->prompt_tokens, tool_generator_prompt_rate(g));
-    fprintf(file, "  generated  %6llu tokens", (unsigned long long)g->tokens);
+        fprintf(file, "  prompt     %6llu token%s, %.1f tokens/s\n",
+                (unsigned long long)g->prompt_tokens, tool_s((uint64_t)g->prompt_tokens),
+                tool_generator_prompt_rate(g));
+    fprintf(file, "  generated  %6llu token%s", (unsigned long long)g->tokens,
+            tool_s((uint64_t)g->tokens));
     if (tool_generator_rate(g) > 0) fprintf(file, ", %.1f tokens/s", tool_generator_rate(g));
     if (g->stage->args->temperature > 0) fprintf(file, ", seed %llu", (unsigned long long)g->seed);
     fputc('\n', file);

@@ -24,7 +24,8 @@ static char *name_text(const mnem_graph_tensor_info *t, char text[TOOL_TEXT]) {
 static void print_saving(const char *name, const mnem_graph_saving *saving, const char *what) {
     char size[TOOL_TEXT], exact[TOOL_TEXT];
     tool_outf("  %-12s %11s %18s  saved: %d node%s %s\n", name, tool_size(saving->bytes, size),
-              tool_exact(saving->bytes, exact), saving->nodes, saving->nodes == 1 ? "" : "s", what);
+              tool_exact(saving->bytes, exact), saving->nodes, tool_s((uint64_t)saving->nodes),
+              what);
 }
 
 static void print_sizes(const graph_program *p) {

@@ -54,18 +54,19 @@ static int32_t loss_node(const mnem_graph *graph) {
 
 static int print_text(const tool_stage *stage, const training *t) {
     tool_report_model(stdout, stage);
-    tool_outf("step, %d x %d token%s through %d layers, forward and backward, %s: %d nodes, %d "
-              "meetings of the team\n",
-              t->plan.micro_batch, sequence_of(t), sequence_of(t) == 1 ? "" : "s", t->plan.layers,
-              precision_of(t), t->step.sizes.nodes, t->step.sizes.barriers);
+    tool_outf("step, %d x %d token%s through %d layer%s, forward and backward, %s: %d nodes, %d "
+              "barrier%s between threads\n",
+              t->plan.micro_batch, sequence_of(t), tool_s((uint64_t)sequence_of(t)), t->plan.layers,
+              tool_s((uint64_t)t->plan.layers), precision_of(t), t->step.sizes.nodes,
+              t->step.sizes.barriers, tool_s((uint64_t)t->step.sizes.barriers));
     tool_outf("  nodes after %d are the backward pass: gradients, named after their value, and "
               "values made again\n",
               loss_node(t->step.graph));
     if (t->plan.accumulation > 1)
         tool_outf("  %d such micro-batches make a step\n", t->plan.accumulation);
     if (t->plan.layers_recomputed)
-        tool_outf("  parts of %d layers are computed again, so that the peak fits the budget\n",
-                  t->plan.layers_recomputed);
+        tool_outf("  parts of %d layer%s are computed again, so that the peak fits the budget\n",
+                  t->plan.layers_recomputed, tool_s((uint64_t)t->plan.layers_recomputed));
     graph_print(&t->step);
     return tool_out_end();
 }
@@ -84,8 +85,9 @@ static int draw(const tool_stage *stage, const training *t) {
     char title[160];
     mnem_model_info_get(stage->model, &m);
     const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.80s: a training step, %d x %d tokens",
-             slash ? slash + 1 : m.path, t->plan.micro_batch, sequence_of(t));
+    snprintf(title, sizeof title, "%.80s: a training step, %d x %d token%s",
+             slash ? slash + 1 : m.path, t->plan.micro_batch, sequence_of(t),
+             tool_s((uint64_t)sequence_of(t)));
     return graph_draw(&t->step, title, stage->args->svg);
 }
 

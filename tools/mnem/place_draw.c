@@ -139,11 +139,12 @@ static void draw_one(const placing *p, tool_svg *svg) {
 static void set_titles(const placing *p, char title[160], char subtitle[160]) {
     char a[TOOL_TEXT], b[TOOL_TEXT];
     const char *slash = strrchr(p->path, '/');
-    snprintf(title, 160, "%.100s: %s buffers", slash ? slash + 1 : p->path, tool_exact(p->t.n, a));
+    snprintf(title, 160, "%.100s: %s buffer%s", slash ? slash + 1 : p->path, tool_exact(p->t.n, a),
+             tool_s(p->t.n));
     if (p->space_count)
-        snprintf(subtitle, 160, "%u spaces, cost %s, bound %s: %s", p->space_count,
-                 tool_exact(p->spread.cost, a), tool_exact(p->spread.lower_bound_cost, b),
-                 place_verdict(p));
+        snprintf(subtitle, 160, "%u space%s, cost %s, bound %s: %s", p->space_count,
+                 tool_s(p->space_count), tool_exact(p->spread.cost, a),
+                 tool_exact(p->spread.lower_bound_cost, b), place_verdict(p));
     else
         snprintf(subtitle, 160, "peak %s, without reuse %s, waste %.2f %%: %s",
                  tool_size(p->r.peak_bytes, a), tool_size(p->r.total_bytes, b), place_waste(p),

@@ -132,14 +132,15 @@ static void print_buffers(const placing *p) {
                   (long long)buffer->upper);
     }
     if (p->t.n > PLACE_SHOWN_MAX)
-        tool_outf("    and %s less used ones (--json and --out have all)\n",
-                  tool_exact(p->t.n - PLACE_SHOWN_MAX, a));
+        tool_outf("    and %s less used one%s (--json and --out have all)\n",
+                  tool_exact(p->t.n - PLACE_SHOWN_MAX, a), tool_s(p->t.n - PLACE_SHOWN_MAX));
     free(order);
 }
 
 void place_spaces_text(const placing *p) {
     char a[TOOL_TEXT], b[TOOL_TEXT];
-    tool_outf("%s: %s buffers, %.3g s\n", p->path, tool_exact(p->t.n, a), p->seconds);
+    tool_outf("%s: %s buffer%s, %.3g s\n", p->path, tool_exact(p->t.n, a), tool_s(p->t.n),
+              p->seconds);
     print_spaces(p);
     tool_outf("  cost     %s, bound %s (accesses x bytes x cost)\n", tool_exact(p->spread.cost, a),
               tool_exact(p->spread.lower_bound_cost, b));

@@ -51,8 +51,8 @@ static int print_split(const tool_stage *stage, const mnem_session_device *devic
                        const mnem_session_split *split) {
     char room[TOOL_TEXT];
     tool_report_model(stdout, stage);
-    tool_outf("split over %d device%s: context %d tokens, KV %s, chunks of %d\n", count,
-              count == 1 ? "" : "s", split->context,
+    tool_outf("split over %d device%s: context %d token%s, KV %s, chunks of %d\n", count,
+              tool_s((uint64_t)count), split->context, tool_s((uint64_t)split->context),
               split->kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16", split->chunk);
     tool_outf("  device       layers    weights         kv activations       used         of"
               "       room\n");

@@ -64,8 +64,8 @@ void tool_frontier_print(FILE *file, const tool_stage *stage, const tool_frontie
                 tool_size(w->peak_bytes, size), speed(f, i), w->tokens_per_s,
                 w->prompt_tokens_per_s, w->gave_up);
     }
-    fprintf(file, "  * this plan; %d of %d ways that no other beats in both bytes and time\n",
-            shown, f->count);
+    fprintf(file, "  * this plan; %d of %d way%s that no other beats in both bytes and time\n",
+            shown, f->count, tool_s((uint64_t)f->count));
 }
 
 json_t *tool_frontier_json(const tool_frontier *f) {
@@ -147,9 +147,9 @@ int tool_frontier_draw(const tool_stage *stage, const tool_frontier *f, const ch
     snprintf(title, sizeof title, "%.100s: bytes against speed", slash ? slash + 1 : m.path);
     snprintf(
         subtitle, sizeof subtitle,
-        "%d ways to run at context %d that no other beats in both; 100 %% takes %.3g s for the "
+        "%d way%s to run at context %d that no other beats in both; 100 %% takes %.3g s for the "
         "reference job",
-        f->count, stage->plan.context, f->ways[f->count - 1].seconds);
+        f->count, tool_s((uint64_t)f->count), stage->plan.context, f->ways[f->count - 1].seconds);
     tool_svg svg = {.left = least - margin > 0 ? least - margin : 0,
                     .right = most + margin,
                     .low = 0,

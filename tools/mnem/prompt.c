@@ -56,7 +56,7 @@ static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
     const tool_args *args = stage->args;
     int32_t most = args->context ? args->context : stage->transformer.context;
     if (prompt >= (size_t)most) {
-        tool_message("the prompt is %zu tokens, the context %d%s", prompt, most,
+        tool_message("the prompt is %zu token%s, the context %d%s", prompt, tool_s(prompt), most,
                      args->context ? " (--ctx)" : ", which is all that the model has");
         return args->context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
     }
@@ -80,7 +80,8 @@ static int plan(tool_stage *stage, size_t prompt) {
         stage->options.context = (int32_t)prompt + 1;
     const int code = tool_stage_plan(stage);
     if (code == TOOL_OVER_BUDGET && stage->options.context)
-        tool_message("the prompt alone is %zu tokens: a smaller --ctx doesn't hold it", prompt);
+        tool_message("the prompt alone is %zu token%s: a smaller --ctx doesn't hold it", prompt,
+                     tool_s(prompt));
     return code;
 }
 

@@ -127,12 +127,12 @@ static void print_sizes(const replay_advice *a) {
     line("maximum", text);
     const int n = snprintf(text, sizeof text, "grow by %s: %llu call%s to the device, %s reserved",
                            tool_size(a->segment_bytes, one), (unsigned long long)a->upstream_calls,
-                           a->upstream_calls == 1 ? "" : "s", tool_size(a->bytes_reserved, two));
+                           tool_s(a->upstream_calls), tool_size(a->bytes_reserved, two));
     if (a->segment_tight != a->segment_bytes)
-        snprintf(text + n, sizeof text - (size_t)n, "; %s would save %s and ask %llu times",
+        snprintf(text + n, sizeof text - (size_t)n, "; %s would save %s and ask %llu time%s",
                  tool_size(a->segment_tight, one),
                  tool_size(a->bytes_reserved - a->reserved_tight, three),
-                 (unsigned long long)a->calls_tight);
+                 (unsigned long long)a->calls_tight, tool_s(a->calls_tight));
     line("segments", text);
 }
 

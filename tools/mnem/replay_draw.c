@@ -175,8 +175,9 @@ static void put_head(drawing *d) {
     fprintf(d->file, ": memory map, policy %s</text>\n", d->c->names[0]);
     fprintf(
         d->file,
-        "<text x=\"%d\" y=\"48\" fill=\"#555\">%s operations; peak %s live, %s reserved</text>\n",
-        LEFT, tool_exact(i->count, ops), tool_size(i->bytes_peak, peak), tool_size(d->top, top));
+        "<text x=\"%d\" y=\"48\" fill=\"#555\">%s operation%s; peak %s live, %s reserved</text>\n",
+        LEFT, tool_exact(i->count, ops), tool_s(i->count), tool_size(i->bytes_peak, peak),
+        tool_size(d->top, top));
 }
 
 /* A round number of bytes for about six ticks. */

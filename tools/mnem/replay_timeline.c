@@ -30,7 +30,8 @@ static void on_moment(void *context, const mnem_replay_moment *m) {
 }
 
 static void print_table(const timeline *t, const char *name) {
-    tool_outf("\n  timeline of %s: the largest live bytes of each of %d parts\n", name, t->parts);
+    tool_outf("\n  timeline of %s: the largest live bytes of each of %d part%s\n", name, t->parts,
+              tool_s((uint64_t)t->parts));
     tool_outf("  %12s %12s %12s %8s\n", "operation", "live", "reserved", "waste");
     for (int i = 0; i < t->parts; i++) {
         char op[TOOL_TEXT], live[TOOL_TEXT], reserved[TOOL_TEXT];

@@ -22,13 +22,14 @@ static const char *kv_text(mnem_type type) {
 /* How much stays in memory is in the plan's own words (why); here is what they leave out. */
 static void plan_choice(FILE *file, const mnem_session_plan *p) {
     char text[256], slot[TOOL_TEXT];
-    int n =
-        snprintf(text, sizeof text, "context %d tokens, KV %s, chunks of %d, %d thread%s",
-                 p->context, kv_text(p->kv_type), p->chunk, p->threads, p->threads == 1 ? "" : "s");
+    int n = snprintf(text, sizeof text, "context %d token%s, KV %s, chunks of %d, %d thread%s",
+                     p->context, tool_s((uint64_t)p->context), kv_text(p->kv_type), p->chunk,
+                     p->threads, tool_s((uint64_t)p->threads));
     if (p->streamed)
         snprintf(text + n, sizeof text - (size_t)n,
-                 "; %d of %d layers resident, the rest through %d buffers of %s",
-                 p->layers_resident, p->layers, p->ring_slots, tool_size(p->ring_slot_bytes, slot));
+                 "; %d of %d layer%s resident, the rest through %d buffer%s of %s",
+                 p->layers_resident, p->layers, tool_s((uint64_t)p->layers), p->ring_slots,
+                 tool_s((uint64_t)p->ring_slots), tool_size(p->ring_slot_bytes, slot));
     tool_wrap(file, "  chosen   ", text);
 }
 

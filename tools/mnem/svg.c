@@ -66,6 +66,12 @@ static double step_of(double span, bool bytes) {
     return step;
 }
 
+/* The same for numbers that needn't be whole: four to ten ticks, however short the axis is. */
+static double step_of_real(double span) {
+    const double step = pow(10, floor(log10(span)));
+    return span / step < 2 ? step / 5 : span / step < 5 ? step / 2 : step;
+}
+
 void tool_svg_axis_x(tool_svg *svg, const char *label, bool bytes, tool_svg_number *text) {
     const double step = step_of(svg->right - svg->left, bytes);
     const int foot = SVG_TOP + SVG_HEIGHT;
@@ -80,7 +86,8 @@ void tool_svg_axis_x(tool_svg *svg, const char *label, bool bytes, tool_svg_numb
 }
 
 void tool_svg_axis_y(tool_svg *svg, const char *label, bool bytes, tool_svg_number *text) {
-    const double step = step_of(svg->high - svg->low, bytes);
+    const double span = svg->high - svg->low;
+    const double step = bytes ? step_of(span, true) : step_of_real(span);
     char number[TOOL_TEXT];
     fputs("<g text-anchor=\"end\">\n", svg->file);
     for (double y = ceil(svg->low / step) * step; y <= svg->high; y += step)

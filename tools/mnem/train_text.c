@@ -46,14 +46,15 @@ static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double
     mnem_vocabulary_info info;
     char size[TOOL_TEXT], time[TOOL_TEXT];
     mnem_vocabulary_info_get(vocabulary, &info);
-    fprintf(stderr, "vocabulary: %d tokens learned from %s of text, %llu different words, in %s\n",
+    fprintf(stderr, "vocabulary: %d tokens learned from %s of text, %llu different word%s, in %s\n",
             info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
-            tool_seconds(seconds, time));
+            tool_s(info.distinct), tool_seconds(seconds, time));
     if (info.words_dropped)
         tool_message(
-            "%llu words of the text, rare ones, were left out: %s has no room to count them; "
+            "%llu word%s of the text, rare ones, were left out: %s has no room to count them; "
             "with more the vocabulary may be another one",
-            (unsigned long long)info.words_dropped, tool_size(room, size));
+            (unsigned long long)info.words_dropped, tool_s(info.words_dropped),
+            tool_size(room, size));
 }
 
 static mnem_status learn_vocabulary(train_run *run, const char *path) {
@@ -119,9 +120,10 @@ static void say_text(const train_run *run) {
     char text[TOOL_TEXT], tokens[TOOL_TEXT], held[TOOL_TEXT];
     const mnem_corpus_info *i = &run->corpus_info;
     if (run->args->quiet) return;
-    fprintf(stderr, "text: %s in %u file%s, %s tokens, the last %s of them held out\n",
-            tool_size(i->text_bytes, text), i->files, i->files == 1 ? "" : "s",
-            tool_exact(i->tokens, tokens), tool_exact(run->validation.tokens, held));
+    fprintf(stderr, "text: %s in %u file%s, %s token%s, the last %s of them held out\n",
+            tool_size(i->text_bytes, text), i->files, tool_s(i->files),
+            tool_exact(i->tokens, tokens), tool_s(i->tokens),
+            tool_exact(run->validation.tokens, held));
 }
 
 /* A base may have rows for more tokens than its tokenizer knows, never for fewer. */

@@ -321,9 +321,10 @@ static int run_bench(bench *b) {
     if (code != TOOL_OK) return code;
     if (!stage->args->quiet && !stage->args->json) {
         tool_report_model(stderr, stage);
-        fprintf(stderr, "%d threads, KV %s, context %d, weights %s; best of %d\n",
-                stage->plan.threads, stage->plan.kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16",
-                stage->plan.context, stage->plan.streamed ? "streamed" : "resident", b->repeats);
+        fprintf(stderr, "%d thread%s, KV %s, context %d, weights %s; best of %d\n",
+                stage->plan.threads, tool_s((uint64_t)stage->plan.threads),
+                stage->plan.kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16", stage->plan.context,
+                stage->plan.streamed ? "streamed" : "resident", b->repeats);
     }
     code = measure_machine(stage);
     if (code == TOOL_OK) code = tool_stage_create(stage);

@@ -9,11 +9,14 @@ enum { PHASE_DECODE, PHASE_PREFILL, PHASE_TRAIN };
 static int print_text(const tool_stage *stage, const graph_program *body, const graph_program *head,
                       int32_t tokens) {
     tool_report_model(stdout, stage);
-    tool_outf("body, %d token%s through %d layers: %d nodes, %d meetings of the team\n", tokens,
-              tokens == 1 ? "" : "s", stage->plan.layers, body->sizes.nodes, body->sizes.barriers);
+    tool_outf("body, %d token%s through %d layer%s: %d nodes, %d barrier%s between threads\n",
+              tokens, tool_s((uint64_t)tokens), stage->plan.layers,
+              tool_s((uint64_t)stage->plan.layers), body->sizes.nodes, body->sizes.barriers,
+              tool_s((uint64_t)body->sizes.barriers));
     graph_print(body);
-    tool_outf("head, %d row%s of logits: %d nodes\n", stage->plan.logits_rows,
-              stage->plan.logits_rows == 1 ? "" : "s", head->sizes.nodes);
+    tool_outf("head, %d row%s of logits: %d node%s\n", stage->plan.logits_rows,
+              tool_s((uint64_t)stage->plan.logits_rows), head->sizes.nodes,
+              tool_s((uint64_t)head->sizes.nodes));
     graph_print(head);
     return tool_out_end();
 }
@@ -33,7 +36,7 @@ static int draw(const tool_stage *stage, const graph_program *body, int32_t toke
     mnem_model_info_get(stage->model, &m);
     const char *slash = strrchr(m.path, '/');
     snprintf(title, sizeof title, "%.100s: body, %d token%s", slash ? slash + 1 : m.path, tokens,
-             tokens == 1 ? "" : "s");
+             tool_s((uint64_t)tokens));
     return graph_draw(body, title, stage->args->svg);
 }
 

@@ -116,8 +116,8 @@ static void print_file(const info *i) {
     char text[256], size[TOOL_TEXT], exact[TOOL_TEXT], name[128];
     line("file", f->path);
     snprintf(text, sizeof text, "GGUF version %u, %u part%s, alignment %" PRIu64 ", %s (%s bytes)",
-             f->version, f->files, f->files == 1 ? "" : "s", f->alignment,
-             tool_size(f->file_bytes, size), tool_exact(f->file_bytes, exact));
+             f->version, f->files, tool_s(f->files), f->alignment, tool_size(f->file_bytes, size),
+             tool_exact(f->file_bytes, exact));
     line("format", text);
     if (*f->name) line("name", plain((mnem_text){f->name, strlen(f->name)}, name, sizeof name));
     line("architecture",
@@ -132,10 +132,11 @@ static void print_transformer(const info *i) {
         tool_outf("%-14s %s\n", "", i->why_not_run);
         return;
     }
-    snprintf(text, sizeof text, "%d layers, %d wide, %d heads of %d, %d KV heads, ffn %d",
-             t->layers, t->embd, t->heads, t->head_dim, t->kv_heads, t->ff);
+    snprintf(text, sizeof text, "%d layer%s, %d wide, %d head%s of %d, %d KV head%s, ffn %d",
+             t->layers, tool_s((uint64_t)t->layers), t->embd, t->heads, tool_s((uint64_t)t->heads),
+             t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads), t->ff);
     line("shape", text);
-    snprintf(text, sizeof text, "%d tokens", t->context);
+    snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
     line("context", text);
     if (t->rope.dims) {
         snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
@@ -162,8 +163,8 @@ static void print_tensors_summary(const info *i) {
              tool_exact(i->file.tensor_bytes, exact));
     line("tensors", text);
     for (int n = 0; n < i->types; n++)
-        tool_outf("  %-12s %5u tensors %12s\n", i->uses[n].name, i->uses[n].tensors,
-                  tool_size(i->uses[n].bytes, size));
+        tool_outf("  %-12s %5u tensor%-2s%12s\n", i->uses[n].name, i->uses[n].tensors,
+                  tool_s(i->uses[n].tensors), tool_size(i->uses[n].bytes, size));
 }
 
 static void print_tokenizer(const info *i) {
@@ -173,8 +174,9 @@ static void print_tokenizer(const info *i) {
         return;
     }
     char text[200];
-    snprintf(text, sizeof text, "%s%s%s, %d tokens, %u merges; BOS %d%s, EOS %d%s", t->model,
-             t->pre && *t->pre ? " " : "", t->pre ? t->pre : "", t->vocab, t->merges, t->bos,
+    snprintf(text, sizeof text, "%s%s%s, %d token%s, %u merge%s; BOS %d%s, EOS %d%s", t->model,
+             t->pre && *t->pre ? " " : "", t->pre ? t->pre : "", t->vocab,
+             tool_s((uint64_t)t->vocab), t->merges, tool_s(t->merges), t->bos,
              t->add_bos ? " (added)" : "", t->eos, t->add_eos ? " (added)" : "");
     line("tokenizer", text);
     line("chat format", mnem_chat_format_text(mnem_tokenizer_chat_format(i->tokenizer)));

@@ -48,7 +48,7 @@ static void print_summary(const work *w) {
                                 w->where));
         return;
     }
-    tool_outf("%s: %u tensors merged", w->args->out, w->merged);
+    tool_outf("%s: %u tensor%s merged", w->args->out, w->merged, tool_s(w->merged));
     if (*w->where) tool_outf("; the largest change %.3f %% in %s", 100 * w->most, w->where);
     tool_outf("\n");
 }

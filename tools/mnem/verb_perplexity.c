@@ -87,8 +87,9 @@ static int print(const measure *m, int32_t windows) {
                                 uncertainty(m), "tokens", (json_int_t)m->count, "windows",
                                 (json_int_t)windows, "context", m->stage->plan.context));
     else
-        tool_outf("perplexity %.4f +- %.4f (%llu tokens, %d windows of %d)\n", perplexity(m),
-                  uncertainty(m), (unsigned long long)m->count, windows, m->stage->plan.context);
+        tool_outf("perplexity %.4f +- %.4f (%llu token%s, %d window%s of %d)\n", perplexity(m),
+                  uncertainty(m), (unsigned long long)m->count, tool_s((uint64_t)m->count), windows,
+                  tool_s((uint64_t)windows), m->stage->plan.context);
     return tool_out_end();
 }
 
@@ -111,7 +112,8 @@ static int encode(tool_stage *stage, const char *path, const int32_t **ids, size
     int32_t context = stage->options.context;
     if (context < 4) return tool_usage("perplexity", "--ctx must be at least 4");
     if (*count >= (size_t)context) return TOOL_OK;
-    tool_message("%s has %zu tokens; one window needs %d (--ctx)", path, *count, context);
+    tool_message("%s has %zu token%s; one window needs %d (--ctx)", path, *count, tool_s(*count),
+                 context);
     return TOOL_FAILED;
 }
 

@@ -194,7 +194,8 @@ static void print_line(const char *name, uint64_t bytes, const char *note) {
 
 static void print_text(const placing *p) {
     char a[TOOL_TEXT], b[TOOL_TEXT], note[TOOL_TEXT];
-    tool_outf("%s: %s buffers, %.3g s\n", p->path, tool_exact(p->t.n, a), p->seconds);
+    tool_outf("%s: %s buffer%s, %.3g s\n", p->path, tool_exact(p->t.n, a), tool_s(p->t.n),
+              p->seconds);
     print_line("sum", p->r.total_bytes, "  without reuse");
     print_line("bound", p->r.lower_bound_bytes, "  no placement is below");
     snprintf(note, sizeof note, "  waste %.2f %%", place_waste(p));
@@ -202,8 +203,8 @@ static void print_text(const placing *p) {
     if (p->args->capacity)
         print_line("capacity", p->args->capacity, place_fits(p) ? "" : "  exceeded");
     print_verdict(p);
-    tool_outf("  alive at %lld, when most is: %s buffers\n", (long long)p->busiest,
-              tool_exact(p->alive_count, a));
+    tool_outf("  alive at %lld, when most is: %s buffer%s\n", (long long)p->busiest,
+              tool_exact(p->alive_count, a), tool_s(p->alive_count));
     if (p->alive_count) tool_outf("    %18s %18s  id\n", "bytes", "offset");
     for (size_t i = 0; i < p->alive_count && i < PLACE_SHOWN_MAX; i++) {
         const mnem_plan_buffer *buffer = &p->t.buffers[p->alive[i]];

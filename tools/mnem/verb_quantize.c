@@ -64,9 +64,9 @@ static bool on_report(void *context, const mnem_quantize_report *r, uint64_t don
 
 static void print_summary(const work *w) {
     if (w->lossy_sources)
-        tool_message("warning: %u tensors were quantized already; from an F16 or F32 file the "
+        tool_message("warning: %u tensor%s quantized already; from an F16 or F32 file the "
                      "result would be better",
-                     w->lossy_sources);
+                     w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
     if (w->args->json) {
         tool_out_json(json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:i}", "out", w->args->operand[1],
                                 "type", w->args->type, "bytes_from", (json_int_t)w->bytes_from,
@@ -76,8 +76,9 @@ static void print_summary(const work *w) {
         return;
     }
     char from[TOOL_TEXT], to[TOOL_TEXT];
-    tool_outf("%s: %s -> %s, %u tensors changed", w->args->operand[1],
-              tool_size(w->bytes_from, from), tool_size(w->bytes_to, to), w->changed);
+    tool_outf("%s: %s -> %s, %u tensor%s changed", w->args->operand[1],
+              tool_size(w->bytes_from, from), tool_size(w->bytes_to, to), w->changed,
+              tool_s(w->changed));
     if (*w->worst) tool_outf("; largest error %.3f %% in %s", 100 * w->relative_worst, w->worst);
     tool_outf("\n");
 }

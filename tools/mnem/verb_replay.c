@@ -121,16 +121,20 @@ static int run_policies(replay_case *c) {
 static void print_trace(const replay_case *c) {
     const mnem_workload_info *i = &c->info;
     char a[TOOL_TEXT], b[TOOL_TEXT];
-    tool_outf("%s\n  %s, %s operations (%s allocations) on %u stream%s", c->path, i->format,
-              tool_exact(i->count, a), tool_exact(i->allocations, b), i->streams,
-              i->streams == 1 ? "" : "s");
+    tool_outf("%s\n  %s, %s operation%s (%s allocation%s) on %u stream%s", c->path, i->format,
+              tool_exact(i->count, a), tool_s(i->count), tool_exact(i->allocations, b),
+              tool_s(i->allocations), i->streams, tool_s(i->streams));
     if (i->devices > 1) tool_outf("; device %u of %u (--device)", i->device, i->devices);
-    tool_outf("\n  peak %s live, %s blocks", tool_size(i->bytes_peak, a),
-              tool_exact(i->blocks_peak, b));
-    if (i->prelude) tool_outf("; %s were live before the record began", tool_exact(i->prelude, a));
+    tool_outf("\n  peak %s live, %s block%s", tool_size(i->bytes_peak, a),
+              tool_exact(i->blocks_peak, b), tool_s(i->blocks_peak));
+    if (i->prelude)
+        tool_outf("; %s %s live before the record began", tool_exact(i->prelude, a),
+                  i->prelude == 1 ? "was" : "were");
     if (i->bytes_reserved_peak)
         tool_outf("; PyTorch reserved %s", tool_size(i->bytes_reserved_peak, a));
-    if (i->dropped) tool_outf("\n  %s events contradict others", tool_exact(i->dropped, a));
+    if (i->dropped)
+        tool_outf("\n  %s event%s others", tool_exact(i->dropped, a),
+                  i->dropped == 1 ? " contradicts" : "s contradict");
     tool_outf("\n");
 }
 

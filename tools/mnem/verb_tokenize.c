@@ -65,7 +65,8 @@ static int print_table(const tool_stage *stage, const int32_t *ids, size_t count
         bytes += piece.length;
     }
     const int code = tool_out_end();
-    if (!stage->args->quiet) tool_message("%zu tokens, %zu bytes", count, bytes);
+    if (!stage->args->quiet)
+        tool_message("%zu token%s, %zu byte%s", count, tool_s(count), bytes, tool_s(bytes));
     return code;
 }
 
