@@ -130,6 +130,7 @@ void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_
 }
 
 void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
+    graph->constants = true;
     if (tensor == 0) {
         graph->constant_positions = true;
         return;

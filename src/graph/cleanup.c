@@ -59,8 +59,11 @@ static uint64_t output_bytes(const mnem_graph *graph, const mnem__graph_step *st
 /* Nodes marked as gone leave the list. */
 static void close_up(mnem_graph *graph) {
     int32_t kept = 0;
-    for (int32_t i = 0; i < graph->steps; i++)
-        if (!graph->step[i].gone) graph->step[kept++] = graph->step[i];
+    for (int32_t i = 0; i < graph->steps; i++) {
+        if (graph->step[i].gone) continue;
+        if (kept < i) graph->step[kept] = graph->step[i]; /* 1 KB */
+        kept++;
+    }
     graph->steps = kept;
 }
 
@@ -227,6 +230,7 @@ static bool is_folded_already(mnem_graph *graph, mnem__graph_step *step) {
 
 /* In the order of nodes, so that what reads folded outputs is folded too. */
 static void fold(mnem_graph *graph) {
+    if (!graph->constants) return;
     for (int32_t i = 0; i < graph->steps; i++) {
         const mnem__graph_step step = graph->step[i];
         if (!is_plain(graph, &step) || !reads_constants(graph, &step) ||

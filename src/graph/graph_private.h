@@ -38,8 +38,8 @@ typedef struct mnem__graph_step {
 struct mnem_graph {
     mnem_graph_options options;
     int32_t tensors, steps;
-    int32_t folded; /* the first nodes: run by mnem_graph_fold */
-    bool constant_positions;
+    int32_t folded;                     /* the first nodes: run by mnem_graph_fold */
+    bool constants, constant_positions; /* there are any; positions are */
     bool differentiated, compiled;
     mnem_status error;
     char error_text[200];

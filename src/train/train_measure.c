@@ -124,14 +124,19 @@ static mnem__train_graph_options graph_options(const mnem__train_setup *setup, i
                                        .keep = keep};
 }
 
+static mnem__train_graph_options brief_options(const mnem__train_setup *setup) {
+    mnem__train_graph_options brief = graph_options(setup, 1, NULL);
+    if (brief.sequence > BRIEF_TOKENS) brief.sequence = BRIEF_TOKENS;
+    return brief;
+}
+
 typedef mnem_status make(const mnem__train_graph_options *options, mnem__train_graph *out);
 
 static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_batch,
                                const uint8_t *keep, make *one, mnem__train_graphs *graphs) {
     const mnem__train_graph_options step = graph_options(setup, micro_batch, keep);
     const mnem__train_graph_options forward = graph_options(setup, micro_batch, NULL);
-    mnem__train_graph_options brief = graph_options(setup, 1, NULL);
-    if (brief.sequence > BRIEF_TOKENS) brief.sequence = BRIEF_TOKENS;
+    const mnem__train_graph_options brief = brief_options(setup);
     graphs->brief_sequence = brief.sequence;
     mnem_status status = one(&step, &graphs->step);
     if (status == MNEM_OK) status = one(&forward, &graphs->forward);
@@ -151,6 +156,11 @@ mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t mi
 static mnem_status measure_unknown(const mnem__train_graph_options *options,
                                    mnem__train_graph *out) {
     return out->room.tensors ? MNEM_OK : mnem__train_graph_measure(options, out);
+}
+
+mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__train_graph *brief) {
+    const mnem__train_graph_options options = brief_options(setup);
+    return mnem__train_graph_measure(&options, brief);
 }
 
 mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,

@@ -1,7 +1,8 @@
 /* train_plan.c: what training would take, and the choice under the budget.
  *
  * Rule: the fastest way that fits, the smallest among equals. Ways are looked at from the fastest;
- * one whose estimate is far over the budget isn't built to be measured.
+ * one whose bound, or half of whose estimate, is over the budget isn't built to be measured. Where
+ * the smallest is wanted, they are looked at from the least bound.
  * Invariant: the lines sum to the peak; the bytes are those that creating takes. */
 #include <math.h>
 #include <stdio.h>
@@ -34,10 +35,16 @@ static uint64_t peak_of(planner *p, int32_t rank) {
     return p->status == MNEM_OK ? p->before + way->sizes.total : 0;
 }
 
+/* The bytes of the process with this way, if it was measured, or else at least. */
+static uint64_t least_of(const planner *p, const mnem__train_way *way) {
+    return p->before + (way->sizes.total ? way->sizes.total : way->least);
+}
+
 static bool hopeless(const planner *p, int32_t rank, uint64_t budget) {
     const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
-    return !way->sizes.total &&
-           (double)p->fixed + estimate_least * (double)way->estimate > (double)budget;
+    return least_of(p, way) > budget ||
+           (!way->sizes.total &&
+            (double)p->fixed + estimate_least * (double)way->estimate > (double)budget);
 }
 
 /* The rank of the fastest way within the budget, the smallest among equals; -1: none. */
@@ -57,25 +64,21 @@ static int32_t choose(planner *p, uint64_t budget) {
     return p->status == MNEM_OK ? best : -1;
 }
 
-/* The smallest way of all: -1 after a failure. Estimates order what is measured; the ways near the
- * least estimate are measured. */
-static int32_t smallest(planner *p) {
-    uint64_t least = UINT64_MAX, best_peak = UINT64_MAX;
-    int32_t best = -1;
-    for (int32_t i = 0; i < p->ways.count; i++) {
-        const uint64_t estimate = mnem__train_way_get(&p->ways, i)->estimate;
-        if (estimate < least) least = estimate;
+/* Of the first `end` ways those below this cost: the smallest, the fastest among equals; -1: none,
+ * or after a failure. The one that may be smallest is measured, until it was. */
+static int32_t smallest(planner *p, int32_t end, double cost) {
+    while (p->status == MNEM_OK) {
+        int32_t best = -1;
+        for (int32_t i = 0; i < end; i++) {
+            const mnem__train_way *way = mnem__train_way_get(&p->ways, i);
+            if (way->cost < cost &&
+                (best < 0 || least_of(p, way) < least_of(p, mnem__train_way_get(&p->ways, best))))
+                best = i;
+        }
+        if (best < 0 || mnem__train_way_get(&p->ways, best)->sizes.total) return best;
+        peak_of(p, best);
     }
-    for (int32_t i = 0; i < p->ways.count; i++) {
-        const mnem__train_way *way = mnem__train_way_get(&p->ways, i);
-        if (estimate_least * (double)way->estimate > (double)least) continue;
-        const uint64_t peak = peak_of(p, i);
-        if (p->status != MNEM_OK) return -1;
-        if (peak >= best_peak) continue;
-        best = i;
-        best_peak = peak;
-    }
-    return best;
+    return -1;
 }
 
 /* ---- filling the plan ---- */
@@ -157,18 +160,7 @@ static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
 
 /* The smallest way that is noticeably faster than this one. */
 static int32_t next_larger(planner *p, int32_t rank) {
-    int32_t best = -1;
-    uint64_t best_peak = UINT64_MAX;
-    const double cost = mnem__train_way_get(&p->ways, rank)->cost * (1 - noticed);
-    for (int32_t i = 0; i < rank && p->status == MNEM_OK; i++) {
-        const mnem__train_way *way = mnem__train_way_get(&p->ways, i);
-        if (way->cost > cost || hopeless(p, i, best_peak)) continue;
-        const uint64_t peak = peak_of(p, i);
-        if (p->status != MNEM_OK || peak >= best_peak) continue;
-        best = i;
-        best_peak = peak;
-    }
-    return best;
+    return smallest(p, rank, mnem__train_way_get(&p->ways, rank)->cost * (1 - noticed));
 }
 
 static void fill_others(planner *p, int32_t rank, mnem_train_plan *plan) {
@@ -219,7 +211,7 @@ static mnem_status say_refused(const planner *p, uint64_t needed, const char *kn
 }
 
 static mnem_status refuse(planner *p, mnem_train_plan *plan) {
-    const int32_t rank = smallest(p);
+    const int32_t rank = smallest(p, p->ways.count, INFINITY);
     if (rank < 0) return p->status;
     plan->needed_bytes = peak_of(p, rank);
     const uint64_t before = peak_before(p);
@@ -287,7 +279,7 @@ mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_tr
     p.before = ledger.bytes_live;
     uint64_t below = 0; /* ways from the smallest: each is faster than all that are smaller */
     const double best = p.ways.count ? mnem__train_way_get(&p.ways, 0)->cost : 1;
-    int32_t rank = smallest(&p);
+    int32_t rank = smallest(&p, p.ways.count, INFINITY);
     while (rank >= 0 && p.status == MNEM_OK) {
         const mnem__train_way *way = mnem__train_way_get(&p.ways, rank);
         const mnem_train_way said = {.peak_bytes = p.before + way->sizes.total,

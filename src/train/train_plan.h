@@ -68,6 +68,7 @@ mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t mi
  * micro-batch, stays; zeros: nothing. */
 mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                        const uint8_t *keep, mnem__train_graphs *graphs);
+mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__train_graph *brief);
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
 
 /* The trainer's own tables, in one allocation with it. */

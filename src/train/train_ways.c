@@ -5,10 +5,12 @@
  * keep. Layers of deep models choose in groups, of which there are at most 24. What a layer of
  * each kind takes is measured on graphs of one layer and one sequence; bytes grow in proportion to
  * the sequences. The real bytes of a way come from its own graph, built when somebody asks: the
- * estimate only makes the list.
+ * estimate only makes the list. Most ways are never built: what is alive at the loss is a sum over
+ * the layers, and no placement takes less.
  * Invariant: the list depends on the options, not on the budget. Costs are nominal, so that it
  * doesn't depend on the machine either.
- * Cost: 33 small graphs, then O(divisors * rungs) choices; a way measured is one graph built. */
+ * Cost: up to 97 small graphs, then O(divisors * rungs) choices; a way measured is one graph
+ * built. */
 #include "train/train_ways.h"
 
 #include <string.h>
@@ -26,13 +28,22 @@ static const double plain_macs = 40e9, plain_bytes = 10e9;
 /* A product of few rows is slower: as though there were this many more. */
 static const double rows_more = 24;
 
+/* Of a graph: bytes alive at the loss, and the room that it needs. */
+typedef struct least_part {
+    uint64_t bytes;
+    int32_t tensors, nodes; /* nodes 0: not measured yet */
+} least_part;
+
 typedef struct finder {
     mnem__train_ways *ways;
     const mnem__train_setup *setup;
     mnem_recompute_stage *stages;       /* [layers + 1] */
     uint64_t one[MNEM_TRAIN_SAVE_WAYS]; /* block of one layer that keeps this, one sequence */
     uint64_t none;                      /* of no layer */
-    int32_t group;                      /* layers that choose alike, as one stage */
+    /* What one layer that keeps this takes at least, and two: measured where a way has it. */
+    least_part one_least[MNEM_TRAIN_SAVE_WAYS], two_least[MNEM_TRAIN_SAVE_WAYS];
+    mnem__train_graph brief; /* forward: every way has one */
+    int32_t group;           /* layers that choose alike, as one stage */
     mnem_recompute_option layer[MNEM_TRAIN_SAVE_WAYS], last[MNEM_TRAIN_SAVE_WAYS], head;
 } finder;
 
@@ -128,9 +139,67 @@ static void fill_stages(finder *f, int32_t n) {
     f->stages[count] = (mnem_recompute_stage){.options = &f->head, .count = 1};
 }
 
+/* ---- what a way takes at least ---- */
+
+/* Of one sequence through layers that keep this. */
+static mnem_status measure_least(const finder *f, int32_t layers, uint8_t what, least_part *part) {
+    const uint8_t keep[2] = {what, what};
+    const mnem__train_graph_options o = sequences(f->setup, 1, layers, keep);
+    mnem__train_graph graph;
+    mnem_graph_node_info node;
+    mnem_graph_tensor_info t;
+    int32_t loss = 0;
+    if (part->nodes) return MNEM_OK;
+    const mnem_status status = mnem__train_graph_create(&o, &graph);
+    if (status != MNEM_OK) return status;
+    while (mnem_graph_node_get(graph.graph, loss, &node) && node.kind != MNEM_OP_LINEAR_LOSS)
+        loss++;
+    for (int32_t id = 1; mnem_graph_tensor_get(graph.graph, id, &t); id++)
+        if (t.of == id && t.slot < 0 && t.lower <= loss && loss < t.upper) part->bytes += t.bytes;
+    part->tensors = graph.room.tensors;
+    part->nodes = graph.room.nodes;
+    mnem_graph_destroy(graph.graph);
+    return MNEM_OK;
+}
+
+/* A further layer adds what the second one does to the first. */
+static mnem_status add_least(finder *f, int32_t layer, uint8_t what, least_part *sum) {
+    least_part *one = &f->one_least[what], *two = &f->two_least[what], part;
+    mnem_status status = measure_least(f, 1, what, one);
+    if (layer > 0 && status == MNEM_OK) status = measure_least(f, 2, what, two);
+    if (status != MNEM_OK) return status;
+    part = *one;
+    if (layer > 0)
+        part = (least_part){.bytes = two->bytes - one->bytes,
+                            .tensors = two->tensors - one->tensors,
+                            .nodes = two->nodes - one->nodes};
+    sum->bytes += part.bytes;
+    sum->tensors += part.tensors;
+    sum->nodes += part.nodes;
+    return MNEM_OK;
+}
+
+/* The code that measures ways, with a block that holds what is alive at the loss and no more. */
+static mnem_status bound(finder *f, mnem__train_way *way) {
+    const mnem__train_setup *setup = f->setup;
+    mnem__train_graphs graphs = {.forward.room = f->brief.room, .brief = f->brief};
+    mnem__train_sizes sizes;
+    least_part sum = {.bytes = 0};
+    mnem_status status = MNEM_OK;
+    for (int32_t i = 0; i < setup->shape->t.layers && status == MNEM_OK; i++)
+        status = add_least(f, i, way->keep[i], &sum);
+    if (status != MNEM_OK) return status;
+    graphs.step.room = (mnem_graph_options){
+        .tensors = sum.tensors, .nodes = sum.nodes, .workers = setup->o.threads};
+    graphs.step.sizes.block_bytes = sum.bytes * (uint64_t)way->micro_batch;
+    status = mnem__train_measure(setup, way->micro_batch, &graphs, &sizes);
+    way->least = sizes.total;
+    return status;
+}
+
 /* ---- the list ---- */
 
-static void add_way(finder *f, int32_t micro_batch, int32_t ladder, uint64_t estimate) {
+static mnem_status add_way(finder *f, int32_t micro_batch, int32_t ladder, uint64_t estimate) {
     mnem__train_ways *w = f->ways;
     const int32_t layers = f->setup->shape->t.layers;
     mnem__train_way *way = &w->way[w->count];
@@ -143,20 +212,22 @@ static void add_way(finder *f, int32_t micro_batch, int32_t ladder, uint64_t est
     const mnem__train_way *last = way - 1;
     if (w->count > 0 && last->micro_batch == micro_batch &&
         !memcmp(last->keep, way->keep, (size_t)layers))
-        return;
+        return MNEM_OK;
     w->count++;
+    return bound(f, way);
 }
 
 static mnem_status add_ladder(finder *f, int32_t micro_batch, int32_t ladder) {
     const size_t n = stage_count(f) + 1;
     mnem_recompute_result all, r;
     fill_stages(f, micro_batch);
+    f->ways->graphs[ladder].brief = f->brief;
     mnem_status status = mnem_plan_recompute(f->stages, n, UINT64_MAX, &all);
     for (int i = 0; i <= RUNGS && status == MNEM_OK; i++) {
         const uint64_t room = all.peak_bytes - all.least_bytes;
         const uint64_t capacity = all.least_bytes + (uint64_t)((double)room * i / RUNGS);
         status = mnem_plan_recompute(f->stages, n, i == RUNGS ? UINT64_MAX : capacity, &r);
-        if (status == MNEM_OK) add_way(f, micro_batch, ladder, r.peak_bytes);
+        if (status == MNEM_OK) status = add_way(f, micro_batch, ladder, r.peak_bytes);
     }
     return status;
 }
@@ -194,6 +265,7 @@ static mnem_status find(finder *f) {
     if (!f->ways->way || !f->ways->keeps || !f->stages || !f->ways->order || !f->ways->graphs)
         return mnem__heap_status();
     mnem_status status = measure_layers(f);
+    if (status == MNEM_OK) status = mnem__train_brief_measure(f->setup, &f->brief);
     for (int i = 0; i < n && status == MNEM_OK; i++) status = add_ladder(f, list[i], i);
     if (status != MNEM_OK) return status;
     for (int32_t i = 0; i < f->ways->count; i++) f->ways->order[i] = (uint32_t)i;

@@ -546,6 +546,8 @@ static void estimates_are_near_the_real_bytes(void **state) {
             const uint64_t real = way->sizes.bytes[MNEM__TRAIN_PART_ACTIVATIONS];
             const double ratio = (double)real / (double)way->estimate;
             if (ratio < 0.6 || ratio > 1.5) fail_msg("rank %d: %g of its estimate", rank, ratio);
+            assert_true(way->least <= way->sizes.total);
+            assert_true(way->least > way->sizes.total / 2);
         }
         mnem__train_ways_destroy(&ways);
         mnem__train_setup_fini(&setup);
