@@ -148,8 +148,10 @@ typedef struct mnem_quantize_report {
     double max_error;
 } mnem_quantize_report;
 typedef struct mnem_quantize_options {
-    const char *type; /* "F16", "Q8_0", "Q4_0", "Q4_K_M", in any case */
-    int threads;      /* 0: the processors this process may use; doesn't change a byte */
+    /* In any case: the mixes "Q4_0" (the output matrix gets Q6_K) and "Q4_K_M", or one type for all
+     * matrices: "F32", "F16", "BF16", "Q8_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K". */
+    const char *type;
+    int threads; /* 0: the processors this process may use; doesn't change a byte */
     /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */
     bool (*on_report)(void *context, const mnem_quantize_report *report, uint64_t bytes_done,
                       uint64_t bytes_total);
@@ -173,11 +175,11 @@ typedef struct mnem_merge_report {
     double relative_change; /* root mean square of what was added over that of what was there */
 } mnem_merge_report;
 typedef struct mnem_merge_options {
-    const char *type; /* of merged tensors: "same", or a type that mnem_quantize_row writes, in any
-                         case. NULL: F32 and BF16 stay, others become F16, since a change is mostly
+    const char *
+        type; /* of merged tensors: "same", or as mnem_quantize_options says. NULL: F32 and BF16 stay, others become F16, since a change is mostly
                          smaller than what a quantized type rounds away */
-    float scale;      /* times what adapters add; 0: 1 */
-    int threads;      /* 0: the processors this process may use; doesn't change a byte */
+    float scale; /* times what adapters add; 0: 1 */
+    int threads; /* 0: the processors this process may use; doesn't change a byte */
     /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */
     bool (*on_report)(void *context, const mnem_merge_report *report, uint64_t bytes_done,
                       uint64_t bytes_total);

@@ -53,6 +53,9 @@ struct mnem_model {
     uint64_t pool_bytes;
 };
 
+/* MNEM_UNSUPPORTED, with the way out, for a low-rank adapter. */
+mnem_status mnem__gguf_check_model(const mnem_model *model);
+
 /* Bytes of n elements in one row, for types that are known by name only too; 0: not whole blocks or
  * an unknown type. */
 uint64_t mnem__gguf_row_bytes(uint32_t type, int64_t n, uint32_t *block);

@@ -66,6 +66,14 @@ static const char *text_key(const mnem_model *model, const char *key) {
     return found ? value.text.bytes : "";
 }
 
+mnem_status mnem__gguf_check_model(const mnem_model *model) {
+    if (strcmp(text_key(model, "general.type"), "adapter") != 0) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: an adapter isn't a model: `mnem merge MODEL %s -o OUT` adds it to the "
+                      "one that it is for",
+                      model->path, model->path);
+}
+
 void mnem_model_info_get(const mnem_model *model, mnem_model_info *info) {
     *info = (mnem_model_info){.path = model->path,
                               .architecture = text_key(model, "general.architecture"),

@@ -291,13 +291,8 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
                           "%s: key general.architecture: is of type %s, expected a "
                           "text",
                           model->path, mnem__gguf_value_name(value.type));
-    mnem_value kind;
-    if (mnem_model_key_find(model, "general.type", &kind) && kind.type == MNEM_VALUE_STRING &&
-        strcmp(kind.text.bytes, "adapter") == 0)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key general.type: an adapter isn't a model (mnem merge adds it to "
-                          "the one that it is for)",
-                          model->path);
+    mnem_status status = mnem__gguf_check_model(model);
+    if (status != MNEM_OK) return status;
     const mnem__family *family = find_family(value.text.bytes);
     if (!family) {
         char text[40];
@@ -309,6 +304,6 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
             mnem__gguf_printable(value.text.bytes, value.text.length, text, sizeof text));
     }
     snprintf(t->architecture, sizeof t->architecture, "%s", family->name);
-    mnem_status status = mnem__hparams_keys(model, family, t);
+    status = mnem__hparams_keys(model, family, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, family, t) : status;
 }

@@ -17,24 +17,13 @@
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "base/thread.h"
 #include "mnem/team.h"
 #include "model/merge.h"
+#include "model/quantize.h"
 #include "model/rewrite.h"
 
 enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
 static const char TAG[] = "merge";
-
-/* Types that merged tensors may have, with general.file_type of a file of them; -1: that key stays
- * as it is. */
-static const struct file_type {
-    mnem_type type;
-    int32_t number;
-} file_types[] = {{MNEM_TYPE_F32, 0},   {MNEM_TYPE_F16, 1},   {MNEM_TYPE_BF16, 32},
-                  {MNEM_TYPE_Q8_0, 7},  {MNEM_TYPE_Q4_0, 2},  {MNEM_TYPE_Q4_1, -1},
-                  {MNEM_TYPE_Q5_0, -1}, {MNEM_TYPE_Q5_1, -1}, {MNEM_TYPE_Q4_K, -1},
-                  {MNEM_TYPE_Q5_K, -1}, {MNEM_TYPE_Q6_K, -1}};
-enum { FILE_TYPES = sizeof file_types / sizeof file_types[0] };
 
 typedef struct row_sum {
     double added, old; /* squares */
@@ -42,12 +31,12 @@ typedef struct row_sum {
 } row_sum;
 
 typedef struct job {
+    mnem__rewrite rewrite; /* first: its steps get the job */
     const mnem_model *model, *adapter;
     const mnem_merge_options *options;
-    int type; /* of file_types; -1: the tensor's own, -2: the default */
+    const mnem__recipe *recipe; /* of merged tensors; NULL: the tensor's own type, or the default */
+    mnem_transformer transformer; /* for a mix */
     mnem__merge_pair *pairs;
-    mnem_gguf_writer *writer;
-    mnem_team *team;
     uint64_t bytes_done, bytes_total;
     /* of the tensor at hand */
     mnem_tensor_info tensor, a, b;
@@ -132,9 +121,9 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_sum *all
         status = mnem_model_tensor_read(j->adapter, (uint32_t)j->pair->b, at * j->row_b,
                                         rows * j->row_b, j->in_b);
     if (status != MNEM_OK) return status;
-    mnem_team_run(j->team, merge_rows, j);
+    mnem_team_run(j->rewrite.team, merge_rows, j);
     status = add_sums(j, first, all);
-    if (status == MNEM_OK) status = mnem_gguf_data(j->writer, j->out, rows * j->row_to);
+    if (status == MNEM_OK) status = mnem_gguf_data(j->rewrite.writer, j->out, rows * j->row_to);
     j->bytes_done += rows * j->row_from;
     return status;
 }
@@ -150,8 +139,10 @@ static mnem_status tell(const job *j, const mnem_merge_report *report) {
 
 static mnem_type wanted_type(const job *j) {
     const mnem_type from = j->tensor.type;
-    if (j->type >= 0) return file_types[j->type].type;
-    if (j->type == -1 || from == MNEM_TYPE_F32 || from == MNEM_TYPE_BF16) return from;
+    if (j->recipe && mnem__recipe_is_mix(j->recipe))
+        return mnem__recipe_type(j->recipe, &j->transformer, &j->tensor);
+    if (j->recipe) return j->recipe->matrices;
+    if (j->options->type || from == MNEM_TYPE_F32 || from == MNEM_TYPE_BF16) return from;
     return MNEM_TYPE_F16;
 }
 
@@ -210,7 +201,7 @@ static mnem_status copy_tensor(job *j, uint32_t index, uint32_t count) {
     for (uint64_t at = 0; at < j->tensor.bytes && status == MNEM_OK; at += BATCH_BYTES) {
         const uint64_t left = j->tensor.bytes - at, n = left < BATCH_BYTES ? left : BATCH_BYTES;
         status = mnem_model_tensor_read(j->model, index, at, n, j->in);
-        if (status == MNEM_OK) status = mnem_gguf_data(j->writer, j->in, n);
+        if (status == MNEM_OK) status = mnem_gguf_data(j->rewrite.writer, j->in, n);
         j->bytes_done += n;
         if (status == MNEM_OK)
             status = tell(j, &(mnem_merge_report){.index = index, .count = count});
@@ -239,12 +230,13 @@ static bool is_mostly_merged(const job *j) {
 /* What general.file_type becomes; -1: it stays. old: what it is in a model that isn't quantized
  * says the truth still, unless another type was asked for. */
 static int32_t file_type_of(const job *j, uint64_t old) {
-    if (j->type >= 0) return file_types[j->type].number;
+    if (j->recipe) return (int32_t)j->recipe->file_type;
     const bool quantized = old != 0 && old != 1 && old != 32;
-    return j->type == -2 && quantized && is_mostly_merged(j) ? 1 : -1;
+    return !j->options->type && quantized && is_mostly_merged(j) ? 1 : -1;
 }
 
-static mnem_status write_keys(const job *j) {
+static mnem_status write_keys(void *context) {
+    const job *j = context;
     const char *type = "general.file_type";
     mnem_text key;
     mnem_value value;
@@ -253,22 +245,23 @@ static mnem_status write_keys(const job *j) {
         if (mnem__rewrite_drops(key.bytes)) continue;
         const int32_t number = strcmp(key.bytes, type) == 0 ? file_type_of(j, value.u) : -1;
         if (number >= 0)
-            status = mnem_gguf_key_u32(j->writer, type, (uint32_t)number);
+            status = mnem_gguf_key_u32(j->rewrite.writer, type, (uint32_t)number);
         else
-            status = mnem_gguf_key(j->writer, key.bytes, &value);
+            status = mnem_gguf_key(j->rewrite.writer, key.bytes, &value);
     }
     return status;
 }
 
-static mnem_status write_tensors(job *j) {
+static mnem_status write_tensors(void *context) {
+    job *j = context;
     mnem_model_info info;
     mnem_status status = MNEM_OK;
     mnem_model_info_get(j->model, &info);
     j->bytes_total = info.tensor_bytes;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
-        status =
-            mnem_gguf_tensor(j->writer, j->tensor.name, j->to, j->tensor.dims, j->tensor.shape);
+        status = mnem_gguf_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
+                                  j->tensor.shape);
     }
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
@@ -309,7 +302,8 @@ static mnem_status measure(job *j, room *r) {
     return MNEM_OK;
 }
 
-static mnem_status take_buffers(job *j) {
+static mnem_status take_buffers(void *context) {
+    job *j = context;
     room r;
     const mnem_status status = measure(j, &r);
     if (status != MNEM_OK) return status;
@@ -319,7 +313,8 @@ static mnem_status take_buffers(job *j) {
     j->out = mnem__alloc(TAG, r.out);
     j->a_rows = mnem__calloc(TAG, r.a, sizeof *j->a_rows);
     j->sums = mnem__calloc(TAG, r.rows, sizeof *j->sums);
-    j->floats = mnem__calloc(TAG, r.floats * (uint64_t)mnem_team_count(j->team), sizeof *j->floats);
+    j->floats =
+        mnem__calloc(TAG, r.floats * (uint64_t)mnem_team_count(j->rewrite.team), sizeof *j->floats);
     const bool all = j->in && j->in_b && j->out && j->a_rows && j->sums && j->floats;
     return all ? MNEM_OK : mnem__heap_status();
 }
@@ -344,40 +339,27 @@ static mnem_status match(job *j) {
 }
 
 static mnem_status run(job *j, const char *to) {
-    const int threads = j->options->threads > 0 ? j->options->threads : mnem__processors();
     mnem_status status = match(j);
-    if (status == MNEM_OK) status = mnem__rewrite_check(j->model, to);
+    if (status == MNEM_OK && j->recipe && mnem__recipe_is_mix(j->recipe))
+        status = mnem_model_transformer(j->model, &j->transformer);
     if (status == MNEM_OK) status = mnem__rewrite_check(j->adapter, to);
-    if (status == MNEM_OK)
-        status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &j->team);
-    if (status == MNEM_OK) status = take_buffers(j);
-    if (status == MNEM_OK) status = mnem_gguf_create(to, &j->writer);
-    if (status == MNEM_OK) status = write_keys(j);
-    if (status == MNEM_OK) status = write_tensors(j);
     if (status == MNEM_OK) {
-        status = mnem_gguf_finish(j->writer);
-        j->writer = NULL;
+        j->rewrite = (mnem__rewrite){.model = j->model,
+                                     .to = to,
+                                     .threads = j->options->threads,
+                                     .take_buffers = take_buffers,
+                                     .write_keys = write_keys,
+                                     .write_tensors = write_tensors};
+        status = mnem__rewrite_run(&j->rewrite);
     }
-    mnem_gguf_abort(j->writer);
-    mnem_team_destroy(j->team);
     free_buffers(j);
     return status;
 }
 
-static mnem_status find_type(const char *name, int *type) {
-    *type = -2;
-    if (!name) return MNEM_OK;
-    *type = -1;
-    if (strcasecmp(name, "same") == 0) return MNEM_OK;
-    for (int i = 0; i < FILE_TYPES; i++)
-        if (strcasecmp(name, mnem_type_info_get(file_types[i].type)->name) == 0) {
-            *type = i;
-            return MNEM_OK;
-        }
-    return mnem__fail(MNEM_INVALID,
-                      "merge: type \"%.32s\", expected same, F32, F16, BF16, Q8_0, Q4_0, Q4_1, "
-                      "Q5_0, Q5_1, Q4_K, Q5_K or Q6_K",
-                      name);
+static mnem_status find_recipe(const char *name, const mnem__recipe **recipe) {
+    *recipe = NULL;
+    if (!name || strcasecmp(name, "same") == 0) return MNEM_OK;
+    return mnem__recipe_find("merge", name, recipe);
 }
 
 mnem_status mnem_merge_file(const char *model, const char *adapter, const char *to,
@@ -385,7 +367,7 @@ mnem_status mnem_merge_file(const char *model, const char *adapter, const char *
     static const mnem_merge_options defaults = {.type = NULL};
     job j = {.options = options ? options : &defaults};
     mnem_model *a = NULL, *b = NULL;
-    mnem_status status = find_type(j.options->type, &j.type);
+    mnem_status status = find_recipe(j.options->type, &j.recipe);
     if (status == MNEM_OK && !isfinite(j.options->scale))
         status = mnem__fail(MNEM_INVALID, "merge: a scale that isn't finite");
     if (status == MNEM_OK) status = mnem_model_open(model, &a);

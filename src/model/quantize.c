@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "base/thread.h"
 #include "model/gguf.h"
 #include "model/quantize.h"
 #include "model/rewrite.h"
@@ -25,12 +24,11 @@ typedef struct row_error {
 } row_error;
 
 typedef struct job {
+    mnem__rewrite rewrite; /* first: its steps get the job */
     const mnem_model *model;
     const mnem_quantize_options *options;
     const mnem__recipe *recipe;
     mnem_transformer transformer;
-    mnem_gguf_writer *writer;
-    mnem_team *team;
     uint64_t bytes_done, bytes_total;
     /* of the tensor at hand */
     mnem_tensor_info tensor;
@@ -104,11 +102,12 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *s
         mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in);
     if (status != MNEM_OK) return status;
     if (!same) {
-        mnem_team_run(j->team, quantize_rows, j);
+        mnem_team_run(j->rewrite.team, quantize_rows, j);
         status = add_errors(j, first, sum);
     }
     if (status == MNEM_OK)
-        status = mnem_gguf_data(j->writer, same ? j->in : j->out, (uint64_t)j->batch * j->row_to);
+        status = mnem_gguf_data(j->rewrite.writer, same ? j->in : j->out,
+                                (uint64_t)j->batch * j->row_to);
     j->bytes_done += bytes;
     return status;
 }
@@ -160,7 +159,8 @@ static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
 
 /* ---- keys ---- */
 
-static mnem_status write_keys(const job *j) {
+static mnem_status write_keys(void *context) {
+    const job *j = context;
     const char *type = "general.file_type", *version = "general.quantization_version";
     mnem_text key;
     mnem_value value;
@@ -168,19 +168,21 @@ static mnem_status write_keys(const job *j) {
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(j->model, i, &key, &value); i++)
         if (!mnem__rewrite_drops(key.bytes) && strcmp(key.bytes, type) != 0 &&
             strcmp(key.bytes, version) != 0)
-            status = mnem_gguf_key(j->writer, key.bytes, &value);
-    if (status == MNEM_OK) status = mnem_gguf_key_u32(j->writer, type, j->recipe->file_type);
-    return status == MNEM_OK ? mnem_gguf_key_u32(j->writer, version, 2) : status;
+            status = mnem_gguf_key(j->rewrite.writer, key.bytes, &value);
+    if (status == MNEM_OK)
+        status = mnem_gguf_key_u32(j->rewrite.writer, type, j->recipe->file_type);
+    return status == MNEM_OK ? mnem_gguf_key_u32(j->rewrite.writer, version, 2) : status;
 }
 
-static mnem_status write_tensors(job *j) {
+static mnem_status write_tensors(void *context) {
+    job *j = context;
     mnem_model_info info;
     mnem_model_info_get(j->model, &info);
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
-        status =
-            mnem_gguf_tensor(j->writer, j->tensor.name, j->to, j->tensor.dims, j->tensor.shape);
+        status = mnem_gguf_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
+                                  j->tensor.shape);
     }
     j->bytes_total = info.tensor_bytes;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++)
@@ -202,7 +204,8 @@ static mnem_status check_types(const mnem_model *model) {
 }
 
 /* The largest of each buffer over all tensors. */
-static mnem_status take_buffers(job *j) {
+static mnem_status take_buffers(void *context) {
+    job *j = context;
     mnem_tensor_info info;
     uint64_t in = 0, out = 0, rows = 0;
     for (uint32_t i = 0; mnem_model_tensor_get(j->model, i, &info); i++) {
@@ -217,7 +220,7 @@ static mnem_status take_buffers(job *j) {
     if (j->in) j->out = mnem__alloc(TAG, out);
     if (j->out) j->errors = mnem__calloc(TAG, rows, sizeof *j->errors);
     if (j->errors)
-        j->floats = mnem__calloc(TAG, 2 * (uint64_t)mnem_team_count(j->team),
+        j->floats = mnem__calloc(TAG, 2 * (uint64_t)mnem_team_count(j->rewrite.team),
                                  (uint64_t)j->k_max * sizeof(float));
     return j->floats ? MNEM_OK : mnem__heap_status();
 }
@@ -230,35 +233,27 @@ static void free_buffers(job *j) {
 }
 
 static mnem_status run(job *j, const char *to) {
-    int threads = j->options->threads > 0 ? j->options->threads : mnem__processors();
     mnem_status status = mnem_model_transformer(j->model, &j->transformer);
     if (status == MNEM_OK) status = check_types(j->model);
-    if (status == MNEM_OK) status = mnem__rewrite_check(j->model, to);
-    if (status == MNEM_OK)
-        status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &j->team);
-    if (status == MNEM_OK) status = take_buffers(j);
-    if (status == MNEM_OK) status = mnem_gguf_create(to, &j->writer);
-    if (status == MNEM_OK) status = write_keys(j);
-    if (status == MNEM_OK) status = write_tensors(j);
-    if (status == MNEM_OK) {
-        status = mnem_gguf_finish(j->writer);
-        j->writer = NULL;
-    }
-    mnem_gguf_abort(j->writer);
-    mnem_team_destroy(j->team);
+    if (status != MNEM_OK) return status;
+    j->rewrite = (mnem__rewrite){.model = j->model,
+                                 .to = to,
+                                 .threads = j->options->threads,
+                                 .take_buffers = take_buffers,
+                                 .write_keys = write_keys,
+                                 .write_tensors = write_tensors};
+    status = mnem__rewrite_run(&j->rewrite);
     free_buffers(j);
     return status;
 }
 
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options) {
-    job j = {.options = options, .recipe = mnem__recipe_find(options->type ? options->type : "")};
-    if (!j.recipe)
-        return mnem__fail(MNEM_INVALID,
-                          "quantize: type \"%.32s\", expected F16, Q8_0, Q4_0 or Q4_K_M",
-                          options->type ? options->type : "");
+    job j = {.options = options};
     mnem_model *model;
-    mnem_status status = mnem_model_open(from, &model);
+    mnem_status status =
+        mnem__recipe_find("quantize", options->type ? options->type : "", &j.recipe);
+    if (status == MNEM_OK) status = mnem_model_open(from, &model);
     if (status != MNEM_OK) return status;
     j.model = model;
     status = run(&j, to);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 bool mnem__rewrite_drops(const char *key) {
     return strncmp(key, "split.", 6) == 0;
@@ -29,4 +30,24 @@ mnem_status mnem__rewrite_check(const mnem_model *model, const char *to) {
         if (is_part(model, paths[i]))
             return mnem__fail(MNEM_INVALID, "%s: is the model that is read", paths[i]);
     return MNEM_OK;
+}
+
+static mnem_status write_file(mnem__rewrite *w) {
+    mnem_status status = w->take_buffers(w);
+    if (status == MNEM_OK) status = mnem_gguf_create(w->to, &w->writer);
+    if (status == MNEM_OK) status = w->write_keys(w);
+    if (status == MNEM_OK) status = w->write_tensors(w);
+    if (status == MNEM_OK) return mnem_gguf_finish(w->writer);
+    mnem_gguf_abort(w->writer);
+    return status;
+}
+
+mnem_status mnem__rewrite_run(mnem__rewrite *w) {
+    const int threads = w->threads > 0 ? w->threads : mnem__processors();
+    mnem_status status = mnem__rewrite_check(w->model, w->to);
+    if (status == MNEM_OK)
+        status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &w->team);
+    if (status == MNEM_OK) status = write_file(w);
+    mnem_team_destroy(w->team);
+    return status;
 }

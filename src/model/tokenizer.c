@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "model/gguf.h"
 
 enum { SCRATCH_KEPT = 64 * 1024, IDS_FIRST = 256, TEXT_MAX = 1 << 30 };
 
@@ -135,7 +136,8 @@ static mnem_status read_model(mnem_tokenizer *t) {
     mnem_status status = read_text(t, "tokenizer.ggml.model", &model);
     if (status == MNEM_OK) status = read_text(t, "tokenizer.ggml.pre", &pre);
     if (status != MNEM_OK) return status;
-    if (model.length == 0) return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.model is missing");
+    if (model.length == 0)
+        return mnem__fail(MNEM_BAD_FILE, "no tokenizer: key tokenizer.ggml.model is missing");
     t->bpe = text_is(model, "gpt2");
     if (!t->bpe && !text_is(model, "llama"))
         return mnem__fail(MNEM_UNSUPPORTED, "tokenizer.ggml.model '%.*s' is not supported",
@@ -194,6 +196,7 @@ static void scratch_trim(mnem_tokenizer *t) {
 
 static mnem_status create(const mnem_model *model, const mnem_vocabulary *vocabulary,
                           mnem_tokenizer **tokenizer) {
+    if (model && mnem__gguf_check_model(model) != MNEM_OK) return MNEM_UNSUPPORTED;
     mnem_tokenizer *t = mnem__calloc(MNEM__TOKENIZER_TAG, 1, sizeof *t);
     if (!t) return mnem__heap_status();
     t->model = model;
@@ -202,7 +205,8 @@ static mnem_status create(const mnem_model *model, const mnem_vocabulary *vocabu
     const mnem_status status = read_all(t);
     if (status != MNEM_OK) {
         mnem_tokenizer_destroy(t);
-        return status;
+        const bool of_file = status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED;
+        return model && of_file ? mnem__fail_in(status, "%s", model->path) : status;
     }
     scratch_trim(t);
     *tokenizer = t;
