@@ -232,10 +232,19 @@ static void wrong(tool_result r, int code, const char *said) {
 static void an_adapter_is_no_model(void **state) {
     (void)state;
     succeed(LORA(at("alone"), "--stop-after", "40"));
-    wrong(RUN("run", at("alone/adapter.gguf"), "-p", "and"), 1, "an adapter isn't a model");
+    static const char *const verbs[] = {"run", "plan", "graph", "bench", "tokenize"};
+    static const char way_out[] = "/adapter.gguf: an adapter isn't a model: `mnem merge MODEL ";
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        wrong(RUN_INPUT("and", verbs[i], at("alone/adapter.gguf")), 1, way_out);
+    wrong(RUN("perplexity", at("alone/adapter.gguf"), new_text()), 1, way_out);
+    wrong(RUN("quantize", at("alone/adapter.gguf"), at("x.gguf"), "--type", "F16"), 1, way_out);
+    wrong(RUN("train", "--init", at("alone/adapter.gguf"), "-d", new_text(), "--out", at("on")), 1,
+          way_out);
     tool_result r = RUN("info", at("alone/adapter.gguf"));
     succeed(r);
-    assert_non_null(strstr(r.out, "an adapter isn't a model"));
+    assert_non_null(strstr(r.out, way_out));
+    assert_non_null(strstr(r.out, "low-rank (LoRA), rank 4, alpha 8\n"));
+    assert_non_null(strstr(r.out, "none: the model has it\n"));
 }
 
 static void wrong_input_is_named(void **state) {
@@ -252,8 +261,8 @@ static void wrong_input_is_named(void **state) {
     wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2, "--lora is missing");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf")), 1,
           "isn't a low-rank adapter");
-    wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--type", "Q9"), 1,
-          "type \"Q9\"");
+    wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--type", "Q9"), 2,
+          "Q6_K; not \"Q9\"\nTry: mnem help merge\n");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--scale", "0"), 2,
           "--scale 0");
 }

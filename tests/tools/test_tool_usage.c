@@ -148,7 +148,9 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("place", "t.csv", "--space", "chip", "--capacity", "1M");
     WRONG("info", "-p", "x");
     WRONG("quantize", "in.gguf");
+    WRONG("quantize", "in.gguf", "out.gguf", "--type", "Q9");
     WRONG("merge", "in.gguf", "adapter.gguf");
+    WRONG("merge", "in.gguf", "adapter.gguf", "-o", "out.gguf", "--type", "FOO");
     WRONG("train", "--lora", "8", "-d", "text.txt");
     WRONG("train", "--lora-targets", "q", "-d", "text.txt");
     WRONG("perplexity", "model.gguf");

@@ -72,7 +72,9 @@ void tool_help_verb(FILE *file, tool_verb_id verb) {
     examples(file, v->examples);
     if (verb == TOOL_VERB_run || verb == TOOL_VERB_help) variables(file);
     if (verb == TOOL_VERB_run || verb == TOOL_VERB_help)
-        fputs("\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget, 130 interrupted.\n",
+        fputs("\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget, 130 interrupted. With "
+              "--json a\nfailure is an object, too: error, status, refused; of a plan also "
+              "needed_bytes, budget_bytes\nand least, the --memory that would do.\n",
               file);
 }
 
@@ -167,7 +169,10 @@ static void help_man(FILE *file) {
     roff_environment(file);
     fputs(".SH EXIT STATUS\n"
           ".TP\n0\ndone\n.TP\n1\nfailed\n.TP\n2\nwrong usage\n.TP\n3\nover budget\n"
-          ".TP\n130\ninterrupted by Ctrl\\-C\n",
+          ".TP\n130\ninterrupted by Ctrl\\-C\n"
+          ".PP\nWith \\fB\\-\\-json\\fR a failure (1 or 3) is an object on standard output, too: "
+          "error (the message),\nstatus, refused (over budget); of a plan also needed_bytes, "
+          "budget_bytes and least, the\n\\fB\\-\\-memory\\fR that would do.\n",
           file);
 }
 

@@ -9,10 +9,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define AT(field) offsetof(tool_args, field)
 #define V(name)   (1u << TOOL_VERB_##name)
 #define STEPS_MAX 1e15 /* far from where sums of int64_t overflow */
+#define TYPES     "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K"
 enum {
     SESSION =
         V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
@@ -97,14 +99,14 @@ const tool_option tool_options[] = {
      "measure N times and show the best (default: 3)"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh), 0, 0, NULL, V(bench),
      "measure the machine again, even if its profile is known"},
-    {"type", 0, "TYPE", TOOL_VALUE_TEXT, AT(type), 0, 0, "Q8_0 Q4_0 Q4_K_M F16", V(quantize),
-     "what to write: Q8_0, Q4_0, Q4_K_M or F16 (required)"},
+    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), 0, 0, TYPES, V(quantize),
+     "what to write: Q8_0, Q4_0, Q4_K_M, F16, or one type for all matrices, such as Q6_K "
+     "(required)"},
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), 0, 0, NULL, V(merge),
      "the model to write (required)"},
-    {"type", 0, "TYPE", TOOL_VALUE_TEXT, AT(type), 0, 0,
-     "same F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K", V(merge),
-     "type of merged tensors: F16, Q8_0, ..., or same: that of the model (default: F32 and BF16 "
-     "stay, others become F16)"},
+    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), 0, 0, "same " TYPES, V(merge),
+     "type of merged tensors: F16, Q8_0, Q4_K_M, ..., or same: that of the model (default: F32 and "
+     "BF16 stay, others become F16)"},
     {"scale", 0, "X", TOOL_VALUE_REAL, AT(scale), -1000, 1000, NULL, V(merge),
      "add X times what the adapter says (default: 1)"},
     {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors), 0, 0, NULL, V(info),
@@ -342,18 +344,28 @@ static int set_size(const char *verb, const tool_option *o, const char *text, ui
     return tool_usage(verb, "--%s takes a size such as 512M or 2G, not \"%s\"", o->name, text);
 }
 
-static int set_choice(const char *verb, const tool_option *o, const char *text, int32_t *out) {
-    size_t n = strlen(text);
+/* Which word of the choices it is; -1: none. */
+static int find_choice(const tool_option *o, const char *text, bool any_case) {
+    const size_t n = strlen(text);
     int index = 0;
     for (const char *c = o->choices; c; index++) {
         const char *end = strchr(c, ' ');
-        size_t length = end ? (size_t)(end - c) : strlen(c);
-        if (length == n && strncmp(c, text, n) == 0) {
-            *out = index;
-            return TOOL_OK;
-        }
+        const size_t length = end ? (size_t)(end - c) : strlen(c);
+        if (length == n && (any_case ? strncasecmp : strncmp)(c, text, n) == 0) return index;
         c = end ? end + 1 : NULL;
     }
+    return -1;
+}
+
+static int set_choice(const char *verb, const tool_option *o, const char *text, int32_t *out) {
+    *out = find_choice(o, text, false);
+    if (*out >= 0) return TOOL_OK;
+    return tool_usage(verb, "--%s takes one of: %s; not \"%s\"", o->name, o->choices, text);
+}
+
+static int set_name(const char *verb, const tool_option *o, const char *text, const char **out) {
+    *out = text;
+    if (find_choice(o, text, true) >= 0) return TOOL_OK;
     return tool_usage(verb, "--%s takes one of: %s; not \"%s\"", o->name, o->choices, text);
 }
 
@@ -384,6 +396,7 @@ static int set(const tool_option *o, const char *text, tool_args *args) {
     case TOOL_VALUE_NUMBER: return set_number(verb, o, text, field);
     case TOOL_VALUE_REAL: return set_real(verb, o, text, field);
     case TOOL_VALUE_CHOICE: return set_choice(verb, o, text, field);
+    case TOOL_VALUE_NAME: return set_name(verb, o, text, field);
     case TOOL_VALUE_LIST: return add_text(verb, o, text, args);
     }
     return TOOL_FAILED;

@@ -12,6 +12,7 @@ typedef enum tool_value {
     TOOL_VALUE_NUMBER, /* uint64_t, within [least, most] where most isn't 0 */
     TOOL_VALUE_REAL,   /* double within [least, most] */
     TOOL_VALUE_CHOICE, /* int32_t: which word of choices */
+    TOOL_VALUE_NAME,   /* const char *: a word of choices, in any case */
     TOOL_VALUE_LIST,   /* texts: the option may be given again (stop, space) */
 } tool_value;
 

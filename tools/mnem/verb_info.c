@@ -22,6 +22,7 @@ typedef struct info {
     mnem_tokenizer_info tokens;
     char why_not_run[512]; /* "" : it runs */
     char why_no_tokenizer[512];
+    char adapter[120]; /* what it says of itself; "": it isn't one */
     use uses[TYPES_MAX];
     int types;
 } info;
@@ -41,9 +42,41 @@ static void count_types(info *i) {
     }
 }
 
+static bool key_is(const info *i, const char *key, const char *text) {
+    mnem_value value;
+    return mnem_model_key_find(i->model, key, &value) && value.type == MNEM_VALUE_STRING &&
+           strcmp(value.text.bytes, text) == 0;
+}
+
+/* Rows of the first A: adapters of one file may differ, but don't where we write them. */
+static int64_t adapter_rank(const info *i) {
+    static const char half[] = ".lora_a";
+    const size_t n = sizeof half - 1;
+    mnem_tensor_info t;
+    for (uint32_t k = 0; mnem_model_tensor_get(i->model, k, &t); k++) {
+        const size_t length = strlen(t.name);
+        if (t.dims == 2 && length > n && strcmp(t.name + length - n, half) == 0) return t.shape[0];
+    }
+    return 0;
+}
+
+static void gather_adapter(info *i) {
+    mnem_value alpha;
+    int n;
+    if (!key_is(i, "general.type", "adapter")) return;
+    if (!key_is(i, "adapter.type", "lora")) {
+        snprintf(i->adapter, sizeof i->adapter, "of a kind that mnem doesn't know");
+        return;
+    }
+    n = snprintf(i->adapter, sizeof i->adapter, "low-rank (LoRA), rank %" PRId64, adapter_rank(i));
+    if (mnem_model_key_find(i->model, "adapter.lora.alpha", &alpha) && alpha.type == MNEM_VALUE_F32)
+        snprintf(i->adapter + n, sizeof i->adapter - (size_t)n, ", alpha %g", alpha.f);
+}
+
 static void gather(info *i) {
     mnem_model_info_get(i->model, &i->file);
     count_types(i);
+    gather_adapter(i);
     if (i->file.tensors == 0)
         snprintf(i->why_not_run, sizeof i->why_not_run, "the file has no tensors");
     else if (mnem_model_transformer(i->model, &i->transformer) != MNEM_OK)
@@ -122,6 +155,7 @@ static void print_file(const info *i) {
     if (*f->name) line("name", plain((mnem_text){f->name, strlen(f->name)}, name, sizeof name));
     line("architecture",
          plain((mnem_text){f->architecture, strlen(f->architecture)}, name, sizeof name));
+    if (*i->adapter) line("adapter", i->adapter);
 }
 
 static void print_transformer(const info *i) {
@@ -170,7 +204,7 @@ static void print_tensors_summary(const info *i) {
 static void print_tokenizer(const info *i) {
     const mnem_tokenizer_info *t = &i->tokens;
     if (!i->tokenizer) {
-        line("tokenizer", i->why_no_tokenizer);
+        line("tokenizer", *i->adapter ? "none: the model has it" : i->why_no_tokenizer);
         return;
     }
     char text[200];
@@ -322,6 +356,7 @@ static void print_json(const info *i, const tool_args *args) {
     json_object_set_new(root, *i->why_not_run ? "reason" : "transformer",
                         *i->why_not_run ? json_c(i->why_not_run)
                                         : json_transformer(&i->transformer));
+    if (*i->adapter) json_object_set_new(root, "adapter", json_c(i->adapter));
     json_object_set_new(root, "tokenizer", i->tokenizer ? json_tokenizer(i) : json_null());
     if (args->keys) json_object_set_new(root, "keys", json_keys(i));
     if (args->tensors) json_object_set_new(root, "tensors", json_tensors(i));
