@@ -12,7 +12,8 @@
  * Whether a capacity fits at all needs no states: fewer bytes kept are never worse, so every stage
  * takes the option that keeps least among those whose work fits; bisection finds the least
  * capacity.
- * An option that another of its stage beats in everything is left out first.
+ * An option that another of its stage beats in everything is left out first, and so are states that
+ * keep too much for the stages to come. Where the fastest options fit, there are no states at all.
  * Invariant: the states of a stage ascend in bytes and descend in seconds.
  * Cost: O(stages * states * options * log); at most MOST_STATES states a stage. */
 #include <math.h>
@@ -113,18 +114,28 @@ static bool before(const state *a, const state *b) {
     return a->seconds < b->seconds;
 }
 
-/* The next state of option k: the states of the stage before ascend, so its sums do too. */
+/* The next state that an option makes: the states of the stage before ascend, so its sums do too. */
 typedef struct source {
     const mnem_recompute_option *option;
-    int32_t next; /* state of the stage before */
+    state state; /* from: of the stage before */
 } source;
 
-static bool source_get(const source *s, const state *old, int32_t count, uint64_t capacity,
-                       state *out) {
-    if (s->next >= count || old[s->next].kept + s->option->work_bytes > capacity) return false;
-    *out = (state){.kept = old[s->next].kept + s->option->kept_bytes,
-                   .seconds = old[s->next].seconds + s->option->seconds,
-                   .from = s->next};
+/* What a stage works on: the states before it, and the most that may be kept after it. */
+typedef struct before_stage {
+    const state *old;
+    int32_t count;
+    uint64_t capacity, most_after;
+} before_stage;
+
+/* Makes a source's state from state number `from` of the stage before; false past the last. */
+static bool source_set(source *s, int32_t from, const before_stage *b) {
+    const state *old = b->old;
+    if (from >= b->count || old[from].kept + s->option->work_bytes > b->capacity ||
+        old[from].kept + s->option->kept_bytes > b->most_after)
+        return false;
+    s->state.kept = old[from].kept + s->option->kept_bytes;
+    s->state.seconds = old[from].seconds + s->option->seconds;
+    s->state.from = from;
     return true;
 }
 
@@ -143,32 +154,45 @@ static bool beaten(const mnem_recompute_stage *stage, int32_t k) {
     return false;
 }
 
+/* Sources with a state, of the options that may be worth choosing. */
+static int32_t open_sources(const mnem_recompute_stage *stage, const before_stage *b,
+                            source *sources) {
+    int32_t n = 0;
+    for (int32_t k = 0; k < stage->count; k++) {
+        sources[n] = (source){.option = &stage->options[k], .state.option = k};
+        if (!beaten(stage, k) && source_set(&sources[n], 0, b)) n++;
+    }
+    return n;
+}
+
+/* Leaves out states that take no fewer seconds than one that keeps less; false: none is left. */
+static bool skip_beaten(source *s, double seconds, const before_stage *b) {
+    while (s->state.seconds >= seconds)
+        if (!source_set(s, s->state.from + 1, b)) return false;
+    return true;
+}
+
 /* Merges what the options make of the old states; keeps the front. step: every step-th state of a
  * front that is too long. Returns how many there would be without thinning. */
-static int32_t advance(const mnem_recompute_stage *stage, const state *old, int32_t count,
-                       uint64_t capacity, int32_t step, state *out) {
+static int32_t advance(const mnem_recompute_stage *stage, const before_stage *b, int32_t step,
+                       state *out) {
     source sources[OPTIONS_MAX];
-    int32_t found = 0, count_sources = 0;
-    state last = {.seconds = INFINITY};
-    for (int32_t k = 0; k < stage->count; k++)
-        if (!beaten(stage, k)) sources[count_sources++] = (source){&stage->options[k], 0};
+    int32_t found = 0, n = open_sources(stage, b, sources);
+    double least = INFINITY;
     for (;;) {
-        state best = {0}, next;
-        int32_t from = -1;
-        for (int32_t k = 0; k < count_sources; k++) {
-            if (!source_get(&sources[k], old, count, capacity, &next)) continue;
-            next.option = (int32_t)(sources[k].option - stage->options);
-            if (from < 0 || before(&next, &best)) {
-                best = next;
-                from = k;
-            }
+        int32_t left = 0, best = -1;
+        for (int32_t k = 0; k < n; k++) {
+            if (!skip_beaten(&sources[k], least, b)) continue;
+            if (left < k) sources[left] = sources[k]; /* in order: the first of equals counts */
+            if (best < 0 || before(&sources[left].state, &sources[best].state)) best = left;
+            left++;
         }
-        if (from < 0) return found;
-        sources[from].next++;
-        if (!(best.seconds < last.seconds)) continue;
-        last = best;
+        n = left;
+        if (best < 0) return found;
+        least = sources[best].state.seconds;
         /* The first state keeps least: it must stay, so that what fits is found. */
-        if (found % step == 0 && found / step < MOST_STATES) out[found / step] = best;
+        if (found % step == 0 && found / step < MOST_STATES)
+            out[found / step] = sources[best].state;
         found++;
     }
 }
@@ -176,6 +200,7 @@ static int32_t advance(const mnem_recompute_stage *stage, const state *old, int3
 typedef struct tables {
     state *now, *then;
     trace **traces; /* by stage */
+    uint64_t *most; /* by stage: the most that may be kept before it */
 } tables;
 
 static void drop(tables *t, size_t n) {
@@ -183,6 +208,7 @@ static void drop(tables *t, size_t n) {
     mnem__free(t->traces);
     mnem__free(t->now);
     mnem__free(t->then);
+    mnem__free(t->most);
 }
 
 static mnem_status remember(tables *t, size_t stage, int32_t count) {
@@ -193,20 +219,59 @@ static mnem_status remember(tables *t, size_t stage, int32_t count) {
     return MNEM_OK;
 }
 
+/* The most that may be kept before each stage, so that some choice of the rest fits; one exists. */
+static void find_most(const mnem_recompute_stage *stages, size_t n, uint64_t capacity,
+                      uint64_t *most) {
+    most[n] = capacity;
+    for (size_t i = n; i-- > 0;) {
+        most[i] = 0;
+        for (int32_t k = 0; k < stages[i].count; k++) {
+            const mnem_recompute_option *o = &stages[i].options[k];
+            if (o->work_bytes > capacity || o->kept_bytes > most[i + 1]) continue;
+            const uint64_t by_work = capacity - o->work_bytes,
+                           by_rest = most[i + 1] - o->kept_bytes;
+            const uint64_t least = by_work < by_rest ? by_work : by_rest;
+            if (least > most[i]) most[i] = least;
+        }
+    }
+}
+
+/* Of the options with the fewest seconds those that keep least, then work in least: they are the
+ * choice where they fit. */
+static bool fastest_fit(mnem_recompute_stage *stages, size_t n, uint64_t capacity) {
+    mnem_recompute_result r;
+    for (size_t i = 0; i < n; i++) {
+        const mnem_recompute_option *best = stages[i].options;
+        for (int32_t k = 1; k < stages[i].count; k++) {
+            const mnem_recompute_option *o = &stages[i].options[k];
+            if (o->seconds != best->seconds
+                    ? o->seconds < best->seconds
+                    : o->kept_bytes < best->kept_bytes ||
+                          (o->kept_bytes == best->kept_bytes && o->work_bytes < best->work_bytes))
+                best = o;
+        }
+        stages[i].chosen = (int32_t)(best - stages[i].options);
+    }
+    sum_up(stages, n, &r);
+    return r.peak_bytes <= capacity;
+}
+
 /* The best choice within the capacity; one exists. */
 static mnem_status choose(mnem_recompute_stage *stages, size_t n, uint64_t capacity, tables *t,
                           bool *exact) {
     int32_t count = 1;
     t->now[0] = (state){0};
+    find_most(stages, n, capacity, t->most);
     for (size_t i = 0; i < n; i++) {
         state *old = t->now;
         t->now = t->then;
         t->then = old;
-        const int32_t found = advance(&stages[i], old, count, capacity, 1, t->now);
+        const before_stage b = {old, count, capacity, t->most[i + 1]};
+        const int32_t found = advance(&stages[i], &b, 1, t->now);
         const int32_t step = (found + MOST_STATES - 1) / MOST_STATES;
         if (step > 1) {
             *exact = false;
-            advance(&stages[i], old, count, capacity, step, t->now);
+            advance(&stages[i], &b, step, t->now);
         }
         count = (found + step - 1) / step;
         const mnem_status status = remember(t, i, count);
@@ -233,12 +298,16 @@ mnem_status mnem_plan_recompute(mnem_recompute_stage *stages, size_t n, uint64_t
                           (unsigned long long)result->least_bytes,
                           (unsigned long long)capacity_bytes,
                           (unsigned long long)(result->least_bytes - capacity_bytes));
-    tables t = {.now = mnem__alloc("plan", MOST_STATES * sizeof(state)),
-                .then = mnem__alloc("plan", MOST_STATES * sizeof(state)),
-                .traces = mnem__calloc("plan", n, sizeof(trace *))};
-    status = t.now && t.then && t.traces ? choose(stages, n, capacity_bytes, &t, &result->exact)
-                                         : mnem__heap_status();
-    drop(&t, n);
+    if (!fastest_fit(stages, n, capacity_bytes)) {
+        tables t = {.now = mnem__alloc("plan", MOST_STATES * sizeof(state)),
+                    .then = mnem__alloc("plan", MOST_STATES * sizeof(state)),
+                    .traces = mnem__calloc("plan", n, sizeof(trace *)),
+                    .most = mnem__alloc("plan", (n + 1) * sizeof(uint64_t))};
+        status = t.now && t.then && t.traces && t.most
+                     ? choose(stages, n, capacity_bytes, &t, &result->exact)
+                     : mnem__heap_status();
+        drop(&t, n);
+    }
     if (status == MNEM_OK) sum_up(stages, n, result);
     return status;
 }
