@@ -188,7 +188,8 @@ static void too_small_a_capacity_is_over_budget(void **state) {
     const char *path = tool_file("small.trace", small);
     tool_result r = RUN("replay", path, "--capacity", "2M", "--policy", "mnem,best-fit");
     assert_int_equal(r.code, 3);
-    has(r.out, "mnem: refused at operation 1: 2 MiB more with 1 MiB live of 2 MiB");
+    has(r.out, "mnem: refused at operation 1: 2 MiB more with 1 MiB live of 2 MiB; 2 of 3 "
+               "allocations not served\n");
     r = RUN("replay", path, "--capacity", "4M", "--policy", "mnem,best-fit");
     assert_int_equal(r.code, 0);
     r = RUN("replay", path, "--capacity", "2M", "--policy", "mnem", "--json");
@@ -196,6 +197,7 @@ static void too_small_a_capacity_is_over_budget(void **state) {
     json_t *root = parsed(r.out);
     json_t *first = json_array_get(json_object_get(root, "policies"), 0);
     assert_int_equal(number(json_object_get(first, "refused"), "operation"), 1);
+    assert_int_equal(number(json_object_get(first, "refused"), "unserved"), 2);
     assert_true(json_is_null(json_object_get(first, "ns_mean")));
     json_decref(root);
 }
@@ -229,6 +231,25 @@ static void the_map_is_drawn(void **state) {
     r = RUN("replay", snapshot, "--policy", "mnem", "--svg", "/nonexistent/map.svg");
     assert_int_equal(r.code, 1);
     has(r.err, "/nonexistent/map.svg: can't write it");
+}
+
+/* A map that is empty, or ends, says why. */
+static void a_map_shows_where_a_request_was_refused(void **state) {
+    (void)state;
+    const char *trace = tool_file("small.trace", small);
+    char path[128];
+    snprintf(path, sizeof path, "%s/refused.svg", tool_scratch());
+    tool_result r = RUN("replay", trace, "--capacity", "2M", "--policy", "mnem", "--svg", path);
+    assert_int_equal(r.code, 3);
+    char *svg = read_file(path);
+    has(svg, "peak 3 MiB live, the capacity is 2 MiB<");
+    has(svg, "refused at operation 1: 2 MiB more<");
+    has(svg, ">2 of 3 allocations not served<");
+    free(svg);
+    assert_int_equal(RUN("replay", trace, "--policy", "mnem", "--svg", path).code, 0);
+    svg = read_file(path);
+    assert_null(strstr(svg, "refused"));
+    free(svg);
 }
 
 static void a_map_of_many_blocks_stays_small(void **state) {
@@ -290,6 +311,7 @@ int main(void) {
         cmocka_unit_test(bad_traces_are_refused_with_line_or_byte),
         cmocka_unit_test(too_small_a_capacity_is_over_budget),
         cmocka_unit_test(the_map_is_drawn),
+        cmocka_unit_test(a_map_shows_where_a_request_was_refused),
         cmocka_unit_test(a_map_of_many_blocks_stays_small),
         cmocka_unit_test(an_interrupt_ends_it_cleanly),
     };

@@ -5,7 +5,8 @@
  * picture are boxes with a tooltip each; all others are added up in a grid of cells, and neighbours
  * of like colour and density are drawn as one. The file stays below about half a megabyte.
  * Over the map: live bytes as a line (where it lies below the top of the boxes, memory is lost to
- * holes) and what is reserved, dashed. */
+ * holes) and what is reserved, dashed. Where a request was refused both end, at a line that says so.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ typedef struct drawing {
     drawn_box boxes[BOXES_MAX]; /* a heap: the smallest first */
     int boxes_count;
     uint64_t merged;
+    size_t done;                        /* operations; less than all: the next one was refused */
     float cell[ROWS][COLUMNS][CLASSES]; /* square pixels covered */
     struct {
         uint64_t live, reserved;
@@ -142,8 +144,13 @@ static void on_box(void *context, const mnem_replay_box *box) {
 static void on_moment(void *context, const mnem_replay_moment *m) {
     drawing *d = context;
     const size_t i = m->op * POINTS / d->c->info.count;
+    d->done = m->op + 1;
     if (m->bytes_live > d->point[i].live) d->point[i].live = m->bytes_live;
     if (m->bytes_reserved > d->point[i].reserved) d->point[i].reserved = m->bytes_reserved;
+}
+
+static bool was_refused(const drawing *d) {
+    return d->done < d->c->info.count;
 }
 
 /* ---- writing ---- */
@@ -173,11 +180,11 @@ static void put_head(drawing *d) {
     fprintf(d->file, "<text x=\"%d\" y=\"26\" font-size=\"18\" font-weight=\"bold\">", LEFT);
     put_text(d->file, slash ? slash + 1 : d->c->path);
     fprintf(d->file, ": memory map, policy %s</text>\n", d->c->names[0]);
-    fprintf(
-        d->file,
-        "<text x=\"%d\" y=\"48\" fill=\"#555\">%s operation%s; peak %s live, %s reserved</text>\n",
-        LEFT, tool_exact(i->count, ops), tool_s(i->count), tool_size(i->bytes_peak, peak),
-        tool_size(d->top, top));
+    tool_size(was_refused(d) ? d->c->args->capacity : d->top, top);
+    fprintf(d->file,
+            "<text x=\"%d\" y=\"48\" fill=\"#555\">%s operation%s; peak %s live, %s %s</text>\n",
+            LEFT, tool_exact(i->count, ops), tool_s(i->count), tool_size(i->bytes_peak, peak),
+            was_refused(d) ? "the capacity is" : "reserved", top);
 }
 
 /* A round number of bytes for about six ticks. */
@@ -277,8 +284,10 @@ static void put_lines(drawing *d) {
                                  "stroke=\"#c00\" stroke-width=\"1.4\" stroke-dasharray=\"5 3\""};
     for (int k = 0; k < 2; k++) {
         uint64_t last = 0;
+        const int end = (int)(d->done * POINTS / d->c->info.count);
+        if (end == 0) continue;
         fprintf(d->file, "<path fill=\"none\" %s d=\"", style[k]);
-        for (int i = 0; i < POINTS; i++) {
+        for (int i = 0; i < end; i++) {
             const uint64_t v = k ? d->point[i].reserved : d->point[i].live;
             if (v) last = v; /* fewer operations than points leave gaps */
             fprintf(d->file, "%c%.1f %.1f", i ? 'L' : 'M', LEFT + (i + 0.5) * step,
@@ -286,6 +295,27 @@ static void put_lines(drawing *d) {
         }
         fputs("\"/>\n", d->file);
     }
+}
+
+/* Nothing was replayed to the right of where a request was refused. */
+static void put_refusal(drawing *d) {
+    char op[TOOL_TEXT], more[TOOL_TEXT], left[TOOL_TEXT], all[TOOL_TEXT];
+    const double x = (double)d->done * d->per_op;
+    const uint64_t unserved = replay_unserved(&d->c->info, d->done);
+    if (!was_refused(d)) return;
+    fprintf(d->file,
+            "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"#c00\" "
+            "opacity=\"0.07\"/>\n<path d=\"M%.1f %dv%d\" stroke=\"#c00\" stroke-width=\"2\"/>\n",
+            LEFT + x, TOP, WIDTH - x, HEIGHT, LEFT + x, TOP, HEIGHT);
+    const bool right = x > WIDTH / 2.0;
+    fprintf(d->file,
+            "<g fill=\"#c00\" font-size=\"16\" text-anchor=\"%s\"><text x=\"%.1f\" y=\"%d\" "
+            "font-weight=\"bold\">refused at operation %s: %s more</text><text x=\"%.1f\" "
+            "y=\"%d\">%s of %s allocations not served</text></g>\n",
+            right ? "end" : "start", LEFT + x + (right ? -12 : 12), TOP + HEIGHT / 2,
+            tool_exact(d->done, op), tool_size(d->c->info.ops[d->done].bytes, more),
+            LEFT + x + (right ? -12 : 12), TOP + HEIGHT / 2 + 24, tool_exact(unserved, left),
+            tool_exact(d->c->info.allocations, all));
 }
 
 static void put_legend(drawing *d) {
@@ -320,6 +350,7 @@ static void put_all(drawing *d) {
     for (int look = 1; look <= CLASSES * LEVELS; look++) put_look(d, look);
     for (int i = 0; i < d->boxes_count; i++) put_box(d, &d->boxes[i].box);
     put_lines(d);
+    put_refusal(d);
     put_legend(d);
 }
 

@@ -45,6 +45,9 @@ int replay_timeline(const replay_case *c);
 
 /* ---- what they use of each other ---- */
 
+/* Allocations from this operation on: a replay ends at the first that is refused. */
+uint64_t replay_unserved(const mnem_workload_info *info, size_t from);
+
 /* One more replay of the first policy, for a picture: it grows, within the capacity that was given,
  * or has all it needs from the start if it can't. A refusal ends it, and is no failure. */
 mnem_status replay_again(const replay_case *c,

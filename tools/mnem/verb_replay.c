@@ -172,12 +172,21 @@ static void print_row(const mnem_replay_result *r) {
               ratio_text(grown, r->reserved_over_live, x[1]), hit, calls);
 }
 
+uint64_t replay_unserved(const mnem_workload_info *info, size_t from) {
+    uint64_t n = 0;
+    for (size_t i = from; i < info->count; i++) n += info->ops[i].bytes > 0;
+    return n;
+}
+
 static void print_refusal(const replay_case *c, const mnem_replay_result *r) {
     char a[TOOL_TEXT], b[TOOL_TEXT], d[TOOL_TEXT], e[TOOL_TEXT];
     if (!r->refused) return;
-    tool_outf("  %s: refused at operation %s: %s more with %s live of %s\n", r->name,
+    tool_outf("  %s: refused at operation %s: %s more with %s live of %s; ", r->name,
               tool_exact(r->refused_op, a), tool_size(r->refused_bytes, b),
               tool_size(r->refused_live, d), tool_size(c->args->capacity, e));
+    const uint64_t unserved = replay_unserved(&c->info, r->refused_op);
+    tool_outf("%s of %s allocations not served\n", tool_exact(unserved, a),
+              tool_exact(c->info.allocations, b));
 }
 
 static void print_table(const replay_case *c) {
@@ -237,7 +246,7 @@ static json_t *json_verdicts(const mnem_replay_result *r) {
     return all;
 }
 
-static json_t *json_policy(const mnem_replay_result *r) {
+static json_t *json_policy(const replay_case *c, const mnem_replay_result *r) {
     const bool timed = r->measured & MNEM_REPLAY_TIME, grown = r->measured & MNEM_REPLAY_GROWTH;
     const bool fit = r->measured & MNEM_REPLAY_FIT;
     json_t *p = json_pack(
@@ -250,12 +259,13 @@ static json_t *json_policy(const mnem_replay_result *r) {
         json_known(grown, r->fragmentation), "capacity_bytes",
         json_count(fit, r->bytes_capacity_needed), "reserved_bytes",
         json_count(grown, r->bytes_reserved_peak), "verdicts", json_verdicts(r));
-    json_object_set_new(p, "refused",
-                        r->refused
-                            ? json_pack("{s:I, s:I, s:I}", "operation", (json_int_t)r->refused_op,
-                                        "bytes", (json_int_t)r->refused_bytes, "live_bytes",
-                                        (json_int_t)r->refused_live)
-                            : json_null());
+    json_object_set_new(
+        p, "refused",
+        r->refused
+            ? json_pack("{s:I, s:I, s:I, s:I}", "operation", (json_int_t)r->refused_op, "bytes",
+                        (json_int_t)r->refused_bytes, "live_bytes", (json_int_t)r->refused_live,
+                        "unserved", (json_int_t)replay_unserved(&c->info, r->refused_op))
+            : json_null());
     return p;
 }
 
@@ -269,7 +279,7 @@ static void print_json(const replay_case *c, const replay_advice *advice) {
     const mnem_workload_info *i = &c->info;
     json_t *policies = json_array();
     for (int k = 0; k < c->policies; k++)
-        json_array_append_new(policies, json_policy(&c->results[k]));
+        json_array_append_new(policies, json_policy(c, &c->results[k]));
     json_t *root = json_pack(
         "{s:o, s:s, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I}", "trace", json_path(c->path), "format",
         i->format, "operations", (json_int_t)i->count, "allocations", (json_int_t)i->allocations,
