@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,13 +190,20 @@ double tool_clock(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+int tool_columns(FILE *file) {
+    struct winsize size = {0};
+    const bool known = ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
+    return known ? size.ws_col : 0;
+}
+
 void tool_wrap(FILE *file, const char *lead, const char *text) {
-    enum { COLUMNS = 96 };
+    enum { MOST = 96 };
+    const int wide = tool_columns(file), columns = wide && wide < MOST ? wide : MOST;
     int indent = (int)strlen(lead), column = indent;
     fputs(lead, file);
     while (*text) {
         int word = (int)strcspn(text, " \n");
-        if (column > indent && column + 1 + word > COLUMNS) {
+        if (column > indent && column + 1 + word > columns) {
             fprintf(file, "\n%*s", indent, "");
             column = indent;
         }

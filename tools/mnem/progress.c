@@ -38,14 +38,16 @@ void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, 
     progress->shown = now;
     if (done > total) done = total;
     double part = total ? (double)done / (double)total : 0;
-    char left[TOOL_TEXT], line[128];
+    char left[TOOL_TEXT], line[160];
     int n = snprintf(line, sizeof line, "%s %3.0f %%", progress->what, 100 * part);
-    if (part > 0.01 && part < 1) {
-        tool_seconds((now - progress->start) * (1 - part) / part, left);
+    const double own = part - progress->before;
+    if (own > 0.01 && part < 1) {
+        tool_seconds((now - progress->start) * (1 - part) / own, left);
         n += snprintf(line + n, sizeof line - (size_t)n, ", %s left", left);
     }
     if (note && *note) snprintf(line + n, sizeof line - (size_t)n, ", %s", note);
-    fprintf(stderr, "\r\033[K%.79s", line);
+    const int columns = tool_columns(stderr); /* a line in the last one would wrap */
+    fprintf(stderr, "\r\033[K%.*s", (columns ? columns : 80) - 1, line);
     fflush(stderr);
     line_visible = true;
 }

@@ -177,8 +177,10 @@ char *tool_seconds(double seconds, char text[TOOL_TEXT]); /* "3.2 s", "12 min" *
 double tool_clock(void);                                  /* seconds, monotonic */
 /* "" for one, "s" for any other number: "%d token%s". */
 const char *tool_s(uint64_t number);
-/* Prints text wrapped at 96 columns: `lead` before the first line, later lines indented by its
- * width. */
+/* Of the terminal; 0: it isn't one. */
+int tool_columns(FILE *file);
+/* Prints text wrapped at 96 columns, or fewer where the terminal has fewer: `lead` before the first
+ * line, later lines indented by its width. */
 void tool_wrap(FILE *file, const char *lead, const char *text);
 
 /* ---- bytes as tables (bytes_table.c) ---- */
@@ -200,6 +202,7 @@ void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted
 typedef struct tool_progress {
     const char *what; /* "loading" */
     double start, shown;
+    double before; /* the part, 0 to 1, that was done before the start */
     bool terminal;
 } tool_progress;
 void tool_progress_begin(tool_progress *progress, const char *what);

@@ -263,8 +263,17 @@ static int create(train_run *run) {
     return TOOL_OK;
 }
 
+static void say_resumed(const train_run *run) {
+    const uint64_t steps = mnem_trainer_steps(run->trainer);
+    if (run->args->quiet || steps == 0) return;
+    fprintf(stderr, "going on after step %llu", (unsigned long long)steps);
+    if (run->config.steps) fprintf(stderr, " of %lld", (long long)run->config.steps);
+    fputc('\n', stderr);
+}
+
 /* From here on there is a run to go on with. */
 static int begin(train_run *run) {
+    say_resumed(run);
     int code = train_config_save(train_path(run, "config.json"), &run->config);
     if (code == TOOL_OK) code = train_folder_keep(run);
     return code == TOOL_OK ? train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer)) : code;
@@ -355,10 +364,23 @@ static void say_result(const train_run *run, int64_t step) {
     tool_outf("\n");
 }
 
+/* What the result is for. */
+static void say_use(const train_run *run) {
+    const char *path = result_path(run);
+    if (run->args->quiet || run->args->json) return;
+    tool_out_flush(); /* in the order in which they are said */
+    if (run->config.lora)
+        fprintf(stderr, "`mnem merge %s %s -o OUT` makes a model that runs\n", run->config.init,
+                path);
+    else
+        fprintf(stderr, "`mnem run %s -p TEXT` lets it write\n", path);
+}
+
 /* ---- the loop ---- */
 
 typedef struct loop {
     tool_progress progress;
+    char what[32];             /* "step 12" */
     double begun, saved, said; /* clock */
     double started;            /* clock, after the first step, which is slower */
     int64_t steps;             /* of this process after the first */
@@ -369,14 +391,14 @@ static void say_step(train_run *run, loop *l, const mnem_train_report *r, double
     char note[100], peak[TOOL_TEXT], budget[TOOL_TEXT];
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
-    snprintf(note, sizeof note, "step %llu, loss %.4f, %.0f tokens/s, %s of %s",
-             (unsigned long long)r->step, r->loss, tokens_per_s, tool_size(usage.bytes_peak, peak),
-             tool_size(run->plan.budget_bytes, budget));
+    snprintf(note, sizeof note, "loss %.4f, %.0f tokens/s, %s of %s", r->loss, tokens_per_s,
+             tool_size(usage.bytes_peak, peak), tool_size(run->plan.budget_bytes, budget));
+    snprintf(l->what, sizeof l->what, "step %llu", (unsigned long long)r->step);
     tool_progress_step(&l->progress, r->step, (uint64_t)run->config.steps, note);
     const double now = tool_clock();
     if (run->args->quiet || l->progress.terminal || now - l->said < line_seconds) return;
     l->said = now;
-    fprintf(stderr, "%s\n", note);
+    fprintf(stderr, "%s, %s\n", l->what, note);
 }
 
 /* The length of a run of --time, once steps were timed; kept, so that --resume has it. */
@@ -472,7 +494,9 @@ static int train(train_run *run) {
     const mnem_train_source source = {train_feed_next, run};
     mnem_status status = feed_training(run);
     if (status != MNEM_OK) return tool_fail(status);
-    tool_progress_begin(&l.progress, "training");
+    tool_progress_begin(&l.progress, l.what);
+    if (run->config.steps)
+        l.progress.before = (double)mnem_trainer_steps(run->trainer) / (double)run->config.steps;
     while (!is_last(run, mnem_trainer_steps(run->trainer))) {
         if (tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
         status = mnem_trainer_step(run->trainer, &source, &report);
@@ -533,6 +557,7 @@ static int finish(train_run *run) {
     code = train_draw(run);
     if (!run->args->quiet) train_report_ledger(stderr, run);
     say_result(run, (int64_t)steps);
+    say_use(run);
     const int said = tool_out_end();
     return code == TOOL_OK ? said : code;
 }
@@ -620,8 +645,9 @@ static int read_text(train_run *run) {
 }
 
 static int prepare(train_run *run) {
-    int code = train_folder_open(run);
+    int code = run->args->resume ? train_folder_open(run) : TOOL_OK; /* the config is in it */
     if (code == TOOL_OK) code = make_config(run);
+    if (code == TOOL_OK && !run->args->resume) code = train_folder_open(run);
     if (code == TOOL_OK && is_finished(run)) return say_finished(run);
     if (code == TOOL_OK) code = read_text(run);
     if (code == TOOL_OK) code = open_ledger(run);
