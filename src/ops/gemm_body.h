@@ -16,19 +16,13 @@
 
 enum { COLUMNS = VECTORS * LANES, CHUNK = 256 };
 
-#ifdef MNEM__GEMM_PAIRS
-enum { FOLD = 2 }; /* steps of k in a step of a panel */
-#else
-enum { FOLD = 1 };
-
+#ifndef MNEM__GEMM_PAIRS
 LANES_INLINE lanes multiply_add(lanes a, lanes b, lanes c) {
     return lanes_fma(a, b, c);
 }
 #endif
 
-LANES_INLINE int64_t folded(int64_t steps) {
-    return (steps + FOLD - 1) / FOLD;
-}
+static const float zeros[CHUNK];
 
 /* ---- rows of real numbers ---- */
 
@@ -89,6 +83,8 @@ static const float *floats(const mnem__gemm_matrix *m, int64_t row, int64_t firs
 
 /* ---- packing ---- */
 
+#include "ops/gemm_fold.h"
+
 #if MNEM__LANES != 0
 LANES_INLINE __m256 half_rows(const float *low, const float *high) {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(low)), _mm_loadu_ps(high), 1);
@@ -107,8 +103,6 @@ LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const in
 }
 #endif
 
-static const float zeros[CHUNK];
-
 /* 8 rows of steps floats become a panel's elements [0, 8) of each step. Where the panel has fewer
  * (used), what is stored too much is the next step's, which is stored later. */
 LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const int width,
@@ -121,31 +115,6 @@ LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const
         for (int r = 0; r < used; r++) to[k * width + r] = rows[r][k];
 }
 
-/* n floats of one index (at most CHUNK), in pairs; words may be x itself. */
-LANES_INLINE const float *fold_row(const float *x, int64_t n, float *words) {
-    uint16_t rounded[LANES];
-    if (FOLD == 1) return x;
-    for (int64_t i = 0; i < n; i += LANES) {
-        const int64_t left = n - i < LANES ? n - i : LANES;
-        lanes_store_bf16(rounded, lanes_load_part(x + i, left));
-        memcpy(words + i / 2, rounded, (size_t)(left + 1) / 2 * 4);
-    }
-    return words;
-}
-
-/* n floats of one step beside those of the next. */
-LANES_INLINE void fold_rows(const float *x, const float *next, int64_t n, float *words) {
-    uint16_t low[LANES], high[LANES];
-    uint32_t pairs[LANES];
-    for (int64_t i = 0; i < n; i += LANES) {
-        const int64_t left = n - i < LANES ? n - i : LANES;
-        lanes_store_bf16(low, lanes_load_part(x + i, left));
-        lanes_store_bf16(high, lanes_load_part(next + i, left));
-        for (int j = 0; j < LANES; j++) pairs[j] = low[j] | (uint32_t)high[j] << 16;
-        memcpy(words + i, pairs, (size_t)left * 4);
-    }
-}
-
 /* Of a matrix whose rows are indices: one panel, at most CHUNK steps from part's step k on. */
 LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t k, int64_t steps,
                              float *to, const int width) {
@@ -156,8 +125,7 @@ LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t
             const int64_t i = first + group + r;
             rows[r] = zeros;
             if (group + r >= width || i >= part->count) continue;
-            const float *row = floats(part->matrix, part->index + i, part->k + k, steps, buffer[r]);
-            rows[r] = fold_row(row, steps, buffer[r]);
+            rows[r] = index_words(part->matrix, part->index + i, part->k + k, steps, buffer[r]);
         }
         turn(rows, folded(steps), to + group, width, width - group < 8 ? width - group : 8);
     }
@@ -185,18 +153,6 @@ LANES_INLINE void fetch(const mnem__gemm_matrix *m, int64_t row, int64_t first, 
     for (int64_t i = 0; i < n * size; i += 64) __builtin_prefetch(at + i);
 }
 
-/* Step k's n floats from column on, or a pair's words, in buffer or where they lie. */
-LANES_INLINE const float *step_row(const mnem__gemm_part *part, int64_t k, int64_t column,
-                                   int64_t n, float *buffer) {
-    const float *row = floats(part->matrix, part->k + k, column, n, buffer);
-    if (FOLD == 1) return row;
-    float second[CHUNK];
-    const bool last = k + 1 == part->steps;
-    const float *next = last ? zeros : floats(part->matrix, part->k + k + 1, column, n, second);
-    fold_rows(row, next, n, buffer);
-    return buffer;
-}
-
 /* Of a matrix whose rows are steps: all panels, some columns at a time, whose panels stay in the
  * cache while steps go by. */
 LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
@@ -211,7 +167,7 @@ LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int 
         float *panel = to + first / width * part->panel;
         for (int64_t k = 0; k < part->steps; k += FOLD, panel += width) {
             if (!blocks && k + AHEAD < part->steps) fetch(m, part->k + k + AHEAD, column, n);
-            spread(step_row(part, k, column, n, buffer), n, panel, part->panel, width);
+            spread(step_words(part, k, column, n, buffer), n, panel, part->panel, width);
         }
     }
 }
