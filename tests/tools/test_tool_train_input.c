@@ -19,8 +19,8 @@
 
 static const char config[] =
     "{\"architecture\": \"llama\", \"layers\": 2, \"embd\": 32, \"heads\": 4, \"kv_heads\": 2, "
-    "\"ff\": 64, \"vocab\": 300, \"context\": 32, \"batch\": 4, \"steps\": 20, \"rate\": 0.005, "
-    "\"warmup\": 5, \"heldout\": 0.1}";
+    "\"ff\": 64, \"vocab\": 300, \"context\": 32, \"batch\": 4, \"steps\": 8, \"rate\": 0.005, "
+    "\"warmup\": 5, \"heldout\": 0.03}";
 
 #define MEMORY     (MNEM_RELEASE ? "64M" : "2G")
 #define TRAIN(...) RUN("train", "--memory", MEMORY, "--threads", "1", __VA_ARGS__)
@@ -94,7 +94,7 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     succeed(LOOK(at("zero"), "-q", "--any-bytes"));
     REFUSED(LOOK(tool_model, "-q"), "q8_0.gguf: at byte 0 it looks like a GGUF model", "--init",
             "--any-bytes");
-    write_bytes("tensors", "\x40\0\0\0\0\0\0\0{\"__metadata__\":{}}", 30);
+    write_bytes("tensors", "\x40\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
     REFUSED(LOOK(at("tensors"), "-q"), "a safetensors file");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 2 ? 0 : 'a');
     write_bytes("wide", text, TEXT);
@@ -160,7 +160,7 @@ static void samples_are_printable_whatever_was_learned(void **state) {
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)random_below(256);
     write_bytes("bytes", text, TEXT);
     tool_result r = TRAIN("--data", at("bytes"), "--any-bytes", "--config", at("config.json"),
-                          "--out", at("sampled"), "--steps", "10");
+                          "--out", at("sampled"), "--steps", "3");
     succeed(r);
     assert_non_null(strstr(r.err, "sample: "));
     assert_non_null(strstr(r.err, "\\x"));
@@ -264,9 +264,9 @@ static void a_finished_run_says_so_and_writes_nothing(void **state) {
     assert_int_equal(stat(at("finished/checkpoint"), &before), 0);
     tool_result r = TRAIN("--resume", "--out", out);
     succeed(r);
-    assert_non_null(strstr(r.err, "is finished: all 20 steps are done"));
+    assert_non_null(strstr(r.err, "is finished: all 8 steps are done"));
     assert_non_null(strstr(r.err, "mnem train --init"));
-    assert_non_null(strstr(r.out, "model.gguf: 20 steps, loss"));
+    assert_non_null(strstr(r.out, "model.gguf: 8 steps, loss"));
     assert_string_equal(content(at("finished/log.jsonl")), log);
     assert_int_equal(stat(at("finished/checkpoint"), &after), 0);
     assert_memory_equal(&before.st_mtim, &after.st_mtim, sizeof before.st_mtim);
@@ -420,7 +420,7 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
     assert_string_equal(content(at("by_pipe/text")), text);
     r = TRAIN("--resume", "--out", at("by_pipe"));
     succeed(r);
-    assert_non_null(strstr(r.err, "going on after step 5 of 20\n"));
+    assert_non_null(strstr(r.err, "going on after step 5 of 8\n"));
     const char *model = content(at("by_name/model.gguf")),
                *other = content(at("by_pipe/model.gguf"));
     assert_memory_equal(model + 4096, other + 4096, 20000); /* behind the names, as long */
