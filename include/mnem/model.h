@@ -175,9 +175,9 @@ typedef struct mnem_merge_report {
     double relative_change; /* root mean square of what was added over that of what was there */
 } mnem_merge_report;
 typedef struct mnem_merge_options {
-    const char *
-        type; /* of merged tensors: "same", or as mnem_quantize_options says. NULL: F32 and BF16 stay, others become F16, since a change is mostly
-                         smaller than what a quantized type rounds away */
+    /* Of merged tensors: "same", or as mnem_quantize_options says. NULL: F32 and BF16 stay, others
+     * become F16, since a change is mostly smaller than what a quantized type rounds away. */
+    const char *type;
     float scale; /* times what adapters add; 0: 1 */
     int threads; /* 0: the processors this process may use; doesn't change a byte */
     /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */

@@ -9,11 +9,20 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 static mnem_status io_failed(const mnem__new_file *file, const char *what) {
     return mnem__fail(MNEM_IO, "%s: can't %s (%s)", file->temporary, what, strerrordesc_np(errno));
+}
+
+/* Renaming would put a file in the place of a device. */
+static mnem_status check_replaced(const char *path) {
+    struct stat about;
+    if (stat(path, &about) != 0 || S_ISREG(about.st_mode)) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "%s: is %s: a file can't take its place", path,
+                      S_ISDIR(about.st_mode) ? "a folder" : "no regular file");
 }
 
 static int create_exclusive(const char *path) {
@@ -25,6 +34,8 @@ mnem_status mnem__new_file_create(mnem__new_file *file, const char *path) {
     file->fd = -1;
     if (n == 0 || n > PATH_MAX - 8)
         return mnem__fail(MNEM_INVALID, "a path of %zu bytes, expected 1 to %d", n, PATH_MAX - 8);
+    const mnem_status status = check_replaced(path);
+    if (status != MNEM_OK) return status;
     memcpy(file->path, path, n + 1);
     memcpy(file->temporary, path, n);
     memcpy(file->temporary + n, ".tmp", 5);

@@ -20,6 +20,7 @@ typedef struct mnem__new_file {
 } mnem__new_file;
 
 /* Replaces a PATH.tmp that an earlier run left; a link is never followed. MNEM_IO names the file,
+ * also where PATH is there and no regular file, which the renaming would replace;
  * MNEM_INVALID for a path that is empty or too long. */
 mnem_status mnem__new_file_create(mnem__new_file *file, const char *path);
 /* Where the file system can, takes the room of so many bytes now: MNEM_IO when the disk is full. */

@@ -167,10 +167,12 @@ static mnem_status take_texts(parse *p, mnem__gguf_key *key) {
         if (status != MNEM_OK) return status;
         left = mnem__cursor_left(&p->c);
         if (length > left || length > MNEM__GGUF_TEXT_MAX || total + length > UINT32_MAX)
-            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                     "text %llu of %llu has %llu bytes, the file has %llu left",
-                                     (unsigned long long)i, (unsigned long long)key->count,
-                                     (unsigned long long)length, (unsigned long long)left);
+            return mnem__cursor_fail(
+                &p->c, MNEM_BAD_FILE,
+                "text %llu of %llu has %llu bytes, the file has %llu left: it is cut off or "
+                "damaged",
+                (unsigned long long)i, (unsigned long long)key->count, (unsigned long long)length,
+                (unsigned long long)left);
         status = carve(p, length, 1, &bytes);
         if (status != MNEM_OK) return status;
         if (table) ((uint32_t *)table)[i] = (uint32_t)total;
@@ -196,7 +198,8 @@ static mnem_status take_array(parse *p, mnem__gguf_key *key) {
     uint32_t bytes = element == MNEM_VALUE_STRING ? 8 : mnem__gguf_value_bytes(element);
     if (count > mnem__cursor_left(&p->c) / bytes)
         return mnem__cursor_fail(
-            &p->c, MNEM_BAD_FILE, "an array of %llu elements, the file has %llu bytes left",
+            &p->c, MNEM_BAD_FILE,
+            "an array of %llu elements, the file has %llu bytes left: it is cut off or damaged",
             (unsigned long long)count, (unsigned long long)mnem__cursor_left(&p->c));
     key->element = (uint8_t)element;
     key->count = count;
@@ -308,7 +311,7 @@ static mnem_status take_type(parse *p, mnem__gguf_tensor *tensor) {
     for (int i = 0; i < tensor->dims - 1; i++) rows *= (uint64_t)tensor->shape[i];
     if (!mnem__mul_u64(rows, row, &tensor->bytes) || tensor->bytes > p->c.file_bytes)
         return mnem__cursor_fail(
-            &p->c, MNEM_BAD_FILE, "%llu rows of %llu bytes, the file has %llu bytes",
+            &p->c, MNEM_BAD_FILE, "%llu rows of %llu bytes, the file has %llu bytes: it is cut off",
             (unsigned long long)rows, (unsigned long long)row, (unsigned long long)p->c.file_bytes);
     return MNEM_OK;
 }
@@ -397,10 +400,11 @@ static mnem_status place_part(parse *p) {
         mnem__cursor_where(&p->c, "tensor", t->name, strlen(t->name));
         if (!mnem__add_u64(t->offset, part->data_start, &t->offset) ||
             !mnem__add_u64(t->offset, t->bytes, &last) || last > part->file_bytes)
-            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                     "%llu bytes at byte %llu, but the file ends at byte %llu",
-                                     (unsigned long long)t->bytes, (unsigned long long)t->offset,
-                                     (unsigned long long)part->file_bytes);
+            return mnem__cursor_fail(
+                &p->c, MNEM_BAD_FILE,
+                "%llu bytes at byte %llu, but the file ends at byte %llu: it is cut off",
+                (unsigned long long)t->bytes, (unsigned long long)t->offset,
+                (unsigned long long)part->file_bytes);
     }
     return MNEM_OK;
 }

@@ -20,13 +20,15 @@ mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     snprintf(c->where, sizeof c->where, "header");
     c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a FIFO must not block */
     if (c->fd < 0) return mnem__fail(MNEM_IO, "%s: can't be opened: %s", path, strerror(errno));
-    struct stat st;
-    if (fstat(c->fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        mnem__cursor_close(c);
-        return mnem__fail(MNEM_BAD_FILE, "%s: isn't a regular file", path);
-    }
+    struct stat st = {0};
+    const bool plain = fstat(c->fd, &st) == 0 && S_ISREG(st.st_mode);
     c->file_bytes = (uint64_t)st.st_size;
-    return MNEM_OK;
+    if (plain && st.st_size > 0) return MNEM_OK;
+    mnem__cursor_close(c);
+    return mnem__fail(MNEM_BAD_FILE, "%s: is %s, not a GGUF file", path,
+                      plain                 ? "empty"
+                      : S_ISDIR(st.st_mode) ? "a folder"
+                                            : "no regular file");
 }
 
 void mnem__cursor_close(mnem__cursor *c) {
@@ -74,7 +76,8 @@ static mnem_status refill(mnem__cursor *c) {
 mnem_status mnem__cursor_read(mnem__cursor *c, void *out, uint64_t n) {
     if (n > mnem__cursor_left(c))
         return mnem__cursor_fail(
-            c, MNEM_BAD_FILE, "needs %llu bytes at byte %llu, but the file ends at byte %llu",
+            c, MNEM_BAD_FILE,
+            "needs %llu bytes at byte %llu, but the file ends at byte %llu: it is cut off",
             (unsigned long long)n, (unsigned long long)mnem__cursor_position(c),
             (unsigned long long)c->file_bytes);
     uint8_t *to = out;

@@ -105,7 +105,8 @@ static mnem_status look_at(learning *l, const char *const *files, size_t count) 
         l->text_total += stamp.bytes;
     }
     if (l->text_total > 0) return MNEM_OK;
-    return mnem__fail(MNEM_INVALID, "vocabulary: %zu files with 0 bytes of text", count);
+    return mnem__fail(MNEM_INVALID, "vocabulary: %zu file%s with 0 bytes of text", count,
+                      count == 1 ? "" : "s");
 }
 
 static mnem_status count_words(learning *l, const char *const *files, size_t count) {

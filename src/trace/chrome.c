@@ -2,32 +2,24 @@
  *
  * Idea: the text goes through one buffer on the stack into a temporary file beside the wanted one.
  * Names are escaped, since tags and spans are the caller's text. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "trace/trace_private.h"
 
 typedef struct text_file {
-    int fd, error; /* errno of the first failed write */
+    mnem__new_file file;
+    mnem_status status; /* of the first failed write */
     size_t used;
     char buffer[4096];
 } text_file;
 
 static void flush(text_file *f) {
-    size_t done = 0;
-    while (done < f->used && !f->error) {
-        const ssize_t n = write(f->fd, f->buffer + done, f->used - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            f->error = errno;
-        else
-            done += (size_t)n;
-    }
+    if (f->status == MNEM_OK) f->status = mnem__new_file_put(&f->file, f->buffer, f->used);
     f->used = 0;
 }
 
@@ -89,22 +81,12 @@ static void put_trace(text_file *f, const mnem_trace *trace) {
     flush(f);
 }
 
-static mnem_status io_error(const char *path, int error) {
-    return mnem__fail(MNEM_IO, "%s: the trace can't be written (%s)", path, strerrordesc_np(error));
-}
-
 mnem_status mnem_trace_write(mnem_trace *trace, const char *path) {
-    char temporary[4096];
-    const int n = snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    if (n < 0 || (size_t)n >= sizeof temporary) return io_error(path, ENAMETOOLONG);
-    text_file f = {.fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (f.fd < 0) return io_error(path, errno);
+    text_file f = {.used = 0};
+    f.status = mnem__new_file_create(&f.file, path);
+    if (f.status != MNEM_OK) return f.status;
     pthread_mutex_lock(&trace->lock);
     put_trace(&f, trace);
     pthread_mutex_unlock(&trace->lock);
-    if (close(f.fd) != 0 && !f.error) f.error = errno;
-    if (!f.error && rename(temporary, path) != 0) f.error = errno;
-    if (!f.error) return MNEM_OK;
-    unlink(temporary);
-    return io_error(path, f.error);
+    return mnem__new_file_end(&f.file, f.status);
 }

@@ -22,12 +22,12 @@ static const char tag[] = "workload";
 
 /* ---- input ---- */
 
+/* A signal ends a read that waits for somebody: the caller is asked then, too. */
 static mnem_status fill_once(mnem__input *in, size_t used, bool *ended) {
-    ssize_t n;
-    do n = read(in->fd, in->buffer + used, MNEM__INPUT_WINDOW - used);
-    while (n < 0 && errno == EINTR);
-    if (n < 0) return mnem__fail(MNEM_IO, "%s: can't read: %s", in->name, strerrordesc_np(errno));
-    in->end += n;
+    const ssize_t n = read(in->fd, in->buffer + used, MNEM__INPUT_WINDOW - used);
+    if (n < 0 && errno != EINTR)
+        return mnem__fail(MNEM_IO, "%s: can't read: %s", in->name, strerrordesc_np(errno));
+    if (n > 0) in->end += n;
     *ended = n == 0;
     const mnem_workload_options *o = in->options;
     if (o && o->on_progress &&

@@ -147,7 +147,8 @@ static mnem_status look_at_files(maker *m) {
         bytes += sizeof(mnem__cache_source) + mnem__align_up(strlen(o->files[i]), 8);
     }
     if (m->text_total == 0)
-        return mnem__fail(MNEM_INVALID, "corpus: %zu files with 0 bytes of text", o->count);
+        return mnem__fail(MNEM_INVALID, "corpus: %zu file%s with 0 bytes of text", o->count,
+                          o->count == 1 ? "" : "s");
     if (bytes > MNEM__CORPUS_HEADER_MAX || o->count > UINT32_MAX)
         return mnem__fail(MNEM_INVALID, "corpus: the names of %zu files take more than %d bytes",
                           o->count, MNEM__CORPUS_HEADER_MAX);

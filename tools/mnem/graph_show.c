@@ -190,5 +190,5 @@ int graph_draw(const graph_program *p, const char *title, const char *path) {
     draw_legend(&svg, &r);
     tool_svg_axis_x(&svg, "node", false, tool_svg_plain);
     tool_svg_axis_y(&svg, "offset", true, tool_svg_bytes);
-    return tool_svg_end(&svg, path);
+    return tool_svg_end(&svg);
 }

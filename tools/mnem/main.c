@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "options.h"
+#include "output_file.h"
 #include "tool.h"
 
 int main(int argc, char **argv) {
@@ -19,7 +20,8 @@ int main(int argc, char **argv) {
         tool_help_verb(stdout, args.verb);
         return tool_out_end();
     }
-    code = tool_verbs[args.verb].entry(&args);
+    code = tool_new_check(&args);
+    if (code == TOOL_OK) code = tool_verbs[args.verb].entry(&args);
     tool_error_json(&args, code);
     return code;
 }

@@ -167,5 +167,5 @@ int place_draw(const placing *p, const char *path) {
     else
         draw_one(p, &svg);
     tool_svg_axis_x(&svg, "time", false, time_text);
-    return tool_svg_end(&svg, path);
+    return tool_svg_end(&svg);
 }

@@ -160,5 +160,5 @@ int tool_frontier_draw(const tool_stage *stage, const tool_frontier *f, const ch
     draw_points(&svg, f);
     tool_svg_axis_x(&svg, "predicted peak of the process", true, tool_svg_bytes);
     tool_svg_axis_y(&svg, "predicted speed, of the fastest way", false, percent);
-    return tool_svg_end(&svg, path);
+    return tool_svg_end(&svg);
 }

@@ -5,13 +5,13 @@
  * picture are boxes with a tooltip each; all others are added up in a grid of cells, and neighbours
  * of like colour and density are drawn as one. The file stays below about half a megabyte.
  * Over the map: live bytes as a line (where it lies below the top of the boxes, memory is lost to
- * holes) and what is reserved, dashed. Where a request was refused both end, at a line that says so.
- */
-#include <errno.h>
+ * holes) and what is reserved, dashed. Where a request was refused both end at a line that says
+ * so. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "output_file.h"
 #include "replay_tool.h"
 
 enum {
@@ -355,14 +355,12 @@ static void put_all(drawing *d) {
 }
 
 static int write_file(drawing *d, const char *path) {
-    d->file = fopen(path, "w");
-    if (d->file) {
-        put_all(d);
-        const bool failed = ferror(d->file);
-        if (fclose(d->file) == 0 && !failed) return TOOL_OK;
-    }
-    tool_message("%s: can't write it: %s", path, strerror(errno));
-    return TOOL_FAILED;
+    tool_new out;
+    const int code = tool_new_open(&out, path);
+    if (code != TOOL_OK) return code;
+    d->file = out.file;
+    put_all(d);
+    return tool_new_end(&out);
 }
 
 /* The upper edge: what was reserved, or would have been, rounded up a little. */

@@ -3,7 +3,6 @@
  * Pixels are numbers scaled once, here; what is drawn in the field is the caller's. */
 #include "svg.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,11 +17,10 @@ void tool_svg_text(FILE *file, const char *text) {
 
 bool tool_svg_begin(tool_svg *svg, const char *path, const char *title, const char *subtitle) {
     enum { WIDE = SVG_LEFT + SVG_WIDTH + 40, HIGH = SVG_TOP + SVG_HEIGHT + SVG_BOTTOM };
-    svg->file = fopen(path, "w");
-    if (!svg->file) {
-        tool_message("%s: can't write it: %s", path, strerror(errno));
-        return false;
-    }
+    static tool_new out;
+    if (tool_new_open(&out, path) != TOOL_OK) return false;
+    svg->out = &out;
+    svg->file = out.file;
     fprintf(svg->file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
             "%d\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n"
@@ -38,12 +36,9 @@ bool tool_svg_begin(tool_svg *svg, const char *path, const char *title, const ch
     return true;
 }
 
-int tool_svg_end(tool_svg *svg, const char *path) {
+int tool_svg_end(tool_svg *svg) {
     fputs("</svg>\n", svg->file);
-    const bool failed = ferror(svg->file);
-    if (fclose(svg->file) == 0 && !failed) return TOOL_OK;
-    tool_message("%s: can't write it: %s", path, strerror(errno));
-    return TOOL_FAILED;
+    return tool_new_end(svg->out);
 }
 
 double tool_svg_x(const tool_svg *svg, double x) {

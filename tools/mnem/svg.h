@@ -2,19 +2,21 @@
 #ifndef MNEM_TOOL_SVG_H
 #define MNEM_TOOL_SVG_H
 
-#include "tool.h"
+#include "output_file.h"
 
 enum { SVG_LEFT = 100, SVG_TOP = 64, SVG_WIDTH = 1100, SVG_HEIGHT = 560, SVG_BOTTOM = 90 };
 
 typedef struct tool_svg {
-    FILE *file;
+    FILE *file; /* of out */
+    tool_new *out;
     double left, right, low, high; /* the numbers at the edges of the field */
 } tool_svg;
 
-/* Title, a line below it, and an empty field. False (with a message) when path can't be written. */
+/* Title, a line below it, and an empty field. False (with a message) when path can't be written.
+ * One drawing at a time. */
 bool tool_svg_begin(tool_svg *svg, const char *path, const char *title, const char *subtitle);
 /* Ends the file; an exit code. */
-int tool_svg_end(tool_svg *svg, const char *path);
+int tool_svg_end(tool_svg *svg);
 /* Pixels of a number. */
 double tool_svg_x(const tool_svg *svg, double x);
 double tool_svg_y(const tool_svg *svg, double y);

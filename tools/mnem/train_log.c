@@ -191,5 +191,5 @@ int train_draw(const train_run *run) {
     tool_svg_axis_y(&svg, "loss", false, loss_text);
     draw_curve(&svg, t, "#3f6fb5", 1);
     draw_curve(&svg, v, "#c00", 2);
-    return tool_svg_end(&svg, path);
+    return tool_svg_end(&svg);
 }

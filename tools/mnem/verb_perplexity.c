@@ -112,8 +112,10 @@ static int encode(tool_stage *stage, const char *path, const int32_t **ids, size
     int32_t context = stage->options.context;
     if (context < 4) return tool_usage("perplexity", "--ctx must be at least 4");
     if (*count >= (size_t)context) return TOOL_OK;
-    tool_message("%s has %zu token%s; one window needs %d (--ctx)", path, *count, tool_s(*count),
-                 context);
+    char less[48] = "take more text";
+    if (*count >= 4) snprintf(less, sizeof less, "--ctx %zu would do", *count);
+    tool_message("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
+                 context, less);
     return TOOL_FAILED;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output_file.h"
 #include "place_tool.h"
 
 /* ---- files ---- */
@@ -47,23 +48,26 @@ static int read_table(placing *p) {
     return TOOL_OK;
 }
 
+static int write_file(const char *path, const char *text, size_t length) {
+    tool_new out;
+    const int code = tool_new_open(&out, path);
+    if (code != TOOL_OK) return code;
+    fwrite(text, 1, length, out.file);
+    return tool_new_end(&out);
+}
+
 static int write_table(const placing *p) {
     const size_t length = mnem_plan_csv_write(p->csv, NULL, 0);
     char *text = malloc(length);
     if (!text) return tool_fail(MNEM_NO_MEMORY);
     mnem_plan_csv_write(p->csv, text, length);
-    bool good;
-    if (strcmp(p->args->out, "-") == 0) {
-        good = tool_out(text, length) || tool_out_closed();
-    } else {
-        FILE *file = fopen(p->args->out, "wb");
-        good = file && fwrite(text, 1, length, file) == length;
-        good = file && fclose(file) == 0 && good;
-    }
+    int code = TOOL_OK;
+    if (strcmp(p->args->out, "-") == 0)
+        tool_out(text, length);
+    else
+        code = write_file(p->args->out, text, length);
     free(text);
-    if (good) return TOOL_OK;
-    tool_message("%s: can't write it: %s", p->args->out, strerror(errno));
-    return TOOL_FAILED;
+    return code;
 }
 
 /* ---- who is alive when most is ---- */

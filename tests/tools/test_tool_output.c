@@ -1,0 +1,140 @@
+/* test_tool_output.c: files that verbs write, and files that they can't read: nothing is lost, and
+ * what is wrong is said before the work. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tools/tool_run.h"
+
+static const char table[] = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n";
+
+static const char *at(const char *name) {
+    static char paths[4][128];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
+    return path;
+}
+
+static void wrong(tool_result r, int code, const char *said) {
+    if (r.code != code || !strstr(r.err, said))
+        fail_msg("exit code %d: %s; expected %d, %s", r.code, r.err, code, said);
+    assert_int_equal(r.out_bytes, 0); /* before any work */
+}
+
+static void assert_holds(const char *path, const char *text) {
+    char found[256];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    found[fread(found, 1, sizeof found - 1, file)] = 0;
+    fclose(file);
+    assert_string_equal(found, text);
+}
+
+/* Renaming a file onto /dev/null would take its place; a FIFO stands for it here. */
+static void a_device_is_not_replaced(void **state) {
+    (void)state;
+    struct stat about;
+    assert_int_equal(mkfifo(at("fifo"), 0600), 0);
+    wrong(RUN("quantize", tool_model, at("fifo"), "--type", "Q4_0"), 1, "is no regular file");
+    wrong(RUN("run", tool_model, "-p", "x", "-n", "1", "-q", "--trace", at("fifo")), 1, "fifo: ");
+    assert_int_equal(lstat(at("fifo"), &about), 0);
+    assert_true(S_ISFIFO(about.st_mode));
+    assert_int_equal(remove(at("fifo")), 0);
+}
+
+static void what_is_read_is_not_drawn_over(void **state) {
+    (void)state;
+    const char *path = tool_file("drawn.csv", table);
+    wrong(RUN("place", path, "--svg", path), 2, "would overwrite the file that is read");
+    assert_holds(path, table);
+    assert_int_equal(symlink("drawn.csv", at("link.csv")), 0);
+    wrong(RUN("place", path, "--svg", at("link.csv")), 2, "would overwrite");
+    assert_int_equal(RUN("place", path, "--out", path).code, 0); /* in place is fine */
+}
+
+static void where_nothing_can_be_written_is_said_before_the_work(void **state) {
+    (void)state;
+    const char *path = tool_file("table.csv", table);
+    const char *trace = tool_file("small.trace", "a 1 100 0\nf 1\n");
+    const char *const places[] = {"/nonexistent/file", tool_scratch()};
+    for (int i = 0; i < 2; i++) {
+        wrong(RUN("place", path, "--svg", places[i]), 1, "can't write it");
+        wrong(RUN("place", path, "--out", places[i]), 1, "can't write it");
+        wrong(RUN("replay", trace, "--svg", places[i]), 1, "can't write it");
+        wrong(RUN("graph", tool_model, "--svg", places[i]), 1, "can't write it");
+        wrong(RUN("run", tool_model, "-p", "x", "--trace", places[i]), 1, "can't write it");
+        wrong(RUN("quantize", tool_model, places[i], "--type", "Q4_0"), 1, places[i]);
+    }
+}
+
+/* A disk that is full: what was there stays, and nothing beside it. */
+static void a_picture_that_fails_leaves_the_old_one(void **state) {
+    (void)state;
+    const char *path = tool_file("many.csv", table), *svg = tool_file("old.svg", "old");
+    struct rlimit limit, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 700; /* the table of the report goes to a pipe */
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const tool_result r = RUN("place", path, "--svg", svg);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    if (r.code != 1 || !strstr(r.err, "old.svg: can't write it: File too large"))
+        fail_msg("exit code %d: %s", r.code, r.err);
+    assert_holds(svg, "old");
+    assert_int_equal(access(at("old.svg.tmp"), F_OK), -1);
+}
+
+/* ---- what can't be read ---- */
+
+static void a_model_that_is_none_is_described(void **state) {
+    (void)state;
+    static char part[4000];
+    FILE *file = fopen(tool_model, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(part, 1, sizeof part, file), sizeof part);
+    fclose(file);
+    file = fopen(at("cut.gguf"), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(part, 1, sizeof part, file), sizeof part);
+    assert_int_equal(fclose(file), 0);
+    wrong(RUN("info", at("cut.gguf")), 1, ": it is cut off");
+    wrong(RUN("info", tool_file("nothing.gguf", "")), 1, "nothing.gguf: is empty, not a GGUF file");
+    wrong(RUN("info", tool_scratch()), 1, "is a folder, not a GGUF file");
+}
+
+static void a_text_too_short_for_a_window_gets_a_window(void **state) {
+    (void)state;
+    char command[24];
+    const char *text = tool_file("short.txt", "In the beginning God created the heaven.");
+    tool_result r = RUN("perplexity", tool_model, text, "-q");
+    const char *hint = strstr(r.err, "--ctx ");
+    if (r.code != 1 || !hint) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(sscanf(hint, "--ctx %23s would do", command), 1);
+    r = RUN("perplexity", tool_model, text, "-q", "--ctx", command);
+    if (r.code != 0) fail_msg("--ctx %s: %s", command, r.err);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_is_not_replaced),
+        cmocka_unit_test(what_is_read_is_not_drawn_over),
+        cmocka_unit_test(where_nothing_can_be_written_is_said_before_the_work),
+        cmocka_unit_test(a_picture_that_fails_leaves_the_old_one),
+        cmocka_unit_test(a_model_that_is_none_is_described),
+        cmocka_unit_test(a_text_too_short_for_a_window_gets_a_window),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,86 @@
+/* output_file.c: files that verbs write beside their output.
+ *
+ * The idea: PATH.tmp is written and renamed, so that PATH is what it was or whole. What isn't a
+ * plain file (a link, a pipe, a device) is written as it is, since renaming would replace it. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "output_file.h"
+
+static int fail(const char *path, int error) {
+    tool_message("%s: can't write it: %s", path, strerror(error));
+    return TOOL_FAILED;
+}
+
+static bool is_replaced(const char *path) {
+    struct stat about;
+    return lstat(path, &about) != 0 || S_ISREG(about.st_mode);
+}
+
+int tool_new_open(tool_new *file, const char *path) {
+    *file = (tool_new){.path = path};
+    if (is_replaced(path)) {
+        const int n = snprintf(file->beside, sizeof file->beside, "%s.tmp", path);
+        if (n < 0 || (size_t)n >= sizeof file->beside) return fail(path, ENAMETOOLONG);
+    }
+    file->file = fopen(*file->beside ? file->beside : path, "w");
+    return file->file ? TOOL_OK : fail(path, errno);
+}
+
+int tool_new_end(tool_new *file) {
+    bool good = !ferror(file->file);
+    if (fclose(file->file) != 0) good = false;
+    if (good && *file->beside) good = rename(file->beside, file->path) == 0;
+    if (good) return TOOL_OK;
+    const int error = errno;
+    if (*file->beside) unlink(file->beside);
+    return fail(file->path, error);
+}
+
+/* ---- before the work ---- */
+
+static int check_folder(const char *path) {
+    char folder[PATH_MAX] = ".";
+    struct stat about;
+    const char *slash = strrchr(path, '/');
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    if (stat(folder, &about) != 0) return fail(path, errno);
+    return access(folder, W_OK) == 0 ? TOOL_OK : fail(path, errno);
+}
+
+/* Is it one of the files that are read, by any name? */
+static bool is_read(const tool_args *args, const struct stat *about) {
+    struct stat other;
+    for (int i = 0; i < args->operands; i++)
+        if (stat(args->operand[i], &other) == 0 && other.st_dev == about->st_dev &&
+            other.st_ino == about->st_ino)
+            return true;
+    return false;
+}
+
+enum { IN_PLACE = 1, PLAIN = 2 }; /* may be what is read; a device is none */
+
+static int check(const tool_args *args, const char *option, const char *path, unsigned how) {
+    struct stat about;
+    if (!path) return TOOL_OK;
+    if (!*path) return tool_usage(tool_verb_name(), "--%s takes the path of a file", option);
+    if (stat(path, &about) != 0) return check_folder(path);
+    if (S_ISDIR(about.st_mode)) return fail(path, EISDIR);
+    if (!(how & IN_PLACE) && S_ISREG(about.st_mode) && is_read(args, &about))
+        return tool_usage(tool_verb_name(), "--%s %s would overwrite the file that is read", option,
+                          path);
+    if (is_replaced(path)) return check_folder(path);
+    if ((how & PLAIN) && !S_ISREG(about.st_mode)) return fail(path, ENOTSUP);
+    return access(path, W_OK) == 0 ? TOOL_OK : fail(path, errno);
+}
+
+int tool_new_check(const tool_args *args) {
+    int code = check(args, "svg", args->svg, 0);
+    if (code == TOOL_OK) code = check(args, "trace", args->trace, PLAIN);
+    if (code == TOOL_OK && args->verb == TOOL_VERB_place && args->out &&
+        strcmp(args->out, "-") != 0)
+        code = check(args, "out", args->out, IN_PLACE);
+    return code;
+}

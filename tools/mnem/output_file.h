@@ -1,0 +1,22 @@
+/* output_file.h: files that verbs write beside their output: pictures, tables. */
+#ifndef MNEM_TOOL_OUTPUT_FILE_H
+#define MNEM_TOOL_OUTPUT_FILE_H
+
+#include <limits.h>
+
+#include "tool.h"
+
+typedef struct tool_new {
+    FILE *file;
+    const char *path;
+    char beside[PATH_MAX]; /* what is written; "": path itself, which isn't a plain file */
+} tool_new;
+
+/* Exit codes, with the message printed. After open fails there is nothing to end. */
+int tool_new_open(tool_new *file, const char *path);
+/* Closes; with all written, path is the new file, otherwise what it was. */
+int tool_new_end(tool_new *file);
+/* Before any work: what --svg, --trace and place's --out name can be written, and isn't read. */
+int tool_new_check(const tool_args *args);
+
+#endif
