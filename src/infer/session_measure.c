@@ -69,26 +69,28 @@ static uint32_t reverse_bits(uint32_t x, int bits) {
     return r;
 }
 
-void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags) {
-    const int32_t head = map->body_count, total = head + map->head_count + map->extra_count;
-    for (int32_t i = 0; i < total; i++) flags[i] = false;
-    if (order == 1 && count > 0) {
-        flags[head] = true;
-        count--;
-    }
+int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at) {
+    const uint32_t head_first = order == 1;
     int bits = 0;
     while ((int64_t)1 << bits < map->body_count) bits++;
-    for (uint32_t r = 0; count > 0 && r < (uint32_t)1 << bits; r++) {
+    if (head_first && *at == 0) {
+        ++*at;
+        return map->body_count;
+    }
+    for (;;) {
+        const uint32_t r = (*at)++ - head_first, body = (uint32_t)1 << bits;
+        if (r >= body) return map->body_count + (int32_t)(r - body + head_first);
         const int32_t i = (int32_t)reverse_bits(r, bits);
-        if (i >= map->body_count) continue;
-        flags[i] = true;
-        count--;
+        if (i < map->body_count) return i;
     }
-    for (int32_t i = head; count > 0 && i < total; i++) {
-        if (flags[i]) continue;
-        flags[i] = true;
-        count--;
-    }
+}
+
+void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags) {
+    const int32_t total = map->body_count + map->head_count + map->extra_count;
+    uint32_t at = 0;
+    for (int32_t i = 0; i < total; i++) flags[i] = false;
+    for (int32_t n = 0; n < count && n < total; n++)
+        flags[mnem__residency_next(map, order, &at)] = true;
 }
 
 /* ---- the parts ---- */

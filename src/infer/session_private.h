@@ -77,6 +77,8 @@ void mnem__setup_fini(mnem__setup *setup);
  * bit reversal, so that each step up keeps what was resident before. The output matrix comes last
  * (order 0) or first (1), an embedding matrix of its own after all others. */
 void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags);
+/* The matrix by which the next larger count is more; *at: 0 at first. At most once for each. */
+int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at);
 
 typedef struct mnem__graph_pair {
     mnem_graph *body, *head;

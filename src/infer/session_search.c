@@ -48,25 +48,55 @@ static void count_work(mnem__search *search) {
     }
 }
 
+/* One matrix by itself. */
+static mnem_status measure_matrix(const mnem__search *search, int32_t index, bool resident,
+                                  mnem__weights_sizes *sizes) {
+    const mnem__choice choice = {.slots = 2};
+    mnem__weights_options options = mnem__session_weights_options(search->setup, &choice);
+    const bool used = index < options.body_count + options.head_count;
+    options.tensors += index;
+    options.resident = &resident;
+    options.body_count = index < options.body_count;
+    options.head_count = used && !options.body_count;
+    options.extra_count = !used;
+    options.page_cache = true; /* doesn't matter here, and nothing is opened */
+    return mnem__weights_measure(&options, sizes);
+}
+
+/* The point after this one: one more matrix is resident. */
+static mnem_status add_resident(mnem__search *search, int32_t index, mnem__residency_point *p) {
+    mnem__weights_sizes before, after;
+    mnem_status status = measure_matrix(search, index, false, &before);
+    if (status == MNEM_OK) status = measure_matrix(search, index, true, &after);
+    if (status != MNEM_OK) return status;
+    search->setup->flags[index] = true;
+    p->resident++;
+    p->embedding_packed = search->setup->flags[search->setup->map->embedding];
+    p->resident_bytes += after.resident_bytes;
+    p->streamed_bytes_body -= before.streamed_bytes_body;
+    p->streamed_bytes_head -= before.streamed_bytes_head;
+    return MNEM_OK;
+}
+
 /* All numbers of resident matrices in one order, with a ring that the measuring chooses. */
 static mnem_status measure_order(mnem__search *search, int32_t order) {
     mnem__setup *setup = search->setup;
     const mnem__choice choice = {.slots = 2};
     const mnem__weights_options options = mnem__session_weights_options(setup, &choice);
-    for (int32_t n = order; n <= setup->matrices - order; n++) {
-        mnem__residency_point *point = &search->residency[search->residency_count++];
-        mnem__weights_sizes sizes;
-        mnem__residency(setup->map, order, n, setup->flags);
-        const mnem_status status = mnem__weights_measure(&options, &sizes);
-        if (status != MNEM_OK) return status;
-        *point = (mnem__residency_point){.order = order,
-                                         .resident = n,
-                                         .embedding_packed = setup->flags[setup->map->embedding],
-                                         .resident_bytes = sizes.resident_bytes,
-                                         .streamed_bytes_body = sizes.streamed_bytes_body,
-                                         .streamed_bytes_head = sizes.streamed_bytes_head};
+    mnem__weights_sizes sizes;
+    uint32_t at = 0;
+    mnem__residency(setup->map, order, 0, setup->flags);
+    mnem_status status = mnem__weights_measure(&options, &sizes);
+    mnem__residency_point point = {.order = order,
+                                   .resident_bytes = sizes.resident_bytes,
+                                   .streamed_bytes_body = sizes.streamed_bytes_body,
+                                   .streamed_bytes_head = sizes.streamed_bytes_head};
+    for (int32_t n = 0; n <= setup->matrices - order && status == MNEM_OK; n++) {
+        if (n > 0)
+            status = add_resident(search, mnem__residency_next(setup->map, order, &at), &point);
+        if (n >= order) search->residency[search->residency_count++] = point;
     }
-    return MNEM_OK;
+    return status;
 }
 
 /* The rings that can hold the matrices; they take the same whatever is resident. */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "infer/session_case.h"
-#include "infer/session_private.h"
+#include "infer/session_search.h"
 
 /* Fewer budgets under sanitizers: the plans of those between take the same code. */
 enum { MIB = 1 << 20, BUDGET_STEP = MNEM_SANITIZED ? MIB : MIB / 4 };
@@ -172,6 +172,34 @@ static void a_ring_for_streaming_has_its_own_bytes(void **state) {
     session_case_close(&c);
 }
 
+/* They are found one from the other. */
+static void bytes_of_what_is_resident_are_those_that_measuring_finds(void **state) {
+    (void)state;
+    session_case c;
+    mnem__setup setup;
+    mnem__search search;
+    const mnem_session_options none = {.context = 256, .threads = 1};
+    assert_int_equal(session_case_open(&c, MODEL_Q4_K_M, 0, &none), MNEM_OK);
+    assert_int_equal(mnem__setup_init(&setup, c.model, &c.options), MNEM_OK);
+    assert_int_equal(mnem__search_init(&search, &setup, 0), MNEM_OK);
+    assert_int_equal(search.residency_count, 2 * setup.matrices);
+    for (int32_t i = 0; i < search.residency_count; i++) {
+        const mnem__residency_point *p = &search.residency[i];
+        const mnem__choice choice = {.slots = 2};
+        const mnem__weights_options o = mnem__session_weights_options(&setup, &choice);
+        mnem__weights_sizes sizes;
+        mnem__residency(setup.map, p->order, p->resident, setup.flags);
+        assert_int_equal(mnem__weights_measure(&o, &sizes), MNEM_OK);
+        assert_int_equal(p->resident_bytes, sizes.resident_bytes);
+        assert_int_equal(p->streamed_bytes_body, sizes.streamed_bytes_body);
+        assert_int_equal(p->streamed_bytes_head, sizes.streamed_bytes_head);
+        assert_int_equal(p->embedding_packed, setup.flags[setup.map->embedding]);
+    }
+    mnem__search_fini(&search);
+    mnem__setup_fini(&setup);
+    session_case_close(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_plan_is_the_ledger_to_the_byte),
@@ -180,6 +208,7 @@ int main(void) {
         cmocka_unit_test(a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run),
         cmocka_unit_test(a_ring_only_for_loading_takes_no_bytes),
         cmocka_unit_test(a_ring_for_streaming_has_its_own_bytes),
+        cmocka_unit_test(bytes_of_what_is_resident_are_those_that_measuring_finds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
