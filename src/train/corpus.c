@@ -121,8 +121,8 @@ static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options
     }
     if (status == MNEM_OK && at != end) status = damaged(c, "more header than sources");
     if (status == MNEM_OK && o->count > 0 && o->count != c->head.sources)
-        status = mnem__fail(MNEM_NOT_READY, "%s: made of %u files, these are %zu", c->path,
-                            c->head.sources, o->count);
+        status = mnem__fail(MNEM_NOT_READY, "%s: made of %u file%s, these are %zu", c->path,
+                            c->head.sources, c->head.sources == 1 ? "" : "s", o->count);
     return status;
 }
 

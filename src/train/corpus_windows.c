@@ -21,9 +21,10 @@ enum { ROUNDS = 6 };
 
 static mnem_status too_short(const char *what, uint64_t tokens, uint32_t sequence) {
     return mnem__fail(MNEM_INVALID,
-                      "corpus: %llu tokens%s, a window of %u needs %llu (take more text or a "
-                      "shorter sequence)",
-                      (unsigned long long)tokens, what, sequence, (unsigned long long)sequence + 1);
+                      "corpus: %llu token%s%s, a window of %u needs %llu (take more text or a "
+                      "shorter sequence, --ctx)",
+                      (unsigned long long)tokens, tokens == 1 ? "" : "s", what, sequence,
+                      (unsigned long long)sequence + 1);
 }
 
 static mnem_status windows_make(const char *what, mnem_windows w, mnem_windows *windows) {

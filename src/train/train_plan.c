@@ -143,8 +143,8 @@ static void say_way(const planner *p, const mnem__train_way *way, double cost, c
     if (again) snprintf(layers, sizeof layers, "parts of %d layer%s", again, again == 1 ? "" : "s");
     char time[24] = "the same speed";
     if (fabs(cost - 1) >= noticed) snprintf(time, sizeof time, "%+.0f %% time", 100 * (cost - 1));
-    snprintf(text, n, "%d x %d sequences, computes %s again, %s", way->micro_batch,
-             p->setup.o.batch / way->micro_batch, layers, time);
+    snprintf(text, n, "%d x %d sequence%s, computes %s again, %s", way->micro_batch,
+             p->setup.o.batch / way->micro_batch, p->setup.o.batch == 1 ? "" : "s", layers, time);
 }
 
 static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,

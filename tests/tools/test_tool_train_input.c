@@ -392,11 +392,15 @@ static void one_is_no_plural(void **state) {
     tool_result r = RUN("tokenize", at("singular/model.gguf"), "a");
     succeed(r);
     assert_non_null(strstr(r.err, "1 token, 1 byte\n"));
-    r = TRAIN("--data", at("text.txt"), "--config", at("config.json"), "--out", at("plural"),
+    write_bytes("empty", "", 0);
+    REFUSED(LOOK(at("empty"), "-q"), " 1 file with 0 bytes of text");
+    r = TRAIN("--data", at("text.txt"), "--config", at("config.json"), "--out", at("plural/"),
               "--steps", "1", "--batch", "1", "--threads", "1");
     succeed(r);
     assert_non_null(strstr(r.err, "1 x 1 sequence of 32 tokens a step"));
     assert_null(strstr(r.err, " 1 steps"));
+    assert_null(strstr(r.err, "1 x 1 sequences"));
+    assert_non_null(strstr(r.out, "plural/model.gguf: 1 step, loss"));
     r = RUN_INPUT("id,lower,upper,size\na,0,1,64\n", "place", "-");
     succeed(r);
     assert_non_null(strstr(r.out, ": 1 buffer, "));
@@ -425,6 +429,8 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
                *other = content(at("by_pipe/model.gguf"));
     assert_memory_equal(model + 4096, other + 4096, 20000); /* behind the names, as long */
     REFUSED(LOOK("-", "-q", "-"), "can be read once only");
+    assert_int_equal(mkfifo(at("pipe"), 0600), 0);
+    REFUSED(LOOK(at("pipe"), "-q"), "/pipe is a pipe", "--data -");
     REFUSED(LOOK("-", "-q"), "standard input has no text");
 }
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "train_tool.h"
@@ -194,6 +195,13 @@ static int add_data(const char *path, train_config *config) {
             tool_message("standard input (-) can be read once only");
             return TOOL_FAILED;
         }
+    struct stat about;
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) {
+        tool_message("%s is a pipe, whose text would be gone for --resume: `... | mnem train "
+                     "--data -` keeps it",
+                     path);
+        return TOOL_FAILED;
+    }
     if (strcmp(path, "-") != 0 && !realpath(path, whole)) {
         tool_message("%s: %s", path, strerror(errno));
         return TOOL_FAILED;

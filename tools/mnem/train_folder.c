@@ -34,7 +34,9 @@ const char *train_path(const train_run *run, const char *name) {
     static char paths[8][PATH_MAX + 64];
     static int next;
     char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", is_staged(run, name) ? run->staging : run->out, name);
+    const char *folder = is_staged(run, name) ? run->staging : run->out;
+    const size_t n = strlen(folder); /* "out/" as completion writes it: one stroke is enough */
+    snprintf(path, sizeof paths[0], "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/", name);
     return path;
 }
 
