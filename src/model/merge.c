@@ -338,20 +338,15 @@ static mnem_status match(job *j) {
     return mnem__merge_match(j->model, j->adapter, scale, j->pairs);
 }
 
+static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
+
 static mnem_status run(job *j, const char *to) {
     mnem_status status = match(j);
     if (status == MNEM_OK && j->recipe && mnem__recipe_is_mix(j->recipe))
         status = mnem_model_transformer(j->model, &j->transformer);
     if (status == MNEM_OK) status = mnem__rewrite_check(j->adapter, to);
-    if (status == MNEM_OK) {
-        j->rewrite = (mnem__rewrite){.model = j->model,
-                                     .to = to,
-                                     .threads = j->options->threads,
-                                     .take_buffers = take_buffers,
-                                     .write_keys = write_keys,
-                                     .write_tensors = write_tensors};
-        status = mnem__rewrite_run(&j->rewrite);
-    }
+    if (status == MNEM_OK)
+        status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
     free_buffers(j);
     return status;
 }

@@ -232,17 +232,13 @@ static void free_buffers(job *j) {
     mnem__free(j->floats);
 }
 
+static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
+
 static mnem_status run(job *j, const char *to) {
     mnem_status status = mnem_model_transformer(j->model, &j->transformer);
     if (status == MNEM_OK) status = check_types(j->model);
     if (status != MNEM_OK) return status;
-    j->rewrite = (mnem__rewrite){.model = j->model,
-                                 .to = to,
-                                 .threads = j->options->threads,
-                                 .take_buffers = take_buffers,
-                                 .write_keys = write_keys,
-                                 .write_tensors = write_tensors};
-    status = mnem__rewrite_run(&j->rewrite);
+    status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
     free_buffers(j);
     return status;
 }

@@ -32,22 +32,24 @@ mnem_status mnem__rewrite_check(const mnem_model *model, const char *to) {
     return MNEM_OK;
 }
 
-static mnem_status write_file(mnem__rewrite *w) {
-    mnem_status status = w->take_buffers(w);
-    if (status == MNEM_OK) status = mnem_gguf_create(w->to, &w->writer);
-    if (status == MNEM_OK) status = w->write_keys(w);
-    if (status == MNEM_OK) status = w->write_tensors(w);
-    if (status == MNEM_OK) return mnem_gguf_finish(w->writer);
-    mnem_gguf_abort(w->writer);
+static mnem_status write_file(mnem__rewrite *job, const mnem__rewrite_steps *steps,
+                              const char *to) {
+    mnem_status status = steps->take_buffers(job);
+    if (status == MNEM_OK) status = mnem_gguf_create(to, &job->writer);
+    if (status == MNEM_OK) status = steps->write_keys(job);
+    if (status == MNEM_OK) status = steps->write_tensors(job);
+    if (status == MNEM_OK) return mnem_gguf_finish(job->writer);
+    mnem_gguf_abort(job->writer);
     return status;
 }
 
-mnem_status mnem__rewrite_run(mnem__rewrite *w) {
-    const int threads = w->threads > 0 ? w->threads : mnem__processors();
-    mnem_status status = mnem__rewrite_check(w->model, w->to);
+mnem_status mnem__rewrite_run(mnem__rewrite *job, const mnem__rewrite_steps *steps,
+                              const mnem_model *model, const char *to, int threads) {
+    if (threads <= 0) threads = mnem__processors();
+    mnem_status status = mnem__rewrite_check(model, to);
     if (status == MNEM_OK)
-        status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &w->team);
-    if (status == MNEM_OK) status = write_file(w);
-    mnem_team_destroy(w->team);
+        status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &job->team);
+    if (status == MNEM_OK) status = write_file(job, steps, to);
+    mnem_team_destroy(job->team);
     return status;
 }

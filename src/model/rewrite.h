@@ -5,19 +5,21 @@
 #include "mnem/model.h"
 #include "mnem/team.h"
 
-/* The order of work of those: what is there when a step is called was made by those before it. */
+/* What a job begins with. */
 typedef struct mnem__rewrite {
-    const mnem_model *model;
-    const char *to;
-    int threads; /* 0: the processors this process may use */
-    /* Steps of the caller's job: a context that begins with this. It frees its own buffers. */
-    mnem_status (*take_buffers)(void *job), (*write_keys)(void *job), (*write_tensors)(void *job);
-    /* made here */
     mnem_team *team;
     mnem_gguf_writer *writer;
 } mnem__rewrite;
-/* Checks, team, buffers, file, keys, tensors, end; `to` appears when it is whole. */
-mnem_status mnem__rewrite_run(mnem__rewrite *rewrite);
+/* Its steps, in this order. */
+typedef struct mnem__rewrite_steps {
+    mnem_status (*take_buffers)(void *job); /* with the team; the job frees them */
+    mnem_status (*write_keys)(void *job);   /* and from here on with the writer */
+    mnem_status (*write_tensors)(void *job);
+} mnem__rewrite_steps;
+/* Checks, team, steps, end; `to` appears when it is whole. threads 0: the processors that this
+ * process may use. */
+mnem_status mnem__rewrite_run(mnem__rewrite *job, const mnem__rewrite_steps *steps,
+                              const mnem_model *model, const char *to, int threads);
 
 /* Keys of the parts that a split model was in don't hold for one file. */
 bool mnem__rewrite_drops(const char *key);

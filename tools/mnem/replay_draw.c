@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output_file.h"
 #include "replay_tool.h"
+#include "svg.h"
 
 enum {
     WIDTH = 1200, /* of the map, without margins */
@@ -155,16 +155,6 @@ static bool was_refused(const drawing *d) {
 
 /* ---- writing ---- */
 
-/* Text of a path or site as XML takes it. */
-static void put_text(FILE *file, const char *text) {
-    for (; *text; text++) switch (*text) {
-        case '<': fputs("&lt;", file); break;
-        case '>': fputs("&gt;", file); break;
-        case '&': fputs("&amp;", file); break;
-        default: fputc(*text >= 32 && *text < 127 ? *text : '?', file);
-        }
-}
-
 static void put_head(drawing *d) {
     const mnem_workload_info *i = &d->c->info;
     char ops[TOOL_TEXT], peak[TOOL_TEXT], top[TOOL_TEXT];
@@ -178,7 +168,7 @@ static void put_head(drawing *d) {
     for (int k = 0; k < CLASSES; k++) fprintf(d->file, ".c%d{fill:%s}", k, classes[k].colour);
     fputs("</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", d->file);
     fprintf(d->file, "<text x=\"%d\" y=\"26\" font-size=\"18\" font-weight=\"bold\">", LEFT);
-    put_text(d->file, slash ? slash + 1 : d->c->path);
+    tool_svg_text(d->file, slash ? slash + 1 : d->c->path);
     fprintf(d->file, ": memory map, policy %s</text>\n", d->c->names[0]);
     tool_size(was_refused(d) ? d->c->args->capacity : d->top, top);
     fprintf(d->file,
@@ -274,7 +264,7 @@ static void put_box(drawing *d, const mnem_replay_box *b) {
         b->born, b->died);
     if (b->died == d->c->info.count) fputs(" (live at the end)", d->file);
     if (*site) fputs(", ", d->file);
-    put_text(d->file, site);
+    tool_svg_text(d->file, site);
     fputs("</title></rect>\n", d->file);
 }
 
