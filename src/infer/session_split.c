@@ -212,10 +212,10 @@ static mnem_status refuse(splitter *s, mnem_session_split *split) {
     const uint64_t bytes = split->short_bytes = s->result.short_bytes; /* of the least tried */
     for (int32_t i = 0; i < s->count; i++) total += s->devices[i].capacity_bytes;
     find_knob(s, bytes, knob, sizeof knob);
-    return mnem__fail(MNEM_OVER_BUDGET,
-                      "plan: %d devices with %s together: each is %llu bytes (%s) short: %s",
-                      s->count, mnem_size_format(total, have, sizeof have),
-                      (unsigned long long)bytes, mnem_size_format(bytes, more, sizeof more), knob);
+    return mnem__fail(
+        MNEM_OVER_BUDGET, "plan: %d device%s with %s together: each is %llu bytes (%s) short: %s",
+        s->count, s->count == 1 ? "" : "s", mnem_size_format(total, have, sizeof have),
+        (unsigned long long)bytes, mnem_size_format(bytes, more, sizeof more), knob);
 }
 
 /* ---- results ---- */

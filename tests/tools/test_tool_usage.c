@@ -132,6 +132,7 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
     WRONG("run", "Once upon a time");
     WRONG("run", "-p", "x", "--system", "y");
     WRONG("plan", "--capacity", "80G");
+    WRONG("plan", "--device", "gpu");
     WRONG("plan", "--devices", "24G,lots");
     WRONG("plan", "--devices", "24G", "--memory", "2G");
     WRONG("plan", "--devices", "24G", "--explain");
@@ -170,11 +171,20 @@ static void wrong_usage_says_what_and_where_to_look(void **state) {
 /* What only the library can know: it depends on the model. */
 static void wrong_usage_that_the_library_finds_leads_to_help(void **state) {
     (void)state;
-    const tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "16",
-                              "--micro-batch", "3", "-c", "32");
+    tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "16", "--micro-batch",
+                        "3", "-c", "32");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "3 sequences together don't divide a batch of 16\n"
                                   "Try: mnem help graph\n"));
+    char out[128], text[6000];
+    snprintf(out, sizeof out, "%s/micro", tool_scratch());
+    for (size_t i = 0; i < sizeof text; i++) text[i] = "and so on.\n"[i % 11];
+    text[sizeof text - 1] = 0;
+    r = RUN("train", "--micro-batch", "3", "--batch", "16", "--config", "tiny", "--out", out, "-d",
+            tool_file("on.txt", text));
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "divide a batch of 16\nTry: mnem help train\n"));
+    assert_null(strstr(r.err, "vocabulary")); /* before any work */
 }
 
 static void a_file_in_place_of_a_verb_gets_a_hint(void **state) {

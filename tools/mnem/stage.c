@@ -59,6 +59,8 @@ static int open_device(tool_stage *stage, uint64_t *budget) {
             return tool_usage("plan", "--capacity is of the null device; add --device null");
         return TOOL_OK;
     }
+    if (strcmp(args->device, "null") != 0)
+        return tool_usage("plan", "--device takes host or null, not \"%s\"", args->device);
     mnem_device_options options = {.capacity_bytes = args->capacity};
     mnem_status status = mnem_device_open(args->device, &options, &stage->device);
     mnem_device_info info;

@@ -595,16 +595,16 @@ static uint64_t file_bytes(const train_run *run) {
     return all;
 }
 
-/* What can't fit whatever the text is gets its answer before a long text is read; the least that it
- * names has room for the text. A short one is read, for the least to the byte. */
+/* What can't be, or can't fit whatever the text is, gets its answer before a long text is read; the
+ * least that it names has room for the text. A short one is read, for the least to the byte. */
 static int plan_early(train_run *run) {
     enum { SHORT = 16 << 20 };
     mnem_train_plan plan;
     const uint64_t all = file_bytes(run);
-    if (all < SHORT) return TOOL_OK;
     if (strcmp(run->config.precision, "auto") == 0 && run->options.compute == MNEM_TYPE_F32)
         run->options.compute = MNEM_TYPE_BF16; /* the smaller of the two */
     mnem_status status = mnem_train_plan_make(&run->options, &plan);
+    if (status == MNEM_OVER_BUDGET && all < SHORT) return TOOL_OK;
     if (status == MNEM_OVER_BUDGET) {
         run->options.io_bytes += text_bytes(run, all);
         status = mnem_train_plan_make(&run->options, &plan);
