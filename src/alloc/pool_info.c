@@ -187,7 +187,6 @@ mnem_status mnem_pool_trim(mnem_pool *pool, uint64_t bytes_keep, uint64_t *given
     if (given) *given = 0;
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
     mnem__pool_poll_all(pool);
-    mnem__pool_survey(pool, NULL);
     const uint64_t keep = bytes_keep >> pool->unit_shift;
     const uint32_t units =
         mnem__pool_release(pool, keep < UINT32_MAX ? (uint32_t)keep : UINT32_MAX, 0);

@@ -52,7 +52,6 @@ void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft) {
 }
 
 void mnem__pool_garbage(mnem_pool *pool) {
-    mnem__pool_survey(pool, NULL);
     const uint32_t idle = pool->options.garbage_steps < 255 ? pool->options.garbage_steps : 255;
     const uint32_t units = mnem__pool_release(pool, 0, idle);
     pool->counts.bytes_garbage += (uint64_t)units << pool->unit_shift;
@@ -150,7 +149,6 @@ static void look(climb *c) {
 static bool trim(climb *c) {
     if (mnem__pool_in_range(c->pool)) return false;
     look(c);
-    if (!mnem__pool_survey(c->pool, NULL)) return false;
     const uint32_t need = mnem__pool_units_for(c->pool, c->bytes);
     const uint32_t keep = need < c->pool->units_max ? c->pool->units_max - need : 0;
     const uint32_t reserved = c->pool->units_reserved;

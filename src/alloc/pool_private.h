@@ -2,12 +2,21 @@
  *
  * All memory lies in one space of offsets, cut into units (2 MiB). A unit is absent, or has memory
  * and belongs to nobody or to one domain. A domain is what one stream uses: an offset allocator
- * over the whole space, in which everything that isn't the domain's is a hole, that is a block
- * that stays live until the units are granted.
+ * over the whole space, which has the units that are granted to it.
+ *
+ * Where memory comes in segments, a unit stays where it is. What isn't the domain's is a hole in
+ * its allocator, that is a block that stays live until the units are granted:
  *
  *     units       |A A A|.|B B B B B|.|B - A A|          A, B: of domain A, B
  *     domain A    |free  [x] [ hole              ][y] |  -: of nobody   .: absent, between segments
  *     domain B    |hole  | ...
+ *
+ * In a range (device.h) a unit's memory is a granule, which has an address only while it is some
+ * domain's: granting maps it where that domain wants it, in a row with others, withdrawing unmaps
+ * it (pool_range.c). All domains share one book of addresses (granule_space.h), and there are no
+ * holes:
+ *
+ *     addresses   |3 7|.|5 1 9|. .|4|     granules 3 7 4 of domain A, 5 1 9 of B, 2 6 8 of nobody
  *
  * So free memory of one stream merges and is reused at once, and what two streams share is whole
  * units, which pass from one to the other when the first has gone past its frees:
@@ -16,9 +25,8 @@
  *
  * Files: pool.c (calls), pool_front.c (blocks that threads keep), pool_units.c (grow, release),
  * pool_domain.c (grant, withdraw), pool_stream.c (order), pool_ladder.c (requests that aren't
- * served at once), pool_range.c (granules), pool_move.c
- * (defragmenting by copies), pool_map.c (what lies where),
- * pool_report.c (refusals), pool_info.c (counters, limits, check).
+ * served at once), pool_range.c (granules), pool_move.c (defragmenting by copies), pool_map.c (what
+ * lies where), pool_report.c (refusals), pool_info.c (counters, limits, check).
  * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the fronts
  * closed but for what an allocation or a free does at once. */
 #ifndef MNEM_SRC_ALLOC_POOL_PRIVATE_H
@@ -293,7 +301,8 @@ uint32_t mnem__pool_unit_next(const mnem_pool *pool, uint32_t from, uint16_t own
 uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except);
 /* Makes a run of marked units nobody's; how many of them, from the first on. */
 uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count);
-/* Gives back marked units, idle for so many steps at least, until at most keep are reserved. */
+/* Gives back units that nobody needs, idle for so many steps at least, until at most keep are
+ * reserved; marks them first, where there are segments. */
 uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
 
 /* ---- pool_grow.c ---- */

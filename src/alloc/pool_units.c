@@ -163,6 +163,7 @@ static bool run_is_free(const mnem_pool *pool, uint32_t first, uint32_t count, u
 uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle) {
     uint32_t given = 0;
     if (mnem__pool_in_range(pool)) return mnem__pool_range_release(pool, keep, idle);
+    if (!mnem__pool_survey(pool, NULL)) return 0;
     for (uint32_t i = pool->segment_count; i-- > 0 && pool->units_reserved > keep;) {
         mnem__pool_segment *s = &pool->segments[i];
         if (!s->memory.bytes || !run_is_free(pool, s->first, s->count, idle) ||
