@@ -175,8 +175,8 @@ typedef struct lanes_int {
     __m256i v[2];
 } lanes_int;
 
-#define LANES_EACH(expression)                                                                     \
-    lanes out;                                                                                     \
+#define LANES_EACH_OF(type, expression)                                                            \
+    type out;                                                                                      \
     {                                                                                              \
         enum { i = 0 };                                                                            \
         out.v[i] = (expression);                                                                   \
@@ -186,6 +186,7 @@ typedef struct lanes_int {
         out.v[i] = (expression);                                                                   \
     }                                                                                              \
     return out
+#define LANES_EACH(expression) LANES_EACH_OF(lanes, expression)
 LANES_INLINE lanes lanes_zero(void) {
     LANES_EACH(_mm256_setzero_ps());
 }
@@ -357,10 +358,11 @@ typedef struct lanes_int {
     int32_t v[LANES];
 } lanes_int;
 
-#define LANES_EACH(expression)                                                                     \
-    lanes out;                                                                                     \
+#define LANES_EACH_OF(type, expression)                                                            \
+    type out;                                                                                      \
     for (int i = 0; i < LANES; i++) out.v[i] = (expression);                                       \
     return out
+#define LANES_EACH(expression) LANES_EACH_OF(lanes, expression)
 LANES_INLINE lanes lanes_set(float x) {
     LANES_EACH(x);
 }

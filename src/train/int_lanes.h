@@ -7,6 +7,8 @@
 
 #include "ops/lanes.h"
 
+#define INT_EACH(expression) LANES_EACH_OF(lanes_int, expression)
+
 #if MNEM__LANES == 512
 LANES_INLINE lanes lanes_sqrt(lanes x) {
     return _mm512_sqrt_ps(x);
@@ -68,17 +70,6 @@ LANES_INLINE void int_store_u8(uint8_t *p, lanes_int x) {
 }
 
 #elif MNEM__LANES == 2
-#define INT_EACH(expression)                                                                       \
-    lanes_int out;                                                                                 \
-    {                                                                                              \
-        enum { i = 0 };                                                                            \
-        out.v[i] = (expression);                                                                   \
-    }                                                                                              \
-    {                                                                                              \
-        enum { i = 1 };                                                                            \
-        out.v[i] = (expression);                                                                   \
-    }                                                                                              \
-    return out
 LANES_INLINE lanes lanes_sqrt(lanes x) {
     LANES_EACH(_mm256_sqrt_ps(x.v[i]));
 }
@@ -139,10 +130,6 @@ LANES_INLINE void int_store_u8(uint8_t *p, lanes_int x) {
 }
 
 #else
-#define INT_EACH(expression)                                                                       \
-    lanes_int out;                                                                                 \
-    for (int i = 0; i < LANES; i++) out.v[i] = (int32_t)(expression);                              \
-    return out
 LANES_INLINE lanes lanes_sqrt(lanes x) {
     LANES_EACH(sqrtf(x.v[i]));
 }
