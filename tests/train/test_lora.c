@@ -17,9 +17,10 @@
 #include "infer/plain_transformer.h"
 #include "infer/session_case.h"
 #include "ops/finite_difference.h"
+#include "train/lora_case.h"
 #include "train/train_ways.h"
 
-enum { BATCH = 3, SEQUENCE = 20, TOKENS = BATCH * SEQUENCE, VOCAB = 384, RANK = 4, WAYS = 64 };
+enum { BATCH = 3, TOKENS = BATCH * SEQUENCE, WAYS = 64 };
 
 /* ---- models ---- */
 
@@ -41,14 +42,6 @@ static int remove_files(void **state) {
     return 0;
 }
 
-static void make_model(const char *to, const char *arguments) {
-    char command[1024];
-    snprintf(command, sizeof command,
-             "%s %s --embd 64 --layers 2 --ff 96 --vocab 384 --context 128 %s", MAKE_MODEL, to,
-             arguments);
-    assert_int_equal(system(command), 0);
-}
-
 static const char llama[] = "--arch llama --heads 4 --kv-heads 2 --type F32 --tied";
 static const char gpt2[] = "--arch gpt2 --heads 4 --type F32 --tied";
 static const char mixed[] = "--arch llama --heads 4 --kv-heads 2 --type Q8_0 --output-type Q4_0";
@@ -62,10 +55,8 @@ typedef struct batch {
 
 static void fill_batch(batch *b, int32_t micro_batch) {
     *b = (batch){.micro_batch = micro_batch};
-    for (int i = 0; i < TOKENS; i++) {
-        b->ids[i] = (i * 37 + 5) % 256;
-        b->targets[i] = (i * 53 + 11) % 256;
-    }
+    fill_ids(b->ids, TOKENS);
+    for (int i = 0; i < TOKENS; i++) b->targets[i] = (i * 53 + 11) % 256;
 }
 
 static mnem_status next(void *context, mnem_train_batch *out) {
@@ -78,14 +69,6 @@ static mnem_status next(void *context, mnem_train_batch *out) {
 
 /* ---- trainers ---- */
 
-typedef struct made {
-    mnem_ledger *ledger;
-    mnem_model *model;
-    mnem_train_options options;
-    mnem_train_plan plan;
-    mnem_trainer *trainer;
-} made;
-
 static mnem_train_options options_of(int32_t rank) {
     return (mnem_train_options){.lora = {.rank = rank},
                                 .sequence = SEQUENCE,
@@ -93,47 +76,6 @@ static mnem_train_options options_of(int32_t rank) {
                                 .threads = 1,
                                 .schedule = {.rate_peak = 1e-2, .total_steps = 100},
                                 .norm_max = 1};
-}
-
-static made open_made(const char *model, const mnem_train_options *options, uint64_t budget) {
-    made m = {.options = *options};
-    const mnem_ledger_options limit = {.budget_bytes = budget};
-    assert_int_equal(mnem_ledger_create(&limit, &m.ledger), MNEM_OK);
-    assert_int_equal(mnem_ledger_watch_heap(m.ledger), MNEM_OK);
-    if (mnem_model_open(model, &m.model) != MNEM_OK) fail_msg("%s", mnem_last_error());
-    m.options.ledger = m.ledger;
-    m.options.lora.base = m.model;
-    if (!m.options.lora.rank)
-        assert_int_equal(mnem_model_transformer(m.model, &m.options.shape), MNEM_OK);
-    return m;
-}
-
-/* Planned, created and loaded; adapters of seed 7. */
-static made make(const char *model, const mnem_train_options *options, uint64_t budget) {
-    made m = open_made(model, options, budget);
-    if (mnem_train_plan_make(&m.options, &m.plan) != MNEM_OK ||
-        mnem_trainer_create(&m.options, &m.plan, &m.trainer) != MNEM_OK)
-        fail_msg("%s", mnem_last_error());
-    mnem_trainer_init(m.trainer, 7);
-    if (mnem_trainer_load(m.trainer, m.model) != MNEM_OK) fail_msg("%s", mnem_last_error());
-    return m;
-}
-
-static void unmake(made *m) {
-    mnem_trainer_destroy(m->trainer);
-    mnem_model_close(m->model);
-    assert_int_equal(mnem_ledger_destroy(m->ledger), MNEM_OK);
-}
-
-/* B isn't zero any more. */
-static void fill_adapters(mnem_trainer *trainer) {
-    mnem_parameter p;
-    uint32_t state = 1;
-    for (int32_t i = 0; mnem_trainer_parameter_get(trainer, i, &p); i++)
-        for (int64_t j = 0; strstr(p.name, ".lora_b") && j < p.shape[0] * p.shape[1]; j++) {
-            state = state * 1664525u + 1013904223u;
-            p.weights[j] = (float)((double)(state >> 8) / 16777216.0 - 0.5) * 0.2f;
-        }
 }
 
 static size_t bytes_of(const mnem_trainer *trainer) {

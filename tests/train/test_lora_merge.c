@@ -15,9 +15,9 @@
 
 #include "base/heap.h"
 #include "infer/plain_transformer.h"
-#include "mnem/mnem.h"
+#include "train/lora_case.h"
 
-enum { SEQUENCE = 20, VOCAB = 384, RANK = 4, FILES = 4, BYTES_MOST = 1 << 20 };
+enum { FILES = 4, BYTES_MOST = 1 << 20 };
 
 /* ---- files ---- */
 
@@ -37,65 +37,27 @@ static int remove_files(void **state) {
     return 0;
 }
 
-static void make_model(const char *to, const char *arguments) {
-    char command[1024];
-    snprintf(command, sizeof command,
-             "%s %s --embd 64 --layers 2 --ff 96 --vocab 384 --context 128 %s", MAKE_MODEL, to,
-             arguments);
-    assert_int_equal(system(command), 0);
-}
-
 static const char llama[] = "--arch llama --heads 4 --kv-heads 2 --type F32";
 static const char quantized[] = "--arch llama --heads 4 --kv-heads 2 --type Q8_0";
-
-static mnem_model *open_model(const char *name) {
-    mnem_model *model;
-    if (mnem_model_open(name, &model) != MNEM_OK) fail_msg("%s", mnem_last_error());
-    return model;
-}
-
-static void fill_ids(int32_t *ids) {
-    for (int i = 0; i < SEQUENCE; i++) ids[i] = (i * 37 + 5) % 256;
-}
 
 /* An adapter for the model in path[MODEL], of numbers that it wouldn't learn; and the logits that
  * the trainer has with it. logits may be NULL. */
 static void make_adapter(const mnem_lora *lora, mnem_type type, float *logits) {
-    mnem_ledger *ledger;
-    mnem_model *model = open_model(path[MODEL]);
-    mnem_train_plan plan;
-    mnem_trainer *trainer = NULL;
+    const mnem_train_options o = {.lora = *lora,
+                                  .sequence = SEQUENCE,
+                                  .batch = 1,
+                                  .threads = 1,
+                                  .schedule = {.rate_peak = 1e-2, .total_steps = 100}};
+    made m = make(path[MODEL], &o, 0);
     mnem_gguf_writer *writer;
-    mnem_parameter p;
     int32_t ids[SEQUENCE];
-    uint32_t state = 1;
-    assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 0}, &ledger),
-                     MNEM_OK);
-    mnem_train_options o = {.ledger = ledger,
-                            .lora = *lora,
-                            .sequence = SEQUENCE,
-                            .batch = 1,
-                            .threads = 1,
-                            .schedule = {.rate_peak = 1e-2, .total_steps = 100}};
-    o.lora.base = model;
-    if (mnem_train_plan_make(&o, &plan) != MNEM_OK ||
-        mnem_trainer_create(&o, &plan, &trainer) != MNEM_OK)
-        fail_msg("%s", mnem_last_error());
-    mnem_trainer_init(trainer, 7);
-    assert_int_equal(mnem_trainer_load(trainer, model), MNEM_OK);
-    for (int32_t i = 0; mnem_trainer_parameter_get(trainer, i, &p); i++)
-        for (int64_t j = 0; strstr(p.name, ".lora_b") && j < p.shape[0] * p.shape[1]; j++) {
-            state = state * 1664525u + 1013904223u;
-            p.weights[j] = (float)((double)(state >> 8) / 16777216.0 - 0.5) * 0.2f;
-        }
-    fill_ids(ids);
-    if (logits) assert_int_equal(mnem_trainer_logits(trainer, ids, SEQUENCE, logits), MNEM_OK);
+    fill_adapters(m.trainer);
+    fill_ids(ids, SEQUENCE);
+    if (logits) assert_int_equal(mnem_trainer_logits(m.trainer, ids, SEQUENCE, logits), MNEM_OK);
     assert_int_equal(mnem_gguf_create(path[ADAPTER], &writer), MNEM_OK);
-    if (mnem_trainer_write(trainer, type, writer) != MNEM_OK) fail_msg("%s", mnem_last_error());
+    if (mnem_trainer_write(m.trainer, type, writer) != MNEM_OK) fail_msg("%s", mnem_last_error());
     assert_int_equal(mnem_gguf_finish(writer), MNEM_OK);
-    mnem_trainer_destroy(trainer);
-    mnem_model_close(model);
-    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+    unmake(&m);
 }
 
 static void merge(const char *adapter, const mnem_merge_options *options) {
@@ -109,7 +71,7 @@ static double distance_of_merged(const float *right) {
     mnem_model *model = open_model(path[OUT]);
     int32_t ids[SEQUENCE];
     double worst = 0, square = 0;
-    fill_ids(ids);
+    fill_ids(ids, SEQUENCE);
     assert_true(plain_transformer_logits(model, ids, SEQUENCE, is));
     mnem_model_close(model);
     for (int i = 0; i < VOCAB; i++) {
