@@ -114,7 +114,7 @@ static bool before(const state *a, const state *b) {
     return a->seconds < b->seconds;
 }
 
-/* The next state that an option makes: the states of the stage before ascend, so its sums do too. */
+/* The next state that an option makes: the states of the stage before ascend, so its sums do. */
 typedef struct source {
     const mnem_recompute_option *option;
     state state; /* from: of the stage before */
