@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <jansson.h>
@@ -170,6 +171,17 @@ static void train_names_the_least(void **state) {
         &(command){{"train", "-d", path, "--config", config, "-t", "1", "-q", "--out", folder()}});
 }
 
+/* The room for preparing has an end. */
+static void an_endless_prompt_is_refused_soon(void **state) {
+    (void)state;
+    struct rusage usage;
+    const tool_result r = RUN("run", tool_model, "-f", "/dev/zero", "-q", "--memory", "16M");
+    assert_int_equal(r.code, 3);
+    assert_non_null(strstr(r.err, " far beyond a budget of 16 MiB"));
+    assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
+    if (!MNEM_SANITIZED) assert_true(usage.ru_maxrss < 160 << 10); /* KiB, of all runs above */
+}
+
 /* ---- other failures ---- */
 
 static void a_failure_is_an_object_with_json(void **state) {
@@ -197,6 +209,7 @@ int main(void) {
         cmocka_unit_test(bench_names_the_least),
         cmocka_unit_test(perplexity_names_the_least),
         cmocka_unit_test(train_names_the_least),
+        cmocka_unit_test(an_endless_prompt_is_refused_soon),
         cmocka_unit_test(a_failure_is_an_object_with_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

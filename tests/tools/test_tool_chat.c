@@ -170,6 +170,15 @@ static void chat_says_what_it_is_and_ends_with_the_ledger(void **state) {
     assert_int_equal(chat_end(), 0);
 }
 
+static void who_types_a_text_is_told_how_it_ends(void **state) {
+    (void)state;
+    chat_start((const char *const[]){"tokenize", tool_model, NULL});
+    expect_from(0, "Ctrl-D on an empty line ends it");
+    type("In the\n\x04");
+    expect_from(0, "\"In\"");
+    assert_int_equal(chat_end(), 0);
+}
+
 static void end_of_input_leaves(void **state) {
     (void)state;
     CHAT("run", "--temp", "0", "-n", "8");
@@ -245,6 +254,7 @@ int main(void) {
         cmocka_unit_test(chat_uses_the_format_of_the_template),
         cmocka_unit_test(a_format_without_system_turns_keeps_the_system_text),
         cmocka_unit_test(chat_says_what_it_is_and_ends_with_the_ledger),
+        cmocka_unit_test(who_types_a_text_is_told_how_it_ends),
         cmocka_unit_test(end_of_input_leaves),
         cmocka_unit_test(interrupt_at_the_prompt_warns_then_leaves),
         cmocka_unit_test(interrupt_stops_an_answer_and_the_chat_goes_on),

@@ -7,7 +7,7 @@
  * Invariant: a run that isn't refused was never beyond its budget. */
 #include "tool.h"
 
-enum { ROOM_MOST = 1 << 30 };
+enum { ROOM_MOST = 64 << 20 }; /* tables, tokenizers and vocabularies take less; a prompt may not */
 
 /* What isn't ours isn't touched for an answer: at most half of what is available. */
 static uint64_t roomy(uint64_t budget_bytes) {

@@ -84,6 +84,11 @@ void tool_message(const char *format, ...) {
     va_end(list);
 }
 
+void tool_say_waiting(void) {
+    if (isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
+        fputs("reading what you type; Ctrl-D on an empty line ends it\n", stderr);
+}
+
 int tool_usage(const char *verb, const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -111,6 +116,15 @@ int tool_fail(mnem_status status) {
 void tool_failure_bytes(const char *key, uint64_t bytes) {
     if (!failure.more) failure.more = json_object();
     json_object_set_new(failure.more, key, json_integer((json_int_t)bytes));
+}
+
+int tool_over(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    say(format, list);
+    va_end(list);
+    failure.status = MNEM_OVER_BUDGET;
+    return TOOL_OVER_BUDGET;
 }
 
 int tool_fail_asked(mnem_status status) {

@@ -100,6 +100,7 @@ int replay_input_open(const tool_args *args, const char *path, mnem_workload **w
     struct stat st;
     *workload = NULL;
     if (strcmp(path, "-") == 0) {
+        tool_say_waiting();
         const mnem_status status = read_fd(args, "standard input", STDIN_FILENO, 0, workload);
         return status == MNEM_OK ? TOOL_OK : tool_fail(status);
     }

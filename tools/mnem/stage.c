@@ -133,6 +133,12 @@ int tool_stage_tokenizer(tool_stage *stage) {
 static int grow_prompt(tool_stage *stage, size_t room) {
     uint64_t more = room - stage->prompt.room;
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "prompt", more);
+    if (status == MNEM_OVER_BUDGET && stage->options.budget_bytes) {
+        char have[TOOL_TEXT];
+        return tool_over("a text of %zu bytes or more is far beyond a budget of %s: a larger "
+                         "--memory would do",
+                         stage->prompt.bytes, tool_size(stage->options.budget_bytes, have));
+    }
     if (status != MNEM_OK) return tool_fail(status);
     char *text = realloc(stage->prompt.text, room);
     if (!text) {
@@ -168,7 +174,10 @@ static int read_all(tool_stage *stage, int fd, const char *name) {
 }
 
 int tool_stage_read(tool_stage *stage, const char *path) {
-    if (strcmp(path, "-") == 0) return read_all(stage, STDIN_FILENO, "standard input");
+    if (strcmp(path, "-") == 0) {
+        tool_say_waiting();
+        return read_all(stage, STDIN_FILENO, "standard input");
+    }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         tool_message("can't open %s: %s", path, strerror(errno));

@@ -43,6 +43,10 @@ int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_by
 void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and a line that leads to the verb's help. Returns TOOL_USAGE. */
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A message of what is over the budget, where no plan says it. Returns TOOL_OVER_BUDGET. */
+int tool_over(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Before standard input is read: somebody who types it is told. */
+void tool_say_waiting(void);
 /* With --json a verb that failed ends with an object that says so: what the messages said. */
 void tool_error_json(const tool_args *args, int code);
 /* One more number in it. */

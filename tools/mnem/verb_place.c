@@ -10,6 +10,7 @@
 
 /* The whole file, to be freed; NULL with a message. */
 static char *read_whole(const char *path, size_t *length) {
+    if (strcmp(path, "-") == 0) tool_say_waiting();
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     char *text = NULL;
     size_t room = 0, got = 1;
