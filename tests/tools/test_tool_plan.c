@@ -188,6 +188,17 @@ static void a_refusal_of_the_program_itself_is_json(void **state) {
     json_decref(refusal);
 }
 
+static void a_device_too_small_is_refused_with_the_capacity_that_does(void **state) {
+    (void)state;
+    char capacity[24];
+    tool_result r = RUN("plan", tool_model, "--device", "null", "--capacity", "1M");
+    const char *least = strstr(r.err, "the device holds 1 MiB: the least is --capacity ");
+    if (r.code != 3 || !least) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(sscanf(strstr(least, "--capacity"), "--capacity %23s", capacity), 1);
+    r = RUN("plan", tool_model, "--device", "null", "--capacity", capacity);
+    if (r.code != 0) fail_msg("--capacity %s: %s", capacity, r.err);
+}
+
 static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state) {
     (void)state;
     const char *const budgets[] = {"800M", "96M"}; /* the second: parts are computed again */
@@ -224,6 +235,7 @@ int main(void) {
         cmocka_unit_test(graphs_are_at_their_bound_in_both_phases),
         cmocka_unit_test(a_graph_is_a_table_and_a_drawing),
         cmocka_unit_test(a_refusal_of_the_program_itself_is_json),
+        cmocka_unit_test(a_device_too_small_is_refused_with_the_capacity_that_does),
         cmocka_unit_test(a_step_of_training_is_at_its_bound_whatever_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

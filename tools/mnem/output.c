@@ -132,15 +132,26 @@ int tool_fail_asked(mnem_status status) {
     return tool_usage(tool_verb_name(), "%s", mnem_last_error());
 }
 
-int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes) {
+static void note_plan(uint64_t needed_bytes, uint64_t budget_bytes) {
     char least[TOOL_TEXT];
-    if (status == MNEM_OVER_BUDGET && needed_bytes) {
-        tool_failure_bytes("needed_bytes", needed_bytes);
-        tool_failure_bytes("budget_bytes", budget_bytes);
-        mnem_size_budget(needed_bytes, least, sizeof least);
-        json_object_set_new(failure.more, "least", json_string(least));
-    }
+    tool_failure_bytes("needed_bytes", needed_bytes);
+    tool_failure_bytes("budget_bytes", budget_bytes);
+    mnem_size_budget(needed_bytes, least, sizeof least);
+    json_object_set_new(failure.more, "least", json_string(least));
+}
+
+int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes) {
+    if (status == MNEM_OVER_BUDGET && needed_bytes) note_plan(needed_bytes, budget_bytes);
     return tool_fail_asked(status);
+}
+
+int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes) {
+    char needed[TOOL_TEXT], have[TOOL_TEXT], least[TOOL_TEXT];
+    note_plan(needed_bytes, capacity_bytes);
+    return tool_over("plan: needs %llu bytes (%s), the device holds %s: the least is --capacity %s",
+                     (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
+                     tool_size(capacity_bytes, have),
+                     mnem_size_budget(needed_bytes, least, sizeof least));
 }
 
 void tool_error_json(const tool_args *args, int code) {

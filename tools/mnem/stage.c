@@ -198,7 +198,10 @@ int tool_stage_plan(tool_stage *stage) {
     if (status == MNEM_OK) status = tool_budget_hold(stage->options.budget_bytes, stage->ledger);
     tool_stage_end(stage, "plan");
     if (status == MNEM_OK) return TOOL_OK;
-    return tool_fail_plan(status, stage->plan.needed_bytes, stage->options.budget_bytes);
+    const uint64_t needed = stage->plan.needed_bytes, budget = stage->options.budget_bytes;
+    if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->args->memory)
+        return tool_fail_capacity(needed, budget);
+    return tool_fail_plan(status, needed, budget);
 }
 
 static bool on_load(void *context, uint64_t done, uint64_t total) {

@@ -43,6 +43,8 @@ int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_by
 void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and a line that leads to the verb's help. Returns TOOL_USAGE. */
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Of a plan for a device that holds too little: its capacity is the budget. */
+int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes);
 /* A message of what is over the budget, where no plan says it. Returns TOOL_OVER_BUDGET. */
 int tool_over(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Before standard input is read: somebody who types it is told. */
