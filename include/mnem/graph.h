@@ -36,6 +36,8 @@ typedef struct mnem_graph_options {
 
 /* One heap allocation of mnem_graph_host_bytes, tag "graph". */
 mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **graph);
+/* Forgets what was added, compiled or not; memory and options stay: as just created. */
+void mnem_graph_reset(mnem_graph *graph);
 void mnem_graph_destroy(mnem_graph *graph); /* NULL is fine */
 uint64_t mnem_graph_host_bytes(const mnem_graph_options *options);
 

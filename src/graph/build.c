@@ -42,6 +42,13 @@ mnem_status mnem_graph_create(const mnem_graph_options *options, mnem_graph **gr
     return MNEM_OK;
 }
 
+void mnem_graph_reset(mnem_graph *graph) {
+    const mnem_graph_options options = graph->options;
+    *graph = (mnem_graph){.options = options};
+    lay_out(&options, (void *)graph);
+    graph->tensor[0] = (mnem__graph_tensor){.root = 0}; /* others are written when they are added */
+}
+
 void mnem_graph_destroy(mnem_graph *graph) {
     mnem__free(graph);
 }

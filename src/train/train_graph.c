@@ -373,9 +373,31 @@ static mnem_graph_options forward_room(const mnem__train_graph_options *o) {
                                 .workers = o->workers};
 }
 
-/* Builds in this much room; what was needed comes out in *room. */
+static bool holds(const mnem__train_scratch *s, const mnem_graph_options *room) {
+    return s->graph && s->room.tensors >= room->tensors && s->room.nodes >= room->nodes &&
+           s->room.workers == room->workers;
+}
+
+/* An empty graph with this much room: the scratch, or a new one, which becomes the scratch. */
+static mnem_status take(const mnem_graph_options *room, mnem__train_scratch *scratch,
+                        mnem_graph **graph) {
+    mnem_status status = MNEM_OK;
+    if (!scratch) return mnem_graph_create(room, graph);
+    if (holds(scratch, room)) {
+        mnem_graph_reset(scratch->graph);
+    } else {
+        mnem_graph_destroy(scratch->graph);
+        scratch->room = *room;
+        status = mnem_graph_create(room, &scratch->graph);
+    }
+    *graph = scratch->graph;
+    return status;
+}
+
+/* Builds in this much room; what was needed comes out in *room. scratch: NULL, or what to build
+ * in. */
 static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *room,
-                       mnem__train_graph *out) {
+                       mnem__train_scratch *scratch, mnem__train_graph *out) {
     const bool f64 = o->compute == MNEM_TYPE_F64;
     builder b = {.o = o,
                  .t = &o->shape->t,
@@ -383,14 +405,14 @@ static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *r
                  .number = f64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32,
                  .gradients = o->keep != NULL};
     mnem_graph_gradients info = {.tensors = room->tensors, .nodes = room->nodes};
-    mnem_status status = mnem_graph_create(room, &b.graph);
+    mnem_status status = take(room, scratch, &b.graph);
     if (status != MNEM_OK) return status;
     out->room = *room;
     out->last = build(&b);
     if (o->keep) status = mnem_graph_differentiate(b.graph, true, &info);
     if (status == MNEM_OK) status = mnem_graph_compile(b.graph, &out->sizes);
     if (status != MNEM_OK) {
-        mnem_graph_destroy(b.graph);
+        if (!scratch) mnem_graph_destroy(b.graph);
         return status;
     }
     out->graph = b.graph;
@@ -407,33 +429,33 @@ static mnem_graph_options usual_room(const mnem_graph_options *forward) {
 
 /* Builds in room that is enough; *tight: what was needed. */
 static mnem_status build_loose(const mnem__train_graph_options *options, mnem_graph_options *tight,
-                               mnem__train_graph *out) {
+                               mnem__train_scratch *scratch, mnem__train_graph *out) {
     const mnem_graph_options forward = forward_room(options);
     *tight = options->keep ? usual_room(&forward) : forward;
     *out = (mnem__train_graph){0};
-    const mnem_status status = try(options, tight, out);
+    const mnem_status status = try(options, tight, scratch, out);
     if (status != MNEM_INVALID || !options->keep) return status;
     *tight = mnem_graph_gradient_room(&forward);
-    return try(options, tight, out);
+    return try(options, tight, scratch, out);
 }
 
 mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
                                      mnem__train_graph *out) {
     mnem_graph_options tight;
-    const mnem_status status = build_loose(options, &tight, out);
+    const mnem_status status = build_loose(options, &tight, NULL, out);
     if (status != MNEM_OK) return status;
     if (tight.tensors == out->room.tensors && tight.nodes == out->room.nodes) return MNEM_OK;
     mnem_graph_destroy(out->graph);
     out->graph = NULL;
-    return try(options, &tight, out);
+    return try(options, &tight, NULL, out);
 }
 
 mnem_status mnem__train_graph_measure(const mnem__train_graph_options *options,
                                       mnem__train_graph *out) {
     mnem_graph_options tight;
-    const mnem_status status = build_loose(options, &tight, out);
+    const mnem_status status = build_loose(options, &tight, options->scratch, out);
     if (status != MNEM_OK) return status;
-    mnem_graph_destroy(out->graph);
+    if (!options->scratch) mnem_graph_destroy(out->graph);
     out->graph = NULL;
     out->room = tight;
     return MNEM_OK;

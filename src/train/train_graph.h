@@ -29,6 +29,13 @@ enum {
     MNEM__TRAIN_SLOTS
 };
 
+/* A graph that is built to be measured, again and again in the same memory. Zeros at first; the
+ * owner destroys it. */
+typedef struct mnem__train_scratch {
+    mnem_graph *graph;
+    mnem_graph_options room;
+} mnem__train_scratch;
+
 typedef struct mnem__train_graph_options {
     const mnem__train_shape *shape;
     int32_t layers;              /* of the graph: shape's, or fewer, to measure */
@@ -36,7 +43,8 @@ typedef struct mnem__train_graph_options {
     int32_t workers;
     mnem_type compute;
     float dropout;
-    const uint8_t *keep; /* [layers] mnem_train_keep; NULL: forward only */
+    const uint8_t *keep;          /* [layers] mnem_train_keep; NULL: forward only */
+    mnem__train_scratch *scratch; /* of measuring; NULL: none */
 } mnem__train_graph_options;
 
 typedef struct mnem__train_graph {

@@ -133,10 +133,12 @@ static mnem__train_graph_options brief_options(const mnem__train_setup *setup) {
 typedef mnem_status make(const mnem__train_graph_options *options, mnem__train_graph *out);
 
 static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_batch,
-                               const uint8_t *keep, make *one, mnem__train_graphs *graphs) {
-    const mnem__train_graph_options step = graph_options(setup, micro_batch, keep);
-    const mnem__train_graph_options forward = graph_options(setup, micro_batch, NULL);
-    const mnem__train_graph_options brief = brief_options(setup);
+                               const uint8_t *keep, make *one, mnem__train_scratch *scratch,
+                               mnem__train_graphs *graphs) {
+    mnem__train_graph_options step = graph_options(setup, micro_batch, keep);
+    mnem__train_graph_options forward = graph_options(setup, micro_batch, NULL);
+    mnem__train_graph_options brief = brief_options(setup);
+    step.scratch = forward.scratch = brief.scratch = scratch;
     graphs->brief_sequence = brief.sequence;
     mnem_status status = one(&step, &graphs->step);
     if (status == MNEM_OK) status = one(&forward, &graphs->forward);
@@ -148,7 +150,7 @@ mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t mi
                                       const uint8_t *keep, mnem__train_graphs *graphs) {
     *graphs = (mnem__train_graphs){.step.graph = NULL};
     const mnem_status status =
-        make_graphs(setup, micro_batch, keep, mnem__train_graph_create, graphs);
+        make_graphs(setup, micro_batch, keep, mnem__train_graph_create, NULL, graphs);
     if (status != MNEM_OK) mnem__train_graphs_destroy(graphs);
     return status;
 }
@@ -164,9 +166,10 @@ mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__trai
 }
 
 mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,
-                                       const uint8_t *keep, mnem__train_graphs *graphs) {
+                                       const uint8_t *keep, mnem__train_scratch *scratch,
+                                       mnem__train_graphs *graphs) {
     graphs->step = (mnem__train_graph){.graph = NULL};
-    return make_graphs(setup, micro_batch, keep, measure_unknown, graphs);
+    return make_graphs(setup, micro_batch, keep, measure_unknown, scratch, graphs);
 }
 
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs) {

@@ -67,7 +67,8 @@ mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t mi
 /* Sizes and rooms only, every graph NULL. What *graphs knows of forward and brief, of the same
  * micro-batch, stays; zeros: nothing. */
 mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,
-                                       const uint8_t *keep, mnem__train_graphs *graphs);
+                                       const uint8_t *keep, mnem__train_scratch *scratch,
+                                       mnem__train_graphs *graphs);
 mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__train_graph *brief);
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
 

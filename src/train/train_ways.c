@@ -291,14 +291,15 @@ void mnem__train_ways_destroy(mnem__train_ways *ways) {
     mnem__free(ways->keeps);
     mnem__free(ways->order);
     mnem__free(ways->graphs);
+    mnem_graph_destroy(ways->scratch.graph);
     *ways = (mnem__train_ways){.setup = ways->setup};
 }
 
 mnem_status mnem__train_way_measure(mnem__train_ways *ways, mnem__train_way *way) {
     if (way->sizes.total) return MNEM_OK;
     mnem__train_graphs *graphs = &ways->graphs[way->ladder];
-    const mnem_status status =
-        mnem__train_graphs_measure(ways->setup, way->micro_batch, way->keep, graphs);
+    const mnem_status status = mnem__train_graphs_measure(ways->setup, way->micro_batch, way->keep,
+                                                          &ways->scratch, graphs);
     if (status != MNEM_OK) return status;
     return mnem__train_measure(ways->setup, way->micro_batch, graphs, &way->sizes);
 }

@@ -20,6 +20,7 @@ typedef struct mnem__train_ways {
     int32_t count;
     uint32_t *order; /* of ways by rank: the fastest first, among equals the smallest estimate */
     uint8_t *keeps;  /* of all ways */
+    mnem__train_scratch scratch;
     mnem__train_graphs *graphs; /* by ladder: what all its ways share, measured */
 } mnem__train_ways;
 

@@ -74,11 +74,7 @@ static void source_fini(source *s) {
 
 /* ---- a small program: x += (silu(n A) * n) B, with n = rms_norm(x), LAYERS times ---- */
 
-static mnem_graph *build(mnem_graph_sizes *sizes, bool tail) {
-    mnem_graph *g;
-    const mnem_graph_options options = {
-        .tensors = 2 + 4 * LAYERS, .nodes = 4 * LAYERS, .workers = WORKERS};
-    assert_int_equal(mnem_graph_create(&options, &g), MNEM_OK);
+static void build_in(mnem_graph *g, mnem_graph_sizes *sizes, bool tail) {
     const mnem_tensor row = mnem_tensor_2d(MNEM_TYPE_F32, T, N);
     const mnem_tensor weight = mnem_tensor_1d(MNEM_TYPE_F32, N);
     const int32_t x = mnem_graph_external(g, &row, 0, 0), w = mnem_graph_external(g, &weight, 1, 0);
@@ -106,6 +102,14 @@ static mnem_graph *build(mnem_graph_sizes *sizes, bool tail) {
         mnem_graph_node_add(g, &mul);
     }
     assert_int_equal(mnem_graph_compile(g, sizes), MNEM_OK);
+}
+
+static mnem_graph *build(mnem_graph_sizes *sizes, bool tail) {
+    mnem_graph *g;
+    const mnem_graph_options options = {
+        .tensors = 2 + 4 * LAYERS, .nodes = 4 * LAYERS, .workers = WORKERS};
+    assert_int_equal(mnem_graph_create(&options, &g), MNEM_OK);
+    build_in(g, sizes, tail);
     return g;
 }
 
@@ -234,6 +238,28 @@ static void intermediates_share_bytes_and_measuring_is_carving(void **state) {
     mnem_graph_destroy(b);
 }
 
+static void a_graph_that_is_reset_is_as_new(void **state) {
+    (void)state;
+    mnem_graph_sizes first, second;
+    mnem_graph_tensor_info a, b;
+    mnem_graph *fresh = build(&first, false), *g = build(&second, true);
+    const mnem_tensor row = mnem_tensor_2d(MNEM_TYPE_F32, T, N);
+    mnem_graph_reset(g);
+    assert_false(mnem_graph_tensor_get(g, 1, &a));
+    while (mnem_graph_value(g, &row)) {
+    } /* until there is no room: an error */
+    assert_int_equal(mnem_graph_compile(g, &second), MNEM_INVALID);
+    mnem_graph_reset(g);
+    build_in(g, &second, false);
+    assert_memory_equal(&first, &second, sizeof first);
+    for (int32_t id = 1; mnem_graph_tensor_get(fresh, id, &a); id++) {
+        assert_true(mnem_graph_tensor_get(g, id, &b));
+        assert_true(a.offset == b.offset && a.lower == b.lower && a.upper == b.upper);
+    }
+    mnem_graph_destroy(fresh);
+    mnem_graph_destroy(g);
+}
+
 static void independent_nodes_do_not_meet(void **state) {
     (void)state;
     mnem_graph *g;
@@ -281,6 +307,7 @@ int main(void) {
         cmocka_unit_test(a_failed_read_stops_every_member),
         cmocka_unit_test(cancelling_stops_every_member),
         cmocka_unit_test(intermediates_share_bytes_and_measuring_is_carving),
+        cmocka_unit_test(a_graph_that_is_reset_is_as_new),
         cmocka_unit_test(independent_nodes_do_not_meet),
         cmocka_unit_test(errors_of_building_come_out_of_compile),
     };
