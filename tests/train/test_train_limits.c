@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -191,11 +192,34 @@ static void more_bytes_than_can_be_counted_are_refused(void **state) {
     mnem_ledger_destroy(ledger);
 }
 
+/* Planning that compares every layer with every other takes 9 s of the processor. */
+static void the_most_layers_are_planned_soon_and_one_more_is_refused(void **state) {
+    (void)state;
+    mnem_ledger *ledger;
+    mnem_train_plan plan;
+    assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 0}, &ledger),
+                     MNEM_OK);
+    mnem_train_options o = plain(ledger);
+    o.batch = 8;
+    o.shape.layers = MNEM_TRAIN_LAYERS;
+    const clock_t start = clock();
+    assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_OK);
+    const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+    printf("%d layers: %.2f s\n", plan.layers, seconds);
+    assert_int_equal(plan.layers_recomputed, 0);
+    if (!MNEM_SANITIZED) assert_true(seconds < 4);
+    o.shape.layers = MNEM_TRAIN_LAYERS + 1;
+    assert_int_equal(mnem_train_plan_make(&o, &plan), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "1025"));
+    mnem_ledger_destroy(ledger);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_at_the_ends_are_refused_or_counted_right),
         cmocka_unit_test(a_batch_of_more_tokens_than_can_be_counted_is_refused),
         cmocka_unit_test(more_bytes_than_can_be_counted_are_refused),
+        cmocka_unit_test(the_most_layers_are_planned_soon_and_one_more_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
