@@ -37,8 +37,9 @@ static int64_t panels(int64_t n, int64_t width) {
 
 /* Grows with every size of g, so that what was measured holds all smaller products. */
 static layout layout_get(const mnem__gemm_kernels *kernels, const mnem__gemm *g, int workers) {
-    const int64_t steps = panels(least(g->k, g->k_block), kernels->fold),
-                  columns = least(g->n, PIECE_COLUMNS);
+    const int64_t k = least(g->k, g->k_block), columns = least(g->n, PIECE_COLUMNS);
+    const int64_t steps =
+        panels(k, kernels->fold) + (kernels->scaled ? panels(k, kernels->scaled) : 0);
     const int64_t column_panels = panels(columns, kernels->columns);
     const bool partial = g->out_type != MNEM_TYPE_F32 && g->k > g->k_block;
     layout l = {.part_rows = partial ? up(PART_ROWS, kernels->rows) : g->m,

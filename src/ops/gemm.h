@@ -10,11 +10,13 @@
  *     +------+------+       +--------+
  *
  * Operands of any type become f32 while they are packed; nowhere is there a converted matrix.
+ * Where activations are bf16, they become blocks of whole numbers instead (gemm_blocks.h), or pairs
+ * of bf16 where the processor multiplies these (gemm_avx512_bf16.c).
  *
  * An output is start (the bias, or 0), then one chain of fma over the first k_block steps; chains
  * of later blocks begin at 0 and are added in turn. So the order of additions depends on k and
  * k_block only: not on m, tiles, pieces or the team. Every level gives the same bits, but for
- * pairs of bf16 (gemm_avx512_bf16.c): there both operands are rounded to bf16 while packing. */
+ * pairs of bf16: there both operands are rounded to bf16 while packing. */
 #ifndef MNEM_SRC_OPS_GEMM_H
 #define MNEM_SRC_OPS_GEMM_H
 
@@ -65,7 +67,8 @@ typedef struct mnem__gemm_block {
 /* One per level of the processor, and one of doubles. */
 typedef struct mnem__gemm_kernels {
     mnem_type wide;    /* of sums: F32; F64, whose first functions are absent */
-    int fold;          /* steps of k in a word of a panel: 1, or 2 for pairs of bf16 */
+    int fold;          /* steps of k in a word of a panel: 1, or 2 */
+    int scaled;        /* steps of k that share a scale (gemm_blocks.h), or 0 */
     int rows, columns; /* of a tile */
     int block_rows;    /* of a that a worker packs at once, a multiple of rows */
     void (*pack_a)(const mnem__gemm_part *part);
@@ -84,6 +87,7 @@ typedef struct mnem__gemm_kernels {
 } mnem__gemm_kernels;
 
 extern const mnem__gemm_kernels mnem__gemm_plain, mnem__gemm_avx2, mnem__gemm_avx512,
+    mnem__gemm_blocks_plain, mnem__gemm_blocks_avx2, mnem__gemm_blocks_avx512,
     mnem__gemm_avx512_bf16, mnem__gemm_f64;
 
 /* Bytes of workspace for products of at most these sizes (pointers aren't looked at). At most
@@ -113,7 +117,8 @@ int64_t mnem__gemm_k_block(int64_t k, int64_t unit);
 #define MNEM__GEMM_KERNEL(name, text, run, level)                                                  \
     static const mnem__op_kernel name##_list_##level[] = {                                         \
         {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, text " " #level, run, &mnem__gemm_##level},               \
-        {MNEM_TYPE_BF16, MNEM_LAYOUT_ROW, text " " #level, run, &mnem__gemm_##level},              \
+        {MNEM_TYPE_BF16, MNEM_LAYOUT_ROW, text " blocks " #level, run,                             \
+         &mnem__gemm_blocks_##level},                                                              \
         {MNEM_TYPE_F64, MNEM_LAYOUT_ROW, text " f64", run, &mnem__gemm_f64},                       \
     };                                                                                             \
     static const mnem__op_kernels name##_##level = {name##_list_##level, 3};

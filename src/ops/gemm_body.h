@@ -1,26 +1,14 @@
-/* gemm_body.h: packing, tiles and rows of products at one level; lanes.h says how levels differ.
+/* gemm_body.h: tiles and rows of products at one level; lanes.h says how levels differ.
  *
  * The file that includes this defines MNEM__LANES, ROWS and VECTORS: a tile is ROWS rows of
- * VECTORS * 16 columns, whose sums stay in registers.
+ * VECTORS * 16 columns, whose sums stay in registers. What a panel is and how its sums are made
+ * say gemm_pack.h and, where MNEM__GEMM_BLOCKS is defined, gemm_blocks.h.
  *
- *     panel of b: start row, then k by k      panel of a: k by k
- *     [1 + steps][VECTORS * 16]               [steps][ROWS], then spare floats
- *
- * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped.
- *
- * With MNEM__GEMM_PAIRS, the file also defines multiply_add(a, b, c) on words of two bf16: each
- * step of a panel is a pair of steps of k, rounded to bf16 while packing, with a zero after an odd
- * one. */
+ * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped. */
 #include "ops/gemm.h"
 #include "ops/lanes.h"
 
 enum { COLUMNS = VECTORS * LANES, CHUNK = 256 };
-
-#ifndef MNEM__GEMM_PAIRS
-LANES_INLINE lanes multiply_add(lanes a, lanes b, lanes c) {
-    return lanes_fma(a, b, c);
-}
-#endif
 
 static const float zeros[CHUNK];
 
@@ -81,9 +69,7 @@ static const float *floats(const mnem__gemm_matrix *m, int64_t row, int64_t firs
     return buffer;
 }
 
-/* ---- packing ---- */
-
-#include "ops/gemm_fold.h"
+/* ---- rows into panels ---- */
 
 #if MNEM__LANES != 0
 LANES_INLINE __m256 half_rows(const float *low, const float *high) {
@@ -115,22 +101,6 @@ LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const
         for (int r = 0; r < used; r++) to[k * width + r] = rows[r][k];
 }
 
-/* Of a matrix whose rows are indices: one panel, at most CHUNK steps from part's step k on. */
-LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t k, int64_t steps,
-                             float *to, const int width) {
-    float buffer[8][CHUNK];
-    for (int group = (width - 1) / 8 * 8; group >= 0; group -= 8) {
-        const float *rows[8];
-        for (int r = 0; r < 8; r++) {
-            const int64_t i = first + group + r;
-            rows[r] = zeros;
-            if (group + r >= width || i >= part->count) continue;
-            rows[r] = index_words(part->matrix, part->index + i, part->k + k, steps, buffer[r]);
-        }
-        turn(rows, folded(steps), to + group, width, width - group < 8 ? width - group : 8);
-    }
-}
-
 /* A row's n floats (at most CHUNK) become one step of panels. Of narrow panels too much is stored,
  * as turn does. */
 LANES_INLINE void spread(const float *row, int64_t n, float *to, int64_t panel, const int width) {
@@ -153,35 +123,11 @@ LANES_INLINE void fetch(const mnem__gemm_matrix *m, int64_t row, int64_t first, 
     for (int64_t i = 0; i < n * size; i += 64) __builtin_prefetch(at + i);
 }
 
-/* Of a matrix whose rows are steps: all panels, some columns at a time, whose panels stay in the
- * cache while steps go by. */
-LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
-    enum { AHEAD = 4 };
-    const mnem__gemm_matrix *m = part->matrix;
-    const bool blocks = mnem_type_info_get(m->type)->block_elements > 1;
-    const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
-    float buffer[CHUNK];
-    for (int64_t first = 0; first < part->count; first += chunk) {
-        const int64_t n = part->count - first < chunk ? part->count - first : chunk;
-        const int64_t column = part->index + first;
-        float *panel = to + first / width * part->panel;
-        for (int64_t k = 0; k < part->steps; k += FOLD, panel += width) {
-            if (!blocks && k + AHEAD < part->steps) fetch(m, part->k + k + AHEAD, column, n);
-            spread(step_words(part, k, column, n, buffer), n, panel, part->panel, width);
-        }
-    }
-}
-
-LANES_INLINE void pack(const mnem__gemm_part *part, float *to, const int width) {
-    if (part->matrix->across) {
-        pack_across(part, to, width);
-        return;
-    }
-    for (int64_t i = 0; i < part->count; i += width, to += part->panel)
-        for (int64_t k = 0; k < part->steps; k += CHUNK)
-            pack_panel(part, i, k, part->steps - k < CHUNK ? part->steps - k : CHUNK,
-                       to + k / FOLD * width, width);
-}
+#ifdef MNEM__GEMM_BLOCKS
+#include "ops/gemm_blocks.h"
+#else
+#include "ops/gemm_pack.h"
+#endif
 
 static void pack_a(const mnem__gemm_part *part) {
     pack(part, part->to, ROWS);
@@ -196,29 +142,6 @@ static void pack_b(const mnem__gemm_part *part) {
 }
 
 /* ---- tiles ---- */
-
-/* The sums of one tile. */
-LANES_INLINE void sums(int64_t steps, const float *a, const float *b, lanes *acc) {
-    LANES_UNROLL
-    for (int r = 0; r < ROWS; r++) {
-        LANES_UNROLL
-        for (int v = 0; v < VECTORS; v++) acc[r * VECTORS + v] = lanes_load(b + v * LANES);
-    }
-    for (int64_t k = folded(steps); k > 0; k--) {
-        lanes right[VECTORS];
-        b += COLUMNS;
-        LANES_UNROLL
-        for (int v = 0; v < VECTORS; v++) right[v] = lanes_load(b + v * LANES);
-        LANES_UNROLL
-        for (int r = 0; r < ROWS; r++) {
-            const lanes left = lanes_set(a[r]);
-            LANES_UNROLL
-            for (int v = 0; v < VECTORS; v++)
-                acc[r * VECTORS + v] = multiply_add(left, right[v], acc[r * VECTORS + v]);
-        }
-        a += ROWS;
-    }
-}
 
 /* A whole tile of f32, straight to out. */
 static void tile_whole(const mnem__gemm_block *block, const float *a, const float *b, char *out) {
@@ -367,7 +290,7 @@ static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool 
 
 #define GEMM_KERNELS                                                                               \
     {                                                                                              \
-        .wide = MNEM_TYPE_F32, .fold = FOLD, .rows = ROWS, .columns = COLUMNS,                     \
+        .wide = MNEM_TYPE_F32, .fold = FOLD, .scaled = SCALED, .rows = ROWS, .columns = COLUMNS,   \
         .block_rows = BLOCK_ROWS, .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply,        \
         .add_columns = add_columns, .sum_exp = sum_exp, .scale_exp = scale_exp, .put_row = put_row \
     }

@@ -152,7 +152,7 @@ LANES_INLINE lanes_int lanes_load_bytes(const uint8_t *p) {
 LANES_INLINE lanes_int lanes_dot4(lanes_int sum, lanes_int keys, int32_t query) {
     return (lanes_int)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)keys, _mm512_set1_epi32(query));
 }
-/* Dot products of 2 words a lane: 16 pairs of bytes, and a pair of words. */
+/* Dot products of 2 words a lane: 16 pairs of bytes or of words, and a pair of words. */
 LANES_INLINE lanes_int lanes_dot2_start(void) {
     return (lanes_int)_mm512_setzero_si512();
 }
@@ -161,6 +161,9 @@ LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
 }
 LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {
     return (lanes_int)_mm512_dpwssd_epi32((__m512i)sum, (__m512i)pairs, _mm512_set1_epi32(words));
+}
+LANES_INLINE lanes_int lanes_load_words(const float *p) {
+    return (lanes_int)_mm512_loadu_si512(p);
 }
 LANES_INLINE lanes lanes_from_int(lanes_int x) {
     return _mm512_cvtepi32_ps((__m512i)x);
@@ -345,6 +348,12 @@ LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words)
             _mm256_add_epi32(sum.v[i], _mm256_madd_epi16(pairs.v[i], _mm256_set1_epi32(words)));
     return sum;
 }
+LANES_INLINE lanes_int lanes_load_words(const float *p) {
+    lanes_int out;
+    LANES_UNROLL
+    for (int i = 0; i < 2; i++) out.v[i] = _mm256_loadu_si256((const void *)(p + 8 * i));
+    return out;
+}
 LANES_INLINE lanes lanes_from_int(lanes_int x) {
     LANES_EACH(_mm256_cvtepi32_ps(x.v[i]));
 }
@@ -471,17 +480,26 @@ LANES_INLINE lanes_int lanes_dot4(lanes_int sum, lanes_int keys, int32_t query) 
 LANES_INLINE lanes_int lanes_dot2_start(void) {
     return (lanes_int){{0}};
 }
-/* A pair stays in a lane's low 16 bits. */
 LANES_INLINE lanes_int lanes_load_pairs(const int8_t *p) {
     lanes_int out;
-    for (int i = 0; i < LANES; i++) out.v[i] = (uint8_t)p[2 * i] | (uint8_t)p[2 * i + 1] << 8;
+    for (int i = 0; i < LANES; i++) {
+        const int16_t pair[2] = {p[2 * i], p[2 * i + 1]};
+        memcpy(&out.v[i], pair, sizeof pair);
+    }
+    return out;
+}
+LANES_INLINE lanes_int lanes_load_words(const float *p) {
+    lanes_int out;
+    memcpy(out.v, p, sizeof out.v);
     return out;
 }
 LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words) {
-    int16_t w[2];
+    int16_t w[2], pair[2];
     memcpy(w, &words, sizeof w);
-    for (int i = 0; i < LANES; i++)
-        sum.v[i] += (int8_t)(pairs.v[i] & 0xff) * w[0] + (int8_t)(pairs.v[i] >> 8) * w[1];
+    for (int i = 0; i < LANES; i++) {
+        memcpy(pair, &pairs.v[i], sizeof pair);
+        sum.v[i] += pair[0] * w[0] + pair[1] * w[1];
+    }
     return sum;
 }
 LANES_INLINE lanes lanes_from_int(lanes_int x) {

@@ -58,10 +58,10 @@ mnem_status mnem__linear_check_weight(const mnem_op_desc *desc) {
 
 mnem__op_key mnem__linear_key(const mnem_op_desc *desc) {
     const mnem_type wide = mnem__linear_wide(desc);
-    const bool both = desc->kind == MNEM_OP_LINEAR_GRAD_WEIGHT;
-    const bool pairs =
-        desc->in[0].type == MNEM_TYPE_BF16 && (!both || desc->in[1].type == MNEM_TYPE_BF16);
-    return (mnem__op_key){pairs ? MNEM_TYPE_BF16 : wide, MNEM_LAYOUT_ROW};
+    const bool weight = desc->kind == MNEM_OP_LINEAR_GRAD_WEIGHT;
+    const mnem_type other = weight ? desc->in[1].type : desc->out.type;
+    const bool bf16 = desc->in[0].type == MNEM_TYPE_BF16 || other == MNEM_TYPE_BF16;
+    return (mnem__op_key){bf16 ? MNEM_TYPE_BF16 : wide, MNEM_LAYOUT_ROW};
 }
 
 mnem__gemm_matrix mnem__linear_matrix(const mnem_tensor *tensor, const void *base, bool across) {

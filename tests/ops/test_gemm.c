@@ -32,6 +32,17 @@ static int kernels_get(const mnem__gemm_kernels **list) {
     return count;
 }
 
+/* Of blocks of whole numbers. */
+static int blocks_get(const mnem__gemm_kernels **list) {
+    int count = 0;
+    list[count++] = &mnem__gemm_blocks_plain;
+#if MNEM_X86
+    if (mnem__cpu_level_get() >= MNEM__CPU_AVX2) list[count++] = &mnem__gemm_blocks_avx2;
+    if (mnem__cpu_level_get() >= MNEM__CPU_AVX512) list[count++] = &mnem__gemm_blocks_avx512;
+#endif
+    return count;
+}
+
 /* Alone, in a workspace of exactly the bytes asked for. */
 static void run(const mnem__gemm_kernels *kernels, const mnem__gemm *g) {
     const uint64_t bytes = mnem__gemm_bytes(kernels, g, 1);
@@ -178,23 +189,25 @@ static void outputs_are_rounded_to_nearest_even(void **state) {
     free(x), free(out);
 }
 
-static void levels_give_the_bits_of_plain(void **state) {
-    (void)state;
+static void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type) {
     enum { SIDE = 300, MOST = SIDE * SIDE };
-    const mnem__gemm_kernels *list[3];
-    const int count = kernels_get(list);
     rng random = {7};
     float *a = malloc(MOST * 4), *b = malloc(MOST * 4), *start = malloc(SIDE * 4);
     float *out[2] = {malloc(MOST * 4), malloc(MOST * 4)}, *before = malloc(MOST * 4);
     rng_fill(&random, a, MOST, 1), rng_fill(&random, b, MOST, 1);
     rng_fill(&random, before, MOST, 1), rng_fill(&random, start, SIDE, 1);
+    const int64_t size = mnem_type_info_get(type)->block_bytes;
+    for (int i = 0; size == 2 && i < MOST; i++) {
+        ((uint16_t *)(void *)a)[i] = mnem__float_bf16(a[i]);
+        ((uint16_t *)(void *)b)[i] = mnem__float_bf16(b[i]);
+    }
     for (int i = 0; i < 120; i++) {
         mnem__gemm g = {.m = rng_int(&random, 1, 70),
                         .n = rng_int(&random, 1, 90),
                         .k = rng_int(&random, 1, SIDE),
                         .k_block = 32 + 224 * (i / 4 % 2),
-                        .a = {F32, (const char *)a, SIDE * 4, i & 1},
-                        .b = {F32, (const char *)b, SIDE * 4, i & 2},
+                        .a = {type, (const char *)a, SIDE * size, i & 1},
+                        .b = {type, (const char *)b, SIDE * size, i & 2},
                         .out_type = F32,
                         .out_stride = SIDE * 4,
                         .start = i % 3 ? start : NULL,
@@ -207,6 +220,12 @@ static void levels_give_the_bits_of_plain(void **state) {
         }
     }
     free(a), free(b), free(start), free(out[0]), free(out[1]), free(before);
+}
+
+static void levels_give_the_bits_of_plain(void **state) {
+    (void)state;
+    const mnem__gemm_kernels *list[3];
+    same_bits(list, kernels_get(list), F32);
 }
 
 /* ---- pairs of bf16 ---- */
@@ -273,6 +292,94 @@ static void pairs_are_products_of_rounded_numbers(void **state) {
     }
 }
 
+/* ---- blocks of whole numbers ---- */
+
+static void blocks_give_the_bits_of_plain(void **state) {
+    (void)state;
+    const mnem__gemm_kernels *list[3];
+    same_bits(list, blocks_get(list), F32);
+    same_bits(list, blocks_get(list), BF16);
+}
+
+/* [m, k] times [k, n], F32, in one block of k. */
+static mnem__gemm block_case(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                             float *out) {
+    return (mnem__gemm){.m = m,
+                        .n = n,
+                        .k = k,
+                        .k_block = 512,
+                        .a = {F32, (const char *)a, 4 * k, false},
+                        .b = {F32, (const char *)b, 4 * k, false},
+                        .out = (char *)out,
+                        .out_type = F32,
+                        .out_stride = 4 * n};
+}
+
+/* All numbers the largest, of one sign or of both: a block has the largest sums there are. */
+static void largest_sums_fit(void **state) {
+    (void)state;
+    enum { M = 15, N = 35, K = 512 };
+    const mnem__gemm_kernels *list[3];
+    const int count = blocks_get(list);
+    static float a[M * K], b[N * K], out[M * N];
+    for (int i = 0; i < count * 4; i++) {
+        const float x = i & 1 ? -3.25f : 3.25f, y = i & 2 ? -0x1p60f : 0x1p-60f;
+        for (int j = 0; j < M * K; j++) a[j] = x;
+        for (int j = 0; j < N * K; j++) b[j] = y;
+        const mnem__gemm g = block_case(M, N, K, a, b, out);
+        run(list[i / 4], &g);
+        for (int j = 0; j < M * N; j++)
+            assert_true(fabsf(out[j] - x * y * K) <= fabsf(x * y * K) * 0x1p-20f);
+    }
+}
+
+/* One large number among small ones: these keep what is left of 13 bits, in their block only. */
+static void a_block_has_its_own_scale(void **state) {
+    (void)state;
+    enum { K = 256 };
+    const mnem__gemm_kernels *list[3];
+    const int count = blocks_get(list);
+    float a[K], b[K], out;
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < K; k++) a[k] = 1e-6f, b[k] = k > 0;
+        a[0] = 1;
+        const mnem__gemm g = block_case(1, 1, K, a, b, &out);
+        run(list[i], &g);
+        assert_true(fabsf(out - 128e-6f) < 1e-10f); /* those of the second block */
+    }
+}
+
+static void what_is_not_finite_stays_so(void **state) {
+    (void)state;
+    enum { M = 17, N = 33, K = 300 };
+    const mnem__gemm_kernels *list[3];
+    const int count = blocks_get(list);
+    static float a[M * K], b[N * K], out[M * N];
+    rng random = {11};
+    for (int i = 0; i < count * 3; i++) {
+        rng_fill(&random, a, M * K, 1), rng_fill(&random, b, N * K, 1);
+        const int row = rng_int(&random, 0, M - 1), at = rng_int(&random, 0, K - 1);
+        a[row * K + at] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
+        const mnem__gemm g = block_case(M, N, K, a, b, out);
+        run(list[i / 3], &g);
+        for (int j = 0; j < M * N; j++) assert_true(isfinite(out[j]) == (j / N != row));
+    }
+}
+
+static void numbers_too_small_for_a_scale_are_zeros(void **state) {
+    (void)state;
+    enum { K = 130 };
+    const mnem__gemm_kernels *list[3];
+    const int count = blocks_get(list);
+    float a[K], b[K], out;
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < K; k++) a[k] = 0x1p-120f, b[k] = 0x1p100f;
+        const mnem__gemm g = block_case(1, 1, K, a, b, &out);
+        run(list[i], &g);
+        assert_true(out == 0);
+    }
+}
+
 static void pairs_take_half_the_panels(void **state) {
     (void)state;
     const mnem__gemm g = {.m = 100, .n = 1000, .k = 512, .k_block = 512, .out_type = F32};
@@ -291,6 +398,11 @@ int main(void) {
         cmocka_unit_test(all_halves_become_their_floats),
         cmocka_unit_test(outputs_are_rounded_to_nearest_even),
         cmocka_unit_test(levels_give_the_bits_of_plain),
+        cmocka_unit_test(blocks_give_the_bits_of_plain),
+        cmocka_unit_test(largest_sums_fit),
+        cmocka_unit_test(a_block_has_its_own_scale),
+        cmocka_unit_test(what_is_not_finite_stays_so),
+        cmocka_unit_test(numbers_too_small_for_a_scale_are_zeros),
         cmocka_unit_test(pairs_are_products_of_rounded_numbers),
         cmocka_unit_test(pairs_take_half_the_panels),
     };

@@ -79,6 +79,24 @@ static double b_at(const problem *p, int64_t j, int64_t k) {
 
 static double pairs_error; /* of sum |a b| */
 
+/* Whether operands are rounded to blocks of 13 bits (gemm_blocks.h). */
+static bool in_blocks(const problem *p) {
+    const mnem_type other =
+        p->desc.kind == MNEM_OP_LINEAR_GRAD_WEIGHT ? p->b.tensor.type : p->out.tensor.type;
+    return p->a.tensor.type == BF16 || other == BF16;
+}
+
+/* What that may move a sum by: half a step of either operand for every number of the other. */
+static double blocks_error(const problem *p, int64_t i, int64_t j) {
+    double most_a = 0, most_b = 0, sum_a = 0, sum_b = 0;
+    for (int64_t k = 0; k < p->k; k++) {
+        const double a = fabs(a_at(p, i, k)), b = fabs(b_at(p, j, k));
+        most_a = fmax(most_a, a), most_b = fmax(most_b, b);
+        sum_a += a, sum_b += b;
+    }
+    return (most_a * sum_b + most_b * sum_a) / 8190 * 1.001;
+}
+
 static void check_one(const problem *p, int64_t i, int64_t j) {
     const bool add = p->desc.accumulate || p->desc.kind == MNEM_OP_LINEAR_GRAD_WEIGHT;
     double exact = p->desc.in[2].dims ? p->bias.value[j] : 0;
@@ -92,8 +110,9 @@ static void check_one(const problem *p, int64_t i, int64_t j) {
     const bool wide = p->out.tensor.type == F64;
     const double terms =
         wide ? (double)p->k + 4 : (p->k < 512 ? (double)p->k : 512.0) + (double)p->k / 256 + 4;
-    const double most = size * (terms * (wide ? 0x1p-53 : 0x1p-24) + pairs_error) +
-                        real_rounding(p->out.tensor.type, exact);
+    double most = size * (terms * (wide ? 0x1p-53 : 0x1p-24) + pairs_error);
+    if (in_blocks(p)) most += blocks_error(p, i, j);
+    most += real_rounding(p->out.tensor.type, fabs(exact) + most);
     const double got = matrix_get(&p->out, i, j), error = fabs(got - exact);
     if (!(error <= most))
         fail_msg("%s m %ld n %ld k %ld types %d %d %d: [%ld, %ld] is %g, exact %g, error %g of %g",
