@@ -111,7 +111,7 @@ static bool is_same(mnem_text a, mnem_text b) {
 static mnem_status say_difference(const char *ours, const char *theirs) {
     mnem_text name = {"architecture", 12}, a = take_word(&ours), b = take_word(&theirs);
     mnem_text other = name;
-    while (is_same(name, other) && is_same(a, b)) {
+    while (is_same(name, other) && is_same(a, b) && (*ours || *theirs)) {
         name = take_word(&ours), other = take_word(&theirs);
         a = take_word(&ours), b = take_word(&theirs);
     }

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "base/heap.h"
+#include "mnem/checkpoint.h"
 #include "mnem/train.h"
 #include "train/train_ways.h"
 
@@ -574,6 +575,29 @@ static void a_checkpoint_of_another_model_is_refused(void **unused) {
     unmake(&m);
 }
 
+/* A file may say anything: here what differs has no words. */
+static void a_checkpoint_of_a_shape_with_spaces_is_refused(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    made m = make(&o, 0);
+    char shape[256], note[16];
+    if (mnem_trainer_save(m.trainer, checkpoint_path(), "a") != MNEM_OK)
+        fail_msg("%s", mnem_last_error());
+    mnem_checkpoint *saved;
+    assert_int_equal(mnem_checkpoint_open(checkpoint_path(), &saved), MNEM_OK);
+    assert_int_equal(mnem_checkpoint_text(saved, "shape", shape, sizeof shape - 1), MNEM_OK);
+    mnem_checkpoint_close(saved);
+    strcat(shape, " ");
+    const mnem_checkpoint_entry e = {
+        .name = "shape", .type = MNEM_ENTRY_TEXT, .data = shape, .bytes = strlen(shape)};
+    assert_int_equal(mnem_checkpoint_write(checkpoint_path(), &e, 1, NULL), MNEM_OK);
+    assert_int_equal(mnem_trainer_resume(m.trainer, checkpoint_path(), note, sizeof note),
+                     MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "another model"));
+    remove(checkpoint_path());
+    unmake(&m);
+}
+
 static void f16_leaves_out_a_step_that_overflows(void **unused) {
     (void)unused;
     mnem_train_options o = options_of("llama", NULL);
@@ -645,6 +669,7 @@ int main(void) {
         cmocka_unit_test(a_wrong_token_is_refused),
         cmocka_unit_test(a_run_that_was_resumed_has_the_same_bits),
         cmocka_unit_test(a_checkpoint_of_another_model_is_refused),
+        cmocka_unit_test(a_checkpoint_of_a_shape_with_spaces_is_refused),
         cmocka_unit_test(f16_leaves_out_a_step_that_overflows),
         cmocka_unit_test(weights_go_through_a_file),
     };
