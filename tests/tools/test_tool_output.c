@@ -63,6 +63,20 @@ static void what_is_read_is_not_drawn_over(void **state) {
     assert_int_equal(RUN("place", path, "--out", path).code, 0); /* in place is fine */
 }
 
+static void a_model_and_a_prompt_are_not_traced_over(void **state) {
+    (void)state;
+    const char *prompt = tool_file("prompt.txt", "In the beginning");
+    const char *named = tool_file("named.gguf", "is read when no operand is there");
+    wrong(RUN("run", tool_model, "-f", prompt, "-n", "1", "-q", "--trace", prompt), 2,
+          "would overwrite the file that is read");
+    assert_holds(prompt, "In the beginning");
+    setenv("MNEM_MODEL", named, 1);
+    wrong(RUN("run", "-p", "x", "-q", "--trace", named), 2, "would overwrite");
+    wrong(RUN("graph", "--svg", named), 2, "would overwrite");
+    unsetenv("MNEM_MODEL");
+    assert_holds(named, "is read when no operand is there");
+}
+
 static void where_nothing_can_be_written_is_said_before_the_work(void **state) {
     (void)state;
     const char *path = tool_file("table.csv", table);
@@ -131,6 +145,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_is_not_replaced),
         cmocka_unit_test(what_is_read_is_not_drawn_over),
+        cmocka_unit_test(a_model_and_a_prompt_are_not_traced_over),
         cmocka_unit_test(where_nothing_can_be_written_is_said_before_the_work),
         cmocka_unit_test(a_picture_that_fails_leaves_the_old_one),
         cmocka_unit_test(a_model_that_is_none_is_described),

@@ -50,14 +50,18 @@ static int check_folder(const char *path) {
     return access(folder, W_OK) == 0 ? TOOL_OK : fail(path, errno);
 }
 
+static bool is_same_file(const char *path, const struct stat *about) {
+    struct stat other;
+    return path && stat(path, &other) == 0 && other.st_dev == about->st_dev &&
+           other.st_ino == about->st_ino;
+}
+
 /* Is it one of the files that are read, by any name? */
 static bool is_read(const tool_args *args, const struct stat *about) {
-    struct stat other;
     for (int i = 0; i < args->operands; i++)
-        if (stat(args->operand[i], &other) == 0 && other.st_dev == about->st_dev &&
-            other.st_ino == about->st_ino)
-            return true;
-    return false;
+        if (is_same_file(args->operand[i], about)) return true;
+    return is_same_file(args->file, about) ||
+           (args->operands == 0 && is_same_file(tool_model_default(), about));
 }
 
 enum { IN_PLACE = 1, PLAIN = 2 }; /* may be what is read; a device is none */

@@ -39,10 +39,14 @@ static const char *shipped_model(void) {
     return NULL;
 }
 
+const char *tool_model_default(void) {
+    const char *path = tool_env("MNEM_MODEL");
+    return path ? path : shipped_model();
+}
+
 const char *tool_model_path(const tool_args *args) {
     if (args->operand[0]) return args->operand[0];
-    const char *path = tool_env("MNEM_MODEL");
-    if (!path) path = shipped_model();
+    const char *path = tool_model_default();
     if (!path)
         tool_message("the model that ships (%s) isn't beside the command; name a MODEL or set "
                      "$MNEM_MODEL",

@@ -152,6 +152,8 @@ const char *tool_env(const char *name);
 /* The model to use: the first operand, $MNEM_MODEL, or the one that ships. NULL (with a message)
  * when there is none. Static storage. */
 const char *tool_model_path(const tool_args *args);
+/* The same where no operand names one, without a message. */
+const char *tool_model_default(void);
 
 /* ---- the budget while a run is prepared (budget.c) ---- */
 /* The ledger of the process, with room beyond the budget (0: 85 % of what is available) for what
