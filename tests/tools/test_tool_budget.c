@@ -171,6 +171,24 @@ static void train_names_the_least(void **state) {
         &(command){{"train", "-d", path, "--config", config, "-t", "1", "-q", "--out", folder()}});
 }
 
+/* Nobody gave one: what was chosen is in the object. */
+static void a_budget_that_was_chosen_is_said(void **state) {
+    (void)state;
+    const char *path = tool_file("any.txt", "In the beginning God created the heaven.");
+    const char *config =
+        tool_file("huge.json", "{\"architecture\":\"llama\",\"layers\":128,\"embd\":8192,"
+                               "\"heads\":64,\"kv_heads\":64,\"ff\":32768,\"vocab\":256,"
+                               "\"context\":4,\"batch\":1,\"steps\":1,\"heldout\":0}");
+    const tool_result r =
+        RUN("train", "-d", path, "--config", config, "-q", "--json", "--out", folder());
+    assert_int_equal(r.code, 3);
+    json_t *root = json_loads(r.out, 0, NULL);
+    if (!root) fail_msg("no object: %s%s", r.out, r.err);
+    const json_int_t budget = json_integer_value(json_object_get(root, "budget_bytes"));
+    assert_true(budget > 0 && budget < json_integer_value(json_object_get(root, "needed_bytes")));
+    json_decref(root);
+}
+
 /* The room for preparing has an end. */
 static void an_endless_prompt_is_refused_soon(void **state) {
     (void)state;
@@ -209,6 +227,7 @@ int main(void) {
         cmocka_unit_test(bench_names_the_least),
         cmocka_unit_test(perplexity_names_the_least),
         cmocka_unit_test(train_names_the_least),
+        cmocka_unit_test(a_budget_that_was_chosen_is_said),
         cmocka_unit_test(an_endless_prompt_is_refused_soon),
         cmocka_unit_test(a_failure_is_an_object_with_json),
     };

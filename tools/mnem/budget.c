@@ -28,3 +28,10 @@ mnem_status tool_budget_ease(uint64_t budget_bytes, mnem_ledger *ledger) {
 mnem_status tool_budget_hold(uint64_t budget_bytes, mnem_ledger *ledger) {
     return budget_bytes ? mnem_ledger_budget_set(ledger, budget_bytes) : MNEM_OK;
 }
+
+uint64_t tool_budget_bytes(uint64_t budget_bytes, const mnem_ledger *ledger) {
+    mnem_ledger_info info;
+    if (budget_bytes) return budget_bytes;
+    mnem_ledger_info_get(ledger, &info);
+    return info.budget_bytes;
+}

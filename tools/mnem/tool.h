@@ -162,6 +162,8 @@ const char *tool_model_default(void);
 mnem_status tool_budget_open(uint64_t budget_bytes, mnem_ledger **ledger);
 /* The plan fits, and so did all before it: from here on the ledger holds the budget. */
 mnem_status tool_budget_hold(uint64_t budget_bytes, mnem_ledger *ledger);
+/* What a plan may take: the budget, or what the ledger chose where nobody gave one. */
+uint64_t tool_budget_bytes(uint64_t budget_bytes, const mnem_ledger *ledger);
 /* Before another plan: the room is there again. */
 mnem_status tool_budget_ease(uint64_t budget_bytes, mnem_ledger *ledger);
 
