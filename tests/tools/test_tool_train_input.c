@@ -476,6 +476,59 @@ static void the_predicted_peak_counts_learning_the_vocabulary(void **state) {
     json_decref(last);
 }
 
+/* ---- the loss at the end ---- */
+
+/* The last two lines of a stream of --json. */
+static void last_lines(const tool_result *r, json_t **line, json_t **end) {
+    const char *at[2] = {r->out, r->out};
+    for (const char *c = r->out; (c = strchr(c, '\n')) && c[1]; c++) at[0] = at[1], at[1] = c + 1;
+    *line = json_loads(at[0], JSON_DISABLE_EOF_CHECK, NULL);
+    *end = json_loads(at[1], 0, NULL);
+    if (!*line || !*end) fail_msg("exit code %d: %s", r->code, r->err);
+}
+
+/* More steps than the curve has points, where it keeps every other one. */
+static void the_loss_at_the_end_is_of_the_last_step(void **state) {
+    (void)state;
+    json_t *line, *end;
+    const char *text = tool_file("long.txt", words());
+    const char *small =
+        tool_file("small.json", "{\"architecture\": \"llama\", \"layers\": 1, \"embd\": 8, "
+                                "\"heads\": 1, \"kv_heads\": 1, \"ff\": 16, \"vocab\": 256, "
+                                "\"context\": 4, \"batch\": 1, \"steps\": 2050, \"heldout\": 0}");
+    const tool_result r =
+        TRAIN("-q", "--json", "--data", text, "--config", small, "--out", at("long"));
+    assert_int_equal(r.code, 0);
+    last_lines(&r, &line, &end);
+    assert_int_equal(json_integer_value(json_object_get(line, "step")), 2050);
+    assert_true(json_equal(json_object_get(line, "loss"), json_object_get(end, "loss")));
+    json_decref(line);
+    json_decref(end);
+}
+
+/* A learning rate so high that weights overflow at once. */
+static void a_step_without_a_loss_says_null(void **state) {
+    (void)state;
+    json_t *line, *end;
+    const char *text = tool_file("high.txt", words());
+    const char *high = tool_file(
+        "high.json", "{\"architecture\": \"llama\", \"layers\": 1, \"embd\": 32, \"heads\": 1, "
+                     "\"kv_heads\": 1, \"ff\": 64, \"vocab\": 256, \"context\": 16, \"batch\": 2, "
+                     "\"precision\": \"f16\", \"rate\": 10, \"clip\": 0, \"warmup\": 1, "
+                     "\"steps\": 60}");
+    const tool_result r =
+        TRAIN("-q", "--json", "--data", text, "--config", high, "--out", at("high"));
+    assert_int_equal(r.code, 1);
+    last_lines(&r, &line, &end);
+    assert_true(json_is_null(json_object_get(line, "loss")));
+    assert_true(json_is_false(json_object_get(line, "applied")));
+    assert_non_null(strstr(r.err, "f16 can't recover"));
+    assert_null(strstr(r.err, "no memory"));
+    assert_null(strstr(r.err, "can't write"));
+    json_decref(line);
+    json_decref(end);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_binary_file_is_refused_with_its_place),
@@ -493,6 +546,8 @@ int main(void) {
         cmocka_unit_test(one_is_no_plural),
         cmocka_unit_test(text_from_standard_input_is_kept_for_resuming),
         cmocka_unit_test(the_predicted_peak_counts_learning_the_vocabulary),
+        cmocka_unit_test(the_loss_at_the_end_is_of_the_last_step),
+        cmocka_unit_test(a_step_without_a_loss_says_null),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);
 }

@@ -3,6 +3,7 @@
  * stdout goes through stdio with a static buffer; a reader that went away (EPIPE) is remembered and
  * is no error: whoever makes the text asks tool_out_closed and stops. */
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -58,6 +59,10 @@ bool tool_out_json(json_t *value) {
     bool ok = !out_error && out_check(json_dumpf(value, stdout, JSON_COMPACT) == 0);
     json_decref(value);
     return ok && tool_out("\n", 1) && tool_out_flush();
+}
+
+json_t *tool_json_real(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 /* ---- messages ---- */

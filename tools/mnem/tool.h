@@ -177,6 +177,8 @@ bool tool_out_closed(void); /* the reader went away or writing failed: stop maki
 int tool_out_end(void);
 /* Prints one JSON value on one line, flushes, and takes the reference. NULL: no memory. */
 bool tool_out_json(json_t *value);
+/* null where it isn't finite, which JSON has no word for. */
+json_t *tool_json_real(double value);
 
 /* ---- numbers as text; each returns its buffer ---- */
 enum { TOOL_TEXT = 40 };

@@ -27,10 +27,17 @@ static void add_point(train_curve *c, int64_t step, double loss) {
     c->point[c->count++] = (train_point){step, loss};
 }
 
+/* In f16 a step that is left out may have none. */
+static void note_loss(train_run *run, int64_t step, double loss) {
+    if (!isfinite(loss)) return;
+    run->loss_last = loss;
+    add_point(&run->training_curve, step, loss);
+}
+
 static void note_line(train_run *run, json_t *line, int64_t step) {
     const json_t *loss = json_object_get(line, "loss");
     const json_t *validation = json_object_get(line, "validation_loss");
-    if (json_is_number(loss)) add_point(&run->training_curve, step, json_number_value(loss));
+    if (json_is_number(loss)) note_loss(run, step, json_number_value(loss));
     if (json_is_number(validation)) {
         run->loss_validation = json_number_value(validation);
         run->validated = step;
@@ -114,20 +121,21 @@ static uint64_t peak_bytes(void) {
 }
 
 void train_log_step(train_run *run, const mnem_train_report *r, double tokens_per_s) {
-    add_point(&run->training_curve, (int64_t)r->step, r->loss);
-    write_line(run, json_pack("{s:I, s:f, s:f, s:I, s:f, s:f, s:f, s:b}", "step",
-                              (json_int_t)r->step, "loss", r->loss, "tokens_per_s", tokens_per_s,
-                              "bytes_peak", (json_int_t)peak_bytes(), "rate", r->rate, "norm",
-                              isfinite(r->norm) ? r->norm : -1.0, "loss_scale", r->loss_scale,
-                              "applied", r->applied));
+    note_loss(run, (int64_t)r->step, r->loss);
+    write_line(run, json_pack("{s:I, s:o, s:f, s:I, s:f, s:f, s:f, s:b}", "step",
+                              (json_int_t)r->step, "loss", tool_json_real(r->loss), "tokens_per_s",
+                              tokens_per_s, "bytes_peak", (json_int_t)peak_bytes(), "rate", r->rate,
+                              "norm", isfinite(r->norm) ? r->norm : -1.0, "loss_scale",
+                              r->loss_scale, "applied", r->applied));
 }
 
 void train_log_validation(train_run *run, int64_t step, double loss, double bits_per_byte) {
     run->loss_validation = loss;
     run->validated = step;
-    add_point(&run->validation_curve, step, loss);
-    write_line(run, json_pack("{s:I, s:f, s:f, s:f}", "step", (json_int_t)step, "validation_loss",
-                              loss, "perplexity", exp(loss), "bits_per_byte", bits_per_byte));
+    if (isfinite(loss)) add_point(&run->validation_curve, step, loss);
+    write_line(run, json_pack("{s:I, s:o, s:o, s:o}", "step", (json_int_t)step, "validation_loss",
+                              tool_json_real(loss), "perplexity", tool_json_real(exp(loss)),
+                              "bits_per_byte", tool_json_real(bits_per_byte)));
 }
 
 void train_log_close(train_run *run) {
@@ -171,8 +179,8 @@ int train_draw(const train_run *run) {
     char subtitle[200];
     tool_svg svg = {.file = NULL};
     if (t->count < 1) return TOOL_OK;
-    int n = snprintf(subtitle, sizeof subtitle, "blue: of each step, %.4f at the end",
-                     t->point[t->count - 1].loss);
+    int n =
+        snprintf(subtitle, sizeof subtitle, "blue: of each step, %.4f at the end", run->loss_last);
     if (v->count)
         snprintf(subtitle + n, sizeof subtitle - (size_t)n,
                  "; red: of held-out text, %.4f, perplexity %.4g", run->loss_validation,

@@ -107,6 +107,7 @@ typedef struct train_run {
     bool finished;       /* all steps are done and the result is written */
     double started;      /* clock of the first step of this process */
     int64_t tokens_done; /* by this process */
+    double loss_last;    /* of the last step that had one; curves may not have it */
     double loss_validation;
     int64_t validated; /* the step of it; 0: none */
 } train_run;

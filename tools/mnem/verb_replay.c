@@ -227,7 +227,7 @@ static void print_verdicts(const replay_case *c) {
 
 /* null where nothing was measured. */
 static json_t *json_known(bool known, double value) {
-    return known && isfinite(value) ? json_real(value) : json_null();
+    return known ? tool_json_real(value) : json_null();
 }
 
 static json_t *json_count(bool known, uint64_t value) {

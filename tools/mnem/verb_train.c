@@ -334,13 +334,12 @@ static const char *result_path(const train_run *run) {
 }
 
 /* The object that ends a stream of --json. */
-static json_t *result_json(const train_run *run, const char *what, const char *path, int64_t step,
-                           double loss) {
+static json_t *result_json(const train_run *run, const char *what, const char *path, int64_t step) {
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
-    json_t *object =
-        json_pack("{s:b, s:o?, s:I, s:f, s:f}", "finished", run->finished, what, json_string(path),
-                  "step", (json_int_t)step, "loss", loss, "validation_loss", run->loss_validation);
+    json_t *object = json_pack("{s:b, s:o?, s:I, s:f, s:o}", "finished", run->finished, what,
+                               json_string(path), "step", (json_int_t)step, "loss", run->loss_last,
+                               "validation_loss", tool_json_real(run->loss_validation));
     json_t *bytes = json_pack("{s:I, s:I, s:I}", "bytes_peak", (json_int_t)usage.bytes_peak,
                               "predicted_bytes", (json_int_t)train_report_peak(run), "budget_bytes",
                               (json_int_t)run->plan.budget_bytes);
@@ -349,20 +348,15 @@ static json_t *result_json(const train_run *run, const char *what, const char *p
     return object;
 }
 
-static double last_loss(const train_run *run) {
-    const train_curve *curve = &run->training_curve;
-    return curve->count ? curve->point[curve->count - 1].loss : 0;
-}
-
 static void say_result(const train_run *run, int64_t step) {
     const char *path = result_path(run);
     if (run->args->json) {
         const char *what = run->config.lora ? "adapter" : "model";
-        tool_out_json(result_json(run, what, path, step, last_loss(run)));
+        tool_out_json(result_json(run, what, path, step));
         return;
     }
     tool_outf("%s: %lld step%s, loss %.4f", path, (long long)step, tool_s((uint64_t)step),
-              last_loss(run));
+              run->loss_last);
     if (run->validation_curve.count)
         tool_outf(", held-out perplexity %.4g", exp(run->loss_validation));
     tool_outf("\n");
@@ -481,8 +475,7 @@ static int stop(train_run *run, int exit_code) {
                 (long long)step, run->out);
     }
     if (run->args->json)
-        tool_out_json(
-            result_json(run, "checkpoint", train_path(run, "checkpoint"), step, last_loss(run)));
+        tool_out_json(result_json(run, "checkpoint", train_path(run, "checkpoint"), step));
     const int said = tool_out_end();
     return exit_code == TOOL_OK ? said : exit_code;
 }
