@@ -39,6 +39,15 @@ int tool_new_end(tool_new *file) {
     return fail(file->path, error);
 }
 
+bool tool_new_write(int fd, const char *text, size_t n) {
+    while (n > 0) {
+        const ssize_t done = write(fd, text, n);
+        if (done < 0 && errno != EINTR) return false;
+        if (done > 0) text += done, n -= (size_t)done;
+    }
+    return true;
+}
+
 /* ---- before the work ---- */
 
 static int check_folder(const char *path) {

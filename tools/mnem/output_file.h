@@ -16,6 +16,8 @@ typedef struct tool_new {
 int tool_new_open(tool_new *file, const char *path);
 /* Closes; with all written, path is the new file, otherwise what it was. */
 int tool_new_end(tool_new *file);
+/* All of the text, past stdio; false, with errno, when it can't be. */
+bool tool_new_write(int fd, const char *text, size_t n);
 /* Before any work: what --svg, --trace and place's --out name can be written, and isn't read. */
 int tool_new_check(const tool_args *args);
 

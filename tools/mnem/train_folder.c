@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output_file.h"
 #include "train_tool.h"
 
 /* In the order in which they are moved. */
@@ -162,15 +163,6 @@ void train_folder_close(train_run *run) {
 
 /* ---- standard input ---- */
 
-static bool write_all(int fd, const char *text, size_t n) {
-    while (n > 0) {
-        const ssize_t done = write(fd, text, n);
-        if (done < 0 && errno != EINTR) return false;
-        if (done > 0) text += done, n -= (size_t)done;
-    }
-    return true;
-}
-
 static int cant_write(const char *path) {
     tool_message("%s: can't write it: %s", path, strerror(errno));
     return TOOL_FAILED;
@@ -186,7 +178,7 @@ static int copy_input(int fd, const char *path, uint64_t *bytes) {
             tool_message("standard input can't be read: %s", strerror(errno));
             return TOOL_FAILED;
         }
-        if (!write_all(fd, buffer, (size_t)n)) return cant_write(path);
+        if (!tool_new_write(fd, buffer, (size_t)n)) return cant_write(path);
         *bytes += (uint64_t)n;
     }
     return TOOL_INTERRUPTED;

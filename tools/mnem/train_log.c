@@ -86,15 +86,6 @@ int train_log_open(train_run *run, int64_t steps) {
     return TOOL_FAILED;
 }
 
-static bool write_all(int fd, const char *text, size_t n) {
-    while (n > 0) {
-        const ssize_t done = write(fd, text, n);
-        if (done < 0 && errno != EINTR) return false;
-        if (done > 0) text += done, n -= (size_t)done;
-    }
-    return true;
-}
-
 /* Past stdio, whose buffer would keep what couldn't be written. With --json to standard output,
  * too; the run goes on when nobody reads that any more. */
 static void write_line(train_run *run, json_t *line) {
@@ -103,7 +94,7 @@ static void write_line(train_run *run, json_t *line) {
     const off_t begin = lseek(fd, 0, SEEK_END);
     char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(line);
-    const bool ok = text && write_all(fd, text, strlen(text)) && write_all(fd, "\n", 1);
+    const bool ok = text && tool_new_write(fd, text, strlen(text)) && tool_new_write(fd, "\n", 1);
     const int why = text ? errno : ENOMEM;
     free(text);
     if (ok) return;
