@@ -32,15 +32,20 @@ LANES_INLINE int64_t real_bytes(mnem_type type) {
     return type == MNEM_TYPE_F32 ? 4 : 2;
 }
 
-/* The same of the first n elements, less than 16. */
+/* The same of the first n elements, less than 16. 16 bits have a place of their own type: read out
+ * of floats they may be what these were before. */
 static lanes load_part(mnem_type type, const void *p, int64_t n) {
-    float part[LANES] = {0};
+    float full[LANES] = {0};
+    uint16_t half[LANES] = {0};
+    void *part = type == MNEM_TYPE_F32 ? (void *)full : half;
     memcpy(part, p, (size_t)(n * real_bytes(type)));
     return load_real(type, part);
 }
 
 static void store_part(mnem_type type, void *p, lanes x, int64_t n) {
-    float part[LANES];
+    float full[LANES];
+    uint16_t half[LANES];
+    void *part = type == MNEM_TYPE_F32 ? (void *)full : half;
     store_real(type, part, x);
     memcpy(p, part, (size_t)(n * real_bytes(type)));
 }

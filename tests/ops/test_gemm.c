@@ -189,6 +189,10 @@ static void outputs_are_rounded_to_nearest_even(void **state) {
     free(x), free(out);
 }
 
+static uint16_t to_16_bits(mnem_type type, float x) {
+    return type == BF16 ? mnem__float_bf16(x) : mnem__float_half(x);
+}
+
 static void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type) {
     enum { SIDE = 300, MOST = SIDE * SIDE };
     rng random = {7};
@@ -198,8 +202,8 @@ static void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type
     rng_fill(&random, before, MOST, 1), rng_fill(&random, start, SIDE, 1);
     const int64_t size = mnem_type_info_get(type)->block_bytes;
     for (int i = 0; size == 2 && i < MOST; i++) {
-        ((uint16_t *)(void *)a)[i] = mnem__float_bf16(a[i]);
-        ((uint16_t *)(void *)b)[i] = mnem__float_bf16(b[i]);
+        ((uint16_t *)(void *)a)[i] = to_16_bits(type, a[i]);
+        ((uint16_t *)(void *)b)[i] = to_16_bits(type, b[i]);
     }
     for (int i = 0; i < 120; i++) {
         mnem__gemm g = {.m = rng_int(&random, 1, 70),
@@ -226,6 +230,8 @@ static void levels_give_the_bits_of_plain(void **state) {
     (void)state;
     const mnem__gemm_kernels *list[3];
     same_bits(list, kernels_get(list), F32);
+    same_bits(list, kernels_get(list), BF16);
+    same_bits(list, kernels_get(list), F16);
 }
 
 /* ---- pairs of bf16 ---- */
@@ -299,6 +305,7 @@ static void blocks_give_the_bits_of_plain(void **state) {
     const mnem__gemm_kernels *list[3];
     same_bits(list, blocks_get(list), F32);
     same_bits(list, blocks_get(list), BF16);
+    same_bits(list, blocks_get(list), F16);
 }
 
 /* [m, k] times [k, n], F32, in one block of k. */
