@@ -16,7 +16,7 @@
 #include "mnem/base.h"
 #include "tools/tool_run.h"
 
-enum { WORDS = 24, LESS = 256 << 10, STEP = 128 << 10 };
+enum { WORDS = 26, LESS = 256 << 10, STEP = 128 << 10 };
 
 /* A command line without --memory, which comes last. */
 typedef struct command {
@@ -171,6 +171,21 @@ static void train_names_the_least(void **state) {
         &(command){{"train", "-d", path, "--config", config, "-t", "1", "-q", "--out", folder()}});
 }
 
+/* The tables of the model to start from are there until its weights are read. */
+static void train_from_a_model_fits_in_the_least(void **state) {
+    (void)state;
+    char words[2000] = "";
+    for (int i = 0; i < 180; i++) strcat(words, "God said, ");
+    const char *path = tool_file("begun.txt", words);
+    const command c = {{"train", "-d", path, "--init", tool_model, "--ctx", "16", "--batch", "1",
+                        "--steps", "1", "--heldout", "0", "-t", "1", "-q", "--out", folder()}};
+    if (!MNEM_RELEASE) return; /* sanitizers take more than any such budget */
+    tool_result r = run_within(&c, 2 << 20, false);
+    const uint64_t least = least_of(&r);
+    r = run_within(&c, least, false);
+    if (r.code != 0) fail_msg("within %llu: %s", (unsigned long long)least, r.err);
+}
+
 /* Nobody gave one: what was chosen is in the object. */
 static void a_budget_that_was_chosen_is_said(void **state) {
     (void)state;
@@ -227,6 +242,7 @@ int main(void) {
         cmocka_unit_test(bench_names_the_least),
         cmocka_unit_test(perplexity_names_the_least),
         cmocka_unit_test(train_names_the_least),
+        cmocka_unit_test(train_from_a_model_fits_in_the_least),
         cmocka_unit_test(a_budget_that_was_chosen_is_said),
         cmocka_unit_test(an_endless_prompt_is_refused_soon),
         cmocka_unit_test(a_failure_is_an_object_with_json),

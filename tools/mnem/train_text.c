@@ -28,17 +28,12 @@ static mnem_status write_vocabulary(const mnem_tokenizer *tokenizer, const char 
 }
 
 /* The tokenizer of the model to start from. */
-static mnem_status copy_vocabulary(const char *model_path, const char *path) {
-    mnem_model *model;
+static mnem_status copy_vocabulary(const mnem_model *model, const char *path) {
     mnem_tokenizer *tokenizer;
-    mnem_status status = mnem_model_open(model_path, &model);
+    mnem_status status = mnem_tokenizer_create(model, &tokenizer);
     if (status != MNEM_OK) return status;
-    status = mnem_tokenizer_create(model, &tokenizer);
-    if (status == MNEM_OK) {
-        status = write_vocabulary(tokenizer, path);
-        mnem_tokenizer_destroy(tokenizer);
-    }
-    mnem_model_close(model);
+    status = write_vocabulary(tokenizer, path);
+    mnem_tokenizer_destroy(tokenizer);
     return status;
 }
 
@@ -93,7 +88,7 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
 int train_vocabulary_make(train_run *run) {
     const char *path = train_path(run, "vocabulary.gguf");
     const mnem_status status =
-        *run->config.init ? copy_vocabulary(run->config.init, path) : learn_vocabulary(run, path);
+        run->base ? copy_vocabulary(run->base, path) : learn_vocabulary(run, path);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -129,7 +124,7 @@ static void say_text(const train_run *run) {
 /* A base may have rows for more tokens than its tokenizer knows, never for fewer. */
 static int check_base(train_run *run) {
     mnem_transformer t;
-    if (!run->base) return TOOL_OK;
+    if (!run->config.lora) return TOOL_OK;
     const mnem_status status = mnem_model_transformer(run->base, &t);
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;

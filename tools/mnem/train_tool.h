@@ -85,7 +85,7 @@ typedef struct train_run {
     bool budget_chosen;
     mnem_device *device;
     mnem_model *vocabulary; /* vocabulary.gguf */
-    mnem_model *base;       /* of adapters, until its weights are read */
+    mnem_model *base;       /* of --init, until its weights are read */
     mnem_tokenizer *tokenizer;
     mnem_corpus *corpus;
     mnem_corpus_info corpus_info;

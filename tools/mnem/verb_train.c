@@ -59,9 +59,11 @@ static int open_ledger(train_run *run) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-/* The model that adapters are for. */
+/* The model to start from, whose tables are a part of the plan. A checkpoint has its weights, but
+ * none that are frozen. */
 static int open_base(train_run *run) {
-    if (!run->config.lora) return TOOL_OK;
+    const bool saved = run->args->resume && access(train_path(run, "checkpoint"), F_OK) == 0;
+    if (!*run->config.init || (saved && !run->config.lora)) return TOOL_OK;
     const mnem_status status = mnem_model_open(run->config.init, &run->base);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -216,16 +218,6 @@ static mnem_status take_feed_memory(train_run *run) {
                              &run->memory);
 }
 
-static mnem_status load_init(train_run *run) {
-    mnem_model *model;
-    if (run->base) return mnem_trainer_load(run->trainer, run->base);
-    mnem_status status = mnem_model_open(run->config.init, &model);
-    if (status != MNEM_OK) return status;
-    status = mnem_trainer_load(run->trainer, model);
-    mnem_model_close(model);
-    return status;
-}
-
 /* What a checkpoint says of the text: its position means the same only in the same tokens. */
 static void text_note(const train_run *run, char note[NOTE]) {
     snprintf(note, NOTE, "mnem train, text %016llx", (unsigned long long)run->corpus_info.checksum);
@@ -240,7 +232,7 @@ static mnem_status begin_weights(train_run *run, bool *same_text) {
     if (run->args->resume && !saved)
         tool_message("%s has no checkpoint yet: it begins anew", run->out);
     if (!saved) mnem_trainer_init(run->trainer, run->config.seed);
-    if (*run->config.init && (run->base || !saved)) status = load_init(run);
+    if (run->base) status = mnem_trainer_load(run->trainer, run->base);
     close_base(run);
     if (!saved || status != MNEM_OK) return status;
     status = mnem_trainer_resume(run->trainer, path, note, sizeof note);
