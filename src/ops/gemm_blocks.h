@@ -11,7 +11,9 @@
  * Invariant: rounding moves a block of 128 by at most 2^-9.5 of its length (sqrt(128) * largest
  * / 8190, and the length is at least the largest), where bf16 may move each number by 2^-9 of
  * itself. So products are about as exact as of numbers rounded to bf16 once more. Blocks below
- * 2^-100 are zeros. A block with infinity or NaN gives NaN in all sums it has part in. */
+ * 2^-100 are zeros. A block with infinity or NaN gives NaN in all sums it has part in. Scales are
+ * multiplied first: where the largest of two blocks make more than 2^151, their sum is infinite or
+ * NaN, and where they make less than 2^-102, it is coarser than that. */
 #ifndef MNEM_SRC_OPS_GEMM_BLOCKS_H
 #define MNEM_SRC_OPS_GEMM_BLOCKS_H
 
@@ -136,11 +138,11 @@ static float quantized_words(const mnem__gemm_matrix *m, int64_t index, int64_t 
 /* Steps [first, first + n) of an index, n at most SCALED. */
 static float index_words(const mnem__gemm_matrix *m, int64_t index, int64_t first, int64_t n,
                          float *words) {
-    const char *x = m->data + index * m->stride + first * real_bytes(m->type);
+    const char *row = m->data + index * m->stride;
     switch (m->type) {
-    case MNEM_TYPE_BF16: return row_words(MNEM_TYPE_BF16, x, n, words);
-    case MNEM_TYPE_F16: return row_words(MNEM_TYPE_F16, x, n, words);
-    case MNEM_TYPE_F32: return row_words(MNEM_TYPE_F32, x, n, words);
+    case MNEM_TYPE_BF16: return row_words(MNEM_TYPE_BF16, row + 2 * first, n, words);
+    case MNEM_TYPE_F16: return row_words(MNEM_TYPE_F16, row + 2 * first, n, words);
+    case MNEM_TYPE_F32: return row_words(MNEM_TYPE_F32, row + 4 * first, n, words);
     default: return quantized_words(m, index, first, n, words);
     }
 }
