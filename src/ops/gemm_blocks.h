@@ -12,7 +12,7 @@
  * / 8190, and the length is at least the largest), where bf16 may move each number by 2^-9 of
  * itself. So products are about as exact as of numbers rounded to bf16 once more. Blocks below
  * 2^-100 are zeros. A block with infinity or NaN gives NaN in all sums it has part in. Scales are
- * multiplied first: where the largest of two blocks make more than 2^151, their sum is infinite or
+ * multiplied first: where the largest of two blocks make more than 2^152, their sum is infinite or
  * NaN, and where they make less than 2^-102, it is coarser than that. */
 #ifndef MNEM_SRC_OPS_GEMM_BLOCKS_H
 #define MNEM_SRC_OPS_GEMM_BLOCKS_H
