@@ -65,6 +65,7 @@ typedef struct logged {
     double loss[STEPS + 1]; /* by step */
     double validation;      /* the last */
     int steps;
+    int validations;
 } logged;
 
 static logged read_log(const char *out) {
@@ -85,6 +86,7 @@ static logged read_log(const char *out) {
             l.loss[step] = json_real_value(loss);
             l.steps = (int)step;
         } else {
+            l.validations++;
             l.validation = json_real_value(json_object_get(line, "validation_loss"));
         }
         json_decref(line);
@@ -95,6 +97,7 @@ static logged read_log(const char *out) {
 
 static void same(const logged *a, const logged *b) {
     assert_int_equal(a->steps, b->steps);
+    assert_int_equal(a->validations, b->validations);
     for (int i = 1; i <= a->steps; i++)
         if (a->loss[i] != b->loss[i])
             fail_msg("step %d: loss %.17g, and %.17g", i, a->loss[i], b->loss[i]);
@@ -135,9 +138,9 @@ static void stopping_and_resuming_changes_no_bit(void **state) {
     const logged whole = whole_run(folder("unbroken"));
     const char *out = folder("broken");
     tool_result r =
-        TRAIN("--data", text_file(), "--config", config_file(), "--out", out, "--stop-after", "7");
+        TRAIN("--data", text_file(), "--config", config_file(), "--out", out, "--stop-after", "12");
     assert_int_equal(r.code, 0);
-    assert_int_equal(read_log(out).steps, 7);
+    assert_int_equal(read_log(out).steps, 12);
     assert_int_equal(TRAIN("--out", out, "--resume", "--stop-after", "33").code, 0);
     assert_int_equal(TRAIN("--out", out, "--resume").code, 0);
     const logged broken = read_log(out);

@@ -413,9 +413,10 @@ static bool is_last(const train_run *run, uint64_t step) {
            (run->args->stop_after && step >= run->args->stop_after);
 }
 
+/* The end validates for itself; a stop doesn't. */
 static bool wants_validation(const train_run *run, uint64_t step) {
     const int64_t every = run->config.steps / VALIDATIONS;
-    return every > 0 && step % (uint64_t)every == 0 && !is_last(run, step);
+    return every > 0 && step % (uint64_t)every == 0 && step < (uint64_t)run->config.steps;
 }
 
 static bool wants_save(const train_run *run, const loop *l, uint64_t step) {
