@@ -63,6 +63,15 @@ static void what_is_read_is_not_drawn_over(void **state) {
     assert_int_equal(RUN("place", path, "--out", path).code, 0); /* in place is fine */
 }
 
+/* Files are written beside, as PATH.tmp, and renamed. */
+static void a_link_beside_is_not_written_through(void **state) {
+    (void)state;
+    const char *path = tool_file("linked.csv", table), *other = tool_file("other.txt", "kept");
+    assert_int_equal(symlink("other.txt", at("placed.csv.tmp")), 0);
+    assert_int_equal(RUN("place", path, "--out", at("placed.csv")).code, 0);
+    assert_holds(other, "kept");
+}
+
 static void a_model_and_a_prompt_are_not_traced_over(void **state) {
     (void)state;
     const char *prompt = tool_file("prompt.txt", "In the beginning");
@@ -145,6 +154,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_is_not_replaced),
         cmocka_unit_test(what_is_read_is_not_drawn_over),
+        cmocka_unit_test(a_link_beside_is_not_written_through),
         cmocka_unit_test(a_model_and_a_prompt_are_not_traced_over),
         cmocka_unit_test(where_nothing_can_be_written_is_said_before_the_work),
         cmocka_unit_test(a_picture_that_fails_leaves_the_old_one),

@@ -25,7 +25,9 @@ int tool_new_open(tool_new *file, const char *path) {
         const int n = snprintf(file->beside, sizeof file->beside, "%s.tmp", path);
         if (n < 0 || (size_t)n >= sizeof file->beside) return fail(path, ENAMETOOLONG);
     }
-    file->file = fopen(*file->beside ? file->beside : path, "w");
+    /* What was left there by a killed run, or a link of that name, isn't written through. */
+    if (*file->beside) unlink(file->beside);
+    file->file = *file->beside ? fopen(file->beside, "wx") : fopen(path, "w");
     return file->file ? TOOL_OK : fail(path, errno);
 }
 
