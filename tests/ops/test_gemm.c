@@ -356,20 +356,28 @@ static void a_block_has_its_own_scale(void **state) {
     }
 }
 
+/* In either operand, either way it lies: its row or column, and nothing else. */
 static void what_is_not_finite_stays_so(void **state) {
     (void)state;
     enum { M = 17, N = 33, K = 300 };
+    static const float values[3] = {NAN, INFINITY, -INFINITY};
     const mnem__gemm_kernels *list[3];
     const int count = blocks_get(list);
     static float a[M * K], b[N * K], out[M * N];
     rng random = {11};
-    for (int i = 0; i < count * 3; i++) {
+    for (int i = 0; i < count * 12; i++) {
+        const bool in_b = i & 1, across = i & 2;
+        const int rows = in_b ? N : M, row = rng_int(&random, 0, rows - 1),
+                  k = rng_int(&random, 0, K - 1);
         rng_fill(&random, a, M * K, 1), rng_fill(&random, b, N * K, 1);
-        const int row = rng_int(&random, 0, M - 1), at = rng_int(&random, 0, K - 1);
-        a[row * K + at] = i % 3 == 0 ? NAN : i % 3 == 1 ? INFINITY : -INFINITY;
-        const mnem__gemm g = block_case(M, N, K, a, b, out);
-        run(list[i / 3], &g);
-        for (int j = 0; j < M * N; j++) assert_true(isfinite(out[j]) == (j / N != row));
+        (in_b ? b : a)[across ? k * rows + row : row * K + k] = values[i / 4 % 3];
+        mnem__gemm g = block_case(M, N, K, a, b, out);
+        mnem__gemm_matrix *put = in_b ? &g.b : &g.a;
+        put->across = across;
+        if (across) put->stride = 4 * rows;
+        run(list[i / 12], &g);
+        for (int j = 0; j < M * N; j++)
+            assert_true(isfinite(out[j]) == ((in_b ? j % N : j / N) != row));
     }
 }
 
