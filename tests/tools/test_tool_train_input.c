@@ -352,6 +352,7 @@ static void json_streams_the_log_and_ends_with_the_result(void **state) {
     assert_true(json_is_false(json_object_get(last, "finished")));
     assert_int_equal(json_integer_value(json_object_get(last, "step")), 4);
     assert_non_null(json_object_get(last, "checkpoint"));
+    assert_true(json_is_null(json_object_get(last, "validation_loss"))); /* none so far */
     json_decref(last);
     static char before[1 << 16];
     strcpy(before, content(at("streamed/log.jsonl")));

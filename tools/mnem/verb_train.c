@@ -329,9 +329,10 @@ static const char *result_path(const train_run *run) {
 static json_t *result_json(const train_run *run, const char *what, const char *path, int64_t step) {
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
-    json_t *object = json_pack("{s:b, s:o?, s:I, s:f, s:o}", "finished", run->finished, what,
-                               json_string(path), "step", (json_int_t)step, "loss", run->loss_last,
-                               "validation_loss", tool_json_real(run->loss_validation));
+    json_t *object =
+        json_pack("{s:b, s:o?, s:I, s:f, s:o}", "finished", run->finished, what, json_string(path),
+                  "step", (json_int_t)step, "loss", run->loss_last, "validation_loss",
+                  run->validated ? tool_json_real(run->loss_validation) : json_null());
     json_t *bytes = json_pack("{s:I, s:I, s:I}", "bytes_peak", (json_int_t)usage.bytes_peak,
                               "predicted_bytes", (json_int_t)train_report_peak(run), "budget_bytes",
                               (json_int_t)run->plan.budget_bytes);
