@@ -38,13 +38,12 @@ static int64_t panels(int64_t n, int64_t width) {
 /* Grows with every size of g, so that what was measured holds all smaller products. */
 static layout layout_get(const mnem__gemm_kernels *kernels, const mnem__gemm *g, int workers) {
     const int64_t k = least(g->k, g->k_block), columns = least(g->n, PIECE_COLUMNS);
-    const int64_t steps =
-        panels(k, kernels->fold) + (kernels->scaled ? panels(k, kernels->scaled) : 0);
+    const int64_t rows_of_k = kernels->panel_rows(k);
     const int64_t column_panels = panels(columns, kernels->columns);
     const bool partial = g->out_type != MNEM_TYPE_F32 && g->k > g->k_block;
     layout l = {.part_rows = partial ? up(PART_ROWS, kernels->rows) : g->m,
-                .b_panel = (steps + 1) * kernels->columns,
-                .a_panel = up(steps * kernels->rows + SPARE, 16),
+                .b_panel = (rows_of_k + 1) * kernels->columns,
+                .a_panel = up(rows_of_k * kernels->rows + SPARE, 16),
                 .partial_panel = column_panels * kernels->columns * kernels->rows};
     const int64_t rows = least(g->m, l.part_rows);
     l.partial = (uint64_t)(column_panels * l.b_panel) * sizeof(float);

@@ -67,10 +67,10 @@ typedef struct mnem__gemm_block {
 /* One per level of the processor, and one of doubles. */
 typedef struct mnem__gemm_kernels {
     mnem_type wide;    /* of sums: F32; F64, whose first functions are absent */
-    int fold;          /* steps of k in a word of a panel: 1, or 2 */
-    int scaled;        /* steps of k that share a scale (gemm_blocks.h), or 0 */
     int rows, columns; /* of a tile */
     int block_rows;    /* of a that a worker packs at once, a multiple of rows */
+    /* What so many steps of k take of a panel, in floats of each index. */
+    int64_t (*panel_rows)(int64_t steps);
     void (*pack_a)(const mnem__gemm_part *part);
     void (*pack_b)(const mnem__gemm_part *part);
     void (*multiply)(const mnem__gemm_block *block);

@@ -1,7 +1,8 @@
 /* gemm_blocks.h: panels of whole numbers of 13 bits with a scale for every 128 steps of k, and the
  * sums of a tile of them: how bf16 is multiplied where the processor has no pairs of it.
  *
- *     panel, for each 128 steps:  scales [1][width], then words [64][width] of two steps each
+ *     panel, for each 128 steps:  scales [1][width], then words [64][width] of two steps each;
+ *                                 for AVX2 crosses [1][width] between (gemm_blocks_sums.h)
  *     panel of b: start row before all
  *
  * x is q * scale, |q| <= 4095: block floating point (Wilkinson, Rounding Errors in Algebraic
@@ -17,24 +18,34 @@
 #ifndef MNEM_SRC_OPS_GEMM_BLOCKS_H
 #define MNEM_SRC_OPS_GEMM_BLOCKS_H
 
-enum { FOLD = 2, SCALED = 128, WORDS = SCALED / FOLD, LARGEST = 4095 };
+enum { FOLD = 2, SCALED = 128, LARGEST = 4095 };
+#if MNEM__LANES == 2
+enum { HEADS = 2, TURN = 8 }; /* with crosses; words of a turn of the loop over them */
+#else
+enum { HEADS = 1, TURN = 1 };
+#endif
 
 /* An aligned word of two whole numbers in a panel. */
 typedef int32_t __attribute__((may_alias)) word;
+typedef uint16_t __attribute__((may_alias)) half_word;
 
-LANES_INLINE int64_t folded(int64_t steps) {
-    return (steps + FOLD - 1) / FOLD;
+/* Of at most SCALED steps. */
+LANES_INLINE int64_t block_words(int64_t steps) {
+    return (steps + FOLD * TURN - 1) / (FOLD * TURN) * TURN;
+}
+
+/* What they take of a panel, in its widths. */
+LANES_INLINE int64_t block_rows(int64_t steps) {
+    return steps > 0 ? HEADS + block_words(steps) : 0;
+}
+
+static int64_t panel_rows(int64_t steps) {
+    return steps / SCALED * block_rows(SCALED) + block_rows(steps % SCALED);
 }
 
 /* ---- one level ---- */
 
 #if MNEM__LANES == 512
-/* The larger of two absolute values, by their bits: NaN is above infinity. */
-LANES_INLINE lanes larger(lanes most, lanes x) {
-    const __m512i bits = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MAX));
-    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(most), bits));
-}
-
 /* 16 numbers, rounded to nearest even, as 8 words. */
 LANES_INLINE void put_row_words(float *words, lanes x) {
     const __m256i numbers = _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x));
@@ -48,12 +59,6 @@ LANES_INLINE void put_step_words(float *words, lanes even, lanes odd) {
     _mm512_storeu_si512(words, _mm512_mask_blend_epi16(0xaaaaaaaau, low, high));
 }
 #elif MNEM__LANES == 2
-LANES_INLINE lanes larger(lanes most, lanes x) {
-    const __m256i rest = _mm256_set1_epi32(INT32_MAX);
-    LANES_EACH(_mm256_castsi256_ps(_mm256_max_epi32(
-        _mm256_castps_si256(most.v[i]), _mm256_and_si256(_mm256_castps_si256(x.v[i]), rest))));
-}
-
 LANES_INLINE void put_row_words(float *words, lanes x) {
     const __m256i numbers =
         _mm256_packs_epi32(_mm256_cvtps_epi32(x.v[0]), _mm256_cvtps_epi32(x.v[1]));
@@ -69,11 +74,6 @@ LANES_INLINE void put_step_words(float *words, lanes even, lanes odd) {
     }
 }
 #else
-LANES_INLINE lanes larger(lanes most, lanes x) {
-    LANES_EACH(mnem__float_bits(fabsf(x.v[i])) > mnem__float_bits(most.v[i]) ? fabsf(x.v[i])
-                                                                             : most.v[i]);
-}
-
 /* A product with NaN is whatever it is: its scale is NaN. */
 LANES_INLINE int16_t whole(float x) {
     return isnan(x) ? 0 : (int16_t)lrintf(x);
@@ -104,217 +104,199 @@ LANES_INLINE float scale_of(float largest, float *factor) {
     return largest / LARGEST;
 }
 
+/* The largest absolute value of n elements, by bits without the sign: NaN is above infinity. */
+static float largest_of(mnem_type type, const char *x, int64_t n) {
+    if (type == MNEM_TYPE_F32) {
+        int32_t most = 0;
+        for (int64_t i = 0; i < n; i++) {
+            const int32_t bits = ((const word *)(const void *)x)[i] & INT32_MAX;
+            most = bits > most ? bits : most;
+        }
+        return mnem__bits_float((uint32_t)most);
+    }
+    uint16_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint16_t bits = ((const half_word *)(const void *)x)[i] & INT16_MAX;
+        most = bits > most ? bits : most;
+    }
+    return type == MNEM_TYPE_BF16 ? mnem__bf16_float(most) : mnem__half_float(most);
+}
+
 /* 16 elements of a row, or the n that are left and zeros. */
 LANES_INLINE lanes load_some(mnem_type type, const char *p, int64_t n) {
     return n < LANES ? load_part(type, p, n) : load_real(type, p);
 }
 
-/* n elements (at most SCALED) as words, with a zero after an odd one; gives their scale. */
-LANES_INLINE float row_words(mnem_type type, const char *x, int64_t n, float *words) {
+/* n elements (at most SCALED) as words, with zeros up to a multiple of 16. */
+LANES_INLINE void row_words(mnem_type type, const char *x, int64_t n, float factor, float *words) {
     const int64_t size = real_bytes(type);
-    lanes most = lanes_zero();
-    for (int64_t i = 0; i < n; i += LANES)
-        most = larger(most, load_some(type, x + i * size, n - i));
-    float each[LANES], largest = 0, factor;
-    lanes_store(each, most);
-    for (int i = 0; i < LANES; i++)
-        if (mnem__float_bits(each[i]) > mnem__float_bits(largest)) largest = each[i];
-    const float scale = scale_of(largest, &factor);
     const lanes factors = lanes_set(factor);
     for (int64_t i = 0; i < n; i += LANES)
         put_row_words(words + i / FOLD, lanes_mul(load_some(type, x + i * size, n - i), factors));
-    return scale;
 }
 
-/* Of a row of a quantized type, whose blocks may be larger than ours. */
-static float quantized_words(const mnem__gemm_matrix *m, int64_t index, int64_t first, int64_t n,
-                             float *words) {
-    float whole[CHUNK];
+/* Steps [first, first + n) of an index, as real numbers; of a quantized type, whose blocks may be
+ * larger than ours, in buffer. */
+static const char *index_row(const mnem__gemm_matrix *m, int64_t index, int64_t first, int64_t n,
+                             float *buffer) {
+    if (!quantized(m)) return m->data + index * m->stride + first * real_bytes(m->type);
     const int64_t unit = mnem_type_info_get(m->type)->block_elements, before = first % unit;
-    floats(m, index, first - before, (before + n + unit - 1) / unit * unit, whole);
-    return row_words(MNEM_TYPE_F32, (const char *)(whole + before), n, words);
+    floats(m, index, first - before, (before + n + unit - 1) / unit * unit, buffer);
+    return (const char *)(buffer + before);
 }
 
-/* Steps [first, first + n) of an index, n at most SCALED. */
-static float index_words(const mnem__gemm_matrix *m, int64_t index, int64_t first, int64_t n,
-                         float *words) {
-    const char *row = m->data + index * m->stride;
-    switch (m->type) {
-    case MNEM_TYPE_BF16: return row_words(MNEM_TYPE_BF16, row + 2 * first, n, words);
-    case MNEM_TYPE_F16: return row_words(MNEM_TYPE_F16, row + 2 * first, n, words);
-    case MNEM_TYPE_F32: return row_words(MNEM_TYPE_F32, row + 4 * first, n, words);
-    default: return quantized_words(m, index, first, n, words);
+#if MNEM__LANES == 2
+/* Each index's sum of products of two words that are read together, less than zero, ahead of the
+ * words. */
+LANES_INLINE void crosses(int64_t words, float *to, const int width) {
+    LANES_UNROLL
+    for (int i = 0; i < width; i += 4) {
+        const float *x = to + width + i;
+        __m128i sum = _mm_setzero_si128();
+        for (int64_t k = 0; k < words; k += 2, x += 2 * width)
+            sum = _mm_sub_epi32(sum, _mm_madd_epi16(_mm_loadu_si128((const void *)x),
+                                                    _mm_loadu_si128((const void *)(x + width))));
+        _mm_storeu_si128((void *)(to + i), sum);
     }
+}
+#else
+LANES_INLINE void crosses(int64_t words, float *to, const int width) {
+    (void)words, (void)to, (void)width;
+}
+#endif
+
+/* Of 8 rows of n steps (at most SCALED), used of them a panel's: scales, and words. */
+LANES_INLINE void pack_rows(mnem_type type, const char *const *x, int64_t n, float *to,
+                            const int width, const int used) {
+    float factors[8], words[8][SCALED / FOLD];
+    const float *rows[8];
+    for (int r = 0; r < used; r++) to[r] = scale_of(largest_of(type, x[r], n), &factors[r]);
+    for (int r = 0; r < 8; r++) {
+        rows[r] = r < used ? words[r] : zeros;
+        if (r < used) row_words(type, x[r], n, factors[r], words[r]);
+    }
+    turn(rows, block_words(n), to + HEADS * width, width, used);
 }
 
 /* Of a matrix whose rows are indices: one panel's part for one block of steps, from part's k on. */
 LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t k, float *to,
                              const int width) {
     const int64_t steps = part->steps - k < SCALED ? part->steps - k : SCALED;
-    float buffer[8][SCALED];
+    float buffer[8][CHUNK];
     for (int group = (width - 1) / 8 * 8; group >= 0; group -= 8) {
-        const float *rows[8];
+        const char *x[8];
         const int used = width - group < 8 ? width - group : 8;
-        for (int r = 0; r < 8; r++) {
+        for (int r = 0; r < used; r++) {
             const int64_t i = first + group + r;
-            rows[r] = zeros;
-            if (r < used) to[group + r] = 0;
-            if (r >= used || i >= part->count) continue;
-            const int64_t index = part->index + i;
-            to[group + r] = index_words(part->matrix, index, part->k + k, steps, buffer[r]);
-            rows[r] = buffer[r];
+            x[r] = i >= part->count
+                       ? (const char *)zeros
+                       : index_row(part->matrix, part->index + i, part->k + k, steps, buffer[r]);
         }
-        turn(rows, folded(steps), to + width + group, width, used);
+        switch (part->matrix->type) {
+        case MNEM_TYPE_BF16: pack_rows(MNEM_TYPE_BF16, x, steps, to + group, width, used); break;
+        case MNEM_TYPE_F16: pack_rows(MNEM_TYPE_F16, x, steps, to + group, width, used); break;
+        default: pack_rows(MNEM_TYPE_F32, x, steps, to + group, width, used);
+        }
     }
+    if (HEADS > 1) crosses(block_words(steps), to + width, width);
 }
 
-/* Scales and factors of columns [column, column + n), n at most CHUNK, of steps [k, k + steps). */
-static void column_scales(const mnem__gemm_matrix *m, int64_t k, int64_t steps, int64_t column,
-                          int64_t n, float *scales, float *factors) {
+/* What a block of columns is packed from: columns [column, column + n), n at most CHUNK, of rows
+ * [row, row + steps). */
+typedef struct column_block {
+    const mnem__gemm_matrix *matrix;
+    int64_t row, steps, column, n;
+} column_block;
+
+/* A row of them, of type: F32 also if the matrix is quantized (then in buffer). */
+LANES_INLINE const char *column_row(mnem_type type, const column_block *c, int64_t step,
+                                    float *buffer) {
+    if (step >= c->steps) return (const char *)zeros;
+    if (type == MNEM_TYPE_F32)
+        return (const char *)floats(c->matrix, c->row + step, c->column, c->n, buffer);
+    return c->matrix->data + (c->row + step) * c->matrix->stride + c->column * real_bytes(type);
+}
+
+LANES_INLINE void column_scales(mnem_type type, const column_block *c, float *scales,
+                                float *factors) {
+    enum { AHEAD = 4 };
+    int32_t most[CHUNK] = {0};
+    uint16_t most_half[CHUNK] = {0};
     float buffer[CHUNK];
-    for (int64_t i = 0; i < n; i += LANES) lanes_store(scales + i, lanes_zero());
-    for (int64_t step = 0; step < steps; step++) {
-        const float *row = floats(m, k + step, column, n, buffer);
-        int64_t i = 0;
-        for (; i + LANES <= n; i += LANES)
-            lanes_store(scales + i, larger(lanes_load(scales + i), lanes_load(row + i)));
-        if (i < n)
-            lanes_store(scales + i,
-                        larger(lanes_load(scales + i), lanes_load_part(row + i, n - i)));
+    for (int64_t step = 0; step < c->steps; step++) {
+        const char *row = column_row(type, c, step, buffer);
+        if (step + AHEAD < c->steps && !quantized(c->matrix))
+            fetch(c->matrix, c->row + step + AHEAD, c->column, c->n);
+        if (type == MNEM_TYPE_F32)
+            for (int64_t i = 0; i < c->n; i++) {
+                const int32_t bits = ((const word *)(const void *)row)[i] & INT32_MAX;
+                most[i] = bits > most[i] ? bits : most[i];
+            }
+        else
+            for (int64_t i = 0; i < c->n; i++) {
+                const uint16_t bits = ((const half_word *)(const void *)row)[i] & INT16_MAX;
+                most_half[i] = bits > most_half[i] ? bits : most_half[i];
+            }
     }
-    for (int64_t i = 0; i < n; i++) scales[i] = scale_of(scales[i], &factors[i]);
+    for (int64_t i = 0; i < c->n; i++)
+        scales[i] = scale_of(type == MNEM_TYPE_F32    ? mnem__bits_float((uint32_t)most[i])
+                             : type == MNEM_TYPE_BF16 ? mnem__bf16_float(most_half[i])
+                                                      : mnem__half_float(most_half[i]),
+                             &factors[i]);
 }
 
-/* Of a matrix whose rows are steps: all panels' parts for one block of steps, of n (at most CHUNK)
- * indices from first on. */
-LANES_INLINE void pack_columns(const mnem__gemm_part *part, int64_t first, int64_t n, int64_t k,
-                               float *panel, const int width) {
-    const mnem__gemm_matrix *m = part->matrix;
-    const int64_t steps = part->steps - k < SCALED ? part->steps - k : SCALED;
-    const int64_t column = part->index + first;
-    float scales[CHUNK], factors[CHUNK], buffer[CHUNK], second[CHUNK], words[CHUNK];
-    column_scales(m, part->k + k, steps, column, n, scales, factors);
-    spread(scales, n, panel, part->panel, width);
-    for (int64_t step = 0; step < steps; step += FOLD) {
-        const int64_t at = part->k + k + step;
-        const float *even = floats(m, at, column, n, buffer);
-        const float *odd = step + 1 < steps ? floats(m, at + 1, column, n, second) : zeros;
-        int64_t i = 0;
-        for (; i + LANES <= n; i += LANES) {
-            const lanes f = lanes_load(factors + i);
-            put_step_words(words + i, lanes_mul(lanes_load(even + i), f),
-                           lanes_mul(lanes_load(odd + i), f));
-        }
-        if (i < n) {
-            const lanes f = lanes_load_part(factors + i, n - i);
-            put_step_words(words + i, lanes_mul(lanes_load_part(even + i, n - i), f),
-                           lanes_mul(lanes_load_part(odd + i, n - i), f));
-        }
-        panel += width;
-        spread(words, n, panel, part->panel, width);
+/* Words of two rows of n numbers. */
+LANES_INLINE void step_words(mnem_type type, const char *even, const char *odd,
+                             const float *factors, int64_t n, float *words) {
+    const int64_t size = real_bytes(type);
+    for (int64_t i = 0; i < n; i += LANES) {
+        const lanes f = lanes_load(factors + i);
+        put_step_words(words + i, lanes_mul(load_some(type, even + i * size, n - i), f),
+                       lanes_mul(load_some(type, odd + i * size, n - i), f));
     }
+}
+
+/* All panels' parts for one block of steps. */
+LANES_INLINE void pack_columns(mnem_type type, const column_block *c, float *to, int64_t panel,
+                               const int width) {
+    float scales[CHUNK], factors[CHUNK] = {0}, words[CHUNK], buffer[2][CHUNK];
+    column_scales(type, c, scales, factors);
+    spread(scales, c->n, to, panel, width);
+    for (int64_t i = 0; i < block_words(c->steps); i++) {
+        step_words(type, column_row(type, c, FOLD * i, buffer[0]),
+                   column_row(type, c, FOLD * i + 1, buffer[1]), factors, c->n, words);
+        spread(words, c->n, to + (HEADS + i) * width, panel, width);
+    }
+    for (int64_t i = 0; HEADS > 1 && i < c->n; i += width, to += panel)
+        crosses(block_words(c->steps), to + width, width);
+}
+
+LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
+    const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
+    for (int64_t first = 0; first < part->count; first += chunk)
+        for (int64_t k = 0; k < part->steps; k += SCALED) {
+            const column_block c = {
+                part->matrix, part->k + k, part->steps - k < SCALED ? part->steps - k : SCALED,
+                part->index + first, part->count - first < chunk ? part->count - first : chunk};
+            float *at = to + first / width * part->panel + panel_rows(k) * width;
+            switch (part->matrix->type) {
+            case MNEM_TYPE_BF16: pack_columns(MNEM_TYPE_BF16, &c, at, part->panel, width); break;
+            case MNEM_TYPE_F16: pack_columns(MNEM_TYPE_F16, &c, at, part->panel, width); break;
+            default: pack_columns(MNEM_TYPE_F32, &c, at, part->panel, width);
+            }
+        }
 }
 
 LANES_INLINE void pack(const mnem__gemm_part *part, float *to, const int width) {
-    const bool across = part->matrix->across;
-    const int64_t chunk = across ? CHUNK / width * width : width; /* CHUNK for b */
-    for (int64_t first = 0; first < part->count; first += chunk) {
-        const int64_t n = part->count - first < chunk ? part->count - first : chunk;
-        float *panel = to + first / width * part->panel;
-        for (int64_t k = 0; k < part->steps; k += SCALED, panel += (WORDS + 1) * width)
-            if (across)
-                pack_columns(part, first, n, k, panel, width);
-            else
-                pack_panel(part, first, k, panel, width);
+    if (part->matrix->across) {
+        pack_across(part, to, width);
+        return;
     }
+    for (int64_t first = 0; first < part->count; first += width, to += part->panel)
+        for (int64_t k = 0; k < part->steps; k += SCALED)
+            pack_panel(part, first, k, to + panel_rows(k) * width, width);
 }
 
-/* ---- sums ---- */
-
-/* Sums of products of words, whole numbers: PARTS for 16 lanes. */
-#if MNEM__LANES == 2
-enum { PARTS = 2 };
-typedef __m256i group;
-
-LANES_INLINE group group_zero(void) {
-    return _mm256_setzero_si256();
-}
-LANES_INLINE group group_load(const float *words, int i) {
-    return _mm256_loadu_si256((const void *)(words + 8 * i));
-}
-/* In assembly, since gcc 12 moves a turn's products ahead of its sums, for which registers don't
- * suffice, or else copies every sum. */
-LANES_INLINE group group_add(group sum, group words, int32_t pair) {
-    const group product = _mm256_madd_epi16(words, _mm256_set1_epi32(pair));
-    __asm__ volatile("vpaddd %1, %0, %0" : "+x"(sum) : "x"(product));
-    return sum;
-}
-LANES_INLINE lanes group_floats(const group *sum) {
-    const lanes_int x = {{sum[0], sum[1]}};
-    return lanes_from_int(x);
-}
-#else
-enum { PARTS = 1 };
-typedef lanes_int group;
-
-LANES_INLINE group group_zero(void) {
-    return lanes_dot2_start();
-}
-LANES_INLINE group group_load(const float *words, int i) {
-    return lanes_load_words(words + LANES * i);
-}
-LANES_INLINE group group_add(group sum, group words, int32_t pair) {
-    return lanes_dot2(sum, words, pair);
-}
-LANES_INLINE lanes group_floats(const group *sum) {
-    return lanes_from_int(*sum);
-}
-#endif
-
-enum { ACROSS = VECTORS * PARTS };
-
-/* Of one block of steps. */
-LANES_INLINE void block_sums(int64_t steps, const float *a, const float *b, group *sum) {
-    LANES_UNROLL
-    for (int i = 0; i < ROWS * ACROSS; i++) sum[i] = group_zero();
-    for (int64_t k = folded(steps); k > 0; k--) {
-        group right[ACROSS];
-        LANES_UNROLL
-        for (int v = 0; v < ACROSS; v++) right[v] = group_load(b, v);
-        LANES_UNROLL
-        for (int r = 0; r < ROWS; r++) {
-            const int32_t left = *(const word *)(const void *)(a + r);
-            LANES_UNROLL
-            for (int v = 0; v < ACROSS; v++)
-                sum[r * ACROSS + v] = group_add(sum[r * ACROSS + v], right[v], left);
-        }
-        a += ROWS, b += COLUMNS;
-    }
-}
-
-/* The sums of one tile. */
-LANES_INLINE void sums(int64_t steps, const float *a, const float *b, lanes *acc) {
-    LANES_UNROLL
-    for (int r = 0; r < ROWS; r++) {
-        LANES_UNROLL
-        for (int v = 0; v < VECTORS; v++) acc[r * VECTORS + v] = lanes_load(b + v * LANES);
-    }
-    b += COLUMNS;
-    for (; steps > 0; steps -= SCALED) {
-        group sum[ROWS * ACROSS];
-        block_sums(steps < SCALED ? steps : SCALED, a + ROWS, b + COLUMNS, sum);
-        LANES_UNROLL
-        for (int r = 0; r < ROWS; r++) {
-            const lanes scale = lanes_set(a[r]);
-            LANES_UNROLL
-            for (int v = 0; v < VECTORS; v++) {
-                const int i = r * VECTORS + v;
-                acc[i] = lanes_fma(group_floats(sum + i * PARTS),
-                                   lanes_mul(scale, lanes_load(b + v * LANES)), acc[i]);
-            }
-        }
-        a += (WORDS + 1) * ROWS, b += (WORDS + 1) * COLUMNS;
-    }
-}
+#include "ops/gemm_blocks_sums.h"
 
 #endif

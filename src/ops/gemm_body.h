@@ -56,6 +56,10 @@ LANES_INLINE void to_floats(int64_t n, mnem_type type, const char *from, float *
     if (i < n) lanes_store_part(to + i, load_part(type, from + 2 * i, n - i), n - i);
 }
 
+static bool quantized(const mnem__gemm_matrix *m) {
+    return mnem_type_info_get(m->type)->block_elements > 1;
+}
+
 /* n elements (at most CHUNK) from the first on, of one row in memory, as floats: where they are,
  * or in buffer. */
 static const float *floats(const mnem__gemm_matrix *m, int64_t row, int64_t first, int64_t n,
@@ -92,6 +96,20 @@ LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const in
     _mm256_storeu_ps(to + 2 * width, _mm256_shuffle_ps(b, d, 0x44));
     _mm256_storeu_ps(to + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
 }
+
+/* 8 steps of 4 rows, into panels of 4. */
+LANES_INLINE void turn_narrow(const float *const *rows, int64_t k, float *to) {
+    const __m256 r0 = _mm256_loadu_ps(rows[0] + k), r1 = _mm256_loadu_ps(rows[1] + k);
+    const __m256 r2 = _mm256_loadu_ps(rows[2] + k), r3 = _mm256_loadu_ps(rows[3] + k);
+    const __m256 a = _mm256_unpacklo_ps(r0, r1), b = _mm256_unpackhi_ps(r0, r1);
+    const __m256 c = _mm256_unpacklo_ps(r2, r3), d = _mm256_unpackhi_ps(r2, r3);
+    const __m256 s0 = _mm256_shuffle_ps(a, c, 0x44), s1 = _mm256_shuffle_ps(a, c, 0xee);
+    const __m256 s2 = _mm256_shuffle_ps(b, d, 0x44), s3 = _mm256_shuffle_ps(b, d, 0xee);
+    _mm256_storeu_ps(to, _mm256_permute2f128_ps(s0, s1, 0x20));
+    _mm256_storeu_ps(to + 8, _mm256_permute2f128_ps(s2, s3, 0x20));
+    _mm256_storeu_ps(to + 16, _mm256_permute2f128_ps(s0, s1, 0x31));
+    _mm256_storeu_ps(to + 24, _mm256_permute2f128_ps(s2, s3, 0x31));
+}
 #endif
 
 /* 8 rows of steps floats become a panel's elements [0, 8) of each step. Where the panel has fewer
@@ -100,6 +118,7 @@ LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const
                        const int used) {
     int64_t k = 0;
 #if MNEM__LANES != 0
+    for (; width == 4 && k + 8 <= steps; k += 8) turn_narrow(rows, k, to + k * width);
     for (; k + 4 <= steps; k += 4) turn4(rows, k, to + k * width, width);
 #endif
     for (; k < steps; k++)
@@ -295,7 +314,7 @@ static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool 
 
 #define GEMM_KERNELS                                                                               \
     {                                                                                              \
-        .wide = MNEM_TYPE_F32, .fold = FOLD, .scaled = SCALED, .rows = ROWS, .columns = COLUMNS,   \
+        .wide = MNEM_TYPE_F32, .panel_rows = panel_rows, .rows = ROWS, .columns = COLUMNS,         \
         .block_rows = BLOCK_ROWS, .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply,        \
         .add_columns = add_columns, .sum_exp = sum_exp, .scale_exp = scale_exp, .put_row = put_row \
     }

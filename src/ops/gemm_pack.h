@@ -11,7 +11,9 @@
 
 #include "ops/gemm_fold.h"
 
-enum { SCALED = 0 };
+static int64_t panel_rows(int64_t steps) {
+    return folded(steps);
+}
 
 #ifndef MNEM__GEMM_PAIRS
 LANES_INLINE lanes multiply_add(lanes a, lanes b, lanes c) {
@@ -40,7 +42,6 @@ LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t
 LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
     enum { AHEAD = 4 };
     const mnem__gemm_matrix *m = part->matrix;
-    const bool blocks = mnem_type_info_get(m->type)->block_elements > 1;
     const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
     float buffer[CHUNK];
     for (int64_t first = 0; first < part->count; first += chunk) {
@@ -48,7 +49,7 @@ LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int 
         const int64_t column = part->index + first;
         float *panel = to + first / width * part->panel;
         for (int64_t k = 0; k < part->steps; k += FOLD, panel += width) {
-            if (!blocks && k + AHEAD < part->steps) fetch(m, part->k + k + AHEAD, column, n);
+            if (!quantized(m) && k + AHEAD < part->steps) fetch(m, part->k + k + AHEAD, column, n);
             spread(step_words(part, k, column, n, buffer), n, panel, part->panel, width);
         }
     }
