@@ -14,9 +14,11 @@
 
 #include "base/checked.h"
 
-enum { PIECE_COLUMNS = 1024, PART_ROWS = 512, SPARE = 8 };
+/* PIECE: floats of b's piece, 1024 columns of f32 by 512 steps. */
+enum { PIECE = 513 * 1024, PART_ROWS = 512, PART_COLUMNS = 1024, SPARE = 8 };
 
 typedef struct layout {
+    int64_t piece_columns;
     int64_t part_rows;        /* rows of out between two passes over b */
     int64_t b_panel, a_panel; /* floats */
     int64_t partial_panel;    /* floats of one tile's rows in all columns of a piece */
@@ -35,18 +37,19 @@ static int64_t panels(int64_t n, int64_t width) {
     return (n + width - 1) / width;
 }
 
-/* Grows with every size of g, so that what was measured holds all smaller products. */
+/* Bytes grow with every size of g, so that what was measured holds all smaller products. */
 static layout layout_get(const mnem__gemm_kernels *kernels, const mnem__gemm *g, int workers) {
-    const int64_t k = least(g->k, g->k_block), columns = least(g->n, PIECE_COLUMNS);
-    const int64_t rows_of_k = kernels->panel_rows(k);
-    const int64_t column_panels = panels(columns, kernels->columns);
+    const int64_t rows_of_k = kernels->panel_rows(least(g->k, g->k_block));
     const bool partial = g->out_type != MNEM_TYPE_F32 && g->k > g->k_block;
     layout l = {.part_rows = partial ? up(PART_ROWS, kernels->rows) : g->m,
                 .b_panel = (rows_of_k + 1) * kernels->columns,
-                .a_panel = up(rows_of_k * kernels->rows + SPARE, 16),
-                .partial_panel = column_panels * kernels->columns * kernels->rows};
-    const int64_t rows = least(g->m, l.part_rows);
-    l.partial = (uint64_t)(column_panels * l.b_panel) * sizeof(float);
+                .a_panel = up(rows_of_k * kernels->rows + SPARE, 16)};
+    const int64_t rows = least(g->m, l.part_rows), all = panels(g->n, kernels->columns);
+    int64_t at_once = least(all, PIECE / l.b_panel);
+    if (partial) at_once = least(at_once, PART_COLUMNS / kernels->columns);
+    l.piece_columns = at_once * kernels->columns;
+    l.partial_panel = l.piece_columns * kernels->rows;
+    l.partial = (uint64_t)least(all * l.b_panel, PIECE) * sizeof(float);
     l.a = l.partial;
     if (partial) l.a += (uint64_t)(panels(rows, kernels->rows) * l.partial_panel) * sizeof(float);
     l.a = mnem__align_up(l.a, 64);
@@ -168,8 +171,8 @@ static void multiply_piece(const state *s) {
 /* All pieces of one part of the rows. */
 static void run_part(state *s, bool *used) {
     const mnem__gemm *g = s->g;
-    for (s->column = 0; s->column < g->n; s->column += PIECE_COLUMNS) {
-        s->columns = least(g->n - s->column, PIECE_COLUMNS);
+    for (s->column = 0; s->column < g->n; s->column += s->at.piece_columns) {
+        s->columns = least(g->n - s->column, s->at.piece_columns);
         for (s->k = 0; s->k < g->k; s->k += g->k_block) {
             s->steps = least(g->k - s->k, g->k_block);
             if (*used) mnem_team_barrier(s->worker);

@@ -43,6 +43,11 @@ static int64_t panel_rows(int64_t steps) {
     return steps / SCALED * block_rows(SCALED) + block_rows(steps % SCALED);
 }
 
+/* The next of a part's blocks. */
+LANES_INLINE int64_t block_steps(const mnem__gemm_part *part, int64_t k) {
+    return part->steps - k < SCALED ? part->steps - k : SCALED;
+}
+
 /* ---- one level ---- */
 
 #if MNEM__LANES == 512
@@ -149,14 +154,14 @@ static const char *index_row(const mnem__gemm_matrix *m, int64_t index, int64_t 
 /* Each index's sum of products of two words that are read together, less than zero, ahead of the
  * words. */
 LANES_INLINE void crosses(int64_t words, float *to, const int width) {
-    LANES_UNROLL
-    for (int i = 0; i < width; i += 4) {
+    for (int i = 0; i < width; i += 8) {
         const float *x = to + width + i;
-        __m128i sum = _mm_setzero_si128();
+        __m256i sum = _mm256_setzero_si256();
         for (int64_t k = 0; k < words; k += 2, x += 2 * width)
-            sum = _mm_sub_epi32(sum, _mm_madd_epi16(_mm_loadu_si128((const void *)x),
-                                                    _mm_loadu_si128((const void *)(x + width))));
-        _mm_storeu_si128((void *)(to + i), sum);
+            sum = _mm256_sub_epi32(
+                sum, _mm256_madd_epi16(_mm256_loadu_si256((const void *)x),
+                                       _mm256_loadu_si256((const void *)(x + width))));
+        _mm256_storeu_si256((void *)(to + i), sum);
     }
 }
 #else
@@ -165,12 +170,18 @@ LANES_INLINE void crosses(int64_t words, float *to, const int width) {
 }
 #endif
 
-/* Of 8 rows of n steps (at most SCALED), used of them a panel's: scales, and words. */
+/* Scales and factors of used rows of n steps (at most SCALED). */
+LANES_INLINE void row_scales(mnem_type type, const char *const *x, int64_t n, const int used,
+                             float *scales, float *factors) {
+    for (int r = 0; r < used; r++) scales[r] = scale_of(largest_of(type, x[r], n), &factors[r]);
+}
+
+/* 8 rows, used of them a panel's: scales, and words. */
 LANES_INLINE void pack_rows(mnem_type type, const char *const *x, int64_t n, float *to,
                             const int width, const int used) {
     float factors[8], words[8][SCALED / FOLD];
     const float *rows[8];
-    for (int r = 0; r < used; r++) to[r] = scale_of(largest_of(type, x[r], n), &factors[r]);
+    row_scales(type, x, n, used, to, factors);
     for (int r = 0; r < 8; r++) {
         rows[r] = r < used ? words[r] : zeros;
         if (r < used) row_words(type, x[r], n, factors[r], words[r]);
@@ -178,20 +189,24 @@ LANES_INLINE void pack_rows(mnem_type type, const char *const *x, int64_t n, flo
     turn(rows, block_words(n), to + HEADS * width, width, used);
 }
 
+/* used rows from index first on; zeros beyond the last. */
+LANES_INLINE void part_rows(const mnem__gemm_part *part, int64_t first, int64_t k, int64_t steps,
+                            const int used, float (*buffer)[CHUNK], const char **x) {
+    for (int r = 0; r < used; r++)
+        x[r] = first + r >= part->count ? (const char *)zeros
+                                        : index_row(part->matrix, part->index + first + r,
+                                                    part->k + k, steps, buffer[r]);
+}
+
 /* Of a matrix whose rows are indices: one panel's part for one block of steps, from part's k on. */
 LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t k, float *to,
                              const int width) {
-    const int64_t steps = part->steps - k < SCALED ? part->steps - k : SCALED;
+    const int64_t steps = block_steps(part, k);
     float buffer[8][CHUNK];
     for (int group = (width - 1) / 8 * 8; group >= 0; group -= 8) {
         const char *x[8];
         const int used = width - group < 8 ? width - group : 8;
-        for (int r = 0; r < used; r++) {
-            const int64_t i = first + group + r;
-            x[r] = i >= part->count
-                       ? (const char *)zeros
-                       : index_row(part->matrix, part->index + i, part->k + k, steps, buffer[r]);
-        }
+        part_rows(part, first + group, k, steps, used, buffer, x);
         switch (part->matrix->type) {
         case MNEM_TYPE_BF16: pack_rows(MNEM_TYPE_BF16, x, steps, to + group, width, used); break;
         case MNEM_TYPE_F16: pack_rows(MNEM_TYPE_F16, x, steps, to + group, width, used); break;
@@ -271,13 +286,19 @@ LANES_INLINE void pack_columns(mnem_type type, const column_block *c, float *to,
         crosses(block_words(c->steps), to + width, width);
 }
 
+/* At most chunk indices from first on, steps from k on. */
+LANES_INLINE column_block column_block_get(const mnem__gemm_part *part, int64_t first,
+                                           int64_t chunk, int64_t k) {
+    const column_block c = {part->matrix, part->k + k, block_steps(part, k), part->index + first,
+                            part->count - first < chunk ? part->count - first : chunk};
+    return c;
+}
+
 LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
     const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
     for (int64_t first = 0; first < part->count; first += chunk)
         for (int64_t k = 0; k < part->steps; k += SCALED) {
-            const column_block c = {
-                part->matrix, part->k + k, part->steps - k < SCALED ? part->steps - k : SCALED,
-                part->index + first, part->count - first < chunk ? part->count - first : chunk};
+            const column_block c = column_block_get(part, first, chunk, k);
             float *at = to + first / width * part->panel + panel_rows(k) * width;
             switch (part->matrix->type) {
             case MNEM_TYPE_BF16: pack_columns(MNEM_TYPE_BF16, &c, at, part->panel, width); break;
@@ -297,6 +318,8 @@ LANES_INLINE void pack(const mnem__gemm_part *part, float *to, const int width) 
             pack_panel(part, first, k, to + panel_rows(k) * width, width);
 }
 
+#if MNEM__LANES != 2
 #include "ops/gemm_blocks_sums.h"
+#endif
 
 #endif

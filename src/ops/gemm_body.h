@@ -56,8 +56,8 @@ LANES_INLINE void to_floats(int64_t n, mnem_type type, const char *from, float *
     if (i < n) lanes_store_part(to + i, load_part(type, from + 2 * i, n - i), n - i);
 }
 
-static bool quantized(const mnem__gemm_matrix *m) {
-    return mnem_type_info_get(m->type)->block_elements > 1;
+LANES_INLINE bool quantized(const mnem__gemm_matrix *m) {
+    return m->type != MNEM_TYPE_F32 && m->type != MNEM_TYPE_F16 && m->type != MNEM_TYPE_BF16;
 }
 
 /* n elements (at most CHUNK) from the first on, of one row in memory, as floats: where they are,
@@ -86,7 +86,7 @@ LANES_INLINE __m256 half_rows(const float *low, const float *high) {
 }
 
 /* 4 steps of 8 rows, from step k on. */
-LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const int width) {
+LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const int64_t width) {
     const __m256 r0 = half_rows(rows[0] + k, rows[4] + k), r1 = half_rows(rows[1] + k, rows[5] + k);
     const __m256 r2 = half_rows(rows[2] + k, rows[6] + k), r3 = half_rows(rows[3] + k, rows[7] + k);
     const __m256 a = _mm256_unpacklo_ps(r0, r1), b = _mm256_unpackhi_ps(r0, r1);
@@ -96,29 +96,14 @@ LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const in
     _mm256_storeu_ps(to + 2 * width, _mm256_shuffle_ps(b, d, 0x44));
     _mm256_storeu_ps(to + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
 }
-
-/* 8 steps of 4 rows, into panels of 4. */
-LANES_INLINE void turn_narrow(const float *const *rows, int64_t k, float *to) {
-    const __m256 r0 = _mm256_loadu_ps(rows[0] + k), r1 = _mm256_loadu_ps(rows[1] + k);
-    const __m256 r2 = _mm256_loadu_ps(rows[2] + k), r3 = _mm256_loadu_ps(rows[3] + k);
-    const __m256 a = _mm256_unpacklo_ps(r0, r1), b = _mm256_unpackhi_ps(r0, r1);
-    const __m256 c = _mm256_unpacklo_ps(r2, r3), d = _mm256_unpackhi_ps(r2, r3);
-    const __m256 s0 = _mm256_shuffle_ps(a, c, 0x44), s1 = _mm256_shuffle_ps(a, c, 0xee);
-    const __m256 s2 = _mm256_shuffle_ps(b, d, 0x44), s3 = _mm256_shuffle_ps(b, d, 0xee);
-    _mm256_storeu_ps(to, _mm256_permute2f128_ps(s0, s1, 0x20));
-    _mm256_storeu_ps(to + 8, _mm256_permute2f128_ps(s2, s3, 0x20));
-    _mm256_storeu_ps(to + 16, _mm256_permute2f128_ps(s0, s1, 0x31));
-    _mm256_storeu_ps(to + 24, _mm256_permute2f128_ps(s2, s3, 0x31));
-}
 #endif
 
 /* 8 rows of steps floats become a panel's elements [0, 8) of each step. Where the panel has fewer
  * (used), what is stored too much is the next step's, which is stored later. */
-LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const int width,
+LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const int64_t width,
                        const int used) {
     int64_t k = 0;
 #if MNEM__LANES != 0
-    for (; width == 4 && k + 8 <= steps; k += 8) turn_narrow(rows, k, to + k * width);
     for (; k + 4 <= steps; k += 4) turn4(rows, k, to + k * width, width);
 #endif
     for (; k < steps; k++)
@@ -153,9 +138,11 @@ LANES_INLINE void fetch(const mnem__gemm_matrix *m, int64_t row, int64_t first, 
 #include "ops/gemm_pack.h"
 #endif
 
+#ifndef MNEM__GEMM_ROW_TILES
 static void pack_a(const mnem__gemm_part *part) {
     pack(part, part->to, ROWS);
 }
+#endif
 
 static void pack_b(const mnem__gemm_part *part) {
     float *to = part->to;
@@ -163,25 +150,6 @@ static void pack_b(const mnem__gemm_part *part) {
         for (int64_t i = 0; i < COLUMNS; i++)
             to[i] = part->start && first + i < part->count ? part->start[first + i] : 0.0f;
     pack(part, part->to + COLUMNS, COLUMNS);
-}
-
-/* ---- tiles ---- */
-
-/* A whole tile of f32, straight to out. */
-static void tile_whole(const mnem__gemm_block *block, const float *a, const float *b, char *out) {
-    lanes acc[ROWS * VECTORS];
-    for (int r = 0; r < ROWS; r++) __builtin_prefetch(out + r * block->out_stride, 1);
-    sums(block->steps, a, b, acc);
-    LANES_UNROLL
-    for (int r = 0; r < ROWS; r++) {
-        float *row = (float *)(void *)(out + r * block->out_stride);
-        LANES_UNROLL
-        for (int v = 0; v < VECTORS; v++) {
-            lanes x = acc[r * VECTORS + v];
-            if (block->add_out) x = lanes_add(lanes_load(row + v * LANES), x);
-            lanes_store(row + v * LANES, x);
-        }
-    }
 }
 
 /* n sums (at most 16) to out, rounded. */
@@ -195,59 +163,11 @@ LANES_INLINE void put(mnem_type type, char *out, lanes x, int64_t n, bool add) {
     store_part(type, out, x, n);
 }
 
-LANES_INLINE void put_tile(const mnem__gemm_block *block, const float *tile, char *out,
-                           int64_t rows, int64_t columns, const mnem_type type) {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c += LANES)
-            put(type, out + r * block->out_stride + c * real_bytes(type),
-                lanes_load(tile + r * COLUMNS + c), columns - c, block->add_out);
-}
-
-/* Any tile: through a copy of its sums. */
-static void tile_part(const mnem__gemm_block *block, const float *a, const float *b, char *out,
-                      float *partial, int64_t rows, int64_t columns) {
-    lanes acc[ROWS * VECTORS];
-    float copy[ROWS * COLUMNS];
-    float *to = partial && !block->to_out ? partial : copy;
-    sums(block->steps, a, b, acc);
-    LANES_UNROLL
-    for (int r = 0; r < ROWS; r++) {
-        LANES_UNROLL
-        for (int v = 0; v < VECTORS; v++) {
-            const int i = r * VECTORS + v;
-            lanes x = acc[i];
-            if (block->from_partial) x = lanes_add(lanes_load(partial + i * LANES), x);
-            lanes_store(to + i * LANES, x);
-        }
-    }
-    if (!block->to_out) return;
-    if (block->out_type == MNEM_TYPE_BF16)
-        put_tile(block, copy, out, rows, columns, MNEM_TYPE_BF16);
-    else if (block->out_type == MNEM_TYPE_F16)
-        put_tile(block, copy, out, rows, columns, MNEM_TYPE_F16);
-    else
-        put_tile(block, copy, out, rows, columns, MNEM_TYPE_F32);
-}
-
-/* A panel of b stays in the first cache while a's pass by from the second. */
-static void multiply(const mnem__gemm_block *block) {
-    const int64_t bytes = real_bytes(block->out_type);
-    const bool straight = block->out_type == MNEM_TYPE_F32 && !block->partial;
-    for (int64_t c = 0, panel = 0; c < block->columns; c += COLUMNS, panel++) {
-        const float *a = block->a, *b = block->b + panel * block->b_panel;
-        const int64_t columns = block->columns - c < COLUMNS ? block->columns - c : COLUMNS;
-        float *partial = block->partial ? block->partial + panel * ROWS * COLUMNS : NULL;
-        for (int64_t r = 0; r < block->rows; r += ROWS, a += block->a_panel) {
-            const int64_t rows = block->rows - r < ROWS ? block->rows - r : ROWS;
-            char *out = block->out + r * block->out_stride + c * bytes;
-            if (straight && rows == ROWS && columns == COLUMNS)
-                tile_whole(block, a, b, out);
-            else
-                tile_part(block, a, b, out, partial, rows, columns);
-            if (partial) partial += block->partial_panel;
-        }
-    }
-}
+#ifdef MNEM__GEMM_ROW_TILES
+#include "ops/gemm_row_tiles.h"
+#else
+#include "ops/gemm_tiles.h"
+#endif
 
 /* ---- rows ---- */
 
