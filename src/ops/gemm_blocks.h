@@ -140,14 +140,11 @@ LANES_INLINE void row_words(mnem_type type, const char *x, int64_t n, float fact
         put_row_words(words + i / FOLD, lanes_mul(load_some(type, x + i * size, n - i), factors));
 }
 
-/* Steps [first, first + n) of an index, as real numbers; of a quantized type, whose blocks may be
- * larger than ours, in buffer. */
+/* Steps [first, first + n) of an index, as real numbers: where they are, or in buffer. */
 static const char *index_row(const mnem__gemm_matrix *m, int64_t index, int64_t first, int64_t n,
                              float *buffer) {
-    if (!quantized(m)) return m->data + index * m->stride + first * real_bytes(m->type);
-    const int64_t unit = mnem_type_info_get(m->type)->block_elements, before = first % unit;
-    floats(m, index, first - before, (before + n + unit - 1) / unit * unit, buffer);
-    return (const char *)(buffer + before);
+    if (quantized(m)) return (const char *)floats(m, index, first, n, buffer);
+    return m->data + index * m->stride + first * real_bytes(m->type);
 }
 
 #if MNEM__LANES == 2
@@ -237,7 +234,7 @@ LANES_INLINE void column_scales(mnem_type type, const column_block *c, float *sc
     enum { AHEAD = 4 };
     int32_t most[CHUNK] = {0};
     uint16_t most_half[CHUNK] = {0};
-    float buffer[CHUNK];
+    float buffer[2 * CHUNK];
     for (int64_t step = 0; step < c->steps; step++) {
         const char *row = column_row(type, c, step, buffer);
         if (step + AHEAD < c->steps && !quantized(c->matrix))
@@ -274,7 +271,7 @@ LANES_INLINE void step_words(mnem_type type, const char *even, const char *odd,
 /* All panels' parts for one block of steps. */
 LANES_INLINE void pack_columns(mnem_type type, const column_block *c, float *to, int64_t panel,
                                const int width) {
-    float scales[CHUNK], factors[CHUNK] = {0}, words[CHUNK], buffer[2][CHUNK];
+    float scales[CHUNK], factors[CHUNK] = {0}, words[CHUNK], buffer[2][2 * CHUNK];
     column_scales(type, c, scales, factors);
     spread(scales, c->n, to, panel, width);
     for (int64_t i = 0; i < block_words(c->steps); i++) {

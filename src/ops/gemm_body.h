@@ -61,21 +61,22 @@ LANES_INLINE bool quantized(const mnem__gemm_matrix *m) {
 }
 
 /* n elements (at most CHUNK) from the first on, of one row in memory, as floats: where they are,
- * or in buffer. */
+ * or in buffer. Of a quantized type whole blocks (of at most 256) go there, so 2 * CHUNK may be
+ * needed; CHUNK suffices where they begin and end with blocks. */
 static const float *floats(const mnem__gemm_matrix *m, int64_t row, int64_t first, int64_t n,
                            float *buffer) {
     const char *at = m->data + row * m->stride;
     switch (m->type) {
     case MNEM_TYPE_F32: return (const float *)(const void *)at + first;
-    case MNEM_TYPE_BF16: to_floats(n, MNEM_TYPE_BF16, at + 2 * first, buffer); break;
-    case MNEM_TYPE_F16: to_floats(n, MNEM_TYPE_F16, at + 2 * first, buffer); break;
-    default: {
-        const mnem_type_info *info = mnem_type_info_get(m->type);
-        at += first / info->block_elements * info->block_bytes;
-        mnem_dequantize_row(m->type, n, at, buffer);
+    case MNEM_TYPE_BF16: to_floats(n, MNEM_TYPE_BF16, at + 2 * first, buffer); return buffer;
+    case MNEM_TYPE_F16: to_floats(n, MNEM_TYPE_F16, at + 2 * first, buffer); return buffer;
+    default: break;
     }
-    }
-    return buffer;
+    const mnem_type_info *info = mnem_type_info_get(m->type);
+    const int64_t unit = info->block_elements, before = first % unit;
+    at += first / unit * info->block_bytes;
+    mnem_dequantize_row(m->type, (before + n + unit - 1) / unit * unit, at, buffer);
+    return buffer + before;
 }
 
 /* ---- rows into panels ---- */

@@ -104,7 +104,7 @@ static const float *step_words(const mnem__gemm_part *part, int64_t k, int64_t i
             halves_pair(buffer + i, halves_load(even + i, n - i), halves_load(odd + i, n - i));
         return buffer;
     }
-    float second[CHUNK];
+    float second[2 * CHUNK];
     const float *even = floats(m, part->k + k, index, n, buffer);
     const float *odd = paired ? floats(m, part->k + k + 1, index, n, second) : zeros;
     for (int64_t i = 0; i < n; i += LANES)

@@ -43,7 +43,7 @@ LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int 
     enum { AHEAD = 4 };
     const mnem__gemm_matrix *m = part->matrix;
     const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
-    float buffer[CHUNK];
+    float buffer[2 * CHUNK];
     for (int64_t first = 0; first < part->count; first += chunk) {
         const int64_t n = part->count - first < chunk ? part->count - first : chunk;
         const int64_t column = part->index + first;

@@ -65,7 +65,7 @@ static void pack_a_rows(const mnem__gemm_part *part) {
 
 /* Rows are steps: 8 words of all columns at a time, which are turned. */
 LANES_INLINE void pack_turned(mnem_type type, const column_block *c, float *to, int64_t panel) {
-    float scales[CHUNK], factors[CHUNK] = {0}, words[8][CHUNK], buffer[2][CHUNK];
+    float scales[CHUNK], factors[CHUNK] = {0}, words[8][CHUNK], buffer[2][2 * CHUNK];
     const float *rows[8];
     column_scales(type, c, scales, factors);
     for (int64_t i = 0; i < block_words(c->steps); i += 8) {
