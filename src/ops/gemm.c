@@ -65,9 +65,8 @@ uint64_t mnem__gemm_bytes(const mnem__gemm_kernels *kernels, const mnem__gemm *l
     return layout_get(kernels, largest, workers).bytes;
 }
 
-int64_t mnem__gemm_k_block(int64_t k, int64_t unit) {
-    const int64_t most = 512;
-    return up(panels(k, panels(k, most)), unit);
+int64_t mnem__gemm_k_block(const mnem__gemm_kernels *kernels, int64_t k, int64_t unit) {
+    return up(panels(k, panels(k, kernels->k_most)), unit);
 }
 
 mnem__gemm_share mnem__gemm_share_get(const mnem_worker *worker, int64_t rows, int64_t columns) {

@@ -67,6 +67,7 @@ typedef struct mnem__gemm_block {
 /* One per level of the processor, and one of doubles. */
 typedef struct mnem__gemm_kernels {
     mnem_type wide;    /* of sums: F32; F64, whose first functions are absent */
+    int k_most;        /* steps of a block of k, where it is a dimension of the weights */
     int rows, columns; /* of a tile */
     int block_rows;    /* of a that a worker packs at once, a multiple of rows */
     /* What so many steps of k take of a panel, in floats of each index. */
@@ -91,8 +92,8 @@ extern const mnem__gemm_kernels mnem__gemm_plain, mnem__gemm_avx2, mnem__gemm_av
     mnem__gemm_avx512_bf16, mnem__gemm_f64;
 
 /* Bytes of workspace for products of at most these sizes (pointers aren't looked at). At most
- * 2.3 MiB for k_block 512 (another 2 MiB if out is 16 bits wide and k > k_block) and 0.3 MiB for
- * each worker. 0 for F64. */
+ * 2.1 MiB (another 2 MiB if out is 16 bits wide and k > k_block) and 0.4 MiB for each worker, in
+ * blocks of k_most. 0 for F64. */
 uint64_t mnem__gemm_bytes(const mnem__gemm_kernels *kernels, const mnem__gemm *largest,
                           int workers);
 /* By all members together. Meets the team inside, not at the start nor at the end. Nothing is
@@ -109,8 +110,8 @@ typedef struct mnem__gemm_share {
 mnem__gemm_share mnem__gemm_share_get(const mnem_worker *worker, int64_t rows, int64_t columns);
 
 /* Blocks of a reduction over a dimension of the weights: about equal, multiples of unit (32 to
- * 256), at most 512. */
-int64_t mnem__gemm_k_block(int64_t k, int64_t unit);
+ * 256), at most k_most: 512 steps of f32, 1536 of bf16. */
+int64_t mnem__gemm_k_block(const mnem__gemm_kernels *kernels, int64_t k, int64_t unit);
 
 /* An operator's lists of kernels per level (op_impl.h): for f32, for bf16 where activations are,
  * and for f64. */

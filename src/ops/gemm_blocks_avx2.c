@@ -2,7 +2,7 @@
 #define MNEM__LANES 2
 #define MNEM__GEMM_BLOCKS
 #define MNEM__GEMM_ROW_TILES
-enum { ROWS = 1, VECTORS = 6, BLOCK_ROWS = 192 };
+enum { ROWS = 1, VECTORS = 6, BLOCK_ROWS = 96 };
 #include "ops/gemm_body.h"
 
 const mnem__gemm_kernels mnem__gemm_blocks_avx2 = GEMM_KERNELS;

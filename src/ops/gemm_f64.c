@@ -57,6 +57,7 @@ static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool 
 }
 
 const mnem__gemm_kernels mnem__gemm_f64 = {.wide = MNEM_TYPE_F64,
+                                           .k_most = 512,
                                            .add_columns = add_columns,
                                            .sum_exp = sum_exp,
                                            .scale_exp = scale_exp,

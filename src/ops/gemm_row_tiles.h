@@ -15,8 +15,6 @@
 #ifndef MNEM_SRC_OPS_GEMM_ROW_TILES_H
 #define MNEM_SRC_OPS_GEMM_ROW_TILES_H
 
-enum { PASSING = 48 }; /* rows whose sums stay in the cache */
-
 /* ---- panels of a: one row each ---- */
 
 /* What a row's first head is followed by. */
@@ -150,16 +148,15 @@ LANES_INLINE void row_tile(int64_t steps, const float *a, const float *b, const 
 
 /* Rows' sums over all steps, each from b's start row on. The lines of out that get them are
  * fetched meanwhile. */
-LANES_INLINE void row_sums(const mnem__gemm_block *block, const float *a, int64_t rows,
-                           const float *b, const char *out, float (*sums)[COLUMNS],
-                           const int vectors) {
+LANES_INLINE void row_sums(const mnem__gemm_block *block, const float *b, const char *out,
+                           float (*sums)[COLUMNS], const int vectors) {
     const int64_t bytes = LANES * vectors * real_bytes(block->out_type);
-    const float *start = b;
+    const float *a = block->a, *start = b;
     b += COLUMNS;
     for (int64_t k = 0; k < block->steps; k += SCALED) {
         const int64_t steps = block->steps - k < SCALED ? block->steps - k : SCALED;
         const bool last = block->to_out && steps == block->steps - k;
-        for (int64_t r = 0; r < rows; r++) {
+        for (int64_t r = 0; r < block->rows; r++) {
             for (int64_t i = 0; last && i < bytes; i += 64)
                 __builtin_prefetch(out + r * block->out_stride + i, 1);
             row_tile(steps, a + r * block->a_panel, b, k ? sums[r] : start, sums[r], vectors);
@@ -191,16 +188,15 @@ static void put_row_sums(const mnem__gemm_block *block, const float *sums, char 
         put_sums(block, sums, out, partial, n, MNEM_TYPE_F32);
 }
 
-/* At most PASSING rows of a panel. */
-LANES_INLINE void multiply_panel(const mnem__gemm_block *block, int64_t row, const float *b,
-                                 int64_t column, const int vectors) {
-    float sums[PASSING][COLUMNS];
-    const int64_t rows = block->rows - row < PASSING ? block->rows - row : PASSING;
-    const int64_t columns = block->columns - column < COLUMNS ? block->columns - column : COLUMNS;
-    float *partial = block->partial ? block->partial + row * block->partial_panel + column : NULL;
-    char *out = block->out + row * block->out_stride + column * real_bytes(block->out_type);
-    row_sums(block, block->a + row * block->a_panel, rows, b, out, sums, vectors);
-    for (int64_t r = 0; r < rows; r++) {
+/* All rows of a panel of b. */
+LANES_INLINE void multiply_panel(const mnem__gemm_block *block, int64_t column, const int vectors) {
+    float sums[BLOCK_ROWS][COLUMNS];
+    const int64_t left = block->columns - column, columns = left < COLUMNS ? left : COLUMNS;
+    const float *b = block->b + column / COLUMNS * block->b_panel;
+    float *partial = block->partial ? block->partial + column : NULL;
+    char *out = block->out + column * real_bytes(block->out_type);
+    row_sums(block, b, out, sums, vectors);
+    for (int64_t r = 0; r < block->rows; r++) {
         put_row_sums(block, sums[r], out, partial, columns);
         out += block->out_stride;
         if (partial) partial += block->partial_panel;
@@ -208,18 +204,15 @@ LANES_INLINE void multiply_panel(const mnem__gemm_block *block, int64_t row, con
 }
 
 static void multiply(const mnem__gemm_block *block) {
-    for (int64_t column = 0; column < block->columns; column += COLUMNS) {
-        const float *b = block->b + column / COLUMNS * block->b_panel;
-        for (int64_t row = 0; row < block->rows; row += PASSING)
-            switch ((block->columns - column - 1) / LANES) {
-            case 0: multiply_panel(block, row, b, column, 1); break;
-            case 1: multiply_panel(block, row, b, column, 2); break;
-            case 2: multiply_panel(block, row, b, column, 3); break;
-            case 3: multiply_panel(block, row, b, column, 4); break;
-            case 4: multiply_panel(block, row, b, column, 5); break;
-            default: multiply_panel(block, row, b, column, VECTORS);
-            }
-    }
+    for (int64_t column = 0; column < block->columns; column += COLUMNS)
+        switch ((block->columns - column - 1) / LANES) {
+        case 0: multiply_panel(block, column, 1); break;
+        case 1: multiply_panel(block, column, 2); break;
+        case 2: multiply_panel(block, column, 3); break;
+        case 3: multiply_panel(block, column, 4); break;
+        case 4: multiply_panel(block, column, 5); break;
+        default: multiply_panel(block, column, VECTORS);
+        }
 }
 
 #endif

@@ -101,7 +101,7 @@ static mnem__gemm product(const mnem_op *op, const mnem_op_args *args) {
         .m = args->tokens,
         .n = d->out.shape[1],
         .k = d->in[0].shape[1],
-        .k_block = mnem__gemm_k_block(d->in[0].shape[1], unit > 32 ? unit : 32),
+        .k_block = mnem__gemm_k_block(op->detail, d->in[0].shape[1], unit > 32 ? unit : 32),
         .a = mnem__linear_matrix(&d->in[0], args->in[0], false),
         .b = mnem__linear_matrix(&d->in[1], args->in[1], gradient),
         .out = args->out ? (char *)args->out + d->out.offset : NULL,

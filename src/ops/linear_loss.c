@@ -121,7 +121,7 @@ static mnem__gemm logits_product(const state *s) {
     return (mnem__gemm){.m = s->tokens,
                         .n = s->words,
                         .k = s->n,
-                        .k_block = mnem__gemm_k_block(s->n, unit > 32 ? unit : 32),
+                        .k_block = mnem__gemm_k_block(s->kernels, s->n, unit > 32 ? unit : 32),
                         .a = input_rows(s, false),
                         .b = weight_rows(s, false),
                         .out = s->logits,

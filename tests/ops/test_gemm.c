@@ -80,14 +80,20 @@ static void few_rows_are_shared_by_columns(void **state) {
 
 static void blocks_of_k_are_multiples_of_a_unit(void **state) {
     (void)state;
-    for (int64_t k = 1; k < 5000; k += 7) {
-        assert_in_range(mnem__gemm_k_block(k, 32), 32, 512);
-        assert_int_equal(mnem__gemm_k_block(k, 32) % 32, 0);
-        assert_int_equal(mnem__gemm_k_block(k, 256) % 256, 0);
-        assert_in_range(mnem__gemm_k_block(k, 256), 256, 512);
+    const mnem__gemm_kernels *f32 = &mnem__gemm_plain, *bf16 = &mnem__gemm_blocks_plain;
+    for (int i = 0; i < 4; i++) {
+        const mnem__gemm_kernels *kernels = i & 1 ? f32 : bf16;
+        const int64_t unit = i & 2 ? 256 : 32;
+        for (int64_t k = 1; k < 5000; k += 7) {
+            const int64_t block = mnem__gemm_k_block(kernels, k, unit);
+            assert_in_range(block, unit, kernels->k_most);
+            assert_int_equal(block % unit, 0);
+        }
     }
-    assert_int_equal(mnem__gemm_k_block(768, 32), 384);
-    assert_int_equal(mnem__gemm_k_block(3072, 256), 512);
+    assert_int_equal(mnem__gemm_k_block(f32, 768, 32), 384);
+    assert_int_equal(mnem__gemm_k_block(f32, 3072, 256), 512);
+    assert_int_equal(mnem__gemm_k_block(bf16, 1152, 32), 1152);
+    assert_int_equal(mnem__gemm_k_block(bf16, 3072, 256), 1536);
 }
 
 static void workspace_of_less_is_never_more(void **state) {
