@@ -172,8 +172,40 @@ LANES_INLINE void put(mnem_type type, char *out, lanes x, int64_t n, bool add) {
 
 /* ---- rows ---- */
 
+enum { STRIP = 4 }; /* lanes of columns whose sums stay in registers */
+
+/* Columns from the first on, STRIP * 16 of them. */
+LANES_INLINE void add_strip(mnem_type type, const mnem__gemm_matrix *m, int64_t k, int64_t first,
+                            float *out) {
+    const int64_t size = real_bytes(type);
+    const char *row = m->data + first * size;
+    lanes sum[STRIP];
+    LANES_UNROLL
+    for (int v = 0; v < STRIP; v++) sum[v] = lanes_zero();
+    for (; k > 0; k--, row += m->stride) {
+        LANES_UNROLL
+        for (int v = 0; v < STRIP; v++)
+            sum[v] = lanes_add(sum[v], load_real(type, row + v * LANES * size));
+    }
+    LANES_UNROLL
+    for (int v = 0; v < STRIP; v++)
+        lanes_store(out + v * LANES, lanes_add(lanes_load(out + v * LANES), sum[v]));
+}
+
+/* As many whole strips as there are; gives the first column after them. */
+static int64_t add_strips(const mnem__gemm_matrix *m, int64_t k, int64_t begin, int64_t end,
+                          float *to) {
+    for (; begin + STRIP * LANES <= end; begin += STRIP * LANES) switch (m->type) {
+        case MNEM_TYPE_BF16: add_strip(MNEM_TYPE_BF16, m, k, begin, to + begin); break;
+        case MNEM_TYPE_F16: add_strip(MNEM_TYPE_F16, m, k, begin, to + begin); break;
+        default: add_strip(MNEM_TYPE_F32, m, k, begin, to + begin);
+        }
+    return begin;
+}
+
 static void add_columns(const mnem__gemm_matrix *m, int64_t k, int64_t begin, int64_t end,
                         void *to) {
+    if (!quantized(m)) begin = add_strips(m, k, begin, end, to);
     for (int64_t first = begin; first < end; first += CHUNK) {
         const int64_t n = end - first < CHUNK ? end - first : CHUNK;
         float buffer[CHUNK], sum[CHUNK] = {0}, *out = (float *)to + first;
