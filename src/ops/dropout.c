@@ -29,7 +29,7 @@ static void chunk(const mnem__row_kernels *kernels, const mnem_op *op, const mne
 }
 
 static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
-    mnem__elementwise_run(op, args, worker, chunk);
+    mnem__elementwise_run(op->detail, op, args, worker, chunk);
 }
 
 MNEM__ROW_OP(dropout, check, NULL, run)

@@ -19,6 +19,7 @@ mnem_status mnem__elementwise_check(const mnem_op_desc *desc, int inputs) {
 
 /* The operands, and room for a chunk of each. */
 typedef struct walk {
+    const mnem__row_kernels *kernels;
     mnem__real_rows in[MNEM__CHUNK_INPUTS], out[MNEM__CHUNK_OUTPUTS];
     double in_buffer[MNEM__CHUNK_INPUTS][MNEM__CHUNK];
     double out_buffer[MNEM__CHUNK_OUTPUTS][MNEM__CHUNK], spare[MNEM__CHUNK];
@@ -32,22 +33,36 @@ static void walk_chunk(walk *w, const mnem_op *op, const mnem_op_args *args, mne
                 mnem__real_read(&w->in[i], chunk.row, 0, chunk.column, chunk.n, w->in_buffer[i]);
     for (int i = 0; i < MNEM__CHUNK_OUTPUTS; i++)
         chunk.out[i] = mnem__real_place(&w->out[i], chunk.row, 0, chunk.column, w->out_buffer[i]);
-    run(op->detail, op, args, &chunk);
+    run(w->kernels, op, args, &chunk);
     for (int i = 0; i < MNEM__CHUNK_OUTPUTS; i++)
         mnem__real_write(&w->out[i], chunk.row, 0, chunk.column, chunk.n, w->out_buffer[i],
                          w->spare);
 }
 
-void mnem__elementwise_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker,
+static bool is_bf16(const mnem_tensor *tensor) {
+    return mnem__tensor_absent(tensor) || tensor->type == MNEM_TYPE_BF16;
+}
+
+const mnem__row_kernels *mnem__elementwise_kernels(const mnem_op *op) {
+    const mnem__row_kernels *kernels = op->detail;
+    const mnem_op_desc *d = &op->desc;
+    bool bf16 = !d->accumulate && is_bf16(&d->out) && is_bf16(&d->also[0]);
+    for (int i = 0; i < MNEM__CHUNK_INPUTS; i++) bf16 = bf16 && is_bf16(&d->in[i]);
+    return bf16 ? kernels->bf16 : kernels;
+}
+
+void mnem__elementwise_run(const mnem__row_kernels *kernels, const mnem_op *op,
+                           const mnem_op_args *args, const mnem_worker *worker,
                            mnem__chunk_run *run) {
     static const mnem_tensor absent = {.dims = 0}; /* A8: written by run itself */
     const mnem_op_desc *d = &op->desc;
     walk w;
+    w.kernels = kernels;
     for (int i = 0; i < MNEM__CHUNK_INPUTS; i++)
-        w.in[i] = mnem__real_rows_get(op->detail, &d->in[i], args->in[i]);
+        w.in[i] = mnem__real_rows_get(kernels, &d->in[i], args->in[i]);
     w.out[0] =
-        mnem__real_rows_get(op->detail, d->out.type == MNEM_TYPE_A8 ? &absent : &d->out, args->out);
-    w.out[1] = mnem__real_rows_get(op->detail, &d->also[0], args->also[0]);
+        mnem__real_rows_get(kernels, d->out.type == MNEM_TYPE_A8 ? &absent : &d->out, args->out);
+    w.out[1] = mnem__real_rows_get(kernels, &d->also[0], args->also[0]);
     w.out[0].add = w.out[1].add = d->accumulate;
     const int64_t n = w.in[0].rows.n, chunks = (n + MNEM__CHUNK - 1) / MNEM__CHUNK;
     int64_t begin, end;

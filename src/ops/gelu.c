@@ -46,7 +46,8 @@ static void backward(const mnem__row_kernels *kernels, const mnem_op *op, const 
 }
 
 static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
-    mnem__elementwise_run(op, args, worker, op->desc.kind == MNEM_OP_GELU ? forward : backward);
+    mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker,
+                          op->desc.kind == MNEM_OP_GELU ? forward : backward);
 }
 
 MNEM__ROW_OP(gelu, check, NULL, run)

@@ -101,6 +101,17 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     up = _mm512_mask_mov_epi32(_mm512_srli_epi32(up, 16), nan, quiet);
     _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(up));
 }
+/* The lanes in any order, for what does the same to each; and back. What is stored was computed
+ * from nothing but BF16 and constants: its NaNs are quiet, and their low halves 0. */
+LANES_INLINE lanes lanes_load_bf16_any(const uint16_t *p) {
+    return lanes_load_bf16(p);
+}
+LANES_INLINE void lanes_store_bf16_any(uint16_t *p, lanes x) {
+    __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16)));
+}
 /* negative where sign's sign bit is set, positive elsewhere. */
 LANES_INLINE lanes lanes_select_sign(lanes sign, lanes negative, lanes positive) {
     return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(sign)), positive,
@@ -267,6 +278,22 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     __m256i words = _mm256_packus_epi32(lanes_bf16_bits(x.v[0]), lanes_bf16_bits(x.v[1]));
     _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(words, 0xd8));
 }
+/* The even ones, then the odd. */
+LANES_INLINE lanes lanes_load_bf16_any(const uint16_t *p) {
+    __m256i both = _mm256_loadu_si256((const void *)p);
+    return (lanes){
+        {_mm256_castsi256_ps(_mm256_slli_epi32(both, 16)),
+         _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32((int32_t)0xffff0000)))}};
+}
+/* In words of 16 bits: up by one where low - 1, or low if high is odd, has its top bit. */
+LANES_INLINE void lanes_store_bf16_any(uint16_t *p, lanes x) {
+    __m256i a = _mm256_castps_si256(x.v[0]), b = _mm256_castps_si256(x.v[1]);
+    __m256i high = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa);
+    __m256i low = _mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xaa);
+    __m256i even = _mm256_andnot_si256(high, _mm256_set1_epi16(1));
+    __m256i up = _mm256_srli_epi16(_mm256_subs_epu16(low, even), 15);
+    _mm256_storeu_si256((void *)p, _mm256_add_epi16(high, up));
+}
 LANES_INLINE lanes lanes_select_sign(lanes sign, lanes negative, lanes positive) {
     LANES_EACH(_mm256_blendv_ps(positive.v[i], negative.v[i], sign.v[i]));
 }
@@ -426,6 +453,12 @@ LANES_INLINE lanes lanes_load_bf16(const uint16_t *p) {
 LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     for (int i = 0; i < LANES; i++) p[i] = mnem__float_bf16(x.v[i]);
 }
+LANES_INLINE lanes lanes_load_bf16_any(const uint16_t *p) {
+    return lanes_load_bf16(p);
+}
+LANES_INLINE void lanes_store_bf16_any(uint16_t *p, lanes x) {
+    lanes_store_bf16(p, x);
+}
 LANES_INLINE lanes lanes_select_sign(lanes sign, lanes negative, lanes positive) {
     LANES_EACH(mnem__float_bits(sign.v[i]) >> 31 ? negative.v[i] : positive.v[i]);
 }
@@ -528,12 +561,12 @@ LANES_INLINE lanes lanes_round127(lanes x, lanes inverse) {
     return lanes_sub(lanes_add(y, magic), magic);
 }
 
-/* 2^x, error below 2 units in the last place; 0 below 2^-126 (no subnormal results), and 2^127
- * above. NaN stays NaN. x = n + f with |f| <= 1/2; a polynomial of degree 6 for 2^f (minimax,
+/* 2^x of x up to 127, error below 2 units in the last place; 0 below 2^-126 (no subnormal
+ * results). NaN stays NaN. x = n + f with |f| <= 1/2; a polynomial of degree 6 for 2^f (minimax,
  * relative error 1e-8, exact at 0). */
-LANES_INLINE lanes lanes_exp2(lanes x) {
+LANES_INLINE lanes lanes_exp2_upto127(lanes x) {
     const lanes magic = lanes_set(0x1.8p23f); /* adding it rounds to an integer */
-    lanes y = lanes_max(lanes_set(-126.0f), lanes_min(lanes_set(127.0f), x));
+    lanes y = lanes_max(lanes_set(-126.0f), x);
     lanes shifted = lanes_add(y, magic);
     lanes f = lanes_sub(y, lanes_sub(shifted, magic));
     lanes p = lanes_set(0x1.44138ap-13f);
@@ -544,6 +577,11 @@ LANES_INLINE lanes lanes_exp2(lanes x) {
     p = lanes_fma(p, f, lanes_set(0x1.62e430p-1f));
     p = lanes_fma(p, f, lanes_set(1.0f));
     return lanes_exp2_scale(p, shifted, x, -126.0f);
+}
+
+/* 2^x of any x, and 2^127 above that. */
+LANES_INLINE lanes lanes_exp2(lanes x) {
+    return lanes_exp2_upto127(lanes_min(lanes_set(127.0f), x));
 }
 
 #endif

@@ -6,6 +6,43 @@
 
 enum { SUMS = 4 };
 
+/* part, an inline call, for each i and the m elements there: m is a constant but at the end. */
+#define EACH_LANES(n, part)                                                                        \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= (n); i += LANES) {                                                     \
+            enum { m = LANES };                                                                    \
+            part;                                                                                  \
+        }                                                                                          \
+        if (i < (n)) {                                                                             \
+            const int64_t m = (n)-i;                                                               \
+            part;                                                                                  \
+        }                                                                                          \
+    }
+
+/* Elements [i, i + m) of a row of either type, constant where it is called. Both ways for BF16 in
+ * the one order of lanes_load_bf16_any. */
+typedef enum row_type { F32, BF16 } row_type;
+
+LANES_INLINE lanes get(row_type type, const void *row, int64_t i, int64_t m) {
+    if (type == F32) return lanes_load_part((const float *)row + i, m);
+    const uint16_t *x = (const uint16_t *)row + i;
+    uint16_t part[LANES] = {0};
+    return lanes_load_bf16_any(m == LANES ? x : memcpy(part, x, (size_t)m * sizeof *x));
+}
+
+LANES_INLINE void put(row_type type, void *row, int64_t i, int64_t m, lanes x) {
+    uint16_t part[LANES], *to = (uint16_t *)row + i;
+    if (type == F32) {
+        lanes_store_part((float *)row + i, x, m);
+    } else if (m == LANES) {
+        lanes_store_bf16_any(to, x);
+    } else {
+        lanes_store_bf16_any(part, x);
+        memcpy(to, part, (size_t)m * sizeof *to);
+    }
+}
+
 static float sum_of_squares(int64_t n, const float *x) {
     lanes sum[SUMS];
     for (int j = 0; j < SUMS; j++) sum[j] = lanes_zero();
@@ -47,16 +84,12 @@ LANES_INLINE lanes silu_mul_lanes(lanes gate, lanes up) {
     return lanes_mul(lanes_div(top, lanes_add(lanes_set(1.0f), e)), up);
 }
 
-static void silu_mul(int64_t n, const void *a, const void *b, void *to) {
-    const float *gate = a, *up = b;
-    float *out = to;
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        lanes_store(out + i, silu_mul_lanes(lanes_load(gate + i), lanes_load(up + i)));
-    if (i < n) {
-        lanes g = lanes_load_part(gate + i, n - i), u = lanes_load_part(up + i, n - i);
-        lanes_store_part(out + i, silu_mul_lanes(g, u), n - i);
-    }
+static void silu_mul(int64_t n, const void *gate, const void *up, void *out) {
+    EACH_LANES(n, put(F32, out, i, m, silu_mul_lanes(get(F32, gate, i, m), get(F32, up, i, m))))
+}
+
+static void silu_mul_bf16(int64_t n, const void *gate, const void *up, void *out) {
+    EACH_LANES(n, put(BF16, out, i, m, silu_mul_lanes(get(BF16, gate, i, m), get(BF16, up, i, m))))
 }
 
 static void add(int64_t n, const void *x, const void *y, void *to) {
@@ -66,6 +99,10 @@ static void add(int64_t n, const void *x, const void *y, void *to) {
     for (; i + LANES <= n; i += LANES)
         lanes_store(out + i, lanes_add(lanes_load(a + i), lanes_load(b + i)));
     for (; i < n; i++) out[i] = a[i] + b[i];
+}
+
+static void add_bf16(int64_t n, const void *a, const void *b, void *out) {
+    EACH_LANES(n, put(BF16, out, i, m, lanes_add(get(BF16, a, i, m), get(BF16, b, i, m))))
 }
 
 static void rope_rest(int64_t n, int64_t dims, const float *x, float *out) {
@@ -111,11 +148,19 @@ static void rope_near(int64_t n, int64_t dims, const void *angles, float sign, c
 
 #include "ops/row_train_body.h"
 
+/* Rows of BF16 in and out, all of them. */
+static const mnem__row_kernels kernels_bf16 = {.silu_mul = silu_mul_bf16,
+                                               .add = add_bf16,
+                                               .gelu = gelu_bf16,
+                                               .gelu_grad = gelu_grad_bf16,
+                                               .silu_mul_grad = silu_mul_grad_bf16,
+                                               .type = MNEM_TYPE_BF16};
+
 #define ROW_KERNELS(level)                                                                         \
     {                                                                                              \
         .rms_norm = rms_norm, .silu_mul = silu_mul, .add = add, .rope_neox = rope_neox,            \
         .rope_near = rope_near, .quantize = mnem__a8_quantize_##level, .layer_norm = layer_norm,   \
         .rms_norm_grad = rms_norm_grad, .layer_norm_grad = layer_norm_grad, .gelu = gelu,          \
         .gelu_grad = gelu_grad, .silu_mul_grad = silu_mul_grad, .dropout = dropout, .load = load,  \
-        .store = store, .type = MNEM_TYPE_F32,                                                     \
+        .store = store, .type = MNEM_TYPE_F32, .bf16 = &kernels_bf16,                              \
     }

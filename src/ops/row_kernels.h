@@ -65,7 +65,10 @@ typedef struct mnem__row_kernels {
     /* F32, BF16 or F16 to and from floats (F64: doubles to doubles). */
     void (*load)(mnem_type type, int64_t n, const void *x, void *out);
     void (*store)(mnem_type type, int64_t n, const void *x, void *out);
-    mnem_type type; /* of the rows: F32 or F64 */
+    mnem_type type; /* of the rows: F32, F64 or BF16 */
+    /* add, gelu, silu_mul and their gradients of rows of BF16, as if converted from and to (to
+     * nearest even); NULL in double. The others are NULL there. */
+    const struct mnem__row_kernels *bf16;
 } mnem__row_kernels;
 
 extern const mnem__row_kernels mnem__row_kernels_plain, mnem__row_kernels_avx2,

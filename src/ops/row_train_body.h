@@ -9,17 +9,28 @@ LANES_INLINE int64_t lanes_left(int64_t n, int64_t i) {
     return n - i < LANES ? n - i : LANES;
 }
 
-/* part, an inline call, for each i and the m elements there: m is a constant but at the end. */
-#define EACH_LANES(n, part)                                                                        \
+/* As EACH_LANES, in two steps: begin, an expression of i and m, makes what end takes as now, at at.
+ * The next lanes begin before the last end: they don't wait for each other, and chains of
+ * operations that are shorter let the processor work on more of them at once. */
+#define EACH_LANES_AHEAD(n, type, begin, end)                                                      \
     {                                                                                              \
-        int64_t i = 0;                                                                             \
-        for (; i + LANES <= (n); i += LANES) {                                                     \
+        int64_t i = 0, at = 0;                                                                     \
+        if (LANES <= (n)) {                                                                        \
             enum { m = LANES };                                                                    \
-            part;                                                                                  \
+            type now = begin;                                                                      \
+            for (i = LANES; i + LANES <= (n); i += LANES) {                                        \
+                const type next = begin;                                                           \
+                end;                                                                               \
+                now = next;                                                                        \
+                at = i;                                                                            \
+            }                                                                                      \
+            end;                                                                                   \
+            at = i;                                                                                \
         }                                                                                          \
         if (i < (n)) {                                                                             \
             const int64_t m = (n)-i;                                                               \
-            part;                                                                                  \
+            const type now = begin;                                                                \
+            end;                                                                                   \
         }                                                                                          \
     }
 
@@ -161,65 +172,110 @@ static void layer_norm_grad(const mnem__norm_grad *g) {
 
 /* ---- GELU, SILU_MUL_GRAD ---- */
 
-/* 1 / (1 + e^-x); *rest is 1 minus that, without cancellation. */
-LANES_INLINE lanes sigmoid(lanes x, lanes *rest) {
-    const lanes one = lanes_set(1.0f);
-    lanes e = lanes_exp2(lanes_mul(lanes_abs(x), lanes_set(-0x1.715476p+0f))); /* log2(e) */
-    lanes high = lanes_div(one, lanes_add(one, e)), low = lanes_mul(e, high);
-    *rest = lanes_select_sign(x, high, low);
-    return lanes_select_sign(x, low, high);
+/* -|x| */
+LANES_INLINE lanes minus_abs(lanes x) {
+    return lanes_min(x, lanes_sub(lanes_zero(), x));
+}
+
+/* e^x of x up to 0. */
+LANES_INLINE lanes exp_below(lanes x) {
+    return lanes_exp2_upto127(lanes_mul(x, lanes_set(0x1.715476p+0f))); /* log2(e) */
+}
+
+/* Given e = e^-|x|: 1 / (1 + e), and 1 minus that without cancellation; the first is the sigmoid
+ * of x >= 0, the second of others. */
+typedef struct sigmoids {
+    lanes high, low;
+} sigmoids;
+
+LANES_INLINE sigmoids sigmoids_of(lanes e) {
+    const lanes one = lanes_set(1.0f), high = lanes_div(one, lanes_add(one, e));
+    return (sigmoids){high, lanes_mul(e, high)};
 }
 
 static const float gelu_a = 1.59576912f;   /* 2 sqrt(2 / pi) */
 static const float gelu_b = 0.0713548163f; /* that times 0.044715 */
 
+/* x, or what is near it, and e^-|v| of that. */
+typedef struct gelu_step {
+    lanes x, near, e;
+} gelu_step;
+
+LANES_INLINE lanes gelu_exp(lanes x, lanes square) {
+    const lanes slope = lanes_fma(square, lanes_set(gelu_b), lanes_set(gelu_a));
+    return exp_below(lanes_mul(minus_abs(x), slope));
+}
+
+LANES_INLINE gelu_step gelu_begin(lanes x) {
+    return (gelu_step){x, x, gelu_exp(x, lanes_mul(x, x))};
+}
+
 /* An infinity of the wrong sign becomes a NaN, not a 0 that would hide it. */
-LANES_INLINE lanes gelu_lanes(lanes x) {
-    lanes rest, slope = lanes_fma(lanes_mul(x, x), lanes_set(gelu_b), lanes_set(gelu_a));
-    return lanes_mul(x, sigmoid(lanes_mul(x, slope), &rest));
+LANES_INLINE lanes gelu_end(gelu_step g) {
+    const sigmoids s = sigmoids_of(g.e);
+    return lanes_mul(g.x, lanes_select_sign(g.x, s.low, s.high));
 }
 
-static void gelu(int64_t n, const void *in, void *to) {
-    const float *x = in;
-    float *out = to;
-    EACH_LANES(n, lanes_store_part(out + i, gelu_lanes(lanes_load_part(x + i, m)), m))
+LANES_INLINE void gelu_row(row_type type, int64_t n, const void *x, void *out) {
+    EACH_LANES_AHEAD(n, gelu_step, gelu_begin(get(type, x, i, m)),
+                     put(type, out, at, m, gelu_end(now)))
 }
 
-/* Past 13 the slope's term is 0 in floats; x is held there so that its square stays finite. The
- * last sum makes a NaN of an infinity. */
-LANES_INLINE lanes gelu_slope(lanes x) {
+static void gelu(int64_t n, const void *x, void *out) {
+    gelu_row(F32, n, x, out);
+}
+
+static void gelu_bf16(int64_t n, const void *x, void *out) {
+    gelu_row(BF16, n, x, out);
+}
+
+/* Past 13 the slope's term is 0 in floats; x is held there so that its square stays finite. */
+LANES_INLINE gelu_step gelu_slope_begin(lanes x) {
     const lanes most = lanes_set(13.0f), least = lanes_set(-13.0f);
-    lanes near = lanes_max(least, lanes_min(most, x)), square = lanes_mul(near, near), rest;
-    lanes v = lanes_mul(near, lanes_fma(square, lanes_set(gelu_b), lanes_set(gelu_a)));
-    lanes s = sigmoid(v, &rest);
+    const lanes near = lanes_max(least, lanes_min(most, x));
+    return (gelu_step){x, near, gelu_exp(near, lanes_mul(near, near))};
+}
+
+/* The last sum makes a NaN of an infinity. */
+LANES_INLINE lanes gelu_slope_end(gelu_step g) {
+    const sigmoids s = sigmoids_of(g.e);
+    lanes square = lanes_mul(g.near, g.near);
     lanes slope = lanes_fma(square, lanes_set(3.0f * gelu_b), lanes_set(gelu_a));
-    lanes second = lanes_mul(lanes_mul(near, slope), lanes_mul(s, rest));
-    return lanes_fma(lanes_zero(), x, lanes_add(s, second));
+    lanes second = lanes_mul(lanes_mul(g.near, slope), lanes_mul(s.low, s.high));
+    lanes sum = lanes_add(lanes_select_sign(g.near, s.low, s.high), second);
+    return lanes_fma(lanes_zero(), g.x, sum);
 }
 
-LANES_INLINE void gelu_grad_part(const float *x, const float *dy, float *dx, int64_t m) {
-    lanes slope = gelu_slope(lanes_load_part(x, m));
-    lanes_store_part(dx, lanes_mul(slope, lanes_load_part(dy, m)), m);
+LANES_INLINE void gelu_grad_row(row_type type, int64_t n, const void *x, const void *dy, void *dx) {
+    EACH_LANES_AHEAD(n, gelu_step, gelu_slope_begin(get(type, x, i, m)),
+                     put(type, dx, at, m, lanes_mul(gelu_slope_end(now), get(type, dy, at, m))))
 }
 
-static void gelu_grad(int64_t n, const void *in, const void *d, void *to) {
-    const float *x = in, *dy = d;
-    float *dx = to;
-    EACH_LANES(n, gelu_grad_part(x + i, dy + i, dx + i, m))
+static void gelu_grad(int64_t n, const void *x, const void *dy, void *dx) {
+    gelu_grad_row(F32, n, x, dy, dx);
 }
 
-LANES_INLINE void silu_mul_grad_part(const float *const in[3], int64_t i, float *dgate, float *dup,
-                                     int64_t m) {
-    lanes g = lanes_load_part(in[0] + i, m), d = lanes_load_part(in[2] + i, m), rest;
-    lanes s = sigmoid(g, &rest), du = lanes_mul(d, lanes_load_part(in[1] + i, m));
+static void gelu_grad_bf16(int64_t n, const void *x, const void *dy, void *dx) {
+    gelu_grad_row(BF16, n, x, dy, dx);
+}
+
+LANES_INLINE void silu_mul_grad_part(row_type type, const void *const in[3], int64_t i, void *dgate,
+                                     void *dup, int64_t m) {
+    lanes g = get(type, in[0], i, m), up = get(type, in[1], i, m), d = get(type, in[2], i, m);
+    const sigmoids both = sigmoids_of(exp_below(minus_abs(g)));
+    lanes s = lanes_select_sign(g, both.low, both.high);
+    lanes rest = lanes_select_sign(g, both.high, both.low);
     lanes slope = lanes_fma(lanes_mul(g, rest), s, s);
-    lanes_store_part(dgate + i, lanes_mul(du, slope), m);
-    lanes_store_part(dup + i, lanes_mul(d, lanes_mul(g, s)), m);
+    put(type, dgate, i, m, lanes_mul(lanes_mul(d, up), slope));
+    put(type, dup, i, m, lanes_mul(d, lanes_mul(g, s)));
 }
 
 static void silu_mul_grad(int64_t n, const void *const in[3], void *dgate, void *dup) {
-    const float *const rows[3] = {in[0], in[1], in[2]};
-    EACH_LANES(n, silu_mul_grad_part(rows, i, dgate, dup, m))
+    EACH_LANES(n, silu_mul_grad_part(F32, in, i, dgate, dup, m))
+}
+
+static void silu_mul_grad_bf16(int64_t n, const void *const in[3], void *dgate, void *dup) {
+    EACH_LANES(n, silu_mul_grad_part(BF16, in, i, dgate, dup, m))
 }
 
 /* ---- DROPOUT ---- */

@@ -1,5 +1,5 @@
-/* test_row_limits.c: the operators on rows where it is hard: errors over all of x, NaN and
- * infinity, sums that don't depend on how a batch is cut, and what DROPOUT drops. */
+/* test_row_limits.c: the operators on rows where it is hard: errors over all of x, all of BF16, NaN
+ * and infinity, sums that don't depend on how a batch is cut, and what DROPOUT drops. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,6 +79,63 @@ static void layer_norm_keeps_digits_beside_a_large_mean(void **state) {
     op_run(d, 1, (mnem_op_args){.tokens = 1, .in = {x, y, z}, .out = out});
     for (int i = 0; i < 768; i++) /* x's own unit is 2^-14; the mean's error is a few of them */
         assert_true(fabs(out[i] - (x[i] - mean) / sqrt(square)) <= 5e-4);
+}
+
+/* ---- BF16 ---- */
+
+enum { ALL = 65536 + 7 };
+static uint16_t narrow[3][ALL], narrow_to[2][ALL], rounded[ALL];
+static float wide[3][ALL], wide_to[2][ALL];
+
+/* Of every first operand there is, NaNs too. */
+static void set_rows(void) {
+    rng r = {5};
+    for (int k = 0; k < 3; k++) {
+        rng_fill(&r, wide[k], ALL, 4);
+        assert_int_equal(mnem_quantize_row(MNEM_TYPE_BF16, ALL, wide[k], narrow[k]), MNEM_OK);
+        for (int i = 0; k == 0 && i < ALL; i++) narrow[0][i] = (uint16_t)i;
+        assert_int_equal(mnem_dequantize_row(MNEM_TYPE_BF16, ALL, narrow[k], wide[k]), MNEM_OK);
+    }
+}
+
+static void rounds_floats(mnem_op_kind kind, int inputs, int outputs) {
+    mnem_op_desc b = {.kind = kind}, f = {.kind = kind};
+    for (int i = 0; i < inputs; i++) {
+        b.in[i] = mnem_tensor_2d(MNEM_TYPE_BF16, 1, ALL);
+        f.in[i] = line(ALL);
+    }
+    b.out = b.in[0];
+    f.out = f.in[0];
+    if (outputs == 2) {
+        b.also[0] = b.out;
+        f.also[0] = f.out;
+    }
+    mnem_op_args args = {.tokens = 1, .in = {narrow[0], narrow[1], narrow[2]}};
+    args.out = narrow_to[0];
+    args.also[0] = narrow_to[1];
+    op_run(b, 1, args);
+    args = (mnem_op_args){.tokens = 1, .in = {wide[0], wide[1], wide[2]}};
+    args.out = wide_to[0];
+    args.also[0] = wide_to[1];
+    op_run(f, 1, args);
+    for (int k = 0; k < outputs; k++) {
+        assert_int_equal(mnem_quantize_row(MNEM_TYPE_BF16, ALL, wide_to[k], rounded), MNEM_OK);
+        assert_memory_equal(narrow_to[k], rounded, sizeof rounded);
+    }
+}
+
+static void rows_of_bf16_are_rounded_floats(void **state) {
+    (void)state;
+    set_rows();
+    for (int level = 0; level <= MNEM__CPU_AVX512; level++) {
+        mnem__cpu_level_set((mnem__cpu_level)level);
+        rounds_floats(MNEM_OP_ADD, 2, 1);
+        rounds_floats(MNEM_OP_GELU, 1, 1);
+        rounds_floats(MNEM_OP_GELU_GRAD, 2, 1);
+        rounds_floats(MNEM_OP_SILU_MUL, 2, 1);
+        rounds_floats(MNEM_OP_SILU_MUL_GRAD, 3, 2);
+    }
+    mnem__cpu_level_set(MNEM__CPU_BEST);
 }
 
 /* ---- NaN and infinity ---- */
@@ -289,6 +346,7 @@ int main(void) {
         cmocka_unit_test(gelu_is_near_over_all_x),
         cmocka_unit_test(slopes_are_near_over_all_x),
         cmocka_unit_test(layer_norm_keeps_digits_beside_a_large_mean),
+        cmocka_unit_test(rows_of_bf16_are_rounded_floats),
         cmocka_unit_test(what_is_not_finite_shows_in_its_element),
         cmocka_unit_test(slopes_of_huge_x_are_0_or_1),
         cmocka_unit_test(what_is_not_finite_shows_in_its_row),
