@@ -137,6 +137,11 @@ LANES_INLINE lanes lanes_exp2_scale(lanes p, lanes shifted, lanes x, float least
     __mmask16 tiny = _mm512_cmp_ps_mask(x, _mm512_set1_ps(least), _CMP_LT_OQ);
     return _mm512_mask_blend_ps(tiny, y, _mm512_setzero_ps());
 }
+/* p 2^n, n held as above; nothing is looked at. */
+LANES_INLINE lanes lanes_times_power(lanes p, lanes shifted) {
+    __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), n));
+}
 /* The low 8 lanes plus the high 8. */
 LANES_INLINE void lanes_fold8(lanes x, float out[8]) {
     __m256 high = _mm512_extractf32x8_ps(x, 1);
@@ -324,6 +329,10 @@ LANES_INLINE lanes lanes_exp2_scale(lanes p, lanes shifted, lanes x, float least
                                     _mm256_castps_si256(p.v[i]),
                                     _mm256_slli_epi32(_mm256_castps_si256(shifted.v[i]), 23)))));
 }
+LANES_INLINE lanes lanes_times_power(lanes p, lanes shifted) {
+    LANES_EACH(_mm256_castsi256_ps(_mm256_add_epi32(
+        _mm256_castps_si256(p.v[i]), _mm256_slli_epi32(_mm256_castps_si256(shifted.v[i]), 23))));
+}
 LANES_INLINE void lanes_fold8(lanes x, float out[8]) {
     _mm256_storeu_ps(out, _mm256_add_ps(x.v[0], x.v[1]));
 }
@@ -481,6 +490,9 @@ LANES_INLINE lanes lanes_exp2_scale(lanes p, lanes shifted, lanes x, float least
                               : mnem__bits_float(mnem__float_bits(p.v[i]) +
                                                  (mnem__float_bits(shifted.v[i]) << 23)));
 }
+LANES_INLINE lanes lanes_times_power(lanes p, lanes shifted) {
+    LANES_EACH(mnem__bits_float(mnem__float_bits(p.v[i]) + (mnem__float_bits(shifted.v[i]) << 23)));
+}
 LANES_INLINE void lanes_fold8(lanes x, float out[8]) {
     for (int i = 0; i < 8; i++) out[i] = x.v[i] + x.v[i + 8];
 }
@@ -561,22 +573,36 @@ LANES_INLINE lanes lanes_round127(lanes x, lanes inverse) {
     return lanes_sub(lanes_add(y, magic), magic);
 }
 
-/* 2^x of x up to 127, error below 2 units in the last place; 0 below 2^-126 (no subnormal
- * results). NaN stays NaN. x = n + f with |f| <= 1/2; a polynomial of degree 6 for 2^f (minimax,
- * relative error 1e-8, exact at 0). */
-LANES_INLINE lanes lanes_exp2_upto127(lanes x) {
+/* 2^x as p 2^n: shifted holds n in its last bits. x = n + f with |f| <= 1/2; p is a polynomial of
+ * degree 6 for 2^f (minimax, relative error 1e-8, exact at 0). */
+typedef struct lanes_power {
+    lanes p, shifted;
+} lanes_power;
+
+LANES_INLINE lanes_power lanes_power_get(lanes x) {
     const lanes magic = lanes_set(0x1.8p23f); /* adding it rounds to an integer */
-    lanes y = lanes_max(lanes_set(-126.0f), x);
-    lanes shifted = lanes_add(y, magic);
-    lanes f = lanes_sub(y, lanes_sub(shifted, magic));
+    lanes shifted = lanes_add(x, magic);
+    lanes f = lanes_sub(x, lanes_sub(shifted, magic));
     lanes p = lanes_set(0x1.44138ap-13f);
     p = lanes_fma(p, f, lanes_set(0x1.5f0890p-10f));
     p = lanes_fma(p, f, lanes_set(0x1.3b2a54p-7f));
     p = lanes_fma(p, f, lanes_set(0x1.c6af6cp-5f));
     p = lanes_fma(p, f, lanes_set(0x1.ebfbe0p-3f));
     p = lanes_fma(p, f, lanes_set(0x1.62e430p-1f));
-    p = lanes_fma(p, f, lanes_set(1.0f));
-    return lanes_exp2_scale(p, shifted, x, -126.0f);
+    return (lanes_power){lanes_fma(p, f, lanes_set(1.0f)), shifted};
+}
+
+/* 2^x of x from -126 to 128, error below 2 units in the last place; infinity at 128. */
+LANES_INLINE lanes lanes_exp2_inside(lanes x) {
+    const lanes_power y = lanes_power_get(x);
+    return lanes_times_power(y.p, y.shifted);
+}
+
+/* 2^x of x up to 127, error below 2 units in the last place; 0 below 2^-126 (no subnormal
+ * results). NaN stays NaN. */
+LANES_INLINE lanes lanes_exp2_upto127(lanes x) {
+    const lanes_power y = lanes_power_get(lanes_max(lanes_set(-126.0f), x));
+    return lanes_exp2_scale(y.p, y.shifted, x, -126.0f);
 }
 
 /* 2^x of any x, and 2^127 above that. */

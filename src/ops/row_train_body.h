@@ -9,31 +9,6 @@ LANES_INLINE int64_t lanes_left(int64_t n, int64_t i) {
     return n - i < LANES ? n - i : LANES;
 }
 
-/* As EACH_LANES, in two steps: begin, an expression of i and m, makes what end takes as now, at at.
- * The next lanes begin before the last end: they don't wait for each other, and chains of
- * operations that are shorter let the processor work on more of them at once. */
-#define EACH_LANES_AHEAD(n, type, begin, end)                                                      \
-    {                                                                                              \
-        int64_t i = 0, at = 0;                                                                     \
-        if (LANES <= (n)) {                                                                        \
-            enum { m = LANES };                                                                    \
-            type now = begin;                                                                      \
-            for (i = LANES; i + LANES <= (n); i += LANES) {                                        \
-                const type next = begin;                                                           \
-                end;                                                                               \
-                now = next;                                                                        \
-                at = i;                                                                            \
-            }                                                                                      \
-            end;                                                                                   \
-            at = i;                                                                                \
-        }                                                                                          \
-        if (i < (n)) {                                                                             \
-            const int64_t m = (n)-i;                                                               \
-            const type now = begin;                                                                \
-            end;                                                                                   \
-        }                                                                                          \
-    }
-
 /* ---- norms ---- */
 
 static float sum_of(int64_t n, const float *x) {
@@ -193,32 +168,55 @@ LANES_INLINE sigmoids sigmoids_of(lanes e) {
     return (sigmoids){high, lanes_mul(e, high)};
 }
 
-static const float gelu_a = 1.59576912f;   /* 2 sqrt(2 / pi) */
-static const float gelu_b = 0.0713548163f; /* that times 0.044715 */
+/* Times -log2(e): 2 sqrt(2 / pi), and that times 0.044715, so that e^-v = 2^(x (a + b x^2)). */
+static const double gelu_a = 1.5957691216057308, gelu_b = 0.07135481627260025;
+static const double gelu_base = -1.4426950408889634;
 
-/* x, or what is near it, and e^-|v| of that. */
-typedef struct gelu_step {
-    lanes x, near, e;
-} gelu_step;
-
-LANES_INLINE lanes gelu_exp(lanes x, lanes square) {
-    const lanes slope = lanes_fma(square, lanes_set(gelu_b), lanes_set(gelu_a));
-    return exp_below(lanes_mul(minus_abs(x), slope));
+LANES_INLINE lanes gelu_log2(lanes x, lanes square) {
+    return lanes_mul(x, lanes_fma(square, lanes_set((float)(gelu_base * gelu_b)),
+                                  lanes_set((float)(gelu_base * gelu_a))));
 }
 
+/* Between the steps: a factor, and e^-v or 1 + e^-v, infinite where the inverse is too small. */
+typedef struct gelu_step {
+    lanes factor, e;
+} gelu_step;
+
+/* As EACH_LANES, in two steps: begin, of i and m, makes now, which end takes with at and m. The
+ * next lanes begin before the last end: the shorter a chain of operations that wait for each other,
+ * the more of them does the processor work on at once. */
+#define EACH_GELU(n, begin, end)                                                                   \
+    {                                                                                              \
+        int64_t i = 0, at = 0;                                                                     \
+        if (LANES <= (n)) {                                                                        \
+            enum { m = LANES };                                                                    \
+            gelu_step now = begin;                                                                 \
+            for (i = LANES; i + LANES <= (n); i += LANES) {                                        \
+                const gelu_step next = begin;                                                      \
+                end;                                                                               \
+                now = next;                                                                        \
+                at = i;                                                                            \
+            }                                                                                      \
+            end;                                                                                   \
+            at = i;                                                                                \
+        }                                                                                          \
+        if (i < (n)) {                                                                             \
+            const int64_t m = (n)-i;                                                               \
+            const gelu_step now = begin;                                                           \
+            end;                                                                                   \
+        }                                                                                          \
+    }
+
 LANES_INLINE gelu_step gelu_begin(lanes x) {
-    return (gelu_step){x, x, gelu_exp(x, lanes_mul(x, x))};
+    lanes power = lanes_min(lanes_set(128.0f), gelu_log2(x, lanes_mul(x, x)));
+    lanes e = lanes_exp2_inside(lanes_max(lanes_set(-126.0f), power));
+    return (gelu_step){x, lanes_add(lanes_set(1.0f), e)};
 }
 
 /* An infinity of the wrong sign becomes a NaN, not a 0 that would hide it. */
-LANES_INLINE lanes gelu_end(gelu_step g) {
-    const sigmoids s = sigmoids_of(g.e);
-    return lanes_mul(g.x, lanes_select_sign(g.x, s.low, s.high));
-}
-
 LANES_INLINE void gelu_row(row_type type, int64_t n, const void *x, void *out) {
-    EACH_LANES_AHEAD(n, gelu_step, gelu_begin(get(type, x, i, m)),
-                     put(type, out, at, m, gelu_end(now)))
+    EACH_GELU(n, gelu_begin(get(type, x, i, m)),
+              put(type, out, at, m, lanes_div(now.factor, now.e)))
 }
 
 static void gelu(int64_t n, const void *x, void *out) {
@@ -229,35 +227,34 @@ static void gelu_bf16(int64_t n, const void *x, void *out) {
     gelu_row(BF16, n, x, out);
 }
 
-/* Past 13 the slope's term is 0 in floats; x is held there so that its square stays finite. */
+/* x v' and e^-v. Where the term isn't 0 in floats: x is held there, so that its square stays finite
+ * and e^-v is 2^-126 at least. The sum makes a NaN of an infinity. */
 LANES_INLINE gelu_step gelu_slope_begin(lanes x) {
-    const lanes most = lanes_set(13.0f), least = lanes_set(-13.0f);
-    const lanes near = lanes_max(least, lanes_min(most, x));
-    return (gelu_step){x, near, gelu_exp(near, lanes_mul(near, near))};
+    const lanes near = lanes_max(lanes_set(-13.0f), lanes_min(lanes_set(10.0f), x));
+    const lanes square = lanes_mul(near, near), power = gelu_log2(near, square);
+    lanes slope = lanes_fma(square, lanes_set((float)(3 * gelu_b)), lanes_set((float)gelu_a));
+    slope = lanes_fma(lanes_zero(), x, lanes_mul(near, slope));
+    return (gelu_step){slope, lanes_exp2_inside(lanes_min(lanes_set(128.0f), power))};
 }
 
-/* The last sum makes a NaN of an infinity. */
+/* 1 - s is e s, without cancellation, or 1 where e is infinite. */
 LANES_INLINE lanes gelu_slope_end(gelu_step g) {
-    const sigmoids s = sigmoids_of(g.e);
-    lanes square = lanes_mul(g.near, g.near);
-    lanes slope = lanes_fma(square, lanes_set(3.0f * gelu_b), lanes_set(gelu_a));
-    lanes second = lanes_mul(lanes_mul(g.near, slope), lanes_mul(s.low, s.high));
-    lanes sum = lanes_add(lanes_select_sign(g.near, s.low, s.high), second);
-    return lanes_fma(lanes_zero(), g.x, sum);
+    const lanes one = lanes_set(1.0f), s = lanes_div(one, lanes_add(one, g.e));
+    return lanes_fma(g.factor, lanes_mul(s, lanes_min(lanes_mul(g.e, s), one)), s);
 }
 
-LANES_INLINE void gelu_grad_row(row_type type, int64_t n, const void *x, const void *dy, void *dx) {
-    EACH_LANES_AHEAD(n, gelu_step, gelu_slope_begin(get(type, x, i, m)),
-                     put(type, dx, at, m, lanes_mul(gelu_slope_end(now), get(type, dy, at, m))))
+LANES_INLINE void gelu_grad_part(row_type type, gelu_step now, const void *dy, void *dx, int64_t at,
+                                 int64_t m) {
+    const lanes slope = gelu_slope_end(now);
+    put(type, dx, at, m, lanes_mul(slope, get(type, dy, at, m)));
 }
 
 static void gelu_grad(int64_t n, const void *x, const void *dy, void *dx) {
-    gelu_grad_row(F32, n, x, dy, dx);
+    EACH_GELU(n, gelu_slope_begin(get(F32, x, i, m)), gelu_grad_part(F32, now, dy, dx, at, m))
 }
 
-static void gelu_grad_bf16(int64_t n, const void *x, const void *dy, void *dx) {
-    gelu_grad_row(BF16, n, x, dy, dx);
-}
+static void gelu_grad_bf16(int64_t n, const void *x, const void *dy, void *dx){
+    EACH_GELU(n, gelu_slope_begin(get(BF16, x, i, m)), gelu_grad_part(BF16, now, dy, dx, at, m))}
 
 LANES_INLINE void silu_mul_grad_part(row_type type, const void *const in[3], int64_t i, void *dgate,
                                      void *dup, int64_t m) {
