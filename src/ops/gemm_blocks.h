@@ -1,8 +1,8 @@
-/* gemm_blocks.h: panels of whole numbers of 13 bits with a scale for every 128 steps of k, and the
- * sums of a tile of them: how bf16 is multiplied where the processor has no pairs of it.
+/* gemm_blocks.h: panels of whole numbers of 13 bits with a scale for every 128 steps of k: how bf16
+ * is multiplied where the processor has no pairs of it.
  *
  *     panel, for each 128 steps:  scales [1][width], then words [64][width] of two steps each;
- *                                 for AVX2 crosses [1][width] between (gemm_blocks_sums.h)
+ *                                 for AVX2 crosses [1][width] between (gemm_row_tiles.h)
  *     panel of b: start row before all
  *
  * x is q * scale, |q| <= 4095: block floating point (Wilkinson, Rounding Errors in Algebraic
