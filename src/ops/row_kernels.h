@@ -51,7 +51,7 @@ typedef struct mnem__row_kernels {
     void (*rms_norm_grad)(const mnem__norm_grad *grad);
     void (*layer_norm_grad)(const mnem__norm_grad *grad);
     /* x s, s = 1 / (1 + e^-v), v = 2 sqrt(2 / pi) (x + 0.044715 x^3): the tanh form. In floats,
-     * the error is at most (4 + 3 |v|) 2^-24 of the result where s >= 2^-126, and s is 0 below 2^-128.
+     * the error is at most (4 + 3 |v|) 2^-24 of the result where s >= 2^-126; below 2^-128 s is 0.
      */
     void (*gelu)(int64_t n, const void *x, void *out);
     /* dx = dy (s + x s (1 - s) v'); error at most 2^-20 |dy|. */
