@@ -199,37 +199,55 @@ static uint16_t to_16_bits(mnem_type type, float x) {
     return type == BF16 ? mnem__float_bf16(x) : mnem__float_half(x);
 }
 
-static void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type) {
-    enum { SIDE = 300, MOST = SIDE * SIDE };
-    rng random = {7};
-    float *a = malloc(MOST * 4), *b = malloc(MOST * 4), *start = malloc(SIDE * 4);
-    float *out[2] = {malloc(MOST * 4), malloc(MOST * 4)}, *before = malloc(MOST * 4);
-    rng_fill(&random, a, MOST, 1), rng_fill(&random, b, MOST, 1);
-    rng_fill(&random, before, MOST, 1), rng_fill(&random, start, SIDE, 1);
+enum { SIDE = 300, MOST = SIDE * SIDE };
+
+/* MOST random numbers of type. */
+static char *numbers_make(mnem_type type, rng *random) {
+    float *x = malloc(MOST * sizeof *x);
+    rng_fill(random, x, MOST, 1);
+    for (int i = 0; type != F32 && i < MOST; i++)
+        ((uint16_t *)(void *)x)[i] = to_16_bits(type, x[i]);
+    return (char *)x;
+}
+
+/* Of the i-th case; every tenth has a deep sum: several blocks of k, also of the largest. */
+static mnem__gemm same_bits_case(int i, mnem_type type, const char *a, const char *b, rng *random) {
+    static const mnem_type out_types[] = {F32, BF16, F16};
+    static const int64_t blocks[] = {32, 256, 1536};
+    const bool deep = i % 10 == 9;
     const int64_t size = mnem_type_info_get(type)->block_bytes;
-    for (int i = 0; size == 2 && i < MOST; i++) {
-        ((uint16_t *)(void *)a)[i] = to_16_bits(type, a[i]);
-        ((uint16_t *)(void *)b)[i] = to_16_bits(type, b[i]);
-    }
-    for (int i = 0; i < 120; i++) {
-        mnem__gemm g = {.m = rng_int(&random, 1, 70),
-                        .n = rng_int(&random, 1, 90),
-                        .k = rng_int(&random, 1, SIDE),
-                        .k_block = 32 + 224 * (i / 4 % 2),
-                        .a = {type, (const char *)a, SIDE * size, i & 1},
-                        .b = {type, (const char *)b, SIDE * size, i & 2},
-                        .out_type = F32,
-                        .out_stride = SIDE * 4,
-                        .start = i % 3 ? start : NULL,
-                        .accumulate = i % 5 < 2};
+    mnem__gemm g = {.m = rng_int(random, 1, deep ? 27 : 70),
+                    .n = rng_int(random, 1, deep ? 27 : 230),
+                    .k = deep ? rng_int(random, 1537, MOST / 27) : rng_int(random, 1, SIDE),
+                    .k_block = blocks[i / 4 % 3],
+                    .a = {type, a, SIDE * size, i & 1},
+                    .b = {type, b, SIDE * size, i & 2},
+                    .out_type = out_types[i / 2 % 3],
+                    .out_stride = SIDE * 4,
+                    .accumulate = i % 5 < 2};
+    if (deep) g.a.stride = (i & 1 ? g.m : g.k) * size, g.b.stride = (i & 2 ? g.n : g.k) * size;
+    return g;
+}
+
+static void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type) {
+    rng random = {7};
+    float *start = malloc(SIDE * 4);
+    rng_fill(&random, start, SIDE, 1);
+    char *a = numbers_make(type, &random), *b = numbers_make(type, &random);
+    char *out[2] = {malloc(MOST * 4), malloc(MOST * 4)};
+    for (int i = 0; i < 240; i++) {
+        mnem__gemm g = same_bits_case(i, type, a, b, &random);
+        g.start = i % 3 ? start : NULL;
+        char *before = numbers_make(g.out_type, &random);
         for (int k = 0; k < count; k++) {
             memcpy(out[k > 0], before, MOST * 4);
-            g.out = (char *)out[k > 0];
+            g.out = out[k > 0];
             run(list[k], &g);
             if (k) assert_memory_equal(out[0], out[1], MOST * 4);
         }
+        free(before);
     }
-    free(a), free(b), free(start), free(out[0]), free(out[1]), free(before);
+    free(a), free(b), free(start), free(out[0]), free(out[1]);
 }
 
 static void levels_give_the_bits_of_plain(void **state) {
