@@ -123,9 +123,30 @@ LANES_INLINE void add_pair(const float *a, const float *b, __m256i *sum, const i
     }
 }
 
-/* One block of steps of a row and of vectors * 16 columns: to = from + their product. */
+/* Where a row's sums go after the last block of steps: n columns of out, or of partial. */
+typedef struct row_end {
+    char *out;
+    float *partial;
+    int64_t n;
+} row_end;
+
+LANES_INLINE void put_row_sums(const mnem__gemm_block *block, const row_end *end, const lanes *x,
+                               const mnem_type type, const int vectors) {
+    LANES_UNROLL
+    for (int v = 0; v < vectors; v++) {
+        lanes sum = x[v];
+        if (block->from_partial) sum = lanes_add(lanes_load(end->partial + v * LANES), sum);
+        if (!block->to_out)
+            lanes_store(end->partial + v * LANES, sum);
+        else
+            put(type, end->out + v * LANES * real_bytes(type), sum,
+                v < vectors - 1 ? LANES : end->n - v * LANES, block->add_out);
+    }
+}
+
+/* One block of steps of a row and of vectors * 16 columns: from + their product. */
 LANES_INLINE void row_tile(int64_t steps, const float *a, const float *b, const float *from,
-                           float *to, const int vectors) {
+                           lanes *x, const int vectors) {
     __m256i sum[2 * VECTORS];
     const __m256 scale = _mm256_broadcast_ss(a);
     const __m256i cross = words_set(a + 1);
@@ -141,65 +162,40 @@ LANES_INLINE void row_tile(int64_t steps, const float *a, const float *b, const 
     LANES_UNROLL
     for (int v = 0; v < 2 * vectors; v++) {
         const __m256 both = _mm256_mul_ps(scale, _mm256_loadu_ps(scales + 8 * v));
-        _mm256_storeu_ps(to + 8 * v, _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[v]), both,
-                                                     _mm256_loadu_ps(from + 8 * v)));
+        x[v / 2].v[v % 2] =
+            _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[v]), both, _mm256_loadu_ps(from + 8 * v));
     }
 }
 
-/* Rows' sums over all steps, each from b's start row on. The lines of out that get them are
- * fetched meanwhile. */
-LANES_INLINE void row_sums(const mnem__gemm_block *block, const float *b, const char *out,
-                           float (*sums)[COLUMNS], const int vectors) {
-    const int64_t bytes = LANES * vectors * real_bytes(block->out_type);
-    const float *a = block->a, *start = b;
+/* All rows of a panel of b, whose blocks of steps stay in the first cache meanwhile. The lines of
+ * out that get the sums are fetched before. */
+LANES_INLINE void multiply_panel(const mnem__gemm_block *block, int64_t column, const int vectors) {
+    float sums[BLOCK_ROWS][COLUMNS];
+    const int64_t size = real_bytes(block->out_type), left = block->columns - column;
+    const float *a = block->a, *b = block->b + column / COLUMNS * block->b_panel, *start = b;
     b += COLUMNS;
     for (int64_t k = 0; k < block->steps; k += SCALED) {
         const int64_t steps = block->steps - k < SCALED ? block->steps - k : SCALED;
-        const bool last = block->to_out && steps == block->steps - k;
+        const bool last = steps == block->steps - k;
+        row_end end = {block->out + column * size, block->partial ? block->partial + column : NULL,
+                       left < COLUMNS ? left : COLUMNS};
         for (int64_t r = 0; r < block->rows; r++) {
-            for (int64_t i = 0; last && i < bytes; i += 64)
-                __builtin_prefetch(out + r * block->out_stride + i, 1);
-            row_tile(steps, a + r * block->a_panel, b, k ? sums[r] : start, sums[r], vectors);
+            lanes x[VECTORS];
+            for (int64_t i = 0; last && block->to_out && i < vectors * LANES * size; i += 64)
+                __builtin_prefetch(end.out + i, 1);
+            row_tile(steps, a + r * block->a_panel, b, k ? sums[r] : start, x, vectors);
+            LANES_UNROLL
+            for (int v = 0; !last && v < vectors; v++) lanes_store(sums[r] + v * LANES, x[v]);
+            if (!last) continue;
+            switch (block->out_type) {
+            case MNEM_TYPE_BF16: put_row_sums(block, &end, x, MNEM_TYPE_BF16, vectors); break;
+            case MNEM_TYPE_F16: put_row_sums(block, &end, x, MNEM_TYPE_F16, vectors); break;
+            default: put_row_sums(block, &end, x, MNEM_TYPE_F32, vectors);
+            }
+            end.out += block->out_stride;
+            if (end.partial) end.partial += block->partial_panel;
         }
         a += block_rows(SCALED), b += block_rows(SCALED) * COLUMNS;
-    }
-}
-
-/* A row's sums, n of them out's. */
-LANES_INLINE void put_sums(const mnem__gemm_block *block, const float *sums, char *out,
-                           float *partial, int64_t n, const mnem_type type) {
-    for (int64_t i = 0; i < n; i += LANES) {
-        lanes x = lanes_load(sums + i);
-        if (block->from_partial) x = lanes_add(lanes_load(partial + i), x);
-        if (block->to_out)
-            put(type, out + i * real_bytes(type), x, n - i, block->add_out);
-        else
-            lanes_store(partial + i, x);
-    }
-}
-
-static void put_row_sums(const mnem__gemm_block *block, const float *sums, char *out,
-                         float *partial, int64_t n) {
-    if (block->out_type == MNEM_TYPE_BF16)
-        put_sums(block, sums, out, partial, n, MNEM_TYPE_BF16);
-    else if (block->out_type == MNEM_TYPE_F16)
-        put_sums(block, sums, out, partial, n, MNEM_TYPE_F16);
-    else
-        put_sums(block, sums, out, partial, n, MNEM_TYPE_F32);
-}
-
-/* All rows of a panel of b. */
-LANES_INLINE void multiply_panel(const mnem__gemm_block *block, int64_t column, const int vectors) {
-    float sums[BLOCK_ROWS][COLUMNS];
-    const int64_t left = block->columns - column, columns = left < COLUMNS ? left : COLUMNS;
-    const float *b = block->b + column / COLUMNS * block->b_panel;
-    float *partial = block->partial ? block->partial + column : NULL;
-    char *out = block->out + column * real_bytes(block->out_type);
-    row_sums(block, b, out, sums, vectors);
-    for (int64_t r = 0; r < block->rows; r++) {
-        put_row_sums(block, sums[r], out, partial, columns);
-        out += block->out_stride;
-        if (partial) partial += block->partial_panel;
     }
 }
 
