@@ -1,13 +1,15 @@
 /* bench_train.c: seconds and peak bytes of a training step, for shapes that others report too.
  *
  *     bench_train SHAPE [--compute f32|bf16|f16] [--moments f32|8bit] [--memory SIZE]
- *                 [--micro-batch N] [--threads N] [--steps N] [--plan]
+ *                 [--micro-batch N] [--threads N] [--steps N] [--operators] [--plan]
  *
  * SHAPE: gpt2-6x384 (6 layers of 384, vocabulary 256, 8 x 256 tokens), gpt2-124m (12 x 768, 50257,
  * 4 x 64), gpt2-24x768 (vocabulary 2048, 4 x 1024), llama-5m (6 x 256, 2048, 12 x 256).
  * Tokens are random. Prints the fastest step after the first one, what mnem_train_seconds expected
- * before, the bytes predicted and the
- * process's own peak (VmHWM). --plan: the ways that nothing beats, and no step. */
+ * before, the bytes predicted and the process's own peak (VmHWM). --operators: after it the fastest
+ * run of each operator on each shape, and a step made of those: on a machine that others use too,
+ * a whole step is hardly ever undisturbed, an operator often. --plan: the ways that nothing beats,
+ * and no step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +34,7 @@ typedef struct arguments {
     mnem_train_options options;
     uint64_t memory;
     int steps;
-    bool plan;
+    bool operators, plan;
 } arguments;
 
 static double seconds(void) {
@@ -94,6 +96,8 @@ static arguments parse(int argc, char **argv) {
     for (int i = 2; i < argc; i++) {
         if (!strcmp(argv[i], "--plan"))
             a.plan = true;
+        else if (!strcmp(argv[i], "--operators"))
+            a.operators = true;
         else if (i + 1 < argc)
             parse_option(&a, argv[i], argv[i + 1]), i++;
         else
@@ -121,6 +125,61 @@ static mnem_status next(void *context, mnem_train_batch *batch) {
     return MNEM_OK;
 }
 
+/* ---- time by operator ---- */
+
+/* Nodes of one kernel and one set of shapes. */
+typedef struct alike {
+    mnem_op op;
+    double fastest; /* run of any of them */
+    int runs;
+} alike;
+
+typedef struct times {
+    alike list[256];
+    int count;
+    double now;  /* of this step's nodes */
+    double rest; /* of the step that spent least between nodes */
+} times;
+
+static bool same_shape(const mnem_tensor *a, const mnem_tensor *b) {
+    return a->type == b->type && a->dims == b->dims && !memcmp(a->shape, b->shape, sizeof a->shape);
+}
+
+static bool are_alike(const mnem_op *a, const mnem_op *b) {
+    bool same = a->kernel == b->kernel && same_shape(&a->desc.out, &b->desc.out);
+    for (int i = 0; same && i < MNEM_OP_INPUTS; i++)
+        same = same_shape(&a->desc.in[i], &b->desc.in[i]);
+    for (int i = 0; same && i < MNEM_OP_ALSO; i++)
+        same = same_shape(&a->desc.also[i], &b->desc.also[i]);
+    return same;
+}
+
+static void note_node(void *context, int32_t node, const mnem_op *op, double took) {
+    (void)node;
+    times *t = context;
+    int i = 0;
+    while (i < t->count && !are_alike(&t->list[i].op, op)) i++;
+    if (i == (int)(sizeof t->list / sizeof *t->list)) fail("--operators: more than 256 kinds");
+    if (i == t->count) t->list[t->count++] = (alike){*op, took, 0};
+    if (took < t->list[i].fastest) t->list[i].fastest = took;
+    t->list[i].runs++;
+    t->now += took;
+}
+
+static void print_times(const times *t, int steps) {
+    double sum = t->rest;
+    for (int i = 0; i < t->count; i++) {
+        const alike *a = &t->list[i];
+        const double took = a->fastest * a->runs / steps;
+        printf("  %-28s [%5lld, %5lld]  %3d x %7.2f ms  %7.1f ms\n", a->op.kernel,
+               (long long)a->op.desc.out.shape[0], (long long)a->op.desc.out.shape[1],
+               a->runs / steps, a->fastest * 1e3, took * 1e3);
+        sum += took;
+    }
+    printf("  %-60s %7.1f ms\n", "between them, the optimizer included", t->rest * 1e3);
+    printf("fastest runs together %.0f ms\n", sum * 1e3);
+}
+
 /* ---- what is printed ---- */
 
 static bool print_way(void *context, const mnem_train_way *way) {
@@ -142,11 +201,16 @@ static void run(const arguments *a, const mnem_train_plan *plan) {
     if (mnem_train_seconds(&a->options, plan, &expected) != MNEM_OK) fail(mnem_last_error());
     if (mnem_trainer_create(&a->options, plan, &trainer) != MNEM_OK) fail(mnem_last_error());
     mnem_trainer_init(trainer, 1);
+    static times nodes = {.rest = 1e9};
+    const mnem_graph_observer observer = {note_node, &nodes};
+    if (a->operators) mnem_trainer_observe(trainer, &observer);
     for (int i = 0; i < a->steps; i++) {
         const double start = seconds();
+        nodes.now = 0;
         if (mnem_trainer_step(trainer, &source, &report) != MNEM_OK) fail(mnem_last_error());
         const double took = seconds() - start;
         if (i > 0 && took < best) best = took;
+        if (i > 0 && took - nodes.now < nodes.rest) nodes.rest = took - nodes.now;
     }
     mnem_process_usage usage;
     mnem_process_usage_get(&usage);
@@ -157,6 +221,7 @@ static void run(const arguments *a, const mnem_train_plan *plan) {
            (double)usage.bytes_peak / 1048576, (double)plan->peak_bytes / 1048576,
            (double)plan->activation_bytes / 1048576, (double)plan->activation_bytes_all / 1048576,
            plan->micro_batch, plan->accumulation, plan->layers_recomputed, report.loss);
+    if (a->operators) print_times(&nodes, a->steps);
     mnem_trainer_destroy(trainer);
     free(t.ids);
     free(t.targets);

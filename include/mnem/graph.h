@@ -181,6 +181,13 @@ typedef struct mnem_graph_weights {
     void *context;
 } mnem_graph_weights;
 
+/* Told after each node what it took: by worker 0, when it goes on to the next one. Alone that is
+ * the node's time; in a team others may still be at it. node counts those that run, from 0. */
+typedef struct mnem_graph_observer {
+    void (*ran)(void *context, int32_t node, const mnem_op *op, double seconds);
+    void *context;
+} mnem_graph_observer;
+
 typedef struct mnem_graph_args {
     int64_t tokens;
     int64_t first_row; /* of the nodes marked tail; tokens: they only pass their matrices by */
@@ -191,12 +198,13 @@ typedef struct mnem_graph_args {
     const int32_t *positions;   /* ROPE_TABLE [tokens] */
     const mnem_kv_sequence *kv; /* [layers][kv_count] */
     int32_t kv_count;
-    const mnem_graph_weights *weights; /* of MATMUL; NULL where there is none */
-    const int32_t *targets;            /* LINEAR_LOSS [tokens] */
-    float gradient_scale;              /* LINEAR_LOSS */
-    uint64_t seed;                     /* DROPOUT */
-    int64_t row_base;                  /* DROPOUT: absolute number of the first row */
-    const volatile int *cancel;        /* not 0: stop soon. NULL: never */
+    const mnem_graph_weights *weights;   /* of MATMUL; NULL where there is none */
+    const int32_t *targets;              /* LINEAR_LOSS [tokens] */
+    float gradient_scale;                /* LINEAR_LOSS */
+    uint64_t seed;                       /* DROPOUT */
+    int64_t row_base;                    /* DROPOUT: absolute number of the first row */
+    const volatile int *cancel;          /* not 0: stop soon. NULL: never */
+    const mnem_graph_observer *observer; /* NULL: nobody, and no clock is read */
 } mnem_graph_args;
 
 /* Runs the nodes in order on every member of team (NULL: alone). MNEM_CANCELLED, or what acquire

@@ -222,6 +222,9 @@ mnem_status mnem_trainer_save(mnem_trainer *trainer, const char *path, const cha
  * file changed while it was read. */
 mnem_status mnem_trainer_resume(mnem_trainer *trainer, const char *path, char *note, size_t n);
 uint64_t mnem_trainer_steps(const mnem_trainer *trainer); /* done, those left out counted too */
+/* From now on told of each node of steps, evaluations and logits (mnem/graph.h); borrowed. NULL:
+ * nobody. */
+void mnem_trainer_observe(mnem_trainer *trainer, const mnem_graph_observer *observer);
 /* Another schedule from the next step on. */
 mnem_status mnem_trainer_schedule_set(mnem_trainer *trainer, const mnem_schedule *schedule);
 

@@ -8,6 +8,7 @@
  * meeting and read after it; it can't be overwritten before all have come to the next one.
  * Cost: nothing is allocated; one barrier per meeting. */
 #include "base/error.h"
+#include "base/thread.h"
 #include "graph/graph_private.h"
 
 typedef struct notice {
@@ -152,10 +153,24 @@ static mnem_status run_step(walk *w, const mnem__graph_step *step) {
     return MNEM_OK;
 }
 
+static mnem_status run_step_observed(walk *w, int32_t i) {
+    const mnem_graph_observer *observer = w->run->args->observer;
+    const mnem__graph_step *step = &w->run->graph->step[i];
+    const double start = mnem__seconds();
+    const mnem_status status = run_step(w, step);
+    if (status == MNEM_OK)
+        observer->ran(observer->context, i - w->run->from, &step->op, mnem__seconds() - start);
+    return status;
+}
+
 static void member(const mnem_worker *worker, void *context) {
     walk w = {.run = context, .worker = worker};
-    for (int32_t i = w.run->from; i < w.run->to; i++)
-        if (run_step(&w, &w.run->graph->step[i]) != MNEM_OK) return;
+    const bool observed = w.run->args->observer && worker->index == 0;
+    for (int32_t i = w.run->from; i < w.run->to; i++) {
+        const mnem_status status =
+            observed ? run_step_observed(&w, i) : run_step(&w, &w.run->graph->step[i]);
+        if (status != MNEM_OK) return;
+    }
 }
 
 static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, mnem_team *team,

@@ -118,6 +118,10 @@ void mnem_trainer_cancel(mnem_trainer *t) {
     __atomic_store_n(&t->cancel, 1, __ATOMIC_RELAXED);
 }
 
+void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) {
+    t->observer = observer;
+}
+
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                        mnem_graph_args *args) {
     void *const external[MNEM__TRAIN_SLOTS] = {[MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
@@ -131,6 +135,7 @@ static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t 
     args->positions = t->tables.positions;
     args->seed = t->setup.o.seed;
     args->cancel = &t->cancel;
+    args->observer = t->observer;
     const mnem_status status = mnem_graph_run(graph->graph, t->team, args);
     if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
     return status;

@@ -23,6 +23,7 @@ struct mnem_trainer {
     uint64_t steps, updates; /* done; of those, not left out for an overflow */
     mnem_loss_scale scale;
     int cancel; /* atomic */
+    const mnem_graph_observer *observer;
 };
 
 /* Heap that saving and resuming take; it is charged all the time, and free while they run. */

@@ -116,10 +116,21 @@ static mnem_graph *build(mnem_graph_sizes *sizes, bool tail) {
 typedef struct outcome {
     float x[T * N];
     mnem_status status;
+    int32_t ran; /* nodes that the observer was told of, in order */
 } outcome;
 
+static void note_node(void *context, int32_t node, const mnem_op *op, double seconds) {
+    static const mnem_op_kind kinds[] = {MNEM_OP_RMS_NORM, MNEM_OP_MATMUL, MNEM_OP_SILU_MUL,
+                                         MNEM_OP_MATMUL};
+    outcome *o = context;
+    assert_int_equal(node, o->ran++);
+    assert_int_equal(op->desc.kind, kinds[node % 4]);
+    assert_true(seconds >= 0 && seconds < 60);
+}
+
 static outcome run_tail(source *s, int workers, const volatile int *cancel, int64_t first_row) {
-    outcome o;
+    outcome o = {.ran = 0};
+    const mnem_graph_observer observer = {note_node, &o};
     float weight[N];
     mnem_graph_sizes sizes;
     mnem_graph *g = build(&sizes, true);
@@ -140,7 +151,8 @@ static outcome run_tail(source *s, int workers, const volatile int *cancel, int6
                                                  .workspace = workspace,
                                                  .external = external,
                                                  .weights = &weights,
-                                                 .cancel = cancel});
+                                                 .cancel = cancel,
+                                                 .observer = &observer});
     mnem_heap_usage_get(&after);
     assert_int_equal(before.calls, after.calls);
     assert_int_equal(s->held, 0);
@@ -167,6 +179,7 @@ static void streamed_and_resident_give_the_same_bits(void **state) {
             s.streamed = streamed;
             const outcome o = run(&s, workers, NULL);
             assert_int_equal(o.status, MNEM_OK);
+            assert_int_equal(o.ran, 4 * LAYERS);
             assert_memory_equal(o.x, alone.x, sizeof o.x);
         }
     }
