@@ -171,12 +171,13 @@ static void print_times(const times *t, int steps) {
     for (int i = 0; i < t->count; i++) {
         const alike *a = &t->list[i];
         const double took = a->fastest * a->runs / steps;
-        printf("  %-28s [%5lld, %5lld]  %3d x %7.2f ms  %7.1f ms\n", a->op.kernel,
-               (long long)a->op.desc.out.shape[0], (long long)a->op.desc.out.shape[1],
-               a->runs / steps, a->fastest * 1e3, took * 1e3);
+        const mnem_tensor *in = &a->op.desc.in[0], *out = &a->op.desc.out;
+        printf("  %-30s [%5lld, %5lld] -> [%5lld, %5lld]  %3d x %7.2f ms  %7.1f ms\n", a->op.kernel,
+               (long long)in->shape[0], (long long)in->shape[1], (long long)out->shape[0],
+               (long long)out->shape[1], a->runs / steps, a->fastest * 1e3, took * 1e3);
         sum += took;
     }
-    printf("  %-60s %7.1f ms\n", "between them, the optimizer included", t->rest * 1e3);
+    printf("  %-82s %7.1f ms\n", "between them, the optimizer included", t->rest * 1e3);
     printf("fastest runs together %.0f ms\n", sum * 1e3);
 }
 
@@ -209,8 +210,8 @@ static void run(const arguments *a, const mnem_train_plan *plan) {
         nodes.now = 0;
         if (mnem_trainer_step(trainer, &source, &report) != MNEM_OK) fail(mnem_last_error());
         const double took = seconds() - start;
-        if (i > 0 && took < best) best = took;
-        if (i > 0 && took - nodes.now < nodes.rest) nodes.rest = took - nodes.now;
+        if ((i > 0 || a->steps == 1) && took < best) best = took;
+        if (took - nodes.now < nodes.rest) nodes.rest = took - nodes.now;
     }
     mnem_process_usage usage;
     mnem_process_usage_get(&usage);

@@ -182,7 +182,8 @@ typedef struct mnem_graph_weights {
 } mnem_graph_weights;
 
 /* Told after each node what it took: by worker 0, when it goes on to the next one. Alone that is
- * the node's time; in a team others may still be at it. node counts those that run, from 0. */
+ * the node's time; in a team it may begin with waiting for the others' parts of the one before, and
+ * end before theirs of this one. node counts those that run, from 0. */
 typedef struct mnem_graph_observer {
     void (*ran)(void *context, int32_t node, const mnem_op *op, double seconds);
     void *context;

@@ -197,6 +197,9 @@ typedef struct mnem_train_report {
     int64_t tokens;
 } mnem_train_report;
 
+/* From now on observer (mnem/graph.h; borrowed until another takes its place) is told of each node
+ * that the trainer's graphs run. NULL: nobody. */
+void mnem_trainer_observe(mnem_trainer *trainer, const mnem_graph_observer *observer);
 /* One step: forward and backward over batch sequences, then the update. MNEM_CANCELLED (weights are
  * those before the step), what next said, MNEM_NOT_FINITE: the text names the step and the first
  * tensor; weights and moments are those before the step. */
@@ -222,9 +225,6 @@ mnem_status mnem_trainer_save(mnem_trainer *trainer, const char *path, const cha
  * file changed while it was read. */
 mnem_status mnem_trainer_resume(mnem_trainer *trainer, const char *path, char *note, size_t n);
 uint64_t mnem_trainer_steps(const mnem_trainer *trainer); /* done, those left out counted too */
-/* From now on told of each node of steps, evaluations and logits (mnem/graph.h); borrowed. NULL:
- * nobody. */
-void mnem_trainer_observe(mnem_trainer *trainer, const mnem_graph_observer *observer);
 /* Another schedule from the next step on. */
 mnem_status mnem_trainer_schedule_set(mnem_trainer *trainer, const mnem_schedule *schedule);
 

@@ -102,6 +102,7 @@ static void pack_b(const state *s) {
     const int64_t width = s->kernels->columns;
     const bool blocks = mnem_type_info_get(g->b.type)->block_elements > 1;
     int64_t begin, end;
+    /* of blocks some 256 columns together: fewer are taken apart twice */
     mnem_team_split(s->worker, panels(s->columns, width), blocks ? 256 / width : 1, &begin, &end);
     if (begin == end) return;
     const int64_t first = begin * width;

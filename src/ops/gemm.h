@@ -3,7 +3,7 @@
  * The loops are those of Goto and van de Geijn (Anatomy of High-Performance Matrix Multiplication,
  * 2008), the tiles of registers those of BLIS (Van Zee and van de Geijn 2015):
  *
- *     n: pieces of 1024       k: blocks        a: 96 rows or so, each worker its own
+ *     n: pieces of 2 MiB      k: blocks        a: 96 rows or so, each worker its own
  *     +------+------+       +--------+         +-----+
  *     | out  |      |  (+)= | a      |    x    |  b  |  all members pack it together, as panels
  *     |      |      |       | packed |         +-----+  of a tile's columns, f32, k by k
@@ -32,7 +32,8 @@ typedef struct mnem__gemm_matrix {
 
 typedef struct mnem__gemm {
     int64_t m, n, k;
-    int64_t k_block;     /* a multiple of 256 if b is of a quantized type and not across */
+    /* At most 1536; a multiple of 256 if b is of a quantized type and not across. */
+    int64_t k_block;
     mnem__gemm_matrix a; /* index: row of out. F32, BF16, F16 (or all operands F64) */
     mnem__gemm_matrix b; /* index: column of out. Any weight type too */
     char *out;
@@ -76,7 +77,7 @@ typedef struct mnem__gemm_kernels {
     void (*pack_b)(const mnem__gemm_part *part);
     void (*multiply)(const mnem__gemm_block *block);
     /* Of either: */
-    /* Adds to columns [begin, end) of sums the sum of k rows of a matrix that lies across. */
+    /* Adds to columns [begin, end) of sums the sum of k rows of a real matrix that lies across. */
     void (*add_columns)(const mnem__gemm_matrix *matrix, int64_t k, int64_t begin, int64_t end,
                         void *sums);
     /* The largest of n, and the sum of e^(x - largest). A NaN makes the sum NaN. */

@@ -2,7 +2,7 @@
  * is multiplied where the processor has no pairs of it.
  *
  *     panel, for each 128 steps:  scales [1][width], then words [64][width] of two steps each;
- *                                 for AVX2 crosses [1][width] between (gemm_row_tiles.h)
+ *                                 for tiles of rows crosses [1][width] between (gemm_row_tiles.h)
  *     panel of b: start row before all
  *
  * x is q * scale, |q| <= 4095: block floating point (Wilkinson, Rounding Errors in Algebraic
@@ -19,7 +19,7 @@
 #define MNEM_SRC_OPS_GEMM_BLOCKS_H
 
 enum { FOLD = 2, SCALED = 128, LARGEST = 4095 };
-#if MNEM__LANES == 2
+#ifdef MNEM__GEMM_ROW_TILES
 enum { HEADS = 2, TURN = 8 }; /* with crosses; words of a turn of the loop over them */
 #else
 enum { HEADS = 1, TURN = 1 };
@@ -147,7 +147,7 @@ static const char *index_row(const mnem__gemm_matrix *m, int64_t index, int64_t 
     return m->data + index * m->stride + first * real_bytes(m->type);
 }
 
-#if MNEM__LANES == 2
+#ifdef MNEM__GEMM_ROW_TILES
 /* Each index's sum of products of two words that are read together, less than zero, ahead of the
  * words. */
 LANES_INLINE void crosses(int64_t words, float *to, const int width) {
@@ -292,7 +292,7 @@ LANES_INLINE column_block column_block_get(const mnem__gemm_part *part, int64_t 
 }
 
 LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
-    const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
+    const int64_t chunk = CHUNK / width * width; /* whole panels */
     for (int64_t first = 0; first < part->count; first += chunk)
         for (int64_t k = 0; k < part->steps; k += SCALED) {
             const column_block c = column_block_get(part, first, chunk, k);
@@ -315,7 +315,7 @@ LANES_INLINE void pack(const mnem__gemm_part *part, float *to, const int width) 
             pack_panel(part, first, k, to + panel_rows(k) * width, width);
 }
 
-#if MNEM__LANES != 2
+#ifndef MNEM__GEMM_ROW_TILES
 #include "ops/gemm_blocks_sums.h"
 #endif
 

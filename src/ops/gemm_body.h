@@ -2,7 +2,8 @@
  *
  * The file that includes this defines MNEM__LANES, ROWS and VECTORS: a tile is ROWS rows of
  * VECTORS * 16 columns, whose sums stay in registers. What a panel is and how its sums are made
- * say gemm_pack.h and, where MNEM__GEMM_BLOCKS is defined, gemm_blocks.h.
+ * say gemm_pack.h and, where MNEM__GEMM_BLOCKS is defined, gemm_blocks.h; how tiles follow each
+ * other gemm_tiles.h and, where MNEM__GEMM_ROW_TILES is too, gemm_row_tiles.h.
  *
  * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped. */
 #include "ops/gemm.h"
@@ -62,7 +63,7 @@ LANES_INLINE bool quantized(const mnem__gemm_matrix *m) {
 
 /* n elements (at most CHUNK) from the first on, of one row in memory, as floats: where they are,
  * or in buffer. Of a quantized type whole blocks (of at most 256) go there, so 2 * CHUNK may be
- * needed; CHUNK suffices where they begin and end with blocks. */
+ * needed; CHUNK suffices where they begin with a block, or lie in one. */
 static const float *floats(const mnem__gemm_matrix *m, int64_t row, int64_t first, int64_t n,
                            float *buffer) {
     const char *at = m->data + row * m->stride;
@@ -205,7 +206,7 @@ static int64_t add_strips(const mnem__gemm_matrix *m, int64_t k, int64_t begin, 
 
 static void add_columns(const mnem__gemm_matrix *m, int64_t k, int64_t begin, int64_t end,
                         void *to) {
-    if (!quantized(m)) begin = add_strips(m, k, begin, end, to);
+    begin = add_strips(m, k, begin, end, to);
     for (int64_t first = begin; first < end; first += CHUNK) {
         const int64_t n = end - first < CHUNK ? end - first : CHUNK;
         float buffer[CHUNK], sum[CHUNK] = {0}, *out = (float *)to + first;

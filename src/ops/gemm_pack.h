@@ -42,7 +42,7 @@ LANES_INLINE void pack_panel(const mnem__gemm_part *part, int64_t first, int64_t
 LANES_INLINE void pack_across(const mnem__gemm_part *part, float *to, const int width) {
     enum { AHEAD = 4 };
     const mnem__gemm_matrix *m = part->matrix;
-    const int64_t chunk = CHUNK / width * width; /* CHUNK for b */
+    const int64_t chunk = CHUNK / width * width; /* whole panels */
     float buffer[2 * CHUNK];
     for (int64_t first = 0; first < part->count; first += chunk) {
         const int64_t n = part->count - first < chunk ? part->count - first : chunk;

@@ -6,12 +6,13 @@
  *
  *     A C + B D  =  (A + D) (B + C)  -  A B  -  C D
  *
- * Sums of 16 bits run on all units, and A B and C D depend on the row or the column only: panels
- * have their sums (crosses). All of it is exact modulo 2^32, and the result fits.
+ * Sums of 16 bits run on all units, and numbers of 13 bits leave them room (2 * 4095 < 2^15). A B
+ * and C D depend on the row or the column only: panels have their sums (crosses). All of it is
+ * exact modulo 2^32, and the result fits.
  *
- * Of a row there are two words in registers while 96 columns pass by from the first cache: no
- * instruction only loads. So a worker's rows pass one after the other for each block of steps, and
- * what f32 they have so far lies in an array. */
+ * Of a row there are two words in registers while 96 columns pass by from the first cache, loaded
+ * by the instructions that add them. So a worker's rows pass one after the other for each block of
+ * steps, and what f32 they have so far lies in an array. */
 #ifndef MNEM_SRC_OPS_GEMM_ROW_TILES_H
 #define MNEM_SRC_OPS_GEMM_ROW_TILES_H
 

@@ -384,12 +384,6 @@ LANES_INLINE lanes_int lanes_dot2(lanes_int sum, lanes_int pairs, int32_t words)
             _mm256_add_epi32(sum.v[i], _mm256_madd_epi16(pairs.v[i], _mm256_set1_epi32(words)));
     return sum;
 }
-LANES_INLINE lanes_int lanes_load_words(const float *p) {
-    lanes_int out;
-    LANES_UNROLL
-    for (int i = 0; i < 2; i++) out.v[i] = _mm256_loadu_si256((const void *)(p + 8 * i));
-    return out;
-}
 LANES_INLINE lanes lanes_from_int(lanes_int x) {
     LANES_EACH(_mm256_cvtepi32_ps(x.v[i]));
 }
@@ -601,8 +595,10 @@ LANES_INLINE lanes lanes_exp2_inside(lanes x) {
 /* 2^x of x up to 127, error below 2 units in the last place; 0 below 2^-126 (no subnormal
  * results). NaN stays NaN. */
 LANES_INLINE lanes lanes_exp2_upto127(lanes x) {
-    const lanes_power y = lanes_power_get(lanes_max(lanes_set(-126.0f), x));
-    return lanes_exp2_scale(y.p, y.shifted, x, -126.0f);
+    const lanes inside = lanes_max(lanes_set(-126.0f), x);
+    const lanes_power y = lanes_power_get(inside);
+    /* bits of a NaN don't survive the scale: 0 * inside brings it back */
+    return lanes_fma(lanes_zero(), inside, lanes_exp2_scale(y.p, y.shifted, x, -126.0f));
 }
 
 /* 2^x of any x, and 2^127 above that. */

@@ -1,9 +1,9 @@
 /* real_rows.h: operands of F32, BF16, F16 or F64, seen as rows of what kernels compute in.
  *
- * The idea: kernels know floats (or doubles) only. An operand of that very type is given to them as
- * it lies; of another, a part of a row at a time is converted into a buffer first, or out of one
- * afterwards (to nearest even). Buffers are small enough to stay in the first cache, so memory sees
- * the operand's own bytes only. */
+ * The idea: kernels know floats (or doubles), some BF16 too. An operand of that very type is given
+ * to them as it lies; of another, a part of a row at a time is converted into a buffer first, or
+ * out of one afterwards (to nearest even). Buffers are small enough to stay in the first cache, so
+ * memory sees the operand's own bytes only. */
 #ifndef MNEM_SRC_OPS_REAL_ROWS_H
 #define MNEM_SRC_OPS_REAL_ROWS_H
 

@@ -1,9 +1,9 @@
 /* row_kernels.h: what the operators that work on rows do to one row, at each level of the
  * processor, and in double.
  *
- * Rows are of floats, or of doubles in mnem__row_kernels_f64; hence void *. All levels give the
- * same bits. Rows may be in place (out == x, gate, a or b) but in the gradients of norms.
- * NaN and infinity pass through. */
+ * Rows are of floats, of doubles in mnem__row_kernels_f64, of BF16 in bf16; hence void *. All
+ * levels give the same bits. Rows may be in place (out == x, gate, a or b) but in the gradients of
+ * norms. NaN and infinity pass through. */
 #ifndef MNEM_SRC_OPS_ROW_KERNELS_H
 #define MNEM_SRC_OPS_ROW_KERNELS_H
 
@@ -67,7 +67,7 @@ typedef struct mnem__row_kernels {
     void (*store)(mnem_type type, int64_t n, const void *x, void *out);
     mnem_type type; /* of the rows: F32, F64 or BF16 */
     /* add, gelu, silu_mul and their gradients of rows of BF16, as if converted from and to (to
-     * nearest even); NULL in double. The others are NULL there. */
+     * nearest even); other functions of that table are NULL. NULL in double. */
     const struct mnem__row_kernels *bf16;
 } mnem__row_kernels;
 

@@ -98,15 +98,17 @@ static void blocks_of_k_are_multiples_of_a_unit(void **state) {
 
 static void workspace_of_less_is_never_more(void **state) {
     (void)state;
-    const mnem__gemm_kernels *list[3];
-    const int count = kernels_get(list);
+    static const int64_t blocks[] = {256, 512, 1536};
+    const mnem__gemm_kernels *list[6];
+    int count = kernels_get(list);
+    count += blocks_get(list + count);
     rng random = {5};
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 6000; i++) {
         mnem__gemm g = {.m = rng_int(&random, 1, 3000),
                         .n = rng_int(&random, 1, 3000),
                         .k = rng_int(&random, 1, 3000),
-                        .k_block = i % 2 ? 256 : 512,
-                        .out_type = i % 3 ? F32 : BF16};
+                        .k_block = blocks[rng_int(&random, 0, 2)],
+                        .out_type = rng_int(&random, 0, 2) ? F32 : BF16};
         mnem__gemm less = g;
         less.m = rng_int(&random, 0, (int)g.m);
         less.n = rng_int(&random, 0, (int)g.n);
@@ -199,7 +201,7 @@ static uint16_t to_16_bits(mnem_type type, float x) {
     return type == BF16 ? mnem__float_bf16(x) : mnem__float_half(x);
 }
 
-enum { SIDE = 300, MOST = SIDE * SIDE };
+enum { SIDE = 300, MOST = 400000 };
 
 /* MOST random numbers of type. */
 static char *numbers_make(mnem_type type, rng *random) {
@@ -210,22 +212,24 @@ static char *numbers_make(mnem_type type, rng *random) {
     return (char *)x;
 }
 
-/* Of the i-th case; every tenth has a deep sum: several blocks of k, also of the largest. */
-static mnem__gemm same_bits_case(int i, mnem_type type, const char *a, const char *b, rng *random) {
+/* A tenth has a deep sum: several blocks of k, also of the largest. */
+static mnem__gemm same_bits_case(mnem_type type, const char *a, const char *b, rng *random) {
     static const mnem_type out_types[] = {F32, BF16, F16};
     static const int64_t blocks[] = {32, 256, 1536};
-    const bool deep = i % 10 == 9;
+    const bool deep = rng_int(random, 0, 9) == 0;
     const int64_t size = mnem_type_info_get(type)->block_bytes;
     mnem__gemm g = {.m = rng_int(random, 1, deep ? 27 : 70),
-                    .n = rng_int(random, 1, deep ? 27 : 230),
-                    .k = deep ? rng_int(random, 1537, MOST / 27) : rng_int(random, 1, SIDE),
-                    .k_block = blocks[i / 4 % 3],
-                    .a = {type, a, SIDE * size, i & 1},
-                    .b = {type, b, SIDE * size, i & 2},
-                    .out_type = out_types[i / 2 % 3],
+                    .n = rng_int(random, 1, deep ? 120 : 230),
+                    .k = deep ? rng_int(random, 1537, MOST / 120) : rng_int(random, 1, SIDE),
+                    .k_block = blocks[rng_int(random, 0, 2)],
+                    .a = {type, a, SIDE * size, rng_int(random, 0, 1)},
+                    .b = {type, b, SIDE * size, rng_int(random, 0, 1)},
+                    .out_type = out_types[rng_int(random, 0, 2)],
                     .out_stride = SIDE * 4,
-                    .accumulate = i % 5 < 2};
-    if (deep) g.a.stride = (i & 1 ? g.m : g.k) * size, g.b.stride = (i & 2 ? g.n : g.k) * size;
+                    .accumulate = rng_int(random, 0, 1)};
+    if (!deep) return g;
+    g.a.stride = (g.a.across ? g.m : g.k) * size;
+    g.b.stride = (g.b.across ? g.n : g.k) * size;
     return g;
 }
 
@@ -236,8 +240,8 @@ static void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type
     char *a = numbers_make(type, &random), *b = numbers_make(type, &random);
     char *out[2] = {malloc(MOST * 4), malloc(MOST * 4)};
     for (int i = 0; i < 240; i++) {
-        mnem__gemm g = same_bits_case(i, type, a, b, &random);
-        g.start = i % 3 ? start : NULL;
+        mnem__gemm g = same_bits_case(type, a, b, &random);
+        g.start = rng_int(&random, 0, 2) ? start : NULL;
         char *before = numbers_make(g.out_type, &random);
         for (int k = 0; k < count; k++) {
             memcpy(out[k > 0], before, MOST * 4);
@@ -380,26 +384,31 @@ static void a_block_has_its_own_scale(void **state) {
     }
 }
 
-/* In either operand, either way it lies: its row or column, and nothing else. */
+/* In either operand, either way it lies, of each type: its row or column, and nothing else. */
 static void what_is_not_finite_stays_so(void **state) {
     (void)state;
     enum { M = 17, N = 33, K = 300 };
     static const float values[3] = {NAN, INFINITY, -INFINITY};
+    static const mnem_type types[3] = {F32, BF16, F16};
     const mnem__gemm_kernels *list[3];
     const int count = blocks_get(list);
     static float a[M * K], b[N * K], out[M * N];
     rng random = {11};
-    for (int i = 0; i < count * 12; i++) {
+    for (int i = 0; i < count * 36; i++) {
         const bool in_b = i & 1, across = i & 2;
         const int rows = in_b ? N : M, row = rng_int(&random, 0, rows - 1),
                   k = rng_int(&random, 0, K - 1);
         rng_fill(&random, a, M * K, 1), rng_fill(&random, b, N * K, 1);
-        (in_b ? b : a)[across ? k * rows + row : row * K + k] = values[i / 4 % 3];
+        float *holder = in_b ? b : a;
+        holder[across ? k * rows + row : row * K + k] = values[i / 4 % 3];
         mnem__gemm g = block_case(M, N, K, a, b, out);
         mnem__gemm_matrix *put = in_b ? &g.b : &g.a;
+        put->type = types[i / 12 % 3];
+        for (int j = 0; put->type != F32 && j < rows * K; j++)
+            ((uint16_t *)(void *)holder)[j] = to_16_bits(put->type, holder[j]);
         put->across = across;
-        if (across) put->stride = 4 * rows;
-        run(list[i / 12], &g);
+        put->stride = mnem_type_info_get(put->type)->block_bytes * (across ? rows : K);
+        run(list[i / 36], &g);
         for (int j = 0; j < M * N; j++)
             assert_true(isfinite(out[j]) == ((in_b ? j % N : j / N) != row));
     }
@@ -416,6 +425,24 @@ static void numbers_too_small_for_a_scale_are_zeros(void **state) {
         const mnem__gemm g = block_case(1, 1, K, a, b, &out);
         run(list[i], &g);
         assert_true(out == 0);
+    }
+}
+
+/* Whatever a NaN's other bits are, wherever it is. */
+static void a_nan_makes_a_sum_of_exponentials_nan(void **state) {
+    (void)state;
+    static const uint32_t bits[] = {0x7fc00000, 0x7fc00001, 0xffc001ff, 0x7f800001, 0x7fffffff};
+    const mnem__gemm_kernels *list[3];
+    const int count = kernels_get(list);
+    for (int i = 0; i < count * 5 * 40; i++) {
+        float x[40];
+        double largest, sum;
+        for (int j = 0; j < 40; j++) x[j] = (float)j;
+        list[i / 200]->sum_exp(40, x, &largest, &sum);
+        assert_true(sum > 1.5 && sum < 1.6);
+        x[i % 40] = mnem__bits_float(bits[i / 40 % 5]);
+        list[i / 200]->sum_exp(40, x, &largest, &sum);
+        assert_true(isnan(sum));
     }
 }
 
@@ -447,6 +474,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_finite_stays_so),
         cmocka_unit_test(numbers_too_small_for_a_scale_are_zeros),
         cmocka_unit_test(pairs_are_products_of_rounded_numbers),
+        cmocka_unit_test(a_nan_makes_a_sum_of_exponentials_nan),
         cmocka_unit_test(pairs_take_half_the_panels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

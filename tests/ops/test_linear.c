@@ -160,13 +160,17 @@ static void shapes_are_within_the_bound(void **state) {
     }
 }
 
+/* The last six have more columns than a piece of b has: of LINEAR, of GRAD_INPUT, of GRAD_WEIGHT;
+ * in f32, and then in blocks. */
 static void pieces_and_blocks_are_within_the_bound(void **state) {
     (void)state;
-    static const shape shapes[] = {{7, 1100, 30},  {5, 20, 2100}, {700, 33, 20}, {1300, 18, 17},
-                                   {9, 3000, 40},  {3, 9, 9000},  {97, 40, 513}, {530, 20, 600},
-                                   {520, 1030, 3}, {100, 700, 8}};
-    for (int i = 0; i < 30; i++) {
-        problem p = make(kinds[i % 3], shapes[i / 3], (types){F32, F32, F32}, 3, (uint64_t)i);
+    static const shape shapes[] = {{7, 1100, 30},  {5, 20, 2100},  {700, 33, 20},  {1300, 18, 17},
+                                   {9, 3000, 40},  {3, 9, 9000},   {97, 40, 513},  {530, 20, 600},
+                                   {520, 1030, 3}, {100, 700, 8},  {5, 2100, 300}, {5, 300, 2100},
+                                   {300, 5, 2100}, {5, 3600, 300}, {5, 300, 3600}, {300, 5, 4200}};
+    for (int i = 0; i < 48; i++) {
+        const types t = {i / 3 < 13 ? F32 : BF16, F32, F32};
+        problem p = make(kinds[i % 3], shapes[i / 3], t, 3, (uint64_t)i);
         if (i % 3 == 0) with_bias(&p);
         p.desc.accumulate = i % 2;
         run_and_check(&p, 1 + i % 4, (uint64_t)i);
@@ -207,6 +211,11 @@ static void weights_may_be_of_any_type(void **state) {
             drop(&p);
         }
     }
+    /* so many columns that a piece of them begins within a block of 256 */
+    problem p = make(MNEM_OP_LINEAR_GRAD_INPUT, (shape){5, 384, 2048},
+                     (types){F32, MNEM_TYPE_Q4_K, F32}, 1, 1);
+    run_and_check(&p, 2, 1);
+    drop(&p);
 }
 
 static void doubles_are_within_their_bound(void **state) {
@@ -246,9 +255,29 @@ static void put_back(problem *p, const matrix *before) {
     memcpy(p->out.data, before->data, mnem_tensor_bytes(&before->tensor));
 }
 
+/* Runs it every way. */
+static void one_result(problem *p) {
+    const mnem__cpu_level best = mnem__cpu_level_get();
+    matrix before = matrix_copy(&p->out), expected;
+    op_run(p->desc, 1, p->args);
+    expected = matrix_copy(&p->out);
+    for (int workers = 2; workers <= 4; workers++) {
+        put_back(p, &before);
+        op_run(p->desc, workers, p->args);
+        same_bits(p, &expected, "a team");
+    }
+    for (int level = MNEM__CPU_PLAIN; level < (int)best; level++) {
+        put_back(p, &before);
+        mnem__cpu_level_set((mnem__cpu_level)level);
+        op_run(p->desc, 1, p->args);
+        mnem__cpu_level_set(best);
+        same_bits(p, &expected, "a level");
+    }
+    matrix_drop(&before), matrix_drop(&expected);
+}
+
 static void levels_and_teams_give_the_same_bits(void **state) {
     (void)state;
-    const mnem__cpu_level best = mnem__cpu_level_get();
     static const types mixes[] = {{F32, F32, F32}, {BF16, F32, BF16}, {F16, BF16, F16}};
     static const shape shapes[] = {{40, 35, 600}, {131, 50, 40}, {300, 1040, 18}, {530, 600, 20}};
     for (int i = 0; i < 36; i += SHORT_STEP) {
@@ -256,23 +285,14 @@ static void levels_and_teams_give_the_same_bits(void **state) {
         if (i % 3 == 2) t.out = F32;
         problem p = make(kinds[i % 3], shapes[i / 9], t, 2, (uint64_t)i);
         p.desc.accumulate = i % 2;
-        matrix before = matrix_copy(&p.out), expected;
-        op_run(p.desc, 1, p.args);
-        expected = matrix_copy(&p.out);
-        for (int workers = 2; workers <= 4; workers++) {
-            put_back(&p, &before);
-            op_run(p.desc, workers, p.args);
-            same_bits(&p, &expected, "a team");
-        }
-        for (int level = MNEM__CPU_PLAIN; level < (int)best; level++) {
-            put_back(&p, &before);
-            mnem__cpu_level_set((mnem__cpu_level)level);
-            op_run(p.desc, 1, p.args);
-            mnem__cpu_level_set(best);
-            same_bits(&p, &expected, "a level");
-        }
-        matrix_drop(&before), matrix_drop(&expected), drop(&p);
+        one_result(&p);
+        drop(&p);
     }
+    /* sums in the workspace, of more rows and more columns than are done at once */
+    problem p = make(MNEM_OP_LINEAR, (shape){530, 1100, 1600}, (types){BF16, F32, BF16}, 2, 1);
+    one_result(&p);
+    run_and_check(&p, 3, 1);
+    drop(&p);
 }
 
 /* Runs tokens [from, to) of p. weight: all add to the same output. */

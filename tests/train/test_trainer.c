@@ -329,6 +329,35 @@ static void a_step_allocates_nothing(void **unused) {
     unmake(&m);
 }
 
+static void count_node(void *context, int32_t node, const mnem_op *op, double seconds) {
+    int64_t *count = context;
+    assert_non_null(op->kernel);
+    assert_true(node >= 0 && seconds >= 0);
+    *count += 1;
+}
+
+static void an_observer_is_told_of_each_node(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    made m = make(&o, 0);
+    batch b;
+    mnem_train_report report;
+    int64_t count = 0, once;
+    const mnem_graph_observer observer = {count_node, &count};
+    fill_batch(&b, m.plan.micro_batch);
+    const mnem_train_source source = {next, &b};
+    mnem_trainer_observe(m.trainer, &observer);
+    assert_int_equal(mnem_trainer_step(m.trainer, &source, &report), MNEM_OK);
+    once = count;
+    assert_true(once > 0);
+    assert_int_equal(mnem_trainer_step(m.trainer, &source, &report), MNEM_OK);
+    assert_int_equal(count, 2 * once);
+    mnem_trainer_observe(m.trainer, NULL);
+    assert_int_equal(mnem_trainer_step(m.trainer, &source, &report), MNEM_OK);
+    assert_int_equal(count, 2 * once);
+    unmake(&m);
+}
+
 static void a_budget_too_small_is_refused_with_the_least(void **unused) {
     (void)unused;
     mnem_train_options o = options_of("llama", NULL);
@@ -660,6 +689,7 @@ int main(void) {
         cmocka_unit_test(accumulation_gives_the_same_gradients_up_to_rounding),
         cmocka_unit_test(predicted_is_what_the_ledger_shows),
         cmocka_unit_test(a_step_allocates_nothing),
+        cmocka_unit_test(an_observer_is_told_of_each_node),
         cmocka_unit_test(a_budget_too_small_is_refused_with_the_least),
         cmocka_unit_test(a_predicted_time_leaves_nothing_behind),
         cmocka_unit_test(estimates_are_near_the_real_bytes),
