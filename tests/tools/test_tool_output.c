@@ -63,6 +63,17 @@ static void what_is_read_is_not_drawn_over(void **state) {
     assert_int_equal(RUN("place", path, "--out", path).code, 0); /* in place is fine */
 }
 
+static void two_outputs_are_two_files(void **state) {
+    (void)state;
+    const char *path = tool_file("both.csv", table), *other = tool_file("kept.csv", "kept");
+    wrong(RUN("place", path, "--svg", at("new"), "--out", at("new")), 2, "--svg and --out are one");
+    assert_int_equal(access(at("new"), F_OK), -1);
+    assert_int_equal(link(other, at("name.csv")), 0);
+    wrong(RUN("place", path, "--svg", other, "--out", at("name.csv")), 2, "are one file");
+    assert_holds(other, "kept");
+    assert_int_equal(RUN("place", path, "--svg", "/dev/null", "--out", "/dev/null").code, 0);
+}
+
 /* Files are written beside, as PATH.tmp, and renamed. */
 static void a_link_beside_is_not_written_through(void **state) {
     (void)state;
@@ -154,6 +165,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_is_not_replaced),
         cmocka_unit_test(what_is_read_is_not_drawn_over),
+        cmocka_unit_test(two_outputs_are_two_files),
         cmocka_unit_test(a_link_beside_is_not_written_through),
         cmocka_unit_test(a_model_and_a_prompt_are_not_traced_over),
         cmocka_unit_test(where_nothing_can_be_written_is_said_before_the_work),

@@ -91,11 +91,25 @@ static int check(const tool_args *args, const char *option, const char *path, un
     return access(path, W_OK) == 0 ? TOOL_OK : fail(path, errno);
 }
 
+/* place's picture and table, which would be written over each other. */
+static int check_apart(const tool_args *args) {
+    struct stat about;
+    const char *svg = args->svg;
+    if (!svg) return TOOL_OK;
+    const bool there = stat(svg, &about) == 0;
+    if (there && !S_ISREG(about.st_mode)) return TOOL_OK; /* a device takes both */
+    if (!strcmp(svg, args->out) || (there && is_same_file(args->out, &about)))
+        return tool_usage(tool_verb_name(), "--svg and --out are one file, %s", svg);
+    return TOOL_OK;
+}
+
 int tool_new_check(const tool_args *args) {
     int code = check(args, "svg", args->svg, 0);
     if (code == TOOL_OK) code = check(args, "trace", args->trace, PLAIN);
     if (code == TOOL_OK && args->verb == TOOL_VERB_place && args->out &&
-        strcmp(args->out, "-") != 0)
+        strcmp(args->out, "-") != 0) {
         code = check(args, "out", args->out, IN_PLACE);
+        if (code == TOOL_OK) code = check_apart(args);
+    }
     return code;
 }
