@@ -88,15 +88,13 @@ LANES_INLINE __m256 half_rows(const float *low, const float *high) {
 }
 
 /* 4 steps of 8 rows, from step k on. */
-LANES_INLINE void turn4(const float *const *rows, int64_t k, float *to, const int64_t width) {
+LANES_INLINE void turn4(const float *const *rows, int64_t k, __m256 *steps) {
     const __m256 r0 = half_rows(rows[0] + k, rows[4] + k), r1 = half_rows(rows[1] + k, rows[5] + k);
     const __m256 r2 = half_rows(rows[2] + k, rows[6] + k), r3 = half_rows(rows[3] + k, rows[7] + k);
     const __m256 a = _mm256_unpacklo_ps(r0, r1), b = _mm256_unpackhi_ps(r0, r1);
     const __m256 c = _mm256_unpacklo_ps(r2, r3), d = _mm256_unpackhi_ps(r2, r3);
-    _mm256_storeu_ps(to, _mm256_shuffle_ps(a, c, 0x44));
-    _mm256_storeu_ps(to + width, _mm256_shuffle_ps(a, c, 0xee));
-    _mm256_storeu_ps(to + 2 * width, _mm256_shuffle_ps(b, d, 0x44));
-    _mm256_storeu_ps(to + 3 * width, _mm256_shuffle_ps(b, d, 0xee));
+    steps[0] = _mm256_shuffle_ps(a, c, 0x44), steps[1] = _mm256_shuffle_ps(a, c, 0xee);
+    steps[2] = _mm256_shuffle_ps(b, d, 0x44), steps[3] = _mm256_shuffle_ps(b, d, 0xee);
 }
 #endif
 
@@ -106,7 +104,12 @@ LANES_INLINE void turn(const float *const *rows, int64_t steps, float *to, const
                        const int used) {
     int64_t k = 0;
 #if MNEM__LANES != 0
-    for (; k + 4 <= steps; k += 4) turn4(rows, k, to + k * width, width);
+    for (; k + 4 <= steps; k += 4) {
+        __m256 turned[4];
+        turn4(rows, k, turned);
+        LANES_UNROLL
+        for (int i = 0; i < 4; i++) _mm256_storeu_ps(to + (k + i) * width, turned[i]);
+    }
 #endif
     for (; k < steps; k++)
         for (int r = 0; r < used; r++) to[k * width + r] = rows[r][k];

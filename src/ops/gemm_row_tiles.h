@@ -21,87 +21,166 @@
 #ifndef MNEM_SRC_OPS_GEMM_ROW_TILES_H
 #define MNEM_SRC_OPS_GEMM_ROW_TILES_H
 
+LANES_INLINE __m256i words_load(const float *p) {
+    return _mm256_loadu_si256((const void *)p);
+}
+
+LANES_INLINE __m256i words_set(const float *p) {
+    return _mm256_set1_epi32(*(const word *)(const void *)p);
+}
+
 /* ---- rows of a ---- */
 
-/* What a row's first head is followed by. */
-LANES_INLINE void put_cross(float *to, int64_t n) {
-    const float *x = to + HEADS;
-    __m128i sum = _mm_setzero_si128();
-    for (int64_t k = block_words(n); k > 0; k -= 8, x += 8) {
-        const __m128 low = _mm_loadu_ps(x), high = _mm_loadu_ps(x + 4);
-        const __m128i even = _mm_castps_si128(_mm_shuffle_ps(low, high, 0x88));
-        const __m128i odd = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
-        sum = _mm_sub_epi32(sum, _mm_madd_epi16(even, odd));
+/* The 8 words of 16 numbers times factors. */
+LANES_INLINE __m256i words_of(mnem_type type, const char *x, int64_t n, lanes factors) {
+    if (type != MNEM_TYPE_BF16 || n < LANES) {
+        float words[LANES / FOLD];
+        put_row_words(words, lanes_mul(load_some(type, x, n), factors));
+        return words_load(words);
     }
-    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
-    *(word *)(void *)(to + 1) = _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+    const __m256i pairs = _mm256_loadu_si256((const void *)x);
+    const __m256 even = _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+    const __m256 odd =
+        _mm256_and_ps(_mm256_castsi256_ps(pairs), _mm256_castsi256_ps(_mm256_set1_epi32(-0x10000)));
+    const __m256i low = _mm256_cvtps_epi32(_mm256_mul_ps(even, factors.v[0]));
+    const __m256i high = _mm256_cvtps_epi32(_mm256_mul_ps(odd, factors.v[1]));
+    return _mm256_blend_epi16(low, _mm256_slli_epi32(high, 16), 0xaa);
 }
 
-/* The second row of a pair keeps what its words are more than the first's. */
-LANES_INLINE void put_difference(float *to, const float *first, int64_t n) {
-    to += HEADS, first += HEADS;
-    for (int64_t k = block_words(n); k > 0; k -= 8, to += 8, first += 8) {
-        const __m256i less = _mm256_loadu_si256((const void *)first);
-        const __m256i x = _mm256_loadu_si256((const void *)to);
-        _mm256_storeu_si256((void *)to, _mm256_sub_epi16(x, less));
-    }
+/* Sum less the products of neighbours among 8 words, all of them twice. */
+LANES_INLINE __m256i cross_of(__m256i sum, __m256i words) {
+    const __m256i neighbours = _mm256_shuffle_epi32(words, 0xb1);
+    return _mm256_sub_epi32(sum, _mm256_madd_epi16(words, neighbours));
 }
 
-/* The block of steps from k on of a row. */
+LANES_INLINE void put_cross(float *to, __m256i sum) {
+    const __m128i half =
+        _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    *(word *)(void *)to = _mm_cvtsi128_si32(_mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e)));
+}
+
+/* The block of steps from k (a multiple of SCALED) on of a row. */
 LANES_INLINE float *row_block(const mnem__gemm_part *part, int64_t row, int64_t k) {
-    return part->to + panel_rows(k) * part->count + row * block_rows(block_steps(part, k));
+    const int64_t before = k / SCALED * block_rows(SCALED) * part->count;
+    return part->to + before + row * block_rows(block_steps(part, k));
 }
 
-/* 8 rows of n steps, used of them there. */
-LANES_INLINE void pack_apart(mnem_type type, const char *const *x, int64_t n, float *to,
-                             const int used) {
-    float scales[8], factors[8];
-    row_scales(type, x, n, used, scales, factors);
-    for (int r = 0; r < used; r++, to += block_rows(n)) {
-        *to = scales[r];
-        row_words(type, x[r], n, factors[r], to + HEADS);
-        put_cross(to, n);
-        if (r % 2) put_difference(to, to - block_rows(n), n);
+/* One or two rows of n steps: words, and the crosses ahead of them. */
+LANES_INLINE void pack_apart(mnem_type type, const char *const *x, int64_t n, const float *factors,
+                             float *to, const int rows) {
+    const int64_t next = block_rows(n), size = real_bytes(type);
+    __m256i cross[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (int64_t i = 0; i < n; i += LANES) {
+        __m256i words[2];
+        LANES_UNROLL
+        for (int r = 0; r < rows; r++) {
+            words[r] = words_of(type, x[r] + i * size, n - i, lanes_set(factors[r]));
+            cross[r] = cross_of(cross[r], words[r]);
+        }
+        float *at = to + HEADS + i / FOLD;
+        _mm256_storeu_si256((void *)at, words[0]);
+        if (rows > 1)
+            _mm256_storeu_si256((void *)(at + next), _mm256_sub_epi16(words[1], words[0]));
     }
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) put_cross(to + r * next + 1, cross[r]);
+}
+
+/* A row's numbers in the block of steps from k on, where they are or in buffer. */
+LANES_INLINE const char *row_steps(mnem_type type, const mnem__gemm_part *part, int64_t row,
+                                   int64_t k, float *buffer) {
+    const mnem__gemm_matrix *m = part->matrix;
+    row += part->index;
+    if (type == MNEM_TYPE_F32 && quantized(m))
+        return index_row(m, row, part->k + k, block_steps(part, k), buffer);
+    return m->data + row * m->stride + (part->k + k) * real_bytes(type);
+}
+
+enum { AT_ONCE = 16 * SCALED };
+
+/* Steps [k, end), at most AT_ONCE, of some 8 rows: first all scales, reading row after row, which
+ * caches fetch ahead. */
+LANES_INLINE void pack_some(mnem_type type, const mnem__gemm_part *part, int64_t first,
+                            int64_t last, int64_t k, int64_t end) {
+    float factors[8][AT_ONCE / SCALED], buffer[2][CHUNK];
+    for (int64_t row = first; row < last; row++)
+        for (int64_t i = k; i < end; i += SCALED)
+            *row_block(part, row, i) = scale_of(
+                largest_of(type, row_steps(type, part, row, i, buffer[0]), block_steps(part, i)),
+                &factors[row - first][(i - k) / SCALED]);
+    for (int64_t row = first; row < last; row += 2)
+        for (int64_t i = k; i < end; i += SCALED) {
+            const bool two = row + 1 < last;
+            const float *factor = &factors[row - first][(i - k) / SCALED];
+            const char *x[2] = {row_steps(type, part, row, i, buffer[0]),
+                                two ? row_steps(type, part, row + 1, i, buffer[1]) : NULL};
+            const float both[2] = {*factor, two ? factor[AT_ONCE / SCALED] : 0};
+            if (two)
+                pack_apart(type, x, block_steps(part, i), both, row_block(part, row, i), 2);
+            else
+                pack_apart(type, x, block_steps(part, i), both, row_block(part, row, i), 1);
+        }
 }
 
 /* Rows are indices. */
 static void pack_a_rows(const mnem__gemm_part *part) {
-    float buffer[8][CHUNK];
-    const char *x[8];
     for (int64_t first = 0; first < part->count; first += 8)
-        for (int64_t k = 0; k < part->steps; k += SCALED) {
-            const int64_t n = block_steps(part, k);
-            const int used = part->count - first < 8 ? (int)(part->count - first) : 8;
-            float *to = row_block(part, first, k);
-            part_rows(part, first, k, n, used, buffer, x);
+        for (int64_t k = 0; k < part->steps; k += AT_ONCE) {
+            const int64_t last = part->count - first < 8 ? part->count : first + 8;
+            const int64_t end = part->steps - k < AT_ONCE ? part->steps : k + AT_ONCE;
             switch (part->matrix->type) {
-            case MNEM_TYPE_BF16: pack_apart(MNEM_TYPE_BF16, x, n, to, used); break;
-            case MNEM_TYPE_F16: pack_apart(MNEM_TYPE_F16, x, n, to, used); break;
-            default: pack_apart(MNEM_TYPE_F32, x, n, to, used);
+            case MNEM_TYPE_BF16: pack_some(MNEM_TYPE_BF16, part, first, last, k, end); break;
+            case MNEM_TYPE_F16: pack_some(MNEM_TYPE_F16, part, first, last, k, end); break;
+            default: pack_some(MNEM_TYPE_F32, part, first, last, k, end);
             }
         }
 }
 
-/* Rows are steps: 8 words of all columns at a time, which are turned. */
+/* 8 words of 4 columns from column i on. */
+LANES_INLINE void turn_pairs(const float *const *rows, int64_t i, float *to, int64_t next) {
+    __m256 column[4];
+    turn4(rows, i, column);
+    LANES_UNROLL
+    for (int c = 0; c < 4; c += 2) {
+        const __m256i first = _mm256_castps_si256(column[c]);
+        const __m256i second = _mm256_castps_si256(column[c + 1]);
+        _mm256_storeu_si256((void *)(to + c * next), first);
+        _mm256_storeu_si256((void *)(to + (c + 1) * next), _mm256_sub_epi16(second, first));
+    }
+}
+
+LANES_INLINE void turn_columns(const float *const *rows, int64_t n, float *to, int64_t next) {
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) turn_pairs(rows, i, to + i * next, next);
+    if (i == n) return;
+    float left[4][8];
+    turn_pairs(rows, i, left[0], 8);
+    for (int c = 0; i + c < n; c++) memcpy(to + (i + c) * next, left[c], sizeof left[c]);
+}
+
+/* Rows are steps: 8 words of all columns at a time. */
 LANES_INLINE void pack_turned(mnem_type type, const column_block *c, float *to) {
-    const int64_t panel = block_rows(c->steps);
+    const int64_t next = block_rows(c->steps);
     float scales[CHUNK], factors[CHUNK] = {0}, words[8][CHUNK], buffer[2][2 * CHUNK];
+    float cross[CHUNK] = {0};
     const float *rows[8];
     column_scales(type, c, scales, factors);
-    for (int64_t i = 0; i < block_words(c->steps); i += 8) {
+    for (int64_t k = 0; k < block_words(c->steps); k += 8) {
         for (int64_t j = 0; j < 8; j++) {
             rows[j] = words[j];
-            step_words(type, column_row(type, c, FOLD * (i + j), buffer[0]),
-                       column_row(type, c, FOLD * (i + j) + 1, buffer[1]), factors, c->n, words[j]);
+            step_words(type, column_row(type, c, FOLD * (k + j), buffer[0]),
+                       column_row(type, c, FOLD * (k + j) + 1, buffer[1]), factors, c->n, words[j]);
         }
-        turn(rows, c->n, to + HEADS + i, panel, 8);
+        for (int64_t i = 0; i < c->n; i += 8) {
+            __m256i sum = words_load(cross + i);
+            for (int j = 0; j < 8; j += 2)
+                sum = _mm256_sub_epi32(
+                    sum, _mm256_madd_epi16(words_load(rows[j] + i), words_load(rows[j + 1] + i)));
+            _mm256_storeu_si256((void *)(cross + i), sum);
+        }
+        turn_columns(rows, c->n, to + HEADS + k, next);
     }
-    for (int64_t i = 0; i < c->n; i++, to += panel) {
-        *to = scales[i];
-        put_cross(to, c->steps);
-        if (i % 2) put_difference(to, to - panel, c->steps);
-    }
+    for (int64_t i = 0; i < c->n; i++, to += next) to[0] = scales[i], to[1] = cross[i];
 }
 
 static void pack_a_columns(const mnem__gemm_part *part) {
@@ -125,14 +204,6 @@ static void pack_a(const mnem__gemm_part *part) {
 }
 
 /* ---- products ---- */
-
-LANES_INLINE __m256i words_load(const float *p) {
-    return _mm256_loadu_si256((const void *)p);
-}
-
-LANES_INLINE __m256i words_set(const float *p) {
-    return _mm256_set1_epi32(*(const word *)(const void *)p);
-}
 
 /* Two words of both rows and of 32 columns. The processor gives its units work in the order of the
  * text; of some 1000 orders that were tried this one keeps them busiest. Registers: sums as named
