@@ -429,6 +429,23 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
     const char *model = content(at("by_name/model.gguf")),
                *other = content(at("by_pipe/model.gguf"));
     assert_memory_equal(model + 4096, other + 4096, 20000); /* behind the names, as long */
+    /* A run without a checkpoint may be replaced, but not by one that is refused, nor by one that
+     * is killed before it begins. */
+    assert_int_equal(unlink(at("by_pipe/checkpoint")), 0);
+    r = RUN_INPUT("a text", "train", "-q", "--config", at("config.json"), "--out", at("by_pipe"),
+                  "--data", "-");
+    assert_true(r.code > 0);
+    assert_string_equal(content(at("by_pipe/text")), text);
+    assert_int_equal(mkdir(at("by_pipe/.new"), 0777), 0);
+    assert_int_equal(rename(at("by_pipe/text"), at("by_pipe/.new/text")), 0);
+    succeed(TRAIN("-q", "--resume", "--out", at("by_pipe")));
+    assert_string_equal(content(at("by_pipe/text")), text);
+    assert_int_equal(unlink(at("by_pipe/checkpoint")), 0);
+    r = RUN_INPUT(text + 1, "train", "-q", "--memory", MEMORY, "--threads", "1", "--config",
+                  at("config.json"), "--out", at("by_pipe"), "--data", "-", "--stop-after", "1");
+    succeed(r);
+    assert_string_equal(content(at("by_pipe/text")), text + 1);
+    assert_int_not_equal(access(at("by_pipe/.new"), F_OK), 0);
     REFUSED(LOOK("-", "-q", "-"), "can be read once only");
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
     REFUSED(LOOK(at("pipe"), "-q"), "/pipe is a pipe", "--data -");

@@ -6,6 +6,9 @@
  *     OUT/.new/vocabulary.gguf, tokens, config.json  ──► OUT/       the run has begun
  *     OUT.dry-XXXXXX/...                                            --dry-run: never moved
  *
+ * Text from standard input is OUT/text from the start, because its cache of tokens knows its name.
+ * The text of a run without a checkpoint, which the new one would replace, waits in .new.
+ *
  * Invariant: config.json comes last, so a folder that has it has what it needs; a refusal, Ctrl-C
  * before step 1 and --dry-run leave the disk as it was. Cost: a rename for each file. */
 #include <dirent.h>
@@ -69,12 +72,24 @@ static void remove_staging(const char *path) {
     rmdir(path);
 }
 
+/* Where the text of an earlier run waits until this one has begun. */
+static void waiting_text(const char *staging, char path[2 * PATH_MAX]) {
+    snprintf(path, 2 * PATH_MAX, "%s/" TRAIN_SPOOL, staging);
+}
+
+static void put_text_back(const train_run *run, const char *staging) {
+    char path[2 * PATH_MAX];
+    waiting_text(staging, path);
+    (void)rename(path, train_path(run, TRAIN_SPOOL)); /* if there is one */
+}
+
 static int open_staging(train_run *run) {
     char path[sizeof run->staging];
     if (snprintf(path, sizeof path, "%s/.new", run->out) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
         return cant_make(run->out);
     }
+    put_text_back(run, path);
     remove_staging(path); /* of a run that was killed */
     if (run->args->resume) return TOOL_OK;
     if (mkdir(path, 0777) != 0) return cant_make(path);
@@ -140,6 +155,9 @@ int train_folder_keep(train_run *run) {
     memcpy(staging, run->staging, sizeof staging);
     run->staging[0] = 0;
     unlink(train_path(run, "config.json")); /* of a run without a checkpoint, which this replaces */
+    char old_text[2 * PATH_MAX];
+    waiting_text(staging, old_text);
+    unlink(old_text);
     for (int i = 0; i < BEGUN_WITH; i++) {
         const char *to = train_path(run, begun_with[i]);
         if (rename(from[i], to) == 0) continue;
@@ -153,11 +171,16 @@ int train_folder_keep(train_run *run) {
 }
 
 void train_folder_close(train_run *run) {
+    char staging[sizeof run->staging];
     if (!*run->staging) return;
-    remove_staging(run->staging);
+    memcpy(staging, run->staging, sizeof staging);
     run->staging[0] = 0;
+    if (!run->args->dry_run && run->spooled) {
+        unlink(train_path(run, TRAIN_SPOOL));
+        put_text_back(run, staging);
+    }
+    remove_staging(staging);
     if (run->args->dry_run) return;
-    if (run->spooled) unlink(train_path(run, TRAIN_SPOOL));
     if (run->made) rmdir(run->out);
 }
 
@@ -199,6 +222,11 @@ static int spool(train_run *run, char **name) {
     uint64_t bytes;
     if (isatty(STDIN_FILENO) && !run->args->quiet)
         tool_message("reading the text from standard input; Ctrl-D ends it");
+    if (!run->args->dry_run) {
+        char old[2 * PATH_MAX];
+        waiting_text(run->staging, old);
+        if (rename(path, old) != 0 && errno != ENOENT) return cant_write(path);
+    }
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return cant_write(path);
     int code = copy_input(fd, path, &bytes);
