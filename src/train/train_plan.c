@@ -236,7 +236,8 @@ static mnem_status start(planner *p, const mnem_train_options *options) {
     if (status != MNEM_OK) return status;
     mnem_ledger_info_get(options->ledger, &ledger);
     if (ledger.budget_bytes) p->budget = ledger.budget_bytes;
-    if (options->budget_bytes) p->budget = options->budget_bytes;
+    if (options->budget_bytes && options->budget_bytes < p->budget)
+        p->budget = options->budget_bytes;
     p->fixed = p->before + 2 * sizeof(float) * (uint64_t)p->setup.shape->count +
                p->setup.shape->frozen_bytes;
     status = mnem__train_ways_create(&p->setup, &p->ways);
