@@ -98,27 +98,27 @@ LANES_INLINE const char *row_steps(mnem_type type, const mnem__gemm_part *part, 
 
 enum { AT_ONCE = 16 * SCALED };
 
-/* Steps [k, end), at most AT_ONCE, of some 8 rows: first all scales, reading row after row, which
- * caches fetch ahead. */
+/* Steps [k, end), at most AT_ONCE, of at most 8 rows: first all scales, reading row after row,
+ * which caches fetch ahead. */
 LANES_INLINE void pack_some(mnem_type type, const mnem__gemm_part *part, int64_t first,
                             int64_t last, int64_t k, int64_t end) {
-    float factors[8][AT_ONCE / SCALED], buffer[2][CHUNK];
+    float factors[AT_ONCE / SCALED][8], buffer[2][CHUNK];
     for (int64_t row = first; row < last; row++)
         for (int64_t i = k; i < end; i += SCALED)
             *row_block(part, row, i) = scale_of(
                 largest_of(type, row_steps(type, part, row, i, buffer[0]), block_steps(part, i)),
-                &factors[row - first][(i - k) / SCALED]);
+                &factors[(i - k) / SCALED][row - first]);
     for (int64_t row = first; row < last; row += 2)
         for (int64_t i = k; i < end; i += SCALED) {
-            const bool two = row + 1 < last;
-            const float *factor = &factors[row - first][(i - k) / SCALED];
-            const char *x[2] = {row_steps(type, part, row, i, buffer[0]),
-                                two ? row_steps(type, part, row + 1, i, buffer[1]) : NULL};
-            const float both[2] = {*factor, two ? factor[AT_ONCE / SCALED] : 0};
-            if (two)
-                pack_apart(type, x, block_steps(part, i), both, row_block(part, row, i), 2);
-            else
-                pack_apart(type, x, block_steps(part, i), both, row_block(part, row, i), 1);
+            const float *factor = &factors[(i - k) / SCALED][row - first];
+            const char *x[2] = {row_steps(type, part, row, i, buffer[0])};
+            float *to = row_block(part, row, i);
+            if (row + 1 == last) {
+                pack_apart(type, x, block_steps(part, i), factor, to, 1);
+                continue;
+            }
+            x[1] = row_steps(type, part, row + 1, i, buffer[1]);
+            pack_apart(type, x, block_steps(part, i), factor, to, 2);
         }
 }
 
