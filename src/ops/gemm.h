@@ -23,6 +23,8 @@
 #include "mnem/ops.h"
 #include "ops/op_impl.h"
 
+enum { MNEM__GEMM_K_BLOCK_MOST = 1536 };
+
 typedef struct mnem__gemm_matrix {
     mnem_type type;
     const char *data;
@@ -32,7 +34,8 @@ typedef struct mnem__gemm_matrix {
 
 typedef struct mnem__gemm {
     int64_t m, n, k;
-    /* At most 1536; a multiple of 256 if b is of a quantized type and not across. */
+    /* At most MNEM__GEMM_K_BLOCK_MOST; a multiple of 256 if b is of a quantized type and not
+     * across. */
     int64_t k_block;
     mnem__gemm_matrix a; /* index: row of out. F32, BF16, F16 (or all operands F64) */
     mnem__gemm_matrix b; /* index: column of out. Any weight type too */
@@ -49,7 +52,7 @@ typedef struct mnem__gemm_part {
     int64_t index, count, k, steps;
     const float *start; /* b: the row of each panel before step k; of index. NULL: zeros */
     float *to;
-    int64_t panel; /* floats from a panel to the next */
+    int64_t panel; /* floats from a panel to the next (gemm_row_tiles.h lays a out otherwise) */
 } mnem__gemm_part;
 
 /* What a worker multiplies at once. */

@@ -2,6 +2,7 @@
 #define MNEM__LANES 2
 #define MNEM__GEMM_BLOCKS
 #define MNEM__GEMM_ROW_TILES
+/* Rows are shared out one by one, and a worker's go in pairs. */
 enum { ROWS = 1, VECTORS = 2, BLOCK_ROWS = 96 };
 #include "ops/gemm_body.h"
 

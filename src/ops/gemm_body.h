@@ -271,8 +271,8 @@ static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool 
 
 #define GEMM_KERNELS                                                                               \
     {                                                                                              \
-        .wide = MNEM_TYPE_F32, .panel_rows = panel_rows, .k_most = FOLD > 1 ? 1536 : 512,          \
-        .rows = ROWS, .columns = COLUMNS, .block_rows = BLOCK_ROWS, .pack_a = pack_a,              \
-        .pack_b = pack_b, .multiply = multiply, .add_columns = add_columns, .sum_exp = sum_exp,    \
-        .scale_exp = scale_exp, .put_row = put_row                                                 \
+        .wide = MNEM_TYPE_F32, .panel_rows = panel_rows,                                           \
+        .k_most = FOLD > 1 ? MNEM__GEMM_K_BLOCK_MOST : 512, .rows = ROWS, .columns = COLUMNS,      \
+        .block_rows = BLOCK_ROWS, .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply,        \
+        .add_columns = add_columns, .sum_exp = sum_exp, .scale_exp = scale_exp, .put_row = put_row \
     }

@@ -17,7 +17,7 @@
  * Rows of a pass by for each block of steps of a panel of b, which stays in the first cache; what
  * f32 they have so far lies in an array. A worker's rows lie together for each block of steps:
  *
- *     a, for each 128 steps:  [rows] of  scale, cross, words [64] */
+ *     a, for each 128 steps:  [rows] of  scale, cross, words [64] (of second rows: differences) */
 #ifndef MNEM_SRC_OPS_GEMM_ROW_TILES_H
 #define MNEM_SRC_OPS_GEMM_ROW_TILES_H
 
@@ -65,16 +65,16 @@ LANES_INLINE float *row_block(const mnem__gemm_part *part, int64_t row, int64_t 
     return part->to + before + row * block_rows(block_steps(part, k));
 }
 
-/* One or two rows of n steps: words, and the crosses ahead of them. */
-LANES_INLINE void pack_apart(mnem_type type, const char *const *x, int64_t n, const float *factors,
-                             float *to, const int rows) {
+/* A pair of rows of n steps, or one: words, and the crosses ahead of them. */
+LANES_INLINE void pack_pair(mnem_type type, const char *x, int64_t stride, int64_t n,
+                            const float *factors, float *to, const int rows) {
     const int64_t next = block_rows(n), size = real_bytes(type);
     __m256i cross[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
     for (int64_t i = 0; i < n; i += LANES) {
         __m256i words[2];
         LANES_UNROLL
         for (int r = 0; r < rows; r++) {
-            words[r] = words_of(type, x[r] + i * size, n - i, lanes_set(factors[r]));
+            words[r] = words_of(type, x + r * stride + i * size, n - i, lanes_set(factors[r]));
             cross[r] = cross_of(cross[r], words[r]);
         }
         float *at = to + HEADS + i / FOLD;
@@ -86,54 +86,40 @@ LANES_INLINE void pack_apart(mnem_type type, const char *const *x, int64_t n, co
     for (int r = 0; r < rows; r++) put_cross(to + r * next + 1, cross[r]);
 }
 
-/* A row's numbers in the block of steps from k on, where they are or in buffer. */
-LANES_INLINE const char *row_steps(mnem_type type, const mnem__gemm_part *part, int64_t row,
-                                   int64_t k, float *buffer) {
-    const mnem__gemm_matrix *m = part->matrix;
-    row += part->index;
-    if (type == MNEM_TYPE_F32 && quantized(m))
-        return index_row(m, row, part->k + k, block_steps(part, k), buffer);
-    return m->data + row * m->stride + (part->k + k) * real_bytes(type);
-}
-
-enum { AT_ONCE = 16 * SCALED };
-
-/* Steps [k, end), at most AT_ONCE, of at most 8 rows: first all scales, reading row after row,
- * which caches fetch ahead. */
+/* At most 8 rows: first all scales, reading row after row, which caches fetch ahead. */
 LANES_INLINE void pack_some(mnem_type type, const mnem__gemm_part *part, int64_t first,
-                            int64_t last, int64_t k, int64_t end) {
-    float factors[AT_ONCE / SCALED][8], buffer[2][CHUNK];
+                            int64_t last) {
+    const mnem__gemm_matrix *m = part->matrix;
+    const int64_t size = real_bytes(type);
+    const char *data = m->data + part->index * m->stride + part->k * size;
+    float factors[MNEM__GEMM_K_BLOCK_MOST / SCALED][8];
     for (int64_t row = first; row < last; row++)
-        for (int64_t i = k; i < end; i += SCALED)
-            *row_block(part, row, i) = scale_of(
-                largest_of(type, row_steps(type, part, row, i, buffer[0]), block_steps(part, i)),
-                &factors[(i - k) / SCALED][row - first]);
+        for (int64_t k = 0; k < part->steps; k += SCALED)
+            *row_block(part, row, k) =
+                scale_of(largest_of(type, data + row * m->stride + k * size, block_steps(part, k)),
+                         &factors[k / SCALED][row - first]);
     for (int64_t row = first; row < last; row += 2)
-        for (int64_t i = k; i < end; i += SCALED) {
-            const float *factor = &factors[(i - k) / SCALED][row - first];
-            const char *x[2] = {row_steps(type, part, row, i, buffer[0])};
-            float *to = row_block(part, row, i);
-            if (row + 1 == last) {
-                pack_apart(type, x, block_steps(part, i), factor, to, 1);
-                continue;
-            }
-            x[1] = row_steps(type, part, row + 1, i, buffer[1]);
-            pack_apart(type, x, block_steps(part, i), factor, to, 2);
+        for (int64_t k = 0; k < part->steps; k += SCALED) {
+            const char *x = data + row * m->stride + k * size;
+            const float *factor = &factors[k / SCALED][row - first];
+            float *to = row_block(part, row, k);
+            if (row + 1 < last)
+                pack_pair(type, x, m->stride, block_steps(part, k), factor, to, 2);
+            else
+                pack_pair(type, x, 0, block_steps(part, k), factor, to, 1);
         }
 }
 
 /* Rows are indices. */
 static void pack_a_rows(const mnem__gemm_part *part) {
-    for (int64_t first = 0; first < part->count; first += 8)
-        for (int64_t k = 0; k < part->steps; k += AT_ONCE) {
-            const int64_t last = part->count - first < 8 ? part->count : first + 8;
-            const int64_t end = part->steps - k < AT_ONCE ? part->steps : k + AT_ONCE;
-            switch (part->matrix->type) {
-            case MNEM_TYPE_BF16: pack_some(MNEM_TYPE_BF16, part, first, last, k, end); break;
-            case MNEM_TYPE_F16: pack_some(MNEM_TYPE_F16, part, first, last, k, end); break;
-            default: pack_some(MNEM_TYPE_F32, part, first, last, k, end);
-            }
+    for (int64_t first = 0; first < part->count; first += 8) {
+        const int64_t last = part->count - first < 8 ? part->count : first + 8;
+        switch (part->matrix->type) {
+        case MNEM_TYPE_BF16: pack_some(MNEM_TYPE_BF16, part, first, last); break;
+        case MNEM_TYPE_F16: pack_some(MNEM_TYPE_F16, part, first, last); break;
+        default: pack_some(MNEM_TYPE_F32, part, first, last);
         }
+    }
 }
 
 /* 8 words of 4 columns from column i on. */

@@ -203,13 +203,17 @@ static uint16_t to_16_bits(mnem_type type, float x) {
 
 enum { SIDE = 300, MOST = 400000 };
 
-/* MOST random numbers of type. */
-static char *numbers_make(mnem_type type, rng *random) {
-    float *x = malloc(MOST * sizeof *x);
-    rng_fill(random, x, MOST, 1);
-    for (int i = 0; type != F32 && i < MOST; i++)
+/* Random numbers of type. */
+static char *some_numbers(int64_t n, mnem_type type, rng *random) {
+    float *x = malloc((size_t)n * sizeof *x);
+    rng_fill(random, x, n, 1);
+    for (int64_t i = 0; type != F32 && i < n; i++)
         ((uint16_t *)(void *)x)[i] = to_16_bits(type, x[i]);
     return (char *)x;
+}
+
+static char *numbers_make(mnem_type type, rng *random) {
+    return some_numbers(MOST, type, random);
 }
 
 /* A tenth has a deep sum: several blocks of k, also of the largest. */
@@ -334,6 +338,43 @@ static void blocks_give_the_bits_of_plain(void **state) {
     same_bits(list, blocks_get(list), F32);
     same_bits(list, blocks_get(list), BF16);
     same_bits(list, blocks_get(list), F16);
+}
+
+/* Several of all that products are cut into: a worker's rows, a part's (where sums wait in the
+ * workspace), pieces of columns, blocks of k. */
+static void large_blocks_give_the_bits_of_plain(void **state) {
+    (void)state;
+    static const struct {
+        int64_t m, n, k, k_block;
+        mnem_type out;
+        bool a_across, b_across;
+    } shapes[] = {{197, 650, 1600, 1536, F32, false, false},
+                  {97, 650, 1500, 1536, BF16, true, true},
+                  {530, 33, 1700, 1536, BF16, false, true},
+                  {100, 2100, 300, 256, F16, true, false}};
+    const mnem__gemm_kernels *list[3];
+    const int count = blocks_get(list);
+    rng random = {11};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
+        const size_t bytes = (size_t)(m * n) * 4;
+        char *a = some_numbers(m * k, BF16, &random), *b = some_numbers(n * k, BF16, &random);
+        char *out[2] = {calloc(1, bytes), calloc(1, bytes)};
+        mnem__gemm g = {.m = m,
+                        .n = n,
+                        .k = k,
+                        .k_block = shapes[i].k_block,
+                        .a = {BF16, a, 2 * (shapes[i].a_across ? m : k), shapes[i].a_across},
+                        .b = {BF16, b, 2 * (shapes[i].b_across ? n : k), shapes[i].b_across},
+                        .out_type = shapes[i].out,
+                        .out_stride = 4 * n};
+        for (int j = 0; j < count; j++) {
+            g.out = out[j > 0];
+            run(list[j], &g);
+            if (j) assert_memory_equal(out[0], out[1], bytes);
+        }
+        free(a), free(b), free(out[0]), free(out[1]);
+    }
 }
 
 /* [m, k] times [k, n], F32, in one block of k. */
@@ -469,6 +510,7 @@ int main(void) {
         cmocka_unit_test(outputs_are_rounded_to_nearest_even),
         cmocka_unit_test(levels_give_the_bits_of_plain),
         cmocka_unit_test(blocks_give_the_bits_of_plain),
+        cmocka_unit_test(large_blocks_give_the_bits_of_plain),
         cmocka_unit_test(largest_sums_fit),
         cmocka_unit_test(a_block_has_its_own_scale),
         cmocka_unit_test(what_is_not_finite_stays_so),

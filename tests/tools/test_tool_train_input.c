@@ -446,6 +446,21 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
     succeed(r);
     assert_string_equal(content(at("by_pipe/text")), text + 1);
     assert_int_not_equal(access(at("by_pipe/.new"), F_OK), 0);
+    /* What stands where the text is kept is neither read and replaced nor moved away. */
+    assert_int_equal(unlink(at("by_pipe/checkpoint")), 0);
+#define PIPE(out, ...)                                                                             \
+    RUN_INPUT("a text", "train", "-q", "--config", at("config.json"), "--out", out, "--data", "-", \
+              __VA_ARGS__)
+    r = PIPE(at("by_pipe"), at("by_pipe/text"));
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "give it another name"));
+    assert_string_equal(content(at("by_pipe/text")), text + 1);
+    assert_int_equal(mkdir(at("taken"), 0777), 0);
+    assert_int_equal(mkdir(at("taken/text"), 0777), 0);
+    r = PIPE(at("taken"), "--steps", "1");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "isn't a file"));
+    assert_string_equal(names(at("taken")), "text ");
     REFUSED(LOOK("-", "-q", "-"), "can be read once only");
     assert_int_equal(mkfifo(at("pipe"), 0600), 0);
     REFUSED(LOOK(at("pipe"), "-q"), "/pipe is a pipe", "--data -");

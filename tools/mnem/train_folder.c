@@ -157,9 +157,9 @@ int train_folder_keep(train_run *run) {
     unlink(train_path(run, "config.json")); /* of a run without a checkpoint, which this replaces */
     char old_text[2 * PATH_MAX];
     waiting_text(staging, old_text);
-    unlink(old_text);
     for (int i = 0; i < BEGUN_WITH; i++) {
         const char *to = train_path(run, begun_with[i]);
+        if (i == BEGUN_WITH - 1) unlink(old_text);
         if (rename(from[i], to) == 0) continue;
         tool_message("%s: can't write it: %s", to, strerror(errno));
         while (i-- > 0) unlink(train_path(run, begun_with[i]));
@@ -217,22 +217,38 @@ static int name_spool(const char *path, char **name) {
     return TOOL_OK;
 }
 
-static int spool(train_run *run, char **name) {
+/* What is at OUT/text moves aside. It may be an earlier run's, but not what is read as well. */
+static int move_text_aside(const train_run *run, const char *path) {
+    char old[2 * PATH_MAX], whole[PATH_MAX];
+    struct stat about;
+    if (run->args->dry_run || lstat(path, &about) != 0) return TOOL_OK;
+    if (!S_ISREG(about.st_mode)) {
+        tool_message("%s isn't a file: standard input's text can't be kept there", path);
+        return TOOL_FAILED;
+    }
+    for (int32_t i = 0; realpath(path, whole) && i < run->config.files; i++)
+        if (!strcmp(run->config.file[i], whole)) {
+            tool_message("%s: standard input's text is kept there; give it another name", path);
+            return TOOL_FAILED;
+        }
+    waiting_text(run->staging, old);
+    return rename(path, old) == 0 ? TOOL_OK : cant_write(path);
+}
+
+static int spool(train_run *run, int32_t file) {
     const char *path = train_path(run, TRAIN_SPOOL);
     uint64_t bytes;
+    int code = move_text_aside(run, path);
+    if (code != TOOL_OK) return code;
+    run->spooled = file + 1;
     if (isatty(STDIN_FILENO) && !run->args->quiet)
         tool_message("reading the text from standard input; Ctrl-D ends it");
-    if (!run->args->dry_run) {
-        char old[2 * PATH_MAX];
-        waiting_text(run->staging, old);
-        if (rename(path, old) != 0 && errno != ENOENT) return cant_write(path);
-    }
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return cant_write(path);
-    int code = copy_input(fd, path, &bytes);
+    code = copy_input(fd, path, &bytes);
     if (close(fd) != 0 && code == TOOL_OK) code = cant_write(path);
     if (code != TOOL_OK) return code;
-    if (bytes > 0) return name_spool(path, name);
+    if (bytes > 0) return name_spool(path, &run->config.file[file]);
     tool_message("standard input has no text");
     return TOOL_FAILED;
 }
@@ -240,9 +256,6 @@ static int spool(train_run *run, char **name) {
 int train_folder_spool(train_run *run) {
     int code = TOOL_OK;
     for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++)
-        if (!strcmp(run->config.file[i], "-")) {
-            run->spooled = i + 1;
-            code = spool(run, &run->config.file[i]);
-        }
+        if (!strcmp(run->config.file[i], "-")) code = spool(run, i);
     return code;
 }
