@@ -191,6 +191,8 @@ static void pack_a(const mnem__gemm_part *part) {
 
 /* ---- products ---- */
 
+_Static_assert(COLUMNS == 32 && HEADS == 2 && TURN == 8, "distances in the text below");
+
 /* Two words of both rows and of 32 columns. The processor gives its units work in the order of the
  * text; of some 1000 orders that were tried this one keeps them busiest. Registers: sums as named
  * (x the first row's, y the second's), words of rows in 8 to 11, and four more. */
