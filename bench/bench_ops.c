@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "mnem/mnem.h"
-#include "ops/op_check.h"
+#include "ops/core/op_check.h"
 
 enum { PAST_CACHES = 256 << 20, REPEATS = 8 };
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "alloc/track.h"
+#include "alloc/track/track.h"
 #include "mnem/workload.h"
 
 enum { PAIRS = 1 << 20, RUNS = 5, TAGS = 12, ROW = 64, SIZE_SITES = 64 };

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "train/checkpoint_format.h"
+#include "train/checkpoint/checkpoint_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

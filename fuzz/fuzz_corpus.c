@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/checksum.h"
-#include "train/corpus_private.h"
+#include "train/data/corpus_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "train_tool.h"
+#include "verbs/train/train_tool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

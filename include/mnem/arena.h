@@ -17,7 +17,7 @@
 #ifndef MNEM_ARENA_H
 #define MNEM_ARENA_H
 
-#include "mnem/alloc.h"
+#include "mnem/ledger.h"
 
 #ifdef __cplusplus
 extern "C" {

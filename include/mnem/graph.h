@@ -21,7 +21,7 @@
 #define MNEM_GRAPH_H
 
 #include "mnem/ops.h"
-#include "mnem/plan.h"
+#include "mnem/place.h"
 
 #ifdef __cplusplus
 extern "C" {

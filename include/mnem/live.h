@@ -15,7 +15,7 @@
 #ifndef MNEM_LIVE_H
 #define MNEM_LIVE_H
 
-#include "mnem/alloc.h"
+#include "mnem/ledger.h"
 
 #ifdef __cplusplus
 extern "C" {

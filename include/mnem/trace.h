@@ -16,7 +16,7 @@
 #ifndef MNEM_TRACE_H
 #define MNEM_TRACE_H
 
-#include "mnem/alloc.h"
+#include "mnem/ledger.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -19,8 +19,8 @@
 #ifndef MNEM_TRAIN_H
 #define MNEM_TRAIN_H
 
-#include "mnem/alloc.h"
 #include "mnem/graph.h"
+#include "mnem/ledger.h"
 #include "mnem/loss_scale.h"
 #include "mnem/model.h"
 #include "mnem/optimizer.h"

@@ -1,6 +1,6 @@
 /* trace_private.h: what recorder.c keeps and chrome.c writes. */
-#ifndef MNEM_SRC_TRACE_PRIVATE_H
-#define MNEM_SRC_TRACE_PRIVATE_H
+#ifndef MNEM_SRC_TRACE_TRACE_PRIVATE_H
+#define MNEM_SRC_TRACE_TRACE_PRIVATE_H
 
 #include <pthread.h>
 

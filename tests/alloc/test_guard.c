@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "alloc/guard.h"
+#include "alloc/track/guard.h"
 #include "base/heap.h"
 
 enum { BYTES = 1 << 20, RAW = 1024, FRONT = 256 };

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
-#include "mnem/alloc.h"
+#include "mnem/ledger.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "alloc/offset_default.h"
+#include "alloc/offset/offset_default.h"
 #include "mnem/offset.h"
 
 #define GIB (UINT64_C(1) << 30)

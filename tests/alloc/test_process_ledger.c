@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
-#include "mnem/alloc.h"
+#include "mnem/ledger.h"
 #include "mnem/team.h"
 
 #define MIB (UINT64_C(1) << 20)

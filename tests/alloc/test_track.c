@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "alloc/track.h"
+#include "alloc/track/track.h"
 #include "base/heap.h"
 
 static void must(mnem_status status) {

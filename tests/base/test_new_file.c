@@ -16,7 +16,7 @@
 #define FULL_DISK
 #include "base/checksum.h"
 #include "base/new_file.h"
-#include "file_case.h"
+#include "kit/file_case.h"
 
 static char folder[64], path[96], temporary[100];
 

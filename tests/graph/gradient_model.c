@@ -1,5 +1,5 @@
 /* gradient_model.c: small models as training graphs. */
-#include "gradient_model.h"
+#include "graph/gradient_model.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "base/heap.h"
 #include "base/random.h"
 #include "graph/gradient_model.h"
-#include "ops/finite_difference.h"
+#include "ops/core/finite_difference.h"
 
 static const gm_shape llama = {.kind = GM_LLAMA,
                                .type = MNEM_TYPE_F64,

@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "graph/gradient_model.h"
-#include "ops/finite_difference.h"
+#include "ops/core/finite_difference.h"
 
 enum { T = 4, VOCAB = 7, VALUES = 128, NODES = 24, WIDEST = 8, LOSSES = 2, TYPES = 3 };
 

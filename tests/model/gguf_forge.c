@@ -1,5 +1,5 @@
 /* gguf_forge.c: see gguf_forge.h. */
-#include "gguf_forge.h"
+#include "model/gguf_forge.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* gguf_recipe.c: see gguf_recipe.h. */
-#include "gguf_recipe.h"
+#include "model/gguf_recipe.h"
 
 #include <stdio.h>
 #include <stdlib.h>

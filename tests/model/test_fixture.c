@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "infer/session_case.h"
+#include "engine/session_case.h"
 
 enum { VOCAB = 2048, GREEDY = 64, WINDOW = 256, WINDOWS = 134 };
 

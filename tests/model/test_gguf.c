@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
-#include "gguf_forge.h"
+#include "model/gguf_forge.h"
 
 static const char FIXTURE[] = MNEM_TEST_DATA "/model/kjv-5m-q4_0.gguf";
 static forge f;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
-#include "gguf_forge.h"
+#include "model/gguf_forge.h"
 
 #define OK(call) assert_int_equal(call, MNEM_OK)
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "gguf_forge.h"
-#include "gguf_recipe.h"
+#include "model/gguf_forge.h"
+#include "model/gguf_recipe.h"
 
 /* Writes, opens and describes; the status of the description. */
 static mnem_status describe(const recipe *r, mnem_transformer *t) {

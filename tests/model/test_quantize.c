@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
-#include "gguf_forge.h"
-#include "gguf_recipe.h"
+#include "model/gguf_forge.h"
+#include "model/gguf_recipe.h"
 
 #define OK(call)    assert_int_equal(call, MNEM_OK)
 #define MODEL(type) MNEM_TEST_DATA "/model/kjv-5m-" type ".gguf"

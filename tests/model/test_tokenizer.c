@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "model/tokenizer_parts.h"
-#include "vocab_file.h"
+#include "model/tokenizer/tokenizer_parts.h"
+#include "model/vocab_file.h"
 
 #define FIXTURE MNEM_TEST_DATA "/model/kjv-5m-f16.gguf"
 

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "file_case.h"
-#include "model/bpe_learn.h"
-#include "model/text_reader.h"
-#include "model/tokenizer_parts.h"
+#include "kit/file_case.h"
+#include "model/tokenizer/bpe_learn.h"
+#include "model/tokenizer/text_reader.h"
+#include "model/tokenizer/tokenizer_parts.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
-#include "weights_case.h"
+#include "model/weights_case.h"
 
 static char path[64];
 

@@ -1,5 +1,5 @@
 /* weights_case.c: see weights_case.h. Whatever fails here fails the test. */
-#include "weights_case.h"
+#include "model/weights_case.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 #ifndef MNEM_TESTS_MODEL_WEIGHTS_CASE_H
 #define MNEM_TESTS_MODEL_WEIGHTS_CASE_H
 
-#include "mnem/alloc.h"
-#include "model/weights.h"
+#include "mnem/ledger.h"
+#include "model/weights/weights.h"
 
 enum { CASE_MATRICES_MAX = 400 };
 

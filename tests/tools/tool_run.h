@@ -1,6 +1,6 @@
 /* tool_run.h: runs the mnem command as a user does, and keeps what it says. */
-#ifndef MNEM_TESTS_TOOL_RUN_H
-#define MNEM_TESTS_TOOL_RUN_H
+#ifndef MNEM_TESTS_TOOLS_TOOL_RUN_H
+#define MNEM_TESTS_TOOLS_TOOL_RUN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* lora_case.h: what tests of adapters share: models, trainers on them, adapters not zero. */
-#ifndef MNEM_TESTS_LORA_CASE_H
-#define MNEM_TESTS_LORA_CASE_H
+#ifndef MNEM_TESTS_TRAIN_LORA_CASE_H
+#define MNEM_TESTS_TRAIN_LORA_CASE_H
 
 #include <stdio.h>
 #include <stdlib.h>

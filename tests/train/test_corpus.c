@@ -16,9 +16,9 @@
 #define FULL_DISK
 #include "base/checksum.h"
 #include "base/heap.h"
-#include "file_case.h"
+#include "kit/file_case.h"
 #include "mnem/vocabulary.h"
-#include "train/corpus_private.h"
+#include "train/data/corpus_private.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 

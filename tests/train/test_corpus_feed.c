@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "file_case.h"
+#include "kit/file_case.h"
 #include "mnem/corpus.h"
 #include "mnem/vocabulary.h"
 

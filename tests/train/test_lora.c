@@ -14,11 +14,11 @@
 
 #include "base/checksum.h"
 #include "base/heap.h"
-#include "infer/plain_transformer.h"
-#include "infer/session_case.h"
-#include "ops/finite_difference.h"
+#include "engine/plain_transformer.h"
+#include "engine/session_case.h"
+#include "ops/core/finite_difference.h"
 #include "train/lora_case.h"
-#include "train/train_ways.h"
+#include "train/ways/train_ways.h"
 
 enum { BATCH = 3, TOKENS = BATCH * SEQUENCE, WAYS = 64 };
 

@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "base/heap.h"
-#include "infer/plain_transformer.h"
+#include "engine/plain_transformer.h"
 #include "train/lora_case.h"
 
 enum { FILES = 4, BYTES_MOST = 1 << 20 };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
-#include "train/train_plan.h"
+#include "train/ways/train_plan.h"
 
 enum { SHAPES = MNEM_SANITIZED ? 60 : 240, STEP_EACH = 100 };
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "infer/session_case.h"
+#include "engine/session_case.h"
 
 enum { BATCH = 2, SEQUENCE = 24, VOCAB = 53, CONTEXT = 40, STEPS = 6 };
 

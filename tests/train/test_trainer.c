@@ -15,7 +15,7 @@
 #include "base/heap.h"
 #include "mnem/checkpoint.h"
 #include "mnem/train.h"
-#include "train/train_ways.h"
+#include "train/ways/train_ways.h"
 
 enum { BATCH = 3, SEQUENCE = 20, TOKENS = BATCH * SEQUENCE, VOCAB = 53 };
 

@@ -1,6 +1,6 @@
 /* options.h: the rows of the option table, for those who print them. */
-#ifndef MNEM_TOOL_OPTIONS_H
-#define MNEM_TOOL_OPTIONS_H
+#ifndef MNEM_TOOLS_MNEM_OPTIONS_H
+#define MNEM_TOOLS_MNEM_OPTIONS_H
 
 #include "tool.h"
 

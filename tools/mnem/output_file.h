@@ -1,6 +1,6 @@
 /* output_file.h: files that verbs write beside their output: pictures, tables. */
-#ifndef MNEM_TOOL_OUTPUT_FILE_H
-#define MNEM_TOOL_OUTPUT_FILE_H
+#ifndef MNEM_TOOLS_MNEM_OUTPUT_FILE_H
+#define MNEM_TOOLS_MNEM_OUTPUT_FILE_H
 
 #include <limits.h>
 

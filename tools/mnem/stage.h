@@ -2,8 +2,8 @@
  *
  * The order is fixed, because each step's bytes are part of the next one's plan: settle the process
  * and make the ledger, open the model, make the tokenizer, read the prompt, plan, create. */
-#ifndef MNEM_TOOL_STAGE_H
-#define MNEM_TOOL_STAGE_H
+#ifndef MNEM_TOOLS_MNEM_STAGE_H
+#define MNEM_TOOLS_MNEM_STAGE_H
 
 #include "tool.h"
 

@@ -1,6 +1,6 @@
 /* svg.h: a drawing with two axes, for the verbs that draw. */
-#ifndef MNEM_TOOL_SVG_H
-#define MNEM_TOOL_SVG_H
+#ifndef MNEM_TOOLS_MNEM_SVG_H
+#define MNEM_TOOLS_MNEM_SVG_H
 
 #include "output_file.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "train_tool.h"
+#include "verbs/train/train_tool.h"
 
 enum { PIECE = 1 << 14, PIECES = 512 };
 /* Shares of what was looked at: above them it isn't text. */

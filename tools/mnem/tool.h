@@ -13,8 +13,8 @@
  *         return tool_out_end();
  *     }
  */
-#ifndef MNEM_TOOL_H
-#define MNEM_TOOL_H
+#ifndef MNEM_TOOLS_MNEM_TOOL_H
+#define MNEM_TOOLS_MNEM_TOOL_H
 
 #include <stdio.h>
 

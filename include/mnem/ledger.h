@@ -1,0 +1,122 @@
+/* mnem/ledger.h: the ledger (budgets and accounts), and memory that is charged to it.
+ *
+ * A ledger is one budget and its accounts; an account is one kind and tag. A charge over a hard
+ * limit is refused with MNEM_OVER_BUDGET and a text that says the bytes; nothing is taken then.
+ * Threads: everything here may be called from any thread, except create and destroy.
+ *
+ *     mnem_ledger *ledger;
+ *     mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 64 << 20}, &ledger);
+ *     mnem_block kv;
+ *     if (mnem_ledger_alloc(ledger, device, MNEM_KIND_KV, "pages", 8 << 20, 64, &kv) != MNEM_OK)
+ *         fprintf(stderr, "%s\n", mnem_last_error());
+ */
+#ifndef MNEM_LEDGER_H
+#define MNEM_LEDGER_H
+
+#include "mnem/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(NAME, text) */
+#define MNEM_KIND_LIST(X)                                                                          \
+    X(WEIGHTS, "weights")                                                                          \
+    X(KV, "kv")                                                                                    \
+    X(ACTIVATION, "activation")                                                                    \
+    X(WORKSPACE, "workspace")                                                                      \
+    X(GRADIENT, "gradient")                                                                        \
+    X(OPTIMIZER, "optimizer")                                                                      \
+    X(IO, "io")                                                                                    \
+    X(HOST, "host")                                                                                \
+    X(RUNTIME, "runtime")
+
+typedef enum mnem_kind {
+#define MNEM_KIND_ENUM(name, text) MNEM_KIND_##name,
+    MNEM_KIND_LIST(MNEM_KIND_ENUM)
+#undef MNEM_KIND_ENUM
+        MNEM_KIND_COUNT
+} mnem_kind;
+
+const char *mnem_kind_text(mnem_kind kind);
+
+typedef struct mnem_ledger mnem_ledger;
+
+/* Zero means default. */
+typedef struct mnem_ledger_options {
+    uint64_t budget_bytes; /* the hard limit over all accounts (default: none; see
+                              mnem_ledger_create_process for its own) */
+    double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
+    /* Called when a charge passes the soft limit, before it is made, with the bytes over it; may
+     * release. Not called for bytes placed by a plan (mnem_ledger_alloc,
+     * mnem_ledger_charge_planned). No lock is held. */
+    void (*on_soft)(void *context, uint64_t bytes_over);
+    void *context;
+} mnem_ledger_options;
+
+/* MNEM_INVALID for a soft_fraction below 0 or above 1; MNEM_NO_MEMORY. */
+mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger **ledger);
+/* A ledger for the whole process: settles it (mnem_process_settle), charges what is resident to
+ * kind runtime, tag "code and libraries", but for the library's live heap, and watches the heap. A
+ * budget of 0 here is 85 % of what the process has and could still take. MNEM_OVER_BUDGET when the
+ * process took more than the budget already. Call it first, with no other thread running. */
+mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **ledger);
+/* MNEM_BUSY when bytes are live that callers charged: the text names kinds, tags and bytes. What
+ * the heap and the process were charged for goes with the ledger. NULL is fine. */
+mnem_status mnem_ledger_destroy(mnem_ledger *ledger);
+
+/* Raises or lowers the hard limit of all (MNEM_OVER_BUDGET when more is live already). */
+mnem_status mnem_ledger_budget_set(mnem_ledger *ledger, uint64_t bytes); /* 0: none */
+/* A hard limit for one kind and tag (tag NULL: all of the kind); 0 removes it. */
+mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                                  uint64_t bytes);
+
+/* Charges bytes to kind and tag (copied, at most 31 characters), without taking memory. */
+mnem_status mnem_ledger_charge(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                               uint64_t bytes);
+/* The same for bytes placed by a plan: on_soft isn't called. */
+mnem_status mnem_ledger_charge_planned(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                                       uint64_t bytes);
+void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes);
+
+/* Charges what mnem_device_alloc_bytes says, then takes the block. Undoes the charge on failure. */
+mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
+                              const char *tag, uint64_t bytes, uint64_t alignment,
+                              mnem_block *block);
+void mnem_ledger_free(mnem_ledger *ledger, mnem_kind kind, const char *tag, mnem_block *block);
+
+/* Every heap allocation of the library is charged to kind host, by its heap tag, until the ledger
+ * is destroyed or another takes over. What is live already is charged at once: no other thread may
+ * use the library meanwhile. */
+mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger);
+
+typedef struct mnem_account_info {
+    mnem_kind kind;
+    char tag[32];
+    uint64_t bytes_live, bytes_peak, limit_bytes;
+    uint64_t charges; /* number of charges, refused ones not counted */
+} mnem_account_info;
+
+/* A line of a plan of bytes; its lines sum to its peak. */
+typedef struct mnem_plan_line {
+    mnem_kind kind;
+    char tag[32];
+    uint64_t bytes;
+} mnem_plan_line;
+
+typedef struct mnem_ledger_info {
+    uint64_t budget_bytes, soft_bytes; /* 0: none */
+    uint64_t bytes_live, bytes_peak;   /* of the sum, not the sum of the peaks */
+    uint64_t refusals;
+    uint64_t bytes_refused; /* of the last refusal */
+    unsigned accounts;
+} mnem_ledger_info;
+
+void mnem_ledger_info_get(const mnem_ledger *ledger, mnem_ledger_info *info);
+/* Accounts in the order of their kinds, then of first use. false past the last. */
+bool mnem_ledger_account_get(const mnem_ledger *ledger, unsigned index, mnem_account_info *info);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,135 @@
+/* granule_check.c: every invariant of a granule allocator, for tests.
+ *
+ * The idea: runs, live and free, are laid over the granules: one bit for each unit, set once. What
+ * the ordinary paths keep incrementally is counted again.
+ * Cost: O(granules * units / 8) bytes, and a pass over everything. */
+#include "alloc/granule/granule_private.h"
+#include "base/error.h"
+#include "base/heap.h"
+
+typedef struct audit {
+    const mnem_granule_fit *f;
+    uint64_t *bits; /* [numbers * units / 64] */
+    uint32_t *home; /* [slots] */
+    uint64_t covered, live, free_large, free_small, whole;
+    uint32_t blocks, frees;
+    const char *wrong;
+} audit;
+
+static void wrong(audit *a, const char *what) {
+    if (!a->wrong) a->wrong = what;
+}
+
+static void unit_cover(audit *a, uint64_t unit) {
+    const mnem_granule_fit *f = a->f;
+    const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
+    if (granule >= MNEM__SLOT_LOST) {
+        wrong(a, "a run where nothing is mapped");
+        return;
+    }
+    if (f->space->owner[granule] != f->number) wrong(a, "a run in a granule that isn't there");
+    const uint64_t at =
+        ((uint64_t)granule << f->granule_shift) + (unit & (mnem__granule_units(f) - 1));
+    if (a->bits[at >> 6] >> (at & 63) & 1) wrong(a, "two runs share a byte of a granule");
+    a->bits[at >> 6] |= UINT64_C(1) << (at & 63);
+    a->home[mnem__slot_of(f, unit)]++;
+    a->covered++;
+}
+
+static void links_audit(audit *a, uint32_t i) {
+    const mnem__grun *run = mnem__grun_at(a->f, i);
+    if (run->prev && mnem__grun_at(a->f, run->prev)->next != i) wrong(a, "a link back");
+    if (!run->next) return;
+    const mnem__grun *next = mnem__grun_at(a->f, run->next);
+    if (next->prev != i || next->start != mnem__grun_end(run)) wrong(a, "a link to the next run");
+    const bool inside = next->start & (mnem__granule_units(a->f) - 1);
+    if (!run->live && !next->live && run->zone == next->zone && (!run->zone || inside))
+        wrong(a, "two free runs that should be one");
+}
+
+static void run_audit(audit *a, uint32_t i) {
+    const mnem__grun *run = mnem__grun_at(a->f, i);
+    for (uint64_t unit = run->start; unit < mnem__grun_end(run) && !a->wrong; unit++)
+        unit_cover(a, unit);
+    links_audit(a, i);
+    if (run->live) {
+        a->blocks++;
+        a->live += run->units;
+        return;
+    }
+    a->frees++;
+    if (run->zone == MNEM__SMALL) {
+        a->free_small += run->units;
+        if (run->units == mnem__granule_units(a->f)) wrong(a, "an empty shared granule");
+        return;
+    }
+    a->free_large += run->units;
+    a->whole += mnem__wholes(a->f, run->start, mnem__grun_end(run));
+}
+
+static void lists_audit(audit *a) {
+    uint32_t count = 0;
+    for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {
+        const mnem__bins *b = &a->f->bins[zone];
+        if (!mnem__bins_agree(b)) wrong(a, "bitmaps");
+        for (int bin = mnem__bins_next(b, 0); bin >= 0; bin = mnem__bins_next(b, bin + 1)) {
+            uint32_t before = 0;
+            for (uint32_t i = b->heads[bin]; i; i = mnem__grun_at(a->f, i)->list_next) {
+                const mnem__grun *run = mnem__grun_at(a->f, i);
+                if (run->live || run->zone != zone || run->bin != bin ||
+                    mnem__bin_of(run->units) != bin || run->list_prev != before)
+                    wrong(a, "a list of free runs");
+                before = i;
+                count++;
+            }
+        }
+    }
+    if (count != a->frees) wrong(a, "a free run in no list");
+}
+
+static void slot_audit(audit *a, uint32_t slot) {
+    const mnem__granule_space *s = a->f->space;
+    const uint32_t granule = s->slot_granule[slot], home = s->slot_home[slot] & ~MNEM__HOME_LOST;
+    const bool mapped = granule < MNEM__SLOT_LOST;
+    const bool own = mapped && s->owner[granule] == a->f->number;
+    if (mapped != (home != 0) || a->home[slot] != (own ? home : 0))
+        wrong(a, "what is at home in a slot");
+}
+
+static void sums_audit(audit *a) {
+    const mnem_granule_fit *f = a->f;
+    uint32_t present = 0;
+    for (uint32_t granule = 0; granule < f->space->numbers; granule++)
+        present += f->space->owner[granule] == f->number;
+    if (present != f->granules || (!f->shared && f->granules > f->granules_max))
+        wrong(a, "number of granules");
+    if (a->covered != (uint64_t)f->granules << f->granule_shift) wrong(a, "bytes in no run");
+    if (a->live != f->units_live || a->blocks != f->blocks_live) wrong(a, "sum of live bytes");
+    if (a->free_large != f->units_free || a->free_small != f->units_small)
+        wrong(a, "sum of free bytes");
+    if (a->whole != f->whole || a->frees != f->lists_count) wrong(a, "number of whole granules");
+    for (uint32_t slot = 0; slot < f->space->slots; slot++) slot_audit(a, slot);
+    if (f->tail &&
+        (mnem__grun_at(f, f->tail)->next ||
+         mnem__grun_end(mnem__grun_at(f, f->tail)) != (uint64_t)f->slot_grown << f->granule_shift))
+        wrong(a, "the last run of growth");
+}
+
+mnem_status mnem_granule_fit_check(const mnem_granule_fit *f) {
+    audit a = {.f = f};
+    a.bits = mnem__calloc("metadata", f->space->numbers, (mnem__granule_units(f) + 63) / 8);
+    a.home = mnem__calloc("metadata", f->space->slots, sizeof *a.home);
+    mnem_status status = MNEM_OK;
+    if (!a.bits || !a.home) {
+        status = mnem__heap_status();
+    } else {
+        for (uint32_t i = 1; i < f->runs_used; i++)
+            if (mnem__grun_at(f, i)->units) run_audit(&a, i);
+        lists_audit(&a);
+        sums_audit(&a);
+        if (a.wrong) status = mnem__fail(MNEM_INVALID, "granules: %s", a.wrong);
+    }
+    mnem__free(a.bits);
+    mnem__free(a.home);
+    return status;
+}

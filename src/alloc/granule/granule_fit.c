@@ -1,0 +1,565 @@
+/* granule_fit.c: best fit over mapped runs; when it finds none, granules are grown or remapped.
+ *
+ * The idea: a request takes the smallest of a few free runs that hold it, from the class of its
+ * size, or the first run of the next class in use (offset_bins.h). Two things keep granules
+ * whole, so that they can be remapped: blocks below 1/32 of a granule share granules of their
+ * own, which become ordinary again when they are empty; and when most free bytes lie in granules
+ * that are partly live (a comb of blocks about as large as a granule), a place that would break
+ * more wholly free granules than needed is left for one that is put together from parts
+ * (granule_plan.c). That looks at every free run, so after a try in vain it waits for twice as
+ * many allocations as before (for those that would break no more than that one), and a size that
+ * is asked for again and again gets twice as many places at a time.
+ * Invariant: granule_private.h's; units_free + units_small + units_live = granules * units each.
+ * Cost: alloc and free: a few steps, at most SCAN runs of one class looked at; a remap
+ * (counted apart): O(free runs + free granules). */
+#include "alloc/granule/granule_private.h"
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/heap.h"
+
+/* Kept out of the ordinary path, whose registers it would take. */
+#define SELDOM __attribute__((noinline, cold))
+
+enum { SCAN = 4, SMALL_PART = 32, FILL_COPIES_MAX = 64, BACKOFF_MAX = 1024, RUNS_START = 256 };
+
+/* ---- runs ---- */
+
+static inline void sums_add(mnem_granule_fit *f, const mnem__grun *run) {
+    if (run->zone == MNEM__SMALL) {
+        f->units_small += run->units;
+        return;
+    }
+    f->whole += (uint32_t)mnem__wholes(f, run->start, mnem__grun_end(run));
+    f->units_free += run->units;
+}
+
+static inline void sums_subtract(mnem_granule_fit *f, const mnem__grun *run) {
+    if (run->zone == MNEM__SMALL) {
+        f->units_small -= run->units;
+        return;
+    }
+    f->whole -= (uint32_t)mnem__wholes(f, run->start, mnem__grun_end(run));
+    f->units_free -= run->units;
+}
+
+static inline void list_link(mnem_granule_fit *f, uint32_t i, int bin) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    mnem__bins *b = &f->bins[run->zone];
+    const uint32_t head = b->heads[bin];
+    run->bin = (uint16_t)bin;
+    run->list_prev = 0;
+    run->list_next = head;
+    if (head)
+        mnem__grun_at(f, head)->list_prev = i;
+    else
+        mnem__bin_mark(b, bin);
+    b->heads[bin] = i;
+}
+
+static inline void list_unlink(mnem_granule_fit *f, const mnem__grun *run) {
+    mnem__bins *b = &f->bins[run->zone];
+    if (run->list_next) mnem__grun_at(f, run->list_next)->list_prev = run->list_prev;
+    if (run->list_prev) {
+        mnem__grun_at(f, run->list_prev)->list_next = run->list_next;
+    } else {
+        b->heads[run->bin] = run->list_next;
+        if (!run->list_next) mnem__bin_unmark(b, run->bin);
+    }
+}
+
+static inline void list_insert(mnem_granule_fit *f, uint32_t i) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    run->live = false;
+    list_link(f, i, mnem__bin_of(run->units));
+    f->lists_count++;
+    sums_add(f, run);
+}
+
+static inline void list_remove(mnem_granule_fit *f, uint32_t i) {
+    const mnem__grun *run = mnem__grun_at(f, i);
+    list_unlink(f, run);
+    f->lists_count--;
+    sums_subtract(f, run);
+}
+
+/* A run in a list gets other bounds; most often it stays where it is. */
+static inline void list_resize(mnem_granule_fit *f, uint32_t i, uint64_t start, uint32_t units) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    const int bin = mnem__bin_of(units);
+    sums_subtract(f, run);
+    run->start = start;
+    run->units = units;
+    sums_add(f, run);
+    if (bin == run->bin) return;
+    list_unlink(f, run);
+    list_link(f, i, bin);
+}
+
+void mnem__grun_insert(mnem_granule_fit *f, uint32_t i) {
+    list_insert(f, i);
+}
+
+void mnem__grun_remove(mnem_granule_fit *f, uint32_t i) {
+    list_remove(f, i);
+}
+
+uint32_t mnem__grun_new(mnem_granule_fit *f) {
+    if (!f->runs_spare) return f->runs_used++;
+    const uint32_t i = f->runs_spare;
+    f->runs_spare = mnem__grun_at(f, i)->list_next;
+    f->runs_spare_count--;
+    return i;
+}
+
+void mnem__grun_drop(mnem_granule_fit *f, uint32_t i) {
+    mnem__grun_at(f, i)->live = false;
+    mnem__grun_at(f, i)->units = 0;
+    mnem__grun_at(f, i)->list_next = f->runs_spare;
+    f->runs_spare = i;
+    f->runs_spare_count++;
+}
+
+SELDOM static mnem_status runs_grow(mnem_granule_fit *f, uint64_t count) {
+    uint64_t room = f->runs_room + f->runs_room / 2;
+    if (room < f->runs_used + count) room = f->runs_used + count;
+    if (room > UINT32_MAX) return mnem__fail(MNEM_NO_MEMORY, "granules: 2^32 runs");
+    mnem__grun *runs = mnem__realloc("metadata", f->runs, room * sizeof *runs);
+    if (!runs) return mnem__heap_status();
+    f->runs = runs;
+    f->runs_room = (uint32_t)room;
+    return MNEM_OK;
+}
+
+mnem_status mnem__gruns_room(mnem_granule_fit *f, uint64_t count) {
+    if (f->runs_spare_count + (uint64_t)(f->runs_room - f->runs_used) >= count) return MNEM_OK;
+    return runs_grow(f, count);
+}
+
+/* ---- finding ---- */
+
+/* The smallest of the first runs of a class that hold units; 0: none of them does. */
+static inline uint32_t class_best(const mnem_granule_fit *f, uint32_t head, uint32_t units) {
+    uint32_t best = 0, best_units = UINT32_MAX;
+    for (int left = SCAN; head && left; left--) {
+        const mnem__grun *run = mnem__grun_at(f, head);
+        if (run->units >= units && run->units < best_units) {
+            best = head;
+            best_units = run->units;
+            if (best_units == units) break;
+        }
+        head = run->list_next;
+    }
+    return best;
+}
+
+static inline uint32_t zone_best(const mnem_granule_fit *f, int zone, uint32_t units) {
+    const mnem__bins *b = &f->bins[zone];
+    const int own = mnem__bin_of(units);
+    const uint32_t i = class_best(f, b->heads[own], units);
+    if (i) return i;
+    const int bin = mnem__bins_next(b, own + 1);
+    return bin < 0 ? 0 : b->heads[bin];
+}
+
+/* A free run with a whole granule in it, of the smaller ones. */
+static uint32_t whole_find(const mnem_granule_fit *f) {
+    const mnem__bins *b = &f->bins[MNEM__LARGE];
+    if (!f->whole) return 0;
+    for (int bin = mnem__bins_next(b, mnem__bin_of(mnem__granule_units(f))); bin >= 0;
+         bin = mnem__bins_next(b, bin + 1)) {
+        int left = SCAN;
+        for (uint32_t i = b->heads[bin]; i && left; i = mnem__grun_at(f, i)->list_next, left--) {
+            const mnem__grun *run = mnem__grun_at(f, i);
+            if (mnem__wholes(f, run->start, mnem__grun_end(run))) return i;
+        }
+    }
+    return 0;
+}
+
+/* ---- cutting and merging ---- */
+
+static void link_between(mnem_granule_fit *f, uint32_t before, uint32_t i, uint32_t after) {
+    mnem__grun_at(f, i)->prev = before;
+    mnem__grun_at(f, i)->next = after;
+    if (before) mnem__grun_at(f, before)->next = i;
+    if (after) mnem__grun_at(f, after)->prev = i;
+}
+
+/* Splits run i, in no list, after units: the number of the second part, in no list. */
+static uint32_t split(mnem_granule_fit *f, uint32_t i, uint32_t units) {
+    const uint32_t j = mnem__grun_new(f);
+    mnem__grun *run = mnem__grun_at(f, i), *rest = mnem__grun_at(f, j);
+    rest->start = run->start + units;
+    rest->units = run->units - units;
+    rest->zone = run->zone;
+    rest->live = false;
+    run->units = units;
+    link_between(f, i, j, run->next);
+    if (f->tail == i) f->tail = j;
+    return j;
+}
+
+/* The whole granule at the beginning of run i becomes one that small blocks share. */
+static uint32_t share(mnem_granule_fit *f, uint32_t i) {
+    const uint32_t units = (uint32_t)mnem__granule_units(f);
+    list_remove(f, i);
+    const uint64_t start = mnem__grun_at(f, i)->start;
+    const uint64_t before = (mnem__slot_above(f, start) << f->granule_shift) - start;
+    uint32_t whole = i;
+    if (before) {
+        whole = split(f, i, (uint32_t)before);
+        list_insert(f, i);
+    }
+    if (mnem__grun_at(f, whole)->units > units) list_insert(f, split(f, whole, units));
+    mnem__grun_at(f, whole)->zone = MNEM__SMALL;
+    list_insert(f, whole);
+    return whole;
+}
+
+/* Whether two linked runs are one: small ones keep to their granule. */
+static inline bool one_run(const mnem_granule_fit *f, const mnem__grun *x, const mnem__grun *y) {
+    return !x->live && !y->live && x->zone == y->zone &&
+           (x->zone == MNEM__LARGE || y->start & (mnem__granule_units(f) - 1));
+}
+
+static inline void link_set(mnem_granule_fit *f, uint32_t before, uint32_t after) {
+    if (before) mnem__grun_at(f, before)->next = after;
+    if (after) mnem__grun_at(f, after)->prev = before;
+}
+
+/* Run i, in no list, is free and joins its neighbours: the number of what it became, in a list. */
+static inline uint32_t join(mnem_granule_fit *f, uint32_t i) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    const uint32_t before = run->prev, after = run->next;
+    mnem__grun *prev = mnem__grun_at(f, before), *next = mnem__grun_at(f, after);
+    run->live = false;
+    const bool with_next = after && one_run(f, run, next);
+    if (!before || !one_run(f, prev, run)) {
+        if (!with_next) {
+            list_insert(f, i);
+            return i;
+        }
+        list_resize(f, after, run->start, run->units + next->units);
+        link_set(f, before, after);
+        mnem__grun_drop(f, i);
+        return after;
+    }
+    uint32_t units = prev->units + run->units, last = i, follower = after;
+    if (with_next) {
+        units += next->units;
+        last = after;
+        follower = next->next;
+        list_remove(f, after);
+        mnem__grun_drop(f, after);
+    }
+    if (f->tail == last) f->tail = before;
+    prev->next = follower;
+    if (follower) mnem__grun_at(f, follower)->prev = before;
+    mnem__grun_drop(f, i);
+    list_resize(f, before, prev->start, units);
+    return before;
+}
+
+void mnem__granule_merge(mnem_granule_fit *f, uint32_t i) {
+    i = join(f, i);
+    mnem__grun *run = mnem__grun_at(f, i);
+    if (run->zone != MNEM__SMALL || run->units != mnem__granule_units(f)) return;
+    list_remove(f, i);
+    run->zone = MNEM__LARGE;
+    join(f, i);
+}
+
+/* ---- when nothing fits ---- */
+
+/* More granules, or all free ones in a row, so that a LARGE run holds units. */
+SELDOM static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+    mnem_status status;
+    if (f->shared) return f->remapping ? mnem__granule_gather(f, units, run) : MNEM_OK;
+    if (f->remap_first) {
+        status = mnem__granule_gather(f, units, run);
+        if (status != MNEM_OK || *run) return status;
+    }
+    if (!f->full) {
+        status = mnem__granule_grow(f, units);
+        if (status != MNEM_OK) return status;
+        *run = zone_best(f, MNEM__LARGE, units);
+        if (*run) return MNEM_OK;
+    }
+    return mnem__granule_gather(f, units, run);
+}
+
+/* Another granule for small blocks; where there is none, a place among the others. */
+SELDOM static mnem_status small_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+    uint32_t whole = whole_find(f);
+    if (!whole) {
+        const mnem_status status = room_make(f, (uint32_t)mnem__granule_units(f), &whole);
+        if (status != MNEM_OK) return status;
+        whole = whole_find(f);
+    }
+    if (!whole && f->shared && !f->remapping) return MNEM_OK;
+    if (!whole) {
+        *run = zone_best(f, MNEM__LARGE, units);
+        return MNEM_OK;
+    }
+    const mnem_status status = mnem__gruns_room(f, 3);
+    if (status == MNEM_OK) *run = share(f, whole);
+    return status;
+}
+
+/* Whether a place in run i is worth being left: few granules are whole, and it breaks more of them
+ * than one made of parts would. *wholes: how many it breaks. */
+static inline bool is_scarce(const mnem_granule_fit *f) {
+    return f->full && ((uint64_t)f->whole << f->granule_shift) * 5 < f->units_free * 2;
+}
+
+static uint64_t wholes_broken(const mnem_granule_fit *f, uint32_t i, uint32_t units) {
+    const mnem__grun *run = mnem__grun_at(f, i);
+    const uint64_t first = mnem__slot_above(f, run->start);
+    const uint64_t end = mnem__slot_above(f, run->start + units);
+    const uint64_t whole_end = mnem__slot_of(f, mnem__grun_end(run));
+    const uint64_t last = end < whole_end ? end : whole_end;
+    return last > first ? last - first : 0;
+}
+
+SELDOM static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+    const uint64_t broken = wholes_broken(f, *run, units), least = units >> f->granule_shift;
+    if (broken < least || broken == 0) return MNEM_OK;
+    if (f->scarce_wait && broken <= f->scarce_broken) {
+        f->scarce_wait--;
+        return MNEM_OK;
+    }
+    uint32_t copies = f->fill_size == units ? f->fill_copies * 2 : 1, found = 0;
+    if (copies > FILL_COPIES_MAX) copies = FILL_COPIES_MAX;
+    const mnem_status status = mnem__granule_fill(f, units, broken, copies, &found);
+    if (status != MNEM_OK && !f->shared) return status;
+    if (status != MNEM_OK || !found) { /* there is a place, if a worse one */
+        if (f->scarce_backoff < BACKOFF_MAX) f->scarce_backoff = f->scarce_backoff * 2 + 1;
+        f->scarce_wait = f->scarce_backoff;
+        f->scarce_broken = broken;
+        return MNEM_OK;
+    }
+    f->scarce_backoff = 0;
+    f->fill_size = units;
+    f->fill_copies = copies;
+    *run = found;
+    return MNEM_OK;
+}
+
+/* When zone_best found nothing. */
+SELDOM static mnem_status find_more(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+    if (units < f->small_units) {
+        const mnem_status status = small_make(f, units, run);
+        if (status != MNEM_OK || *run) return status;
+    }
+    const mnem_status status = room_make(f, units, run);
+    if (status != MNEM_OK || *run || (f->shared && !f->remapping)) return status;
+    return mnem__granule_fill(f, units, UINT64_MAX, 1, run);
+}
+
+static inline mnem_status find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+    const int zone = units < f->small_units ? MNEM__SMALL : MNEM__LARGE;
+    *run = zone_best(f, zone, units);
+    if (!*run) return find_more(f, units, run);
+    return zone == MNEM__LARGE && is_scarce(f) ? scarce_find(f, units, run) : MNEM_OK;
+}
+
+/* ---- the interface ---- */
+
+/* The first units of free run i become a live run; what stays keeps its number. */
+static inline uint32_t take_front(mnem_granule_fit *f, uint32_t i, uint32_t units) {
+    mnem__grun *run = mnem__grun_at(f, i);
+    if (run->units == units) {
+        list_remove(f, i);
+        run->live = true;
+        return i;
+    }
+    const uint32_t j = mnem__grun_new(f);
+    *mnem__grun_at(f, j) = (mnem__grun){.start = run->start,
+                                        .units = units,
+                                        .prev = run->prev,
+                                        .next = i,
+                                        .zone = run->zone,
+                                        .live = true};
+    if (run->prev) mnem__grun_at(f, run->prev)->next = j;
+    run->prev = j;
+    list_resize(f, i, run->start + units, run->units - units);
+    return j;
+}
+
+mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_granule_block *block) {
+    const uint64_t units =
+        (bytes >> f->unit_shift) + ((bytes & ((UINT64_C(1) << f->unit_shift) - 1)) != 0);
+    if (!bytes) return mnem__fail(MNEM_INVALID, "granules: an allocation of 0 bytes");
+    if (units > (uint64_t)f->granules_max << f->granule_shift) return MNEM_OVER_BUDGET;
+    uint32_t i = 0;
+    mnem_status status = find(f, (uint32_t)units, &i);
+    if (status != MNEM_OK) return status;
+    if (!i) return MNEM_OVER_BUDGET;
+    status = mnem__gruns_room(f, 1);
+    if (status != MNEM_OK) return status;
+    i = take_front(f, i, (uint32_t)units);
+    f->units_live += units;
+    f->blocks_live++;
+    *block =
+        (mnem_granule_block){.offset = mnem__grun_at(f, i)->start << f->unit_shift, .handle = i};
+    return MNEM_OK;
+}
+
+/* The free run that holds units from start on, or 0. */
+static uint32_t run_around(const mnem_granule_fit *f, uint64_t start, uint32_t units) {
+    for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {
+        const mnem__bins *b = &f->bins[zone];
+        for (int bin = mnem__bins_next(b, mnem__bin_of(units)); bin >= 0;
+             bin = mnem__bins_next(b, bin + 1))
+            for (uint32_t i = b->heads[bin]; i; i = mnem__grun_at(f, i)->list_next)
+                if (mnem__grun_at(f, i)->start <= start &&
+                    start + units <= mnem__grun_end(mnem__grun_at(f, i)))
+                    return i;
+    }
+    return 0;
+}
+
+mnem_status mnem__granule_alloc_at(mnem_granule_fit *f, uint64_t start, uint32_t units,
+                                   uint32_t *handle) {
+    uint32_t i = run_around(f, start, units);
+    if (!i) return MNEM_OVER_BUDGET;
+    const mnem_status status = mnem__gruns_room(f, 2);
+    if (status != MNEM_OK) return status;
+    const uint64_t before = start - mnem__grun_at(f, i)->start;
+    list_remove(f, i);
+    if (before) {
+        const uint32_t front = i;
+        i = split(f, i, (uint32_t)before);
+        list_insert(f, front);
+    }
+    if (mnem__grun_at(f, i)->units > units) list_insert(f, split(f, i, units));
+    mnem__grun_at(f, i)->live = true;
+    f->units_live += units;
+    f->blocks_live++;
+    *handle = i;
+    return MNEM_OK;
+}
+
+void mnem_granule_fit_free(mnem_granule_fit *f, uint32_t handle) {
+    f->units_live -= mnem__grun_at(f, handle)->units;
+    f->blocks_live--;
+    mnem__granule_merge(f, handle);
+}
+
+uint64_t mnem_granule_fit_block_bytes(const mnem_granule_fit *f, uint32_t handle) {
+    return (uint64_t)mnem__grun_at(f, handle)->units << f->unit_shift;
+}
+
+uint32_t mnem_granule_fit_at(const mnem_granule_fit *f, uint64_t offset) {
+    const uint64_t slot = offset >> f->unit_shift >> f->granule_shift;
+    return slot < f->space->slots ? f->space->slot_granule[slot] : MNEM__SLOT_FREE;
+}
+
+void mnem_granule_fit_info_get(const mnem_granule_fit *f, mnem_granule_info *info) {
+    *info = (mnem_granule_info){.bytes_live = f->units_live << f->unit_shift,
+                                .bytes_free = (f->units_free + f->units_small) << f->unit_shift,
+                                .granules = f->granules,
+                                .granules_peak = f->granules_peak,
+                                .granules_whole = f->whole,
+                                .blocks_live = f->blocks_live,
+                                .runs_free = f->lists_count,
+                                .orders = f->orders,
+                                .granules_mapped = f->granules_mapped,
+                                .ranges_unmapped = f->ranges_unmapped,
+                                .remaps = f->remaps,
+                                .plans = f->plans};
+}
+
+/* ---- create ---- */
+
+static bool is_power(uint64_t n) {
+    return n && !(n & (n - 1));
+}
+
+static mnem_status options_check(const mnem_granule_options *o, uint64_t slots) {
+    if (!is_power(o->alignment) || !is_power(o->granule_bytes) ||
+        o->granule_bytes / 64 < o->alignment || o->granule_bytes / o->alignment > UINT32_C(1) << 24)
+        return mnem__fail(MNEM_INVALID, "granules: %llu bytes each, aligned to %llu",
+                          (unsigned long long)o->granule_bytes, (unsigned long long)o->alignment);
+    const uint64_t units = o->granule_bytes / o->alignment;
+    if (!o->granules_max || o->granules_start > o->granules_max ||
+        o->granules_max > UINT32_MAX / units || slots / 2 < o->granules_max || slots >= UINT32_MAX)
+        return mnem__fail(MNEM_INVALID, "granules: %u at most, %u at first, %llu places",
+                          o->granules_max, o->granules_start, (unsigned long long)slots);
+    return MNEM_OK;
+}
+
+/* The runs, and what doesn't change. On a failure fini. */
+static mnem_status fit_init(mnem_granule_fit *f, const mnem_granule_options *o) {
+    f->unit_shift = (uint32_t)mnem__log2_u64(o->alignment);
+    f->granule_shift = (uint32_t)mnem__log2_u64(o->granule_bytes / o->alignment);
+    f->small_units = (UINT32_C(1) << f->granule_shift) / SMALL_PART;
+    f->granules_max = o->granules_max;
+    f->growth = o->growth;
+    f->remap_first = o->remap_first;
+    f->carry_out = o->carry_out;
+    f->context = o->context;
+    f->runs_room = o->blocks_max ? 2 * o->blocks_max + 8 : RUNS_START;
+    f->runs_used = 1;
+    f->runs = mnem__alloc("metadata", f->runs_room * sizeof *f->runs);
+    return f->runs ? MNEM_OK : mnem__heap_status();
+}
+
+static mnem_status tables_create(mnem_granule_fit *f, const mnem_granule_options *o,
+                                 uint64_t slots) {
+    mnem_status status = fit_init(f, o);
+    if (status == MNEM_OK && o->blocks_max)
+        status = mnem__gruns_room(f, f->runs_room + UINT64_C(4) * o->granules_max);
+    f->number = 1;
+    if (status != MNEM_OK) return status;
+    return mnem__granule_space_create(o->granules_max, (uint32_t)slots, f->runs_room, &f->space);
+}
+
+mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_granule_fit **out) {
+    mnem_granule_options o = *options;
+    *out = NULL;
+    if (!o.alignment) o.alignment = 256;
+    if (!o.granule_bytes) o.granule_bytes = UINT64_C(2) << 20;
+    const uint64_t slots = !is_power(o.granule_bytes) ? 0
+                           : o.virtual_bytes          ? o.virtual_bytes / o.granule_bytes
+                                                      : UINT64_C(16) * o.granules_max;
+    mnem_status status = options_check(&o, slots);
+    if (status != MNEM_OK) return status;
+    mnem_granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
+    if (!f) return mnem__heap_status();
+    status = tables_create(f, &o, slots);
+    if (status == MNEM_OK && o.granules_start) {
+        f->growth = o.granules_start;
+        status = mnem__granule_grow(f, mnem__granule_units(f));
+        f->growth = o.growth;
+    }
+    if (status == MNEM_OK)
+        *out = f;
+    else
+        mnem_granule_fit_destroy(f);
+    return status;
+}
+
+mnem_status mnem__granule_fit_share(const mnem_granule_options *o, mnem__granule_space *space,
+                                    uint16_t number, mnem_granule_fit **out) {
+    mnem_granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
+    if (!f) return mnem__heap_status();
+    mnem_status status = fit_init(f, o);
+    if (status == MNEM_OK && o->blocks_max)
+        status = mnem__gruns_room(f, f->runs_room + UINT64_C(4) * space->numbers);
+    f->shared = true;
+    f->space = space;
+    f->number = number;
+    if (status == MNEM_OK)
+        *out = f;
+    else
+        mnem_granule_fit_destroy(f);
+    return status;
+}
+
+void mnem_granule_fit_destroy(mnem_granule_fit *f) {
+    if (!f) return;
+    if (!f->shared) mnem__granule_space_destroy(f->space);
+    mnem__free(f->runs);
+    mnem__free(f);
+}

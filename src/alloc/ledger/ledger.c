@@ -1,0 +1,412 @@
+/* ledger.c: one budget, its accounts, and the rule that a charge over a limit takes nothing.
+ *
+ * The idea: a fixed table of accounts behind one lock. A charge is checked against three limits
+ * (account, kind, all) before any number moves, so a refusal leaves no trace but its count. The
+ * table never shrinks; when it is full, new tags share one account of their kind, called "others".
+ *
+ *     account: live = by callers + of the heap + of the process     all: live = sum of accounts
+ *
+ * Invariant: bytes_live is the sum over the accounts and at most the budget; peaks only grow.
+ * Cost: a scan of the accounts in use for each charge (about twenty in a run), nothing
+ * allocated. */
+#include "mnem/ledger.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/event.h"
+#include "base/heap.h"
+
+enum { ACCOUNTS_MAX = 128, TEXT_MAX = 600 };
+#define SOFT_DEFAULT 0.85
+#define BUDGET_PART  0.85 /* of what could be taken, when no budget is given */
+#define NO_LIMIT     UINT64_MAX
+
+typedef struct account {
+    mnem_account_info info; /* limit_bytes 0: none */
+    uint64_t library_live;  /* of bytes_live: the watched heap, and the process itself */
+} account;
+
+struct mnem_ledger {
+    pthread_mutex_t lock;
+    uint64_t budget, soft; /* NO_LIMIT: none */
+    double soft_fraction;
+    void (*on_soft)(void *context, uint64_t bytes_over);
+    void *context;
+    bool in_soft; /* on_soft is running: charges made by it don't call it again */
+    uint64_t live, peak, refusals, refused;
+    uint64_t kind_live[MNEM_KIND_COUNT], kind_limit[MNEM_KIND_COUNT];
+    account accounts[ACCOUNTS_MAX + MNEM_KIND_COUNT]; /* the last ones: "others" of each kind */
+    unsigned count;
+    mnem__heap_watcher watcher;
+};
+
+/* The ledger that watches the heap. */
+static pthread_mutex_t watching_lock = PTHREAD_MUTEX_INITIALIZER;
+static mnem_ledger *watching;
+
+const char *mnem_kind_text(mnem_kind kind) {
+    static const char *const texts[] = {
+#define KIND_TEXT(name, text) text,
+        MNEM_KIND_LIST(KIND_TEXT)
+#undef KIND_TEXT
+    };
+    return (unsigned)kind < MNEM_KIND_COUNT ? texts[kind] : "unknown kind";
+}
+
+static uint64_t soft_of(uint64_t budget, double fraction) {
+    return budget == NO_LIMIT ? NO_LIMIT : (uint64_t)((double)budget * fraction);
+}
+
+/* ---- accounts ---- */
+
+static bool account_is(const account *a, mnem_kind kind, const char *tag) {
+    return a->info.kind == kind && !strncmp(a->info.tag, tag, sizeof a->info.tag - 1);
+}
+
+/* The account of kind and tag, made when it is new. */
+static account *account_of(mnem_ledger *ledger, mnem_kind kind, const char *tag) {
+    for (unsigned i = 0; i < ledger->count; i++)
+        if (account_is(&ledger->accounts[i], kind, tag)) return &ledger->accounts[i];
+    bool full = ledger->count == ACCOUNTS_MAX;
+    account *a = &ledger->accounts[full ? ACCOUNTS_MAX + (unsigned)kind : ledger->count++];
+    a->info.kind = kind;
+    snprintf(a->info.tag, sizeof a->info.tag, "%s", full ? "others" : tag);
+    return a;
+}
+
+/* ---- charges; the lock is held ---- */
+
+/* Which limit bytes would pass: its size and what is left of it. false when none. */
+static bool limit_passed(const mnem_ledger *ledger, const account *a, uint64_t bytes,
+                         uint64_t *limit, uint64_t *left) {
+    const uint64_t kind_limit = ledger->kind_limit[a->info.kind];
+    const struct {
+        uint64_t limit, live;
+    } limits[] = {{a->info.limit_bytes ? a->info.limit_bytes : NO_LIMIT, a->info.bytes_live},
+                  {kind_limit ? kind_limit : NO_LIMIT, ledger->kind_live[a->info.kind]},
+                  {ledger->budget, ledger->live}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        *limit = limits[i].limit;
+        *left = limits[i].limit > limits[i].live ? limits[i].limit - limits[i].live : 0;
+        if (bytes > *left) return true;
+    }
+    return false;
+}
+
+static void tell(mnem__event_what what, const account *a, uint64_t bytes) {
+    mnem__event_emit(&(mnem__event){.what = what,
+                                    .kind = (int)a->info.kind,
+                                    .tag = a->info.tag,
+                                    .bytes = bytes,
+                                    .account_live = a->info.bytes_live});
+}
+
+static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
+    uint64_t limit, left;
+    if (limit_passed(ledger, a, bytes, &limit, &left)) {
+        ledger->refusals++;
+        ledger->refused = bytes;
+        tell(MNEM__EVENT_REFUSE, a, bytes);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "%s %s: needs %llu bytes, %llu of %llu left (%llu over)",
+                          mnem_kind_text(a->info.kind), a->info.tag, (unsigned long long)bytes,
+                          (unsigned long long)left, (unsigned long long)limit,
+                          (unsigned long long)(bytes - left));
+    }
+    a->info.bytes_live += bytes;
+    a->info.charges++;
+    ledger->kind_live[a->info.kind] += bytes;
+    ledger->live += bytes;
+    if (a->info.bytes_live > a->info.bytes_peak) a->info.bytes_peak = a->info.bytes_live;
+    if (ledger->live > ledger->peak) ledger->peak = ledger->live;
+    tell(MNEM__EVENT_CHARGE, a, bytes);
+    return MNEM_OK;
+}
+
+/* Never below what is there: a release that wasn't charged takes nothing from others. */
+static void release_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
+    if (bytes > a->info.bytes_live) bytes = a->info.bytes_live;
+    a->info.bytes_live -= bytes;
+    ledger->kind_live[a->info.kind] -= bytes;
+    ledger->live -= bytes;
+    tell(MNEM__EVENT_RELEASE, a, bytes);
+}
+
+/* Calls on_soft when bytes would pass the soft limit; the lock is given up meanwhile. */
+static void soft_call(mnem_ledger *ledger, uint64_t bytes) {
+    uint64_t after;
+    if (!ledger->on_soft || ledger->in_soft || ledger->soft == NO_LIMIT) return;
+    if (!mnem__add_u64(ledger->live, bytes, &after)) after = UINT64_MAX;
+    if (after <= ledger->soft) return;
+    ledger->in_soft = true;
+    pthread_mutex_unlock(&ledger->lock);
+    ledger->on_soft(ledger->context, after - ledger->soft);
+    pthread_mutex_lock(&ledger->lock);
+    ledger->in_soft = false;
+}
+
+typedef enum charge_origin { BY_CALLER, BY_PLAN, BY_LIBRARY } charge_origin;
+
+static mnem_status charge(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes,
+                          charge_origin origin) {
+    if ((unsigned)kind >= MNEM_KIND_COUNT || !tag || !*tag)
+        return mnem__fail(MNEM_INVALID, "ledger: kind %d, tag %s", (int)kind,
+                          tag ? "\"\"" : "NULL");
+    pthread_mutex_lock(&ledger->lock);
+    if (origin != BY_PLAN) soft_call(ledger, bytes);
+    account *a = account_of(ledger, kind, tag);
+    mnem_status status = charge_locked(ledger, a, bytes);
+    if (status == MNEM_OK && origin == BY_LIBRARY) a->library_live += bytes;
+    pthread_mutex_unlock(&ledger->lock);
+    return status;
+}
+
+mnem_status mnem_ledger_charge(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                               uint64_t bytes) {
+    return charge(ledger, kind, tag, bytes, BY_CALLER);
+}
+
+mnem_status mnem_ledger_charge_planned(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                                       uint64_t bytes) {
+    return charge(ledger, kind, tag, bytes, BY_PLAN);
+}
+
+void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes) {
+    if ((unsigned)kind >= MNEM_KIND_COUNT || !tag || !*tag) return;
+    pthread_mutex_lock(&ledger->lock);
+    release_locked(ledger, account_of(ledger, kind, tag), bytes);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
+                              const char *tag, uint64_t bytes, uint64_t alignment,
+                              mnem_block *block) {
+    uint64_t rounded = mnem_device_alloc_bytes(device, MNEM_SPACE_DEVICE, bytes);
+    mnem_status status = charge(ledger, kind, tag, rounded, BY_PLAN);
+    if (status != MNEM_OK) return status;
+    status = mnem_device_alloc(device, MNEM_SPACE_DEVICE, bytes, alignment, block);
+    if (status != MNEM_OK) mnem_ledger_release(ledger, kind, tag, rounded);
+    return status;
+}
+
+void mnem_ledger_free(mnem_ledger *ledger, mnem_kind kind, const char *tag, mnem_block *block) {
+    if (!block->device) return;
+    uint64_t bytes = block->bytes;
+    mnem_device_free(block);
+    mnem_ledger_release(ledger, kind, tag, bytes);
+}
+
+/* ---- the library's heap ---- */
+
+static mnem_status heap_charge(void *context, const char *tag, uint64_t bytes) {
+    return charge(context, MNEM_KIND_HOST, tag, bytes, BY_LIBRARY);
+}
+
+static void heap_release(void *context, const char *tag, uint64_t bytes) {
+    mnem_ledger *ledger = context;
+    pthread_mutex_lock(&ledger->lock);
+    account *a = account_of(ledger, MNEM_KIND_HOST, tag);
+    a->library_live -= bytes < a->library_live ? bytes : a->library_live;
+    release_locked(ledger, a, bytes);
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+/* Takes back what the library's heap was charged for. */
+static void heap_forget(mnem_ledger *ledger) {
+    pthread_mutex_lock(&ledger->lock);
+    for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT; i++) {
+        account *a = &ledger->accounts[i];
+        if (a->info.kind != MNEM_KIND_HOST) continue;
+        release_locked(ledger, a, a->library_live);
+        a->library_live = 0;
+    }
+    pthread_mutex_unlock(&ledger->lock);
+}
+
+static void unwatch_locked(void) {
+    if (!watching) return;
+    mnem__heap_watch(NULL);
+    heap_forget(watching);
+    watching = NULL;
+}
+
+mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger) {
+    mnem_status status = MNEM_OK;
+    pthread_mutex_lock(&watching_lock);
+    unwatch_locked();
+    mnem__heap_tag tag;
+    for (unsigned i = 0; status == MNEM_OK && mnem__heap_tag_get(i, &tag); i++)
+        status = heap_charge(ledger, tag.tag, tag.bytes_live);
+    if (status == MNEM_OK) {
+        watching = ledger;
+        mnem__heap_watch(&ledger->watcher);
+    } else {
+        heap_forget(ledger);
+    }
+    pthread_mutex_unlock(&watching_lock);
+    return status;
+}
+
+/* ---- create, destroy, limits ---- */
+
+mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger **out) {
+    static const mnem_ledger_options defaults;
+    if (!options) options = &defaults;
+    *out = NULL;
+    double fraction = options->soft_fraction == 0 ? SOFT_DEFAULT : options->soft_fraction;
+    if (!(fraction > 0 && fraction <= 1))
+        return mnem__fail(MNEM_INVALID, "ledger: soft_fraction %g isn't between 0 and 1", fraction);
+    mnem_ledger *ledger = mnem__calloc("ledger", 1, sizeof *ledger);
+    if (!ledger) return mnem__heap_status();
+    pthread_mutex_init(&ledger->lock, NULL);
+    ledger->budget = options->budget_bytes ? options->budget_bytes : NO_LIMIT;
+    ledger->soft_fraction = fraction;
+    ledger->soft = soft_of(ledger->budget, fraction);
+    ledger->on_soft = options->on_soft;
+    ledger->context = options->context;
+    ledger->watcher =
+        (mnem__heap_watcher){.charge = heap_charge, .release = heap_release, .context = ledger};
+    *out = ledger;
+    return MNEM_OK;
+}
+
+/* Charges what the process takes by itself: what is resident but for the library's live heap. */
+static mnem_status process_charge(mnem_ledger *ledger) {
+    mnem_process_usage usage;
+    mnem_heap_usage heap;
+    mnem_process_settle();
+    mnem_status status = mnem_process_usage_get(&usage);
+    if (status != MNEM_OK) return status;
+    if (ledger->budget == NO_LIMIT) {
+        uint64_t available;
+        status = mnem_process_available(&available);
+        if (status != MNEM_OK) return status;
+        ledger->budget = (uint64_t)((double)(available + usage.bytes_resident) * BUDGET_PART);
+        ledger->soft = soft_of(ledger->budget, ledger->soft_fraction);
+    }
+    if (usage.bytes_peak > ledger->budget)
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "ledger: the program and its libraries take %llu bytes, budget is %llu "
+                          "(%llu over)",
+                          (unsigned long long)usage.bytes_peak, (unsigned long long)ledger->budget,
+                          (unsigned long long)(usage.bytes_peak - ledger->budget));
+    mnem_heap_usage_get(&heap);
+    uint64_t own =
+        heap.bytes_live < usage.bytes_resident ? usage.bytes_resident - heap.bytes_live : 0;
+    status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
+    return status == MNEM_OK ? mnem_ledger_watch_heap(ledger) : status;
+}
+
+mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **out) {
+    mnem_status status = mnem_ledger_create(options, out);
+    if (status != MNEM_OK) return status;
+    status = process_charge(*out);
+    if (status == MNEM_OK) return MNEM_OK;
+    mnem_ledger_destroy(*out);
+    *out = NULL;
+    return status;
+}
+
+/* "kv pages 4096, io ring 8192": what callers charged and didn't release. */
+static void live_list(const mnem_ledger *ledger, char *out, size_t n) {
+    size_t used = 0;
+    *out = 0;
+    for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT && used < n; i++) {
+        const account *a = &ledger->accounts[i];
+        if (a->info.bytes_live == a->library_live) continue;
+        used += (size_t)snprintf(out + used, n - used, "%s%s %s %llu", used ? ", " : "",
+                                 mnem_kind_text(a->info.kind), a->info.tag,
+                                 (unsigned long long)(a->info.bytes_live - a->library_live));
+    }
+}
+
+mnem_status mnem_ledger_destroy(mnem_ledger *ledger) {
+    if (!ledger) return MNEM_OK;
+    char list[TEXT_MAX];
+    live_list(ledger, list, sizeof list);
+    if (*list) return mnem__fail(MNEM_BUSY, "ledger: bytes live: %s", list);
+    pthread_mutex_lock(&watching_lock);
+    if (watching == ledger) unwatch_locked();
+    pthread_mutex_unlock(&watching_lock);
+    pthread_mutex_destroy(&ledger->lock);
+    mnem__free(ledger);
+    return MNEM_OK;
+}
+
+mnem_status mnem_ledger_budget_set(mnem_ledger *ledger, uint64_t bytes) {
+    mnem_status status = MNEM_OK;
+    uint64_t budget = bytes ? bytes : NO_LIMIT;
+    pthread_mutex_lock(&ledger->lock);
+    if (ledger->live > budget) {
+        status =
+            mnem__fail(MNEM_OVER_BUDGET, "ledger: %llu bytes are live, budget %llu (%llu over)",
+                       (unsigned long long)ledger->live, (unsigned long long)budget,
+                       (unsigned long long)(ledger->live - budget));
+    } else {
+        ledger->budget = budget;
+        ledger->soft = soft_of(budget, ledger->soft_fraction);
+    }
+    pthread_mutex_unlock(&ledger->lock);
+    return status;
+}
+
+mnem_status mnem_ledger_limit_set(mnem_ledger *ledger, mnem_kind kind, const char *tag,
+                                  uint64_t bytes) {
+    if ((unsigned)kind >= MNEM_KIND_COUNT)
+        return mnem__fail(MNEM_INVALID, "ledger: kind %d", (int)kind);
+    pthread_mutex_lock(&ledger->lock);
+    account *a = tag && *tag ? account_of(ledger, kind, tag) : NULL;
+    uint64_t live = a ? a->info.bytes_live : ledger->kind_live[kind];
+    mnem_status status = MNEM_OK;
+    if (bytes && live > bytes)
+        status =
+            mnem__fail(MNEM_OVER_BUDGET, "%s %s: %llu bytes are live, limit %llu (%llu over)",
+                       mnem_kind_text(kind), a ? a->info.tag : "in all", (unsigned long long)live,
+                       (unsigned long long)bytes, (unsigned long long)(live - bytes));
+    else
+        *(a ? &a->info.limit_bytes : &ledger->kind_limit[kind]) = bytes;
+    pthread_mutex_unlock(&ledger->lock);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static bool in_use(const account *a) {
+    return a->info.tag[0] != 0;
+}
+
+void mnem_ledger_info_get(const mnem_ledger *ledger, mnem_ledger_info *info) {
+    pthread_mutex_t *lock = (pthread_mutex_t *)&ledger->lock;
+    pthread_mutex_lock(lock);
+    *info = (mnem_ledger_info){.budget_bytes = ledger->budget == NO_LIMIT ? 0 : ledger->budget,
+                               .soft_bytes = ledger->soft == NO_LIMIT ? 0 : ledger->soft,
+                               .bytes_live = ledger->live,
+                               .bytes_peak = ledger->peak,
+                               .refusals = ledger->refusals,
+                               .bytes_refused = ledger->refused,
+                               .accounts = ledger->count};
+    for (unsigned kind = 0; kind < MNEM_KIND_COUNT; kind++)
+        info->accounts += in_use(&ledger->accounts[ACCOUNTS_MAX + kind]);
+    pthread_mutex_unlock(lock);
+}
+
+bool mnem_ledger_account_get(const mnem_ledger *ledger, unsigned index, mnem_account_info *info) {
+    pthread_mutex_t *lock = (pthread_mutex_t *)&ledger->lock;
+    bool found = false;
+    pthread_mutex_lock(lock);
+    for (unsigned kind = 0; kind < MNEM_KIND_COUNT && !found; kind++) {
+        for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT && !found; i++) {
+            const account *a = &ledger->accounts[i];
+            if (!in_use(a) || a->info.kind != (mnem_kind)kind || index--) continue;
+            *info = a->info;
+            found = true;
+        }
+    }
+    pthread_mutex_unlock(lock);
+    return found;
+}

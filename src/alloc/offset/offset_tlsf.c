@@ -1,0 +1,75 @@
+/* offset_tlsf.c: two-level segregated fit (Masmano, Ripoll, Crespo, Real: TLSF, 2004).
+ *
+ * The idea: a list of free runs for each size class (offset_bins.h). A request takes the first run
+ * of the first class in which every run is large enough, so nothing is searched. Only before it
+ * refuses does it look through the request's own class, so that what fits is never refused.
+ * Invariant: every free run is in the list of its class; a bit is set for every list that isn't
+ * empty.
+ * Cost: two bit scans and a few cache lines, however many runs. A refusal walks a list. */
+#include "alloc/offset/offset_lists.h"
+
+typedef struct tlsf {
+    mnem__fit fit;
+    mnem__bins bins;
+} tlsf;
+
+static inline void tlsf_insert(mnem__fit *f, uint32_t i) {
+    mnem__list_insert(f, &((tlsf *)f)->bins, i);
+}
+
+static inline void tlsf_remove(mnem__fit *f, uint32_t i) {
+    mnem__list_remove(f, &((tlsf *)f)->bins, i);
+}
+
+static inline void tlsf_resize(mnem__fit *f, uint32_t i, uint64_t offset, uint64_t bytes) {
+    mnem__list_resize(f, &((tlsf *)f)->bins, i, offset, bytes);
+}
+
+static inline uint32_t tlsf_find(mnem__fit *f, uint64_t bytes) {
+    mnem__bins *b = &((tlsf *)f)->bins;
+    const int bin = mnem__bins_next(b, mnem__bin_above(bytes >> f->base.shift));
+    return __builtin_expect(bin >= 0, 1) ? b->heads[bin] : mnem__list_search(f, b, bytes);
+}
+
+static void tlsf_clear(mnem__fit *f) {
+    ((tlsf *)f)->bins = (mnem__bins){0};
+}
+
+static uint64_t tlsf_largest(const mnem__fit *f) {
+    return mnem__lists_largest(f, &((const tlsf *)f)->bins);
+}
+
+static bool tlsf_check_index(const mnem__fit *f, uint32_t count) {
+    return mnem__lists_check(f, &((const tlsf *)f)->bins, count);
+}
+
+static const mnem__fit_index tlsf_index = {
+    .find = tlsf_find,
+    .insert = tlsf_insert,
+    .remove = tlsf_remove,
+    .resize = tlsf_resize,
+    .clear = tlsf_clear,
+    .largest = tlsf_largest,
+    .check = tlsf_check_index,
+};
+
+static mnem_status tlsf_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
+    ((mnem__fit *)a)->index = &tlsf_index;
+    return mnem__fit_init(a, options);
+}
+
+static mnem_status tlsf_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block) {
+    return mnem__fit_alloc(a, bytes, block, &tlsf_index);
+}
+
+static void tlsf_free(mnem_offset_allocator *a, uint32_t handle) {
+    mnem__fit_free(a, handle, &tlsf_index);
+}
+
+const mnem__offset_ops mnem__offset_tlsf = {
+    .size = sizeof(tlsf),
+    .init = tlsf_init,
+    .alloc = tlsf_alloc,
+    .free = tlsf_free,
+    MNEM__FIT_OPS,
+};

@@ -1,0 +1,677 @@
+/* pool.c: the calls that take a block and give it back, and the life of a pool.
+ *
+ * The idea: a block is a slot (where it lies), a record of the track (whose it is) and a handle in
+ * the allocator of its stream's domain. What can be served from free memory of the stream is
+ * served here; everything else climbs the ladder.
+ * Invariant: a slot is empty, live or pending; the track's record of the same number is live
+ * exactly when the slot is.
+ * Cost: beside the offset allocator's: the lock, two look-ups (tag, call site), a line each of
+ * slot and record. */
+#include "mnem/pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "alloc/offset/offset_policy.h"
+#include "alloc/pool/pool_front.h"
+#include "alloc/pool/pool_guard.h"
+#include "alloc/pool/pool_private.h"
+#include "base/checked.h"
+#include "base/heap.h"
+
+enum {
+    ALIGNMENT_DEFAULT = 256,
+    UNIT_DEFAULT = 2 << 20,
+    UNITS_WANTED = 64,
+    GARBAGE_DEFAULT = 8,
+    FRONTS_PAUSE = 256, /* calls, after they were closed because memory was wanted */
+};
+#define SOFT_DEFAULT       0.85
+#define DEFRAGMENT_DEFAULT 0.3
+#define EXPECTED_MORE      1.2
+#define BYTES_MOST         (UINT64_C(1) << 56)
+#define INLINE             static inline __attribute__((always_inline))
+
+const char *mnem_pool_rung_text(mnem_pool_rung rung) {
+    static const char *const texts[] = {
+#define RUNG_TEXT(name, text) text,
+        MNEM_POOL_RUNG_LIST(RUNG_TEXT)
+#undef RUNG_TEXT
+    };
+    return (unsigned)rung < MNEM_POOL_RUNGS ? texts[rung] : "unknown rung";
+}
+
+mnem_status mnem__pool_busy(void) {
+    return mnem__fail(MNEM_BUSY, "pool: a callback of the pool called it");
+}
+
+/* ---- slots ---- */
+
+/* The records with the slots last: what has a slot has a row in each table. */
+static mnem_status slots_grow(mnem_pool *pool, uint32_t count) {
+    mnem_status status = MNEM_OK;
+    if (!mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count))
+        return mnem__heap_status();
+    if (pool->guard) status = mnem__guard_reserve(pool->guard, count);
+    return status == MNEM_OK ? mnem__track_reserve(&pool->track, count) : status;
+}
+
+/* A slot is there to be taken. */
+static inline mnem_status slot_ready(mnem_pool *pool) {
+    if (pool->spare != MNEM__SLOT_END || pool->slots_used < pool->track.records.capacity)
+        return MNEM_OK;
+    if (pool->lock.fronts) mnem__fronts_close(pool->lock.fronts, 0); /* rows are found elsewhere */
+    return slots_grow(pool, pool->slots_used + 1);
+}
+
+static inline uint32_t slot_take(mnem_pool *pool) {
+    const uint32_t id = pool->spare;
+    if (id == MNEM__SLOT_END) return pool->slots_used++;
+    pool->spare = mnem__pool_slot_at(pool, id)->handle;
+    return id;
+}
+
+/* ---- alloc ---- */
+
+static mnem_status request_refuse(const mnem_pool *pool, const mnem_pool_request *r) {
+    return mnem__fail(MNEM_INVALID, "pool %s: %llu bytes, alignment %llu%s", pool->tag,
+                      (unsigned long long)r->bytes, (unsigned long long)r->alignment,
+                      r->planned && r->moved ? ", planned and movable" : "");
+}
+
+static inline bool request_is_fine(const mnem_pool_request *r) {
+    const uint64_t a = r->alignment;
+    return r->bytes - 1 < BYTES_MOST && !(a & (a - 1)) && a <= MNEM__POOL_ALIGNMENT_MAX &&
+           !(r->planned && r->moved);
+}
+
+/* What the allocator is asked for. Blocks start at multiples of the pool's alignment. */
+static inline uint64_t place_bytes(const mnem_pool *pool, const mnem_pool_request *r) {
+    const uint64_t bytes = r->bytes + pool->gap_bytes;
+    return r->alignment > pool->alignment ? bytes + r->alignment - pool->alignment : bytes;
+}
+
+/* Allocates without the checks that a request has passed. */
+static inline mnem_status offset_take(mnem_offset_allocator *a, uint64_t bytes,
+                                      mnem_offset_block *at) {
+    const uint64_t rounded = (bytes + a->mask) & ~a->mask;
+    return rounded <= a->bytes ? a->alloc(a, rounded, at) : MNEM_OVER_BUDGET;
+}
+
+/* Counters that are about to be a peak have to be exact. */
+static inline void counts_ready(mnem_pool *pool, uint32_t site, uint64_t bytes) {
+    mnem__fronts *fronts = pool->lock.fronts;
+    if (__builtin_expect(!fronts, 1) || !mnem__fronts_are_open(fronts)) return;
+    const mnem__count *tag = &mnem__tag_at(&pool->track.sites, mnem__site_tag(site))->count;
+    const mnem__count *kind = &pool->track.kinds[mnem__site_kind(site)], *all = &pool->track.all;
+    if (tag->bytes_live + bytes > tag->bytes_peak || kind->bytes_live + bytes > kind->bytes_peak ||
+        all->bytes_live + bytes > all->bytes_peak)
+        mnem__fronts_recall(fronts);
+}
+
+/* Fills in what every block has. */
+static inline void block_fill(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
+                              uint32_t site, uint32_t id, mnem_pool_block *block) {
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    s->state = MNEM__SLOT_LIVE;
+    s->stream = d->number;
+    s->waits = 0;
+    s->movable = r->moved && !pool->guard;
+    if (s->movable) {
+        mnem__pool_more *more = mnem__pool_more_at(pool, id);
+        more->moved = r->moved;
+        more->context = r->context;
+        pool->movable++;
+    }
+    block->memory.device = pool->options.device;
+    block->memory.bytes = r->bytes;
+    block->memory.space = pool->options.space;
+    block->id = id;
+    counts_ready(pool, site, r->bytes);
+    block->generation = mnem__track_add(&pool->track, id, r->bytes, site, d->number);
+    if (__builtin_expect(pool->guard != NULL, 0)) mnem__pool_guard_take(pool, d, block);
+}
+
+static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
+                               uint32_t site, mnem_pool_block *block) {
+    mnem_block memory;
+    const mnem__tag *tag =
+        mnem__tag_at(&pool->track.sites, mnem__site_at(&pool->track.sites, site)->tag);
+    mnem_status status = mnem__pool_alone(pool, r, tag->text, &memory);
+    if (status == MNEM_OK && (status = slot_ready(pool)) != MNEM_OK) {
+        const mnem__pool_slot s = {.offset = memory.address, .planned = r->planned};
+        const mnem_live_block was = {.kind = tag->kind, .tag = tag->text, .bytes = r->bytes};
+        mnem__pool_alone_free(pool, &s, &was);
+    }
+    if (status != MNEM_OK) return status;
+    const uint32_t id = slot_take(pool);
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    s->offset = block->memory.address = memory.address;
+    s->alone = true;
+    s->capacity = 0;
+    s->planned = r->planned;
+    pool->bytes_alone += r->bytes;
+    pool->counts.rungs[r->planned ? MNEM_POOL_RUNG_PLANNED : MNEM_POOL_RUNG_DIRECT]++;
+    block_fill(pool, d, r, site, id, block);
+    return MNEM_OK;
+}
+
+/* What the fast path couldn't do. tried: what is free at once is too little. */
+static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
+                                bool tried, mnem__pool_place *place, mnem_pool_rung *rung) {
+    if (pool->many || d->wait_first) mnem__pool_poll(pool, d);
+    *rung = MNEM_POOL_RUNG_REUSE;
+    const uint64_t bytes = place_bytes(pool, r);
+    if (mnem__fronts_are_open(pool->lock.fronts)) { /* what they keep is free */
+        mnem__fronts_close(pool->lock.fronts, FRONTS_PAUSE);
+        tried = false;
+    }
+    if (d->wait_first && !pool->guard && mnem__pool_reclaim(pool, d, bytes, place)) return MNEM_OK;
+    if (!tried && d->ready && mnem_offset_alloc(d->ready, bytes, &place->at) == MNEM_OK) {
+        place->owner = d;
+        return MNEM_OK;
+    }
+    return mnem__pool_climb(pool, d, r, bytes, place, rung);
+}
+
+/* Blocks that wait on this stream are taken again first, so that they don't pile up. */
+static inline mnem_status place_find(mnem_pool *pool, mnem__pool_domain *d,
+                                     const mnem_pool_request *r, bool tried,
+                                     mnem__pool_place *place, mnem_pool_rung *rung) {
+    place->owner = d;
+    *rung = MNEM_POOL_RUNG_REUSE;
+    const bool now = d->ready && !d->wait_first;
+    if (now && !tried && offset_take(d->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
+        return MNEM_OK;
+    return alloc_slowly(pool, d, r, now, place, rung);
+}
+
+/* The call site of a request, by its number in the track. */
+static inline mnem_status site_find(mnem_pool *pool, const mnem_pool_request *r, const char *file,
+                                    int line, uint32_t *site) {
+    uint32_t stack = 0;
+    if (__builtin_expect(pool->options.backtrace != 0, 0))
+        stack = mnem__stack_capture(&pool->track.sites, pool->options.backtrace, pool->caller);
+    return mnem__site_find(&pool->track.sites, r->kind, r->tag ? r->tag : "block", file,
+                           (uint32_t)line, stack, site);
+}
+
+static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, bool tried,
+                                const char *file, int line, mnem_pool_block *block) {
+    uint32_t site;
+    mnem_status status = site_find(pool, r, file, line, &site);
+    mnem__pool_domain *d;
+    if (status == MNEM_OK) status = mnem__pool_domain_of(pool, r->stream, &d);
+    if (status == MNEM_OK && pool->limits && !r->planned)
+        status = mnem__pool_limits_pass(pool, mnem__site_tag(site), r->bytes);
+    if (status == MNEM_OK) status = slot_ready(pool);
+    if (status != MNEM_OK) return status;
+    if (r->planned) return alone_alloc(pool, d, r, site, block);
+
+    mnem__pool_place place;
+    mnem_pool_rung rung;
+    status = place_find(pool, d, r, tried, &place, &rung);
+    if (status == MNEM_OK && rung == MNEM_POOL_RUNG_DIRECT)
+        return alone_alloc(pool, d, r, site, block);
+    pool->counts.rungs[status == MNEM_OK ? rung : MNEM_POOL_RUNG_REFUSE]++;
+    if (status == MNEM_OK && (status = slot_ready(pool)) != MNEM_OK) /* others took the slots */
+        mnem_offset_free(place.owner->offsets, place.at.handle);
+    if (status != MNEM_OK) return status;
+    const uint32_t id = slot_take(pool);
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    s->alone = false;
+    s->owner = place.owner->number;
+    s->handle = place.at.handle;
+    s->offset = place.at.offset;
+    s->capacity = mnem__pool_capacity(pool, place_bytes(pool, r));
+    s->alignment_log2 = r->alignment ? (uint8_t)__builtin_ctzll(r->alignment) : 0;
+    mnem__pool_touch(pool, place.at.offset, place_bytes(pool, r));
+    block->memory.address = mnem__pool_address(pool, place.at.offset, s->alignment_log2);
+    block_fill(pool, d, r, site, id, block);
+    return MNEM_OK;
+}
+
+/* A request with nothing special, on the stream of the last call. */
+static inline bool is_usual(const mnem_pool *pool, const mnem_pool_request *r) {
+    const mnem__pool_domain *d = pool->last;
+    return !r->alignment && !r->planned && !r->moved && r->tag && r->bytes - 1 < BYTES_MOST &&
+           !pool->careful && d && d->stream == r->stream && d->ready && !d->wait_first;
+}
+
+/* Serves a usual request from free memory of its stream, when its site is known and a slot there.
+ * tried: there wasn't enough. The same as the long way, with each row looked up once.
+ * shared: the pool has fronts. */
+INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
+                          bool shared, mnem_pool_block *block, bool *tried) {
+    mnem__sites *sites = &pool->track.sites;
+    const mnem__site_recent *e = mnem__site_recent_at(sites, r->tag, file, (uint32_t)line);
+    const bool fresh = pool->spare == MNEM__SLOT_END; /* a slot that was never used */
+    const uint32_t id = fresh ? pool->slots_used : pool->spare;
+    mnem_offset_block at;
+    if (id >= pool->track.records.capacity ||
+        !mnem__site_recent_is(sites, e, r->kind, r->tag, file, (uint32_t)line, 0))
+        return false;
+    const mnem__pool_domain *d = pool->last;
+    const uint32_t site = e->site;
+    *tried = true;
+    if (offset_take(d->ready, r->bytes, &at) != MNEM_OK) return false;
+    mnem__record *record = mnem__record_at(&pool->track, id);
+    mnem__pool_slot *s = (mnem__pool_slot *)record->place;
+    if (fresh)
+        pool->slots_used++;
+    else
+        pool->spare = s->handle;
+    *s = (mnem__pool_slot){.offset = at.offset,
+                           .handle = at.handle,
+                           .owner = d->number,
+                           .stream = d->number,
+                           .state = MNEM__SLOT_LIVE,
+                           .capacity = shared ? mnem__pool_capacity(pool, r->bytes) : 0};
+    mnem__pool_touch(pool, at.offset, r->bytes);
+    pool->counts.rungs[MNEM_POOL_RUNG_REUSE]++;
+    block->memory = (mnem_block){.device = pool->options.device,
+                                 .address = mnem__pool_address(pool, at.offset, 0),
+                                 .bytes = r->bytes,
+                                 .space = pool->options.space};
+    block->id = id;
+    if (shared) counts_ready(pool, site, r->bytes);
+    block->generation = mnem__track_add_at(&pool->track, id, record, r->bytes, site, d->number);
+    return true;
+}
+
+/* An allocation was served: the thread's front may serve the next of its kind. */
+static void front_learn(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
+                        const mnem_pool_block *block) {
+    if (r->planned || r->moved) return;
+    const uint32_t site = mnem__record_at(&pool->track, block->id)->site;
+    mnem__front_learn(pool->lock.fronts, pool->last, r, file, (uint32_t)line, site);
+}
+
+/* With the lock: what can't be done at once. */
+static mnem_status alloc_rest(mnem_pool *pool, const mnem_pool_request *r, bool tried,
+                              const char *file, int line, mnem_pool_block *block) {
+    const mnem_status status = request_is_fine(r) ? alloc_locked(pool, r, tried, file, line, block)
+                                                  : request_refuse(pool, r);
+    if (mnem__fronts_are_open(pool->lock.fronts) && status == MNEM_OK)
+        front_learn(pool, r, file, line, block);
+    return status;
+}
+
+/* The same with fronts: in the thread's own, or else with the lock. */
+static mnem_status alloc_shared(mnem_pool *pool, const mnem_pool_request *r, const char *file,
+                                int line, mnem_pool_block *block) {
+    bool tried = false;
+    if (mnem__front_alloc(pool->fronts, r, file, (uint32_t)line, block)) return MNEM_OK;
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    mnem_status status = MNEM_OK;
+    if (is_usual(pool, r) && alloc_at_once(pool, r, file, line, true, block, &tried))
+        front_learn(pool, r, file, line, block);
+    else
+        status = alloc_rest(pool, r, tried, file, line, block);
+    mnem__pool_lock_give(&pool->lock);
+    return status;
+}
+
+mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
+                                 const mnem_pool_request *request, mnem_pool_block *block) {
+    bool tried = false;
+    if (__builtin_expect(mnem__pool_is_shared(pool), 0))
+        return alloc_shared(pool, request, file, line, block);
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    if (__builtin_expect(is_usual(pool, request) && !pool->lock.fronts, 1) &&
+        alloc_at_once(pool, request, file, line, false, block, &tried)) {
+        mnem__pool_lock_give_alone(&pool->lock);
+        return MNEM_OK;
+    }
+    if (__builtin_expect(pool->options.backtrace != 0, 0))
+        pool->caller = __builtin_return_address(0);
+    const mnem_status status = alloc_rest(pool, request, tried, file, line, block);
+    mnem__pool_lock_give(&pool->lock);
+    if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, false);
+    return status;
+}
+
+/* ---- free ---- */
+
+void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *s, const mnem_live_block *was) {
+    const mnem_pool_options *o = &pool->options;
+    const uint64_t bytes = mnem_device_alloc_bytes(o->device, o->space, was->bytes);
+    mnem_block memory = {
+        .device = o->device, .address = s->offset, .bytes = bytes, .space = o->space};
+    *(s->planned ? &pool->bytes_planned : &pool->bytes_direct) -= bytes;
+    pool->counts.device_frees++;
+    mnem_device_free(&memory);
+    if (!o->ledger) return;
+    if (s->planned)
+        mnem_ledger_release(o->ledger, was->kind, was->tag, bytes);
+    else
+        mnem_ledger_release(o->ledger, o->kind, pool->tag, bytes);
+}
+
+void mnem__pool_end(mnem_pool *pool, uint32_t id) {
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    if (pool->guard) mnem__pool_guard_end(pool, id);
+    if (s->state == MNEM__SLOT_PENDING) pool->bytes_pending -= mnem__pool_bytes_of(pool, id);
+    if (s->alone) {
+        mnem_live_block was;
+        mnem__track_block(&pool->track, id, &was);
+        mnem__pool_alone_free(pool, s, &was);
+    } else {
+        mnem_offset_free(pool->domains[s->owner]->offsets, s->handle);
+    }
+    mnem__pool_slot_give(pool, id);
+}
+
+static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block) {
+    mnem_live_block was;
+    if (!mnem__track_block(&pool->track, block->id, &was))
+        return mnem__fail(MNEM_INVALID, "pool %s: block %u was never taken here", pool->tag,
+                          block->id);
+    return mnem__fail(MNEM_INVALID,
+                      "pool %s: block %u of generation %u isn't live; it was freed before, or is "
+                      "another pool's (the last one of that number: %s %s, %llu bytes, %s:%u)",
+                      pool->tag, block->id, block->generation, mnem_kind_text(was.kind), was.tag,
+                      (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
+}
+
+/* A live block is this call's. With fronts, another thread's call may be freeing it. */
+static inline bool block_claim(mnem__record *record, uint32_t generation, bool shared) {
+    if (shared) return mnem__track_claim(record, generation);
+    __atomic_store_n(&record->generation, generation + 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* Debug, before a free of a block whose site is known. Returns whether a gap was written to. */
+static bool guard_free(mnem_pool *pool, const mnem__pool_domain *d, uint32_t id, const char *file,
+                       int line) {
+    const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    mnem__pool_guard_give(pool, id, file, line);
+    if (s->owner != d->number || s->waits) return false; /* when it has passed */
+    return mnem__guard_end(pool->guard, id, true, d->stream);
+}
+
+static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream,
+                               const char *file, int line, bool *wrong) {
+    const uint32_t id = block->id;
+    if (!mnem__track_is(&pool->track, id, block->generation))
+        return pool->guard ? mnem__pool_guard_stale(pool, block, file, line)
+                           : not_live(pool, block);
+    mnem__pool_domain *d;
+    const mnem_status status = mnem__pool_domain_of(pool, stream, &d);
+    if (status != MNEM_OK) return status;
+    if (__builtin_expect(pool->guard != NULL, 0)) *wrong = guard_free(pool, d, id, file, line);
+    mnem__record *record = mnem__record_at(&pool->track, id);
+    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+    if (!block_claim(record, block->generation, pool->lock.fronts)) return not_live(pool, block);
+    mnem__track_uncount(&pool->track, record);
+    pool->frees++;
+    pool->movable -= s->movable;
+    if (s->alone) pool->bytes_alone -= mnem__pool_bytes_of(pool, id);
+    const bool at_once = s->owner == d->number && !s->alone;
+    if (__builtin_expect(at_once && !s->waits, 1)) {
+        d->freed++;
+        mnem_offset_free(d->offsets, s->handle);
+        mnem__pool_slot_give(pool, id);
+        if (pool->many) mnem__pool_mark(pool, d);
+        return MNEM_OK;
+    }
+    mnem__pool_defer(pool, d, id);
+    return MNEM_OK;
+}
+
+/* Frees a usual block, whose memory is of the stream of this call and of the last one. */
+INLINE bool free_at_once(mnem_pool *pool, const mnem_pool_block *block, const mnem_stream *stream,
+                         bool shared) {
+    mnem__pool_domain *d = pool->last;
+    if (!d || d->stream != stream || pool->careful ||
+        !mnem__track_is(&pool->track, block->id, block->generation))
+        return false;
+    mnem__record *record = mnem__record_at(&pool->track, block->id);
+    mnem__pool_slot *s = (mnem__pool_slot *)record->place;
+    if (s->owner != d->number || s->waits || s->alone || s->movable ||
+        !block_claim(record, block->generation, shared))
+        return false;
+    mnem__track_uncount(&pool->track, record);
+    pool->frees++;
+    d->freed++;
+    d->offsets->free(d->offsets, s->handle);
+    s->state = MNEM__SLOT_EMPTY;
+    s->handle = pool->spare;
+    pool->spare = block->id;
+    if (pool->many) mnem__pool_mark(pool, d);
+    return true;
+}
+
+/* With fronts: into the thread's own, or else with the lock. */
+static mnem_status free_shared(mnem_pool *pool, const char *file, int line,
+                               const mnem_pool_block *block, mnem_stream *stream) {
+    bool wrong = false;
+    mnem_status status = MNEM_OK;
+    if (mnem__front_free(pool->fronts, block, stream)) return MNEM_OK;
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    if (!free_at_once(pool, block, stream, true))
+        status = free_locked(pool, block, stream, file, line, &wrong);
+    mnem__front_relieve(pool->lock.fronts);
+    mnem__pool_lock_give(&pool->lock);
+    return status;
+}
+
+mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
+                                mnem_stream *stream) {
+    bool wrong = false;
+    mnem_status status = MNEM_OK;
+    if (!block->generation) return MNEM_OK;
+    if (__builtin_expect(mnem__pool_is_shared(pool), 0)) {
+        status = free_shared(pool, file, line, block, stream);
+        if (status == MNEM_OK) *block = (mnem_pool_block){0};
+        return status;
+    }
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    if (__builtin_expect(!pool->lock.fronts, 1) && free_at_once(pool, block, stream, false)) {
+        mnem__pool_lock_give_alone(&pool->lock);
+        *block = (mnem_pool_block){0};
+        return MNEM_OK;
+    }
+    status = free_locked(pool, block, stream, file, line, &wrong);
+    mnem__pool_lock_give(&pool->lock);
+    if (status == MNEM_OK) *block = (mnem_pool_block){0};
+    if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, wrong);
+    return status;
+}
+
+/* ---- create ---- */
+
+/* The largest power of two up to 2 MiB that makes enough units of bytes_max, at least the device's
+ * granularity. */
+static uint64_t unit_default(uint64_t bytes_max, uint64_t granularity) {
+    uint64_t unit = UNIT_DEFAULT;
+    while (unit > granularity && unit > 4096 && bytes_max / unit < UNITS_WANTED) unit /= 2;
+    return unit > granularity ? unit : granularity;
+}
+
+/* A granule allocator counts alignments in 32 bits. */
+static mnem_status range_complete(mnem_pool_options *o, const mnem_device_info *device) {
+    if (o->unit_bytes != device->granule_bytes)
+        return mnem__fail(MNEM_UNSUPPORTED, "pool: units of a range are granules of %llu bytes",
+                          (unsigned long long)device->granule_bytes);
+    const uint64_t most = UINT32_MAX / (o->unit_bytes / o->alignment) * o->unit_bytes;
+    if (o->bytes_max > most && o->bytes_max < device->capacity_bytes)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "pool: a range of %llu bytes, aligned to %llu, has at most %llu",
+                          (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
+                          (unsigned long long)most);
+    if (o->bytes_max > most) o->bytes_max = most;
+    return MNEM_OK;
+}
+
+static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *device) {
+    if (!o->unit_bytes) o->unit_bytes = unit_default(o->bytes_max, device->granularity);
+    if (o->growth == MNEM_POOL_RANGE) {
+        if (!device->granule_bytes)
+            return mnem__fail(MNEM_UNSUPPORTED, "pool: device %s has no ranges", device->name);
+        if (o->unit_bytes < device->granule_bytes) o->unit_bytes = device->granule_bytes;
+    }
+    if (o->unit_bytes & (o->unit_bytes - 1) || o->unit_bytes < device->granularity ||
+        o->unit_bytes < o->alignment || o->bytes_max < o->unit_bytes)
+        return mnem__fail(MNEM_INVALID,
+                          "pool: units of %llu bytes (granularity %llu, alignment %llu, at most "
+                          "%llu bytes)",
+                          (unsigned long long)o->unit_bytes,
+                          (unsigned long long)device->granularity, (unsigned long long)o->alignment,
+                          (unsigned long long)o->bytes_max);
+    return o->growth == MNEM_POOL_RANGE ? range_complete(o, device) : MNEM_OK;
+}
+
+static mnem_status options_complete(mnem_pool_options *o) {
+    mnem_device_info device;
+    if (!o->device) return mnem__fail(MNEM_INVALID, "pool: no device");
+    mnem_status status = mnem_device_info_get(o->device, &device);
+    if (status != MNEM_OK) return status;
+    if (!o->alignment) o->alignment = ALIGNMENT_DEFAULT;
+    if (!o->bytes_max || o->bytes_max > device.capacity_bytes) o->bytes_max = device.capacity_bytes;
+    if (o->bytes_max > BYTES_MOST) o->bytes_max = BYTES_MOST;
+    if (!o->garbage_steps) o->garbage_steps = GARBAGE_DEFAULT;
+    if (o->soft_fraction == 0) o->soft_fraction = SOFT_DEFAULT;
+    if (o->defragment_above == 0) o->defragment_above = DEFRAGMENT_DEFAULT;
+    if ((unsigned)o->space >= MNEM_SPACE_COUNT || (unsigned)o->growth > MNEM_POOL_RANGE ||
+        (unsigned)o->kind >= MNEM_KIND_COUNT || (o->alignment & (o->alignment - 1)) ||
+        !(o->soft_fraction > 0 && o->soft_fraction <= 1) ||
+        !(o->defragment_above > 0 && o->defragment_above <= 1))
+        return mnem__fail(MNEM_INVALID, "pool: a space, growth, kind, alignment or fraction that "
+                                        "there isn't");
+    if (o->policy == MNEM_OFFSET_BUDDY || o->policy == MNEM_OFFSET_BUMP)
+        return mnem__fail(MNEM_UNSUPPORTED, "pool: policy %s can't place at an offset",
+                          mnem_offset_policy_text(o->policy));
+    return unit_complete(o, &device);
+}
+
+static void pool_free(mnem_pool *pool) {
+    for (uint32_t i = 0; i < pool->domain_count; i++)
+        mnem__pool_domain_destroy(pool, pool->domains[i]);
+    mnem__pool_units_fini(pool);
+    while (pool->wait_spare) {
+        mnem__pool_wait *next = pool->wait_spare->next;
+        mnem__free(pool->wait_spare);
+        pool->wait_spare = next;
+    }
+    mnem__pool_map_fini(pool);
+    mnem__rows_free(&pool->more);
+    mnem__guard_destroy(pool->guard);
+    mnem__track_fini(&pool->track);
+    pthread_mutex_destroy(&pool->seat);
+    if (pool->fronts_made) mnem__free(pool->fronts_made->memory);
+    mnem__free(pool->limits);
+    mnem__free(pool);
+}
+
+/* What is taken before the first request. */
+static mnem_status pool_prepare(mnem_pool *pool) {
+    const mnem_pool_options *o = &pool->options;
+    mnem_status status = mnem__pool_units_init(pool);
+    if (status == MNEM_OK && o->debug) status = mnem__pool_guard_create(pool);
+    if (status == MNEM_OK && o->blocks_max) status = slots_grow(pool, o->blocks_max);
+    if (status == MNEM_OK && o->blocks_max) {
+        pool->fronts_made = mnem__fronts_make(pool);
+        status = pool->fronts_made ? MNEM_OK : mnem__heap_status();
+    }
+    if (status != MNEM_OK || !o->bytes_expected) return status;
+    const double wanted = (double)o->bytes_expected * EXPECTED_MORE;
+    uint32_t units = pool->units_max;
+    if (wanted < (double)o->bytes_max) units = mnem__pool_units_for(pool, (uint64_t)wanted);
+    mnem__pool_lock_take(&pool->lock);
+    status = mnem__pool_reserve(pool, units < pool->units_max ? units : pool->units_max);
+    mnem__pool_lock_give(&pool->lock);
+    return status;
+}
+
+mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) {
+    *out = NULL;
+    mnem_pool_options o = *options;
+    mnem_status status = options_complete(&o);
+    if (status != MNEM_OK) return status;
+    mnem_pool *pool = mnem__calloc("pool", 1, sizeof *pool);
+    if (!pool) return mnem__heap_status();
+    status = mnem__track_init(&pool->track, 0);
+    if (status != MNEM_OK) {
+        mnem__free(pool);
+        return status;
+    }
+    pthread_mutex_init(&pool->seat, NULL);
+    pool->lock.seat = &pool->seat;
+    pool->lock.pool = pool;
+    snprintf(pool->tag, sizeof pool->tag, "%s", o.tag ? o.tag : "pool");
+    o.tag = pool->tag;
+    pool->options = o;
+    pool->alignment = o.alignment;
+    pool->careful = o.debug || o.backtrace;
+    pool->spare = MNEM__SLOT_END;
+    pool->unit_shift = (uint32_t)__builtin_ctzll(o.unit_bytes);
+    mnem_device_info device;
+    mnem_device_info_get(o.device, &device);
+    pool->immediate = !strcmp(device.name, "null");
+    pool->immediate_default = pool->immediate || !strcmp(device.name, "host");
+    status = pool_prepare(pool);
+    if (status != MNEM_OK) {
+        pool_free(pool);
+        return status;
+    }
+    *out = pool;
+    return MNEM_OK;
+}
+
+/* ---- destroy ---- */
+
+/* Nobody calls the pool any more; what its fronts keep is free, what they count counted. */
+static void fronts_end(mnem_pool *pool) {
+    if (mnem__pool_lock_take(&pool->lock)) mnem__pool_lock_give(&pool->lock);
+}
+
+static mnem_status leaks(mnem_pool *pool) {
+    enum { GROUPS = 8 };
+    mnem_live_group groups[GROUPS];
+    char text[800];
+    const size_t count = mnem__track_live(&pool->track, NULL, groups, GROUPS);
+    if (!count) return MNEM_OK;
+    mnem_live_text(groups, count < GROUPS ? count : GROUPS, text, sizeof text);
+    return mnem__fail(MNEM_BUSY, "pool %s: %u blocks of %llu bytes are live, in %zu groups:\n%s",
+                      pool->tag, pool->track.all.blocks_live,
+                      (unsigned long long)pool->track.all.bytes_live, count, text);
+}
+
+/* Ends every block. Streams have passed their frees. */
+static void end_all(mnem_pool *pool) {
+    for (uint32_t i = 0; i < pool->domain_count; i++) {
+        mnem__pool_domain *d = pool->domains[i];
+        if (d->stream && !d->orphan) mnem_stream_synchronize(d->stream);
+    }
+    for (uint32_t id = 0; id < pool->slots_used; id++) {
+        mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+        if (s->state == MNEM__SLOT_EMPTY) continue;
+        if (s->state == MNEM__SLOT_LIVE) mnem__track_remove(&pool->track, id);
+        mnem__pool_end(pool, id);
+    }
+}
+
+mnem_status mnem_pool_destroy(mnem_pool *pool) {
+    if (!pool) return MNEM_OK;
+    fronts_end(pool);
+    const mnem_status status = leaks(pool);
+    if (status == MNEM_OK) mnem_pool_destroy_forced(pool);
+    return status;
+}
+
+/* Debug: what was written wrongly and nobody looked at since. */
+static void guard_end_check(mnem_pool *pool) {
+    mnem__pool_lock_take(&pool->lock);
+    mnem__pool_guard_check(pool);
+    mnem__pool_lock_give(&pool->lock);
+    mnem__pool_guard_tell(pool, MNEM_OK, false);
+}
+
+void mnem_pool_destroy_forced(mnem_pool *pool) {
+    if (!pool) return;
+    fronts_end(pool);
+    if (pool->guard) guard_end_check(pool);
+    end_all(pool);
+    pool_free(pool);
+}

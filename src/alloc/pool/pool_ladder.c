@@ -1,0 +1,317 @@
+/* pool_ladder.c: requests that free memory of their stream doesn't serve.
+ *
+ * The idea: each rung makes something free for the domain, or says no; after each the request is
+ * tried again, and it counts where it was served.
+ *
+ *     reuse       units that belong to nobody
+ *     grow        memory from the device, within bytes_max and the ledger; a fragmented pool
+ *                 takes what other streams have free and defragments first
+ *     trim        free units that are of no use where they lie go back, then grow
+ *     others      blocks and units of streams that have passed their frees
+ *     defragment  map free granules together; move blocks whose owners allow it
+ *     direct      memory of its own, beyond bytes_max
+ *     refuse      with a report
+ *
+ * Invariant: a refusal changes nothing that the caller sees.
+ * Cost: a pass over the runs for each rung. */
+#include <string.h>
+#include <time.h>
+
+#include "alloc/pool/pool_private.h"
+#include "base/heap.h"
+
+typedef struct climb {
+    mnem_pool *pool;
+    mnem__pool_domain *d;
+    const mnem_pool_request *request;
+    uint64_t bytes; /* for the allocator */
+    mnem__pool_place *place;
+    mnem_status status; /* of the rung that failed for good */
+    char why[256];      /* what it said */
+} climb;
+
+static bool place_now(climb *c) {
+    c->place->owner = c->d;
+    return c->d->ready && mnem_offset_alloc(c->d->ready, c->bytes, &c->place->at) == MNEM_OK;
+}
+
+static bool grant_and_place(climb *c) {
+    return mnem__pool_grant_for(c->pool, c->d, c->bytes) && place_now(c);
+}
+
+/* ---- soft limits ---- */
+
+void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft) {
+    if (!pool->options.on_soft || pool->in_soft) return;
+    pool->in_soft = true;
+    pool->counts.soft_calls++;
+    mnem__pool_lock_give(&pool->lock);
+    pool->options.on_soft(pool->options.context, soft);
+    mnem__pool_lock_take(&pool->lock);
+    pool->in_soft = false;
+}
+
+void mnem__pool_garbage(mnem_pool *pool) {
+    const uint32_t idle = pool->options.garbage_steps < 255 ? pool->options.garbage_steps : 255;
+    const uint32_t units = mnem__pool_release(pool, 0, idle);
+    pool->counts.bytes_garbage += (uint64_t)units << pool->unit_shift;
+}
+
+/* Before the pool passes its soft limit: what is old goes, then the caller is asked. true:
+ * something may be free now. */
+static bool soft_pass(climb *c) {
+    mnem_pool *pool = c->pool;
+    const double soft = (double)pool->units_max * pool->options.soft_fraction;
+    const uint32_t need = mnem__pool_units_for(pool, c->bytes);
+    if ((double)pool->units_reserved + need <= soft) return false;
+    mnem__pool_garbage(pool);
+    const double over = (double)pool->units_reserved + need - soft;
+    if (over <= 0 || !pool->options.on_soft || pool->in_soft) return false;
+    mnem__pool_soft_call(pool, &(mnem_pool_soft){.bytes_over = (uint64_t)over << pool->unit_shift});
+    mnem__pool_poll_all(pool);
+    return true;
+}
+
+static mnem_status over_limit(const mnem_pool *pool, const char *tag, mnem_kind kind,
+                              uint64_t bytes, uint64_t live, uint64_t limit) {
+    const uint64_t left = limit > live ? limit - live : 0;
+    return mnem__fail(
+        MNEM_OVER_BUDGET, "pool %s: %s%s%s: needs %llu bytes, %llu of %llu left (%llu over)",
+        pool->tag, mnem_kind_text(kind), *tag ? " " : "", tag, (unsigned long long)bytes,
+        (unsigned long long)left, (unsigned long long)limit, (unsigned long long)(bytes - left));
+}
+
+/* One limit: passed when live + bytes is at most hard; the caller is asked above the soft one. */
+static mnem_status limit_pass(mnem_pool *pool, const mnem__count *live, uint64_t hard,
+                              uint64_t bytes, mnem_kind kind, const char *tag) {
+    if (hard == UINT64_MAX) return MNEM_OK;
+    const double after = (double)live->bytes_live + (double)bytes;
+    const double soft = (double)hard * pool->options.soft_fraction;
+    if (after > soft)
+        mnem__pool_soft_call(
+            pool,
+            &(mnem_pool_soft){.kind = kind, .tag = tag, .bytes_over = (uint64_t)(after - soft)});
+    if (bytes <= hard && live->bytes_live <= hard - bytes) return MNEM_OK;
+    pool->counts.rungs[MNEM_POOL_RUNG_REFUSE]++;
+    return over_limit(pool, tag, kind, bytes, live->bytes_live, hard);
+}
+
+mnem_status mnem__pool_limits_pass(mnem_pool *pool, uint32_t tag, uint64_t bytes) {
+    const mnem__tag *row = mnem__tag_at(&pool->track.sites, tag);
+    const mnem_kind kind = row->kind;
+    const mnem_status status =
+        limit_pass(pool, &row->count, pool->limits->tag_hard[tag], bytes, kind, row->text);
+    if (status != MNEM_OK) return status;
+    return limit_pass(pool, &pool->track.kinds[kind], pool->limits->kind_hard[kind], bytes, kind,
+                      "");
+}
+
+/* ---- rungs: true when the request is served ---- */
+
+static void keep_why(climb *c, mnem_status status) {
+    c->status = status;
+    const size_t n = strnlen(mnem_last_error(), sizeof c->why - 1);
+    memcpy(c->why, mnem_last_error(), n);
+    c->why[n] = 0;
+}
+
+/* One thread grows at a time: what another is about to get may serve this one too. A callback of
+ * the growing thread itself doesn't wait. */
+static bool growth_await(climb *c) {
+    mnem_pool *pool = c->pool;
+    bool waited = false;
+    while (pool->grower && pool->grower != mnem__pool_self()) {
+        waited = true;
+        mnem__pool_lock_give(&pool->lock);
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        mnem__pool_lock_take(&pool->lock);
+    }
+    return waited && (place_now(c) || grant_and_place(c));
+}
+
+static bool grow(climb *c) {
+    if (growth_await(c)) return true;
+    const mnem_status status = mnem__pool_grow(c->pool, c->d, c->bytes);
+    if (status != MNEM_OK) {
+        keep_why(c, status);
+        return false;
+    }
+    return grant_and_place(c);
+}
+
+/* The stream's own frees are marked, so that what it has passed counts as free. */
+static void look(climb *c) {
+    mnem__pool_mark(c->pool, c->d);
+    mnem__pool_poll_all(c->pool);
+}
+
+/* Free granules needn't go back to be of use elsewhere. */
+static bool trim(climb *c) {
+    if (mnem__pool_in_range(c->pool)) return false;
+    look(c);
+    const uint32_t need = mnem__pool_units_for(c->pool, c->bytes);
+    const uint32_t keep = need < c->pool->units_max ? c->pool->units_max - need : 0;
+    const uint32_t reserved = c->pool->units_reserved;
+    if (!mnem__pool_release(c->pool, reserved <= keep ? 0 : keep, 0)) return false;
+    return place_now(c) || grow(c);
+}
+
+/* Wholly free granules of other streams: as many as growth would give, or fewer. */
+static bool others_granules(climb *c) {
+    enum { PART = 8 };
+    const uint32_t need = mnem__pool_units_for(c->pool, c->bytes), part = c->d->units / PART;
+    return c->pool->many && mnem__pool_range_withdraw(c->pool, c->d, need > part ? need : part) &&
+           grant_and_place(c);
+}
+
+/* Everything that streams have passed becomes free, and what others have free is nobody's. */
+static bool others(climb *c) {
+    mnem_pool *pool = c->pool;
+    look(c);
+    if (place_now(c)) return true;
+    if (mnem__pool_in_range(pool)) return others_granules(c);
+    if (!mnem__pool_survey(pool, c->d)) return false;
+    for (uint32_t i = 0, next; i < pool->units; i = next) {
+        next = i + 1;
+        if (!pool->unit_free[i]) continue;
+        while (next < pool->units && pool->unit_free[next]) next++;
+        mnem__pool_run_withdraw(pool, i, next - i);
+    }
+    return grant_and_place(c) || trim(c);
+}
+
+/* The marked run that is the smallest of at least most units, or else the longest. */
+static mnem__pool_run run_best(const mnem_pool *pool, uint32_t most) {
+    mnem__pool_run best = {0};
+    for (uint32_t i = 0, next; i < pool->units; i = next) {
+        next = i + 1;
+        if (!pool->unit_free[i]) continue;
+        while (next < pool->units && pool->unit_free[next]) next++;
+        const uint32_t count = next - i;
+        if (best.count < most ? count > best.count : count >= most && count < best.count)
+            best = (mnem__pool_run){i, count};
+    }
+    return best;
+}
+
+/* Instead of growing: units that other streams have free, as many in a row as growth would give,
+ * or fewer. */
+static bool borrow(climb *c) {
+    enum { PART = 8 };
+    mnem_pool *pool = c->pool;
+    const uint32_t need = mnem__pool_units_for(pool, c->bytes);
+    if (!pool->many || mnem__pool_survey(pool, c->d) < need) return false;
+    if (mnem__pool_in_range(pool)) return others_granules(c);
+    const uint32_t part = c->d->units / PART;
+    const uint32_t most = need > part ? need : part;
+    const mnem__pool_run run = run_best(pool, most);
+    if (run.count < need) return false;
+    return mnem__pool_run_withdraw(pool, run.first, run.count < most ? run.count : most) >= need &&
+           grant_and_place(c);
+}
+
+static bool remap(climb *c) {
+    c->place->owner = c->d;
+    return mnem__pool_remap(c->pool, c->d, c->bytes, &c->place->at);
+}
+
+/* What bytes_max leaves isn't enough by itself, or growing would have served; it may be with what
+ * is free elsewhere. */
+static bool remap_with_rest(climb *c) {
+    mnem_pool *pool = c->pool;
+    const uint32_t left = pool->units_max - pool->units_reserved;
+    const uint32_t need = mnem__pool_units_for(pool, c->bytes);
+    if (!left || left >= need || pool->grower) return false;
+    return mnem__pool_reserve(pool, left) == MNEM_OK && remap(c);
+}
+
+static bool defragment(climb *c) {
+    if (mnem__pool_in_range(c->pool) && (remap(c) || remap_with_rest(c))) return true;
+    return mnem__pool_clear_for(c->pool, c->d, c->bytes) && place_now(c);
+}
+
+static bool wait(climb *c) {
+    if (!c->pool->options.wait) return false;
+    mnem__pool_mark(c->pool, c->d);
+    mnem__pool_wait_all(c->pool);
+    return place_now(c) || others(c) || defragment(c);
+}
+
+/* More than the threshold of what is reserved isn't in use. */
+static bool is_fragmented(const climb *c) {
+    const double above = c->pool->options.defragment_above;
+    return above < 1 && mnem__pool_fragmentation(c->pool) > above;
+}
+
+/* Enough was freed since the last time that it may help. */
+static bool is_due(const climb *c) {
+    const mnem_pool *pool = c->pool;
+    return pool->frees >= pool->defragmented_at + pool->track.all.blocks_live / 4;
+}
+
+/* ---- the ladder ---- */
+
+static bool climb_to(climb *c, mnem_pool_rung *rung) {
+    mnem_pool *pool = c->pool;
+    *rung = MNEM_POOL_RUNG_REUSE;
+    if (grant_and_place(c)) return true;
+    if (soft_pass(c) && (place_now(c) || grant_and_place(c))) return true;
+    if (is_fragmented(c)) {
+        *rung = MNEM_POOL_RUNG_OTHERS;
+        look(c);
+        if (place_now(c) || borrow(c)) return true;
+        *rung = MNEM_POOL_RUNG_DEFRAGMENT;
+        const bool due = is_due(c);
+        if (due) pool->defragmented_at = pool->frees;
+        if (due && defragment(c)) return true;
+    }
+    *rung = MNEM_POOL_RUNG_GROW;
+    if (grow(c)) return true;
+    *rung = MNEM_POOL_RUNG_TRIM;
+    if (trim(c)) return true;
+    *rung = MNEM_POOL_RUNG_OTHERS;
+    if (others(c)) return true;
+    *rung = MNEM_POOL_RUNG_DEFRAGMENT;
+    return defragment(c) || wait(c);
+}
+
+mnem_status mnem__pool_climb(mnem_pool *pool, mnem__pool_domain *d,
+                             const mnem_pool_request *request, uint64_t bytes,
+                             mnem__pool_place *place, mnem_pool_rung *rung) {
+    climb c = {.pool = pool, .d = d, .request = request, .bytes = bytes, .place = place};
+    if (d->owed) {
+        const mnem_status status = mnem__pool_domain_repair(pool, d);
+        if (status != MNEM_OK) return status;
+        if (place_now(&c)) return MNEM_OK;
+    }
+    if (climb_to(&c, rung)) return MNEM_OK;
+    if (pool->options.direct && c.status != MNEM_OK) {
+        *rung = MNEM_POOL_RUNG_DIRECT;
+        return MNEM_OK;
+    }
+    return mnem__pool_refuse(pool, d, request, bytes, c.status, c.why);
+}
+
+/* ---- memory of its own ---- */
+
+mnem_status mnem__pool_alone(mnem_pool *pool, const mnem_pool_request *r, const char *tag,
+                             mnem_block *memory) {
+    const mnem_pool_options *o = &pool->options;
+    const uint64_t bytes = mnem_device_alloc_bytes(o->device, o->space, r->bytes);
+    const uint64_t alignment = r->alignment > o->alignment ? r->alignment : o->alignment;
+    mnem_status status = MNEM_OK;
+    mnem__pool_lock_give(&pool->lock);
+    if (o->ledger)
+        status = r->planned ? mnem_ledger_charge_planned(o->ledger, r->kind, tag, bytes)
+                            : mnem_ledger_charge(o->ledger, o->kind, pool->tag, bytes);
+    const bool charged = o->ledger && status == MNEM_OK;
+    if (status == MNEM_OK)
+        status = mnem_device_alloc(o->device, o->space, r->bytes, alignment, memory);
+    if (status != MNEM_OK && charged)
+        mnem_ledger_release(o->ledger, r->planned ? r->kind : o->kind, r->planned ? tag : pool->tag,
+                            bytes);
+    mnem__pool_lock_take(&pool->lock);
+    pool->counts.device_calls++;
+    if (status == MNEM_OK) *(r->planned ? &pool->bytes_planned : &pool->bytes_direct) += bytes;
+    return status;
+}

@@ -1,0 +1,302 @@
+/* pool_range.c: a pool in a range: granules that are mapped where a stream needs them.
+ *
+ * The idea: each stream has a granule allocator (granule_offset.h) in a space of slots that all
+ * share. A granule has a number here and one of the device; it belongs to a domain, which has it
+ * mapped, or to nobody, and then it has no address:
+ *
+ *     device --grow--> nobody --grant, mapped--> domain --withdraw, unmapped--> nobody --release-->
+ *
+ * A request that fits nowhere needs addresses in a row, not memory in a row: wholly free granules
+ * of the domain, and parts of granules beside live blocks, are mapped in a row at new addresses.
+ * Invariant: new places are mapped before old ones are unmapped, so a refusal of the device loses
+ * nothing; a slot that can't be unmapped is given up as an address (LOST). What is mapped elsewhere
+ * or goes to somebody else was passed by its stream.
+ * Cost: a pass over the free runs of a domain for each change, and the device's calls; none of this
+ * happens as long as free runs are large enough. */
+#include <string.h>
+
+#include "alloc/granule/granule_offset.h"
+#include "alloc/granule/granule_plan.h"
+#include "alloc/pool/pool_front.h"
+#include "alloc/pool/pool_guard.h"
+#include "alloc/pool/pool_private.h"
+#include "base/heap.h"
+
+enum { NUMBERS_AT_ONCE = 16384, NUMBERS_FIRST = 1024, SLOTS_TIMES = 16, GRANT_PART = 8 };
+
+/* ---- tables ---- */
+
+static uint32_t slots_for(const mnem_pool *pool, uint32_t numbers) {
+    const uint64_t slots = (uint64_t)numbers * SLOTS_TIMES;
+    return slots < pool->units_range ? (uint32_t)slots : pool->units_range;
+}
+
+/* Room for so many granules, in our own tables. */
+static bool granules_room(mnem_pool *pool, uint32_t count) {
+    if (count <= pool->granules_room) return true;
+    mnem__pool_granule *rows = mnem__realloc("pool", pool->granules, count * sizeof *rows);
+    if (!rows) return false;
+    pool->granules = rows;
+    uint64_t *map = mnem__realloc("pool", pool->granule_map,
+                                  (count + 2 * (size_t)MNEM__GRANULE_PLACES) * sizeof *map);
+    if (!map) return false;
+    pool->granule_map = map;
+    for (uint32_t i = pool->granules_room; i < count; i++)
+        rows[i] = (mnem__pool_granule){.granule = MNEM__GRANULE_NONE};
+    pool->granules_room = count;
+    return true;
+}
+
+static mnem_status room(mnem_pool *pool, uint32_t count) {
+    uint32_t numbers = pool->granules_room;
+    while (numbers < count) numbers *= 2;
+    if (numbers > pool->units_max) numbers = pool->units_max;
+    if (numbers == pool->granules_room) return MNEM_OK;
+    const mnem_status status =
+        mnem__granule_space_room(pool->space, numbers, slots_for(pool, numbers));
+    if (status != MNEM_OK) return status;
+    return granules_room(pool, numbers) ? MNEM_OK : mnem__heap_status();
+}
+
+mnem_status mnem__pool_range_init(mnem_pool *pool) {
+    const mnem_pool_options *o = &pool->options;
+    const uint32_t max = pool->units_max, numbers = max <= NUMBERS_AT_ONCE ? max : NUMBERS_FIRST;
+    pool->units_range = max * SLOTS_TIMES;
+    mnem_status status = mnem_range_reserve(
+        o->device, (uint64_t)pool->units_range << pool->unit_shift, &pool->range);
+    if (status == MNEM_OK)
+        status = mnem__granule_space_create(numbers, slots_for(pool, numbers),
+                                            2 * o->blocks_max + 64, &pool->space);
+    if (status != MNEM_OK) return status;
+    return granules_room(pool, numbers) ? MNEM_OK : mnem__heap_status();
+}
+
+void mnem__pool_range_fini(mnem_pool *pool) {
+    mnem_range_release(&pool->range);
+    for (uint32_t i = 0; i < pool->granules_room; i++)
+        if (pool->granules[i].granule != MNEM__GRANULE_NONE)
+            mnem_granules_give(pool->options.device, &pool->granules[i].granule, 1);
+    mnem__granule_space_destroy(pool->space);
+    mnem__free(pool->granules);
+    mnem__free(pool->granule_map);
+}
+
+/* Places are scarce for everybody when there is little more memory to be had. */
+static void full_tell(mnem_pool *pool) {
+    const double soft = (double)pool->units_max * pool->options.soft_fraction;
+    const bool full = (double)pool->units_reserved >= soft;
+    for (uint32_t i = 0; i < pool->domain_count; i++)
+        if (pool->domains[i]->offsets) mnem__granule_offset_full(pool->domains[i]->offsets, full);
+}
+
+/* ---- orders of the allocators ---- */
+
+static void slots_leave(mnem_pool *pool, const mnem_granule_range *r) {
+    const uint32_t first = (uint32_t)(r->offset >> pool->unit_shift);
+    const bool left = mnem_range_unmap(&pool->range, r->offset, r->count) == MNEM_OK;
+    for (uint32_t u = first; u < first + r->count; u++) {
+        pool->unit_owner[u] = left ? MNEM__UNIT_ABSENT : MNEM__UNIT_LOST;
+        if (!left) pool->space->slot_home[u] |= MNEM__HOME_LOST;
+    }
+}
+
+/* Whether what is mapped comes from a growth, whose call is counted already. */
+static bool is_growth(const mnem_pool *pool, const mnem_granule_order *o) {
+    for (size_t i = 0; i < o->map_count; i++)
+        if (!pool->granules[o->map[i]].fresh) return false;
+    return true;
+}
+
+static mnem_status carry_out(void *context, const mnem_granule_order *o) {
+    const mnem__pool_domain *d = context;
+    mnem_pool *pool = d->pool;
+    const uint32_t first = (uint32_t)(o->map_offset >> pool->unit_shift);
+    if (o->map_count) {
+        if (!mnem__pool_units_room(pool, first + (uint32_t)o->map_count))
+            return mnem__heap_status();
+        for (size_t i = 0; i < o->map_count; i++)
+            pool->granule_map[i] = pool->granules[o->map[i]].granule;
+        const bool growth = is_growth(pool, o);
+        pool->counts.device_calls += !growth;
+        const mnem_status status =
+            mnem_range_map(&pool->range, o->map_offset, pool->granule_map, o->map_count);
+        if (status != MNEM_OK) return status;
+        if (!growth) pool->counts.bytes_remapped += o->map_count << pool->unit_shift;
+    }
+    for (uint32_t u = first; u < first + (uint32_t)o->map_count; u++) {
+        pool->unit_base[u] = pool->range.address;
+        pool->unit_owner[u] = d->number;
+        pool->unit_idle[u] = pool->unit_touched[u] = 0;
+    }
+    for (size_t i = 0; i < o->unmap_count; i++) slots_leave(pool, &o->unmap[i]);
+    return MNEM_OK;
+}
+
+/* Open fronts read the table of units, which a remap may make larger. */
+static bool may_remap(void *context) {
+    mnem__pool_domain *d = context;
+    return !mnem__fronts_are_open(d->pool->lock.fronts) && mnem__pool_is_idle(d->pool, d);
+}
+
+mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_domain *d) {
+    const mnem__granule_share share = {.space = pool->space,
+                                       .number = (uint16_t)(d->number + 1),
+                                       .granule_bytes = mnem__pool_unit_bytes(pool),
+                                       .alignment = pool->alignment,
+                                       .blocks_max = pool->options.blocks_max,
+                                       .carry_out = carry_out,
+                                       .may_remap = may_remap,
+                                       .context = d};
+    return mnem__granule_offset_create(&share, &d->offsets);
+}
+
+/* ---- device, nobody, domain ---- */
+
+mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, uint32_t count) {
+    const mnem_status status = room(pool, pool->granules_taken + count);
+    if (status != MNEM_OK) return status;
+    uint32_t i = pool->taken_below, n = 0;
+    if (i < pool->owned_below) pool->owned_below = i;
+    for (; n < count; i++)
+        if (pool->granules[i].granule == MNEM__GRANULE_NONE)
+            pool->granules[i] = (mnem__pool_granule){.granule = granules[n++], .fresh = true};
+    pool->taken_below = i;
+    pool->granules_taken += count;
+    pool->granules_nobody += count;
+    full_tell(pool);
+    return MNEM_OK;
+}
+
+/* New memory that the guard hasn't seen is filled; nobody's become the domain's. */
+static void granted(mnem_pool *pool, mnem__pool_domain *d, const uint32_t *numbers,
+                    uint32_t count) {
+    if (pool->guard) {
+        for (uint32_t u = 0; u < pool->units; u++) {
+            const uint32_t number = pool->space->slot_granule[u];
+            if (number >= MNEM__SLOT_LOST || !pool->granules[number].fresh) continue;
+            mnem__pool_guard_fresh(pool, u, 1);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        pool->granules[numbers[i]].fresh = false;
+        pool->granules[numbers[i]].idle = 0;
+    }
+    d->units += count;
+    pool->granules_nobody -= count;
+    full_tell(pool);
+}
+
+static bool grant(mnem_pool *pool, mnem__pool_domain *d, uint32_t count) {
+    uint32_t *numbers = pool->space->plan->wholes, n = 0, i = pool->owned_below;
+    for (; n < count; i++)
+        if (pool->granules[i].granule != MNEM__GRANULE_NONE && !pool->space->owner[i])
+            numbers[n++] = i;
+    mnem_granule_info info;
+    if (!d->offsets && mnem__pool_range_offsets(pool, d) != MNEM_OK) return false;
+    d->ready = d->offsets;
+    if (mnem__granule_offset_add(d->offsets, numbers, count) != MNEM_OK) return false;
+    mnem__granule_offset_info(d->offsets, &info);
+    if (info.granules == d->units) return false; /* no addresses */
+    pool->owned_below = i;
+    granted(pool, d, numbers, count);
+    return true;
+}
+
+uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes) {
+    return d->offsets ? mnem__granule_offset_need(d->offsets, bytes)
+                      : mnem__pool_units_for(pool, bytes);
+}
+
+/* All of it for one stream; else what it needs, and an eighth of what it has. */
+bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
+    if (bytes >> pool->unit_shift > pool->units_max) return false; /* need has 32 bits */
+    const uint32_t need = mnem__pool_range_need(pool, d, bytes), more = d->units / GRANT_PART;
+    uint32_t count = pool->granules_nobody;
+    if (need > count) return false;
+    if (pool->many && need < count) count = need > more ? need : more < count ? more : count;
+    return grant(pool, d, count) || (count > need && grant(pool, d, need));
+}
+
+static uint32_t withdraw(mnem_pool *pool, mnem__pool_domain *d, uint32_t most, uint32_t idle) {
+    if (!d->offsets || !mnem__pool_passed(d)) return 0;
+    const uint32_t count = mnem__granule_offset_withdraw(d->offsets, most, pool->unit_idle, idle);
+    d->units -= count;
+    pool->granules_nobody += count;
+    if (count) pool->owned_below = 0;
+    return count;
+}
+
+uint32_t mnem__pool_range_withdraw(mnem_pool *pool, const mnem__pool_domain *except,
+                                   uint32_t most) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < pool->domain_count && count < most; i++)
+        if (pool->domains[i] != except) count += withdraw(pool, pool->domains[i], most - count, 0);
+    if (count) full_tell(pool);
+    return count;
+}
+
+/* ---- remap ---- */
+
+bool mnem__pool_remap(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes,
+                      mnem_offset_block *at) {
+    mnem__pool_mark(pool, d);
+    mnem__pool_poll_all(pool);
+    if (d->ready && mnem__granule_offset_remap(d->ready, bytes, at) == MNEM_OK) return true;
+    const uint32_t need = mnem__pool_units_for(pool, bytes);
+    uint32_t more = pool->granules_nobody;
+    if (more < need) mnem__pool_range_withdraw(pool, d, need - more);
+    more = pool->granules_nobody < need ? pool->granules_nobody : need;
+    return more && grant(pool, d, more) &&
+           mnem__granule_offset_remap(d->offsets, bytes, at) == MNEM_OK;
+}
+
+/* ---- what is free, and back to the device ---- */
+
+uint32_t mnem__pool_range_survey(mnem_pool *pool, const mnem__pool_domain *except) {
+    uint32_t count = pool->granules_nobody;
+    for (uint32_t i = 0; i < pool->domain_count; i++) {
+        const mnem__pool_domain *d = pool->domains[i];
+        if (d != except && d->offsets && mnem__pool_passed(d))
+            count += mnem__granule_offset_survey(d->offsets, pool->unit_free);
+    }
+    return count;
+}
+
+void mnem__pool_range_age(mnem_pool *pool) {
+    for (uint32_t i = 0; i < pool->granules_room; i++) {
+        mnem__pool_granule *g = &pool->granules[i];
+        g->idle = pool->space->owner[i] ? 0 : g->idle < UINT8_MAX ? g->idle + 1 : UINT8_MAX;
+    }
+}
+
+/* Nobody's granules, at most so many. What the device doesn't take back stays nobody's. */
+static uint32_t give(mnem_pool *pool, uint32_t most, uint32_t idle) {
+    uint32_t given = 0;
+    for (uint32_t i = pool->granules_room; i-- > 0 && given < most;) {
+        mnem__pool_granule *g = &pool->granules[i];
+        if (g->granule == MNEM__GRANULE_NONE || pool->space->owner[i] || g->idle < idle) continue;
+        if (mnem_granules_give(pool->options.device, &g->granule, 1) != MNEM_OK) continue;
+        g->granule = MNEM__GRANULE_NONE;
+        if (i < pool->taken_below) pool->taken_below = i;
+        given++;
+    }
+    pool->granules_taken -= given;
+    pool->granules_nobody -= given;
+    pool->units_reserved -= given;
+    return given;
+}
+
+uint32_t mnem__pool_range_release(mnem_pool *pool, uint32_t keep, uint32_t idle) {
+    const mnem_pool_options *o = &pool->options;
+    const uint32_t reserved = pool->units_reserved;
+    if (reserved <= keep) return 0;
+    uint32_t given = give(pool, reserved - keep, idle);
+    for (uint32_t i = 0; i < pool->domain_count && given < reserved - keep; i++)
+        given += give(pool, withdraw(pool, pool->domains[i], reserved - keep - given, idle), 0);
+    full_tell(pool);
+    if (!given) return 0;
+    pool->counts.device_frees++;
+    if (o->ledger)
+        mnem_ledger_release(o->ledger, o->kind, pool->tag, (uint64_t)given << pool->unit_shift);
+    return given;
+}

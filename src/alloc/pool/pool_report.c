@@ -1,0 +1,94 @@
+/* pool_report.c: why a request was refused, with what would help.
+ *
+ *     pool kv: needs 8388608 bytes; 52000000 live, 67108864 reserved of 67108864; largest free run
+ *     4194304 (fragmentation 0.72 of what is free); in the way: activation hidden 65536 (a.c:12);
+ *     bytes_max 67108864 leaves 0, 8388608 more are needed; 65536 bytes moved would make room
+ *
+ * The blocks in the way are those of the window that is easiest to empty.
+ * Cost: a pass over the runs; nothing but the text where the heap has no room for the map. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "alloc/pool/pool_private.h"
+
+enum { TEXT_BYTES = 900, BLOCKS_NAMED = 4 };
+
+typedef struct text {
+    char bytes[TEXT_BYTES];
+    size_t used;
+} text;
+
+static void __attribute__((format(printf, 2, 3))) put(text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(t->bytes + t->used, TEXT_BYTES - t->used, format, args);
+    va_end(args);
+    if (n > 0) t->used += (size_t)n;
+    if (t->used >= TEXT_BYTES) t->used = TEXT_BYTES - 1;
+}
+
+static void put_numbers(text *t, mnem_pool *pool, const mnem_pool_request *r) {
+    mnem_pool_info info;
+    mnem__pool_info_fill(pool, &info);
+    put(t,
+        "pool %s: needs %llu bytes; %llu live, %llu reserved of %llu; largest free run %llu "
+        "(fragmentation %.2f, %.2f of what is free)",
+        pool->tag, (unsigned long long)r->bytes, (unsigned long long)info.bytes_live,
+        (unsigned long long)info.bytes_reserved, (unsigned long long)info.bytes_max,
+        (unsigned long long)info.bytes_largest_free, info.fragmentation, info.fragmentation_free);
+    if (info.bytes_pending)
+        put(t, "; %llu wait for streams to pass their frees (options.wait)",
+            (unsigned long long)info.bytes_pending);
+}
+
+static void put_block(text *t, const mnem_pool *pool, uint32_t id) {
+    mnem_live_block b;
+    if (!mnem__track_block(&pool->track, id, &b)) return;
+    const char *file = b.file ? b.file : "?", *slash = strrchr(file, '/');
+    put(t, "%s %s %llu (%s:%u%s)", mnem_kind_text(b.kind), b.tag, (unsigned long long)b.bytes,
+        slash ? slash + 1 : file, b.line,
+        mnem__pool_slot_at(pool, id)->state == MNEM__SLOT_PENDING ? ", freed" : "");
+}
+
+/* The blocks of the window; how many of their bytes can't be moved. */
+static void put_in_the_way(text *t, const mnem_pool *pool, const mnem__pool_entry *e,
+                           uint32_t count) {
+    uint32_t named = 0, blocks = 0;
+    uint64_t bytes = 0, fixed = 0;
+    put(t, "; in the way: ");
+    for (uint32_t i = 0; i < count; i++) {
+        if (e[i].slot == MNEM__POOL_FREE) continue;
+        blocks++;
+        bytes += e[i].bytes;
+        if (!mnem__pool_movable(mnem__pool_slot_at(pool, e[i].slot))) fixed += e[i].bytes;
+        if (named == BLOCKS_NAMED) continue;
+        put(t, "%s", named++ ? ", " : "");
+        put_block(t, pool, e[i].slot);
+    }
+    if (blocks > named) put(t, " and %u more", blocks - named);
+    put(t, ", %llu bytes, %llu of them not movable", (unsigned long long)bytes,
+        (unsigned long long)fixed);
+}
+
+static void put_window(text *t, mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes) {
+    uint32_t first, last;
+    if (mnem__pool_map_make(pool, d) && mnem__pool_window(pool, bytes, false, &first, &last))
+        put_in_the_way(t, pool, pool->map.entries + first, last - first + 1);
+    else
+        put(t, "; no part of the stream's memory is that long");
+}
+
+mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_domain *d,
+                              const mnem_pool_request *request, uint64_t bytes, mnem_status status,
+                              const char *why) {
+    text t = {.used = 0};
+    put_numbers(&t, pool, request);
+    put_window(&t, pool, d, bytes);
+    put(&t, "; %s", why);
+    const uint64_t more = mnem__pool_reserved(pool) +
+                          ((uint64_t)mnem__pool_units_for(pool, bytes) << pool->unit_shift);
+    if (more > pool->options.bytes_max)
+        put(&t, "; bytes_max = %llu would serve it", (unsigned long long)more);
+    return mnem__fail(status == MNEM_OK ? MNEM_NO_MEMORY : status, "%s", t.bytes);
+}

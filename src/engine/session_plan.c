@@ -1,0 +1,293 @@
+/* session_plan.c: what a session would take, and the choice under the budget.
+ *
+ * Rule: with a context asked for, the fastest way that fits. Without one: the fastest way at a
+ * modest context; a larger context only when nothing can be faster, a smaller one only when the
+ * modest one leaves no room for chunks and slots of a sensible size. So a larger budget is never
+ * predicted slower, whatever is left open.
+ * Cost: reads nothing but the header; no session memory is taken. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "engine/session_search.h"
+#include "engine/session_text.h"
+#include "plan/plan_lines.h"
+
+enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128, CONTEXT_LEAST = 16 };
+
+typedef struct planner {
+    mnem__setup setup;
+    mnem__search search;
+    uint64_t budget;
+    mnem_status status; /* of measuring; ways are empty after a failure */
+} planner;
+
+static int32_t smaller(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+/* The fastest way within budget at this context, measured when first asked for. */
+static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
+    const mnem_session_options *o = p->setup.options;
+    if (p->status == MNEM_OK)
+        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
+    if (p->status != MNEM_OK) return (mnem__way){0};
+    return mnem__search_fastest(&p->search, context, budget);
+}
+
+static mnem__way smallest(planner *p, int32_t context, double seconds) {
+    const mnem_session_options *o = p->setup.options;
+    if (p->status == MNEM_OK)
+        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
+    if (p->status != MNEM_OK) return (mnem__way){0};
+    return mnem__search_smallest(&p->search, context, seconds);
+}
+
+static int32_t context_max(const planner *p) {
+    const int32_t context = p->setup.map->shape.context;
+    return context < 1 || context > CONTEXT_MAX ? CONTEXT_MAX : context;
+}
+
+static bool fits(const mnem__way *way, uint64_t budget) {
+    return way->graphs && way->peak_bytes <= budget;
+}
+
+/* Just above the seconds of a modest way: they don't depend on the context. */
+static double modest_seconds(planner *p, int32_t context) {
+    if (p->status != MNEM_OK) return 0;
+    return nextafter(mnem__search_modest(&p->search, context).seconds, INFINITY);
+}
+
+/* Below the modest context: the largest one that leaves room for a modest way; else, with a small
+ * context, the fastest that fits at all. */
+static mnem__way choose_below(planner *p, int32_t modest, double seconds, uint64_t budget) {
+    for (int32_t c = modest / 2; c >= CONTEXT_LEAST && p->status == MNEM_OK; c /= 2) {
+        const mnem__way way = smallest(p, c, seconds);
+        if (fits(&way, budget)) return way;
+    }
+    for (int32_t c = smaller(modest, CONTEXT_SMALL); c >= CONTEXT_LEAST; c /= 2) {
+        const mnem__way way = fastest(p, c, budget);
+        if (way.graphs || p->status != MNEM_OK) return way;
+    }
+    return (mnem__way){0};
+}
+
+/* The way for a budget, by the rule above. */
+static mnem__way choose(planner *p, uint64_t budget) {
+    const int32_t asked = p->setup.options->context;
+    if (asked) return fastest(p, asked, budget);
+    const int32_t most = context_max(p), modest = smaller(most, CONTEXT_MODEST);
+    mnem__way way = fastest(p, modest, budget);
+    const double seconds = modest_seconds(p, modest);
+    if (!way.graphs || way.seconds >= seconds) return choose_below(p, modest, seconds, budget);
+    const double best = fastest(p, modest, UINT64_MAX).seconds;
+    for (int32_t c = modest; way.seconds <= best && c < most;) {
+        c = smaller(2 * c, most);
+        const mnem__way next = fastest(p, c, budget);
+        if (!next.graphs || next.seconds > way.seconds) break;
+        way = next;
+    }
+    return way;
+}
+
+/* The least that any way takes with the options as they are. */
+static uint64_t least(planner *p) {
+    const int32_t asked = p->setup.options->context;
+    const int32_t context = asked ? asked : smaller(context_max(p), CONTEXT_LEAST);
+    return smallest(p, context, INFINITY).peak_bytes;
+}
+
+/* ---- filling the plan ---- */
+
+static mnem__bill bill_of(mnem_session_plan *plan) {
+    return (mnem__bill){plan->line, &plan->lines, MNEM_PLAN_LINES, &plan->peak_bytes};
+}
+
+static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__choice choice = mnem__way_choice(way);
+    const mnem__bill bill = bill_of(plan);
+    mnem__parts parts;
+    const mnem__weights_sizes weights = mnem__way_weights(way);
+    mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
+                          &parts);
+    for (int i = 0; i < MNEM__PARTS; i++)
+        mnem__bill_add(&bill, mnem__part_infos[i].kind, mnem__part_infos[i].tag, parts.bytes[i]);
+    mnem__bill_sort(&bill);
+}
+
+static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__transformer_map *map = p->setup.map;
+    mnem__residency(map, way->residency->order, way->residency->resident, p->setup.flags);
+    plan->layers = map->shape.layers;
+    plan->matrices = p->setup.matrices;
+    plan->matrices_resident = way->residency->resident;
+    plan->embedding_resident = way->residency->embedding_packed;
+    for (int32_t i = 0; i < plan->matrices; i++) {
+        mnem_tensor_info info;
+        mnem_model_tensor_get(p->setup.model, (uint32_t)map->matrices[i], &info);
+        const uint64_t bytes = mnem_pack_bytes(info.type, info.shape[0], info.shape[1]);
+        plan->weight_bytes += bytes;
+        if (p->setup.flags[i]) plan->weight_bytes_resident += bytes;
+    }
+    for (int32_t layer = 0; layer < plan->layers; layer++) {
+        bool whole = true;
+        for (int32_t i = 0; i < map->layer_matrices; i++)
+            whole = whole && p->setup.flags[layer * map->layer_matrices + i];
+        plan->layers_resident += whole;
+    }
+    plan->bytes_streamed_per_pass =
+        way->residency->streamed_bytes_body + way->residency->streamed_bytes_head;
+    plan->streamed = plan->bytes_streamed_per_pass > 0;
+    plan->direct_io = way->ring->sizes.direct_io;
+}
+
+static void fill_speed(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    plan->predicted_seconds = way->seconds;
+    if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
+    plan->predicted_prompt =
+        plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, false);
+    plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, true);
+}
+
+static void fill(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__choice choice = mnem__way_choice(way);
+    plan->context = choice.context;
+    plan->threads = p->setup.threads;
+    plan->chunk = choice.chunk;
+    plan->logits_rows = p->setup.logits_rows;
+    plan->kv_type = choice.kv_type;
+    plan->residency_order = choice.order;
+    plan->ring_slots = choice.slots;
+    plan->ring_slot_bytes = choice.slot_bytes;
+    plan->budget_bytes = p->budget;
+    fill_parts(p, way, plan);
+    fill_weights(p, way, plan);
+    fill_speed(p, way, plan);
+    mnem__plan_why(plan);
+}
+
+/* ---- other budgets ---- */
+
+static void fill_smaller(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__way next = choose(p, way->peak_bytes - 1);
+    if (!next.graphs) return;
+    plan->smaller_bytes = next.peak_bytes;
+    mnem__plan_change(way, &next, plan->smaller, sizeof plan->smaller);
+}
+
+/* The same rule upwards: a larger context below the modest one, more speed, then more context. */
+static mnem__way next_larger(planner *p, const mnem__way *way) {
+    const int32_t context = way->graphs->context, most = context_max(p);
+    const bool open = !p->setup.options->context;
+    const int32_t modest = smaller(most, CONTEXT_MODEST);
+    const double seconds = open ? modest_seconds(p, modest) : 0;
+    if (open && context < modest)
+        return smallest(p, way->seconds < seconds ? 2 * context : CONTEXT_LEAST, seconds);
+    const mnem__way faster = smallest(p, context, way->seconds);
+    if (faster.graphs || !open || context == most) return faster;
+    return smallest(p, smaller(2 * context, most), nextafter(way->seconds, INFINITY));
+}
+
+static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+    const mnem__way next = next_larger(p, way);
+    if (!next.graphs) return;
+    plan->larger_bytes = next.peak_bytes;
+    mnem__plan_change(way, &next, plan->larger, sizeof plan->larger);
+}
+
+/* ---- refusing ---- */
+
+/* Would the least with other options fit? Its chunk is one token where none is asked for. The
+ * graphs measured before are forgotten: this is the end of planning. */
+static bool would_fit(planner *p, mnem_session_options o) {
+    const mnem_session_options *asked = p->setup.options;
+    if (!o.chunk) o.chunk = 1;
+    p->setup.options = &o;
+    p->search.graph_count = 0;
+    const uint64_t bytes = least(p);
+    p->setup.options = asked;
+    if (p->status == MNEM_INVALID) { /* the model can't have that: no knob */
+        p->status = MNEM_OK;
+        return false;
+    }
+    return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
+}
+
+/* The one option that helps beside the budget, in the order of what changing it costs; "": none. */
+static void find_knob(planner *p, char *knob, size_t n) {
+    const mnem_session_options asked = *p->setup.options;
+    mnem_session_options o = asked;
+    for (o.chunk = asked.chunk / 2; o.chunk >= 1; o.chunk /= 2) {
+        if (!would_fit(p, o)) continue;
+        snprintf(knob, n, "--chunk %d would fit", o.chunk);
+        return;
+    }
+    o = asked;
+    o.kv = MNEM_KV_Q8_0;
+    if (asked.kv == MNEM_KV_F16 && would_fit(p, o)) {
+        snprintf(knob, n, "--kv q8_0 would fit");
+        return;
+    }
+    o = asked;
+    for (o.context = asked.context / 2; o.context >= CONTEXT_LEAST; o.context /= 2) {
+        if (!would_fit(p, o)) continue;
+        snprintf(knob, n, "--ctx %d would fit", o.context);
+        return;
+    }
+    knob[0] = 0;
+}
+
+/* The most that was live until now, where the ledger let it pass the plan's budget. */
+static uint64_t peak_before(const mnem_session_options *o) {
+    mnem_ledger_info ledger = {0};
+    if (o->ledger && o->budget_bytes) mnem_ledger_info_get(o->ledger, &ledger);
+    return ledger.bytes_peak;
+}
+
+static mnem_status refuse(planner *p, mnem_session_plan *plan) {
+    char knob[128];
+    plan->needed_bytes = least(p);
+    if (p->status != MNEM_OK) return p->status;
+    find_knob(p, knob, sizeof knob);
+    if (p->status != MNEM_OK) return p->status;
+    const uint64_t before = peak_before(p->setup.options);
+    if (before > plan->needed_bytes) plan->needed_bytes = before;
+    return mnem__plan_refuse(plan->needed_bytes, p->budget, before > p->budget ? "" : knob);
+}
+
+/* A plan that fits where its preparation doesn't. */
+static mnem_status check_before(planner *p, mnem_session_plan *plan) {
+    const uint64_t before = peak_before(p->setup.options);
+    if (before <= p->budget) return MNEM_OK;
+    plan->needed_bytes = before;
+    return mnem__plan_refuse(before, p->budget, "");
+}
+
+mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
+                                   mnem_session_plan *plan) {
+    planner p = {.budget = UINT64_MAX};
+    mnem_ledger_info ledger = {0};
+    *plan = (mnem_session_plan){0};
+    if (options->ledger) {
+        const mnem__bill bill = bill_of(plan);
+        mnem__bill_add_live(&bill, options->ledger); /* not the planner's own tables, yet to come */
+        mnem_ledger_info_get(options->ledger, &ledger);
+        if (ledger.budget_bytes) p.budget = ledger.budget_bytes;
+    }
+    if (options->budget_bytes) p.budget = options->budget_bytes;
+    mnem_status status = mnem__setup_init(&p.setup, model, options);
+    if (status != MNEM_OK) return status;
+    status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
+    if (status == MNEM_OK) {
+        const mnem__way way = choose(&p, p.budget);
+        if (p.status == MNEM_OK && !way.graphs) p.status = refuse(&p, plan);
+        if (p.status == MNEM_OK) fill(&p, &way, plan);
+        if (p.status == MNEM_OK) fill_smaller(&p, &way, plan);
+        if (p.status == MNEM_OK) fill_larger(&p, &way, plan);
+        if (p.status == MNEM_OK) p.status = check_before(&p, plan);
+        status = p.status;
+        mnem__search_fini(&p.search);
+    }
+    mnem__setup_fini(&p.setup);
+    return status;
+}

@@ -1,0 +1,53 @@
+/* session_pool.c: the blocks of a session, from a pool over its device.
+ *
+ * The idea: all of them are placed by the plan, so the pool hands each out as memory of its own,
+ * charged by its part's kind and tag; nothing is reserved beside them. What the pool takes of the
+ * heap for its books is measured once for a plan: a pool over a device without memory takes a block
+ * for every part, by the same calls.
+ * Invariant: the measured bytes are those that a session's pool takes; each part's block is there
+ * or isn't, and rows for all of them are taken at once. */
+#include "engine/session_pool.h"
+
+#include "base/heap.h"
+
+enum { BLOCK_ALIGNMENT = 4096 };
+
+mnem_status mnem__session_pool_create(mnem_device *device, mnem_ledger *ledger, mnem_pool **pool) {
+    return mnem_pool_create(&(mnem_pool_options){.device = device,
+                                                 .blocks_max = MNEM__PARTS,
+                                                 .ledger = ledger,
+                                                 .kind = MNEM_KIND_WORKSPACE,
+                                                 .tag = "session"},
+                            pool);
+}
+
+mnem_status mnem__session_pool_take(mnem_pool *pool, mnem__part part, uint64_t bytes,
+                                    mnem_pool_block *block) {
+    const mnem__part_info *info = &mnem__part_infos[part];
+    return mnem_pool_alloc(pool,
+                           &(mnem_pool_request){.bytes = bytes,
+                                                .alignment = BLOCK_ALIGNMENT,
+                                                .kind = info->kind,
+                                                .tag = info->tag,
+                                                .planned = true},
+                           block);
+}
+
+mnem_status mnem__session_pool_measure(uint64_t *pool_bytes, uint64_t *track_bytes) {
+    mnem_device *device;
+    mnem_pool *pool;
+    mnem_pool_block blocks[MNEM__PARTS] = {{.id = 0}};
+    mnem_status status = mnem_device_open("null", NULL, &device);
+    if (status != MNEM_OK) return status;
+    const int64_t pool_before = mnem__heap_thread_bytes("pool");
+    const int64_t track_before = mnem__heap_thread_bytes("track");
+    status = mnem__session_pool_create(device, NULL, &pool);
+    for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++)
+        if (mnem__part_infos[i].how == MNEM__BLOCK)
+            status = mnem__session_pool_take(pool, (mnem__part)i, 1, &blocks[i]);
+    *pool_bytes = (uint64_t)(mnem__heap_thread_bytes("pool") - pool_before);
+    *track_bytes = (uint64_t)(mnem__heap_thread_bytes("track") - track_before);
+    mnem_pool_destroy_forced(pool);
+    mnem_device_close(device);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* graph_private.h: what build.c fills, compile.c decides and run.c reads. */
+#ifndef MNEM_SRC_GRAPH_BUILD_GRAPH_PRIVATE_H
+#define MNEM_SRC_GRAPH_BUILD_GRAPH_PRIVATE_H
+
+#include "mnem/graph.h"
+
+/* Slots of the tensors that the graph places: in the block, among the constants. */
+enum { MNEM__GRAPH_PLACED = -1, MNEM__GRAPH_CONSTANT = -2 };
+
+typedef struct mnem__graph_tensor {
+    mnem_tensor desc;
+    const char *name; /* NULL: none */
+    int32_t number;
+    int32_t root;        /* whose bytes these are: itself, or what it is a view of */
+    int32_t slot;        /* of a root */
+    uint64_t bytes;      /* of a root */
+    uint64_t offset;     /* of a root: in the block, or from the slot's pointer */
+    int64_t first, last; /* nodes that touch the root; last < 0: none */
+    int32_t gradient;    /* what its gradient is added to; 0: not wanted */
+    bool keep;           /* until the backward pass has read it */
+    bool constant;       /* external, the same in every run */
+    bool needed;         /* of a root, for cleanup.c: a node writes it; later, somebody reads it */
+    int32_t writes;      /* of a root, for cleanup.c: nodes that write it, or bytes of it */
+    int32_t reader;      /* of a root, for cleanup.c: the last node that reads it first */
+} mnem__graph_tensor;
+
+typedef struct mnem__graph_step {
+    mnem_op op; /* desc only until compile has prepared it */
+    int32_t in[MNEM_OP_INPUTS], out, also[MNEM_OP_ALSO];
+    int32_t matrix, layer;
+    int32_t next; /* for cleanup.c: an earlier node with the same first input */
+    bool tail;
+    bool wait;  /* the team meets before this node */
+    bool again; /* made again by differentiation */
+    bool gone;  /* for cleanup.c: leaves the list */
+} mnem__graph_step;
+
+struct mnem_graph {
+    mnem_graph_options options;
+    int32_t tensors, steps;
+    int32_t folded;                     /* the first nodes: run by mnem_graph_fold */
+    bool constants, constant_positions; /* there are any; positions are */
+    bool differentiated, compiled;
+    mnem_status error;
+    char error_text[200];
+    mnem_graph_sizes sizes;
+    mnem__graph_tensor *tensor; /* [options.tensors + 1], 0 unused */
+    mnem_plan_buffer *buffer;   /* [options.tensors], scratch of compile */
+    mnem__graph_step *step;     /* [options.nodes] */
+};
+
+/* Drops, merges and folds nodes, and finds outputs that may be in place; sets the lives, and in
+ * sizes what that saved. */
+void mnem__graph_clean(mnem_graph *graph);
+/* Sets first and last of all roots. */
+void mnem__graph_find_lives(mnem_graph *graph);
+
+/* Keeps the first error, "graph: <text>", for compile. */
+void mnem__graph_wrong(mnem_graph *graph, mnem_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The error kept, if any, as this thread's last. */
+mnem_status mnem__graph_status(const mnem_graph *graph);
+
+#endif

@@ -1,0 +1,202 @@
+/* run.c: a compiled graph, run by a team.
+ *
+ * Idea: SPMD. Every member walks the list of nodes and does its part of each; they meet where
+ * compile said so, and before each chunk of a streamed matrix. Worker 0 (the caller) takes chunks
+ * from their source before a meeting and gives the last one back after it: nobody can still be
+ * reading a chunk when all have come to the next meeting.
+ * Invariant: what worker 0 has to say (status, chunk) is written to notice[meeting & 1] before the
+ * meeting and read after it; it can't be overwritten before all have come to the next one.
+ * Cost: nothing is allocated; one barrier per meeting. */
+#include "base/error.h"
+#include "base/thread.h"
+#include "graph/build/graph_private.h"
+
+typedef struct notice {
+    mnem_status status;
+    mnem_graph_chunk chunk;
+} notice;
+
+/* One run; on the stack of worker 0. */
+typedef struct run {
+    const mnem_graph *graph;
+    const mnem_graph_args *args;
+    int32_t from, to; /* nodes */
+    notice notice[2];
+    mnem_graph_chunk held; /* worker 0: used since the last meeting, to be given back at the next */
+    bool holds;
+    mnem_status status;
+} run;
+
+/* One member's walk. */
+typedef struct walk {
+    run *run;
+    const mnem_worker *worker;
+    unsigned meetings;
+} walk;
+
+static void give_back(run *r) {
+    if (r->holds) r->args->weights->release(r->args->weights->context, &r->held);
+    r->holds = false;
+}
+
+static mnem_status cancelled(const run *r) {
+    const volatile int *cancel = r->args->cancel;
+    return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) ? MNEM_CANCELLED : MNEM_OK;
+}
+
+/* All come here. worker 0 looks for a cancel and, for a streamed matrix, takes its next chunk. */
+static const notice *meet(walk *w, int32_t matrix) {
+    run *r = w->run;
+    notice *n = &r->notice[w->meetings++ & 1];
+    if (w->worker->index == 0) {
+        n->status = cancelled(r);
+        if (n->status == MNEM_OK && matrix >= 0)
+            n->status = r->args->weights->acquire(r->args->weights->context, matrix, &n->chunk);
+    }
+    mnem_team_barrier(w->worker);
+    if (w->worker->index == 0) {
+        give_back(r);
+        if (n->status != MNEM_OK)
+            r->status = n->status;
+        else if (matrix >= 0) {
+            r->held = n->chunk;
+            r->holds = true;
+        }
+    }
+    return n;
+}
+
+/* One node's arguments, with the sequence that a tail sees. */
+typedef struct bound {
+    mnem_op_args args;
+    mnem_kv_sequence kv;
+} bound;
+
+static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
+    if (id == 0) return NULL;
+    const mnem__graph_tensor *tensor = &r->graph->tensor[id];
+    const mnem__graph_tensor *root = &r->graph->tensor[tensor->root];
+    uint8_t *base = root->slot == MNEM__GRAPH_PLACED     ? r->args->block
+                    : root->slot == MNEM__GRAPH_CONSTANT ? r->args->constants
+                                                         : r->args->external[root->slot];
+    const int64_t skipped = tensor->desc.dims > 1 ? first * tensor->desc.stride[0] : 0;
+    return base + root->offset + skipped;
+}
+
+static void bind(const run *r, const mnem__graph_step *step, bound *b) {
+    const int64_t first = step->tail ? r->args->first_row : 0;
+    b->args = (mnem_op_args){.tokens = r->args->tokens - first,
+                             .out = tensor_pointer(r, step->out, first),
+                             .workspace = r->args->workspace,
+                             .ids = r->args->ids,
+                             .positions = r->args->positions,
+                             .kv_count = r->args->kv_count,
+                             .targets = r->args->targets,
+                             .gradient_scale = r->args->gradient_scale,
+                             .seed = r->args->seed,
+                             .row_base = r->args->row_base};
+    for (int j = 0; j < MNEM_OP_INPUTS; j++) b->args.in[j] = tensor_pointer(r, step->in[j], first);
+    for (int j = 0; j < MNEM_OP_ALSO; j++)
+        b->args.also[j] = tensor_pointer(r, step->also[j], first);
+    if (!r->args->kv) return;
+    b->args.kv = r->args->kv + (int64_t)step->layer * r->args->kv_count;
+    if (first == 0) return;
+    b->kv = *b->args.kv;
+    b->kv.first_position += (int32_t)first;
+    b->kv.rows -= (int32_t)first;
+    b->args.kv = &b->kv;
+}
+
+static void multiply(const walk *w, const mnem__graph_step *step, mnem_op_args *args,
+                     const mnem_graph_chunk *chunk) {
+    args->in[1] = chunk->packed;
+    args->row_begin = chunk->row_begin;
+    args->row_end = chunk->row_end;
+    if (args->tokens > 0) mnem_op_run(&step->op, args, w->worker);
+}
+
+static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem_op_args *args,
+                                     const void *packed) {
+    const mnem_graph_chunk all = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
+    if (step->wait) {
+        const mnem_status status = meet(w, -1)->status;
+        if (status != MNEM_OK) return status;
+    }
+    multiply(w, step, args, &all);
+    return MNEM_OK;
+}
+
+static mnem_status multiply_streamed(walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    for (;;) {
+        const notice *n = meet(w, step->matrix);
+        if (n->status != MNEM_OK) return n->status;
+        const bool last = n->chunk.last;
+        multiply(w, step, args, &n->chunk);
+        if (last) return MNEM_OK;
+    }
+}
+
+static mnem_status run_step(walk *w, const mnem__graph_step *step) {
+    bound b;
+    bind(w->run, step, &b);
+    if (step->op.desc.kind == MNEM_OP_MATMUL) {
+        const mnem_graph_weights *weights = w->run->args->weights;
+        const void *packed = weights->resident(weights->context, step->matrix);
+        return packed ? multiply_resident(w, step, &b.args, packed)
+                      : multiply_streamed(w, step, &b.args);
+    }
+    if (step->wait) {
+        const mnem_status status = meet(w, -1)->status;
+        if (status != MNEM_OK) return status;
+    }
+    if (b.args.tokens > 0) mnem_op_run(&step->op, &b.args, w->worker);
+    return MNEM_OK;
+}
+
+static mnem_status run_step_observed(walk *w, int32_t i) {
+    const mnem_graph_observer *observer = w->run->args->observer;
+    const mnem__graph_step *step = &w->run->graph->step[i];
+    const double start = mnem__seconds();
+    const mnem_status status = run_step(w, step);
+    if (status == MNEM_OK)
+        observer->ran(observer->context, i - w->run->from, &step->op, mnem__seconds() - start);
+    return status;
+}
+
+static void member(const mnem_worker *worker, void *context) {
+    walk w = {.run = context, .worker = worker};
+    const bool observed = w.run->args->observer && worker->index == 0;
+    for (int32_t i = w.run->from; i < w.run->to; i++) {
+        const mnem_status status =
+            observed ? run_step_observed(&w, i) : run_step(&w, &w.run->graph->step[i]);
+        if (status != MNEM_OK) return;
+    }
+}
+
+static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, mnem_team *team,
+                             const mnem_graph_args *args) {
+    run r = {.graph = graph, .args = args, .from = from, .to = to};
+    if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
+        return mnem__fail(MNEM_INVALID, "graph: %lld tokens, the tail from %lld",
+                          (long long)args->tokens, (long long)args->first_row);
+    if (graph->folded > 0 && !args->constants)
+        return mnem__fail(MNEM_INVALID,
+                          "graph: %d of its nodes are folded: their outputs must be in "
+                          "args.constants (mnem_graph_fold)",
+                          graph->folded);
+    if (team)
+        mnem_team_run(team, member, &r);
+    else
+        member(&(mnem_worker){NULL, 0, 1}, &r);
+    give_back(&r);
+    if (r.status == MNEM_CANCELLED) return mnem__fail(MNEM_CANCELLED, "graph: cancelled");
+    return r.status;
+}
+
+mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
+    return run_steps(graph, graph->folded, graph->steps, team, args);
+}
+
+mnem_status mnem_graph_fold(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
+    return run_steps(graph, 0, graph->folded, team, args);
+}

@@ -1,0 +1,320 @@
+/* transformer_graph.c: the two programs of a transformer.
+ *
+ * Shapes: T tokens, E embd, H heads, G kv_heads, D head_dim, F ff, V vocab.
+ *
+ *     x [T, E] <- embedding                                     the stream of residuals: a slot
+ *     per layer:
+ *       n  = quantize(rms_norm(x))          q, k, v = n W        [T, H D], [T, G D], [T, G D]
+ *       q, k = rope(norm(q)), rope(norm(k)) pages <- k, v
+ *       a  = quantize(attention(q, pages))  x += a W             [T, H D]
+ *       m  = quantize(rms_norm(x))          g, u = m W           [T, F]
+ *       s  = quantize(silu(g) u)            x += s W
+ *     head: logits = quantize(rms_norm(x)) W                     [T, V]
+ *
+ * gpt2: x begins as embedding + positions[position], norms are LAYER_NORM, q, k and v are columns
+ * of one product, nothing turns, s = gelu(m W), and every product has a bias.
+ *
+ * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
+ * Activations are quantized once for all matrices that read them, on the way out of the operator
+ * that makes them. */
+#include <math.h>
+
+#include "base/error.h"
+#include "model/architecture/transformer_graph.h"
+
+typedef struct builder {
+    const mnem__transformer_graph_options *o;
+    const mnem_transformer *t;
+    mnem_graph *graph;
+    int32_t x;     /* [T, E] f32 */
+    int32_t table; /* angles [T, rope.dims] f32; gpt2: none */
+    int32_t layer;
+    bool tail; /* what is added now serves only the rows whose logits are wanted */
+} builder;
+
+/* Activations in the types that their matrices read. */
+typedef struct inputs {
+    int32_t a8, f32; /* 0: not needed */
+} inputs;
+
+/* At most, per layer and around: the largest that add_* below can add. */
+enum { LAYER_TENSORS = 26, LAYER_NODES = 20, OTHER_TENSORS = 12, OTHER_NODES = 6 };
+
+static mnem_graph_options room(const mnem__transformer_graph_options *o, bool body) {
+    const int32_t layers = body ? o->map->shape.layers : 0;
+    return (mnem_graph_options){.tensors = layers * LAYER_TENSORS + OTHER_TENSORS,
+                                .nodes = layers * LAYER_NODES + OTHER_NODES,
+                                .workers = o->workers};
+}
+
+uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options) {
+    const mnem_graph_options body = room(options, true), head = room(options, false);
+    return mnem_graph_host_bytes(&body) + mnem_graph_host_bytes(&head);
+}
+
+static void add(builder *b, mnem_graph_node node) {
+    node.tail = b->tail;
+    mnem_graph_node_add(b->graph, &node);
+}
+
+static int32_t value_2d(builder *b, const char *name, mnem_type type, int64_t n) {
+    const mnem_tensor desc = mnem_tensor_2d(type, b->o->tokens, n);
+    const int32_t id = mnem_graph_value(b->graph, &desc);
+    mnem_graph_name(b->graph, id, name, b->layer);
+    return id;
+}
+
+static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
+    const mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, b->t->head_dim);
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
+/* Heads from the first-th on, of a value [T, width * head_dim]. */
+static int32_t heads_part(builder *b, int32_t of, int32_t width, int32_t first, int32_t heads) {
+    const int64_t bytes = (int64_t)b->t->head_dim * (int64_t)sizeof(float);
+    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, b->t->head_dim);
+    desc.stride[0] = width * bytes;
+    desc.offset = first * bytes;
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
+/* 0 for a vector that the model doesn't have. */
+static int32_t vector(builder *b, const mnem__vector *v) {
+    if (v->tensor < 0) return 0;
+    const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v->n);
+    return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
+}
+
+static int32_t layer_vector(builder *b, mnem__layer_vector role) {
+    return vector(b, &b->o->map->vectors[(int64_t)b->layer * MNEM__LAYER_VECTORS + role]);
+}
+
+static mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
+    mnem_tensor_info info = {0};
+    mnem_model_tensor_get(b->o->map->model, (uint32_t)b->o->map->matrices[handle], &info);
+    return info;
+}
+
+static int32_t layer_handle(const builder *b, mnem__layer_matrix role) {
+    return b->layer * b->o->map->layer_matrices + b->o->map->place[role];
+}
+
+static bool wants_a8(const builder *b, int32_t handle) {
+    return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
+}
+
+/* norm(x) for the matrices first to last; bias 0: RMS_NORM. */
+static inputs add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
+    inputs in = {0};
+    bool a8 = false, f32 = false;
+    for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
+    if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
+    if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = bias ? MNEM_OP_LAYER_NORM : MNEM_OP_RMS_NORM,
+                                      .epsilon = b->t->epsilon},
+                             .in = {b->x, weight, bias},
+                             .out = f32 ? in.f32 : in.a8});
+    if (f32 && a8)
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {in.f32}, .out = in.a8});
+    return in;
+}
+
+static void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int32_t out,
+                       bool accumulate) {
+    const mnem_tensor_info info = matrix_info(b, handle);
+    mnem_graph_node node = {.desc = {.kind = MNEM_OP_MATMUL, .accumulate = accumulate},
+                            .in = {wants_a8(b, handle) ? in.a8 : in.f32, 0, bias},
+                            .out = out,
+                            .matrix = handle};
+    node.desc.in[1] = mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
+    add(b, node);
+}
+
+static void add_head_norm(builder *b, int32_t heads_of, mnem__layer_vector role) {
+    const int32_t weight = layer_vector(b, role);
+    if (!weight) return;
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                             .in = {heads_of, weight},
+                             .out = heads_of});
+}
+
+static void add_rope(builder *b, int32_t heads_of) {
+    if (!b->table) return;
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
+                             .in = {heads_of, b->table},
+                             .out = heads_of});
+}
+
+/* Queries, keys and values, [T, heads, head_dim]. */
+typedef struct qkv {
+    int32_t q, k, v;
+} qkv;
+
+static qkv add_qkv(builder *b) {
+    const mnem_transformer *t = b->t;
+    const int32_t first = layer_handle(b, MNEM__LAYER_Q);
+    const int32_t k_handle = layer_handle(b, MNEM__LAYER_K);
+    const int32_t v_handle = layer_handle(b, MNEM__LAYER_V);
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM), 0, first, v_handle);
+    const int32_t q = value_2d(b, "q", MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
+    const int32_t k = value_2d(b, "k", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
+    const int32_t v = value_2d(b, "v", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
+    add_matmul(b, first, n, layer_vector(b, MNEM__LAYER_Q_BIAS), q, false);
+    add_matmul(b, k_handle, n, layer_vector(b, MNEM__LAYER_K_BIAS), k, false);
+    add_matmul(b, v_handle, n, layer_vector(b, MNEM__LAYER_V_BIAS), v, false);
+    return (qkv){heads_view(b, q, t->heads), heads_view(b, k, t->kv_heads),
+                 heads_view(b, v, t->kv_heads)};
+}
+
+static qkv add_qkv_gpt2(builder *b) {
+    const mnem_transformer *t = b->t;
+    const int32_t handle = layer_handle(b, MNEM__LAYER_QKV), width = t->heads + 2 * t->kv_heads;
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM),
+                              layer_vector(b, MNEM__LAYER_ATTN_NORM_BIAS), handle, handle);
+    const int32_t all = value_2d(b, "qkv", MNEM_TYPE_F32, (int64_t)width * t->head_dim);
+    add_matmul(b, handle, n, layer_vector(b, MNEM__LAYER_QKV_BIAS), all, false);
+    return (qkv){heads_part(b, all, width, 0, t->heads),
+                 heads_part(b, all, width, t->heads, t->kv_heads),
+                 heads_part(b, all, width, t->heads + t->kv_heads, t->kv_heads)};
+}
+
+static void add_attention(builder *b) {
+    const mnem_transformer *t = b->t;
+    const int32_t o_handle = layer_handle(b, MNEM__LAYER_O);
+    const qkv in = b->o->map->gpt2 ? add_qkv_gpt2(b) : add_qkv(b);
+    add_head_norm(b, in.k, MNEM__LAYER_K_NORM);
+    add_rope(b, in.k);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
+                             .in = {in.k, in.v},
+                             .layer = b->layer});
+    b->tail = b->layer + 1 == t->layers;
+    add_head_norm(b, in.q, MNEM__LAYER_Q_NORM);
+    add_rope(b, in.q);
+    const bool a8 = wants_a8(b, o_handle);
+    const int32_t flat =
+        a8 ? value_2d(b, "attention", MNEM_TYPE_A8, (int64_t)t->heads * t->head_dim)
+           : value_2d(b, "attention", MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
+                                      .scale = 1.0f / sqrtf((float)t->head_dim),
+                                      .kv = b->o->kv,
+                                      .max_positions = b->o->context},
+                             .in = {in.q},
+                             .out = a8 ? flat : heads_view(b, flat, t->heads),
+                             .layer = b->layer});
+    add_matmul(b, o_handle, (inputs){flat, flat}, layer_vector(b, MNEM__LAYER_O_BIAS), b->x, true);
+}
+
+static void add_feed_forward(builder *b) {
+    const int32_t gate_handle = layer_handle(b, MNEM__LAYER_GATE);
+    const int32_t up_handle = layer_handle(b, MNEM__LAYER_UP);
+    const int32_t down_handle = layer_handle(b, MNEM__LAYER_DOWN);
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM), 0, gate_handle, up_handle);
+    const int32_t gate = value_2d(b, "gate", MNEM_TYPE_F32, b->t->ff);
+    const int32_t up = value_2d(b, "up", MNEM_TYPE_F32, b->t->ff);
+    add_matmul(b, gate_handle, n, 0, gate, false);
+    add_matmul(b, up_handle, n, 0, up, false);
+    const int32_t s =
+        wants_a8(b, down_handle) ? value_2d(b, "gated", MNEM_TYPE_A8, b->t->ff) : gate;
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SILU_MUL}, .in = {gate, up}, .out = s});
+    add_matmul(b, down_handle, (inputs){s, s}, 0, b->x, true);
+}
+
+static void add_feed_forward_gpt2(builder *b) {
+    const int32_t up_handle = layer_handle(b, MNEM__LAYER_UP);
+    const int32_t down_handle = layer_handle(b, MNEM__LAYER_DOWN);
+    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM),
+                              layer_vector(b, MNEM__LAYER_FFN_NORM_BIAS), up_handle, up_handle);
+    const int32_t up = value_2d(b, "up", MNEM_TYPE_F32, b->t->ff);
+    add_matmul(b, up_handle, n, layer_vector(b, MNEM__LAYER_UP_BIAS), up, false);
+    const int32_t s = wants_a8(b, down_handle) ? value_2d(b, "gelu", MNEM_TYPE_A8, b->t->ff) : up;
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_GELU}, .in = {up}, .out = s});
+    add_matmul(b, down_handle, (inputs){s, s}, layer_vector(b, MNEM__LAYER_DOWN_BIAS), b->x, true);
+}
+
+static void add_embedding(builder *b) {
+    const mnem_tensor_info info = matrix_info(b, b->o->map->embedding);
+    const mnem_tensor desc = b->o->embedding_packed
+                                 ? mnem_tensor_packed(info.type, info.shape[0], info.shape[1])
+                                 : mnem_tensor_2d(info.type, b->o->tokens, info.shape[1]);
+    const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__SLOT_EMBEDDING, 0);
+    mnem_graph_name(b->graph, weight, "embedding", -1);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {weight}, .out = b->x});
+}
+
+/* x += a row of the table for each position. */
+static void add_positions(builder *b) {
+    const mnem__vector *v = &b->o->map->positions;
+    mnem_tensor_info info = {0};
+    mnem_model_tensor_get(b->o->map->model, (uint32_t)v->tensor, &info);
+    const mnem_tensor desc = mnem_tensor_2d(info.type, v->n, b->t->embd);
+    const int32_t table = mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
+    mnem_graph_name(b->graph, table, "positions", -1);
+    const int32_t rows = value_2d(b, "position", MNEM_TYPE_F32, b->t->embd);
+    mnem_graph_name(b->graph, rows, "position", -1);
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_EMBED, .by_position = true}, .in = {table}, .out = rows});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, rows}, .out = b->x});
+}
+
+static void add_table(builder *b) {
+    b->table = value_2d(b, "angles", MNEM_TYPE_F32, b->t->rope.dims);
+    mnem_graph_name(b->graph, b->table, "angles", -1);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = b->t->rope},
+                             .in = {vector(b, &b->o->map->rope_factors)},
+                             .out = b->table});
+}
+
+static mnem_status start(builder *b, const mnem__transformer_graph_options *options, bool body) {
+    const mnem_graph_options graph_options = room(options, body);
+    *b = (builder){.o = options, .t = &options->map->shape};
+    const mnem_status status = mnem_graph_create(&graph_options, &b->graph);
+    if (status != MNEM_OK) return status;
+    const mnem_tensor x = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b->t->embd);
+    b->x = mnem_graph_external(b->graph, &x, MNEM__SLOT_HIDDEN, 0);
+    mnem_graph_name(b->graph, b->x, "hidden", -1);
+    return MNEM_OK;
+}
+
+static mnem_status finish(builder *b, mnem_graph **graph, mnem_graph_sizes *sizes) {
+    const mnem_status status = mnem_graph_compile(b->graph, sizes);
+    if (status != MNEM_OK) {
+        mnem_graph_destroy(b->graph);
+        return status;
+    }
+    *graph = b->graph;
+    return MNEM_OK;
+}
+
+mnem_status mnem__transformer_body(const mnem__transformer_graph_options *options,
+                                   mnem_graph **graph, mnem_graph_sizes *sizes) {
+    builder b;
+    *graph = NULL;
+    const mnem_status status = start(&b, options, true);
+    if (status != MNEM_OK) return status;
+    const bool gpt2 = options->map->gpt2;
+    add_embedding(&b);
+    gpt2 ? add_positions(&b) : add_table(&b);
+    for (b.layer = 0; b.layer < b.t->layers; b.layer++) {
+        add_attention(&b);
+        gpt2 ? add_feed_forward_gpt2(&b) : add_feed_forward(&b);
+    }
+    return finish(&b, graph, sizes);
+}
+
+mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,
+                                   mnem_graph **graph, mnem_graph_sizes *sizes) {
+    builder b;
+    *graph = NULL;
+    const mnem_status status = start(&b, options, false);
+    if (status != MNEM_OK) return status;
+    const int32_t handle = options->map->body_count;
+    b.layer = -1;
+    const int32_t weight = vector(&b, &options->map->output_norm);
+    const int32_t bias = vector(&b, &options->map->output_norm_bias);
+    const inputs n = add_norm(&b, weight, bias, handle, handle);
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b.t->vocab);
+    const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
+    mnem_graph_name(b.graph, logits, "logits", -1);
+    add_matmul(&b, handle, n, 0, logits, false);
+    return finish(&b, graph, sizes);
+}

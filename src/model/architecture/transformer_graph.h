@@ -1,0 +1,109 @@
+/* transformer_graph.h: a transformer's tensors found by role, and its two programs.
+ *
+ * The body turns ids into hidden rows and stores keys and values; the head turns hidden rows into
+ * logits. Matrices are handles into `matrices`, in the order of use; vectors (norms, biases,
+ * frequency factors) live as f32 in one small block, and gpt2's table of positions beside them, in
+ * the file's type. */
+#ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
+#define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
+
+#include "mnem/graph.h"
+#include "mnem/model.h"
+
+/* X(NAME, name in the file after "blk.N."): matrices of a layer, in the order of use. QKV is Q, K
+ * and V in one, and then there is no GATE. */
+#define MNEM__LAYER_MATRIX_LIST(X)                                                                 \
+    X(Q, "attn_q.weight")                                                                          \
+    X(K, "attn_k.weight")                                                                          \
+    X(V, "attn_v.weight")                                                                          \
+    X(QKV, "attn_qkv.weight")                                                                      \
+    X(O, "attn_output.weight")                                                                     \
+    X(GATE, "ffn_gate.weight")                                                                     \
+    X(UP, "ffn_up.weight")                                                                         \
+    X(DOWN, "ffn_down.weight")
+typedef enum mnem__layer_matrix {
+#define MNEM__LAYER_MATRIX_ENUM(name, text) MNEM__LAYER_##name,
+    MNEM__LAYER_MATRIX_LIST(MNEM__LAYER_MATRIX_ENUM)
+#undef MNEM__LAYER_MATRIX_ENUM
+        MNEM__LAYER_MATRICES
+} mnem__layer_matrix;
+
+/* The same for vectors; only the norms must be there. */
+#define MNEM__LAYER_VECTOR_LIST(X)                                                                 \
+    X(ATTN_NORM, "attn_norm.weight")                                                               \
+    X(ATTN_NORM_BIAS, "attn_norm.bias")                                                            \
+    X(QKV_BIAS, "attn_qkv.bias")                                                                   \
+    X(Q_BIAS, "attn_q.bias")                                                                       \
+    X(K_BIAS, "attn_k.bias")                                                                       \
+    X(V_BIAS, "attn_v.bias")                                                                       \
+    X(Q_NORM, "attn_q_norm.weight")                                                                \
+    X(K_NORM, "attn_k_norm.weight")                                                                \
+    X(O_BIAS, "attn_output.bias")                                                                  \
+    X(FFN_NORM, "ffn_norm.weight")                                                                 \
+    X(FFN_NORM_BIAS, "ffn_norm.bias")                                                              \
+    X(UP_BIAS, "ffn_up.bias")                                                                      \
+    X(DOWN_BIAS, "ffn_down.bias")
+typedef enum mnem__layer_vector {
+#define MNEM__LAYER_VECTOR_ENUM(name, text) MNEM__LAYER_##name,
+    MNEM__LAYER_VECTOR_LIST(MNEM__LAYER_VECTOR_ENUM)
+#undef MNEM__LAYER_VECTOR_ENUM
+        MNEM__LAYER_VECTORS
+} mnem__layer_vector;
+
+typedef struct mnem__vector {
+    int32_t tensor; /* -1: there is none */
+    int64_t n;
+    uint64_t offset; /* in the small block */
+} mnem__vector;
+
+typedef struct mnem__transformer_map {
+    const mnem_model *model;
+    mnem_transformer shape;
+    bool gpt2;
+    int32_t layer_matrices;                      /* how many a layer has */
+    int8_t place[MNEM__LAYER_MATRICES];          /* of a role among them; -1: it has none */
+    int32_t body_count, head_count, extra_count; /* of matrices; extra: an embedding of its own */
+    int32_t embedding;     /* handle of the embedding matrix: of the head when tied */
+    int32_t *matrices;     /* tensor indices */
+    mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
+    mnem__vector output_norm, output_norm_bias, rope_factors;
+    mnem__vector positions; /* n rows of the file's type */
+    uint64_t vector_bytes;  /* of the small block */
+} mnem__transformer_map;
+
+/* Checks the model (mnem_model_transformer) and finds everything. One heap allocation of
+ * mnem__transformer_map_bytes, tag "session". */
+mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map);
+void mnem__transformer_map_destroy(mnem__transformer_map *map);
+uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map);
+/* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
+mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block);
+
+/* What the programs find in external[]. */
+enum {
+    MNEM__SLOT_HIDDEN,    /* [tokens, embd] f32: out of the body, into the head */
+    MNEM__SLOT_VECTORS,   /* the small block */
+    MNEM__SLOT_EMBEDDING, /* body: the packed embedding matrix, or raw rows, see below */
+    MNEM__SLOT_LOGITS,    /* head: [tokens, vocab] f32 */
+    MNEM__SLOTS
+};
+
+typedef struct mnem__transformer_graph_options {
+    const mnem__transformer_map *map;
+    int32_t tokens; /* the most that run together */
+    int32_t workers;
+    mnem_kv_layout kv;
+    int32_t context;       /* the most positions */
+    bool embedding_packed; /* false: the slot holds the raw rows of the tokens in their order, and
+                              the ids are 0, 1, 2, ... */
+} mnem__transformer_graph_options;
+
+/* Builds and compiles. The graph is the caller's. */
+mnem_status mnem__transformer_body(const mnem__transformer_graph_options *options,
+                                   mnem_graph **graph, mnem_graph_sizes *sizes);
+mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,
+                                   mnem_graph **graph, mnem_graph_sizes *sizes);
+/* Heap bytes of both graphs together. */
+uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options);
+
+#endif

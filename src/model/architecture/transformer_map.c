@@ -1,0 +1,179 @@
+/* transformer_map.c: every tensor of a transformer by its role, found once by name.
+ *
+ * Invariant: matrices are in the order of use (layer by layer, then the output), then an embedding
+ * matrix that isn't also the output; vectors lie in the small block one after another, 64-byte
+ * aligned. mnem_model_transformer has checked presence, types and shapes before. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "model/architecture/transformer_graph.h"
+
+static const char *const matrix_names[] = {
+#define NAME(name, text) text,
+    MNEM__LAYER_MATRIX_LIST(NAME)};
+static const char *const vector_names[] = {MNEM__LAYER_VECTOR_LIST(NAME)
+#undef NAME
+};
+
+static int32_t find_in_layer(const mnem_model *model, int32_t layer, const char *text) {
+    char name[64];
+    snprintf(name, sizeof name, "blk.%d.%s", layer, text);
+    return mnem_model_tensor_find(model, name);
+}
+
+/* Which roles the architecture has. */
+static void find_places(mnem__transformer_map *map) {
+    map->gpt2 = strcmp(map->shape.architecture, "gpt2") == 0;
+    for (int i = 0; i < MNEM__LAYER_MATRICES; i++) {
+        const bool split =
+            i == MNEM__LAYER_Q || i == MNEM__LAYER_K || i == MNEM__LAYER_V || i == MNEM__LAYER_GATE;
+        const bool has = map->gpt2 ? !split : i != MNEM__LAYER_QKV;
+        map->place[i] = has ? (int8_t)map->layer_matrices++ : -1;
+    }
+}
+
+static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
+    mnem_tensor_info info;
+    mnem__vector v = {.tensor = -1};
+    if (tensor < 0 || !mnem_model_tensor_get(map->model, (uint32_t)tensor, &info)) return v;
+    v.tensor = tensor;
+    v.n = info.shape[0];
+    v.offset = map->vector_bytes;
+    map->vector_bytes += mnem__align_up((uint64_t)v.n * sizeof(float), 64);
+    return v;
+}
+
+/* The table of positions as it is in the file. */
+static mnem__vector add_positions(mnem__transformer_map *map) {
+    const int32_t tensor = mnem_model_tensor_find(map->model, "position_embd.weight");
+    mnem_tensor_info info;
+    mnem__vector v = {.tensor = -1};
+    if (!map->gpt2 || tensor < 0) return v;
+    mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
+    v = (mnem__vector){.tensor = tensor, .n = info.shape[0], .offset = map->vector_bytes};
+    map->vector_bytes += mnem__align_up(info.bytes, 64);
+    return v;
+}
+
+static uint64_t lay_out(int32_t layers, uint8_t *base) {
+    const uint64_t matrices_at = mnem__align_up(sizeof(mnem__transformer_map), 16);
+    const uint64_t vectors_at = mnem__align_up(
+        matrices_at + ((uint64_t)layers * MNEM__LAYER_MATRICES + 2) * sizeof(int32_t), 16);
+    if (base) {
+        mnem__transformer_map *map = (void *)base;
+        map->matrices = (void *)(base + matrices_at);
+        map->vectors = (void *)(base + vectors_at);
+    }
+    return vectors_at + (uint64_t)layers * MNEM__LAYER_VECTORS * sizeof(mnem__vector);
+}
+
+uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map) {
+    return lay_out(map->shape.layers, NULL);
+}
+
+static mnem_status missing(const char *what) {
+    return mnem__fail(MNEM_BAD_FILE, "%s: the tensor is missing", what);
+}
+
+static mnem_status find_layers(mnem__transformer_map *map) {
+    for (int32_t layer = 0; layer < map->shape.layers; layer++) {
+        for (int i = 0; i < MNEM__LAYER_MATRICES; i++) {
+            if (map->place[i] < 0) continue;
+            const int32_t tensor = find_in_layer(map->model, layer, matrix_names[i]);
+            if (tensor < 0) return missing(matrix_names[i]);
+            map->matrices[map->body_count++] = tensor;
+        }
+        mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
+        for (int i = 0; i < MNEM__LAYER_VECTORS; i++)
+            vectors[i] = add_vector(map, find_in_layer(map->model, layer, vector_names[i]));
+        if (vectors[MNEM__LAYER_ATTN_NORM].tensor < 0 || vectors[MNEM__LAYER_FFN_NORM].tensor < 0)
+            return missing("norm of a layer");
+    }
+    return MNEM_OK;
+}
+
+static mnem_status find_ends(mnem__transformer_map *map) {
+    const int32_t embedding = mnem_model_tensor_find(map->model, "token_embd.weight");
+    const int32_t output = mnem_model_tensor_find(map->model, "output.weight");
+    map->output_norm = add_vector(map, mnem_model_tensor_find(map->model, "output_norm.weight"));
+    map->output_norm_bias = add_vector(map, mnem_model_tensor_find(map->model, "output_norm.bias"));
+    map->rope_factors = add_vector(map, map->shape.rope_factors);
+    map->positions = add_positions(map);
+    if (embedding < 0) return missing("token_embd.weight");
+    if (map->output_norm.tensor < 0) return missing("output_norm.weight");
+    map->head_count = 1;
+    map->matrices[map->body_count] = output < 0 ? embedding : output;
+    map->embedding = map->body_count;
+    if (output < 0) return MNEM_OK;
+    map->extra_count = 1;
+    map->embedding = map->body_count + 1;
+    map->matrices[map->embedding] = embedding;
+    return MNEM_OK;
+}
+
+mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map) {
+    *map = NULL;
+    mnem_transformer shape;
+    mnem_status status = mnem_model_transformer(model, &shape);
+    if (status != MNEM_OK) return status;
+    uint8_t *base = mnem__calloc("session", 1, lay_out(shape.layers, NULL));
+    if (!base) return mnem__heap_status();
+    lay_out(shape.layers, base);
+    mnem__transformer_map *made = (void *)base;
+    made->model = model;
+    made->shape = shape;
+    find_places(made);
+    status = find_layers(made);
+    if (status == MNEM_OK) status = find_ends(made);
+    if (status != MNEM_OK) {
+        mnem__free(made);
+        return status;
+    }
+    *map = made;
+    return MNEM_OK;
+}
+
+void mnem__transformer_map_destroy(mnem__transformer_map *map) {
+    mnem__free(map);
+}
+
+/* In pieces of at most 1024 elements, so that the stack is enough for the raw bytes. */
+static mnem_status load_vector(const mnem__transformer_map *map, const mnem__vector *v,
+                               uint8_t *block) {
+    enum { PIECE = 1024 };
+    mnem_tensor_info info;
+    _Alignas(64) uint8_t raw[PIECE * sizeof(float)];
+    if (v->tensor < 0) return MNEM_OK;
+    mnem_model_tensor_get(map->model, (uint32_t)v->tensor, &info);
+    float *out = (float *)(void *)(block + v->offset);
+    for (int64_t at = 0; at < v->n; at += PIECE) {
+        const int64_t n = v->n - at < PIECE ? v->n - at : PIECE;
+        mnem_status status = mnem_model_tensor_read(map->model, (uint32_t)v->tensor,
+                                                    mnem_type_row_bytes(info.type, at),
+                                                    mnem_type_row_bytes(info.type, n), raw);
+        if (status == MNEM_OK) status = mnem_dequantize_row(info.type, n, raw, out + at);
+        if (status != MNEM_OK) return mnem__fail_in(status, "%s", info.name);
+    }
+    return MNEM_OK;
+}
+
+static mnem_status load_positions(const mnem__transformer_map *map, uint8_t *block) {
+    mnem_tensor_info info;
+    if (map->positions.tensor < 0) return MNEM_OK;
+    mnem_model_tensor_get(map->model, (uint32_t)map->positions.tensor, &info);
+    return mnem_model_tensor_read(map->model, (uint32_t)map->positions.tensor, 0, info.bytes,
+                                  block + map->positions.offset);
+}
+
+mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block) {
+    mnem_status status = load_vector(map, &map->output_norm, block);
+    if (status == MNEM_OK) status = load_vector(map, &map->output_norm_bias, block);
+    if (status == MNEM_OK) status = load_vector(map, &map->rope_factors, block);
+    if (status == MNEM_OK) status = load_positions(map, block);
+    const int64_t n = (int64_t)map->shape.layers * MNEM__LAYER_VECTORS;
+    for (int64_t i = 0; i < n && status == MNEM_OK; i++)
+        status = load_vector(map, &map->vectors[i], block);
+    return status;
+}

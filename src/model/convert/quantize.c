@@ -1,0 +1,258 @@
+/* quantize.c: writes a model's tensors in other types.
+ *
+ * The idea: a batch of rows is read, the team turns each row into floats, quantizes it, and
+ * compares the result with what it was; the batch is written; the next is read. A tensor that has
+ * its type already is copied as it is.
+ * Invariant: errors are kept by row and added up in the order of rows, so the report doesn't depend
+ * on the number of threads.
+ * Cost: about 4 MiB of rows, and two rows of floats for each thread. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "model/convert/quantize.h"
+#include "model/convert/rewrite.h"
+#include "model/gguf/gguf.h"
+
+enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
+static const char TAG[] = "quantize";
+
+typedef struct row_error {
+    double squares, squares_old, max; /* of new - old; of old; largest |new - old| */
+    mnem_status status;
+} row_error;
+
+typedef struct job {
+    mnem__rewrite rewrite; /* first: its steps get the job */
+    const mnem_model *model;
+    const mnem_quantize_options *options;
+    const mnem__recipe *recipe;
+    mnem_transformer transformer;
+    uint64_t bytes_done, bytes_total;
+    /* of the tensor at hand */
+    mnem_tensor_info tensor;
+    mnem_type to;
+    int64_t k, rows, batch_rows;
+    uint64_t row_from, row_to;
+    /* buffers, for the largest tensor */
+    uint8_t *in, *out;
+    float *floats; /* two rows for each worker */
+    int64_t k_max;
+    row_error *errors;
+    int64_t batch; /* rows in the buffers now */
+} job;
+
+/* ---- one batch ---- */
+
+static mnem_status quantize_row(const job *j, int64_t row, float *old, float *new,
+                                row_error *error) {
+    const uint8_t *in = j->in + (uint64_t)row * j->row_from;
+    uint8_t *out = j->out + (uint64_t)row * j->row_to;
+    mnem_status status = mnem_dequantize_row(j->tensor.type, j->k, in, old);
+    if (status == MNEM_OK) status = mnem_quantize_row(j->to, j->k, old, out);
+    if (status == MNEM_OK) status = mnem_dequantize_row(j->to, j->k, out, new);
+    if (status != MNEM_OK) return status;
+    for (int64_t i = 0; i < j->k; i++) {
+        double difference = fabs((double)new[i] - (double)old[i]);
+        error->squares += difference * difference;
+        error->squares_old += (double)old[i] * (double)old[i];
+        if (difference > error->max) error->max = difference;
+    }
+    /* NaN and infinities, in the file or made by a type that is too narrow, end up in a sum. */
+    return isfinite(error->squares + error->squares_old) ? MNEM_OK : MNEM_BAD_FILE;
+}
+
+static void quantize_rows(const mnem_worker *worker, void *context) {
+    const job *j = context;
+    int64_t begin, end;
+    float *floats = j->floats + 2 * j->k_max * worker->index;
+    mnem_team_split(worker, j->batch, 1, &begin, &end);
+    for (int64_t row = begin; row < end; row++) {
+        row_error *error = &j->errors[row];
+        *error = (row_error){0};
+        error->status = quantize_row(j, row, floats, floats + j->k_max, error);
+    }
+}
+
+static mnem_status add_errors(const job *j, int64_t first, row_error *sum) {
+    for (int64_t i = 0; i < j->batch; i++) {
+        const row_error *e = &j->errors[i];
+        if (e->status == MNEM_BAD_FILE)
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: tensor %s: row %lld has numbers that aren't finite in %s",
+                              mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
+                              (long long)(first + i), mnem_type_info_get(j->to)->name);
+        if (e->status != MNEM_OK)
+            return mnem__fail(e->status, "%s: tensor %s: %s to %s: %s",
+                              mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
+                              mnem_type_info_get(j->tensor.type)->name,
+                              mnem_type_info_get(j->to)->name, mnem_status_text(e->status));
+        sum->squares += e->squares;
+        sum->squares_old += e->squares_old;
+        if (e->max > sum->max) sum->max = e->max;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *sum) {
+    uint64_t bytes = (uint64_t)j->batch * j->row_from;
+    bool same = j->tensor.type == j->to;
+    mnem_status status =
+        mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in);
+    if (status != MNEM_OK) return status;
+    if (!same) {
+        mnem_team_run(j->rewrite.team, quantize_rows, j);
+        status = add_errors(j, first, sum);
+    }
+    if (status == MNEM_OK)
+        status = mnem_gguf_data(j->rewrite.writer, same ? j->in : j->out,
+                                (uint64_t)j->batch * j->row_to);
+    j->bytes_done += bytes;
+    return status;
+}
+
+/* ---- one tensor ---- */
+
+static void tensor_begin(job *j, uint32_t index) {
+    mnem_model_tensor_get(j->model, index, &j->tensor);
+    j->to = mnem__recipe_type(j->recipe, &j->transformer, &j->tensor);
+    j->k = j->tensor.shape[j->tensor.dims - 1];
+    j->row_from = mnem_type_row_bytes(j->tensor.type, j->k);
+    j->row_to = mnem_type_row_bytes(j->to, j->k);
+    j->rows = (int64_t)(j->tensor.bytes / j->row_from);
+    int64_t rows = BATCH_BYTES / (j->k * (int64_t)sizeof(float));
+    j->batch_rows = rows < 1 ? 1 : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;
+}
+
+static mnem_status tell(const job *j, const mnem_quantize_report *report) {
+    const mnem_quantize_options *o = j->options;
+    if (!o->on_report || o->on_report(o->context, report, j->bytes_done, j->bytes_total))
+        return MNEM_OK;
+    return mnem__fail(MNEM_CANCELLED, "quantize: stopped");
+}
+
+static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
+    tensor_begin(j, index);
+    row_error sum = {0};
+    for (int64_t row = 0; row < j->rows; row += j->batch_rows) {
+        j->batch = j->rows - row < j->batch_rows ? j->rows - row : j->batch_rows;
+        mnem_status status = run_batch(j, index, row, &sum);
+        if (status == MNEM_OK)
+            status = tell(j, &(mnem_quantize_report){.index = index, .count = count});
+        if (status != MNEM_OK) return status;
+    }
+    double elements = (double)j->rows * (double)j->k;
+    mnem_quantize_report report = {
+        .tensor = j->tensor.name,
+        .index = index,
+        .count = count,
+        .from = j->tensor.type,
+        .to = j->to,
+        .bytes_from = j->tensor.bytes,
+        .bytes_to = (uint64_t)j->rows * j->row_to,
+        .rms_error = sqrt(sum.squares / elements),
+        .relative_error = sum.squares_old > 0 ? sqrt(sum.squares / sum.squares_old) : 0,
+        .max_error = sum.max};
+    return tell(j, &report);
+}
+
+/* ---- keys ---- */
+
+static mnem_status write_keys(void *context) {
+    const job *j = context;
+    const char *type = "general.file_type", *version = "general.quantization_version";
+    mnem_text key;
+    mnem_value value;
+    mnem_status status = MNEM_OK;
+    for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(j->model, i, &key, &value); i++)
+        if (!mnem__rewrite_drops(key.bytes) && strcmp(key.bytes, type) != 0 &&
+            strcmp(key.bytes, version) != 0)
+            status = mnem_gguf_key(j->rewrite.writer, key.bytes, &value);
+    if (status == MNEM_OK)
+        status = mnem_gguf_key_u32(j->rewrite.writer, type, j->recipe->file_type);
+    return status == MNEM_OK ? mnem_gguf_key_u32(j->rewrite.writer, version, 2) : status;
+}
+
+static mnem_status write_tensors(void *context) {
+    job *j = context;
+    mnem_model_info info;
+    mnem_model_info_get(j->model, &info);
+    mnem_status status = MNEM_OK;
+    for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
+        tensor_begin(j, i);
+        status = mnem_gguf_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
+                                  j->tensor.shape);
+    }
+    j->bytes_total = info.tensor_bytes;
+    for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++)
+        status = run_tensor(j, i, info.tensors);
+    return status;
+}
+
+/* ---- the job ---- */
+
+/* Every tensor can be read as floats (what no layer uses wasn't looked at yet). */
+static mnem_status check_types(const mnem_model *model) {
+    mnem_tensor_info info;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++)
+        if (!mnem_type_info_get(info.type)->is_weight)
+            return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s isn't supported",
+                              mnem_model_file_path(model, info.file), info.name,
+                              mnem_type_info_get(info.type)->name);
+    return MNEM_OK;
+}
+
+/* The largest of each buffer over all tensors. */
+static mnem_status take_buffers(void *context) {
+    job *j = context;
+    mnem_tensor_info info;
+    uint64_t in = 0, out = 0, rows = 0;
+    for (uint32_t i = 0; mnem_model_tensor_get(j->model, i, &info); i++) {
+        tensor_begin(j, i);
+        uint64_t batch = (uint64_t)(j->rows < j->batch_rows ? j->rows : j->batch_rows);
+        if (batch * j->row_from > in) in = batch * j->row_from;
+        if (batch * j->row_to > out) out = batch * j->row_to;
+        if (batch > rows) rows = batch;
+        if (j->k > j->k_max) j->k_max = j->k;
+    }
+    j->in = mnem__alloc(TAG, in);
+    if (j->in) j->out = mnem__alloc(TAG, out);
+    if (j->out) j->errors = mnem__calloc(TAG, rows, sizeof *j->errors);
+    if (j->errors)
+        j->floats = mnem__calloc(TAG, 2 * (uint64_t)mnem_team_count(j->rewrite.team),
+                                 (uint64_t)j->k_max * sizeof(float));
+    return j->floats ? MNEM_OK : mnem__heap_status();
+}
+
+static void free_buffers(job *j) {
+    mnem__free(j->in);
+    mnem__free(j->out);
+    mnem__free(j->errors);
+    mnem__free(j->floats);
+}
+
+static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
+
+static mnem_status run(job *j, const char *to) {
+    mnem_status status = mnem_model_transformer(j->model, &j->transformer);
+    if (status == MNEM_OK) status = check_types(j->model);
+    if (status != MNEM_OK) return status;
+    status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
+    free_buffers(j);
+    return status;
+}
+
+mnem_status mnem_quantize_file(const char *from, const char *to,
+                               const mnem_quantize_options *options) {
+    job j = {.options = options};
+    mnem_model *model;
+    mnem_status status =
+        mnem__recipe_find("quantize", options->type ? options->type : "", &j.recipe);
+    if (status == MNEM_OK) status = mnem_model_open(from, &model);
+    if (status != MNEM_OK) return status;
+    j.model = model;
+    status = run(&j, to);
+    mnem_model_close(model);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* quantize.h: names of types, and which type a tensor gets. */
+#ifndef MNEM_SRC_MODEL_CONVERT_QUANTIZE_H
+#define MNEM_SRC_MODEL_CONVERT_QUANTIZE_H
+
+#include "mnem/model.h"
+
+/* What a file is made of. */
+typedef struct mnem__recipe {
+    const char *name;   /* "Q4_K_M" */
+    uint32_t file_type; /* general.file_type */
+    mnem_type matrices;
+    mnem_type output; /* of the output matrix, or the embedding when tied */
+    mnem_type better; /* of the matrices that matter most: see mnem__recipe_type */
+    mnem_type fused;  /* of q, k and v in one */
+} mnem__recipe;
+
+/* By name, any case: a mix of types, or a type for all matrices. MNEM_INVALID lists the names;
+ * what: who asks. */
+mnem_status mnem__recipe_find(const char *what, const char *name, const mnem__recipe **recipe);
+/* Does the type depend on more than that the tensor is a layer's matrix? */
+bool mnem__recipe_is_mix(const mnem__recipe *recipe);
+
+/* The type for one tensor of a model. Vectors stay F32. attn_v and ffn_down get recipe.better in
+ * the first and the last eighth of the layers and in every third between. A table of positions gets
+ * F16 (F32 where all do): it is small, and added to everything. Rows that aren't whole blocks get
+ * the next type that fits: Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to Q8_0, any to F16. */
+mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *transformer,
+                            const mnem_tensor_info *tensor);
+
+#endif

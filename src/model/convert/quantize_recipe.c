@@ -1,0 +1,84 @@
+/* quantize_recipe.c: which type each tensor of a quantized file gets.
+ *
+ * The mixes are those that files in circulation use, so that sizes and qualities can be compared:
+ * the output matrix gets 6 bits in 4-bit files; in Q4_K_M the values and the down projections of
+ * some layers do, because errors there weigh most, and values that share a matrix with queries and
+ * keys get 5. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "model/convert/quantize.h"
+
+/* One type for all matrices. */
+#define PLAIN(name, file_type)                                                                     \
+    { #name, file_type, MNEM_TYPE_##name, MNEM_TYPE_##name, MNEM_TYPE_##name, MNEM_TYPE_##name }
+
+/* Plain ones of Q4_K and Q5_K have the numbers of llama.cpp's small mixes, which are nearest. */
+static const mnem__recipe recipes[] = {
+    PLAIN(F32, 0),
+    PLAIN(F16, 1),
+    PLAIN(BF16, 32),
+    PLAIN(Q8_0, 7),
+    {"Q4_0", 2, MNEM_TYPE_Q4_0, MNEM_TYPE_Q6_K, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_0},
+    PLAIN(Q4_1, 3),
+    PLAIN(Q5_0, 8),
+    PLAIN(Q5_1, 9),
+    {"Q4_K_M", 15, MNEM_TYPE_Q4_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q5_K},
+    PLAIN(Q4_K, 14),
+    PLAIN(Q5_K, 16),
+    PLAIN(Q6_K, 18),
+};
+
+mnem_status mnem__recipe_find(const char *what, const char *name, const mnem__recipe **recipe) {
+    char names[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        *recipe = &recipes[i];
+        if (strcasecmp(name, recipes[i].name) == 0) return MNEM_OK;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 recipes[i].name);
+    }
+    *recipe = NULL;
+    return mnem__fail(MNEM_INVALID, "%s: no type \"%.32s\"; there are: %s", what, name, names);
+}
+
+bool mnem__recipe_is_mix(const mnem__recipe *recipe) {
+    return recipe->better != recipe->matrices || recipe->fused != recipe->matrices;
+}
+
+/* Is this layer in the first or last eighth, or every third between? */
+static bool matters(int32_t layer, int32_t layers) {
+    int32_t eighth = layers / 8;
+    return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
+}
+
+static mnem_type wanted_type(const mnem__recipe *recipe, const mnem_transformer *t,
+                             const char *name) {
+    const char *output = t->tied ? "token_embd.weight" : "output.weight";
+    if (strcmp(name, output) == 0) return recipe->output;
+    if (strcmp(name, "position_embd.weight") == 0)
+        return recipe->matrices == MNEM_TYPE_F32 ? MNEM_TYPE_F32 : MNEM_TYPE_F16;
+    int layer, end = 0;
+    if (sscanf(name, "blk.%d.%n", &layer, &end) != 1 || end == 0) return recipe->matrices;
+    if (strcmp(name + end, "attn_qkv.weight") == 0) return recipe->fused;
+    bool heavy =
+        strcmp(name + end, "attn_v.weight") == 0 || strcmp(name + end, "ffn_down.weight") == 0;
+    return heavy && matters(layer, t->layers) ? recipe->better : recipe->matrices;
+}
+
+mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *t,
+                            const mnem_tensor_info *tensor) {
+    if (tensor->dims == 1) return MNEM_TYPE_F32;
+    mnem_type type = wanted_type(recipe, t, tensor->name);
+    int64_t k = tensor->shape[tensor->dims - 1];
+    if (mnem_type_row_bytes(type, k)) return type;
+    if (type == MNEM_TYPE_Q4_K)
+        type = MNEM_TYPE_Q5_0;
+    else if (type == MNEM_TYPE_Q5_K)
+        type = MNEM_TYPE_Q5_1;
+    else if (type == MNEM_TYPE_Q6_K)
+        type = MNEM_TYPE_Q8_0;
+    return mnem_type_row_bytes(type, k) ? type : MNEM_TYPE_F16;
+}

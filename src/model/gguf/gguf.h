@@ -1,0 +1,106 @@
+/* gguf.h: a GGUF header in memory, and the cursor that reads one from a file.
+ *
+ * One heap block holds the model: the structs below, then the pool with every text and array.
+ *
+ *     [mnem_model][parts][keys][tensors][by_key][by_tensor][pool ...]
+ *
+ * The block is sized by running the parser once without storing, and filled by running it again. */
+#ifndef MNEM_SRC_MODEL_GGUF_GGUF_H
+#define MNEM_SRC_MODEL_GGUF_GGUF_H
+
+#include "base/error.h"
+#include "mnem/model.h"
+
+enum {
+    MNEM__GGUF_TEXT_MAX = 1 << 28,  /* bytes of one text; an absurd length is refused */
+    MNEM__GGUF_NAME_MAX = 1023,     /* bytes of the name of a key or a tensor */
+    MNEM__GGUF_CURSOR_BYTES = 16384 /* read from the file at once */
+};
+
+typedef struct mnem__gguf_part {
+    const char *path;
+    int fd;
+    uint64_t file_bytes, data_start;
+} mnem__gguf_part;
+
+/* In the order of the file, of the first part when there are several. */
+typedef struct mnem__gguf_key {
+    const char *name; /* ends with a zero that length doesn't count */
+    uint32_t name_length;
+    uint8_t type, element;
+    uint64_t count;
+    uint64_t number;  /* a scalar's bits, widened as mnem_value holds them; a text's length */
+    const void *data; /* a text's bytes, an array's elements */
+} mnem__gguf_key;
+
+typedef struct mnem__gguf_tensor {
+    const char *name;
+    uint16_t dims, part;
+    uint32_t type;
+    int64_t shape[4]; /* slowest first */
+    uint64_t bytes, offset;
+} mnem__gguf_tensor;
+
+struct mnem_model {
+    uint32_t version, parts, keys, tensors;
+    uint64_t alignment;
+    const char *path;
+    mnem__gguf_part *part;
+    mnem__gguf_key *key;
+    mnem__gguf_tensor *tensor;
+    uint32_t *by_key, *by_tensor; /* indices in the order of the names */
+    uint8_t *pool;
+    uint64_t pool_bytes;
+};
+
+/* MNEM_UNSUPPORTED, with the way out, for a low-rank adapter. */
+mnem_status mnem__gguf_check_model(const mnem_model *model);
+
+/* Bytes of n elements in one row, for types that are known by name only too; 0: not whole blocks or
+ * an unknown type. */
+uint64_t mnem__gguf_row_bytes(uint32_t type, int64_t n, uint32_t *block);
+
+/* Bytes of one element of a value of this type; 0 for texts, arrays and unknown types. */
+uint32_t mnem__gguf_value_bytes(uint32_t type);
+const char *mnem__gguf_value_name(uint32_t type);
+
+/* ---- the cursor: forward, bounded by the file's size ---- */
+
+typedef struct mnem__cursor {
+    int fd;
+    const char *path;
+    uint64_t file_bytes;
+    uint64_t at; /* of buffer[0] in the file */
+    uint32_t have, used;
+    char where[96]; /* the field being read, for errors */
+    uint8_t buffer[MNEM__GGUF_CURSOR_BYTES];
+} mnem__cursor;
+
+/* Opens path for reading; MNEM_IO, or MNEM_BAD_FILE when it isn't a regular file. */
+mnem_status mnem__cursor_open(mnem__cursor *cursor, const char *path);
+void mnem__cursor_close(mnem__cursor *cursor);
+uint64_t mnem__cursor_position(const mnem__cursor *cursor);
+uint64_t mnem__cursor_left(const mnem__cursor *cursor);
+/* Copies the next n bytes to out; out NULL skips them. MNEM_BAD_FILE past the end. */
+mnem_status mnem__cursor_read(mnem__cursor *cursor, void *out, uint64_t n);
+mnem_status mnem__cursor_u32(mnem__cursor *cursor, uint32_t *number);
+mnem_status mnem__cursor_u64(mnem__cursor *cursor, uint64_t *number);
+/* Says which field is read from now on: "key general.name". name is cut and made printable. */
+void mnem__cursor_where(mnem__cursor *cursor, const char *kind, const char *name, size_t length);
+/* Fails with "path: where: text". */
+mnem_status mnem__cursor_fail(const mnem__cursor *cursor, mnem_status status, const char *format,
+                              ...) __attribute__((format(printf, 3, 4)));
+
+/* Writes length bytes of name into out (n bytes, always terminated), unprintable ones as '?', what
+ * doesn't fit as "...". */
+char *mnem__gguf_printable(const char *name, size_t length, char *out, size_t n);
+
+/* ---- split files ---- */
+
+/* The number of bytes before "-00001-of-00003.gguf" in path; 0 when it isn't named so. */
+size_t mnem__gguf_split_prefix(const char *path, uint32_t part, uint32_t parts);
+/* Writes the path of part (from 0) of parts into out; false when it doesn't fit. */
+bool mnem__gguf_split_path(const char *path, size_t prefix, uint32_t part, uint32_t parts,
+                           char *out, size_t n);
+
+#endif

@@ -1,0 +1,90 @@
+/* weights.h: the matrices of a model by handle: resident, or streamed through a ring of slots.
+ *
+ * A matrix is cut into chunks of whole groups of 16 rows; a resident matrix is one chunk. A pass
+ * uses the matrices of the body in order, or those of the head. The owner schedules passes before
+ * running them; the reader's thread reads and packs chunks into free slots in that order, ahead of
+ * their use, and when nothing more is scheduled guesses that a body comes next. (Two threads, so
+ * that one reads while the other packs; reads are fastest when the ring lies in huge pages, which
+ * host blocks of whole units of 2 MiB do.)
+ *
+ *     schedule(BODY), schedule(HEAD)
+ *     for each matrix of the body:  do { acquire → compute rows → release } while (!chunk.last)
+ *
+ * Memory: two blocks of the owner's, carved by the code that measures them. Nothing is allocated
+ * after create. acquire, release and schedule are called from one thread. */
+#ifndef MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
+#define MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
+
+#include "mnem/model.h"
+
+typedef enum mnem__pass { MNEM__PASS_BODY, MNEM__PASS_HEAD, MNEM__PASSES } mnem__pass;
+
+typedef struct mnem__weights_options {
+    const mnem_model *model;
+    /* Matrices: tensor indices, each [rows, k] of a weight type; first body_count of the body in
+     * the order of use, then head_count of the head; extra_count more follow, which no pass uses,
+     * resident or absent (an embedding table that isn't also the output). */
+    const int32_t *tensors;
+    const bool *resident; /* for each; not resident extra matrices are not loaded at all */
+    int32_t body_count, head_count, extra_count;
+    int32_t slots;       /* at least 2 when anything is streamed; 0: choose */
+    uint64_t slot_bytes; /* multiple of 4096; 0: choose */
+    bool page_cache;
+} mnem__weights_options;
+
+typedef struct mnem__weights_sizes {
+    uint64_t resident_bytes; /* block 1: kind weights */
+    uint64_t ring_bytes;     /* block 2: kind io; also used while loading resident matrices */
+    uint64_t host_bytes;     /* heap: tables */
+    uint64_t stack_bytes;    /* the reader's thread: kind runtime */
+    uint64_t streamed_bytes_body, streamed_bytes_head; /* read from disk per pass */
+    int32_t slots;
+    uint64_t slot_bytes;
+    bool direct_io;
+} mnem__weights_sizes;
+/* Is the ring needed after loading? */
+static inline bool mnem__weights_stream(const mnem__weights_sizes *sizes) {
+    return sizes->streamed_bytes_body + sizes->streamed_bytes_head > 0;
+}
+/* Computes what create would take. MNEM_INVALID when a slot can't hold 16 rows of a matrix. */
+mnem_status mnem__weights_measure(const mnem__weights_options *options, mnem__weights_sizes *sizes);
+
+typedef struct mnem__weights mnem__weights;
+/* resident and ring: 4096-byte aligned, of the measured sizes; kept by the owner until destroy, but
+ * the ring only until load returns where nothing is streamed. */
+mnem_status mnem__weights_create(const mnem__weights_options *options, void *resident, void *ring,
+                                 mnem__weights **weights);
+void mnem__weights_destroy(mnem__weights *weights);
+/* Reads and packs every resident matrix (several reads in flight), then starts the reader. */
+mnem_status mnem__weights_load(mnem__weights *weights,
+                               bool (*on_progress)(void *, uint64_t done, uint64_t total),
+                               void *context);
+
+/* MNEM_BUSY when 64 passes are scheduled and not begun. A pass that streams nothing needs
+ * nothing. */
+mnem_status mnem__weights_schedule(mnem__weights *weights, mnem__pass pass);
+
+typedef struct mnem__weights_chunk {
+    const void *packed; /* the group of row_begin */
+    int64_t row_begin, row_end;
+    bool last;    /* of the matrix */
+    int32_t slot; /* -1: resident */
+} mnem__weights_chunk;
+/* The next chunk of matrix (index into tensors), which must be the next one in the schedule; waits
+ * for the disk. The next chunk may be acquired before the last one is released: two may be held.
+ * A read error is returned here, and again by every later call. */
+mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix,
+                                  mnem__weights_chunk *chunk);
+void mnem__weights_release(mnem__weights *weights, const mnem__weights_chunk *chunk);
+/* Forgets the schedule (a pass was cancelled); what was read ahead may be read again. */
+mnem_status mnem__weights_rewind(mnem__weights *weights);
+/* The packed matrix if it is resident, else NULL. */
+const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
+
+typedef struct mnem__weights_stats {
+    uint64_t bytes_read, bytes_streamed;
+    double seconds_waiting;
+} mnem__weights_stats;
+void mnem__weights_stats_get(const mnem__weights *weights, mnem__weights_stats *stats);
+
+#endif

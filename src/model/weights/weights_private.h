@@ -1,0 +1,152 @@
+/* weights_private.h: the tables of weights, shared by its three files.
+ *
+ *     weights_layout.c   how a matrix is cut into chunks, and where a chunk lies in a slot
+ *     weights_reader.c   the threads that read and pack, and the order in which they do
+ *     weights.c          what the owner calls
+ *
+ * A slot holds one chunk. The raw bytes are read to its end, so far behind the start that packing
+ * group by group forward never writes what isn't packed yet; then the packed groups lie at 0.
+ *
+ *     slot: [packed g0][packed g1][packed g2]...            ]
+ *                      [ head | raw g0 | raw g1 | raw g2 ...]
+ *                      raw_at, a multiple of 4096, as is what is read from the file
+ *
+ * Chunks are numbered by tickets in the order of the schedule; ticket t lies in slot t % slots. */
+#ifndef MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_PRIVATE_H
+#define MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_PRIVATE_H
+
+#include <pthread.h>
+
+#include "base/thread.h"
+#include "model/weights/weights.h"
+
+enum {
+    MNEM__WEIGHTS_ALIGNMENT = 4096, /* of direct reads: offset, length and address */
+    MNEM__WEIGHTS_READERS = 2,      /* one reads while the other packs */
+    MNEM__WEIGHTS_STACK_BYTES = 128 * 1024,
+    MNEM__WEIGHTS_PASSES = 64, /* scheduled at one time */
+};
+
+typedef struct mnem__matrix {
+    const char *name; /* the model's */
+    mnem_type type;
+    uint32_t file;
+    bool resident;
+    int64_t rows, k;
+    uint64_t offset;                             /* in the file */
+    uint64_t row_bytes, raw_bytes, packed_bytes; /* of a raw row; of a group of 16 */
+    int64_t chunk_groups, chunks;
+    uint64_t raw_at; /* in a slot, of a chunk that is packed there */
+    uint64_t place;  /* in the resident block */
+} mnem__matrix;
+
+/* Matrices by index, in an order of use. */
+typedef struct mnem__matrix_list {
+    int32_t *index;
+    int32_t count;
+} mnem__matrix_list;
+
+/* A place in the order: a pass by its number since the start, a matrix of its list, a chunk. */
+typedef struct mnem__weights_cursor {
+    uint64_t pass;
+    int32_t at;
+    int64_t chunk;
+} mnem__weights_cursor;
+
+typedef enum mnem__slot_state {
+    MNEM__SLOT_FREE,
+    MNEM__SLOT_READING,
+    MNEM__SLOT_DROPPED, /* being read, but not wanted any more */
+    MNEM__SLOT_READY,
+    MNEM__SLOT_HELD, /* by the owner */
+} mnem__slot_state;
+
+typedef struct mnem__ring_slot {
+    mnem__slot_state state;
+    uint64_t pass;
+} mnem__ring_slot;
+
+typedef enum mnem__weights_mode {
+    MNEM__WEIGHTS_IDLE,
+    MNEM__WEIGHTS_LOADING,
+    MNEM__WEIGHTS_STREAMING,
+} mnem__weights_mode;
+
+typedef struct mnem__weights_part {
+    const char *path; /* the model's */
+    int fd;
+    atomic_bool direct;
+} mnem__weights_part;
+
+struct mnem__weights {
+    /* constant after create */
+    mnem__matrix *matrices;
+    int32_t matrix_count;
+    mnem__matrix_list pass_list[MNEM__PASSES], load_list;
+    mnem__weights_part *parts;
+    uint32_t part_count;
+    uint8_t *resident, *ring;
+    uint64_t slot_bytes;
+    uint32_t slot_count;
+    bool page_cache;
+
+    pthread_mutex_t lock; /* everything below */
+    pthread_cond_t for_readers, for_owner;
+    mnem__weights_mode mode;
+    bool stop;
+    mnem__ring_slot *slots;
+    uint64_t ticket_read, ticket_use; /* the next to be read, to be acquired */
+    mnem__weights_cursor read_at, use_at;
+    uint64_t passes; /* scheduled since the start */
+    uint8_t pass_kind[MNEM__WEIGHTS_PASSES];
+    uint32_t reading;      /* chunks that readers work on */
+    uint64_t bytes_loaded; /* raw, of resident matrices */
+    mnem__weights_stats stats;
+    mnem_status status; /* of the first read that failed */
+    char error[512];
+    mnem__thread readers[MNEM__WEIGHTS_READERS];
+};
+
+/* ---- layout ---- */
+
+/* Fills everything but place. MNEM_INVALID when a slot can't hold 16 rows; slot_bytes 0 leaves the
+ * chunks out. */
+mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint64_t slot_bytes,
+                                  mnem__matrix *matrix);
+/* The smallest slot that holds 16 rows. */
+uint64_t mnem__matrix_slot_min(const mnem__matrix *matrix);
+/* Checks the options and chooses what is 0. */
+mnem_status mnem__weights_ring_choose(const mnem__weights_options *options, int32_t *slots,
+                                      uint64_t *slot_bytes);
+/* Points the tables into base, the heap block; returns its bytes (base NULL: only that). */
+uint64_t mnem__weights_lay_out(const mnem__weights_options *options, int32_t slots, void *base);
+
+/* Rows of a chunk; the bytes of its raw rows. */
+void mnem__chunk_rows(const mnem__matrix *matrix, int64_t chunk, int64_t *begin, int64_t *end);
+uint64_t mnem__chunk_raw_bytes(const mnem__matrix *matrix, int64_t chunk);
+
+/* ---- reading ---- */
+
+/* Opens the file that the model has open as part number index, whatever is at its path by now. */
+mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, bool page_cache,
+                                    mnem__weights_part *part);
+/* Reads bytes at offset of a part into buffer (4096-aligned, room for whole units of 4096 around
+ * them); *raw is where they begin. MNEM_IO. */
+mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, uint64_t offset,
+                                    uint64_t bytes, uint8_t *buffer, uint8_t **raw);
+
+/* ---- the order; the lock is held ---- */
+
+/* Settles the cursor on a chunk; false when nothing is there. guess: also in the pass that isn't
+ * scheduled yet. */
+bool mnem__weights_cursor_settle(const mnem__weights *w, mnem__weights_cursor *cursor, bool guess);
+/* The pass that is taken to come next. */
+mnem__pass mnem__weights_guess(const mnem__weights *w);
+const mnem__matrix_list *mnem__weights_list(const mnem__weights *w, uint64_t pass);
+void mnem__weights_cursor_next(const mnem__weights *w, const mnem__matrix_list *list,
+                               mnem__weights_cursor *cursor);
+
+/* The main function of a reader's thread; context is the mnem__weights. */
+void mnem__weights_reader(void *context);
+
+#endif

@@ -1,0 +1,199 @@
+/* weights_reader.c: the threads that read and pack chunks, in the order of the schedule.
+ *
+ * The idea: each reader takes the next ticket when its slot is free, reads, packs, and says so. Two
+ * of them keep a read in flight while the other packs. The order is a cursor over the passes; past
+ * the last scheduled pass it goes on into one pass that is guessed, and is set back when the guess
+ * was wrong.
+ * Invariant: a slot belongs to one reader from READING on, to the owner while HELD, and to the lock
+ * otherwise. Bytes are read into and packed in a slot with no lock held.
+ * Cost: two locks for each chunk; nothing is allocated. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "model/gguf/gguf.h"
+#include "model/weights/weights_private.h"
+
+/* ---- files ---- */
+
+/* Through /proc, where it is mounted, the model's own file is opened again; otherwise by its
+ * path. */
+static int reopen(const mnem__gguf_part *part, int flags) {
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", part->fd);
+    int fd = open(link, O_RDONLY | O_CLOEXEC | flags);
+    return fd >= 0 || errno != ENOENT ? fd : open(part->path, O_RDONLY | O_CLOEXEC | flags);
+}
+
+mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, bool page_cache,
+                                    mnem__weights_part *part) {
+    const mnem__gguf_part *file = &model->part[index];
+    part->path = file->path;
+    part->fd = page_cache ? -1 : reopen(file, O_DIRECT);
+    atomic_store(&part->direct, part->fd >= 0);
+    if (part->fd < 0) part->fd = reopen(file, 0);
+    if (part->fd >= 0) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "%s: can't be opened (%s)", part->path, strerrordesc_np(errno));
+}
+
+/* Some file systems open with O_DIRECT and refuse to read so: from then on like the others. */
+static void direct_stop(mnem__weights_part *part) {
+    int flags = fcntl(part->fd, F_GETFL);
+    if (flags >= 0) fcntl(part->fd, F_SETFL, flags & ~O_DIRECT);
+    atomic_store(&part->direct, false);
+}
+
+enum { FILE_ENDS = -1 };
+
+/* Reads length bytes at `at`, of which the first `wanted` must come: a file's end may cut the last
+ * unit. Direct reads go on at a whole unit after a short one. Returns 0, FILE_ENDS or an errno. */
+static int read_fully(int fd, uint64_t at, uint64_t length, uint64_t wanted, bool direct,
+                      uint8_t *out) {
+    uint64_t got = 0, best = 0;
+    for (;;) {
+        ssize_t n = pread(fd, out + got, length - got, (off_t)(at + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno;
+        got += (uint64_t)n;
+        if (got >= wanted) return 0;
+        if (direct) got -= got % MNEM__WEIGHTS_ALIGNMENT;
+        if (got == best) return FILE_ENDS;
+        best = got;
+    }
+}
+
+mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, uint64_t offset,
+                                    uint64_t bytes, uint8_t *buffer, uint8_t **raw) {
+    uint64_t head = offset % MNEM__WEIGHTS_ALIGNMENT;
+    int error = EINVAL;
+    *raw = buffer + head;
+    if (atomic_load(&part->direct)) {
+        uint64_t length = mnem__align_up(head + bytes, MNEM__WEIGHTS_ALIGNMENT);
+        error = read_fully(part->fd, offset - head, length, head + bytes, true, buffer);
+        if (error == EINVAL) direct_stop(part);
+    }
+    if (error == EINVAL) {
+        error = read_fully(part->fd, offset, bytes, bytes, false, *raw);
+        if (!page_cache) posix_fadvise(part->fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
+    }
+    if (error == 0) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", part->path,
+                      (unsigned long long)bytes, (unsigned long long)offset,
+                      error == FILE_ENDS ? "the file ends before" : strerrordesc_np(error));
+}
+
+/* ---- the order ---- */
+
+mnem__pass mnem__weights_guess(const mnem__weights *w) {
+    return w->pass_list[MNEM__PASS_BODY].count ? MNEM__PASS_BODY : MNEM__PASS_HEAD;
+}
+
+const mnem__matrix_list *mnem__weights_list(const mnem__weights *w, uint64_t pass) {
+    if (w->mode == MNEM__WEIGHTS_LOADING) return &w->load_list;
+    return &w->pass_list[pass < w->passes ? w->pass_kind[pass % MNEM__WEIGHTS_PASSES]
+                                          : mnem__weights_guess(w)];
+}
+
+bool mnem__weights_cursor_settle(const mnem__weights *w, mnem__weights_cursor *c, bool guess) {
+    uint64_t end = w->mode == MNEM__WEIGHTS_LOADING ? 1 : w->passes + guess;
+    for (; c->pass < end; *c = (mnem__weights_cursor){.pass = c->pass + 1})
+        if (c->at < mnem__weights_list(w, c->pass)->count) return true;
+    return false;
+}
+
+void mnem__weights_cursor_next(const mnem__weights *w, const mnem__matrix_list *list,
+                               mnem__weights_cursor *c) {
+    if (++c->chunk < w->matrices[list->index[c->at]].chunks) return;
+    c->chunk = 0;
+    c->at++;
+}
+
+/* ---- jobs ---- */
+
+typedef struct job {
+    const mnem__matrix *matrix;
+    int64_t chunk;
+    uint32_t slot;
+    bool load; /* into the resident block */
+} job;
+
+/* Takes the next chunk when its slot is free. The lock is held. */
+static bool job_take(mnem__weights *w, job *j) {
+    uint32_t slot = (uint32_t)(w->ticket_read % w->slot_count);
+    if (w->mode == MNEM__WEIGHTS_IDLE || w->status != MNEM_OK) return false;
+    if (w->slots[slot].state != MNEM__SLOT_FREE) return false;
+    if (!mnem__weights_cursor_settle(w, &w->read_at, true)) return false;
+    const mnem__matrix_list *list = mnem__weights_list(w, w->read_at.pass);
+    *j = (job){.matrix = &w->matrices[list->index[w->read_at.at]],
+               .chunk = w->read_at.chunk,
+               .slot = slot,
+               .load = w->mode == MNEM__WEIGHTS_LOADING};
+    w->slots[slot] = (mnem__ring_slot){.state = MNEM__SLOT_READING, .pass = w->read_at.pass};
+    w->ticket_read++;
+    w->reading++;
+    mnem__weights_cursor_next(w, list, &w->read_at);
+    return true;
+}
+
+static void chunk_pack(const mnem__matrix *m, int64_t rows, const uint8_t *raw, uint8_t *packed) {
+    for (; rows > 0; rows -= MNEM_PACK_ROWS) {
+        mnem_pack_group(m->type, rows < MNEM_PACK_ROWS ? rows : MNEM_PACK_ROWS, m->k, raw, packed);
+        raw += m->raw_bytes;
+        packed += m->packed_bytes;
+    }
+}
+
+/* Reads and packs; no lock is held. */
+static mnem_status job_run(mnem__weights *w, const job *j) {
+    const mnem__matrix *m = j->matrix;
+    uint8_t *slot = w->ring + (uint64_t)j->slot * w->slot_bytes, *raw;
+    int64_t begin, end;
+    mnem__chunk_rows(m, j->chunk, &begin, &end);
+    mnem_status status = mnem__weights_part_read(
+        &w->parts[m->file], w->page_cache, m->offset + (uint64_t)begin * m->row_bytes,
+        mnem__chunk_raw_bytes(m, j->chunk), slot + m->raw_at, &raw);
+    if (status != MNEM_OK) return mnem__fail_in(status, "%s", m->name);
+    uint8_t *to = slot;
+    if (j->load) to = w->resident + m->place + (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
+    chunk_pack(m, end - begin, raw, to);
+    return MNEM_OK;
+}
+
+/* The lock is held. */
+static void job_finish(mnem__weights *w, const job *j, mnem_status status) {
+    mnem__ring_slot *slot = &w->slots[j->slot];
+    uint64_t bytes = mnem__chunk_raw_bytes(j->matrix, j->chunk);
+    w->reading--;
+    bool wanted = slot->state == MNEM__SLOT_READING && !j->load && status == MNEM_OK;
+    slot->state = wanted ? MNEM__SLOT_READY : MNEM__SLOT_FREE;
+    if (status == MNEM_OK) {
+        w->stats.bytes_read += bytes;
+        if (j->load) w->bytes_loaded += bytes;
+    } else if (w->status == MNEM_OK) {
+        w->status = status;
+        strncpy(w->error, mnem_last_error(), sizeof w->error - 1);
+    }
+    pthread_cond_signal(&w->for_owner);
+    if (!wanted) pthread_cond_broadcast(&w->for_readers);
+}
+
+void mnem__weights_reader(void *context) {
+    mnem__weights *w = context;
+    pthread_mutex_lock(&w->lock);
+    while (!w->stop) {
+        job j;
+        if (!job_take(w, &j)) {
+            pthread_cond_wait(&w->for_readers, &w->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&w->lock);
+        mnem_status status = job_run(w, &j);
+        pthread_mutex_lock(&w->lock);
+        job_finish(w, &j, status);
+    }
+    pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,110 @@
+/* attention_kernels.h: what the KV operators do at each level of the processor.
+ *
+ * A unit is the queries of a few consecutive tokens of one sequence for the query heads of one KV
+ * head. Its rows (token after token, the heads of the group inside) are independent of each other:
+ * each row's result depends on its query, its position and the pages only.
+ *
+ *     rows of queries   m, l, acc      tile: 64 positions = 4 blocks of 16, from position 0 on
+ *     t0 h0  [d]        .              scores  s = q k * scale * log2(e), lanes are positions
+ *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
+ *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
+ *
+ * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
+ * added at the end. All levels give the same bits. */
+#ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_KERNELS_H
+#define MNEM_SRC_OPS_ATTENTION_ATTENTION_KERNELS_H
+
+#include "ops/attention/kv_block.h"
+#include "ops/core/a8.h"
+#include "ops/core/op_impl.h"
+
+enum {
+    MNEM__ATTENTION_TILE = 64, /* positions */
+    MNEM__ATTENTION_TILE_BLOCKS = MNEM__ATTENTION_TILE / MNEM__KV_BLOCK,
+    MNEM__ATTENTION_ROWS = 96,        /* rows of a unit, more when one token's heads are more */
+    MNEM__ATTENTION_EXPAND_ROWS = 24, /* from here on a tile is made f32 once for all rows */
+    MNEM__ATTENTION_STEP_ROWS = 8,    /* rows that a kernel may take together */
+};
+
+/* One worker's scratch for units of up to rows rows; the same function measures (start NULL) and
+ * carves. Parts that the type of the pages doesn't need are NULL. */
+typedef struct mnem__attention_scratch {
+    float *query;         /* [rows][d], times scale; q8_0 pages: then quantized below */
+    int8_t *query_q8;     /* [rows][d] */
+    float *query_scale;   /* [rows][d/32] */
+    int32_t *query_sum;   /* [rows][d/32] */
+    float *acc;           /* [rows][D] */
+    float *sum;           /* [rows][16] */
+    float *max;           /* [rows] */
+    int32_t *position;    /* [rows] */
+    float *p;             /* [STEP_ROWS][64] scores, then probabilities */
+    float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
+    int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
+    float *value_scale;   /* q8_0: [d/32][64] of a tile */
+    float *value_max;     /* q8_0: [d/32] */
+    uint64_t bytes;
+} mnem__attention_scratch;
+mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
+                                                    void *start);
+
+typedef struct mnem__attention_unit {
+    const mnem_kv_layout *layout;
+    const mnem_kv_sequence *sequence;
+    int64_t kv_head, group;          /* group: query heads that share this KV head (or a part) */
+    int64_t first, tokens;           /* rows of the sequence */
+    float scale;                     /* times log2(e) */
+    const char *query;               /* first token, first head of the group */
+    int64_t query_token, query_head; /* strides in bytes */
+    char *out; /* f32: first token, first head of the group; A8: the first token's row */
+    int64_t out_token, out_head;
+    mnem__a8_quantize
+        *quantize; /* A8: the row has out_width elements, the group's from out_first */
+    int64_t out_width, out_first;
+} mnem__attention_unit;
+
+/* 16 positions (or the first count of them, from begin) of one KV head into one block. key and
+ * value are those of position begin, strides in bytes. Zeroes the values after the last when
+ * is_last. */
+typedef struct mnem__kv_rows {
+    const char *key, *value;
+    int64_t key_token, value_token;
+    int begin, count;
+    bool is_last;
+} mnem__kv_rows;
+
+typedef struct mnem__attention_kernels {
+    void (*attend)(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch);
+    void (*store)(const mnem_kv_layout *layout, const mnem__kv_rows *rows, uint8_t *block);
+    mnem__a8_quantize *quantize;
+} mnem__attention_kernels;
+
+extern const mnem__attention_kernels mnem__attention_kernels_plain, mnem__attention_kernels_avx2,
+    mnem__attention_kernels_avx512;
+
+/* An operator's lists of kernels per level (op_impl.h), one for each type of pages. */
+#define MNEM__KV_KERNEL(text, run, level)                                                          \
+    static const mnem__op_kernel list_##level[] = {                                                \
+        {MNEM_TYPE_F16, MNEM_LAYOUT_ROW, text " f16 " #level, run,                                 \
+         &mnem__attention_kernels_##level},                                                        \
+        {MNEM_TYPE_Q8_0, MNEM_LAYOUT_ROW, text " q8_0 " #level, run,                               \
+         &mnem__attention_kernels_##level},                                                        \
+    };                                                                                             \
+    static const mnem__op_kernels kernels_##level = {list_##level, 2};
+#if MNEM_X86
+#define MNEM__KV_KERNELS(text, run)                                                                \
+    MNEM__KV_KERNEL(text, run, plain)                                                              \
+    MNEM__KV_KERNEL(text, run, avx2)                                                               \
+    MNEM__KV_KERNEL(text, run, avx512)
+#define MNEM__KV_LEVELS                                                                            \
+    { &kernels_plain, &kernels_avx2, &kernels_avx512 }
+#else
+#define MNEM__KV_KERNELS(text, run) MNEM__KV_KERNEL(text, run, plain)
+#define MNEM__KV_LEVELS                                                                            \
+    { &kernels_plain }
+#endif
+
+static inline mnem__op_key mnem__kv_key(const mnem_op_desc *desc) {
+    return (mnem__op_key){desc->kv.type, MNEM_LAYOUT_ROW};
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* kv_block.h: how a KV page is laid out inside.
+ *
+ * A page holds, one KV head after another, page_tokens / 16 blocks of 16 positions. A block of d
+ * elements a head (D: d rounded up to 16):
+ *
+ *     f16    keys [d][16] half              lanes are positions
+ *            values [16][D] half            lanes are elements
+ *     q8_0   keys [d/4][16][4] byte         int8 + 128: one vector is 4 elements of 16 positions
+ *            values [8][d][2] int8          one vector is 16 elements of 2 positions
+ *            key scales [d/32][16] half     per 32 elements of a position
+ *            value scales [d/32][16] half
+ *
+ * Values (and their scales) of a block's positions past the last stored one are zero, so that they
+ * can be multiplied by a probability of zero; keys there are never looked at. */
+#ifndef MNEM_SRC_OPS_ATTENTION_KV_BLOCK_H
+#define MNEM_SRC_OPS_ATTENTION_KV_BLOCK_H
+
+#include "mnem/ops.h"
+
+enum {
+    MNEM__KV_BLOCK = 16, /* positions */
+    MNEM__KV_SCALE = 32, /* elements of one scale, q8_0 */
+    MNEM__KV_HEAD_DIM_MAX = 256,
+};
+
+typedef struct mnem__kv_block {
+    int64_t head_dim, dim_padded;
+    int64_t values, key_scales, value_scales; /* bytes from the block's start; keys are at 0 */
+    int64_t bytes;                            /* a multiple of 64 */
+} mnem__kv_block;
+
+mnem__kv_block mnem__kv_block_get(const mnem_kv_layout *layout);
+
+/* NULL when the layout is right, else what is wrong, such as "head_dim is not a multiple of 32". */
+const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout);
+
+/* The block of one KV head that holds a position (a multiple of 16). */
+static inline uint8_t *mnem__kv_block_at(const mnem_kv_layout *layout, const mnem__kv_block *block,
+                                         const mnem_kv_sequence *sequence, int64_t kv_head,
+                                         int64_t position) {
+    int64_t page = position / layout->page_tokens;
+    int64_t index = position % layout->page_tokens / MNEM__KV_BLOCK;
+    int64_t blocks = layout->page_tokens / MNEM__KV_BLOCK;
+    uint8_t *start = sequence->base + (uint64_t)sequence->table[page] * sequence->page_stride;
+    return start + (kv_head * blocks + index) * block->bytes;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* kv_page.c: sizes of KV pages; kv_block.h has the picture. */
+#include "base/checked.h"
+#include "ops/attention/kv_block.h"
+
+static bool is_q8(const mnem_kv_layout *layout) {
+    return layout->type == MNEM_TYPE_Q8_0;
+}
+
+const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout) {
+    if (layout->type != MNEM_TYPE_F16 && layout->type != MNEM_TYPE_Q8_0)
+        return "the pages' type is not F16 or Q8_0";
+    if (layout->kv_heads <= 0) return "kv_heads is not positive";
+    if (layout->head_dim <= 0 || layout->head_dim > MNEM__KV_HEAD_DIM_MAX)
+        return "head_dim is not 8 to 256";
+    if (layout->head_dim % 8 != 0) return "head_dim is not a multiple of 8";
+    if (is_q8(layout) && layout->head_dim % MNEM__KV_SCALE != 0)
+        return "head_dim is not a multiple of 32, as Q8_0 pages need";
+    if (layout->page_tokens <= 0 || layout->page_tokens % MNEM__KV_BLOCK != 0)
+        return "page_tokens is not a multiple of 16";
+    return NULL;
+}
+
+mnem__kv_block mnem__kv_block_get(const mnem_kv_layout *layout) {
+    int64_t d = layout->head_dim, padded = (int64_t)mnem__align_up((uint64_t)d, 16);
+    mnem__kv_block block = {.head_dim = d, .dim_padded = padded};
+    if (is_q8(layout)) {
+        int64_t scales = d / MNEM__KV_SCALE * MNEM__KV_BLOCK * 2;
+        block.values = MNEM__KV_BLOCK * d;
+        block.key_scales = block.values + MNEM__KV_BLOCK * d;
+        block.value_scales = block.key_scales + scales;
+        block.bytes = block.value_scales + scales;
+    } else {
+        block.values = MNEM__KV_BLOCK * d * 2;
+        block.bytes = block.values + MNEM__KV_BLOCK * padded * 2;
+    }
+    return block;
+}
+
+uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout) {
+    if (mnem__kv_layout_wrong(layout) != NULL) return 0;
+    uint64_t blocks = (uint64_t)layout->page_tokens / MNEM__KV_BLOCK, bytes;
+    mnem__kv_block block = mnem__kv_block_get(layout);
+    if (!mnem__mul_u64((uint64_t)block.bytes * blocks, (uint64_t)layout->kv_heads, &bytes))
+        return 0;
+    return bytes;
+}

@@ -1,0 +1,86 @@
+/* kv_store_body.h: keys and values of up to 16 positions into one block of a page (kv_block.h),
+ * over lanes. Included by attention_{plain,avx2,avx512}.c.
+ *
+ * Halves are bounded at 65504, so that no infinity gets into a page; a NaN stays visible. */
+#include "ops/attention/attention_kernels.h"
+#include "ops/core/lanes.h"
+
+static void to_halves(int64_t n, const float *from, uint16_t *to) {
+    const lanes least = lanes_set(-65504.0f), most = lanes_set(65504.0f);
+    for (int64_t i = 0; i < n; i += LANES) {
+        lanes x = lanes_load_part(from + i, n - i < LANES ? n - i : LANES);
+        lanes_store_half(to + i, lanes_max(least, lanes_min(most, x)));
+    }
+}
+
+static void store_f16(const mnem__kv_block *layout, const float *key, const float *value,
+                      int position, uint8_t *block) {
+    const int64_t d = layout->head_dim;
+    uint16_t halves[MNEM__KV_HEAD_DIM_MAX];
+    uint16_t *keys = (uint16_t *)(void *)block;
+    uint16_t *values = (uint16_t *)(void *)(block + layout->values);
+    to_halves(d, key, halves);
+    for (int64_t i = 0; i < d; i++) keys[i * MNEM__KV_BLOCK + position] = halves[i];
+    to_halves(d, value, values + position * layout->dim_padded);
+}
+
+/* 32 floats to whole numbers of at most 127; returns their scale as a half. The scale is rounded
+ * first, so that the numbers fit what will be read back. */
+static uint16_t quantize_32(const float *from, int8_t *to) {
+    lanes a = lanes_load(from), b = lanes_load(from + LANES);
+    float amax = lanes_reduce_max(lanes_max(lanes_abs(a), lanes_abs(b))) / 127.0f;
+    uint16_t half = mnem__float_half(amax < 65504.0f ? amax : 65504.0f);
+    float scale = mnem__half_float(half);
+    lanes inverse = lanes_set(scale > 0.0f ? 1.0f / scale : 0.0f);
+    lanes_store_int8(to, lanes_round127(a, inverse));
+    lanes_store_int8(to + LANES, lanes_round127(b, inverse));
+    return half;
+}
+
+static void store_q8(const mnem__kv_block *layout, const float *key, const float *value,
+                     int position, uint8_t *block) {
+    uint16_t *key_scales = (uint16_t *)(void *)(block + layout->key_scales);
+    uint16_t *value_scales = (uint16_t *)(void *)(block + layout->value_scales);
+    int8_t *values = (int8_t *)(block + layout->values) + position / 2 * layout->head_dim * 2;
+    for (int64_t i = 0; i < layout->head_dim; i += MNEM__KV_SCALE) {
+        int8_t bytes[MNEM__KV_SCALE];
+        const int64_t scale = i / MNEM__KV_SCALE * MNEM__KV_BLOCK + position;
+        key_scales[scale] = quantize_32(key + i, bytes);
+        for (int64_t j = 0; j < MNEM__KV_SCALE; j++)
+            block[(i + j) / 4 * 4 * MNEM__KV_BLOCK + 4 * position + j % 4] =
+                (uint8_t)(bytes[j] + 128);
+        value_scales[scale] = quantize_32(value + i, bytes);
+        for (int64_t j = 0; j < MNEM__KV_SCALE; j++) values[(i + j) * 2 + position % 2] = bytes[j];
+    }
+}
+
+static void clear_f16(const mnem__kv_block *layout, int from, uint8_t *block) {
+    const int64_t row = layout->dim_padded * 2;
+    memset(block + layout->values + from * row, 0, (size_t)((MNEM__KV_BLOCK - from) * row));
+}
+
+static void clear_q8(const mnem__kv_block *layout, int from, uint8_t *block) {
+    const int64_t pair = layout->head_dim * 2;
+    uint8_t *values = block + layout->values;
+    for (int64_t i = 1; from % 2 != 0 && i < pair; i += 2) values[from / 2 * pair + i] = 0;
+    for (int64_t j = (from + 1) / 2; j < MNEM__KV_BLOCK / 2; j++)
+        memset(values + j * pair, 0, (size_t)pair);
+    for (int64_t i = 0; i < layout->head_dim / MNEM__KV_SCALE; i++)
+        memset(block + layout->value_scales + (i * MNEM__KV_BLOCK + from) * 2, 0,
+               (size_t)(MNEM__KV_BLOCK - from) * 2);
+}
+
+static void store(const mnem_kv_layout *kv, const mnem__kv_rows *rows, uint8_t *block) {
+    const mnem__kv_block layout = mnem__kv_block_get(kv);
+    const bool q8 = kv->type == MNEM_TYPE_Q8_0;
+    for (int i = 0; i < rows->count; i++) {
+        const float *key = (const float *)(const void *)(rows->key + i * rows->key_token);
+        const float *value = (const float *)(const void *)(rows->value + i * rows->value_token);
+        if (q8)
+            store_q8(&layout, key, value, rows->begin + i, block);
+        else
+            store_f16(&layout, key, value, rows->begin + i, block);
+    }
+    if (rows->is_last && rows->begin + rows->count < MNEM__KV_BLOCK)
+        (q8 ? clear_q8 : clear_f16)(&layout, rows->begin + rows->count, block);
+}

@@ -1,0 +1,103 @@
+/* op.c: prepare: check a descriptor, choose the kernel, say the workspace.
+ *
+ * The registry is one table per operator (op_impl.h); an operator whose table is missing here is
+ * refused by name. Cost: a few comparisons; nothing is allocated. */
+#include "ops/core/op_impl.h"
+
+#include <stdio.h>
+
+static const mnem__op_table *const tables[MNEM_OP_COUNT] = {
+    [MNEM_OP_EMBED] = &mnem__op_embed,
+    [MNEM_OP_RMS_NORM] = &mnem__op_rms_norm,
+    [MNEM_OP_QUANTIZE] = &mnem__op_quantize,
+    [MNEM_OP_MATMUL] = &mnem__op_matmul,
+    [MNEM_OP_ROPE_TABLE] = &mnem__op_rope_table,
+    [MNEM_OP_ROPE] = &mnem__op_rope,
+    [MNEM_OP_KV_STORE] = &mnem__op_kv_store,
+    [MNEM_OP_ATTENTION] = &mnem__op_attention,
+    [MNEM_OP_SILU_MUL] = &mnem__op_silu_mul,
+    [MNEM_OP_ADD] = &mnem__op_add,
+    [MNEM_OP_COPY] = &mnem__op_copy,
+    [MNEM_OP_RMS_NORM_GRAD] = &mnem__op_rms_norm_grad,
+    [MNEM_OP_LAYER_NORM] = &mnem__op_layer_norm,
+    [MNEM_OP_LAYER_NORM_GRAD] = &mnem__op_layer_norm_grad,
+    [MNEM_OP_GELU] = &mnem__op_gelu,
+    [MNEM_OP_GELU_GRAD] = &mnem__op_gelu_grad,
+    [MNEM_OP_SILU_MUL_GRAD] = &mnem__op_silu_mul_grad,
+    [MNEM_OP_EMBED_GRAD] = &mnem__op_embed_grad,
+    [MNEM_OP_DROPOUT] = &mnem__op_dropout,
+    [MNEM_OP_SCALE] = &mnem__op_scale,
+    [MNEM_OP_LINEAR] = &mnem__op_linear,
+    [MNEM_OP_LINEAR_GRAD_INPUT] = &mnem__op_linear_grad_input,
+    [MNEM_OP_LINEAR_GRAD_WEIGHT] = &mnem__op_linear_grad_weight,
+    [MNEM_OP_LINEAR_LOSS] = &mnem__op_linear_loss,
+    [MNEM_OP_CAUSAL_ATTENTION] = &mnem__op_causal_attention,
+    [MNEM_OP_CAUSAL_ATTENTION_GRAD] = &mnem__op_causal_attention_grad,
+};
+
+static const char *const texts[MNEM_OP_COUNT] = {
+#define OP_TEXT(name, text) [MNEM_OP_##name] = text,
+    MNEM_OP_LIST(OP_TEXT)
+#undef OP_TEXT
+};
+
+const char *mnem_op_text(mnem_op_kind kind) {
+    return (unsigned)kind < MNEM_OP_COUNT ? texts[kind] : "unknown operator";
+}
+
+/* Appends "name TYPE [2, 3]" to text. */
+static size_t append_tensor(char *text, size_t size, size_t at, const char *name,
+                            const mnem_tensor *t) {
+    const mnem_type_info *info = mnem_type_info_get(t->type);
+    int n = snprintf(text + at, size - at, "%s%s %s%s [", at ? ", " : "", name,
+                     info ? info->name : "?", t->layout == MNEM_LAYOUT_PACKED ? " packed" : "");
+    for (int d = 0; n >= 0 && d < t->dims && d < MNEM_TENSOR_DIMS; d++) {
+        at = at + (size_t)n < size ? at + (size_t)n : size - 1;
+        n = snprintf(text + at, size - at, "%s%lld", d ? ", " : "", (long long)t->shape[d]);
+    }
+    at = at + (size_t)n < size ? at + (size_t)n : size - 1;
+    n = snprintf(text + at, size - at, "]");
+    return at + (size_t)n < size ? at + (size_t)n : size - 1;
+}
+
+mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *what) {
+    static const char *const names[MNEM_OP_INPUTS] = {"in[0]", "in[1]", "in[2]",
+                                                      "in[3]", "in[4]", "in[5]"};
+    static const char *const also[MNEM_OP_ALSO] = {"also[0]", "also[1]"};
+    char text[400] = "";
+    size_t at = 0;
+    for (int i = 0; i < MNEM_OP_INPUTS; i++)
+        if (desc->in[i].dims > 0) at = append_tensor(text, sizeof text, at, names[i], &desc->in[i]);
+    if (desc->out.dims > 0) at = append_tensor(text, sizeof text, at, "out", &desc->out);
+    for (int i = 0; i < MNEM_OP_ALSO; i++)
+        if (desc->also[i].dims > 0)
+            at = append_tensor(text, sizeof text, at, also[i], &desc->also[i]);
+    return mnem__fail(status, "%s (%s): %s", mnem_op_text(desc->kind), text, what);
+}
+
+static const mnem__op_kernel *find(const mnem__op_table *table, mnem__op_key key) {
+    for (int level = (int)mnem__cpu_level_get(); level >= 0; level--) {
+        const mnem__op_kernels *kernels = table->levels[level];
+        for (int i = 0; kernels && i < kernels->count; i++)
+            if (kernels->list[i].type == key.type && kernels->list[i].layout == key.layout)
+                return &kernels->list[i];
+    }
+    return NULL;
+}
+
+mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
+    if ((unsigned)desc->kind >= MNEM_OP_COUNT)
+        return mnem__fail(MNEM_INVALID, "operator %d does not exist", (int)desc->kind);
+    const mnem__op_table *table = tables[desc->kind];
+    if (!table) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "has no kernel");
+    if (desc->workers < 1 || desc->workers > MNEM_TEAM_MAX)
+        return mnem__op_fail(MNEM_INVALID, desc, "workers must be 1 to 256");
+    mnem_status status = table->check(desc);
+    if (status != MNEM_OK) return status;
+    const mnem__op_kernel *kernel = find(table, table->key(desc));
+    if (!kernel) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "no kernel for these types");
+    *op = (mnem_op){
+        .desc = *desc, .kernel = kernel->name, .run = kernel->run, .detail = kernel->detail};
+    op->workspace_bytes = table->workspace ? table->workspace(op) : 0;
+    return MNEM_OK;
+}

@@ -1,0 +1,76 @@
+/* op_impl.h: how an operator plugs into the registry.
+ *
+ * Each operator has one mnem__op_table, listed in op.c: a check that finds every error of a
+ * descriptor, a key (which operand's type and layout choose the kernel), and one list of kernels
+ * per processor level (NULL: none). mnem_op_prepare takes the best level that has a kernel for the
+ * key. Kernels of a vector level live in files of their own, compiled with that level's flags; a
+ * list of theirs is declared here only under MNEM_X86. */
+#ifndef MNEM_SRC_OPS_CORE_OP_IMPL_H
+#define MNEM_SRC_OPS_CORE_OP_IMPL_H
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "mnem/ops.h"
+
+#if defined(__x86_64__)
+#define MNEM_X86 1
+#else
+#define MNEM_X86 0
+#endif
+
+typedef void mnem__op_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker);
+
+typedef struct mnem__op_kernel {
+    mnem_type type;
+    mnem_layout layout;
+    const char *name; /* "matmul q4_0 avx512" */
+    mnem__op_run *run;
+    const void *detail; /* becomes op->detail */
+} mnem__op_kernel;
+
+typedef struct mnem__op_kernels {
+    const mnem__op_kernel *list;
+    int count;
+} mnem__op_kernels;
+
+typedef struct mnem__op_key {
+    mnem_type type;
+    mnem_layout layout;
+} mnem__op_key;
+
+enum { MNEM__OP_LEVELS = MNEM__CPU_BEST + 1 };
+
+typedef struct mnem__op_table {
+    mnem_status (*check)(const mnem_op_desc *desc);
+    mnem__op_key (*key)(const mnem_op_desc *desc);
+    /* Bytes for the largest shapes of op->desc; the kernel is chosen already. NULL: none. */
+    uint64_t (*workspace)(const mnem_op *op);
+    const mnem__op_kernels *levels[MNEM__OP_LEVELS];
+} mnem__op_table;
+
+/* Fails with "<operator> (<operands>): <what>". what is a whole sentence part such as
+ * "in[0] isn't as wide as out". */
+mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *what);
+
+/* dims, type F32, ROW, last dimension contiguous. */
+bool mnem__tensor_is_f32(const mnem_tensor *tensor, int dims);
+/* Two tensors have the same dims and shape. */
+bool mnem__tensor_same_shape(const mnem_tensor *a, const mnem_tensor *b);
+/* dims, shape, strides and offset make sense, and the size doesn't overflow. */
+bool mnem__tensor_valid(const mnem_tensor *tensor);
+static inline bool mnem__tensor_absent(const mnem_tensor *tensor) {
+    return tensor->dims == 0;
+}
+
+/* The tables, one per operator, each defined in the operator's own file. */
+extern const mnem__op_table mnem__op_quantize, mnem__op_matmul;
+extern const mnem__op_table mnem__op_embed, mnem__op_rms_norm, mnem__op_rope_table, mnem__op_rope,
+    mnem__op_kv_store, mnem__op_attention, mnem__op_silu_mul, mnem__op_add, mnem__op_copy;
+extern const mnem__op_table mnem__op_rms_norm_grad, mnem__op_layer_norm, mnem__op_layer_norm_grad,
+    mnem__op_gelu, mnem__op_gelu_grad, mnem__op_silu_mul_grad, mnem__op_embed_grad,
+    mnem__op_dropout, mnem__op_scale;
+extern const mnem__op_table mnem__op_linear, mnem__op_linear_grad_input,
+    mnem__op_linear_grad_weight, mnem__op_linear_loss;
+extern const mnem__op_table mnem__op_causal_attention, mnem__op_causal_attention_grad;
+
+#endif

@@ -1,0 +1,174 @@
+/* matmul.c: MATMUL: checks, the input made ready, rows shared among the team.
+ *
+ * Members take whole groups of 16 rows; each computes all tokens for its groups, so that no output
+ * is shared. An input that isn't what the kernel wants (f32 for quantized weights or for pairs of
+ * bf16, or elements apart) is first written to the workspace by all members together; that is its
+ * only use. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "ops/core/half.h"
+#include "ops/matmul/matmul_kernel.h"
+
+#include <string.h>
+
+mnem_type mnem_matmul_input(mnem_type weight) {
+    const mnem__pack_form *form = mnem__pack_form_get(weight);
+    return form && form->unit_blocks ? MNEM_TYPE_A8 : MNEM_TYPE_F32;
+}
+
+static mnem_status check_input(const mnem_op_desc *desc) {
+    const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1];
+    if (in->layout != MNEM_LAYOUT_ROW || in->dims != 2 || !mnem__tensor_valid(in))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be rows");
+    if (in->type != MNEM_TYPE_F32 && in->type != mnem_matmul_input(weight->type))
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
+                             "in[0] must be f32, or A8 for quantized weights");
+    if (in->shape[0] > INT32_MAX)
+        return mnem__op_fail(MNEM_INVALID, desc, "more than 2^31 - 1 tokens");
+    if (in->shape[1] != weight->shape[1])
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
+    return MNEM_OK;
+}
+
+static mnem_status check(const mnem_op_desc *desc) {
+    const mnem_tensor *weight = &desc->in[1], *bias = &desc->in[2], *out = &desc->out;
+    if (weight->layout != MNEM_LAYOUT_PACKED || !mnem__tensor_valid(weight))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be a packed matrix of a weight type");
+    mnem_status status = check_input(desc);
+    if (status != MNEM_OK) return status;
+    if (!mnem__tensor_absent(bias) &&
+        (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != weight->shape[0]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be one f32 per row of in[1]");
+    if (!mnem__tensor_is_f32(out, 2) || out->shape[0] < desc->in[0].shape[0] ||
+        out->shape[1] != weight->shape[0] || out->stride[0] % 4 != 0)
+        return mnem__op_fail(MNEM_INVALID, desc, "out must be f32 [tokens, rows]");
+    return MNEM_OK;
+}
+
+static mnem__op_key key(const mnem_op_desc *desc) {
+    return (mnem__op_key){desc->in[1].type, desc->in[1].layout};
+}
+
+/* What the kernel reads. */
+static mnem_type ready_type(const mnem_op *op) {
+    const mnem__matmul_kernel *kernel = op->detail;
+    return kernel->rounds_input ? MNEM_TYPE_BF16 : mnem_matmul_input(kernel->type);
+}
+
+/* Whether the kernel can read in[0] where it is. */
+static bool input_ready(const mnem_op *op) {
+    const mnem_tensor *in = &op->desc.in[0];
+    mnem_type want = ready_type(op);
+    return in->type == want && (want == MNEM_TYPE_A8 || in->stride[1] == 4);
+}
+
+static int64_t ready_row_bytes(const mnem_op *op) {
+    return (int64_t)mnem__align_up(mnem_type_row_bytes(ready_type(op), op->desc.in[1].shape[1]),
+                                   64);
+}
+
+static uint64_t workspace(const mnem_op *op) {
+    if (input_ready(op)) return 0;
+    return (uint64_t)op->desc.in[0].shape[0] * (uint64_t)ready_row_bytes(op);
+}
+
+/* 32 elements (fewer at the end) of a token, from block on, as floats beside each other. */
+static const float *gather(const mnem_tensor *in, const char *row, int64_t block, float *buffer) {
+    int64_t n = in->shape[1] - 32 * block;
+    if (in->stride[1] == 4) return (const float *)(const void *)row + 32 * block;
+    for (int64_t j = 0; j < (n < 32 ? n : 32); j++)
+        memcpy(buffer + j, row + (32 * block + j) * in->stride[1], 4);
+    return buffer;
+}
+
+/* n <= 32 elements; an odd one becomes a pair. */
+static void round_block(const float *x, int64_t n, char *out) {
+    uint16_t rounded[32];
+    for (int64_t j = 0; j < n; j++) rounded[j] = mnem__float_bf16(x[j]);
+    if (n % 2) rounded[n++] = 0;
+    memcpy(out, rounded, (size_t)n * 2);
+}
+
+static void make_ready(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    const mnem_tensor *in = &op->desc.in[0];
+    const mnem__matmul_kernel *kernel = op->detail;
+    int64_t n = in->shape[1], blocks = (n + 31) / 32, begin, end;
+    const mnem_type type = ready_type(op);
+    const int64_t row_bytes = ready_row_bytes(op);
+    mnem_team_split(worker, args->tokens * blocks, 1, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t t = i / blocks, block = i % blocks, left = n - 32 * block;
+        int64_t count = left < 32 ? left : 32;
+        float buffer[32];
+        const char *row = (const char *)args->in[0] + in->offset + t * in->stride[0];
+        const float *x = gather(in, row, block, buffer);
+        char *ready = (char *)args->workspace + t * row_bytes;
+        if (type == MNEM_TYPE_A8)
+            kernel->quantize(x, n, block, 1, ready);
+        else if (type == MNEM_TYPE_BF16)
+            round_block(x, count, ready + block * 64);
+        else
+            memcpy(ready + block * 128, x, (size_t)count * 4);
+    }
+    mnem_team_barrier(worker);
+}
+
+static mnem__matmul_job whole_job(const mnem_op *op, const mnem_op_args *args) {
+    const mnem_op_desc *desc = &op->desc;
+    const mnem_tensor *in = &desc->in[0], *out = &desc->out, *bias = &desc->in[2];
+    mnem__matmul_job job = {
+        .weights = (const uint8_t *)args->in[1] + desc->in[1].offset,
+        .group_bytes = (int64_t)mnem_pack_group_bytes(desc->in[1].type, in->shape[1]),
+        .k = in->shape[1],
+        .rows = args->row_end - args->row_begin,
+        .input = (const uint8_t *)args->in[0] + in->offset,
+        .input_stride = in->stride[0],
+        .tokens = args->tokens,
+        .out = (float *)(void *)((char *)args->out + out->offset) + args->row_begin,
+        .out_stride = out->stride[0] / 4,
+        .accumulate = desc->accumulate,
+    };
+    if (!mnem__tensor_absent(bias))
+        job.bias = (const float *)(const void *)((const char *)args->in[2] + bias->offset) +
+                   args->row_begin;
+    if (!input_ready(op)) {
+        job.input = args->workspace;
+        job.input_stride = ready_row_bytes(op);
+    }
+    return job;
+}
+
+/* Narrows a job to groups [begin, end). */
+static void take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
+    int64_t rows = job->rows < end * MNEM_PACK_ROWS ? job->rows : end * MNEM_PACK_ROWS;
+    job->weights += begin * job->group_bytes;
+    job->out += begin * MNEM_PACK_ROWS;
+    if (job->bias) job->bias += begin * MNEM_PACK_ROWS;
+    job->rows = rows - begin * MNEM_PACK_ROWS;
+}
+
+void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    const mnem__matmul_kernel *kernel = op->detail;
+    if (!input_ready(op)) make_ready(op, args, worker);
+    mnem__matmul_job job = whole_job(op, args);
+    int64_t begin, end;
+    mnem_team_split(worker, mnem__matmul_groups(&job), 1, &begin, &end);
+    if (begin >= end || args->tokens <= 0) return;
+    take_groups(&job, begin, end);
+    kernel->compute(&job);
+}
+
+const mnem__op_table mnem__op_matmul = {
+    .check = check,
+    .key = key,
+    .workspace = workspace,
+    .levels =
+        {
+            &mnem__matmul_plain,
+#if MNEM_X86
+            &mnem__matmul_avx2,
+            &mnem__matmul_avx512,
+            &mnem__matmul_avx512_bf16,
+#endif
+        },
+};

@@ -1,0 +1,278 @@
+/* matmul_avx512.c: MATMUL of quantized weights with VNNI: 16 outputs in the lanes of a vector.
+ *
+ * A block of 16 rows is unpacked once to 8 vectors of unsigned bytes and multiplied with up to TILE
+ * tokens, whose bytes are broadcast 4 at a time by the multiply itself; the zero point is in the
+ * integer that the sum starts from. One token at a time, the same code is bound by reading weights.
+ * Orders of operations: matmul_kernel.h. */
+#include <immintrin.h>
+
+#include "ops/matmul/matmul_kernel.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    TILE = 12,
+    FETCH_AHEAD = 8192,
+    TOGETHER = 6, /* tokens whose sums run side by side: hides the multiply's latency */
+};
+
+/* What a unit's header becomes: one vector per block. */
+typedef struct scales {
+    __m512 scale[8], second[8], min[8];
+} scales;
+
+INLINE __m512i load(const void *p) {
+    return _mm512_load_si512(p);
+}
+
+INLINE __m512 load_halves(const void *p) {
+    return _mm512_cvtph_ps(_mm256_load_si256(p));
+}
+
+/* Byte i of every lane, as a float. */
+INLINE __m512 unsigned_byte(__m512i x, int i) {
+    return _mm512_cvtepi32_ps(
+        _mm512_and_si512(_mm512_srli_epi32(x, (unsigned)(8 * i)), _mm512_set1_epi32(255)));
+}
+
+INLINE __m512 signed_byte(__m512i x, int i) {
+    return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(x, (unsigned)(24 - 8 * i)), 24));
+}
+
+/* The 12 bytes of a superblock of Q4_K and Q5_K: 4 scales, 4 minimums, and the rest's low nibbles,
+ * whose upper two bits are in the first 8 bytes. */
+INLINE void scales_k(const uint8_t *unit, scales *s) {
+    const __m512i six = _mm512_set1_epi8(0x3f), four = _mm512_set1_epi8(0x0f),
+                  upper = _mm512_set1_epi8(0x30);
+    __m512 d = load_halves(unit), dmin = load_halves(unit + 32);
+    __m512i a = load(unit + 64), b = load(unit + 128), c = load(unit + 192);
+    __m512i scale[2] = {_mm512_and_si512(a, six),
+                        _mm512_or_si512(_mm512_and_si512(c, four),
+                                        _mm512_and_si512(_mm512_srli_epi32(a, 2), upper))};
+    __m512i min[2] = {_mm512_and_si512(b, six),
+                      _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(c, 4), four),
+                                      _mm512_and_si512(_mm512_srli_epi32(b, 2), upper))};
+    MNEM__UNROLL
+    for (int i = 0; i < 8; i++) {
+        s->scale[i] = _mm512_mul_ps(d, unsigned_byte(scale[i / 4], i % 4));
+        s->min[i] = _mm512_mul_ps(dmin, unsigned_byte(min[i / 4], i % 4));
+    }
+}
+
+INLINE void scales_k6(const uint8_t *unit, const uint8_t *tail, scales *s) {
+    __m512 d = load_halves(tail);
+    MNEM__UNROLL
+    for (int i = 0; i < 8; i++) {
+        __m512i word = load(unit + 64 * (i / 2));
+        s->scale[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2));
+        s->second[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2 + 1));
+    }
+}
+
+INLINE void scales_pair(const uint8_t *unit, bool min, scales *s) {
+    MNEM__UNROLL
+    for (int i = 0; i < 2; i++) {
+        s->scale[i] = load_halves(unit + 32 * i);
+        if (min) s->min[i] = _mm512_sub_ps(_mm512_setzero_ps(), load_halves(unit + 64 + 32 * i));
+    }
+}
+
+/* x's field at bit from, moved to bit to, masked, put into w. */
+INLINE __m512i put_bits(__m512i w, __m512i x, int from, int to, __m512i mask) {
+    if (from < to) x = _mm512_slli_epi16(x, (unsigned)(to - from));
+    if (from > to) x = _mm512_srli_epi16(x, (unsigned)(from - to));
+    return _mm512_ternarylogic_epi32(w, x, mask, 0xf8); /* w | (x & mask) */
+}
+
+/* Elements 4v..4v+3 of each row of a block, as unsigned bytes. */
+INLINE __m512i unpack(int bits, const uint8_t *block, int v) {
+    if (bits == 8) return load(block + 64 * v);
+    __m512i x = load(block + (bits - 4 + v % 4) * 64);
+    if (v >= 4) x = _mm512_srli_epi16(x, 4);
+    x = _mm512_and_si512(x, _mm512_set1_epi8(15));
+    if (bits == 5) x = put_bits(x, load(block), v, 4, _mm512_set1_epi8(0x10));
+    if (bits == 6) x = put_bits(x, load(block + v / 4 * 64), v % 4 * 2, 4, _mm512_set1_epi8(0x30));
+    return x;
+}
+
+/* Adds the products of 4 bytes of each row with 4 of a token. gcc 12 would load the broadcast into
+ * a register of its own first. */
+INLINE __m512i dot(__m512i sum, __m512i w, const int8_t *q) {
+#if defined(__clang__)
+    int32_t four;
+    __builtin_memcpy(&four, q, 4);
+    return _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(four));
+#else
+    typedef int32_t __attribute__((may_alias, aligned(1))) unaligned;
+    __asm__("vpdpbusd %2%{1to16%}, %1, %0"
+            : "+v"(sum)
+            : "v"(w), "m"(*(const unaligned *)(const void *)q));
+    return sum;
+#endif
+}
+
+INLINE __m512i start_at(int zero, int32_t start) {
+    if (zero == 0) return _mm512_setzero_si512();
+    return _mm512_srai_epi32(_mm512_set1_epi32(start), (unsigned)mnem__start_shift(zero));
+}
+
+/* sum[t] += products of vectors [begin, end) of a block with those elements of each token. */
+INLINE void dots(int bits, const uint8_t *block, const mnem__a8_block *const *a, const int count,
+                 const int begin, const int end, __m512i *sum) {
+    MNEM__UNROLL
+    for (int v = begin; v < end; v++) {
+        __m512i w = unpack(bits, block, v);
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++) sum[t] = dot(sum[t], w, a[t]->q + 4 * v);
+    }
+}
+
+/* f[t] = scale * sum, or of both halves. */
+INLINE void block_products(const mnem__pack_form *form, const uint8_t *block, const scales *s,
+                           int i, const mnem__a8_block *const *a, const int count, __m512 *f) {
+    const bool halves = form->scales == MNEM__SCALES_K6;
+    __m512i sum[TOGETHER];
+    if (halves) {
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start_half);
+        dots(form->bits, block, a, count, 0, 4, sum);
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++) {
+            f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
+            sum[t] = start_at(form->zero, a[t]->start - a[t]->start_half);
+        }
+        dots(form->bits, block, a, count, 4, 8, sum);
+        MNEM__UNROLL
+        for (int t = 0; t < count; t++)
+            f[t] = _mm512_fmadd_ps(s->second[i], _mm512_cvtepi32_ps(sum[t]), f[t]);
+        return;
+    }
+    MNEM__UNROLL
+    for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start);
+    dots(form->bits, block, a, count, 0, 8, sum);
+    MNEM__UNROLL
+    for (int t = 0; t < count; t++) f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
+}
+
+/* One block of `count` (a constant) tokens, whose sums run side by side. */
+INLINE void add_blocks(const mnem__pack_form *form, const uint8_t *block, const scales *s, int i,
+                       const mnem__a8_block *const *a, const int count, __m512 *acc) {
+    __m512 f[TOGETHER];
+    block_products(form, block, s, i, a, count, f);
+    MNEM__UNROLL
+    for (int t = 0; t < count; t++) {
+        acc[t] = _mm512_fmadd_ps(f[t], _mm512_set1_ps(a[t]->scale), acc[t]);
+        if (form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K)
+            acc[t] = _mm512_fmadd_ps(s->min[i], _mm512_set1_ps(a[t]->minus_sum), acc[t]);
+    }
+}
+
+/* Adds bias and what was there; writes the rows that exist. */
+INLINE void finish(const mnem__matmul_job *job, int64_t group, int64_t token, __m512 acc) {
+    int64_t row = group * MNEM_PACK_ROWS, left = job->rows - row;
+    __mmask16 lanes = left >= 16 ? 0xffff : (__mmask16)((1u << left) - 1);
+    float *out = job->out + token * job->out_stride + row;
+    if (job->bias) acc = _mm512_add_ps(acc, _mm512_maskz_loadu_ps(lanes, job->bias + row));
+    if (job->accumulate) acc = _mm512_add_ps(_mm512_maskz_loadu_ps(lanes, out), acc);
+    _mm512_mask_storeu_ps(out, lanes, acc);
+}
+
+/* The processor fetches ahead too little for what takes some work, so that lines are asked for
+ * here. (Whole bytes for one or two tokens come faster by themselves, as measured.) */
+INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block) {
+    MNEM__UNROLL
+    for (int line = 0; line < form->block_bytes; line += 64)
+        _mm_prefetch(block + FETCH_AHEAD + line, _MM_HINT_T0);
+}
+
+/* tokens (a constant, up to TILE) of one group. */
+INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
+                 int64_t token, const int tokens) {
+    const uint8_t *unit = job->weights + group * job->group_bytes;
+    const int64_t blocks = job->k / 32, unit_bytes = mnem__pack_unit_bytes(form);
+    const uint8_t *tail = unit + blocks / form->unit_blocks * unit_bytes;
+    const uint8_t *input[(TILE + 3) / 4];
+    int64_t stride = job->input_stride;
+    const int together = tokens % TOGETHER == 0 ? TOGETHER : 4;
+    __m512 acc[TILE];
+    MNEM__UNROLL
+    for (int t = 0; t < tokens; t++) acc[t] = _mm512_setzero_ps();
+    MNEM__UNROLL
+    for (int t = 0; t < tokens; t += 4) input[t / 4] = job->input + (token + t) * stride;
+    for (int64_t b = 0; b < blocks; b += form->unit_blocks) {
+        scales s;
+        if (form->scales == MNEM__SCALES_K)
+            scales_k(unit, &s);
+        else if (form->scales == MNEM__SCALES_K6)
+            scales_k6(unit, tail, &s);
+        else
+            scales_pair(unit, form->scales == MNEM__SCALES_PAIR_MIN, &s);
+        const uint8_t *block = unit + form->header_bytes;
+        int count = blocks - b < form->unit_blocks ? (int)(blocks - b) : form->unit_blocks;
+        for (int i = 0; i < count; i++, block += form->block_bytes) {
+            if (form->bits != 8 || tokens > 2) fetch_ahead(form, block);
+            MNEM__UNROLL
+            for (int t = 0; t < tokens; t += together) {
+                const mnem__a8_block *a[TOGETHER];
+                const int n = tokens - t < together ? tokens - t : together;
+                MNEM__UNROLL
+                for (int u = 0; u < n; u++)
+                    a[u] = (const void *)(input[(t + u) / 4] + (t + u) % 4 * stride);
+                add_blocks(form, block, &s, i, a, n, acc + t);
+            }
+            MNEM__UNROLL
+            for (int t = 0; t < tokens; t += 4) {
+                input[t / 4] += sizeof(mnem__a8_block);
+                __asm__("" : "+r"(input[t / 4]), "+r"(stride));
+            }
+        }
+        unit += unit_bytes;
+        tail += form->tail_bytes;
+    }
+    MNEM__UNROLL
+    for (int t = 0; t < tokens; t++) finish(job, group, token + t, acc[t]);
+}
+
+/* All tokens of one group, in as few tiles as there are sizes for. */
+INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
+                            int64_t t, int64_t end) {
+    for (; end - t >= 12; t += 12) tile(job, form, group, t, 12);
+    for (; end - t >= 8; t += 8) tile(job, form, group, t, 8);
+    for (; end - t >= 4; t += 4) tile(job, form, group, t, 4);
+    if (end - t >= 2) {
+        tile(job, form, group, t, 2);
+        t += 2;
+    }
+    if (end - t >= 1) tile(job, form, group, t, 1);
+}
+
+INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
+    const int64_t step = mnem__token_step(job, TILE);
+    for (int64_t t = 0; t < job->tokens; t += step) {
+        int64_t end = job->tokens - t < step ? job->tokens : t + step;
+        for (int64_t g = 0; g < mnem__matmul_groups(job); g++)
+            tokens_of_group(job, form, g, t, end);
+    }
+}
+
+#define KERNEL(TYPE, name, scales, bits, zero, blocks, header, block, tail)                        \
+    static void compute_##name(const mnem__matmul_job *job) {                                      \
+        static const mnem__pack_form form = {MNEM_TYPE_##TYPE, scales, bits,  zero,                \
+                                             blocks,           header, block, tail};               \
+        compute(job, &form);                                                                       \
+    }                                                                                              \
+    static const mnem__matmul_kernel kernel_##name = {.type = MNEM_TYPE_##TYPE,                    \
+                                                      .compute = compute_##name,                   \
+                                                      .quantize = mnem__a8_quantize_avx512};
+MNEM__PACK_QUANTIZED(KERNEL)
+
+#define FLOAT(TYPE, name, i)                                                                       \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " avx512", mnem__matmul_run,            \
+     &mnem__matmul_floats_avx512[i]},
+#define ENTRY(TYPE, name, ...)                                                                     \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " avx512", mnem__matmul_run,            \
+     &kernel_##name},
+static const mnem__op_kernel list[] = {FLOAT(F32, f32, 0) FLOAT(F16, f16, 1) FLOAT(BF16, bf16, 2)
+                                           MNEM__PACK_QUANTIZED(ENTRY)};
+
+const mnem__op_kernels mnem__matmul_avx512 = {list, sizeof list / sizeof *list};

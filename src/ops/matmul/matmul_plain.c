@@ -1,0 +1,115 @@
+/* matmul_plain.c: MATMUL in C: the reference that every other kernel equals to the bit.
+ *
+ * A row's block is decoded once for up to TILE tokens. Cost: about one multiply-add a cycle. */
+#include "ops/matmul/matmul_kernel.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/core/half.h"
+
+enum { TILE = 64 };
+
+static void finish(const mnem__matmul_job *job, int64_t row, int64_t token, int count,
+                   const float *acc) {
+    for (int t = 0; t < count; t++) {
+        float *out = job->out + (token + t) * job->out_stride + row;
+        float sum = job->bias ? acc[t] + job->bias[row] : acc[t];
+        *out = job->accumulate ? *out + sum : sum;
+    }
+}
+
+/* One block of one row for one token. */
+static float add_block(const mnem__pack_form *form, const mnem__block *w, const mnem__a8_block *a,
+                       float acc) {
+    int shift = mnem__start_shift(form->zero);
+    int32_t i[2] = {0, 0};
+    for (int j = 0; j < 32; j++) i[j / 16] += (int32_t)w->q[j] * a->q[j];
+    /* -128 sum(q) is a multiple of 128: the shift is an exact division */
+    int32_t start = form->zero ? a->start / (1 << shift) : 0;
+    float f;
+    if (form->scales == MNEM__SCALES_K6) {
+        int32_t half = a->start_half / (1 << shift);
+        f = fmaf(w->scale[1], (float)(i[1] + start - half), w->scale[0] * (float)(i[0] + half));
+    } else {
+        f = w->scale[0] * (float)(i[0] + i[1] + start);
+    }
+    acc = fmaf(f, a->scale, acc);
+    bool min = form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K;
+    return min ? fmaf(w->min, a->minus_sum, acc) : acc;
+}
+
+static void quantized_tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t row,
+                           int64_t token, int count) {
+    const uint8_t *group = job->weights + row / MNEM_PACK_ROWS * job->group_bytes;
+    float acc[TILE] = {0};
+    for (int64_t b = 0; b < job->k / 32; b++) {
+        mnem__block w;
+        mnem__packed_block(form, job->k, group, b, (int)(row % MNEM_PACK_ROWS), &w);
+        for (int t = 0; t < count; t++) {
+            const void *a = job->input + (token + t) * job->input_stride;
+            acc[t] = add_block(form, &w, (const mnem__a8_block *)a + b, acc[t]);
+        }
+    }
+    finish(job, row, token, count, acc);
+}
+
+static void quantized(const mnem__matmul_job *job, mnem_type type) {
+    const mnem__pack_form *form = mnem__pack_form_get(type);
+    for (int64_t row = 0; row < job->rows; row++)
+        for (int64_t t = 0; t < job->tokens; t += TILE)
+            quantized_tile(job, form, row, t,
+                           (int)(job->tokens - t < TILE ? job->tokens - t : TILE));
+}
+
+static float weight_at(const uint8_t *group, mnem_type type, int64_t i, int row) {
+    if (type == MNEM_TYPE_F16) return mnem__half_float(mnem__load_u16(group + i * 32 + row * 2));
+    if (type == MNEM_TYPE_BF16)
+        return mnem__bf16_float(mnem__load_u16(group + i / 2 * 64 + row * 4 + i % 2 * 2));
+    return mnem__bits_float(mnem__load_u32(group + i * 64 + row * 4));
+}
+
+static void float_tile(const mnem__matmul_job *job, mnem_type type, int64_t row, int64_t token,
+                       int count) {
+    const uint8_t *group = job->weights + row / MNEM_PACK_ROWS * job->group_bytes;
+    float acc[TILE] = {0};
+    for (int64_t i = 0; i < job->k; i++) {
+        float w = weight_at(group, type, i, (int)(row % MNEM_PACK_ROWS));
+        for (int t = 0; t < count; t++) {
+            const uint8_t *x = job->input + (token + t) * job->input_stride + i * 4;
+            acc[t] = fmaf(w, mnem__bits_float(mnem__load_u32(x)), acc[t]);
+        }
+    }
+    finish(job, row, token, count, acc);
+}
+
+static void floats(const mnem__matmul_job *job, mnem_type type) {
+    for (int64_t row = 0; row < job->rows; row++)
+        for (int64_t t = 0; t < job->tokens; t += TILE)
+            float_tile(job, type, row, t, (int)(job->tokens - t < TILE ? job->tokens - t : TILE));
+}
+
+static void compute(const mnem__matmul_job *job, mnem_type type) {
+    if (mnem_matmul_input(type) == MNEM_TYPE_A8)
+        quantized(job, type);
+    else
+        floats(job, type);
+}
+
+#define KERNEL(TYPE, name, ...)                                                                    \
+    static void compute_##name(const mnem__matmul_job *job) {                                      \
+        compute(job, MNEM_TYPE_##TYPE);                                                            \
+    }                                                                                              \
+    static const mnem__matmul_kernel kernel_##name = {                                             \
+        .type = MNEM_TYPE_##TYPE, .compute = compute_##name, .quantize = mnem__a8_quantize_plain};
+#define FLOATS(X) X(F32, f32, ) X(F16, f16, ) X(BF16, bf16, )
+MNEM__PACK_QUANTIZED(KERNEL)
+FLOATS(KERNEL)
+
+static const mnem__op_kernel list[] = {
+#define ENTRY(TYPE, name, ...)                                                                     \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " plain", mnem__matmul_run,             \
+     &kernel_##name},
+    MNEM__PACK_QUANTIZED(ENTRY) FLOATS(ENTRY)};
+
+const mnem__op_kernels mnem__matmul_plain = {list, sizeof list / sizeof *list};

@@ -1,0 +1,79 @@
+/* quantize_row.c: rows of floats to the types of weights, one block after another.
+ *
+ * Scales are rounded to the type's own precision before the elements are rounded, so that the
+ * elements make up for it. Plain squared error is what is minimised. */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "ops/core/half.h"
+#include "ops/matmul/pack_form.h"
+#include "ops/quantize/quantize_fit.h"
+
+static float put_half(uint8_t *p, float x) {
+    uint16_t half = mnem__float_half(x);
+    memcpy(p, &half, 2);
+    return mnem__half_float(half);
+}
+
+static void quantize_8(const float *x, uint8_t *out) {
+    float most = 0;
+    for (int j = 0; j < 32; j++) most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
+    float inverse = mnem__inverse(put_half(out, most / 127));
+    for (int j = 0; j < 32; j++)
+        out[2 + j] = (uint8_t)(int8_t)mnem__round_clamp(x[j] * inverse, -127, 127);
+}
+
+/* Q4 and Q5, with or without minimum. */
+static void quantize_45(const mnem__pack_form *form, const float *x, uint8_t *out) {
+    bool min = form->scales == MNEM__SCALES_PAIR_MIN;
+    int most = (1 << form->bits) - 1;
+    mnem__fit fit = min ? mnem__fit_range(x, 32, most, false) : mnem__fit_signed(x, 32, form->zero);
+    fit.scale = put_half(out, fit.scale);
+    if (min) fit.min = put_half(out + 2, fit.min);
+    uint8_t *high = out + (min ? 4 : 2), *low = form->bits == 5 ? high + 4 : high, q[32];
+    uint32_t fifth = 0;
+    for (int j = 0; j < 32; j++) {
+        float scaled = (x[j] - fit.min) * mnem__inverse(fit.scale);
+        q[j] = (uint8_t)(mnem__round_clamp(scaled, -form->zero, most - form->zero) + form->zero);
+        fifth |= (uint32_t)(q[j] >> 4) << j;
+    }
+    if (form->bits == 5) memcpy(high, &fifth, 4);
+    for (int j = 0; j < 16; j++) low[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
+}
+
+static void quantize_floats(mnem_type type, int64_t n, const float *row, uint8_t *out) {
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half = type == MNEM_TYPE_F16 ? mnem__float_half(row[i]) : mnem__float_bf16(row[i]);
+        if (type == MNEM_TYPE_F32)
+            memcpy(out + 4 * i, &row[i], 4);
+        else
+            memcpy(out + 2 * i, &half, 2);
+    }
+}
+
+static void quantize_block(const mnem__pack_form *form, const float *x, uint8_t *out) {
+    if (form->scales == MNEM__SCALES_K)
+        mnem__quantize_k45(form->type, x, out);
+    else if (form->scales == MNEM__SCALES_K6)
+        mnem__quantize_k6(x, out);
+    else if (form->bits == 8)
+        quantize_8(x, out);
+    else
+        quantize_45(form, x, out);
+}
+
+mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out) {
+    const mnem_type_info *info = mnem_type_info_get(type);
+    const mnem__pack_form *form = mnem__pack_form_get(type);
+    if (!form)
+        return mnem__fail(MNEM_UNSUPPORTED, "quantize: type %s", info ? info->name : "unknown");
+    if (mnem_type_row_bytes(type, n) == 0)
+        return mnem__fail(MNEM_INVALID, "quantize: %lld elements aren't whole %s blocks",
+                          (long long)n, info->name);
+    if (form->unit_blocks == 0) quantize_floats(type, n, row, out);
+    for (int64_t i = 0; form->unit_blocks && i < n / info->block_elements; i++)
+        quantize_block(form, row + i * info->block_elements,
+                       (uint8_t *)out + i * info->block_bytes);
+    return MNEM_OK;
+}

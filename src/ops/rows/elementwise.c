@@ -1,0 +1,77 @@
+/* elementwise.c: see elementwise.h; the walk over chunks of columns.
+ *
+ * Idea: a chunk of each input is where it lies or in a buffer on the stack; one call of a kernel;
+ * then outputs that aren't of the kernel's type, or are added to, are written from buffers.
+ * Invariant: an element's bits depend on its inputs only, so any split gives the same. */
+#include "ops/rows/elementwise.h"
+
+mnem_status mnem__elementwise_check(const mnem_op_desc *desc, int inputs) {
+    static const char *const names[] = {"in[0]", "in[1]", "in[2]"};
+    mnem_status status = mnem__real_check_first(desc, 2);
+    for (int i = 1; status == MNEM_OK && i < inputs; i++)
+        status = mnem__real_check_like(desc, &desc->in[i], names[i]);
+    if (status == MNEM_OK && !mnem__tensor_absent(&desc->out))
+        status = mnem__real_check_like(desc, &desc->out, "out");
+    if (status == MNEM_OK && !mnem__tensor_absent(&desc->also[0]))
+        status = mnem__real_check_like(desc, &desc->also[0], "also[0]");
+    return status;
+}
+
+/* The operands, and room for a chunk of each. */
+typedef struct walk {
+    const mnem__row_kernels *kernels;
+    mnem__real_rows in[MNEM__CHUNK_INPUTS], out[MNEM__CHUNK_OUTPUTS];
+    double in_buffer[MNEM__CHUNK_INPUTS][MNEM__CHUNK];
+    double out_buffer[MNEM__CHUNK_OUTPUTS][MNEM__CHUNK], spare[MNEM__CHUNK];
+} walk;
+
+static void walk_chunk(walk *w, const mnem_op *op, const mnem_op_args *args, mnem__chunk_run *run,
+                       mnem__chunk chunk) {
+    for (int i = 0; i < MNEM__CHUNK_INPUTS; i++)
+        if (w->in[i].rows.base)
+            chunk.in[i] =
+                mnem__real_read(&w->in[i], chunk.row, 0, chunk.column, chunk.n, w->in_buffer[i]);
+    for (int i = 0; i < MNEM__CHUNK_OUTPUTS; i++)
+        chunk.out[i] = mnem__real_place(&w->out[i], chunk.row, 0, chunk.column, w->out_buffer[i]);
+    run(w->kernels, op, args, &chunk);
+    for (int i = 0; i < MNEM__CHUNK_OUTPUTS; i++)
+        mnem__real_write(&w->out[i], chunk.row, 0, chunk.column, chunk.n, w->out_buffer[i],
+                         w->spare);
+}
+
+static bool is_bf16(const mnem_tensor *tensor) {
+    return mnem__tensor_absent(tensor) || tensor->type == MNEM_TYPE_BF16;
+}
+
+const mnem__row_kernels *mnem__elementwise_kernels(const mnem_op *op) {
+    const mnem__row_kernels *kernels = op->detail;
+    const mnem_op_desc *d = &op->desc;
+    bool bf16 = !d->accumulate && is_bf16(&d->out) && is_bf16(&d->also[0]);
+    for (int i = 0; i < MNEM__CHUNK_INPUTS; i++) bf16 = bf16 && is_bf16(&d->in[i]);
+    return bf16 ? kernels->bf16 : kernels;
+}
+
+void mnem__elementwise_run(const mnem__row_kernels *kernels, const mnem_op *op,
+                           const mnem_op_args *args, const mnem_worker *worker,
+                           mnem__chunk_run *run) {
+    static const mnem_tensor absent = {.dims = 0}; /* A8: written by run itself */
+    const mnem_op_desc *d = &op->desc;
+    walk w;
+    w.kernels = kernels;
+    for (int i = 0; i < MNEM__CHUNK_INPUTS; i++)
+        w.in[i] = mnem__real_rows_get(kernels, &d->in[i], args->in[i]);
+    w.out[0] =
+        mnem__real_rows_get(kernels, d->out.type == MNEM_TYPE_A8 ? &absent : &d->out, args->out);
+    w.out[1] = mnem__real_rows_get(kernels, &d->also[0], args->also[0]);
+    w.out[0].add = w.out[1].add = d->accumulate;
+    const int64_t n = w.in[0].rows.n, chunks = (n + MNEM__CHUNK - 1) / MNEM__CHUNK;
+    int64_t begin, end;
+    mnem_team_split(worker, args->tokens * chunks, 1, &begin, &end);
+    for (int64_t u = begin; u < end; u++) {
+        const int64_t column = u % chunks * MNEM__CHUNK, rest = n - column;
+        walk_chunk(&w, op, args, run,
+                   (mnem__chunk){.n = rest < MNEM__CHUNK ? rest : MNEM__CHUNK,
+                                 .row = u / chunks,
+                                 .column = column});
+    }
+}

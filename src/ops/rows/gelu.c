@@ -1,0 +1,54 @@
+/* gelu.c: GELU and its gradient (Hendrycks and Gimpel 2016, the form with tanh, as GPT-2 has it),
+ * in chunks of columns.
+ *
+ * 0.5 (1 + tanh(u)) = 1 / (1 + e^-2u), so that one power of two and one division make an element;
+ * the gradient computes them again from x, since nothing of the forward pass is kept.
+ *
+ * With A8 output a chunk is made in a buffer on the stack and quantized from there; chunks are
+ * whole blocks of 32, so the bits don't depend on the split. */
+#include "ops/rows/elementwise.h"
+
+static bool is_quantized(const mnem_op_desc *desc) {
+    return desc->out.type == MNEM_TYPE_A8;
+}
+
+static mnem_status check(const mnem_op_desc *desc) {
+    const mnem_tensor *in = &desc->in[0];
+    if (!is_quantized(desc)) return mnem__elementwise_check(desc, 1);
+    if (!mnem__tensor_is_f32(in, 2))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, n]");
+    if (!mnem__op_is_a8(&desc->out, in->shape[0], in->shape[1]))
+        return mnem__op_fail(MNEM_INVALID, desc, "out isn't A8 of the shape of in[0]");
+    return MNEM_OK;
+}
+
+static mnem_status check_grad(const mnem_op_desc *desc) {
+    return mnem__elementwise_check(desc, 2);
+}
+
+static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
+                    const mnem__chunk *c) {
+    if (is_quantized(&op->desc)) {
+        const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
+        float part[MNEM__CHUNK];
+        kernels->gelu(c->n, c->in[0], part);
+        kernels->quantize(part, op->desc.in[0].shape[1], c->column / 32, (c->n + 31) / 32,
+                          mnem__op_row(&out, c->row, 0));
+    } else {
+        kernels->gelu(c->n, c->in[0], c->out[0]);
+    }
+}
+
+static void backward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
+                     const mnem__chunk *c) {
+    (void)op, (void)args;
+    kernels->gelu_grad(c->n, c->in[0], c->in[1], c->out[0]);
+}
+
+static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker,
+                          op->desc.kind == MNEM_OP_GELU ? forward : backward);
+}
+
+MNEM__ROW_OP(gelu, check, NULL, run)
+MNEM__ROW_OP(gelu_grad, check_grad, NULL, run)

@@ -1,0 +1,80 @@
+/* real_rows.c: see real_rows.h.
+ *
+ * Cost: a conversion is a pass over a buffer in the first cache; memory is read or written once.
+ */
+#include "ops/rows/real_rows.h"
+
+#include <stdio.h>
+
+mnem__real_rows mnem__real_rows_get(const mnem__row_kernels *kernels, const mnem_tensor *tensor,
+                                    const void *base) {
+    mnem__real_rows r = {.kernels = kernels, .type = tensor->type};
+    if (mnem__tensor_absent(tensor)) return r;
+    r.rows = mnem__op_rows_get(tensor, base);
+    r.unit = (int64_t)mnem_type_info_get(tensor->type)->block_bytes;
+    r.direct = tensor->type == kernels->type;
+    return r;
+}
+
+void mnem__real_write(const mnem__real_rows *r, int64_t t, int64_t h, int64_t column, int64_t n,
+                      void *buffer, void *spare) {
+    if (!r->rows.base || (r->direct && !r->add)) return;
+    char *at = mnem__real_at(r, t, h, column);
+    if (r->add) r->kernels->add(n, mnem__real_read(r, t, h, column, n, spare), buffer, buffer);
+    r->kernels->store(r->type, n, buffer, at);
+}
+
+static bool is_real(mnem_type type) {
+    return type == MNEM_TYPE_F32 || type == MNEM_TYPE_BF16 || type == MNEM_TYPE_F16;
+}
+
+bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims) {
+    if (mnem__real_is_f64(desc) ? tensor->type != MNEM_TYPE_F64 : !is_real(tensor->type))
+        return false;
+    return tensor->layout == MNEM_LAYOUT_ROW && tensor->dims == dims &&
+           mnem__tensor_valid(tensor) &&
+           tensor->stride[dims - 1] == (int64_t)mnem_type_info_get(tensor->type)->block_bytes;
+}
+
+/* "isn't F32, BF16 or F16", or F64 beside others of that type. */
+static mnem_status fail(const mnem_op_desc *desc, const char *name, const char *shape) {
+    char text[120];
+    snprintf(text, sizeof text, "%s isn't %s %s", name,
+             mnem__real_is_f64(desc) ? "F64 (as in[0])" : "F32, BF16 or F16", shape);
+    return mnem__op_fail(MNEM_INVALID, desc, text);
+}
+
+mnem_status mnem__real_check_first(const mnem_op_desc *desc, int dims) {
+    const mnem_tensor *in = &desc->in[0];
+    for (int d = 2; d <= dims; d++)
+        if (mnem__real_is(desc, in, d)) return MNEM_OK;
+    return mnem__op_fail(MNEM_INVALID, desc,
+                         dims == 2 ? "in[0] isn't F32, BF16, F16 or F64 [T, n]"
+                                   : "in[0] isn't F32, BF16, F16 or F64 [T, n] or [T, heads, n]");
+}
+
+mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *tensor,
+                                  const char *name) {
+    const mnem_tensor *in = &desc->in[0];
+    if (mnem__real_is(desc, tensor, in->dims) && mnem__tensor_same_shape(tensor, in))
+        return MNEM_OK;
+    return fail(desc, name, "of the shape of in[0]");
+}
+
+mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *tensor,
+                                  const char *name, bool sum) {
+    const mnem_tensor *in = &desc->in[0];
+    if (!mnem__real_is(desc, tensor, 1) || tensor->shape[0] != in->shape[in->dims - 1])
+        return fail(desc, name, "and as wide as in[0]");
+    if (sum && tensor->type != MNEM_TYPE_F32 && tensor->type != MNEM_TYPE_F64) {
+        char text[80];
+        snprintf(text, sizeof text, "%s is a sum, and isn't F32", name);
+        return mnem__op_fail(MNEM_INVALID, desc, text);
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__real_check_epsilon(const mnem_op_desc *desc) {
+    if (desc->epsilon >= 0.0f && desc->epsilon < 1.0f) return MNEM_OK;
+    return mnem__op_fail(MNEM_INVALID, desc, "epsilon isn't between 0 and 1");
+}

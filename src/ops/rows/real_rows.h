@@ -1,0 +1,69 @@
+/* real_rows.h: operands of F32, BF16, F16 or F64, seen as rows of what kernels compute in.
+ *
+ * The idea: kernels know floats (or doubles), some BF16 too. An operand of that very type is given
+ * to them as it lies; of another, a part of a row at a time is converted into a buffer first, or
+ * out of one afterwards (to nearest even). Buffers are small enough to stay in the first cache, so
+ * memory sees the operand's own bytes only. */
+#ifndef MNEM_SRC_OPS_ROWS_REAL_ROWS_H
+#define MNEM_SRC_OPS_ROWS_REAL_ROWS_H
+
+#include "ops/core/op_rows.h"
+#include "ops/rows/row_kernels.h"
+
+typedef struct mnem__real_rows {
+    mnem__op_rows rows;
+    const mnem__row_kernels *kernels;
+    mnem_type type;
+    int64_t unit; /* bytes of an element */
+    bool direct;  /* type is what kernels compute in */
+    bool add;     /* as an output: is added to */
+} mnem__real_rows;
+
+/* Absent (dims 0): rows.base is NULL. */
+mnem__real_rows mnem__real_rows_get(const mnem__row_kernels *kernels, const mnem_tensor *tensor,
+                                    const void *base);
+
+static inline char *mnem__real_at(const mnem__real_rows *r, int64_t t, int64_t h, int64_t column) {
+    return (char *)mnem__op_row(&r->rows, t, h) + column * r->unit;
+}
+/* Elements [column, column + n) of row (t, h): where they lie, or in buffer. */
+static inline const void *mnem__real_read(const mnem__real_rows *r, int64_t t, int64_t h,
+                                          int64_t column, int64_t n, void *buffer) {
+    const char *at = mnem__real_at(r, t, h, column);
+    if (r->direct) return at;
+    r->kernels->load(r->type, n, at, buffer);
+    return buffer;
+}
+/* Where to compute them: their place or buffer. Afterwards write finishes the job; spare is as
+ * large as buffer, used by rows that are added to. */
+static inline void *mnem__real_place(const mnem__real_rows *r, int64_t t, int64_t h, int64_t column,
+                                     void *buffer) {
+    return r->direct && !r->add && r->rows.base ? mnem__real_at(r, t, h, column) : buffer;
+}
+void mnem__real_write(const mnem__real_rows *r, int64_t t, int64_t h, int64_t column, int64_t n,
+                      void *buffer, void *spare);
+
+/* ---- checks ---- */
+
+/* The operator computes in doubles: its in[0] is F64. */
+static inline bool mnem__real_is_f64(const mnem_op_desc *desc) {
+    return desc->in[0].type == MNEM_TYPE_F64;
+}
+/* What every operand must be: F64 if in[0] is, else F32, BF16 or F16; ROW, elements of the last
+ * dimension next to each other. */
+bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims);
+/* in[0] is [T, n], or [T, heads, n] where dims allows 3. */
+mnem_status mnem__real_check_first(const mnem_op_desc *desc, int dims);
+/* name's tensor has the shape of in[0]. */
+mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *tensor,
+                                  const char *name);
+/* name's tensor is [n], n as wide as in[0]; sum: F32 (F64), as gradients of weights are. */
+mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *tensor,
+                                  const char *name, bool sum);
+mnem_status mnem__real_check_epsilon(const mnem_op_desc *desc);
+
+static inline uint64_t mnem__real_unit(const mnem_op_desc *desc) {
+    return mnem__real_is_f64(desc) ? sizeof(double) : sizeof(float);
+}
+
+#endif

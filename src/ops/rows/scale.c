@@ -1,0 +1,36 @@
+/* scale.c: SCALE: each element times desc.scale, which is its own gradient.
+ *
+ * One multiplication and one rounding, so every level of the processor gives the same bits. */
+#include <math.h>
+
+#include "ops/rows/elementwise.h"
+
+static mnem_status check(const mnem_op_desc *desc) {
+    mnem_status status = mnem__elementwise_check(desc, 1);
+    if (status == MNEM_OK && !isfinite(desc->scale))
+        return mnem__op_fail(MNEM_INVALID, desc, "scale isn't finite");
+    return status;
+}
+
+static void scale_f64(int64_t n, const double *in, double factor, double *out) {
+    for (int64_t i = 0; i < n; i++) out[i] = in[i] * factor;
+}
+
+static void scale_f32(int64_t n, const float *in, float factor, float *out) {
+    for (int64_t i = 0; i < n; i++) out[i] = in[i] * factor;
+}
+
+static void chunk(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
+                  const mnem__chunk *c) {
+    (void)args;
+    if (kernels->type == MNEM_TYPE_F64)
+        scale_f64(c->n, c->in[0], (double)op->desc.scale, c->out[0]);
+    else
+        scale_f32(c->n, c->in[0], op->desc.scale, c->out[0]);
+}
+
+static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    mnem__elementwise_run(op->detail, op, args, worker, chunk);
+}
+
+MNEM__ROW_OP(scale, check, NULL, run)

@@ -1,0 +1,53 @@
+/* silu_mul.c: SILU_MUL and its gradient in chunks of columns, so that one wide row is split over
+ * the team too.
+ *
+ * With A8 output a chunk is made in a buffer on the stack and quantized from there; chunks are
+ * whole blocks of 32, so the bits don't depend on the split. */
+#include "ops/rows/elementwise.h"
+
+static bool is_quantized(const mnem_op_desc *desc) {
+    return desc->out.type == MNEM_TYPE_A8;
+}
+
+static mnem_status check(const mnem_op_desc *desc) {
+    const mnem_tensor *gate = &desc->in[0];
+    if (!is_quantized(desc)) return mnem__elementwise_check(desc, 2);
+    if (!mnem__tensor_is_f32(gate, 2))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't F32 [T, n]");
+    if (!mnem__tensor_is_f32(&desc->in[1], 2) || !mnem__tensor_same_shape(gate, &desc->in[1]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 of the shape of in[0]");
+    if (!mnem__op_is_a8(&desc->out, gate->shape[0], gate->shape[1]))
+        return mnem__op_fail(MNEM_INVALID, desc, "out isn't A8 of the shape of in[0]");
+    return MNEM_OK;
+}
+
+static mnem_status check_grad(const mnem_op_desc *desc) {
+    return mnem__elementwise_check(desc, 3);
+}
+
+static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
+                    const mnem__chunk *c) {
+    if (is_quantized(&op->desc)) {
+        const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
+        float part[MNEM__CHUNK];
+        kernels->silu_mul(c->n, c->in[0], c->in[1], part);
+        kernels->quantize(part, op->desc.in[0].shape[1], c->column / 32, (c->n + 31) / 32,
+                          mnem__op_row(&out, c->row, 0));
+    } else {
+        kernels->silu_mul(c->n, c->in[0], c->in[1], c->out[0]);
+    }
+}
+
+static void backward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
+                     const mnem__chunk *c) {
+    (void)op, (void)args;
+    kernels->silu_mul_grad(c->n, c->in, c->out[0], c->out[1]);
+}
+
+static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker,
+                          op->desc.kind == MNEM_OP_SILU_MUL ? forward : backward);
+}
+
+MNEM__ROW_OP(silu_mul, check, NULL, run)
+MNEM__ROW_OP(silu_mul_grad, check_grad, NULL, run)

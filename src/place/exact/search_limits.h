@@ -1,0 +1,22 @@
+/* search_limits.h: how long a search may go on: time, steps, or until somebody asks it to end. */
+#ifndef MNEM_SRC_PLACE_EXACT_SEARCH_LIMITS_H
+#define MNEM_SRC_PLACE_EXACT_SEARCH_LIMITS_H
+
+#include "mnem/place.h"
+
+typedef struct mnem__limits {
+    double deadline;
+    uint64_t steps, steps_max; /* buffers that were tried; 0: no limit */
+    bool (*stop)(void *context);
+    void *stop_context;
+    bool reached; /* stays so */
+} mnem__limits;
+
+/* From now on. MNEM_INVALID for options that can't be. */
+mnem_status mnem__limits_start(const mnem_plan_options *options, mnem__limits *limits);
+/* For a search within a search: a share (0 to 1) of what is left of time and steps. */
+mnem__limits mnem__limits_share(const mnem__limits *limits, double share);
+/* Counts steps; true when a limit is reached. */
+bool mnem__limits_check(mnem__limits *limits, uint64_t steps);
+
+#endif

@@ -1,0 +1,26 @@
+/* solve.h: the search behind mnem_plan_solve, for those who know more about the buffers. */
+#ifndef MNEM_SRC_PLACE_EXACT_SOLVE_H
+#define MNEM_SRC_PLACE_EXACT_SOLVE_H
+
+#include "place/exact/search_limits.h"
+#include "place/greedy/cliques.h"
+
+typedef struct mnem__task {
+    mnem_plan_buffer *buffers;
+    size_t n;
+    uint64_t capacity; /* 0: as low as possible */
+    uint64_t seed;
+    /* Lives with gaps, within those of the buffers; NULL: none. Then only dives are made, and only
+     * for placements below peak_known: result->peak_bytes stays that where none is found, and
+     * offsets mean nothing. */
+    const mnem__lives *lives;
+    uint64_t peak_known;
+} mnem__task;
+
+/* As mnem_plan_solve. */
+mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_result *result);
+/* As mnem_plan_solve_wishes; wishes may be NULL, lives must be. */
+mnem_status mnem__solve_wishes(const mnem__task *task, const mnem_plan_wish *wishes,
+                               mnem__limits *limits, mnem_plan_result *result);
+
+#endif

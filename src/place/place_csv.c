@@ -1,0 +1,462 @@
+/* place_csv.c: MiniMalloc's CSV format, read and written.
+ *
+ * Idea: the text is copied and cut in place: every cell becomes a string in the copy, so ids need
+ * no memory of their own. The header says which cell goes to which column; a row is then set column
+ * by column.
+ * Invariant: gaps lie in one array, row after row; wishes point into it when it is whole.
+ * Cost: one pass; the text, and 88 bytes for a row, 120 where spaces are spoken of. */
+#include "mnem/place_csv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+
+typedef enum column {
+    COLUMN_ID,
+    COLUMN_LOWER,
+    COLUMN_UPPER,
+    COLUMN_SIZE,
+    COLUMN_ALIGNMENT,
+    COLUMN_HINT,
+    COLUMN_GAPS,
+    COLUMN_ACCESSES,
+    COLUMN_SPACES,
+    COLUMN_SPACE,
+    COLUMN_OFFSET,
+    COLUMNS
+} column;
+
+enum { REQUIRED = COLUMN_SIZE + 1 };
+static const char *const column_names[COLUMNS] = {"id",        "lower", "upper", "size",
+                                                  "alignment", "hint",  "gaps",  "accesses",
+                                                  "spaces",    "space", "offset"};
+
+/* Other names of columns. */
+static const struct alias {
+    const char *name;
+    column column;
+} aliases[] = {
+    {"buffer", COLUMN_ID},   {"buffer_id", COLUMN_ID}, {"begin", COLUMN_LOWER},
+    {"start", COLUMN_LOWER}, {"end", COLUMN_UPPER},
+};
+
+/* What a row says of spaces, for tables that have such columns. */
+typedef struct row_spaces {
+    const char *spaces, *space;
+    uint64_t accesses;
+    size_t line;
+} row_spaces;
+
+struct mnem_plan_csv {
+    char *text;
+    row_spaces *in; /* NULL: no such columns */
+    mnem_plan_use *uses;
+    const char *const *names; /* of spaces; NULL: they weren't told */
+    const char **ids;
+    mnem_plan_buffer *buffers;
+    mnem_plan_wish *wishes;
+    mnem_plan_gap *gaps;
+    size_t n, room, gap_count, gap_room;
+    int cell_column[COLUMNS]; /* of the header's cells */
+    int cells;
+    bool has[COLUMNS];
+    int64_t last; /* 1: ends are the last moments */
+};
+
+/* ---- numbers ---- */
+
+/* Digits up to the end or `until`; *text is moved behind them. */
+static bool take_number(const char **text, uint64_t *out) {
+    const char *c = *text;
+    if (*c < '0' || *c > '9') return false;
+    for (*out = 0; *c >= '0' && *c <= '9'; c++)
+        if (__builtin_mul_overflow(*out, 10, out) ||
+            __builtin_add_overflow(*out, (uint64_t)(*c - '0'), out))
+            return false;
+    *text = c;
+    return true;
+}
+
+static bool take_time(const char **text, int64_t *out) {
+    const bool negative = **text == '-';
+    uint64_t n;
+    *text += negative;
+    if (!take_number(text, &n) || n > INT64_MAX) return false;
+    *out = negative ? -(int64_t)n : (int64_t)n;
+    return true;
+}
+
+static bool whole_number(const char *text, uint64_t *out) {
+    return take_number(&text, out) && !*text;
+}
+
+/* Nothing and -1 stand for none. */
+static bool optional_number(const char *text, uint64_t *out, bool *given) {
+    *given = *text && strcmp(text, "-1") != 0;
+    return !*given || whole_number(text, out);
+}
+
+/* ---- rows ---- */
+
+static mnem_status grow(void **data, size_t *room, size_t size) {
+    const size_t more = *room ? 2 * *room : 64;
+    void *moved = mnem__realloc("plan", *data, more * size);
+    if (!moved) return mnem__heap_status();
+    *data = moved;
+    *room = more;
+    return MNEM_OK;
+}
+
+static bool has_spaces(const mnem_plan_csv *csv) {
+    return csv->has[COLUMN_ACCESSES] || csv->has[COLUMN_SPACES] || csv->has[COLUMN_SPACE];
+}
+
+static mnem_status grow_rows(mnem_plan_csv *csv) {
+    size_t ids = csv->room, wishes = csv->room, in = csv->room;
+    mnem_status status = grow((void **)&csv->ids, &ids, sizeof *csv->ids);
+    if (status == MNEM_OK) status = grow((void **)&csv->wishes, &wishes, sizeof *csv->wishes);
+    if (status == MNEM_OK && has_spaces(csv))
+        status = grow((void **)&csv->in, &in, sizeof *csv->in);
+    if (status == MNEM_OK) status = grow((void **)&csv->buffers, &csv->room, sizeof *csv->buffers);
+    return status;
+}
+
+static bool take_gap(const char **text, int64_t last, mnem_plan_gap *gap) {
+    const char *c = *text;
+    *gap = (mnem_plan_gap){0};
+    if (!take_time(&c, &gap->lower) || *c++ != '-' || !take_time(&c, &gap->upper)) return false;
+    if (__builtin_add_overflow(gap->upper, last, &gap->upper)) return false;
+    if (*c == '@') {
+        c++;
+        if (!take_number(&c, &gap->window_lower) || *c++ != ':' ||
+            !take_number(&c, &gap->window_upper))
+            return false;
+    }
+    if (*c && *c != ' ') return false;
+    while (*c == ' ') c++;
+    *text = c;
+    return true;
+}
+
+/* Gaps of the row, put in order. *good: they could be read. */
+static mnem_status take_gaps(mnem_plan_csv *csv, const char *text, bool *good) {
+    mnem_plan_wish *w = &csv->wishes[csv->n];
+    while (*text == ' ') text++;
+    while (*text) {
+        mnem_plan_gap gap;
+        *good = take_gap(&text, csv->last, &gap);
+        if (!*good) return MNEM_OK;
+        if (csv->gap_count == csv->gap_room) {
+            mnem_status status = grow((void **)&csv->gaps, &csv->gap_room, sizeof gap);
+            if (status != MNEM_OK) return status;
+        }
+        size_t at = csv->gap_count++;
+        const size_t first = at - w->gap_count++;
+        for (; at > first && csv->gaps[at - 1].lower > gap.lower; at--)
+            csv->gaps[at] = csv->gaps[at - 1];
+        csv->gaps[at] = gap;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status set_cell(mnem_plan_csv *csv, column which, const char *text, bool *good) {
+    mnem_plan_buffer *b = &csv->buffers[csv->n];
+    mnem_plan_wish *w = &csv->wishes[csv->n];
+    const char *rest = text;
+    uint64_t offset;
+    switch (which) {
+    case COLUMN_ID: csv->ids[csv->n] = text; break;
+    case COLUMN_LOWER: *good = take_time(&rest, &b->lower) && !*rest; break;
+    case COLUMN_UPPER:
+        *good = take_time(&rest, &b->upper) && !*rest &&
+                !__builtin_add_overflow(b->upper, csv->last, &b->upper);
+        break;
+    case COLUMN_SIZE: *good = whole_number(text, &b->bytes); break;
+    case COLUMN_ALIGNMENT:
+        *good = !*text || (whole_number(text, &b->alignment) && b->alignment > 0);
+        break;
+    case COLUMN_HINT:
+        *good = optional_number(text, &offset, &w->hinted);
+        if (*good && w->hinted && !w->fixed) b->offset = offset;
+        break;
+    case COLUMN_GAPS: return take_gaps(csv, text, good);
+    case COLUMN_ACCESSES: *good = !*text || whole_number(text, &csv->in[csv->n].accesses); break;
+    case COLUMN_SPACES: csv->in[csv->n].spaces = text; break;
+    case COLUMN_SPACE: csv->in[csv->n].space = text; break;
+    case COLUMN_OFFSET:
+        *good = optional_number(text, &offset, &w->fixed);
+        if (*good && w->fixed) b->offset = offset;
+        break;
+    case COLUMNS: break;
+    }
+    return MNEM_OK;
+}
+
+/* ---- lines ---- */
+
+/* The next cell of a line, cut off; NULL past the last. */
+static char *next_cell(char **line) {
+    char *cell = *line;
+    if (!cell) return NULL;
+    char *comma = strchr(cell, ',');
+    if (comma) *comma = 0;
+    *line = comma ? comma + 1 : NULL;
+    return cell;
+}
+
+static mnem_status wrong_cell(size_t line, const char *name, const char *text) {
+    return mnem__fail(MNEM_INVALID, "line %zu, column %s: \"%.40s\" can't be right", line, name,
+                      text);
+}
+
+static mnem_status read_row(mnem_plan_csv *csv, char *text, size_t line) {
+    if (csv->n == csv->room) {
+        mnem_status status = grow_rows(csv);
+        if (status != MNEM_OK) return status;
+    }
+    csv->buffers[csv->n] = (mnem_plan_buffer){.alignment = 1};
+    csv->wishes[csv->n] = (mnem_plan_wish){0};
+    if (csv->in) csv->in[csv->n] = (row_spaces){.spaces = "", .space = "", 1, line};
+    int cells = 0;
+    for (char *cell; (cell = next_cell(&text)); cells++) {
+        bool good = true;
+        if (cells == csv->cells)
+            return mnem__fail(MNEM_INVALID, "line %zu has more than %d cells", line, csv->cells);
+        const column which = (enum column)csv->cell_column[cells];
+        const mnem_status status = set_cell(csv, which, cell, &good);
+        if (status != MNEM_OK) return status;
+        if (!good) return wrong_cell(line, column_names[which], cell);
+    }
+    if (cells < csv->cells)
+        return mnem__fail(MNEM_INVALID, "line %zu has %d cells, not %d", line, cells, csv->cells);
+    const mnem_plan_buffer *b = &csv->buffers[csv->n];
+    if (b->lower >= b->upper)
+        return mnem__fail(MNEM_INVALID, "line %zu lives from %lld to %lld", line,
+                          (long long)b->lower, (long long)b->upper);
+    csv->n++;
+    return MNEM_OK;
+}
+
+static int find_column(const char *name) {
+    for (int i = 0; i < COLUMNS; i++)
+        if (strcmp(name, column_names[i]) == 0) return i;
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (strcmp(name, aliases[i].name) == 0) return (int)aliases[i].column;
+    return -1;
+}
+
+static mnem_status read_header(mnem_plan_csv *csv, char *text, size_t line) {
+    for (char *cell; (cell = next_cell(&text));) {
+        const int found = find_column(cell);
+        if (found < 0)
+            return mnem__fail(MNEM_INVALID, "line %zu: \"%.40s\" is no column", line, cell);
+        if (csv->has[found])
+            return mnem__fail(MNEM_INVALID, "line %zu: column %s is there twice", line,
+                              column_names[found]);
+        if (strcmp(cell, "end") == 0) csv->last = 1;
+        csv->has[found] = true;
+        csv->cell_column[csv->cells++] = found;
+    }
+    for (int i = 0; i < REQUIRED; i++)
+        if (!csv->has[i])
+            return mnem__fail(MNEM_INVALID, "line %zu: column %s is missing", line,
+                              column_names[i]);
+    return MNEM_OK;
+}
+
+static mnem_status read_lines(mnem_plan_csv *csv) {
+    size_t line = 0;
+    for (char *text = csv->text; text;) {
+        char *end = strchr(text, '\n'), *next = end ? end + 1 : NULL;
+        if (!end) end = text + strlen(text);
+        *end = 0;
+        if (end > text && end[-1] == '\r') end[-1] = 0;
+        line++;
+        mnem_status status = MNEM_OK;
+        if (*text) status = csv->cells ? read_row(csv, text, line) : read_header(csv, text, line);
+        if (status != MNEM_OK) return status;
+        text = next;
+    }
+    if (!csv->cells) return mnem__fail(MNEM_INVALID, "plan: there is no line of columns");
+    size_t at = 0;
+    for (size_t i = 0; i < csv->n; i++) {
+        if (csv->wishes[i].gap_count) csv->wishes[i].gaps = csv->gaps + at;
+        at += csv->wishes[i].gap_count;
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem_plan_csv_read(const char *text, size_t length, mnem_plan_csv **out) {
+    *out = NULL;
+    if (memchr(text, 0, length)) return mnem__fail(MNEM_INVALID, "plan: the text has a zero byte");
+    mnem_plan_csv *csv = mnem__calloc("plan", 1, sizeof *csv);
+    if (!csv) return mnem__heap_status();
+    csv->text = mnem__strndup("plan", text, length);
+    mnem_status status = csv->text ? read_lines(csv) : mnem__heap_status();
+    if (status != MNEM_OK) {
+        mnem_plan_csv_destroy(csv);
+        return status;
+    }
+    *out = csv;
+    return MNEM_OK;
+}
+
+void mnem_plan_csv_destroy(mnem_plan_csv *csv) {
+    if (!csv) return;
+    mnem__free(csv->text);
+    mnem__free(csv->in);
+    mnem__free(csv->uses);
+    mnem__free(csv->ids);
+    mnem__free(csv->buffers);
+    mnem__free(csv->wishes);
+    mnem__free(csv->gaps);
+    mnem__free(csv);
+}
+
+mnem_plan_csv_info mnem_plan_csv_info_get(mnem_plan_csv *csv) {
+    return (mnem_plan_csv_info){csv->buffers, csv->wishes, csv->n};
+}
+
+/* ---- spaces ---- */
+
+/* The bit of a name of `length` letters, 0 where no space has it. */
+static uint32_t bit_of(const char *name, size_t length, const char *const *names, uint32_t count) {
+    for (uint32_t s = 0; s < count; s++)
+        if (strncmp(name, names[s], length) == 0 && !names[s][length]) return 1u << s;
+    return 0;
+}
+
+/* Names with spaces between, to bits; false where one is unknown. */
+static bool take_names(const char *text, const char *const *names, uint32_t count, uint32_t *bits) {
+    *bits = 0;
+    while (*text == ' ') text++;
+    while (*text) {
+        const size_t length = strcspn(text, " ");
+        const uint32_t bit = bit_of(text, length, names, count);
+        if (!bit) return false;
+        *bits |= bit;
+        text += length;
+        while (*text == ' ') text++;
+    }
+    return true;
+}
+
+static mnem_status find_spaces(mnem_plan_csv *csv, uint32_t count) {
+    for (size_t i = 0; i < csv->n; i++) {
+        mnem_plan_use *use = &csv->uses[i];
+        const row_spaces *in = csv->in ? &csv->in[i] : NULL;
+        uint32_t only = 0;
+        *use = (mnem_plan_use){.accesses = in ? in->accesses : 1};
+        if (in && !take_names(in->spaces, csv->names, count, &use->allowed))
+            return wrong_cell(in->line, column_names[COLUMN_SPACES], in->spaces);
+        if (in && *in->space) only = bit_of(in->space, strlen(in->space), csv->names, count);
+        if (in && *in->space && !(only && (!use->allowed || (use->allowed & only))))
+            return wrong_cell(in->line, column_names[COLUMN_SPACE], in->space);
+        if (only) use->allowed = only;
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem_plan_csv_uses(mnem_plan_csv *csv, const char *const *names, uint32_t count,
+                               mnem_plan_use **uses) {
+    *uses = NULL;
+    if (count == 0 || count > MNEM_PLAN_SPACES_MAX)
+        return mnem__fail(MNEM_INVALID, "plan: %u spaces; it must be 1 to %d", count,
+                          MNEM_PLAN_SPACES_MAX);
+    if (!csv->uses) csv->uses = mnem__calloc("plan", csv->n + 1, sizeof *csv->uses);
+    if (!csv->uses) return mnem__heap_status();
+    csv->names = names;
+    const mnem_status status = find_spaces(csv, count);
+    if (status == MNEM_OK) *uses = csv->uses;
+    if (status != MNEM_OK) csv->names = NULL;
+    return status;
+}
+
+const char *mnem_plan_csv_id(const mnem_plan_csv *csv, size_t i) {
+    return csv->ids[i];
+}
+
+/* ---- writing ---- */
+
+typedef struct writer {
+    char *out;
+    size_t room, length;
+} writer;
+
+static void put(writer *w, const char *text) {
+    const size_t n = strlen(text), left = w->length < w->room ? w->room - w->length : 0;
+    if (left) memcpy(w->out + w->length, text, n < left ? n : left);
+    w->length += n;
+}
+
+static void put_number(writer *w, const char *lead, uint64_t n) {
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    put(w, lead);
+    put(w, text);
+}
+
+static void put_time(writer *w, const char *lead, int64_t n) {
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)n);
+    put(w, lead);
+    put(w, text);
+}
+
+static void put_gaps(writer *w, const mnem_plan_wish *wish) {
+    put(w, ",");
+    for (uint32_t g = 0; g < wish->gap_count; g++) {
+        const mnem_plan_gap *gap = &wish->gaps[g];
+        put_time(w, g ? " " : "", gap->lower);
+        put_time(w, "-", gap->upper);
+        if (gap->window_lower == gap->window_upper) continue;
+        put_number(w, "@", gap->window_lower);
+        put_number(w, ":", gap->window_upper);
+    }
+}
+
+/* A cell between alignment and offset. */
+static void put_optional(writer *w, const mnem_plan_csv *csv, size_t i, column which) {
+    const row_spaces *in = csv->in ? &csv->in[i] : NULL;
+    switch ((int)which) {
+    case COLUMN_ALIGNMENT: put_number(w, ",", csv->buffers[i].alignment); return;
+    case COLUMN_GAPS: put_gaps(w, &csv->wishes[i]); return;
+    case COLUMN_ACCESSES: put_number(w, ",", in ? in->accesses : 1); return;
+    default: break;
+    }
+    put(w, ",");
+    if (which == COLUMN_SPACE && csv->names)
+        put(w, csv->names[csv->uses[i].space]);
+    else if (in)
+        put(w, which == COLUMN_SPACES ? in->spaces : in->space);
+}
+
+static bool is_written(const mnem_plan_csv *csv, column which) {
+    if (which == COLUMN_HINT) return false; /* has done its work */
+    return csv->has[which] || (which == COLUMN_SPACE && csv->names);
+}
+
+size_t mnem_plan_csv_write(const mnem_plan_csv *csv, char *out, size_t room) {
+    writer w = {out, room, 0};
+    put(&w, "id,lower,upper,size");
+    for (int c = COLUMN_ALIGNMENT; c < COLUMN_OFFSET; c++) {
+        if (!is_written(csv, (column)c)) continue;
+        put(&w, ",");
+        put(&w, column_names[c]);
+    }
+    put(&w, ",offset\n");
+    for (size_t i = 0; i < csv->n; i++) {
+        const mnem_plan_buffer *b = &csv->buffers[i];
+        put(&w, csv->ids[i]);
+        put_time(&w, ",", b->lower);
+        put_time(&w, ",", b->upper);
+        put_number(&w, ",", b->bytes);
+        for (int c = COLUMN_ALIGNMENT; c < COLUMN_OFFSET; c++)
+            if (is_written(csv, (column)c)) put_optional(&w, csv, i, (column)c);
+        put_number(&w, ",", b->offset);
+        put(&w, "\n");
+    }
+    return w.length;
+}

@@ -1,0 +1,21 @@
+/* plan_lines.h: the lines of a plan's bytes, by kind and tag, that sum to its peak. */
+#ifndef MNEM_SRC_PLAN_PLAN_LINES_H
+#define MNEM_SRC_PLAN_PLAN_LINES_H
+
+#include "mnem/ledger.h"
+
+/* Borrowed from the plan that it writes. */
+typedef struct mnem__bill {
+    mnem_plan_line *line;
+    unsigned *lines, most;
+    uint64_t *total;
+} mnem__bill;
+
+/* To the line of this kind and tag; a new one when there is none, the last when all are taken. */
+void mnem__bill_add(const mnem__bill *bill, mnem_kind kind, const char *tag, uint64_t bytes);
+/* What is charged to the ledger now. */
+void mnem__bill_add_live(const mnem__bill *bill, mnem_ledger *ledger);
+/* By kind; lines of one kind stay as they came. */
+void mnem__bill_sort(const mnem__bill *bill);
+
+#endif

@@ -1,0 +1,74 @@
+/* replay_clock.h: a clock for things that take ten nanoseconds.
+ *
+ * On x86-64 the time stamp counter, with fences, so that nothing of the neighbours is in what is
+ * timed; its rate is measured against the system's clock, and the median of a pair of readings
+ * around nothing is subtracted. Some processors count in steps of 10 ns. Elsewhere the system's
+ * clock. */
+#ifndef MNEM_SRC_REPLAY_REPLAY_CLOCK_H
+#define MNEM_SRC_REPLAY_REPLAY_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t mnem__clock_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What this thread had of a processor: other programs' turns don't count. */
+static inline uint64_t mnem__thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#if defined __x86_64__
+#include <x86intrin.h>
+
+static inline uint64_t mnem__ticks_begin(void) {
+    _mm_lfence();
+    const uint64_t t = __rdtsc();
+    _mm_lfence();
+    return t;
+}
+
+static inline uint64_t mnem__ticks_end(void) {
+    unsigned processor;
+    const uint64_t t = __rdtscp(&processor);
+    _mm_lfence();
+    return t;
+}
+#else
+static inline uint64_t mnem__ticks_begin(void) {
+    return mnem__clock_ns();
+}
+
+static inline uint64_t mnem__ticks_end(void) {
+    return mnem__clock_ns();
+}
+#endif
+
+typedef struct mnem__tick_rate {
+    double ns;         /* of one tick */
+    uint64_t overhead; /* ticks between begin and end with nothing in between: the median */
+} mnem__tick_rate;
+
+/* Takes two milliseconds. */
+static inline mnem__tick_rate mnem__tick_rate_measure(void) {
+    enum { TRIES = 1001, MOST = 1024 };
+    mnem__tick_rate rate = {.ns = 1};
+    uint16_t seen[MOST] = {0};
+    for (int i = 0; i < TRIES; i++) {
+        const uint64_t begin = mnem__ticks_begin(), took = mnem__ticks_end() - begin;
+        seen[took < MOST ? took : MOST - 1]++;
+    }
+    for (int below = 0; (below += seen[rate.overhead]) <= TRIES / 2;) rate.overhead++;
+    const uint64_t ns = mnem__clock_ns(), ticks = mnem__ticks_begin();
+    while (mnem__clock_ns() - ns < 2000000) continue;
+    const uint64_t all = mnem__ticks_begin() - ticks;
+    if (all) rate.ns = (double)(mnem__clock_ns() - ns) / (double)all;
+    return rate;
+}
+
+#endif

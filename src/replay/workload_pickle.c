@@ -1,0 +1,635 @@
+/* workload_pickle.c: reads a pickle into plain values; nothing in it is executed.
+ *
+ * Idea: a pickle is a program for a small stack machine (PEP 3154, and pickletools of Python's
+ * library describe it). The opcodes that make plain values are carried out here; every opcode that
+ * names or calls code ends the reading. Values are 8 bytes; elements lie in one array of cells:
+ *
+ *     container: first chunk, last chunk
+ *     cells:     ... | next chunk | n | v1 ... vn | ...     one chunk per APPENDS or SETITEMS
+ *
+ * so that nothing moves and nothing is visited twice. Texts are kept once each time that they occur
+ * (picklers refer back to them), cut at 4096 bytes.
+ *
+ * Invariant: every value refers to what exists; containers may contain themselves, so nobody may
+ * recurse into them. Bounds: the stack has at most 2^24 values, marks nest 1000 deep, a memo's
+ * number is at most the number of opcodes so far, and what is kept is at most about 40 bytes for a
+ * byte of input. Lengths in the file are never allocated: bytes are kept as they arrive.
+ * Cost: one pass, a few nanoseconds per opcode. */
+#include "replay/workload_pickle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+
+static const char tag[] = "workload";
+
+enum {
+    TEXT_KEPT = 4096,
+    STACK_MAX = 1 << 24,
+    MARKS_MAX = 1000,
+    NAME_SHOWN = 60,
+    KEYS_MAX = 256,
+};
+
+typedef enum opcode {
+    OP_MARK = '(',
+    OP_STOP = '.',
+    OP_POP = '0',
+    OP_POP_MARK = '1',
+    OP_DUP = '2',
+    OP_BINBYTES = 'B',
+    OP_SHORT_BINBYTES = 'C',
+    OP_BINFLOAT = 'G',
+    OP_BININT = 'J',
+    OP_BININT1 = 'K',
+    OP_BININT2 = 'M',
+    OP_NONE = 'N',
+    OP_BINSTRING = 'T',
+    OP_SHORT_BINSTRING = 'U',
+    OP_BINUNICODE = 'X',
+    OP_EMPTY_LIST = ']',
+    OP_APPEND = 'a',
+    OP_GLOBAL = 'c',
+    OP_DICT = 'd',
+    OP_APPENDS = 'e',
+    OP_BINGET = 'h',
+    OP_LONG_BINGET = 'j',
+    OP_LIST = 'l',
+    OP_BINPUT = 'q',
+    OP_LONG_BINPUT = 'r',
+    OP_SETITEM = 's',
+    OP_TUPLE = 't',
+    OP_SETITEMS = 'u',
+    OP_EMPTY_DICT = '}',
+    OP_EMPTY_TUPLE = ')',
+    OP_PROTO = 0x80,
+    OP_TUPLE1 = 0x85,
+    OP_TUPLE2 = 0x86,
+    OP_TUPLE3 = 0x87,
+    OP_NEWTRUE = 0x88,
+    OP_NEWFALSE = 0x89,
+    OP_LONG1 = 0x8a,
+    OP_LONG4 = 0x8b,
+    OP_SHORT_BINUNICODE = 0x8c,
+    OP_BINUNICODE8 = 0x8d,
+    OP_BINBYTES8 = 0x8e,
+    OP_EMPTY_SET = 0x8f,
+    OP_ADDITEMS = 0x90,
+    OP_FROZENSET = 0x91,
+    OP_STACK_GLOBAL = 0x93,
+    OP_MEMOIZE = 0x94,
+    OP_FRAME = 0x95,
+    OP_BYTEARRAY8 = 0x96,
+} opcode;
+
+typedef struct container {
+    uint64_t first, last; /* chunks; NOWHERE: none */
+} container;
+#define NOWHERE UINT64_MAX
+
+/* An array that grows; element sizes are known to who uses it. */
+typedef struct array {
+    void *p;
+    size_t count, room;
+} array;
+
+struct mnem__pickle {
+    mnem__input *in;  /* while reading */
+    uint64_t op_at;   /* where the opcode lies */
+    uint64_t opcodes; /* so far */
+    array cells;      /* uint64_t */
+    array containers; /* container */
+    array large;      /* int64_t */
+    array text;       /* char: length (4 bytes), bytes, ... */
+    array stack;      /* mnem__value */
+    array marks;      /* size_t: depths of the stack */
+    array memo;       /* mnem__value */
+    uint64_t memoized;
+    mnem__value top;
+    bool stopped;
+};
+
+static const struct word {
+    const char *text;
+    size_t length;
+} words[MNEM__WORDS] = {{"", 0},
+#define WORD_ROW(name, text) {text, sizeof(text) - 1},
+                        MNEM__WORD_LIST(WORD_ROW)
+#undef WORD_ROW
+};
+
+/* ---- values ---- */
+
+static mnem__value value_of(mnem__value_tag value_tag, uint64_t number) {
+    return number << 4 | (uint64_t)value_tag;
+}
+
+static uint64_t index_of(mnem__value v) {
+    return v >> 4;
+}
+
+/* Room for n more elements. */
+static bool reserve(array *a, size_t n, size_t size) {
+    if (a->room - a->count >= n) return true;
+    size_t room = a->room ? a->room * 2 : 256;
+    while (room - a->count < n) room *= 2;
+    void *p = mnem__realloc(tag, a->p, room * size);
+    if (!p) return false;
+    a->p = p;
+    a->room = room;
+    return true;
+}
+
+static mnem_status bad(const mnem__pickle *p, const char *what) {
+    return mnem__fail(MNEM_BAD_FILE, "%s: byte %llu: %s", p->in->name, (unsigned long long)p->op_at,
+                      what);
+}
+
+static mnem_status push(mnem__pickle *p, mnem__value v) {
+    if (p->stack.count == STACK_MAX)
+        return bad(p, "more values on the stack than any snapshot has");
+    if (!reserve(&p->stack, 1, sizeof v)) return mnem__heap_status();
+    ((mnem__value *)p->stack.p)[p->stack.count++] = v;
+    return MNEM_OK;
+}
+
+/* Values above the last mark, or on the whole stack. */
+static size_t above_mark(const mnem__pickle *p) {
+    const size_t *marks = p->marks.p;
+    return p->stack.count - (p->marks.count ? marks[p->marks.count - 1] : 0);
+}
+
+static mnem_status push_integer(mnem__pickle *p, int64_t n) {
+    const int64_t most = (int64_t)1 << 59;
+    if (n >= -most && n < most) return push(p, value_of(MNEM__VALUE_SMALL, (uint64_t)n));
+    if (!reserve(&p->large, 1, sizeof n)) return mnem__heap_status();
+    ((int64_t *)p->large.p)[p->large.count] = n;
+    return push(p, value_of(MNEM__VALUE_LARGE, p->large.count++));
+}
+
+/* ---- reading operands ---- */
+
+/* At least n bytes at p->in->at, n small. */
+static mnem_status need(mnem__pickle *p, size_t n) {
+    size_t have = (size_t)(p->in->end - p->in->at);
+    if (have >= n) return MNEM_OK;
+    const mnem_status status = mnem__input_need(p->in, n, &have);
+    if (status != MNEM_OK) return status;
+    return have >= n ? MNEM_OK : bad(p, "the file ends here, in the middle of a value");
+}
+
+/* A little-endian unsigned number of n bytes, n <= 8. */
+static mnem_status operand(mnem__pickle *p, size_t n, uint64_t *out) {
+    const mnem_status status = need(p, n);
+    if (status != MNEM_OK) return status;
+    *out = 0;
+    for (size_t i = 0; i < n; i++) *out |= (uint64_t)p->in->at[i] << 8 * i;
+    p->in->at += n;
+    return MNEM_OK;
+}
+
+static mnem_status skip(mnem__pickle *p, uint64_t n) {
+    while (n) {
+        const mnem_status status = need(p, 1);
+        if (status != MNEM_OK) return status;
+        const uint64_t have = (uint64_t)(p->in->end - p->in->at), step = have < n ? have : n;
+        p->in->at += step;
+        n -= step;
+    }
+    return MNEM_OK;
+}
+
+static mnem__word word_of(const uint8_t *bytes, size_t n) {
+    for (unsigned w = 1; w < MNEM__WORDS; w++)
+        if (words[w].length == n && memcmp(words[w].text, bytes, n) == 0) return (mnem__word)w;
+    return MNEM__WORD_NONE;
+}
+
+static mnem_status keep_text(mnem__pickle *p, const uint8_t *bytes, uint32_t n) {
+    const mnem__word word = word_of(bytes, n);
+    if (word) return push(p, value_of(MNEM__VALUE_WORD, (uint64_t)word));
+    if (!reserve(&p->text, n + sizeof n, 1)) return mnem__heap_status();
+    char *to = (char *)p->text.p + p->text.count;
+    memcpy(to, &n, sizeof n);
+    memcpy(to + sizeof n, bytes, n);
+    const mnem_status status = push(p, value_of(MNEM__VALUE_TEXT, p->text.count));
+    p->text.count += n + sizeof n;
+    return status;
+}
+
+static mnem_status read_text(mnem__pickle *p, size_t length_bytes) {
+    uint64_t n;
+    mnem_status status = operand(p, length_bytes, &n);
+    if (status != MNEM_OK) return status;
+    const uint32_t kept = n < TEXT_KEPT ? (uint32_t)n : TEXT_KEPT;
+    status = need(p, kept);
+    if (status == MNEM_OK) status = keep_text(p, p->in->at, kept);
+    return status == MNEM_OK ? skip(p, n) : status;
+}
+
+static mnem_status read_bytes(mnem__pickle *p, size_t length_bytes) {
+    uint64_t n;
+    mnem_status status = operand(p, length_bytes, &n);
+    if (status == MNEM_OK) status = skip(p, n);
+    return status == MNEM_OK ? push(p, MNEM__VALUE_OTHER) : status;
+}
+
+/* An integer in two's complement of any length. */
+static mnem_status read_long(mnem__pickle *p, size_t length_bytes) {
+    uint64_t n, number = 0;
+    mnem_status status = operand(p, length_bytes, &n);
+    if (status != MNEM_OK) return status;
+    if (n > 9) {
+        status = skip(p, n);
+        return status == MNEM_OK ? push(p, MNEM__VALUE_OTHER) : status;
+    }
+    const uint64_t low = n < 8 ? n : 8;
+    uint64_t sign = 0;
+    status = operand(p, low, &number);
+    if (status == MNEM_OK && n == 9) status = operand(p, 1, &sign);
+    if (status != MNEM_OK) return status;
+    if (n == 9) /* a ninth byte of 0: an unsigned number of 64 bits, kept as its bits */
+        return sign ? push(p, MNEM__VALUE_OTHER) : push_integer(p, (int64_t)number);
+    if (low && low < 8 && number >> (8 * low - 1)) number |= UINT64_MAX << 8 * low;
+    return push_integer(p, (int64_t)number);
+}
+
+static mnem_status read_integer(mnem__pickle *p, size_t bytes) {
+    uint64_t n;
+    const mnem_status status = operand(p, bytes, &n);
+    if (status != MNEM_OK) return status;
+    return push_integer(p, bytes == 4 ? (int32_t)(uint32_t)n : (int64_t)n);
+}
+
+/* ---- containers ---- */
+
+static mnem_status push_container(mnem__pickle *p, mnem__value_tag kind) {
+    if (!reserve(&p->containers, 1, sizeof(container))) return mnem__heap_status();
+    ((container *)p->containers.p)[p->containers.count] = (container){NOWHERE, NOWHERE};
+    return push(p, value_of(kind, p->containers.count++));
+}
+
+/* Adds n > 0 values to a container as one chunk. */
+static mnem_status add_chunk(mnem__pickle *p, uint64_t to, const mnem__value *values, size_t n) {
+    if (!reserve(&p->cells, n + 2, sizeof(uint64_t))) return mnem__heap_status();
+    container *c = (container *)p->containers.p + to;
+    uint64_t *cells = p->cells.p;
+    const uint64_t chunk = p->cells.count;
+    cells[chunk] = NOWHERE;
+    cells[chunk + 1] = n;
+    memcpy(cells + chunk + 2, values, n * sizeof *values);
+    p->cells.count += n + 2;
+    if (c->first == NOWHERE)
+        c->first = chunk;
+    else
+        cells[c->last] = chunk;
+    c->last = chunk;
+    return MNEM_OK;
+}
+
+/* Moves the top n values into the container below them. */
+static mnem_status move_into(mnem__pickle *p, size_t n, mnem__value_tag kind) {
+    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key without a value");
+    if (p->stack.count < n + 1) return bad(p, "nothing to add to");
+    p->stack.count -= n;
+    const mnem__value *stack = p->stack.p, to = stack[p->stack.count - 1];
+    if (mnem__value_tag_of(to) != kind) return bad(p, "elements for what can't have them");
+    return n ? add_chunk(p, index_of(to), stack + p->stack.count, n) : MNEM_OK;
+}
+
+/* APPEND and SETITEM: n values above no mark of their own. */
+static mnem_status move_some(mnem__pickle *p, size_t n, mnem__value_tag kind) {
+    return above_mark(p) < n + 1 ? bad(p, "nothing to add to") : move_into(p, n, kind);
+}
+
+/* Takes the last mark away; *n: values that were above it. */
+static mnem_status pop_mark(mnem__pickle *p, size_t *n) {
+    *n = 0;
+    if (!p->marks.count) return bad(p, "no mark to go back to");
+    *n = above_mark(p);
+    p->marks.count--;
+    return MNEM_OK;
+}
+
+static mnem_status move_marked(mnem__pickle *p, mnem__value_tag kind) {
+    size_t n;
+    const mnem_status status = pop_mark(p, &n);
+    if (status != MNEM_OK) return status;
+    /* The container must lie above the mark before. */
+    return above_mark(p) < n + 1 ? bad(p, "nothing to add to") : move_into(p, n, kind);
+}
+
+/* Replaces the top n values by a container of them. */
+static mnem_status make_container(mnem__pickle *p, size_t n, mnem__value_tag kind) {
+    if (above_mark(p) < n) return bad(p, "too few values");
+    if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key without a value");
+    p->stack.count -= n;
+    if (!reserve(&p->containers, 1, sizeof(container))) return mnem__heap_status();
+    ((container *)p->containers.p)[p->containers.count] = (container){NOWHERE, NOWHERE};
+    const mnem_status status =
+        n ? add_chunk(p, p->containers.count, (mnem__value *)p->stack.p + p->stack.count, n)
+          : MNEM_OK;
+    if (status != MNEM_OK) return status;
+    return push(p, value_of(kind, p->containers.count++));
+}
+
+static mnem_status make_marked(mnem__pickle *p, mnem__value_tag kind) {
+    size_t n;
+    const mnem_status status = pop_mark(p, &n);
+    return status == MNEM_OK ? make_container(p, n, kind) : status;
+}
+
+static mnem_status set_mark(mnem__pickle *p) {
+    if (p->marks.count == MARKS_MAX) return bad(p, "nested deeper than any snapshot");
+    if (!reserve(&p->marks, 1, sizeof(size_t))) return mnem__heap_status();
+    ((size_t *)p->marks.p)[p->marks.count++] = p->stack.count;
+    return MNEM_OK;
+}
+
+/* ---- the memo ---- */
+
+static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
+    if (!above_mark(p)) return bad(p, "nothing to remember");
+    if (at > p->opcodes) return bad(p, "a memo that no pickler writes");
+    if (at >= p->memo.count) {
+        const size_t more = at + 1 - p->memo.count;
+        if (!reserve(&p->memo, more, sizeof(mnem__value))) return mnem__heap_status();
+        memset((mnem__value *)p->memo.p + p->memo.count, 0, more * sizeof(mnem__value));
+        p->memo.count += more;
+    }
+    const mnem__value *stack = p->stack.p;
+    ((mnem__value *)p->memo.p)[at] = stack[p->stack.count - 1];
+    p->memoized++;
+    return MNEM_OK;
+}
+
+static mnem_status memo_get(mnem__pickle *p, uint64_t at) {
+    if (at >= p->memo.count) return bad(p, "refers to what wasn't remembered");
+    return push(p, ((const mnem__value *)p->memo.p)[at]);
+}
+
+static mnem_status with_operand(mnem__pickle *p, size_t bytes,
+                                mnem_status (*act)(mnem__pickle *p, uint64_t n)) {
+    uint64_t n;
+    const mnem_status status = operand(p, bytes, &n);
+    return status == MNEM_OK ? act(p, n) : status;
+}
+
+/* ---- opcodes ---- */
+
+static mnem_status refuse_code(const mnem__pickle *p, const char *name) {
+    return mnem__fail(
+        MNEM_UNSUPPORTED,
+        "%s: byte %llu: this pickle wants code to be run (%s); a memory snapshot holds "
+        "plain values only, so it is refused",
+        p->in->name, (unsigned long long)p->op_at, name);
+}
+
+/* The first line at hand, what isn't ASCII text as '?'. */
+static size_t shown_line(const uint8_t *at, const uint8_t *end, char *out) {
+    size_t n = 0;
+    for (; at + n < end && at[n] != '\n' && n < NAME_SHOWN; n++)
+        out[n] = at[n] > 32 && at[n] < 127 ? (char)at[n] : '?';
+    out[n] = 0;
+    return n;
+}
+
+/* GLOBAL: "module\nname\n" follows. */
+static mnem_status refuse_global(mnem__pickle *p) {
+    size_t have;
+    char module[NAME_SHOWN + 1], name[NAME_SHOWN + 1], both[2 * NAME_SHOWN + 4];
+    const mnem_status status = mnem__input_need(p->in, 2 * NAME_SHOWN, &have);
+    if (status != MNEM_OK) return status;
+    const uint8_t *at = p->in->at;
+    at += shown_line(at, p->in->end, module);
+    shown_line(at + (at < p->in->end && *at == '\n'), p->in->end, name);
+    snprintf(both, sizeof both, "%s.%s", module, name);
+    return refuse_code(p, both);
+}
+
+static mnem_status refuse_stack_global(const mnem__pickle *p) {
+    char both[2 * NAME_SHOWN + 8] = "";
+    size_t used = 0;
+    for (size_t i = 2; i >= 1 && p->stack.count >= 2; i--) {
+        size_t n;
+        const char *text =
+            mnem__pickle_text(p, ((mnem__value *)p->stack.p)[p->stack.count - i], &n);
+        if (used) both[used++] = '.';
+        if (text) used += shown_line((const uint8_t *)text, (const uint8_t *)text + n, both + used);
+    }
+    return refuse_code(p, used > 1 ? both : "a name on the stack");
+}
+
+static mnem_status unknown_opcode(const mnem__pickle *p, uint8_t op) {
+    /* INST, OBJ, REDUCE, BUILD, NEWOBJ, EXT1.., PERSID: all of them reach for code. */
+    if (op && (strchr("iobRPQ", op) || (op >= 0x81 && op <= 0x84) || op == 0x92)) {
+        char name[24];
+        snprintf(name, sizeof name, "opcode 0x%02x", op);
+        return refuse_code(p, name);
+    }
+    return mnem__fail(MNEM_BAD_FILE, "%s: byte %llu: 0x%02x is no opcode of a snapshot's pickle",
+                      p->in->name, (unsigned long long)p->op_at, op);
+}
+
+static mnem_status stop(mnem__pickle *p) {
+    if (p->stack.count != 1 || p->marks.count) return bad(p, "ends with values left over");
+    p->top = *(mnem__value *)p->stack.p;
+    p->stopped = true;
+    return MNEM_OK;
+}
+
+static mnem_status pop(mnem__pickle *p) {
+    if (above_mark(p))
+        p->stack.count--;
+    else if (p->marks.count)
+        p->marks.count--;
+    else
+        return bad(p, "nothing to drop");
+    return MNEM_OK;
+}
+
+static mnem_status pop_to_mark(mnem__pickle *p) {
+    size_t n;
+    const mnem_status status = pop_mark(p, &n);
+    if (status == MNEM_OK) p->stack.count -= n;
+    return status;
+}
+
+static mnem_status duplicate(mnem__pickle *p) {
+    if (!above_mark(p)) return bad(p, "nothing to copy");
+    return push(p, ((mnem__value *)p->stack.p)[p->stack.count - 1]);
+}
+
+static mnem_status skip_and_push(mnem__pickle *p, uint64_t n) {
+    const mnem_status status = skip(p, n);
+    return status == MNEM_OK ? push(p, MNEM__VALUE_OTHER) : status;
+}
+
+/* Opcodes that make or keep one value. */
+static mnem_status run_value(mnem__pickle *p, uint8_t op) {
+    switch ((opcode)op) {
+    case OP_NONE: return push(p, MNEM__VALUE_OTHER);
+    case OP_NEWTRUE: return push_integer(p, 1);
+    case OP_NEWFALSE: return push_integer(p, 0);
+    case OP_BININT: return read_integer(p, 4);
+    case OP_BININT1: return read_integer(p, 1);
+    case OP_BININT2: return read_integer(p, 2);
+    case OP_LONG1: return read_long(p, 1);
+    case OP_LONG4: return read_long(p, 4);
+    case OP_BINFLOAT: return skip_and_push(p, 8);
+    case OP_SHORT_BINUNICODE:
+    case OP_SHORT_BINSTRING: return read_text(p, 1);
+    case OP_BINUNICODE:
+    case OP_BINSTRING: return read_text(p, 4);
+    case OP_BINUNICODE8: return read_text(p, 8);
+    case OP_SHORT_BINBYTES: return read_bytes(p, 1);
+    case OP_BINBYTES: return read_bytes(p, 4);
+    case OP_BINBYTES8:
+    case OP_BYTEARRAY8: return read_bytes(p, 8);
+    case OP_BINPUT: return with_operand(p, 1, memo_put);
+    case OP_LONG_BINPUT: return with_operand(p, 4, memo_put);
+    case OP_MEMOIZE: return memo_put(p, p->memoized);
+    case OP_BINGET: return with_operand(p, 1, memo_get);
+    case OP_LONG_BINGET: return with_operand(p, 4, memo_get);
+    case OP_GLOBAL: return refuse_global(p);
+    case OP_STACK_GLOBAL: return refuse_stack_global(p);
+    default: return unknown_opcode(p, op);
+    }
+}
+
+static mnem_status run(mnem__pickle *p, uint8_t op) {
+    switch ((opcode)op) {
+    case OP_FRAME: return skip(p, 8); /* only says how much could be read at once */
+    case OP_STOP: return stop(p);
+    case OP_MARK: return set_mark(p);
+    case OP_POP: return pop(p);
+    case OP_POP_MARK: return pop_to_mark(p);
+    case OP_DUP: return duplicate(p);
+    case OP_EMPTY_LIST:
+    case OP_EMPTY_TUPLE:
+    case OP_EMPTY_SET: return push_container(p, MNEM__VALUE_LIST);
+    case OP_EMPTY_DICT: return push_container(p, MNEM__VALUE_DICT);
+    case OP_APPEND: return move_some(p, 1, MNEM__VALUE_LIST);
+    case OP_APPENDS:
+    case OP_ADDITEMS: return move_marked(p, MNEM__VALUE_LIST);
+    case OP_SETITEM: return move_some(p, 2, MNEM__VALUE_DICT);
+    case OP_SETITEMS: return move_marked(p, MNEM__VALUE_DICT);
+    case OP_TUPLE1: return make_container(p, 1, MNEM__VALUE_LIST);
+    case OP_TUPLE2: return make_container(p, 2, MNEM__VALUE_LIST);
+    case OP_TUPLE3: return make_container(p, 3, MNEM__VALUE_LIST);
+    case OP_TUPLE:
+    case OP_LIST:
+    case OP_FROZENSET: return make_marked(p, MNEM__VALUE_LIST);
+    case OP_DICT: return make_marked(p, MNEM__VALUE_DICT);
+    default: return run_value(p, op);
+    }
+}
+
+static mnem_status read_protocol(mnem__pickle *p) {
+    uint64_t head;
+    p->op_at = mnem__input_offset(p->in);
+    const mnem_status status = operand(p, 2, &head);
+    if (status != MNEM_OK) return status;
+    const unsigned protocol = (unsigned)(head >> 8);
+    if ((head & 255) != OP_PROTO) return bad(p, "not a pickle");
+    if (protocol < 2 || protocol > 5)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: a pickle of protocol %u; 2 to 5 can be read",
+                          p->in->name, protocol);
+    return MNEM_OK;
+}
+
+mnem_status mnem__pickle_read(mnem__input *in, mnem__pickle **out) {
+    *out = NULL;
+    mnem__pickle *p = mnem__calloc(tag, 1, sizeof *p);
+    if (!p) return mnem__heap_status();
+    p->in = in;
+    mnem_status status = read_protocol(p);
+    while (status == MNEM_OK && !p->stopped) {
+        p->op_at = mnem__input_offset(in);
+        p->opcodes++;
+        status = need(p, 1);
+        if (status == MNEM_OK) status = run(p, *in->at++);
+    }
+    if (status == MNEM_OK)
+        *out = p;
+    else
+        mnem__pickle_free(p);
+    return status;
+}
+
+void mnem__pickle_free(mnem__pickle *p) {
+    if (!p) return;
+    mnem__free(p->cells.p);
+    mnem__free(p->containers.p);
+    mnem__free(p->large.p);
+    mnem__free(p->text.p);
+    mnem__free(p->stack.p);
+    mnem__free(p->marks.p);
+    mnem__free(p->memo.p);
+    mnem__free(p);
+}
+
+/* ---- what was read ---- */
+
+mnem__value mnem__pickle_top(const mnem__pickle *p) {
+    return p->top;
+}
+
+bool mnem__pickle_integer(const mnem__pickle *p, mnem__value v, int64_t *out) {
+    switch (mnem__value_tag_of(v)) {
+    case MNEM__VALUE_SMALL: *out = (int64_t)v >> 4; return true;
+    case MNEM__VALUE_LARGE: *out = ((const int64_t *)p->large.p)[index_of(v)]; return true;
+    default: return false;
+    }
+}
+
+const char *mnem__pickle_text(const mnem__pickle *p, mnem__value v, size_t *length) {
+    if (mnem__value_tag_of(v) == MNEM__VALUE_WORD) {
+        *length = words[index_of(v)].length;
+        return words[index_of(v)].text;
+    }
+    if (mnem__value_tag_of(v) != MNEM__VALUE_TEXT) return NULL;
+    const char *at = (const char *)p->text.p + index_of(v);
+    uint32_t n;
+    memcpy(&n, at, sizeof n);
+    *length = n;
+    return at + sizeof n;
+}
+
+mnem__word mnem__pickle_word(mnem__value v) {
+    return mnem__value_tag_of(v) == MNEM__VALUE_WORD ? (mnem__word)index_of(v) : MNEM__WORD_NONE;
+}
+
+mnem__pickle_walk mnem__pickle_walk_begin(const mnem__pickle *p, mnem__value v) {
+    const mnem__value_tag kind = mnem__value_tag_of(v);
+    if (kind != MNEM__VALUE_LIST && kind != MNEM__VALUE_DICT)
+        return (mnem__pickle_walk){NOWHERE, 0};
+    return (mnem__pickle_walk){((const container *)p->containers.p)[index_of(v)].first, 0};
+}
+
+bool mnem__pickle_walk_next(const mnem__pickle *p, mnem__pickle_walk *walk, mnem__value *v) {
+    const uint64_t *cells = p->cells.p;
+    if (walk->chunk == NOWHERE) return false;
+    *v = cells[walk->chunk + 2 + walk->at];
+    if (++walk->at == cells[walk->chunk + 1]) *walk = (mnem__pickle_walk){cells[walk->chunk], 0};
+    return true;
+}
+
+bool mnem__pickle_fields(const mnem__pickle *p, mnem__value dict, mnem__fields *fields) {
+    *fields = (mnem__fields){{0}};
+    if (mnem__value_tag_of(dict) != MNEM__VALUE_DICT) return false;
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(p, dict);
+    int keys = 0;
+    for (mnem__value key, v; mnem__pickle_walk_next(p, &walk, &key);) {
+        if (++keys > KEYS_MAX || !mnem__pickle_walk_next(p, &walk, &v)) return false;
+        const mnem__word word = mnem__pickle_word(key);
+        if (word) fields->of[word] = v;
+    }
+    return true;
+}
+
+uint64_t mnem__pickle_elements(const mnem__pickle *p) {
+    return p->cells.count;
+}

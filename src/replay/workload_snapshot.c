@@ -1,0 +1,504 @@
+/* workload_snapshot.c: a PyTorch memory snapshot as a workload.
+ *
+ * The layout (torch/csrc/cuda/memory_snapshot.cpp writes it, torch/cuda/_memory_viz.py reads it):
+ *
+ *     {"segments": [{"device", "address", "total_size", "stream",
+ *                    "blocks": [{"address", "size", "requested_size", "state", "frames"}]}],
+ *      "device_traces": [[{"action", "addr", "size", "stream", "frames"}, ...], ... per device]}
+ *
+ * or, before device_traces existed, the list of segments alone. The trace is bounded: it may
+ * begin anywhere. Idea: two passes over the events of one device. The first finds what was live
+ * before the first event: blocks that are freed and were never allocated, then blocks that are
+ * active in the segments and whose allocation no event shows. The second pass emits: first those,
+ * then the events.
+ *
+ * A block is freed when free_completed says so: between free_requested and free_completed another
+ * stream still uses it, and no allocator could have given it away. Two events for one address that
+ * contradict each other (an allocation where one is live) end the earlier block, and are counted.
+ *
+ * Cost: constant time per event and block; 24 bytes for each block that was live before. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "replay/workload_pickle.h"
+
+static const char tag[] = "workload";
+
+enum { SITE_MAX = 120, FRAMES_MAX = 64, DEVICES_MAX = 4096 };
+
+typedef struct event {
+    mnem__word action;
+    uint64_t address, bytes, stream;
+    mnem__value frames;
+} event;
+
+typedef struct snapshot {
+    mnem__pickle *pickle;
+    mnem_workload *w;
+    mnem__value segments, traces; /* lists, or OTHER */
+    uint64_t visits_left;
+    /* of the device that is read */
+    mnem__value trace;
+    mnem__number_map live; /* address → block; first pass: 0 */
+    event *before;         /* what was live at the start; only address, bytes, stream, frames */
+    size_t before_count, before_room;
+    mnem__number_map sites; /* frames → where their text lies */
+    size_t site_bytes, site_room, site_blocks_room;
+    uint64_t reserved, reserved_peak; /* relative to the start, mod 2^64 */
+} snapshot;
+
+static mnem_status bad(const snapshot *s, const char *what, uint64_t index) {
+    (void)s;
+    return mnem__fail(MNEM_BAD_FILE, "%s %llu isn't as in a memory snapshot", what,
+                      (unsigned long long)index);
+}
+
+/* Counts a step; a file whose lists contain each other would take forever. */
+static mnem_status visit(snapshot *s) {
+    if (s->visits_left--) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "its lists share parts as no snapshot does");
+}
+
+static uint64_t number_of(const snapshot *s, const mnem__fields *f, mnem__word word) {
+    int64_t n = 0;
+    mnem__pickle_integer(s->pickle, f->of[word], &n);
+    return (uint64_t)n;
+}
+
+/* ---- one event, one block ---- */
+
+/* MNEM_BAD_FILE when it is none. Actions that are nothing to us have the word NONE. */
+static mnem_status read_event(snapshot *s, mnem__value v, uint64_t index, event *e) {
+    mnem__fields f;
+    mnem_status status = visit(s);
+    if (status != MNEM_OK) return status;
+    if (!mnem__pickle_fields(s->pickle, v, &f)) return bad(s, "event", index);
+    *e = (event){.action = mnem__pickle_word(f.of[MNEM__WORD_ACTION]),
+                 .address = number_of(s, &f, MNEM__WORD_ADDR),
+                 .bytes = number_of(s, &f, MNEM__WORD_SIZE),
+                 .stream = number_of(s, &f, MNEM__WORD_STREAM),
+                 .frames = f.of[MNEM__WORD_FRAMES]};
+    int64_t n;
+    const bool whole = mnem__pickle_integer(s->pickle, f.of[MNEM__WORD_ADDR], &n) &&
+                       mnem__pickle_integer(s->pickle, f.of[MNEM__WORD_SIZE], &n) && n >= 0;
+    switch (e->action) {
+    case MNEM__WORD_ALLOC:
+    case MNEM__WORD_FREE_REQUESTED:
+    case MNEM__WORD_FREE_COMPLETED:
+    case MNEM__WORD_SEGMENT_ALLOC:
+    case MNEM__WORD_SEGMENT_FREE:
+    case MNEM__WORD_SEGMENT_MAP:
+    case MNEM__WORD_SEGMENT_UNMAP: return whole ? MNEM_OK : bad(s, "event", index);
+    default: return MNEM_OK;
+    }
+}
+
+typedef struct segment {
+    uint64_t device, address, bytes, stream;
+    mnem__value blocks;
+} segment;
+
+static mnem_status read_segment(snapshot *s, mnem__value v, uint64_t index, segment *out) {
+    mnem__fields f;
+    mnem_status status = visit(s);
+    if (status != MNEM_OK) return status;
+    if (!mnem__pickle_fields(s->pickle, v, &f)) return bad(s, "segment", index);
+    *out = (segment){.device = number_of(s, &f, MNEM__WORD_DEVICE),
+                     .address = number_of(s, &f, MNEM__WORD_ADDRESS),
+                     .bytes = number_of(s, &f, MNEM__WORD_TOTAL_SIZE),
+                     .stream = number_of(s, &f, MNEM__WORD_STREAM),
+                     .blocks = f.of[MNEM__WORD_BLOCKS]};
+    if (out->device >= DEVICES_MAX) return bad(s, "segment", index);
+    return MNEM_OK;
+}
+
+/* A block of a segment; *at: its address when it doesn't say one, then the next block's. e->action
+ * is ALLOC when it is live. */
+static mnem_status read_block(snapshot *s, mnem__value v, uint64_t index, uint64_t *at, event *e) {
+    mnem__fields f;
+    int64_t n;
+    mnem_status status = visit(s);
+    if (status != MNEM_OK) return status;
+    if (!mnem__pickle_fields(s->pickle, v, &f)) return bad(s, "block", index);
+    const uint64_t size = number_of(s, &f, MNEM__WORD_SIZE);
+    if (mnem__pickle_integer(s->pickle, f.of[MNEM__WORD_ADDRESS], &n)) *at = (uint64_t)n;
+    const mnem__word state = mnem__pickle_word(f.of[MNEM__WORD_STATE]);
+    *e = (event){.address = *at, .bytes = size, .frames = f.of[MNEM__WORD_FRAMES]};
+    if (mnem__pickle_integer(s->pickle, f.of[MNEM__WORD_REQUESTED_SIZE], &n) && n > 0)
+        e->bytes = (uint64_t)n;
+    if (state == MNEM__WORD_ACTIVE_ALLOCATED || state == MNEM__WORD_ACTIVE_PENDING_FREE ||
+        state == MNEM__WORD_ACTIVE_AWAITING_FREE)
+        e->action = MNEM__WORD_ALLOC;
+    *at += size;
+    return (int64_t)e->bytes < 0 ? bad(s, "block", index) : MNEM_OK;
+}
+
+/* ---- which device ---- */
+
+typedef struct device_count {
+    uint64_t events, blocks;
+} device_count;
+
+static mnem_status count_segments(snapshot *s, device_count counts[DEVICES_MAX]) {
+    mnem__pickle_walk segments = mnem__pickle_walk_begin(s->pickle, s->segments);
+    mnem__value v;
+    for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &segments, &v); i++) {
+        segment seg;
+        const mnem_status status = read_segment(s, v, i, &seg);
+        if (status != MNEM_OK) return status;
+        mnem__pickle_walk blocks = mnem__pickle_walk_begin(s->pickle, seg.blocks);
+        while (mnem__pickle_walk_next(s->pickle, &blocks, &v)) {
+            if (!s->visits_left--) return visit(s);
+            counts[seg.device].blocks++;
+        }
+    }
+    return MNEM_OK;
+}
+
+static mnem_status count_traces(snapshot *s, device_count counts[DEVICES_MAX]) {
+    mnem__pickle_walk traces = mnem__pickle_walk_begin(s->pickle, s->traces);
+    mnem__value trace, v;
+    for (unsigned device = 0; mnem__pickle_walk_next(s->pickle, &traces, &trace); device++) {
+        if (device == DEVICES_MAX) return bad(s, "device", device);
+        mnem__pickle_walk events = mnem__pickle_walk_begin(s->pickle, trace);
+        while (mnem__pickle_walk_next(s->pickle, &events, &v)) {
+            const mnem_status status = visit(s);
+            if (status != MNEM_OK) return status;
+            counts[device].events++;
+        }
+    }
+    return MNEM_OK;
+}
+
+/* The device with the most events, then blocks; or the one that was asked for. */
+static mnem_status choose_among(snapshot *s, const device_count counts[DEVICES_MAX],
+                                const mnem_workload_options *o) {
+    unsigned best = 0;
+    for (unsigned i = 0; i < DEVICES_MAX; i++) {
+        if (counts[i].events || counts[i].blocks) s->w->info.devices++;
+        if (counts[i].events > counts[best].events ||
+            (counts[i].events == counts[best].events && counts[i].blocks > counts[best].blocks))
+            best = i;
+    }
+    if (o && o->device_given) {
+        best = o->device;
+        if (best >= DEVICES_MAX || (!counts[best].events && !counts[best].blocks))
+            return mnem__fail(MNEM_NOT_FOUND, "nothing of device %u in it (%u device%s)", best,
+                              s->w->info.devices, s->w->info.devices == 1 ? "" : "s");
+    }
+    s->w->info.device = best;
+    return MNEM_OK;
+}
+
+static mnem_status choose_device(snapshot *s, const mnem_workload_options *o) {
+    device_count *counts = mnem__calloc(tag, DEVICES_MAX, sizeof *counts);
+    if (!counts) return mnem__heap_status();
+    mnem_status status = count_segments(s, counts);
+    if (status == MNEM_OK) status = count_traces(s, counts);
+    if (status == MNEM_OK) status = choose_among(s, counts, o);
+    mnem__free(counts);
+    mnem__pickle_walk traces = mnem__pickle_walk_begin(s->pickle, s->traces);
+    for (unsigned i = 0; i <= s->w->info.device; i++)
+        if (!mnem__pickle_walk_next(s->pickle, &traces, &s->trace)) s->trace = MNEM__VALUE_OTHER;
+    return status;
+}
+
+/* ---- first pass: what was live before the first event ---- */
+
+static mnem_status add_before(snapshot *s, const event *e) {
+    if (!e->bytes) return MNEM_OK;
+    if (s->before_count == s->before_room) {
+        const size_t room = s->before_room ? s->before_room * 2 : 256;
+        event *bigger = mnem__realloc(tag, s->before, room * sizeof *bigger);
+        if (!bigger) return mnem__heap_status();
+        s->before = bigger;
+        s->before_room = room;
+    }
+    s->before[s->before_count++] = *e;
+    return MNEM_OK;
+}
+
+enum { SEEN_FREED = 0, SEEN_LIVE = 1 };
+
+/* Follows one address: freed without an allocation means live before. */
+static mnem_status follow(snapshot *s, const event *e) {
+    const uint32_t seen = mnem__number_get(&s->live, e->address);
+    const bool allocates = e->action == MNEM__WORD_ALLOC;
+    if (!allocates && seen == SEEN_LIVE && e->action == MNEM__WORD_FREE_REQUESTED) return MNEM_OK;
+    if (!allocates && seen == SEEN_FREED) return MNEM_OK; /* the second pass counts it */
+    if (!allocates && seen == MNEM__NUMBER_NONE) {
+        const mnem_status status = add_before(s, e);
+        if (status != MNEM_OK) return status;
+    }
+    /* After free_requested without an allocation the block is still there. */
+    const uint32_t now = e->action == MNEM__WORD_FREE_COMPLETED ? SEEN_FREED : SEEN_LIVE;
+    return mnem__number_set(&s->live, e->address, now) ? MNEM_OK : mnem__heap_status();
+}
+
+static mnem_status scan_events(snapshot *s) {
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, s->trace);
+    mnem__value v;
+    for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
+        event e;
+        mnem_status status = read_event(s, v, i, &e);
+        if (status == MNEM_OK && e.bytes &&
+            (e.action == MNEM__WORD_ALLOC || e.action == MNEM__WORD_FREE_REQUESTED ||
+             e.action == MNEM__WORD_FREE_COMPLETED))
+            status = follow(s, &e);
+        if (status != MNEM_OK) return status;
+    }
+    return MNEM_OK;
+}
+
+/* Active blocks whose address no event of the trace left live. */
+static mnem_status scan_blocks(snapshot *s, const segment *seg) {
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, seg->blocks);
+    uint64_t at = seg->address;
+    mnem__value v;
+    for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
+        event e;
+        mnem_status status = read_block(s, v, i, &at, &e);
+        if (status != MNEM_OK) return status;
+        const uint32_t seen = mnem__number_get(&s->live, e.address);
+        e.stream = seg->stream;
+        if (e.action != MNEM__WORD_ALLOC || seen == SEEN_LIVE) continue;
+        if (seen == SEEN_FREED) { /* the events freed it, and say nothing of a new one */
+            s->w->info.dropped++;
+            continue;
+        }
+        status = add_before(s, &e);
+        if (status == MNEM_OK && !mnem__number_set(&s->live, e.address, SEEN_LIVE))
+            status = mnem__heap_status();
+        if (status != MNEM_OK) return status;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status scan_segments(snapshot *s) {
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, s->segments);
+    mnem__value v;
+    for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
+        segment seg;
+        mnem_status status = read_segment(s, v, i, &seg);
+        if (status != MNEM_OK) return status;
+        if (seg.device != s->w->info.device) continue;
+        s->reserved += seg.bytes;
+        status = scan_blocks(s, &seg);
+        if (status != MNEM_OK) return status;
+    }
+    return MNEM_OK;
+}
+
+/* ---- where a block was asked for ---- */
+
+static const char *base_name(const char *path, size_t *n) {
+    const char *slash = memrchr(path, '/', *n);
+    if (!slash) return path;
+    *n -= (size_t)(slash + 1 - path);
+    return slash + 1;
+}
+
+/* Adds at most n bytes of text to out, what isn't ASCII text as '?'. */
+static size_t put_text(char *out, size_t used, const char *text, size_t n) {
+    for (size_t i = 0; i < n && used < SITE_MAX - 1; i++)
+        out[used++] = text[i] >= 32 && text[i] < 127 ? text[i] : '?';
+    return used;
+}
+
+static size_t put_number(char *out, size_t used, uint64_t number) {
+    char digits[20];
+    size_t n = sizeof digits;
+    do digits[--n] = (char)('0' + number % 10);
+    while (number /= 10);
+    return put_text(out, used, digits + n, sizeof digits - n);
+}
+
+/* "train.py:41 forward" of a frame; own: not inside of a library. */
+static size_t frame_text(const snapshot *s, mnem__value frame, char out[SITE_MAX], bool *own) {
+    mnem__fields f;
+    size_t n, used = 0;
+    if (!mnem__pickle_fields(s->pickle, frame, &f)) return 0;
+    const char *file = mnem__pickle_text(s->pickle, f.of[MNEM__WORD_FILENAME], &n);
+    if (!file) return 0;
+    *own = n > 3 && memcmp(file + n - 3, ".py", 3) == 0 && !memmem(file, n, "/torch/", 7) &&
+           !memmem(file, n, "-packages/", 10);
+    const char *base = base_name(file, &n);
+    used = put_text(out, used, base, n);
+    used = put_text(out, used, ":", 1);
+    used = put_number(out, used, number_of(s, &f, MNEM__WORD_LINE));
+    const char *name = mnem__pickle_text(s->pickle, f.of[MNEM__WORD_NAME], &n);
+    if (name) {
+        used = put_text(out, used, " ", 1);
+        used = put_text(out, used, name, n);
+    }
+    return used;
+}
+
+/* The innermost frame of the user's own code, or the innermost of all. */
+static size_t site_text(const snapshot *s, mnem__value frames, char out[SITE_MAX]) {
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, frames);
+    mnem__value frame;
+    char text[SITE_MAX];
+    size_t used = 0;
+    for (int i = 0; i < FRAMES_MAX && mnem__pickle_walk_next(s->pickle, &walk, &frame); i++) {
+        bool own = false;
+        const size_t n = frame_text(s, frame, text, &own);
+        if (!n || (used && !own)) continue;
+        memcpy(out, text, n);
+        used = n;
+        if (own) break;
+    }
+    return used;
+}
+
+/* Adds a text; *at says where. The first is "". */
+static mnem_status add_site(snapshot *s, const char *text, size_t n, uint32_t *at) {
+    if (s->site_bytes + n + 1 > s->site_room) {
+        const size_t room = s->site_room ? s->site_room * 2 : 4096;
+        if (room > UINT32_MAX) return *at = 0, MNEM_OK; /* no more texts: "" */
+        char *bigger = mnem__realloc(tag, s->w->site_text, room);
+        if (!bigger) return mnem__heap_status();
+        s->w->site_text = bigger;
+        s->site_room = room;
+    }
+    *at = (uint32_t)s->site_bytes;
+    memcpy(s->w->site_text + s->site_bytes, text, n);
+    s->w->site_text[s->site_bytes + n] = 0;
+    s->site_bytes += n + 1;
+    return MNEM_OK;
+}
+
+static mnem_status site_of(snapshot *s, mnem__value frames, uint32_t *at) {
+    *at = 0;
+    if (mnem__value_tag_of(frames) != MNEM__VALUE_LIST) return MNEM_OK;
+    *at = mnem__number_get(&s->sites, frames);
+    if (*at != MNEM__NUMBER_NONE) return MNEM_OK;
+    char text[SITE_MAX];
+    const size_t n = site_text(s, frames, text);
+    *at = 0;
+    const mnem_status status = n ? add_site(s, text, n, at) : MNEM_OK;
+    if (status != MNEM_OK) return status;
+    return mnem__number_set(&s->sites, frames, *at) ? MNEM_OK : mnem__heap_status();
+}
+
+static mnem_status set_site(snapshot *s, uint32_t block, mnem__value frames) {
+    if (block >= s->site_blocks_room) {
+        const size_t room = s->site_blocks_room ? s->site_blocks_room * 2 : 1024;
+        uint32_t *bigger = mnem__realloc(tag, s->w->site_at, room * sizeof *bigger);
+        if (!bigger) return mnem__heap_status();
+        s->w->site_at = bigger;
+        s->site_blocks_room = room;
+    }
+    return site_of(s, frames, &s->w->site_at[block]);
+}
+
+/* ---- second pass: operations ---- */
+
+static mnem_status emit_alloc(snapshot *s, const event *e) {
+    uint32_t block = mnem__number_get(&s->live, e->address);
+    mnem_status status = MNEM_OK;
+    if (block != MNEM__NUMBER_NONE) { /* its free is missing */
+        s->w->info.dropped++;
+        status = mnem__workload_free_there(s->w, block);
+    }
+    if (status == MNEM_OK) status = mnem__workload_alloc(s->w, e->bytes, e->stream, &block);
+    if (status == MNEM_OK) status = set_site(s, block, e->frames);
+    if (status != MNEM_OK) return status;
+    return mnem__number_set(&s->live, e->address, block) ? MNEM_OK : mnem__heap_status();
+}
+
+static mnem_status emit_free(snapshot *s, const event *e) {
+    const uint32_t block = mnem__number_get(&s->live, e->address);
+    if (block == MNEM__NUMBER_NONE) {
+        s->w->info.dropped++;
+        return MNEM_OK;
+    }
+    const mnem_status status = mnem__workload_free(s->w, block, e->stream);
+    if (status != MNEM_OK) return status;
+    return mnem__number_set(&s->live, e->address, MNEM__NUMBER_NONE) ? MNEM_OK
+                                                                     : mnem__heap_status();
+}
+
+static mnem_status emit_event(snapshot *s, const event *e) {
+    switch (e->action) {
+    case MNEM__WORD_ALLOC: return e->bytes ? emit_alloc(s, e) : MNEM_OK;
+    case MNEM__WORD_FREE_COMPLETED: return e->bytes ? emit_free(s, e) : MNEM_OK;
+    case MNEM__WORD_SEGMENT_ALLOC:
+    case MNEM__WORD_SEGMENT_MAP:
+        s->w->info.segments_asked++;
+        s->reserved += e->bytes;
+        if ((int64_t)s->reserved > (int64_t)s->reserved_peak) s->reserved_peak = s->reserved;
+        return MNEM_OK;
+    case MNEM__WORD_SEGMENT_FREE:
+    case MNEM__WORD_SEGMENT_UNMAP: s->reserved -= e->bytes; return MNEM_OK;
+    default: return MNEM_OK;
+    }
+}
+
+static mnem_status emit_events(snapshot *s) {
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, s->trace);
+    mnem__value v;
+    for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
+        event e;
+        mnem_status status = read_event(s, v, i, &e);
+        if (status == MNEM_OK) status = emit_event(s, &e);
+        if (status != MNEM_OK) return status;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status emit(snapshot *s) {
+    uint32_t none;
+    const uint64_t reserved_end = s->reserved;
+    mnem_status status = add_site(s, "", 0, &none);
+    mnem__number_fini(&s->live);
+    for (size_t i = 0; i < s->before_count && status == MNEM_OK; i++)
+        status = emit_alloc(s, &s->before[i]);
+    s->w->info.prelude = s->w->info.count;
+    s->reserved = s->reserved_peak = 0;
+    if (status == MNEM_OK) status = emit_events(s);
+    /* What was reserved at the start: the end's, less what the events added. */
+    const uint64_t start = reserved_end - s->reserved;
+    if ((int64_t)start >= 0) s->w->info.bytes_reserved_peak = start + s->reserved_peak;
+    return status;
+}
+
+static mnem_status find_parts(snapshot *s) {
+    mnem__fields top;
+    const mnem__value v = mnem__pickle_top(s->pickle);
+    if (mnem__value_tag_of(v) == MNEM__VALUE_LIST) {
+        s->segments = v;
+        return MNEM_OK;
+    }
+    if (!mnem__pickle_fields(s->pickle, v, &top) ||
+        mnem__value_tag_of(top.of[MNEM__WORD_SEGMENTS]) != MNEM__VALUE_LIST)
+        return mnem__fail(MNEM_BAD_FILE, "a pickle, but no memory snapshot: no list of segments");
+    s->segments = top.of[MNEM__WORD_SEGMENTS];
+    s->traces = top.of[MNEM__WORD_DEVICE_TRACES];
+    return MNEM_OK;
+}
+
+static mnem_status convert(snapshot *s, const mnem_workload_options *o) {
+    s->visits_left = 8 * mnem__pickle_elements(s->pickle) + 1000;
+    mnem_status status = find_parts(s);
+    if (status == MNEM_OK) status = choose_device(s, o);
+    if (status == MNEM_OK) status = scan_events(s);
+    if (status == MNEM_OK) status = scan_segments(s);
+    if (status == MNEM_OK) status = emit(s);
+    return status;
+}
+
+mnem_status mnem__workload_read_snapshot(mnem__input *in, mnem_workload *w) {
+    snapshot s = {.w = w};
+    mnem_status status = mnem__pickle_read(in, &s.pickle);
+    if (status != MNEM_OK) return status;
+    w->info.format = "PyTorch snapshot";
+    status = convert(&s, in->options);
+    mnem__pickle_free(s.pickle);
+    mnem__number_fini(&s.live);
+    mnem__number_fini(&s.sites);
+    mnem__free(s.before);
+    return status == MNEM_OK ? MNEM_OK : mnem__fail_in(status, "%s", in->name);
+}

@@ -1,0 +1,221 @@
+/* checkpoint.c: writes a checkpoint: sections first, then the rows and the header in front of them.
+ *
+ * The idea: the room of header and rows is left free, sections go from where they live to the file
+ * in pieces that are summed up just before (so that they are still in the cache), and what is known
+ * last is put in front. base/new_file.h makes it appear as a whole.
+ *
+ *     older ones:  link PATH -> PATH.old, (PATH.tmp -> PATH), PATH.1 -> PATH.2, PATH.old -> PATH.1
+ *
+ * so that PATH is there at every moment.
+ *
+ * Invariant: PATH is the old checkpoint or the new one. Rows describe the sections in their order,
+ * without gaps (checkpoint_format.h).
+ * Cost: one pass over the memory at the speed of the disk, or of the checksum (about 10 GB/s); heap
+ * for the rows only. */
+#include "mnem/checkpoint.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "base/new_file.h"
+#include "train/checkpoint/checkpoint_format.h"
+
+enum { PIECE = 1 << 20 };
+static const char TAG[] = "checkpoint";
+
+/* ---- rows ---- */
+
+static bool name_is_good(const char *name) {
+    const size_t n = name ? strnlen(name, MNEM_CHECKPOINT_NAME) : 0;
+    if (n == 0 || n == MNEM_CHECKPOINT_NAME) return false;
+    for (size_t i = 0; i < n; i++)
+        if (name[i] <= ' ' || name[i] > '~') return false;
+    return true;
+}
+
+static mnem_status check_entry(const mnem_checkpoint_entry *entries, size_t i) {
+    const mnem_checkpoint_entry *e = &entries[i];
+    if (!name_is_good(e->name))
+        return mnem__fail(MNEM_INVALID, "checkpoint: entry %zu: a name of 1 to %d characters", i,
+                          MNEM_CHECKPOINT_NAME - 1);
+    if ((unsigned)e->type >= MNEM_ENTRY_TYPES)
+        return mnem__fail(MNEM_INVALID, "checkpoint: %s: type %d", e->name, (int)e->type);
+    if (!mnem__checkpoint_is_number(e->type) && e->bytes > 0 && !e->data)
+        return mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes of nothing", e->name,
+                          (unsigned long long)e->bytes);
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(entries[j].name, e->name) == 0)
+            return mnem__fail(MNEM_INVALID, "checkpoint: %s: twice", e->name);
+    return MNEM_OK;
+}
+
+/* Makes row i, whose section begins at *end, and moves *end behind it. rows may be NULL. */
+static mnem_status place(const mnem_checkpoint_entry *entries, size_t i, mnem__checkpoint_row *rows,
+                         uint64_t *end) {
+    const mnem_checkpoint_entry *e = &entries[i];
+    const mnem_status status = check_entry(entries, i);
+    if (status != MNEM_OK) return status;
+    mnem__checkpoint_row row = {.type = (uint32_t)e->type, .place = *end, .bytes = e->bytes};
+    memcpy(row.name, e->name, strlen(e->name));
+    if (mnem__checkpoint_is_number(e->type)) {
+        row.place = e->u;
+        row.bytes = 8;
+    } else if (!mnem__add_u64(*end, e->bytes, end) || *end > INT64_MAX / 2) {
+        return mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes", e->name,
+                          (unsigned long long)e->bytes);
+    }
+    *end = mnem__align_up(*end, MNEM__CHECKPOINT_ALIGN);
+    if (rows) rows[i] = row;
+    return MNEM_OK;
+}
+
+/* Places all; *end is the size of the file. */
+static mnem_status place_all(const mnem_checkpoint_entry *entries, size_t n,
+                             mnem__checkpoint_row *rows, uint64_t *end) {
+    mnem_status status = MNEM_OK;
+    *end = mnem__checkpoint_front(n);
+    for (size_t i = 0; status == MNEM_OK && i < n; i++) status = place(entries, i, rows, end);
+    return status;
+}
+
+static mnem_status check_count(size_t n) {
+    if (n <= MNEM_CHECKPOINT_ENTRIES) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "checkpoint: %zu entries, %d at most", n,
+                      MNEM_CHECKPOINT_ENTRIES);
+}
+
+mnem_status mnem_checkpoint_file_bytes(const mnem_checkpoint_entry *entries, size_t n,
+                                       uint64_t *bytes) {
+    *bytes = 0;
+    const mnem_status status = check_count(n);
+    return status == MNEM_OK ? place_all(entries, n, NULL, bytes) : status;
+}
+
+/* ---- sections ---- */
+
+static const uint8_t zeros[4096];
+
+static mnem_status put_zeros(mnem__new_file *file, uint64_t n) {
+    mnem_status status = MNEM_OK;
+    for (uint64_t part; status == MNEM_OK && n > 0; n -= part) {
+        part = n < sizeof zeros ? n : sizeof zeros;
+        status = mnem__new_file_put(file, zeros, part);
+    }
+    return status;
+}
+
+static mnem_status check_cancel(const char *path, const volatile int *cancel) {
+    if (!cancel || !*cancel) return MNEM_OK;
+    return mnem__fail(MNEM_CANCELLED, "checkpoint: cancelled; %s is what it was", path);
+}
+
+static mnem_status put_section(mnem__new_file *file, const uint8_t *data, mnem__checkpoint_row *row,
+                               const volatile int *cancel) {
+    const uint64_t rest = mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes;
+    mnem_status status = check_cancel(file->path, cancel);
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    for (uint64_t at = 0, part; status == MNEM_OK && at < row->bytes; at += part) {
+        part = row->bytes - at < PIECE ? row->bytes - at : PIECE;
+        mnem__checksum_add(&sum, data + at, part);
+        status = mnem__new_file_put(file, data + at, part);
+        if (status == MNEM_OK) status = check_cancel(file->path, cancel);
+    }
+    mnem__checksum_add(&sum, zeros, rest);
+    row->checksum = mnem__checksum_get(&sum);
+    return status == MNEM_OK ? put_zeros(file, rest) : status;
+}
+
+static mnem_status put_front(mnem__new_file *file, const mnem__checkpoint_row *rows, size_t n,
+                             uint64_t file_bytes) {
+    const uint64_t bytes = n * sizeof *rows;
+    mnem__checkpoint_header header = {
+        .version = MNEM__CHECKPOINT_VERSION, .rows = (uint32_t)n, .file_bytes = file_bytes};
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    mnem__checksum_add(&sum, rows, bytes);
+    mnem__checksum_add(&sum, zeros, mnem__checkpoint_front(n) - sizeof header - bytes);
+    header.rows_checksum = mnem__checksum_get(&sum);
+    memcpy(header.magic, MNEM__CHECKPOINT_MAGIC, sizeof header.magic);
+    header.checksum = mnem__checkpoint_header_checksum(&header);
+    const mnem_status status = mnem__new_file_put_at(file, rows, bytes, sizeof header);
+    return status == MNEM_OK ? mnem__new_file_put_at(file, &header, sizeof header, 0) : status;
+}
+
+static mnem_status put_all(mnem__new_file *file, const mnem_checkpoint_entry *entries,
+                           mnem__checkpoint_row *rows, size_t n, uint64_t file_bytes,
+                           const volatile int *cancel) {
+    mnem_status status = mnem__new_file_reserve(file, file_bytes);
+    if (status == MNEM_OK) status = put_zeros(file, mnem__checkpoint_front(n));
+    for (size_t i = 0; status == MNEM_OK && i < n; i++)
+        if (!mnem__checkpoint_is_number(rows[i].type))
+            status = put_section(file, entries[i].data, &rows[i], cancel);
+    if (status == MNEM_OK) status = put_front(file, rows, n, file_bytes);
+    return status == MNEM_OK ? check_cancel(file->path, cancel) : status;
+}
+
+/* ---- older ones ---- */
+
+typedef struct old_name {
+    char text[PATH_MAX + 8];
+} old_name;
+
+/* PATH.number; 0: PATH.old */
+static old_name old_name_of(const char *path, unsigned number) {
+    old_name name;
+    if (number)
+        snprintf(name.text, sizeof name.text, "%s.%u", path, number);
+    else
+        snprintf(name.text, sizeof name.text, "%s.old", path);
+    return name;
+}
+
+/* A second name for what is about to be replaced; false when there is nothing, or no links. */
+static bool hold_old(const char *path) {
+    const old_name old = old_name_of(path, 0);
+    unlink(old.text);
+    return link(path, old.text) == 0;
+}
+
+static void rotate(const char *path, unsigned keep) {
+    for (unsigned k = keep; k > 0; k--) {
+        const old_name from = old_name_of(path, k - 1), to = old_name_of(path, k);
+        rename(from.text, to.text);
+    }
+}
+
+static mnem_status finish(mnem__new_file *file, mnem_status status, const char *path,
+                          unsigned keep) {
+    const bool held = status == MNEM_OK && keep > 0 && hold_old(path);
+    status = mnem__new_file_end(file, status);
+    if (held && status == MNEM_OK)
+        rotate(path, keep);
+    else if (held)
+        unlink(old_name_of(path, 0).text);
+    return status;
+}
+
+/* ---- all ---- */
+
+mnem_status mnem_checkpoint_write(const char *path, const mnem_checkpoint_entry *entries, size_t n,
+                                  const mnem_checkpoint_options *options) {
+    const mnem_checkpoint_options o = options ? *options : (mnem_checkpoint_options){0};
+    uint64_t file_bytes;
+    mnem_status status = check_count(n);
+    if (status == MNEM_OK && o.keep > MNEM_CHECKPOINT_KEEP)
+        status = mnem__fail(MNEM_INVALID, "checkpoint: %u older ones, %d at most", o.keep,
+                            MNEM_CHECKPOINT_KEEP);
+    if (status != MNEM_OK) return status;
+    mnem__checkpoint_row *rows = mnem__calloc(TAG, n, sizeof *rows);
+    if (!rows) return mnem__heap_status();
+    status = place_all(entries, n, rows, &file_bytes);
+    mnem__new_file file = {.fd = -1};
+    if (status == MNEM_OK) status = mnem__new_file_create(&file, path);
+    if (status == MNEM_OK) status = put_all(&file, entries, rows, n, file_bytes, o.cancel);
+    status = finish(&file, status, path, o.keep);
+    mnem__free(rows);
+    return status;
+}

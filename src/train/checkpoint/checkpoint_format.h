@@ -1,0 +1,54 @@
+/* checkpoint_format.h: the bytes of a checkpoint; little-endian, every place a multiple of 64.
+ *
+ *     [ header 64 ][ rows 96 each ][ 0 ][ section ][ 0 ][ section ][ 0 ] ...
+ *
+ * Rows come in the order of the sections, which follow each other without gaps but for zeros up to
+ * 64. A number has no section: its eight bytes stand in the row. So there is one file for each list
+ * of entries, and every byte of it is under a checksum: of the header, of the rows, or of the
+ * section with the zeros behind it (those behind the rows belong to the rows). */
+#ifndef MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_FORMAT_H
+#define MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_FORMAT_H
+
+#include "base/checked.h"
+#include "base/checksum.h"
+#include "mnem/checkpoint.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are little-endian");
+
+#define MNEM__CHECKPOINT_MAGIC "mnemckpt"
+enum { MNEM__CHECKPOINT_VERSION = 1, MNEM__CHECKPOINT_ALIGN = 64 };
+
+typedef struct mnem__checkpoint_header {
+    char magic[8];
+    uint32_t version, rows;
+    uint64_t file_bytes;
+    uint64_t rows_checksum;
+    uint64_t zero[3];
+    uint64_t checksum; /* of the 56 bytes before */
+} mnem__checkpoint_header;
+_Static_assert(sizeof(mnem__checkpoint_header) == 64, "as written");
+
+typedef struct mnem__checkpoint_row {
+    char name[MNEM_CHECKPOINT_NAME]; /* zeros behind */
+    uint32_t type, zero;
+    uint64_t place;    /* of the section in the file; or the number */
+    uint64_t bytes;    /* of the section without the zeros behind; 8 of a number */
+    uint64_t checksum; /* of the section; 0 of a number */
+} mnem__checkpoint_row;
+_Static_assert(sizeof(mnem__checkpoint_row) == 96, "as written");
+
+static inline bool mnem__checkpoint_is_number(uint32_t type) {
+    return type == MNEM_ENTRY_U64 || type == MNEM_ENTRY_I64 || type == MNEM_ENTRY_F64;
+}
+
+/* Where the sections begin. */
+static inline uint64_t mnem__checkpoint_front(uint64_t rows) {
+    return mnem__align_up(sizeof(mnem__checkpoint_header) + rows * sizeof(mnem__checkpoint_row),
+                          MNEM__CHECKPOINT_ALIGN);
+}
+
+static inline uint64_t mnem__checkpoint_header_checksum(const mnem__checkpoint_header *header) {
+    return mnem__checksum_of(header, offsetof(mnem__checkpoint_header, checksum));
+}
+
+#endif

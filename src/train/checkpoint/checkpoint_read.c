@@ -1,0 +1,368 @@
+/* checkpoint_read.c: opens a checkpoint, checks all of it, and reads sections into given memory.
+ *
+ * The idea: nothing of the file is believed. The header says its own checksum and the size of the
+ * file; the rows must be the one way in which sections of these sizes can lie in it (so nothing
+ * overlaps, and no byte is unaccounted for); then every section is read once through a buffer and
+ * summed. Only then does open succeed.
+ *
+ * Invariant: an open checkpoint's rows are in bounds, its names different and printable.
+ * Cost: opening reads the whole file once; a section is read again when it is wanted, and checked
+ * again, since the file may have changed. Heap: the rows, and 256 KiB while opening. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "train/checkpoint/checkpoint_format.h"
+
+enum { BUFFER = 256 << 10 };
+static const char TAG[] = "checkpoint";
+
+struct mnem_checkpoint {
+    int fd;
+    uint64_t file_bytes;
+    size_t n;
+    mnem__checkpoint_row *rows;
+    char path[PATH_MAX];
+};
+
+uint64_t mnem_checkpoint_host_bytes(size_t n) {
+    return sizeof(mnem_checkpoint) + n * sizeof(mnem__checkpoint_row) + BUFFER;
+}
+
+/* ---- reading ---- */
+
+/* Fills data; a file that ends too early is as bad as one that can't be read. */
+static mnem_status read_at(const mnem_checkpoint *c, void *data, uint64_t bytes, uint64_t place) {
+    uint8_t *to = data;
+    while (bytes > 0) {
+        const ssize_t got = pread(c->fd, to, bytes < SSIZE_MAX ? bytes : SSIZE_MAX, (off_t)place);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return mnem__fail(MNEM_IO, "%s: can't be read (%s)", c->path, strerrordesc_np(errno));
+        if (got == 0)
+            return mnem__fail(MNEM_BAD_FILE, "%s: ends at byte %llu", c->path,
+                              (unsigned long long)place);
+        to += got;
+        place += (uint64_t)got;
+        bytes -= (uint64_t)got;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status bad(const mnem_checkpoint *c, const mnem__checkpoint_row *row,
+                       const char *what) {
+    return mnem__fail(MNEM_BAD_FILE, "%s: section %.63s: %s", c->path, row->name, what);
+}
+
+/* ---- checking ---- */
+
+static mnem_status open_file(mnem_checkpoint *c, const char *path) {
+    struct stat st;
+    const int length = snprintf(c->path, sizeof c->path, "%s", path);
+    if (length < 1 || (size_t)length >= sizeof c->path)
+        return mnem__fail(MNEM_INVALID, "a path of %d bytes, expected 1 to %zu", length,
+                          sizeof c->path - 1);
+    c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (c->fd < 0)
+        return mnem__fail(errno == ENOENT ? MNEM_NOT_FOUND : MNEM_IO, "%s: can't be opened (%s)",
+                          path, strerrordesc_np(errno));
+    if (fstat(c->fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return mnem__fail(MNEM_BAD_FILE, "%s: not a regular file", path);
+    c->file_bytes = (uint64_t)st.st_size;
+    return MNEM_OK;
+}
+
+static mnem_status check_header(mnem_checkpoint *c, mnem__checkpoint_header *h) {
+    if (c->file_bytes < sizeof *h)
+        return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes are no checkpoint", c->path,
+                          (unsigned long long)c->file_bytes);
+    mnem_status status = read_at(c, h, sizeof *h, 0);
+    if (status != MNEM_OK) return status;
+    if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
+        return mnem__fail(MNEM_BAD_FILE, "%s: not a checkpoint", c->path);
+    if (h->version != MNEM__CHECKPOINT_VERSION)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: a checkpoint of version %u, expected %d", c->path,
+                          h->version, MNEM__CHECKPOINT_VERSION);
+    if (h->checksum != mnem__checkpoint_header_checksum(h) || h->zero[0] | h->zero[1] | h->zero[2])
+        return mnem__fail(MNEM_BAD_FILE, "%s: the header is damaged", c->path);
+    if (h->file_bytes != c->file_bytes)
+        return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes, the header says %llu", c->path,
+                          (unsigned long long)c->file_bytes, (unsigned long long)h->file_bytes);
+    if (h->rows > MNEM_CHECKPOINT_ENTRIES || mnem__checkpoint_front(h->rows) > c->file_bytes)
+        return mnem__fail(MNEM_BAD_FILE, "%s: %u sections in %llu bytes", c->path, h->rows,
+                          (unsigned long long)c->file_bytes);
+    c->n = h->rows;
+    return MNEM_OK;
+}
+
+/* Adds [place, place + bytes) of the file to a checksum, through the buffer. */
+static mnem_status sum_file(const mnem_checkpoint *c, uint8_t *buffer, uint64_t place,
+                            uint64_t bytes, uint64_t *checksum) {
+    mnem_status status = MNEM_OK;
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    for (uint64_t part; status == MNEM_OK && bytes > 0; bytes -= part, place += part) {
+        part = bytes < BUFFER ? bytes : BUFFER;
+        status = read_at(c, buffer, part, place);
+        if (status == MNEM_OK) mnem__checksum_add(&sum, buffer, part);
+    }
+    *checksum = mnem__checksum_get(&sum);
+    return status;
+}
+
+/* Fewer than 64 bytes from place on are zeros: a checksum that was made to fit says nothing. */
+static bool zeros_behind(const mnem_checkpoint *c, uint64_t place) {
+    uint8_t rest[MNEM__CHECKPOINT_ALIGN] = {0}, any = 0;
+    const uint64_t n = mnem__align_up(place, MNEM__CHECKPOINT_ALIGN) - place;
+    if (read_at(c, rest, n, place) != MNEM_OK) return false;
+    for (uint64_t i = 0; i < n; i++) any |= rest[i];
+    return any == 0;
+}
+
+static mnem_status read_rows(mnem_checkpoint *c, const mnem__checkpoint_header *h,
+                             uint8_t *buffer) {
+    uint64_t sum;
+    const uint64_t place = sizeof *h;
+    mnem_status status = sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum);
+    if (status != MNEM_OK) return status;
+    if (sum != h->rows_checksum || !zeros_behind(c, place + c->n * sizeof *c->rows))
+        return mnem__fail(MNEM_BAD_FILE, "%s: the table of sections is damaged", c->path);
+    c->rows = mnem__calloc(TAG, c->n, sizeof *c->rows);
+    if (!c->rows) return mnem__heap_status();
+    return read_at(c, c->rows, c->n * sizeof *c->rows, place);
+}
+
+static bool name_is_good(const char name[MNEM_CHECKPOINT_NAME]) {
+    size_t n = 0;
+    while (n < MNEM_CHECKPOINT_NAME && name[n] > ' ' && name[n] <= '~') n++;
+    if (n == 0 || n == MNEM_CHECKPOINT_NAME) return false;
+    for (; n < MNEM_CHECKPOINT_NAME; n++)
+        if (name[n]) return false;
+    return true;
+}
+
+/* Row i, whose section must begin at *end. */
+static mnem_status check_row(const mnem_checkpoint *c, size_t i, uint64_t *end) {
+    const mnem__checkpoint_row *row = &c->rows[i];
+    if (!name_is_good(row->name))
+        return mnem__fail(MNEM_BAD_FILE, "%s: section %zu: no name", c->path, i);
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(c->rows[j].name, row->name) == 0) return bad(c, row, "twice");
+    if (row->type >= MNEM_ENTRY_TYPES || row->zero) return bad(c, row, "an unknown type");
+    if (mnem__checkpoint_is_number(row->type))
+        return row->bytes == 8 && row->checksum == 0 ? MNEM_OK : bad(c, row, "not a number");
+    if (row->place != *end || row->bytes > c->file_bytes - *end)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: section %s: %llu bytes at %llu, expected at %llu of %llu", c->path,
+                          row->name, (unsigned long long)row->bytes, (unsigned long long)row->place,
+                          (unsigned long long)*end, (unsigned long long)c->file_bytes);
+    *end = mnem__align_up(*end + row->bytes, MNEM__CHECKPOINT_ALIGN);
+    return *end <= c->file_bytes ? MNEM_OK : bad(c, row, "is cut off");
+}
+
+static mnem_status check_rows(const mnem_checkpoint *c) {
+    uint64_t end = mnem__checkpoint_front(c->n);
+    for (size_t i = 0; i < c->n; i++) {
+        const mnem_status status = check_row(c, i, &end);
+        if (status != MNEM_OK) return status;
+    }
+    if (end == c->file_bytes) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "%s: sections end at %llu of %llu bytes", c->path,
+                      (unsigned long long)end, (unsigned long long)c->file_bytes);
+}
+
+static mnem_status check_sections(const mnem_checkpoint *c, uint8_t *buffer) {
+    for (size_t i = 0; i < c->n; i++) {
+        const mnem__checkpoint_row *row = &c->rows[i];
+        uint64_t sum;
+        if (mnem__checkpoint_is_number(row->type)) continue;
+        const mnem_status status = sum_file(
+            c, buffer, row->place, mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum);
+        if (status != MNEM_OK) return status;
+        if (sum != row->checksum || !zeros_behind(c, row->place + row->bytes))
+            return bad(c, row, "is damaged (checksum)");
+    }
+    return MNEM_OK;
+}
+
+/* ---- open and close ---- */
+
+mnem_status mnem_checkpoint_open(const char *path, mnem_checkpoint **out) {
+    mnem__checkpoint_header header;
+    *out = NULL;
+    mnem_checkpoint *c = mnem__calloc(TAG, 1, sizeof *c);
+    if (!c) return mnem__heap_status();
+    c->fd = -1;
+    uint8_t *buffer = mnem__alloc(TAG, BUFFER);
+    mnem_status status = buffer ? open_file(c, path) : mnem__heap_status();
+    if (status == MNEM_OK) status = check_header(c, &header);
+    if (status == MNEM_OK) status = read_rows(c, &header, buffer);
+    if (status == MNEM_OK) status = check_rows(c);
+    if (status == MNEM_OK) status = check_sections(c, buffer);
+    mnem__free(buffer);
+    if (status != MNEM_OK) {
+        mnem_checkpoint_close(c);
+        return status;
+    }
+    *out = c;
+    return MNEM_OK;
+}
+
+void mnem_checkpoint_close(mnem_checkpoint *c) {
+    if (!c) return;
+    if (c->fd >= 0) close(c->fd);
+    mnem__free(c->rows);
+    mnem__free(c);
+}
+
+mnem_status mnem_checkpoint_open_last(const char *path, unsigned keep, mnem_checkpoint **out,
+                                      unsigned *which) {
+    mnem_status first = mnem_checkpoint_open(path, out);
+    *which = 0;
+    if (first == MNEM_OK || keep > MNEM_CHECKPOINT_KEEP) return first;
+    char old[PATH_MAX + 8], said[512];
+    snprintf(said, sizeof said, "%s", mnem_last_error());
+    for (unsigned k = 1; k <= keep; k++) {
+        snprintf(old, sizeof old, "%s.%u", path, k);
+        const mnem_status status = mnem_checkpoint_open(old, out);
+        *which = k;
+        if (status == MNEM_OK) return status;
+        if (first != MNEM_NOT_FOUND || status == MNEM_NOT_FOUND) continue;
+        first = status;
+        snprintf(said, sizeof said, "%s", mnem_last_error());
+    }
+    return mnem__fail(first, "%s", said);
+}
+
+/* ---- what is in it ---- */
+
+static mnem_checkpoint_entry entry_of(const mnem__checkpoint_row *row) {
+    mnem_checkpoint_entry e = {
+        .name = row->name, .type = (mnem_entry_type)row->type, .bytes = row->bytes};
+    if (mnem__checkpoint_is_number(row->type)) e.u = row->place;
+    return e;
+}
+
+bool mnem_checkpoint_entry_get(const mnem_checkpoint *checkpoint, size_t index,
+                               mnem_checkpoint_entry *entry) {
+    if (index >= checkpoint->n) return false;
+    *entry = entry_of(&checkpoint->rows[index]);
+    return true;
+}
+
+static const mnem__checkpoint_row *find(const mnem_checkpoint *c, const char *name) {
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->rows[i].name, name) == 0) return &c->rows[i];
+    return NULL;
+}
+
+static const char *type_text(uint32_t type) {
+    static const char *const text[] = {"bytes", "text", "u64", "i64", "f64"};
+    return text[type];
+}
+
+/* The row of that name and type, or NULL with status. */
+static mnem_status row_get(const mnem_checkpoint *c, const char *name, mnem_entry_type type,
+                           const mnem__checkpoint_row **row) {
+    *row = find(c, name);
+    if (!*row) return mnem__fail(MNEM_NOT_FOUND, "%s: no section %.63s", c->path, name);
+    if ((*row)->type == type) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "%s: section %s: %s, expected %s", c->path, name,
+                      type_text((*row)->type), type_text(type));
+}
+
+static mnem_status check_bytes(const mnem_checkpoint *c, const mnem__checkpoint_row *row,
+                               uint64_t bytes) {
+    if (row->bytes == bytes) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "%s: section %s: %llu bytes, expected %llu", c->path,
+                      row->name, (unsigned long long)row->bytes, (unsigned long long)bytes);
+}
+
+mnem_status mnem_checkpoint_expect(const mnem_checkpoint *c, const mnem_checkpoint_entry *expected,
+                                   size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const mnem_checkpoint_entry *e = &expected[i];
+        const mnem__checkpoint_row *row;
+        mnem_status status = row_get(c, e->name, e->type, &row);
+        if (status == MNEM_NOT_FOUND) status = MNEM_BAD_FILE;
+        if (status == MNEM_OK && !mnem__checkpoint_is_number(e->type) && e->type != MNEM_ENTRY_TEXT)
+            status = check_bytes(c, row, e->bytes);
+        if (status != MNEM_OK) return status;
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        size_t j = 0;
+        while (j < n && strcmp(expected[j].name, c->rows[i].name) != 0) j++;
+        if (j == n) return bad(c, &c->rows[i], "isn't expected");
+    }
+    return MNEM_OK;
+}
+
+/* The section into data, and its checksum with the zeros behind. */
+static mnem_status read_section(const mnem_checkpoint *c, const mnem__checkpoint_row *row,
+                                void *data) {
+    static const uint8_t zeros[MNEM__CHECKPOINT_ALIGN];
+    const mnem_status status = read_at(c, data, row->bytes, row->place);
+    if (status != MNEM_OK) return status;
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    mnem__checksum_add(&sum, data, row->bytes);
+    mnem__checksum_add(&sum, zeros,
+                       mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes);
+    return mnem__checksum_get(&sum) == row->checksum
+               ? MNEM_OK
+               : bad(c, row, "has changed since it was opened (checksum)");
+}
+
+mnem_status mnem_checkpoint_read(const mnem_checkpoint *c, const char *name, void *data,
+                                 uint64_t bytes) {
+    const mnem__checkpoint_row *row;
+    mnem_status status = row_get(c, name, MNEM_ENTRY_BYTES, &row);
+    if (status == MNEM_OK) status = check_bytes(c, row, bytes);
+    return status == MNEM_OK ? read_section(c, row, data) : status;
+}
+
+mnem_status mnem_checkpoint_text(const mnem_checkpoint *c, const char *name, char *text, size_t n) {
+    const mnem__checkpoint_row *row;
+    mnem_status status = row_get(c, name, MNEM_ENTRY_TEXT, &row);
+    if (status != MNEM_OK) return status;
+    if (row->bytes >= n)
+        return mnem__fail(MNEM_BAD_FILE, "%s: section %s: a text of %llu bytes, room for %zu",
+                          c->path, name, (unsigned long long)row->bytes, n ? n - 1 : 0);
+    status = read_section(c, row, text);
+    text[status == MNEM_OK ? row->bytes : 0] = 0;
+    return status;
+}
+
+static mnem_status number_get(const mnem_checkpoint *c, const char *name, mnem_entry_type type,
+                              mnem_checkpoint_entry *entry) {
+    const mnem__checkpoint_row *row;
+    const mnem_status status = row_get(c, name, type, &row);
+    if (status == MNEM_OK) *entry = entry_of(row);
+    return status;
+}
+
+mnem_status mnem_checkpoint_u64(const mnem_checkpoint *c, const char *name, uint64_t *number) {
+    mnem_checkpoint_entry e;
+    const mnem_status status = number_get(c, name, MNEM_ENTRY_U64, &e);
+    if (status == MNEM_OK) *number = e.u;
+    return status;
+}
+
+mnem_status mnem_checkpoint_i64(const mnem_checkpoint *c, const char *name, int64_t *number) {
+    mnem_checkpoint_entry e;
+    const mnem_status status = number_get(c, name, MNEM_ENTRY_I64, &e);
+    if (status == MNEM_OK) *number = e.i;
+    return status;
+}
+
+mnem_status mnem_checkpoint_f64(const mnem_checkpoint *c, const char *name, double *number) {
+    mnem_checkpoint_entry e;
+    const mnem_status status = number_get(c, name, MNEM_ENTRY_F64, &e);
+    if (status == MNEM_OK) *number = e.f;
+    return status;
+}

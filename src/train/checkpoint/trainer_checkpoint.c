@@ -1,0 +1,170 @@
+/* trainer_checkpoint.c: all that a trainer needs to go on, as a checkpoint.
+ *
+ * Idea: what a step computes depends on the weights, the moments, the number of steps done, the
+ * loss scale, and what the caller feeds it; the caller's part is a text. The model's shape and the
+ * kind of moments are a text too: a file of another one is refused before anything is read.
+ * Invariant: between steps gradients are zero and needn't be kept. Cost: one pass over weights and
+ * moments; heap that is charged from the start (mnem__trainer_checkpoint_bytes). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "mnem/checkpoint.h"
+#include "train/step/trainer_private.h"
+
+enum { ENTRIES = 10, SHAPE_TEXT = 256 };
+
+uint64_t mnem__trainer_checkpoint_bytes(void) {
+    return mnem_checkpoint_host_bytes(ENTRIES);
+}
+
+/* While a file is written or read, its heap takes the place of the charge. */
+static void lend(mnem_trainer *t) {
+    const mnem__train_part_info *info = &mnem__train_parts[MNEM__TRAIN_PART_CHECKPOINT];
+    mnem_ledger_release(t->setup.o.ledger, info->kind, info->tag,
+                        t->sizes.bytes[MNEM__TRAIN_PART_CHECKPOINT]);
+    t->charged[MNEM__TRAIN_PART_CHECKPOINT] = false;
+}
+
+static void take_back(mnem_trainer *t) {
+    const mnem__train_part_info *info = &mnem__train_parts[MNEM__TRAIN_PART_CHECKPOINT];
+    t->charged[MNEM__TRAIN_PART_CHECKPOINT] =
+        mnem_ledger_charge_planned(t->setup.o.ledger, info->kind, info->tag,
+                                   t->sizes.bytes[MNEM__TRAIN_PART_CHECKPOINT]) == MNEM_OK;
+}
+
+static void shape_text(const mnem_trainer *t, char text[SHAPE_TEXT]) {
+    const mnem_transformer *s = &t->setup.shape->t;
+    snprintf(text, SHAPE_TEXT,
+             "%s layers %d embd %d heads %d kv_heads %d head_dim %d ff %d vocab %d context %d "
+             "moments %d",
+             s->architecture, s->layers, s->embd, s->heads, s->kv_heads, s->head_dim, s->ff,
+             s->vocab, s->context, (int)t->setup.o.optimizer.moments);
+    const mnem__train_shape *lora = t->setup.shape;
+    const size_t at = strlen(text);
+    if (lora->lora_rank)
+        snprintf(text + at, SHAPE_TEXT - at, " lora %d alpha %g of %u on %016llx", lora->lora_rank,
+                 (double)lora->lora_alpha, (unsigned)lora->lora_targets,
+                 (unsigned long long)t->frozen_sum);
+}
+
+static void fill(mnem_trainer *t, const char *shape, const char *note,
+                 mnem_checkpoint_entry entries[ENTRIES]) {
+    const mnem_checkpoint_entry list[ENTRIES] = {
+        {.name = "shape", .type = MNEM_ENTRY_TEXT, .data = shape, .bytes = strlen(shape)},
+        {.name = "note", .type = MNEM_ENTRY_TEXT, .data = note, .bytes = strlen(note)},
+        {.name = "steps", .type = MNEM_ENTRY_U64, .u = t->steps},
+        {.name = "updates", .type = MNEM_ENTRY_U64, .u = t->updates},
+        {.name = "scale", .type = MNEM_ENTRY_F64, .f = t->scale.scale},
+        {.name = "scale_good", .type = MNEM_ENTRY_U64, .u = t->scale.good},
+        {.name = "scale_at_floor", .type = MNEM_ENTRY_U64, .u = t->scale.at_floor},
+        {.name = "scale_skipped", .type = MNEM_ENTRY_U64, .u = t->scale.skipped},
+        {.name = "weights",
+         .type = MNEM_ENTRY_BYTES,
+         .data = t->weights,
+         .bytes = (uint64_t)t->setup.shape->count * sizeof(float)},
+        {.name = "moments",
+         .type = MNEM_ENTRY_BYTES,
+         .data = t->moments,
+         .bytes = mnem_optimizer_bytes(t->optimizer)}};
+    memcpy(entries, list, sizeof list);
+}
+
+mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *note) {
+    char shape[SHAPE_TEXT];
+    mnem_checkpoint_entry entries[ENTRIES];
+    shape_text(t, shape);
+    fill(t, shape, note, entries);
+    lend(t);
+    const mnem_status status = mnem_checkpoint_write(path, entries, ENTRIES, NULL);
+    take_back(t);
+    return status;
+}
+
+typedef struct numbers {
+    uint64_t steps, updates, good, at_floor, skipped;
+    double scale;
+} numbers;
+
+static mnem_status read_numbers(const mnem_checkpoint *c, numbers *n) {
+    mnem_status status = mnem_checkpoint_u64(c, "steps", &n->steps);
+    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "updates", &n->updates);
+    if (status == MNEM_OK) status = mnem_checkpoint_f64(c, "scale", &n->scale);
+    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale_good", &n->good);
+    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale_at_floor", &n->at_floor);
+    return status == MNEM_OK ? mnem_checkpoint_u64(c, "scale_skipped", &n->skipped) : status;
+}
+
+/* The next word of a text, and where the rest begins. */
+static mnem_text take_word(const char **text) {
+    const char *word = *text;
+    const size_t n = strcspn(word, " ");
+    *text = word + n + (word[n] == ' ');
+    return (mnem_text){word, n};
+}
+
+static bool is_same(mnem_text a, mnem_text b) {
+    return a.length == b.length && !memcmp(a.bytes, b.bytes, a.length);
+}
+
+/* Shapes are "ARCHITECTURE name value name value ...": the first that differs is said. */
+static mnem_status say_difference(const char *ours, const char *theirs) {
+    mnem_text name = {"architecture", 12}, a = take_word(&ours), b = take_word(&theirs);
+    mnem_text other = name;
+    while (is_same(name, other) && is_same(a, b) && (*ours || *theirs)) {
+        name = take_word(&ours), other = take_word(&theirs);
+        a = take_word(&ours), b = take_word(&theirs);
+    }
+    if (!is_same(name, other))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of another model: %s",
+                          name.length ? "it has no adapters" : "it has adapters");
+    if (is_same(name, (mnem_text){"on", 2}))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint's adapters are for another model: "
+                                         "its weights differ");
+    return mnem__fail(MNEM_BAD_FILE,
+                      "train: the checkpoint is of another model: %.*s %.*s, not "
+                      "%.*s",
+                      (int)name.length, name.bytes, (int)b.length, b.bytes, (int)a.length, a.bytes);
+}
+
+static mnem_status check_shape(const mnem_trainer *t, const mnem_checkpoint *c) {
+    char ours[SHAPE_TEXT], theirs[SHAPE_TEXT];
+    shape_text(t, ours);
+    const mnem_status status = mnem_checkpoint_text(c, "shape", theirs, sizeof theirs);
+    if (status != MNEM_OK || !strcmp(ours, theirs)) return status;
+    return say_difference(ours, theirs);
+}
+
+static mnem_status load(mnem_trainer *t, const mnem_checkpoint *c, char *note, size_t n) {
+    numbers found;
+    mnem_status status = check_shape(t, c);
+    if (status == MNEM_OK) status = read_numbers(c, &found);
+    if (status == MNEM_OK) status = mnem_checkpoint_text(c, "note", note, n);
+    if (status == MNEM_OK)
+        status = mnem_checkpoint_read(c, "weights", t->weights,
+                                      (uint64_t)t->setup.shape->count * sizeof(float));
+    if (status == MNEM_OK)
+        status = mnem_checkpoint_read(c, "moments", t->moments, mnem_optimizer_bytes(t->optimizer));
+    if (status != MNEM_OK) return status;
+    t->steps = found.steps;
+    t->updates = found.updates;
+    if (t->setup.o.compute != MNEM_TYPE_F16) return MNEM_OK;
+    const mnem_loss_scale scale = {found.scale, (uint32_t)found.good, (uint32_t)found.at_floor,
+                                   found.skipped};
+    /* A run that wasn't f16 before begins with the usual scale. */
+    if (found.scale != 1 || found.good || found.at_floor) t->scale = scale;
+    return mnem_loss_scale_restore(NULL, &t->scale);
+}
+
+mnem_status mnem_trainer_resume(mnem_trainer *t, const char *path, char *note, size_t n) {
+    mnem_checkpoint *c;
+    lend(t);
+    mnem_status status = mnem_checkpoint_open(path, &c);
+    if (status == MNEM_OK) {
+        status = load(t, c, note, n);
+        mnem_checkpoint_close(c);
+        if (status != MNEM_OK) status = mnem__fail_in(status, "%s", path);
+    }
+    take_back(t);
+    return status;
+}

@@ -1,0 +1,310 @@
+/* corpus.c: opens the cache of tokens when it fits and is whole, otherwise has it made; reads it.
+ *
+ * The idea: a file is believed as far as it was checked: first its size against the numbers of its
+ * header, then the header's checksum, then whether it was made of these files by this tokenizer,
+ * at last every token.
+ * Invariant: of an open corpus, file_bytes = header_bytes + tokens * width; reads say so when the
+ * file became shorter. Nothing is mapped: pages of files would count as resident.
+ * Cost: opening reads the file once, at the speed of the disk; reading is one pread for 64 KiB. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/checksum.h"
+#include "base/heap.h"
+#include "model/tokenizer/tokenizer_parts.h"
+#include "train/data/corpus_private.h"
+
+enum { READ_BYTES = 4096 };
+
+/* ---- bytes ---- */
+
+static mnem_status io_failed(const char *path, const char *what) {
+    return mnem__fail(MNEM_IO, "%s: can't %s (%s)", path, what, strerrordesc_np(errno));
+}
+
+static mnem_status read_at(const mnem_corpus *c, uint64_t at, void *out, uint64_t n) {
+    char *to = out;
+    while (n > 0) {
+        const ssize_t got = pread(c->fd, to, n, (off_t)at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", c->path,
+                              (unsigned long long)n, (unsigned long long)at,
+                              got < 0 ? strerrordesc_np(errno) : "the file ends before");
+        to += got;
+        at += (uint64_t)got;
+        n -= (uint64_t)got;
+    }
+    return MNEM_OK;
+}
+
+uint64_t mnem__cache_header_checksum(const void *header, uint64_t bytes) {
+    mnem__cache_head head;
+    mnem__checksum sum;
+    memcpy(&head, header, sizeof head);
+    head.header_checksum = 0;
+    mnem__checksum_init(&sum);
+    mnem__checksum_add(&sum, &head, sizeof head);
+    mnem__checksum_add(&sum, (const char *)header + sizeof head, bytes - sizeof head);
+    return mnem__checksum_get(&sum);
+}
+
+/* ---- the header ---- */
+
+static mnem_status damaged(const mnem_corpus *c, const char *what) {
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s", c->path, what);
+}
+
+/* Whether the numbers agree with each other and with the file's size. */
+static mnem_status check_head(const mnem_corpus *c) {
+    const mnem__cache_head *h = &c->head;
+    uint64_t data, all;
+    if (memcmp(h->magic, MNEM__CORPUS_MAGIC, sizeof h->magic) != 0)
+        return damaged(c, "not a cache of tokens");
+    if (h->version != MNEM__CORPUS_VERSION) return damaged(c, "a cache of another version");
+    if (h->width != 2 && h->width != 4) return damaged(c, "tokens of an unknown width");
+    if (h->header_bytes < sizeof *h || h->header_bytes > MNEM__CORPUS_HEADER_MAX)
+        return damaged(c, "the header's size is wrong");
+    if (!mnem__mul_u64(h->tokens, h->width, &data) || !mnem__add_u64(data, h->header_bytes, &all) ||
+        all != c->file_bytes)
+        return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes, the header says %llu tokens of %u",
+                          c->path, (unsigned long long)c->file_bytes, (unsigned long long)h->tokens,
+                          h->width);
+    if (h->tokens == 0 || h->vocab == 0 || h->vocab > INT32_MAX)
+        return damaged(c, "no tokens or no vocabulary");
+    return MNEM_OK;
+}
+
+static mnem_status stale(const mnem_corpus *c, const char *name, const char *what) {
+    return mnem__fail(MNEM_NOT_READY, "%s: made of other text: %s %s", c->path, name, what);
+}
+
+/* Takes the next source of the header off [*at, end); false when it isn't there. */
+static bool next_source(const char **at, const char *end, mnem__cache_source *source,
+                        mnem_text *name) {
+    if ((size_t)(end - *at) < sizeof *source) return false;
+    memcpy(source, *at, sizeof *source);
+    *at += sizeof *source;
+    const uint64_t left = (uint64_t)(end - *at);
+    if (source->name_bytes > left || mnem__align_up(source->name_bytes, 8) > left) return false;
+    *name = (mnem_text){*at, source->name_bytes};
+    *at += mnem__align_up(source->name_bytes, 8);
+    return true;
+}
+
+static mnem_status compare_source(const mnem_corpus *c, const mnem__cache_source *source,
+                                  mnem_text name, const char *path) {
+    mnem__text_stamp stamp;
+    const mnem_status status = mnem__text_stamp_get(path, &stamp);
+    if (status != MNEM_OK) return status;
+    if (name.length != strlen(path) || memcmp(name.bytes, path, name.length) != 0)
+        return stale(c, path, "is new");
+    return memcmp(&stamp, &source->stamp, sizeof stamp) == 0 ? MNEM_OK
+                                                             : stale(c, path, "has changed");
+}
+
+static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options *o,
+                                 const char *header) {
+    const char *at = header + sizeof c->head, *end = header + c->head.header_bytes;
+    mnem_status status = MNEM_OK;
+    for (uint32_t i = 0; i < c->head.sources && status == MNEM_OK; i++) {
+        mnem__cache_source source;
+        mnem_text name;
+        if (!next_source(&at, end, &source, &name)) return damaged(c, "a source is cut off");
+        if (i < o->count) status = compare_source(c, &source, name, o->files[i]);
+    }
+    if (status == MNEM_OK && at != end) status = damaged(c, "more header than sources");
+    if (status == MNEM_OK && o->count > 0 && o->count != c->head.sources)
+        status = mnem__fail(MNEM_NOT_READY, "%s: made of %u file%s, these are %zu", c->path,
+                            c->head.sources, c->head.sources == 1 ? "" : "s", o->count);
+    return status;
+}
+
+static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options *o) {
+    char *header = mnem__alloc(MNEM__CORPUS_TAG, c->head.header_bytes);
+    if (!header) return mnem__heap_status();
+    mnem_status status = read_at(c, 0, header, c->head.header_bytes);
+    if (status == MNEM_OK &&
+        mnem__cache_header_checksum(header, c->head.header_bytes) != c->head.header_checksum)
+        status = damaged(c, "the header is damaged");
+    if (status == MNEM_OK) status = check_sources(c, o, header);
+    mnem__free(header);
+    if (status == MNEM_OK && o->tokenizer &&
+        mnem_tokenizer_checksum(o->tokenizer) != c->head.tokenizer)
+        status = mnem__fail(MNEM_NOT_READY, "%s: made by another tokenizer", c->path);
+    return status;
+}
+
+/* ---- the tokens ---- */
+
+/* Widens n tokens; the number of those that are in the vocabulary, up to the first that isn't. */
+static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, int32_t *ids) {
+    for (uint64_t i = 0; i < n; i++) {
+        uint16_t narrow;
+        uint32_t id;
+        if (c->head.width == 2) {
+            memcpy(&narrow, raw + 2 * i, 2);
+            id = narrow;
+        } else {
+            memcpy(&id, raw + 4 * i, 4);
+        }
+        if (id >= c->head.vocab) return i;
+        ids[i] = (int32_t)id;
+    }
+    return n;
+}
+
+static mnem_status bad_id(const mnem_corpus *c, uint64_t index) {
+    return mnem__fail(MNEM_BAD_FILE, "%s: token %llu, at byte %llu, is not in the vocabulary of %u",
+                      c->path, (unsigned long long)index,
+                      (unsigned long long)(c->head.header_bytes + index * c->head.width),
+                      c->head.vocab);
+}
+
+mnem_status mnem_corpus_read(const mnem_corpus *c, uint64_t first, uint64_t count, int32_t *ids) {
+    uint8_t raw[READ_BYTES];
+    if (first > c->head.tokens || count > c->head.tokens - first)
+        return mnem__fail(MNEM_INVALID, "%s: %llu tokens from %llu on, it has %llu", c->path,
+                          (unsigned long long)count, (unsigned long long)first,
+                          (unsigned long long)c->head.tokens);
+    while (count > 0) {
+        const uint64_t most = sizeof raw / c->head.width, n = count < most ? count : most;
+        const mnem_status status =
+            read_at(c, c->head.header_bytes + first * c->head.width, raw, n * c->head.width);
+        if (status != MNEM_OK) return status;
+        const uint64_t good = widen(c, raw, n, ids);
+        if (good < n) return bad_id(c, first + good);
+        first += n;
+        count -= n;
+        ids += n;
+    }
+    return MNEM_OK;
+}
+
+/* The first of n tokens that isn't in the vocabulary, or n. */
+static uint64_t find_bad(const mnem_corpus *c, const uint8_t *raw, uint64_t n) {
+    uint32_t most = 0;
+    const uint16_t *narrow = (const void *)raw;
+    const uint32_t *wide = (const void *)raw;
+    if (c->head.width == 2)
+        for (uint64_t i = 0; i < n; i++) most = narrow[i] > most ? narrow[i] : most;
+    else
+        for (uint64_t i = 0; i < n; i++) most = wide[i] > most ? wide[i] : most;
+    if (most < c->head.vocab) return n;
+    for (uint64_t i = 0;; i++)
+        if ((c->head.width == 2 ? narrow[i] : wide[i]) >= c->head.vocab) return i;
+}
+
+static mnem_status verify(const mnem_corpus *c, const mnem_corpus_options *o, uint8_t *buffer) {
+    const uint64_t bytes = c->head.tokens * c->head.width;
+    mnem_status status = MNEM_OK;
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    for (uint64_t at = 0, n; at < bytes && status == MNEM_OK; at += n) {
+        n = bytes - at < MNEM__CORPUS_BUFFER_BYTES ? bytes - at : MNEM__CORPUS_BUFFER_BYTES;
+        status = read_at(c, c->head.header_bytes + at, buffer, n);
+        if (status != MNEM_OK) return status;
+        mnem__checksum_add(&sum, buffer, n);
+        const uint64_t count = n / c->head.width, bad = find_bad(c, buffer, count);
+        if (bad < count) return bad_id(c, at / c->head.width + bad);
+        if (o->on_progress && !o->on_progress(o->context, "verifying", at + n, bytes))
+            return mnem__fail(MNEM_CANCELLED, "%s: cancelled", c->path);
+    }
+    return mnem__checksum_get(&sum) == c->head.data_checksum
+               ? MNEM_OK
+               : damaged(c, "the tokens are damaged (their checksum differs)");
+}
+
+static mnem_status check_tokens(const mnem_corpus *c, const mnem_corpus_options *o) {
+    uint8_t *buffer = mnem__alloc(MNEM__CORPUS_TAG, MNEM__CORPUS_BUFFER_BYTES);
+    if (!buffer) return mnem__heap_status();
+    const mnem_status status = verify(c, o, buffer);
+    mnem__free(buffer);
+    return status;
+}
+
+/* ---- life ---- */
+
+static mnem_status open_file(mnem_corpus *c) {
+    struct stat st;
+    c->fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (c->fd < 0 && errno == ENOENT)
+        return mnem__fail(MNEM_NOT_FOUND, "%s: there was none", c->path);
+    if (c->fd < 0) return io_failed(c->path, "be opened");
+    if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be looked at");
+    if (!S_ISREG(st.st_mode))
+        return mnem__fail(MNEM_INVALID, "%s is %s, not a cache of tokens", c->path,
+                          S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
+    c->file_bytes = (uint64_t)st.st_size;
+    if (c->file_bytes < sizeof c->head) return damaged(c, "too short for a cache of tokens");
+    return read_at(c, 0, &c->head, sizeof c->head);
+}
+
+/* checked: the tokens were just written by this call. */
+static mnem_status load(const mnem_corpus_options *o, bool checked, mnem_corpus **corpus) {
+    mnem_corpus *c = mnem__calloc(MNEM__CORPUS_TAG, 1, sizeof *c);
+    if (!c) return mnem__heap_status();
+    c->fd = -1;
+    c->path = mnem__strndup(MNEM__CORPUS_TAG, o->cache, strlen(o->cache));
+    mnem_status status = c->path ? open_file(c) : mnem__heap_status();
+    if (status == MNEM_OK) status = check_head(c);
+    if (status == MNEM_OK) status = check_header(c, o);
+    if (status == MNEM_OK && !checked) status = check_tokens(c, o);
+    if (status != MNEM_OK) {
+        mnem_corpus_close(c);
+        return status;
+    }
+    *corpus = c;
+    return MNEM_OK;
+}
+
+static mnem_status make(const mnem_corpus_options *o, mnem_corpus **corpus) {
+    const char *why = mnem_last_error();
+    char *reason = mnem__strndup(MNEM__CORPUS_TAG, why, strlen(why));
+    if (!reason) return mnem__heap_status();
+    mnem_status status = mnem__corpus_make(o);
+    if (status == MNEM_OK) status = load(o, true, corpus);
+    if (status != MNEM_OK) {
+        mnem__free(reason);
+        return status;
+    }
+    (*corpus)->reason = reason;
+    (*corpus)->made = true;
+    return MNEM_OK;
+}
+
+mnem_status mnem_corpus_open(const mnem_corpus_options *o, mnem_corpus **corpus) {
+    *corpus = NULL;
+    if (!o->cache || !*o->cache) return mnem__fail(MNEM_INVALID, "corpus: no path for the cache");
+    if (o->count > 0 && !o->tokenizer) return mnem__fail(MNEM_INVALID, "corpus: no tokenizer");
+    const mnem_status status = load(o, false, corpus);
+    const bool fits = status != MNEM_NOT_FOUND && status != MNEM_BAD_FILE &&
+                      status != MNEM_NOT_READY; /* or can't be helped */
+    return fits || o->count == 0 ? status : make(o, corpus);
+}
+
+void mnem_corpus_close(mnem_corpus *c) {
+    if (!c) return;
+    if (c->fd >= 0) close(c->fd);
+    mnem__free(c->path);
+    mnem__free(c->reason);
+    mnem__free(c);
+}
+
+void mnem_corpus_info_get(const mnem_corpus *c, mnem_corpus_info *info) {
+    *info = (mnem_corpus_info){.tokens = c->head.tokens,
+                               .text_bytes = c->head.text_bytes,
+                               .file_bytes = c->file_bytes,
+                               .checksum = c->head.data_checksum,
+                               .files = c->head.sources,
+                               .width = c->head.width,
+                               .vocab = (int32_t)c->head.vocab,
+                               .made = c->made,
+                               .reason = c->reason ? c->reason : ""};
+}

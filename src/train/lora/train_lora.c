@@ -1,0 +1,197 @@
+/* train_lora.c: which tensors of a model are frozen, and which adapters there are.
+ *
+ * Idea: what the first layer has, all have (mnem_model_transformer checks that), so the model's
+ * list of names is the table of roles. Adapters are the parameters of the trainer: A and B of each
+ * target, layer by layer; everything that the model has is frozen, in the types of the file.
+ * Invariant: B follows its A; frozen tensors begin at multiples of 64 bytes, which every kernel
+ * takes. Cost: one allocation, a search by name for each tensor. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "train/step/train_shape.h"
+
+enum { FROZEN_ALIGNMENT = 64 };
+
+static const struct target {
+    mnem__train_role role;
+    mnem_lora_target bit;
+    const char *text;
+} targets[] = {
+#define TARGET(name, text, bit) {MNEM__TRAIN_##name, MNEM_LORA_##name, text},
+    MNEM_LORA_TARGETS(TARGET)
+#undef TARGET
+};
+enum { TARGETS = sizeof targets / sizeof targets[0] };
+
+/* "q, k, v": those of the set. */
+static void targets_text(uint32_t set, char *text, size_t n) {
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < TARGETS && at < n; i++)
+        if (set & targets[i].bit)
+            at += (size_t)snprintf(text + at, n - at, "%s%s", at ? ", " : "", targets[i].text);
+}
+
+mnem_status mnem_lora_targets_parse(const char *text, uint32_t *set) {
+    char all[64];
+    *set = 0;
+    for (const char *word = text; word;) {
+        const char *end = strchr(word, ',');
+        const size_t length = end ? (size_t)(end - word) : strlen(word);
+        uint32_t bit = 0;
+        for (int i = 0; i < TARGETS; i++)
+            if (strlen(targets[i].text) == length && !memcmp(word, targets[i].text, length))
+                bit = targets[i].bit;
+        if (!bit) {
+            targets_text(~0u, all, sizeof all);
+            return mnem__fail(MNEM_INVALID, "lora: no matrix \"%.*s\"; there are: %s",
+                              length < 20 ? (int)length : 20, word, all);
+        }
+        *set |= bit;
+        word = end ? end + 1 : NULL;
+    }
+    return MNEM_OK;
+}
+
+/* ---- what the model has ---- */
+
+typedef struct finder {
+    const mnem_lora *lora;
+    mnem_transformer t;
+    uint32_t targets; /* that are wanted */
+    int32_t frozen_layer, frozen_outer, params_layer;
+    mnem__train_shape *shape;
+} finder;
+
+static uint32_t target_of(mnem__train_role role) {
+    for (int i = 0; i < TARGETS; i++)
+        if (targets[i].role == role) return targets[i].bit;
+    return 0;
+}
+
+static bool find(const finder *f, mnem__train_role role, int32_t layer, mnem_tensor_info *info) {
+    char name[40];
+    mnem__train_name(role, layer, name);
+    const int32_t index = mnem_model_tensor_find(f->lora->base, name);
+    return index >= 0 && mnem_model_tensor_get(f->lora->base, (uint32_t)index, info);
+}
+
+static mnem_status check_rank(const finder *f, const mnem_tensor_info *info) {
+    const int64_t least = info->shape[0] < info->shape[1] ? info->shape[0] : info->shape[1];
+    if (f->lora->rank <= least) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "lora: rank %d, but %s is [%lld, %lld]: at most %lld",
+                      f->lora->rank, info->name, (long long)info->shape[0],
+                      (long long)info->shape[1], (long long)least);
+}
+
+static mnem_status count_roles(finder *f) {
+    uint32_t has = 0;
+    for (int role = 0; role < MNEM__TRAIN_ALL_ROLES; role++) {
+        mnem_tensor_info info;
+        const uint32_t bit = target_of((mnem__train_role)role);
+        if (!find(f, (mnem__train_role)role, 0, &info)) continue;
+        role < MNEM__TRAIN_LAYER_ROLES ? f->frozen_layer++ : f->frozen_outer++;
+        has |= bit;
+        if (!bit || !(f->lora->targets == 0 || f->lora->targets & bit)) continue;
+        f->params_layer += 2;
+        const mnem_status status = check_rank(f, &info);
+        if (status != MNEM_OK) return status;
+    }
+    f->targets = f->lora->targets ? f->lora->targets : has;
+    if (!(f->targets & ~has)) return MNEM_OK;
+    char missing[64], there[64];
+    targets_text(f->targets & ~has, missing, sizeof missing);
+    targets_text(has, there, sizeof there);
+    return mnem__fail(MNEM_INVALID, "lora: a layer of %s has no %s; it has: %s", f->t.architecture,
+                      missing, there);
+}
+
+/* ---- the tables ---- */
+
+static void add_param(finder *f, mnem__train_role role, int32_t layer, bool is_b, int64_t rows,
+                      int64_t columns) {
+    mnem__train_shape *s = f->shape;
+    mnem__train_param *p = &s->param[s->params];
+    *p = (mnem__train_param){.role = role,
+                             .layer = layer,
+                             .dims = 2,
+                             .shape = {rows, columns},
+                             .count = rows * columns,
+                             .offset = s->count,
+                             .init = is_b ? MNEM__TRAIN_ZEROS : MNEM__TRAIN_LORA_A};
+    mnem__train_name(role, layer, p->name);
+    const size_t length = strlen(p->name);
+    snprintf(p->name + length, sizeof p->name - length, ".lora_%c", is_b ? 'b' : 'a');
+    if (layer == 0 && !is_b) s->first[role] = s->params;
+    s->params++;
+    s->count += p->count;
+}
+
+static void add_frozen(finder *f, mnem__train_role role, int32_t layer) {
+    mnem__train_shape *s = f->shape;
+    mnem_tensor_info info;
+    if (!find(f, role, layer, &info)) return;
+    mnem__train_frozen *frozen = &s->frozen[s->frozen_count];
+    *frozen = (mnem__train_frozen){.role = role,
+                                   .layer = layer,
+                                   .type = info.type,
+                                   .dims = info.dims,
+                                   .shape = {info.shape[0], info.shape[1]},
+                                   .bytes = info.bytes,
+                                   .offset = s->frozen_bytes};
+    mnem__train_name(role, layer, frozen->name);
+    if (layer <= 0) s->frozen_first[role] = s->frozen_count;
+    s->frozen_count++;
+    s->frozen_bytes += mnem__align_up(info.bytes, FROZEN_ALIGNMENT);
+    if (!(f->targets & target_of(role))) return;
+    add_param(f, role, layer, false, s->lora_rank, info.shape[1]);
+    add_param(f, role, layer, true, info.shape[0], s->lora_rank);
+}
+
+static void fill(finder *f) {
+    for (int role = MNEM__TRAIN_LAYER_ROLES; role < MNEM__TRAIN_ALL_ROLES; role++)
+        add_frozen(f, (mnem__train_role)role, -1);
+    for (int32_t layer = 0; layer < f->t.layers; layer++)
+        for (int role = 0; role < MNEM__TRAIN_LAYER_ROLES; role++)
+            add_frozen(f, (mnem__train_role)role, layer);
+}
+
+static mnem_status create(finder *f, mnem__train_shape **shape) {
+    const size_t layers = (size_t)f->t.layers;
+    const size_t params = layers * (size_t)f->params_layer;
+    const size_t frozen = layers * (size_t)f->frozen_layer + (size_t)f->frozen_outer;
+    const uint64_t at =
+        mnem__align_up(sizeof **shape + params * sizeof *(*shape)->param, sizeof(uint64_t));
+    const uint64_t bytes = at + frozen * sizeof *(*shape)->frozen;
+    uint8_t *base = mnem__calloc("train", 1, bytes);
+    if (!base) return mnem__heap_status();
+    mnem__train_shape *s = f->shape = (void *)base;
+    s->t = f->t;
+    s->bytes = bytes;
+    s->gpt2 = !strcmp(f->t.architecture, "gpt2");
+    s->frozen = (void *)(base + at);
+    s->per_layer = f->params_layer;
+    s->frozen_per_layer = f->frozen_layer;
+    s->lora_rank = f->lora->rank;
+    s->lora_alpha = f->lora->alpha > 0 ? f->lora->alpha : 2.0f * (float)f->lora->rank;
+    s->lora_targets = f->targets;
+    for (int i = 0; i < MNEM__TRAIN_ALL_ROLES; i++) s->first[i] = s->frozen_first[i] = -1;
+    fill(f);
+    *shape = s;
+    return MNEM_OK;
+}
+
+mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape) {
+    finder f = {.lora = lora};
+    *shape = NULL;
+    if (lora->rank < 1) return mnem__fail(MNEM_INVALID, "lora: rank %d (1 or more)", lora->rank);
+    if (!(lora->alpha >= 0 && lora->alpha <= 1e6f))
+        return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
+    if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
+    mnem_status status = mnem_model_transformer(lora->base, &f.t);
+    if (status == MNEM_OK) status = count_roles(&f);
+    return status == MNEM_OK ? create(&f, shape) : status;
+}

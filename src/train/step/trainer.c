@@ -1,0 +1,321 @@
+/* trainer.c: takes what the plan says, gives it back, and runs steps.
+ *
+ * Idea: a step is its micro-batches one after another: each runs the graph, which adds to the
+ * gradients; then the optimizer reads and clears them.
+ * Invariant: the bytes taken are those of mnem__train_measure for the plan's way, the same call
+ * that planning made; gradients are zero between steps; a trainer that failed half-way is destroyed
+ * like a whole one. Cost: a step allocates nothing. */
+#include "train/step/trainer_private.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+
+/* ---- create and destroy ---- */
+
+static mnem_status take(mnem_trainer *t, mnem__train_part part) {
+    const mnem__train_part_info *info = &mnem__train_parts[part];
+    const uint64_t bytes = t->sizes.bytes[part];
+    mnem_ledger *ledger = t->setup.o.ledger;
+    mnem_status status = MNEM_OK;
+    if (bytes == 0) return MNEM_OK;
+    if (info->how == MNEM__TRAIN_BLOCK)
+        status = mnem_ledger_alloc(ledger, t->device, info->kind, info->tag, bytes, 4096,
+                                   &t->block[part]);
+    else if (info->how == MNEM__TRAIN_CHARGE)
+        status = mnem_ledger_charge_planned(ledger, info->kind, info->tag, bytes);
+    else
+        return MNEM_OK;
+    t->charged[part] = status == MNEM_OK;
+    return status;
+}
+
+static void give(mnem_trainer *t, mnem__train_part part) {
+    const mnem__train_part_info *info = &mnem__train_parts[part];
+    if (!t->charged[part]) return;
+    if (info->how == MNEM__TRAIN_BLOCK)
+        mnem_ledger_free(t->setup.o.ledger, info->kind, info->tag, &t->block[part]);
+    else
+        mnem_ledger_release(t->setup.o.ledger, info->kind, info->tag, t->sizes.bytes[part]);
+}
+
+static void bind(mnem_trainer *t) {
+    const int32_t tokens = t->micro_batch * t->setup.o.sequence;
+    for (int32_t i = 0; i < tokens; i++) t->tables.positions[i] = i % t->setup.o.sequence;
+    const bool lora = t->setup.shape->lora_rank > 0;
+    t->weights =
+        (void *)mnem__trainer_host(t, lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS);
+    t->frozen = lora ? mnem__trainer_host(t, MNEM__TRAIN_PART_FROZEN) : NULL;
+    t->gradients = (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_GRADIENTS);
+    t->moments = mnem__trainer_host(t, MNEM__TRAIN_PART_MOMENTS);
+    t->losses =
+        (void *)(mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + t->sizes.losses_offset);
+}
+
+static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
+    const mnem__train_setup *s = &t->setup;
+    mnem_status status = mnem_device_open("host", NULL, &t->device);
+    if (status == MNEM_OK)
+        status = mnem__train_graphs_create(s, plan->micro_batch, plan->keep, &t->graphs);
+    if (status == MNEM_OK)
+        status = mnem__train_measure(s, plan->micro_batch, &t->graphs, &t->sizes);
+    if (status == MNEM_OK) status = mnem__train_logits_op(s, &t->logits);
+    if (status == MNEM_OK)
+        status = mnem_optimizer_create(&s->o.optimizer, s->segments, (size_t)s->shape->params,
+                                       &t->optimizer);
+    for (int i = 0; i < MNEM__TRAIN_PARTS && status == MNEM_OK; i++)
+        status = take(t, (mnem__train_part)i);
+    if (status == MNEM_OK) status = mnem_team_create(s->o.threads, &t->team);
+    if (status == MNEM_OK) bind(t);
+    return status;
+}
+
+mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_train_plan *plan,
+                                mnem_trainer **trainer) {
+    mnem__train_setup setup;
+    *trainer = NULL;
+    mnem_status status = mnem__train_setup_init(&setup, options);
+    if (status != MNEM_OK) return status;
+    setup.o.threads = plan->threads;
+    uint8_t *base =
+        mnem__calloc("train", 1, mnem__train_tables_lay_out(&setup, plan->micro_batch, NULL, NULL));
+    if (!base) {
+        mnem__train_setup_fini(&setup);
+        return mnem__heap_status();
+    }
+    mnem_trainer *t = (void *)base;
+    mnem__train_tables_lay_out(&setup, plan->micro_batch, base, &t->tables);
+    t->setup = setup;
+    t->micro_batch = plan->micro_batch;
+    t->accumulation = plan->accumulation;
+    t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem_loss_scale_start(NULL)
+                                                : (mnem_loss_scale){.scale = 1};
+    status = take_all(t, plan);
+    if (status != MNEM_OK) {
+        mnem_trainer_destroy(t);
+        return status;
+    }
+    *trainer = t;
+    return MNEM_OK;
+}
+
+void mnem_trainer_destroy(mnem_trainer *t) {
+    if (!t) return;
+    mnem_team_destroy(t->team);
+    for (int i = 0; i < MNEM__TRAIN_PARTS; i++) give(t, (mnem__train_part)i);
+    mnem_optimizer_destroy(t->optimizer);
+    mnem__train_graphs_destroy(&t->graphs);
+    mnem_device_close(t->device);
+    mnem__train_setup_fini(&t->setup);
+    mnem__free(t);
+}
+
+/* ---- running ---- */
+
+void mnem_trainer_cancel(mnem_trainer *t) {
+    __atomic_store_n(&t->cancel, 1, __ATOMIC_RELAXED);
+}
+
+void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) {
+    t->observer = observer;
+}
+
+static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
+                       mnem_graph_args *args) {
+    void *const external[MNEM__TRAIN_SLOTS] = {[MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
+                                               [MNEM__TRAIN_SLOT_GRADIENTS] = t->gradients,
+                                               [MNEM__TRAIN_SLOT_LOSSES] = t->losses,
+                                               [MNEM__TRAIN_SLOT_FROZEN] = t->frozen};
+    args->tokens = tokens;
+    args->block = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
+    args->workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE);
+    args->external = external;
+    args->positions = t->tables.positions;
+    args->seed = t->setup.o.seed;
+    args->cancel = &t->cancel;
+    args->observer = t->observer;
+    const mnem_status status = mnem_graph_run(graph->graph, t->team, args);
+    if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
+    return status;
+}
+
+typedef struct sum {
+    double loss;
+    int64_t tokens; /* counted */
+} sum;
+
+static void add_losses(const mnem_trainer *t, const int32_t *targets, int64_t tokens, sum *s) {
+    for (int64_t i = 0; i < tokens; i++) {
+        if (targets[i] < 0) continue;
+        s->loss += t->losses[i];
+        s->tokens++;
+    }
+}
+
+static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t n, int32_t least) {
+    const int32_t vocab = t->setup.shape->t.vocab;
+    for (int64_t i = 0; i < n; i++)
+        if (ids[i] < least || ids[i] >= vocab)
+            return mnem__fail(MNEM_INVALID, "train: token %lld is %d, the vocabulary has %d",
+                              (long long)i, ids[i], vocab);
+    return MNEM_OK;
+}
+
+static mnem_status check_loaded(const mnem_trainer *t) {
+    if (!t->frozen || t->frozen_sum) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "train: the model's weights aren't loaded");
+}
+
+/* The next sequences, at least this many; their tokens come out. */
+static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, int32_t least,
+                        mnem_graph_args *args, int64_t *tokens) {
+    mnem_train_batch batch = {.sequences = 0};
+    mnem_status status = check_loaded(t);
+    if (status == MNEM_OK) status = source->next(source->context, &batch);
+    if (status != MNEM_OK) return status;
+    if (batch.sequences < least || batch.sequences > t->micro_batch)
+        return mnem__fail(MNEM_INVALID, "train: the source gave %d sequences, expected %d",
+                          batch.sequences, t->micro_batch);
+    *tokens = (int64_t)batch.sequences * t->setup.o.sequence;
+    args->ids = batch.ids;
+    args->targets = batch.targets;
+    status = check_ids(t, args->ids, *tokens, 0);
+    return status == MNEM_OK ? check_ids(t, args->targets, *tokens, -1) : status;
+}
+
+/* Adds the gradients of all micro-batches, times scale over the tokens of the batch. */
+static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, double scale,
+                              sum *s) {
+    const double all = (double)t->setup.o.batch * t->setup.o.sequence;
+    mnem_graph_args args = {.gradient_scale = (float)(scale / all)};
+    for (int32_t i = 0; i < t->accumulation; i++) {
+        int64_t tokens = 0;
+        mnem_status status = next(t, source, t->micro_batch, &args, &tokens);
+        args.row_base = ((int64_t)t->steps * t->accumulation + i) * tokens;
+        if (status == MNEM_OK) status = run(t, &t->graphs.step, tokens, &args);
+        if (status != MNEM_OK) return status;
+        add_losses(t, args.targets, tokens, s);
+    }
+    return MNEM_OK;
+}
+
+static void clear_gradients(mnem_trainer *t) {
+    memset(t->gradients, 0, (size_t)t->setup.shape->count * sizeof(float));
+}
+
+mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *source, double *loss) {
+    sum s = {0};
+    clear_gradients(t);
+    const mnem_status status = accumulate(t, source, 1, &s);
+    *loss = s.tokens ? s.loss / (double)s.tokens : 0;
+    return status;
+}
+
+static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *report,
+                              const mnem_optimizer_update_result *r) {
+    const int32_t bad = r->bad_segment < 0 ? 0 : (int32_t)r->bad_segment;
+    return mnem__fail(
+        MNEM_NOT_FINITE,
+        "train: step %llu: loss %g, and the gradient of %s isn't finite (number %lld)",
+        (unsigned long long)report->step, report->loss, t->setup.shape->param[bad].name,
+        (long long)r->bad_place);
+}
+
+mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
+                              mnem_train_report *report) {
+    const mnem_train_options *o = &t->setup.o;
+    sum s = {0};
+    *report = (mnem_train_report){.step = t->steps + 1, .loss_scale = t->scale.scale};
+    const mnem_status status = accumulate(t, source, report->loss_scale, &s);
+    if (status != MNEM_OK) {
+        clear_gradients(t);
+        return status;
+    }
+    const double all = (double)o->batch * o->sequence;
+    report->tokens = s.tokens;
+    report->loss = s.tokens ? s.loss / (double)s.tokens : 0;
+    report->rate = mnem_schedule_rate(&o->schedule, report->step);
+    const mnem_optimizer_update_result r = mnem_optimizer_update(
+        t->optimizer, t->team,
+        &(mnem_optimizer_update_args){
+            .weights = t->weights,
+            .gradients = t->gradients,
+            .moments = t->moments,
+            .step = t->updates + 1,
+            .rate = report->rate,
+            .scale = s.tokens ? all / ((double)s.tokens * report->loss_scale) : 1,
+            .norm_max = o->norm_max,
+            .zero_gradients = true});
+    report->norm = r.norm;
+    report->clip = r.clip;
+    report->applied = r.applied;
+    if (!r.applied && o->compute != MNEM_TYPE_F16) return not_finite(t, report, &r);
+    t->steps++;
+    t->updates += r.applied;
+    if (o->compute != MNEM_TYPE_F16 || mnem_loss_scale_next(NULL, &t->scale, r.applied) == MNEM_OK)
+        return MNEM_OK;
+    return mnem__fail_in(MNEM_NOT_FINITE, "train: step %llu", (unsigned long long)report->step);
+}
+
+mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *source, double *loss,
+                                  int64_t *tokens) {
+    sum s = {0};
+    for (;;) {
+        int64_t n = 0;
+        mnem_graph_args args = {.gradient_scale = 0};
+        mnem_status status = next(t, source, 1, &args, &n);
+        if (status == MNEM_NOT_FOUND) break;
+        if (status == MNEM_OK) status = run(t, &t->graphs.forward, n, &args);
+        if (status != MNEM_OK) return status;
+        add_losses(t, args.targets, n, &s);
+    }
+    *tokens = s.tokens;
+    *loss = s.tokens ? s.loss / (double)s.tokens : 0;
+    return MNEM_OK;
+}
+
+/* One sequence runs, whatever the micro-batch; what follows count can't be seen by what is before.
+ * */
+mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t count, float *logits) {
+    const int32_t sequence = t->setup.o.sequence;
+    mnem_graph_tensor_info last;
+    if (count < 1 || count > sequence)
+        return mnem__fail(MNEM_INVALID, "train: logits after %d tokens (1 to %d)", count, sequence);
+    mnem_status status = check_loaded(t);
+    if (status == MNEM_OK) status = check_ids(t, ids, count, 0);
+    if (status != MNEM_OK) return status;
+    const bool brief = count <= t->graphs.brief_sequence;
+    const mnem__train_graph *graph = brief ? &t->graphs.brief : &t->graphs.forward;
+    const int32_t tokens = brief ? t->graphs.brief_sequence : sequence;
+    for (int32_t i = 0; i < tokens; i++) {
+        t->tables.ids[i] = i < count ? ids[i] : 0;
+        t->tables.targets[i] = -1;
+    }
+    status = run(t, graph, tokens,
+                 &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets});
+    if (status != MNEM_OK) return status;
+    mnem_graph_tensor_get(graph->graph, graph->last, &last);
+    const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +
+                         (uint64_t)(count - 1) * (uint64_t)last.desc.stride[0];
+    const mnem__train_frozen *frozen = mnem__train_output_get(t->setup.shape);
+    const void *output = frozen ? (const void *)(t->frozen + frozen->offset) : t->weights;
+    mnem_op_run(&t->logits,
+                &(mnem_op_args){.tokens = 1,
+                                .in = {row, output},
+                                .out = logits,
+                                .workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE)},
+                &(mnem_worker){NULL, 0, 1});
+    return MNEM_OK;
+}
+
+uint64_t mnem_trainer_steps(const mnem_trainer *t) {
+    return t->steps;
+}
+
+mnem_status mnem_trainer_schedule_set(mnem_trainer *t, const mnem_schedule *schedule) {
+    const mnem_status status = mnem_schedule_check(schedule);
+    if (status == MNEM_OK) t->setup.o.schedule = *schedule;
+    return status;
+}

@@ -1,0 +1,36 @@
+/* trainer_private.h: the trainer itself. */
+#ifndef MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
+#define MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
+
+#include "train/ways/train_plan.h"
+
+struct mnem_trainer {
+    mnem__train_setup setup;
+    int32_t micro_batch, accumulation;
+    mnem_device *device;
+    mnem_team *team;
+    mnem_optimizer *optimizer;
+    mnem__train_graphs graphs;
+    mnem__train_sizes sizes;
+    mnem_op logits;
+    mnem_block block[MNEM__TRAIN_PARTS];
+    bool charged[MNEM__TRAIN_PARTS];
+    mnem__train_tables tables;
+    float *weights, *gradients, *losses;
+    uint8_t *frozen;     /* NULL: nothing is */
+    uint64_t frozen_sum; /* of its bytes; 0: not loaded yet */
+    void *moments;
+    uint64_t steps, updates; /* done; of those, not left out for an overflow */
+    mnem_loss_scale scale;
+    int cancel; /* atomic */
+    const mnem_graph_observer *observer;
+};
+
+/* Heap that saving and resuming take; it is charged all the time, and free while they run. */
+uint64_t mnem__trainer_checkpoint_bytes(void);
+
+static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__train_part part) {
+    return mnem_block_host(&t->block[part]);
+}
+
+#endif

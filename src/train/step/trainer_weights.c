@@ -1,0 +1,195 @@
+/* trainer_weights.c: where a trainer's weights come from and go to.
+ *
+ * Idea: the block of gradients is zero between steps, so it is the scratch for rows on their way
+ * from and to files. Invariant: it is zero again afterwards. Cost: one pass over the weights. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "train/step/trainer_private.h"
+
+bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_parameter *parameter) {
+    if (index < 0 || index >= t->setup.shape->params) return false;
+    const mnem__train_param *p = &t->setup.shape->param[index];
+    *parameter = (mnem_parameter){.name = p->name,
+                                  .dims = p->dims,
+                                  .shape = {p->shape[0], p->shape[1]},
+                                  .weights = t->weights + p->offset,
+                                  .gradients = t->gradients + p->offset};
+    return true;
+}
+
+/* ---- initial weights ---- */
+
+static void fill(float *x, int64_t n, float value) {
+    for (int64_t i = 0; i < n; i++) x[i] = value;
+}
+
+void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
+    const mnem__train_shape *s = t->setup.shape;
+    const float normal = 0.02f, residual = normal / sqrtf(2.0f * (float)s->t.layers);
+    for (int32_t i = 0; i < s->params; i++) {
+        const mnem__train_param *p = &s->param[i];
+        float *w = t->weights + p->offset;
+        const float deviation = p->init == MNEM__TRAIN_LORA_A     ? 1 / sqrtf((float)p->shape[1])
+                                : p->init == MNEM__TRAIN_RESIDUAL ? residual
+                                                                  : normal;
+        if (p->init == MNEM__TRAIN_ONES || p->init == MNEM__TRAIN_ZEROS)
+            fill(w, p->count, p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f);
+        else
+            mnem__random_normals(seed, (uint64_t)i, 0, (uint64_t)p->count, deviation, w);
+    }
+}
+
+/* ---- files ---- */
+
+static void clear_scratch(mnem_trainer *t) {
+    memset(t->gradients, 0, (size_t)t->setup.shape->count * sizeof(float));
+}
+
+static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_info *info) {
+    const mnem_type_info *type = mnem_type_info_get(info->type);
+    const bool same = info->dims == p->dims && info->shape[0] == p->shape[0] &&
+                      (p->dims == 1 || info->shape[1] == p->shape[1]);
+    if (!same)
+        return mnem__fail(MNEM_INVALID, "train: %s is [%lld, %lld] in the file, not [%lld, %lld]",
+                          p->name, (long long)info->shape[0], (long long)info->shape[1],
+                          (long long)p->shape[0], (long long)p->shape[1]);
+    if (!type || !mnem_type_row_bytes(info->type, p->shape[1]))
+        return mnem__fail(MNEM_UNSUPPORTED, "train: %s has type %s", p->name,
+                          type ? type->name : "unknown");
+    return MNEM_OK;
+}
+
+static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
+                                  const mnem__train_param *p) {
+    const int32_t index = mnem_model_tensor_find(model, p->name);
+    mnem_tensor_info info;
+    if (index < 0) return mnem__fail(MNEM_BAD_FILE, "train: the file has no tensor %s", p->name);
+    mnem_model_tensor_get(model, (uint32_t)index, &info);
+    mnem_status status = check_tensor(p, &info);
+    const int64_t rows = p->dims == 1 ? 1 : p->shape[0];
+    const uint64_t bytes = mnem_type_row_bytes(info.type, p->shape[1]);
+    for (int64_t r = 0; r < rows && status == MNEM_OK; r++) {
+        status = mnem_model_tensor_read(model, (uint32_t)index, (uint64_t)r * bytes, bytes,
+                                        t->gradients);
+        if (status == MNEM_OK)
+            status = mnem_dequantize_row(info.type, p->shape[1], t->gradients,
+                                         t->weights + p->offset + r * p->shape[1]);
+    }
+    return status;
+}
+
+static mnem_status load_frozen(mnem_trainer *t, const mnem_model *model,
+                               const mnem__train_frozen *f, mnem__checksum *sum) {
+    const int32_t index = mnem_model_tensor_find(model, f->name);
+    mnem_tensor_info info;
+    if (index < 0) return mnem__fail(MNEM_BAD_FILE, "train: the file has no tensor %s", f->name);
+    mnem_model_tensor_get(model, (uint32_t)index, &info);
+    if (info.type != f->type || info.bytes != f->bytes)
+        return mnem__fail(MNEM_INVALID, "train: %s isn't what it was in the model of the plan",
+                          f->name);
+    uint8_t *to = t->frozen + f->offset;
+    const mnem_status status = mnem_model_tensor_read(model, (uint32_t)index, 0, info.bytes, to);
+    if (status == MNEM_OK) mnem__checksum_add(sum, to, info.bytes);
+    return status;
+}
+
+/* The model as it is in the file. */
+static mnem_status load_base(mnem_trainer *t, const mnem_model *model) {
+    const mnem__train_shape *s = t->setup.shape;
+    mnem__checksum sum;
+    mnem_status status = MNEM_OK;
+    t->frozen_sum = 0;
+    mnem__checksum_init(&sum);
+    for (int32_t i = 0; i < s->frozen_count && status == MNEM_OK; i++)
+        status = load_frozen(t, model, &s->frozen[i], &sum);
+    if (status == MNEM_OK) t->frozen_sum = mnem__checksum_get(&sum);
+    return status;
+}
+
+mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
+    const mnem__train_shape *s = t->setup.shape;
+    mnem_status status = MNEM_OK;
+    if (s->frozen_count) return load_base(t, model);
+    if (mnem_model_tensor_find(model, "output.weight") >= 0)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "train: the model has an output matrix of its own, output.weight; "
+                          "training ties it to the embedding");
+    for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
+        status = load_parameter(t, model, &s->param[i]);
+    clear_scratch(t);
+    return status;
+}
+
+typedef struct key_u32 {
+    const char *name;
+    int32_t value;
+} key_u32;
+
+/* "<architecture>.<name>" */
+static mnem_status write_keys(const mnem_transformer *t, bool gpt2, mnem_gguf_writer *w) {
+    const key_u32 keys[] = {
+        {"context_length", t->context},     {"embedding_length", t->embd},
+        {"block_count", t->layers},         {"feed_forward_length", t->ff},
+        {"attention.head_count", t->heads}, {"attention.head_count_kv", t->kv_heads},
+        {"vocab_size", t->vocab},           {"rope.dimension_count", gpt2 ? 0 : t->rope.dims}};
+    char name[80];
+    mnem_status status = mnem_gguf_key_text(w, "general.architecture", t->architecture);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++) {
+        if (keys[i].value == 0) continue;
+        snprintf(name, sizeof name, "%s.%s", t->architecture, keys[i].name);
+        status = mnem_gguf_key_u32(w, name, (uint32_t)keys[i].value);
+    }
+    snprintf(name, sizeof name, "%s.attention.layer_norm_%sepsilon", t->architecture,
+             gpt2 ? "" : "rms_");
+    if (status == MNEM_OK) status = mnem_gguf_key_f32(w, name, t->epsilon);
+    if (gpt2 || status != MNEM_OK) return status;
+    return mnem_gguf_key_f32(w, "llama.rope.freq_base", t->rope.base);
+}
+
+static mnem_type type_in_file(const mnem__train_param *p, mnem_type type) {
+    return p->dims == 1 ? MNEM_TYPE_F32 : type;
+}
+
+static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, mnem_type type,
+                                   mnem_gguf_writer *w) {
+    const mnem_type to = type_in_file(p, type);
+    const int64_t rows = p->dims == 1 ? 1 : p->shape[0];
+    mnem_status status = MNEM_OK;
+    for (int64_t r = 0; r < rows && status == MNEM_OK; r++) {
+        const float *row = t->weights + p->offset + r * p->shape[1];
+        status = mnem_quantize_row(to, p->shape[1], row, t->gradients);
+        if (status == MNEM_OK)
+            status = mnem_gguf_data(w, t->gradients, mnem_type_row_bytes(to, p->shape[1]));
+    }
+    return status;
+}
+
+/* What llama.cpp calls an adapter: these keys, and A [rank, columns] and B [rows, rank] of each
+ * matrix under its own name with .lora_a and .lora_b; what they add is alpha / rank B A. */
+static mnem_status write_lora_keys(const mnem__train_shape *s, mnem_gguf_writer *w) {
+    mnem_status status = mnem_gguf_key_text(w, "general.architecture", s->t.architecture);
+    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "general.type", "adapter");
+    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "adapter.type", "lora");
+    return status == MNEM_OK ? mnem_gguf_key_f32(w, "adapter.lora.alpha", s->lora_alpha) : status;
+}
+
+mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer *w) {
+    const mnem__train_shape *s = t->setup.shape;
+    const uint32_t file_type = type == MNEM_TYPE_F16 ? 1 : type == MNEM_TYPE_BF16 ? 32 : 0;
+    if (type != MNEM_TYPE_F32 && type != MNEM_TYPE_F16 && type != MNEM_TYPE_BF16)
+        return mnem__fail(MNEM_INVALID, "train: writing type %d (F32, F16, BF16)", (int)type);
+    mnem_status status = s->lora_rank ? write_lora_keys(s, w) : write_keys(&s->t, s->gpt2, w);
+    if (status == MNEM_OK) status = mnem_gguf_key_u32(w, "general.file_type", file_type);
+    for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
+        status = mnem_gguf_tensor(w, s->param[i].name, type_in_file(&s->param[i], type),
+                                  s->param[i].dims, s->param[i].shape);
+    for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
+        status = write_parameter(t, &s->param[i], type, w);
+    clear_scratch(t);
+    return status;
+}

@@ -1,0 +1,264 @@
+/* train_measure.c: the bytes of every part of a trainer, for planning and for creating.
+ *
+ * Invariant: nothing here takes the trainer's memory; graphs are built to be measured by the code
+ * that builds them to be run, and create takes the bytes that are measured here. */
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/process.h"
+#include "base/thread.h"
+#include "device/backend.h"
+#include "train/step/trainer_private.h"
+#include "train/ways/train_plan.h"
+
+const mnem__train_part_info mnem__train_parts[MNEM__TRAIN_PARTS] = {
+#define INFO(name, kind, tag, how) {MNEM_KIND_##kind, tag, MNEM__TRAIN_##how},
+    MNEM__TRAIN_PARTS_LIST(INFO)
+#undef INFO
+};
+
+enum { BATCH_DEFAULT = 8, BLOCK_ALIGNMENT = 4096, RESERVE = 1 << 20, BRIEF_TOKENS = 64 };
+/* 36 PB and 8.8e12: far over any machine, far under 2^64 and the optimizer's 2^44. */
+static const double bytes_most = 0x1p55, parameters_most = 0x1p43;
+
+/* ---- options ---- */
+
+/* Positions and tokens of a batch are counted in int32_t. */
+static mnem_status check_tokens(const mnem_train_options *o) {
+    const int64_t tokens = (int64_t)o->batch * o->sequence;
+    if (tokens <= INT32_MAX) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID,
+                      "train: a batch of %d sequences of %d tokens has %lld, at most %d", o->batch,
+                      o->sequence, (long long)tokens, INT32_MAX);
+}
+
+/* Every sum of bytes of the plan is a few times this one, so that none passes 2^64. */
+static mnem_status check_bytes(const mnem_train_options *o) {
+    const mnem_transformer *t = &o->shape;
+    const double d = t->embd, q = (double)t->heads * t->head_dim,
+                 kv = (double)t->kv_heads * t->head_dim;
+    const double of_token =
+        t->layers * (6 * d + 3.0 * t->ff + 2 * q + 2 * kv + t->heads) + t->vocab;
+    const double of_model = t->layers * d * (2 * q + 2 * kv + 3.0 * t->ff) + t->vocab * d;
+    const double bytes = sizeof(float) * (of_model + of_token * o->batch * o->sequence) +
+                         (double)o->io_bytes + (double)o->io_bytes_sequence * o->batch;
+    if (of_model <= parameters_most && bytes <= bytes_most) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID,
+                      "train: %d layers of %d, %d ff, %d vocab, batches of %d x %d tokens: about "
+                      "%.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
+                      t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, of_model,
+                      parameters_most, bytes, bytes_most);
+}
+
+static mnem_status check_sizes(const mnem_train_options *o) {
+    if (o->sequence < 1 || o->sequence > o->shape.context)
+        return mnem__fail(MNEM_INVALID, "train: sequences of %d tokens, the model's context is %d",
+                          o->sequence, o->shape.context);
+    if (o->batch < 1 || o->batch > 1 << 20)
+        return mnem__fail(MNEM_INVALID, "train: a batch of %d sequences", o->batch);
+    if (o->micro_batch < 0 || (o->micro_batch && o->batch % o->micro_batch))
+        return mnem__fail(MNEM_INVALID, "train: %d sequences together don't divide a batch of %d",
+                          o->micro_batch, o->batch);
+    if (o->threads < 1 || o->threads > MNEM_TEAM_MAX)
+        return mnem__fail(MNEM_INVALID, "train: %d threads, at most %d", o->threads, MNEM_TEAM_MAX);
+    const mnem_status status = check_tokens(o);
+    return status == MNEM_OK ? check_bytes(o) : status;
+}
+
+static mnem_status check_options(const mnem_train_options *o) {
+    if (!o->ledger) return mnem__fail(MNEM_INVALID, "train: no ledger");
+    const mnem_type c = o->compute;
+    if (c != MNEM_TYPE_F32 && c != MNEM_TYPE_BF16 && c != MNEM_TYPE_F16)
+        return mnem__fail(MNEM_INVALID, "train: computing in type %d (F32, BF16, F16)", (int)c);
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return mnem__fail(MNEM_INVALID, "train: dropout %g (0 to below 1)", (double)o->dropout);
+    if (!(o->norm_max >= 0))
+        return mnem__fail(MNEM_INVALID, "train: clipping at %g (0 or more)", o->norm_max);
+    const mnem_status status = check_sizes(o);
+    return status == MNEM_OK ? mnem_schedule_check(&o->schedule) : status;
+}
+
+mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options) {
+    *setup = (mnem__train_setup){.o = *options};
+    mnem_train_options *o = &setup->o;
+    mnem_status status = o->lora.rank ? mnem__train_shape_create_lora(&o->lora, &setup->shape)
+                                      : mnem__train_shape_create(&o->shape, &setup->shape);
+    if (status != MNEM_OK) return status;
+    o->shape = setup->shape->t;
+    if (!o->sequence) o->sequence = o->shape.context;
+    if (!o->batch) o->batch = BATCH_DEFAULT;
+    if (!o->threads) o->threads = mnem__processors();
+    if (o->threads > MNEM_TEAM_MAX && !options->threads) o->threads = MNEM_TEAM_MAX;
+    status = check_options(o);
+    if (status == MNEM_OK) {
+        const mnem__train_shape *s = setup->shape;
+        setup->segments = mnem__alloc("train", (size_t)s->params * sizeof *setup->segments);
+        if (!setup->segments) status = mnem__heap_status();
+        for (int32_t i = 0; status == MNEM_OK && i < s->params; i++)
+            setup->segments[i] = mnem_segment_make(s->param[i].name, s->param[i].offset,
+                                                   s->param[i].count, s->param[i].dims);
+    }
+    if (status != MNEM_OK) mnem__train_setup_fini(setup);
+    return status;
+}
+
+void mnem__train_setup_fini(mnem__train_setup *setup) {
+    mnem__train_shape_destroy(setup->shape);
+    mnem__free(setup->segments);
+    setup->shape = NULL;
+    setup->segments = NULL;
+}
+
+/* ---- graphs ---- */
+
+/* keep NULL: forward only, and then in F32, as the model will be run: there is room for it, since
+ * nothing is kept. */
+static mnem__train_graph_options graph_options(const mnem__train_setup *setup, int32_t micro_batch,
+                                               const uint8_t *keep) {
+    return (mnem__train_graph_options){.shape = setup->shape,
+                                       .layers = setup->shape->t.layers,
+                                       .sequences = micro_batch,
+                                       .sequence = setup->o.sequence,
+                                       .workers = setup->o.threads,
+                                       .compute = keep ? setup->o.compute : MNEM_TYPE_F32,
+                                       .dropout = keep ? setup->o.dropout : 0,
+                                       .keep = keep};
+}
+
+static mnem__train_graph_options brief_options(const mnem__train_setup *setup) {
+    mnem__train_graph_options brief = graph_options(setup, 1, NULL);
+    if (brief.sequence > BRIEF_TOKENS) brief.sequence = BRIEF_TOKENS;
+    return brief;
+}
+
+typedef mnem_status make(const mnem__train_graph_options *options, mnem__train_graph *out);
+
+static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_batch,
+                               const uint8_t *keep, make *one, mnem__train_scratch *scratch,
+                               mnem__train_graphs *graphs) {
+    mnem__train_graph_options step = graph_options(setup, micro_batch, keep);
+    mnem__train_graph_options forward = graph_options(setup, micro_batch, NULL);
+    mnem__train_graph_options brief = brief_options(setup);
+    step.scratch = forward.scratch = brief.scratch = scratch;
+    graphs->brief_sequence = brief.sequence;
+    mnem_status status = one(&step, &graphs->step);
+    if (status == MNEM_OK) status = one(&forward, &graphs->forward);
+    if (status == MNEM_OK) status = one(&brief, &graphs->brief);
+    return status;
+}
+
+mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
+                                      const uint8_t *keep, mnem__train_graphs *graphs) {
+    *graphs = (mnem__train_graphs){.step.graph = NULL};
+    const mnem_status status =
+        make_graphs(setup, micro_batch, keep, mnem__train_graph_create, NULL, graphs);
+    if (status != MNEM_OK) mnem__train_graphs_destroy(graphs);
+    return status;
+}
+
+static mnem_status measure_unknown(const mnem__train_graph_options *options,
+                                   mnem__train_graph *out) {
+    return out->room.tensors ? MNEM_OK : mnem__train_graph_measure(options, out);
+}
+
+mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__train_graph *brief) {
+    const mnem__train_graph_options options = brief_options(setup);
+    return mnem__train_graph_measure(&options, brief);
+}
+
+mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,
+                                       const uint8_t *keep, mnem__train_scratch *scratch,
+                                       mnem__train_graphs *graphs) {
+    graphs->step = (mnem__train_graph){.graph = NULL};
+    return make_graphs(setup, micro_batch, keep, measure_unknown, scratch, graphs);
+}
+
+void mnem__train_graphs_destroy(mnem__train_graphs *graphs) {
+    mnem_graph_destroy(graphs->step.graph);
+    mnem_graph_destroy(graphs->forward.graph);
+    mnem_graph_destroy(graphs->brief.graph);
+    *graphs = (mnem__train_graphs){.step.graph = NULL};
+}
+
+mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
+    const mnem_transformer *t = &setup->shape->t;
+    mnem_op_desc desc = {.kind = MNEM_OP_LINEAR, .workers = 1};
+    desc.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, 1, t->embd);
+    const mnem__train_frozen *frozen = mnem__train_output_get(setup->shape);
+    desc.in[1] = mnem_tensor_2d(frozen ? frozen->type : MNEM_TYPE_F32, t->vocab, t->embd);
+    desc.out = mnem_tensor_2d(MNEM_TYPE_F32, 1, t->vocab);
+    return mnem_op_prepare(&desc, op);
+}
+
+/* ---- the parts ---- */
+
+uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
+                                    uint8_t *base, mnem__train_tables *tables) {
+    const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
+    const uint64_t at = mnem__align_up(sizeof(mnem_trainer), 64);
+    const uint64_t sequence = (uint64_t)setup->o.sequence;
+    if (base) {
+        tables->positions = (void *)(base + at);
+        tables->ids = tables->positions + tokens;
+        tables->targets = tables->ids + sequence;
+    }
+    return at + (tokens + 2 * sequence) * sizeof(int32_t);
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static uint64_t block_bytes(uint64_t bytes) {
+    return mnem__align_up(bytes, BLOCK_ALIGNMENT);
+}
+
+static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
+                         const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
+    uint64_t *bytes = sizes->bytes;
+    bytes[MNEM__TRAIN_PART_HOST_TRAIN] =
+        mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) + setup->shape->bytes +
+        (uint64_t)setup->shape->params * sizeof *setup->segments;
+    bytes[MNEM__TRAIN_PART_HOST_GRAPH] = mnem_graph_host_bytes(&graphs->step.room) +
+                                         mnem_graph_host_bytes(&graphs->forward.room) +
+                                         mnem_graph_host_bytes(&graphs->brief.room);
+    bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
+        mnem_optimizer_host_bytes((size_t)setup->shape->params);
+    bytes[MNEM__TRAIN_PART_HOST_DEVICE] = sizeof(mnem_device);
+    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__trainer_checkpoint_bytes();
+    bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
+    bytes[MNEM__TRAIN_PART_RESERVE] = RESERVE;
+}
+
+mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
+                                const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
+    const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
+    const uint64_t count = (uint64_t)setup->shape->count;
+    *sizes = (mnem__train_sizes){.total = 0};
+    uint64_t *bytes = sizes->bytes;
+    mnem_op logits;
+    mnem_status status =
+        mnem_optimizer_measure(&setup->o.optimizer, setup->segments, (size_t)setup->shape->params,
+                               &bytes[MNEM__TRAIN_PART_MOMENTS]);
+    if (status == MNEM_OK) status = mnem__train_logits_op(setup, &logits);
+    if (status != MNEM_OK) return status;
+    const bool lora = setup->shape->lora_rank > 0;
+    bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);
+    bytes[MNEM__TRAIN_PART_GRADIENTS] = count * sizeof(float);
+    bytes[MNEM__TRAIN_PART_FROZEN] = setup->shape->frozen_bytes;
+    const mnem_graph_sizes *step = &graphs->step.sizes, *forward = &graphs->forward.sizes;
+    const mnem_graph_sizes *brief = &graphs->brief.sizes;
+    sizes->losses_offset = mnem__align_up(
+        larger(step->block_bytes, larger(forward->block_bytes, brief->block_bytes)), 64);
+    bytes[MNEM__TRAIN_PART_ACTIVATIONS] = sizes->losses_offset + tokens * sizeof(float);
+    bytes[MNEM__TRAIN_PART_WORKSPACE] =
+        larger(larger(logits.workspace_bytes, brief->workspace_bytes),
+               larger(step->workspace_bytes, forward->workspace_bytes));
+    bytes[MNEM__TRAIN_PART_IO] =
+        setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
+    measure_host(setup, micro_batch, graphs, sizes);
+    for (int i = 0; i < MNEM__TRAIN_PARTS; i++) {
+        if (mnem__train_parts[i].how == MNEM__TRAIN_BLOCK) bytes[i] = block_bytes(bytes[i]);
+        sizes->total += bytes[i];
+    }
+    return MNEM_OK;
+}

@@ -1,0 +1,97 @@
+/* train_plan.h: the ways to cut a step, their bytes and time, and what a trainer takes.
+ *
+ * A way is a micro-batch and what each layer keeps. Which ways there are depends on the options,
+ * never on the budget; so the choice under a larger budget is never slower, and under a smaller one
+ * never larger.
+ */
+#ifndef MNEM_SRC_TRAIN_WAYS_TRAIN_PLAN_H
+#define MNEM_SRC_TRAIN_WAYS_TRAIN_PLAN_H
+
+#include "train/step/train_graph.h"
+
+/* X(NAME, kind, tag, how): everything that a trainer takes.
+ * BLOCK: a block of the device. CHARGE: bytes that others take (stacks), charged by the trainer.
+ * HEAP: host memory, which the watcher of the heap charges. CALLER: what the caller said. */
+#define MNEM__TRAIN_PARTS_LIST(X)                                                                  \
+    X(WEIGHTS, WEIGHTS, "weights", BLOCK)                                                          \
+    X(FROZEN, WEIGHTS, "frozen", BLOCK)                                                            \
+    X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
+    X(GRADIENTS, GRADIENT, "gradients", BLOCK)                                                     \
+    X(MOMENTS, OPTIMIZER, "moments", BLOCK)                                                        \
+    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
+    X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
+    X(IO, IO, "batches", CALLER)                                                                   \
+    X(HOST_TRAIN, HOST, "train", HEAP)                                                             \
+    X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
+    X(HOST_OPTIMIZER, HOST, "optimizer", HEAP)                                                     \
+    X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
+    X(CHECKPOINT, HOST, "checkpoints", CHARGE)                                                     \
+    X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
+    X(RESERVE, RUNTIME, "reserve", CHARGE)
+typedef enum mnem__train_part {
+#define MNEM__TRAIN_PART_ENUM(name, kind, tag, how) MNEM__TRAIN_PART_##name,
+    MNEM__TRAIN_PARTS_LIST(MNEM__TRAIN_PART_ENUM)
+#undef MNEM__TRAIN_PART_ENUM
+        MNEM__TRAIN_PARTS
+} mnem__train_part;
+typedef enum mnem__train_how {
+    MNEM__TRAIN_BLOCK,
+    MNEM__TRAIN_HEAP,
+    MNEM__TRAIN_CHARGE,
+    MNEM__TRAIN_CALLER,
+} mnem__train_how;
+typedef struct mnem__train_part_info {
+    mnem_kind kind;
+    const char *tag;
+    mnem__train_how how;
+} mnem__train_part_info;
+extern const mnem__train_part_info mnem__train_parts[MNEM__TRAIN_PARTS];
+
+/* Options with their defaults, and what follows from them. */
+typedef struct mnem__train_setup {
+    mnem_train_options o; /* defaults filled in */
+    mnem__train_shape *shape;
+    mnem_segment *segments; /* [shape->params] */
+} mnem__train_setup;
+mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options);
+void mnem__train_setup_fini(mnem__train_setup *setup);
+
+/* The graphs of a way: of a step's micro-batch; forward only, of the same sequences (evaluation)
+ * and of one short sequence (samples, of which each token is a run). */
+typedef struct mnem__train_graphs {
+    mnem__train_graph step, forward, brief;
+    int32_t brief_sequence; /* its tokens */
+} mnem__train_graphs;
+mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
+                                      const uint8_t *keep, mnem__train_graphs *graphs);
+/* Sizes and rooms only, every graph NULL. What *graphs knows of forward and brief, of the same
+ * micro-batch, stays; zeros: nothing. */
+mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t micro_batch,
+                                       const uint8_t *keep, mnem__train_scratch *scratch,
+                                       mnem__train_graphs *graphs);
+mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__train_graph *brief);
+void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
+
+/* The trainer's own tables, in one allocation with it. */
+typedef struct mnem__train_tables {
+    int32_t *positions;     /* [micro_batch * sequence] */
+    int32_t *ids, *targets; /* [sequence], for logits */
+} mnem__train_tables;
+uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
+                                    uint8_t *base, mnem__train_tables *tables);
+
+typedef struct mnem__train_sizes {
+    uint64_t bytes[MNEM__TRAIN_PARTS];
+    uint64_t losses_offset; /* in the block of activations, behind the graphs' block */
+    uint64_t logits_workspace;
+    uint64_t total;
+} mnem__train_sizes;
+/* The bytes of every part. */
+mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
+                                const mnem__train_graphs *graphs, mnem__train_sizes *sizes);
+
+/* The operator that makes the logits of one row: times the frozen output matrix, or else the first
+ * parameter. */
+mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op);
+
+#endif

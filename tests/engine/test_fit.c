@@ -1,0 +1,259 @@
+/* test_fit.c: what a plan predicts is what the session takes, over a grid of models, options and
+ * budgets; more memory is never slower, less never takes more, and the knob of a refusal works. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/session_case.h"
+
+/* Under sanitizers fewer budgets of every model and variant. */
+enum { MIB = 1 << 20, STEPS = MNEM_SANITIZED ? 2 : 6, CLOSE = MNEM_SANITIZED ? 10 : 40 };
+enum { PLANS_LEAST = MNEM_SANITIZED ? 300 : 500, SESSIONS_LEAST = MNEM_SANITIZED ? 150 : 300 };
+
+static char folder[64];
+static unsigned plans, sessions, refusals;
+static mnem_device *null_device;
+
+static const char *const models[] = {
+    "--arch llama --embd 64 --layers 2 --heads 4 --kv-heads 2 --ff 96 --vocab 384 --type F32",
+    "--arch llama --embd 256 --layers 5 --heads 8 --kv-heads 2 --ff 512 --vocab 512 --type Q4_K "
+    "--tied",
+    "--arch qwen2 --embd 128 --layers 3 --heads 4 --kv-heads 4 --ff 384 --vocab 1000 --type Q5_0",
+    "--arch qwen3 --embd 128 --layers 7 --heads 4 --kv-heads 1 --head-dim 64 --ff 256 --vocab 600 "
+    "--type Q8_0 --output-type F16",
+    "--arch llama --embd 64 --layers 1 --heads 2 --kv-heads 2 --ff 128 --vocab 9001 --type BF16",
+};
+enum { MODELS = sizeof models / sizeof models[0] };
+
+static const mnem_machine_profile profiles[] = {
+    {20e9, 1e9, 50e9}, {5e9, 100e6, 4e9}, {200e9, 7e9, 3e12}};
+
+/* One of each that stands out; the grid is these by models by budgets. */
+static const mnem_session_options variants[] = {
+    {.profile = &profiles[0]},
+    {.profile = &profiles[1], .kv = MNEM_KV_AUTO, .threads = 2},
+    {.context = 1, .threads = 1},
+    {.context = 100, .threads = 3, .kv = MNEM_KV_AUTO},
+    {.context = 256, .chunk = 1, .threads = 1},
+    {.context = 512, .chunk = 48, .page_cache = true, .threads = 2, .profile = &profiles[2]},
+    {.context = 700, .kv = MNEM_KV_Q8_0, .threads = 4, .logits_rows = 7},
+    {.context = 2048, .chunk = 300, .kv = MNEM_KV_F16, .threads = 1},
+    {.chunk = 5, .page_cache = true, .threads = 2},
+};
+enum { VARIANTS = sizeof variants / sizeof variants[0] };
+
+static const char *model_path(int model) {
+    static char path[96];
+    snprintf(path, sizeof path, "%s/%d.gguf", folder, model);
+    return path;
+}
+
+static int make_models(void **state) {
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/mnem_fit_XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < MODELS; i++) {
+        char command[512];
+        snprintf(command, sizeof command, "%s %s --context 2048 %s", MAKE_MODEL, model_path(i),
+                 models[i]);
+        assert_int_equal(system(command), 0);
+    }
+    return mnem_device_open("null", NULL, &null_device) == MNEM_OK ? 0 : -1;
+}
+
+static int remove_models(void **state) {
+    (void)state;
+    for (int i = 0; i < MODELS; i++) unlink(model_path(i));
+    return rmdir(folder) == 0 && mnem_device_close(null_device) == MNEM_OK ? 0 : -1;
+}
+
+/* ---- predicted is taken ---- */
+
+static uint64_t planned(const mnem_session_plan *plan, const mnem_account_info *account) {
+    for (unsigned i = 0; i < plan->lines; i++)
+        if (plan->line[i].kind == account->kind && !strcmp(plan->line[i].tag, account->tag))
+            return plan->line[i].bytes;
+    return 0;
+}
+
+static void assert_ledger_is_plan(const session_case *c) {
+    mnem_ledger_info info;
+    mnem_account_info account;
+    mnem_ledger_info_get(c->ledger, &info);
+    for (unsigned i = 0; mnem_ledger_account_get(c->ledger, i, &account); i++) {
+        if (planned(&c->plan, &account) != account.bytes_live)
+            print_message("%s %s: planned %llu, live %llu\n", mnem_kind_text(account.kind),
+                          account.tag, (unsigned long long)planned(&c->plan, &account),
+                          (unsigned long long)account.bytes_live);
+        assert_int_equal(planned(&c->plan, &account), account.bytes_live);
+    }
+    assert_int_equal(info.bytes_live, c->plan.peak_bytes);
+}
+
+/* Plans and creates. On MNEM_OK the ledger was compared, and stayed within the budget. */
+static mnem_status try_budget(int model, uint64_t budget, const mnem_session_options *o,
+                              mnem_session_plan *plan) {
+    session_case c;
+    const mnem_status status = session_case_open(&c, model_path(model), budget, o);
+    plans++;
+    if (status == MNEM_OK) {
+        assert_ledger_is_plan(&c);
+        if (budget) assert_true(c.plan.peak_bytes <= budget);
+        sessions++;
+        session_case_close(&c);
+    } else {
+        if (status != MNEM_OVER_BUDGET) print_message("%s\n", mnem_last_error());
+        assert_int_equal(status, MNEM_OVER_BUDGET);
+        refusals++;
+    }
+    *plan = c.plan;
+    return status;
+}
+
+/* ---- the knob of a refusal ---- */
+
+/* Does what the text says; false when it says nothing known. */
+static bool turn_knob(const char *text, uint64_t *budget, mnem_session_options *o) {
+    const char *knob = strstr(text, "--");
+    long number = 0;
+    if (!knob) return false;
+    if (strncmp(knob, "--kv q8_0", 9) == 0) {
+        o->kv = MNEM_KV_Q8_0;
+        return true;
+    }
+    if (sscanf(knob, "--chunk %ld would fit", &number) == 1) {
+        o->chunk = (int32_t)number;
+        return true;
+    }
+    if (sscanf(knob, "--ctx %ld would fit", &number) == 1) {
+        o->context = (int32_t)number;
+        return true;
+    }
+    char size[24];
+    if (sscanf(knob, "--memory %23s", size) != 1) return false;
+    return mnem_size_parse(size, budget) == MNEM_OK;
+}
+
+static void assert_refused_with_a_knob_that_works(int model, uint64_t budget,
+                                                  mnem_session_options o) {
+    mnem_session_plan plan;
+    char text[256];
+    assert_int_equal(try_budget(model, budget, &o, &plan), MNEM_OVER_BUDGET);
+    snprintf(text, sizeof text, "%s", mnem_last_error());
+    assert_true(plan.needed_bytes > budget);
+    if (!turn_knob(text, &budget, &o)) fail_msg("no knob: %s", text);
+    if (try_budget(model, budget, &o, &plan) != MNEM_OK) {
+        print_message("said: %s\n", text);
+        fail_msg("the knob doesn't help: %s", mnem_last_error());
+    }
+}
+
+/* ---- the grid ---- */
+
+typedef struct climb {
+    uint64_t peak;
+    double seconds;
+} climb;
+
+static void assert_climbs(climb *before, const mnem_session_plan *plan, uint64_t budget) {
+    if (plan->predicted_seconds > before->seconds || plan->peak_bytes + MIB < before->peak)
+        print_message("budget %llu: %.17g s after %.17g s, peak %llu after %llu\n",
+                      (unsigned long long)budget, plan->predicted_seconds, before->seconds,
+                      (unsigned long long)plan->peak_bytes, (unsigned long long)before->peak);
+    assert_true(plan->predicted_seconds > 0);
+    assert_true(plan->predicted_seconds <= before->seconds);
+    assert_true(plan->peak_bytes + MIB >= before->peak);
+    *before = (climb){plan->peak_bytes, plan->predicted_seconds};
+}
+
+/* From the least that does to all that helps, in steps that grow. */
+static void climb_budgets(int model, const mnem_session_options *o, uint64_t least, uint64_t most) {
+    climb last = {0, 1e300};
+    mnem_session_plan plan;
+    for (int i = 0; i <= STEPS; i++) {
+        const uint64_t budget =
+            least + (uint64_t)((double)(most - least) * i * i / (STEPS * STEPS));
+        assert_int_equal(try_budget(model, budget, o, &plan), MNEM_OK);
+        assert_climbs(&last, &plan, budget);
+        if (plan.smaller_bytes) assert_true(plan.smaller_bytes < plan.peak_bytes);
+        if (plan.larger_bytes) assert_true(plan.larger_bytes > budget);
+    }
+}
+
+static void check(int model, const mnem_session_options *o) {
+    mnem_session_plan plan;
+    assert_int_equal(try_budget(model, 0, o, &plan), MNEM_OK);
+    const uint64_t most = plan.peak_bytes;
+    assert_int_equal(try_budget(model, 9 << 17, o, &plan), MNEM_OVER_BUDGET);
+    const uint64_t least = plan.needed_bytes;
+    if (least > most)
+        fail_msg("%d: least %llu, without a limit %llu", model, (unsigned long long)least,
+                 (unsigned long long)most);
+    climb_budgets(model, o, least, most);
+    assert_int_equal(try_budget(model, least, o, &plan), MNEM_OK);
+    assert_int_equal(plan.peak_bytes, least);
+    assert_refused_with_a_knob_that_works(model, least - 1, *o);
+    assert_refused_with_a_knob_that_works(model, least - (least - (9 << 17)) / 2 - 1, *o);
+}
+
+static void every_plan_of_the_grid_is_what_its_session_takes(void **state) {
+    (void)state;
+    for (int model = 0; model < MODELS; model++)
+        for (int variant = 0; variant < VARIANTS; variant++) {
+            mnem_session_options o = variants[variant];
+            if (model == 0 && o.kv == MNEM_KV_Q8_0) continue; /* heads too small for it */
+            if ((model + variant) % 3 == 0) o.device = null_device;
+            check(model, &o);
+        }
+    print_message("%u plans: %u sessions taken, %u refused\n", plans, sessions, refusals);
+    assert_true(plans >= PLANS_LEAST && sessions >= SESSIONS_LEAST);
+}
+
+/* Planning alone, at budgets close together. */
+static mnem_status plan_only(int model, uint64_t budget, mnem_session_options o,
+                             mnem_session_plan *plan) {
+    mnem_ledger *ledger;
+    mnem_model *opened;
+    assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &ledger),
+                     MNEM_OK);
+    assert_int_equal(mnem_model_open(model_path(model), &opened), MNEM_OK);
+    o.ledger = ledger;
+    const mnem_status status = mnem_session_plan_make(opened, &o, plan);
+    mnem_model_close(opened);
+    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+    return status;
+}
+
+static void budgets_close_together_only_climb(void **state) {
+    (void)state;
+    static const int variant[] = {0, 1, 8};
+    for (size_t v = 0; v < sizeof variant / sizeof *variant; v++) {
+        const mnem_session_options *o = &variants[variant[v]];
+        mnem_session_plan plan;
+        climb last = {0, 1e300};
+        assert_int_equal(plan_only(3, 1, *o, &plan), MNEM_OVER_BUDGET);
+        const uint64_t least = plan.needed_bytes;
+        assert_int_equal(plan_only(3, 0, *o, &plan), MNEM_OK);
+        const uint64_t step = (plan.peak_bytes - least) / CLOSE;
+        for (uint64_t budget = least; budget <= plan.peak_bytes; budget += step) {
+            mnem_session_plan next;
+            assert_int_equal(plan_only(3, budget, *o, &next), MNEM_OK);
+            assert_climbs(&last, &next, budget);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_plan_of_the_grid_is_what_its_session_takes),
+        cmocka_unit_test(budgets_close_together_only_climb),
+    };
+    return cmocka_run_group_tests(tests, make_models, remove_models);
+}

@@ -1,0 +1,187 @@
+/* kv_run.c: see kv_run.h. */
+#include "ops/attention/kv_run.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "mnem/base.h"
+#include "ops/core/half.h"
+
+/* What a page gives back for 32 elements (or head_dim halves). */
+static void through_page(mnem_type type, int n, const float *x, double *out) {
+    for (int i = 0; type == MNEM_TYPE_F16 && i < n; i++)
+        out[i] = mnem__half_float(mnem__float_half(x[i]));
+    for (int b = 0; type == MNEM_TYPE_Q8_0 && b < n; b += 32) {
+        float amax = 0.0f;
+        for (int i = b; i < b + 32; i++) amax = fmaxf(amax, fabsf(x[i]));
+        float scale = mnem__half_float(mnem__float_half(amax / 127.0f));
+        for (int i = b; i < b + 32; i++) {
+            float q = scale > 0 ? rintf(x[i] * (1.0f / scale)) : 0.0f;
+            out[i] = (double)fmaxf(-127.0f, fminf(127.0f, q)) * scale;
+        }
+    }
+}
+
+/* The query as the kernel sees it: for Q8_0 pages, 8 bits per 32. */
+static void through_query(mnem_type type, int n, const float *x, float scale, double *out) {
+    for (int i = 0; type == MNEM_TYPE_F16 && i < n; i++) out[i] = (double)x[i] * scale;
+    for (int b = 0; type == MNEM_TYPE_Q8_0 && b < n; b += 32) {
+        float amax = 0.0f;
+        for (int i = b; i < b + 32; i++) amax = fmaxf(amax, fabsf(x[i] * scale));
+        for (int i = b; i < b + 32; i++)
+            out[i] = amax > 0
+                         ? (double)rintf(x[i] * scale * (127.0f / amax)) * ((double)amax / 127.0)
+                         : 0.0;
+    }
+}
+
+static float scale_of(const kv_case *c) {
+    return 1.0f / sqrtf((float)c->head_dim);
+}
+
+/* Full softmax over all scores of one row, in double. */
+static void expect_row(const kv_data *data, const double *keys, const double *values, int t,
+                       int h) {
+    const kv_case *c = &data->c;
+    const int d = c->head_dim, kv = h / (c->heads / c->kv_heads);
+    double *scores = calloc((size_t)t + 1, sizeof *scores), q[256], top = -INFINITY, sum = 0;
+    /* the kernel's scores are powers of two: log2(e) is part of the scale */
+    through_query(c->type, d, data->fused + (int64_t)t * data->row + h * d,
+                  scale_of(c) * 0x1.715476p+0f, q);
+    for (int j = 0; j <= t; j++) {
+        const double *k = keys + ((int64_t)j * c->kv_heads + kv) * d;
+        for (int i = 0; i < d; i++) scores[j] += q[i] * k[i];
+        top = fmax(top, scores[j]);
+    }
+    float *out = data->expected + ((int64_t)t * c->heads + h) * d;
+    double acc[256] = {0};
+    for (int j = 0; j <= t; j++) {
+        const double p = exp2(scores[j] - top);
+        const double *v = values + ((int64_t)j * c->kv_heads + kv) * d;
+        for (int i = 0; i < d; i++) acc[i] += p * v[i];
+        sum += p;
+    }
+    for (int i = 0; i < d; i++) out[i] = (float)(acc[i] / sum);
+    free(scores);
+}
+
+kv_data kv_data_make(const kv_case *c, uint64_t seed) {
+    const int d = c->head_dim, kv_n = c->kv_heads * d, n = c->heads * d;
+    kv_data data = {.c = *c, .row = n + 2 * kv_n + 3};
+    const size_t positions = (size_t)c->positions;
+    rng r = {seed};
+    data.fused = calloc(positions * (size_t)data.row, sizeof *data.fused);
+    data.expected = calloc(positions * (size_t)n, sizeof *data.expected);
+    double *keys = calloc(positions * (size_t)kv_n, sizeof *keys);
+    double *values = calloc(positions * (size_t)kv_n, sizeof *values);
+    assert_true(data.fused && data.expected && keys && values);
+    for (int t = 0; t < c->positions; t++) {
+        float *row = data.fused + (int64_t)t * data.row;
+        for (int i = 0; i < data.row; i++) row[i] = rng_float(&r) * (i < n ? c->spread : 1.0f);
+        if (c->equal_keys) memcpy(row + n, data.fused + n, (size_t)kv_n * sizeof *row);
+        for (int h = 0; h < c->kv_heads; h++) {
+            const int64_t at = ((int64_t)t * c->kv_heads + h) * d;
+            through_page(c->type, d, row + n + h * d, keys + at);
+            through_page(c->type, d, row + n + kv_n + h * d, values + at);
+        }
+    }
+    for (int t = 0; t < c->positions; t++)
+        for (int h = 0; h < c->heads; h++) expect_row(&data, keys, values, t, h);
+    free(keys);
+    free(values);
+    return data;
+}
+
+void kv_data_free(kv_data *data) {
+    free(data->fused);
+    free(data->expected);
+}
+
+typedef struct program {
+    mnem_op store, attend;
+    mnem_op_args args_store, args_attend;
+} program;
+
+static void run_both(const mnem_worker *worker, void *context) {
+    const program *p = context;
+    mnem_op_run(&p->store, &p->args_store, worker);
+    mnem_team_barrier(worker);
+    mnem_op_run(&p->attend, &p->args_attend, worker);
+}
+
+static mnem_tensor view(const kv_data *data, int tokens, int heads, int at) {
+    mnem_tensor t = mnem_tensor_3d(MNEM_TYPE_F32, tokens, heads, data->c.head_dim);
+    t.stride[0] = data->row * 4;
+    t.offset = at * 4;
+    return t;
+}
+
+static void prepare(const kv_data *data, int workers, int most, program *p) {
+    const kv_case *c = &data->c;
+    const int n = c->heads * c->head_dim, kv_n = c->kv_heads * c->head_dim;
+    mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .workers = workers};
+    desc.kv = (mnem_kv_layout){c->type, c->kv_heads, c->head_dim, c->page_tokens};
+    desc.in[0] = view(data, most, c->kv_heads, n);
+    desc.in[1] = view(data, most, c->kv_heads, n + kv_n);
+    if (mnem_op_prepare(&desc, &p->store) != MNEM_OK) fail_msg("%s", mnem_last_error());
+    desc.kind = MNEM_OP_ATTENTION;
+    desc.scale = scale_of(c);
+    desc.max_positions = c->positions;
+    desc.in[0] = view(data, most, c->heads, 0);
+    desc.in[1] = (mnem_tensor){0};
+    desc.out = mnem_tensor_3d(MNEM_TYPE_F32, most, c->heads, c->head_dim);
+    if (mnem_op_prepare(&desc, &p->attend) != MNEM_OK) fail_msg("%s", mnem_last_error());
+}
+
+static int next_chunk(const kv_data *data, const int *chunks, int *at) {
+    if (!chunks) return data->c.positions;
+    int n = chunks[*at];
+    if (chunks[*at + 1] != 0) ++*at;
+    return n;
+}
+
+void kv_run(const kv_data *data, int workers, const int *chunks, float *out) {
+    const kv_case *c = &data->c;
+    const int n = c->heads * c->head_dim;
+    int most = chunks ? 0 : c->positions;
+    for (int i = 0; chunks && chunks[i]; i++) most = chunks[i] > most ? chunks[i] : most;
+    program p;
+    prepare(data, workers, most, &p);
+    uint64_t page = mnem_kv_page_bytes(&p.attend.desc.kv) + 64; /* the gap must stay as it is */
+    int pages = (c->positions + c->page_tokens - 1) / c->page_tokens;
+    uint8_t *base = aligned_alloc(64, page * (uint64_t)pages + 64);
+    int32_t *table = calloc((size_t)pages, sizeof *table);
+    void *workspace = aligned_alloc(64, (p.attend.workspace_bytes + 63) / 64 * 64);
+    assert_true(base && table && workspace);
+    memset(base, 0xff, page * (uint64_t)pages + 64);
+    memset(workspace, 0xff, p.attend.workspace_bytes);
+    for (int i = 0; i < pages; i++) table[i] = (i * 7 + 3) % pages;
+    for (int i = 0; i < pages && pages % 7 == 0; i++) table[i] = pages - 1 - i;
+    mnem_team *team = NULL;
+    assert_int_equal(mnem_team_create(workers, &team), MNEM_OK);
+    for (int done = 0, at = 0; done < c->positions;) {
+        int tokens = next_chunk(data, chunks, &at);
+        if (tokens > c->positions - done) tokens = c->positions - done;
+        const float *rows = data->fused + (int64_t)done * data->row;
+        mnem_kv_sequence sequence = {base, page, table, done, 0, tokens};
+        mnem_op_args args = {.tokens = tokens, .in = {rows, rows}, .kv = &sequence, .kv_count = 1};
+        p.args_store = args;
+        args.out = out + (int64_t)done * n;
+        args.workspace = workspace;
+        p.args_attend = args;
+        mnem_team_run(team, run_both, &p);
+        done += tokens;
+    }
+    mnem_team_destroy(team);
+    for (int i = 0; i < pages; i++)
+        for (int j = 1; j <= 64; j++)
+            assert_int_equal(base[(uint64_t)(i + 1) * page - (uint64_t)j], 0xff);
+    free(base);
+    free(table);
+    free(workspace);
+}

@@ -1,0 +1,30 @@
+/* kv_run.h: a made-up attention layer for the tests: queries, keys and values as views of one fused
+ * buffer, pages in a shuffled order and full of NaN, a naive reference in double. */
+#ifndef MNEM_TESTS_OPS_ATTENTION_KV_RUN_H
+#define MNEM_TESTS_OPS_ATTENTION_KV_RUN_H
+
+#include "ops/core/op_fixture.h"
+
+typedef struct kv_case {
+    mnem_type type;
+    int heads, kv_heads, head_dim, page_tokens;
+    int positions;
+    float spread;    /* of the queries: large ones make scores that overflow an exp */
+    bool equal_keys; /* all keys the same */
+} kv_case;
+
+typedef struct kv_data {
+    kv_case c;
+    int row;         /* floats of a fused row: q | k | v | gap */
+    float *fused;    /* [positions][row] */
+    float *expected; /* [positions][heads * head_dim] */
+} kv_data;
+
+kv_data kv_data_make(const kv_case *c, uint64_t seed);
+void kv_data_free(kv_data *data);
+
+/* Stores and attends to all positions in runs of the given sizes (the last repeats; 0 ends it) by a
+ * team; out [positions][heads * head_dim]. NULL chunks: everything at once. */
+void kv_run(const kv_data *data, int workers, const int *chunks, float *out);
+
+#endif

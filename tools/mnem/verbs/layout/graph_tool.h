@@ -1,0 +1,21 @@
+/* graph_tool.h: how `mnem graph` shows a program. */
+#ifndef MNEM_TOOLS_MNEM_VERBS_LAYOUT_GRAPH_TOOL_H
+#define MNEM_TOOLS_MNEM_VERBS_LAYOUT_GRAPH_TOOL_H
+
+#include "stage.h"
+
+typedef struct graph_program {
+    mnem_graph *graph;
+    mnem_graph_sizes sizes;
+} graph_program;
+
+/* Bytes, what cleaning up and sharing saved, and the tensors; the first layer stands for all. */
+void graph_print(const graph_program *program);
+json_t *graph_json(const graph_program *program); /* the caller's */
+/* Nodes to the right, offsets up; an exit code. */
+int graph_draw(const graph_program *program, const char *title, const char *path);
+
+/* graph_train.c: --phase train, with an open stage that isn't planned. */
+int graph_train(tool_stage *stage);
+
+#endif

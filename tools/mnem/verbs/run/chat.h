@@ -1,0 +1,15 @@
+/* chat.h: a conversation on the terminal. */
+#ifndef MNEM_TOOLS_MNEM_VERBS_RUN_CHAT_H
+#define MNEM_TOOLS_MNEM_VERBS_RUN_CHAT_H
+
+#include "verbs/run/generate.h"
+
+enum { TOOL_CHAT_BYTES = 16 * 1024 }; /* the longest message or system text, with its zero */
+
+/* Makes the line editor, before the process's size is taken. */
+void tool_chat_prepare(void);
+void tool_chat_finish(void);
+/* Plans, loads, and talks until /quit or the end of input. */
+int tool_chat(tool_stage *stage, tool_generator *g);
+
+#endif

@@ -1,0 +1,239 @@
+/* generate.c: the loop of generation, and the way of a token's text to stdout.
+ *
+ * Text goes piece -> whole UTF-8 characters -> stop texts -> stdout, and is flushed for each token.
+ * What could be the beginning of a stop text is held back until it is decided. With --json each
+ * token is an object whose text is what came out with it; held text comes with a later one. */
+#include "verbs/run/generate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+const char *tool_end_text(tool_end end) {
+    static const char *const texts[] = {"limit",       "end_token", "stop",  "context_full",
+                                        "interrupted", "closed",    "failed"};
+    return texts[end];
+}
+
+static uint64_t random_seed(void) {
+    uint32_t seed; /* 32 bits: short enough to type again */
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+        seed = (uint32_t)(tool_clock() * 1e6);
+    return seed;
+}
+
+static int open_sampler(tool_generator *g, const tool_args *args) {
+    mnem_sampler_options o = mnem_sampler_defaults();
+    o.temperature = (float)args->temperature;
+    o.top_k = args->top_k;
+    o.top_p = (float)args->top_p;
+    o.min_p = (float)args->min_p;
+    o.repeat_penalty = (float)args->repeat_penalty;
+    o.seed = g->seed = tool_given(args, "seed") ? args->seed : random_seed();
+    mnem_status status = mnem_sampler_create(&o, g->stage->transformer.vocab, &g->sampler);
+    if (status == MNEM_OK) return TOOL_OK;
+    return tool_fail_asked(status);
+}
+
+int tool_generator_open(tool_stage *stage, int32_t room, tool_generator *g) {
+    *g = (tool_generator){.stage = stage, .next = -1, .newline = true};
+    uint64_t bytes = (uint64_t)room * sizeof *g->ids;
+    mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "sequence", bytes);
+    if (status != MNEM_OK) return tool_fail(status);
+    g->room = room;
+    g->ids = malloc(bytes ? bytes : 1);
+    if (!g->ids) {
+        tool_message("the machine has no memory for a sequence of %d tokens", room);
+        return TOOL_FAILED;
+    }
+    memset(g->ids, 0, bytes);
+    return open_sampler(g, stage->args);
+}
+
+void tool_generator_close(tool_generator *g) {
+    mnem_sampler_destroy(g->sampler);
+    if (g->room)
+        mnem_ledger_release(g->stage->ledger, MNEM_KIND_HOST, "sequence",
+                            (uint64_t)g->room * sizeof *g->ids);
+    free(g->ids);
+    *g = (tool_generator){.next = -1};
+}
+
+bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n) {
+    if (n > (size_t)(g->room - g->count)) return false;
+    memcpy(g->ids + g->count, ids, n * sizeof *ids);
+    g->count += (int32_t)n;
+    return true;
+}
+
+double tool_generator_rate(const tool_generator *g) {
+    return g->seconds_decode > 0 ? (double)g->decoded / g->seconds_decode : 0;
+}
+
+double tool_generator_prompt_rate(const tool_generator *g) {
+    return g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0;
+}
+
+void tool_generator_report(FILE *file, const tool_generator *g) {
+    mnem_session_stats s;
+    mnem_session_stats_get(g->stage->session, &s);
+    fputs("speed\n", file);
+    if (g->prompt_tokens)
+        fprintf(file, "  prompt     %6llu token%s, %.1f tokens/s\n",
+                (unsigned long long)g->prompt_tokens, tool_s((uint64_t)g->prompt_tokens),
+                tool_generator_prompt_rate(g));
+    fprintf(file, "  generated  %6llu token%s", (unsigned long long)g->tokens,
+            tool_s((uint64_t)g->tokens));
+    if (tool_generator_rate(g) > 0) fprintf(file, ", %.1f tokens/s", tool_generator_rate(g));
+    if (g->stage->args->temperature > 0) fprintf(file, ", seed %llu", (unsigned long long)g->seed);
+    fputc('\n', file);
+    char size[TOOL_TEXT];
+    if (s.bytes_streamed)
+        fprintf(file, "  streamed   %s from disk, %.1f s waiting for it\n",
+                tool_size(s.bytes_streamed, size), s.seconds_waiting);
+}
+
+/* ---- text ---- */
+
+static void print(tool_generator *g, int32_t id, const char *text, size_t length, bool token) {
+    if (g->stage->args->json) {
+        if (!token && !length) return;
+        json_t *object = json_object();
+        json_object_set_new(object, "token", token ? json_integer(id) : json_null());
+        json_object_set_new(object, "text", json_stringn(text, length));
+        tool_out_json(object);
+    } else if (length) {
+        tool_out(text, length);
+        tool_out_flush();
+    }
+    if (length) g->newline = text[length - 1] == '\n';
+}
+
+/* Where the earliest stop text begins in the held bytes, or held_bytes. */
+static size_t find_stop(const tool_generator *g) {
+    const tool_args *args = g->stage->args;
+    size_t first = g->held_bytes;
+    for (int i = 0; i < args->stops; i++) {
+        const char *at = memmem(g->held, g->held_bytes, args->stop[i], strlen(args->stop[i]));
+        if (at && (size_t)(at - g->held) < first) first = (size_t)(at - g->held);
+    }
+    return first;
+}
+
+/* How many bytes at the end may be the beginning of a stop text. */
+static size_t undecided(const tool_generator *g) {
+    const tool_args *args = g->stage->args;
+    size_t most = 0;
+    for (int i = 0; i < args->stops; i++) {
+        size_t length = strlen(args->stop[i]) - 1;
+        if (length > g->held_bytes) length = g->held_bytes;
+        for (; length > most; length--)
+            if (memcmp(g->held + g->held_bytes - length, args->stop[i], length) == 0) most = length;
+    }
+    return most;
+}
+
+/* Takes a slice of a piece; true when a stop text came. */
+static bool take_slice(tool_generator *g, int32_t id, const char *bytes, size_t length) {
+    g->held_bytes += mnem_utf8_join(&g->joiner, bytes, length, g->held + g->held_bytes);
+    size_t out = find_stop(g);
+    bool stopped = out < g->held_bytes;
+    if (!stopped) out = g->held_bytes - undecided(g);
+    print(g, id, g->held, out, true);
+    g->held_bytes -= out;
+    memmove(g->held, g->held + out, g->held_bytes);
+    return stopped;
+}
+
+static bool take_token(tool_generator *g, int32_t id) {
+    enum { SLICE = (sizeof g->held - TOOL_STOP_BYTES) / 3 - 8 };
+    mnem_text piece = mnem_tokenizer_piece(g->stage->tokenizer, id, false);
+    /* An empty piece still tells --json about its token; empty slices must not flush the joiner. */
+    if (!piece.length) print(g, id, "", 0, true);
+    while (piece.length) {
+        size_t n = piece.length < SLICE ? piece.length : SLICE;
+        if (take_slice(g, id, piece.bytes, n)) return true;
+        piece.bytes += n;
+        piece.length -= n;
+    }
+    return false;
+}
+
+/* The end of a text: what was held is text after all, unless it belongs to a stop. */
+static void flush_text(tool_generator *g, bool stopped) {
+    if (!stopped) {
+        g->held_bytes += mnem_utf8_join(&g->joiner, "", 0, g->held + g->held_bytes);
+        print(g, 0, g->held, g->held_bytes, false);
+    }
+    g->held_bytes = 0;
+    g->joiner = (mnem_utf8_joiner){0};
+}
+
+/* ---- the loop ---- */
+
+static bool on_logits(void *context, int32_t index, const float *logits) {
+    (void)index;
+    tool_generator *g = context;
+    g->next = mnem_sampler_choose(g->sampler, logits);
+    return true;
+}
+
+/* Evaluates the tail of the sequence; the next token is chosen from its last logits. */
+static mnem_status catch_up(tool_generator *g) {
+    int32_t done = mnem_session_length(g->stage->session), n = g->count - done;
+    if (n <= 0) return MNEM_OK;
+    double start = tool_clock();
+    for (int32_t i = done; i < g->count; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
+    mnem_status status;
+    do { /* a Ctrl-C that came between two evals has cancelled this one, after it was dealt with */
+        done = mnem_session_length(g->stage->session);
+        status = tool_stage_eval(g->stage, g->ids + done, g->count - done, g->count - done - 1,
+                                 on_logits, g, n > 1 ? "reading the prompt" : NULL);
+    } while (status == MNEM_CANCELLED && !tool_interrupted());
+    double seconds = tool_clock() - start;
+    if (n == 1) {
+        g->seconds_decode += seconds;
+        g->decoded++;
+    } else {
+        g->seconds_prompt += seconds;
+        g->prompt_tokens += (uint64_t)n;
+    }
+    return status;
+}
+
+static tool_end ended(tool_generator *g, mnem_status status) {
+    if (status == MNEM_CANCELLED) return TOOL_END_INTERRUPTED;
+    g->status = status;
+    return TOOL_END_FAILED;
+}
+
+/* Makes room for one more token. */
+static bool room(tool_generator *g) {
+    if (g->count < g->stage->plan.context) return true;
+    return g->on_full && g->on_full(g->context) && g->count < g->stage->plan.context;
+}
+
+static tool_end generate(tool_generator *g, int32_t limit) {
+    for (int32_t made = 0; made < limit; made++) {
+        mnem_status status = catch_up(g);
+        if (status != MNEM_OK) return ended(g, status);
+        if (mnem_tokenizer_is_end(g->stage->tokenizer, g->next)) return TOOL_END_TOKEN;
+        g->tokens++;
+        bool stopped = take_token(g, g->next);
+        if (stopped) return TOOL_END_STOP;
+        if (tool_out_closed()) return TOOL_END_CLOSED;
+        if (!room(g)) return TOOL_END_CONTEXT;
+        g->ids[g->count++] = g->next;
+        if (tool_interrupted()) return TOOL_END_INTERRUPTED;
+    }
+    return TOOL_END_LIMIT;
+}
+
+tool_end tool_generate(tool_generator *g, int32_t limit) {
+    tool_stage_begin(g->stage, "generate");
+    tool_end end = generate(g, limit);
+    tool_stage_end(g->stage, "generate");
+    flush_text(g, end == TOOL_END_STOP);
+    if (tool_out_closed()) return TOOL_END_CLOSED;
+    return end;
+}

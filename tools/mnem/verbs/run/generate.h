@@ -1,0 +1,58 @@
+/* generate.h: tokens in, text out: a sequence, its sampler, and the stop texts.
+ *
+ * The sequence is kept as ids; what the session hasn't evaluated yet is its tail, so that a caller
+ * may append (a prompt, a turn) and drop (old turns) freely, and tool_generate catches up. */
+#ifndef MNEM_TOOLS_MNEM_VERBS_RUN_GENERATE_H
+#define MNEM_TOOLS_MNEM_VERBS_RUN_GENERATE_H
+
+#include "stage.h"
+
+enum { TOOL_STOP_BYTES = 256 }; /* longest --stop */
+
+typedef enum tool_end {
+    TOOL_END_LIMIT,       /* as many tokens as asked for */
+    TOOL_END_TOKEN,       /* the model ended */
+    TOOL_END_STOP,        /* a --stop text */
+    TOOL_END_CONTEXT,     /* the context is full */
+    TOOL_END_INTERRUPTED, /* Ctrl-C */
+    TOOL_END_CLOSED,      /* nobody reads stdout */
+    TOOL_END_FAILED,      /* the last error says why */
+} tool_end;
+const char *tool_end_text(tool_end end);
+
+typedef struct tool_generator {
+    tool_stage *stage;
+    mnem_sampler *sampler;
+    uint64_t seed;
+    int32_t *ids; /* [room], charged to host "sequence" */
+    int32_t count, room;
+    int32_t next; /* the token chosen from the last logits; -1: none */
+    /* Called when the context is full: makes room by dropping from ids and truncating the session;
+     * false: there is none to make. NULL: stop. */
+    bool (*on_full)(void *context);
+    void *context;
+    /* text */
+    mnem_utf8_joiner joiner;
+    char held[4096]; /* what may be the beginning of a stop text */
+    size_t held_bytes;
+    bool newline; /* the last character written was one */
+    /* what was done */
+    mnem_status status; /* of TOOL_END_FAILED */
+    uint64_t prompt_tokens, tokens, decoded;
+    double seconds_prompt, seconds_decode;
+} tool_generator;
+
+/* room: the most tokens that will ever be in the sequence. Exit code, with its message printed.
+ * Before the plan, so that its bytes are in it. */
+int tool_generator_open(tool_stage *stage, int32_t room, tool_generator *g);
+void tool_generator_close(tool_generator *g);
+/* Appends to the sequence; false when there is no room in it. */
+bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n);
+/* Evaluates what isn't yet, then generates and prints up to limit tokens. */
+tool_end tool_generate(tool_generator *g, int32_t limit);
+/* Tokens per second of decoding, and of prompts; 0: none yet. */
+double tool_generator_rate(const tool_generator *g);
+double tool_generator_prompt_rate(const tool_generator *g);
+void tool_generator_report(FILE *file, const tool_generator *g);
+
+#endif

@@ -1,0 +1,157 @@
+/* train_report.c: the plan of a training run as a table and as JSON, and the ledger at its end. */
+#include "verbs/train/train_tool.h"
+
+static const char *type_text(mnem_type type) {
+    return type == MNEM_TYPE_BF16 ? "bf16" : type == MNEM_TYPE_F16 ? "f16" : "f32";
+}
+
+/* "layers 0-3 without norms and activations": what runs of equal layers don't keep. */
+static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
+    static const struct {
+        int bit;
+        const char *name;
+    } parts[] = {{MNEM_KEEP_NORMS, "norms and activations"},
+                 {MNEM_KEEP_FF, "feed-forward"},
+                 {MNEM_KEEP_QKV, "queries, keys and values"},
+                 {MNEM_KEEP_ATTENTION, "attention"},
+                 {MNEM_KEEP_MIDDLE, "the sum after it"}};
+    size_t at = 0;
+    text[0] = 0;
+    for (int32_t i = 0, end; i < p->layers && at + 100 < n; i = end) {
+        for (end = i + 1; end < p->layers && p->keep[end] == p->keep[i]; end++) continue;
+        if (p->keep[i] == MNEM_KEEP_ALL) continue;
+        at += (size_t)snprintf(text + at, n - at, "%slayer%s %d", at ? "; " : "",
+                               tool_s((uint64_t)(end - i)), i);
+        if (end - i > 1) at += (size_t)snprintf(text + at, n - at, "-%d", end - 1);
+        const char *separator = ": ";
+        for (size_t k = 0; k < sizeof parts / sizeof parts[0] && at + 60 < n; k++) {
+            if (p->keep[i] & parts[k].bit) continue;
+            at += (size_t)snprintf(text + at, n - at, "%s%s", separator, parts[k].name);
+            separator = ", ";
+        }
+    }
+}
+
+/* "3.3 G multiply-adds a step, about 90 ms; 2000 steps take about 3 min" */
+static void print_time(FILE *file, const train_run *run) {
+    char text[200], count[TOOL_TEXT], whole[TOOL_TEXT];
+    const double s = run->seconds;
+    int n = snprintf(text, sizeof text, "%s multiply-adds a step",
+                     tool_count(run->plan.macs_per_step, count));
+    if (s > 0)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      ", about %.*f %s (a short test of this machine says)",
+                      s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
+    if (s > 0 && run->config.steps)
+        snprintf(text + n, sizeof text - (size_t)n, "; %s%lld step%s take%s about %s",
+                 run->args->resume ? "all " : "", (long long)run->config.steps,
+                 tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "",
+                 tool_seconds((double)run->config.steps * s, whole));
+    tool_wrap(file, "  time     ", text);
+}
+
+static void print_choice(FILE *file, const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const train_config *c = &run->config;
+    char text[1200];
+    snprintf(text, sizeof text,
+             "%d x %d sequence%s of %d token%s a step, %s, moments in %s, %d thread%s",
+             p->micro_batch, p->accumulation,
+             tool_s((uint64_t)p->micro_batch * (uint64_t)p->accumulation), c->context,
+             tool_s((uint64_t)c->context), type_text(run->options.compute), c->moments, p->threads,
+             tool_s((uint64_t)p->threads));
+    tool_wrap(file, "  chosen   ", text);
+    recomputed_text(p, text, sizeof text);
+    if (*text) tool_wrap(file, "  again    ", text);
+    if (*text) {
+        snprintf(text, sizeof text,
+                 "%.1f %% of a step's work is done again for it; nothing "
+                 "else changes",
+                 100 * p->recomputed / (p->macs_per_step - p->recomputed));
+        tool_wrap(file, "           ", text);
+    }
+    print_time(file, run);
+}
+
+static void print_other(FILE *file, const char *lead, uint64_t bytes, const char *change) {
+    char text[240], size[TOOL_TEXT];
+    if (!bytes) return;
+    snprintf(text, sizeof text, "%s: %s", tool_size(bytes, size), change);
+    tool_wrap(file, lead, text);
+}
+
+/* What the process had before the steps (words of the vocabulary, text being tokenized), where
+ * that was more than the steps take: lines sum to the peak of all. */
+static uint64_t before_bytes(const train_run *run) {
+    const uint64_t steps = run->plan.peak_bytes;
+    return run->text_bytes > steps ? run->text_bytes - steps : 0;
+}
+
+uint64_t train_report_peak(const train_run *run) {
+    return run->plan.peak_bytes + before_bytes(run);
+}
+
+static tool_bytes bytes_of(const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    return (tool_bytes){.line = p->line,
+                        .lines = p->lines,
+                        .peak_bytes = train_report_peak(run),
+                        .budget_bytes = p->budget_bytes,
+                        .budget_chosen = run->budget_chosen,
+                        .before_bytes = before_bytes(run)};
+}
+
+static void print_before(FILE *file, const train_run *run) {
+    char text[160], all[TOOL_TEXT], steps[TOOL_TEXT];
+    if (!before_bytes(run)) return;
+    snprintf(text, sizeof text, "reading the text took %s, which is free again; steps take %s",
+             tool_size(run->text_bytes, all), tool_size(run->plan.peak_bytes, steps));
+    tool_wrap(file, "  before   ", text);
+}
+
+void train_report_plan(FILE *file, const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const tool_bytes bytes = bytes_of(run);
+    const train_config *c = &run->config;
+    char count[TOOL_TEXT], lora[96] = "";
+    if (c->lora)
+        snprintf(lora, sizeof lora, ", adapters of rank %d%s%s", c->lora,
+                 *c->lora_targets ? " on " : "", c->lora_targets);
+    fprintf(file, "plan: %s%s, %s parameters\n", c->architecture, lora,
+            tool_count((double)p->parameters, count));
+    tool_bytes_plan(file, &bytes);
+    print_before(file, run);
+    print_choice(file, run);
+    print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
+    print_other(file, "  larger   ", p->larger_bytes, p->larger);
+}
+
+static json_t *other_json(uint64_t bytes, double cost, const char *change) {
+    if (!bytes) return json_null();
+    return json_pack("{s:I, s:f, s:s}", "bytes", (json_int_t)bytes, "cost", cost, "change", change);
+}
+
+json_t *train_report_plan_json(const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const tool_bytes bytes = bytes_of(run);
+    json_t *keep = json_array();
+    for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
+                     "s:o, s:o, s:f, s:i, s:I, s:I}",
+                     "parameters", (json_int_t)p->parameters, "peak_bytes",
+                     (json_int_t)bytes.peak_bytes, "budget_bytes", (json_int_t)p->budget_bytes,
+                     "lines", tool_bytes_json(&bytes), "keep", keep, "micro_batch", p->micro_batch,
+                     "accumulation", p->accumulation, "sequence", run->config.context, "precision",
+                     type_text(run->options.compute), "moments", run->config.moments, "threads",
+                     p->threads, "macs_per_step", p->macs_per_step, "macs_recomputed",
+                     p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
+                     "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
+                     other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
+                     other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step",
+                     run->seconds, "lora_rank", run->config.lora, "frozen_bytes",
+                     (json_int_t)p->frozen_bytes, "steps_peak_bytes", (json_int_t)p->peak_bytes);
+}
+
+void train_report_ledger(FILE *file, const train_run *run) {
+    tool_bytes_ledger(file, run->ledger, train_report_peak(run));
+}

@@ -1,0 +1,88 @@
+/* train_sample.c: what the model would say now: a line that a terminal can't take as orders.
+ *
+ * Invariant: what is printed are whole UTF-8 characters; control characters, C1 ones and bytes that
+ * are no UTF-8 are escaped as C writes them. */
+#include <string.h>
+
+#include "verbs/train/train_tool.h"
+
+enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16 };
+
+/* ---- text on a terminal ---- */
+
+static void escape(FILE *file, unsigned char c) {
+    switch (c) {
+    case '\n': fputs("\\n", file); break;
+    case '\t': fputs("\\t", file); break;
+    case '\r': fputs("\\r", file); break;
+    default: fprintf(file, "\\x%02x", c);
+    }
+}
+
+void train_print_text(FILE *file, const char *text, size_t n) {
+    const unsigned char *s = (const unsigned char *)text;
+    for (size_t i = 0, length; i < n; i += length) {
+        const size_t found = train_utf8_length(s + i, n - i);
+        const bool whole = found > 0 && found <= n - i;
+        const bool c1 = found == 2 && s[i] == 0xc2 && s[i + 1] < 0xa0;
+        length = whole ? found : 1;
+        if (whole && !c1 && s[i] >= 32 && s[i] != 127)
+            fwrite(s + i, 1, length, file);
+        else
+            for (size_t k = 0; k < length; k++) escape(file, s[i + k]);
+    }
+}
+
+/* Characters may be spread over tokens, so all of them are one text. */
+static void print_pieces(const train_run *run, const int32_t *ids, int32_t n) {
+    char text[(SAMPLE_PROMPT + SAMPLE_TOKENS) * 64];
+    size_t used = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const mnem_text piece = mnem_tokenizer_piece(run->tokenizer, ids[i], false);
+        if (piece.length > sizeof text - used) break;
+        memcpy(text + used, piece.bytes, piece.length);
+        used += piece.length;
+    }
+    train_print_text(stderr, text, used);
+}
+
+/* ---- samples ---- */
+
+/* The first tokens of a sample: of --sample, or of the held-out text (else of all text). */
+static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
+    const int32_t most = run->config.context < SAMPLE_PROMPT ? 1 : SAMPLE_PROMPT;
+    *n = most;
+    const uint64_t begin = run->validation.count ? run->validation.begin : 0;
+    if (!run->args->sample) return mnem_corpus_read(run->corpus, begin, (uint64_t)most, ids);
+    const int32_t *encoded;
+    size_t count;
+    const mnem_status status =
+        mnem_tokenizer_encode(run->tokenizer, run->args->sample, strlen(run->args->sample),
+                              MNEM_ENCODE_NO_SPECIAL, &encoded, &count);
+    if (status != MNEM_OK) return status;
+    *n = count < (size_t)most ? (int32_t)count : most;
+    memcpy(ids, encoded, (size_t)*n * sizeof *ids);
+    return MNEM_OK;
+}
+
+/* A new seed of the sampler isn't needed: it goes on. */
+mnem_status train_sample(train_run *run) {
+    int32_t ids[SAMPLE_PROMPT + SAMPLE_TOKENS], n;
+    if (run->args->quiet) return MNEM_OK;
+    mnem_status status = sample_prompt(run, ids, &n);
+    const int32_t prompt = n;
+    int32_t end = n + SAMPLE_TOKENS;
+    if (end > run->config.context) end = run->config.context;
+    for (; n > 0 && n < end && status == MNEM_OK; n++) {
+        status = mnem_trainer_logits(run->trainer, ids, n, run->logits);
+        if (status == MNEM_OK) ids[n] = mnem_sampler_choose(run->sampler, run->logits);
+    }
+    if (status != MNEM_OK) return status;
+    tool_progress_hide();
+    fputs("sample: ", stderr);
+    print_pieces(run, ids, prompt);
+    fputs(" |", stderr);
+    print_pieces(run, ids + prompt, n - prompt);
+    fputc('\n', stderr);
+    return MNEM_OK;
+}

@@ -1,0 +1,191 @@
+/* train_text.c: from text files to batches: vocabulary, tokens, windows, feeds. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/train/train_tool.h"
+
+/* ---- vocabulary ---- */
+
+enum { VOCABULARY_LEAST = 16 << 20, VOCABULARY_MOST = 64 << 20 };
+
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
+    tool_progress *progress = context;
+    progress->what = what;
+    tool_progress_step(progress, done, total, NULL);
+    return !tool_interrupted();
+}
+
+static mnem_status write_vocabulary(const mnem_tokenizer *tokenizer, const char *path) {
+    mnem_gguf_writer *writer;
+    mnem_status status = mnem_gguf_create(path, &writer);
+    if (status != MNEM_OK) return status;
+    status = mnem_gguf_key_text(writer, "general.architecture", "vocabulary");
+    if (status == MNEM_OK) status = mnem_tokenizer_write(tokenizer, writer);
+    if (status == MNEM_OK) return mnem_gguf_finish(writer);
+    mnem_gguf_abort(writer);
+    return status;
+}
+
+/* The tokenizer of the model to start from. */
+static mnem_status copy_vocabulary(const mnem_model *model, const char *path) {
+    mnem_tokenizer *tokenizer;
+    mnem_status status = mnem_tokenizer_create(model, &tokenizer);
+    if (status != MNEM_OK) return status;
+    status = write_vocabulary(tokenizer, path);
+    mnem_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double seconds) {
+    mnem_vocabulary_info info;
+    char size[TOOL_TEXT], time[TOOL_TEXT];
+    mnem_vocabulary_info_get(vocabulary, &info);
+    fprintf(stderr, "vocabulary: %d tokens learned from %s of text, %llu different word%s, in %s\n",
+            info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
+            tool_s(info.distinct), tool_seconds(seconds, time));
+    if (info.words_dropped)
+        tool_message(
+            "%llu word%s of the text, rare ones, were left out: %s has no room to count them; "
+            "with more the vocabulary may be another one",
+            (unsigned long long)info.words_dropped, tool_s(info.words_dropped),
+            tool_size(room, size));
+}
+
+static mnem_status learn_vocabulary(train_run *run, const char *path) {
+    tool_progress progress;
+    mnem_vocabulary *vocabulary;
+    mnem_tokenizer *tokenizer;
+    mnem_ledger_info ledger;
+    const double start = tool_clock();
+    mnem_ledger_info_get(run->ledger, &ledger);
+    tool_progress_begin(&progress, "learning the vocabulary");
+    const uint64_t asked = run->options.budget_bytes;
+    const uint64_t budget = asked ? asked : ledger.budget_bytes;
+    uint64_t room = budget > ledger.bytes_live ? (budget - ledger.bytes_live) / 4 * 3 : 0;
+    if (room < VOCABULARY_LEAST) room = VOCABULARY_LEAST; /* the ledger has the last word */
+    if (room > VOCABULARY_MOST) room = VOCABULARY_MOST;
+    mnem_vocabulary_options options = {.tokens = run->config.vocab,
+                                       .pre = run->config.pre,
+                                       .bytes_max = room,
+                                       .on_progress = on_progress,
+                                       .context = &progress};
+    mnem_status status = mnem_vocabulary_learn(&options, (const char *const *)run->config.file,
+                                               (size_t)run->config.files, &vocabulary);
+    tool_progress_end(&progress);
+    if (status != MNEM_OK) return status;
+    status = mnem_tokenizer_create_from(vocabulary, &tokenizer);
+    if (status == MNEM_OK) {
+        status = write_vocabulary(tokenizer, path);
+        mnem_tokenizer_destroy(tokenizer);
+    }
+    if (status == MNEM_OK && !run->args->quiet && run->config.vocab > 256)
+        say_learned(vocabulary, room, tool_clock() - start);
+    mnem_vocabulary_destroy(vocabulary);
+    return status;
+}
+
+int train_vocabulary_make(train_run *run) {
+    const char *path = train_path(run, "vocabulary.gguf");
+    const mnem_status status =
+        run->base ? copy_vocabulary(run->base, path) : learn_vocabulary(run, path);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* ---- tokens ---- */
+
+static mnem_status open_corpus(train_run *run) {
+    tool_progress progress;
+    tool_progress_begin(&progress, "tokenizing");
+    const mnem_status status =
+        mnem_corpus_open(&(mnem_corpus_options){.files = (const char *const *)run->config.file,
+                                                .count = (size_t)run->config.files,
+                                                .cache = train_path(run, "tokens"),
+                                                .tokenizer = run->tokenizer,
+                                                .threads = run->args->threads,
+                                                .on_progress = on_progress,
+                                                .context = &progress},
+                         &run->corpus);
+    tool_progress_end(&progress);
+    if (status == MNEM_OK) mnem_corpus_info_get(run->corpus, &run->corpus_info);
+    return status;
+}
+
+static void say_text(const train_run *run) {
+    char text[TOOL_TEXT], tokens[TOOL_TEXT], held[TOOL_TEXT];
+    const mnem_corpus_info *i = &run->corpus_info;
+    if (run->args->quiet) return;
+    fprintf(stderr, "text: %s in %u file%s, %s token%s, the last %s of them held out\n",
+            tool_size(i->text_bytes, text), i->files, tool_s(i->files),
+            tool_exact(i->tokens, tokens), tool_s(i->tokens),
+            tool_exact(run->validation.tokens, held));
+}
+
+/* A base may have rows for more tokens than its tokenizer knows, never for fewer. */
+static int check_base(train_run *run) {
+    mnem_transformer t;
+    if (!run->config.lora) return TOOL_OK;
+    const mnem_status status = mnem_model_transformer(run->base, &t);
+    if (status != MNEM_OK) return tool_fail(status);
+    run->logits_count = t.vocab;
+    if (run->config.vocab <= t.vocab) return TOOL_OK;
+    tool_message(
+        "%s has %d tokens, but %s only %d: it is another model's vocabulary; begin a run in "
+        "another --out",
+        train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init, t.vocab);
+    return TOOL_FAILED;
+}
+
+int train_text_open(train_run *run) {
+    const train_config *c = &run->config;
+    mnem_tokenizer_info info;
+    mnem_status status = mnem_model_open(train_path(run, "vocabulary.gguf"), &run->vocabulary);
+    if (status == MNEM_OK) status = mnem_tokenizer_create(run->vocabulary, &run->tokenizer);
+    if (status == MNEM_OK) status = open_corpus(run);
+    if (status == MNEM_OK)
+        status = mnem_windows_split(run->corpus_info.tokens, (uint32_t)c->context, c->heldout,
+                                    c->seed, &run->training, &run->validation);
+    if (status != MNEM_OK) return tool_fail(status);
+    mnem_tokenizer_info_get(run->tokenizer, &info);
+    run->config.vocab = run->logits_count = info.vocab;
+    say_text(run);
+    return check_base(run);
+}
+
+/* ---- batches ---- */
+
+uint64_t train_feed_bytes(const train_run *run, int32_t rows) {
+    return mnem_feed_bytes((uint32_t)rows, (uint32_t)run->config.context, 0);
+}
+
+mnem_status train_feed_start(train_run *run, const mnem_windows *windows, uint64_t first,
+                             uint64_t end) {
+    train_feed_stop(run);
+    return mnem_feed_create(&(mnem_feed_options){.corpus = run->corpus,
+                                                 .windows = *windows,
+                                                 .rows = (uint32_t)run->plan.micro_batch,
+                                                 .first = first,
+                                                 .end = end},
+                            mnem_block_host(&run->memory), &run->feed);
+}
+
+mnem_status train_feed_next(void *context, mnem_train_batch *out) {
+    train_run *run = context;
+    mnem_batch batch;
+    const mnem_status status = mnem_feed_next(run->feed, &batch);
+    if (status != MNEM_OK) return status;
+    *out = (mnem_train_batch){batch.ids, batch.targets, (int32_t)batch.rows};
+    return batch.rows ? MNEM_OK : MNEM_NOT_FOUND;
+}
+
+void train_feed_stop(train_run *run) {
+    mnem_feed_destroy(run->feed);
+    run->feed = NULL;
+}
+
+void train_text_close(train_run *run) {
+    train_feed_stop(run);
+    mnem_corpus_close(run->corpus);
+    mnem_tokenizer_destroy(run->tokenizer);
+    mnem_model_close(run->vocabulary);
+}

@@ -1,0 +1,170 @@
+/* train_tool.h: a training run of `mnem train`, shared by the files of that verb.
+ *
+ * A run lives in a folder:
+ *     config.json      what it is: shape, text, steps; written once, read by --resume
+ *     vocabulary.gguf  the tokenizer
+ *     tokens           the text as tokens
+ *     checkpoint       weights, moments and where it stands
+ *     log.jsonl        a line for each report
+ *     loss.svg         the curve
+ *     model.gguf       the result, when it is done (adapter.gguf with --lora)
+ *     text             what came from standard input, if anything did
+ */
+#ifndef MNEM_TOOLS_MNEM_VERBS_TRAIN_TRAIN_TOOL_H
+#define MNEM_TOOLS_MNEM_VERBS_TRAIN_TRAIN_TOOL_H
+
+#include <limits.h>
+
+#include "tool.h"
+
+enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048 };
+#define TRAIN_SPOOL "text"
+/* As doubles exact, and far from where sums of int64_t overflow; of seeds and bytes, what an
+ * integer of JSON holds. */
+#define TRAIN_STEPS_MAX  1e15
+#define TRAIN_NUMBER_MAX 1e18
+
+/* What config.json holds. Names of JSON keys are those of the fields. */
+typedef struct train_config {
+    char architecture[16];
+    int32_t layers, embd, heads, kv_heads, ff, vocab, context;
+    double epsilon, rope_base;
+    int32_t batch;
+    int64_t steps; /* 0: not known yet, as many as fit the time */
+    double time;   /* seconds; 0: the steps decide */
+    double rate, rate_floor, weight_decay, dropout, clip, heldout;
+    int64_t warmup;
+    uint64_t seed;
+    uint64_t memory;               /* the budget, for --resume; 0: none was given */
+    char precision[8], moments[8]; /* "f32", "bf16", "f16"; "f32", "8bit" */
+    char pre[16];                  /* how the vocabulary cuts words: "gpt-2" */
+    char name[64], license[64];    /* for model.gguf; "": the folder's name, none */
+    int32_t lora;                  /* rank of adapters; 0: all weights are trained */
+    double lora_alpha;             /* 0: twice the rank; train_config_lora makes it that */
+    char lora_targets[40];         /* "": all */
+    char init[PATH_MAX];           /* the model to start from, or that adapters are for; "": none */
+    int32_t files;
+    char *file[TRAIN_FILES_MAX]; /* "-": standard input, until train_folder_spool */
+    uint64_t given;              /* bit i: --config said field i of the table */
+} train_config;
+
+/* From --config (a name, or a JSON file with any of the keys), then the other options. Prints what
+ * is wrong; an exit code. */
+int train_config_make(const tool_args *args, train_config *config);
+/* How long, from the options; after the context is known. */
+int train_config_length(const tool_args *args, train_config *config);
+int train_config_load(const char *path, train_config *config);
+int train_config_save(const char *path, const train_config *config);
+/* What is said of adapters: whole, and with the alpha that is used. */
+int train_config_lora(train_config *config);
+/* Did --config say the key, by a name or in a file? */
+bool train_config_given(const train_config *config, const char *key);
+void train_config_fini(train_config *config);
+/* "tiny, 5m, ..." */
+const char *train_config_names(void);
+
+typedef struct train_point {
+    int64_t step;
+    double loss;
+} train_point;
+
+/* What the picture shows: at most TRAIN_CURVE points, thinned evenly as a run goes on. */
+typedef struct train_curve {
+    train_point point[TRAIN_CURVE];
+    int count, every, skipped;
+} train_curve;
+
+typedef struct train_run {
+    const tool_args *args;
+    train_config config;
+    const char *out;
+    char staging[PATH_MAX]; /* where what a run begins with is made; "": the run has begun */
+    bool made;              /* the folder wasn't there before */
+    int32_t spooled;        /* 1 + which file is what came from standard input; 0: none */
+    mnem_ledger *ledger;
+    bool budget_chosen;
+    mnem_device *device;
+    mnem_model *vocabulary; /* vocabulary.gguf */
+    mnem_model *base;       /* of --init, until its weights are read */
+    mnem_tokenizer *tokenizer;
+    mnem_corpus *corpus;
+    mnem_corpus_info corpus_info;
+    mnem_windows training, validation;
+    mnem_train_options options;
+    mnem_train_plan plan;
+    double seconds;      /* expected of a step; 0: not known */
+    uint64_t text_bytes; /* the process's peak before the plan: vocabulary and tokens */
+    mnem_trainer *trainer;
+    mnem_block memory; /* of feeds */
+    mnem_feed *feed;
+    mnem_sampler *sampler;
+    float *logits;
+    int32_t logits_count; /* of the model: at least the tokenizer's vocabulary */
+    train_curve training_curve, validation_curve;
+    FILE *log;
+    bool log_gap;        /* a line couldn't be written, and that was said */
+    bool undrawn;        /* the same of the picture */
+    bool finished;       /* all steps are done and the result is written */
+    double started;      /* clock of the first step of this process */
+    int64_t tokens_done; /* by this process */
+    double loss_last;    /* of the last step that had one; curves may not have it */
+    double loss_validation;
+    int64_t validated; /* the step of it; 0: none */
+} train_run;
+
+/* ---- train_folder.c. Exit codes. ---- */
+/* out/name, or where it is made until the run has begun; static storage of eight paths in turn. */
+const char *train_path(const train_run *run, const char *name);
+/* Makes and locks the folder; of --dry-run a passing one. */
+int train_folder_open(train_run *run);
+/* "-" among the config's files is read into the folder. */
+int train_folder_spool(train_run *run);
+/* The run has begun: config.json and what it needs appear in the folder. */
+int train_folder_keep(train_run *run);
+/* What a run made that didn't begin is taken away. */
+void train_folder_close(train_run *run);
+
+/* ---- train_init.c ---- */
+/* The config's shape becomes that of the model of --init; an exit code. */
+int train_init_shape(train_run *run);
+
+/* ---- text_check.c ---- */
+/* Refuses files that don't look like text, unless --any-bytes; an exit code. */
+int train_text_check(const train_run *run);
+/* Bytes of the UTF-8 character that begins at s (n > 0 bytes are there); more than n when it is cut
+ * off; 0: none does. */
+size_t train_utf8_length(const unsigned char *s, size_t n);
+
+/* ---- train_sample.c ---- */
+/* A line on standard error, unless --quiet. */
+mnem_status train_sample(train_run *run);
+/* The text, with what isn't printable escaped. */
+void train_print_text(FILE *file, const char *text, size_t n);
+
+/* ---- train_text.c: vocabulary, tokens, batches. Exit codes. ---- */
+int train_vocabulary_make(train_run *run); /* writes vocabulary.gguf: learned, or of --init */
+int train_text_open(train_run *run);       /* tokenizer, corpus, windows */
+uint64_t train_feed_bytes(const train_run *run, int32_t rows);
+/* Feeds use one memory in turn. end 0: none. */
+mnem_status train_feed_start(train_run *run, const mnem_windows *windows, uint64_t first,
+                             uint64_t end);
+mnem_status train_feed_next(void *context, mnem_train_batch *batch); /* a mnem_train_source's */
+void train_feed_stop(train_run *run);
+void train_text_close(train_run *run);
+
+/* ---- train_log.c ---- */
+int train_log_open(train_run *run, int64_t steps); /* lines past steps are dropped */
+void train_log_read(train_run *run);               /* the points only; nothing is written */
+void train_log_step(train_run *run, const mnem_train_report *report, double tokens_per_s);
+void train_log_validation(train_run *run, int64_t step, double loss, double bits_per_byte);
+void train_log_close(train_run *run);
+int train_draw(const train_run *run);
+
+/* ---- train_report.c ---- */
+void train_report_plan(FILE *file, const train_run *run);
+json_t *train_report_plan_json(const train_run *run);
+/* The predicted peak of the whole run: of its steps, or of what was before them. */
+uint64_t train_report_peak(const train_run *run);
+void train_report_ledger(FILE *file, const train_run *run);
+
+#endif

@@ -1,0 +1,312 @@
+/* verb_place.c: `mnem place`: offsets for the buffers of a table. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output_file.h"
+#include "verbs/layout/place_tool.h"
+
+/* ---- files ---- */
+
+/* The whole file, to be freed; NULL with a message. */
+static char *read_whole(const char *path, size_t *length) {
+    if (strcmp(path, "-") == 0) tool_say_waiting();
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    char *text = NULL;
+    size_t room = 0, got = 1;
+    for (*length = 0; file && got; *length += got) {
+        if (*length == room) {
+            char *more = realloc(text, room = room ? 2 * room : 1 << 16);
+            if (!more) break;
+            text = more;
+        }
+        got = fread(text + *length, 1, room - *length, file);
+    }
+    const bool failed = !file || got || ferror(file);
+    if (failed) tool_message("%s: can't read it: %s", path, strerror(errno));
+    if (file && file != stdin) fclose(file);
+    if (!failed) return text;
+    free(text);
+    return NULL;
+}
+
+static int read_table(placing *p) {
+    size_t length;
+    char *text = read_whole(p->path, &length);
+    if (!text) return TOOL_FAILED;
+    const mnem_status status = mnem_plan_csv_read(text, length, &p->csv);
+    free(text);
+    if (status != MNEM_OK) {
+        tool_message("%s: %s", p->path, mnem_last_error());
+        return TOOL_FAILED;
+    }
+    p->t = mnem_plan_csv_info_get(p->csv);
+    if (p->space_count &&
+        mnem_plan_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
+        tool_message("%s: %s", p->path, mnem_last_error());
+        return TOOL_FAILED;
+    }
+    return TOOL_OK;
+}
+
+static int write_file(const char *path, const char *text, size_t length) {
+    tool_new out;
+    const int code = tool_new_open(&out, path);
+    if (code != TOOL_OK) return code;
+    fwrite(text, 1, length, out.file);
+    return tool_new_end(&out);
+}
+
+static int write_table(const placing *p) {
+    const size_t length = mnem_plan_csv_write(p->csv, NULL, 0);
+    char *text = malloc(length);
+    if (!text) return tool_fail(MNEM_NO_MEMORY);
+    mnem_plan_csv_write(p->csv, text, length);
+    int code = TOOL_OK;
+    if (strcmp(p->args->out, "-") == 0)
+        tool_out(text, length);
+    else
+        code = write_file(p->args->out, text, length);
+    free(text);
+    return code;
+}
+
+/* ---- who is alive when most is ---- */
+
+typedef struct moment {
+    int64_t time;
+    int64_t more; /* bytes */
+} moment;
+
+static int by_time(const void *x, const void *y) {
+    const moment *a = x, *b = y;
+    if (a->time != b->time) return a->time < b->time ? -1 : 1;
+    return (a->more > b->more) - (a->more < b->more);
+}
+
+static size_t add_moments(moment *m, int64_t lower, int64_t upper, uint64_t bytes) {
+    m[0] = (moment){lower, (int64_t)bytes};
+    m[1] = (moment){upper, -(int64_t)bytes};
+    return 2;
+}
+
+/* What a buffer uses at a time: [*bottom, *top) of it. */
+static void used(const placing *p, size_t i, int64_t time, uint64_t *bottom, uint64_t *top) {
+    const mnem_plan_buffer *b = &p->t.buffers[i];
+    const bool lives = time >= b->lower && time < b->upper;
+    *bottom = 0;
+    *top = lives ? b->bytes : 0;
+    for (uint32_t g = 0; g < p->t.wishes[i].gap_count && lives; g++) {
+        const mnem_plan_gap *gap = &p->t.wishes[i].gaps[g];
+        if (time < gap->lower || time >= gap->upper) continue;
+        *bottom = gap->window_lower;
+        *top = gap->window_upper;
+    }
+}
+
+static int64_t busiest_time(const placing *p, moment *moments) {
+    size_t count = 0;
+    for (size_t i = 0; i < p->t.n; i++) {
+        const mnem_plan_buffer *b = &p->t.buffers[i];
+        count += add_moments(moments + count, b->lower, b->upper, b->bytes);
+        for (uint32_t g = 0; g < p->t.wishes[i].gap_count; g++) {
+            const mnem_plan_gap *gap = &p->t.wishes[i].gaps[g];
+            /* Fewer from its start, as many again at its end. */
+            count += add_moments(moments + count, gap->upper, gap->lower,
+                                 b->bytes - (gap->window_upper - gap->window_lower));
+        }
+    }
+    qsort(moments, count, sizeof *moments, by_time);
+    int64_t sum = 0, most = -1, busiest = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += moments[i].more;
+        if (i + 1 < count && moments[i + 1].time == moments[i].time) continue;
+        if (sum > most) {
+            most = sum;
+            busiest = moments[i].time;
+        }
+    }
+    return busiest;
+}
+
+static const mnem_plan_buffer *sorted_buffers; /* qsort takes no context */
+
+static int larger_first(const void *x, const void *y) {
+    const uint32_t i = *(const uint32_t *)x, j = *(const uint32_t *)y;
+    const uint64_t a = sorted_buffers[i].bytes, b = sorted_buffers[j].bytes;
+    if (a != b) return a > b ? -1 : 1;
+    return (i > j) - (i < j);
+}
+
+static int find_alive(placing *p) {
+    size_t moments = 2 * p->t.n;
+    for (size_t i = 0; i < p->t.n; i++) moments += 2 * (size_t)p->t.wishes[i].gap_count;
+    moment *m = calloc(moments + 1, sizeof *m);
+    p->alive = calloc(p->t.n + 1, sizeof *p->alive);
+    if (m && p->alive) {
+        p->busiest = busiest_time(p, m);
+        for (uint32_t i = 0; i < p->t.n; i++) {
+            uint64_t bottom, top;
+            used(p, i, p->busiest, &bottom, &top);
+            if (bottom < top) p->alive[p->alive_count++] = i;
+        }
+        sorted_buffers = p->t.buffers;
+        qsort(p->alive, p->alive_count, sizeof *p->alive, larger_first);
+    }
+    free(m);
+    return m && p->alive ? TOOL_OK : tool_fail(MNEM_NO_MEMORY);
+}
+
+/* ---- as text and JSON ---- */
+
+bool place_fits(const placing *p) {
+    if (p->space_count) return p->spread.over_bytes == 0;
+    return !p->args->capacity || p->r.peak_bytes <= p->args->capacity;
+}
+
+double place_waste(const placing *p) {
+    if (p->r.lower_bound_bytes == 0) return 0;
+    return 100 * ((double)p->r.peak_bytes / (double)p->r.lower_bound_bytes - 1);
+}
+
+const char *place_verdict(const placing *p) {
+    const mnem_plan_verdict verdict = p->space_count ? p->spread.verdict : p->r.verdict;
+    if (verdict == MNEM_PLAN_INFEASIBLE) return "infeasible";
+    if (!place_fits(p)) return "none found";
+    return verdict == MNEM_PLAN_OPTIMAL ? "optimal" : "feasible";
+}
+
+static void print_verdict(const placing *p) {
+    char a[TOOL_TEXT];
+    tool_outf("  verdict  %s", place_verdict(p));
+    if (p->r.verdict == MNEM_PLAN_INFEASIBLE)
+        tool_outf(": no placement fits %s", tool_exact(p->args->capacity, a));
+    else if (!place_fits(p))
+        tool_outf(": none within %s in %g s (--time), which is no proof",
+                  tool_exact(p->args->capacity, a), p->args->time_limit);
+    else if (p->r.verdict == MNEM_PLAN_OPTIMAL)
+        tool_outf(": no placement takes less");
+    else
+        tool_outf(": at most %.2f %% above the best", place_waste(p));
+    tool_outf("\n");
+    if (p->stopped) tool_outf("  stopped  by a signal: the best so far\n");
+}
+
+static void print_line(const char *name, uint64_t bytes, const char *note) {
+    char size[TOOL_TEXT], exact[TOOL_TEXT];
+    tool_outf("  %-8s %11s %20s%s\n", name, tool_size(bytes, size), tool_exact(bytes, exact), note);
+}
+
+static void print_text(const placing *p) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], note[TOOL_TEXT];
+    tool_outf("%s: %s buffer%s, %.3g s\n", p->path, tool_exact(p->t.n, a), tool_s(p->t.n),
+              p->seconds);
+    print_line("sum", p->r.total_bytes, "  without reuse");
+    print_line("bound", p->r.lower_bound_bytes, "  no placement is below");
+    snprintf(note, sizeof note, "  waste %.2f %%", place_waste(p));
+    print_line("peak", p->r.peak_bytes, note);
+    if (p->args->capacity)
+        print_line("capacity", p->args->capacity, place_fits(p) ? "" : "  exceeded");
+    print_verdict(p);
+    tool_outf("  alive at %lld, when most is: %s buffer%s\n", (long long)p->busiest,
+              tool_exact(p->alive_count, a), tool_s(p->alive_count));
+    if (p->alive_count) tool_outf("    %18s %18s  id\n", "bytes", "offset");
+    for (size_t i = 0; i < p->alive_count && i < PLACE_SHOWN_MAX; i++) {
+        const mnem_plan_buffer *buffer = &p->t.buffers[p->alive[i]];
+        tool_outf("    %18s %18s  %s, %lld to %lld\n", tool_exact(buffer->bytes, a),
+                  tool_exact(buffer->offset, b), mnem_plan_csv_id(p->csv, p->alive[i]),
+                  (long long)buffer->lower, (long long)buffer->upper);
+    }
+    if (p->alive_count > PLACE_SHOWN_MAX)
+        tool_outf("    and %s smaller ones (--json has all)\n",
+                  tool_exact(p->alive_count - PLACE_SHOWN_MAX, a));
+}
+
+static void print_json(const placing *p) {
+    json_t *alive = json_array();
+    for (size_t i = 0; i < p->alive_count; i++) {
+        const mnem_plan_buffer *b = &p->t.buffers[p->alive[i]];
+        json_t *id = json_string(mnem_plan_csv_id(p->csv, p->alive[i]));
+        json_array_append_new(
+            alive, json_pack("{s:o, s:I, s:I, s:I, s:I}", "id", id ? id : json_null(), "bytes",
+                             (json_int_t)b->bytes, "offset", (json_int_t)b->offset, "lower",
+                             (json_int_t)b->lower, "upper", (json_int_t)b->upper));
+    }
+    tool_out_json(json_pack(
+        "{s:s, s:I, s:I, s:I, s:I, s:f, s:s, s:b, s:b, s:f, s:I, s:I, s:o}", "file", p->path,
+        "buffers", (json_int_t)p->t.n, "total_bytes", (json_int_t)p->r.total_bytes,
+        "lower_bound_bytes", (json_int_t)p->r.lower_bound_bytes, "peak_bytes",
+        (json_int_t)p->r.peak_bytes, "waste_percent", place_waste(p), "verdict", place_verdict(p),
+        "fits", place_fits(p), "stopped", p->stopped, "seconds", p->seconds, "nodes",
+        (json_int_t)p->r.nodes, "busiest_time", (json_int_t)p->busiest, "alive", alive));
+}
+
+/* ---- the verb ---- */
+
+static bool is_interrupted(void *context) {
+    (void)context;
+    return tool_interrupted();
+}
+
+/* Fills in p->r or p->spread. From here on a signal ends the search and nothing else. */
+static mnem_status solve(placing *p) {
+    const mnem_plan_options options = {.capacity_bytes = p->args->capacity,
+                                       .seconds = p->args->time_limit,
+                                       .seed = p->args->seed,
+                                       .stop = is_interrupted};
+    const double start = tool_clock();
+    tool_interrupt_watch(NULL);
+    tool_interrupt_watch_term();
+    const mnem_status status =
+        p->space_count ? mnem_plan_solve_spaces(p->t.buffers, p->t.wishes, p->uses, p->t.n,
+                                                p->spaces, p->space_count, &options, &p->spread)
+                       : mnem_plan_solve_wishes(p->t.buffers, p->t.wishes, p->t.n, &options, &p->r);
+    p->seconds = tool_clock() - start;
+    p->stopped = tool_interrupted();
+    return status;
+}
+
+static void print(const placing *p) {
+    const bool quiet = p->args->out && strcmp(p->args->out, "-") == 0;
+    if (p->args->json && p->space_count)
+        place_spaces_json(p);
+    else if (p->args->json)
+        print_json(p);
+    else if (!quiet && p->space_count)
+        place_spaces_text(p);
+    else if (!quiet)
+        print_text(p);
+    else if (p->stopped)
+        tool_message("%s: stopped by a signal: the best so far", p->path);
+}
+
+static int place(placing *p) {
+    const mnem_status status = solve(p);
+    if (status == MNEM_INVALID) {
+        tool_message("%s: %s", p->path, mnem_last_error());
+        return TOOL_FAILED;
+    }
+    if (status != MNEM_OK) return tool_fail(status);
+    int code = p->space_count ? TOOL_OK : find_alive(p);
+    if (code == TOOL_OK && p->args->svg) code = place_draw(p, p->args->svg);
+    if (code == TOOL_OK && p->args->out) code = write_table(p);
+    if (code != TOOL_OK) return code;
+    print(p);
+    code = tool_out_end();
+    if (code == TOOL_OK && p->stopped) return TOOL_INTERRUPTED;
+    return code == TOOL_OK && !place_fits(p) ? TOOL_OVER_BUDGET : code;
+}
+
+int verb_place(const tool_args *args) {
+    placing p = {.args = args, .path = args->operand[0]};
+    if (args->json && args->out && strcmp(args->out, "-") == 0)
+        return tool_usage("place", "--json and --out - both want standard output");
+    if (args->capacity && args->spaces)
+        return tool_usage("place", "--capacity is for one space; --space has its own");
+    int code = place_spaces_parse(&p);
+    if (code == TOOL_OK) code = read_table(&p);
+    if (code == TOOL_OK) code = place(&p);
+    mnem_plan_csv_destroy(p.csv);
+    free(p.alive);
+    return code;
+}

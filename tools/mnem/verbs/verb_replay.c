@@ -1,0 +1,361 @@
+/* verb_replay.c: `mnem replay`: what each policy would have cost on a real trace.
+ *
+ * For each trace: read it, run every policy through mnem/replay.h, print a table, verdicts and
+ * advice; a map (--svg) and a timeline are made by one more replay of the first policy. */
+#include <math.h>
+#include <string.h>
+
+#include "verbs/replay/replay_tool.h"
+
+/* ---- which policies ---- */
+
+static int add_policy(replay_case *c, const char *name) {
+    for (int i = 0; i < c->policies; i++)
+        if (strcmp(c->names[i], name) == 0) return TOOL_OK;
+    if (c->policies == REPLAY_POLICIES_MAX)
+        return tool_usage("replay", "--policy takes at most %d names", REPLAY_POLICIES_MAX);
+    c->names[c->policies++] = name;
+    return TOOL_OK;
+}
+
+static int add_all(replay_case *c) {
+    const char *name;
+    int code = TOOL_OK;
+    for (unsigned i = 0; code == TOOL_OK && (name = mnem_replay_target_name(i)); i++)
+        code = add_policy(c, name);
+    return code;
+}
+
+/* The name as the library spells it, which lives on; NULL: there is none. */
+static const char *known_name(const char *word, size_t length) {
+    const char *name;
+    for (unsigned i = 0; (name = mnem_replay_target_name(i)); i++)
+        if (strlen(name) == length && strncmp(name, word, length) == 0) return name;
+    return NULL;
+}
+
+static int wrong_policy(const char *word, size_t length) {
+    char names[256] = "";
+    const char *name;
+    for (unsigned i = 0; (name = mnem_replay_target_name(i)); i++) {
+        const size_t n = strlen(names);
+        snprintf(names + n, sizeof names - n, " %s", name);
+    }
+    return tool_usage("replay",
+                      "--policy takes names with commas between, or all; not \"%.*s\": there are%s",
+                      (int)(length < 40 ? length : 40), word, names);
+}
+
+/* "a,b"; "all". Without: ours, and what is around. */
+static int choose_policies(replay_case *c) {
+    const char *text = c->args->policy ? c->args->policy : "mnem,tlsf,best-fit,pytorch";
+    for (;;) {
+        const size_t n = strcspn(text, ",");
+        const char *name = known_name(text, n);
+        int code = TOOL_OK;
+        if (n == 3 && strncmp(text, "all", 3) == 0)
+            code = add_all(c);
+        else if (name)
+            code = add_policy(c, name);
+        else
+            code = wrong_policy(text, n);
+        if (code != TOOL_OK || !text[n]) return code;
+        text += n + 1;
+    }
+}
+
+/* ---- running ---- */
+
+typedef struct running {
+    tool_progress progress;
+    int done, all;
+    const char *name;
+} running;
+
+static bool on_progress(void *context, double part) {
+    running *r = context;
+    tool_progress_step(&r->progress, (uint64_t)(1000 * ((double)r->done + part)),
+                       (uint64_t)r->all * 1000, r->name);
+    return !tool_interrupted();
+}
+
+mnem_status replay_again(const replay_case *c,
+                         void (*on_box)(void *context, const mnem_replay_box *box),
+                         void (*on_moment)(void *context, const mnem_replay_moment *moment),
+                         void *context) {
+    mnem_replay_target *target;
+    const uint64_t needed = c->results[0].bytes_capacity_needed, given = c->args->capacity;
+    mnem_status status = mnem_replay_target_create(c->names[0], &c->settings, &target);
+    if (status != MNEM_OK) return status;
+    status = mnem_replay_map(c->workload, target, 0, given ? given : UINT64_MAX, on_box, on_moment,
+                             context);
+    const uint64_t fixed = given ? given : needed;
+    if (status == MNEM_UNSUPPORTED && target->place)
+        status = mnem_replay_map(c->workload, target, fixed, fixed, on_box, on_moment, context);
+    mnem_replay_target_destroy(target);
+    return status == MNEM_OVER_BUDGET ? MNEM_OK : status;
+}
+
+static int run_policies(replay_case *c) {
+    running r = {.all = c->policies};
+    mnem_status status = MNEM_OK;
+    tool_progress_begin(&r.progress, "replaying");
+    for (; r.done < c->policies && status == MNEM_OK; r.done++) {
+        r.name = c->names[r.done];
+        mnem_replay_target *target;
+        status = mnem_replay_target_create(r.name, &c->settings, &target);
+        if (status != MNEM_OK) break;
+        status = mnem_replay_run(c->workload, target,
+                                 &(mnem_replay_options){.capacity = c->args->capacity,
+                                                        .on_progress = on_progress,
+                                                        .progress_context = &r},
+                                 &c->results[r.done]);
+        mnem_replay_target_destroy(target);
+    }
+    tool_progress_end(&r.progress);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* ---- as text ---- */
+
+static void print_trace(const replay_case *c) {
+    const mnem_workload_info *i = &c->info;
+    char a[TOOL_TEXT], b[TOOL_TEXT];
+    tool_outf("%s\n  %s, %s operation%s (%s allocation%s) on %u stream%s", c->path, i->format,
+              tool_exact(i->count, a), tool_s(i->count), tool_exact(i->allocations, b),
+              tool_s(i->allocations), i->streams, tool_s(i->streams));
+    if (i->devices > 1) tool_outf("; device %u of %u (--device)", i->device, i->devices);
+    tool_outf("\n  peak %s live, %s block%s", tool_size(i->bytes_peak, a),
+              tool_exact(i->blocks_peak, b), tool_s(i->blocks_peak));
+    if (i->prelude)
+        tool_outf("; %s %s live before the record began", tool_exact(i->prelude, a),
+                  i->prelude == 1 ? "was" : "were");
+    if (i->bytes_reserved_peak)
+        tool_outf("; PyTorch reserved %s", tool_size(i->bytes_reserved_peak, a));
+    if (i->dropped)
+        tool_outf("\n  %s event%s others", tool_exact(i->dropped, a),
+                  i->dropped == 1 ? " contradicts" : "s contradict");
+    tool_outf("\n");
+}
+
+/* "23 ns", "4.1 us" */
+static char *time_text(double ns, char text[TOOL_TEXT]) {
+    if (ns < 999.5)
+        snprintf(text, TOOL_TEXT, "%.0f ns", ns);
+    else if (ns < 999.5e3)
+        snprintf(text, TOOL_TEXT, "%.1f us", ns / 1e3);
+    else
+        snprintf(text, TOOL_TEXT, "%.1f ms", ns / 1e6);
+    return text;
+}
+
+static char *ratio_text(bool known, double ratio, char text[TOOL_TEXT]) {
+    snprintf(text, TOOL_TEXT, known ? "%.3f" : "-", ratio);
+    return text;
+}
+
+static void print_row(const mnem_replay_result *r) {
+    char t[4][TOOL_TEXT], x[2][TOOL_TEXT], hit[TOOL_TEXT] = "-", calls[TOOL_TEXT] = "-";
+    const bool timed = r->measured & MNEM_REPLAY_TIME, grown = r->measured & MNEM_REPLAY_GROWTH;
+    const double times[] = {r->ns_mean, r->ns_p50, r->ns_p99, r->ns_worst};
+    for (int i = 0; i < 4; i++)
+        if (timed)
+            time_text(times[i], t[i]);
+        else
+            strcpy(t[i], "-");
+    if (grown) {
+        snprintf(hit, sizeof hit, "%.2f %%", 100 * r->hit_rate);
+        tool_exact(r->upstream_calls, calls);
+    }
+    tool_outf("  %-10s %8s %8s %8s %8s %10s %10s %9s %9s\n", r->name, t[0], t[1], t[2], t[3],
+              ratio_text(r->measured & MNEM_REPLAY_FIT, r->capacity_over_live, x[0]),
+              ratio_text(grown, r->reserved_over_live, x[1]), hit, calls);
+}
+
+uint64_t replay_unserved(const mnem_workload_info *info, size_t from) {
+    uint64_t n = 0;
+    for (size_t i = from; i < info->count; i++) n += info->ops[i].bytes > 0;
+    return n;
+}
+
+static void print_refusal(const replay_case *c, const mnem_replay_result *r) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], d[TOOL_TEXT], e[TOOL_TEXT];
+    if (!r->refused) return;
+    tool_outf("  %s: refused at operation %s: %s more with %s live of %s; ", r->name,
+              tool_exact(r->refused_op, a), tool_size(r->refused_bytes, b),
+              tool_size(r->refused_live, d), tool_size(c->args->capacity, e));
+    const uint64_t unserved = replay_unserved(&c->info, r->refused_op);
+    tool_outf("%s of %s allocations not served\n", tool_exact(unserved, a),
+              tool_exact(c->info.allocations, b));
+}
+
+static void print_table(const replay_case *c) {
+    char a[TOOL_TEXT];
+    tool_outf("\n  %-10s %35s %10s %10s %9s %9s\n", "", "time per operation", "needed", "reserved",
+              "hit", "upstream");
+    tool_outf("  %-10s %8s %8s %8s %8s %10s %10s %9s %9s\n", "policy", "mean", "p50", "p99",
+              "worst", "/ peak", "/ peak", "rate", "calls");
+    for (int i = 0; i < c->policies; i++) print_row(&c->results[i]);
+    for (int i = 0; i < c->policies; i++) print_refusal(c, &c->results[i]);
+    const uint64_t segment = c->results[0].segment_bytes;
+    if (segment) tool_outf("  reserved in steps of %s\n", tool_size(segment, a));
+}
+
+static void print_verdicts(const replay_case *c) {
+    tool_outf("\n  %-10s", "verdicts");
+    for (int k = 0; k < MNEM_REPLAY_INDICATORS; k++)
+        tool_outf(" %-20s", mnem_replay_judge(&c->results[0], (mnem_replay_indicator)k).text);
+    tool_outf("\n");
+    for (int i = 0; i < c->policies; i++) {
+        tool_outf("  %-10s", c->results[i].name);
+        for (int k = 0; k < MNEM_REPLAY_INDICATORS; k++) {
+            char text[TOOL_TEXT];
+            const mnem_replay_verdict v =
+                mnem_replay_judge(&c->results[i], (mnem_replay_indicator)k);
+            if (strcmp(v.verdict, "no data") == 0)
+                snprintf(text, sizeof text, "no data");
+            else
+                snprintf(text, sizeof text, "%s (%.*f %s)", v.verdict,
+                         v.value < 10 || v.value > 99 ? 2 : 1, v.value, v.unit);
+            tool_outf(" %-20s", text);
+        }
+        tool_outf("\n");
+    }
+}
+
+/* ---- as JSON ---- */
+
+/* null where nothing was measured. */
+static json_t *json_known(bool known, double value) {
+    return known ? tool_json_real(value) : json_null();
+}
+
+static json_t *json_count(bool known, uint64_t value) {
+    return known ? json_integer((json_int_t)value) : json_null();
+}
+
+static json_t *json_verdicts(const mnem_replay_result *r) {
+    json_t *all = json_object();
+    for (int k = 0; k < MNEM_REPLAY_INDICATORS; k++) {
+        const mnem_replay_verdict v = mnem_replay_judge(r, (mnem_replay_indicator)k);
+        const bool known = strcmp(v.verdict, "no data") != 0;
+        json_object_set_new(all, v.key,
+                            json_pack("{s:s, s:o, s:s}", "verdict", v.verdict, "value",
+                                      json_known(known, v.value), "unit", v.unit));
+    }
+    return all;
+}
+
+static json_t *json_policy(const replay_case *c, const mnem_replay_result *r) {
+    const bool timed = r->measured & MNEM_REPLAY_TIME, grown = r->measured & MNEM_REPLAY_GROWTH;
+    const bool fit = r->measured & MNEM_REPLAY_FIT;
+    json_t *p = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", r->name,
+        "ns_mean", json_known(timed, r->ns_mean), "ns_p50", json_known(timed, r->ns_p50), "ns_p99",
+        json_known(timed, r->ns_p99), "ns_worst", json_known(timed, r->ns_worst),
+        "capacity_over_live", json_known(fit, r->capacity_over_live), "reserved_over_live",
+        json_known(grown, r->reserved_over_live), "hit_rate", json_known(grown, r->hit_rate),
+        "upstream_calls", json_count(grown, r->upstream_calls), "fragmentation",
+        json_known(grown, r->fragmentation), "capacity_bytes",
+        json_count(fit, r->bytes_capacity_needed), "reserved_bytes",
+        json_count(grown, r->bytes_reserved_peak), "verdicts", json_verdicts(r));
+    json_object_set_new(
+        p, "refused",
+        r->refused
+            ? json_pack("{s:I, s:I, s:I, s:I}", "operation", (json_int_t)r->refused_op, "bytes",
+                        (json_int_t)r->refused_bytes, "live_bytes", (json_int_t)r->refused_live,
+                        "unserved", (json_int_t)replay_unserved(&c->info, r->refused_op))
+            : json_null());
+    return p;
+}
+
+/* A path may be any bytes; JSON takes UTF-8 only. */
+static json_t *json_path(const char *path) {
+    json_t *value = json_string(path);
+    return value ? value : json_string("?");
+}
+
+static void print_json(const replay_case *c, const replay_advice *advice) {
+    const mnem_workload_info *i = &c->info;
+    json_t *policies = json_array();
+    for (int k = 0; k < c->policies; k++)
+        json_array_append_new(policies, json_policy(c, &c->results[k]));
+    json_t *root = json_pack(
+        "{s:o, s:s, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I}", "trace", json_path(c->path), "format",
+        i->format, "operations", (json_int_t)i->count, "allocations", (json_int_t)i->allocations,
+        "live_before", (json_int_t)i->prelude, "streams", (int)i->streams, "peak_bytes",
+        (json_int_t)i->bytes_peak, "peak_blocks", (json_int_t)i->blocks_peak, "end_bytes",
+        (json_int_t)i->bytes_end, "total_bytes", (json_int_t)i->bytes_total);
+    const bool recorded = i->bytes_reserved_peak > 0;
+    json_object_set_new(root, "device", json_count(i->devices > 0, i->device));
+    json_object_set_new(root, "recorded_reserved_bytes",
+                        json_count(recorded, i->bytes_reserved_peak));
+    json_object_set_new(root, "capacity_bytes", json_count(c->args->capacity, c->args->capacity));
+    json_object_set_new(root, "policies", policies);
+    json_object_set_new(root, "advice", replay_advice_json(advice));
+    tool_out_json(root);
+}
+
+/* ---- one trace ---- */
+
+static int print_all(replay_case *c) {
+    replay_advice advice;
+    const mnem_status status = replay_advice_make(c, &advice);
+    if (status != MNEM_OK) return tool_fail(status);
+    if (tool_interrupted()) return TOOL_INTERRUPTED;
+    if (c->args->json) {
+        print_json(c, &advice);
+        return TOOL_OK;
+    }
+    print_trace(c);
+    print_table(c);
+    print_verdicts(c);
+    replay_advice_print(c, &advice);
+    return c->args->timeline ? replay_timeline(c) : TOOL_OK;
+}
+
+/* Over budget when nobody came through with the capacity that was given. */
+static int refusals(const replay_case *c) {
+    int refused = 0;
+    for (int i = 0; i < c->policies; i++) refused += c->results[i].refused;
+    return refused == c->policies ? TOOL_OVER_BUDGET : TOOL_OK;
+}
+
+static int replay_one(replay_case *c, const char *path) {
+    c->path = strcmp(path, "-") == 0 ? "standard input" : path;
+    int code = replay_input_open(c->args, path, &c->workload);
+    if (code != TOOL_OK) return code;
+    mnem_workload_info_get(c->workload, &c->info);
+    code = run_policies(c);
+    if (code == TOOL_OK) code = print_all(c);
+    if (code == TOOL_OK && c->args->svg) code = replay_draw(c, c->args->svg);
+    if (code == TOOL_OK) code = refusals(c);
+    mnem_workload_close(c->workload);
+    return code;
+}
+
+static int check_alignment(uint64_t n) {
+    if (n & (n - 1)) return tool_usage("replay", "--align takes a power of two");
+    return TOOL_OK;
+}
+
+int verb_replay(const tool_args *args) {
+    static replay_case c;
+    c.args = args;
+    c.settings = (mnem_replay_settings){args->align, args->segment};
+    if (args->svg && args->operands > 1)
+        return tool_usage("replay", "--svg draws one trace; %d were given", args->operands);
+    if (args->json && args->timeline)
+        return tool_usage("replay", "--timeline and --json don't go together");
+    int code = check_alignment(args->align);
+    if (code == TOOL_OK) code = choose_policies(&c);
+    if (code != TOOL_OK) return code;
+    tool_interrupt_watch(NULL);
+    for (int i = 0; i < args->operands && (code == TOOL_OK || code == TOOL_OVER_BUDGET); i++) {
+        if (i && !args->json) tool_outf("\n");
+        const int one = replay_one(&c, args->operand[i]);
+        if (one != TOOL_OK) code = one;
+    }
+    const int end = tool_out_end();
+    return code == TOOL_OK ? end : code;
+}
