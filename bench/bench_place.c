@@ -29,7 +29,7 @@
 #include "place/place_check.h"
 
 typedef struct graph {
-    mnem_plan_buffer *b;
+    mnem_place_buffer *b;
     size_t n;
     uint64_t random;
 } graph;
@@ -55,7 +55,7 @@ static uint64_t width(graph *g) {
 }
 
 static void add(graph *g, int64_t lower, int64_t upper, uint64_t bytes) {
-    g->b[g->n++] = (mnem_plan_buffer){.lower = lower, .upper = upper, .bytes = bytes};
+    g->b[g->n++] = (mnem_place_buffer){.lower = lower, .upper = upper, .bytes = bytes};
 }
 
 static void make_chain(graph *g, size_t n) {
@@ -110,7 +110,7 @@ static size_t make(graph *g, const char *shape, size_t n) {
     return g->n;
 }
 
-static bool is_valid(const mnem_plan_buffer *b, size_t n, uint64_t peak) {
+static bool is_valid(const mnem_place_buffer *b, size_t n, uint64_t peak) {
     plan_box *boxes = calloc(n, sizeof *boxes);
     bool valid = boxes;
     for (size_t i = 0; i < n && valid; i++) {
@@ -122,7 +122,7 @@ static bool is_valid(const mnem_plan_buffer *b, size_t n, uint64_t peak) {
     return valid;
 }
 
-static const char *verdict_name(mnem_plan_verdict verdict) {
+static const char *verdict_name(mnem_place_verdict verdict) {
     static const char *names[] = {"feasible", "optimal", "infeasible"};
     return names[verdict];
 }
@@ -132,11 +132,11 @@ static bool run_graph(graph *g, const char *shape, size_t buffers) {
     const double bar = buffers <= 20000 ? 1 : buffers <= 100000 ? 5 : 60;
     const size_t n = make(g, shape, buffers);
     mnem_heap_usage before, after;
-    mnem_plan_result r;
+    mnem_place_result r;
     mnem_heap_usage_get(&before);
     const double start = now();
-    const mnem_plan_options options = {.seconds = 0.8 * bar};
-    if (mnem_plan_solve(g->b, n, &options, &r) != MNEM_OK) {
+    const mnem_place_options options = {.seconds = 0.8 * bar};
+    if (mnem_place_solve(g->b, n, &options, &r) != MNEM_OK) {
         fprintf(stderr, "%s: %s\n", shape, mnem_last_error());
         return false;
     }
@@ -173,15 +173,15 @@ static int run_graphs(size_t only) {
 
 typedef struct gapped {
     graph g;
-    mnem_plan_wish *wishes;
-    mnem_plan_gap *gaps; /* one for each buffer at most */
+    mnem_place_constraint *constraints;
+    mnem_place_gap *gaps; /* one for each buffer at most */
 } gapped;
 
 static void add_gap(gapped *x, int64_t lower, int64_t upper) {
     const size_t i = x->g.n - 1;
     if (lower >= upper) return;
-    x->gaps[i] = (mnem_plan_gap){.lower = lower, .upper = upper};
-    x->wishes[i] = (mnem_plan_wish){.gaps = &x->gaps[i], .gap_count = 1};
+    x->gaps[i] = (mnem_place_gap){.lower = lower, .upper = upper};
+    x->constraints[i] = (mnem_place_constraint){.gaps = &x->gaps[i], .gap_count = 1};
 }
 
 /* What a layer keeps is away from shortly after its forward until shortly before its backward. */
@@ -228,15 +228,15 @@ static void cut(gapped *x, size_t n, int64_t lower, int64_t upper, uint64_t unit
 static bool run_gapped(gapped *x, const char *shape, size_t n, double seconds) {
     x->g.n = 0;
     x->g.random = n;
-    memset(x->wishes, 0, 4 * n * sizeof *x->wishes);
+    memset(x->constraints, 0, 4 * n * sizeof *x->constraints);
     if (strcmp(shape, "offload") == 0)
         make_offload(x, n);
     else
         cut(x, n / 2, 0, (int64_t)(8 * n), 4096);
-    mnem_plan_result r;
-    const mnem_plan_options options = {.seconds = seconds};
+    mnem_place_result r;
+    const mnem_place_options options = {.seconds = seconds};
     const double start = now();
-    if (mnem_plan_solve_wishes(x->g.b, x->wishes, x->g.n, &options, &r) != MNEM_OK) {
+    if (mnem_place_solve_constrained(x->g.b, x->constraints, x->g.n, &options, &r) != MNEM_OK) {
         fprintf(stderr, "%s: %s\n", shape, mnem_last_error());
         return false;
     }
@@ -244,8 +244,8 @@ static bool run_gapped(gapped *x, const char *shape, size_t n, double seconds) {
     plan_box *boxes = calloc(2 * x->g.n, sizeof *boxes);
     size_t count = 0;
     for (size_t i = 0; i < x->g.n && boxes; i++) {
-        const mnem_plan_buffer *b = &x->g.b[i];
-        const bool gap = x->wishes[i].gap_count;
+        const mnem_place_buffer *b = &x->g.b[i];
+        const bool gap = x->constraints[i].gap_count;
         const uint64_t top = b->offset + b->bytes;
         boxes[count++] = (plan_box){b->lower, gap ? x->gaps[i].lower : b->upper, b->offset, top};
         if (gap) boxes[count++] = (plan_box){x->gaps[i].upper, b->upper, b->offset, top};
@@ -263,9 +263,9 @@ static int run_gaps(double seconds) {
     enum { MOST = 1000 };
     static const size_t sizes[] = {60, 200, 500, MOST};
     gapped x = {.g.b = calloc(4 * MOST, sizeof *x.g.b),
-                .wishes = calloc(4 * MOST, sizeof *x.wishes),
+                .constraints = calloc(4 * MOST, sizeof *x.constraints),
                 .gaps = calloc(4 * MOST, sizeof *x.gaps)};
-    bool good = x.g.b && x.wishes && x.gaps;
+    bool good = x.g.b && x.constraints && x.gaps;
     printf("%-10s %8s %8s %14s %14s %8s\n", "shape", "buffers", "seconds", "peak", "bound",
            "waste %");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes && good; i++) {
@@ -273,7 +273,7 @@ static int run_gaps(double seconds) {
         good = run_gapped(&x, "planted", sizes[i], seconds) && good;
     }
     free(x.g.b);
-    free(x.wishes);
+    free(x.constraints);
     free(x.gaps);
     return good ? 0 : 1;
 }
@@ -281,14 +281,14 @@ static int run_gaps(double seconds) {
 /* ---- several spaces ---- */
 
 /* The cost of what was found in the time, 0 when it failed; steps: 1 is greedy by value density. */
-static uint64_t spread(graph *g, mnem_plan_use *uses, uint64_t fast, mnem_plan_options options,
-                       mnem_plan_spaces_result *r) {
-    mnem_plan_space spaces[2] = {{.capacity_bytes = fast, .cost = 1}, {.cost = 10}};
-    if (mnem_plan_solve_spaces(g->b, NULL, uses, g->n, spaces, 2, &options, r) != MNEM_OK) {
+static uint64_t spread(graph *g, mnem_place_use *uses, uint64_t fast, mnem_place_options options,
+                       mnem_place_spaces_result *r) {
+    mnem_place_space spaces[2] = {{.capacity_bytes = fast, .cost = 1}, {.cost = 10}};
+    if (mnem_place_solve_spaces(g->b, NULL, uses, g->n, spaces, 2, &options, r) != MNEM_OK) {
         fprintf(stderr, "%s\n", mnem_last_error());
         return 0;
     }
-    mnem_plan_buffer *part = calloc(g->n, sizeof *part);
+    mnem_place_buffer *part = calloc(g->n, sizeof *part);
     bool valid = part && r->over_bytes == 0;
     for (uint32_t s = 0; s < 2 && valid; s++) {
         size_t n = 0;
@@ -300,16 +300,17 @@ static uint64_t spread(graph *g, mnem_plan_use *uses, uint64_t fast, mnem_plan_o
     return valid ? r->cost : 0;
 }
 
-static bool run_spread(graph *g, mnem_plan_use *uses, const char *shape, size_t n, double seconds) {
-    mnem_plan_result sums;
-    mnem_plan_spaces_result r;
+static bool run_spread(graph *g, mnem_place_use *uses, const char *shape, size_t n,
+                       double seconds) {
+    mnem_place_result sums;
+    mnem_place_spaces_result r;
     make(g, shape, n);
-    if (mnem_plan_place(g->b, g->n, &sums) != MNEM_OK) return false;
-    for (size_t i = 0; i < g->n; i++) uses[i] = (mnem_plan_use){.accesses = 1 + draw(g, 8)};
+    if (mnem_place_greedy(g->b, g->n, &sums) != MNEM_OK) return false;
+    for (size_t i = 0; i < g->n; i++) uses[i] = (mnem_place_use){.accesses = 1 + draw(g, 8)};
     const uint64_t fast = sums.lower_bound_bytes / 3;
-    const uint64_t greedy = spread(g, uses, fast, (mnem_plan_options){.steps_max = 1}, &r);
+    const uint64_t greedy = spread(g, uses, fast, (mnem_place_options){.steps_max = 1}, &r);
     const double start = now();
-    const uint64_t best = spread(g, uses, fast, (mnem_plan_options){.seconds = seconds}, &r);
+    const uint64_t best = spread(g, uses, fast, (mnem_place_options){.seconds = seconds}, &r);
     printf("%-10s %8zu %8.3f %16" PRIu64 " %16" PRIu64 " %16" PRIu64 " %9.2f %9.2f  %s\n", shape,
            g->n, now() - start, greedy, best, r.lower_bound_cost,
            100 * (1 - (double)best / (double)greedy),
@@ -321,7 +322,7 @@ static int run_spaces(double seconds) {
     static const char *shapes[] = {"chain", "skewed", "gradients"};
     static const size_t sizes[] = {60, 300, 1000, 4000};
     graph g = {.b = calloc(4000, sizeof *g.b)};
-    mnem_plan_use *uses = calloc(4000, sizeof *uses);
+    mnem_place_use *uses = calloc(4000, sizeof *uses);
     bool good = g.b && uses;
     printf("%-10s %8s %8s %16s %16s %16s %9s %9s\n", "shape", "buffers", "seconds", "greedy",
            "cost", "bound", "saved %", "above %");
@@ -335,7 +336,7 @@ static int run_spaces(double seconds) {
 
 /* ---- tables ---- */
 
-static size_t read_csv(const char *path, mnem_plan_buffer *b, size_t room) {
+static size_t read_csv(const char *path, mnem_place_buffer *b, size_t room) {
     FILE *file = fopen(path, "r");
     if (!file) return 0;
     char line[512];
@@ -343,7 +344,7 @@ static size_t read_csv(const char *path, mnem_plan_buffer *b, size_t room) {
     while (n < room && fgets(line, sizeof line, file)) {
         long long lower, upper, bytes;
         if (sscanf(line, "%*[^,],%lld,%lld,%lld", &lower, &upper, &bytes) != 3) continue;
-        b[n++] = (mnem_plan_buffer){
+        b[n++] = (mnem_place_buffer){
             .lower = lower, .upper = upper, .bytes = (uint64_t)bytes, .alignment = 1};
     }
     fclose(file);
@@ -358,7 +359,7 @@ static uint64_t capacity_of(const char *path) {
 
 enum { ROOM = 100000 };
 
-static int run_csv(mnem_plan_buffer *b, uint64_t seeds, int count, char **paths) {
+static int run_csv(mnem_place_buffer *b, uint64_t seeds, int count, char **paths) {
     double all = 0;
     int bad = 0;
     printf("%-16s %7s %9s %9s %9s %9s %9s  %s\n", "instance", "buffers", "best ms", "mean ms",
@@ -366,12 +367,12 @@ static int run_csv(mnem_plan_buffer *b, uint64_t seeds, int count, char **paths)
     for (int i = 0; i < count; i++) {
         const size_t n = read_csv(paths[i], b, ROOM);
         double best = 1e9, sum = 0, most = 0;
-        mnem_plan_result r = {0};
+        mnem_place_result r = {0};
         for (uint64_t seed = 0; seed < seeds && n; seed++) {
-            const mnem_plan_options options = {
+            const mnem_place_options options = {
                 .capacity_bytes = capacity_of(paths[i]), .seconds = 60, .seed = seed};
             const double start = now();
-            const mnem_status status = mnem_plan_solve(b, n, &options, &r);
+            const mnem_status status = mnem_place_solve(b, n, &options, &r);
             const double ms = 1e3 * (now() - start);
             sum += ms;
             if (ms < best) best = ms;
@@ -391,14 +392,14 @@ static int run_csv(mnem_plan_buffer *b, uint64_t seeds, int count, char **paths)
     return bad ? 1 : 0;
 }
 
-static int run_lowest(mnem_plan_buffer *b, double seconds, int count, char **paths) {
+static int run_lowest(mnem_place_buffer *b, double seconds, int count, char **paths) {
     int bad = 0;
     for (int i = 0; i < count; i++) {
-        mnem_plan_result r = {0};
+        mnem_place_result r = {0};
         const size_t n = read_csv(paths[i], b, ROOM);
-        const mnem_plan_options options = {.seconds = seconds};
+        const mnem_place_options options = {.seconds = seconds};
         const double start = now();
-        bad += mnem_plan_solve(b, n, &options, &r) != MNEM_OK || !is_valid(b, n, r.peak_bytes);
+        bad += mnem_place_solve(b, n, &options, &r) != MNEM_OK || !is_valid(b, n, r.peak_bytes);
         printf("%-40s %8.1f s  peak %" PRIu64 "  bound %" PRIu64 "  %s\n", paths[i], now() - start,
                r.peak_bytes, r.lower_bound_bytes, verdict_name(r.verdict));
         fflush(stdout);
@@ -407,7 +408,7 @@ static int run_lowest(mnem_plan_buffer *b, double seconds, int count, char **pat
 }
 
 int main(int argc, char **argv) {
-    mnem_plan_buffer *b = calloc(ROOM, sizeof *b);
+    mnem_place_buffer *b = calloc(ROOM, sizeof *b);
     int status = 2;
     if (b && argc > 3 && strcmp(argv[1], "csv") == 0)
         status = run_csv(b, strtoull(argv[2], NULL, 10), argc - 3, argv + 3);

@@ -2,7 +2,7 @@
  *
  * Opening reads the header only: keys, tensor names, types, shapes and offsets. A file that lies is
  * refused with MNEM_BAD_FILE and the field's name. Split files open as one, from any of the parts.
- * Not here: text to tokens (tokenizer.h), running (infer.h).
+ * Not here: text to tokens (tokenizer.h), running (session.h).
  * Threads: an open model is constant; any thread may read it.
  *
  *     mnem_model *model;

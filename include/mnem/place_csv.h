@@ -18,13 +18,13 @@
  *
  * Threads: a handle belongs to one thread at a time.
  *
- *     mnem_plan_csv *csv;
- *     if (mnem_plan_csv_read(text, length, &csv) == MNEM_OK) {
- *         mnem_plan_csv_info t = mnem_plan_csv_info_get(csv);
- *         status = mnem_plan_solve_wishes(t.buffers, t.wishes, t.n, NULL, &result);
- *         size_t room = mnem_plan_csv_write(csv, NULL, 0);
+ *     mnem_place_csv *csv;
+ *     if (mnem_place_csv_read(text, length, &csv) == MNEM_OK) {
+ *         mnem_place_csv_info t = mnem_place_csv_info_get(csv);
+ *         status = mnem_place_solve_constrained(t.buffers, t.constraints, t.n, NULL, &result);
+ *         size_t room = mnem_place_csv_write(csv, NULL, 0);
  *         ...
- *         mnem_plan_csv_destroy(csv);
+ *         mnem_place_csv_destroy(csv);
  *     }
  */
 #ifndef MNEM_PLACE_CSV_H
@@ -36,36 +36,37 @@
 extern "C" {
 #endif
 
-typedef struct mnem_plan_csv mnem_plan_csv;
+typedef struct mnem_place_csv mnem_place_csv;
 
 /* Reads a whole text, which is copied. MNEM_INVALID for a column that is missing, unknown or there
  * twice, and cells that are no numbers or too large: the text names line and column. Lives, gaps
  * and alignments are checked when they are planned. MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
-mnem_status mnem_plan_csv_read(const char *text, size_t length, mnem_plan_csv **csv);
-void mnem_plan_csv_destroy(mnem_plan_csv *csv);
+mnem_status mnem_place_csv_read(const char *text, size_t length, mnem_place_csv **csv);
+void mnem_place_csv_destroy(mnem_place_csv *csv);
 
 /* What lives in csv until it is destroyed; offsets are written to buffers[n]. Buffers with an
  * offset are fixed, those with a hint have it for an offset. */
-typedef struct mnem_plan_csv_info {
-    mnem_plan_buffer *buffers;
-    const mnem_plan_wish *wishes;
+typedef struct mnem_place_csv_info {
+    mnem_place_buffer *buffers;
+    const mnem_place_constraint *constraints;
     size_t n;
-} mnem_plan_csv_info;
-mnem_plan_csv_info mnem_plan_csv_info_get(mnem_plan_csv *csv);
+} mnem_place_csv_info;
+mnem_place_csv_info mnem_place_csv_info_get(mnem_place_csv *csv);
 /* Borrowed until csv is destroyed. */
-const char *mnem_plan_csv_id(const mnem_plan_csv *csv, size_t i);
+const char *mnem_place_csv_id(const mnem_place_csv *csv, size_t i);
 
-/* For mnem_plan_solve_spaces: names[count] are borrowed as long as csv is. *uses lives in csv; what
- * is written to it is what is written as text. MNEM_INVALID for no or more than 32 spaces, and rows
- * that name another one: the text names line and column. MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
-mnem_status mnem_plan_csv_uses(mnem_plan_csv *csv, const char *const *names, uint32_t count,
-                               mnem_plan_use **uses);
+/* For mnem_place_solve_spaces: names[count] are borrowed as long as csv is. *uses lives in csv;
+ * what is written to it is what is written as text. MNEM_INVALID for no or more than 32 spaces,
+ * and rows that name another one: the text names line and column. MNEM_NO_MEMORY,
+ * MNEM_OVER_BUDGET. */
+mnem_status mnem_place_csv_uses(mnem_place_csv *csv, const char *const *names, uint32_t count,
+                                mnem_place_use **uses);
 
 /* Writes the table with the buffers' offsets, at most room characters, without a 0 at the end.
  * Returns how many the whole has. Columns are id, lower, upper, size, then alignment, gaps,
- * accesses, spaces and space where the text had them (space also after mnem_plan_csv_uses), then
+ * accesses, spaces and space where the text had them (space also after mnem_place_csv_uses), then
  * offset (a hint has done its work). */
-size_t mnem_plan_csv_write(const mnem_plan_csv *csv, char *out, size_t room);
+size_t mnem_place_csv_write(const mnem_place_csv *csv, char *out, size_t room);
 
 #ifdef __cplusplus
 }

@@ -99,20 +99,21 @@ static uint64_t least(planner *p) {
 
 /* ---- filling the plan ---- */
 
-static mnem__bill bill_of(mnem_session_plan *plan) {
-    return (mnem__bill){plan->line, &plan->lines, MNEM_PLAN_LINES, &plan->peak_bytes};
+static mnem__plan_lines bill_of(mnem_session_plan *plan) {
+    return (mnem__plan_lines){plan->line, &plan->lines, MNEM_PLAN_LINES, &plan->peak_bytes};
 }
 
 static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
-    const mnem__bill bill = bill_of(plan);
+    const mnem__plan_lines bill = bill_of(plan);
     mnem__parts parts;
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
                           &parts);
     for (int i = 0; i < MNEM__PARTS; i++)
-        mnem__bill_add(&bill, mnem__part_infos[i].kind, mnem__part_infos[i].tag, parts.bytes[i]);
-    mnem__bill_sort(&bill);
+        mnem__plan_lines_add(&bill, mnem__part_infos[i].kind, mnem__part_infos[i].tag,
+                             parts.bytes[i]);
+    mnem__plan_lines_sort(&bill);
 }
 
 static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *plan) {
@@ -269,8 +270,9 @@ mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_o
     mnem_ledger_info ledger = {0};
     *plan = (mnem_session_plan){0};
     if (options->ledger) {
-        const mnem__bill bill = bill_of(plan);
-        mnem__bill_add_live(&bill, options->ledger); /* not the planner's own tables, yet to come */
+        const mnem__plan_lines bill = bill_of(plan);
+        mnem__plan_lines_add_live(&bill,
+                                  options->ledger); /* not the planner's own tables, yet to come */
         mnem_ledger_info_get(options->ledger, &ledger);
         if (ledger.budget_bytes) p.budget = ledger.budget_bytes;
     }

@@ -3,7 +3,7 @@
  * Idea: the text is copied and cut in place: every cell becomes a string in the copy, so ids need
  * no memory of their own. The header says which cell goes to which column; a row is then set column
  * by column.
- * Invariant: gaps lie in one array, row after row; wishes point into it when it is whole.
+ * Invariant: gaps lie in one array, row after row; constraints point into it when it is whole.
  * Cost: one pass; the text, and 88 bytes for a row, 120 where spaces are spoken of. */
 #include "mnem/place_csv.h"
 
@@ -49,15 +49,15 @@ typedef struct row_spaces {
     size_t line;
 } row_spaces;
 
-struct mnem_plan_csv {
+struct mnem_place_csv {
     char *text;
     row_spaces *in; /* NULL: no such columns */
-    mnem_plan_use *uses;
+    mnem_place_use *uses;
     const char *const *names; /* of spaces; NULL: they weren't told */
     const char **ids;
-    mnem_plan_buffer *buffers;
-    mnem_plan_wish *wishes;
-    mnem_plan_gap *gaps;
+    mnem_place_buffer *buffers;
+    mnem_place_constraint *constraints;
+    mnem_place_gap *gaps;
     size_t n, room, gap_count, gap_room;
     int cell_column[COLUMNS]; /* of the header's cells */
     int cells;
@@ -109,23 +109,24 @@ static mnem_status grow(void **data, size_t *room, size_t size) {
     return MNEM_OK;
 }
 
-static bool has_spaces(const mnem_plan_csv *csv) {
+static bool has_spaces(const mnem_place_csv *csv) {
     return csv->has[COLUMN_ACCESSES] || csv->has[COLUMN_SPACES] || csv->has[COLUMN_SPACE];
 }
 
-static mnem_status grow_rows(mnem_plan_csv *csv) {
-    size_t ids = csv->room, wishes = csv->room, in = csv->room;
+static mnem_status grow_rows(mnem_place_csv *csv) {
+    size_t ids = csv->room, constraints = csv->room, in = csv->room;
     mnem_status status = grow((void **)&csv->ids, &ids, sizeof *csv->ids);
-    if (status == MNEM_OK) status = grow((void **)&csv->wishes, &wishes, sizeof *csv->wishes);
+    if (status == MNEM_OK)
+        status = grow((void **)&csv->constraints, &constraints, sizeof *csv->constraints);
     if (status == MNEM_OK && has_spaces(csv))
         status = grow((void **)&csv->in, &in, sizeof *csv->in);
     if (status == MNEM_OK) status = grow((void **)&csv->buffers, &csv->room, sizeof *csv->buffers);
     return status;
 }
 
-static bool take_gap(const char **text, int64_t last, mnem_plan_gap *gap) {
+static bool take_gap(const char **text, int64_t last, mnem_place_gap *gap) {
     const char *c = *text;
-    *gap = (mnem_plan_gap){0};
+    *gap = (mnem_place_gap){0};
     if (!take_time(&c, &gap->lower) || *c++ != '-' || !take_time(&c, &gap->upper)) return false;
     if (__builtin_add_overflow(gap->upper, last, &gap->upper)) return false;
     if (*c == '@') {
@@ -141,11 +142,11 @@ static bool take_gap(const char **text, int64_t last, mnem_plan_gap *gap) {
 }
 
 /* Gaps of the row, put in order. *good: they could be read. */
-static mnem_status take_gaps(mnem_plan_csv *csv, const char *text, bool *good) {
-    mnem_plan_wish *w = &csv->wishes[csv->n];
+static mnem_status take_gaps(mnem_place_csv *csv, const char *text, bool *good) {
+    mnem_place_constraint *w = &csv->constraints[csv->n];
     while (*text == ' ') text++;
     while (*text) {
-        mnem_plan_gap gap;
+        mnem_place_gap gap;
         *good = take_gap(&text, csv->last, &gap);
         if (!*good) return MNEM_OK;
         if (csv->gap_count == csv->gap_room) {
@@ -161,9 +162,9 @@ static mnem_status take_gaps(mnem_plan_csv *csv, const char *text, bool *good) {
     return MNEM_OK;
 }
 
-static mnem_status set_cell(mnem_plan_csv *csv, column which, const char *text, bool *good) {
-    mnem_plan_buffer *b = &csv->buffers[csv->n];
-    mnem_plan_wish *w = &csv->wishes[csv->n];
+static mnem_status set_cell(mnem_place_csv *csv, column which, const char *text, bool *good) {
+    mnem_place_buffer *b = &csv->buffers[csv->n];
+    mnem_place_constraint *w = &csv->constraints[csv->n];
     const char *rest = text;
     uint64_t offset;
     switch (which) {
@@ -211,13 +212,13 @@ static mnem_status wrong_cell(size_t line, const char *name, const char *text) {
                       text);
 }
 
-static mnem_status read_row(mnem_plan_csv *csv, char *text, size_t line) {
+static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
     if (csv->n == csv->room) {
         mnem_status status = grow_rows(csv);
         if (status != MNEM_OK) return status;
     }
-    csv->buffers[csv->n] = (mnem_plan_buffer){.alignment = 1};
-    csv->wishes[csv->n] = (mnem_plan_wish){0};
+    csv->buffers[csv->n] = (mnem_place_buffer){.alignment = 1};
+    csv->constraints[csv->n] = (mnem_place_constraint){0};
     if (csv->in) csv->in[csv->n] = (row_spaces){.spaces = "", .space = "", 1, line};
     int cells = 0;
     for (char *cell; (cell = next_cell(&text)); cells++) {
@@ -231,7 +232,7 @@ static mnem_status read_row(mnem_plan_csv *csv, char *text, size_t line) {
     }
     if (cells < csv->cells)
         return mnem__fail(MNEM_INVALID, "line %zu has %d cells, not %d", line, cells, csv->cells);
-    const mnem_plan_buffer *b = &csv->buffers[csv->n];
+    const mnem_place_buffer *b = &csv->buffers[csv->n];
     if (b->lower >= b->upper)
         return mnem__fail(MNEM_INVALID, "line %zu lives from %lld to %lld", line,
                           (long long)b->lower, (long long)b->upper);
@@ -247,7 +248,7 @@ static int find_column(const char *name) {
     return -1;
 }
 
-static mnem_status read_header(mnem_plan_csv *csv, char *text, size_t line) {
+static mnem_status read_header(mnem_place_csv *csv, char *text, size_t line) {
     for (char *cell; (cell = next_cell(&text));) {
         const int found = find_column(cell);
         if (found < 0)
@@ -266,7 +267,7 @@ static mnem_status read_header(mnem_plan_csv *csv, char *text, size_t line) {
     return MNEM_OK;
 }
 
-static mnem_status read_lines(mnem_plan_csv *csv) {
+static mnem_status read_lines(mnem_place_csv *csv) {
     size_t line = 0;
     for (char *text = csv->text; text;) {
         char *end = strchr(text, '\n'), *next = end ? end + 1 : NULL;
@@ -279,44 +280,44 @@ static mnem_status read_lines(mnem_plan_csv *csv) {
         if (status != MNEM_OK) return status;
         text = next;
     }
-    if (!csv->cells) return mnem__fail(MNEM_INVALID, "plan: there is no line of columns");
+    if (!csv->cells) return mnem__fail(MNEM_INVALID, "place: there is no line of columns");
     size_t at = 0;
     for (size_t i = 0; i < csv->n; i++) {
-        if (csv->wishes[i].gap_count) csv->wishes[i].gaps = csv->gaps + at;
-        at += csv->wishes[i].gap_count;
+        if (csv->constraints[i].gap_count) csv->constraints[i].gaps = csv->gaps + at;
+        at += csv->constraints[i].gap_count;
     }
     return MNEM_OK;
 }
 
-mnem_status mnem_plan_csv_read(const char *text, size_t length, mnem_plan_csv **out) {
+mnem_status mnem_place_csv_read(const char *text, size_t length, mnem_place_csv **out) {
     *out = NULL;
-    if (memchr(text, 0, length)) return mnem__fail(MNEM_INVALID, "plan: the text has a zero byte");
-    mnem_plan_csv *csv = mnem__calloc("plan", 1, sizeof *csv);
+    if (memchr(text, 0, length)) return mnem__fail(MNEM_INVALID, "place: the text has a zero byte");
+    mnem_place_csv *csv = mnem__calloc("plan", 1, sizeof *csv);
     if (!csv) return mnem__heap_status();
     csv->text = mnem__strndup("plan", text, length);
     mnem_status status = csv->text ? read_lines(csv) : mnem__heap_status();
     if (status != MNEM_OK) {
-        mnem_plan_csv_destroy(csv);
+        mnem_place_csv_destroy(csv);
         return status;
     }
     *out = csv;
     return MNEM_OK;
 }
 
-void mnem_plan_csv_destroy(mnem_plan_csv *csv) {
+void mnem_place_csv_destroy(mnem_place_csv *csv) {
     if (!csv) return;
     mnem__free(csv->text);
     mnem__free(csv->in);
     mnem__free(csv->uses);
     mnem__free(csv->ids);
     mnem__free(csv->buffers);
-    mnem__free(csv->wishes);
+    mnem__free(csv->constraints);
     mnem__free(csv->gaps);
     mnem__free(csv);
 }
 
-mnem_plan_csv_info mnem_plan_csv_info_get(mnem_plan_csv *csv) {
-    return (mnem_plan_csv_info){csv->buffers, csv->wishes, csv->n};
+mnem_place_csv_info mnem_place_csv_info_get(mnem_place_csv *csv) {
+    return (mnem_place_csv_info){csv->buffers, csv->constraints, csv->n};
 }
 
 /* ---- spaces ---- */
@@ -343,12 +344,12 @@ static bool take_names(const char *text, const char *const *names, uint32_t coun
     return true;
 }
 
-static mnem_status find_spaces(mnem_plan_csv *csv, uint32_t count) {
+static mnem_status find_spaces(mnem_place_csv *csv, uint32_t count) {
     for (size_t i = 0; i < csv->n; i++) {
-        mnem_plan_use *use = &csv->uses[i];
+        mnem_place_use *use = &csv->uses[i];
         const row_spaces *in = csv->in ? &csv->in[i] : NULL;
         uint32_t only = 0;
-        *use = (mnem_plan_use){.accesses = in ? in->accesses : 1};
+        *use = (mnem_place_use){.accesses = in ? in->accesses : 1};
         if (in && !take_names(in->spaces, csv->names, count, &use->allowed))
             return wrong_cell(in->line, column_names[COLUMN_SPACES], in->spaces);
         if (in && *in->space) only = bit_of(in->space, strlen(in->space), csv->names, count);
@@ -359,12 +360,12 @@ static mnem_status find_spaces(mnem_plan_csv *csv, uint32_t count) {
     return MNEM_OK;
 }
 
-mnem_status mnem_plan_csv_uses(mnem_plan_csv *csv, const char *const *names, uint32_t count,
-                               mnem_plan_use **uses) {
+mnem_status mnem_place_csv_uses(mnem_place_csv *csv, const char *const *names, uint32_t count,
+                                mnem_place_use **uses) {
     *uses = NULL;
-    if (count == 0 || count > MNEM_PLAN_SPACES_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %u spaces; it must be 1 to %d", count,
-                          MNEM_PLAN_SPACES_MAX);
+    if (count == 0 || count > MNEM_PLACE_SPACES_MAX)
+        return mnem__fail(MNEM_INVALID, "place: %u spaces; it must be 1 to %d", count,
+                          MNEM_PLACE_SPACES_MAX);
     if (!csv->uses) csv->uses = mnem__calloc("plan", csv->n + 1, sizeof *csv->uses);
     if (!csv->uses) return mnem__heap_status();
     csv->names = names;
@@ -374,7 +375,7 @@ mnem_status mnem_plan_csv_uses(mnem_plan_csv *csv, const char *const *names, uin
     return status;
 }
 
-const char *mnem_plan_csv_id(const mnem_plan_csv *csv, size_t i) {
+const char *mnem_place_csv_id(const mnem_place_csv *csv, size_t i) {
     return csv->ids[i];
 }
 
@@ -405,10 +406,10 @@ static void put_time(writer *w, const char *lead, int64_t n) {
     put(w, text);
 }
 
-static void put_gaps(writer *w, const mnem_plan_wish *wish) {
+static void put_gaps(writer *w, const mnem_place_constraint *constraint) {
     put(w, ",");
-    for (uint32_t g = 0; g < wish->gap_count; g++) {
-        const mnem_plan_gap *gap = &wish->gaps[g];
+    for (uint32_t g = 0; g < constraint->gap_count; g++) {
+        const mnem_place_gap *gap = &constraint->gaps[g];
         put_time(w, g ? " " : "", gap->lower);
         put_time(w, "-", gap->upper);
         if (gap->window_lower == gap->window_upper) continue;
@@ -418,11 +419,11 @@ static void put_gaps(writer *w, const mnem_plan_wish *wish) {
 }
 
 /* A cell between alignment and offset. */
-static void put_optional(writer *w, const mnem_plan_csv *csv, size_t i, column which) {
+static void put_optional(writer *w, const mnem_place_csv *csv, size_t i, column which) {
     const row_spaces *in = csv->in ? &csv->in[i] : NULL;
     switch ((int)which) {
     case COLUMN_ALIGNMENT: put_number(w, ",", csv->buffers[i].alignment); return;
-    case COLUMN_GAPS: put_gaps(w, &csv->wishes[i]); return;
+    case COLUMN_GAPS: put_gaps(w, &csv->constraints[i]); return;
     case COLUMN_ACCESSES: put_number(w, ",", in ? in->accesses : 1); return;
     default: break;
     }
@@ -433,12 +434,12 @@ static void put_optional(writer *w, const mnem_plan_csv *csv, size_t i, column w
         put(w, which == COLUMN_SPACES ? in->spaces : in->space);
 }
 
-static bool is_written(const mnem_plan_csv *csv, column which) {
+static bool is_written(const mnem_place_csv *csv, column which) {
     if (which == COLUMN_HINT) return false; /* has done its work */
     return csv->has[which] || (which == COLUMN_SPACE && csv->names);
 }
 
-size_t mnem_plan_csv_write(const mnem_plan_csv *csv, char *out, size_t room) {
+size_t mnem_place_csv_write(const mnem_place_csv *csv, char *out, size_t room) {
     writer w = {out, room, 0};
     put(&w, "id,lower,upper,size");
     for (int c = COLUMN_ALIGNMENT; c < COLUMN_OFFSET; c++) {
@@ -448,7 +449,7 @@ size_t mnem_plan_csv_write(const mnem_plan_csv *csv, char *out, size_t room) {
     }
     put(&w, ",offset\n");
     for (size_t i = 0; i < csv->n; i++) {
-        const mnem_plan_buffer *b = &csv->buffers[i];
+        const mnem_place_buffer *b = &csv->buffers[i];
         put(&w, csv->ids[i]);
         put_time(&w, ",", b->lower);
         put_time(&w, ",", b->upper);

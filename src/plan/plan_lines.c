@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static mnem_plan_line *line_of(const mnem__bill *b, mnem_kind kind, const char *tag) {
+static mnem_plan_line *line_of(const mnem__plan_lines *b, mnem_kind kind, const char *tag) {
     for (unsigned i = 0; i < *b->lines; i++)
         if (b->line[i].kind == kind && !strcmp(b->line[i].tag, tag)) return &b->line[i];
     if (*b->lines == b->most) return &b->line[b->most - 1];
@@ -17,19 +17,20 @@ static mnem_plan_line *line_of(const mnem__bill *b, mnem_kind kind, const char *
     return line;
 }
 
-void mnem__bill_add(const mnem__bill *b, mnem_kind kind, const char *tag, uint64_t bytes) {
+void mnem__plan_lines_add(const mnem__plan_lines *b, mnem_kind kind, const char *tag,
+                          uint64_t bytes) {
     if (bytes == 0) return;
     line_of(b, kind, tag)->bytes += bytes;
     *b->total += bytes;
 }
 
-void mnem__bill_add_live(const mnem__bill *b, mnem_ledger *ledger) {
+void mnem__plan_lines_add_live(const mnem__plan_lines *b, mnem_ledger *ledger) {
     mnem_account_info account;
     for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
-        mnem__bill_add(b, account.kind, account.tag, account.bytes_live);
+        mnem__plan_lines_add(b, account.kind, account.tag, account.bytes_live);
 }
 
-void mnem__bill_sort(const mnem__bill *b) {
+void mnem__plan_lines_sort(const mnem__plan_lines *b) {
     for (unsigned i = 1; i < *b->lines; i++) {
         const mnem_plan_line line = b->line[i];
         unsigned at = i;

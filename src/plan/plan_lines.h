@@ -5,17 +5,18 @@
 #include "mnem/ledger.h"
 
 /* Borrowed from the plan that it writes. */
-typedef struct mnem__bill {
+typedef struct mnem__plan_lines {
     mnem_plan_line *line;
     unsigned *lines, most;
     uint64_t *total;
-} mnem__bill;
+} mnem__plan_lines;
 
 /* To the line of this kind and tag; a new one when there is none, the last when all are taken. */
-void mnem__bill_add(const mnem__bill *bill, mnem_kind kind, const char *tag, uint64_t bytes);
+void mnem__plan_lines_add(const mnem__plan_lines *bill, mnem_kind kind, const char *tag,
+                          uint64_t bytes);
 /* What is charged to the ledger now. */
-void mnem__bill_add_live(const mnem__bill *bill, mnem_ledger *ledger);
+void mnem__plan_lines_add_live(const mnem__plan_lines *bill, mnem_ledger *ledger);
 /* By kind; lines of one kind stay as they came. */
-void mnem__bill_sort(const mnem__bill *bill);
+void mnem__plan_lines_sort(const mnem__plan_lines *bill);
 
 #endif

@@ -15,9 +15,9 @@
 enum { MOST = 5, GAPS = 2 };
 
 typedef struct instance {
-    mnem_plan_buffer b[MOST];
-    mnem_plan_wish w[MOST];
-    mnem_plan_gap gaps[MOST][GAPS];
+    mnem_place_buffer b[MOST];
+    mnem_place_constraint w[MOST];
+    mnem_place_gap gaps[MOST][GAPS];
     size_t n;
     uint64_t best;
 } instance;
@@ -34,13 +34,13 @@ static uint64_t next_random(uint64_t *state) {
 
 /* The bytes of buffer i that are used at a time: [bottom, top). */
 static void used(const instance *x, size_t i, int64_t time, uint64_t *bottom, uint64_t *top) {
-    const mnem_plan_buffer *b = &x->b[i];
+    const mnem_place_buffer *b = &x->b[i];
     *bottom = *top = 0;
     if (time < b->lower || time >= b->upper) return;
     *bottom = b->offset;
     *top = b->offset + b->bytes;
     for (uint32_t g = 0; g < x->w[i].gap_count; g++) {
-        const mnem_plan_gap *gap = &x->w[i].gaps[g];
+        const mnem_place_gap *gap = &x->w[i].gaps[g];
         if (time < gap->lower || time >= gap->upper) continue;
         *bottom = b->offset + gap->window_lower;
         *top = b->offset + gap->window_upper;
@@ -79,7 +79,7 @@ static void brute(instance *x, size_t depth, uint64_t peak) {
         x->best = peak;
         return;
     }
-    mnem_plan_buffer *b = &x->b[depth];
+    mnem_place_buffer *b = &x->b[depth];
     const uint64_t fixed = b->offset;
     for (uint64_t offset = x->w[depth].fixed ? fixed : 0; offset + b->bytes < x->best;
          offset += b->alignment) {
@@ -95,14 +95,14 @@ static void brute(instance *x, size_t depth, uint64_t peak) {
 typedef enum wish_kind { PLAIN_GAPS, WINDOWS, FIXED, NAMES, IN_PLACE, ALL, KINDS } wish_kind;
 
 static void make_gaps(instance *x, size_t i, bool windows, uint64_t *random) {
-    mnem_plan_buffer *b = &x->b[i];
+    mnem_place_buffer *b = &x->b[i];
     int64_t at = b->lower;
     for (uint32_t g = 0; g < GAPS; g++) {
         const int64_t lower = at + (int64_t)(next_random(random) % 3);
         const int64_t upper = lower + 1 + (int64_t)(next_random(random) % 3);
         if (upper > b->upper) return;
-        mnem_plan_gap *gap = &x->gaps[i][x->w[i].gap_count++];
-        *gap = (mnem_plan_gap){.lower = lower, .upper = upper};
+        mnem_place_gap *gap = &x->gaps[i][x->w[i].gap_count++];
+        *gap = (mnem_place_gap){.lower = lower, .upper = upper};
         if (windows) gap->window_lower = next_random(random) % (b->bytes + 1);
         if (windows)
             gap->window_upper =
@@ -117,10 +117,10 @@ static void make(instance *x, wish_kind kind, uint64_t seed) {
     bool fixed = false;
     for (size_t i = 0; i < x->n; i++) {
         const int64_t lower = (int64_t)(next_random(&random) % 6);
-        x->b[i] = (mnem_plan_buffer){.lower = lower,
-                                     .upper = lower + 1 + (int64_t)(next_random(&random) % 8),
-                                     .bytes = 1 + next_random(&random) % 5,
-                                     .alignment = 1u << next_random(&random) % 2};
+        x->b[i] = (mnem_place_buffer){.lower = lower,
+                                      .upper = lower + 1 + (int64_t)(next_random(&random) % 8),
+                                      .bytes = 1 + next_random(&random) % 5,
+                                      .alignment = 1u << next_random(&random) % 2};
         x->w[i].gaps = x->gaps[i];
         const uint64_t dice = next_random(&random) % 2;
         if (kind == PLAIN_GAPS || (kind == ALL && dice)) make_gaps(x, i, false, &random);
@@ -137,10 +137,10 @@ static void make(instance *x, wish_kind kind, uint64_t seed) {
     }
 }
 
-static void assert_valid(const instance *x, const mnem_plan_result *r, uint64_t seed) {
+static void assert_valid(const instance *x, const mnem_place_result *r, uint64_t seed) {
     uint64_t peak = 0;
     for (size_t i = 0; i < x->n; i++) {
-        const mnem_plan_buffer *b = &x->b[i];
+        const mnem_place_buffer *b = &x->b[i];
         if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
         assert_int_equal(b->offset % b->alignment, 0);
         for (size_t j = 0; j < i; j++)
@@ -156,13 +156,13 @@ static unsigned above_best(wish_kind kind, uint64_t seeds, double seconds) {
     unsigned above = 0;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         static instance x, y;
-        mnem_plan_result r;
+        mnem_place_result r;
         make(&x, kind, seed);
         brute(&x, 0, 0);
         y = x;
         for (size_t i = 0; i < y.n; i++) y.w[i].gaps = y.gaps[i];
-        const mnem_plan_options options = {.capacity_bytes = x.best, .seconds = seconds};
-        assert_int_equal(mnem_plan_solve_wishes(y.b, y.w, y.n, &options, &r), MNEM_OK);
+        const mnem_place_options options = {.capacity_bytes = x.best, .seconds = seconds};
+        assert_int_equal(mnem_place_solve_constrained(y.b, y.w, y.n, &options, &r), MNEM_OK);
         assert_valid(&y, &r, seed);
         for (size_t i = 0; i < y.n; i++)
             assert_true(!x.w[i].fixed || x.b[i].offset == y.b[i].offset);
@@ -200,13 +200,13 @@ static void less_than_the_best_with_gaps_is_proved_infeasible(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         static instance x;
-        mnem_plan_result r;
+        mnem_place_result r;
         make(&x, PLAIN_GAPS, seed);
         brute(&x, 0, 0);
         if (x.best == 1) continue;
-        const mnem_plan_options options = {.capacity_bytes = x.best - 1, .seconds = 10};
-        assert_int_equal(mnem_plan_solve_wishes(x.b, x.w, x.n, &options, &r), MNEM_OK);
-        assert_int_equal(r.verdict, MNEM_PLAN_INFEASIBLE);
+        const mnem_place_options options = {.capacity_bytes = x.best - 1, .seconds = 10};
+        assert_int_equal(mnem_place_solve_constrained(x.b, x.w, x.n, &options, &r), MNEM_OK);
+        assert_int_equal(r.verdict, MNEM_PLACE_INFEASIBLE);
         assert_true(r.peak_bytes >= x.best);
     }
 }
@@ -215,50 +215,50 @@ static void less_than_the_best_with_gaps_is_proved_infeasible(void **state) {
 
 static void an_output_lies_over_its_dying_input(void **state) {
     (void)state;
-    mnem_plan_buffer b[3] = {{.lower = 0, .upper = 2, .bytes = 100},
-                             {.lower = 1, .upper = 3, .bytes = 100},
-                             {.lower = 2, .upper = 4, .bytes = 100}};
-    const mnem_plan_wish w[3] = {{0}, {.in_place = 1}, {.in_place = 2}};
-    mnem_plan_result r;
-    assert_int_equal(mnem_plan_solve_wishes(b, w, 3, NULL, &r), MNEM_OK);
+    mnem_place_buffer b[3] = {{.lower = 0, .upper = 2, .bytes = 100},
+                              {.lower = 1, .upper = 3, .bytes = 100},
+                              {.lower = 2, .upper = 4, .bytes = 100}};
+    const mnem_place_constraint w[3] = {{0}, {.in_place = 1}, {.in_place = 2}};
+    mnem_place_result r;
+    assert_int_equal(mnem_place_solve_constrained(b, w, 3, NULL, &r), MNEM_OK);
     assert_int_equal(r.peak_bytes, 100);
-    assert_int_equal(r.verdict, MNEM_PLAN_OPTIMAL);
-    assert_int_equal(mnem_plan_solve_wishes(b, NULL, 3, NULL, &r), MNEM_OK);
+    assert_int_equal(r.verdict, MNEM_PLACE_OPTIMAL);
+    assert_int_equal(mnem_place_solve_constrained(b, NULL, 3, NULL, &r), MNEM_OK);
     assert_int_equal(r.peak_bytes, 228);
 }
 
 static void a_hint_is_followed_where_it_costs_nothing(void **state) {
     (void)state;
-    mnem_plan_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 64, .offset = 64},
-                             {.lower = 1, .upper = 3, .bytes = 64, .offset = 0}};
-    const mnem_plan_wish w[2] = {{.hinted = true}, {.hinted = true}};
-    mnem_plan_result r;
-    assert_int_equal(mnem_plan_solve_wishes(b, w, 2, NULL, &r), MNEM_OK);
+    mnem_place_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 64, .offset = 64},
+                              {.lower = 1, .upper = 3, .bytes = 64, .offset = 0}};
+    const mnem_place_constraint w[2] = {{.hinted = true}, {.hinted = true}};
+    mnem_place_result r;
+    assert_int_equal(mnem_place_solve_constrained(b, w, 2, NULL, &r), MNEM_OK);
     assert_int_equal(b[0].offset, 64);
     assert_int_equal(b[1].offset, 0);
     b[0].offset = 1024; /* a hint that wastes isn't */
-    assert_int_equal(mnem_plan_solve_wishes(b, w, 2, NULL, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve_constrained(b, w, 2, NULL, &r), MNEM_OK);
     assert_int_equal(r.peak_bytes, 128);
 }
 
 static void many_buffers_with_gaps_are_valid(void **state) {
     (void)state;
-    static mnem_plan_buffer b[400], again[400];
-    static mnem_plan_wish w[400];
-    static mnem_plan_gap gaps[400];
+    static mnem_place_buffer b[400], again[400];
+    static mnem_place_constraint w[400];
+    static mnem_place_gap gaps[400];
     uint64_t random = 5;
     for (size_t i = 0; i < 400; i++) {
         const int64_t lower = (int64_t)(next_random(&random) % 300);
-        b[i] = (mnem_plan_buffer){
+        b[i] = (mnem_place_buffer){
             .lower = lower, .upper = lower + 40, .bytes = 64 * (1 + next_random(&random) % 50)};
-        gaps[i] = (mnem_plan_gap){lower + 5, lower + 35, 0, 64 * (next_random(&random) % 2)};
-        w[i] = (mnem_plan_wish){.gaps = &gaps[i], .gap_count = 1};
+        gaps[i] = (mnem_place_gap){lower + 5, lower + 35, 0, 64 * (next_random(&random) % 2)};
+        w[i] = (mnem_place_constraint){.gaps = &gaps[i], .gap_count = 1};
     }
-    mnem_plan_result r, hull;
+    mnem_place_result r, hull;
     memcpy(again, b, sizeof b);
-    const mnem_plan_options options = {.seconds = 0.5};
-    assert_int_equal(mnem_plan_solve_wishes(b, w, 400, &options, &r), MNEM_OK);
-    assert_int_equal(mnem_plan_solve(again, 400, &options, &hull), MNEM_OK);
+    const mnem_place_options options = {.seconds = 0.5};
+    assert_int_equal(mnem_place_solve_constrained(b, w, 400, &options, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve(again, 400, &options, &hull), MNEM_OK);
     assert_true(r.peak_bytes < hull.lower_bound_bytes); /* gaps are used */
     for (size_t i = 0; i < 400; i++) {
         for (size_t j = 0; j < i; j++) {
@@ -279,10 +279,10 @@ static void many_buffers_with_gaps_are_valid(void **state) {
 
 static void wrong_wishes_are_refused(void **state) {
     (void)state;
-    mnem_plan_buffer b[2] = {{.lower = 0, .upper = 9, .bytes = 64},
-                             {.lower = 0, .upper = 9, .bytes = 64}};
-    const mnem_plan_gap gaps[] = {{2, 4, 0, 0}, {3, 5, 0, 0}, {5, 10, 0, 0}, {2, 3, 0, 65}};
-    const mnem_plan_wish wrong[][2] = {
+    mnem_place_buffer b[2] = {{.lower = 0, .upper = 9, .bytes = 64},
+                              {.lower = 0, .upper = 9, .bytes = 64}};
+    const mnem_place_gap gaps[] = {{2, 4, 0, 0}, {3, 5, 0, 0}, {5, 10, 0, 0}, {2, 3, 0, 65}};
+    const mnem_place_constraint wrong[][2] = {
         {{.gaps = gaps, .gap_count = 2}},
         {{.gaps = gaps + 2, .gap_count = 1}},
         {{.gaps = gaps + 3, .gap_count = 1}},
@@ -290,23 +290,23 @@ static void wrong_wishes_are_refused(void **state) {
         {{.same_as = 1}},
         {{.fixed = true}, {.fixed = true}},
     };
-    mnem_plan_result r;
+    mnem_place_result r;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(mnem_plan_solve_wishes(b, wrong[i], 2, NULL, &r), MNEM_INVALID);
+        assert_int_equal(mnem_place_solve_constrained(b, wrong[i], 2, NULL, &r), MNEM_INVALID);
     b[0].offset = 5;
-    const mnem_plan_wish crooked[2] = {{.fixed = true}};
-    assert_int_equal(mnem_plan_solve_wishes(b, crooked, 2, NULL, &r), MNEM_INVALID);
-    static mnem_plan_buffer many[4097];
-    static mnem_plan_wish hints[4097];
+    const mnem_place_constraint crooked[2] = {{.fixed = true}};
+    assert_int_equal(mnem_place_solve_constrained(b, crooked, 2, NULL, &r), MNEM_INVALID);
+    static mnem_place_buffer many[4097];
+    static mnem_place_constraint hints[4097];
     for (int i = 0; i < 4097; i++) {
-        many[i] = (mnem_plan_buffer){.lower = 0, .upper = 1, .bytes = 64};
+        many[i] = (mnem_place_buffer){.lower = 0, .upper = 1, .bytes = 64};
         hints[i].hinted = true;
     }
-    assert_int_equal(mnem_plan_solve_wishes(many, hints, 4097, NULL, &r), MNEM_INVALID);
-    assert_int_equal(mnem_plan_solve_wishes(many, hints, 4096, NULL, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve_constrained(many, hints, 4097, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_constrained(many, hints, 4096, NULL, &r), MNEM_OK);
     assert_int_equal(r.peak_bytes, 64 * 4096);
     b[0].offset = UINT64_MAX - 63;
-    assert_int_equal(mnem_plan_solve_wishes(b, crooked, 2, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_constrained(b, crooked, 2, NULL, &r), MNEM_INVALID);
 }
 
 static void failing_heap_is_reported_at_every_call(void **state) {
@@ -315,11 +315,11 @@ static void failing_heap_is_reported_at_every_call(void **state) {
     mnem_heap_usage_get(&before);
     for (uint64_t nth = 1;; nth++) {
         static instance x;
-        mnem_plan_result r;
+        mnem_place_result r;
         make(&x, WINDOWS, 12);
-        const mnem_plan_options options = {.capacity_bytes = 1, .seconds = 0.01};
+        const mnem_place_options options = {.capacity_bytes = 1, .seconds = 0.01};
         mnem__heap_fail_at(nth, true);
-        const mnem_status status = mnem_plan_solve_wishes(x.b, x.w, x.n, &options, &r);
+        const mnem_status status = mnem_place_solve_constrained(x.b, x.w, x.n, &options, &r);
         mnem__heap_fail_at(0, false);
         mnem_heap_usage_get(&after);
         assert_int_equal(after.bytes_live, before.bytes_live);

@@ -13,9 +13,9 @@
 enum { MOST = 9, GAPS = 2 };
 
 typedef struct instance {
-    mnem_plan_buffer b[MOST];
-    mnem_plan_wish w[MOST];
-    mnem_plan_gap gaps[MOST][GAPS];
+    mnem_place_buffer b[MOST];
+    mnem_place_constraint w[MOST];
+    mnem_place_gap gaps[MOST][GAPS];
     uint64_t lives[MOST]; /* bit t: alive at time t */
     size_t n, placed;
     uint64_t best;
@@ -41,10 +41,10 @@ static void make(instance *x, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) {
         const int64_t lower = (int64_t)(next_random(&random) % 8);
         const int64_t upper = lower + 1 + (int64_t)(next_random(&random) % 12);
-        x->b[i] = (mnem_plan_buffer){.lower = lower,
-                                     .upper = upper,
-                                     .bytes = 1 + next_random(&random) % 12,
-                                     .alignment = seed % 2 ? 1 : 1u << next_random(&random) % 3};
+        x->b[i] = (mnem_place_buffer){.lower = lower,
+                                      .upper = upper,
+                                      .bytes = 1 + next_random(&random) % 12,
+                                      .alignment = seed % 2 ? 1 : 1u << next_random(&random) % 3};
         x->w[i].gaps = x->gaps[i];
         x->lives[i] = times(lower, upper);
         int64_t at = lower + 1;
@@ -52,7 +52,7 @@ static void make(instance *x, size_t n, uint64_t seed) {
             const int64_t from = at + (int64_t)(next_random(&random) % 2);
             const int64_t to = from + 1 + (int64_t)(next_random(&random) % 5);
             if (to >= upper) break;
-            x->gaps[i][x->w[i].gap_count++] = (mnem_plan_gap){.lower = from, .upper = to};
+            x->gaps[i][x->w[i].gap_count++] = (mnem_place_gap){.lower = from, .upper = to};
             x->lives[i] &= ~times(from, to);
             at = to + 1;
         }
@@ -60,7 +60,7 @@ static void make(instance *x, size_t n, uint64_t seed) {
 }
 
 static bool apart(const instance *x, size_t i, size_t j) {
-    const mnem_plan_buffer *a = &x->b[i], *b = &x->b[j];
+    const mnem_place_buffer *a = &x->b[i], *b = &x->b[j];
     return !(x->lives[i] & x->lives[j]) || a->offset + a->bytes <= b->offset ||
            b->offset + b->bytes <= a->offset;
 }
@@ -92,7 +92,7 @@ static void brute(instance *x, uint64_t from, uint64_t peak) {
     }
 }
 
-static void assert_valid(const instance *x, const mnem_plan_result *r) {
+static void assert_valid(const instance *x, const mnem_place_result *r) {
     uint64_t peak = 0;
     for (size_t i = 0; i < x->n; i++) {
         if (x->b[i].offset + x->b[i].bytes > peak) peak = x->b[i].offset + x->b[i].bytes;
@@ -104,26 +104,26 @@ static void assert_valid(const instance *x, const mnem_plan_result *r) {
 
 static void assert_optimal(size_t n, uint64_t seed, unsigned *above_bound) {
     instance x;
-    mnem_plan_result r;
-    mnem_plan_options options = {.seconds = 60};
+    mnem_place_result r;
+    mnem_place_options options = {.seconds = 60};
     make(&x, n, seed);
     brute(&x, 0, 0);
     options.capacity_bytes = 1; /* none within it: only the bound of sums is known */
     options.steps_max = 1;
-    assert_int_equal(mnem_plan_solve_wishes(x.b, x.w, n, &options, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve_constrained(x.b, x.w, n, &options, &r), MNEM_OK);
     assert_valid(&x, &r);
     *above_bound += x.best > r.lower_bound_bytes;
-    options = (mnem_plan_options){.seconds = 60};
-    assert_int_equal(mnem_plan_solve_wishes(x.b, x.w, n, &options, &r), MNEM_OK);
+    options = (mnem_place_options){.seconds = 60};
+    assert_int_equal(mnem_place_solve_constrained(x.b, x.w, n, &options, &r), MNEM_OK);
     assert_valid(&x, &r);
-    if (r.peak_bytes != x.best || r.verdict != MNEM_PLAN_OPTIMAL)
+    if (r.peak_bytes != x.best || r.verdict != MNEM_PLACE_OPTIMAL)
         fail_msg("seed %llu: %zu buffers, peak %llu, best %llu", (unsigned long long)seed, n,
                  (unsigned long long)r.peak_bytes, (unsigned long long)x.best);
     if (x.best == 1) return;
     options.capacity_bytes = x.best - 1;
-    assert_int_equal(mnem_plan_solve_wishes(x.b, x.w, n, &options, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve_constrained(x.b, x.w, n, &options, &r), MNEM_OK);
     assert_valid(&x, &r);
-    assert_int_equal(r.verdict, MNEM_PLAN_INFEASIBLE);
+    assert_int_equal(r.verdict, MNEM_PLACE_INFEASIBLE);
 }
 
 static void up_to_8_buffers_equal_brute_force(void **state) {
@@ -144,9 +144,9 @@ static void nine_buffers_equal_brute_force(void **state) {
 enum { LAYERS = 60, MANY = 3 * LAYERS };
 
 typedef struct step {
-    mnem_plan_buffer b[MANY];
-    mnem_plan_wish w[MANY];
-    mnem_plan_gap gaps[LAYERS];
+    mnem_place_buffer b[MANY];
+    mnem_place_constraint w[MANY];
+    mnem_place_gap gaps[LAYERS];
 } step;
 
 /* What each layer keeps takes turns: all of it fits where the two largest do. */
@@ -156,21 +156,21 @@ static void make_step(step *x) {
     for (int64_t i = 0; i < LAYERS; i++) {
         const int64_t back = 8 * LAYERS - 4 * i;
         const uint64_t bytes = 64 * (1 + next_random(&random) % 40);
-        x->b[i] = (mnem_plan_buffer){.lower = 4 * i, .upper = back, .bytes = bytes};
-        x->gaps[i] = (mnem_plan_gap){.lower = 4 * i + 6, .upper = back - 6};
+        x->b[i] = (mnem_place_buffer){.lower = 4 * i, .upper = back, .bytes = bytes};
+        x->gaps[i] = (mnem_place_gap){.lower = 4 * i + 6, .upper = back - 6};
         if (x->gaps[i].lower < x->gaps[i].upper)
-            x->w[i] = (mnem_plan_wish){.gaps = &x->gaps[i], .gap_count = 1};
+            x->w[i] = (mnem_place_constraint){.gaps = &x->gaps[i], .gap_count = 1};
         x->b[LAYERS + i] =
-            (mnem_plan_buffer){.lower = 4 * i + 1, .upper = 4 * i + 5, .bytes = bytes / 2};
+            (mnem_place_buffer){.lower = 4 * i + 1, .upper = 4 * i + 5, .bytes = bytes / 2};
         x->b[2 * LAYERS + i] =
-            (mnem_plan_buffer){.lower = back - 4, .upper = back - 1, .bytes = bytes};
+            (mnem_place_buffer){.lower = back - 4, .upper = back - 1, .bytes = bytes};
     }
 }
 
 static void assert_step_valid(const step *x) {
     for (size_t i = 0; i < MANY; i++)
         for (size_t j = 0; j < i; j++) {
-            const mnem_plan_buffer *a = &x->b[i], *b = &x->b[j];
+            const mnem_place_buffer *a = &x->b[i], *b = &x->b[j];
             if (a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset) continue;
             for (int64_t t = 0; t < 8 * LAYERS; t++) {
                 const bool i_alive =
@@ -187,29 +187,29 @@ static void assert_step_valid(const step *x) {
 static void a_step_with_gaps_reaches_the_bound(void **state) {
     (void)state;
     static step x;
-    mnem_plan_result r;
+    mnem_place_result r;
     make_step(&x);
-    const mnem_plan_options options = {.seconds = 20};
-    assert_int_equal(mnem_plan_solve_wishes(x.b, x.w, MANY, &options, &r), MNEM_OK);
+    const mnem_place_options options = {.seconds = 20};
+    assert_int_equal(mnem_place_solve_constrained(x.b, x.w, MANY, &options, &r), MNEM_OK);
     assert_step_valid(&x);
-    assert_int_equal(r.verdict, MNEM_PLAN_OPTIMAL);
+    assert_int_equal(r.verdict, MNEM_PLACE_OPTIMAL);
 }
 
 static void as_many_steps_are_the_same_again(void **state) {
     (void)state;
     static step x, y;
-    mnem_plan_result r, again;
+    mnem_place_result r, again;
     make_step(&x);
     make_step(&y);
     for (size_t i = 0; i < MANY; i += 3) x.b[i].bytes += 192, y.b[i].bytes += 192;
-    const mnem_plan_options options = {.seconds = 1e6, .steps_max = 40000, .seed = 3};
-    assert_int_equal(mnem_plan_solve_wishes(x.b, x.w, MANY, &options, &r), MNEM_OK);
-    assert_int_equal(mnem_plan_solve_wishes(y.b, y.w, MANY, &options, &again), MNEM_OK);
+    const mnem_place_options options = {.seconds = 1e6, .steps_max = 40000, .seed = 3};
+    assert_int_equal(mnem_place_solve_constrained(x.b, x.w, MANY, &options, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve_constrained(y.b, y.w, MANY, &options, &again), MNEM_OK);
     assert_memory_equal(x.b, y.b, sizeof x.b);
     assert_int_equal(r.nodes, again.nodes);
     assert_step_valid(&x);
-    assert_int_equal(mnem_plan_solve(x.b, MANY, &options, &r), MNEM_OK);
-    assert_int_equal(mnem_plan_solve(y.b, MANY, &options, &again), MNEM_OK);
+    assert_int_equal(mnem_place_solve(x.b, MANY, &options, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve(y.b, MANY, &options, &again), MNEM_OK);
     assert_memory_equal(x.b, y.b, sizeof x.b);
 }
 
@@ -223,16 +223,17 @@ static void a_stopped_search_keeps_its_best(void **state) {
     static step x;
     unsigned stopped = 0;
     for (int gaps = 0; gaps < 2; gaps++) {
-        mnem_plan_result r;
+        mnem_place_result r;
         unsigned asked = 0;
         make_step(&x);
-        const mnem_plan_options options = {
+        const mnem_place_options options = {
             .seconds = 1e6, .stop = stop_at_ten, .stop_context = &asked};
         for (size_t i = 0; i < MANY; i++) x.b[i].bytes += 64 * (i % 7);
-        const mnem_plan_wish *wishes = gaps ? x.w : NULL;
-        assert_int_equal(mnem_plan_solve_wishes(x.b, wishes, MANY, &options, &r), MNEM_OK);
-        if (r.verdict == MNEM_PLAN_FEASIBLE) assert_int_equal(asked, 10);
-        stopped += r.verdict == MNEM_PLAN_FEASIBLE;
+        const mnem_place_constraint *constraints = gaps ? x.w : NULL;
+        assert_int_equal(mnem_place_solve_constrained(x.b, constraints, MANY, &options, &r),
+                         MNEM_OK);
+        if (r.verdict == MNEM_PLACE_FEASIBLE) assert_int_equal(asked, 10);
+        stopped += r.verdict == MNEM_PLACE_FEASIBLE;
         assert_true(r.peak_bytes >= r.lower_bound_bytes);
         assert_step_valid(&x);
     }
@@ -245,11 +246,11 @@ static void failing_heap_is_reported_at_every_call(void **state) {
     mnem_heap_usage_get(&before);
     for (uint64_t nth = 1;; nth++) {
         instance x;
-        mnem_plan_result r;
+        mnem_place_result r;
         make(&x, 9, 5);
-        const mnem_plan_options options = {.seconds = 0.01};
+        const mnem_place_options options = {.seconds = 0.01};
         mnem__heap_fail_at(nth, true);
-        const mnem_status status = mnem_plan_solve_wishes(x.b, x.w, x.n, &options, &r);
+        const mnem_status status = mnem_place_solve_constrained(x.b, x.w, x.n, &options, &r);
         mnem__heap_fail_at(0, false);
         mnem_heap_usage_get(&after);
         assert_int_equal(after.bytes_live, before.bytes_live);

@@ -12,70 +12,70 @@
 #include "base/heap.h"
 #include "mnem/place_csv.h"
 
-static mnem_plan_csv *read_text(const char *text) {
-    mnem_plan_csv *csv;
-    if (mnem_plan_csv_read(text, strlen(text), &csv) != MNEM_OK) fail_msg("%s", mnem_last_error());
+static mnem_place_csv *read_text(const char *text) {
+    mnem_place_csv *csv;
+    if (mnem_place_csv_read(text, strlen(text), &csv) != MNEM_OK) fail_msg("%s", mnem_last_error());
     return csv;
 }
 
 static void assert_writes(const char *text, const char *expected) {
-    mnem_plan_csv *csv = read_text(text);
+    mnem_place_csv *csv = read_text(text);
     char out[512];
-    const size_t length = mnem_plan_csv_write(csv, out, sizeof out);
+    const size_t length = mnem_place_csv_write(csv, out, sizeof out);
     assert_in_range(length, 1, sizeof out - 1);
     out[length] = 0;
     assert_string_equal(out, expected);
     char part[10];
-    assert_int_equal(mnem_plan_csv_write(csv, part, sizeof part), length);
+    assert_int_equal(mnem_place_csv_write(csv, part, sizeof part), length);
     assert_memory_equal(part, out, sizeof part);
-    assert_int_equal(mnem_plan_csv_write(csv, NULL, 0), length);
-    mnem_plan_csv_destroy(csv);
+    assert_int_equal(mnem_place_csv_write(csv, NULL, 0), length);
+    mnem_place_csv_destroy(csv);
 }
 
 static void columns_come_in_any_order(void **state) {
     (void)state;
-    mnem_plan_csv *csv = read_text("size,upper,id,lower\r\n5,3,weights of b,-1\r\n\r\n6,9,,2");
-    const mnem_plan_csv_info t = mnem_plan_csv_info_get(csv);
+    mnem_place_csv *csv = read_text("size,upper,id,lower\r\n5,3,weights of b,-1\r\n\r\n6,9,,2");
+    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
     assert_int_equal(t.n, 2);
     assert_int_equal(t.buffers[0].lower, -1);
     assert_int_equal(t.buffers[0].upper, 3);
     assert_int_equal(t.buffers[0].bytes, 5);
     assert_int_equal(t.buffers[0].alignment, 1);
-    assert_string_equal(mnem_plan_csv_id(csv, 0), "weights of b");
-    assert_string_equal(mnem_plan_csv_id(csv, 1), "");
-    mnem_plan_csv_destroy(csv);
+    assert_string_equal(mnem_place_csv_id(csv, 0), "weights of b");
+    assert_string_equal(mnem_place_csv_id(csv, 1), "");
+    mnem_place_csv_destroy(csv);
 }
 
 static void an_end_is_the_last_moment(void **state) {
     (void)state;
-    mnem_plan_csv *csv = read_text("buffer_id,start,end,size,gaps\nx,0,9,5,2-3");
-    const mnem_plan_csv_info t = mnem_plan_csv_info_get(csv);
+    mnem_place_csv *csv = read_text("buffer_id,start,end,size,gaps\nx,0,9,5,2-3");
+    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
     assert_int_equal(t.buffers[0].upper, 10);
-    assert_int_equal(t.wishes[0].gaps[0].upper, 4);
-    mnem_plan_csv_destroy(csv);
+    assert_int_equal(t.constraints[0].gaps[0].upper, 4);
+    mnem_place_csv_destroy(csv);
 }
 
 static void optional_cells_become_wishes(void **state) {
     (void)state;
-    mnem_plan_csv *csv = read_text("id,lower,upper,size,hint,offset,alignment,gaps\n"
-                                   "a,0,20,100,32,,32,10-12@8:16 3-5\n"
-                                   "b,0,20,100,-1,64,,\n"
-                                   "c,0,20,100,7,-1,8, 1-2 \n");
-    const mnem_plan_csv_info t = mnem_plan_csv_info_get(csv);
-    assert_true(t.wishes[0].hinted && !t.wishes[0].fixed);
+    mnem_place_csv *csv = read_text("id,lower,upper,size,hint,offset,alignment,gaps\n"
+                                    "a,0,20,100,32,,32,10-12@8:16 3-5\n"
+                                    "b,0,20,100,-1,64,,\n"
+                                    "c,0,20,100,7,-1,8, 1-2 \n");
+    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
+    assert_true(t.constraints[0].hinted && !t.constraints[0].fixed);
     assert_int_equal(t.buffers[0].offset, 32);
     assert_int_equal(t.buffers[0].alignment, 32);
-    assert_int_equal(t.wishes[0].gap_count, 2);
-    assert_int_equal(t.wishes[0].gaps[0].lower, 3);
-    assert_int_equal(t.wishes[0].gaps[1].window_lower, 8);
-    assert_int_equal(t.wishes[0].gaps[1].window_upper, 16);
-    assert_true(t.wishes[1].fixed && !t.wishes[1].hinted);
+    assert_int_equal(t.constraints[0].gap_count, 2);
+    assert_int_equal(t.constraints[0].gaps[0].lower, 3);
+    assert_int_equal(t.constraints[0].gaps[1].window_lower, 8);
+    assert_int_equal(t.constraints[0].gaps[1].window_upper, 16);
+    assert_true(t.constraints[1].fixed && !t.constraints[1].hinted);
     assert_int_equal(t.buffers[1].offset, 64);
     assert_int_equal(t.buffers[1].alignment, 1);
-    assert_true(t.wishes[2].hinted && !t.wishes[2].fixed);
-    assert_int_equal(t.wishes[2].gap_count, 1);
-    assert_int_equal(t.wishes[2].gaps[0].lower, 1);
-    mnem_plan_csv_destroy(csv);
+    assert_true(t.constraints[2].hinted && !t.constraints[2].fixed);
+    assert_int_equal(t.constraints[2].gap_count, 1);
+    assert_int_equal(t.constraints[2].gaps[0].lower, 1);
+    mnem_place_csv_destroy(csv);
 }
 
 static void what_is_written_can_be_read_again(void **state) {
@@ -107,14 +107,14 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         {"id,lower,upper,size,offset\nb,1,2,3,1.5\n", "line 2, column offset"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        mnem_plan_csv *csv;
-        assert_int_equal(mnem_plan_csv_read(wrong[i][0], strlen(wrong[i][0]), &csv), MNEM_INVALID);
+        mnem_place_csv *csv;
+        assert_int_equal(mnem_place_csv_read(wrong[i][0], strlen(wrong[i][0]), &csv), MNEM_INVALID);
         assert_null(csv);
         if (!strstr(mnem_last_error(), wrong[i][1]))
             fail_msg("\"%s\" doesn't say \"%s\"", mnem_last_error(), wrong[i][1]);
     }
-    mnem_plan_csv *csv;
-    assert_int_equal(mnem_plan_csv_read("id\0", 3, &csv), MNEM_INVALID);
+    mnem_place_csv *csv;
+    assert_int_equal(mnem_place_csv_read("id\0", 3, &csv), MNEM_INVALID);
 }
 
 static void failing_heap_is_reported_at_every_call(void **state) {
@@ -124,11 +124,11 @@ static void failing_heap_is_reported_at_every_call(void **state) {
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
     for (uint64_t nth = 1;; nth++) {
-        mnem_plan_csv *csv;
+        mnem_place_csv *csv;
         mnem__heap_fail_at(nth, true);
-        const mnem_status status = mnem_plan_csv_read(text, strlen(text), &csv);
+        const mnem_status status = mnem_place_csv_read(text, strlen(text), &csv);
         mnem__heap_fail_at(0, false);
-        mnem_plan_csv_destroy(csv);
+        mnem_place_csv_destroy(csv);
         mnem_heap_usage_get(&after);
         assert_int_equal(after.bytes_live, before.bytes_live);
         if (status == MNEM_OK) break;
@@ -140,10 +140,10 @@ static void failing_heap_is_reported_at_every_call(void **state) {
 static void names_of_spaces_become_bits(void **state) {
     (void)state;
     static const char *const names[2] = {"chip", "main"};
-    mnem_plan_csv *csv = read_text("id,lower,upper,size,spaces,accesses,space\n"
-                                   "a,0,1,5,main chip,7,\nb,0,1,5,,,main\nc,0,1,5,main,0,\n");
-    mnem_plan_use *uses;
-    assert_int_equal(mnem_plan_csv_uses(csv, names, 2, &uses), MNEM_OK);
+    mnem_place_csv *csv = read_text("id,lower,upper,size,spaces,accesses,space\n"
+                                    "a,0,1,5,main chip,7,\nb,0,1,5,,,main\nc,0,1,5,main,0,\n");
+    mnem_place_use *uses;
+    assert_int_equal(mnem_place_csv_uses(csv, names, 2, &uses), MNEM_OK);
     assert_int_equal(uses[0].allowed, 3);
     assert_int_equal(uses[0].accesses, 7);
     assert_int_equal(uses[1].allowed, 2);
@@ -152,24 +152,24 @@ static void names_of_spaces_become_bits(void **state) {
     assert_int_equal(uses[2].accesses, 0);
     uses[1].space = uses[2].space = 1;
     char out[512];
-    out[mnem_plan_csv_write(csv, out, sizeof out - 1)] = 0;
+    out[mnem_place_csv_write(csv, out, sizeof out - 1)] = 0;
     assert_string_equal(out, "id,lower,upper,size,accesses,spaces,space,offset\n"
                              "a,0,1,5,7,main chip,chip,0\nb,0,1,5,1,,main,0\n"
                              "c,0,1,5,0,main,main,0\n");
-    assert_int_equal(mnem_plan_csv_uses(csv, names, 1, &uses), MNEM_INVALID);
+    assert_int_equal(mnem_place_csv_uses(csv, names, 1, &uses), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "line 2, column spaces"));
-    assert_int_equal(mnem_plan_csv_uses(csv, names, 0, &uses), MNEM_INVALID);
-    assert_int_equal(mnem_plan_csv_uses(csv, names, 33, &uses), MNEM_INVALID);
-    mnem_plan_csv_destroy(csv);
+    assert_int_equal(mnem_place_csv_uses(csv, names, 0, &uses), MNEM_INVALID);
+    assert_int_equal(mnem_place_csv_uses(csv, names, 33, &uses), MNEM_INVALID);
+    mnem_place_csv_destroy(csv);
     csv = read_text("id,lower,upper,size,spaces,space\na,0,1,5,main,chip\n");
-    assert_int_equal(mnem_plan_csv_uses(csv, names, 2, &uses), MNEM_INVALID);
+    assert_int_equal(mnem_place_csv_uses(csv, names, 2, &uses), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "line 2, column space: \"chip\""));
-    mnem_plan_csv_destroy(csv);
+    mnem_place_csv_destroy(csv);
     csv = read_text("id,lower,upper,size\na,0,1,5\n");
-    assert_int_equal(mnem_plan_csv_uses(csv, names, 2, &uses), MNEM_OK);
+    assert_int_equal(mnem_place_csv_uses(csv, names, 2, &uses), MNEM_OK);
     assert_int_equal(uses[0].accesses, 1);
     assert_int_equal(uses[0].allowed, 0);
-    mnem_plan_csv_destroy(csv);
+    mnem_place_csv_destroy(csv);
 }
 
 int main(void) {

@@ -16,11 +16,11 @@
 enum { FEW = 8, MANY = 400, SPACES = 3 };
 
 typedef struct instance {
-    mnem_plan_buffer b[MANY];
-    mnem_plan_use u[MANY];
-    mnem_plan_wish w[MANY];
-    mnem_plan_gap gaps[MANY];
-    mnem_plan_space s[SPACES];
+    mnem_place_buffer b[MANY];
+    mnem_place_use u[MANY];
+    mnem_place_constraint w[MANY];
+    mnem_place_gap gaps[MANY];
+    mnem_place_space s[SPACES];
     size_t n;
     uint32_t spaces;
 } instance;
@@ -42,13 +42,13 @@ static uint64_t cost_of(const instance *x) {
     return cost;
 }
 
-static void assert_valid(const instance *x, const mnem_plan_spaces_result *r) {
+static void assert_valid(const instance *x, const mnem_place_spaces_result *r) {
     static plan_box boxes[2 * MANY];
     for (uint32_t s = 0; s < x->spaces; s++) {
         size_t count = 0;
         uint64_t peak = 0;
         for (size_t i = 0; i < x->n; i++) {
-            const mnem_plan_buffer *b = &x->b[i];
+            const mnem_place_buffer *b = &x->b[i];
             const uint64_t top = b->offset + b->bytes;
             assert_true(x->u[i].space < x->spaces);
             assert_true(!x->u[i].allowed || (x->u[i].allowed >> x->u[i].space & 1));
@@ -162,16 +162,16 @@ static void make_few(instance *x, uint64_t seed) {
     for (size_t i = 0; i < x->n; i++) {
         const int64_t lower = (int64_t)(next_random(&random) % 8);
         const int64_t upper = lower + 1 + (int64_t)(next_random(&random) % 10);
-        x->b[i] = (mnem_plan_buffer){.lower = lower,
-                                     .upper = upper,
-                                     .bytes = 1 + next_random(&random) % 12,
-                                     .alignment = seed % 2 ? 1 : 1u << next_random(&random) % 3};
+        x->b[i] = (mnem_place_buffer){.lower = lower,
+                                      .upper = upper,
+                                      .bytes = 1 + next_random(&random) % 12,
+                                      .alignment = seed % 2 ? 1 : 1u << next_random(&random) % 3};
         x->u[i].accesses = next_random(&random) % 6;
         if (next_random(&random) % 3 == 0)
             x->u[i].allowed = 1 + (uint32_t)(next_random(&random) % ((1u << x->spaces) - 1));
         if (seed % 3 == 0 && upper - lower > 3) {
-            x->gaps[i] = (mnem_plan_gap){.lower = lower + 1, .upper = upper - 1};
-            x->w[i] = (mnem_plan_wish){.gaps = &x->gaps[i], .gap_count = 1};
+            x->gaps[i] = (mnem_place_gap){.lower = lower + 1, .upper = upper - 1};
+            x->w[i] = (mnem_place_constraint){.gaps = &x->gaps[i], .gap_count = 1};
         }
     }
 }
@@ -181,20 +181,20 @@ static void few_buffers_equal_every_way(void **state) {
     static instance x;
     unsigned impossible = 0, spread_out = 0;
     for (uint64_t seed = 1; seed <= 600; seed++) {
-        mnem_plan_spaces_result r;
-        const mnem_plan_options options = {.seconds = 60, .seed = seed};
+        mnem_place_spaces_result r;
+        const mnem_place_options options = {.seconds = 60, .seed = seed};
         make_few(&x, seed);
         const uint64_t best = every_way(&x);
-        assert_int_equal(mnem_plan_solve_spaces(x.b, x.w, x.u, x.n, x.s, x.spaces, &options, &r),
+        assert_int_equal(mnem_place_solve_spaces(x.b, x.w, x.u, x.n, x.s, x.spaces, &options, &r),
                          MNEM_OK);
         assert_valid(&x, &r);
         if (best == UINT64_MAX) {
             impossible++;
-            assert_int_equal(r.verdict, MNEM_PLAN_INFEASIBLE);
+            assert_int_equal(r.verdict, MNEM_PLACE_INFEASIBLE);
             assert_true(r.over_bytes > 0);
             continue;
         }
-        if (r.over_bytes || r.cost != best || r.verdict != MNEM_PLAN_OPTIMAL)
+        if (r.over_bytes || r.cost != best || r.verdict != MNEM_PLACE_OPTIMAL)
             fail_msg("seed %llu: cost %llu, best %llu, %llu over, verdict %d",
                      (unsigned long long)seed, (unsigned long long)r.cost, (unsigned long long)best,
                      (unsigned long long)r.over_bytes, r.verdict);
@@ -214,14 +214,14 @@ static void make_many(instance *x, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) {
         const int64_t lower = (int64_t)(next_random(&random) % n);
         const int64_t life = 1 + (int64_t)(next_random(&random) % (i % 5 ? 20 : n));
-        x->b[i] = (mnem_plan_buffer){
+        x->b[i] = (mnem_place_buffer){
             .lower = lower, .upper = lower + life, .bytes = 64 * (1 + next_random(&random) % 200)};
         x->u[i].accesses = 1 + next_random(&random) % 20;
         if (next_random(&random) % 16 == 0) x->u[i].allowed = 1u << (x->spaces - 1);
         alive += x->b[i].bytes * (uint64_t)life / n;
     }
-    x->s[0] = (mnem_plan_space){.capacity_bytes = alive / 3, .cost = 1};
-    x->s[1] = (mnem_plan_space){.capacity_bytes = seed % 2 ? alive / 3 : 0, .cost = 4};
+    x->s[0] = (mnem_place_space){.capacity_bytes = alive / 3, .cost = 1};
+    x->s[1] = (mnem_place_space){.capacity_bytes = seed % 2 ? alive / 3 : 0, .cost = 4};
     x->s[2].cost = 20;
 }
 
@@ -238,10 +238,10 @@ static double density(const instance *x, size_t i) {
 
 /* The lowest offset in the space among those placed; false above its capacity. */
 static bool place_lowest(const instance *x, const bool *placed, size_t i, uint32_t space,
-                         mnem_plan_buffer *b) {
+                         mnem_place_buffer *b) {
     b->offset = 0;
     for (size_t j = 0; j < x->n; j++) {
-        const mnem_plan_buffer *o = &x->b[j];
+        const mnem_place_buffer *o = &x->b[j];
         if (!placed[j] || x->u[j].space != space || o->lower >= b->upper || b->lower >= o->upper)
             continue;
         if (b->offset + b->bytes <= o->offset || o->offset + o->bytes <= b->offset) continue;
@@ -274,11 +274,11 @@ static void never_dearer_than_greedy_by_density(void **state) {
     static instance x;
     double saved = 0, gap = 0;
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        mnem_plan_spaces_result r;
-        const mnem_plan_options options = {.seconds = 1e6, .steps_max = seed % 3 ? 60000 : 1};
+        mnem_place_spaces_result r;
+        const mnem_place_options options = {.seconds = 1e6, .steps_max = seed % 3 ? 60000 : 1};
         make_many(&x, seed % 3 ? 120 : MANY, seed);
         const uint64_t plain = greedy(&x);
-        assert_int_equal(mnem_plan_solve_spaces(x.b, NULL, x.u, x.n, x.s, x.spaces, &options, &r),
+        assert_int_equal(mnem_place_solve_spaces(x.b, NULL, x.u, x.n, x.s, x.spaces, &options, &r),
                          MNEM_OK);
         assert_valid(&x, &r);
         assert_int_equal(r.over_bytes, 0);
@@ -295,13 +295,13 @@ static void never_dearer_than_greedy_by_density(void **state) {
 static void as_many_steps_are_the_same_again(void **state) {
     (void)state;
     static instance x, y;
-    mnem_plan_spaces_result r, again;
-    const mnem_plan_options options = {.seconds = 1e6, .steps_max = 30000, .seed = 5};
+    mnem_place_spaces_result r, again;
+    const mnem_place_options options = {.seconds = 1e6, .steps_max = 30000, .seed = 5};
     make_many(&x, 150, 7);
     y = x;
-    assert_int_equal(mnem_plan_solve_spaces(x.b, NULL, x.u, x.n, x.s, x.spaces, &options, &r),
+    assert_int_equal(mnem_place_solve_spaces(x.b, NULL, x.u, x.n, x.s, x.spaces, &options, &r),
                      MNEM_OK);
-    assert_int_equal(mnem_plan_solve_spaces(y.b, NULL, y.u, y.n, y.s, y.spaces, &options, &again),
+    assert_int_equal(mnem_place_solve_spaces(y.b, NULL, y.u, y.n, y.s, y.spaces, &options, &again),
                      MNEM_OK);
     assert_memory_equal(x.b, y.b, sizeof x.b);
     assert_memory_equal(x.u, y.u, sizeof x.u);
@@ -314,22 +314,22 @@ static void as_many_steps_are_the_same_again(void **state) {
 static void names_stay_together_and_fixed_ones_stay(void **state) {
     (void)state;
     static instance x;
-    mnem_plan_spaces_result r;
+    mnem_place_spaces_result r;
     memset(&x, 0, sizeof x);
     x.n = 4;
     x.spaces = 2;
-    x.s[0] = (mnem_plan_space){.capacity_bytes = 128, .cost = 1};
-    x.s[1] = (mnem_plan_space){.cost = 10};
+    x.s[0] = (mnem_place_space){.capacity_bytes = 128, .cost = 1};
+    x.s[1] = (mnem_place_space){.cost = 10};
     for (size_t i = 0; i < 4; i++) {
-        x.b[i] = (mnem_plan_buffer){.lower = 0, .upper = 4, .bytes = 64};
+        x.b[i] = (mnem_place_buffer){.lower = 0, .upper = 4, .bytes = 64};
         x.u[i].accesses = 1 + i;
     }
     x.w[0].same_as = 4; /* together the most valuable */
-    x.w[1] = (mnem_plan_wish){.fixed = true};
+    x.w[1] = (mnem_place_constraint){.fixed = true};
     x.u[1].allowed = 1;
     x.b[1].offset = 64;
-    assert_int_equal(mnem_plan_solve_spaces(x.b, x.w, x.u, 4, x.s, 2, NULL, &r), MNEM_OK);
-    assert_int_equal(r.verdict, MNEM_PLAN_OPTIMAL);
+    assert_int_equal(mnem_place_solve_spaces(x.b, x.w, x.u, 4, x.s, 2, NULL, &r), MNEM_OK);
+    assert_int_equal(r.verdict, MNEM_PLACE_OPTIMAL);
     assert_int_equal(x.u[0].space, 0);
     assert_int_equal(x.u[3].space, 0);
     assert_int_equal(x.b[0].offset, x.b[3].offset);
@@ -341,53 +341,53 @@ static void names_stay_together_and_fixed_ones_stay(void **state) {
 
 static void fixed_ones_of_two_spaces_do_not_collide(void **state) {
     (void)state;
-    mnem_plan_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 64},
-                             {.lower = 0, .upper = 2, .bytes = 64}};
-    const mnem_plan_wish w[2] = {{.fixed = true}, {.fixed = true}};
-    mnem_plan_use u[2] = {{.allowed = 1}, {.allowed = 2}};
-    mnem_plan_space s[2] = {{.capacity_bytes = 64}, {.capacity_bytes = 64}};
-    mnem_plan_spaces_result r;
-    assert_int_equal(mnem_plan_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_OK);
-    assert_int_equal(r.verdict, MNEM_PLAN_OPTIMAL);
+    mnem_place_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 64},
+                              {.lower = 0, .upper = 2, .bytes = 64}};
+    const mnem_place_constraint w[2] = {{.fixed = true}, {.fixed = true}};
+    mnem_place_use u[2] = {{.allowed = 1}, {.allowed = 2}};
+    mnem_place_space s[2] = {{.capacity_bytes = 64}, {.capacity_bytes = 64}};
+    mnem_place_spaces_result r;
+    assert_int_equal(mnem_place_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_OK);
+    assert_int_equal(r.verdict, MNEM_PLACE_OPTIMAL);
     u[1].allowed = 1;
-    assert_int_equal(mnem_plan_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_INVALID);
     u[1].allowed = 3;
-    assert_int_equal(mnem_plan_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_INVALID);
     u[1].allowed = 2;
     b[1].offset = 64;
-    assert_int_equal(mnem_plan_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, w, u, 2, s, 2, NULL, &r), MNEM_INVALID);
 }
 
 static void wrong_questions_are_refused(void **state) {
     (void)state;
-    mnem_plan_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 64},
-                             {.lower = 0, .upper = 2, .bytes = 64}};
-    mnem_plan_use u[2] = {{.accesses = 1}, {.accesses = 1}};
-    mnem_plan_space s[33] = {{.cost = 1}};
-    mnem_plan_spaces_result r;
-    const mnem_plan_options capacity = {.capacity_bytes = 1};
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 0, NULL, &r), MNEM_INVALID);
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 33, NULL, &r), MNEM_INVALID);
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 1, &capacity, &r), MNEM_INVALID);
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 32, NULL, &r), MNEM_OK);
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 0, s, 1, NULL, &r), MNEM_OK);
+    mnem_place_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 64},
+                              {.lower = 0, .upper = 2, .bytes = 64}};
+    mnem_place_use u[2] = {{.accesses = 1}, {.accesses = 1}};
+    mnem_place_space s[33] = {{.cost = 1}};
+    mnem_place_spaces_result r;
+    const mnem_place_options capacity = {.capacity_bytes = 1};
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 0, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 33, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 1, &capacity, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 32, NULL, &r), MNEM_OK);
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 0, s, 1, NULL, &r), MNEM_OK);
     u[1].allowed = 2;
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
-    u[1] = (mnem_plan_use){.accesses = UINT64_MAX};
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
+    u[1] = (mnem_place_use){.accesses = UINT64_MAX};
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
     u[1].accesses = 1;
     s[0].cost = UINT64_MAX / 64;
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
-    s[0] = (mnem_plan_space){.capacity_bytes = UINT64_MAX};
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
+    s[0] = (mnem_place_space){.capacity_bytes = UINT64_MAX};
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
     s[0].capacity_bytes = 64;
     b[1].upper = 0;
-    assert_int_equal(mnem_plan_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
-    const mnem_plan_wish names[2] = {{0}, {.same_as = 1}};
+    assert_int_equal(mnem_place_solve_spaces(b, NULL, u, 2, s, 1, NULL, &r), MNEM_INVALID);
+    const mnem_place_constraint names[2] = {{0}, {.same_as = 1}};
     b[1].upper = 2;
     u[0].allowed = 1;
     u[1].allowed = 2;
-    assert_int_equal(mnem_plan_solve_spaces(b, names, u, 2, s, 2, NULL, &r), MNEM_INVALID);
+    assert_int_equal(mnem_place_solve_spaces(b, names, u, 2, s, 2, NULL, &r), MNEM_INVALID);
 }
 
 static bool stop_at_once(void *context) {
@@ -398,10 +398,10 @@ static bool stop_at_once(void *context) {
 static void a_stopped_search_has_a_placement(void **state) {
     (void)state;
     static instance x;
-    mnem_plan_spaces_result r;
-    const mnem_plan_options options = {.seconds = 1e6, .stop = stop_at_once};
+    mnem_place_spaces_result r;
+    const mnem_place_options options = {.seconds = 1e6, .stop = stop_at_once};
     make_many(&x, MANY, 3);
-    assert_int_equal(mnem_plan_solve_spaces(x.b, NULL, x.u, x.n, x.s, x.spaces, &options, &r),
+    assert_int_equal(mnem_place_solve_spaces(x.b, NULL, x.u, x.n, x.s, x.spaces, &options, &r),
                      MNEM_OK);
     assert_valid(&x, &r);
 }
@@ -412,12 +412,12 @@ static void failing_heap_is_reported_at_every_call(void **state) {
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
     for (uint64_t nth = 1;; nth++) {
-        mnem_plan_spaces_result r;
-        const mnem_plan_options options = {.seconds = 1e6, .steps_max = 300};
+        mnem_place_spaces_result r;
+        const mnem_place_options options = {.seconds = 1e6, .steps_max = 300};
         make_few(&x, 15);
         mnem__heap_fail_at(nth, true);
         const mnem_status status =
-            mnem_plan_solve_spaces(x.b, x.w, x.u, x.n, x.s, x.spaces, &options, &r);
+            mnem_place_solve_spaces(x.b, x.w, x.u, x.n, x.s, x.spaces, &options, &r);
         mnem__heap_fail_at(0, false);
         mnem_heap_usage_get(&after);
         assert_int_equal(after.bytes_live, before.bytes_live);

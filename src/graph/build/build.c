@@ -15,7 +15,7 @@ static uint64_t lay_out(const mnem_graph_options *options, uint8_t *base) {
     const uint64_t tensors = (uint64_t)options->tensors, nodes = (uint64_t)options->nodes;
     const uint64_t tensor_at = mnem__align_up(sizeof(mnem_graph), 16);
     const uint64_t buffer_at = tensor_at + (tensors + 1) * sizeof(mnem__graph_tensor);
-    const uint64_t step_at = mnem__align_up(buffer_at + tensors * sizeof(mnem_plan_buffer), 16);
+    const uint64_t step_at = mnem__align_up(buffer_at + tensors * sizeof(mnem_place_buffer), 16);
     if (base) {
         mnem_graph *graph = (void *)base;
         graph->tensor = (void *)(base + tensor_at);

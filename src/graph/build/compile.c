@@ -39,14 +39,14 @@ static bool is_placed(const mnem_graph *graph, int32_t id) {
 
 /* Greedy by size is at the bound for most programs, and quickest for small ones. Otherwise a search
  * whose end is a number of steps, so that a program has one placement, however busy the machine. */
-static mnem_status solve(mnem_plan_buffer *buffer, size_t n, mnem_plan_result *result) {
+static mnem_status solve(mnem_place_buffer *buffer, size_t n, mnem_place_result *result) {
     enum { SMALL = 512, STEPS = 30000, SECONDS = 30 };
-    const mnem_plan_options options = {.steps_max = STEPS, .seconds = SECONDS};
+    const mnem_place_options options = {.steps_max = STEPS, .seconds = SECONDS};
     if (n <= SMALL) {
-        const mnem_status status = mnem_plan_place(buffer, n, result);
+        const mnem_status status = mnem_place_greedy(buffer, n, result);
         if (status != MNEM_OK || result->peak_bytes == result->lower_bound_bytes) return status;
     }
-    return mnem_plan_solve(buffer, n, &options, result);
+    return mnem_place_solve(buffer, n, &options, result);
 }
 
 /* Tensors take whole lines: which of those alive ends with the emptiest line would otherwise matter
@@ -61,9 +61,9 @@ static mnem_status place(mnem_graph *graph) {
         if (!is_placed(graph, id)) continue;
         if (!mnem__align_u64(t->bytes, LINE, &bytes)) bytes = t->bytes; /* the planner refuses it */
         graph->buffer[n++] =
-            (mnem_plan_buffer){.lower = t->first, .upper = t->last + 1, .bytes = bytes};
+            (mnem_place_buffer){.lower = t->first, .upper = t->last + 1, .bytes = bytes};
     }
-    mnem_plan_result result;
+    mnem_place_result result;
     const mnem_status status = solve(graph->buffer, n, &result);
     if (status != MNEM_OK) return status;
     n = 0;

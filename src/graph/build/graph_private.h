@@ -45,7 +45,7 @@ struct mnem_graph {
     char error_text[200];
     mnem_graph_sizes sizes;
     mnem__graph_tensor *tensor; /* [options.tensors + 1], 0 unused */
-    mnem_plan_buffer *buffer;   /* [options.tensors], scratch of compile */
+    mnem_place_buffer *buffer;  /* [options.tensors], scratch of compile */
     mnem__graph_step *step;     /* [options.nodes] */
 };
 

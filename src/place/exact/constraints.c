@@ -6,7 +6,7 @@
  *    mixtures in which what stuck out goes earlier ("squeaky wheel", as in solve.c).
  * 2. Every order, where there are few bodies. Some order is optimal as long as bodies have neither
  *    windows nor partners: taken by their offsets in an optimal placement, none goes higher.
- * 3. The dives of mnem_plan_solve, which know lives with gaps: each body as one item; and each
+ * 3. The dives of mnem_place_solve, which know lives with gaps: each body as one item; and each
  *    group of partners as one, where the group's members may all lie over each other. A window
  *    counts as all bytes there; without windows, partners and fixed offsets dives are exact.
  *
@@ -23,12 +23,12 @@
 
 enum { EVERY_ORDER_MAX = 8 };
 
-typedef struct wishing {
-    mnem_plan_buffer *buffers;
-    const mnem_plan_wish *wishes;
+typedef struct constrained {
+    mnem_place_buffer *buffers;
+    const mnem_place_constraint *constraints;
     size_t n;
     mnem__bodies b;
-    mnem_plan_result *result;
+    mnem_place_result *result;
     uint64_t capacity;
     /* Bodies are as high as their buffers whenever they live, and free to go anywhere: the dives
      * know them whole. */
@@ -38,24 +38,24 @@ typedef struct wishing {
     uint32_t *order;
     mnem__ranges ranges;
     uint64_t random;
-    mnem__limits *limits;
-} wishing;
+    mnem__search_limits *limits;
+} constrained;
 
-static double uniform(wishing *w) {
+static double uniform(constrained *w) {
     w->random ^= w->random << 13;
     w->random ^= w->random >> 7;
     w->random ^= w->random << 17;
     return (double)(w->random >> 11) * 0x1p-53;
 }
 
-static bool is_enough(const wishing *w) {
-    const mnem_plan_result *r = w->result;
+static bool is_enough(const constrained *w) {
+    const mnem_place_result *r = w->result;
     return r->peak_bytes <= r->lower_bound_bytes || (w->capacity && r->peak_bytes <= w->capacity);
 }
 
 /* ---- one body ---- */
 
-static bool agrees(const wishing *w, const mnem__body *body) {
+static bool agrees(const constrained *w, const mnem__body *body) {
     for (uint32_t i = 0; i < w->b.count; i++) {
         const mnem__body *other = &w->b.bodies[i];
         if (other != body && other->placed && !mnem__bodies_agree(&w->b, body, other)) return false;
@@ -64,7 +64,7 @@ static bool agrees(const wishing *w, const mnem__body *body) {
 }
 
 /* May body have this offset among those that are placed? Leaves it there if so. */
-static bool try_offset(const wishing *w, mnem__body *body, int64_t offset) {
+static bool try_offset(const constrained *w, mnem__body *body, int64_t offset) {
     const int64_t old = body->offset;
     if (offset % body->alignment) return false;
     body->offset = offset;
@@ -74,7 +74,7 @@ static bool try_offset(const wishing *w, mnem__body *body, int64_t offset) {
 }
 
 /* Over a partner, lower than where it is otherwise. */
-static bool try_partners(const wishing *w, mnem__body *body) {
+static bool try_partners(const constrained *w, mnem__body *body) {
     const int32_t self = (int32_t)(body - w->b.bodies);
     bool found = false;
     for (int32_t i = 0; i < (int32_t)w->b.count; i++) {
@@ -86,7 +86,7 @@ static bool try_partners(const wishing *w, mnem__body *body) {
     return found;
 }
 
-static void place_body(wishing *w, mnem__body *body, bool use_hint) {
+static void place_body(constrained *w, mnem__body *body, bool use_hint) {
     if (!body->fixed && !(use_hint && body->hint >= 0 && try_offset(w, body, body->hint))) {
         body->offset = mnem__bodies_lowest(&w->b, body, NULL, &w->ranges);
         try_partners(w, body);
@@ -96,7 +96,7 @@ static void place_body(wishing *w, mnem__body *body, bool use_hint) {
 
 /* ---- passes ---- */
 
-static int64_t peak_of(const wishing *w) {
+static int64_t peak_of(const constrained *w) {
     int64_t peak = 0;
     for (uint32_t i = 0; i < w->b.count; i++) {
         const mnem__body *body = &w->b.bodies[i];
@@ -106,14 +106,14 @@ static int64_t peak_of(const wishing *w) {
     return peak;
 }
 
-static void keep(wishing *w) {
+static void keep(constrained *w) {
     const int64_t peak = peak_of(w);
     if (peak == INT64_MAX || (uint64_t)peak >= w->result->peak_bytes) return;
     w->result->peak_bytes = (uint64_t)peak;
     for (uint32_t i = 0; i < w->b.count; i++) w->best[i] = w->b.bodies[i].offset;
 }
 
-static void clear(wishing *w) {
+static void clear(constrained *w) {
     for (uint32_t i = 0; i < w->b.count; i++) w->b.bodies[i].placed = w->b.bodies[i].fixed;
 }
 
@@ -123,23 +123,23 @@ static bool higher_priority(const void *context, uint32_t a, uint32_t b) {
 }
 
 /* The first placement is made whatever the limits. */
-static bool is_cut_short(const wishing *w) {
+static bool is_cut_short(const constrained *w) {
     return w->limits->reached && w->result->peak_bytes < UINT64_MAX;
 }
 
-static void pass(wishing *w, bool use_hints) {
+static void pass(constrained *w, bool use_hints) {
     clear(w);
     for (uint32_t i = 0; i < w->b.count; i++) w->order[i] = i;
     mnem__sort(w->order, w->b.count, higher_priority, w->priority);
     for (uint32_t i = 0; i < w->b.count && !w->ranges.no_memory && !is_cut_short(w); i++) {
         place_body(w, &w->b.bodies[w->order[i]], use_hints);
-        if (i % 64 == 63) mnem__limits_check(w->limits, 64);
+        if (i % 64 == 63) mnem__search_limits_check(w->limits, 64);
     }
     if (!w->ranges.no_memory && !is_cut_short(w)) keep(w);
-    mnem__limits_check(w->limits, w->b.count % 64);
+    mnem__search_limits_check(w->limits, w->b.count % 64);
 }
 
-static void set_priorities(wishing *w, double by_size, double by_life, double chance) {
+static void set_priorities(constrained *w, double by_size, double by_life, double chance) {
     for (uint32_t i = 0; i < w->b.count; i++) {
         const mnem__body *body = &w->b.bodies[i];
         w->priority[i] = by_size * log(1 + (double)body->bytes) +
@@ -149,7 +149,7 @@ static void set_priorities(wishing *w, double by_size, double by_life, double ch
     }
 }
 
-static void blame_what_sticks_out(wishing *w) {
+static void blame_what_sticks_out(constrained *w) {
     const int64_t enough = (int64_t)w->result->lower_bound_bytes;
     const double more = uniform(w);
     for (uint32_t i = 0; i < w->b.count; i++) {
@@ -160,7 +160,7 @@ static void blame_what_sticks_out(wishing *w) {
 }
 
 /* Those with hints first, the lowest hint first. */
-static void follow_hints(wishing *w) {
+static void follow_hints(constrained *w) {
     bool any = false;
     set_priorities(w, 1, 0, 0);
     for (uint32_t i = 0; i < w->b.count; i++) {
@@ -173,7 +173,7 @@ static void follow_hints(wishing *w) {
 }
 
 /* Passes until enough, late, or tries are used up. */
-static void passes(wishing *w, uint64_t tries) {
+static void passes(constrained *w, uint64_t tries) {
     static const double plain[][2] = {{1, 0}, {0, 1}, {1, 1}, {1, 0.5}};
     enum { PLAIN = sizeof plain / sizeof *plain };
     follow_hints(w);
@@ -190,7 +190,7 @@ static void passes(wishing *w, uint64_t tries) {
 
 /* ---- every order ---- */
 
-static void every_order(wishing *w, int64_t peak) {
+static void every_order(constrained *w, int64_t peak) {
     bool whole = true;
     if (w->limits->reached || (uint64_t)peak >= w->result->peak_bytes || is_enough(w)) return;
     for (uint32_t i = 0; i < w->b.count && !w->ranges.no_memory; i++) {
@@ -207,10 +207,10 @@ static void every_order(wishing *w, int64_t peak) {
         }
     }
     if (whole) keep(w);
-    mnem__limits_check(w->limits, 1);
+    mnem__search_limits_check(w->limits, 1);
 }
 
-static void prove(wishing *w) {
+static void prove(constrained *w) {
     if (w->b.count > EVERY_ORDER_MAX || is_enough(w) || w->rigid) return;
     clear(w);
     int64_t peak = 0;
@@ -229,7 +229,7 @@ static void prove(wishing *w) {
 
 /* Bodies to groups of partners: all of a group at one offset. False where that isn't allowed or
  * nothing has a partner. group: [bodies]. */
-static bool group_partners(wishing *w, uint32_t *group) {
+static bool group_partners(constrained *w, uint32_t *group) {
     bool any = false;
     for (uint32_t i = 0; i < w->b.count; i++) group[i] = i;
     for (uint32_t i = 0; i < w->b.count; i++) {
@@ -253,7 +253,7 @@ static bool group_partners(wishing *w, uint32_t *group) {
 }
 
 typedef struct lives { /* of groups of bodies */
-    mnem_plan_buffer *hull;
+    mnem_place_buffer *hull;
     mnem__life *pieces;
     uint32_t *begin;
 } lives;
@@ -274,15 +274,15 @@ static uint32_t add_life(mnem__life *pieces, uint32_t first, uint32_t end, mnem_
 }
 
 /* When the bodies of each group live, and how much they take then. */
-static void gather_lives(const wishing *w, const uint32_t *group, lives *l) {
+static void gather_lives(const constrained *w, const uint32_t *group, lives *l) {
     uint32_t end = 0;
     for (uint32_t i = 0; i < w->b.count; i++) {
         l->begin[i] = end;
-        l->hull[i] = (mnem_plan_buffer){.lower = 0, .upper = 1, .alignment = 1};
+        l->hull[i] = (mnem_place_buffer){.lower = 0, .upper = 1, .alignment = 1};
         for (uint32_t j = i; j < w->b.count && group[i] == i; j++) {
             const mnem__body *body = &w->b.bodies[j];
             if (group[j] != i) continue;
-            mnem_plan_buffer *h = &l->hull[i];
+            mnem_place_buffer *h = &l->hull[i];
             for (uint32_t p = body->first; p < body->end; p++) {
                 const mnem__piece *piece = &w->b.pieces[p];
                 end =
@@ -300,21 +300,21 @@ static void gather_lives(const wishing *w, const uint32_t *group, lives *l) {
 
 /* Dives for groups of bodies at one offset each, for a share of the time. Windows count as lives.
  * */
-static mnem_status dive_for_groups(wishing *w, const uint32_t *group, double share) {
+static mnem_status dive_for_groups(constrained *w, const uint32_t *group, double share) {
     const size_t n = w->b.count;
     lives l = {.hull = mnem__calloc("plan", n, sizeof *l.hull),
                .pieces = mnem__calloc("plan", w->b.piece_count + 1, sizeof *l.pieces),
                .begin = mnem__calloc("plan", n + 1, sizeof *l.begin)};
     mnem_status status = l.hull && l.pieces && l.begin ? MNEM_OK : mnem__heap_status();
-    mnem_plan_result r = {0};
+    mnem_place_result r = {0};
     if (status == MNEM_OK) {
         gather_lives(w, group, &l);
         const mnem__lives known = {l.pieces, l.begin};
         const mnem__task task = {l.hull, n, w->capacity, w->random, &known, w->result->peak_bytes};
-        mnem__limits limits = mnem__limits_share(w->limits, share);
+        mnem__search_limits limits = mnem__search_limits_share(w->limits, share);
         status = mnem__solve(&task, &limits, &r);
         w->limits->steps = limits.steps;
-        mnem__limits_check(w->limits, 0);
+        mnem__search_limits_check(w->limits, 0);
     }
     if (status == MNEM_OK) {
         w->result->nodes += r.nodes;
@@ -329,14 +329,14 @@ static mnem_status dive_for_groups(wishing *w, const uint32_t *group, double sha
     return status;
 }
 
-static bool any_fixed(const wishing *w) {
+static bool any_fixed(const constrained *w) {
     for (uint32_t i = 0; i < w->b.count; i++)
         if (w->b.bodies[i].fixed) return true;
     return false;
 }
 
 /* Is every piece as high as its body, and nothing fixed or in place? */
-static bool are_rigid(const wishing *w) {
+static bool are_rigid(const constrained *w) {
     for (uint32_t i = 0; i < w->b.count; i++) {
         const mnem__body *body = &w->b.bodies[i];
         if (body->fixed || body->partner >= 0) return false;
@@ -347,7 +347,7 @@ static bool are_rigid(const wishing *w) {
 }
 
 /* A part of the time with partners in groups, and one with each body alone. */
-static mnem_status dive(wishing *w) {
+static mnem_status dive(constrained *w) {
     mnem_status status = MNEM_OK;
     if (any_fixed(w)) return MNEM_OK;
     if (group_partners(w, w->order)) status = dive_for_groups(w, w->order, 1.0 / 3);
@@ -359,7 +359,7 @@ static mnem_status dive(wishing *w) {
 
 /* ---- all together ---- */
 
-static mnem_status search(wishing *w) {
+static mnem_status search(constrained *w) {
     w->result->lower_bound_bytes = (uint64_t)mnem__bodies_bound(&w->b);
     w->result->peak_bytes = UINT64_MAX;
     w->rigid = are_rigid(w);
@@ -370,16 +370,16 @@ static mnem_status search(wishing *w) {
     if (status == MNEM_OK) passes(w, UINT64_MAX);
     if (status == MNEM_OK && w->ranges.no_memory) status = mnem__heap_status();
     if (status != MNEM_OK) return status;
-    mnem_plan_result *r = w->result;
+    mnem_place_result *r = w->result;
     if (r->peak_bytes == UINT64_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: the offsets of %zu buffers overflow", w->n);
+        return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow", w->n);
     for (size_t i = 0; i < w->n; i++) w->buffers[i].offset = (uint64_t)w->best[w->b.body_of[i]];
-    if (r->peak_bytes <= r->lower_bound_bytes) r->verdict = MNEM_PLAN_OPTIMAL;
-    if (w->capacity && r->lower_bound_bytes > w->capacity) r->verdict = MNEM_PLAN_INFEASIBLE;
+    if (r->peak_bytes <= r->lower_bound_bytes) r->verdict = MNEM_PLACE_OPTIMAL;
+    if (w->capacity && r->lower_bound_bytes > w->capacity) r->verdict = MNEM_PLACE_INFEASIBLE;
     return MNEM_OK;
 }
 
-static mnem_status solve(wishing *w) {
+static mnem_status solve(constrained *w) {
     const size_t n = w->b.count;
     w->best = mnem__calloc("plan", n, 3 * sizeof *w->best + sizeof *w->order);
     if (!w->best) return mnem__heap_status();
@@ -392,30 +392,31 @@ static mnem_status solve(wishing *w) {
     return status;
 }
 
-static bool any_wish(const mnem_plan_wish *wishes, size_t n) {
-    for (size_t i = 0; wishes && i < n; i++) {
-        const mnem_plan_wish *w = &wishes[i];
+static bool any_constraint(const mnem_place_constraint *constraints, size_t n) {
+    for (size_t i = 0; constraints && i < n; i++) {
+        const mnem_place_constraint *w = &constraints[i];
         if (w->gap_count || w->fixed || w->hinted || w->in_place || w->same_as) return true;
     }
     return false;
 }
 
-mnem_status mnem__solve_wishes(const mnem__task *task, const mnem_plan_wish *wishes,
-                               mnem__limits *limits, mnem_plan_result *result) {
+mnem_status mnem__solve_constrained(const mnem__task *task,
+                                    const mnem_place_constraint *constraints,
+                                    mnem__search_limits *limits, mnem_place_result *result) {
     const size_t n = task->n;
-    if (!any_wish(wishes, n)) return mnem__solve(task, limits, result);
-    mnem_status status = mnem__plan_check(task->buffers, n, result);
+    if (!any_constraint(constraints, n)) return mnem__solve(task, limits, result);
+    mnem_status status = mnem__place_check(task->buffers, n, result);
     if (status == MNEM_OK && result->total_bytes > (uint64_t)MNEM__BODY_FAR)
-        status = mnem__fail(MNEM_INVALID, "plan: the sizes of %zu buffers are too large", n);
+        status = mnem__fail(MNEM_INVALID, "place: the sizes of %zu buffers are too large", n);
     if (status != MNEM_OK) return status;
-    wishing w = {.buffers = task->buffers,
-                 .wishes = wishes,
-                 .n = n,
-                 .result = result,
-                 .capacity = task->capacity,
-                 .random = (task->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15),
-                 .limits = limits};
-    status = mnem__bodies_create(task->buffers, wishes, n, &w.b);
+    constrained w = {.buffers = task->buffers,
+                     .constraints = constraints,
+                     .n = n,
+                     .result = result,
+                     .capacity = task->capacity,
+                     .random = (task->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15),
+                     .limits = limits};
+    status = mnem__bodies_create(task->buffers, constraints, n, &w.b);
     if (status != MNEM_OK) return status;
     status = mnem__bodies_check_fixed(&w.b, NULL);
     if (status == MNEM_OK) status = solve(&w);
@@ -423,15 +424,16 @@ mnem_status mnem__solve_wishes(const mnem__task *task, const mnem_plan_wish *wis
     return status;
 }
 
-mnem_status mnem_plan_solve_wishes(mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
-                                   size_t n, const mnem_plan_options *options,
-                                   mnem_plan_result *result) {
-    static const mnem_plan_options defaults;
-    mnem__limits limits;
+mnem_status mnem_place_solve_constrained(mnem_place_buffer *buffers,
+                                         const mnem_place_constraint *constraints, size_t n,
+                                         const mnem_place_options *options,
+                                         mnem_place_result *result) {
+    static const mnem_place_options defaults;
+    mnem__search_limits limits;
     if (!options) options = &defaults;
-    const mnem_status status = mnem__limits_start(options, &limits);
+    const mnem_status status = mnem__search_limits_start(options, &limits);
     if (status != MNEM_OK) return status;
     const mnem__task task = {
         .buffers = buffers, .n = n, .capacity = options->capacity_bytes, .seed = options->seed};
-    return mnem__solve_wishes(&task, wishes, &limits, result);
+    return mnem__solve_constrained(&task, constraints, &limits, result);
 }

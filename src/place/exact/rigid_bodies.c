@@ -1,8 +1,8 @@
-/* rigid_bodies.c: buffers with wishes, as rigid bodies.
+/* rigid_bodies.c: buffers with constraints, as rigid bodies.
  *
  * Idea: a buffer with gaps is several boxes that keep their distance: its whole height between the
  * gaps, the window of each gap. Buffers that must be at one offset are one body with the boxes of
- * all. What is left to wish for is then a property of a body: fixed, hinted, a partner.
+ * all. What is left to constraint for is then a property of a body: fixed, hinted, a partner.
  *
  *     bytes  +---+       +---+        one body of three pieces: another one fits into the gap,
  *            |   +-------+   |        above or below the window
@@ -19,16 +19,17 @@
 
 /* ---- checks ---- */
 
-static mnem_status check_gaps(const mnem_plan_buffer *b, const mnem_plan_wish *w, size_t i) {
+static mnem_status check_gaps(const mnem_place_buffer *b, const mnem_place_constraint *w,
+                              size_t i) {
     int64_t after = b->lower;
     for (uint32_t g = 0; g < w->gap_count; g++) {
-        const mnem_plan_gap *gap = &w->gaps[g];
+        const mnem_place_gap *gap = &w->gaps[g];
         if (gap->lower < after || gap->lower >= gap->upper || gap->upper > b->upper)
-            return mnem__fail(MNEM_INVALID, "plan: gap %lld to %lld of buffer %zu is out of place",
+            return mnem__fail(MNEM_INVALID, "place: gap %lld to %lld of buffer %zu is out of place",
                               (long long)gap->lower, (long long)gap->upper, i);
         if (gap->window_lower > gap->window_upper || gap->window_upper > b->bytes)
             return mnem__fail(
-                MNEM_INVALID, "plan: window %llu to %llu of buffer %zu, of %llu bytes",
+                MNEM_INVALID, "place: window %llu to %llu of buffer %zu, of %llu bytes",
                 (unsigned long long)gap->window_lower, (unsigned long long)gap->window_upper, i,
                 (unsigned long long)b->bytes);
         after = gap->upper;
@@ -36,17 +37,17 @@ static mnem_status check_gaps(const mnem_plan_buffer *b, const mnem_plan_wish *w
     return MNEM_OK;
 }
 
-static mnem_status check_wish(const mnem_plan_buffer *buffers, const mnem_plan_wish *w, size_t n,
-                              size_t i) {
-    const mnem_plan_buffer *b = &buffers[i];
+static mnem_status check_wish(const mnem_place_buffer *buffers, const mnem_place_constraint *w,
+                              size_t n, size_t i) {
+    const mnem_place_buffer *b = &buffers[i];
     const uint64_t alignment = b->alignment ? b->alignment : 64;
     if (b->bytes > MNEM__BODY_FAR || alignment > MNEM__BODY_FAR)
-        return mnem__fail(MNEM_INVALID, "plan: buffer %zu is too large", i);
+        return mnem__fail(MNEM_INVALID, "place: buffer %zu is too large", i);
     if (w->in_place > n || w->same_as > n || w->in_place == i + 1 || w->same_as == i + 1)
-        return mnem__fail(MNEM_INVALID, "plan: buffer %zu wishes for buffer %u of %zu", i,
+        return mnem__fail(MNEM_INVALID, "place: buffer %zu constraints for buffer %u of %zu", i,
                           (w->in_place ? w->in_place : w->same_as) - 1, n);
     if (w->fixed && (b->offset > MNEM__BODY_FAR || b->offset % alignment))
-        return mnem__fail(MNEM_INVALID, "plan: buffer %zu is fixed at %llu, alignment %llu", i,
+        return mnem__fail(MNEM_INVALID, "place: buffer %zu is fixed at %llu, alignment %llu", i,
                           (unsigned long long)b->offset, (unsigned long long)alignment);
     return check_gaps(b, w, i);
 }
@@ -59,12 +60,12 @@ static uint32_t root_of(uint32_t *leader, uint32_t i) {
     return i;
 }
 
-static void number_bodies(const mnem_plan_wish *wishes, size_t n, mnem__bodies *out) {
+static void number_bodies(const mnem_place_constraint *constraints, size_t n, mnem__bodies *out) {
     uint32_t *leader = out->body_of;
     for (uint32_t i = 0; i < n; i++) leader[i] = i;
     for (uint32_t i = 0; i < n; i++) {
-        if (!wishes[i].same_as) continue;
-        const uint32_t a = root_of(leader, i), b = root_of(leader, wishes[i].same_as - 1);
+        if (!constraints[i].same_as) continue;
+        const uint32_t a = root_of(leader, i), b = root_of(leader, constraints[i].same_as - 1);
         leader[a > b ? a : b] = a > b ? b : a;
     }
     /* Roots come before those they lead, so numbers are final when they are looked up. */
@@ -77,10 +78,11 @@ static void add_piece(mnem__bodies *out, int64_t lower, int64_t upper, uint64_t 
     out->pieces[out->piece_count++] = (mnem__piece){lower, upper, (int64_t)bottom, (int64_t)top};
 }
 
-static void add_pieces(mnem__bodies *out, const mnem_plan_buffer *b, const mnem_plan_wish *w) {
+static void add_pieces(mnem__bodies *out, const mnem_place_buffer *b,
+                       const mnem_place_constraint *w) {
     int64_t after = b->lower;
     for (uint32_t g = 0; g < w->gap_count; g++) {
-        const mnem_plan_gap *gap = &w->gaps[g];
+        const mnem_place_gap *gap = &w->gaps[g];
         add_piece(out, after, gap->lower, 0, b->bytes);
         add_piece(out, gap->lower, gap->upper, gap->window_lower, gap->window_upper);
         out->windows = out->windows || gap->window_lower < gap->window_upper;
@@ -89,8 +91,8 @@ static void add_pieces(mnem__bodies *out, const mnem_plan_buffer *b, const mnem_
     add_piece(out, after, b->upper, 0, b->bytes);
 }
 
-static mnem_status join(mnem__bodies *out, const mnem_plan_buffer *b, const mnem_plan_wish *w,
-                        size_t i) {
+static mnem_status join(mnem__bodies *out, const mnem_place_buffer *b,
+                        const mnem_place_constraint *w, size_t i) {
     mnem__body *body = &out->bodies[out->body_of[i]];
     const int64_t alignment = b->alignment ? (int64_t)b->alignment : 64;
     if (alignment > body->alignment) body->alignment = alignment;
@@ -102,7 +104,7 @@ static mnem_status join(mnem__bodies *out, const mnem_plan_buffer *b, const mnem
     if (w->hinted && body->hint < 0 && b->offset <= MNEM__BODY_FAR) body->hint = (int64_t)b->offset;
     if (w->fixed && body->fixed && body->offset != (int64_t)b->offset)
         return mnem__fail(MNEM_INVALID,
-                          "plan: buffer %zu is fixed at %llu and the same as one at %lld", i,
+                          "place: buffer %zu is fixed at %llu and the same as one at %lld", i,
                           (unsigned long long)b->offset, (long long)body->offset);
     if (!w->fixed) return MNEM_OK;
     body->fixed = true;
@@ -111,14 +113,14 @@ static mnem_status join(mnem__bodies *out, const mnem_plan_buffer *b, const mnem
 }
 
 /* Pieces lie body after body. */
-static mnem_status fill(const mnem_plan_buffer *buffers, const mnem_plan_wish *wishes, size_t n,
-                        mnem__bodies *out) {
+static mnem_status fill(const mnem_place_buffer *buffers, const mnem_place_constraint *constraints,
+                        size_t n, mnem__bodies *out) {
     for (uint32_t i = 0; i < out->count; i++)
         out->bodies[i] = (mnem__body){
             .lower = INT64_MAX, .upper = INT64_MIN, .alignment = 1, .hint = -1, .partner = -1};
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < n && status == MNEM_OK; i++)
-        status = join(out, &buffers[i], &wishes[i], i);
+        status = join(out, &buffers[i], &constraints[i], i);
     if (status != MNEM_OK) return status;
     /* Groups are rare: members are looked for only among those after the first. */
     uint32_t next = 0;
@@ -126,34 +128,35 @@ static mnem_status fill(const mnem_plan_buffer *buffers, const mnem_plan_wish *w
         if (out->body_of[i] != next) continue;
         mnem__body *body = &out->bodies[next];
         body->first = out->piece_count;
-        add_pieces(out, &buffers[i], &wishes[i]);
+        add_pieces(out, &buffers[i], &constraints[i]);
         for (size_t j = i + 1; j < n; j++)
-            if (out->body_of[j] == next) add_pieces(out, &buffers[j], &wishes[j]);
+            if (out->body_of[j] == next) add_pieces(out, &buffers[j], &constraints[j]);
         body->end = out->piece_count;
         next++;
     }
     return MNEM_OK;
 }
 
-mnem_status mnem__bodies_create(const mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
-                                size_t n, mnem__bodies *out) {
+mnem_status mnem__bodies_create(const mnem_place_buffer *buffers,
+                                const mnem_place_constraint *constraints, size_t n,
+                                mnem__bodies *out) {
     *out = (mnem__bodies){0};
     size_t pieces = 0;
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < n && status == MNEM_OK; i++) {
-        status = check_wish(buffers, &wishes[i], n, i);
-        pieces += 1 + 2 * (size_t)wishes[i].gap_count;
+        status = check_wish(buffers, &constraints[i], n, i);
+        pieces += 1 + 2 * (size_t)constraints[i].gap_count;
     }
     if (status != MNEM_OK) return status;
     if (pieces > MNEM__PIECES_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %zu buffers and gaps with wishes; at most %d",
+        return mnem__fail(MNEM_INVALID, "place: %zu buffers and gaps with constraints; at most %d",
                           pieces, MNEM__PIECES_MAX);
     out->body_of = mnem__calloc("plan", n, sizeof *out->body_of);
     out->bodies = mnem__calloc("plan", n, sizeof *out->bodies);
     out->pieces = mnem__calloc("plan", pieces, sizeof *out->pieces);
     if (out->body_of && out->bodies && out->pieces) {
-        number_bodies(wishes, n, out);
-        status = fill(buffers, wishes, n, out);
+        number_bodies(constraints, n, out);
+        status = fill(buffers, constraints, n, out);
     } else {
         status = mnem__heap_status();
     }
@@ -191,12 +194,12 @@ mnem_status mnem__bodies_check_fixed(const mnem__bodies *out, const uint32_t *sp
         const mnem__body *a = &out->bodies[i];
         if (!a->fixed) continue;
         if (a->offset % a->alignment)
-            return mnem__fail(MNEM_INVALID, "plan: a buffer is fixed at %lld, alignment %lld",
+            return mnem__fail(MNEM_INVALID, "place: a buffer is fixed at %lld, alignment %lld",
                               (long long)a->offset, (long long)a->alignment);
         for (uint32_t j = 0; j < i; j++)
             if (out->bodies[j].fixed && (!space_of || space_of[i] == space_of[j]) &&
                 !mnem__bodies_agree(out, a, &out->bodies[j]))
-                return mnem__fail(MNEM_INVALID, "plan: buffers fixed at %lld and %lld collide",
+                return mnem__fail(MNEM_INVALID, "place: buffers fixed at %lld and %lld collide",
                                   (long long)a->offset, (long long)out->bodies[j].offset);
     }
     return MNEM_OK;

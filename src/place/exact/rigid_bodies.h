@@ -1,4 +1,4 @@
-/* rigid_bodies.h: buffers with wishes, as rigid bodies of boxes in time and bytes. */
+/* rigid_bodies.h: buffers with constraints, as rigid bodies of boxes in time and bytes. */
 #ifndef MNEM_SRC_PLACE_EXACT_RIGID_BODIES_H
 #define MNEM_SRC_PLACE_EXACT_RIGID_BODIES_H
 
@@ -31,9 +31,10 @@ typedef struct mnem__bodies {
     bool windows; /* some gap has one */
 } mnem__bodies;
 
-/* Checks the wishes but for fixed offsets. MNEM_INVALID, or as the heap. */
-mnem_status mnem__bodies_create(const mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
-                                size_t n, mnem__bodies *out);
+/* Checks the constraints but for fixed offsets. MNEM_INVALID, or as the heap. */
+mnem_status mnem__bodies_create(const mnem_place_buffer *buffers,
+                                const mnem_place_constraint *constraints, size_t n,
+                                mnem__bodies *out);
 void mnem__bodies_destroy(mnem__bodies *b);
 
 /* MNEM_INVALID where fixed bodies of one space collide, or are not aligned. space_of: [bodies], or

@@ -11,19 +11,20 @@
 
 static const double seconds_default = 1;
 
-mnem_status mnem__limits_start(const mnem_plan_options *options, mnem__limits *limits) {
+mnem_status mnem__search_limits_start(const mnem_place_options *options,
+                                      mnem__search_limits *limits) {
     if (!(options->seconds >= 0) || options->capacity_bytes > INT64_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %g seconds, capacity of %llu bytes",
+        return mnem__fail(MNEM_INVALID, "place: %g seconds, capacity of %llu bytes",
                           options->seconds, (unsigned long long)options->capacity_bytes);
     const double seconds = options->seconds > 0 ? options->seconds : seconds_default;
-    *limits = (mnem__limits){.deadline = mnem__seconds() + seconds,
-                             .steps_max = options->steps_max,
-                             .stop = options->stop,
-                             .stop_context = options->stop_context};
+    *limits = (mnem__search_limits){.deadline = mnem__seconds() + seconds,
+                                    .steps_max = options->steps_max,
+                                    .stop = options->stop,
+                                    .stop_context = options->stop_context};
     return MNEM_OK;
 }
 
-bool mnem__limits_check(mnem__limits *l, uint64_t steps) {
+bool mnem__search_limits_check(mnem__search_limits *l, uint64_t steps) {
     l->steps += steps;
     if (l->reached) return true;
     l->reached = (l->steps_max && l->steps >= l->steps_max) || mnem__seconds() > l->deadline ||
@@ -31,8 +32,8 @@ bool mnem__limits_check(mnem__limits *l, uint64_t steps) {
     return l->reached;
 }
 
-mnem__limits mnem__limits_share(const mnem__limits *l, double share) {
-    mnem__limits part = *l;
+mnem__search_limits mnem__search_limits_share(const mnem__search_limits *l, double share) {
+    mnem__search_limits part = *l;
     const double now = mnem__seconds();
     if (part.deadline > now) part.deadline = now + (part.deadline - now) * share;
     if (part.steps_max > part.steps)

@@ -4,19 +4,20 @@
 
 #include "mnem/place.h"
 
-typedef struct mnem__limits {
+typedef struct mnem__search_limits {
     double deadline;
     uint64_t steps, steps_max; /* buffers that were tried; 0: no limit */
     bool (*stop)(void *context);
     void *stop_context;
     bool reached; /* stays so */
-} mnem__limits;
+} mnem__search_limits;
 
 /* From now on. MNEM_INVALID for options that can't be. */
-mnem_status mnem__limits_start(const mnem_plan_options *options, mnem__limits *limits);
+mnem_status mnem__search_limits_start(const mnem_place_options *options,
+                                      mnem__search_limits *limits);
 /* For a search within a search: a share (0 to 1) of what is left of time and steps. */
-mnem__limits mnem__limits_share(const mnem__limits *limits, double share);
+mnem__search_limits mnem__search_limits_share(const mnem__search_limits *limits, double share);
 /* Counts steps; true when a limit is reached. */
-bool mnem__limits_check(mnem__limits *limits, uint64_t steps);
+bool mnem__search_limits_check(mnem__search_limits *limits, uint64_t steps);
 
 #endif

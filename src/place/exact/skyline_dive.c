@@ -1,8 +1,8 @@
 /* skyline_dive.c: exact search for a placement within a capacity.
  *
- * Idea: in some solution every item rests on the floor or on another item. Each section has a floor
- * (nothing more goes below it); together they are a skyline. In a valley, a run of sections lower
- * than its neighbours, one section is chosen, and a node decides what lies directly on its floor:
+ * Idea: in some solution every item rests on the floor or on another item. Each clique has a floor
+ * (nothing more goes below it); together they are a skyline. In a valley, a run of cliques lower
+ * than its neighbours, one clique is chosen, and a node decides what lies directly on its floor:
  * one of the items that can, or nothing. Deciding in valleys only leaves no holes to come back to.
  *
  *     floors   ___       ___            A: fits the valley, B doesn't: its lowest offset is that of
@@ -10,7 +10,7 @@
  *                  [ A ]
  *                [    B    ]
  *
- * Bound: the items of a section, each with its lowest offset (release date) and size (work), are
+ * Bound: the items of a clique, each with its lowest offset (release date) and size (work), are
  * jobs of one machine, so r + the sum of sizes with lowest offset >= r must fit, for every r
  * (Jackson, 1955). A lower bound of the slack is kept, and the sum only made when that is used up.
  *
@@ -19,11 +19,11 @@
  * deepest decision in the set (conflict-directed backjumping, Prosser 1993). Parts of time that no
  * unplaced item connects are solved one after the other.
  *
- * Gaps: an item whose life has gaps may lie over several valleys at once. Only those sections are
- * decided whose candidates have no lower floor anywhere; the lowest section always is one.
+ * Gaps: an item whose life has gaps may lie over several valleys at once. Only those cliques are
+ * decided whose candidates have no lower floor anywhere; the lowest clique always is one.
  *
- * Invariant: low[i] >= floor of each of its sections; floor = the least low of those not placed.
- * Cost: a node is O(items alive with the placed one + sections they cover); only growing trails
+ * Invariant: low[i] >= floor of each of its cliques; floor = the least low of those not placed.
+ * Cost: a node is O(items alive with the placed one + cliques they cover); only growing trails
  * take memory. */
 #include "place/exact/skyline_dive.h"
 
@@ -40,13 +40,12 @@ typedef struct change { /* an old value, to go back to */
     int64_t *where, value;
 } change;
 
-typedef struct
-    part { /* sections that wait to be placed: a list that grows and shrinks at its end */
+typedef struct part { /* cliques that wait to be placed: a list that grows and shrinks at its end */
     int32_t from, to, next;
 } part;
 
 typedef struct frame { /* one decision */
-    int32_t from, to, section, head, parts;
+    int32_t from, to, clique, head, parts;
     int32_t candidates, next; /* [candidates, candidates_end) of the stack; the one to try */
     int32_t candidates_end;
     size_t changes, reasons;
@@ -59,7 +58,7 @@ typedef struct vector { /* grows */
 } vector;
 
 struct mnem__skyline {
-    const mnem__sections *s;
+    const mnem__cliques *s;
     const mnem__dive *dive;
     /* of items */
     int64_t *low; /* PLACED once it has an offset */
@@ -67,7 +66,7 @@ struct mnem__skyline {
     int64_t *decided; /* of placed ones: the decision */
     double *blame;
     uint64_t *reason; /* [items][words]: decisions that raised low */
-    /* of sections */
+    /* of cliques */
     int64_t *floor, *left, *crossing, *slack, *choices;
     int64_t *done;    /* of order: so many are placed */
     int64_t *rose;    /* the most that the decision raised an item by, as above */
@@ -164,7 +163,7 @@ static void go_back(mnem__skyline *k, const frame *f) {
     k->head = f->head;
 }
 
-/* ---- the bound of a section ---- */
+/* ---- the bound of a clique ---- */
 
 static bool is_placed(const mnem__skyline *k, int32_t item) {
     return k->low[item] == PLACED;
@@ -190,43 +189,43 @@ static bool blame_all(mnem__skyline *k, const int32_t *m, int32_t n) {
     return false;
 }
 
-/* Makes the slack of a section exact; false and a conflict when it is below 0. */
-static bool bound(mnem__skyline *k, int32_t section) {
-    const int32_t n = k->s->begin[section + 1] - k->s->begin[section];
-    int32_t *m = k->order + k->s->begin[section], first = (int32_t)k->done[section];
+/* Makes the slack of a clique exact; false and a conflict when it is below 0. */
+static bool bound(mnem__skyline *k, int32_t clique) {
+    const int32_t n = k->s->begin[clique + 1] - k->s->begin[clique];
+    int32_t *m = k->order + k->s->begin[clique], first = (int32_t)k->done[clique];
     int64_t work = 0, slack = k->dive->capacity;
     sort_members(k->low, m + first, n - first);
     while (first < n && is_placed(k, m[first])) first++;
-    if (first > k->done[section]) set_value(k, &k->done[section], first);
+    if (first > k->done[clique]) set_value(k, &k->done[clique], first);
     for (int32_t i = first; i < n; i++) {
         work += k->s->items[m[i]].bytes;
         const int64_t left = k->dive->capacity - work - k->low[m[i]];
         if (left < 0) return blame_all(k, m + first, i + 1 - first);
         if (left < slack) slack = left;
     }
-    set_value(k, &k->slack[section], slack);
+    set_value(k, &k->slack[clique], slack);
     return true;
 }
 
-/* Floor and number of choices of a section, from its unplaced items. */
-static void survey(mnem__skyline *k, int32_t section) {
+/* Floor and number of choices of a clique, from its unplaced items. */
+static void survey(mnem__skyline *k, int32_t clique) {
     int64_t floor = FAR, choices = 0;
-    for (int32_t i = k->s->begin[section] + (int32_t)k->done[section]; i < k->s->begin[section + 1];
+    for (int32_t i = k->s->begin[clique] + (int32_t)k->done[clique]; i < k->s->begin[clique + 1];
          i++) {
         const int64_t low = k->low[k->order[i]];
         choices = low < floor ? 1 : choices + (low == floor);
         if (low < floor) floor = low;
     }
-    if (floor != k->floor[section]) set_value(k, &k->floor[section], floor);
-    if (choices != k->choices[section]) set_value(k, &k->choices[section], choices);
+    if (floor != k->floor[clique]) set_value(k, &k->floor[clique], floor);
+    if (choices != k->choices[clique]) set_value(k, &k->choices[clique], choices);
 }
 
 /* ---- what a decision does ---- */
 
-typedef struct raised { /* what one decision raised: sections [from, to), by at most most */
+typedef struct raised { /* what one decision raised: cliques [from, to), by at most most */
     int32_t from, to;
-    int64_t below; /* below: only sections whose floor is lower can have new floors */
-    /* In the sections of the item that was placed, what it took is what the others were raised by,
+    int64_t below; /* below: only cliques whose floor is lower can have new floors */
+    /* In the cliques of the item that was placed, what it took is what the others were raised by,
      * so that the bound grows by padding only. */
     const mnem__item *placed;
     int64_t padding;
@@ -259,15 +258,15 @@ static bool raise(mnem__skyline *k, int32_t item, int64_t top, raised *r) {
     return false;
 }
 
-static bool lives_in(const mnem__skyline *k, const mnem__item *item, int32_t section) {
+static bool lives_in(const mnem__skyline *k, const mnem__item *item, int32_t clique) {
     for (int32_t i = 0; item && i < mnem__spans_of(item); i++) {
         const mnem__span p = mnem__span_get(k->s, item, i);
-        if (section >= p.from && section < p.to) return true;
+        if (clique >= p.from && clique < p.to) return true;
     }
     return false;
 }
 
-/* The slack of a section after raises; where what is known doesn't say that there is some, the
+/* The slack of a clique after raises; where what is known doesn't say that there is some, the
  * bound does. New thresholds of the bound are at most r->below, and what is left is above them. */
 static bool settle_slack(mnem__skyline *k, const raised *r, int32_t s) {
     const int64_t most = lives_in(k, r->placed, s) ? r->padding : k->rose[s];
@@ -309,7 +308,7 @@ typedef struct company {
 } company;
 
 static company company_of(const mnem__skyline *k, int32_t item) {
-    const mnem__sections *s = k->s;
+    const mnem__cliques *s = k->s;
     const mnem__item *it = &s->items[item];
     if (s->near)
         return (company){s->near + s->near_begin[item],
@@ -371,10 +370,10 @@ static bool lift(mnem__skyline *k, int32_t item, int32_t decision, raised *r) {
     return raise(k, item, top > k->low[item] ? top : k->low[item] + 1, r);
 }
 
-/* Nothing lies on the floor of the section. */
+/* Nothing lies on the floor of the clique. */
 static bool leave(mnem__skyline *k, const frame *f, int32_t decision) {
-    raised r = {.from = f->section, .to = f->section + 1};
-    for (int32_t i = k->s->begin[f->section]; i < k->s->begin[f->section + 1]; i++) {
+    raised r = {.from = f->clique, .to = f->clique + 1};
+    for (int32_t i = k->s->begin[f->clique]; i < k->s->begin[f->clique + 1]; i++) {
         const int32_t item = k->s->members[i];
         if (k->low[item] != f->floor) continue;
         if (!lift(k, item, decision, &r)) return unsettled(k, &r);
@@ -385,42 +384,42 @@ static bool leave(mnem__skyline *k, const frame *f, int32_t decision) {
 /* ---- choosing where to decide ---- */
 
 typedef struct pick {
-    int32_t section;
+    int32_t clique;
     double key[2];
 } pick;
 
-static void offer(const mnem__skyline *k, int32_t section, pick *best) {
-    const double choices = (double)(k->choices[section] + (k->slack[section] > 0));
-    const int32_t away = section - k->last_section;
-    double key[2] = {choices, (double)k->slack[section]};
+static void offer(const mnem__skyline *k, int32_t clique, pick *best) {
+    const double choices = (double)(k->choices[clique] + (k->slack[clique] > 0));
+    const int32_t away = clique - k->last_section;
+    double key[2] = {choices, (double)k->slack[clique]};
     if (k->dive->rule == MNEM__VALLEY_NEAREST) key[1] = away < 0 ? -away : away;
     if (k->dive->rule == MNEM__VALLEY_LOWEST) {
-        key[0] = (double)k->floor[section];
+        key[0] = (double)k->floor[clique];
         key[1] = choices;
     }
-    if (best->section != NONE &&
+    if (best->clique != NONE &&
         (key[0] > best->key[0] || (key[0] == best->key[0] && key[1] >= best->key[1])))
         return;
-    *best = (pick){section, {key[0], key[1]}};
+    *best = (pick){clique, {key[0], key[1]}};
 }
 
-/* Has some candidate of the section, one with gaps, a lower floor elsewhere? */
-static bool spans_a_lower_valley(const mnem__skyline *k, int32_t section) {
-    for (int32_t i = k->s->begin[section]; i < k->s->begin[section + 1]; i++) {
+/* Has some candidate of the clique, one with gaps, a lower floor elsewhere? */
+static bool spans_a_lower_valley(const mnem__skyline *k, int32_t clique) {
+    for (int32_t i = k->s->begin[clique]; i < k->s->begin[clique + 1]; i++) {
         const int32_t item = k->s->members[i];
         const mnem__item *it = &k->s->items[item];
-        if (k->low[item] != k->floor[section]) continue;
+        if (k->low[item] != k->floor[clique]) continue;
         for (int32_t j = 0; j < it->spans; j++) {
             const mnem__span p = mnem__span_get(k->s, it, j);
             for (int32_t s = p.from; s < p.to; s++)
-                if (k->floor[s] < k->floor[section]) return true;
+                if (k->floor[s] < k->floor[clique]) return true;
         }
     }
     return false;
 }
 
 static int32_t pick_section(const mnem__skyline *k, int32_t from, int32_t to) {
-    pick best = {.section = NONE};
+    pick best = {.clique = NONE};
     for (int32_t s = from; s < to;) {
         int32_t end = s + 1;
         while (end < to && k->floor[end] == k->floor[s]) end++;
@@ -430,7 +429,7 @@ static int32_t pick_section(const mnem__skyline *k, int32_t from, int32_t to) {
                 if (!k->s->near || !spans_a_lower_valley(k, i)) offer(k, i, &best);
         s = end;
     }
-    return best.section;
+    return best.clique;
 }
 
 /* A twin that is still to be placed goes first: the other order would be the same again. */
@@ -439,10 +438,10 @@ static bool waits_for_twin(const mnem__skyline *k, int32_t item) {
     return twin != NONE && k->low[twin] == k->low[item];
 }
 
-/* The candidates on the floor of f->section, best first. */
+/* The candidates on the floor of f->clique, best first. */
 static void gather(mnem__skyline *k, frame *f) {
     f->candidates = (int32_t)k->candidates.count;
-    for (int32_t i = k->s->begin[f->section]; i < k->s->begin[f->section + 1]; i++) {
+    for (int32_t i = k->s->begin[f->clique]; i < k->s->begin[f->clique + 1]; i++) {
         const int32_t item = k->s->members[i];
         if (k->low[item] != f->floor || waits_for_twin(k, item)) continue;
         if (!extend(k, &k->candidates, 1, sizeof(int32_t))) break;
@@ -485,8 +484,8 @@ static void open_frame(mnem__skyline *k) {
     const part p = ((part *)k->parts.data)[k->head];
     frame *f = &k->frames[k->depth];
     *f = (frame){.from = p.from, .to = p.to, .head = p.next};
-    f->section = pick_section(k, p.from, p.to);
-    f->floor = k->floor[f->section];
+    f->clique = pick_section(k, p.from, p.to);
+    f->floor = k->floor[f->clique];
     f->parts = (int32_t)k->parts.count;
     gather(k, f);
     set_clear(k, conflict_at(k, k->depth));
@@ -501,7 +500,7 @@ static bool try_next(mnem__skyline *k) {
     const int32_t decision = k->depth - 1;
     frame *f = &k->frames[decision];
     const int32_t next = f->next++;
-    k->last_section = f->section;
+    k->last_section = f->clique;
     if (next < f->candidates_end) {
         if (!place(k, ((int32_t *)k->candidates.data)[next], decision)) return false;
     } else if (!leave(k, f, decision)) {
@@ -511,9 +510,9 @@ static bool try_next(mnem__skyline *k) {
     return true;
 }
 
-/* Adds why the candidates in a section are no others. */
-static void why_no_others(const mnem__skyline *k, int32_t section, uint64_t *conflict) {
-    for (int32_t i = k->s->begin[section]; i < k->s->begin[section + 1]; i++) {
+/* Adds why the candidates in a clique are no others. */
+static void why_no_others(const mnem__skyline *k, int32_t clique, uint64_t *conflict) {
+    for (int32_t i = k->s->begin[clique]; i < k->s->begin[clique + 1]; i++) {
         const int32_t item = k->s->members[i];
         set_join(k, conflict, reason_of(k, item));
         if (is_placed(k, item)) set_add(conflict, k->decided[item]);
@@ -531,7 +530,7 @@ static bool retreat(mnem__skyline *k) {
             uint64_t *gathered = conflict_at(k, decision);
             set_join(k, gathered, k->conflict);
             if (f->next <= f->candidates_end) return true;
-            why_no_others(k, f->section, gathered);
+            why_no_others(k, f->clique, gathered);
             memcpy(k->conflict, gathered, (size_t)k->words * sizeof *gathered);
             k->conflict[decision / 64] &= ~(UINT64_C(1) << (decision % 64));
         }
@@ -549,7 +548,7 @@ static mnem__dive_end search(mnem__skyline *k, mnem__dive *dive) {
         open_frame(k);
         while (!try_next(k)) {
             if (k->no_memory) return MNEM__DIVE_NO_MEMORY;
-            if (++failures % 64 == 0 && mnem__limits_check(dive->limits, 0))
+            if (++failures % 64 == 0 && mnem__search_limits_check(dive->limits, 0))
                 return MNEM__DIVE_LIMIT;
             if (!retreat(k)) return MNEM__DIVE_EXHAUSTED;
         }
@@ -559,19 +558,19 @@ static mnem__dive_end search(mnem__skyline *k, mnem__dive *dive) {
 }
 
 static bool start(mnem__skyline *k, const mnem__dive *dive) {
-    const mnem__sections *s = k->s;
+    const mnem__cliques *s = k->s;
     memset(k->crossing + dive->from, 0, (size_t)(dive->to - dive->from) * sizeof *k->crossing);
     for (int32_t i = s->starts[dive->from]; i < s->starts[dive->to]; i++) {
         k->low[i] = 0;
         set_clear(k, reason_of(k, i));
         for (int32_t at = s->items[i].first; at + 1 < s->items[i].end; at++) k->crossing[at]++;
     }
-    for (int32_t section = dive->from; section < dive->to; section++) {
-        k->left[section] = k->done[section] = 0;
-        for (int32_t i = s->begin[section]; i < s->begin[section + 1]; i++)
-            k->left[section] += s->items[s->members[i]].bytes;
-        survey(k, section);
-        if (!bound(k, section)) return false;
+    for (int32_t clique = dive->from; clique < dive->to; clique++) {
+        k->left[clique] = k->done[clique] = 0;
+        for (int32_t i = s->begin[clique]; i < s->begin[clique + 1]; i++)
+            k->left[clique] += s->items[s->members[i]].bytes;
+        survey(k, clique);
+        if (!bound(k, clique)) return false;
     }
     k->depth = 0;
     k->head = NONE;
@@ -597,8 +596,8 @@ double *mnem__skyline_blame(mnem__skyline *k) {
 
 /* ---- memory ---- */
 
-mnem_status mnem__skyline_create(const mnem__sections *s, mnem__skyline **out) {
-    const size_t items = (size_t)s->item_count, sections = (size_t)s->count;
+mnem_status mnem__skyline_create(const mnem__cliques *s, mnem__skyline **out) {
+    const size_t items = (size_t)s->item_count, cliques = (size_t)s->count;
     const size_t levels = 2 * items + 64, words = (levels + 63) / 64;
     mnem__skyline *k = mnem__calloc("plan", 1, sizeof *k);
     *out = k;
@@ -606,7 +605,7 @@ mnem_status mnem__skyline_create(const mnem__sections *s, mnem__skyline **out) {
     k->s = s;
     k->levels = (int32_t)levels;
     k->words = (int32_t)words;
-    const size_t numbers = 4 * items + 8 * sections + (items + levels + 1) * words;
+    const size_t numbers = 4 * items + 8 * cliques + (items + levels + 1) * words;
     const size_t bytes = numbers * sizeof(int64_t) + levels * sizeof(frame) +
                          (size_t)s->begin[s->count] * sizeof(int32_t);
     k->low = mnem__calloc("plan", 1, bytes);
@@ -619,14 +618,14 @@ mnem_status mnem__skyline_create(const mnem__sections *s, mnem__skyline **out) {
     k->decided = k->offset + items;
     k->blame = (double *)(k->decided + items);
     k->floor = (int64_t *)(k->blame + items);
-    k->left = k->floor + sections;
-    k->crossing = k->left + sections;
-    k->slack = k->crossing + sections;
-    k->choices = k->slack + sections;
-    k->dropped = k->choices + sections;
-    k->rose = k->dropped + sections;
-    k->done = k->rose + sections;
-    k->reason = (uint64_t *)(k->done + sections);
+    k->left = k->floor + cliques;
+    k->crossing = k->left + cliques;
+    k->slack = k->crossing + cliques;
+    k->choices = k->slack + cliques;
+    k->dropped = k->choices + cliques;
+    k->rose = k->dropped + cliques;
+    k->done = k->rose + cliques;
+    k->reason = (uint64_t *)(k->done + cliques);
     k->conflicts = k->reason + items * words;
     k->conflict = k->conflicts + levels * words;
     k->frames = (frame *)(k->conflict + words);

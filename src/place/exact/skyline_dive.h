@@ -7,7 +7,7 @@
 
 /* Which valley is filled next. */
 typedef enum mnem__valley_rule {
-    MNEM__VALLEY_FEWEST,  /* the section with the fewest choices, then the least slack */
+    MNEM__VALLEY_FEWEST,  /* the clique with the fewest choices, then the least slack */
     MNEM__VALLEY_NEAREST, /* the fewest choices, then nearest to the last one */
     MNEM__VALLEY_LOWEST,  /* the lowest, then the fewest choices */
     MNEM__VALLEY_RULES
@@ -22,17 +22,17 @@ typedef enum mnem__dive_end {
 
 typedef struct mnem__skyline mnem__skyline;
 
-/* Keeps sections, which the caller owns. */
-mnem_status mnem__skyline_create(const mnem__sections *sections, mnem__skyline **skyline);
+/* Keeps cliques, which the caller owns. */
+mnem_status mnem__skyline_create(const mnem__cliques *cliques, mnem__skyline **skyline);
 void mnem__skyline_destroy(mnem__skyline *skyline);
 
 typedef struct mnem__dive {
     int64_t capacity;
-    int32_t from, to; /* the sections to place; nothing crosses their ends */
+    int32_t from, to; /* the cliques to place; nothing crosses their ends */
     mnem__valley_rule rule;
     const double *priority; /* [items]: candidates are tried from the largest */
     uint64_t failures_max;
-    mnem__limits *limits;
+    mnem__search_limits *limits;
     uint64_t nodes; /* out: decisions, added to */
 } mnem__dive;
 

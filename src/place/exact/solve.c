@@ -30,15 +30,15 @@ enum { EXACT_MAX = 4096, GREEDY_MAX = 20000, MEMBERS_MAX = 1 << 22, LONG_DIVE_EV
 enum { SMALL_MAX = 16, SMALL_FAILURES = 1000 }; /* so few items: no short dives */
 
 typedef struct solver {
-    mnem_plan_buffer *buffers;
+    mnem_place_buffer *buffers;
     size_t n;
-    mnem_plan_result *result;
-    mnem__sections sections;
+    mnem_place_result *result;
+    mnem__cliques cliques;
     mnem__skyline *skyline;
     double *priority;  /* [items] */
     uint64_t capacity; /* 0: none */
     uint64_t random, seed;
-    mnem__limits *limits;
+    mnem__search_limits *limits;
 } solver;
 
 static double uniform(solver *s) {
@@ -50,17 +50,17 @@ static double uniform(solver *s) {
 
 /* ---- one capacity ---- */
 
-/* A random mixture of size, life and blame, in the items of sections [from, to). */
+/* A random mixture of size, life and blame, in the items of cliques [from, to). */
 static void mix_priorities(solver *s, int32_t from, int32_t to, uint64_t attempt) {
     static const double blame_weights[] = {0, 1, 1.0 / 3};
     double *blame = mnem__skyline_blame(s->skyline), most = 0;
     const double by_size = attempt == 0 ? 1 : uniform(s), by_life = attempt == 1 ? 1 : uniform(s);
     const double by_blame = blame_weights[attempt % 3];
-    const int32_t first = s->sections.starts[from], end = s->sections.starts[to];
+    const int32_t first = s->cliques.starts[from], end = s->cliques.starts[to];
     for (int32_t i = first; i < end; i++) most = fmax(most, blame[i]);
     for (int32_t i = first; i < end; i++) {
-        const mnem__item *item = &s->sections.items[i];
-        const mnem_plan_buffer *b = &s->buffers[item->source];
+        const mnem__item *item = &s->cliques.items[i];
+        const mnem_place_buffer *b = &s->buffers[item->source];
         const double life = (double)((uint64_t)b->upper - (uint64_t)b->lower);
         s->priority[i] =
             by_size * log((double)item->bytes) + by_life / 2 * log(life) + 0.5 * uniform(s);
@@ -74,7 +74,7 @@ static mnem__dive_end fit_part(solver *s, int64_t capacity, int32_t from, int32_
                                uint64_t tries) {
     static const mnem__valley_rule rules[] = {MNEM__VALLEY_FEWEST, MNEM__VALLEY_FEWEST,
                                               MNEM__VALLEY_NEAREST, MNEM__VALLEY_LOWEST};
-    const uint64_t items = (uint64_t)(s->sections.starts[to] - s->sections.starts[from]);
+    const uint64_t items = (uint64_t)(s->cliques.starts[to] - s->cliques.starts[from]);
     mnem__dive dive = {
         .capacity = capacity, .from = from, .to = to, .priority = s->priority, .limits = s->limits};
     const uint64_t usual = items <= SMALL_MAX ? SMALL_FAILURES : items / 2 + 20; /* failures */
@@ -89,13 +89,13 @@ static mnem__dive_end fit_part(solver *s, int64_t capacity, int32_t from, int32_
         const mnem__dive_end end = mnem__skyline_dive(s->skyline, &dive);
         s->result->nodes += dive.nodes;
         if (end != MNEM__DIVE_LIMIT) return end;
-        if (mnem__limits_check(s->limits, dive.nodes)) break;
+        if (mnem__search_limits_check(s->limits, dive.nodes)) break;
     }
     return MNEM__DIVE_LIMIT;
 }
 
 /* Where the part that begins at from ends: nothing lives on both sides. */
-static int32_t part_end(const mnem__sections *s, int32_t from) {
+static int32_t part_end(const mnem__cliques *s, int32_t from) {
     int32_t end = from + 1;
     for (int32_t i = s->starts[from]; i < s->starts[end]; i++)
         if (s->items[i].end > end) end = s->items[i].end;
@@ -104,8 +104,8 @@ static int32_t part_end(const mnem__sections *s, int32_t from) {
 
 static mnem__dive_end fit(solver *s, int64_t capacity, uint64_t tries) {
     s->random = s->seed;
-    for (int32_t from = 0, to; from < s->sections.count; from = to) {
-        to = part_end(&s->sections, from);
+    for (int32_t from = 0, to; from < s->cliques.count; from = to) {
+        to = part_end(&s->cliques, from);
         const mnem__dive_end end = fit_part(s, capacity, from, to, tries);
         if (end != MNEM__DIVE_FOUND) return end;
     }
@@ -115,14 +115,14 @@ static mnem__dive_end fit(solver *s, int64_t capacity, uint64_t tries) {
 /* Takes offsets[items] over when they are better. */
 static void keep(solver *s, const int64_t *offsets) {
     uint64_t peak = 0;
-    for (int32_t i = 0; i < s->sections.item_count; i++) {
-        const uint64_t top = (uint64_t)(offsets[i] + s->sections.items[i].bytes);
+    for (int32_t i = 0; i < s->cliques.item_count; i++) {
+        const uint64_t top = (uint64_t)(offsets[i] + s->cliques.items[i].bytes);
         if (top > peak) peak = top;
     }
     if (peak >= s->result->peak_bytes) return;
     s->result->peak_bytes = peak;
-    for (int32_t i = 0; i < s->sections.item_count; i++)
-        s->buffers[s->sections.items[i].source].offset = (uint64_t)offsets[i];
+    for (int32_t i = 0; i < s->cliques.item_count; i++)
+        s->buffers[s->cliques.items[i].source].offset = (uint64_t)offsets[i];
 }
 
 /* ---- all capacities ---- */
@@ -138,13 +138,13 @@ static mnem_status try_capacity(solver *s, uint64_t capacity, uint64_t tries) {
 }
 
 static bool is_open(const solver *s, uint64_t capacity) {
-    const mnem_plan_result *r = s->result;
+    const mnem_place_result *r = s->result;
     return !s->limits->reached && r->lower_bound_bytes < r->peak_bytes &&
            r->lower_bound_bytes <= capacity && r->peak_bytes > capacity;
 }
 
 static bool is_enough(const solver *s) {
-    const mnem_plan_result *r = s->result;
+    const mnem_place_result *r = s->result;
     return r->peak_bytes <= r->lower_bound_bytes || (s->capacity && r->peak_bytes <= s->capacity);
 }
 
@@ -176,15 +176,15 @@ static mnem_status minimise(solver *s) {
 
 /* ---- in one go ---- */
 
-/* How much size, life in time and life in sections count, before chance is mixed in. */
+/* How much size, life in time and life in cliques count, before chance is mixed in. */
 static const double plain_orders[][3] = {{0, 1, 0}, {1e-3, 0, 1}, {1, 0, 1},
                                          {1, 0, 0}, {1, 1, 0},    {1, 0.5, 0}};
 enum { STALLED_MAX = 3, PLAIN_ORDERS = sizeof plain_orders / sizeof *plain_orders };
 
 static void plain_priorities(solver *s, const double *weights, double chance) {
-    for (int32_t i = 0; i < s->sections.item_count; i++) {
-        const mnem__item *item = &s->sections.items[i];
-        const mnem_plan_buffer *b = &s->buffers[item->source];
+    for (int32_t i = 0; i < s->cliques.item_count; i++) {
+        const mnem__item *item = &s->cliques.items[i];
+        const mnem_place_buffer *b = &s->buffers[item->source];
         s->priority[i] = weights[0] * log((double)item->bytes) +
                          weights[1] * log((double)((uint64_t)b->upper - (uint64_t)b->lower)) +
                          weights[2] * log((double)(item->end - item->first));
@@ -198,7 +198,7 @@ static bool lower_priority(const void *context, uint32_t a, uint32_t b) {
 }
 
 typedef struct passes {
-    mnem__valley *valley;
+    mnem__skyline_greedy *valley;
     int64_t *offsets; /* [items] */
     double *blame;    /* [items] */
     uint32_t *order, *rank;
@@ -206,21 +206,21 @@ typedef struct passes {
 
 /* One placement, by priority and blame. */
 static void pass(solver *s, passes *p) {
-    const int32_t n = s->sections.item_count;
+    const int32_t n = s->cliques.item_count;
     for (int32_t i = 0; i < n; i++) s->priority[i] += p->blame[i];
     for (int32_t i = 0; i < n; i++) p->order[i] = (uint32_t)i;
     mnem__sort(p->order, (size_t)n, lower_priority, s->priority);
     for (int32_t i = 0; i < n; i++) p->rank[p->order[i]] = (uint32_t)i;
-    if (mnem__valley_place(p->valley, p->rank, p->offsets) < INT64_MAX) keep(s, p->offsets);
-    mnem__limits_check(s->limits, (uint64_t)n);
+    if (mnem__skyline_greedy_place(p->valley, p->rank, p->offsets) < INT64_MAX) keep(s, p->offsets);
+    mnem__search_limits_check(s->limits, (uint64_t)n);
 }
 
 /* What sticks out over the bound goes earlier next time. Returns how many do. */
 static int32_t blame_what_sticks_out(solver *s, const passes *p) {
     const double blame = 1 + uniform(s);
     int32_t count = 0;
-    for (int32_t i = 0; i < s->sections.item_count; i++) {
-        if (p->offsets[i] + s->sections.items[i].bytes <= s->sections.bound) continue;
+    for (int32_t i = 0; i < s->cliques.item_count; i++) {
+        if (p->offsets[i] + s->cliques.items[i].bytes <= s->cliques.bound) continue;
         p->blame[i] += blame;
         count++;
     }
@@ -230,7 +230,7 @@ static int32_t blame_what_sticks_out(solver *s, const passes *p) {
 /* One order, and then again with blame while fewer stick out. */
 static void place_with_blame(solver *s, passes *p, const double *weights, double chance) {
     const uint64_t random = s->random;
-    memset(p->blame, 0, (size_t)s->sections.item_count * sizeof *p->blame);
+    memset(p->blame, 0, (size_t)s->cliques.item_count * sizeof *p->blame);
     int32_t least = INT32_MAX;
     for (int stalled = 0; stalled < STALLED_MAX; stalled++) {
         s->random = random; /* the same chances again */
@@ -257,43 +257,43 @@ static void place_in_one_go(solver *s, passes *p) {
 }
 
 static mnem_status go_once(solver *s) {
-    const size_t n = (size_t)s->sections.item_count;
+    const size_t n = (size_t)s->cliques.item_count;
     passes p = {0};
     p.offsets = mnem__calloc("plan", n, 2 * sizeof *p.offsets + 2 * sizeof *p.order);
     mnem_status status =
-        p.offsets ? mnem__valley_create(&s->sections, &p.valley) : mnem__heap_status();
+        p.offsets ? mnem__skyline_greedy_create(&s->cliques, &p.valley) : mnem__heap_status();
     p.blame = (double *)(p.offsets + n);
     p.order = (uint32_t *)(p.blame + n);
     p.rank = p.order + n;
     if (status == MNEM_OK) place_in_one_go(s, &p);
-    mnem__valley_destroy(p.valley);
+    mnem__skyline_greedy_destroy(p.valley);
     mnem__free(p.offsets);
     return status;
 }
 
 /* ---- all together ---- */
 
-static void judge(mnem_plan_result *r, uint64_t capacity) {
-    if (r->peak_bytes <= r->lower_bound_bytes) r->verdict = MNEM_PLAN_OPTIMAL;
-    if (capacity && r->lower_bound_bytes > capacity) r->verdict = MNEM_PLAN_INFEASIBLE;
+static void judge(mnem_place_result *r, uint64_t capacity) {
+    if (r->peak_bytes <= r->lower_bound_bytes) r->verdict = MNEM_PLACE_OPTIMAL;
+    if (capacity && r->lower_bound_bytes > capacity) r->verdict = MNEM_PLACE_INFEASIBLE;
 }
 
 static mnem_status meet_for_most_of_the_time(solver *s) {
-    mnem__limits *all = s->limits, part = mnem__limits_share(all, 0.8);
+    mnem__search_limits *all = s->limits, part = mnem__search_limits_share(all, 0.8);
     s->limits = &part;
     const mnem_status status = meet(s, s->capacity);
     s->limits = all;
     all->steps = part.steps;
-    mnem__limits_check(all, 0);
+    mnem__search_limits_check(all, 0);
     return status;
 }
 
 static mnem_status dive(solver *s) {
-    mnem_status status = mnem__skyline_create(&s->sections, &s->skyline);
+    mnem_status status = mnem__skyline_create(&s->cliques, &s->skyline);
     if (status != MNEM_OK) return status;
     if (s->capacity) status = meet_for_most_of_the_time(s);
     judge(s->result, s->capacity);
-    if (status == MNEM_OK && s->result->verdict == MNEM_PLAN_FEASIBLE && !is_enough(s))
+    if (status == MNEM_OK && s->result->verdict == MNEM_PLACE_FEASIBLE && !is_enough(s))
         status = minimise(s);
     mnem__skyline_destroy(s->skyline);
     return status;
@@ -301,14 +301,14 @@ static mnem_status dive(solver *s) {
 
 /* Greedy by size where it is quick enough, and as a start for the rest. */
 static mnem_status start(solver *s) {
-    mnem_plan_result *r = s->result;
+    mnem_place_result *r = s->result;
     mnem_status status = go_once(s);
     if (status != MNEM_OK || is_enough(s) || s->n > GREEDY_MAX) return status;
     int64_t *offsets = mnem__calloc("plan", s->n, sizeof *offsets);
     if (!offsets) return mnem__heap_status();
-    mnem_plan_result greedy;
+    mnem_place_result greedy;
     for (size_t i = 0; i < s->n; i++) offsets[i] = (int64_t)s->buffers[i].offset;
-    status = mnem_plan_place(s->buffers, s->n, &greedy);
+    status = mnem_place_greedy(s->buffers, s->n, &greedy);
     if (status == MNEM_OK && greedy.peak_bytes < r->peak_bytes)
         r->peak_bytes = greedy.peak_bytes;
     else
@@ -318,14 +318,14 @@ static mnem_status start(solver *s) {
 }
 
 /* A dive adds offsets, sizes and capacities: a few of them must fit a number. */
-static bool sums_fit(const mnem_plan_result *r) {
+static bool sums_fit(const mnem_place_result *r) {
     return r->total_bytes <= INT64_MAX / 4 && r->peak_bytes <= INT64_MAX / 4;
 }
 
 static mnem_status solve(solver *s, const mnem__task *task) {
-    const size_t n = (size_t)s->sections.item_count;
+    const size_t n = (size_t)s->cliques.item_count;
     for (size_t i = 0; i < s->n; i++) s->buffers[i].offset = 0;
-    s->result->lower_bound_bytes = (uint64_t)s->sections.bound;
+    s->result->lower_bound_bytes = (uint64_t)s->cliques.bound;
     s->result->peak_bytes = n == 0 ? 0 : task->lives ? task->peak_known : UINT64_MAX;
     judge(s->result, s->capacity); /* nothing to place: the best there is */
     if (n == 0) return MNEM_OK;
@@ -333,17 +333,18 @@ static mnem_status solve(solver *s, const mnem__task *task) {
     mnem_status status = s->priority ? MNEM_OK : mnem__heap_status();
     if (status == MNEM_OK && !task->lives) status = start(s);
     judge(s->result, s->capacity);
-    if (status == MNEM_OK && s->result->verdict == MNEM_PLAN_FEASIBLE && !is_enough(s) &&
-        n <= EXACT_MAX && s->sections.members && sums_fit(s->result))
+    if (status == MNEM_OK && s->result->verdict == MNEM_PLACE_FEASIBLE && !is_enough(s) &&
+        n <= EXACT_MAX && s->cliques.members && sums_fit(s->result))
         status = dive(s);
     judge(s->result, s->capacity);
     mnem__free(s->priority);
     return status;
 }
 
-mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_result *result) {
-    mnem_status status = mnem__plan_check(task->buffers, task->n, result);
-    if (status == MNEM_OK && task->n == 0) result->verdict = MNEM_PLAN_OPTIMAL;
+mnem_status mnem__solve(const mnem__task *task, mnem__search_limits *limits,
+                        mnem_place_result *result) {
+    mnem_status status = mnem__place_check(task->buffers, task->n, result);
+    if (status == MNEM_OK && task->n == 0) result->verdict = MNEM_PLACE_OPTIMAL;
     if (status != MNEM_OK || task->n == 0) return status;
     solver s = {.buffers = task->buffers,
                 .n = task->n,
@@ -351,14 +352,14 @@ mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_
                 .capacity = task->capacity,
                 .limits = limits};
     s.seed = s.random = (task->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    status = mnem__sections_create(task->buffers, task->lives, task->n,
-                                   task->n <= EXACT_MAX ? MEMBERS_MAX : 0, &s.sections);
+    status = mnem__cliques_create(task->buffers, task->lives, task->n,
+                                  task->n <= EXACT_MAX ? MEMBERS_MAX : 0, &s.cliques);
     if (status == MNEM_OK) status = solve(&s, task);
-    mnem__sections_destroy(&s.sections);
+    mnem__cliques_destroy(&s.cliques);
     return status;
 }
 
-mnem_status mnem_plan_solve(mnem_plan_buffer *buffers, size_t n, const mnem_plan_options *options,
-                            mnem_plan_result *result) {
-    return mnem_plan_solve_wishes(buffers, NULL, n, options, result);
+mnem_status mnem_place_solve(mnem_place_buffer *buffers, size_t n,
+                             const mnem_place_options *options, mnem_place_result *result) {
+    return mnem_place_solve_constrained(buffers, NULL, n, options, result);
 }

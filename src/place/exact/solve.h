@@ -1,4 +1,4 @@
-/* solve.h: the search behind mnem_plan_solve, for those who know more about the buffers. */
+/* solve.h: the search behind mnem_place_solve, for those who know more about the buffers. */
 #ifndef MNEM_SRC_PLACE_EXACT_SOLVE_H
 #define MNEM_SRC_PLACE_EXACT_SOLVE_H
 
@@ -6,7 +6,7 @@
 #include "place/greedy/cliques.h"
 
 typedef struct mnem__task {
-    mnem_plan_buffer *buffers;
+    mnem_place_buffer *buffers;
     size_t n;
     uint64_t capacity; /* 0: as low as possible */
     uint64_t seed;
@@ -17,10 +17,12 @@ typedef struct mnem__task {
     uint64_t peak_known;
 } mnem__task;
 
-/* As mnem_plan_solve. */
-mnem_status mnem__solve(const mnem__task *task, mnem__limits *limits, mnem_plan_result *result);
-/* As mnem_plan_solve_wishes; wishes may be NULL, lives must be. */
-mnem_status mnem__solve_wishes(const mnem__task *task, const mnem_plan_wish *wishes,
-                               mnem__limits *limits, mnem_plan_result *result);
+/* As mnem_place_solve. */
+mnem_status mnem__solve(const mnem__task *task, mnem__search_limits *limits,
+                        mnem_place_result *result);
+/* As mnem_place_solve_constrained; constraints may be NULL, lives must be. */
+mnem_status mnem__solve_constrained(const mnem__task *task,
+                                    const mnem_place_constraint *constraints,
+                                    mnem__search_limits *limits, mnem_place_result *result);
 
 #endif

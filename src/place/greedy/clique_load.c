@@ -20,7 +20,7 @@ static int64_t round_up(int64_t bytes, int64_t alignment) {
 }
 
 /* Do all sizes, rounded, fit a number? */
-static bool sums_fit(const mnem_plan_buffer *buffers, size_t n, uint64_t alignment) {
+static bool sums_fit(const mnem_place_buffer *buffers, size_t n, uint64_t alignment) {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++) {
         uint64_t bytes;
@@ -31,7 +31,7 @@ static bool sums_fit(const mnem_plan_buffer *buffers, size_t n, uint64_t alignme
     return true;
 }
 
-void mnem__load_init(mnem__load *load, const mnem_plan_buffer *buffers, size_t n) {
+void mnem__load_init(mnem__load *load, const mnem_place_buffer *buffers, size_t n) {
     uint64_t least = UINT64_MAX;
     for (size_t i = 0; i < n; i++) {
         const uint64_t alignment = buffers[i].alignment ? buffers[i].alignment : 64;

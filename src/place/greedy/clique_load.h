@@ -16,7 +16,7 @@ typedef struct mnem__load {
 
 /* Nothing alive. The sizes' sum must fit int64_t; where the rounded ones' wouldn't, nothing is
  * rounded. O(n) time. */
-void mnem__load_init(mnem__load *load, const mnem_plan_buffer *buffers, size_t n);
+void mnem__load_init(mnem__load *load, const mnem_place_buffer *buffers, size_t n);
 void mnem__load_clear(mnem__load *load);
 /* A buffer begins to live, or ends. */
 void mnem__load_add(mnem__load *load, int64_t bytes);

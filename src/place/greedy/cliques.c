@@ -1,18 +1,18 @@
-/* cliques.c: lifetimes to sections.
+/* cliques.c: lifetimes to cliques.
  *
  * Idea: two buffers may share bytes when they never live together. Lifetimes are an interval graph,
  * whose largest cliques are found in one sweep: whenever something ends after something began, what
- * is alive just before is one of them, called a section. Times don't matter any more then.
+ * is alive just before is one of them, called a clique. Times don't matter any more then.
  *
  *     time      0   1   2   3   4
- *     a         |-------|               sections: {a, b}, {b, c}
+ *     a         |-------|               cliques: {a, b}, {b, c}
  *     b             |-----------|       a: [0, 1)  b: [0, 2)  c: [1, 2)
  *     c                 |---|
  *
- * A life with gaps is several pieces, and the item lives in a span of sections for each.
+ * A life with gaps is several pieces, and the item lives in a span of cliques for each.
  *
- * Invariant: two items have a section in common exactly when their lifetimes meet.
- * Cost: O(n log n) time, 40 bytes and a section's membership per item; with gaps, O(n^2) for the
+ * Invariant: two items have a clique in common exactly when their lifetimes meet.
+ * Cost: O(n log n) time, 40 bytes and a clique's membership per item; with gaps, O(n^2) for the
  * neighbours. */
 #include "place/greedy/cliques.h"
 
@@ -26,7 +26,7 @@
 /* A moment is a number: 2 x the piece of a life, and 1 more for its end. Without gaps the pieces
  * are the buffers. */
 typedef struct timing {
-    const mnem_plan_buffer *buffers;
+    const mnem_place_buffer *buffers;
     const mnem__lives *lives;
 } timing;
 
@@ -44,17 +44,17 @@ static bool before(const void *context, uint32_t a, uint32_t b) {
     return a < b;
 }
 
-/* A piece of a life begins at section out->count; it goes on with the one before where no section
+/* A piece of a life begins at clique out->count; it goes on with the one before where no clique
  * is between. */
-static void begin_span(mnem__item *item, mnem__sections *out) {
+static void begin_span(mnem__item *item, mnem__cliques *out) {
     if (item->spans && out->spans[item->span + item->spans - 1].to == out->count) return;
     out->spans[item->span + item->spans++] = (mnem__span){out->count, out->count};
 }
 
 /* The item of a buffer whose life, or a piece of it, begins. */
 static mnem__item *begin_item(const timing *t, uint32_t buffer, int32_t *item_of,
-                              mnem__sections *out) {
-    const mnem_plan_buffer *b = &t->buffers[buffer];
+                              mnem__cliques *out) {
+    const mnem_place_buffer *b = &t->buffers[buffer];
     if (item_of[buffer] == 0) {
         out->items[out->item_count++] =
             (mnem__item){.bytes = (int64_t)b->bytes,
@@ -68,10 +68,10 @@ static mnem__item *begin_item(const timing *t, uint32_t buffer, int32_t *item_of
     return &out->items[item_of[buffer] - 1];
 }
 
-/* Items in the order of their start, with their sections, and the bound. item_of: scratch, [n], 0s;
+/* Items in the order of their start, with their cliques, and the bound. item_of: scratch, [n], 0s;
  * owner: the buffers of pieces, or NULL. */
 static void sweep(const timing *t, size_t n, const uint32_t *moments, size_t count,
-                  int32_t *item_of, const uint32_t *owner, mnem__sections *out) {
+                  int32_t *item_of, const uint32_t *owner, mnem__cliques *out) {
     bool grew = false;
     mnem__load alive;
     mnem__load_init(&alive, t->buffers, n);
@@ -113,7 +113,7 @@ static size_t collect(const timing *t, size_t n, uint32_t *moments, uint32_t *ow
 }
 
 /* What lives all the time, or once only, needs no spans. */
-static void drop_single_spans(mnem__sections *s) {
+static void drop_single_spans(mnem__cliques *s) {
     bool any = false;
     for (int32_t i = 0; i < s->item_count; i++) {
         if (s->items[i].spans == 1) s->items[i].spans = 0;
@@ -124,7 +124,7 @@ static void drop_single_spans(mnem__sections *s) {
     s->spans = NULL;
 }
 
-static bool twins(const mnem__sections *s, const mnem__item *a, const mnem__item *b) {
+static bool twins(const mnem__cliques *s, const mnem__item *a, const mnem__item *b) {
     if (a->first != b->first || a->end != b->end || a->bytes != b->bytes ||
         a->alignment != b->alignment || a->spans != b->spans)
         return false;
@@ -132,7 +132,7 @@ static bool twins(const mnem__sections *s, const mnem__item *a, const mnem__item
            memcmp(s->spans + a->span, s->spans + b->span, (size_t)a->spans * sizeof *s->spans) == 0;
 }
 
-static void find_twins(mnem__sections *s) {
+static void find_twins(mnem__cliques *s) {
     for (int32_t i = 0; i < s->item_count; i++) {
         for (int32_t j = i; j-- > 0 && s->items[j].first == s->items[i].first;) {
             if (!twins(s, &s->items[i], &s->items[j])) continue;
@@ -142,24 +142,24 @@ static void find_twins(mnem__sections *s) {
     }
 }
 
-/* Counts item i in each of its sections; lists it where members are given. */
-static void add_member(const mnem__sections *s, int32_t i, int32_t *at, int32_t *members) {
+/* Counts item i in each of its cliques; lists it where members are given. */
+static void add_member(const mnem__cliques *s, int32_t i, int32_t *at, int32_t *members) {
     for (int32_t k = 0; k < mnem__spans_of(&s->items[i]); k++) {
         const mnem__span p = mnem__span_get(s, &s->items[i], k);
-        for (int32_t section = p.from; section < p.to; section++) {
-            if (members) members[at[section]] = i;
-            at[section]++;
+        for (int32_t clique = p.from; clique < p.to; clique++) {
+            if (members) members[at[clique]] = i;
+            at[clique]++;
         }
     }
 }
 
-/* Members of a section in the order of items. */
-static void fill_members(mnem__sections *s) {
+/* Members of a clique in the order of items. */
+static void fill_members(mnem__cliques *s) {
     int32_t *at = s->begin + 1, sum = 0; /* sizes, then where to go on: the next one's beginning */
     for (int32_t i = 0; i < s->item_count; i++) add_member(s, i, at, NULL);
-    for (int32_t section = 0; section < s->count; section++) {
-        const int32_t size = at[section];
-        at[section] = sum;
+    for (int32_t clique = 0; clique < s->count; clique++) {
+        const int32_t size = at[clique];
+        at[clique] = sum;
         sum += size;
     }
     for (int32_t i = 0; i < s->item_count; i++) add_member(s, i, at, s->members);
@@ -167,7 +167,7 @@ static void fill_members(mnem__sections *s) {
 
 /* ---- neighbours ---- */
 
-static bool share_a_section(const mnem__sections *s, const mnem__item *a, const mnem__item *b) {
+static bool share_a_section(const mnem__cliques *s, const mnem__item *a, const mnem__item *b) {
     if (a->first >= b->end || b->first >= a->end) return false;
     for (int32_t i = 0, j = 0; i < mnem__spans_of(a) && j < mnem__spans_of(b);) {
         const mnem__span p = mnem__span_get(s, a, i), q = mnem__span_get(s, b, j);
@@ -181,7 +181,7 @@ static bool share_a_section(const mnem__sections *s, const mnem__item *a, const 
 }
 
 /* Counts neighbours, and lists them where near is given. */
-static size_t find_near(const mnem__sections *s, int32_t *near_begin, int32_t *near) {
+static size_t find_near(const mnem__cliques *s, int32_t *near_begin, int32_t *near) {
     size_t count = 0;
     for (int32_t i = 0; i < s->item_count; i++) {
         if (near) near_begin[i] = (int32_t)count;
@@ -195,7 +195,7 @@ static size_t find_near(const mnem__sections *s, int32_t *near_begin, int32_t *n
     return count;
 }
 
-static mnem_status make_near(mnem__sections *s, size_t members_max) {
+static mnem_status make_near(mnem__cliques *s, size_t members_max) {
     const size_t count = find_near(s, NULL, NULL), items = (size_t)s->item_count + 1;
     if (count > members_max) {
         s->members = NULL;
@@ -210,7 +210,7 @@ static mnem_status make_near(mnem__sections *s, size_t members_max) {
 
 /* ---- all together ---- */
 
-static size_t count_members(const mnem__sections *s) {
+static size_t count_members(const mnem__cliques *s) {
     size_t members = 0;
     for (int32_t i = 0; i < s->item_count; i++) {
         for (int32_t k = 0; k < mnem__spans_of(&s->items[i]); k++) {
@@ -221,29 +221,28 @@ static size_t count_members(const mnem__sections *s) {
     return members;
 }
 
-static mnem_status make_tables(mnem__sections *s, size_t members_max) {
+static mnem_status make_tables(mnem__cliques *s, size_t members_max) {
     const size_t members = count_members(s);
     const bool listed = members <= members_max;
-    const size_t sections = (size_t)s->count + 1;
-    s->starts =
-        mnem__calloc("plan", sections + (listed ? sections + members : 0), sizeof *s->starts);
+    const size_t cliques = (size_t)s->count + 1;
+    s->starts = mnem__calloc("plan", cliques + (listed ? cliques + members : 0), sizeof *s->starts);
     if (!s->starts) return mnem__heap_status();
     for (int32_t i = 0; i < s->item_count; i++) s->starts[s->items[i].first + 1]++;
-    for (int32_t section = 0; section < s->count; section++)
-        s->starts[section + 1] += s->starts[section];
+    for (int32_t clique = 0; clique < s->count; clique++)
+        s->starts[clique + 1] += s->starts[clique];
     if (!listed) return MNEM_OK;
-    s->begin = s->starts + sections;
-    s->members = s->begin + sections;
+    s->begin = s->starts + cliques;
+    s->members = s->begin + cliques;
     find_twins(s);
     fill_members(s);
     return s->spans ? make_near(s, members_max) : MNEM_OK;
 }
 
-mnem_status mnem__sections_create(const mnem_plan_buffer *buffers, const mnem__lives *lives,
-                                  size_t n, size_t members_max, mnem__sections *out) {
+mnem_status mnem__cliques_create(const mnem_place_buffer *buffers, const mnem__lives *lives,
+                                 size_t n, size_t members_max, mnem__cliques *out) {
     const timing t = {buffers, lives};
     const size_t pieces = lives ? lives->begin[n] : n;
-    *out = (mnem__sections){0};
+    *out = (mnem__cliques){0};
     out->items = mnem__calloc("plan", n, sizeof *out->items);
     out->spans = lives ? mnem__calloc("plan", pieces, sizeof *out->spans) : NULL;
     uint32_t *moments =
@@ -259,14 +258,14 @@ mnem_status mnem__sections_create(const mnem_plan_buffer *buffers, const mnem__l
         status = mnem__heap_status();
     }
     mnem__free(moments);
-    if (status != MNEM_OK) mnem__sections_destroy(out);
+    if (status != MNEM_OK) mnem__cliques_destroy(out);
     return status;
 }
 
-void mnem__sections_destroy(mnem__sections *s) {
+void mnem__cliques_destroy(mnem__cliques *s) {
     mnem__free(s->items);
     mnem__free(s->starts);
     mnem__free(s->spans);
     mnem__free(s->near_begin);
-    *s = (mnem__sections){0};
+    *s = (mnem__cliques){0};
 }

@@ -13,24 +13,24 @@
 #include "place/greedy/clique_load.h"
 #include "place/greedy/cliques.h"
 
-typedef bool before(const mnem_plan_buffer *a, const mnem_plan_buffer *b);
+typedef bool before(const mnem_place_buffer *a, const mnem_place_buffer *b);
 
-static int64_t life(const mnem_plan_buffer *b) {
+static int64_t life(const mnem_place_buffer *b) {
     return (int64_t)((uint64_t)b->upper - (uint64_t)b->lower);
 }
 
-static bool before_by_size(const mnem_plan_buffer *a, const mnem_plan_buffer *b) {
+static bool before_by_size(const mnem_place_buffer *a, const mnem_place_buffer *b) {
     if (a->bytes != b->bytes) return a->bytes > b->bytes;
     return life(a) > life(b);
 }
 
-static bool before_by_life(const mnem_plan_buffer *a, const mnem_plan_buffer *b) {
+static bool before_by_life(const mnem_place_buffer *a, const mnem_place_buffer *b) {
     if (life(a) != life(b)) return life(a) > life(b);
     return a->bytes > b->bytes;
 }
 
 /* Insertion sort: stable, in place, within the O(n^2) of the whole. */
-static void sort_order(const mnem_plan_buffer *buffers, uint32_t *order, size_t n, before *first) {
+static void sort_order(const mnem_place_buffer *buffers, uint32_t *order, size_t n, before *first) {
     for (size_t i = 0; i < n; i++) {
         size_t at = i;
         for (; at > 0 && first(&buffers[i], &buffers[order[at - 1]]); at--)
@@ -39,20 +39,20 @@ static void sort_order(const mnem_plan_buffer *buffers, uint32_t *order, size_t 
     }
 }
 
-static bool alive_together(const mnem_plan_buffer *a, const mnem_plan_buffer *b) {
+static bool alive_together(const mnem_place_buffer *a, const mnem_place_buffer *b) {
     return a->lower < b->upper && b->lower < a->upper;
 }
 
-static uint64_t alignment_of(const mnem_plan_buffer *b) {
+static uint64_t alignment_of(const mnem_place_buffer *b) {
     return b->alignment ? b->alignment : 64;
 }
 
 /* The lowest offset where b fits among placed[0..count), which are in the order of offsets. */
-static bool lowest_gap(const mnem_plan_buffer *buffers, const uint32_t *placed, size_t count,
-                       const mnem_plan_buffer *b, uint64_t *offset) {
+static bool lowest_gap(const mnem_place_buffer *buffers, const uint32_t *placed, size_t count,
+                       const mnem_place_buffer *b, uint64_t *offset) {
     uint64_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        const mnem_plan_buffer *other = &buffers[placed[i]];
+        const mnem_place_buffer *other = &buffers[placed[i]];
         if (!alive_together(other, b)) continue;
         if (other->offset >= at && other->offset - at >= b->bytes) break;
         const uint64_t end = other->offset + other->bytes;
@@ -63,11 +63,11 @@ static bool lowest_gap(const mnem_plan_buffer *buffers, const uint32_t *placed, 
 }
 
 /* Places all in the given order; false on overflow. */
-static bool place_in_order(mnem_plan_buffer *buffers, const uint32_t *order, uint32_t *placed,
+static bool place_in_order(mnem_place_buffer *buffers, const uint32_t *order, uint32_t *placed,
                            size_t n, uint64_t *peak) {
     *peak = 0;
     for (size_t i = 0; i < n; i++) {
-        mnem_plan_buffer *b = &buffers[order[i]];
+        mnem_place_buffer *b = &buffers[order[i]];
         uint64_t end;
         if (!lowest_gap(buffers, placed, i, b, &b->offset)) return false;
         if (!mnem__add_u64(b->offset, b->bytes, &end)) return false;
@@ -80,27 +80,28 @@ static bool place_in_order(mnem_plan_buffer *buffers, const uint32_t *order, uin
     return true;
 }
 
-mnem_status mnem__plan_check(const mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result) {
-    *result = (mnem_plan_result){0};
-    if (n > INT32_MAX) return mnem__fail(MNEM_INVALID, "plan: %zu buffers are too many", n);
+mnem_status mnem__place_check(const mnem_place_buffer *buffers, size_t n,
+                              mnem_place_result *result) {
+    *result = (mnem_place_result){0};
+    if (n > INT32_MAX) return mnem__fail(MNEM_INVALID, "place: %zu buffers are too many", n);
     for (size_t i = 0; i < n; i++) {
-        const mnem_plan_buffer *b = &buffers[i];
+        const mnem_place_buffer *b = &buffers[i];
         const uint64_t alignment = alignment_of(b);
         if (b->lower >= b->upper)
-            return mnem__fail(MNEM_INVALID, "plan: buffer %zu lives from %lld to %lld", i,
+            return mnem__fail(MNEM_INVALID, "place: buffer %zu lives from %lld to %lld", i,
                               (long long)b->lower, (long long)b->upper);
         if (alignment & (alignment - 1))
-            return mnem__fail(MNEM_INVALID, "plan: buffer %zu has alignment %llu", i,
+            return mnem__fail(MNEM_INVALID, "place: buffer %zu has alignment %llu", i,
                               (unsigned long long)alignment);
         if (!mnem__add_u64(result->total_bytes, b->bytes, &result->total_bytes) ||
             result->total_bytes > INT64_MAX)
-            return mnem__fail(MNEM_INVALID, "plan: the sizes overflow at buffer %zu", i);
+            return mnem__fail(MNEM_INVALID, "place: the sizes overflow at buffer %zu", i);
     }
     return MNEM_OK;
 }
 
 /* The most that is needed at one time: when some buffer begins. */
-static uint64_t lower_bound(const mnem_plan_buffer *buffers, size_t n) {
+static uint64_t lower_bound(const mnem_place_buffer *buffers, size_t n) {
     int64_t most = 0;
     mnem__load load;
     mnem__load_init(&load, buffers, n);
@@ -114,8 +115,8 @@ static uint64_t lower_bound(const mnem_plan_buffer *buffers, size_t n) {
     return (uint64_t)most;
 }
 
-mnem_status mnem_plan_place(mnem_plan_buffer *buffers, size_t n, mnem_plan_result *result) {
-    mnem_status status = mnem__plan_check(buffers, n, result);
+mnem_status mnem_place_greedy(mnem_place_buffer *buffers, size_t n, mnem_place_result *result) {
+    mnem_status status = mnem__place_check(buffers, n, result);
     if (status != MNEM_OK || n == 0) return status;
     uint64_t *offsets = mnem__calloc("plan", n, sizeof(uint64_t) + 2 * sizeof(uint32_t));
     if (!offsets) return mnem__heap_status();
@@ -133,7 +134,7 @@ mnem_status mnem_plan_place(mnem_plan_buffer *buffers, size_t n, mnem_plan_resul
         for (size_t i = 0; i < n; i++) buffers[i].offset = offsets[i];
     }
     mnem__free(offsets);
-    if (!fits) return mnem__fail(MNEM_INVALID, "plan: the offsets of %zu buffers overflow", n);
+    if (!fits) return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow", n);
     result->lower_bound_bytes = lower_bound(buffers, n);
     return MNEM_OK;
 }

@@ -1,17 +1,17 @@
 /* skyline_greedy.c: greedy placement over the skyline.
  *
- * Idea: the floors of the sections are a skyline of segments. The lowest segment is a valley: of
+ * Idea: the floors of the cliques are a skyline of segments. The lowest segment is a valley: of
  * the items that live only in it, the one with the highest rank is put on its floor, which leaves
  * no hole; when none fits, the valley is filled up to its lower neighbour. So each item is placed
  * once and each segment raised once (the best-fit skyline of Burke, Kendall & Whitwell 2004, with
  * the horizontal position fixed).
  *
- * The items of a valley [from, to) are a range of those sorted by first section; a tournament tree
+ * The items of a valley [from, to) are a range of those sorted by first clique; a tournament tree
  * over them holds the highest rank and the least end of every subtree, so a search leaves out
  * subtrees of lower rank and those that all end outside.
  *
  * Invariant: an item that isn't placed fits between its floors and the end of memory; segments are
- * sorted, cover all sections, and no two neighbours have the same floor.
+ * sorted, cover all cliques, and no two neighbours have the same floor.
  * Cost: O(n log n) steps, but for items that start in a valley and end outside of it. */
 #include "place/greedy/skyline_greedy.h"
 
@@ -33,8 +33,8 @@ typedef struct segment {
     int32_t heap_at; /* NONE: not in use */
 } segment;
 
-struct mnem__valley {
-    const mnem__sections *s;
+struct mnem__skyline_greedy {
+    const mnem__cliques *s;
     uint32_t leaves; /* a power of two */
     node *tree;      /* [2 * leaves]; the root is 1 */
     segment *segments;
@@ -48,7 +48,7 @@ static node join(node a, node b) {
     return (node){a.rank > b.rank ? a.rank : b.rank, a.end < b.end ? a.end : b.end};
 }
 
-static void plant(mnem__valley *v, const uint32_t *rank) {
+static void plant(mnem__skyline_greedy *v, const uint32_t *rank) {
     const uint32_t n = (uint32_t)v->s->item_count;
     for (uint32_t i = 0; i < v->leaves; i++)
         v->tree[v->leaves + i] =
@@ -57,7 +57,7 @@ static void plant(mnem__valley *v, const uint32_t *rank) {
         v->tree[i] = join(v->tree[2 * i], v->tree[2 * i + 1]);
 }
 
-static void take(mnem__valley *v, int32_t item) {
+static void take(mnem__skyline_greedy *v, int32_t item) {
     uint32_t at = v->leaves + (uint32_t)item;
     v->tree[at] = (node){0, INT32_MAX};
     while ((at /= 2) > 0) v->tree[at] = join(v->tree[2 * at], v->tree[2 * at + 1]);
@@ -65,13 +65,14 @@ static void take(mnem__valley *v, int32_t item) {
 
 typedef struct query {
     uint32_t from, to; /* items */
-    int32_t end;       /* the last section that they may live in, and one */
+    int32_t end;       /* the last clique that they may live in, and one */
     uint32_t rank;     /* of the best so far */
     int32_t item;
 } query;
 
 /* The best item below the node, which covers the items [first, first + width). */
-static void search(const mnem__valley *v, uint32_t at, uint32_t first, uint32_t width, query *q) {
+static void search(const mnem__skyline_greedy *v, uint32_t at, uint32_t first, uint32_t width,
+                   query *q) {
     const node n = v->tree[at];
     if (n.rank <= q->rank || n.end > q->end || first >= q->to || first + width <= q->from) return;
     if (width == 1) {
@@ -87,17 +88,17 @@ static void search(const mnem__valley *v, uint32_t at, uint32_t first, uint32_t 
 
 /* ---- the heap of segments ---- */
 
-static bool is_lower(const mnem__valley *v, int32_t a, int32_t b) {
+static bool is_lower(const mnem__skyline_greedy *v, int32_t a, int32_t b) {
     const segment *x = &v->segments[a], *y = &v->segments[b];
     return x->floor != y->floor ? x->floor < y->floor : x->from < y->from;
 }
 
-static void heap_put(mnem__valley *v, int32_t at, int32_t seg) {
+static void heap_put(mnem__skyline_greedy *v, int32_t at, int32_t seg) {
     v->heap[at] = seg;
     v->segments[seg].heap_at = at;
 }
 
-static void heap_fix(mnem__valley *v, int32_t at) {
+static void heap_fix(mnem__skyline_greedy *v, int32_t at) {
     const int32_t seg = v->heap[at];
     while (at > 0 && is_lower(v, seg, v->heap[(at - 1) / 2])) {
         heap_put(v, at, v->heap[(at - 1) / 2]);
@@ -114,7 +115,7 @@ static void heap_fix(mnem__valley *v, int32_t at) {
     heap_put(v, at, seg);
 }
 
-static void heap_remove(mnem__valley *v, int32_t seg) {
+static void heap_remove(mnem__skyline_greedy *v, int32_t seg) {
     const int32_t at = v->segments[seg].heap_at, last = v->heap[--v->heap_count];
     v->segments[seg].heap_at = NONE;
     if (last == seg) return;
@@ -125,7 +126,7 @@ static void heap_remove(mnem__valley *v, int32_t seg) {
 /* ---- segments ---- */
 
 /* A new segment after previous. At most one for each item's two sides is ever in use. */
-static int32_t segment_add(mnem__valley *v, int32_t previous, int32_t next, segment value) {
+static int32_t segment_add(mnem__skyline_greedy *v, int32_t previous, int32_t next, segment value) {
     int32_t seg = v->free_list;
     if (seg == NONE)
         seg = v->segment_count++;
@@ -141,7 +142,7 @@ static int32_t segment_add(mnem__valley *v, int32_t previous, int32_t next, segm
     return seg;
 }
 
-static void segment_remove(mnem__valley *v, int32_t seg) {
+static void segment_remove(mnem__skyline_greedy *v, int32_t seg) {
     segment *s = &v->segments[seg];
     heap_remove(v, seg);
     if (s->previous != NONE) v->segments[s->previous].next = s->next;
@@ -151,7 +152,7 @@ static void segment_remove(mnem__valley *v, int32_t seg) {
 }
 
 /* Sets the floor, and joins neighbours of the same floor. */
-static void segment_raise(mnem__valley *v, int32_t seg, int64_t floor) {
+static void segment_raise(mnem__skyline_greedy *v, int32_t seg, int64_t floor) {
     segment *s = &v->segments[seg];
     s->floor = floor;
     const int32_t previous = s->previous, next = s->next;
@@ -167,7 +168,7 @@ static void segment_raise(mnem__valley *v, int32_t seg, int64_t floor) {
 }
 
 /* Cuts [from, to) out of seg; what is left and right of it stays as it is. Returns its segment. */
-static int32_t segment_cut(mnem__valley *v, int32_t seg, int32_t from, int32_t to) {
+static int32_t segment_cut(mnem__skyline_greedy *v, int32_t seg, int32_t from, int32_t to) {
     const segment old = v->segments[seg];
     if (from > old.from) {
         segment_add(v, old.previous, seg,
@@ -182,7 +183,7 @@ static int32_t segment_cut(mnem__valley *v, int32_t seg, int32_t from, int32_t t
 }
 
 /* The valley up to its lower neighbour; false when it has none: all is placed. */
-static bool fill_up(mnem__valley *v, int32_t seg) {
+static bool fill_up(mnem__skyline_greedy *v, int32_t seg) {
     const segment *s = &v->segments[seg];
     int64_t floor = INT64_MAX;
     if (s->previous != NONE) floor = v->segments[s->previous].floor;
@@ -194,7 +195,8 @@ static bool fill_up(mnem__valley *v, int32_t seg) {
 
 /* ---- placing ---- */
 
-int64_t mnem__valley_place(mnem__valley *v, const uint32_t *rank, int64_t *offsets) {
+int64_t mnem__skyline_greedy_place(mnem__skyline_greedy *v, const uint32_t *rank,
+                                   int64_t *offsets) {
     int64_t peak = 0;
     plant(v, rank);
     v->segment_count = v->heap_count = 0;
@@ -220,15 +222,15 @@ int64_t mnem__valley_place(mnem__valley *v, const uint32_t *rank, int64_t *offse
     }
 }
 
-mnem_status mnem__valley_create(const mnem__sections *s, mnem__valley **out) {
+mnem_status mnem__skyline_greedy_create(const mnem__cliques *s, mnem__skyline_greedy **out) {
     const size_t n = (size_t)s->item_count;
     uint32_t leaves = 1;
     while (leaves < n) leaves *= 2;
-    /* Every cut adds at most two segments, and there are never more than sections. */
+    /* Every cut adds at most two segments, and there are never more than cliques. */
     const size_t segments = (size_t)s->count + 3;
-    mnem__valley *v = mnem__calloc("plan", 1,
-                                   sizeof *v + 2 * (size_t)leaves * sizeof(node) +
-                                       segments * (sizeof(segment) + sizeof(int32_t)));
+    mnem__skyline_greedy *v = mnem__calloc("plan", 1,
+                                           sizeof *v + 2 * (size_t)leaves * sizeof(node) +
+                                               segments * (sizeof(segment) + sizeof(int32_t)));
     *out = v;
     if (!v) return mnem__heap_status();
     v->s = s;
@@ -239,6 +241,6 @@ mnem_status mnem__valley_create(const mnem__sections *s, mnem__valley **out) {
     return MNEM_OK;
 }
 
-void mnem__valley_destroy(mnem__valley *v) {
+void mnem__skyline_greedy_destroy(mnem__skyline_greedy *v) {
     mnem__free(v);
 }

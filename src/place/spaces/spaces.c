@@ -43,10 +43,10 @@ bool mnem__spaces_less(mnem__score a, mnem__score b) {
 static void add_load(mnem__spaces *x, uint32_t body, uint32_t space, int64_t bytes) {
     const int32_t at = x->movers[body].item;
     if (at < 0 || space == MNEM__NOWHERE) return;
-    const mnem__item *item = &x->sections.items[at];
-    int64_t *load = x->loads + (size_t)space * (size_t)x->sections.count;
+    const mnem__item *item = &x->cliques.items[at];
+    int64_t *load = x->loads + (size_t)space * (size_t)x->cliques.count;
     for (int32_t i = 0; i < mnem__spans_of(item); i++) {
-        const mnem__span p = mnem__span_get(&x->sections, item, i);
+        const mnem__span p = mnem__span_get(&x->cliques, item, i);
         for (int32_t s = p.from; s < p.to; s++) load[s] += bytes;
     }
 }
@@ -58,10 +58,10 @@ bool mnem__spaces_has_room(const mnem__spaces *x, uint32_t body, uint32_t space)
     const int64_t most = (int64_t)x->spaces[space].capacity_bytes - b->bytes;
     if (most < 0) return false;
     if (at < 0) return true;
-    const mnem__item *item = &x->sections.items[at];
-    const int64_t *load = x->loads + (size_t)space * (size_t)x->sections.count;
+    const mnem__item *item = &x->cliques.items[at];
+    const int64_t *load = x->loads + (size_t)space * (size_t)x->cliques.count;
     for (int32_t i = 0; i < mnem__spans_of(item); i++) {
-        const mnem__span p = mnem__span_get(&x->sections, item, i);
+        const mnem__span p = mnem__span_get(&x->cliques, item, i);
         for (int32_t s = p.from; s < p.to; s++)
             if (load[s] > most) return false;
     }
@@ -87,8 +87,8 @@ void mnem__spaces_take(mnem__spaces *x, uint32_t body) {
 }
 
 void mnem__spaces_clear(mnem__spaces *x) {
-    const size_t sections = (size_t)x->sections.count;
-    memset(x->loads, 0, sections * x->count * sizeof *x->loads);
+    const size_t cliques = (size_t)x->cliques.count;
+    memset(x->loads, 0, cliques * x->count * sizeof *x->loads);
     x->score = (mnem__score){0};
     for (uint32_t i = 0; i < x->b.count; i++) {
         x->space_of[i] = MNEM__NOWHERE;
@@ -109,7 +109,7 @@ void mnem__spaces_keep(mnem__spaces *x) {
 
 /* ---- offsets in one space ---- */
 
-/* The buffers in space, with their wishes for each other. */
+/* The buffers in space, with their constraints for each other. */
 static size_t gather(mnem__spaces *x, uint32_t space) {
     size_t count = 0;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -119,31 +119,31 @@ static size_t gather(mnem__spaces *x, uint32_t space) {
         x->part_index[i] = (uint32_t)count;
         x->part_of[count] = i;
         x->part[count] = x->buffers[i];
-        x->part_wishes[count++] = x->wishes[i];
+        x->part_wishes[count++] = x->constraints[i];
     }
     for (size_t i = 0; i < count; i++) {
-        mnem_plan_wish *w = &x->part_wishes[i];
+        mnem_place_constraint *w = &x->part_wishes[i];
         if (w->same_as) w->same_as = x->part_index[w->same_as - 1] + 1;
         if (w->in_place) w->in_place = x->part_index[w->in_place - 1] + 1; /* elsewhere: 0 */
     }
     return count;
 }
 
-mnem__packed mnem__spaces_pack(mnem__spaces *x, uint32_t space, mnem__limits *limits) {
-    mnem_plan_result r;
+mnem__packed mnem__spaces_pack(mnem__spaces *x, uint32_t space, mnem__search_limits *limits) {
+    mnem_place_result r;
     const size_t count = gather(x, space);
     const mnem__task task = {.buffers = x->part,
                              .n = count,
                              .capacity = x->spaces[space].capacity_bytes,
                              .seed = x->random};
     if (count == 0) return MNEM__PACKED;
-    x->status = mnem__solve_wishes(&task, x->part_wishes, limits, &r);
+    x->status = mnem__solve_constrained(&task, x->part_wishes, limits, &r);
     if (x->status != MNEM_OK) {
         x->limits.reached = true;
         return MNEM__PACKED_UNKNOWN;
     }
     x->nodes += r.nodes;
-    if (r.verdict == MNEM_PLAN_INFEASIBLE) return MNEM__PACKED_NEVER;
+    if (r.verdict == MNEM_PLACE_INFEASIBLE) return MNEM__PACKED_NEVER;
     if (task.capacity && r.peak_bytes > task.capacity) return MNEM__PACKED_UNKNOWN;
     for (size_t i = 0; i < count; i++)
         x->b.bodies[x->b.body_of[x->part_of[i]]].offset = (int64_t)x->part[i].offset;
@@ -151,19 +151,19 @@ mnem__packed mnem__spaces_pack(mnem__spaces *x, uint32_t space, mnem__limits *li
 }
 
 mnem__packed mnem__spaces_try_pack(mnem__spaces *x, uint32_t space, uint64_t steps) {
-    mnem__limits limits = x->limits;
+    mnem__search_limits limits = x->limits;
     if (limits.steps_max == 0 || limits.steps_max - limits.steps > steps)
         limits.steps_max = limits.steps + steps;
     const mnem__packed packed = mnem__spaces_pack(x, space, &limits);
     x->limits.steps = limits.steps;
-    mnem__limits_check(&x->limits, 1);
+    mnem__search_limits_check(&x->limits, 1);
     return packed;
 }
 
 /* ---- checks ---- */
 
 /* Moves the uses of buffers to their bodies. */
-static mnem_status make_movers(mnem__spaces *x, const mnem_plan_use *uses) {
+static mnem_status make_movers(mnem__spaces *x, const mnem_place_use *uses) {
     const uint32_t all = (uint32_t)((UINT64_C(1) << x->count) - 1);
     for (uint32_t i = 0; i < x->b.count; i++)
         x->movers[i] = (mnem__mover){.allowed = all, .item = -1};
@@ -174,22 +174,22 @@ static mnem_status make_movers(mnem__spaces *x, const mnem_plan_use *uses) {
         mnem__mover *m = &x->movers[x->b.body_of[i]];
         uint64_t use, cost;
         if (uses[i].allowed & ~all)
-            return mnem__fail(MNEM_INVALID, "plan: buffer %zu may be in spaces %#x of %u", i,
+            return mnem__fail(MNEM_INVALID, "place: buffer %zu may be in spaces %#x of %u", i,
                               uses[i].allowed, x->count);
         if (uses[i].allowed) m->allowed &= uses[i].allowed;
         if (!mnem__mul_u64(uses[i].accesses, x->buffers[i].bytes, &use) ||
             !mnem__mul_u64(use, dearest, &cost) || !mnem__add_u64(sum, cost, &sum) ||
             sum > INT64_MAX)
-            return mnem__fail(MNEM_INVALID, "plan: the costs overflow at buffer %zu", i);
+            return mnem__fail(MNEM_INVALID, "place: the costs overflow at buffer %zu", i);
         m->use += use;
         if (m->allowed == 0)
-            return mnem__fail(MNEM_INVALID, "plan: buffer %zu may be in no space", i);
+            return mnem__fail(MNEM_INVALID, "place: buffer %zu may be in no space", i);
         const mnem__body *b = &x->b.bodies[x->b.body_of[i]];
-        if (x->wishes[i].fixed && (m->allowed & (m->allowed - 1)))
-            return mnem__fail(MNEM_INVALID, "plan: buffer %zu is fixed in no single space", i);
+        if (x->constraints[i].fixed && (m->allowed & (m->allowed - 1)))
+            return mnem__fail(MNEM_INVALID, "place: buffer %zu is fixed in no single space", i);
         const uint64_t capacity = x->spaces[__builtin_ctz(m->allowed)].capacity_bytes;
-        if (x->wishes[i].fixed && capacity && (uint64_t)(b->offset + b->bytes) > capacity)
-            return mnem__fail(MNEM_INVALID, "plan: buffer %zu is fixed at %lld, above %llu", i,
+        if (x->constraints[i].fixed && capacity && (uint64_t)(b->offset + b->bytes) > capacity)
+            return mnem__fail(MNEM_INVALID, "place: buffer %zu is fixed at %lld, above %llu", i,
                               (long long)b->offset, (unsigned long long)capacity);
     }
     return MNEM_OK;
@@ -199,7 +199,7 @@ static mnem_status check_fixed(mnem__spaces *x) {
     for (uint32_t i = 0; i < x->b.count; i++) {
         const uint32_t allowed = x->movers[i].allowed;
         if (x->b.bodies[i].fixed && (allowed & (allowed - 1)))
-            return mnem__fail(MNEM_INVALID, "plan: a buffer fixed at %lld is in no single space",
+            return mnem__fail(MNEM_INVALID, "place: a buffer fixed at %lld is in no single space",
                               (long long)x->b.bodies[i].offset);
         x->space_of[i] = (uint32_t)__builtin_ctz(allowed);
     }
@@ -211,15 +211,15 @@ static mnem_status check_fixed(mnem__spaces *x) {
 /* Pieces in which all of a body is used; none where a partner may share it. The sums of what is
  * left never exceed what a placement takes. */
 static void gather_lives(const mnem__spaces *x, mnem__life *pieces, uint32_t *begin,
-                         mnem_plan_buffer *hull) {
+                         mnem_place_buffer *hull) {
     uint32_t end = 0;
     for (uint32_t i = 0; i < x->b.count; i++) {
         const mnem__body *body = &x->b.bodies[i];
         begin[i] = end;
-        hull[i] = (mnem_plan_buffer){.lower = body->lower,
-                                     .upper = body->upper,
-                                     .bytes = (uint64_t)body->bytes,
-                                     .alignment = 1};
+        hull[i] = (mnem_place_buffer){.lower = body->lower,
+                                      .upper = body->upper,
+                                      .bytes = (uint64_t)body->bytes,
+                                      .alignment = 1};
         for (uint32_t p = body->first; p < body->end && body->partner < 0; p++) {
             const mnem__piece *piece = &x->b.pieces[p];
             if (piece->top - piece->bottom < body->bytes) continue;
@@ -234,15 +234,15 @@ static void gather_lives(const mnem__spaces *x, mnem__life *pieces, uint32_t *be
 static mnem_status make_sections(mnem__spaces *x) {
     mnem__life *pieces = mnem__calloc("plan", x->b.piece_count + 1, sizeof *pieces);
     uint32_t *begin = mnem__calloc("plan", x->b.count + 1, sizeof *begin);
-    mnem_plan_buffer *hull = mnem__calloc("plan", x->b.count, sizeof *hull);
+    mnem_place_buffer *hull = mnem__calloc("plan", x->b.count, sizeof *hull);
     mnem_status status = pieces && begin && hull ? MNEM_OK : mnem__heap_status();
     if (status == MNEM_OK) {
         gather_lives(x, pieces, begin, hull);
         const mnem__lives lives = {pieces, begin};
-        status = mnem__sections_create(hull, &lives, x->b.count, 0, &x->sections);
+        status = mnem__cliques_create(hull, &lives, x->b.count, 0, &x->cliques);
     }
-    for (int32_t i = 0; i < x->sections.item_count; i++)
-        x->movers[x->sections.items[i].source].item = i;
+    for (int32_t i = 0; i < x->cliques.item_count; i++)
+        x->movers[x->cliques.items[i].source].item = i;
     mnem__free(pieces);
     mnem__free(begin);
     mnem__free(hull);
@@ -292,7 +292,7 @@ static mnem_status make_tables(mnem__spaces *x) {
     return MNEM_OK;
 }
 
-static mnem_status prepare(mnem__spaces *x, const mnem_plan_use *uses) {
+static mnem_status prepare(mnem__spaces *x, const mnem_place_use *uses) {
     mnem_status status = make_tables(x);
     if (status == MNEM_OK) status = make_movers(x, uses);
     if (status == MNEM_OK) status = check_fixed(x);
@@ -300,7 +300,7 @@ static mnem_status prepare(mnem__spaces *x, const mnem_plan_use *uses) {
     if (status != MNEM_OK) return status;
     sort_spaces(x);
     set_densities(x);
-    x->loads = mnem__calloc("plan", (size_t)x->sections.count * x->count + 1, sizeof *x->loads);
+    x->loads = mnem__calloc("plan", (size_t)x->cliques.count * x->count + 1, sizeof *x->loads);
     return x->loads ? MNEM_OK : mnem__heap_status();
 }
 
@@ -313,7 +313,7 @@ static void release(mnem__spaces *x) {
     mnem__free(x->part_of);
     mnem__free(x->loads);
     mnem__ranges_free(&x->ranges);
-    mnem__sections_destroy(&x->sections);
+    mnem__cliques_destroy(&x->cliques);
     mnem__bodies_destroy(&x->b);
 }
 
@@ -345,12 +345,12 @@ static void take_best(mnem__spaces *x) {
 }
 
 /* Where nothing limits them, spaces were only filled in one go: as low as the time allows. */
-static void lower_peaks(mnem__spaces *x, mnem__limits *limits) {
+static void lower_peaks(mnem__spaces *x, mnem__search_limits *limits) {
     uint32_t left = 0;
     for (uint32_t s = 0; s < x->count; s++) left += x->spaces[s].capacity_bytes == 0;
     for (uint32_t s = 0; s < x->count && x->status == MNEM_OK; s++) {
         if (x->spaces[s].capacity_bytes) continue;
-        mnem__limits part = mnem__limits_share(limits, 1.0 / left--);
+        mnem__search_limits part = mnem__search_limits_share(limits, 1.0 / left--);
         mnem__spaces_pack(x, s, &part);
         limits->steps = part.steps;
     }
@@ -383,38 +383,39 @@ static void place_homeless(mnem__spaces *x) {
     }
 }
 
-static mnem_status finish(mnem__spaces *x, mnem_plan_buffer *buffers, mnem_plan_use *uses,
-                          mnem_plan_space *spaces, mnem_plan_spaces_result *r) {
+static mnem_status finish(mnem__spaces *x, mnem_place_buffer *buffers, mnem_place_use *uses,
+                          mnem_place_space *spaces, mnem_place_spaces_result *r) {
     place_homeless(x);
     for (uint32_t s = 0; s < x->count; s++) {
         spaces[s].peak_bytes = (uint64_t)peak_of(x, s);
         if (spaces[s].peak_bytes > (uint64_t)MNEM__BODY_FAR)
-            return mnem__fail(MNEM_INVALID, "plan: the offsets of %zu buffers overflow", x->n);
+            return mnem__fail(MNEM_INVALID, "place: the offsets of %zu buffers overflow", x->n);
     }
     for (size_t i = 0; i < x->n; i++) {
         buffers[i].offset = (uint64_t)x->b.bodies[x->b.body_of[i]].offset;
         uses[i].space = x->space_of[x->b.body_of[i]];
     }
-    *r = (mnem_plan_spaces_result){.cost = x->score.cost,
-                                   .lower_bound_cost = x->bound,
-                                   .over_bytes = x->best.over,
-                                   .nodes = x->nodes};
+    *r = (mnem_place_spaces_result){.cost = x->score.cost,
+                                    .lower_bound_cost = x->bound,
+                                    .over_bytes = x->best.over,
+                                    .nodes = x->nodes};
     if (x->best.over > 0)
-        r->verdict = x->proved ? MNEM_PLAN_INFEASIBLE : MNEM_PLAN_FEASIBLE;
+        r->verdict = x->proved ? MNEM_PLACE_INFEASIBLE : MNEM_PLACE_FEASIBLE;
     else if (is_best(x))
-        r->verdict = MNEM_PLAN_OPTIMAL;
-    if (r->verdict == MNEM_PLAN_OPTIMAL) r->lower_bound_cost = r->cost;
+        r->verdict = MNEM_PLACE_OPTIMAL;
+    if (r->verdict == MNEM_PLACE_OPTIMAL) r->lower_bound_cost = r->cost;
     return MNEM_OK;
 }
 
-static mnem_status run(mnem__spaces *x, const mnem_plan_options *options, mnem_plan_buffer *buffers,
-                       mnem_plan_use *uses, mnem_plan_space *spaces, mnem_plan_spaces_result *r) {
-    mnem__limits whole;
-    mnem_status status = mnem__limits_start(options, &whole);
+static mnem_status run(mnem__spaces *x, const mnem_place_options *options,
+                       mnem_place_buffer *buffers, mnem_place_use *uses, mnem_place_space *spaces,
+                       mnem_place_spaces_result *r) {
+    mnem__search_limits whole;
+    mnem_status status = mnem__search_limits_start(options, &whole);
     if (status != MNEM_OK) return status;
     bool unlimited = false;
     for (uint32_t s = 0; s < x->count; s++) unlimited = unlimited || spaces[s].capacity_bytes == 0;
-    x->limits = mnem__limits_share(&whole, unlimited ? 0.75 : 1);
+    x->limits = mnem__search_limits_share(&whole, unlimited ? 0.75 : 1);
     x->random = (options->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15);
     x->best.over = UINT64_MAX;
     search(x);
@@ -426,45 +427,46 @@ static mnem_status run(mnem__spaces *x, const mnem_plan_options *options, mnem_p
     return x->status != MNEM_OK ? x->status : finish(x, buffers, uses, spaces, r);
 }
 
-static mnem_status check_spaces(size_t n, const mnem_plan_space *spaces, uint32_t count,
-                                const mnem_plan_options *options) {
-    if (count == 0 || count > MNEM_PLAN_SPACES_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %u spaces; it must be 1 to %d", count,
-                          MNEM_PLAN_SPACES_MAX);
+static mnem_status check_spaces(size_t n, const mnem_place_space *spaces, uint32_t count,
+                                const mnem_place_options *options) {
+    if (count == 0 || count > MNEM_PLACE_SPACES_MAX)
+        return mnem__fail(MNEM_INVALID, "place: %u spaces; it must be 1 to %d", count,
+                          MNEM_PLACE_SPACES_MAX);
     for (uint32_t s = 0; s < count; s++)
         if (spaces[s].capacity_bytes > (uint64_t)MNEM__BODY_FAR)
-            return mnem__fail(MNEM_INVALID, "plan: space %u of %llu bytes is too large", s,
+            return mnem__fail(MNEM_INVALID, "place: space %u of %llu bytes is too large", s,
                               (unsigned long long)spaces[s].capacity_bytes);
     if (options->capacity_bytes)
-        return mnem__fail(MNEM_INVALID, "plan: with spaces, capacities are theirs");
+        return mnem__fail(MNEM_INVALID, "place: with spaces, capacities are theirs");
     if (n > MNEM__PIECES_MAX)
-        return mnem__fail(MNEM_INVALID, "plan: %zu buffers for several spaces; at most %d", n,
+        return mnem__fail(MNEM_INVALID, "place: %zu buffers for several spaces; at most %d", n,
                           MNEM__PIECES_MAX);
     return MNEM_OK;
 }
 
-mnem_status mnem_plan_solve_spaces(mnem_plan_buffer *buffers, const mnem_plan_wish *wishes,
-                                   mnem_plan_use *uses, size_t n, mnem_plan_space *spaces,
-                                   uint32_t space_count, const mnem_plan_options *options,
-                                   mnem_plan_spaces_result *result) {
-    static const mnem_plan_options defaults;
-    mnem_plan_result sums;
+mnem_status mnem_place_solve_spaces(mnem_place_buffer *buffers,
+                                    const mnem_place_constraint *constraints, mnem_place_use *uses,
+                                    size_t n, mnem_place_space *spaces, uint32_t space_count,
+                                    const mnem_place_options *options,
+                                    mnem_place_spaces_result *result) {
+    static const mnem_place_options defaults;
+    mnem_place_result sums;
     if (!options) options = &defaults;
-    *result = (mnem_plan_spaces_result){.verdict = MNEM_PLAN_OPTIMAL};
+    *result = (mnem_place_spaces_result){.verdict = MNEM_PLACE_OPTIMAL};
     mnem_status status = check_spaces(n, spaces, space_count, options);
     for (uint32_t s = 0; s < space_count && status == MNEM_OK; s++) spaces[s].peak_bytes = 0;
-    if (status == MNEM_OK) status = mnem__plan_check(buffers, n, &sums);
+    if (status == MNEM_OK) status = mnem__place_check(buffers, n, &sums);
     if (status == MNEM_OK && sums.total_bytes > (uint64_t)MNEM__BODY_FAR)
-        status = mnem__fail(MNEM_INVALID, "plan: the sizes of %zu buffers are too large", n);
+        status = mnem__fail(MNEM_INVALID, "place: the sizes of %zu buffers are too large", n);
     if (status != MNEM_OK || n == 0) return status;
-    mnem_plan_wish *none = wishes ? NULL : mnem__calloc("plan", n, sizeof *none);
-    if (!wishes && !none) return mnem__heap_status();
+    mnem_place_constraint *none = constraints ? NULL : mnem__calloc("plan", n, sizeof *none);
+    if (!constraints && !none) return mnem__heap_status();
     mnem__spaces x = {.buffers = buffers,
-                      .wishes = wishes ? wishes : none,
+                      .constraints = constraints ? constraints : none,
                       .n = n,
                       .spaces = spaces,
                       .count = space_count};
-    status = mnem__bodies_create(buffers, x.wishes, n, &x.b);
+    status = mnem__bodies_create(buffers, x.constraints, n, &x.b);
     if (status == MNEM_OK) status = prepare(&x, uses);
     if (status == MNEM_OK) status = run(&x, options, buffers, uses, spaces, result);
     release(&x);

@@ -13,7 +13,7 @@
 typedef struct mnem__mover {
     uint64_t use;     /* accesses x bytes */
     uint32_t allowed; /* bit per space */
-    int32_t item;     /* of sections, or -1: sums don't know that it takes room */
+    int32_t item;     /* of cliques, or -1: sums don't know that it takes room */
     double density;   /* costs that the cheapest space saves, for a byte and a moment */
     double worth;     /* the same for what it covers at the prices of the bound, once known */
 } mnem__mover;
@@ -30,16 +30,16 @@ typedef enum mnem__packed {
 } mnem__packed;
 
 typedef struct mnem__spaces {
-    const mnem_plan_buffer *buffers;
-    const mnem_plan_wish *wishes; /* [n] */
+    const mnem_place_buffer *buffers;
+    const mnem_place_constraint *constraints; /* [n] */
     size_t n;
-    const mnem_plan_space *spaces;
+    const mnem_place_space *spaces;
     uint32_t count;
     mnem__bodies b;
-    mnem__sections sections;
+    mnem__cliques cliques;
     mnem__mover *movers;     /* [bodies] */
     uint32_t *cheapest;      /* [spaces]: by cost */
-    int64_t *loads;          /* [spaces][sections]: sums alive */
+    int64_t *loads;          /* [spaces][cliques]: sums alive */
     uint32_t *space_of;      /* [bodies]: as it is now; offsets are those of the bodies */
     uint32_t *best_space_of; /* [bodies] */
     int64_t *best_offset;
@@ -47,12 +47,12 @@ typedef struct mnem__spaces {
     uint64_t bound; /* no placement costs less */
     bool proved;    /* that the best is, or that nothing fits */
     /* scratch of packing: [n] */
-    mnem_plan_buffer *part;
-    mnem_plan_wish *part_wishes;
+    mnem_place_buffer *part;
+    mnem_place_constraint *part_wishes;
     uint32_t *part_of, *part_index;
     mnem__ranges ranges;
     uint64_t random, nodes;
-    mnem__limits limits;
+    mnem__search_limits limits;
     mnem_status status; /* of the heap, once it failed */
 } mnem__spaces;
 
@@ -71,7 +71,7 @@ void mnem__spaces_put(mnem__spaces *x, uint32_t body, uint32_t space);
 void mnem__spaces_take(mnem__spaces *x, uint32_t body);
 /* Looks for offsets of all that is in space, within its capacity (0: as low as possible); on
  * MNEM__PACKED they are the bodies' offsets. */
-mnem__packed mnem__spaces_pack(mnem__spaces *x, uint32_t space, mnem__limits *limits);
+mnem__packed mnem__spaces_pack(mnem__spaces *x, uint32_t space, mnem__search_limits *limits);
 /* The same with a limit of steps. */
 mnem__packed mnem__spaces_try_pack(mnem__spaces *x, uint32_t space, uint64_t steps);
 

@@ -65,7 +65,7 @@ static void place_in_order(mnem__spaces *x, const saved *s) {
     mnem__sort(s->order, x->b.count, higher, s->priority);
     for (uint32_t i = 0; i < x->b.count; i++)
         if (!x->b.bodies[s->order[i]].fixed) settle(x, s->order[i], NULL);
-    mnem__limits_check(&x->limits, x->b.count);
+    mnem__search_limits_check(&x->limits, x->b.count);
     mnem__spaces_keep(x);
 }
 
@@ -180,7 +180,7 @@ static bool ruin_and_recreate(mnem__spaces *x, const saved *s, bool pack) {
     for (uint32_t i = 0; i < count; i++) mnem__spaces_take(x, out[i]);
     shuffle(x, out, count);
     for (uint32_t i = 0; i < count; i++) settle(x, out[i], pack ? &dirty : NULL);
-    mnem__limits_check(&x->limits, count);
+    mnem__search_limits_check(&x->limits, count);
     const bool good = dirty ? mnem__spaces_less(x->score, before) && pack_all(x, dirty)
                             : !mnem__spaces_less(before, x->score);
     if (!good)

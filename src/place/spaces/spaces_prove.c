@@ -25,13 +25,13 @@ enum { STEPS = 300, STEPS_LEAST = 32, STALLED_MAX = 15, BODIES_MAX = 64, NOGOODS
 /* ---- the bound ---- */
 
 typedef struct pricing {
-    double *price, *sums; /* [spaces][sections], [spaces][sections + 1]: of prices before */
+    double *price, *sums; /* [spaces][cliques], [spaces][cliques + 1]: of prices before */
     double *best_price;
-    double *over; /* [spaces][sections]: how far the cheapest ways overfill a moment */
+    double *over; /* [spaces][cliques]: how far the cheapest ways overfill a moment */
 } pricing;
 
 static void add_sums(const mnem__spaces *x, const pricing *p) {
-    const size_t n = (size_t)x->sections.count;
+    const size_t n = (size_t)x->cliques.count;
     for (size_t s = 0; s < x->count; s++) {
         double sum = 0;
         for (size_t t = 0; t < n; t++) {
@@ -47,10 +47,10 @@ static double priced(const mnem__spaces *x, const pricing *p, uint32_t body, uin
     double cost = (double)mnem__spaces_cost(x, body, space);
     const int32_t at = x->movers[body].item;
     if (at < 0 || x->spaces[space].capacity_bytes == 0) return cost;
-    const mnem__item *item = &x->sections.items[at];
-    const double *sums = p->sums + (size_t)space * ((size_t)x->sections.count + 1);
+    const mnem__item *item = &x->cliques.items[at];
+    const double *sums = p->sums + (size_t)space * ((size_t)x->cliques.count + 1);
     for (int32_t i = 0; i < mnem__spans_of(item); i++) {
-        const mnem__span span = mnem__span_get(&x->sections, item, i);
+        const mnem__span span = mnem__span_get(&x->cliques, item, i);
         cost += (sums[span.to] - sums[span.from]) * (double)item->bytes;
     }
     return cost;
@@ -77,17 +77,17 @@ static uint32_t cheapest(const mnem__spaces *x, const pricing *p, uint32_t body,
 static void add_over(const mnem__spaces *x, const pricing *p, uint32_t body, uint32_t space) {
     const int32_t at = x->movers[body].item;
     if (at < 0) return;
-    const mnem__item *item = &x->sections.items[at];
-    double *over = p->over + (size_t)space * (size_t)x->sections.count;
+    const mnem__item *item = &x->cliques.items[at];
+    double *over = p->over + (size_t)space * (size_t)x->cliques.count;
     for (int32_t i = 0; i < mnem__spans_of(item); i++) {
-        const mnem__span span = mnem__span_get(&x->sections, item, i);
+        const mnem__span span = mnem__span_get(&x->cliques, item, i);
         for (int32_t t = span.from; t < span.to; t++) over[t] += (double)item->bytes;
     }
 }
 
 /* The bound at the prices, less what rounding could add; fills over. INFINITY: nothing fits. */
 static double relax(const mnem__spaces *x, const pricing *p) {
-    const size_t n = (size_t)x->sections.count;
+    const size_t n = (size_t)x->cliques.count;
     double sum = 0, size = 0;
     add_sums(x, p);
     for (size_t s = 0; s < x->count; s++) {
@@ -110,7 +110,7 @@ static double relax(const mnem__spaces *x, const pricing *p) {
 
 /* A step along what is overfilled, of Polyak's length. False where the prices are the best. */
 static bool step(const mnem__spaces *x, const pricing *p, double length) {
-    const size_t n = (size_t)x->sections.count;
+    const size_t n = (size_t)x->cliques.count;
     double square = 0;
     for (size_t s = 0; s < x->count; s++)
         for (size_t t = 0; t < n && x->spaces[s].capacity_bytes; t++) {
@@ -139,7 +139,7 @@ static double dearest(const mnem__spaces *x) {
 }
 
 static void rise(mnem__spaces *x, const pricing *p) {
-    const size_t cells = (size_t)x->sections.count * x->count;
+    const size_t cells = (size_t)x->cliques.count * x->count;
     const double most = dearest(x);
     const double target = x->best.over ? 1.01 * most + 1 : (double)x->best.cost;
     double best = -INFINITY, eagerness = 1;
@@ -160,7 +160,7 @@ static void rise(mnem__spaces *x, const pricing *p) {
         }
         if (!x->best.over && ceil(best) >= (double)x->best.cost) break;
         if (!step(x, p, eagerness * (target - bound))) break;
-        if (i % 16 == 15) mnem__limits_check(&x->limits, x->b.count);
+        if (i % 16 == 15) mnem__search_limits_check(&x->limits, x->b.count);
     }
     const double bound = fmin(ceil(fmax(0, best)), most);
     if (bound > (double)x->bound) x->bound = (uint64_t)bound;
@@ -170,7 +170,7 @@ static void rise(mnem__spaces *x, const pricing *p) {
 }
 
 static bool pricing_make(mnem__spaces *x, pricing *p) {
-    const size_t cells = (size_t)x->sections.count * x->count;
+    const size_t cells = (size_t)x->cliques.count * x->count;
     p->price = mnem__calloc("plan", 4 * cells + x->count + 1, sizeof *p->price);
     if (!p->price) {
         x->status = mnem__heap_status();
@@ -222,7 +222,7 @@ typedef struct spreading {
     uint64_t rest_cost[BODIES_MAX + 1]; /* of the bodies from here on, each where it is cheapest */
     double rest_priced[BODIES_MAX + 1]; /* the same with prices */
     double prices;                      /* of all capacities */
-    uint64_t in[MNEM_PLAN_SPACES_MAX];  /* bodies of each space */
+    uint64_t in[MNEM_PLACE_SPACES_MAX]; /* bodies of each space */
     nogood *nogoods;
     uint32_t nogood_count;
     uint64_t nodes, nodes_max;
@@ -270,7 +270,7 @@ static bool is_promising(const spreading *s, uint32_t depth, double priced_so_fa
 static void spread(spreading *s, uint32_t depth, double priced_so_far) {
     mnem__spaces *x = s->x;
     if (!is_promising(s, depth, priced_so_far)) return;
-    if (++s->nodes > s->nodes_max || mnem__limits_check(&x->limits, 1)) {
+    if (++s->nodes > s->nodes_max || mnem__search_limits_check(&x->limits, 1)) {
         s->open = true;
         return;
     }
@@ -327,7 +327,7 @@ static void order_bodies(spreading *s) {
     for (uint32_t space = 0; space < x->count; space++)
         if (x->spaces[space].capacity_bytes)
             s->prices += (double)x->spaces[space].capacity_bytes *
-                         s->p.sums[(space + 1) * ((size_t)x->sections.count + 1) - 1];
+                         s->p.sums[(space + 1) * ((size_t)x->cliques.count + 1) - 1];
 }
 
 static void take_nogoods(mnem__spaces *x, spreading *s) {

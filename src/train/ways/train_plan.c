@@ -83,16 +83,17 @@ static int32_t smallest(planner *p, int32_t end, double cost) {
 
 /* ---- filling the plan ---- */
 
-static mnem__bill bill_of(mnem_train_plan *plan) {
-    return (mnem__bill){plan->line, &plan->lines, MNEM_TRAIN_LINES, &plan->peak_bytes};
+static mnem__plan_lines bill_of(mnem_train_plan *plan) {
+    return (mnem__plan_lines){plan->line, &plan->lines, MNEM_TRAIN_LINES, &plan->peak_bytes};
 }
 
 /* Of a way that was measured, since it was chosen. */
 static void fill_parts(const mnem__train_sizes *sizes, mnem_train_plan *plan) {
-    const mnem__bill bill = bill_of(plan);
+    const mnem__plan_lines bill = bill_of(plan);
     for (int i = 0; i < MNEM__TRAIN_PARTS; i++)
-        mnem__bill_add(&bill, mnem__train_parts[i].kind, mnem__train_parts[i].tag, sizes->bytes[i]);
-    mnem__bill_sort(&bill);
+        mnem__plan_lines_add(&bill, mnem__train_parts[i].kind, mnem__train_parts[i].tag,
+                             sizes->bytes[i]);
+    mnem__plan_lines_sort(&bill);
     plan->weight_bytes =
         sizes->bytes[MNEM__TRAIN_PART_WEIGHTS] + sizes->bytes[MNEM__TRAIN_PART_ADAPTERS];
     plan->frozen_bytes = sizes->bytes[MNEM__TRAIN_PART_FROZEN];
@@ -253,8 +254,8 @@ static void stop(planner *p) {
 mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan) {
     planner p;
     *plan = (mnem_train_plan){0};
-    const mnem__bill bill = bill_of(plan);
-    if (options->ledger) mnem__bill_add_live(&bill, options->ledger);
+    const mnem__plan_lines bill = bill_of(plan);
+    if (options->ledger) mnem__plan_lines_add_live(&bill, options->ledger);
     const uint64_t before = plan->peak_bytes;
     const mnem_status status = start(&p, options);
     if (status != MNEM_OK) return status;

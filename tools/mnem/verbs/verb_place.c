@@ -34,15 +34,15 @@ static int read_table(placing *p) {
     size_t length;
     char *text = read_whole(p->path, &length);
     if (!text) return TOOL_FAILED;
-    const mnem_status status = mnem_plan_csv_read(text, length, &p->csv);
+    const mnem_status status = mnem_place_csv_read(text, length, &p->csv);
     free(text);
     if (status != MNEM_OK) {
         tool_message("%s: %s", p->path, mnem_last_error());
         return TOOL_FAILED;
     }
-    p->t = mnem_plan_csv_info_get(p->csv);
+    p->t = mnem_place_csv_info_get(p->csv);
     if (p->space_count &&
-        mnem_plan_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
+        mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
         tool_message("%s: %s", p->path, mnem_last_error());
         return TOOL_FAILED;
     }
@@ -58,10 +58,10 @@ static int write_file(const char *path, const char *text, size_t length) {
 }
 
 static int write_table(const placing *p) {
-    const size_t length = mnem_plan_csv_write(p->csv, NULL, 0);
+    const size_t length = mnem_place_csv_write(p->csv, NULL, 0);
     char *text = malloc(length);
     if (!text) return tool_fail(MNEM_NO_MEMORY);
-    mnem_plan_csv_write(p->csv, text, length);
+    mnem_place_csv_write(p->csv, text, length);
     int code = TOOL_OK;
     if (strcmp(p->args->out, "-") == 0)
         tool_out(text, length);
@@ -92,12 +92,12 @@ static size_t add_moments(moment *m, int64_t lower, int64_t upper, uint64_t byte
 
 /* What a buffer uses at a time: [*bottom, *top) of it. */
 static void used(const placing *p, size_t i, int64_t time, uint64_t *bottom, uint64_t *top) {
-    const mnem_plan_buffer *b = &p->t.buffers[i];
+    const mnem_place_buffer *b = &p->t.buffers[i];
     const bool lives = time >= b->lower && time < b->upper;
     *bottom = 0;
     *top = lives ? b->bytes : 0;
-    for (uint32_t g = 0; g < p->t.wishes[i].gap_count && lives; g++) {
-        const mnem_plan_gap *gap = &p->t.wishes[i].gaps[g];
+    for (uint32_t g = 0; g < p->t.constraints[i].gap_count && lives; g++) {
+        const mnem_place_gap *gap = &p->t.constraints[i].gaps[g];
         if (time < gap->lower || time >= gap->upper) continue;
         *bottom = gap->window_lower;
         *top = gap->window_upper;
@@ -107,10 +107,10 @@ static void used(const placing *p, size_t i, int64_t time, uint64_t *bottom, uin
 static int64_t busiest_time(const placing *p, moment *moments) {
     size_t count = 0;
     for (size_t i = 0; i < p->t.n; i++) {
-        const mnem_plan_buffer *b = &p->t.buffers[i];
+        const mnem_place_buffer *b = &p->t.buffers[i];
         count += add_moments(moments + count, b->lower, b->upper, b->bytes);
-        for (uint32_t g = 0; g < p->t.wishes[i].gap_count; g++) {
-            const mnem_plan_gap *gap = &p->t.wishes[i].gaps[g];
+        for (uint32_t g = 0; g < p->t.constraints[i].gap_count; g++) {
+            const mnem_place_gap *gap = &p->t.constraints[i].gaps[g];
             /* Fewer from its start, as many again at its end. */
             count += add_moments(moments + count, gap->upper, gap->lower,
                                  b->bytes - (gap->window_upper - gap->window_lower));
@@ -129,7 +129,7 @@ static int64_t busiest_time(const placing *p, moment *moments) {
     return busiest;
 }
 
-static const mnem_plan_buffer *sorted_buffers; /* qsort takes no context */
+static const mnem_place_buffer *sorted_buffers; /* qsort takes no context */
 
 static int larger_first(const void *x, const void *y) {
     const uint32_t i = *(const uint32_t *)x, j = *(const uint32_t *)y;
@@ -140,7 +140,7 @@ static int larger_first(const void *x, const void *y) {
 
 static int find_alive(placing *p) {
     size_t moments = 2 * p->t.n;
-    for (size_t i = 0; i < p->t.n; i++) moments += 2 * (size_t)p->t.wishes[i].gap_count;
+    for (size_t i = 0; i < p->t.n; i++) moments += 2 * (size_t)p->t.constraints[i].gap_count;
     moment *m = calloc(moments + 1, sizeof *m);
     p->alive = calloc(p->t.n + 1, sizeof *p->alive);
     if (m && p->alive) {
@@ -170,21 +170,21 @@ double place_waste(const placing *p) {
 }
 
 const char *place_verdict(const placing *p) {
-    const mnem_plan_verdict verdict = p->space_count ? p->spread.verdict : p->r.verdict;
-    if (verdict == MNEM_PLAN_INFEASIBLE) return "infeasible";
+    const mnem_place_verdict verdict = p->space_count ? p->spread.verdict : p->r.verdict;
+    if (verdict == MNEM_PLACE_INFEASIBLE) return "infeasible";
     if (!place_fits(p)) return "none found";
-    return verdict == MNEM_PLAN_OPTIMAL ? "optimal" : "feasible";
+    return verdict == MNEM_PLACE_OPTIMAL ? "optimal" : "feasible";
 }
 
 static void print_verdict(const placing *p) {
     char a[TOOL_TEXT];
     tool_outf("  verdict  %s", place_verdict(p));
-    if (p->r.verdict == MNEM_PLAN_INFEASIBLE)
+    if (p->r.verdict == MNEM_PLACE_INFEASIBLE)
         tool_outf(": no placement fits %s", tool_exact(p->args->capacity, a));
     else if (!place_fits(p))
         tool_outf(": none within %s in %g s (--time), which is no proof",
                   tool_exact(p->args->capacity, a), p->args->time_limit);
-    else if (p->r.verdict == MNEM_PLAN_OPTIMAL)
+    else if (p->r.verdict == MNEM_PLACE_OPTIMAL)
         tool_outf(": no placement takes less");
     else
         tool_outf(": at most %.2f %% above the best", place_waste(p));
@@ -212,9 +212,9 @@ static void print_text(const placing *p) {
               tool_exact(p->alive_count, a), tool_s(p->alive_count));
     if (p->alive_count) tool_outf("    %18s %18s  id\n", "bytes", "offset");
     for (size_t i = 0; i < p->alive_count && i < PLACE_SHOWN_MAX; i++) {
-        const mnem_plan_buffer *buffer = &p->t.buffers[p->alive[i]];
+        const mnem_place_buffer *buffer = &p->t.buffers[p->alive[i]];
         tool_outf("    %18s %18s  %s, %lld to %lld\n", tool_exact(buffer->bytes, a),
-                  tool_exact(buffer->offset, b), mnem_plan_csv_id(p->csv, p->alive[i]),
+                  tool_exact(buffer->offset, b), mnem_place_csv_id(p->csv, p->alive[i]),
                   (long long)buffer->lower, (long long)buffer->upper);
     }
     if (p->alive_count > PLACE_SHOWN_MAX)
@@ -225,8 +225,8 @@ static void print_text(const placing *p) {
 static void print_json(const placing *p) {
     json_t *alive = json_array();
     for (size_t i = 0; i < p->alive_count; i++) {
-        const mnem_plan_buffer *b = &p->t.buffers[p->alive[i]];
-        json_t *id = json_string(mnem_plan_csv_id(p->csv, p->alive[i]));
+        const mnem_place_buffer *b = &p->t.buffers[p->alive[i]];
+        json_t *id = json_string(mnem_place_csv_id(p->csv, p->alive[i]));
         json_array_append_new(
             alive, json_pack("{s:o, s:I, s:I, s:I, s:I}", "id", id ? id : json_null(), "bytes",
                              (json_int_t)b->bytes, "offset", (json_int_t)b->offset, "lower",
@@ -250,17 +250,18 @@ static bool is_interrupted(void *context) {
 
 /* Fills in p->r or p->spread. From here on a signal ends the search and nothing else. */
 static mnem_status solve(placing *p) {
-    const mnem_plan_options options = {.capacity_bytes = p->args->capacity,
-                                       .seconds = p->args->time_limit,
-                                       .seed = p->args->seed,
-                                       .stop = is_interrupted};
+    const mnem_place_options options = {.capacity_bytes = p->args->capacity,
+                                        .seconds = p->args->time_limit,
+                                        .seed = p->args->seed,
+                                        .stop = is_interrupted};
     const double start = tool_clock();
     tool_interrupt_watch(NULL);
     tool_interrupt_watch_term();
     const mnem_status status =
-        p->space_count ? mnem_plan_solve_spaces(p->t.buffers, p->t.wishes, p->uses, p->t.n,
-                                                p->spaces, p->space_count, &options, &p->spread)
-                       : mnem_plan_solve_wishes(p->t.buffers, p->t.wishes, p->t.n, &options, &p->r);
+        p->space_count
+            ? mnem_place_solve_spaces(p->t.buffers, p->t.constraints, p->uses, p->t.n, p->spaces,
+                                      p->space_count, &options, &p->spread)
+            : mnem_place_solve_constrained(p->t.buffers, p->t.constraints, p->t.n, &options, &p->r);
     p->seconds = tool_clock() - start;
     p->stopped = tool_interrupted();
     return status;
@@ -306,7 +307,7 @@ int verb_place(const tool_args *args) {
     int code = place_spaces_parse(&p);
     if (code == TOOL_OK) code = read_table(&p);
     if (code == TOOL_OK) code = place(&p);
-    mnem_plan_csv_destroy(p.csv);
+    mnem_place_csv_destroy(p.csv);
     free(p.alive);
     return code;
 }

@@ -36,8 +36,8 @@ static void draw_name(const tool_svg *svg, const char *name, double x, double y,
 /* A piece of buffer i, and its name where there is room. */
 static void draw_box(const placing *p, const tool_svg *svg, size_t i, int64_t lower, int64_t upper,
                      uint64_t bottom, uint64_t top) {
-    const mnem_plan_buffer *b = &p->t.buffers[i];
-    const char *id = mnem_plan_csv_id(p->csv, i);
+    const mnem_place_buffer *b = &p->t.buffers[i];
+    const char *id = mnem_place_csv_id(p->csv, i);
     const double x0 = tool_svg_x(svg, (double)lower), x1 = tool_svg_x(svg, (double)upper);
     const double y1 = tool_svg_y(svg, (double)(b->offset + bottom));
     const double y0 = tool_svg_y(svg, (double)(b->offset + top));
@@ -55,10 +55,10 @@ static void draw_box(const placing *p, const tool_svg *svg, size_t i, int64_t lo
 }
 
 static void draw_buffer(const placing *p, const tool_svg *svg, size_t i) {
-    const mnem_plan_buffer *b = &p->t.buffers[i];
+    const mnem_place_buffer *b = &p->t.buffers[i];
     int64_t after = b->lower;
-    for (uint32_t g = 0; g < p->t.wishes[i].gap_count; g++) {
-        const mnem_plan_gap *gap = &p->t.wishes[i].gaps[g];
+    for (uint32_t g = 0; g < p->t.constraints[i].gap_count; g++) {
+        const mnem_place_gap *gap = &p->t.constraints[i].gaps[g];
         draw_box(p, svg, i, after, gap->lower, 0, b->bytes);
         draw_box(p, svg, i, gap->lower, gap->upper, gap->window_lower, gap->window_upper);
         after = gap->upper;
@@ -93,7 +93,7 @@ static double high_of(const placing *p, uint32_t space) {
     uint64_t high = p->r.peak_bytes;
     if (p->args->capacity > high) high = p->args->capacity;
     if (p->space_count) {
-        const mnem_plan_space *s = &p->spaces[space];
+        const mnem_place_space *s = &p->spaces[space];
         high = s->capacity_bytes > s->peak_bytes ? s->capacity_bytes : s->peak_bytes;
     }
     return high ? 1.02 * (double)high : 1;
@@ -101,7 +101,7 @@ static double high_of(const placing *p, uint32_t space) {
 
 /* The band's foot, its name and, where the space has one, its capacity. */
 static void draw_space(const placing *p, const tool_svg *part, uint32_t space) {
-    const mnem_plan_space *s = &p->spaces[space];
+    const mnem_place_space *s = &p->spaces[space];
     const double foot = tool_svg_y(part, 0);
     char peak[TOOL_TEXT], capacity[TOOL_TEXT];
     fprintf(part->file, "<path d=\"M%d %.1fh%d\" stroke=\"#222\"/>\n", SVG_LEFT, foot, SVG_WIDTH);
@@ -156,7 +156,7 @@ int place_draw(const placing *p, const char *path) {
     char title[160], subtitle[160];
     set_titles(p, title, subtitle);
     for (size_t i = 0; i < p->t.n; i++) {
-        const mnem_plan_buffer *buffer = &p->t.buffers[i];
+        const mnem_place_buffer *buffer = &p->t.buffers[i];
         if (i == 0 || (double)buffer->lower < svg.left) svg.left = (double)buffer->lower;
         if (i == 0 || (double)buffer->upper > svg.right) svg.right = (double)buffer->upper;
     }

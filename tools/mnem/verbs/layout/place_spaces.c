@@ -17,11 +17,11 @@ static bool take_cost(const char *text, uint64_t *cost) {
 /* NAME[=SIZE][:COST] */
 static int parse_space(placing *p, const char *text) {
     const uint32_t at = p->space_count;
-    mnem_plan_space *s = &p->spaces[at];
+    mnem_place_space *s = &p->spaces[at];
     char *name = p->space_text[at], size[PLACE_NAME];
     const size_t length = strcspn(text, "=:");
     const char *rest = text + length;
-    *s = (mnem_plan_space){.cost = at};
+    *s = (mnem_place_space){.cost = at};
     if (length == 0 || length >= PLACE_NAME || strcspn(text, " ,") < length)
         return tool_usage("place",
                           "--space %s: a name has 1 to %d characters, no comma and no space", text,
@@ -84,7 +84,7 @@ static void print_spaces(const placing *p) {
 }
 
 static double above_bound(const placing *p) {
-    const mnem_plan_spaces_result *r = &p->spread;
+    const mnem_place_spaces_result *r = &p->spread;
     if (r->cost <= r->lower_bound_cost) return 0;
     return r->lower_bound_cost ? 100 * ((double)r->cost / (double)r->lower_bound_cost - 1) : 100;
 }
@@ -92,12 +92,12 @@ static double above_bound(const placing *p) {
 static void print_verdict(const placing *p) {
     char a[TOOL_TEXT];
     tool_outf("  verdict  %s", place_verdict(p));
-    if (p->spread.verdict == MNEM_PLAN_INFEASIBLE)
+    if (p->spread.verdict == MNEM_PLACE_INFEASIBLE)
         tool_outf(": nothing fits these capacities");
     else if (!place_fits(p))
         tool_outf(": no room found for %s bytes in %g s (--time), which is no proof",
                   tool_exact(p->spread.over_bytes, a), p->args->time_limit);
-    else if (p->spread.verdict == MNEM_PLAN_OPTIMAL)
+    else if (p->spread.verdict == MNEM_PLACE_OPTIMAL)
         tool_outf(": no placement costs less");
     else if (p->spread.lower_bound_cost == 0)
         tool_outf(": no bound is known");
@@ -125,10 +125,10 @@ static void print_buffers(const placing *p) {
     qsort(order, p->t.n, sizeof *order, used_more_first);
     if (p->t.n) tool_outf("    %18s %18s  space, id\n", "bytes", "offset");
     for (size_t i = 0; i < p->t.n && i < PLACE_SHOWN_MAX; i++) {
-        const mnem_plan_buffer *buffer = &p->t.buffers[order[i]];
+        const mnem_place_buffer *buffer = &p->t.buffers[order[i]];
         tool_outf("    %18s %18s  %s, %s, %lld to %lld\n", tool_exact(buffer->bytes, a),
                   tool_exact(buffer->offset, b), p->space_names[p->uses[order[i]].space],
-                  mnem_plan_csv_id(p->csv, order[i]), (long long)buffer->lower,
+                  mnem_place_csv_id(p->csv, order[i]), (long long)buffer->lower,
                   (long long)buffer->upper);
     }
     if (p->t.n > PLACE_SHOWN_MAX)
@@ -165,11 +165,11 @@ static json_t *spaces_json(const placing *p) {
 }
 
 void place_spaces_json(const placing *p) {
-    const mnem_plan_spaces_result *r = &p->spread;
+    const mnem_place_spaces_result *r = &p->spread;
     json_t *placed = json_array();
     for (size_t i = 0; i < p->t.n; i++) {
-        const mnem_plan_buffer *b = &p->t.buffers[i];
-        json_t *id = json_string(mnem_plan_csv_id(p->csv, i));
+        const mnem_place_buffer *b = &p->t.buffers[i];
+        json_t *id = json_string(mnem_place_csv_id(p->csv, i));
         json_array_append_new(placed, json_pack("{s:o, s:I, s:s, s:I}", "id", id ? id : json_null(),
                                                 "bytes", (json_int_t)b->bytes, "space",
                                                 p->space_names[p->uses[i].space], "offset",

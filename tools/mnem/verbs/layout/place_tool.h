@@ -11,9 +11,9 @@ enum { PLACE_SHOWN_MAX = 20, PLACE_NAME = 32 };
 typedef struct placing {
     const tool_args *args;
     const char *path;
-    mnem_plan_csv *csv;
-    mnem_plan_csv_info t;
-    mnem_plan_result r; /* with one space */
+    mnem_place_csv *csv;
+    mnem_place_csv_info t;
+    mnem_place_result r; /* with one space */
     double seconds;
     bool stopped;    /* by a signal */
     int64_t busiest; /* when most bytes are alive */
@@ -21,11 +21,11 @@ typedef struct placing {
     size_t alive_count;
     /* with several */
     uint32_t space_count; /* 0: one, without a name */
-    mnem_plan_space spaces[TOOL_SPACES_MAX];
+    mnem_place_space spaces[TOOL_SPACES_MAX];
     char space_text[TOOL_SPACES_MAX][PLACE_NAME];
     const char *space_names[TOOL_SPACES_MAX];
-    mnem_plan_use *uses;
-    mnem_plan_spaces_result spread;
+    mnem_place_use *uses;
+    mnem_place_spaces_result spread;
 } placing;
 
 bool place_fits(const placing *p);
