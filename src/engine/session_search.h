@@ -6,7 +6,7 @@
 #ifndef MNEM_SRC_ENGINE_SESSION_SEARCH_H
 #define MNEM_SRC_ENGINE_SESSION_SEARCH_H
 
-#include "engine/session_private.h"
+#include "engine/session_parts.h"
 
 /* Graphs measured for one context, KV type and chunk. */
 typedef struct mnem__graph_point {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/session_case.h"
+#include "engine/session_private.h"
 #include "engine/session_search.h"
 
 /* Fewer budgets under sanitizers: the plans of those between take the same code. */

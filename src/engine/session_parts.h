@@ -1,0 +1,108 @@
+/* session_parts.h: what planning decides, and the bytes of everything that a session takes.
+ *
+ * One code measures and takes: mnem__session_measure fills the bytes of every part for a choice;
+ * plan_make adds them up, create takes the same numbers from the ledger. */
+#ifndef MNEM_SRC_ENGINE_SESSION_PARTS_H
+#define MNEM_SRC_ENGINE_SESSION_PARTS_H
+
+#include "mnem/session.h"
+#include "model/architecture/transformer_graph.h"
+#include "model/weights/weights.h"
+
+/* X(NAME, kind, tag, how): everything that a session takes.
+ * BLOCK: a block of the device. CHARGE: bytes that others take (stacks), charged by the session.
+ * HEAP: host memory, which the watcher of the heap charges. */
+#define MNEM__PART_LIST(X)                                                                         \
+    X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
+    X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
+    X(PAGES, KV, "pages", BLOCK)                                                                   \
+    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
+    X(LOGITS, ACTIVATION, "logits", BLOCK)                                                         \
+    X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
+    X(RING, IO, "ring", BLOCK)                                                                     \
+    X(ROWS, IO, "embedding rows", BLOCK)                                                           \
+    X(HOST_SESSION, HOST, "session", HEAP)                                                         \
+    X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
+    X(HOST_WEIGHTS, HOST, "weights", HEAP)                                                         \
+    X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
+    X(HOST_POOL, HOST, "pool", HEAP)                                                               \
+    X(HOST_TRACK, HOST, "track", HEAP)                                                             \
+    X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
+    X(READER, RUNTIME, "reader stack", CHARGE)                                                     \
+    X(RESERVE, RUNTIME, "reserve", CHARGE)
+typedef enum mnem__part {
+#define MNEM__PART_ENUM(name, kind, tag, how) MNEM__PART_##name,
+    MNEM__PART_LIST(MNEM__PART_ENUM)
+#undef MNEM__PART_ENUM
+        MNEM__PARTS
+} mnem__part;
+typedef enum mnem__part_how { MNEM__BLOCK, MNEM__HEAP, MNEM__CHARGE } mnem__part_how;
+typedef struct mnem__part_info {
+    mnem_kind kind;
+    const char *tag;
+    mnem__part_how how;
+} mnem__part_info;
+extern const mnem__part_info mnem__part_infos[MNEM__PARTS];
+
+/* For what isn't counted byte by byte: the heap's own rounding and page tables. */
+enum { MNEM__SESSION_RESERVE = 1 << 20 };
+
+/* What planning chooses. */
+typedef struct mnem__choice {
+    int32_t context, chunk;
+    mnem_type kv_type;
+    int32_t resident, order; /* how many matrices, in which order: mnem__residency */
+    int32_t slots;
+    uint64_t slot_bytes;
+    bool embedding_packed; /* follows from resident and order */
+} mnem__choice;
+
+/* What planning and creating start from. */
+typedef struct mnem__setup {
+    const mnem_model *model;
+    const mnem_session_options *options;
+    mnem_device *device; /* NULL while planning without one: host rounding */
+    mnem__transformer_map *map;
+    bool *flags; /* [matrices], scratch and result of mnem__residency */
+    int32_t matrices, threads, logits_rows;
+    uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (session_pool.h) */
+} mnem__setup;
+mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
+                             const mnem_session_options *options);
+void mnem__setup_fini(mnem__setup *setup);
+
+/* Sets which matrices are resident: count of them, spread evenly over the order of use by
+ * bit reversal, so that each step up keeps what was resident before. The output matrix comes last
+ * (order 0) or first (1), an embedding matrix of its own after all others. */
+void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags);
+/* The matrix by which the next larger count is more; *at: 0 at first. At most once for each. */
+int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at);
+
+typedef struct mnem__graph_pair {
+    mnem_graph *body, *head;
+    mnem_graph_sizes body_sizes, head_sizes;
+} mnem__graph_pair;
+/* Builds both for a choice; destroy accepts a zeroed pair. */
+mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *choice,
+                               mnem__graph_pair *pair);
+void mnem__graphs_destroy(mnem__graph_pair *pair);
+mnem_kv_layout mnem__session_kv(const mnem__setup *setup, mnem_type type);
+mnem__weights_options mnem__session_weights_options(const mnem__setup *setup,
+                                                    const mnem__choice *choice);
+
+typedef struct mnem__parts {
+    uint64_t bytes[MNEM__PARTS];
+    uint64_t total;
+    uint64_t hidden_bytes; /* at the start of the activations; the graphs' block follows */
+    /* Where the ring lies. When nothing is streamed it is used before everything else, and lies
+     * in the largest block that a pass will fill: idle until then, and no smaller than the ring. */
+    mnem__part ring;
+    uint64_t idle_bytes;       /* of that block, as a pass needs it */
+    uint64_t ring_extra_bytes; /* that the ring made it larger */
+} mnem__parts;
+/* The bytes of every part from the measured graphs and weights. */
+void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
+                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                           const mnem__weights_sizes *weights, mnem__parts *parts);
+
+#endif
