@@ -7,6 +7,7 @@
 #include "mnem/checkpoint.h"
 #include "mnem/corpus.h"
 #include "mnem/device.h"
+#include "mnem/engine.h"
 #include "mnem/granule.h"
 #include "mnem/graph.h"
 #include "mnem/ledger.h"

@@ -44,7 +44,8 @@ typedef struct mnem_session_options {
     int32_t threads;     /* default: the processors this process may use */
     int32_t chunk;       /* prompt tokens run together; default: the largest up to 512 that fits
                                 well */
-    int32_t logits_rows; /* rows of logits computed together (default 1) */
+    int32_t sequences;   /* that an engine has open at once, each up to context (default 1) */
+    int32_t logits_rows; /* rows of logits computed together (default: one for each sequence) */
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
@@ -56,7 +57,7 @@ typedef struct mnem_session_options {
 enum { MNEM_PLAN_LINES = 40 };
 typedef struct mnem_session_plan {
     /* chosen */
-    int32_t context, threads, chunk, logits_rows;
+    int32_t context, threads, chunk, logits_rows, sequences;
     mnem_type kv_type; /* MNEM_TYPE_F16 or MNEM_TYPE_Q8_0 */
     bool streamed;     /* some weights come from disk for every token */
     bool embedding_resident;

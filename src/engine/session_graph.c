@@ -4,7 +4,7 @@
  * Invariant: with the plan's own numbers the sizes are those that the plan counted.
  * Cost: a graph built and compiled; no session memory. */
 #include "base/error.h"
-#include "engine/session_private.h"
+#include "engine/engine_private.h"
 
 /* What planning chose, with tokens in place of its chunk and rows of logits. */
 static mnem__choice choice_of(mnem__setup *setup, const mnem_session_plan *plan, int32_t tokens) {

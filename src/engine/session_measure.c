@@ -14,7 +14,7 @@ const mnem__part_info mnem__part_infos[MNEM__PARTS] = {
 #undef INFO
 };
 
-enum { PAGE_TOKENS = 64, BLOCK_ALIGNMENT = 4096 };
+enum { PAGE_TOKENS = 64, BLOCK_ALIGNMENT = 4096, SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
 
@@ -23,6 +23,12 @@ static mnem_status check_options(const mnem_session_options *o) {
     if (o->context < 0 || o->chunk < 0 || o->logits_rows < 0)
         return mnem__fail(MNEM_INVALID, "session: context %d, chunk %d, logits rows %d: below 0",
                           o->context, o->chunk, o->logits_rows);
+    if (o->sequences < 0 || o->sequences > SEQUENCES_MAX)
+        return mnem__fail(MNEM_INVALID, "session: %d sequences, at most %d", o->sequences,
+                          SEQUENCES_MAX);
+    if ((int64_t)o->sequences * o->context > INT32_MAX)
+        return mnem__fail(MNEM_INVALID, "session: %d sequences of %d tokens are too many",
+                          o->sequences, o->context);
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "session: %d threads, at most %d", o->threads,
                           MNEM_TEAM_MAX);
@@ -48,7 +54,8 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     setup->matrices = map->body_count + map->head_count + map->extra_count;
     setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
-    setup->logits_rows = options->logits_rows ? options->logits_rows : 1;
+    setup->sequences = options->sequences ? options->sequences : 1;
+    setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
     setup->flags = mnem__calloc("session", (size_t)setup->matrices, sizeof(bool));
     status = setup->flags ? mnem__session_pool_measure(&setup->pool_bytes, &setup->track_bytes)
                           : mnem__heap_status();
@@ -147,9 +154,8 @@ mnem__weights_options mnem__session_weights_options(const mnem__setup *setup,
 static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
                          const mnem__weights_sizes *weights, mnem__parts *parts) {
     const mnem__transformer_graph_options graphs = graph_options(setup, choice, choice->chunk);
-    parts->bytes[MNEM__PART_HOST_SESSION] =
-        mnem__session_tables_lay_out(setup, choice, NULL, NULL) +
-        mnem__transformer_map_bytes(setup->map);
+    parts->bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
+                                            mnem__transformer_map_bytes(setup->map);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
     parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
     if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = sizeof(mnem_device);
@@ -195,7 +201,8 @@ void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
     uint64_t *bytes = parts->bytes;
     bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
-    bytes[MNEM__PART_PAGES] = mnem__kv_bytes(&kv, t->layers, mnem__kv_pages(&kv, choice->context));
+    bytes[MNEM__PART_PAGES] =
+        mnem__kv_bytes(&kv, t->layers, setup->sequences * mnem__kv_pages_for(&kv, choice->context));
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes +
         (body->block_bytes > head->block_bytes ? body->block_bytes : head->block_bytes);

@@ -64,7 +64,7 @@ typedef struct mnem__setup {
     mnem_device *device; /* NULL while planning without one: host rounding */
     mnem__transformer_map *map;
     bool *flags; /* [matrices], scratch and result of mnem__residency */
-    int32_t matrices, threads, logits_rows;
+    int32_t matrices, threads, logits_rows, sequences;
     uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (session_pool.h) */
 } mnem__setup;
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,

@@ -156,6 +156,7 @@ static void fill(planner *p, const mnem__way *way, mnem_session_plan *plan) {
     plan->threads = p->setup.threads;
     plan->chunk = choice.chunk;
     plan->logits_rows = p->setup.logits_rows;
+    plan->sequences = p->setup.sequences;
     plan->kv_type = choice.kv_type;
     plan->residency_order = choice.order;
     plan->ring_slots = choice.slots;

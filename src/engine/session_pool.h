@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_ENGINE_SESSION_POOL_H
 #define MNEM_SRC_ENGINE_SESSION_POOL_H
 
-#include "engine/session_private.h"
+#include "engine/engine_private.h"
 
 /* A pool for the planned blocks of a session's parts. */
 mnem_status mnem__session_pool_create(mnem_device *device, mnem_ledger *ledger, mnem_pool **pool);

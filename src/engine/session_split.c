@@ -14,7 +14,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "engine/session_private.h"
+#include "engine/engine_private.h"
 #include "mnem/plan_split.h"
 
 enum { CONTEXT_MOST = 4096, CONTEXT_LEAST = 16, CHUNK_MOST = 512, CHUNK_GOOD = 32 };
@@ -76,7 +76,8 @@ static void fill_chain(splitter *s, const mnem__choice *choice) {
     const mnem_kv_layout kv = mnem__session_kv(&s->setup, choice->kv_type);
     const int32_t layers = map->shape.layers;
     for (int32_t i = 0; i < layers; i++) {
-        s->kv[i + 1] = mnem__kv_bytes(&kv, 1, mnem__kv_pages(&kv, choice->context));
+        s->kv[i + 1] =
+            mnem__kv_bytes(&kv, 1, s->setup.sequences * mnem__kv_pages_for(&kv, choice->context));
         s->bytes[i + 1] = layer_weight_bytes(s, i) + s->kv[i + 1];
     }
     const uint64_t logits =

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "engine/engine_private.h"
 #include "engine/session_case.h"
-#include "engine/session_private.h"
 #include "engine/session_search.h"
 
 /* Fewer budgets under sanitizers: the plans of those between take the same code. */
@@ -147,13 +147,13 @@ static void a_ring_only_for_loading_takes_no_bytes(void **state) {
         const mnem_session_options o = {.context = 256, .chunk = chunks[i]};
         assert_int_equal(session_case_open(&c, MODEL_F16, 0, &o), MNEM_OK);
         const uint64_t bytes = (uint64_t)c.plan.ring_slots * c.plan.ring_slot_bytes;
-        const mnem__part part = c.session->parts.ring;
+        const mnem__part part = c.session->engine->parts.ring;
         assert_false(c.plan.streamed);
         if (chunks[i] == 0) assert_int_equal(ring_line(&c.plan), 0);
         assert_true((part == MNEM__PART_RING) == (ring_line(&c.plan) > 0));
         assert_true(ring_line(&c.plan) == 0 || ring_line(&c.plan) == bytes);
-        assert_true(bytes > 0 && bytes <= c.session->parts.bytes[part]);
-        const uint8_t *block = mnem_block_host(&c.session->block[part].memory);
+        assert_true(bytes > 0 && bytes <= c.session->engine->parts.bytes[part]);
+        const uint8_t *block = mnem_block_host(&c.session->engine->block[part].memory);
         uint64_t left = 0;
         for (uint64_t b = 0; part != MNEM__PART_RING && b < bytes; b++) left += block[b] != 0;
         assert_int_equal(left, 0);
@@ -169,7 +169,7 @@ static void a_ring_for_streaming_has_its_own_bytes(void **state) {
                      MNEM_OK);
     assert_true(c.plan.streamed);
     assert_true(ring_line(&c.plan) == (uint64_t)c.plan.ring_slots * c.plan.ring_slot_bytes);
-    assert_int_equal(c.session->parts.ring, MNEM__PART_RING);
+    assert_int_equal(c.session->engine->parts.ring, MNEM__PART_RING);
     session_case_close(&c);
 }
 

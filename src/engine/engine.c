@@ -1,0 +1,221 @@
+/* engine.c: takes what the plan says, and gives it back.
+ *
+ * Invariant: the bytes taken are those of mnem__session_measure for the plan's choice, the same
+ * call that planning made. An engine that failed half-way is destroyed like a whole one. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "engine/session_pool.h"
+
+static mnem__choice choice_of(const mnem_session_plan *plan) {
+    return (mnem__choice){.context = plan->context,
+                          .chunk = plan->chunk,
+                          .kv_type = plan->kv_type,
+                          .resident = plan->matrices_resident,
+                          .order = plan->residency_order,
+                          .slots = plan->ring_slots,
+                          .slot_bytes = plan->ring_slot_bytes};
+}
+
+/* What the heap's watcher will charge. A device that only counts loads nothing: what loading would
+ * take of the heap is charged instead. */
+static bool charges_itself(const mnem_engine *e, mnem__part part) {
+    return mnem__part_infos[part].how == MNEM__HEAP &&
+           (e->can_run || part != MNEM__PART_HOST_WEIGHTS);
+}
+
+static mnem_status take_part(mnem_engine *e, mnem__part part) {
+    const mnem__part_info *info = &mnem__part_infos[part];
+    const uint64_t bytes = e->parts.bytes[part];
+    if (bytes == 0 || charges_itself(e, part)) return MNEM_OK;
+    const mnem_status status =
+        info->how == MNEM__BLOCK ? mnem__session_pool_take(e->blocks, part, bytes, &e->block[part])
+                                 : mnem_ledger_charge(e->ledger, info->kind, info->tag, bytes);
+    e->charged[part] = status == MNEM_OK;
+    return status;
+}
+
+static void give_part(mnem_engine *e, mnem__part part) {
+    const mnem__part_info *info = &mnem__part_infos[part];
+    if (!e->charged[part]) return;
+    if (info->how == MNEM__BLOCK)
+        mnem_pool_free(e->blocks, &e->block[part], NULL);
+    else
+        mnem_ledger_release(e->ledger, info->kind, info->tag, e->parts.bytes[part]);
+}
+
+static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
+    return e->charged[part] ? mnem_block_host(&e->block[part].memory) : NULL;
+}
+
+/* ---- the source of matrices that the graphs see ---- */
+
+static const void *source_resident(void *context, int32_t matrix) {
+    return mnem__weights_resident(context, matrix);
+}
+
+static mnem_status source_acquire(void *context, int32_t matrix, mnem_graph_chunk *chunk) {
+    mnem__weights_chunk c;
+    const mnem_status status = mnem__weights_acquire(context, matrix, &c);
+    if (status == MNEM_OK)
+        *chunk = (mnem_graph_chunk){c.packed, c.row_begin, c.row_end, c.last, c.slot};
+    return status;
+}
+
+static void source_release(void *context, const mnem_graph_chunk *chunk) {
+    mnem__weights_release(context, &(mnem__weights_chunk){.packed = chunk->packed,
+                                                          .row_begin = chunk->row_begin,
+                                                          .row_end = chunk->row_end,
+                                                          .last = chunk->last,
+                                                          .slot = chunk->slot});
+}
+
+/* ---- create ---- */
+
+/* Points everything into the blocks. */
+static void bind(mnem_engine *e) {
+    const int32_t embedding = e->map->embedding;
+    mnem_tensor_info info;
+    e->pages.base = part_host(e, MNEM__PART_PAGES);
+    mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
+    e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
+    e->external[MNEM__SLOT_HIDDEN] = part_host(e, MNEM__PART_ACTIVATIONS);
+    e->external[MNEM__SLOT_VECTORS] = part_host(e, MNEM__PART_VECTORS);
+    e->external[MNEM__SLOT_LOGITS] = part_host(e, MNEM__PART_LOGITS);
+    e->external[MNEM__SLOT_EMBEDDING] =
+        e->choice.embedding_packed
+            ? (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding)
+            : part_host(e, MNEM__PART_ROWS);
+    e->source = (mnem_graph_weights){source_resident, source_acquire, source_release, e->weights};
+}
+
+/* A block that was the ring is as new again: zeros. */
+static void clear_ring(mnem_engine *e) {
+    if (e->parts.ring == MNEM__PART_RING) return;
+    memset(part_host(e, e->parts.ring), 0, (size_t)e->choice.slots * e->choice.slot_bytes);
+}
+
+static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
+    const mnem_session_options *o = setup->options;
+    mnem__weights_options options = mnem__session_weights_options(setup, &e->choice);
+    options.tensors = e->map->matrices;
+    options.resident = e->tables.resident;
+    mnem_status status = mnem__weights_create(&options, part_host(e, MNEM__PART_MATRICES),
+                                              part_host(e, e->parts.ring), &e->weights);
+    if (status == MNEM_OK) status = mnem_team_create(setup->threads, &e->team);
+    if (status == MNEM_OK)
+        status = mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS));
+    if (status == MNEM_OK)
+        status = mnem__weights_load(e->weights, o->on_progress, o->progress_context);
+    if (status != MNEM_OK) return status;
+    clear_ring(e);
+    bind(e);
+    return MNEM_OK;
+}
+
+/* Its sequences, none of them open, and the books of its pages, all of them free. */
+static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
+    const mnem__engine_tables *t = &e->tables;
+    e->sequences = setup->sequences;
+    e->pages = (mnem__kv_pages){.layout = mnem__session_kv(setup, e->choice.kv_type),
+                                .layers = e->map->shape.layers,
+                                .count = e->sequences * t->pages_each,
+                                .free = t->free_pages,
+                                .references = t->references};
+    mnem__kv_pages_init(&e->pages);
+    e->stats.pages = (uint64_t)e->pages.count;
+    for (int32_t i = 0; i < e->sequences; i++)
+        t->sequences[i] =
+            (mnem_sequence){e, t->pages + (int64_t)i * t->pages_each, 0, 0, false, false};
+}
+
+/* The engine with its tables, and the numbers of its parts. Takes setup's map. */
+static mnem_status start(mnem__setup *setup, const mnem_session_plan *plan, mnem_engine **engine) {
+    mnem__choice choice = choice_of(plan);
+    mnem__residency(setup->map, choice.order, choice.resident, setup->flags);
+    choice.embedding_packed = setup->flags[setup->map->embedding];
+    const mnem__weights_options options = mnem__session_weights_options(setup, &choice);
+    mnem__weights_sizes weights;
+    mnem_status status = mnem__weights_measure(&options, &weights);
+    if (status != MNEM_OK) return status;
+    uint8_t *base =
+        mnem__calloc("session", 1, mnem__engine_tables_lay_out(setup, &choice, NULL, NULL));
+    if (!base) return mnem__heap_status();
+    mnem_engine *e = *engine = (void *)base;
+    mnem__engine_tables_lay_out(setup, &choice, base, &e->tables);
+    memcpy(e->tables.resident, setup->flags, (size_t)setup->matrices * sizeof(bool));
+    e->model = setup->model;
+    e->ledger = setup->options->ledger;
+    e->device = setup->device;
+    e->choice = choice;
+    e->logits_rows = setup->logits_rows;
+    e->map = setup->map;
+    start_sequences(e, setup);
+    status = mnem__graphs_build(setup, &choice, &e->graphs);
+    if (status == MNEM_OK)
+        mnem__session_measure(setup, &choice, &e->graphs.body_sizes, &e->graphs.head_sizes,
+                              &weights, &e->parts);
+    return status;
+}
+
+static mnem_status open_device(mnem_engine *e) {
+    if (!e->device) {
+        const mnem_status status = mnem_device_open("host", NULL, &e->device);
+        if (status != MNEM_OK) return status;
+        e->owns_device = true;
+    }
+    mnem_device_info info;
+    const mnem_status status = mnem_device_info_get(e->device, &info);
+    e->can_run = status == MNEM_OK && info.host_visible;
+    return status;
+}
+
+mnem_status mnem_engine_create(const mnem_model *model, const mnem_session_options *options,
+                               const mnem_session_plan *plan, mnem_engine **engine) {
+    mnem__setup setup;
+    mnem_engine *e = NULL;
+    *engine = NULL;
+    mnem_status status = mnem__setup_init(&setup, model, options);
+    if (status != MNEM_OK) return status;
+    setup.threads = plan->threads;
+    setup.logits_rows = plan->logits_rows;
+    setup.sequences = plan->sequences;
+    status = start(&setup, plan, &e);
+    mnem__free(setup.flags); /* no more bytes than the plan's from here on */
+    setup.flags = NULL;
+    if (status == MNEM_OK) status = open_device(e);
+    if (status == MNEM_OK) status = mnem__session_pool_create(e->device, e->ledger, &e->blocks);
+    for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++) status = take_part(e, (mnem__part)i);
+    if (status == MNEM_OK && e->can_run) status = load(e, &setup);
+    if (e) setup.map = NULL; /* it is the engine's */
+    mnem__setup_fini(&setup);
+    if (status != MNEM_OK) {
+        mnem_engine_destroy(e);
+        return status;
+    }
+    *engine = e;
+    return MNEM_OK;
+}
+
+void mnem_engine_destroy(mnem_engine *e) {
+    if (!e) return;
+    mnem_team_destroy(e->team);
+    mnem__weights_destroy(e->weights);
+    for (int i = 0; i < MNEM__PARTS; i++) give_part(e, (mnem__part)i);
+    mnem_pool_destroy_forced(e->blocks);
+    mnem__graphs_destroy(&e->graphs);
+    mnem__transformer_map_destroy(e->map);
+    if (e->owns_device) mnem_device_close(e->device);
+    mnem__free(e);
+}
+
+void mnem_engine_stats_get(const mnem_engine *e, mnem_session_stats *stats) {
+    *stats = e->stats;
+    stats->pages_used = (uint64_t)(e->pages.count - e->pages.free_count);
+    if (!e->weights) return;
+    mnem__weights_stats weights;
+    mnem__weights_stats_get(e->weights, &weights);
+    stats->bytes_streamed = weights.bytes_streamed;
+    stats->seconds_waiting = weights.seconds_waiting;
+}

@@ -1,0 +1,72 @@
+/* engine_private.h: the engine itself: what it took, where everything of it is, and its sequences.
+ */
+#ifndef MNEM_SRC_ENGINE_ENGINE_PRIVATE_H
+#define MNEM_SRC_ENGINE_ENGINE_PRIVATE_H
+
+#include "engine/kv_pages.h"
+#include "engine/session_parts.h"
+#include "mnem/engine.h"
+#include "mnem/pool.h"
+
+struct mnem_sequence {
+    mnem_engine *engine;
+    int32_t *table; /* [pages_each]: pages_used of them are its */
+    int32_t pages_used, length;
+    bool open, in_step;
+};
+
+/* The façade of one sequence. */
+struct mnem_session {
+    mnem_engine *engine;
+    mnem_sequence *sequence;
+};
+
+/* Tokens of one part of a step that go through one pass. */
+typedef struct mnem__segment {
+    int32_t part, at, n; /* which part, its first token, how many */
+    int32_t row;         /* of the pass */
+} mnem__segment;
+
+/* The engine's tables, in one allocation with it. */
+typedef struct mnem__engine_tables {
+    bool *resident;           /* [matrices] */
+    int32_t *ids;             /* [chunk] */
+    int32_t *positions;       /* [chunk] */
+    mnem_kv_sequence *kv;     /* [layers][segments of the pass] */
+    mnem__segment *segments;  /* [sequences] */
+    mnem_sequence *sequences; /* [sequences] */
+    int32_t *pages;           /* [sequences][pages_each] */
+    int32_t *free_pages;      /* [pages] */
+    uint16_t *references;     /* [pages] */
+    int32_t pages_each;       /* that one sequence can have; pages = sequences * pages_each */
+} mnem__engine_tables;
+/* Lays them out from base (NULL measures) and returns the bytes. */
+uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
+                                     uint8_t *base, mnem__engine_tables *tables);
+
+struct mnem_engine {
+    const mnem_model *model;
+    mnem_ledger *ledger;
+    mnem_device *device;
+    bool owns_device, can_run;
+    mnem__transformer_map *map;
+    mnem__graph_pair graphs;
+    mnem__weights *weights;
+    mnem_team *team;
+    mnem__choice choice;
+    int32_t logits_rows, sequences;
+    mnem__parts parts;
+    mnem_pool *blocks; /* where the parts' blocks come from */
+    mnem_pool_block block[MNEM__PARTS];
+    bool charged[MNEM__PARTS];
+    mnem__engine_tables tables;
+    mnem__kv_pages pages;
+    uint64_t row_bytes; /* of the embedding matrix in the file */
+    void *external[MNEM__SLOTS];
+    mnem_graph_weights source;
+    int cancel; /* atomic */
+    mnem_session_stats stats;
+    mnem_session session; /* of mnem_session_create */
+};
+
+#endif

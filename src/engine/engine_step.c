@@ -1,0 +1,316 @@
+/* engine_step.c: runs tokens of sequences through an engine.
+ *
+ * Idea: the parts of a step are dealt to passes, each up to a chunk of tokens, in the order of the
+ * parts; then one pass of the head for each group of rows whose logits are wanted.
+ *
+ *     parts    a: 5 tokens, logits of the last    b: 1, of it    c: 6, of the last      chunk 8
+ *     pass 1   rows  a a a a a b c c      head: rows 4 and 5, moved together if they aren't
+ *     pass 2   rows  c c c c              head: row 3
+ *
+ * The next passes are told to the reader before one runs, so that it reads ahead over the borders
+ * of passes: a second cursor walks the same parts ahead of the first.
+ * Invariant: keys and values of positions below a sequence's length are whole; what lies behind is
+ * overwritten, in pages that no other sequence has.
+ * Cost: nothing is allocated; a pass streams what isn't resident once, for all its tokens. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "engine/engine_private.h"
+
+enum { PASSES_AHEAD = 2 };
+
+/* Where in the parts the next pass begins. */
+typedef struct cursor {
+    int32_t part, at;
+} cursor;
+
+typedef struct step {
+    mnem_engine *e;
+    const mnem_step_part *parts;
+    int32_t count;
+    mnem_on_step_logits *on_logits;
+    void *context;
+    cursor next; /* pass to run */
+    /* Passes told to the reader run ahead of those run. */
+    cursor told;   /* pass to tell */
+    int32_t heads; /* head passes of the last told body still to be told */
+    int32_t ahead; /* told and not run */
+    /* The pass that runs. */
+    int32_t segments, rows; /* segments: in the engine's table */
+} step;
+
+static int32_t smaller(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+static int32_t larger(int32_t a, int32_t b) {
+    return a > b ? a : b;
+}
+
+/* How many of the segment's rows have logits that are wanted: its last ones. */
+static int32_t wanted_of(const step *x, const mnem__segment *g) {
+    const int32_t wanted = g->at + g->n - x->parts[g->part].first_logits;
+    return x->on_logits ? smaller(larger(wanted, 0), g->n) : 0;
+}
+
+/* A cursor is at a token, or behind the last part. */
+static void skip_empty(const step *x, cursor *c) {
+    while (c->part < x->count && c->at == x->parts[c->part].n) *c = (cursor){c->part + 1, 0};
+}
+
+/* The segments of the pass at c, which moves behind it; into out unless that is NULL. Returns their
+ * number; *wanted: rows whose logits are. */
+static int32_t deal(const step *x, cursor *c, mnem__segment *out, int32_t *wanted) {
+    int32_t segments = 0, row = 0;
+    *wanted = 0;
+    while (c->part < x->count && row < x->e->choice.chunk) {
+        const int32_t left = x->parts[c->part].n - c->at;
+        const mnem__segment g = {c->part, c->at, smaller(left, x->e->choice.chunk - row), row};
+        if (out) out[segments] = g;
+        segments++;
+        row += g.n;
+        *wanted += wanted_of(x, &g);
+        c->at += g.n;
+        skip_empty(x, c);
+    }
+    return segments;
+}
+
+/* ---- reading ahead ---- */
+
+static mnem_status tell_one(step *x) {
+    const bool head = x->heads > 0;
+    int32_t wanted;
+    if (head) {
+        x->heads--;
+    } else {
+        deal(x, &x->told, NULL, &wanted);
+        x->heads = (wanted + x->e->logits_rows - 1) / x->e->logits_rows;
+    }
+    x->ahead++;
+    return mnem__weights_schedule(x->e->weights, head ? MNEM__PASS_HEAD : MNEM__PASS_BODY);
+}
+
+/* Tells the reader the passes up to PASSES_AHEAD behind the one that runs next. */
+static mnem_status tell_ahead(step *x) {
+    mnem_status status = MNEM_OK;
+    while (status == MNEM_OK && x->ahead <= PASSES_AHEAD &&
+           (x->heads > 0 || x->told.part < x->count))
+        status = tell_one(x);
+    x->ahead--;
+    return status;
+}
+
+/* ---- a pass of the body ---- */
+
+/* The rows of the embedding matrix, from the file. */
+static mnem_status read_rows(mnem_engine *e, int32_t n) {
+    const uint32_t tensor = (uint32_t)e->map->matrices[e->map->embedding];
+    uint8_t *rows = e->external[MNEM__SLOT_EMBEDDING];
+    for (int32_t i = 0; i < n; i++) {
+        const mnem_status status =
+            mnem_model_tensor_read(e->model, tensor, (uint64_t)e->tables.ids[i] * e->row_bytes,
+                                   e->row_bytes, rows + (uint64_t)i * e->row_bytes);
+        if (status != MNEM_OK) return status;
+        e->tables.ids[i] = i;
+    }
+    return MNEM_OK;
+}
+
+/* Pages for a sequence's next n tokens, of which the first may lie in one that others have too. */
+static mnem_status make_room(mnem_engine *e, mnem_sequence *s, int32_t n) {
+    const int32_t tokens = e->pages.layout.page_tokens, end = s->length + n;
+    const bool shares = s->length % tokens != 0;
+    if ((!shares || mnem__kv_pages_own(&e->pages, &s->table[s->length / tokens])) &&
+        mnem__kv_pages_resize(&e->pages, s->table, &s->pages_used,
+                              mnem__kv_pages_for(&e->pages.layout, end)))
+        return MNEM_OK;
+    return mnem__fail(MNEM_OVER_BUDGET, "session: no KV pages for %d tokens", end);
+}
+
+/* The segment's ids, positions and pages, for all layers. */
+static mnem_status fill_segment(step *x, int32_t index) {
+    mnem_engine *e = x->e;
+    const mnem__segment *g = &e->tables.segments[index];
+    const mnem_step_part *part = &x->parts[g->part];
+    mnem_sequence *s = part->sequence;
+    const mnem_status status = make_room(e, s, g->n);
+    if (status != MNEM_OK) return status;
+    for (int32_t i = 0; i < g->n; i++) {
+        e->tables.ids[g->row + i] = part->ids[g->at + i];
+        e->tables.positions[g->row + i] = s->length + i;
+    }
+    for (int32_t layer = 0; layer < e->map->shape.layers; layer++) {
+        mnem_kv_sequence *kv = &e->tables.kv[(int64_t)layer * x->segments + index];
+        *kv = mnem__kv_sequence_of(&e->pages, layer, s->table);
+        kv->first_position = s->length;
+        kv->first_row = g->row;
+        kv->rows = g->n;
+    }
+    return MNEM_OK;
+}
+
+static mnem_graph_args pass_args(const step *x, int64_t tokens) {
+    mnem_engine *e = x->e;
+    return (mnem_graph_args){.tokens = tokens,
+                             .block =
+                                 (uint8_t *)e->external[MNEM__SLOT_HIDDEN] + e->parts.hidden_bytes,
+                             .workspace = mnem_block_host(&e->block[MNEM__PART_WORKSPACE].memory),
+                             .external = e->external,
+                             .ids = e->tables.ids,
+                             .positions = e->tables.positions,
+                             .kv = e->tables.kv,
+                             .kv_count = x->segments,
+                             .weights = &e->source,
+                             .cancel = &e->cancel};
+}
+
+/* Of one sequence, rows before the first wanted one needn't be finished. */
+static int32_t first_wanted(const step *x) {
+    const mnem__segment *g = x->e->tables.segments;
+    return x->segments == 1 ? g->n - wanted_of(x, g) : 0;
+}
+
+static mnem_status run_body(step *x) {
+    mnem_engine *e = x->e;
+    mnem_status status = tell_ahead(x);
+    for (int32_t i = 0; i < x->segments && status == MNEM_OK; i++) status = fill_segment(x, i);
+    if (status == MNEM_OK && !e->choice.embedding_packed) status = read_rows(e, x->rows);
+    if (status != MNEM_OK) return status;
+    mnem_graph_args args = pass_args(x, x->rows);
+    args.first_row = first_wanted(x);
+    e->stats.passes++;
+    return mnem_graph_run(e->graphs.body, e->team, &args);
+}
+
+/* ---- passes of the head ---- */
+
+/* Moves hidden rows whose logits are wanted together, behind the first of them; returns where they
+ * begin; NULL: there are none. */
+static float *gather_wanted(const step *x) {
+    const int64_t embd = x->e->map->shape.embd;
+    float *hidden = x->e->external[MNEM__SLOT_HIDDEN], *begin = NULL, *to = NULL;
+    for (int32_t i = 0; i < x->segments; i++) {
+        const mnem__segment *g = &x->e->tables.segments[i];
+        const int32_t n = wanted_of(x, g);
+        float *from = hidden + (g->row + g->n - n) * embd;
+        if (n == 0) continue;
+        if (!begin) begin = to = from;
+        if (to != from) memmove(to, from, (size_t)(n * embd) * sizeof *to);
+        to += n * embd;
+    }
+    return begin;
+}
+
+/* Which row of logits comes next, as a segment and a token of its. */
+typedef struct reader {
+    int32_t segment, left; /* rows of it still to come */
+} reader;
+
+static mnem_status give_logits(const step *x, reader *r, const float *logits) {
+    const mnem__segment *g = &x->e->tables.segments[r->segment];
+    while (r->left == 0) {
+        g = &x->e->tables.segments[++r->segment];
+        r->left = wanted_of(x, g);
+    }
+    const int32_t index = g->at + g->n - r->left--;
+    if (x->on_logits(x->context, g->part, index, logits)) return MNEM_OK;
+    return mnem__fail(MNEM_CANCELLED, "session: stopped by the caller at token %d", index);
+}
+
+static mnem_status run_head(step *x, float *hidden, int32_t n, reader *r) {
+    mnem_engine *e = x->e;
+    const float *logits = e->external[MNEM__SLOT_LOGITS];
+    mnem_status status = tell_ahead(x);
+    if (status != MNEM_OK) return status;
+    mnem_graph_args args = pass_args(x, n);
+    void *external[MNEM__SLOTS];
+    memcpy(external, e->external, sizeof external);
+    external[MNEM__SLOT_HIDDEN] = hidden;
+    args.external = external;
+    e->stats.passes++;
+    status = mnem_graph_run(e->graphs.head, e->team, &args);
+    for (int32_t i = 0; i < n && status == MNEM_OK; i++)
+        status = give_logits(x, r, logits + (int64_t)i * e->map->shape.vocab);
+    return status;
+}
+
+static mnem_status run_pass(step *x) {
+    mnem_engine *e = x->e;
+    int32_t wanted;
+    x->segments = deal(x, &x->next, e->tables.segments, &wanted);
+    const mnem__segment *last = &e->tables.segments[x->segments - 1];
+    x->rows = last->row + last->n;
+    mnem_status status = run_body(x);
+    float *hidden = gather_wanted(x);
+    reader r = {0, wanted_of(x, e->tables.segments)};
+    for (int32_t i = 0; i < wanted && status == MNEM_OK; i += e->logits_rows)
+        status = run_head(x, hidden + i * (int64_t)e->map->shape.embd,
+                          smaller(e->logits_rows, wanted - i), &r);
+    if (status != MNEM_OK) return status;
+    for (int32_t i = 0; i < x->segments; i++)
+        x->parts[e->tables.segments[i].part].sequence->length += e->tables.segments[i].n;
+    e->stats.tokens += (uint64_t)x->rows;
+    return MNEM_OK;
+}
+
+/* ---- a step ---- */
+
+static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) {
+    const mnem_sequence *s = part->sequence;
+    if (s->engine != e || !s->open || s->in_step)
+        return mnem__fail(MNEM_INVALID, "engine: a sequence %s",
+                          s->engine == e && s->open ? "twice in one step"
+                                                    : "that isn't the engine's");
+    if (part->n < 0) return mnem__fail(MNEM_INVALID, "session: %d tokens", part->n);
+    for (int32_t i = 0; i < part->n; i++)
+        if (part->ids[i] < 0 || part->ids[i] >= e->map->shape.vocab)
+            return mnem__fail(MNEM_INVALID, "session: token %d is %d, the vocabulary has %d", i,
+                              part->ids[i], e->map->shape.vocab);
+    if (part->n > e->choice.context - s->length)
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "session: %d tokens after %d don't fit the context of %d", part->n,
+                          s->length, e->choice.context);
+    return MNEM_OK;
+}
+
+static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts, int32_t count) {
+    mnem_status status = MNEM_OK;
+    int32_t checked = 0;
+    if (!e->can_run)
+        return mnem__fail(MNEM_UNSUPPORTED, "session: the host can't see this device's memory: it "
+                                            "is for planning, not for running");
+    for (; checked < count && status == MNEM_OK; checked++) {
+        status = check_part(e, &parts[checked]);
+        if (status == MNEM_OK) parts[checked].sequence->in_step = true;
+    }
+    for (int32_t i = 0; i < checked; i++) parts[i].sequence->in_step = false;
+    return status;
+}
+
+/* Gives back the pages behind every sequence. */
+static void trim(const step *x) {
+    for (int32_t i = 0; i < x->count; i++)
+        mnem_sequence_truncate(x->parts[i].sequence, x->parts[i].sequence->length);
+    mnem__weights_rewind(x->e->weights);
+}
+
+mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_t count,
+                             mnem_on_step_logits *on_logits, void *context) {
+    step x = {e, parts, count, on_logits, context, .heads = 0};
+    mnem_status status = check_parts(e, parts, count);
+    if (status != MNEM_OK) return status;
+    const double start = mnem__seconds();
+    skip_empty(&x, &x.next);
+    x.told = x.next;
+    while (status == MNEM_OK && x.next.part < count) status = run_pass(&x);
+    if (status != MNEM_OK) trim(&x);
+    __atomic_store_n(&e->cancel, 0, __ATOMIC_RELAXED);
+    e->stats.seconds_eval += mnem__seconds() - start;
+    return status;
+}
+
+void mnem_engine_cancel(mnem_engine *e) {
+    __atomic_store_n(&e->cancel, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,33 @@
+/* engine_tables.c: an engine and its tables, as one allocation.
+ *
+ * Invariant: what is measured (base NULL) is what is carved: the same code does both. */
+#include "base/checked.h"
+#include "engine/engine_private.h"
+
+/* n rows of some bytes at *at; measuring, a number that nobody reads. */
+static void *carve(uint8_t *base, uint64_t *at, uint64_t n, uint64_t row_bytes) {
+    const uint64_t offset = mnem__align_up(*at, 16);
+    *at = offset + n * row_bytes;
+    return base ? base + offset : NULL;
+}
+
+uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
+                                     uint8_t *base, mnem__engine_tables *tables) {
+    const mnem_kv_layout kv = mnem__session_kv(setup, choice->kv_type);
+    const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
+    const uint64_t chunk = (uint64_t)choice->chunk, layers = (uint64_t)setup->map->shape.layers;
+    const uint64_t sequences = (uint64_t)setup->sequences, pages = sequences * each;
+    uint64_t at = sizeof(mnem_engine);
+    mnem__engine_tables t = {.pages_each = (int32_t)each};
+    t.resident = carve(base, &at, (uint64_t)setup->matrices, sizeof(bool));
+    t.ids = carve(base, &at, chunk, sizeof(int32_t));
+    t.positions = carve(base, &at, chunk, sizeof(int32_t));
+    t.kv = carve(base, &at, layers * sequences, sizeof(mnem_kv_sequence));
+    t.segments = carve(base, &at, sequences, sizeof(mnem__segment));
+    t.sequences = carve(base, &at, sequences, sizeof(mnem_sequence));
+    t.pages = carve(base, &at, pages, sizeof(int32_t));
+    t.free_pages = carve(base, &at, pages, sizeof(int32_t));
+    t.references = carve(base, &at, pages, sizeof(uint16_t));
+    if (tables) *tables = t;
+    return at;
+}
