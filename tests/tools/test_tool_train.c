@@ -200,6 +200,68 @@ static void ctrl_c_and_sigterm_keep_the_work(void **state) {
     ends_whole(&whole, folder("terminated"), SIGTERM);
 }
 
+/* ---- a signal while held-out text is measured ---- */
+
+static bool log_has(const char *path, const char *what) {
+    char text[8192];
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return strstr(text, what) != NULL;
+}
+
+static int count(const char *text, const char *what) {
+    int n = 0;
+    for (; (text = strstr(text, what)); text++) n++;
+    return n;
+}
+
+/* Samples of a run that gets the signal in the look that follows step 3. */
+static int samples_until(int signal, const char *out, const char *data, const char *looks) {
+    const char *const args[] = {"train", "--memory", MEMORY, "--threads", "1", "--data",
+                                data,    "--config", looks,  "--out",     out, NULL};
+    static char said[64 * 1024];
+    char path[600];
+    int out_fd, err_fd;
+    const pid_t pid = tool_start(args, &out_fd, &err_fd);
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    for (int i = 0; i < 20000 && !log_has(path, "\"step\":3,"); i++) usleep(200);
+    kill(pid, signal);
+    assert_int_equal(tool_wait(pid), 130);
+    const ssize_t n = read(err_fd, said, sizeof said - 1);
+    said[n < 0 ? 0 : n] = 0;
+    close(out_fd);
+    close(err_fd);
+    return count(said, "sample: ");
+}
+
+static void a_signal_while_held_out_text_is_measured_loses_nothing(void **state) {
+    (void)state;
+    enum { LOOKS = 10 };
+    char json[600], data[512], looks[512];
+    const char *shape = strstr(config, "\"layers\"");
+    snprintf(json, sizeof json, "{\"architecture\": \"llama\", %s", shape);
+    memcpy(strstr(json, "\"steps\": 60"), "\"steps\": 10", strlen("\"steps\": 10"));
+    memcpy(strstr(json, "\"heldout\": 0.1"), "\"heldout\": 0.9", strlen("\"heldout\": 0.9"));
+    snprintf(data, sizeof data, "%s", text_file());
+    snprintf(looks, sizeof looks, "%s", tool_file("looks.json", json));
+    const char *whole = folder("looked");
+    assert_int_equal(TRAIN("--data", data, "--config", looks, "--out", whole).code, 0);
+    const logged expected = read_log(whole);
+    assert_int_equal(expected.validations, LOOKS);
+    for (int i = 0; i < 2; i++) {
+        const char *out = folder("cut-off");
+        const int before = samples_until(i ? SIGTERM : SIGINT, out, data, looks);
+        tool_result r =
+            RUN("train", "--memory", MEMORY, "--threads", "1", "--out", out, "--resume");
+        if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+        const logged l = read_log(out);
+        same(&expected, &l);
+        assert_int_equal(before + count(r.err, "sample: "), LOOKS);
+    }
+}
+
 static void a_folder_has_one_run_at_a_time(void **state) {
     (void)state;
     const char *out = folder("shared");
@@ -514,6 +576,7 @@ int main(void) {
         cmocka_unit_test(stopping_and_resuming_changes_no_bit),
         cmocka_unit_test(a_budget_holds_and_changes_nothing),
         cmocka_unit_test(ctrl_c_and_sigterm_keep_the_work),
+        cmocka_unit_test(a_signal_while_held_out_text_is_measured_loses_nothing),
         cmocka_unit_test(a_folder_has_one_run_at_a_time),
         cmocka_unit_test(a_run_that_is_killed_always_resumes),
         cmocka_unit_test(wrong_input_is_named),

@@ -298,25 +298,32 @@ static mnem_status feed_training(train_run *run) {
     return train_feed_start(run, &run->training, first, 0);
 }
 
-static mnem_status validate(train_run *run) {
-    double loss;
-    int64_t tokens;
-    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
-    if (run->validation.count == 0 || run->validated == step) return MNEM_OK;
-    mnem_status status = train_feed_start(run, &run->validation, 0, run->validation.count);
-    if (status == MNEM_OK)
-        status = mnem_trainer_evaluate(run->trainer, &(mnem_train_source){train_feed_next, run},
-                                       &loss, &tokens);
-    if (status != MNEM_OK) return status;
+static mnem_status sample_and_log(train_run *run, int64_t step, double loss) {
     const double bytes_per_token =
         (double)run->corpus_info.text_bytes / (double)run->corpus_info.tokens;
     const double bits = loss / log(2) / bytes_per_token;
-    train_log_validation(run, step, loss, bits);
     tool_progress_hide();
     if (!run->args->quiet)
         fprintf(stderr, "step %lld: held-out loss %.4f, perplexity %.4g, %.4f bits per byte\n",
                 (long long)step, loss, exp(loss), bits);
-    return feed_training(run);
+    const mnem_status status = train_sample(run);
+    if (status == MNEM_OK) train_log_validation(run, step, loss, bits);
+    return status;
+}
+
+/* What was learned: the loss of held-out text, and a sample. The record comes last, so that a step
+ * that has one has had both; one that a signal cut off is looked at again when the run goes on. */
+static mnem_status look(train_run *run) {
+    double loss;
+    int64_t tokens;
+    const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
+    if (run->validated == step) return MNEM_OK;
+    if (run->validation.count == 0) return train_sample(run);
+    mnem_status status = train_feed_start(run, &run->validation, 0, run->validation.count);
+    if (status == MNEM_OK)
+        status = mnem_trainer_evaluate(run->trainer, &(mnem_train_source){train_feed_next, run},
+                                       &loss, &tokens);
+    return status == MNEM_OK ? sample_and_log(run, step, loss) : status;
 }
 
 /* ---- what a run says at its end ---- */
@@ -415,7 +422,7 @@ static bool is_last(const train_run *run, uint64_t step) {
 }
 
 /* The end validates for itself; a stop doesn't. */
-static bool wants_validation(const train_run *run, uint64_t step) {
+static bool wants_look(const train_run *run, uint64_t step) {
     const int64_t every = run->config.steps / VALIDATIONS;
     return every > 0 && step % (uint64_t)every == 0 && step < (uint64_t)run->config.steps;
 }
@@ -423,6 +430,14 @@ static bool wants_validation(const train_run *run, uint64_t step) {
 static bool wants_save(const train_run *run, const loop *l, uint64_t step) {
     if (run->args->save_every) return step % run->args->save_every == 0;
     return tool_clock() - l->saved > save_seconds;
+}
+
+/* A signal isn't a failure: the loop stops at it, and the next run looks at this step. */
+static int look_between(train_run *run) {
+    mnem_status status = look(run);
+    if (status == MNEM_OK && !run->undrawn) run->undrawn = train_draw(run) != TOOL_OK;
+    if (status == MNEM_OK) status = feed_training(run);
+    return status == MNEM_OK || status == MNEM_CANCELLED ? TOOL_OK : tool_fail(status);
 }
 
 /* What follows a step; an exit code. */
@@ -440,11 +455,8 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
         tool_message("step %llu: f16 overflowed; the step is left out and the loss scale is halved",
                      (unsigned long long)r->step);
     int code = set_length(run, l);
-    if (code == TOOL_OK && wants_validation(run, r->step)) {
-        mnem_status status = validate(run);
-        if (status == MNEM_OK) status = train_sample(run);
-        if (status == MNEM_OK && !run->undrawn) run->undrawn = train_draw(run) != TOOL_OK;
-        if (status != MNEM_OK && status != MNEM_CANCELLED) return tool_fail(status);
+    if (code == TOOL_OK && wants_look(run, r->step)) {
+        code = look_between(run);
         l->started += tool_clock() - now; /* that wasn't a step's time */
     }
     if (code == TOOL_OK && wants_save(run, l, r->step)) {
@@ -479,12 +491,21 @@ static int fail_step(train_run *run, mnem_status status) {
     return fail_run(run, status);
 }
 
+/* At the place where the checkpoint stands, whose look a signal may have cut off. */
+static int begin_loop(train_run *run) {
+    const uint64_t step = mnem_trainer_steps(run->trainer);
+    if (step > 0 && wants_look(run, step)) return look_between(run);
+    const mnem_status status = feed_training(run);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
 static int train(train_run *run) {
+    const int code = begin_loop(run);
+    if (code != TOOL_OK) return code;
     loop l = {.saved = tool_clock(), .begun = tool_clock()};
     mnem_train_report report;
     const mnem_train_source source = {train_feed_next, run};
-    mnem_status status = feed_training(run);
-    if (status != MNEM_OK) return tool_fail(status);
+    mnem_status status;
     tool_progress_begin(&l.progress, l.what);
     if (run->config.steps)
         l.progress.before = (double)mnem_trainer_steps(run->trainer) / (double)run->config.steps;
@@ -492,8 +513,8 @@ static int train(train_run *run) {
         if (tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
         status = mnem_trainer_step(run->trainer, &source, &report);
         if (status != MNEM_OK) return fail_step(run, status);
-        const int code = after_step(run, &l, &report);
-        if (code != TOOL_OK) return code;
+        const int after = after_step(run, &l, &report);
+        if (after != TOOL_OK) return after;
     }
     tool_progress_end(&l.progress);
     return TOOL_OK;
@@ -536,11 +557,11 @@ static void give_feed_memory(train_run *run) {
 
 static int finish(train_run *run) {
     const uint64_t steps = mnem_trainer_steps(run->trainer);
-    if (!run->config.steps || steps < (uint64_t)run->config.steps) return stop(run, TOOL_OK);
+    if (!run->config.steps || steps < (uint64_t)run->config.steps)
+        return stop(run, tool_interrupted() ? TOOL_INTERRUPTED : TOOL_OK);
     int code = save(run);
     if (code != TOOL_OK) return code;
-    mnem_status status = validate(run);
-    if (status == MNEM_OK) status = train_sample(run);
+    mnem_status status = look(run);
     give_feed_memory(run);
     if (status == MNEM_OK) status = write_model(run, result_path(run));
     if (status != MNEM_OK) return fail_step(run, status);
