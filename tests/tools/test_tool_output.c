@@ -131,6 +131,62 @@ static void a_picture_that_fails_leaves_the_old_one(void **state) {
     assert_int_equal(access(at("old.svg.tmp"), F_OK), -1);
 }
 
+/* ---- standard streams that are closed ---- */
+
+/* `mnem words`, as a shell runs it; what it says on stderr is in scratch/said. */
+static int shell(const char *words) {
+    char command[1024];
+    snprintf(command, sizeof command, "'%s' %s 2>'%s'", MNEM_COMMAND, words, at("said"));
+    const int how = system(command);
+    assert_true(WIFEXITED(how));
+    return WEXITSTATUS(how);
+}
+
+static void said(const char *text) {
+    char found[1024];
+    FILE *file = fopen(at("said"), "rb");
+    assert_non_null(file);
+    found[fread(found, 1, sizeof found - 1, file)] = 0;
+    fclose(file);
+    if (!strstr(found, text)) fail_msg("%s; expected %s", found, text);
+}
+
+static void a_report_that_nobody_takes_does_not_go_into_the_model(void **state) {
+    (void)state;
+    char words[600], whole[128];
+    snprintf(whole, sizeof whole, "%s", at("whole.gguf"));
+    assert_int_equal(RUN("quantize", tool_model, whole, "--type", "Q4_0").code, 0);
+    const char *const closed[] = {"<&- >&-", ">&-", ">/dev/full"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(words, sizeof words, "quantize '%s' '%s' --type Q4_0 --json %s", tool_model,
+                 at("told.gguf"), closed[i]);
+        assert_int_equal(shell(words), 1);
+        said("can't write to standard output");
+        snprintf(words, sizeof words, "cmp '%s' '%s'", whole, at("told.gguf"));
+        assert_int_equal(system(words), 0);
+    }
+}
+
+static void a_closed_input_is_no_prompt(void **state) {
+    (void)state;
+    char words[600];
+    snprintf(words, sizeof words, "run '%s' -q -n 1 <&- >'%s'", tool_model, at("out"));
+    assert_int_equal(shell(words), 1);
+    said("can't read standard input");
+    snprintf(words, sizeof words, "run '%s' -q -p x -n 1 <&- >'%s'", tool_model, at("out"));
+    assert_int_equal(shell(words), 0);
+}
+
+/* Text that nobody could read is an error, also when there is no place to say so. */
+static void a_closed_output_is_an_error(void **state) {
+    (void)state;
+    char words[600];
+    assert_int_equal(shell("version >&-"), 1);
+    said("can't write to standard output: Bad file descriptor");
+    snprintf(words, sizeof words, "info '%s' <&- >&- 2>&-; exit $?; :", tool_model);
+    assert_int_equal(shell(words), 1);
+}
+
 /* ---- what can't be read ---- */
 
 static void a_model_that_is_none_is_described(void **state) {
@@ -170,6 +226,9 @@ int main(void) {
         cmocka_unit_test(a_model_and_a_prompt_are_not_traced_over),
         cmocka_unit_test(where_nothing_can_be_written_is_said_before_the_work),
         cmocka_unit_test(a_picture_that_fails_leaves_the_old_one),
+        cmocka_unit_test(a_report_that_nobody_takes_does_not_go_into_the_model),
+        cmocka_unit_test(a_closed_input_is_no_prompt),
+        cmocka_unit_test(a_closed_output_is_an_error),
         cmocka_unit_test(a_model_that_is_none_is_described),
         cmocka_unit_test(a_text_too_short_for_a_window_gets_a_window),
     };

@@ -1,11 +1,24 @@
 /* main.c: the mnem command: parse, find the verb, run it, give its exit code. */
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "options.h"
 #include "output_file.h"
 #include "tool.h"
 
+/* A standard stream that is closed would be the next file that is opened: a report would go into a
+ * model, a model would be the prompt. /dev/null takes its place, opened the wrong way round, so
+ * that reading and writing still fail. */
+static bool secure_streams(void) {
+    static const int wrong_way[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", wrong_way[fd]) != fd) return false;
+    return true;
+}
+
 int main(int argc, char **argv) {
+    if (!secure_streams()) return TOOL_FAILED; /* there may be nowhere to say so */
     /* Both streams have buffers that don't come from the heap, so that they are in the process's
      * size before the plan is made. */
     static char out[8192], err[4096];
