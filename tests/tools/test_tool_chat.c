@@ -218,6 +218,16 @@ static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
     assert_int_equal(chat_end(), 0);
 }
 
+static void a_signal_ends_a_chat_with_the_ledger(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "-n", "8");
+    const size_t at = expect_from(0, "> ");
+    usleep(100000); /* waiting for a line */
+    kill(child, SIGTERM);
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 128 + SIGTERM);
+}
+
 static void a_full_context_drops_the_oldest_turns(void **state) {
     (void)state;
     CHAT("run", "--temp", "0", "-n", "20", "--ctx", "64", "--system", "The book");
@@ -258,6 +268,7 @@ int main(void) {
         cmocka_unit_test(end_of_input_leaves),
         cmocka_unit_test(interrupt_at_the_prompt_warns_then_leaves),
         cmocka_unit_test(interrupt_stops_an_answer_and_the_chat_goes_on),
+        cmocka_unit_test(a_signal_ends_a_chat_with_the_ledger),
         cmocka_unit_test(a_full_context_drops_the_oldest_turns),
         cmocka_unit_test(too_long_a_message_is_told),
     };

@@ -318,6 +318,28 @@ static void a_base_that_changed_is_refused(void **state) {
     succeed(TRAIN("--out", at("changed"), "--resume"));
 }
 
+static void a_signal_leaves_no_half_merge(void **state) {
+    (void)state;
+    char said[4096];
+    int out, err;
+    succeed(LORA(at("cut"), "--dropout", "0"));
+    const char *const args[] = {
+        "merge", at("base.gguf"), at("cut/adapter.gguf"), "-o", at("merged.gguf"), "--json", NULL};
+    unlink(at("merged.gguf"));
+    const pid_t pid = tool_start(args, &out, &err);
+    const int end = tool_stuff(out);
+    for (int i = 0; i < 5000 && access(at("merged.gguf.tmp"), F_OK) != 0; i++) usleep(1000);
+    assert_int_equal(access(at("merged.gguf.tmp"), F_OK), 0);
+    kill(pid, SIGTERM);
+    close(end);
+    while (read(out, said, sizeof said) > 0) continue;
+    assert_int_equal(tool_wait(pid), 128 + SIGTERM);
+    close(out);
+    close(err);
+    assert_int_equal(access(at("merged.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("merged.gguf"), F_OK), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_adapter_is_learned_and_merged),
@@ -330,6 +352,7 @@ int main(void) {
         cmocka_unit_test(a_config_makes_the_run_again),
         cmocka_unit_test(a_config_says_the_alpha),
         cmocka_unit_test(a_base_that_changed_is_refused),
+        cmocka_unit_test(a_signal_leaves_no_half_merge),
     };
     return cmocka_run_group_tests(tests, make_base, NULL);
 }

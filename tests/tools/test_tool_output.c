@@ -131,6 +131,49 @@ static void a_picture_that_fails_leaves_the_old_one(void **state) {
     assert_int_equal(access(at("old.svg.tmp"), F_OK), -1);
 }
 
+/* ---- signals ---- */
+
+/* While its report waits for a reader, OUT.tmp is there; after a signal nothing is. */
+static void a_signal_leaves_no_half_model(void **state) {
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    char path[128], beside[140], text[4096];
+    snprintf(path, sizeof path, "%s", at("half.gguf"));
+    snprintf(beside, sizeof beside, "%s.tmp", path);
+    for (int i = 0; i < 3; i++) {
+        int out, err;
+        const char *const args[] = {"quantize", tool_model, path, "--type", "Q4_0", "--json", NULL};
+        const pid_t pid = tool_start(args, &out, &err);
+        const int end = tool_stuff(out);
+        for (int wait = 0; wait < 5000 && access(beside, F_OK) != 0; wait++) usleep(1000);
+        assert_int_equal(access(beside, F_OK), 0);
+        kill(pid, signals[i]);
+        close(end);
+        while (read(out, text, sizeof text) > 0) continue;
+        assert_int_equal(tool_wait(pid), 128 + signals[i]);
+        close(out);
+        close(err);
+        assert_int_equal(access(beside, F_OK), -1);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+}
+
+static void a_limit_on_files_is_an_error_that_leaves_nothing(void **state) {
+    (void)state;
+    struct rlimit limit, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 100000;
+    tool_scratch();
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const tool_result r = RUN("quantize", tool_model, at("limited.gguf"), "--type", "Q4_0");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    if (r.code != 1 || !strstr(r.err, "File too large"))
+        fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(access(at("limited.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("limited.gguf"), F_OK), -1);
+}
+
 /* ---- standard streams that are closed ---- */
 
 /* `mnem words`, as a shell runs it; what it says on stderr is in scratch/said. */
@@ -226,6 +269,8 @@ int main(void) {
         cmocka_unit_test(a_model_and_a_prompt_are_not_traced_over),
         cmocka_unit_test(where_nothing_can_be_written_is_said_before_the_work),
         cmocka_unit_test(a_picture_that_fails_leaves_the_old_one),
+        cmocka_unit_test(a_signal_leaves_no_half_model),
+        cmocka_unit_test(a_limit_on_files_is_an_error_that_leaves_nothing),
         cmocka_unit_test(a_report_that_nobody_takes_does_not_go_into_the_model),
         cmocka_unit_test(a_closed_input_is_no_prompt),
         cmocka_unit_test(a_closed_output_is_an_error),

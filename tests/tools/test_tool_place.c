@@ -228,7 +228,7 @@ static void assert_stopped(int signal, const char *space, const char *other) {
     wait_for_handler(pid, signal);
     usleep(50000);
     kill(pid, signal);
-    assert_int_equal(tool_wait(pid), 130);
+    assert_int_equal(tool_wait(pid), 128 + signal);
     size_t n = 0;
     for (ssize_t got; (got = read(out, text + n, sizeof text - 1 - n)) > 0;) n += (size_t)got;
     text[n] = 0;

@@ -221,18 +221,6 @@ static void interrupt_prints_the_ledger(void **state) {
     assert_non_null(strstr(text, "total"));
 }
 
-/* Fills the pipe that fd reads from. Returns an end to write to, which keeps it open. */
-static int stuff(int fd) {
-    char path[32], full[4096];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int end = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-    assert_true(end >= 0);
-    memset(full, '.', sizeof full);
-    while (write(end, full, sizeof full) > 0) continue;
-    while (write(end, full, 1) > 0) continue;
-    return end;
-}
-
 /* Is a signal on its way to a process, not taken yet? */
 static bool signal_waits(pid_t pid, int number) {
     char path[32], line[128];
@@ -264,7 +252,7 @@ static void a_second_interrupt_exits_at_once(void **state) {
     const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", NULL};
     pid_t pid = tool_start(args, &out, &err);
     assert_int_equal(read(out, text, 1), 1);
-    int end = stuff(err);
+    int end = tool_stuff(err);
     kill(pid, SIGINT);
     for (int i = 0; i < 1000 && signal_waits(pid, SIGINT); i++) usleep(1000);
     usleep(300000); /* long enough to stop a token */

@@ -187,17 +187,18 @@ static void ends_whole(const logged *whole, const char *out, int signal) {
     const int code = tool_wait(pid);
     close(out_fd);
     close(err_fd);
-    assert_int_equal(code, 130);
+    assert_int_equal(code, 128 + signal);
     assert_int_equal(TRAIN("--out", out, "--resume").code, 0);
     const logged interrupted = read_log(out);
     same(whole, &interrupted);
 }
 
-static void ctrl_c_and_sigterm_keep_the_work(void **state) {
+static void signals_keep_the_work(void **state) {
     (void)state;
     const logged whole = whole_run(folder("uninterrupted"));
     ends_whole(&whole, folder("interrupted"), SIGINT);
     ends_whole(&whole, folder("terminated"), SIGTERM);
+    ends_whole(&whole, folder("hung-up"), SIGHUP);
 }
 
 /* ---- a signal while held-out text is measured ---- */
@@ -228,7 +229,7 @@ static int samples_until(int signal, const char *out, const char *data, const ch
     snprintf(path, sizeof path, "%s/log.jsonl", out);
     for (int i = 0; i < 20000 && !log_has(path, "\"step\":3,"); i++) usleep(200);
     kill(pid, signal);
-    assert_int_equal(tool_wait(pid), 130);
+    assert_int_equal(tool_wait(pid), 128 + signal);
     const ssize_t n = read(err_fd, said, sizeof said - 1);
     said[n < 0 ? 0 : n] = 0;
     close(out_fd);
@@ -575,7 +576,7 @@ int main(void) {
         cmocka_unit_test(a_model_comes_out_of_text),
         cmocka_unit_test(stopping_and_resuming_changes_no_bit),
         cmocka_unit_test(a_budget_holds_and_changes_nothing),
-        cmocka_unit_test(ctrl_c_and_sigterm_keep_the_work),
+        cmocka_unit_test(signals_keep_the_work),
         cmocka_unit_test(a_signal_while_held_out_text_is_measured_loses_nothing),
         cmocka_unit_test(a_folder_has_one_run_at_a_time),
         cmocka_unit_test(a_run_that_is_killed_always_resumes),

@@ -72,6 +72,7 @@ static pid_t spawn(const char *const *args, int in, int out, int err) {
         dup2(in, STDIN_FILENO);
         dup2(out, STDOUT_FILENO);
         dup2(err, STDERR_FILENO);
+        signal(SIGHUP, SIG_DFL); /* the tests may run under nohup */
         for (int fd = 3; fd < 64; fd++) close(fd);
         execv(MNEM_COMMAND, (char *const *)argv);
         _exit(127);
@@ -100,6 +101,17 @@ int tool_wait(pid_t pid) {
         usleep(2000);
     }
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int tool_stuff(int fd) {
+    char path[32], full[4096];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int end = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(end >= 0);
+    memset(full, '.', sizeof full);
+    while (write(end, full, sizeof full) > 0) continue;
+    while (write(end, full, 1) > 0) continue;
+    return end;
 }
 
 /* Reads both until their ends; false when that takes too long. */

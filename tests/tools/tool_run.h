@@ -27,6 +27,9 @@ tool_result tool_run(const char *input, const char *const *args);
 pid_t tool_start(const char *const *args, int *out, int *err);
 /* Waits for its end; the exit code as above. */
 int tool_wait(pid_t pid);
+/* Fills the pipe that fd reads from, so that who writes to it waits. Returns an end to write to,
+ * which keeps it open. */
+int tool_stuff(int fd);
 
 /* An empty folder of this process's own, removed at its end. XDG_CACHE_HOME of every run is in it.
  */

@@ -72,10 +72,12 @@ void tool_help_verb(FILE *file, tool_verb_id verb) {
     examples(file, v->examples);
     if (verb == TOOL_VERB_run || verb == TOOL_VERB_help) variables(file);
     if (verb == TOOL_VERB_run || verb == TOOL_VERB_help)
-        fputs("\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget, 130 interrupted. With "
-              "--json a\nfailure is an object, too: error, status, refused; of a plan also "
-              "needed_bytes, budget_bytes\nand least, the --memory that would do.\n",
-              file);
+        fputs(
+            "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a\n"
+            "signal (130 Ctrl-C, 143 SIGTERM). With --json a failure is an object, too: error, "
+            "status,\nrefused; of a plan also needed_bytes, budget_bytes and least, the --memory "
+            "that would do.\n",
+            file);
 }
 
 /* ---- for man ---- */
@@ -169,7 +171,7 @@ static void help_man(FILE *file) {
     roff_environment(file);
     fputs(".SH EXIT STATUS\n"
           ".TP\n0\ndone\n.TP\n1\nfailed\n.TP\n2\nwrong usage\n.TP\n3\nover budget\n"
-          ".TP\n130\ninterrupted by Ctrl\\-C\n"
+          ".TP\n128 + n\nended by signal n: 130 by Ctrl\\-C, 143 by SIGTERM, 129 by SIGHUP\n"
           ".PP\nWith \\fB\\-\\-json\\fR a failure (1 or 3) is an object on standard output, too: "
           "error (the message),\nstatus, refused (over budget); of a plan also needed_bytes, "
           "budget_bytes and least, the\n\\fB\\-\\-memory\\fR that would do.\n",

@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, out, _IOFBF, sizeof out);
     setvbuf(stderr, err, _IOLBF, sizeof err);
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is told by write, and is a clean end */
+    signal(SIGXFSZ, SIG_IGN); /* a limit on files is, too, and is a full disk */
 
     tool_args args;
     int code = tool_parse(argc, argv, &args);
@@ -36,5 +37,5 @@ int main(int argc, char **argv) {
     code = tool_new_check(&args);
     if (code == TOOL_OK) code = tool_verbs[args.verb].entry(&args);
     tool_error_json(&args, code);
-    return code;
+    return code == TOOL_INTERRUPTED ? tool_interrupt_code() : code;
 }

@@ -19,26 +19,45 @@ static bool is_replaced(const char *path) {
     return lstat(path, &about) != 0 || S_ISREG(about.st_mode);
 }
 
+static void hold_signals(tool_new *file) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    if (*file->beside) {
+        sigaddset(&ends, SIGINT);
+        sigaddset(&ends, SIGTERM);
+        sigaddset(&ends, SIGHUP);
+    }
+    sigprocmask(SIG_BLOCK, &ends, &file->signals);
+}
+
+static void let_signals(const tool_new *file) {
+    sigprocmask(SIG_SETMASK, &file->signals, NULL);
+}
+
 int tool_new_open(tool_new *file, const char *path) {
     *file = (tool_new){.path = path};
     if (is_replaced(path)) {
         const int n = snprintf(file->beside, sizeof file->beside, "%s.tmp", path);
         if (n < 0 || (size_t)n >= sizeof file->beside) return fail(path, ENAMETOOLONG);
     }
+    hold_signals(file);
     /* What was left there by a killed run, or a link of that name, isn't written through. */
     if (*file->beside) unlink(file->beside);
     file->file = *file->beside ? fopen(file->beside, "wx") : fopen(path, "w");
-    return file->file ? TOOL_OK : fail(path, errno);
+    if (file->file) return TOOL_OK;
+    const int error = errno;
+    let_signals(file);
+    return fail(path, error);
 }
 
 int tool_new_end(tool_new *file) {
     bool good = !ferror(file->file);
     if (fclose(file->file) != 0) good = false;
     if (good && *file->beside) good = rename(file->beside, file->path) == 0;
-    if (good) return TOOL_OK;
     const int error = errno;
-    if (*file->beside) unlink(file->beside);
-    return fail(file->path, error);
+    if (!good && *file->beside) unlink(file->beside);
+    let_signals(file);
+    return good ? TOOL_OK : fail(file->path, error);
 }
 
 bool tool_new_write(int fd, const char *text, size_t n) {

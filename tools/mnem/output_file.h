@@ -3,6 +3,7 @@
 #define MNEM_TOOLS_MNEM_OUTPUT_FILE_H
 
 #include <limits.h>
+#include <signal.h>
 
 #include "tool.h"
 
@@ -10,9 +11,11 @@ typedef struct tool_new {
     FILE *file;
     const char *path;
     char beside[PATH_MAX]; /* what is written; "": path itself, which isn't a plain file */
+    sigset_t signals;      /* the mask before */
 } tool_new;
 
-/* Exit codes, with the message printed. After open fails there is nothing to end. */
+/* Exit codes, with the message printed. After open fails there is nothing to end. Between the two
+ * signals wait, where they would leave a half file behind. */
 int tool_new_open(tool_new *file, const char *path);
 /* Closes; with all written, path is the new file, otherwise what it was. */
 int tool_new_end(tool_new *file);

@@ -1,4 +1,4 @@
-/* progress.c: one line on stderr that is overwritten, and Ctrl-C.
+/* progress.c: one line on stderr that is overwritten, and the signals that end the work.
  *
  * A progress line appears when its work has taken over a second, at most five times a second after
  * that, and only on a terminal; anything else that prints takes it off first. */
@@ -57,17 +57,17 @@ void tool_progress_end(tool_progress *progress) {
     tool_progress_hide();
 }
 
-/* ---- Ctrl-C ---- */
+/* ---- Ctrl-C, SIGTERM, SIGHUP ---- */
 
-static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t interrupt; /* the signal; 0: none */
 static void (*interrupt_function)(void *context);
 static _Atomic(void *) interrupt_context; /* NULL: nothing to call */
 static int interrupt_pipe[2] = {-1, -1};  /* a byte for each: wakes who waits for input */
 
+/* The second one leaves at once, but a terminal that goes away may say so more than once. */
 static void on_interrupt(int number) {
-    (void)number;
-    if (interrupts) _exit(TOOL_INTERRUPTED);
-    interrupts = 1;
+    if (interrupt && number != SIGHUP) _exit(128 + number);
+    interrupt = number;
     void *context = interrupt_context;
     if (context) interrupt_function(context);
     int saved = errno;
@@ -93,21 +93,27 @@ void tool_interrupt_call(void (*function)(void *context), void *context) {
     interrupt_function = function;
     interrupt_context = context;
     /* No SA_RESTART: a read from the terminal or a pipe ends too. */
-    struct sigaction action = {.sa_handler = on_interrupt};
+    struct sigaction action = {.sa_handler = on_interrupt}, before;
     sigaction(SIGINT, &action, NULL);
-}
-
-void tool_interrupt_watch_term(void) {
-    struct sigaction action = {.sa_handler = on_interrupt};
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
+        sigaction(SIGHUP, &action, NULL);
 }
 
 bool tool_interrupted(void) {
-    return interrupts != 0;
+    return interrupt != 0;
+}
+
+bool tool_interrupt_ends(void) {
+    return interrupt != 0 && interrupt != SIGINT;
+}
+
+int tool_interrupt_code(void) {
+    return 128 + (interrupt ? interrupt : SIGINT);
 }
 
 void tool_interrupt_clear(void) {
     char bytes[8];
     while (interrupt_pipe[0] >= 0 && read(interrupt_pipe[0], bytes, sizeof bytes) > 0) continue;
-    interrupts = 0;
+    interrupt = 0;
 }

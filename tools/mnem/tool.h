@@ -30,7 +30,7 @@ enum {
     TOOL_FAILED = 1,
     TOOL_USAGE = 2,
     TOOL_OVER_BUDGET = 3,
-    TOOL_INTERRUPTED = 130,
+    TOOL_INTERRUPTED = 130, /* by a signal; main makes it 128 + which */
 };
 /* Prints "mnem: <last error>" and gives the exit code of a failed status (CANCELLED: 130, without a
  * text). */
@@ -225,15 +225,17 @@ void tool_progress_end(tool_progress *progress);
 void tool_progress_quiet(bool quiet); /* from now on none */
 void tool_progress_hide(void); /* takes any progress line off the screen (tool_message does) */
 
-/* ---- Ctrl-C ---- */
-/* From here on the first SIGINT sets the flag and cancels the session (NULL: only the flag); the
- * second exits with 130 at once. */
+/* ---- signals ---- */
+/* From here on the first SIGINT, SIGTERM or SIGHUP sets the flag and cancels the session (NULL: only
+ * the flag); the second exits at once. What a verb was writing is taken away on its way out. */
 void tool_interrupt_watch(mnem_session *session);
 /* The same for something else that a signal handler may call. */
 void tool_interrupt_call(void (*function)(void *context), void *context);
-/* The same for SIGTERM. */
-void tool_interrupt_watch_term(void);
 bool tool_interrupted(void);
+/* By another one than Ctrl-C: also what goes on after that ends. */
+bool tool_interrupt_ends(void);
+/* 128 + the signal's number; Ctrl-C's where it was cleared. */
+int tool_interrupt_code(void);
 void tool_interrupt_clear(void);
 /* Readable while an interrupt isn't cleared, for poll; -1: there is none. */
 int tool_interrupt_fd(void);

@@ -68,7 +68,7 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "\n"
          "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
          "ends\n"
-         "the search: what was found so far is shown and written, exit code 130.\n"
+         "the search: what was found so far is shown and written (exit code 130, or 143).\n"
          "\n"
          "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
          "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"

@@ -256,7 +256,6 @@ static mnem_status solve(placing *p) {
                                         .stop = is_interrupted};
     const double start = tool_clock();
     tool_interrupt_watch(NULL);
-    tool_interrupt_watch_term();
     const mnem_status status =
         p->space_count
             ? mnem_place_solve_spaces(p->t.buffers, p->t.constraints, p->uses, p->t.n, p->spaces,

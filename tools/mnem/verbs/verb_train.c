@@ -679,7 +679,6 @@ int verb_train(const tool_args *args) {
     run = (train_run){.args = args};
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
-    tool_interrupt_watch_term();
     int code = prepare(&run);
     if (code == TOOL_OK && args->dry_run)
         code = show_ways(&run);

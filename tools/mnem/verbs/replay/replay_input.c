@@ -48,6 +48,7 @@ static int xz_start(const char *path, pid_t *pid, int *out) {
     sigset_t restored;
     sigemptyset(&restored);
     sigaddset(&restored, SIGPIPE);
+    sigaddset(&restored, SIGXFSZ);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawnattr_init(&attributes);

@@ -259,6 +259,7 @@ static int answer(chat *c) {
     tool_interrupt_watch(c->stage->session);
     tool_end end = tool_generate(c->g, answer_limit(c));
     tool_interrupt_watch(NULL);
+    if (tool_interrupt_ends()) return TOOL_INTERRUPTED;
     tool_interrupt_clear();
     if (end == TOOL_END_FAILED) return tool_fail(c->g->status);
     end_answer(c, end);
@@ -330,8 +331,9 @@ static int command(chat *c, bool *quit) {
     return TOOL_OK;
 }
 
-/* Ctrl-C at the prompt: the second one in a row leaves. */
+/* Ctrl-C at the prompt: the second one in a row leaves. Other signals leave at once. */
 static bool interrupted(chat *c) {
+    if (tool_interrupt_ends()) return true;
     tool_interrupt_clear();
     fputs("^C\n", stderr);
     if (++c->interrupts == 1) fputs("(again, or /quit, to leave)\n", stderr);
