@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "engine/engine_private.h"
+#include "model/weights/finite.h"
 
 enum { PASSES_AHEAD = 2 };
 
@@ -219,6 +220,16 @@ static mnem_status give_logits(const step *x, reader *r, const float *logits) {
     return mnem__fail(MNEM_CANCELLED, "session: stopped by the caller at token %d", index);
 }
 
+/* Nothing can be chosen or measured by logits that are no numbers. Mostly a weight is none. */
+static mnem_status not_finite(const mnem_engine *e) {
+    mnem_model_info info;
+    const mnem_status status = mnem__model_check_finite(e->model, &e->cancel);
+    if (status != MNEM_OK) return status;
+    mnem_model_info_get(e->model, &info);
+    return mnem__fail(MNEM_BAD_FILE, "%s: its logits aren't finite numbers, though its weights are",
+                      info.path);
+}
+
 static mnem_status run_head(step *x, float *hidden, int32_t n, reader *r) {
     mnem_engine *e = x->e;
     const float *logits = e->external[MNEM__SLOT_LOGITS];
@@ -231,6 +242,8 @@ static mnem_status run_head(step *x, float *hidden, int32_t n, reader *r) {
     args.external = external;
     e->stats.passes++;
     status = mnem_graph_run(e->graphs.head, e->team, &args);
+    if (status == MNEM_OK && !mnem__is_finite(logits, (int64_t)n * e->map->shape.vocab))
+        status = not_finite(e);
     for (int32_t i = 0; i < n && status == MNEM_OK; i++)
         status = give_logits(x, r, logits + (int64_t)i * e->map->shape.vocab);
     return status;

@@ -53,8 +53,8 @@ int tool_out_end(void) {
 
 bool tool_out_json(json_t *value) {
     if (!value) {
-        tool_message("no memory for JSON");
-        return false;
+        errno = ENOMEM;
+        return out_check(false);
     }
     bool ok = !out_error && out_check(json_dumpf(value, stdout, JSON_COMPACT) == 0);
     json_decref(value);

@@ -175,7 +175,8 @@ bool tool_out_flush(void);
 bool tool_out_closed(void); /* the reader went away or writing failed: stop making text */
 /* Flushes; TOOL_OK also for a closed pipe, TOOL_FAILED (with a message) if writing failed. */
 int tool_out_end(void);
-/* Prints one JSON value on one line, flushes, and takes the reference. NULL: no memory. */
+/* Prints one JSON value on one line, flushes, and takes the reference. NULL: it couldn't be made,
+ * which counts as writing that failed. */
 bool tool_out_json(json_t *value);
 /* null where it isn't finite, which JSON has no word for. */
 json_t *tool_json_real(double value);

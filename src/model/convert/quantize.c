@@ -2,7 +2,7 @@
  *
  * The idea: a batch of rows is read, the team turns each row into floats, quantizes it, and
  * compares the result with what it was; the batch is written; the next is read. A tensor that has
- * its type already is copied as it is.
+ * its type already is copied as it is, but its numbers are looked at, too: they must be finite.
  * Invariant: errors are kept by row and added up in the order of rows, so the report doesn't depend
  * on the number of threads.
  * Cost: about 4 MiB of rows, and two rows of floats for each thread. */
@@ -14,6 +14,7 @@
 #include "model/convert/quantize.h"
 #include "model/convert/rewrite.h"
 #include "model/gguf/gguf.h"
+#include "model/weights/finite.h"
 
 enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
 static const char TAG[] = "quantize";
@@ -50,6 +51,8 @@ static mnem_status quantize_row(const job *j, int64_t row, float *old, float *ne
     const uint8_t *in = j->in + (uint64_t)row * j->row_from;
     uint8_t *out = j->out + (uint64_t)row * j->row_to;
     mnem_status status = mnem_dequantize_row(j->tensor.type, j->k, in, old);
+    if (status == MNEM_OK && j->to == j->tensor.type)
+        return mnem__is_finite(old, j->k) ? MNEM_OK : MNEM_BAD_FILE;
     if (status == MNEM_OK) status = mnem_quantize_row(j->to, j->k, old, out);
     if (status == MNEM_OK) status = mnem_dequantize_row(j->to, j->k, out, new);
     if (status != MNEM_OK) return status;
@@ -101,10 +104,8 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *s
     mnem_status status =
         mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in);
     if (status != MNEM_OK) return status;
-    if (!same) {
-        mnem_team_run(j->rewrite.team, quantize_rows, j);
-        status = add_errors(j, first, sum);
-    }
+    mnem_team_run(j->rewrite.team, quantize_rows, j);
+    status = add_errors(j, first, sum);
     if (status == MNEM_OK)
         status = mnem_gguf_data(j->rewrite.writer, same ? j->in : j->out,
                                 (uint64_t)j->batch * j->row_to);

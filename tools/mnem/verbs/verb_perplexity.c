@@ -74,18 +74,15 @@ static int run_windows(measure *m, const int32_t *ids, int32_t windows, int32_t 
         tool_progress_step(&progress, (uint64_t)i + 1, (uint64_t)windows, note);
     }
     tool_progress_end(&progress);
-    if (status == MNEM_OK && !isfinite(m->sum)) {
-        tool_message("the model's logits aren't finite numbers");
-        return TOOL_FAILED;
-    }
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static int print(const measure *m, int32_t windows) {
     if (m->stage->args->json)
-        tool_out_json(json_pack("{s:f, s:f, s:I, s:I, s:i}", "perplexity", perplexity(m), "error",
-                                uncertainty(m), "tokens", (json_int_t)m->count, "windows",
-                                (json_int_t)windows, "context", m->stage->plan.context));
+        tool_out_json(json_pack("{s:o, s:o, s:I, s:I, s:i}", "perplexity",
+                                tool_json_real(perplexity(m)), "error",
+                                tool_json_real(uncertainty(m)), "tokens", (json_int_t)m->count,
+                                "windows", (json_int_t)windows, "context", m->stage->plan.context));
     else
         tool_outf("perplexity %.4f +- %.4f (%llu token%s, %d window%s of %d)\n", perplexity(m),
                   uncertainty(m), (unsigned long long)m->count, tool_s((uint64_t)m->count), windows,

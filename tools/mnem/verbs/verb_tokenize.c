@@ -92,14 +92,14 @@ static int print_json(const tool_stage *stage, const int32_t *ids, size_t count)
         ok = json_array_append_new(id_list, json_integer(ids[i])) == 0 &&
              json_array_append_new(pieces, piece_json(piece)) == 0;
     }
-    if (ok)
-        return tool_out_json(json_pack("{s:o, s:o}", "ids", id_list, "pieces", pieces))
-                   ? TOOL_OK
-                   : TOOL_FAILED;
-    json_decref(id_list);
-    json_decref(pieces);
-    tool_message("no memory for JSON");
-    return TOOL_FAILED;
+    if (ok) {
+        tool_out_json(json_pack("{s:o, s:o}", "ids", id_list, "pieces", pieces));
+    } else {
+        json_decref(id_list);
+        json_decref(pieces);
+        tool_out_json(NULL);
+    }
+    return tool_out_end();
 }
 
 int verb_tokenize(const tool_args *args) {
