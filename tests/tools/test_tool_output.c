@@ -232,6 +232,29 @@ static void a_closed_output_is_an_error(void **state) {
 
 /* ---- what can't be read ---- */
 
+/* The memory's limit is there so that a command without one of its own does no harm. */
+static void what_never_ends_is_refused(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more addresses */
+    struct rlimit limit, small;
+    char endless[600];
+    assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+    small = limit;
+    small.rlim_cur = (rlim_t)5 << 30;
+    assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+    assert_int_equal(shell("place /dev/zero"), 1);
+    said("/dev/zero: can't read it: it has a zero byte");
+    snprintf(endless, sizeof endless, "tokenize '%s' </dev/zero", tool_model);
+    assert_int_equal(shell(endless), 1);
+    said("standard input has more than 1 GiB");
+    assert_int_equal(shell("run -q -n 1 -f /dev/zero"), 1);
+    said("/dev/zero has more than 1 GiB");
+    snprintf(endless, sizeof endless, "yes | '%s' place - 2>'%s'", MNEM_COMMAND, at("said"));
+    assert_int_equal(WEXITSTATUS(system(endless)), 1);
+    said("it is too long for a table");
+    assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
 static void a_model_that_is_none_is_described(void **state) {
     (void)state;
     static char part[4000];
@@ -275,6 +298,7 @@ int main(void) {
         cmocka_unit_test(a_closed_input_is_no_prompt),
         cmocka_unit_test(a_closed_output_is_an_error),
         cmocka_unit_test(a_model_that_is_none_is_described),
+        cmocka_unit_test(what_never_ends_is_refused),
         cmocka_unit_test(a_text_too_short_for_a_window_gets_a_window),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,11 +155,20 @@ static int grow_prompt(tool_stage *stage, size_t room) {
     return TOOL_OK;
 }
 
+/* What isn't a file may never end. */
+static int refuse_endless(const char *name) {
+    tool_message("%s has more than 1 GiB: so long a text must be in a file", name);
+    return TOOL_FAILED;
+}
+
 static int read_all(tool_stage *stage, int fd, const char *name) {
+    enum { ENDLESS = 1 << 30 };
     struct stat info;
     size_t guess = 4096;
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) guess = (size_t)info.st_size + 1;
+    const bool file = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    if (file) guess = (size_t)info.st_size + 1;
     for (;;) {
+        if (!file && stage->prompt.bytes >= ENDLESS) return refuse_endless(name);
         if (stage->prompt.bytes == stage->prompt.room) {
             size_t room = stage->prompt.room ? 2 * stage->prompt.room : guess;
             int code = grow_prompt(stage, room);

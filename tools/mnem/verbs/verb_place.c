@@ -8,24 +8,46 @@
 
 /* ---- files ---- */
 
+/* Ten million buffers are far more than anyone plans; and at most half of what the machine has left. */
+static size_t bytes_most(void) {
+    enum { TABLE_MOST = 256 << 20 };
+    uint64_t left;
+    const bool known = mnem_process_available(&left) == MNEM_OK;
+    return known && left / 2 < TABLE_MOST ? (size_t)(left / 2) : TABLE_MOST;
+}
+
+/* Appends what comes next; 0 at the end, and when *why says what is wrong. */
+static size_t read_more(FILE *file, char **text, size_t length, size_t *room, const char **why) {
+    if (length == *room) {
+        char *more = realloc(*text, *room = *room ? 2 * *room : 1 << 16);
+        if (!more) *why = strerror(ENOMEM);
+        if (!more) return 0;
+        *text = more;
+    }
+    const size_t got = fread(*text + length, 1, *room - length, file);
+    if (ferror(file))
+        *why = strerror(errno);
+    else if (memchr(*text + length, 0, got))
+        *why = "it has a zero byte, and a table is text";
+    return *why ? 0 : got;
+}
+
 /* The whole file, to be freed; NULL with a message. */
 static char *read_whole(const char *path, size_t *length) {
     if (strcmp(path, "-") == 0) tool_say_waiting();
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    const size_t most = bytes_most();
+    const char *why = file ? NULL : strerror(errno);
     char *text = NULL;
-    size_t room = 0, got = 1;
-    for (*length = 0; file && got; *length += got) {
-        if (*length == room) {
-            char *more = realloc(text, room = room ? 2 * room : 1 << 16);
-            if (!more) break;
-            text = more;
-        }
-        got = fread(text + *length, 1, room - *length, file);
+    size_t room = 0;
+    *length = 0;
+    for (size_t got = 1; !why && got; *length += got) {
+        got = read_more(file, &text, *length, &room, &why);
+        if (*length + got > most) why = "it is too long for a table";
     }
-    const bool failed = !file || got || ferror(file);
-    if (failed) tool_message("%s: can't read it: %s", path, strerror(errno));
     if (file && file != stdin) fclose(file);
-    if (!failed) return text;
+    if (!why) return text;
+    tool_message("%s: can't read it: %s", path, why);
     free(text);
     return NULL;
 }
