@@ -161,8 +161,8 @@ void mnem_session_destroy(mnem_session *session); /* NULL is fine */
  * is called in order with the logits [vocab] that follow that token; false from it stops with
  * MNEM_CANCELLED. MNEM_OVER_BUDGET when the context has no room (the sequence is unchanged).
  * MNEM_BAD_FILE when they aren't finite numbers: the text names the model and the first weight that
- * isn't. MNEM_CANCELLED after mnem_session_cancel. After that, or an error while running, the sequence
- * ends before the chunk that was stopped. */
+ * isn't. MNEM_CANCELLED after mnem_session_cancel. After that, or an error while running, the
+ * sequence ends before the chunk that was stopped. */
 typedef bool mnem_on_logits(void *context, int32_t index, const float *logits);
 mnem_status mnem_session_eval(mnem_session *session, const int32_t *ids, int32_t n,
                               int32_t first_logits, mnem_on_logits *on_logits, void *context);

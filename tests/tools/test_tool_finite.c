@@ -1,4 +1,5 @@
-/* test_tool_finite.c: models whose weights are no numbers, or whose results JSON has no word for. */
+/* test_tool_finite.c: models whose weights are no numbers, and results that JSON has no word for.
+ */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>

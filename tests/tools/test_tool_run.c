@@ -408,6 +408,39 @@ static void budget_and_prediction_hold(void **state) {
     assert_true(ran >= 4);
 }
 
+/* A run of 100 tokens; whether its context holds them, and then they come. --memory that would. */
+static bool is_held(const char *memory, char would_do[24]) {
+    tool_result r = RUN("run", "-p", "In the beginning", "-n", "100", "--temp", "0", "-q", "--json",
+                        "--memory", memory);
+    if (r.code != 0) fail_msg("--memory %s: exit code %d: %s", memory, r.code, r.err);
+    json_t *last = last_json(r.out);
+    const double wanted = number(last, "plan.context_wanted");
+    const bool held = number(last, "plan.context") >= wanted;
+    assert_true(wanted > 100);
+    assert_true(!held || number(last, "stats.tokens") == 100);
+    json_decref(last);
+    const char *hint = strstr(r.err, "--memory ");
+    assert_true(held == !hint && held == (r.err_bytes == 0));
+    if (hint) assert_int_equal(sscanf(hint, "--memory %23s would hold", would_do), 1);
+    return held;
+}
+
+static void a_context_holds_the_text_or_it_is_said(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more than any such budget */
+    char memory[24] = "", would_do[24] = "";
+    tool_result r = RUN("run", "-p", "In the beginning", "-n", "100", "-q", "--memory", "4M");
+    const char *least = strstr(r.err, "the least is --memory ");
+    assert_non_null(least);
+    assert_int_equal(sscanf(least, "the least is --memory %23s", memory), 1);
+    assert_false(is_held(memory, would_do));
+    assert_true(is_held(would_do, memory));
+    for (int kib = 8 << 10; kib <= 12 << 10; kib += 512) {
+        snprintf(memory, sizeof memory, "%dK", kib);
+        assert_true(is_held(memory, would_do));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stdout_has_the_text_only),
@@ -429,6 +462,7 @@ int main(void) {
         cmocka_unit_test(bench_measures_and_keeps_the_profile),
         cmocka_unit_test(perplexity_counts_its_windows),
         cmocka_unit_test(budget_and_prediction_hold),
+        cmocka_unit_test(a_context_holds_the_text_or_it_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

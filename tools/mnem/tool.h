@@ -227,8 +227,9 @@ void tool_progress_quiet(bool quiet); /* from now on none */
 void tool_progress_hide(void); /* takes any progress line off the screen (tool_message does) */
 
 /* ---- signals ---- */
-/* From here on the first SIGINT, SIGTERM or SIGHUP sets the flag and cancels the session (NULL: only
- * the flag); the second exits at once. What a verb was writing is taken away on its way out. */
+/* From here on the first SIGINT, SIGTERM or SIGHUP sets the flag and cancels the session (NULL:
+ * only the flag); the second exits at once. What a verb was writing is taken away on its way out.
+ */
 void tool_interrupt_watch(mnem_session *session);
 /* The same for something else that a signal handler may call. */
 void tool_interrupt_call(void (*function)(void *context), void *context);

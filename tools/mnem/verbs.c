@@ -13,7 +13,8 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "terminal, a chat begins (/help there lists its commands). Without MODEL the one that\n"
          "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer "
          "by\n"
-         "layer, for every token: the same text, more slowly.\n"
+         "layer, for every token: the same text, more slowly. Without --ctx the context holds the\n"
+         "prompt and -n tokens; where the budget has no room for them, a warning says what would.\n"
          "\n"
          "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
          "at once.\n",

@@ -8,7 +8,7 @@
 
 /* ---- files ---- */
 
-/* Ten million buffers are far more than anyone plans; and at most half of what the machine has left. */
+/* Ten million buffers are far more than anyone plans; at most half of what the machine has left. */
 static size_t bytes_most(void) {
     enum { TABLE_MOST = 256 << 20 };
     uint64_t left;

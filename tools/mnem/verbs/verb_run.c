@@ -24,11 +24,19 @@ static json_t *stats_json(const tool_generator *g, tool_end end) {
         (json_int_t)usage.bytes_peak, "predicted_peak", (json_int_t)stage->plan.peak_bytes);
 }
 
+/* With the context that the prompt and -n want, and what it would take where there isn't room. */
+static json_t *plan_json(const tool_generator *g) {
+    json_t *plan = tool_report_plan_json(&g->stage->plan, g->stage);
+    json_object_set_new(plan, "context_wanted", json_integer(g->room));
+    json_object_set_new(plan, "context_needed_bytes",
+                        g->needed_bytes ? json_integer((json_int_t)g->needed_bytes) : json_null());
+    return plan;
+}
+
 static void report_end(const tool_generator *g, tool_end end) {
     const tool_args *args = g->stage->args;
     if (args->json) {
-        tool_out_json(json_pack("{s:o, s:o, s:o}", "plan",
-                                tool_report_plan_json(&g->stage->plan, g->stage), "ledger",
+        tool_out_json(json_pack("{s:o, s:o, s:o}", "plan", plan_json(g), "ledger",
                                 tool_report_ledger_json(g->stage), "stats", stats_json(g, end)));
         return;
     }

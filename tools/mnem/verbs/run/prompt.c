@@ -5,7 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a plan has room for first, when it may choose, and at the least. */
+/* What a plan has room for first, when it may choose, and at the least. A longer text says itself
+ * what it needs. */
 enum { MODEST_CONTEXT = 1024, LEAST_CONTEXT = 16 };
 
 const char *tool_prompt_source(const tool_args *args) {
@@ -49,10 +50,8 @@ static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) 
     return TOOL_OK;
 }
 
-/* The context to ask for where it isn't given: 0, which leaves it to the plan, unless the text
- * needs more than the plan would choose by itself on a small budget. *room: tokens of the sequence.
- */
-static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
+/* *room: tokens of the whole text, the prompt and what may follow. */
+static int find_room(const tool_stage *stage, size_t prompt, int32_t *room) {
     const tool_args *args = stage->args;
     int32_t most = args->context ? args->context : stage->transformer.context;
     if (prompt >= (size_t)most) {
@@ -62,26 +61,46 @@ static int choose_context(tool_stage *stage, size_t prompt, int32_t *room) {
     }
     int64_t wanted = (int64_t)prompt + (args->tokens ? args->tokens : TOOL_DEFAULT_TOKENS);
     *room = wanted < most ? (int32_t)wanted : most;
-    if (!args->context && *room > MODEST_CONTEXT) stage->options.context = *room;
     return TOOL_OK;
 }
 
-static bool would_fit(tool_stage *stage) {
-    return mnem_session_plan_make(stage->model, &stage->options, &stage->plan) == MNEM_OK;
+/* The context that a plan has when asked for this one (0: what it likes); 0: nothing fits. */
+static int32_t try_context(tool_stage *stage, int32_t context) {
+    stage->options.context = context;
+    const mnem_status status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
+    return status == MNEM_OK ? stage->plan.context : 0;
 }
 
-/* Plans; where the context that the whole text needs doesn't fit, a smaller one does for a shorter
- * text, down to the prompt and a token. */
-static int plan(tool_stage *stage, size_t prompt) {
+/* Sets the context to plan for: the plan's own choice where it holds the whole text, else just as
+ * much as the text needs; where that doesn't fit, a smaller one does for a shorter text, down to
+ * the prompt and a token. *needed: what the whole text would take; 0: it fits. */
+static void choose_context(tool_stage *stage, size_t prompt, int32_t room, uint64_t *needed) {
+    int32_t own = room > MODEST_CONTEXT ? 0 : try_context(stage, 0);
+    *needed = 0;
+    if (own >= room || try_context(stage, room)) return;
+    *needed = stage->plan.needed_bytes;
+    if (room > MODEST_CONTEXT) own = try_context(stage, 0);
+    const bool short_prompt = prompt < LEAST_CONTEXT || prompt < (size_t)own;
+    stage->options.context = short_prompt ? 0 : (int32_t)prompt + 1;
+}
+
+/* Said also with --quiet: the text may be cut off, and nobody asked for that. */
+static void say_short(const tool_stage *stage, size_t prompt, int32_t room, uint64_t needed) {
+    char least[TOOL_TEXT];
+    tool_message("the budget has room for a context of %d tokens; the prompt is %zu, and %d more "
+                 "may follow: --memory %s would hold them",
+                 stage->plan.context, prompt, room - (int32_t)prompt,
+                 mnem_size_budget(needed, least, sizeof least));
+}
+
+static int plan(tool_stage *stage, size_t prompt, tool_generator *g) {
     if (stage->args->context) return tool_stage_plan(stage);
-    if (stage->options.context && !would_fit(stage)) stage->options.context = 0;
-    if (!stage->options.context && prompt >= LEAST_CONTEXT &&
-        (!would_fit(stage) || prompt >= (size_t)stage->plan.context))
-        stage->options.context = (int32_t)prompt + 1;
+    choose_context(stage, prompt, g->room, &g->needed_bytes);
     const int code = tool_stage_plan(stage);
     if (code == TOOL_OVER_BUDGET && stage->options.context)
         tool_message("the prompt alone is %zu token%s: a smaller --ctx doesn't hold it", prompt,
                      tool_s(prompt));
+    if (code == TOOL_OK && g->needed_bytes) say_short(stage, prompt, g->room, g->needed_bytes);
     return code;
 }
 
@@ -90,9 +109,9 @@ int tool_prompt_plan(tool_stage *stage, tool_generator *g) {
     size_t count;
     int32_t room;
     int code = encode_prompt(stage, &ids, &count);
-    if (code == TOOL_OK) code = choose_context(stage, count, &room);
+    if (code == TOOL_OK) code = find_room(stage, count, &room);
     if (code == TOOL_OK) code = tool_generator_open(stage, room, g);
     if (code != TOOL_OK) return code;
     tool_generator_add(g, ids, count);
-    return plan(stage, count);
+    return plan(stage, count, g);
 }
