@@ -1,0 +1,332 @@
+"""What compare_builds.py is made of: two builds of the command, a command line for both, groups of
+comparisons, and what a budget and a plan of one must be in the other.
+
+A comparison is of one field of one case. It is counted in its group as equal (or within what is
+allowed), as excused (an exception names it), or as failed; failures keep both command lines.
+"""
+import fnmatch
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+
+KIB, MIB = 1024, 1024 * 1024
+RUNTIME_MORE, TABLES_MORE = 256 * KIB, 4 * KIB
+SLACK = RUNTIME_MORE + TABLES_MORE
+ALL = 4096 * MIB  # a budget that everything fits
+NOTHING = 64 * KIB  # and one that nothing does
+
+# Lines of a plan that hold sequences and their page tables; these may take TABLES_MORE together.
+PAGE_TABLES = {"session", "sequence", "engine"}
+# A tag of the blocks that are tracked names its source's path, as it was compiled.
+MORE = {("runtime", ""): RUNTIME_MORE, ("host", "page tables"): TABLES_MORE, ("host", "track"): 128}
+# Lines with another name in the new build: (kind, new tag) -> old tag.
+RENAMED = {}
+
+
+class Group:
+    """Comparisons of one kind: counted, and the first failures kept."""
+
+    lock = threading.Lock()
+
+    def __init__(self, name, exceptions):
+        self.name, self.exceptions = name, exceptions
+        self.compared = self.equal = self.failed = 0
+        self.worst_bytes = self.worst_relative = None
+        self.notes, self.excused, self.failures = {}, {}, []
+
+    def note(self, text):
+        with self.lock:
+            self.notes[text] = self.notes.get(text, 0) + 1
+
+    def check(self, case, field, old, new, fine=None):
+        """One comparison; without `fine` both must be equal. Returns whether it is fine."""
+        fine = repr(old) == repr(new) if fine is None else fine
+        with self.lock:
+            self.compared += 1
+            self.equal += fine
+            self.measure(old, new)
+            if not fine:
+                self.differ(case, field, old, new)
+        return fine
+
+    def measure(self, old, new):
+        if isinstance(old, float) and isinstance(new, float) and old == old != 0:
+            relative = abs(new - old) / abs(old)
+            self.worst_relative = max(self.worst_relative or 0, relative)
+        elif type(old) is int and type(new) is int:
+            more = new - old
+            self.worst_bytes = more if self.worst_bytes is None else max(self.worst_bytes, more)
+
+    def differ(self, case, field, old, new):
+        for groups, labels, fields, allows, why in self.exceptions:
+            named = zip((self.name, case.label, field), (groups, labels, fields))
+            if all(fnmatch.fnmatch(*pair) for pair in named) and allows(old, new):
+                self.excused[why] = self.excused.get(why, 0) + 1
+                return
+        self.failed += 1
+        if len(self.failures) < 8:
+            self.failures.append(f"{case.label}: {field}: {short(old)} was, {short(new)} is\n"
+                                 f"{case.commands}")
+
+    def report(self):
+        worst = [] if self.worst_relative is None else [f"{self.worst_relative:.2g} relative"]
+        worst += [] if self.worst_bytes is None else [f"{self.worst_bytes:+d}"]
+        print(f"{self.name:<12} {self.compared:8} compared {self.equal:8} equal or allowed"
+              f" {sum(self.excused.values()):6} excused {self.failed:6} failed"
+              f"   most: {', '.join(worst) or '-'}")
+        for text, count in self.notes.items():
+            print(f"    {count} x {text}")
+        for text, count in self.excused.items():
+            print(f"    {count} x excused: {text}")
+        for failure in self.failures:
+            print("    differs: " + failure.replace("\n", "\n      "))
+        if self.failed > len(self.failures):
+            print(f"    and {self.failed - len(self.failures)} more")
+        sys.stdout.flush()
+
+
+def short(value):
+    text = repr(value)
+    return text if len(text) < 300 else text[:300] + "..."
+
+
+class Result:
+    """How a command ended, and the JSON that it wrote, an object a line (none where it isn't)."""
+
+    def __init__(self, done):
+        self.code, self.out = done.returncode, done.stdout
+        try:
+            self.objects = [json.loads(line) for line in self.out.splitlines() if line.strip()]
+        except ValueError:
+            self.objects = []
+        self.last = self.objects[-1] if self.objects and isinstance(self.objects[-1], dict) else {}
+
+
+def executable(folder, name):
+    """A program of a build folder or of a tree with build/release, wherever its folder is."""
+    folder = folder / "build/release" if (folder / "build/release").is_dir() else folder
+    found = [p for p in folder.rglob(name) if p.is_file() and os.access(p, os.X_OK)]
+    return min(found, key=lambda p: len(p.parts), default=None)
+
+
+class Build:
+    """The command by level of the processor, its tree where one is known, the folder it runs in."""
+
+    def __init__(self, given, folder):
+        given = given.resolve()
+        self.folder = folder
+        binary = given if given.is_file() else executable(given, "mnem")
+        if not binary:
+            sys.exit(f"compare_builds: no command mnem in {given} (./run builds it)")
+        trees = [p for p in (given, *binary.parents) if (p / "CMakePresets.json").exists()]
+        self.tree = trees[0] if trees else None
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.binary = {}
+        self.keep("native", binary)
+
+    def keep(self, level, binary):
+        """Copied: both sides' paths are as long, and a build meanwhile changes nothing."""
+        self.binary[level] = self.folder / f"mnem-{level}"
+        shutil.copy2(binary, self.binary[level])
+
+    def run(self, case, *more):
+        command = [self.binary[case.level], *case.args, *map(str, more)]
+        done = subprocess.run(command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=600, check=False)
+        return Result(done)
+
+    def build_level(self, level, header):
+        """Builds the command once more, with a header that is included before everything."""
+        folder = header.parent / f"{self.folder.name}-{level}"
+        for command in (["cmake", "-S", self.tree, "-B", folder, "-G", "Ninja", "-Wno-dev",
+                         "-DCMAKE_BUILD_TYPE=Release", "-DBUILD_TESTING=OFF",
+                         f"-DCMAKE_C_FLAGS=-include {header}"],
+                        ["cmake", "--build", folder, "--target", "mnem"]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                sys.exit(f"compare_builds: {shlex.join(map(str, command))} failed\n"
+                         f"{done.stdout}{done.stderr}")
+        self.keep(level, executable(folder, "mnem"))
+
+
+class Case:
+    """A command line for both builds, and a label that says what it is of."""
+
+    def __init__(self, pair, label, args, level="native"):
+        self.pair, self.label, self.level = pair, label, level
+        self.args = [str(a) for a in args]
+
+    def like(self, label, args):
+        return Case(self.pair, f"{self.label}{label}", args, self.level)
+
+    def plus(self, label, *args):
+        return self.like(f", {label}", [*self.args, *args])
+
+    @property
+    def commands(self):
+        return "\n".join(shlex.join(["cd", str(build.folder)]) + " && " +
+                         shlex.join([str(build.binary[self.level]), *self.args])
+                         for build in (self.pair.old, self.pair.new))
+
+
+# ---- budgets and refusals ----
+
+def size(text):
+    number, unit = re.fullmatch(r"([\d.]+)([KMG]?)", text).groups()
+    return int(float(number) * {"": 1, "K": KIB, "M": MIB, "G": KIB * MIB}[unit])
+
+
+def wording(text):
+    """The text without its amounts; the names of options stay."""
+    text = re.sub(r"--(memory|capacity|devices) \S+", r"--\1 SIZE", text)
+    return re.sub(r"\d[\d.,]*( (bytes|B|KiB|MiB|GiB)\b)?", "N", text)
+
+
+class Pair:
+    """Both builds, and the groups that what they do is counted in."""
+
+    def __init__(self, old, new, names, exceptions):
+        self.old, self.new = old, new
+        self.groups = {name: Group(name, exceptions) for name in names}
+
+    def both(self, case, *more):
+        return self.old.run(case, *more), self.new.run(case, *more)
+
+    def ends(self, case, plan=None):
+        """The old build's bytes at the least, and for all (which the case `plan` tells)."""
+        needed = self.old.run(case, "--memory", NOTHING).last.get("needed_bytes", 0)
+        whole = self.old.run(plan or case, "--memory", ALL).objects
+        peak = whole[0].get("peak_bytes", 0) if whole else 0
+        if not 0 < needed or not peak:
+            sys.exit(f"compare_builds: no least and no peak of\n{case.commands}")
+        return needed, max(needed, peak)
+
+    def budgets(self, case, count, plan=None):
+        """So many, from just below the least to all resident."""
+        needed, peak = self.ends(case, plan)
+        first, last, steps = needed + TABLES_MORE, peak + 64 * KIB, max(2, count - 2)
+        between = [first + (last - first) * i // (steps - 1) for i in range(steps)]
+        return [needed - 64 * KIB, *between, ALL]
+
+    def within(self, group, case, budget):
+        """Runs both under a budget. The new build may have the slack where it refuses. Returns the
+        case with its budget, both results, and the new one's budget; no results unless both ran."""
+        one = case.plus(f"{budget} bytes", "--memory", budget)
+        old, new = self.both(one)
+        if (old.code, new.code) == (0, 3):
+            budget += SLACK
+            new = self.new.run(case, "--memory", budget)
+            if new.code == 0:
+                group.note("accepted within the slack only")
+        if (old.code, new.code) == (3, 0):
+            group.note("refused by the old build only")
+            return one, None, None, budget
+        group.check(one, "exit code", str(old.code), str(new.code))
+        if old.code == new.code == 3:
+            self.refusal(one, old.last, new.last)
+        elif old.code not in (0, 3):
+            sys.exit(f"compare_builds: exit code {old.code} of\n{one.commands}\n{old.out.decode()}")
+        ran = old.code == new.code == 0
+        return one, old if ran else None, new if ran else None, budget
+
+    def refusal(self, case, was, now):
+        """What a refusal says; `least` is needed_bytes, rounded up to few digits."""
+        group = self.groups["refusals"]
+        group.check(case, "keys", sorted(was), sorted(set(was) & set(now)))
+        group.check(case, "error", wording(was.get("error", "")), wording(now.get("error", "")))
+        for key in ("status", "refused", "budget_bytes"):
+            group.check(case, key, was.get(key), now.get(key))
+        a, b = (x.get("needed_bytes", 0) for x in (was, now))
+        group.check(case, "needed_bytes", a, b, b <= a + SLACK)
+        if "least" in was and "least" in now:
+            a, least = size(was["least"]), size(now["least"])
+            step = max(a // 16, 128 * KIB)
+            group.check(case, "least", a, least, b <= least <= a + SLACK + step)
+
+    def held(self, case, budget, old, new):
+        """The peaks of two processes: the new one's is within its budget."""
+        self.groups["memory"].check(case, "VmHWM", old, new, 0 < new <= budget)
+
+
+def same_file(group, case, name):
+    """Equal in both builds' folders, or in neither; says the first byte that differs."""
+    files = [build.folder / name for build in (case.pair.old, case.pair.new)]
+    old, new = (f.read_bytes() if f.exists() else b"" for f in files)
+    at = len(os.path.commonprefix([old, new]))
+    group.check(case, name.rsplit("/", 1)[-1], f"{len(old)} bytes",
+                f"{len(new)} bytes, another one at {at}", old == new)
+
+
+# ---- plans ----
+
+def add_lines(plan):
+    """The bytes by kind and tag, with all of `runtime` as one and all page tables as one."""
+    total = {}
+    for line in plan["lines"]:
+        kind, tag = line["kind"], line["tag"]
+        tag = RENAMED.get((kind, tag), tag)
+        tag = "" if kind == "runtime" else tag
+        tag = "page tables" if kind == "host" and tag in PAGE_TABLES else tag
+        total[kind, tag] = total.get((kind, tag), 0) + line["bytes"]
+    return total
+
+
+def compare_lines(group, case, old, new):
+    old, new = add_lines(old), add_lines(new)
+    for key in sorted(old.keys() | new.keys()):
+        a, b = old.get(key, 0), new.get(key, 0)
+        group.check(case, "line " + " ".join(key), a, b, b <= a + MORE.get(key, 0))
+
+
+def excess(old, new):
+    """The bytes of the new plan that the slack is for."""
+    old, new = add_lines(old), add_lines(new)
+    return min(SLACK, max(0, sum(new.get(k, 0) - old.get(k, 0) for k in MORE)))
+
+
+def way(plan):
+    """What a plan chose; the same keys in both builds."""
+    keys = ("context", "chunk", "kv", "threads", "weight_bytes_resident", "bytes_streamed_per_pass",
+            "ring_slots", "ring_slot_bytes", "direct_io", "keep", "micro_batch", "precision",
+            "moments")
+    return {k: plan[k] for k in keys if k in plan}
+
+
+def better(old, new):
+    """Whether a session's plan that chose another way reads less, or runs more together."""
+    a, b = ((p.get("bytes_streamed_per_pass", 0), -p.get("context", 0), -p.get("chunk", 0))
+            for p in (old, new))
+    return b < a
+
+
+def plan_at(group, case, budget):
+    """One budget: the same way in both (or a better one), and its lines."""
+    one, old, new, given = case.pair.within(group, case, budget)
+    if not old:
+        return
+    old, new = old.objects[0], new.objects[0]
+    more = excess(old, new)
+    if way(old) != way(new) and more:
+        again = case.pair.new.run(case, "--memory", given + more).objects
+        new = again[0] if again else new
+    if way(old) != way(new) and better(old, new):
+        group.note("a better way in the new build")
+    elif group.check(one, "way", way(old), way(new)):
+        compare_lines(group, one, old, new)
+
+
+def frontier(group, case, old, new, cost):
+    """Each way of the old build has one in the new that is as good, within the slack. Returns
+    budgets at which the old build takes those ways."""
+    for a in old:
+        peaks = [b["peak_bytes"] for b in new if b[cost] <= a[cost] * (1 + 1e-9)]
+        peak = min(peaks, default=ALL)
+        group.check(case, f"peak of a way of {a[cost]} {cost}", a["peak_bytes"],
+                    max(peak, a["peak_bytes"]), peak <= a["peak_bytes"] + SLACK)
+    return [a["peak_bytes"] for a in old]
