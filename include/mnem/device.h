@@ -57,6 +57,8 @@ typedef struct mnem_device_info {
     uint64_t available_bytes;  /* what could be taken now */
     uint64_t granularity;      /* allocations are rounded up to this */
     bool host_visible;         /* mnem_block_host works for MNEM_SPACE_DEVICE */
+    bool immediate_default;    /* what is queued on the default stream is done when the call */
+    bool immediate_streams;    /* returns; the same of the other streams */
     uint64_t granule_bytes;    /* of ranges (below); 0: the device has none */
     uint64_t granules_live;    /* taken and not given back */
     const char *granule_pages; /* host: "huge" (set aside by the machine's owner), "transparent"

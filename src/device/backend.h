@@ -1,7 +1,11 @@
-/* backend.h: what a backend is: one folder, one const table of functions.
+/* backend.h: what a backend is: one folder, one const table of functions, and a state of its own in
+ * each device.
  *
- * device.c checks arguments, counts bytes and handles; a backend only moves addresses and work. A
- * backend that this build knows but can't open has a table with a name and no functions. */
+ * device.c checks arguments, counts bytes and handles; a backend only moves addresses and work. What
+ * others want to know of a backend stands in its table: nobody asks for its name. One that this
+ * build knows but can't open has a table with a name and no functions.
+ *
+ *     [ mnem_device: the same for all | state_bytes of the backend's ]     one block of the heap */
 #ifndef MNEM_SRC_DEVICE_BACKEND_H
 #define MNEM_SRC_DEVICE_BACKEND_H
 
@@ -46,12 +50,19 @@ typedef struct mnem__backend_ranges {
     mnem_status (*map)(mnem_device *device, uint64_t address, uint64_t first, uint64_t count,
                        uint8_t store);
     mnem_status (*unmap)(mnem_device *device, uint64_t address, uint64_t count);
-    const char *(*pages)(mnem_device *device); /* for mnem_device_info */
+    const char *(*pages)(uint8_t store); /* for mnem_device_info; NULL: "none" */
 } mnem__backend_ranges;
 
 typedef struct mnem__backend {
     const char *name;
+    /* The device's memory is the host's: pages of its own process. */
     bool host_visible;
+    /* What is queued on the default stream, on the others, is done when the call returns. */
+    bool immediate_default, immediate_streams;
+    /* A device's own state (mnem__device_state), zero at first. */
+    size_t state_bytes;
+    mnem_status (*open)(mnem_device *device); /* NULL: nothing is to be done */
+    void (*close)(mnem_device *device);       /* nothing of it is live; NULL: the same */
     /* Defaults for options that are zero; the capacity of a device that has memory. */
     uint64_t (*capacity)(void);
     uint64_t (*granularity)(void);
@@ -83,19 +94,24 @@ typedef struct mnem__granule {
 struct mnem_device {
     const mnem__backend *backend;
     uint64_t capacity, granularity;
-    bool hidden;                 /* options.host_hidden */
-    _Atomic uint64_t bytes_live; /* what counts against the capacity */
+    bool hidden;                   /* options.host_hidden */
+    _Atomic uint8_t granule_store; /* of the last granules that were taken */
+    _Atomic uint64_t bytes_live;   /* what counts against the capacity */
     _Atomic uint64_t blocks, handles;
     _Atomic uint64_t bytes_zero_copy, bytes_staged;
-    _Atomic uint64_t next_address; /* null: the next address to hand out */
-    atomic_int memory_files[2];    /* host: plain and huge granules; below 0: not opened */
-    _Atomic uint8_t granule_store; /* of the last granules that were taken */
 
     pthread_mutex_t lock;    /* of what follows, and of the slots of ranges */
     mnem__granule *granules; /* rows in use: all below granules_end */
     uint64_t granules_end, granules_capacity;
     uint64_t granules_live;
 };
+
+/* The backend's part of a device: state_bytes, aligned for 8 bytes. */
+static inline void *mnem__device_state(mnem_device *device) {
+    return device + 1;
+}
+/* What an open device of this name takes of the heap, to plan it before: 0 for none. */
+size_t mnem__device_bytes(const char *name);
 
 /* Set in addresses of memory that the host can't see on a host device that pretends so: one that is
  * used as a pointer by mistake faults. */

@@ -25,6 +25,15 @@ static const mnem__backend *backend_find(const char *name) {
     return NULL;
 }
 
+static size_t device_bytes(const mnem__backend *backend) {
+    return sizeof(mnem_device) + backend->state_bytes;
+}
+
+size_t mnem__device_bytes(const char *name) {
+    const mnem__backend *backend = backend_find(name);
+    return backend && backend->alloc ? device_bytes(backend) : 0;
+}
+
 mnem_status mnem_device_open(const char *name, const mnem_device_options *options,
                              mnem_device **out) {
     static const mnem_device_options defaults;
@@ -40,14 +49,17 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
         return mnem__fail(MNEM_INVALID, "device: granularity %llu isn't a power of two",
                           (unsigned long long)unit);
     if (backend->host_visible && unit < mnem__page_size()) unit = mnem__page_size();
-    mnem_device *device = mnem__calloc("device", 1, sizeof *device);
+    mnem_device *device = mnem__calloc("device", 1, device_bytes(backend));
     if (!device) return mnem__heap_status();
     device->backend = backend;
     device->granularity = unit;
     device->capacity = options->capacity_bytes ? options->capacity_bytes : backend->capacity();
     device->hidden = options->host_hidden && backend->host_visible;
-    atomic_init(&device->memory_files[0], -1);
-    atomic_init(&device->memory_files[1], -1);
+    const mnem_status status = backend->open ? backend->open(device) : MNEM_OK;
+    if (status != MNEM_OK) {
+        mnem__free(device);
+        return status;
+    }
     pthread_mutex_init(&device->lock, NULL);
     *out = device;
     return MNEM_OK;
@@ -64,7 +76,7 @@ mnem_status mnem_device_close(mnem_device *device) {
             device->backend->name, (unsigned long long)blocks,
             (unsigned long long)device->granules_live,
             (unsigned long long)atomic_load(&device->bytes_live), (unsigned long long)handles);
-    for (int i = 0; i < 2; i++) mnem__memory_file_close(atomic_load(&device->memory_files[i]));
+    if (device->backend->close) device->backend->close(device);
     pthread_mutex_destroy(&device->lock);
     mnem__free(device->granules);
     mnem__free(device);
@@ -73,19 +85,23 @@ mnem_status mnem_device_close(mnem_device *device) {
 
 mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
     uint64_t left = device->capacity - atomic_load(&device->bytes_live);
-    uint64_t machine = device->backend->available ? device->backend->available() : left;
-    const mnem__backend_ranges *ranges = &device->backend->ranges;
+    const mnem__backend *backend = device->backend;
+    uint64_t machine = backend->available ? backend->available() : left;
+    const uint8_t store = atomic_load_explicit(&device->granule_store, memory_order_relaxed);
     pthread_mutex_lock(&device->lock);
     uint64_t granules = device->granules_live;
     pthread_mutex_unlock(&device->lock);
-    *info = (mnem_device_info){.name = device->backend->name,
+    *info = (mnem_device_info){.name = backend->name,
                                .capacity_bytes = device->capacity,
                                .available_bytes = left < machine ? left : machine,
                                .granularity = device->granularity,
-                               .host_visible = device->backend->host_visible && !device->hidden,
-                               .granule_bytes = ranges->granule_bytes,
+                               .host_visible = backend->host_visible && !device->hidden,
+                               .immediate_default = backend->immediate_default,
+                               .immediate_streams = backend->immediate_streams,
+                               .granule_bytes = backend->ranges.granule_bytes,
                                .granules_live = granules,
-                               .granule_pages = ranges->pages ? ranges->pages(device) : "none",
+                               .granule_pages =
+                                   backend->ranges.pages ? backend->ranges.pages(store) : "none",
                                .bytes_zero_copy = atomic_load(&device->bytes_zero_copy),
                                .bytes_staged = atomic_load(&device->bytes_staged)};
     return MNEM_OK;

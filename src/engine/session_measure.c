@@ -158,7 +158,7 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
                                             mnem__transformer_map_bytes(setup->map);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
     parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
-    if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = sizeof(mnem_device);
+    if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
     parts->bytes[MNEM__PART_HOST_POOL] = setup->pool_bytes;
     parts->bytes[MNEM__PART_HOST_TRACK] = setup->track_bytes;
 }

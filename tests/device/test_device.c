@@ -55,6 +55,44 @@ static void blocks_are_aligned_rounded_and_apart(void **state) {
     device_close(device);
 }
 
+static void an_open_device_takes_the_heap_that_was_planned(void **state) {
+    mnem_heap_usage before, after;
+    mnem_heap_usage_get(&before);
+    mnem_device *device = device_open(state, MIB);
+    mnem_heap_usage_get(&after);
+    assert_int_equal(after.bytes_live - before.bytes_live, mnem__device_bytes(*state));
+    device_close(device);
+    assert_int_equal(mnem__device_bytes("cuda"), 0); /* known, but can't be opened */
+    assert_int_equal(mnem__device_bytes("none"), 0);
+}
+
+static atomic_int gate;
+
+static void wait_for_gate(void *context) {
+    (void)context;
+    while (!atomic_load(&gate)) usleep(100);
+}
+
+static void work_is_done_at_once_where_the_device_says_so(void **state) {
+    mnem_device *device = device_open(state, MIB);
+    mnem_device_info info;
+    mnem_stream *stream;
+    mnem_event *event;
+    must(mnem_device_info_get(device, &info));
+    must(mnem_event_create(device, &event));
+    must(mnem_event_record(event, NULL));
+    if (info.immediate_default) assert_int_equal(mnem_event_query(event), MNEM_OK);
+    must(mnem_stream_create(device, &stream));
+    must(mnem_stream_launch(device, stream, wait_for_gate, NULL));
+    must(mnem_event_record(event, stream));
+    assert_int_equal(mnem_event_query(event), info.immediate_streams ? MNEM_OK : MNEM_NOT_READY);
+    atomic_store(&gate, 1);
+    mnem_stream_destroy(stream);
+    atomic_store(&gate, 0);
+    mnem_event_destroy(event);
+    device_close(device);
+}
+
 static void capacity_is_obeyed_to_the_byte(void **state) {
     mnem_device *device = device_open(state, 8 * MIB);
     mnem_block a = {0}, b = {0}, none = {0};
@@ -295,13 +333,6 @@ static void host_streams_run_in_order_and_wait_when_full(void **state) {
     device_close(device);
 }
 
-static atomic_int gate;
-
-static void wait_for_gate(void *context) {
-    (void)context;
-    while (!atomic_load(&gate)) usleep(100);
-}
-
 static void read_flag(void *context) {
     int *seen = context;
     *seen = atomic_load(&gate);
@@ -398,6 +429,8 @@ static void unknown_devices_are_refused_by_name(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_ALL(blocks_are_aligned_rounded_and_apart),
+        ON_ALL(an_open_device_takes_the_heap_that_was_planned),
+        ON_ALL(work_is_done_at_once_where_the_device_says_so),
         ON_ALL(capacity_is_obeyed_to_the_byte),
         ON_ALL(wrong_arguments_are_refused),
         ON_ALL(closing_is_refused_while_anything_lives),

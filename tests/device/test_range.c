@@ -15,6 +15,7 @@
 #include "base/heap.h"
 #include "base/process.h"
 #include "device/backend.h"
+#include "device/host/host_range.h"
 #include "mnem/device.h"
 
 #define MIB     (UINT64_C(1) << 20)
@@ -318,10 +319,11 @@ static mnem_status everything(mnem_device *device) {
 
 /* Memory of the device's files, by the kernel's count. */
 static uint64_t file_bytes(mnem_device *device) {
+    const mnem__host_state *files = mnem__device_state(device);
     uint64_t bytes = 0;
     for (int i = 0; i < 2; i++) {
         struct stat stat;
-        int fd = atomic_load(&device->memory_files[i]);
+        int fd = atomic_load(&files->memory_files[i]);
         if (fd >= 0 && !fstat(fd, &stat)) bytes += (uint64_t)stat.st_blocks * 512;
     }
     return bytes;

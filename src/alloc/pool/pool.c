@@ -608,8 +608,8 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
     pool->unit_shift = (uint32_t)__builtin_ctzll(o.unit_bytes);
     mnem_device_info device;
     mnem_device_info_get(o.device, &device);
-    pool->immediate = !strcmp(device.name, "null");
-    pool->immediate_default = pool->immediate || !strcmp(device.name, "host");
+    pool->immediate = device.immediate_streams;
+    pool->immediate_default = device.immediate_default;
     status = pool_prepare(pool);
     if (status != MNEM_OK) {
         pool_free(pool);

@@ -164,14 +164,12 @@ struct mnem_pool {
     uint32_t unit_shift;
     uint32_t spare; /* the first empty slot, MNEM__SLOT_END: none */
     uint64_t alignment;
-    uint64_t gap_bytes; /* debug: that every request is larger by */
-    mnem__guard *guard; /* debug, or NULL */
-    const void *caller; /* backtrace: where the call returns to */
-    bool many;          /* more than one stream */
-    bool careful;       /* debug, backtrace or limits: no call takes the short way */
-    bool immediate,
-        immediate_default; /* streams whose work is done when a call returns: all but the
-                                          default one, and that */
+    uint64_t gap_bytes;                /* debug: that every request is larger by */
+    mnem__guard *guard;                /* debug, or NULL */
+    const void *caller;                /* backtrace: where the call returns to */
+    bool many;                         /* more than one stream */
+    bool careful;                      /* debug, backtrace or limits: no call takes the short way */
+    bool immediate, immediate_default; /* as the device's info says of streams */
     bool in_soft;
     mnem__rows more;
     uint32_t slots_used;

@@ -130,6 +130,10 @@ static void host_stream_destroy(mnem_stream *stream) {
 const mnem__backend mnem__backend_host = {
     .name = "host",
     .host_visible = true,
+    .immediate_default = true,
+    .state_bytes = sizeof(mnem__host_state),
+    .open = mnem__host_files_init,
+    .close = mnem__host_files_close,
     .capacity = host_capacity,
     .granularity = host_granularity,
     .available = host_available,

@@ -35,12 +35,24 @@ void mnem__host_range_release(mnem_device *device, uint64_t address, uint64_t by
     mnem__pages_unmap(pointer(address), bytes);
 }
 
+mnem_status mnem__host_files_init(mnem_device *device) {
+    mnem__host_state *state = mnem__device_state(device);
+    for (int i = 0; i < 2; i++) atomic_init(&state->memory_files[i], -1);
+    return MNEM_OK;
+}
+
+void mnem__host_files_close(mnem_device *device) {
+    mnem__host_state *state = mnem__device_state(device);
+    for (int i = 0; i < 2; i++) mnem__memory_file_close(atomic_load(&state->memory_files[i]));
+}
+
 /* The file, opened when it is first needed: two threads may open it, one of them wins. */
 static int file_of(mnem_device *device, int store) {
-    int now = atomic_load(&device->memory_files[store]);
+    mnem__host_state *state = mnem__device_state(device);
+    int now = atomic_load(&state->memory_files[store]);
     if (now >= 0) return now;
     int fd = mnem__memory_file_open(FILE_BYTES, store == HUGE_PAGES);
-    if (fd < 0 || atomic_compare_exchange_strong(&device->memory_files[store], &now, fd)) return fd;
+    if (fd < 0 || atomic_compare_exchange_strong(&state->memory_files[store], &now, fd)) return fd;
     mnem__memory_file_close(fd);
     return now;
 }
@@ -79,8 +91,6 @@ mnem_status mnem__host_range_unmap(mnem_device *device, uint64_t address, uint64
     return done ? MNEM_OK : mnem__heap_status();
 }
 
-/* Of the last granules that were taken. */
-const char *mnem__host_granule_pages(mnem_device *device) {
-    const uint8_t store = atomic_load_explicit(&device->granule_store, memory_order_relaxed);
+const char *mnem__host_granule_pages(uint8_t store) {
     return mnem__memory_file_pages(store == HUGE_PAGES);
 }

@@ -12,6 +12,10 @@ enum { GRANULE = 2 << 20 };
 
 #define FIRST_ADDRESS (UINT64_C(1) << 56) /* above what processors can address */
 
+typedef struct null_state {
+    _Atomic uint64_t next_address; /* to hand out; 0: the first */
+} null_state;
+
 static uint64_t null_capacity(void) {
     return UINT64_C(80) << 30;
 }
@@ -22,12 +26,13 @@ static uint64_t null_granularity(void) {
 
 static mnem_status null_alloc(mnem_device *device, uint64_t bytes, uint64_t alignment,
                               uint64_t *address) {
-    uint64_t next = atomic_load(&device->next_address), end;
+    null_state *state = mnem__device_state(device);
+    uint64_t next = atomic_load(&state->next_address), end;
     do {
         uint64_t start = next < FIRST_ADDRESS ? FIRST_ADDRESS : next;
         if (!mnem__align_u64(start, alignment, address) || !mnem__add_u64(*address, bytes, &end))
             return mnem__fail(MNEM_NO_MEMORY, "device null: all addresses have been handed out");
-    } while (!atomic_compare_exchange_weak(&device->next_address, &next, end));
+    } while (!atomic_compare_exchange_weak(&state->next_address, &next, end));
     return MNEM_OK;
 }
 
@@ -84,6 +89,9 @@ static void null_synchronize(mnem_stream *stream) {
 
 const mnem__backend mnem__backend_null = {
     .name = "null",
+    .immediate_default = true,
+    .immediate_streams = true,
+    .state_bytes = sizeof(null_state),
     .capacity = null_capacity,
     .granularity = null_granularity,
     .alloc = null_alloc,

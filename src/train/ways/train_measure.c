@@ -223,7 +223,7 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                                          mnem_graph_host_bytes(&graphs->brief.room);
     bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
         mnem_optimizer_host_bytes((size_t)setup->shape->params);
-    bytes[MNEM__TRAIN_PART_HOST_DEVICE] = sizeof(mnem_device);
+    bytes[MNEM__TRAIN_PART_HOST_DEVICE] = mnem__device_bytes("host");
     bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__trainer_checkpoint_bytes();
     bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
     bytes[MNEM__TRAIN_PART_RESERVE] = RESERVE;
