@@ -1,8 +1,8 @@
 /* backend.h: what a backend is: one folder, one const table of functions, and a state of its own in
  * each device.
  *
- * device.c checks arguments, counts bytes and handles; a backend only moves addresses and work. What
- * others want to know of a backend stands in its table: nobody asks for its name. One that this
+ * device.c checks arguments, counts bytes and handles; a backend only moves addresses and work.
+ * Others read in its table what they want to know: nobody asks for its name. A backend that this
  * build knows but can't open has a table with a name and no functions.
  *
  *     [ mnem_device: the same for all | state_bytes of the backend's ]     one block of the heap */

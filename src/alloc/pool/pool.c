@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "alloc/offset/offset_policy.h"
-#include "alloc/pool/pool_front.h"
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
+#include "alloc/pool/pool_thread_cache.h"
 #include "base/checked.h"
 #include "base/heap.h"
 

@@ -10,7 +10,7 @@
  * costs nobody more than a look. The price is fairness in the small. The owner is known, so that a
  * callback which calls the pool it came from is refused instead of waiting for itself.
  *
- * A pool that threads found taken too often gets fronts (pool_front.h), with which most calls don't
+ * A pool that threads found taken too often gets fronts (pool_thread_cache.h), with which most calls don't
  * come here. Who takes the lock closes them, so that it sees all of the pool, but for the short
  * calls. */
 #ifndef MNEM_SRC_ALLOC_POOL_POOL_LOCK_H
@@ -41,7 +41,7 @@ static inline uintptr_t mnem__pool_self(void) {
     return (uintptr_t)&mnem__pool_thread;
 }
 
-/* ---- pool_front.c, with the lock held ---- */
+/* ---- pool_thread_cache.c, with the lock held ---- */
 
 /* Empties the fronts and keeps threads out of them until they open. They stay closed for so many
  * calls under the lock. */

@@ -23,10 +23,10 @@
  *
  *     device --grow--> nobody --grant--> domain --withdraw--> nobody --release--> device
  *
- * Files: pool.c (calls), pool_front.c (blocks that threads keep), pool_units.c (grow, release),
- * pool_domain.c (grant, withdraw), pool_stream.c (order), pool_ladder.c (requests that aren't
+ * Files: pool.c (calls), pool_thread_cache.c (blocks that threads keep), pool_units.c (grow, release),
+ * pool_heap.c (grant, withdraw), pool_stream.c (order), pool_slow_path.c (requests that aren't
  * served at once), pool_range.c (granules), pool_move.c (defragmenting by copies), pool_map.c (what
- * lies where), pool_report.c (refusals), pool_info.c (counters, limits, check).
+ * lies where), pool_report.c (refusals), pool_counters.c (counters, limits, check).
  * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the fronts
  * closed but for what an allocation or a free does at once. */
 #ifndef MNEM_SRC_ALLOC_POOL_POOL_PRIVATE_H
@@ -67,7 +67,7 @@ typedef enum mnem__slot_state {
     MNEM__SLOT_EMPTY,
     MNEM__SLOT_LIVE,
     MNEM__SLOT_PENDING, /* freed; streams have yet to pass */
-    MNEM__SLOT_KEPT,    /* freed; a front has it (pool_front.h) */
+    MNEM__SLOT_KEPT,    /* freed; a front has it (pool_thread_cache.h) */
 } mnem__slot_state;
 
 /* Where a block lies; in the track's record of the same number, beside its bytes, tag and age. */
@@ -311,7 +311,7 @@ mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_domain *d, uint64_t byte
 /* Exactly so many units, for nobody. */
 mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count);
 
-/* ---- pool_domain.c ---- */
+/* ---- pool_heap.c ---- */
 
 /* The domain of a stream, made when it is new. MNEM_NO_MEMORY, MNEM_UNSUPPORTED (too many). */
 mnem_status mnem__pool_domain_find(mnem_pool *pool, mnem_stream *stream, mnem__pool_domain **d);
@@ -358,7 +358,7 @@ void mnem__pool_defer(mnem_pool *pool, mnem__pool_domain *d, uint32_t id);
 bool mnem__pool_reclaim(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes,
                         mnem__pool_place *place);
 
-/* ---- pool_ladder.c ---- */
+/* ---- pool_slow_path.c ---- */
 
 /* Finds bytes that weren't there at once: every rung, or the refusal. May give the lock up. */
 mnem_status mnem__pool_climb(mnem_pool *pool, mnem__pool_domain *d,
@@ -422,7 +422,7 @@ mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_domain *d,
                               const mnem_pool_request *request, uint64_t bytes, mnem_status status,
                               const char *why);
 
-/* ---- pool_info.c ---- */
+/* ---- pool_counters.c ---- */
 
 void mnem__pool_info_fill(mnem_pool *pool, mnem_pool_info *info);
 static inline bool mnem__pool_in_range(const mnem_pool *pool) {

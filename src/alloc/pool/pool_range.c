@@ -17,9 +17,9 @@
 
 #include "alloc/granule/granule_offset.h"
 #include "alloc/granule/granule_plan.h"
-#include "alloc/pool/pool_front.h"
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
+#include "alloc/pool/pool_thread_cache.h"
 #include "base/heap.h"
 
 enum { NUMBERS_AT_ONCE = 16384, NUMBERS_FIRST = 1024, SLOTS_TIMES = 16, GRANT_PART = 8 };

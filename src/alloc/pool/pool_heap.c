@@ -1,4 +1,4 @@
-/* pool_domain.c: what one stream owns: units granted to it and taken away again.
+/* pool_heap.c: what one stream owns: units granted to it and taken away again.
  *
  * The idea: the domain's allocator manages the offsets of all units up to its end. What isn't the
  * domain's is a hole, a block of the allocator that nobody uses. A grant at the end only extends

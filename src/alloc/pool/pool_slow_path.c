@@ -1,4 +1,4 @@
-/* pool_ladder.c: requests that free memory of their stream doesn't serve.
+/* pool_slow_path.c: requests that free memory of their stream doesn't serve.
  *
  * The idea: each rung makes something free for the domain, or says no; after each the request is
  * tried again, and it counts where it was served.

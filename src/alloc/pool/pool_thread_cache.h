@@ -1,4 +1,4 @@
-/* pool_front.h: what threads do with a pool's blocks without its lock.
+/* pool_thread_cache.h: what threads do with a pool's blocks without its lock.
  *
  * A pool whose lock is contended gets fronts. A thread has one of them (few share one), and it
  * keeps blocks there that it freed, by size, for its own next requests:
@@ -20,8 +20,8 @@
  * Only blocks whose stream has done its work when a call returns (the default stream of the host,
  * every one of `null`) are kept: nothing is to be marked for them.
  * Order: the pool's lock, then a front's. Who holds a front waits for nothing. */
-#ifndef MNEM_SRC_ALLOC_POOL_POOL_FRONT_H
-#define MNEM_SRC_ALLOC_POOL_POOL_FRONT_H
+#ifndef MNEM_SRC_ALLOC_POOL_POOL_THREAD_CACHE_H
+#define MNEM_SRC_ALLOC_POOL_POOL_THREAD_CACHE_H
 
 #include "alloc/pool/pool_private.h"
 

@@ -1,4 +1,4 @@
-/* pool_info.c: counters, limits, steps, and what is done when told; and the check of everything.
+/* pool_counters.c: counters, limits, steps, and what is done when told; and the check of everything.
  *
  * Cost: mnem_pool_info_get passes over the runs of every domain; the check over everything. */
 #include <string.h>

@@ -1,13 +1,13 @@
-/* pool_front.c: blocks that threads keep.
+/* pool_thread_cache.c: blocks that threads keep.
  *
- * The idea: pool_front.h. A block is kept with the size that it has (slot.capacity), and serves
+ * The idea: pool_thread_cache.h. A block is kept with the size that it has (slot.capacity), and serves
  * requests of that size and down to 1/16 less; below 256 units of the alignment the bins are exact
  * and a bit scan finds one.
  * Invariant: a kept slot is in state KEPT and in the bin of its capacity; its record isn't live.
  * While the fronts are closed, all are empty and without credit.
  * Cost: an exchange on a line of the thread's own, one line of the record; one call in 64 fetches
  * numbers under the lock, and a front that is full gives half of its blocks back at once. */
-#include "alloc/pool/pool_front.h"
+#include "alloc/pool/pool_thread_cache.h"
 
 #include <string.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-/* test_pool_ladder.c: each rung that a request may end on, limits, and what a refusal says. */
+/* test_pool_slow_path.c: each rung that a request may end on, limits, and what a refusal says. */
 #include "alloc/pool/pool_test.h"
 #include "mnem/mnem.h"
 
@@ -186,7 +186,7 @@ static void a_refusal_names_what_is_in_the_way(void **state) {
     assert_non_null(strstr(text, "131072 live, 1048576 reserved of 1048576"));
     assert_non_null(strstr(text, "largest free run 114688"));
     assert_non_null(strstr(text, "(fragmentation 0.88, 0.88 of what is free)"));
-    assert_non_null(strstr(text, "in the way: kv fixed 16384 (test_pool_ladder.c:"));
+    assert_non_null(strstr(text, "in the way: kv fixed 16384 (test_pool_slow_path.c:"));
     assert_non_null(strstr(text, "16384 bytes, 16384 of them not movable"));
     assert_non_null(strstr(text, "bytes_max = 1179648 would serve it"));
     assert_int_equal(none.generation, 0);

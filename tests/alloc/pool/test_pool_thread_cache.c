@@ -1,9 +1,9 @@
-/* test_pool_front.c: blocks that threads keep: nothing is lost, counters stay exact, and a pool
+/* test_pool_thread_cache.c: blocks that threads keep: nothing is lost, counters stay exact, and a pool
  * with fronts serves and refuses as one without. */
 #include <pthread.h>
 
-#include "alloc/pool/pool_front.h"
 #include "alloc/pool/pool_test.h"
+#include "alloc/pool/pool_thread_cache.h"
 
 /* A pool on `null` whose fronts are open, as after threads met at its lock. */
 static mnem_pool *crowded(mnem_device *device, mnem_pool_options options) {
