@@ -23,7 +23,7 @@ static void wrong(audit *a, const char *what) {
 static void unit_cover(audit *a, uint64_t unit) {
     const mnem_granule_fit *f = a->f;
     const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
-    if (granule >= MNEM__SLOT_LOST) {
+    if (granule >= MNEM__GRANULE_SLOT_LOST) {
         wrong(a, "a run where nothing is mapped");
         return;
     }
@@ -90,7 +90,7 @@ static void lists_audit(audit *a) {
 static void slot_audit(audit *a, uint32_t slot) {
     const mnem__granule_space *s = a->f->space;
     const uint32_t granule = s->slot_granule[slot], home = s->slot_home[slot] & ~MNEM__HOME_LOST;
-    const bool mapped = granule < MNEM__SLOT_LOST;
+    const bool mapped = granule < MNEM__GRANULE_SLOT_LOST;
     const bool own = mapped && s->owner[granule] == a->f->number;
     if (mapped != (home != 0) || a->home[slot] != (own ? home : 0))
         wrong(a, "what is at home in a slot");

@@ -452,7 +452,7 @@ uint64_t mnem_granule_fit_block_bytes(const mnem_granule_fit *f, uint32_t handle
 
 uint32_t mnem_granule_fit_at(const mnem_granule_fit *f, uint64_t offset) {
     const uint64_t slot = offset >> f->unit_shift >> f->granule_shift;
-    return slot < f->space->slots ? f->space->slot_granule[slot] : MNEM__SLOT_FREE;
+    return slot < f->space->slots ? f->space->slot_granule[slot] : MNEM__GRANULE_SLOT_FREE;
 }
 
 void mnem_granule_fit_info_get(const mnem_granule_fit *f, mnem_granule_info *info) {

@@ -23,7 +23,7 @@ static uint64_t slots_find_in(const mnem_granule_fit *f, uint64_t from, uint64_t
                               uint64_t count) {
     uint64_t free_count = 0;
     for (uint64_t v = from; v < end; v++) {
-        free_count = f->space->slot_granule[v] == MNEM__SLOT_FREE ? free_count + 1 : 0;
+        free_count = f->space->slot_granule[v] == MNEM__GRANULE_SLOT_FREE ? free_count + 1 : 0;
         if (free_count == count) return v + 1 - count;
     }
     return UINT64_MAX;
@@ -186,9 +186,9 @@ static void part_gone(mnem_granule_fit *f, uint64_t slot, uint64_t units, bool a
     }
     f->space->slot_home[slot] -= (uint32_t)units;
     if (f->space->slot_home[slot] == MNEM__HOME_LOST)
-        f->space->slot_granule[slot] = MNEM__SLOT_LOST;
+        f->space->slot_granule[slot] = MNEM__GRANULE_SLOT_LOST;
     else if (!f->space->slot_home[slot])
-        f->space->slot_granule[slot] = MNEM__SLOT_FREE;
+        f->space->slot_granule[slot] = MNEM__GRANULE_SLOT_FREE;
 }
 
 static bool leaves(const mnem_granule_fit *f, const mnem__granule_source *s, uint64_t slot,

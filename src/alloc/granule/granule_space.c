@@ -25,7 +25,7 @@ static bool slots_grow(mnem__granule_space *s, size_t n) {
         !grow(&s->slot_home, n, sizeof *s->slot_home) ||
         !grow(&p->unmaps, n, sizeof *p->unmaps)) /* neighbours may be noted apart */
         return false;
-    for (size_t v = s->slots; v < n; v++) s->slot_granule[v] = MNEM__SLOT_FREE;
+    for (size_t v = s->slots; v < n; v++) s->slot_granule[v] = MNEM__GRANULE_SLOT_FREE;
     memset(s->slot_home + s->slots, 0, (n - s->slots) * sizeof *s->slot_home);
     s->slots = (uint32_t)n;
     return true;

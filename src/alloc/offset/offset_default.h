@@ -40,9 +40,9 @@ enum {
     MNEM__PAGE_CHUNK_SHIFT = 8,
     MNEM__PAGE_CHUNK = 1 << MNEM__PAGE_CHUNK_SHIFT,
     MNEM__PAGES_MAX = (1 << 25) - 1, /* so that no handle is UINT32_MAX */
-    MNEM__SLOT_CLASSES = 49,         /* 1..48 */
-    MNEM__SLOT_UNITS_MAX = 256,      /* the size of class 48 */
-    MNEM__SLOT_SHARE = 19,           /* a slot is at most 1 / 2^19 of the range, */
+    MNEM__PAGE_SLOT_CLASSES = 49,    /* 1..48 */
+    MNEM__PAGE_SLOT_UNITS_MAX = 256, /* the size of class 48 */
+    MNEM__PAGE_SLOT_SHARE = 19,      /* a slot is at most 1 / 2^19 of the range, */
     MNEM__PAGE_SHARE = 13,           /* a page 1 / 2^13 */
 };
 #define MNEM__HANDLE_PAGE UINT32_C(0x80000000)
@@ -94,9 +94,9 @@ typedef struct mnem__default {
     uint32_t page_chunks, page_chunk_room;
     uint32_t page_used, page_spare;                    /* page 0 isn't one */
     uint32_t pages_live, pages_dissolved, pages_fixed; /* fixed: no more than were prepared */
-    uint32_t open[MNEM__SLOT_CLASSES];                 /* a page with free slots */
-    uint8_t slot_class[MNEM__SLOT_UNITS_MAX + 1];      /* of a size in units */
-    uint16_t slot_units[MNEM__SLOT_CLASSES];
+    uint32_t open[MNEM__PAGE_SLOT_CLASSES];            /* a page with free slots */
+    uint8_t slot_class[MNEM__PAGE_SLOT_UNITS_MAX + 1]; /* of a size in units */
+    uint16_t slot_units[MNEM__PAGE_SLOT_CLASSES];
 } mnem__default;
 
 /* ---- nodes ---- */

@@ -25,7 +25,7 @@ static uint16_t slot_units_of(int slot_class) {
 void mnem__pages_init(mnem__default *d) {
     int units = 0;
     d->page_used = 1;
-    for (int c = 1; c < MNEM__SLOT_CLASSES; c++) {
+    for (int c = 1; c < MNEM__PAGE_SLOT_CLASSES; c++) {
         d->slot_units[c] = slot_units_of(c);
         while (units < d->slot_units[c]) d->slot_class[++units] = (uint8_t)c;
     }
@@ -33,8 +33,8 @@ void mnem__pages_init(mnem__default *d) {
 }
 
 void mnem__pages_scale(mnem__default *d) {
-    const uint32_t units = d->units >> MNEM__SLOT_SHARE;
-    d->slot_units_max = units < MNEM__SLOT_UNITS_MAX ? units : MNEM__SLOT_UNITS_MAX;
+    const uint32_t units = d->units >> MNEM__PAGE_SLOT_SHARE;
+    d->slot_units_max = units < MNEM__PAGE_SLOT_UNITS_MAX ? units : MNEM__PAGE_SLOT_UNITS_MAX;
 }
 
 static uint16_t page_slots(const mnem__default *d, uint32_t slot_units) {
@@ -145,7 +145,7 @@ void mnem__page_release(mnem__default *d, uint32_t page) {
 
 bool mnem__pages_trim(mnem__default *d) {
     const uint32_t before = d->pages_live;
-    for (int c = 1; c < MNEM__SLOT_CLASSES; c++)
+    for (int c = 1; c < MNEM__PAGE_SLOT_CLASSES; c++)
         for (uint32_t page = d->open[c], next; page; page = next) {
             const mnem__page *p = mnem__page_at(d, page);
             next = p->next;
@@ -249,7 +249,7 @@ static bool page_check(const mnem__default *d, uint32_t page) {
 }
 
 static bool open_check(const mnem__default *d, uint32_t *count) {
-    for (uint32_t c = 0; c < MNEM__SLOT_CLASSES; c++) {
+    for (uint32_t c = 0; c < MNEM__PAGE_SLOT_CLASSES; c++) {
         uint32_t before = MNEM__PAGE_NONE;
         for (uint32_t page = d->open[c]; page; page = mnem__page_at(d, page)->next) {
             const mnem__page *p = mnem__page_at(d, page);

@@ -99,7 +99,7 @@ static bool lists_size(mnem__default *d, uint32_t units) {
 
 static mnem_status prepare(mnem__default *d, uint32_t blocks_max) {
     /* A page needs a node, and each class may keep an empty one. */
-    const uint32_t pages = d->slot_units_max ? MNEM__SLOT_CLASSES + blocks_max / 16 : 0;
+    const uint32_t pages = d->slot_units_max ? MNEM__PAGE_SLOT_CLASSES + blocks_max / 16 : 0;
     if (blocks_max && pages && !mnem__pages_prepare(d, pages)) return mnem__heap_status();
     const uint64_t nodes = blocks_max ? 2 * ((uint64_t)blocks_max + pages) + 3 : 0;
     return nodes_init(d, nodes) ? MNEM_OK : mnem__heap_status();

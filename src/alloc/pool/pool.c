@@ -1,8 +1,8 @@
 /* pool.c: the calls that take a block and give it back, and the life of a pool.
  *
  * The idea: a block is a slot (where it lies), a record of the track (whose it is) and a handle in
- * the allocator of its stream's domain. What can be served from free memory of the stream is
- * served here; everything else climbs the ladder.
+ * the allocator of its stream's heap. What can be served from free memory of the stream is
+ * served here; everything else goes the slow path.
  * Invariant: a slot is empty, live or pending; the track's record of the same number is live
  * exactly when the slot is.
  * Cost: beside the offset allocator's: the lock, two look-ups (tag, call site), a line each of
@@ -24,7 +24,7 @@ enum {
     UNIT_DEFAULT = 2 << 20,
     UNITS_WANTED = 64,
     GARBAGE_DEFAULT = 8,
-    FRONTS_PAUSE = 256, /* calls, after they were closed because memory was wanted */
+    CACHES_PAUSE = 256, /* calls, after they were closed because memory was wanted */
 };
 #define SOFT_DEFAULT       0.85
 #define DEFRAGMENT_DEFAULT 0.3
@@ -58,15 +58,16 @@ static mnem_status slots_grow(mnem_pool *pool, uint32_t count) {
 
 /* A slot is there to be taken. */
 static inline mnem_status slot_ready(mnem_pool *pool) {
-    if (pool->spare != MNEM__SLOT_END || pool->slots_used < pool->track.records.capacity)
+    if (pool->spare != MNEM__POOL_SLOT_END || pool->slots_used < pool->track.records.capacity)
         return MNEM_OK;
-    if (pool->lock.fronts) mnem__fronts_close(pool->lock.fronts, 0); /* rows are found elsewhere */
+    if (pool->lock.caches)
+        mnem__thread_caches_close(pool->lock.caches, 0); /* rows are found elsewhere */
     return slots_grow(pool, pool->slots_used + 1);
 }
 
 static inline uint32_t slot_take(mnem_pool *pool) {
     const uint32_t id = pool->spare;
-    if (id == MNEM__SLOT_END) return pool->slots_used++;
+    if (id == MNEM__POOL_SLOT_END) return pool->slots_used++;
     pool->spare = mnem__pool_slot_at(pool, id)->handle;
     return id;
 }
@@ -100,21 +101,21 @@ static inline mnem_status offset_take(mnem_offset_allocator *a, uint64_t bytes,
 
 /* Counters that are about to be a peak have to be exact. */
 static inline void counts_ready(mnem_pool *pool, uint32_t site, uint64_t bytes) {
-    mnem__fronts *fronts = pool->lock.fronts;
-    if (__builtin_expect(!fronts, 1) || !mnem__fronts_are_open(fronts)) return;
+    mnem__thread_caches *caches = pool->lock.caches;
+    if (__builtin_expect(!caches, 1) || !mnem__thread_caches_are_open(caches)) return;
     const mnem__count *tag = &mnem__tag_at(&pool->track.sites, mnem__site_tag(site))->count;
     const mnem__count *kind = &pool->track.kinds[mnem__site_kind(site)], *all = &pool->track.all;
     if (tag->bytes_live + bytes > tag->bytes_peak || kind->bytes_live + bytes > kind->bytes_peak ||
         all->bytes_live + bytes > all->bytes_peak)
-        mnem__fronts_recall(fronts);
+        mnem__thread_caches_recall(caches);
 }
 
 /* Fills in what every block has. */
-static inline void block_fill(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
+static inline void block_fill(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *r,
                               uint32_t site, uint32_t id, mnem_pool_block *block) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    s->state = MNEM__SLOT_LIVE;
-    s->stream = d->number;
+    s->state = MNEM__POOL_SLOT_LIVE;
+    s->stream = h->number;
     s->waits = 0;
     s->movable = r->moved && !pool->guard;
     if (s->movable) {
@@ -128,11 +129,11 @@ static inline void block_fill(mnem_pool *pool, mnem__pool_domain *d, const mnem_
     block->memory.space = pool->options.space;
     block->id = id;
     counts_ready(pool, site, r->bytes);
-    block->generation = mnem__track_add(&pool->track, id, r->bytes, site, d->number);
-    if (__builtin_expect(pool->guard != NULL, 0)) mnem__pool_guard_take(pool, d, block);
+    block->generation = mnem__track_add(&pool->track, id, r->bytes, site, h->number);
+    if (__builtin_expect(pool->guard != NULL, 0)) mnem__pool_guard_take(pool, h, block);
 }
 
-static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
+static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *r,
                                uint32_t site, mnem_pool_block *block) {
     mnem_block memory;
     const mnem__tag *tag =
@@ -152,38 +153,38 @@ static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_domain *d, const mnem
     s->planned = r->planned;
     pool->bytes_alone += r->bytes;
     pool->counts.rungs[r->planned ? MNEM_POOL_RUNG_PLANNED : MNEM_POOL_RUNG_DIRECT]++;
-    block_fill(pool, d, r, site, id, block);
+    block_fill(pool, h, r, site, id, block);
     return MNEM_OK;
 }
 
 /* What the fast path couldn't do. tried: what is free at once is too little. */
-static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_domain *d, const mnem_pool_request *r,
+static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *r,
                                 bool tried, mnem__pool_place *place, mnem_pool_rung *rung) {
-    if (pool->many || d->wait_first) mnem__pool_poll(pool, d);
+    if (pool->many || h->wait_first) mnem__pool_poll(pool, h);
     *rung = MNEM_POOL_RUNG_REUSE;
     const uint64_t bytes = place_bytes(pool, r);
-    if (mnem__fronts_are_open(pool->lock.fronts)) { /* what they keep is free */
-        mnem__fronts_close(pool->lock.fronts, FRONTS_PAUSE);
+    if (mnem__thread_caches_are_open(pool->lock.caches)) { /* what they keep is free */
+        mnem__thread_caches_close(pool->lock.caches, CACHES_PAUSE);
         tried = false;
     }
-    if (d->wait_first && !pool->guard && mnem__pool_reclaim(pool, d, bytes, place)) return MNEM_OK;
-    if (!tried && d->ready && mnem_offset_alloc(d->ready, bytes, &place->at) == MNEM_OK) {
-        place->owner = d;
+    if (h->wait_first && !pool->guard && mnem__pool_reclaim(pool, h, bytes, place)) return MNEM_OK;
+    if (!tried && h->ready && mnem_offset_alloc(h->ready, bytes, &place->at) == MNEM_OK) {
+        place->owner = h;
         return MNEM_OK;
     }
-    return mnem__pool_climb(pool, d, r, bytes, place, rung);
+    return mnem__pool_slow_path(pool, h, r, bytes, place, rung);
 }
 
 /* Blocks that wait on this stream are taken again first, so that they don't pile up. */
-static inline mnem_status place_find(mnem_pool *pool, mnem__pool_domain *d,
+static inline mnem_status place_find(mnem_pool *pool, mnem__pool_heap *h,
                                      const mnem_pool_request *r, bool tried,
                                      mnem__pool_place *place, mnem_pool_rung *rung) {
-    place->owner = d;
+    place->owner = h;
     *rung = MNEM_POOL_RUNG_REUSE;
-    const bool now = d->ready && !d->wait_first;
-    if (now && !tried && offset_take(d->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
+    const bool now = h->ready && !h->wait_first;
+    if (now && !tried && offset_take(h->ready, place_bytes(pool, r), &place->at) == MNEM_OK)
         return MNEM_OK;
-    return alloc_slowly(pool, d, r, now, place, rung);
+    return alloc_slowly(pool, h, r, now, place, rung);
 }
 
 /* The call site of a request, by its number in the track. */
@@ -200,19 +201,19 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, boo
                                 const char *file, int line, mnem_pool_block *block) {
     uint32_t site;
     mnem_status status = site_find(pool, r, file, line, &site);
-    mnem__pool_domain *d;
-    if (status == MNEM_OK) status = mnem__pool_domain_of(pool, r->stream, &d);
+    mnem__pool_heap *h;
+    if (status == MNEM_OK) status = mnem__pool_heap_of(pool, r->stream, &h);
     if (status == MNEM_OK && pool->limits && !r->planned)
         status = mnem__pool_limits_pass(pool, mnem__site_tag(site), r->bytes);
     if (status == MNEM_OK) status = slot_ready(pool);
     if (status != MNEM_OK) return status;
-    if (r->planned) return alone_alloc(pool, d, r, site, block);
+    if (r->planned) return alone_alloc(pool, h, r, site, block);
 
     mnem__pool_place place;
     mnem_pool_rung rung;
-    status = place_find(pool, d, r, tried, &place, &rung);
+    status = place_find(pool, h, r, tried, &place, &rung);
     if (status == MNEM_OK && rung == MNEM_POOL_RUNG_DIRECT)
-        return alone_alloc(pool, d, r, site, block);
+        return alone_alloc(pool, h, r, site, block);
     pool->counts.rungs[status == MNEM_OK ? rung : MNEM_POOL_RUNG_REFUSE]++;
     if (status == MNEM_OK && (status = slot_ready(pool)) != MNEM_OK) /* others took the slots */
         mnem_offset_free(place.owner->offsets, place.at.handle);
@@ -227,34 +228,34 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, boo
     s->alignment_log2 = r->alignment ? (uint8_t)__builtin_ctzll(r->alignment) : 0;
     mnem__pool_touch(pool, place.at.offset, place_bytes(pool, r));
     block->memory.address = mnem__pool_address(pool, place.at.offset, s->alignment_log2);
-    block_fill(pool, d, r, site, id, block);
+    block_fill(pool, h, r, site, id, block);
     return MNEM_OK;
 }
 
 /* A request with nothing special, on the stream of the last call. */
 static inline bool is_usual(const mnem_pool *pool, const mnem_pool_request *r) {
-    const mnem__pool_domain *d = pool->last;
+    const mnem__pool_heap *h = pool->last;
     return !r->alignment && !r->planned && !r->moved && r->tag && r->bytes - 1 < BYTES_MOST &&
-           !pool->careful && d && d->stream == r->stream && d->ready && !d->wait_first;
+           !pool->careful && h && h->stream == r->stream && h->ready && !h->wait_first;
 }
 
 /* Serves a usual request from free memory of its stream, when its site is known and a slot there.
  * tried: there wasn't enough. The same as the long way, with each row looked up once.
- * shared: the pool has fronts. */
+ * shared: the pool has thread caches. */
 INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
                           bool shared, mnem_pool_block *block, bool *tried) {
     mnem__sites *sites = &pool->track.sites;
     const mnem__site_recent *e = mnem__site_recent_at(sites, r->tag, file, (uint32_t)line);
-    const bool fresh = pool->spare == MNEM__SLOT_END; /* a slot that was never used */
+    const bool fresh = pool->spare == MNEM__POOL_SLOT_END; /* a slot that was never used */
     const uint32_t id = fresh ? pool->slots_used : pool->spare;
     mnem_offset_block at;
     if (id >= pool->track.records.capacity ||
         !mnem__site_recent_is(sites, e, r->kind, r->tag, file, (uint32_t)line, 0))
         return false;
-    const mnem__pool_domain *d = pool->last;
+    const mnem__pool_heap *h = pool->last;
     const uint32_t site = e->site;
     *tried = true;
-    if (offset_take(d->ready, r->bytes, &at) != MNEM_OK) return false;
+    if (offset_take(h->ready, r->bytes, &at) != MNEM_OK) return false;
     mnem__record *record = mnem__record_at(&pool->track, id);
     mnem__pool_slot *s = (mnem__pool_slot *)record->place;
     if (fresh)
@@ -263,9 +264,9 @@ INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const cha
         pool->spare = s->handle;
     *s = (mnem__pool_slot){.offset = at.offset,
                            .handle = at.handle,
-                           .owner = d->number,
-                           .stream = d->number,
-                           .state = MNEM__SLOT_LIVE,
+                           .owner = h->number,
+                           .stream = h->number,
+                           .state = MNEM__POOL_SLOT_LIVE,
                            .capacity = shared ? mnem__pool_capacity(pool, r->bytes) : 0};
     mnem__pool_touch(pool, at.offset, r->bytes);
     pool->counts.rungs[MNEM_POOL_RUNG_REUSE]++;
@@ -275,16 +276,16 @@ INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const cha
                                  .space = pool->options.space};
     block->id = id;
     if (shared) counts_ready(pool, site, r->bytes);
-    block->generation = mnem__track_add_at(&pool->track, id, record, r->bytes, site, d->number);
+    block->generation = mnem__track_add_at(&pool->track, id, record, r->bytes, site, h->number);
     return true;
 }
 
-/* An allocation was served: the thread's front may serve the next of its kind. */
-static void front_learn(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
+/* An allocation was served: the thread's cache may serve the next of its kind. */
+static void cache_learn(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
                         const mnem_pool_block *block) {
     if (r->planned || r->moved) return;
     const uint32_t site = mnem__record_at(&pool->track, block->id)->site;
-    mnem__front_learn(pool->lock.fronts, pool->last, r, file, (uint32_t)line, site);
+    mnem__thread_cache_learn(pool->lock.caches, pool->last, r, file, (uint32_t)line, site);
 }
 
 /* With the lock: what can't be done at once. */
@@ -292,20 +293,20 @@ static mnem_status alloc_rest(mnem_pool *pool, const mnem_pool_request *r, bool 
                               const char *file, int line, mnem_pool_block *block) {
     const mnem_status status = request_is_fine(r) ? alloc_locked(pool, r, tried, file, line, block)
                                                   : request_refuse(pool, r);
-    if (mnem__fronts_are_open(pool->lock.fronts) && status == MNEM_OK)
-        front_learn(pool, r, file, line, block);
+    if (mnem__thread_caches_are_open(pool->lock.caches) && status == MNEM_OK)
+        cache_learn(pool, r, file, line, block);
     return status;
 }
 
-/* The same with fronts: in the thread's own, or else with the lock. */
+/* The same with thread caches: in the thread's own, or else with the lock. */
 static mnem_status alloc_shared(mnem_pool *pool, const mnem_pool_request *r, const char *file,
                                 int line, mnem_pool_block *block) {
     bool tried = false;
-    if (mnem__front_alloc(pool->fronts, r, file, (uint32_t)line, block)) return MNEM_OK;
+    if (mnem__thread_cache_alloc(pool->caches, r, file, (uint32_t)line, block)) return MNEM_OK;
     if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
     mnem_status status = MNEM_OK;
     if (is_usual(pool, r) && alloc_at_once(pool, r, file, line, true, block, &tried))
-        front_learn(pool, r, file, line, block);
+        cache_learn(pool, r, file, line, block);
     else
         status = alloc_rest(pool, r, tried, file, line, block);
     mnem__pool_lock_give(&pool->lock);
@@ -318,7 +319,7 @@ mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
     if (__builtin_expect(mnem__pool_is_shared(pool), 0))
         return alloc_shared(pool, request, file, line, block);
     if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
-    if (__builtin_expect(is_usual(pool, request) && !pool->lock.fronts, 1) &&
+    if (__builtin_expect(is_usual(pool, request) && !pool->lock.caches, 1) &&
         alloc_at_once(pool, request, file, line, false, block, &tried)) {
         mnem__pool_lock_give_alone(&pool->lock);
         return MNEM_OK;
@@ -351,13 +352,13 @@ void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *s, const mnem
 void mnem__pool_end(mnem_pool *pool, uint32_t id) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     if (pool->guard) mnem__pool_guard_end(pool, id);
-    if (s->state == MNEM__SLOT_PENDING) pool->bytes_pending -= mnem__pool_bytes_of(pool, id);
+    if (s->state == MNEM__POOL_SLOT_PENDING) pool->bytes_pending -= mnem__pool_bytes_of(pool, id);
     if (s->alone) {
         mnem_live_block was;
         mnem__track_block(&pool->track, id, &was);
         mnem__pool_alone_free(pool, s, &was);
     } else {
-        mnem_offset_free(pool->domains[s->owner]->offsets, s->handle);
+        mnem_offset_free(pool->heaps[s->owner]->offsets, s->handle);
     }
     mnem__pool_slot_give(pool, id);
 }
@@ -374,7 +375,7 @@ static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block)
                       (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
 }
 
-/* A live block is this call's. With fronts, another thread's call may be freeing it. */
+/* A live block is this call's. With thread caches, another thread's call may be freeing it. */
 static inline bool block_claim(mnem__record *record, uint32_t generation, bool shared) {
     if (shared) return mnem__track_claim(record, generation);
     __atomic_store_n(&record->generation, generation + 1, __ATOMIC_RELAXED);
@@ -382,12 +383,12 @@ static inline bool block_claim(mnem__record *record, uint32_t generation, bool s
 }
 
 /* Debug, before a free of a block whose site is known. Returns whether a gap was written to. */
-static bool guard_free(mnem_pool *pool, const mnem__pool_domain *d, uint32_t id, const char *file,
+static bool guard_free(mnem_pool *pool, const mnem__pool_heap *h, uint32_t id, const char *file,
                        int line) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     mnem__pool_guard_give(pool, id, file, line);
-    if (s->owner != d->number || s->waits) return false; /* when it has passed */
-    return mnem__guard_end(pool->guard, id, true, d->stream);
+    if (s->owner != h->number || s->waits) return false; /* when it has passed */
+    return mnem__guard_end(pool->guard, id, true, h->stream);
 }
 
 static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream,
@@ -396,62 +397,62 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
     if (!mnem__track_is(&pool->track, id, block->generation))
         return pool->guard ? mnem__pool_guard_stale(pool, block, file, line)
                            : not_live(pool, block);
-    mnem__pool_domain *d;
-    const mnem_status status = mnem__pool_domain_of(pool, stream, &d);
+    mnem__pool_heap *h;
+    const mnem_status status = mnem__pool_heap_of(pool, stream, &h);
     if (status != MNEM_OK) return status;
-    if (__builtin_expect(pool->guard != NULL, 0)) *wrong = guard_free(pool, d, id, file, line);
+    if (__builtin_expect(pool->guard != NULL, 0)) *wrong = guard_free(pool, h, id, file, line);
     mnem__record *record = mnem__record_at(&pool->track, id);
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    if (!block_claim(record, block->generation, pool->lock.fronts)) return not_live(pool, block);
+    if (!block_claim(record, block->generation, pool->lock.caches)) return not_live(pool, block);
     mnem__track_uncount(&pool->track, record);
     pool->frees++;
     pool->movable -= s->movable;
     if (s->alone) pool->bytes_alone -= mnem__pool_bytes_of(pool, id);
-    const bool at_once = s->owner == d->number && !s->alone;
+    const bool at_once = s->owner == h->number && !s->alone;
     if (__builtin_expect(at_once && !s->waits, 1)) {
-        d->freed++;
-        mnem_offset_free(d->offsets, s->handle);
+        h->freed++;
+        mnem_offset_free(h->offsets, s->handle);
         mnem__pool_slot_give(pool, id);
-        if (pool->many) mnem__pool_mark(pool, d);
+        if (pool->many) mnem__pool_mark(pool, h);
         return MNEM_OK;
     }
-    mnem__pool_defer(pool, d, id);
+    mnem__pool_defer(pool, h, id);
     return MNEM_OK;
 }
 
 /* Frees a usual block, whose memory is of the stream of this call and of the last one. */
 INLINE bool free_at_once(mnem_pool *pool, const mnem_pool_block *block, const mnem_stream *stream,
                          bool shared) {
-    mnem__pool_domain *d = pool->last;
-    if (!d || d->stream != stream || pool->careful ||
+    mnem__pool_heap *h = pool->last;
+    if (!h || h->stream != stream || pool->careful ||
         !mnem__track_is(&pool->track, block->id, block->generation))
         return false;
     mnem__record *record = mnem__record_at(&pool->track, block->id);
     mnem__pool_slot *s = (mnem__pool_slot *)record->place;
-    if (s->owner != d->number || s->waits || s->alone || s->movable ||
+    if (s->owner != h->number || s->waits || s->alone || s->movable ||
         !block_claim(record, block->generation, shared))
         return false;
     mnem__track_uncount(&pool->track, record);
     pool->frees++;
-    d->freed++;
-    d->offsets->free(d->offsets, s->handle);
-    s->state = MNEM__SLOT_EMPTY;
+    h->freed++;
+    h->offsets->free(h->offsets, s->handle);
+    s->state = MNEM__POOL_SLOT_EMPTY;
     s->handle = pool->spare;
     pool->spare = block->id;
-    if (pool->many) mnem__pool_mark(pool, d);
+    if (pool->many) mnem__pool_mark(pool, h);
     return true;
 }
 
-/* With fronts: into the thread's own, or else with the lock. */
+/* With thread caches: into the thread's own, or else with the lock. */
 static mnem_status free_shared(mnem_pool *pool, const char *file, int line,
                                const mnem_pool_block *block, mnem_stream *stream) {
     bool wrong = false;
     mnem_status status = MNEM_OK;
-    if (mnem__front_free(pool->fronts, block, stream)) return MNEM_OK;
+    if (mnem__thread_cache_free(pool->caches, block, stream)) return MNEM_OK;
     if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
     if (!free_at_once(pool, block, stream, true))
         status = free_locked(pool, block, stream, file, line, &wrong);
-    mnem__front_relieve(pool->lock.fronts);
+    mnem__thread_cache_relieve(pool->lock.caches);
     mnem__pool_lock_give(&pool->lock);
     return status;
 }
@@ -467,7 +468,7 @@ mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mne
         return status;
     }
     if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
-    if (__builtin_expect(!pool->lock.fronts, 1) && free_at_once(pool, block, stream, false)) {
+    if (__builtin_expect(!pool->lock.caches, 1) && free_at_once(pool, block, stream, false)) {
         mnem__pool_lock_give_alone(&pool->lock);
         *block = (mnem_pool_block){0};
         return MNEM_OK;
@@ -546,8 +547,7 @@ static mnem_status options_complete(mnem_pool_options *o) {
 }
 
 static void pool_free(mnem_pool *pool) {
-    for (uint32_t i = 0; i < pool->domain_count; i++)
-        mnem__pool_domain_destroy(pool, pool->domains[i]);
+    for (uint32_t i = 0; i < pool->heap_count; i++) mnem__pool_heap_destroy(pool, pool->heaps[i]);
     mnem__pool_units_fini(pool);
     while (pool->wait_spare) {
         mnem__pool_wait *next = pool->wait_spare->next;
@@ -559,7 +559,7 @@ static void pool_free(mnem_pool *pool) {
     mnem__guard_destroy(pool->guard);
     mnem__track_fini(&pool->track);
     pthread_mutex_destroy(&pool->seat);
-    if (pool->fronts_made) mnem__free(pool->fronts_made->memory);
+    if (pool->caches_made) mnem__free(pool->caches_made->memory);
     mnem__free(pool->limits);
     mnem__free(pool);
 }
@@ -571,8 +571,8 @@ static mnem_status pool_prepare(mnem_pool *pool) {
     if (status == MNEM_OK && o->debug) status = mnem__pool_guard_create(pool);
     if (status == MNEM_OK && o->blocks_max) status = slots_grow(pool, o->blocks_max);
     if (status == MNEM_OK && o->blocks_max) {
-        pool->fronts_made = mnem__fronts_make(pool);
-        status = pool->fronts_made ? MNEM_OK : mnem__heap_status();
+        pool->caches_made = mnem__thread_caches_make(pool);
+        status = pool->caches_made ? MNEM_OK : mnem__heap_status();
     }
     if (status != MNEM_OK || !o->bytes_expected) return status;
     const double wanted = (double)o->bytes_expected * EXPECTED_MORE;
@@ -604,7 +604,7 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
     pool->options = o;
     pool->alignment = o.alignment;
     pool->careful = o.debug || o.backtrace;
-    pool->spare = MNEM__SLOT_END;
+    pool->spare = MNEM__POOL_SLOT_END;
     pool->unit_shift = (uint32_t)__builtin_ctzll(o.unit_bytes);
     mnem_device_info device;
     mnem_device_info_get(o.device, &device);
@@ -621,8 +621,8 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
 
 /* ---- destroy ---- */
 
-/* Nobody calls the pool any more; what its fronts keep is free, what they count counted. */
-static void fronts_end(mnem_pool *pool) {
+/* Nobody calls the pool any more; what its caches keep is free, what they count counted. */
+static void caches_end(mnem_pool *pool) {
     if (mnem__pool_lock_take(&pool->lock)) mnem__pool_lock_give(&pool->lock);
 }
 
@@ -640,21 +640,21 @@ static mnem_status leaks(mnem_pool *pool) {
 
 /* Ends every block. Streams have passed their frees. */
 static void end_all(mnem_pool *pool) {
-    for (uint32_t i = 0; i < pool->domain_count; i++) {
-        mnem__pool_domain *d = pool->domains[i];
-        if (d->stream && !d->orphan) mnem_stream_synchronize(d->stream);
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
+        mnem__pool_heap *h = pool->heaps[i];
+        if (h->stream && !h->orphan) mnem_stream_synchronize(h->stream);
     }
     for (uint32_t id = 0; id < pool->slots_used; id++) {
         mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-        if (s->state == MNEM__SLOT_EMPTY) continue;
-        if (s->state == MNEM__SLOT_LIVE) mnem__track_remove(&pool->track, id);
+        if (s->state == MNEM__POOL_SLOT_EMPTY) continue;
+        if (s->state == MNEM__POOL_SLOT_LIVE) mnem__track_remove(&pool->track, id);
         mnem__pool_end(pool, id);
     }
 }
 
 mnem_status mnem_pool_destroy(mnem_pool *pool) {
     if (!pool) return MNEM_OK;
-    fronts_end(pool);
+    caches_end(pool);
     const mnem_status status = leaks(pool);
     if (status == MNEM_OK) mnem_pool_destroy_forced(pool);
     return status;
@@ -670,7 +670,7 @@ static void guard_end_check(mnem_pool *pool) {
 
 void mnem_pool_destroy_forced(mnem_pool *pool) {
     if (!pool) return;
-    fronts_end(pool);
+    caches_end(pool);
     if (pool->guard) guard_end_check(pool);
     end_all(pool);
     pool_free(pool);

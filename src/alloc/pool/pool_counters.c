@@ -1,6 +1,6 @@
-/* pool_counters.c: counters, limits, steps, and what is done when told; and the check of everything.
+/* pool_counters.c: counters, limits, steps, what is done when told, and the check of everything.
  *
- * Cost: mnem_pool_info_get passes over the runs of every domain; the check over everything. */
+ * Cost: mnem_pool_info_get passes over the runs of every heap; the check over everything. */
 #include <string.h>
 
 #include "alloc/granule/granule_offset.h"
@@ -12,10 +12,10 @@
 
 static uint64_t largest_free(const mnem_pool *pool) {
     uint64_t largest = 0, run = 0;
-    for (uint32_t i = 0; i < pool->domain_count; i++) {
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
         mnem_offset_info info;
-        if (!pool->domains[i]->ready) continue;
-        mnem_offset_info_get(pool->domains[i]->ready, &info);
+        if (!pool->heaps[i]->ready) continue;
+        mnem_offset_info_get(pool->heaps[i]->ready, &info);
         if (info.bytes_largest_free > largest) largest = info.bytes_largest_free;
     }
     if (mnem__pool_in_range(pool)) run = pool->granules_nobody * mnem__pool_unit_bytes(pool);
@@ -30,14 +30,14 @@ static uint64_t largest_free(const mnem_pool *pool) {
 /* Reserved bytes that no block of an allocator lies on. */
 static uint64_t free_bytes(const mnem_pool *pool) {
     uint64_t free = mnem__pool_reserved(pool);
-    for (uint32_t i = 0; i < pool->domain_count; i++) {
-        const mnem__pool_domain *d = pool->domains[i];
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
+        const mnem__pool_heap *h = pool->heaps[i];
         mnem_offset_info info;
-        if (!d->ready) continue;
-        mnem_offset_info_get(d->ready, &info);
+        if (!h->ready) continue;
+        mnem_offset_info_get(h->ready, &info);
         free -= info.bytes_live;
-        for (uint32_t h = 0; h < d->hole_count; h++)
-            free += (uint64_t)d->holes[h].count << pool->unit_shift;
+        for (uint32_t hole = 0; hole < h->hole_count; hole++)
+            free += (uint64_t)h->holes[hole].count << pool->unit_shift;
     }
     return free;
 }
@@ -56,7 +56,7 @@ void mnem__pool_info_fill(mnem_pool *pool, mnem_pool_info *info) {
     info->bytes_direct = pool->bytes_direct;
     info->bytes_pending = pool->bytes_pending;
     info->bytes_largest_free = largest_free(pool);
-    info->streams = pool->domain_count;
+    info->streams = pool->heap_count;
     const uint64_t free = free_bytes(pool);
     if (free) info->fragmentation_free = 1 - (double)info->bytes_largest_free / (double)free;
     info->fragmentation = mnem__pool_fragmentation(pool);
@@ -158,8 +158,8 @@ static void units_age(mnem_pool *pool) {
     if (mnem__pool_in_range(pool)) mnem__pool_range_age(pool);
 }
 
-static void step_locked(mnem_pool *pool, mnem__pool_domain *d) {
-    mnem__pool_mark(pool, d);
+static void step_locked(mnem_pool *pool, mnem__pool_heap *h) {
+    mnem__pool_mark(pool, h);
     mnem__pool_poll_all(pool);
     pool->counts.steps++;
     pool->track.step++;
@@ -170,15 +170,15 @@ static void step_locked(mnem_pool *pool, mnem__pool_domain *d) {
         mnem__pool_fragmentation(pool) > pool->options.defragment_above &&
         pool->frees >= pool->defragmented_at + pool->track.all.blocks_live / 4) {
         pool->defragmented_at = pool->frees;
-        mnem__pool_compact(pool, d);
+        mnem__pool_compact(pool, h);
     }
 }
 
 mnem_status mnem_pool_step(mnem_pool *pool, mnem_stream *stream) {
-    mnem__pool_domain *d;
+    mnem__pool_heap *h;
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
-    const mnem_status status = mnem__pool_domain_of(pool, stream, &d);
-    if (status == MNEM_OK) step_locked(pool, d);
+    const mnem_status status = mnem__pool_heap_of(pool, stream, &h);
+    if (status == MNEM_OK) step_locked(pool, h);
     mnem__pool_lock_give(&pool->lock);
     return status;
 }
@@ -196,12 +196,12 @@ mnem_status mnem_pool_trim(mnem_pool *pool, uint64_t bytes_keep, uint64_t *given
 }
 
 mnem_status mnem_pool_defragment(mnem_pool *pool, mnem_stream *stream, uint64_t *moved) {
-    mnem__pool_domain *d;
+    mnem__pool_heap *h;
     if (moved) *moved = 0;
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
-    const mnem_status status = mnem__pool_domain_of(pool, stream, &d);
+    const mnem_status status = mnem__pool_heap_of(pool, stream, &h);
     if (status == MNEM_OK) {
-        const uint64_t bytes = mnem__pool_compact(pool, d);
+        const uint64_t bytes = mnem__pool_compact(pool, h);
         if (moved) *moved = bytes;
     }
     mnem__pool_lock_give(&pool->lock);
@@ -215,43 +215,43 @@ mnem_status mnem_pool_defragment(mnem_pool *pool, mnem_stream *stream, uint64_t 
         if (!(condition)) return mnem__fail(MNEM_INVALID, "pool %s: check: " text, pool->tag);     \
     } while (0)
 
-static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_domain *d) {
+static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_heap *h) {
     mnem_granule_info info;
-    mnem__granule_offset_info(d->offsets, &info);
-    REQUIRE(info.granules == d->units, "granules of a domain");
-    return d->offsets->ops->check(d->offsets);
+    mnem__granule_offset_info(h->offsets, &info);
+    REQUIRE(info.granules == h->units, "granules of a heap");
+    return h->offsets->ops->check(h->offsets);
 }
 
-/* Bytes that a hole of the domain takes are units that aren't its own. */
-static mnem_status check_domain(const mnem_pool *pool, const mnem__pool_domain *d) {
+/* Bytes that a hole of the heap takes are units that aren't its own. */
+static mnem_status check_heap(const mnem_pool *pool, const mnem__pool_heap *h) {
     uint32_t own = 0;
     uint64_t holes = 0;
-    if (!d->offsets) return MNEM_OK;
-    if (mnem__pool_in_range(pool)) return check_granules(pool, d);
-    const mnem_status status = mnem_offset_check(d->offsets);
+    if (!h->offsets) return MNEM_OK;
+    if (mnem__pool_in_range(pool)) return check_granules(pool, h);
+    const mnem_status status = mnem_offset_check(h->offsets);
     if (status != MNEM_OK) return status;
-    for (uint32_t i = 0; i < d->end; i++) own += pool->unit_owner[i] == d->number;
-    for (uint32_t i = d->end; i < pool->units; i++)
-        REQUIRE(pool->unit_owner[i] != d->number, "a unit beyond its domain's end");
-    for (uint32_t i = 0; i < d->hole_count; i++) holes += d->holes[i].count;
-    for (uint32_t i = 0; i < d->hole_count; i++)
-        for (uint32_t u = 0; u < d->holes[i].count; u++)
-            REQUIRE(pool->unit_owner[d->holes[i].first + u] != d->number, "a hole over own units");
-    REQUIRE(own == d->units && holes + own == d->end, "units of a domain");
-    REQUIRE((d->ready == d->offsets) == !d->owed, "holes owed");
+    for (uint32_t i = 0; i < h->end; i++) own += pool->unit_owner[i] == h->number;
+    for (uint32_t i = h->end; i < pool->units; i++)
+        REQUIRE(pool->unit_owner[i] != h->number, "a unit beyond its heap's end");
+    for (uint32_t i = 0; i < h->hole_count; i++) holes += h->holes[i].count;
+    for (uint32_t i = 0; i < h->hole_count; i++)
+        for (uint32_t u = 0; u < h->holes[i].count; u++)
+            REQUIRE(pool->unit_owner[h->holes[i].first + u] != h->number, "a hole over own units");
+    REQUIRE(own == h->units && holes + own == h->end, "units of a heap");
+    REQUIRE((h->ready == h->offsets) == !h->owed, "holes owed");
     return MNEM_OK;
 }
 
-/* What slots say lies in each domain's allocator. */
+/* What slots say lies in each heap's allocator. */
 static mnem_status check_slots(const mnem_pool *pool) {
-    uint32_t count[MNEM__POOL_DOMAINS_MAX] = {0}, live = 0;
+    uint32_t count[MNEM__POOL_HEAPS_MAX] = {0}, live = 0;
     uint64_t bytes = 0, pending = 0;
     for (uint32_t id = 0; id < pool->slots_used; id++) {
         const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
         const mnem__record *r = mnem__record_at(&pool->track, id);
-        REQUIRE((r->generation & 1) == (s->state == MNEM__SLOT_LIVE), "slot and record");
-        if (s->state == MNEM__SLOT_EMPTY) continue;
-        if (s->state == MNEM__SLOT_LIVE) {
+        REQUIRE((r->generation & 1) == (s->state == MNEM__POOL_SLOT_LIVE), "slot and record");
+        if (s->state == MNEM__POOL_SLOT_EMPTY) continue;
+        if (s->state == MNEM__POOL_SLOT_LIVE) {
             live++;
             bytes += r->bytes;
         } else {
@@ -260,22 +260,22 @@ static mnem_status check_slots(const mnem_pool *pool) {
         }
         if (s->alone) continue;
         count[s->owner]++;
-        const uint64_t have = mnem_offset_block_bytes(pool->domains[s->owner]->offsets, s->handle);
+        const uint64_t have = mnem_offset_block_bytes(pool->heaps[s->owner]->offsets, s->handle);
         const uint64_t base = pool->unit_base[s->offset >> pool->unit_shift];
         const uint64_t address = mnem__pool_address(pool, s->offset, s->alignment_log2);
         REQUIRE(address + r->bytes <= base + s->offset + have, "a block outside of its place");
         for (uint64_t u = s->offset >> pool->unit_shift;
              u <= (s->offset + have - 1) >> pool->unit_shift; u++)
-            REQUIRE(pool->unit_owner[u] == s->owner, "a block on a unit that isn't its domain's");
+            REQUIRE(pool->unit_owner[u] == s->owner, "a block on a unit that isn't its heap's");
     }
     REQUIRE(live == pool->track.all.blocks_live && bytes == pool->track.all.bytes_live,
             "live blocks");
     REQUIRE(pending == pool->bytes_pending, "pending bytes");
-    for (uint32_t i = 0; i < pool->domain_count; i++) {
-        const mnem__pool_domain *d = pool->domains[i];
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
+        const mnem__pool_heap *h = pool->heaps[i];
         mnem_offset_info info = {0};
-        if (d->offsets) mnem_offset_info_get(d->offsets, &info);
-        REQUIRE(info.blocks_live == count[i] + d->hole_count - d->owed, "blocks of a domain");
+        if (h->offsets) mnem_offset_info_get(h->offsets, &info);
+        REQUIRE(info.blocks_live == count[i] + h->hole_count - h->owed, "blocks of a heap");
     }
     return MNEM_OK;
 }
@@ -290,7 +290,7 @@ static mnem_status check_range(const mnem_pool *pool) {
         REQUIRE(!taken || pool->space->owner[i] || i >= pool->owned_below, "nobody's first");
         REQUIRE(taken || !pool->space->owner[i], "an owner of no granule");
     }
-    for (uint32_t i = 0; i < pool->domain_count; i++) own += pool->domains[i]->units;
+    for (uint32_t i = 0; i < pool->heap_count; i++) own += pool->heaps[i]->units;
     REQUIRE(reserved == pool->granules_taken, "taken granules");
     REQUIRE(nobody == pool->granules_nobody && own + nobody == reserved, "granules of nobody");
     REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
@@ -303,7 +303,7 @@ static mnem_status check_units(const mnem_pool *pool) {
     for (uint32_t i = 0; i < pool->units; i++) {
         const uint16_t owner = pool->unit_owner[i];
         const bool memory = owner != MNEM__UNIT_ABSENT;
-        REQUIRE(!memory || owner == MNEM__UNIT_NOBODY || owner < pool->domain_count, "an owner");
+        REQUIRE(!memory || owner == MNEM__UNIT_NOBODY || owner < pool->heap_count, "an owner");
         reserved += memory;
     }
     REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
@@ -314,8 +314,8 @@ static mnem_status check_units(const mnem_pool *pool) {
 mnem_status mnem_pool_check(mnem_pool *pool) {
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
     mnem_status status = mnem__pool_in_range(pool) ? check_range(pool) : check_units(pool);
-    for (uint32_t i = 0; i < pool->domain_count && status == MNEM_OK; i++)
-        status = check_domain(pool, pool->domains[i]);
+    for (uint32_t i = 0; i < pool->heap_count && status == MNEM_OK; i++)
+        status = check_heap(pool, pool->heaps[i]);
     if (status == MNEM_OK) status = check_slots(pool);
     bool wrong = false;
     if (pool->guard) {

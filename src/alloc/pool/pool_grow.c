@@ -150,15 +150,15 @@ mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count) {
 
 /* Units to take. In a range, what is free at the end of the last growth counts, and what nobody
  * has. */
-static uint32_t grow_need(const mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes) {
+static uint32_t grow_need(const mnem_pool *pool, const mnem__pool_heap *h, uint64_t bytes) {
     if (!mnem__pool_in_range(pool)) return mnem__pool_units_for(pool, bytes);
-    const uint32_t need = mnem__pool_range_need(pool, d, bytes);
+    const uint32_t need = mnem__pool_range_need(pool, h, bytes);
     return need > pool->granules_nobody ? need - pool->granules_nobody : 1;
 }
 
-mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
+mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes) {
     if (bytes > pool->options.bytes_max) return over_max(pool, mnem__pool_units_for(pool, bytes));
-    const uint32_t need = grow_need(pool, d, bytes), left = pool->units_max - pool->units_reserved;
+    const uint32_t need = grow_need(pool, h, bytes), left = pool->units_max - pool->units_reserved;
     if (need > left) return over_max(pool, need);
     const double soft = (double)pool->units_max * pool->options.soft_fraction;
     uint32_t most = pool->units_reserved / GROW_PART;

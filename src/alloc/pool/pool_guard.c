@@ -19,7 +19,7 @@ mnem_status mnem__pool_guard_create(mnem_pool *pool) {
     return mnem__guard_create(o->device, o->space, &pool->track, &pool->guard);
 }
 
-void mnem__pool_guard_take(mnem_pool *pool, const mnem__pool_domain *d, mnem_pool_block *block) {
+void mnem__pool_guard_take(mnem_pool *pool, const mnem__pool_heap *h, mnem_pool_block *block) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, block->id);
     mnem__guard_block place = {.address = block->memory.address, .bytes = block->memory.bytes};
     if (!s->alone) {
@@ -31,7 +31,7 @@ void mnem__pool_guard_take(mnem_pool *pool, const mnem__pool_domain *d, mnem_poo
                                          pool->alignment);
         block->memory.address = place.address;
     }
-    mnem__guard_take(pool->guard, block->id, block->generation, &place, d->stream);
+    mnem__guard_take(pool->guard, block->id, block->generation, &place, h->stream);
 }
 
 void mnem__pool_guard_give(mnem_pool *pool, uint32_t id, const char *file, int line) {
@@ -45,12 +45,12 @@ void mnem__pool_guard_give(mnem_pool *pool, uint32_t id, const char *file, int l
  * on that stream: nobody else gets the memory before. */
 void mnem__pool_guard_end(mnem_pool *pool, uint32_t id) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    mnem__pool_domain *d = s->alone ? NULL : pool->domains[s->owner];
-    const bool queue = d && mnem__guard_taking(pool->guard, id);
-    mnem__guard_end(pool->guard, id, queue, queue ? d->stream : NULL);
+    mnem__pool_heap *h = s->alone ? NULL : pool->heaps[s->owner];
+    const bool queue = h && mnem__guard_taking(pool->guard, id);
+    mnem__guard_end(pool->guard, id, queue, queue ? h->stream : NULL);
     if (!queue) return;
-    d->freed++;
-    mnem__pool_mark(pool, d);
+    h->freed++;
+    mnem__pool_mark(pool, h);
 }
 
 void mnem__pool_guard_fresh(mnem_pool *pool, uint32_t first, uint32_t count) {
@@ -83,13 +83,13 @@ static void check_run(void *context, uint64_t offset, uint64_t bytes, uint32_t h
 }
 
 void mnem__pool_guard_check(mnem_pool *pool) {
-    for (uint32_t i = 0; i < pool->domain_count; i++) {
-        const mnem__pool_domain *d = pool->domains[i];
-        if (d->stream && !d->orphan) mnem_stream_synchronize(d->stream);
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
+        const mnem__pool_heap *h = pool->heaps[i];
+        if (h->stream && !h->orphan) mnem_stream_synchronize(h->stream);
     }
     mnem__guard_check(pool->guard);
-    for (uint32_t i = 0; i < pool->domain_count; i++)
-        if (pool->domains[i]->offsets) mnem_offset_walk(pool->domains[i]->offsets, check_run, pool);
+    for (uint32_t i = 0; i < pool->heap_count; i++)
+        if (pool->heaps[i]->offsets) mnem_offset_walk(pool->heaps[i]->offsets, check_run, pool);
     for (uint32_t u = 0; u < pool->units; u++)
         if (pool->unit_owner[u] == MNEM__UNIT_NOBODY)
             check_run(pool, (uint64_t)u << pool->unit_shift, mnem__pool_unit_bytes(pool),

@@ -10,7 +10,7 @@
 mnem_status mnem__pool_guard_create(mnem_pool *pool);
 
 /* The block of a slot that was just filled in: moves its address behind the first gap. */
-void mnem__pool_guard_take(mnem_pool *pool, const mnem__pool_domain *d, mnem_pool_block *block);
+void mnem__pool_guard_take(mnem_pool *pool, const mnem__pool_heap *h, mnem_pool_block *block);
 /* It is about to be freed; its record still stands. */
 void mnem__pool_guard_give(mnem_pool *pool, uint32_t id, const char *file, int line);
 /* It ends, since the streams that it waited for have passed its free. */

@@ -45,6 +45,6 @@ bool mnem__pool_lock_wait(mnem__pool_lock *lock) {
     uint32_t level = spin(lock, first);
     if (!level) level = sit(lock, first > PAUSES_MOST ? first : 2 * PAUSES_MOST);
     atomic_store_explicit(&lock->level, level == first ? first / 2 : level, memory_order_relaxed);
-    if (!(++lock->waits % CROWD) && !lock->fronts) mnem__pool_crowd(lock->pool);
+    if (!(++lock->waits % CROWD) && !lock->caches) mnem__pool_crowd(lock->pool);
     return true;
 }

@@ -10,9 +10,9 @@
  * costs nobody more than a look. The price is fairness in the small. The owner is known, so that a
  * callback which calls the pool it came from is refused instead of waiting for itself.
  *
- * A pool that threads found taken too often gets fronts (pool_thread_cache.h), with which most calls don't
- * come here. Who takes the lock closes them, so that it sees all of the pool, but for the short
- * calls. */
+ * A pool that threads found taken too often gets thread caches (pool_thread_cache.h), with which
+ * most calls don't come here. Who takes the lock closes them, so that it sees all of the pool, but
+ * for the short calls. */
 #ifndef MNEM_SRC_ALLOC_POOL_POOL_LOCK_H
 #define MNEM_SRC_ALLOC_POOL_POOL_LOCK_H
 
@@ -22,16 +22,16 @@
 #include <stdint.h>
 
 struct mnem_pool;
-typedef struct mnem__fronts mnem__fronts;
+typedef struct mnem__thread_caches mnem__thread_caches;
 
 /* Zero, a seat and a pool to start. */
 typedef struct mnem__pool_lock {
     _Atomic uint32_t held;
-    _Atomic uint32_t level;  /* how long a thread that finds it taken stays away */
-    _Atomic uintptr_t owner; /* a thread's address of its own; meaningful to that thread only */
-    uint32_t waits;          /* how often a thread found it taken */
-    pthread_mutex_t *seat;   /* of the thread that looks while others wait; not in this line */
-    mnem__fronts *fronts;    /* NULL: none yet */
+    _Atomic uint32_t level;      /* how long a thread that finds it taken stays away */
+    _Atomic uintptr_t owner;     /* a thread's address of its own; meaningful to that thread only */
+    uint32_t waits;              /* how often a thread found it taken */
+    pthread_mutex_t *seat;       /* of the thread that looks while others wait; not in this line */
+    mnem__thread_caches *caches; /* NULL: none yet */
     struct mnem_pool *pool;
 } mnem__pool_lock;
 
@@ -43,11 +43,11 @@ static inline uintptr_t mnem__pool_self(void) {
 
 /* ---- pool_thread_cache.c, with the lock held ---- */
 
-/* Empties the fronts and keeps threads out of them until they open. They stay closed for so many
+/* Empties the caches and keeps threads out of them until they open. They stay closed for so many
  * calls under the lock. */
-void mnem__fronts_close(mnem__fronts *fronts, uint32_t pause);
-void mnem__fronts_open(mnem__fronts *fronts);
-/* The pool gets fronts, if there is memory for them. */
+void mnem__thread_caches_close(mnem__thread_caches *caches, uint32_t pause);
+void mnem__thread_caches_open(mnem__thread_caches *caches);
+/* The pool gets thread caches, if there is memory for them. */
 void mnem__pool_crowd(struct mnem_pool *pool);
 
 /* ---- the lock ---- */
@@ -55,7 +55,7 @@ void mnem__pool_crowd(struct mnem_pool *pool);
 /* false when this thread holds it already. */
 bool mnem__pool_lock_wait(mnem__pool_lock *lock);
 
-/* For an allocation or a free, which needs the allocator and leaves the fronts open. */
+/* For an allocation or a free, which needs the allocator and leaves the thread caches open. */
 static inline bool mnem__pool_lock_take_short(mnem__pool_lock *lock) {
     if (__builtin_expect(atomic_exchange_explicit(&lock->held, 1, memory_order_acquire) != 0, 0) &&
         !mnem__pool_lock_wait(lock))
@@ -66,18 +66,18 @@ static inline bool mnem__pool_lock_take_short(mnem__pool_lock *lock) {
 
 static inline bool mnem__pool_lock_take(mnem__pool_lock *lock) {
     if (!mnem__pool_lock_take_short(lock)) return false;
-    if (lock->fronts) mnem__fronts_close(lock->fronts, 0);
+    if (lock->caches) mnem__thread_caches_close(lock->caches, 0);
     return true;
 }
 
-/* Of a pool that is known to have no fronts. */
+/* Of a pool that is known to have no thread caches. */
 static inline void mnem__pool_lock_give_alone(mnem__pool_lock *lock) {
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     atomic_store_explicit(&lock->held, 0, memory_order_release);
 }
 
 static inline void mnem__pool_lock_give(mnem__pool_lock *lock) {
-    if (__builtin_expect(lock->fronts != NULL, 0)) mnem__fronts_open(lock->fronts);
+    if (__builtin_expect(lock->caches != NULL, 0)) mnem__thread_caches_open(lock->caches);
     mnem__pool_lock_give_alone(lock);
 }
 

@@ -1,4 +1,4 @@
-/* pool_map.c: what lies where in a domain, and the part of it that is easiest to empty.
+/* pool_map.c: what lies where in a heap, and the part of it that is easiest to empty.
  *
  * The idea: the allocator shows its runs in order; the slots, found by their offsets, say whose
  * they are. Of all windows that are long enough, two pointers find the one with the fewest live
@@ -42,8 +42,8 @@ static void entries_sort(mnem__pool_entry *e, size_t count) {
         }
 }
 
-static bool lies_in(const mnem__pool_slot *s, const mnem__pool_domain *d) {
-    return s->state != MNEM__SLOT_EMPTY && !s->alone && s->owner == d->number;
+static bool lies_in(const mnem__pool_slot *s, const mnem__pool_heap *h) {
+    return s->state != MNEM__POOL_SLOT_EMPTY && !s->alone && s->owner == h->number;
 }
 
 static uint32_t offset_hash(uint64_t offset) {
@@ -74,17 +74,17 @@ static uint32_t *table_find(mnem_pool *pool, uint64_t offset) {
     }
 }
 
-bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d) {
+bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_heap *h) {
     mnem__pool_map *map = &pool->map;
     map->count = 0;
     map->failed = false;
-    if (!d->offsets) return true;
+    if (!h->offsets) return true;
     if (!table_make(pool)) return false;
     for (uint32_t id = 0; id < pool->slots_used; id++) {
         const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-        if (lies_in(s, d)) *table_find(pool, s->offset) = id;
+        if (lies_in(s, h)) *table_find(pool, s->offset) = id;
     }
-    mnem_offset_walk(d->offsets, map_visit, map);
+    mnem_offset_walk(h->offsets, map_visit, map);
     if (mnem__pool_in_range(pool)) entries_sort(map->entries, map->count);
     for (uint32_t i = 0; i < map->count; i++) {
         mnem__pool_entry *e = &map->entries[i];
@@ -101,7 +101,7 @@ void mnem__pool_map_fini(mnem_pool *pool) {
 }
 
 bool mnem__pool_movable(const mnem__pool_slot *s) {
-    return s->state == MNEM__SLOT_LIVE && s->movable && !s->waits && !s->alone &&
+    return s->state == MNEM__POOL_SLOT_LIVE && s->movable && !s->waits && !s->alone &&
            s->stream == s->owner;
 }
 

@@ -29,19 +29,19 @@ static void units_touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
 }
 
 /* Copies and tells the owner. false: the copy couldn't be queued; nothing changed. */
-static bool block_move(mnem_pool *pool, mnem__pool_domain *d, uint32_t id,
+static bool block_move(mnem_pool *pool, mnem__pool_heap *h, uint32_t id,
                        const mnem_offset_block *to) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     const mnem_pool_block was = block_at(pool, id, s->offset);
     const mnem_pool_block is = block_at(pool, id, to->offset);
-    if (mnem_stream_copy(pool->options.device, d->stream, &is.memory, 0, &was.memory, 0,
+    if (mnem_stream_copy(pool->options.device, h->stream, &is.memory, 0, &was.memory, 0,
                          was.memory.bytes) != MNEM_OK)
         return false;
-    d->freed++;
-    mnem_offset_free(d->offsets, s->handle);
+    h->freed++;
+    mnem_offset_free(h->offsets, s->handle);
     s->handle = to->handle;
     s->offset = to->offset;
-    units_touch(pool, to->offset, mnem_offset_block_bytes(d->offsets, to->handle));
+    units_touch(pool, to->offset, mnem_offset_block_bytes(h->offsets, to->handle));
     pool->counts.blocks_moved++;
     pool->counts.bytes_moved += is.memory.bytes;
     const mnem__pool_more *more = mnem__pool_more_at(pool, id);
@@ -54,43 +54,41 @@ static bool block_move(mnem_pool *pool, mnem__pool_domain *d, uint32_t id,
 enum { HELD_NOT = UINT32_MAX };
 
 /* Holds the window's free runs first, then takes a new place for each of its blocks. */
-static bool places_take(mnem__pool_domain *d, mnem__pool_entry *e, uint32_t count) {
+static bool places_take(mnem__pool_heap *h, mnem__pool_entry *e, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (e[i].slot == MNEM__POOL_FREE &&
-            mnem_offset_alloc_at(d->offsets, e[i].offset, e[i].bytes, &e[i].held) != MNEM_OK)
+            mnem_offset_alloc_at(h->offsets, e[i].offset, e[i].bytes, &e[i].held) != MNEM_OK)
             return false;
     for (uint32_t i = 0; i < count; i++)
         if (e[i].slot != MNEM__POOL_FREE &&
-            mnem_offset_alloc(d->offsets, e[i].bytes, &e[i].held) != MNEM_OK)
+            mnem_offset_alloc(h->offsets, e[i].bytes, &e[i].held) != MNEM_OK)
             return false;
     return true;
 }
 
-static bool blocks_move(mnem_pool *pool, mnem__pool_domain *d, mnem__pool_entry *e,
-                        uint32_t count) {
+static bool blocks_move(mnem_pool *pool, mnem__pool_heap *h, mnem__pool_entry *e, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         if (e[i].slot == MNEM__POOL_FREE) continue;
-        if (!block_move(pool, d, e[i].slot, &e[i].held)) return false;
+        if (!block_move(pool, h, e[i].slot, &e[i].held)) return false;
         e[i].held.handle = HELD_NOT; /* it is the block's now */
     }
     return true;
 }
 
-static bool window_clear(mnem_pool *pool, mnem__pool_domain *d, mnem__pool_entry *e,
-                         uint32_t count) {
+static bool window_clear(mnem_pool *pool, mnem__pool_heap *h, mnem__pool_entry *e, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) e[i].held.handle = HELD_NOT;
-    const bool done = places_take(d, e, count) && blocks_move(pool, d, e, count);
+    const bool done = places_take(h, e, count) && blocks_move(pool, h, e, count);
     for (uint32_t i = 0; i < count; i++)
-        if (e[i].held.handle != HELD_NOT) mnem_offset_free(d->offsets, e[i].held.handle);
-    if (pool->many) mnem__pool_mark(pool, d);
+        if (e[i].held.handle != HELD_NOT) mnem_offset_free(h->offsets, e[i].held.handle);
+    if (pool->many) mnem__pool_mark(pool, h);
     return done;
 }
 
-bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
+bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes) {
     uint32_t first, last;
-    return pool->movable && d->ready && mnem__pool_map_make(pool, d) &&
+    return pool->movable && h->ready && mnem__pool_map_make(pool, h) &&
            mnem__pool_window(pool, bytes, true, &first, &last) &&
-           window_clear(pool, d, pool->map.entries + first, last - first + 1);
+           window_clear(pool, h, pool->map.entries + first, last - first + 1);
 }
 
 /* ---- everything ---- */
@@ -105,24 +103,24 @@ static mnem__pool_entry *lowest_free(mnem_pool *pool, uint32_t *low, uint32_t li
     return NULL;
 }
 
-uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_domain *d) {
+uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_heap *h) {
     const uint64_t before = pool->counts.bytes_moved;
-    if (!pool->movable || !d->ready || !mnem__pool_map_make(pool, d)) return 0;
+    if (!pool->movable || !h->ready || !mnem__pool_map_make(pool, h)) return 0;
     for (uint32_t i = pool->map.count, low = 0; i-- > low;) {
         const mnem__pool_entry *e = &pool->map.entries[i];
         mnem_offset_block to;
         if (e->slot >= MNEM__POOL_HOLE || !mnem__pool_movable(mnem__pool_slot_at(pool, e->slot)))
             continue;
         mnem__pool_entry *run = lowest_free(pool, &low, i, e->bytes);
-        if (!run || mnem_offset_alloc_at(d->offsets, run->offset, e->bytes, &to) != MNEM_OK)
+        if (!run || mnem_offset_alloc_at(h->offsets, run->offset, e->bytes, &to) != MNEM_OK)
             continue;
-        if (!block_move(pool, d, e->slot, &to)) {
-            mnem_offset_free(d->offsets, to.handle);
+        if (!block_move(pool, h, e->slot, &to)) {
+            mnem_offset_free(h->offsets, to.handle);
             break;
         }
         run->offset += e->bytes;
         run->bytes -= e->bytes;
     }
-    if (pool->many) mnem__pool_mark(pool, d);
+    if (pool->many) mnem__pool_mark(pool, h);
     return pool->counts.bytes_moved - before;
 }

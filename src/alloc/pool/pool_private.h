@@ -1,34 +1,34 @@
 /* pool_private.h: how a pool is put together.
  *
  * All memory lies in one space of offsets, cut into units (2 MiB). A unit is absent, or has memory
- * and belongs to nobody or to one domain. A domain is what one stream uses: an offset allocator
- * over the whole space, which has the units that are granted to it.
+ * and belongs to nobody or to one heap. A heap is what one stream has of the pool: an offset
+ * allocator over the whole space, which has the units that are granted to it. (The heap of the C
+ * library is base/heap.h; comments here call it the C heap.)
  *
- * Where memory comes in segments, a unit stays where it is. What isn't the domain's is a hole in
- * its allocator, that is a block that stays live until the units are granted:
+ * Where memory comes in segments, a unit stays where it is. What isn't the heap's is a hole in its
+ * allocator, that is a block that stays live until the units are granted:
  *
- *     units       |A A A|.|B B B B B|.|B - A A|          A, B: of domain A, B
- *     domain A    |free  [x] [ hole              ][y] |  -: of nobody   .: absent, between segments
- *     domain B    |hole  | ...
+ *     units       |A A A|.|B B B B B|.|B - A A|          A, B: of heap A, B
+ *     heap A      |free  [x] [ hole              ][y] |  -: of nobody   .: absent, between segments
+ *     heap B      |hole  | ...
  *
  * In a range (device.h) a unit's memory is a granule, which has an address only while it is some
- * domain's: granting maps it where that domain wants it, in a row with others, withdrawing unmaps
- * it (pool_range.c). All domains share one book of addresses (granule_space.h), and there are no
- * holes:
+ * heap's: granting maps it where that heap wants it, in a row with others, withdrawing unmaps it
+ * (pool_range.c). All heaps share one book of addresses (granule_space.h), and there are no holes:
  *
- *     addresses   |3 7|.|5 1 9|. .|4|     granules 3 7 4 of domain A, 5 1 9 of B, 2 6 8 of nobody
+ *     addresses   |3 7|.|5 1 9|. .|4|     granules 3 7 4 of heap A, 5 1 9 of B, 2 6 8 of nobody
  *
  * So free memory of one stream merges and is reused at once, and what two streams share is whole
  * units, which pass from one to the other when the first has gone past its frees:
  *
- *     device --grow--> nobody --grant--> domain --withdraw--> nobody --release--> device
+ *     device --grow--> nobody --grant--> heap --withdraw--> nobody --release--> device
  *
- * Files: pool.c (calls), pool_thread_cache.c (blocks that threads keep), pool_units.c (grow, release),
- * pool_heap.c (grant, withdraw), pool_stream.c (order), pool_slow_path.c (requests that aren't
- * served at once), pool_range.c (granules), pool_move.c (defragmenting by copies), pool_map.c (what
- * lies where), pool_report.c (refusals), pool_counters.c (counters, limits, check).
- * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the fronts
- * closed but for what an allocation or a free does at once. */
+ * Files: pool.c (calls), pool_thread_cache.c (blocks that threads keep), pool_units.c (grow,
+ * release), pool_heap.c (grant, withdraw), pool_stream.c (order), pool_slow_path.c (requests that
+ * aren't served at once), pool_range.c (granules), pool_move.c (defragmenting by copies),
+ * pool_map.c (what lies where), pool_report.c (refusals), pool_counters.c (counters, limits, check).
+ * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the thread
+ * caches closed but for what an allocation or a free does at once. */
 #ifndef MNEM_SRC_ALLOC_POOL_POOL_PRIVATE_H
 #define MNEM_SRC_ALLOC_POOL_POOL_PRIVATE_H
 
@@ -43,11 +43,11 @@
 
 enum {
     MNEM__POOL_ALIGNMENT_MAX = 2 << 20,
-    MNEM__POOL_DOMAINS_MAX = 250,
+    MNEM__POOL_HEAPS_MAX = 250,
     MNEM__POOL_MARKS = 8, /* events of a stream that may be on their way */
 };
 
-/* Who a unit belongs to: a domain's number, or these. */
+/* Who a unit belongs to: a heap's number, or these. */
 enum {
     MNEM__UNIT_ABSENT = 0xffff, /* no memory */
     MNEM__UNIT_NOBODY = 0xfffe,
@@ -63,20 +63,20 @@ typedef struct mnem__pool_wait {
     bool own; /* the one in the slot: made by a free; others come from mnem_pool_use */
 } mnem__pool_wait;
 
-typedef enum mnem__slot_state {
-    MNEM__SLOT_EMPTY,
-    MNEM__SLOT_LIVE,
-    MNEM__SLOT_PENDING, /* freed; streams have yet to pass */
-    MNEM__SLOT_KEPT,    /* freed; a front has it (pool_thread_cache.h) */
-} mnem__slot_state;
+typedef enum mnem__pool_slot_state {
+    MNEM__POOL_SLOT_EMPTY,
+    MNEM__POOL_SLOT_LIVE,
+    MNEM__POOL_SLOT_PENDING, /* freed; streams have yet to pass */
+    MNEM__POOL_SLOT_KEPT,    /* freed; a cache has it (pool_thread_cache.h) */
+} mnem__pool_slot_state;
 
 /* Where a block lies; in the track's record of the same number, beside its bytes, tag and age. */
 typedef struct mnem__pool_slot {
     uint64_t offset; /* of the owner's block, at or below the address; alone: the address */
     uint32_t handle; /* in the owner's allocator; empty: the next empty slot */
     uint32_t waits;  /* streams that have yet to pass; kept: the next of its bin */
-    uint16_t owner;  /* domain of its memory */
-    uint16_t stream; /* domain that it was taken on */
+    uint16_t owner;  /* heap of its memory */
+    uint16_t stream; /* heap that it was taken on */
     uint8_t state;
     uint8_t alignment_log2; /* of the address */
     bool alone;             /* memory of its own from the device: planned or direct */
@@ -95,13 +95,13 @@ typedef union mnem__pool_more {
     mnem__pool_wait wait; /* pending */
 } mnem__pool_more;
 
-/* Units that aren't the domain's, as a block of its allocator. */
+/* Units that aren't the heap's, as a block of its allocator. */
 typedef struct mnem__pool_hole {
     uint32_t first, count;
     uint32_t handle; /* UINT32_MAX: owed, there was no memory for the block */
 } mnem__pool_hole;
 
-typedef struct mnem__pool_domain {
+typedef struct mnem__pool_heap {
     mnem_offset_allocator *ready; /* offsets, or NULL: nothing granted yet, or holes owed */
     mnem_offset_allocator *offsets;
     mnem_pool *pool;
@@ -120,7 +120,7 @@ typedef struct mnem__pool_domain {
     mnem__pool_hole *holes;
     uint32_t hole_count, hole_room, owed;
     uint32_t end; /* its allocator knows the units before this one */
-} mnem__pool_domain;
+} mnem__pool_heap;
 
 /* A granule of a pool in a range; the pool's number of it is its index. */
 typedef struct mnem__pool_granule {
@@ -138,7 +138,7 @@ typedef struct mnem__pool_limits {
     uint64_t tag_hard[MNEM__TAGS_MAX], kind_hard[MNEM_KIND_COUNT]; /* UINT64_MAX: none */
 } mnem__pool_limits;
 
-/* A run of a domain. */
+/* A run of a heap. */
 typedef struct mnem__pool_entry {
     uint64_t offset, bytes;
     uint32_t slot;          /* MNEM__POOL_FREE, MNEM__POOL_HOLE */
@@ -157,12 +157,12 @@ typedef struct mnem__pool_map {
 
 struct mnem_pool {
     mnem__pool_lock lock;
-    mnem__pool_domain *last; /* of the last call */
+    mnem__pool_heap *last; /* of the last call */
     mnem__pool_limits *limits;
     uint64_t *unit_base;   /* [units]: address = base + offset */
     uint8_t *unit_touched; /* [units]: so many, from this one on, were used since the last step */
     uint32_t unit_shift;
-    uint32_t spare; /* the first empty slot, MNEM__SLOT_END: none */
+    uint32_t spare; /* the first empty slot, MNEM__POOL_SLOT_END: none */
     uint64_t alignment;
     uint64_t gap_bytes;                /* debug: that every request is larger by */
     mnem__guard *guard;                /* debug, or NULL */
@@ -189,14 +189,14 @@ struct mnem_pool {
     uint64_t *granule_map;        /* scratch of a map */
     uint32_t granules_room, granules_taken, granules_nobody;
     uint32_t taken_below, owned_below; /* all before are taken; are somebody's, or not taken */
-    mnem__pool_domain *domains[MNEM__POOL_DOMAINS_MAX];
-    uint32_t domain_count;
+    mnem__pool_heap *heaps[MNEM__POOL_HEAPS_MAX];
+    uint32_t heap_count;
     mnem__pool_wait *wait_spare;
 
     mnem_pool_options options; /* complete */
     /* Read without the lock, so it lies between what doesn't change. NULL: none yet. */
-    mnem__fronts *_Atomic fronts;
-    mnem__fronts *fronts_made;
+    mnem__thread_caches *_Atomic caches;
+    mnem__thread_caches *caches_made;
     char tag[32];
     uint64_t bytes_planned, bytes_direct; /* as the device rounds them */
     uint64_t bytes_alone;                 /* of live planned and direct blocks, as asked */
@@ -209,7 +209,7 @@ struct mnem_pool {
     pthread_mutex_t seat;  /* of the lock */
 };
 
-#define MNEM__SLOT_END UINT32_MAX
+#define MNEM__POOL_SLOT_END UINT32_MAX
 
 typedef struct mnem__pool_run {
     uint32_t first, count; /* units */
@@ -217,7 +217,7 @@ typedef struct mnem__pool_run {
 
 /* What a request found. */
 typedef struct mnem__pool_place {
-    mnem__pool_domain *owner;
+    mnem__pool_heap *owner;
     mnem_offset_block at;
 } mnem__pool_place;
 
@@ -276,7 +276,7 @@ static inline uint64_t mnem__pool_reserved(const mnem_pool *pool) {
 mnem_status mnem__pool_busy(void);
 static inline void mnem__pool_slot_give(mnem_pool *pool, uint32_t id) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    s->state = MNEM__SLOT_EMPTY;
+    s->state = MNEM__POOL_SLOT_EMPTY;
     s->handle = pool->spare;
     pool->spare = id;
 }
@@ -294,9 +294,9 @@ void mnem__pool_units_fini(mnem_pool *pool);
 bool mnem__pool_units_room(mnem_pool *pool, uint32_t count);
 /* The first unit from `from` on that belongs to owner; or how many units there are. */
 uint32_t mnem__pool_unit_next(const mnem_pool *pool, uint32_t from, uint16_t owner);
-/* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of domains that
+/* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of heaps that
  * passed their frees (but not those of `except`, may be NULL). Returns how many. */
-uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except);
+uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_heap *except);
 /* Makes a run of marked units nobody's; how many of them, from the first on. */
 uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count);
 /* Gives back units that nobody needs, idle for so many steps at least, until at most keep are
@@ -305,65 +305,65 @@ uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
 
 /* ---- pool_grow.c ---- */
 
-/* Takes units for nobody, enough that bytes fit for the domain; more where that saves calls. Gives
+/* Takes units for nobody, enough that bytes fit for the heap; more where that saves calls. Gives
  * the lock up meanwhile. */
-mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
 /* Exactly so many units, for nobody. */
 mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count);
 
 /* ---- pool_heap.c ---- */
 
-/* The domain of a stream, made when it is new. MNEM_NO_MEMORY, MNEM_UNSUPPORTED (too many). */
-mnem_status mnem__pool_domain_find(mnem_pool *pool, mnem_stream *stream, mnem__pool_domain **d);
-void mnem__pool_domain_destroy(mnem_pool *pool, mnem__pool_domain *d);
+/* The heap of a stream, made when it is new. MNEM_NO_MEMORY, MNEM_UNSUPPORTED (too many). */
+mnem_status mnem__pool_heap_find(mnem_pool *pool, mnem_stream *stream, mnem__pool_heap **h);
+void mnem__pool_heap_destroy(mnem_pool *pool, mnem__pool_heap *h);
 /* Makes the holes that are owed. */
-mnem_status mnem__pool_domain_repair(mnem_pool *pool, mnem__pool_domain *d);
-/* Gives nobody's units first..first + count - 1 to the domain. */
-mnem_status mnem__pool_grant(mnem_pool *pool, mnem__pool_domain *d, uint32_t first, uint32_t count);
+mnem_status mnem__pool_heap_repair(mnem_pool *pool, mnem__pool_heap *h);
+/* Gives nobody's units first..first + count - 1 to the heap. */
+mnem_status mnem__pool_grant(mnem_pool *pool, mnem__pool_heap *h, uint32_t first, uint32_t count);
 /* Grants units of nobody such that bytes fit. false: there are none. */
-bool mnem__pool_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+bool mnem__pool_grant_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
 /* Takes free units away: they are nobody's. false, with nothing changed: no memory for the hole. */
-bool mnem__pool_withdraw(mnem_pool *pool, mnem__pool_domain *d, uint32_t first, uint32_t count);
+bool mnem__pool_withdraw(mnem_pool *pool, mnem__pool_heap *h, uint32_t first, uint32_t count);
 /* Free bytes that end at offset `at`, and that start there. */
-void mnem__pool_free_beside(const mnem__pool_domain *d, uint64_t at, uint64_t *before,
+void mnem__pool_free_beside(const mnem__pool_heap *h, uint64_t at, uint64_t *before,
                             uint64_t *after);
 /* The same for the stream of a call: that of the last call, as a rule. */
-static inline mnem_status mnem__pool_domain_of(mnem_pool *pool, mnem_stream *stream,
-                                               mnem__pool_domain **out) {
-    mnem__pool_domain *d = *out = pool->last;
-    if (__builtin_expect(d && d->stream == stream && !d->orphan, 1)) return MNEM_OK;
-    const mnem_status status = mnem__pool_domain_find(pool, stream, out);
+static inline mnem_status mnem__pool_heap_of(mnem_pool *pool, mnem_stream *stream,
+                                             mnem__pool_heap **out) {
+    mnem__pool_heap *h = *out = pool->last;
+    if (__builtin_expect(h && h->stream == stream && !h->orphan, 1)) return MNEM_OK;
+    const mnem_status status = mnem__pool_heap_find(pool, stream, out);
     if (status == MNEM_OK) pool->last = *out;
     return status;
 }
 
 /* ---- pool_stream.c ---- */
 
-/* In a call on the domain's stream: an event follows the frees so far. */
-void mnem__pool_mark(mnem_pool *pool, mnem__pool_domain *d);
+/* In a call on the heap's stream: an event follows the frees so far. */
+void mnem__pool_mark(mnem_pool *pool, mnem__pool_heap *h);
 /* Looks how far the stream is; ends the blocks that waited for that. */
-void mnem__pool_poll(mnem_pool *pool, mnem__pool_domain *d);
+void mnem__pool_poll(mnem_pool *pool, mnem__pool_heap *h);
 void mnem__pool_poll_all(mnem_pool *pool);
 /* Waits until every stream has passed what was marked. The lock stays held. */
 void mnem__pool_wait_all(mnem_pool *pool);
 /* Whether all that the stream freed is passed, as known by the last poll. */
-static inline bool mnem__pool_passed(const mnem__pool_domain *d) {
-    return d->immediate || d->orphan || d->passed >= d->freed;
+static inline bool mnem__pool_passed(const mnem__pool_heap *h) {
+    return h->immediate || h->orphan || h->passed >= h->freed;
 }
-/* In a call on the domain's stream: whether it has passed all its frees. Ends no block. */
-bool mnem__pool_is_idle(mnem_pool *pool, mnem__pool_domain *d);
-/* The slot is freed on d, and ends when d and all that use it have passed. */
-void mnem__pool_defer(mnem_pool *pool, mnem__pool_domain *d, uint32_t id);
-/* A block that was freed on d and waits for nobody but d, of about these bytes: taken again. */
-bool mnem__pool_reclaim(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes,
+/* In a call on the heap's stream: whether it has passed all its frees. Ends no block. */
+bool mnem__pool_is_idle(mnem_pool *pool, mnem__pool_heap *h);
+/* The slot is freed on h, and ends when h and all that use it have passed. */
+void mnem__pool_defer(mnem_pool *pool, mnem__pool_heap *h, uint32_t id);
+/* A block that was freed on h and waits for nobody but h, of about these bytes: taken again. */
+bool mnem__pool_reclaim(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes,
                         mnem__pool_place *place);
 
 /* ---- pool_slow_path.c ---- */
 
 /* Finds bytes that weren't there at once: every rung, or the refusal. May give the lock up. */
-mnem_status mnem__pool_climb(mnem_pool *pool, mnem__pool_domain *d,
-                             const mnem_pool_request *request, uint64_t bytes,
-                             mnem__pool_place *place, mnem_pool_rung *rung);
+mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
+                                 const mnem_pool_request *request, uint64_t bytes,
+                                 mnem__pool_place *place, mnem_pool_rung *rung);
 /* Memory of its own, charged to the ledger by the block's tag when it is planned. */
 mnem_status mnem__pool_alone(mnem_pool *pool, const mnem_pool_request *request, const char *tag,
                              mnem_block *memory);
@@ -378,35 +378,35 @@ void mnem__pool_garbage(mnem_pool *pool);
 
 mnem_status mnem__pool_range_init(mnem_pool *pool);
 void mnem__pool_range_fini(mnem_pool *pool);
-/* The domain's allocator. */
-mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_domain *d);
+/* The heap's allocator. */
+mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_heap *h);
 /* Granules that were taken are nobody's. */
 mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, uint32_t count);
-/* Granules that the domain needs, besides what it has free, so that bytes fit without a remap. */
-uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes);
+/* Granules that the heap needs, besides what it has free, so that bytes fit without a remap. */
+uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_heap *h, uint64_t bytes);
 /* The same as those without range in their names. */
-bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
-uint32_t mnem__pool_range_survey(mnem_pool *pool, const mnem__pool_domain *except);
+bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
+uint32_t mnem__pool_range_survey(mnem_pool *pool, const mnem__pool_heap *except);
 uint32_t mnem__pool_range_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
 /* A step: nobody's granules get older. */
 void mnem__pool_range_age(mnem_pool *pool);
-/* Wholly free granules of other domains become nobody's, at most so many. How many. */
-uint32_t mnem__pool_range_withdraw(mnem_pool *pool, const mnem__pool_domain *except, uint32_t most);
-/* Takes bytes after free granules, of the domain, nobody and then others, were mapped together. */
-bool mnem__pool_remap(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes, mnem_offset_block *at);
+/* Wholly free granules of other heaps become nobody's, at most so many. How many. */
+uint32_t mnem__pool_range_withdraw(mnem_pool *pool, const mnem__pool_heap *except, uint32_t most);
+/* Takes bytes after free granules, of the heap, nobody and then others, were mapped together. */
+bool mnem__pool_remap(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes, mnem_offset_block *at);
 
 /* ---- pool_move.c ---- */
 
-/* Moves blocks of the domain out of a window of these bytes. */
-bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes);
+/* Moves blocks of the heap out of a window of these bytes. */
+bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
 /* Moves blocks down; returns the bytes copied. */
-uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_domain *d);
+uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_heap *h);
 
 /* ---- pool_map.c ---- */
 
-/* Makes pool->map: what lies in the domain, in the order of offsets, with the slots. Its memory is
+/* Makes pool->map: what lies in the heap, in the order of offsets, with the slots. Its memory is
  * kept for the next time. false: no memory. */
-bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_domain *d);
+bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_heap *h);
 void mnem__pool_map_fini(mnem_pool *pool);
 /* The entries first..last of the map that are a window of at least these bytes, without holes,
  * with the fewest live bytes (of movable blocks only, where asked). false: there is none. */
@@ -418,9 +418,8 @@ bool mnem__pool_movable(const mnem__pool_slot *s);
 /* ---- pool_report.c ---- */
 
 /* Sets the last error: why the request was refused. why: what the last rung said. */
-mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_domain *d,
-                              const mnem_pool_request *request, uint64_t bytes, mnem_status status,
-                              const char *why);
+mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *request,
+                              uint64_t bytes, mnem_status status, const char *why);
 
 /* ---- pool_counters.c ---- */
 

@@ -1,17 +1,17 @@
 /* pool_range.c: a pool in a range: granules that are mapped where a stream needs them.
  *
  * The idea: each stream has a granule allocator (granule_offset.h) in a space of slots that all
- * share. A granule has a number here and one of the device; it belongs to a domain, which has it
+ * share. A granule has a number here and one of the device; it belongs to a heap, which has it
  * mapped, or to nobody, and then it has no address:
  *
- *     device --grow--> nobody --grant, mapped--> domain --withdraw, unmapped--> nobody --release-->
+ *     device --grow--> nobody --grant, mapped--> heap --withdraw, unmapped--> nobody --release-->
  *
  * A request that fits nowhere needs addresses in a row, not memory in a row: wholly free granules
- * of the domain, and parts of granules beside live blocks, are mapped in a row at new addresses.
+ * of the heap, and parts of granules beside live blocks, are mapped in a row at new addresses.
  * Invariant: new places are mapped before old ones are unmapped, so a refusal of the device loses
  * nothing; a slot that can't be unmapped is given up as an address (LOST). What is mapped elsewhere
  * or goes to somebody else was passed by its stream.
- * Cost: a pass over the free runs of a domain for each change, and the device's calls; none of this
+ * Cost: a pass over the free runs of a heap for each change, and the device's calls; none of this
  * happens as long as free runs are large enough. */
 #include <string.h>
 
@@ -85,8 +85,8 @@ void mnem__pool_range_fini(mnem_pool *pool) {
 static void full_tell(mnem_pool *pool) {
     const double soft = (double)pool->units_max * pool->options.soft_fraction;
     const bool full = (double)pool->units_reserved >= soft;
-    for (uint32_t i = 0; i < pool->domain_count; i++)
-        if (pool->domains[i]->offsets) mnem__granule_offset_full(pool->domains[i]->offsets, full);
+    for (uint32_t i = 0; i < pool->heap_count; i++)
+        if (pool->heaps[i]->offsets) mnem__granule_offset_full(pool->heaps[i]->offsets, full);
 }
 
 /* ---- orders of the allocators ---- */
@@ -108,8 +108,8 @@ static bool is_growth(const mnem_pool *pool, const mnem_granule_order *o) {
 }
 
 static mnem_status carry_out(void *context, const mnem_granule_order *o) {
-    const mnem__pool_domain *d = context;
-    mnem_pool *pool = d->pool;
+    const mnem__pool_heap *h = context;
+    mnem_pool *pool = h->pool;
     const uint32_t first = (uint32_t)(o->map_offset >> pool->unit_shift);
     if (o->map_count) {
         if (!mnem__pool_units_room(pool, first + (uint32_t)o->map_count))
@@ -125,32 +125,32 @@ static mnem_status carry_out(void *context, const mnem_granule_order *o) {
     }
     for (uint32_t u = first; u < first + (uint32_t)o->map_count; u++) {
         pool->unit_base[u] = pool->range.address;
-        pool->unit_owner[u] = d->number;
+        pool->unit_owner[u] = h->number;
         pool->unit_idle[u] = pool->unit_touched[u] = 0;
     }
     for (size_t i = 0; i < o->unmap_count; i++) slots_leave(pool, &o->unmap[i]);
     return MNEM_OK;
 }
 
-/* Open fronts read the table of units, which a remap may make larger. */
+/* Open thread caches read the table of units, which a remap may make larger. */
 static bool may_remap(void *context) {
-    mnem__pool_domain *d = context;
-    return !mnem__fronts_are_open(d->pool->lock.fronts) && mnem__pool_is_idle(d->pool, d);
+    mnem__pool_heap *h = context;
+    return !mnem__thread_caches_are_open(h->pool->lock.caches) && mnem__pool_is_idle(h->pool, h);
 }
 
-mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_domain *d) {
+mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_heap *h) {
     const mnem__granule_share share = {.space = pool->space,
-                                       .number = (uint16_t)(d->number + 1),
+                                       .number = (uint16_t)(h->number + 1),
                                        .granule_bytes = mnem__pool_unit_bytes(pool),
                                        .alignment = pool->alignment,
                                        .blocks_max = pool->options.blocks_max,
                                        .carry_out = carry_out,
                                        .may_remap = may_remap,
-                                       .context = d};
-    return mnem__granule_offset_create(&share, &d->offsets);
+                                       .context = h};
+    return mnem__granule_offset_create(&share, &h->offsets);
 }
 
-/* ---- device, nobody, domain ---- */
+/* ---- device, nobody, heap ---- */
 
 mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, uint32_t count) {
     const mnem_status status = room(pool, pool->granules_taken + count);
@@ -167,13 +167,12 @@ mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, 
     return MNEM_OK;
 }
 
-/* New memory that the guard hasn't seen is filled; nobody's become the domain's. */
-static void granted(mnem_pool *pool, mnem__pool_domain *d, const uint32_t *numbers,
-                    uint32_t count) {
+/* New memory that the guard hasn't seen is filled; nobody's become the heap's. */
+static void granted(mnem_pool *pool, mnem__pool_heap *h, const uint32_t *numbers, uint32_t count) {
     if (pool->guard) {
         for (uint32_t u = 0; u < pool->units; u++) {
             const uint32_t number = pool->space->slot_granule[u];
-            if (number >= MNEM__SLOT_LOST || !pool->granules[number].fresh) continue;
+            if (number >= MNEM__GRANULE_SLOT_LOST || !pool->granules[number].fresh) continue;
             mnem__pool_guard_fresh(pool, u, 1);
         }
     }
@@ -181,83 +180,81 @@ static void granted(mnem_pool *pool, mnem__pool_domain *d, const uint32_t *numbe
         pool->granules[numbers[i]].fresh = false;
         pool->granules[numbers[i]].idle = 0;
     }
-    d->units += count;
+    h->units += count;
     pool->granules_nobody -= count;
     full_tell(pool);
 }
 
-static bool grant(mnem_pool *pool, mnem__pool_domain *d, uint32_t count) {
+static bool grant(mnem_pool *pool, mnem__pool_heap *h, uint32_t count) {
     uint32_t *numbers = pool->space->plan->wholes, n = 0, i = pool->owned_below;
     for (; n < count; i++)
         if (pool->granules[i].granule != MNEM__GRANULE_NONE && !pool->space->owner[i])
             numbers[n++] = i;
     mnem_granule_info info;
-    if (!d->offsets && mnem__pool_range_offsets(pool, d) != MNEM_OK) return false;
-    d->ready = d->offsets;
-    if (mnem__granule_offset_add(d->offsets, numbers, count) != MNEM_OK) return false;
-    mnem__granule_offset_info(d->offsets, &info);
-    if (info.granules == d->units) return false; /* no addresses */
+    if (!h->offsets && mnem__pool_range_offsets(pool, h) != MNEM_OK) return false;
+    h->ready = h->offsets;
+    if (mnem__granule_offset_add(h->offsets, numbers, count) != MNEM_OK) return false;
+    mnem__granule_offset_info(h->offsets, &info);
+    if (info.granules == h->units) return false; /* no addresses */
     pool->owned_below = i;
-    granted(pool, d, numbers, count);
+    granted(pool, h, numbers, count);
     return true;
 }
 
-uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes) {
-    return d->offsets ? mnem__granule_offset_need(d->offsets, bytes)
+uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_heap *h, uint64_t bytes) {
+    return h->offsets ? mnem__granule_offset_need(h->offsets, bytes)
                       : mnem__pool_units_for(pool, bytes);
 }
 
 /* All of it for one stream; else what it needs, and an eighth of what it has. */
-bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes) {
+bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes) {
     if (bytes >> pool->unit_shift > pool->units_max) return false; /* need has 32 bits */
-    const uint32_t need = mnem__pool_range_need(pool, d, bytes), more = d->units / GRANT_PART;
+    const uint32_t need = mnem__pool_range_need(pool, h, bytes), more = h->units / GRANT_PART;
     uint32_t count = pool->granules_nobody;
     if (need > count) return false;
     if (pool->many && need < count) count = need > more ? need : more < count ? more : count;
-    return grant(pool, d, count) || (count > need && grant(pool, d, need));
+    return grant(pool, h, count) || (count > need && grant(pool, h, need));
 }
 
-static uint32_t withdraw(mnem_pool *pool, mnem__pool_domain *d, uint32_t most, uint32_t idle) {
-    if (!d->offsets || !mnem__pool_passed(d)) return 0;
-    const uint32_t count = mnem__granule_offset_withdraw(d->offsets, most, pool->unit_idle, idle);
-    d->units -= count;
+static uint32_t withdraw(mnem_pool *pool, mnem__pool_heap *h, uint32_t most, uint32_t idle) {
+    if (!h->offsets || !mnem__pool_passed(h)) return 0;
+    const uint32_t count = mnem__granule_offset_withdraw(h->offsets, most, pool->unit_idle, idle);
+    h->units -= count;
     pool->granules_nobody += count;
     if (count) pool->owned_below = 0;
     return count;
 }
 
-uint32_t mnem__pool_range_withdraw(mnem_pool *pool, const mnem__pool_domain *except,
-                                   uint32_t most) {
+uint32_t mnem__pool_range_withdraw(mnem_pool *pool, const mnem__pool_heap *except, uint32_t most) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < pool->domain_count && count < most; i++)
-        if (pool->domains[i] != except) count += withdraw(pool, pool->domains[i], most - count, 0);
+    for (uint32_t i = 0; i < pool->heap_count && count < most; i++)
+        if (pool->heaps[i] != except) count += withdraw(pool, pool->heaps[i], most - count, 0);
     if (count) full_tell(pool);
     return count;
 }
 
 /* ---- remap ---- */
 
-bool mnem__pool_remap(mnem_pool *pool, mnem__pool_domain *d, uint64_t bytes,
-                      mnem_offset_block *at) {
-    mnem__pool_mark(pool, d);
+bool mnem__pool_remap(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes, mnem_offset_block *at) {
+    mnem__pool_mark(pool, h);
     mnem__pool_poll_all(pool);
-    if (d->ready && mnem__granule_offset_remap(d->ready, bytes, at) == MNEM_OK) return true;
+    if (h->ready && mnem__granule_offset_remap(h->ready, bytes, at) == MNEM_OK) return true;
     const uint32_t need = mnem__pool_units_for(pool, bytes);
     uint32_t more = pool->granules_nobody;
-    if (more < need) mnem__pool_range_withdraw(pool, d, need - more);
+    if (more < need) mnem__pool_range_withdraw(pool, h, need - more);
     more = pool->granules_nobody < need ? pool->granules_nobody : need;
-    return more && grant(pool, d, more) &&
-           mnem__granule_offset_remap(d->offsets, bytes, at) == MNEM_OK;
+    return more && grant(pool, h, more) &&
+           mnem__granule_offset_remap(h->offsets, bytes, at) == MNEM_OK;
 }
 
 /* ---- what is free, and back to the device ---- */
 
-uint32_t mnem__pool_range_survey(mnem_pool *pool, const mnem__pool_domain *except) {
+uint32_t mnem__pool_range_survey(mnem_pool *pool, const mnem__pool_heap *except) {
     uint32_t count = pool->granules_nobody;
-    for (uint32_t i = 0; i < pool->domain_count; i++) {
-        const mnem__pool_domain *d = pool->domains[i];
-        if (d != except && d->offsets && mnem__pool_passed(d))
-            count += mnem__granule_offset_survey(d->offsets, pool->unit_free);
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
+        const mnem__pool_heap *h = pool->heaps[i];
+        if (h != except && h->offsets && mnem__pool_passed(h))
+            count += mnem__granule_offset_survey(h->offsets, pool->unit_free);
     }
     return count;
 }
@@ -291,8 +288,8 @@ uint32_t mnem__pool_range_release(mnem_pool *pool, uint32_t keep, uint32_t idle)
     const uint32_t reserved = pool->units_reserved;
     if (reserved <= keep) return 0;
     uint32_t given = give(pool, reserved - keep, idle);
-    for (uint32_t i = 0; i < pool->domain_count && given < reserved - keep; i++)
-        given += give(pool, withdraw(pool, pool->domains[i], reserved - keep - given, idle), 0);
+    for (uint32_t i = 0; i < pool->heap_count && given < reserved - keep; i++)
+        given += give(pool, withdraw(pool, pool->heaps[i], reserved - keep - given, idle), 0);
     full_tell(pool);
     if (!given) return 0;
     pool->counts.device_frees++;

@@ -5,7 +5,7 @@
  *     bytes_max 67108864 leaves 0, 8388608 more are needed; 65536 bytes moved would make room
  *
  * The blocks in the way are those of the window that is easiest to empty.
- * Cost: a pass over the runs; nothing but the text where the heap has no room for the map. */
+ * Cost: a pass over the runs; nothing but the text where the C heap has no room for the map. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static void put_block(text *t, const mnem_pool *pool, uint32_t id) {
     const char *file = b.file ? b.file : "?", *slash = strrchr(file, '/');
     put(t, "%s %s %llu (%s:%u%s)", mnem_kind_text(b.kind), b.tag, (unsigned long long)b.bytes,
         slash ? slash + 1 : file, b.line,
-        mnem__pool_slot_at(pool, id)->state == MNEM__SLOT_PENDING ? ", freed" : "");
+        mnem__pool_slot_at(pool, id)->state == MNEM__POOL_SLOT_PENDING ? ", freed" : "");
 }
 
 /* The blocks of the window; how many of their bytes can't be moved. */
@@ -71,20 +71,19 @@ static void put_in_the_way(text *t, const mnem_pool *pool, const mnem__pool_entr
         (unsigned long long)fixed);
 }
 
-static void put_window(text *t, mnem_pool *pool, const mnem__pool_domain *d, uint64_t bytes) {
+static void put_window(text *t, mnem_pool *pool, const mnem__pool_heap *h, uint64_t bytes) {
     uint32_t first, last;
-    if (mnem__pool_map_make(pool, d) && mnem__pool_window(pool, bytes, false, &first, &last))
+    if (mnem__pool_map_make(pool, h) && mnem__pool_window(pool, bytes, false, &first, &last))
         put_in_the_way(t, pool, pool->map.entries + first, last - first + 1);
     else
         put(t, "; no part of the stream's memory is that long");
 }
 
-mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_domain *d,
-                              const mnem_pool_request *request, uint64_t bytes, mnem_status status,
-                              const char *why) {
+mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *request,
+                              uint64_t bytes, mnem_status status, const char *why) {
     text t = {.used = 0};
     put_numbers(&t, pool, request);
-    put_window(&t, pool, d, bytes);
+    put_window(&t, pool, h, bytes);
     put(&t, "; %s", why);
     const uint64_t more = mnem__pool_reserved(pool) +
                           ((uint64_t)mnem__pool_units_for(pool, bytes) << pool->unit_shift);

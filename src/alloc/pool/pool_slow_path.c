@@ -1,6 +1,6 @@
 /* pool_slow_path.c: requests that free memory of their stream doesn't serve.
  *
- * The idea: each rung makes something free for the domain, or says no; after each the request is
+ * The idea: each rung makes something free for the heap, or says no; after each the request is
  * tried again, and it counts where it was served.
  *
  *     reuse       units that belong to nobody
@@ -22,7 +22,7 @@
 
 typedef struct climb {
     mnem_pool *pool;
-    mnem__pool_domain *d;
+    mnem__pool_heap *h;
     const mnem_pool_request *request;
     uint64_t bytes; /* for the allocator */
     mnem__pool_place *place;
@@ -31,12 +31,12 @@ typedef struct climb {
 } climb;
 
 static bool place_now(climb *c) {
-    c->place->owner = c->d;
-    return c->d->ready && mnem_offset_alloc(c->d->ready, c->bytes, &c->place->at) == MNEM_OK;
+    c->place->owner = c->h;
+    return c->h->ready && mnem_offset_alloc(c->h->ready, c->bytes, &c->place->at) == MNEM_OK;
 }
 
 static bool grant_and_place(climb *c) {
-    return mnem__pool_grant_for(c->pool, c->d, c->bytes) && place_now(c);
+    return mnem__pool_grant_for(c->pool, c->h, c->bytes) && place_now(c);
 }
 
 /* ---- soft limits ---- */
@@ -131,7 +131,7 @@ static bool growth_await(climb *c) {
 
 static bool grow(climb *c) {
     if (growth_await(c)) return true;
-    const mnem_status status = mnem__pool_grow(c->pool, c->d, c->bytes);
+    const mnem_status status = mnem__pool_grow(c->pool, c->h, c->bytes);
     if (status != MNEM_OK) {
         keep_why(c, status);
         return false;
@@ -141,7 +141,7 @@ static bool grow(climb *c) {
 
 /* The stream's own frees are marked, so that what it has passed counts as free. */
 static void look(climb *c) {
-    mnem__pool_mark(c->pool, c->d);
+    mnem__pool_mark(c->pool, c->h);
     mnem__pool_poll_all(c->pool);
 }
 
@@ -159,8 +159,8 @@ static bool trim(climb *c) {
 /* Wholly free granules of other streams: as many as growth would give, or fewer. */
 static bool others_granules(climb *c) {
     enum { PART = 8 };
-    const uint32_t need = mnem__pool_units_for(c->pool, c->bytes), part = c->d->units / PART;
-    return c->pool->many && mnem__pool_range_withdraw(c->pool, c->d, need > part ? need : part) &&
+    const uint32_t need = mnem__pool_units_for(c->pool, c->bytes), part = c->h->units / PART;
+    return c->pool->many && mnem__pool_range_withdraw(c->pool, c->h, need > part ? need : part) &&
            grant_and_place(c);
 }
 
@@ -170,7 +170,7 @@ static bool others(climb *c) {
     look(c);
     if (place_now(c)) return true;
     if (mnem__pool_in_range(pool)) return others_granules(c);
-    if (!mnem__pool_survey(pool, c->d)) return false;
+    if (!mnem__pool_survey(pool, c->h)) return false;
     for (uint32_t i = 0, next; i < pool->units; i = next) {
         next = i + 1;
         if (!pool->unit_free[i]) continue;
@@ -200,9 +200,9 @@ static bool borrow(climb *c) {
     enum { PART = 8 };
     mnem_pool *pool = c->pool;
     const uint32_t need = mnem__pool_units_for(pool, c->bytes);
-    if (!pool->many || mnem__pool_survey(pool, c->d) < need) return false;
+    if (!pool->many || mnem__pool_survey(pool, c->h) < need) return false;
     if (mnem__pool_in_range(pool)) return others_granules(c);
-    const uint32_t part = c->d->units / PART;
+    const uint32_t part = c->h->units / PART;
     const uint32_t most = need > part ? need : part;
     const mnem__pool_run run = run_best(pool, most);
     if (run.count < need) return false;
@@ -211,8 +211,8 @@ static bool borrow(climb *c) {
 }
 
 static bool remap(climb *c) {
-    c->place->owner = c->d;
-    return mnem__pool_remap(c->pool, c->d, c->bytes, &c->place->at);
+    c->place->owner = c->h;
+    return mnem__pool_remap(c->pool, c->h, c->bytes, &c->place->at);
 }
 
 /* What bytes_max leaves isn't enough by itself, or growing would have served; it may be with what
@@ -227,12 +227,12 @@ static bool remap_with_rest(climb *c) {
 
 static bool defragment(climb *c) {
     if (mnem__pool_in_range(c->pool) && (remap(c) || remap_with_rest(c))) return true;
-    return mnem__pool_clear_for(c->pool, c->d, c->bytes) && place_now(c);
+    return mnem__pool_clear_for(c->pool, c->h, c->bytes) && place_now(c);
 }
 
 static bool wait(climb *c) {
     if (!c->pool->options.wait) return false;
-    mnem__pool_mark(c->pool, c->d);
+    mnem__pool_mark(c->pool, c->h);
     mnem__pool_wait_all(c->pool);
     return place_now(c) || others(c) || defragment(c);
 }
@@ -275,12 +275,12 @@ static bool climb_to(climb *c, mnem_pool_rung *rung) {
     return defragment(c) || wait(c);
 }
 
-mnem_status mnem__pool_climb(mnem_pool *pool, mnem__pool_domain *d,
-                             const mnem_pool_request *request, uint64_t bytes,
-                             mnem__pool_place *place, mnem_pool_rung *rung) {
-    climb c = {.pool = pool, .d = d, .request = request, .bytes = bytes, .place = place};
-    if (d->owed) {
-        const mnem_status status = mnem__pool_domain_repair(pool, d);
+mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
+                                 const mnem_pool_request *request, uint64_t bytes,
+                                 mnem__pool_place *place, mnem_pool_rung *rung) {
+    climb c = {.pool = pool, .h = h, .request = request, .bytes = bytes, .place = place};
+    if (h->owed) {
+        const mnem_status status = mnem__pool_heap_repair(pool, h);
         if (status != MNEM_OK) return status;
         if (place_now(&c)) return MNEM_OK;
     }
@@ -289,7 +289,7 @@ mnem_status mnem__pool_climb(mnem_pool *pool, mnem__pool_domain *d,
         *rung = MNEM_POOL_RUNG_DIRECT;
         return MNEM_OK;
     }
-    return mnem__pool_refuse(pool, d, request, bytes, c.status, c.why);
+    return mnem__pool_refuse(pool, h, request, bytes, c.status, c.why);
 }
 
 /* ---- memory of its own ---- */

@@ -2,7 +2,7 @@
  * and the way of free ones back to the device.
  *
  * The idea: one table of rows by unit. What is free is found when it is wanted, by a pass over the
- * runs of every domain whose stream has passed its frees; nothing is counted per operation but one
+ * runs of every heap whose stream has passed its frees; nothing is counted per operation but one
  * byte that says the unit was used.
  * Invariant, in a pool of segments (of a range: pool_range.c): a unit has memory exactly when its
  * owner isn't ABSENT or LOST; there are units_reserved of them, but for those that a growing thread
@@ -111,15 +111,15 @@ static void survey_visit(void *context, uint64_t offset, uint64_t bytes, uint32_
     if (end > first) memset(pool->unit_free + first, 1, end - first);
 }
 
-uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_domain *except) {
+uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_heap *except) {
     uint32_t count = 0;
     if (pool->units) memset(pool->unit_free, 0, pool->units);
     if (mnem__pool_in_range(pool)) return mnem__pool_range_survey(pool, except);
-    for (uint32_t i = 0; i < pool->domain_count; i++) {
-        mnem__pool_domain *d = pool->domains[i];
-        if (d == except || !mnem__pool_passed(d) || !d->offsets) continue;
-        if (d->owed && mnem__pool_domain_repair(pool, d) != MNEM_OK) continue;
-        mnem_offset_walk(d->offsets, survey_visit, pool);
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
+        mnem__pool_heap *h = pool->heaps[i];
+        if (h == except || !mnem__pool_passed(h) || !h->offsets) continue;
+        if (h->owed && mnem__pool_heap_repair(pool, h) != MNEM_OK) continue;
+        mnem_offset_walk(h->offsets, survey_visit, pool);
     }
     for (uint32_t i = 0; i < pool->units; i++) {
         if (pool->unit_owner[i] == MNEM__UNIT_NOBODY) pool->unit_free[i] = 1;
@@ -135,7 +135,7 @@ uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count
         const uint16_t owner = pool->unit_owner[i];
         for (next = i + 1; next < first + count && pool->unit_owner[next] == owner;) next++;
         if (owner != MNEM__UNIT_NOBODY &&
-            !mnem__pool_withdraw(pool, pool->domains[owner], i, next - i))
+            !mnem__pool_withdraw(pool, pool->heaps[owner], i, next - i))
             return i - first;
     }
     return count;

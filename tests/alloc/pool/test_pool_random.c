@@ -18,7 +18,7 @@ typedef struct scene {
     uint32_t seed;
 } scene;
 
-static bool crowded; /* pools have fronts, as after threads met */
+static bool crowded; /* pools have thread caches, as after threads met */
 
 static void owner_moved(void *context, const mnem_pool_block *from, const mnem_pool_block *to) {
     owner *o = context;

@@ -1,11 +1,11 @@
-/* test_pool_thread_cache.c: blocks that threads keep: nothing is lost, counters stay exact, and a pool
- * with fronts serves and refuses as one without. */
+/* test_pool_thread_cache.c: blocks that threads keep: nothing is lost, counters stay exact, and a
+ * pool with thread caches serves and refuses as one without. */
 #include <pthread.h>
 
 #include "alloc/pool/pool_test.h"
 #include "alloc/pool/pool_thread_cache.h"
 
-/* A pool on `null` whose fronts are open, as after threads met at its lock. */
+/* A pool on `null` whose caches are open, as after threads met at its lock. */
 static mnem_pool *crowded(mnem_device *device, mnem_pool_options options) {
     options.device = device;
     mnem_pool *pool = pool_make(options);
@@ -18,17 +18,17 @@ static mnem_pool *crowded(mnem_device *device, mnem_pool_options options) {
 
 static uint32_t kept(const mnem_pool *pool) {
     uint32_t blocks = 0;
-    for (int i = 0; i < MNEM__FRONTS; i++) blocks += pool->fronts->fronts[i].blocks;
+    for (int i = 0; i < MNEM__THREAD_CACHES; i++) blocks += pool->caches->all[i].blocks;
     return blocks;
 }
 
 static uint64_t served(const mnem_pool *pool) {
     uint64_t n = 0;
-    for (int i = 0; i < MNEM__FRONTS; i++) n += pool->fronts->fronts[i].served;
+    for (int i = 0; i < MNEM__THREAD_CACHES; i++) n += pool->caches->all[i].served;
     return n;
 }
 
-/* After the pool was short of memory its fronts stay closed for a while. Then this thread's is in
+/* After the pool was short of memory its caches stay closed for a while. Then this thread's is in
  * use. */
 static void open_again(mnem_pool *pool) {
     for (int i = 0; i < 1000 && !kept(pool); i++) {
@@ -192,7 +192,7 @@ typedef struct scene {
     model all, tag[TAGS];
     owned blocks[SLOTS];
     uint32_t seed;
-    uint64_t served; /* by fronts */
+    uint64_t served; /* by caches */
     pthread_mutex_t lock;
     pthread_cond_t turned;
     int turn, step;
@@ -289,7 +289,7 @@ static void counters_and_peaks_are_exact(void **state) {
         assert_int_equal(pthread_create(&turners[i].thread, NULL, take_turns, &turners[i]), 0);
     }
     for (int i = 0; i < TURNS; i++) pthread_join(turners[i].thread, NULL);
-    print_message("%llu of %llu allocations by fronts\n", (unsigned long long)s.served,
+    print_message("%llu of %llu allocations by caches\n", (unsigned long long)s.served,
                   (unsigned long long)s.all.allocations);
     assert_true(s.served > s.all.allocations / 20);
     accounts_are(&s);
