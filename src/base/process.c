@@ -6,7 +6,7 @@
  * written; zero data (bss) counts when it is written, so it is written. Files that aren't programs
  * (locale archives) are left alone.
  * Invariant: nothing here takes heap memory; the stack stays below 32 KiB but for the part that is
- * touched on purpose. */
+ * touched on purpose. The same program takes the same bytes in every run, wherever it is loaded. */
 #include "base/process.h"
 
 #include <errno.h>
@@ -16,10 +16,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/heap.h"
 
 enum {
     STACK_TOUCHED = 256 * 1024,
+    STACK_STEP = 64 * 1024,
     BSS_MAX = 4 << 20, /* zero data behind a program's own; a larger one is something else */
     MAP_LINE_MAX = 4096,
 };
@@ -65,7 +67,7 @@ mnem_status mnem_process_usage_get(mnem_process_usage *usage) {
 
 typedef struct mapping {
     uint64_t begin, end, offset, inode;
-    bool readable, writable, file, vdso;
+    bool readable, writable, file, vdso, stack;
 } mapping;
 
 /* What the walk remembers of the mappings before this one. */
@@ -90,6 +92,7 @@ static bool mapping_parse(const char *line, mapping *m) {
     while (*p == ' ') p++;
     m->file = *p == '/' && m->inode;
     m->vdso = !strcmp(p, "[vdso]");
+    m->stack = !strcmp(p, "[stack]");
     return true;
 }
 
@@ -110,8 +113,22 @@ static void pages_rewrite(uint64_t begin, uint64_t end) {
 #endif
 }
 
+/* Touches what the stack may need, in whole steps from its top: where a process starts on its stack
+ * is random and leaves pages out, and its words and environment lie above. So the bytes are the
+ * same in every run. A thread's stack has no such top; then it is what may be needed. */
+__attribute__((noinline)) static void stack_touch(const mapping *stack) {
+    char bytes[STACK_TOUCHED + STACK_STEP];
+    const uint64_t begin = (uint64_t)(uintptr_t)bytes, end = begin + sizeof bytes;
+    const bool own = stack->begin < end && end <= stack->end;
+    uint64_t low = end - STACK_TOUCHED;
+    if (own) low = stack->end - mnem__align_up(stack->end - low, STACK_STEP);
+    for (uint64_t at = low; at < end; at += 4096) ((volatile char *)bytes)[at - begin] = 0;
+    if (own) pages_rewrite(low, stack->end);
+}
+
 static void mapping_settle(settle_walk *walk, const mapping *m) {
     if (!m->readable) return;
+    if (m->stack) stack_touch(m);
     if (m->file && m->offset == 0 && !memcmp((const void *)m->begin, "\177ELF", 4))
         walk->program_inode = m->inode;
     if (m->vdso || (m->file && m->inode == walk->program_inode)) {
@@ -145,14 +162,8 @@ static void mappings_settle(int fd) {
     }
 }
 
-__attribute__((noinline)) static void stack_touch(void) {
-    char bytes[STACK_TOUCHED];
-    for (size_t i = 0; i < sizeof bytes; i += 4096) ((volatile char *)bytes)[i] = 0;
-}
-
 void mnem_process_settle(void) {
     mnem__heap_settle();
-    stack_touch();
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
     mappings_settle(fd);

@@ -47,7 +47,7 @@ static uint64_t least_of(const tool_result *r) {
     return bytes;
 }
 
-/* A process isn't as large to the page each time: a step of what is named may lie between. */
+/* Sizes are named in steps: one may lie between. */
 static void refused_with(const command *c, uint64_t budget, uint64_t least) {
     const tool_result r = run_within(c, budget, false);
     const uint64_t named = least_of(&r);
@@ -116,6 +116,34 @@ static const char *folder(void) {
     snprintf(remove, sizeof remove, "rm -rf '%s'", path);
     assert_int_equal(system(remove), 0);
     return path;
+}
+
+/* The bytes that a plan within 1 MiB or a little more needs. */
+static uint64_t needed_by(const char *budget) {
+    const tool_result r = RUN("plan", tool_model, "-t", "2", "--memory", budget, "--json");
+    assert_int_equal(r.code, 3);
+    json_t *root = json_loads(r.out, 0, NULL);
+    const json_int_t needed = json_integer_value(json_object_get(root, "needed_bytes"));
+    json_decref(root);
+    return (uint64_t)needed;
+}
+
+/* Where the kernel puts a program and its words doesn't count. */
+static void what_is_needed_is_the_same_in_every_run_and_enough(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    const uint64_t needed = needed_by("1M");
+    char exact[24], words[8000];
+    snprintf(exact, sizeof exact, "%llu", (unsigned long long)needed);
+    memset(words, 'w', sizeof words);
+    words[sizeof words - 1] = 0;
+    for (int i = 0; i < 24; i++) {
+        assert_int_equal(setenv("MNEM_TEST_WORDS", words + (size_t)i * 300, 1), 0);
+        assert_int_equal(needed_by(i % 2 ? "1M" : "1048577"), needed);
+        const tool_result r = RUN("plan", tool_model, "-t", "2", "--memory", exact);
+        if (r.code != 0) fail_msg("within %s: %s", exact, r.err);
+    }
+    unsetenv("MNEM_TEST_WORDS");
 }
 
 /* ---- every verb that has a budget ---- */
@@ -235,6 +263,7 @@ static void a_failure_is_an_object_with_json(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_needed_is_the_same_in_every_run_and_enough),
         cmocka_unit_test(run_names_the_least),
         cmocka_unit_test(run_with_a_long_prompt_names_the_least),
         cmocka_unit_test(plan_names_the_least),
