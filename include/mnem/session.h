@@ -36,8 +36,9 @@ typedef struct mnem_machine_profile {
 /* Zero means default. */
 typedef struct mnem_session_options {
     mnem_ledger *ledger; /* required; its budget is the plan's, but for the next */
-    /* The plan's budget where the ledger's is larger while a run is prepared. What was live at the
-     * most so far must fit it too: the same run has that peak again. */
+    /* The plan's budget where the ledger's is larger while a run is prepared (a larger one than the
+     * ledger's has no effect). What was live at the most so far must fit it too: the same run has
+     * that peak again. */
     uint64_t budget_bytes;
     mnem_device *device; /* default: host, opened by the session */
     int32_t context;     /* tokens; default: the most that fits, up to the model's and 4096 */

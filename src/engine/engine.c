@@ -18,35 +18,30 @@ static mnem__choice choice_of(const mnem_session_plan *plan) {
                           .slot_bytes = plan->ring_slot_bytes};
 }
 
-/* What the heap's watcher will charge. A device that only counts loads nothing: what loading would
- * take of the heap is charged instead. */
-static bool charges_itself(const mnem_engine *e, mnem__part part) {
-    return mnem__part_infos[part].how == MNEM__HEAP &&
-           (e->can_run || part != MNEM__PART_HOST_WEIGHTS);
+static mnem_status block_take(void *engine, int part, uint64_t bytes) {
+    mnem_engine *e = engine;
+    return mnem__session_pool_take(e->blocks, (mnem__part)part, bytes, &e->block[part]);
 }
 
-static mnem_status take_part(mnem_engine *e, mnem__part part) {
-    const mnem__part_info *info = &mnem__part_infos[part];
-    const uint64_t bytes = e->parts.bytes[part];
-    if (bytes == 0 || charges_itself(e, part)) return MNEM_OK;
-    const mnem_status status =
-        info->how == MNEM__BLOCK ? mnem__session_pool_take(e->blocks, part, bytes, &e->block[part])
-                                 : mnem_ledger_charge(e->ledger, info->kind, info->tag, bytes);
-    e->charged[part] = status == MNEM_OK;
-    return status;
+static void block_give(void *engine, int part) {
+    mnem_engine *e = engine;
+    mnem_pool_free(e->blocks, &e->block[part], NULL);
 }
 
-static void give_part(mnem_engine *e, mnem__part part) {
-    const mnem__part_info *info = &mnem__part_infos[part];
-    if (!e->charged[part]) return;
-    if (info->how == MNEM__BLOCK)
-        mnem_pool_free(e->blocks, &e->block[part], NULL);
-    else
-        mnem_ledger_release(e->ledger, info->kind, info->tag, e->parts.bytes[part]);
+/* A device that only counts loads nothing. */
+static mnem__taker taker_of(mnem_engine *e) {
+    return (mnem__taker){.table = mnem__session_parts,
+                         .bytes = e->parts.bytes,
+                         .taken = e->taken,
+                         .ledger = e->ledger,
+                         .loads = e->can_run,
+                         .owner = e,
+                         .block_take = block_take,
+                         .block_give = block_give};
 }
 
 static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
-    return e->charged[part] ? mnem_block_host(&e->block[part].memory) : NULL;
+    return e->taken[part] ? mnem_block_host(&e->block[part].memory) : NULL;
 }
 
 /* ---- the source of matrices that the graphs see ---- */
@@ -186,7 +181,10 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_session_optio
     setup.flags = NULL;
     if (status == MNEM_OK) status = open_device(e);
     if (status == MNEM_OK) status = mnem__session_pool_create(e->device, e->ledger, &e->blocks);
-    for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++) status = take_part(e, (mnem__part)i);
+    if (status == MNEM_OK) {
+        const mnem__taker taker = taker_of(e);
+        status = mnem__parts_take(&taker);
+    }
     if (status == MNEM_OK && e->can_run) status = load(e, &setup);
     if (e) setup.map = NULL; /* it is the engine's */
     mnem__setup_fini(&setup);
@@ -200,9 +198,10 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_session_optio
 
 void mnem_engine_destroy(mnem_engine *e) {
     if (!e) return;
+    const mnem__taker taker = taker_of(e);
     mnem_team_destroy(e->team);
     mnem__weights_destroy(e->weights);
-    for (int i = 0; i < MNEM__PARTS; i++) give_part(e, (mnem__part)i);
+    mnem__parts_give(&taker);
     mnem_pool_destroy_forced(e->blocks);
     mnem__graphs_destroy(&e->graphs);
     mnem__transformer_map_destroy(e->map);

@@ -58,7 +58,7 @@ struct mnem_engine {
     mnem__parts parts;
     mnem_pool *blocks; /* where the parts' blocks come from */
     mnem_pool_block block[MNEM__PARTS];
-    bool charged[MNEM__PARTS];
+    bool taken[MNEM__PARTS];
     mnem__engine_tables tables;
     mnem__kv_pages pages;
     uint64_t row_bytes; /* of the embedding matrix in the file */

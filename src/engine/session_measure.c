@@ -8,13 +8,10 @@
 #include "device/backend.h"
 #include "engine/session_pool.h"
 
-const mnem__part_info mnem__part_infos[MNEM__PARTS] = {
-#define INFO(name, kind, tag, how) {MNEM_KIND_##kind, tag, MNEM__##how},
-    MNEM__PART_LIST(INFO)
-#undef INFO
-};
+static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
+const mnem__part_table mnem__session_parts = {part_infos, MNEM__PARTS};
 
-enum { PAGE_TOKENS = 64, BLOCK_ALIGNMENT = 4096, SEQUENCES_MAX = 1024 };
+enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
 
@@ -163,13 +160,6 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
     parts->bytes[MNEM__PART_HOST_TRACK] = setup->track_bytes;
 }
 
-/* What the device takes for a block. */
-static uint64_t block_bytes(const mnem__setup *setup, uint64_t bytes) {
-    if (bytes == 0) return 0;
-    if (setup->device) return mnem_device_alloc_bytes(setup->device, MNEM_SPACE_DEVICE, bytes);
-    return mnem__align_up(bytes, BLOCK_ALIGNMENT);
-}
-
 /* A ring that is free after loading lies in the block that passes fill most of, which isn't used
  * before; that block is made larger if it must. So the bytes never shrink when anything grows. */
 static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weights,
@@ -182,7 +172,7 @@ static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weig
     parts->ring = MNEM__PART_RING;
     parts->idle_bytes = parts->bytes[idle];
     if (mnem__weights_stream(weights)) return;
-    const uint64_t ring = block_bytes(setup, weights->ring_bytes);
+    const uint64_t ring = mnem__part_block_bytes(setup->device, weights->ring_bytes);
     if (ring > parts->idle_bytes) parts->bytes[idle] = ring;
     parts->ring_extra_bytes = parts->bytes[idle] - parts->idle_bytes;
     parts->bytes[MNEM__PART_RING] = 0;
@@ -220,8 +210,7 @@ void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
     bytes[MNEM__PART_READER] = weights->stack_bytes;
     bytes[MNEM__PART_RESERVE] = MNEM__SESSION_RESERVE;
-    for (int i = 0; i < MNEM__PARTS; i++)
-        if (mnem__part_infos[i].how == MNEM__BLOCK) bytes[i] = block_bytes(setup, bytes[i]);
+    mnem__parts_round(&mnem__session_parts, setup->device, bytes);
     place_ring(setup, weights, parts);
-    for (int i = 0; i < MNEM__PARTS; i++) parts->total += bytes[i];
+    parts->total = mnem__parts_total(&mnem__session_parts, bytes);
 }

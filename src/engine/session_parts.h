@@ -8,10 +8,9 @@
 #include "mnem/session.h"
 #include "model/architecture/transformer_graph.h"
 #include "model/weights/weights.h"
+#include "plan/plan_parts.h"
 
-/* X(NAME, kind, tag, how): everything that a session takes.
- * BLOCK: a block of the device. CHARGE: bytes that others take (stacks), charged by the session.
- * HEAP: host memory, which the watcher of the heap charges. */
+/* X(NAME, kind, tag, how): everything that a session takes, and how (plan_parts.h). */
 #define MNEM__PART_LIST(X)                                                                         \
     X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
@@ -23,7 +22,7 @@
     X(ROWS, IO, "embedding rows", BLOCK)                                                           \
     X(HOST_SESSION, HOST, "session", HEAP)                                                         \
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
-    X(HOST_WEIGHTS, HOST, "weights", HEAP)                                                         \
+    X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
     X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
     X(HOST_POOL, HOST, "pool", HEAP)                                                               \
     X(HOST_TRACK, HOST, "track", HEAP)                                                             \
@@ -36,13 +35,7 @@ typedef enum mnem__part {
 #undef MNEM__PART_ENUM
         MNEM__PARTS
 } mnem__part;
-typedef enum mnem__part_how { MNEM__BLOCK, MNEM__HEAP, MNEM__CHARGE } mnem__part_how;
-typedef struct mnem__part_info {
-    mnem_kind kind;
-    const char *tag;
-    mnem__part_how how;
-} mnem__part_info;
-extern const mnem__part_info mnem__part_infos[MNEM__PARTS];
+extern const mnem__part_table mnem__session_parts;
 
 /* For what isn't counted byte by byte: the heap's own rounding and page tables. */
 enum { MNEM__SESSION_RESERVE = 1 << 20 };

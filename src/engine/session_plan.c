@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "engine/session_search.h"
 #include "engine/session_text.h"
-#include "plan/plan_lines.h"
+#include "plan/plan_budget.h"
 
 enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128, CONTEXT_LEAST = 16 };
 
@@ -99,21 +99,18 @@ static uint64_t least(planner *p) {
 
 /* ---- filling the plan ---- */
 
-static mnem__plan_lines bill_of(mnem_session_plan *plan) {
+static mnem__plan_lines lines_of(mnem_session_plan *plan) {
     return (mnem__plan_lines){plan->line, &plan->lines, MNEM_PLAN_LINES, &plan->peak_bytes};
 }
 
 static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
-    const mnem__plan_lines bill = bill_of(plan);
+    const mnem__plan_lines lines = lines_of(plan);
     mnem__parts parts;
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
                           &parts);
-    for (int i = 0; i < MNEM__PARTS; i++)
-        mnem__plan_lines_add(&bill, mnem__part_infos[i].kind, mnem__part_infos[i].tag,
-                             parts.bytes[i]);
-    mnem__plan_lines_sort(&bill);
+    mnem__parts_add_lines(&mnem__session_parts, parts.bytes, &lines);
 }
 
 static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *plan) {
@@ -239,11 +236,8 @@ static void find_knob(planner *p, char *knob, size_t n) {
     knob[0] = 0;
 }
 
-/* The most that was live until now, where the ledger let it pass the plan's budget. */
 static uint64_t peak_before(const mnem_session_options *o) {
-    mnem_ledger_info ledger = {0};
-    if (o->ledger && o->budget_bytes) mnem_ledger_info_get(o->ledger, &ledger);
-    return ledger.bytes_peak;
+    return mnem__plan_before(o->ledger, o->budget_bytes);
 }
 
 static mnem_status refuse(planner *p, mnem_session_plan *plan) {
@@ -267,17 +261,11 @@ static mnem_status check_before(planner *p, mnem_session_plan *plan) {
 
 mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
                                    mnem_session_plan *plan) {
-    planner p = {.budget = UINT64_MAX};
-    mnem_ledger_info ledger = {0};
+    planner p = {.budget = mnem__plan_budget(options->ledger, options->budget_bytes)};
     *plan = (mnem_session_plan){0};
-    if (options->ledger) {
-        const mnem__plan_lines bill = bill_of(plan);
-        mnem__plan_lines_add_live(&bill,
-                                  options->ledger); /* not the planner's own tables, yet to come */
-        mnem_ledger_info_get(options->ledger, &ledger);
-        if (ledger.budget_bytes) p.budget = ledger.budget_bytes;
-    }
-    if (options->budget_bytes) p.budget = options->budget_bytes;
+    const mnem__plan_lines lines = lines_of(plan);
+    /* Not the planner's own tables, yet to come. */
+    if (options->ledger) mnem__plan_lines_add_live(&lines, options->ledger);
     mnem_status status = mnem__setup_init(&p.setup, model, options);
     if (status != MNEM_OK) return status;
     status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);

@@ -10,8 +10,6 @@
 
 #include "base/heap.h"
 
-enum { BLOCK_ALIGNMENT = 4096 };
-
 mnem_status mnem__session_pool_create(mnem_device *device, mnem_ledger *ledger, mnem_pool **pool) {
     return mnem_pool_create(&(mnem_pool_options){.device = device,
                                                  .blocks_max = MNEM__PARTS,
@@ -23,10 +21,10 @@ mnem_status mnem__session_pool_create(mnem_device *device, mnem_ledger *ledger, 
 
 mnem_status mnem__session_pool_take(mnem_pool *pool, mnem__part part, uint64_t bytes,
                                     mnem_pool_block *block) {
-    const mnem__part_info *info = &mnem__part_infos[part];
+    const mnem__part_info *info = &mnem__session_parts.info[part];
     return mnem_pool_alloc(pool,
                            &(mnem_pool_request){.bytes = bytes,
-                                                .alignment = BLOCK_ALIGNMENT,
+                                                .alignment = MNEM__PART_ALIGNMENT,
                                                 .kind = info->kind,
                                                 .tag = info->tag,
                                                 .planned = true},
@@ -43,7 +41,7 @@ mnem_status mnem__session_pool_measure(uint64_t *pool_bytes, uint64_t *track_byt
     const int64_t track_before = mnem__heap_thread_bytes("track");
     status = mnem__session_pool_create(device, NULL, &pool);
     for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++)
-        if (mnem__part_infos[i].how == MNEM__BLOCK)
+        if (mnem__session_parts.info[i].how == MNEM__HOW_BLOCK)
             status = mnem__session_pool_take(pool, (mnem__part)i, 1, &blocks[i]);
     *pool_bytes = (uint64_t)(mnem__heap_thread_bytes("pool") - pool_before);
     *track_bytes = (uint64_t)(mnem__heap_thread_bytes("track") - track_before);

@@ -12,11 +12,11 @@ typedef struct mnem__plan_lines {
 } mnem__plan_lines;
 
 /* To the line of this kind and tag; a new one when there is none, the last when all are taken. */
-void mnem__plan_lines_add(const mnem__plan_lines *bill, mnem_kind kind, const char *tag,
+void mnem__plan_lines_add(const mnem__plan_lines *lines, mnem_kind kind, const char *tag,
                           uint64_t bytes);
 /* What is charged to the ledger now. */
-void mnem__plan_lines_add_live(const mnem__plan_lines *bill, mnem_ledger *ledger);
+void mnem__plan_lines_add_live(const mnem__plan_lines *lines, mnem_ledger *ledger);
 /* By kind; lines of one kind stay as they came. */
-void mnem__plan_lines_sort(const mnem__plan_lines *bill);
+void mnem__plan_lines_sort(const mnem__plan_lines *lines);
 
 #endif

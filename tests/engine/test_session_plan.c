@@ -114,6 +114,22 @@ static void the_knob_of_a_refusal_really_fits(void **state) {
     assert_non_null(strstr(mnem_last_error(), "--chunk"));
 }
 
+/* What is planned is taken from the ledger. */
+static void a_budget_above_the_ledgers_changes_nothing(void **state) {
+    (void)state;
+    const uint64_t budget = 9 * MIB;
+    mnem_session_plan plain, above;
+    mnem_session_options o = {.context = 256};
+    assert_int_equal(plan_only(budget, o, &plain), MNEM_OK);
+    o.budget_bytes = 64 * MIB;
+    assert_int_equal(plan_only(budget, o, &above), MNEM_OK);
+    assert_int_equal(above.budget_bytes, budget);
+    assert_int_equal(above.peak_bytes, plain.peak_bytes);
+    session_case c;
+    assert_int_equal(session_case_open(&c, MODEL_Q8_0, budget, &o), MNEM_OK);
+    session_case_close(&c);
+}
+
 static void a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run(void **state) {
     (void)state;
     mnem_device *device;
@@ -206,6 +222,7 @@ int main(void) {
         cmocka_unit_test(the_plan_is_the_ledger_to_the_byte),
         cmocka_unit_test(larger_budgets_are_never_slower_and_smaller_ones_never_higher),
         cmocka_unit_test(the_knob_of_a_refusal_really_fits),
+        cmocka_unit_test(a_budget_above_the_ledgers_changes_nothing),
         cmocka_unit_test(a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run),
         cmocka_unit_test(a_ring_only_for_loading_takes_no_bytes),
         cmocka_unit_test(a_ring_for_streaming_has_its_own_bytes),

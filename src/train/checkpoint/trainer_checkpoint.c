@@ -20,17 +20,13 @@ uint64_t mnem__trainer_checkpoint_bytes(void) {
 
 /* While a file is written or read, its heap takes the place of the charge. */
 static void lend(mnem_trainer *t) {
-    const mnem__train_part_info *info = &mnem__train_parts[MNEM__TRAIN_PART_CHECKPOINT];
-    mnem_ledger_release(t->setup.o.ledger, info->kind, info->tag,
-                        t->sizes.bytes[MNEM__TRAIN_PART_CHECKPOINT]);
-    t->charged[MNEM__TRAIN_PART_CHECKPOINT] = false;
+    const mnem__taker taker = mnem__trainer_taker(t);
+    mnem__part_give(&taker, MNEM__TRAIN_PART_CHECKPOINT);
 }
 
 static void take_back(mnem_trainer *t) {
-    const mnem__train_part_info *info = &mnem__train_parts[MNEM__TRAIN_PART_CHECKPOINT];
-    t->charged[MNEM__TRAIN_PART_CHECKPOINT] =
-        mnem_ledger_charge_planned(t->setup.o.ledger, info->kind, info->tag,
-                                   t->sizes.bytes[MNEM__TRAIN_PART_CHECKPOINT]) == MNEM_OK;
+    const mnem__taker taker = mnem__trainer_taker(t);
+    (void)mnem__part_take(&taker, MNEM__TRAIN_PART_CHECKPOINT);
 }
 
 static void shape_text(const mnem_trainer *t, char text[SHAPE_TEXT]) {

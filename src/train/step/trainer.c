@@ -15,30 +15,27 @@
 
 /* ---- create and destroy ---- */
 
-static mnem_status take(mnem_trainer *t, mnem__train_part part) {
-    const mnem__train_part_info *info = &mnem__train_parts[part];
-    const uint64_t bytes = t->sizes.bytes[part];
-    mnem_ledger *ledger = t->setup.o.ledger;
-    mnem_status status = MNEM_OK;
-    if (bytes == 0) return MNEM_OK;
-    if (info->how == MNEM__TRAIN_BLOCK)
-        status = mnem_ledger_alloc(ledger, t->device, info->kind, info->tag, bytes, 4096,
-                                   &t->block[part]);
-    else if (info->how == MNEM__TRAIN_CHARGE)
-        status = mnem_ledger_charge_planned(ledger, info->kind, info->tag, bytes);
-    else
-        return MNEM_OK;
-    t->charged[part] = status == MNEM_OK;
-    return status;
+static mnem_status block_take(void *trainer, int part, uint64_t bytes) {
+    mnem_trainer *t = trainer;
+    const mnem__part_info *info = &mnem__train_parts.info[part];
+    return mnem_ledger_alloc(t->setup.o.ledger, t->device, info->kind, info->tag, bytes,
+                             MNEM__PART_ALIGNMENT, &t->block[part]);
 }
 
-static void give(mnem_trainer *t, mnem__train_part part) {
-    const mnem__train_part_info *info = &mnem__train_parts[part];
-    if (!t->charged[part]) return;
-    if (info->how == MNEM__TRAIN_BLOCK)
-        mnem_ledger_free(t->setup.o.ledger, info->kind, info->tag, &t->block[part]);
-    else
-        mnem_ledger_release(t->setup.o.ledger, info->kind, info->tag, t->sizes.bytes[part]);
+static void block_give(void *trainer, int part) {
+    mnem_trainer *t = trainer;
+    const mnem__part_info *info = &mnem__train_parts.info[part];
+    mnem_ledger_free(t->setup.o.ledger, info->kind, info->tag, &t->block[part]);
+}
+
+mnem__taker mnem__trainer_taker(mnem_trainer *t) {
+    return (mnem__taker){.table = mnem__train_parts,
+                         .bytes = t->sizes.bytes,
+                         .taken = t->taken,
+                         .ledger = t->setup.o.ledger,
+                         .owner = t,
+                         .block_take = block_take,
+                         .block_give = block_give};
 }
 
 static void bind(mnem_trainer *t) {
@@ -65,8 +62,8 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     if (status == MNEM_OK)
         status = mnem_optimizer_create(&s->o.optimizer, s->segments, (size_t)s->shape->params,
                                        &t->optimizer);
-    for (int i = 0; i < MNEM__TRAIN_PARTS && status == MNEM_OK; i++)
-        status = take(t, (mnem__train_part)i);
+    const mnem__taker taker = mnem__trainer_taker(t);
+    if (status == MNEM_OK) status = mnem__parts_take(&taker);
     if (status == MNEM_OK) status = mnem_team_create(s->o.threads, &t->team);
     if (status == MNEM_OK) bind(t);
     return status;
@@ -103,8 +100,9 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
 
 void mnem_trainer_destroy(mnem_trainer *t) {
     if (!t) return;
+    const mnem__taker taker = mnem__trainer_taker(t);
     mnem_team_destroy(t->team);
-    for (int i = 0; i < MNEM__TRAIN_PARTS; i++) give(t, (mnem__train_part)i);
+    mnem__parts_give(&taker);
     mnem_optimizer_destroy(t->optimizer);
     mnem__train_graphs_destroy(&t->graphs);
     mnem_device_close(t->device);

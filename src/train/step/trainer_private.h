@@ -14,7 +14,7 @@ struct mnem_trainer {
     mnem__train_sizes sizes;
     mnem_op logits;
     mnem_block block[MNEM__TRAIN_PARTS];
-    bool charged[MNEM__TRAIN_PARTS];
+    bool taken[MNEM__TRAIN_PARTS];
     mnem__train_tables tables;
     float *weights, *gradients, *losses;
     uint8_t *frozen;     /* NULL: nothing is */
@@ -26,6 +26,8 @@ struct mnem_trainer {
     const mnem_graph_observer *observer;
 };
 
+/* What takes and gives back its parts; borrowed from it. */
+mnem__taker mnem__trainer_taker(mnem_trainer *t);
 /* Heap that saving and resuming take; it is charged all the time, and free while they run. */
 uint64_t mnem__trainer_checkpoint_bytes(void);
 

@@ -10,13 +10,11 @@
 #include "train/step/trainer_private.h"
 #include "train/ways/train_plan.h"
 
-const mnem__train_part_info mnem__train_parts[MNEM__TRAIN_PARTS] = {
-#define INFO(name, kind, tag, how) {MNEM_KIND_##kind, tag, MNEM__TRAIN_##how},
-    MNEM__TRAIN_PARTS_LIST(INFO)
-#undef INFO
-};
+static const mnem__part_info part_infos[MNEM__TRAIN_PARTS] = {
+    MNEM__TRAIN_PARTS_LIST(MNEM__PART_INFO)};
+const mnem__part_table mnem__train_parts = {part_infos, MNEM__TRAIN_PARTS};
 
-enum { BATCH_DEFAULT = 8, BLOCK_ALIGNMENT = 4096, RESERVE = 1 << 20, BRIEF_TOKENS = 64 };
+enum { BATCH_DEFAULT = 8, RESERVE = 1 << 20, BRIEF_TOKENS = 64 };
 /* 36 PB and 8.8e12: far over any machine, far under 2^64 and the optimizer's 2^44. */
 static const double bytes_most = 0x1p55, parameters_most = 0x1p43;
 
@@ -208,10 +206,6 @@ static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-static uint64_t block_bytes(uint64_t bytes) {
-    return mnem__align_up(bytes, BLOCK_ALIGNMENT);
-}
-
 static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                          const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     uint64_t *bytes = sizes->bytes;
@@ -256,9 +250,7 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     bytes[MNEM__TRAIN_PART_IO] =
         setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
     measure_host(setup, micro_batch, graphs, sizes);
-    for (int i = 0; i < MNEM__TRAIN_PARTS; i++) {
-        if (mnem__train_parts[i].how == MNEM__TRAIN_BLOCK) bytes[i] = block_bytes(bytes[i]);
-        sizes->total += bytes[i];
-    }
+    mnem__parts_round(&mnem__train_parts, NULL, bytes);
+    sizes->total = mnem__parts_total(&mnem__train_parts, bytes);
     return MNEM_OK;
 }

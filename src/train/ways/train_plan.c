@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "plan/plan_lines.h"
+#include "plan/plan_budget.h"
 #include "train/ways/train_ways.h"
 
 /* A way's real block of activations is never below this share of its estimate (a test). */
@@ -83,17 +83,14 @@ static int32_t smallest(planner *p, int32_t end, double cost) {
 
 /* ---- filling the plan ---- */
 
-static mnem__plan_lines bill_of(mnem_train_plan *plan) {
+static mnem__plan_lines lines_of(mnem_train_plan *plan) {
     return (mnem__plan_lines){plan->line, &plan->lines, MNEM_TRAIN_LINES, &plan->peak_bytes};
 }
 
 /* Of a way that was measured, since it was chosen. */
 static void fill_parts(const mnem__train_sizes *sizes, mnem_train_plan *plan) {
-    const mnem__plan_lines bill = bill_of(plan);
-    for (int i = 0; i < MNEM__TRAIN_PARTS; i++)
-        mnem__plan_lines_add(&bill, mnem__train_parts[i].kind, mnem__train_parts[i].tag,
-                             sizes->bytes[i]);
-    mnem__plan_lines_sort(&bill);
+    const mnem__plan_lines lines = lines_of(plan);
+    mnem__parts_add_lines(&mnem__train_parts, sizes->bytes, &lines);
     plan->weight_bytes =
         sizes->bytes[MNEM__TRAIN_PART_WEIGHTS] + sizes->bytes[MNEM__TRAIN_PART_ADAPTERS];
     plan->frozen_bytes = sizes->bytes[MNEM__TRAIN_PART_FROZEN];
@@ -192,12 +189,8 @@ static const char *knob_of(const planner *p) {
     return "";
 }
 
-/* The most that was live until now, where the ledger let it pass the plan's budget. */
 static uint64_t peak_before(const planner *p) {
-    const mnem_train_options *o = &p->setup.o;
-    mnem_ledger_info ledger = {0};
-    if (o->budget_bytes) mnem_ledger_info_get(o->ledger, &ledger);
-    return ledger.bytes_peak;
+    return mnem__plan_before(p->setup.o.ledger, p->setup.o.budget_bytes);
 }
 
 static mnem_status say_refused(const planner *p, uint64_t needed, const char *knob) {
@@ -231,14 +224,10 @@ static mnem_status check_before(planner *p, mnem_train_plan *plan) {
 /* ---- the whole ---- */
 
 static mnem_status start(planner *p, const mnem_train_options *options) {
-    mnem_ledger_info ledger = {0};
-    *p = (planner){.budget = UINT64_MAX};
+    *p = (planner){.status = MNEM_OK};
     mnem_status status = mnem__train_setup_init(&p->setup, options);
     if (status != MNEM_OK) return status;
-    mnem_ledger_info_get(options->ledger, &ledger);
-    if (ledger.budget_bytes) p->budget = ledger.budget_bytes;
-    if (options->budget_bytes && options->budget_bytes < p->budget)
-        p->budget = options->budget_bytes;
+    p->budget = mnem__plan_budget(options->ledger, options->budget_bytes);
     p->fixed = p->before + 2 * sizeof(float) * (uint64_t)p->setup.shape->count +
                p->setup.shape->frozen_bytes;
     status = mnem__train_ways_create(&p->setup, &p->ways);
@@ -254,8 +243,8 @@ static void stop(planner *p) {
 mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan) {
     planner p;
     *plan = (mnem_train_plan){0};
-    const mnem__plan_lines bill = bill_of(plan);
-    if (options->ledger) mnem__plan_lines_add_live(&bill, options->ledger);
+    const mnem__plan_lines lines = lines_of(plan);
+    if (options->ledger) mnem__plan_lines_add_live(&lines, options->ledger);
     const uint64_t before = plan->peak_bytes;
     const mnem_status status = start(&p, options);
     if (status != MNEM_OK) return status;

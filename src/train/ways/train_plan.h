@@ -7,11 +7,10 @@
 #ifndef MNEM_SRC_TRAIN_WAYS_TRAIN_PLAN_H
 #define MNEM_SRC_TRAIN_WAYS_TRAIN_PLAN_H
 
+#include "plan/plan_parts.h"
 #include "train/step/train_graph.h"
 
-/* X(NAME, kind, tag, how): everything that a trainer takes.
- * BLOCK: a block of the device. CHARGE: bytes that others take (stacks), charged by the trainer.
- * HEAP: host memory, which the watcher of the heap charges. CALLER: what the caller said. */
+/* X(NAME, kind, tag, how): everything that a trainer takes, and how (plan_parts.h). */
 #define MNEM__TRAIN_PARTS_LIST(X)                                                                  \
     X(WEIGHTS, WEIGHTS, "weights", BLOCK)                                                          \
     X(FROZEN, WEIGHTS, "frozen", BLOCK)                                                            \
@@ -34,18 +33,7 @@ typedef enum mnem__train_part {
 #undef MNEM__TRAIN_PART_ENUM
         MNEM__TRAIN_PARTS
 } mnem__train_part;
-typedef enum mnem__train_how {
-    MNEM__TRAIN_BLOCK,
-    MNEM__TRAIN_HEAP,
-    MNEM__TRAIN_CHARGE,
-    MNEM__TRAIN_CALLER,
-} mnem__train_how;
-typedef struct mnem__train_part_info {
-    mnem_kind kind;
-    const char *tag;
-    mnem__train_how how;
-} mnem__train_part_info;
-extern const mnem__train_part_info mnem__train_parts[MNEM__TRAIN_PARTS];
+extern const mnem__part_table mnem__train_parts;
 
 /* Options with their defaults, and what follows from them. */
 typedef struct mnem__train_setup {
