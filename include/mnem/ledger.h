@@ -61,6 +61,14 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
  * budget of 0 here is 85 % of what the process has and could still take. MNEM_OVER_BUDGET when the
  * process took more than the budget already. Call it first, with no other thread running. */
 mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **ledger);
+/* The same with room beyond the budget (0: as above, no room is needed) for what comes before a
+ * plan: up to 64 MiB, at most half of what the machine has. So the plan, which is told the budget,
+ * can say what would be enough. */
+mnem_status mnem_ledger_open(uint64_t budget_bytes, mnem_ledger **ledger);
+/* Gives that room again, before another plan; takes it away, once a plan fits the budget
+ * (MNEM_OVER_BUDGET when more is live). 0: nothing changes. */
+mnem_status mnem_ledger_ease(mnem_ledger *ledger, uint64_t budget_bytes);
+mnem_status mnem_ledger_hold(mnem_ledger *ledger, uint64_t budget_bytes);
 /* MNEM_BUSY when bytes are live that callers charged: the text names kinds, tags and bytes. What
  * the heap and the process were charged for goes with the ledger. NULL is fine. */
 mnem_status mnem_ledger_destroy(mnem_ledger *ledger);

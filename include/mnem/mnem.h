@@ -15,6 +15,7 @@
 #include "mnem/loss_scale.h"
 #include "mnem/model.h"
 #include "mnem/offset.h"
+#include "mnem/open.h"
 #include "mnem/ops.h"
 #include "mnem/optimizer.h"
 #include "mnem/place.h"

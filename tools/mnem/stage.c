@@ -115,7 +115,7 @@ int tool_stage_open(const tool_args *args, tool_stage *stage) {
     stage->options.budget_bytes = budget;
     mnem_status status = MNEM_OK;
     if (args->trace) status = mnem_trace_create(0, &stage->trace);
-    if (status == MNEM_OK) status = tool_budget_open(budget, &stage->ledger);
+    if (status == MNEM_OK) status = mnem_ledger_open(budget, &stage->ledger);
     if (status != MNEM_OK) return tool_fail(status);
     set_options(stage);
     tool_stage_begin(stage, "open");
@@ -203,12 +203,16 @@ int tool_stage_read(tool_stage *stage, const char *path) {
 
 /* ---- plan and session ---- */
 
+uint64_t tool_budget_bytes(uint64_t budget_bytes, const mnem_ledger *ledger) {
+    mnem_ledger_info info;
+    if (budget_bytes) return budget_bytes;
+    mnem_ledger_info_get(ledger, &info);
+    return info.budget_bytes;
+}
+
 int tool_stage_plan(tool_stage *stage) {
     tool_stage_begin(stage, "plan");
-    mnem_status status = tool_budget_ease(stage->options.budget_bytes, stage->ledger);
-    if (status == MNEM_OK)
-        status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
-    if (status == MNEM_OK) status = tool_budget_hold(stage->options.budget_bytes, stage->ledger);
+    const mnem_status status = mnem_open_plan(stage->model, &stage->options, &stage->plan);
     tool_stage_end(stage, "plan");
     if (status == MNEM_OK) return TOOL_OK;
     const uint64_t needed = stage->plan.needed_bytes, budget = stage->options.budget_bytes;

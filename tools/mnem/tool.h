@@ -155,17 +155,8 @@ const char *tool_model_path(const tool_args *args);
 /* The same where no operand names one, without a message. */
 const char *tool_model_default(void);
 
-/* ---- the budget while a run is prepared (budget.c) ---- */
-/* The ledger of the process, with room beyond the budget (0: 85 % of what is available) for what
- * comes before the plan: so that the plan, which is told the budget, can say what would be enough.
- */
-mnem_status tool_budget_open(uint64_t budget_bytes, mnem_ledger **ledger);
-/* The plan fits, and so did all before it: from here on the ledger holds the budget. */
-mnem_status tool_budget_hold(uint64_t budget_bytes, mnem_ledger *ledger);
-/* What a plan may take: the budget, or what the ledger chose where nobody gave one. */
+/* What a plan may take: the budget, or what the ledger chose where nobody gave one (stage.c). */
 uint64_t tool_budget_bytes(uint64_t budget_bytes, const mnem_ledger *ledger);
-/* Before another plan: the room is there again. */
-mnem_status tool_budget_ease(uint64_t budget_bytes, mnem_ledger *ledger);
 
 /* ---- stdout ---- */
 /* Writes text; false when nobody reads any more (EPIPE) or the write failed. */

@@ -54,7 +54,7 @@ static uint64_t budget_of(const train_run *run) {
 
 static int open_ledger(train_run *run) {
     run->budget_chosen = budget_of(run) == 0;
-    mnem_status status = tool_budget_open(budget_of(run), &run->ledger);
+    mnem_status status = mnem_ledger_open(budget_of(run), &run->ledger);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &run->device);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -194,7 +194,7 @@ static int plan(train_run *run) {
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
-    if (status == MNEM_OK) status = tool_budget_hold(budget_of(run), run->ledger);
+    if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger, budget_of(run));
     if (status != MNEM_OK) return fail_plan(run, status, run->plan.needed_bytes);
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->args->dry_run)
