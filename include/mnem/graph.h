@@ -78,6 +78,9 @@ void mnem_graph_constant(mnem_graph *graph, int32_t tensor);
  * shape, F32 (F64 for a weight of F64). Weights that this isn't called for are frozen, and what
  * only they depend on gets no gradient. Also for an input: it is a weight of a kind. */
 void mnem_graph_parameter(mnem_graph *graph, int32_t weight, int32_t gradient);
+/* The same for the weight of an EMBED alone, whose tokens don't add up: gradient is
+ * [tokens, columns of weight], each run adds what token t gives to row t. */
+void mnem_graph_parameter_by_token(mnem_graph *graph, int32_t weight, int32_t gradient);
 
 /* What the node that makes tensor writes is kept until the gradients that read it are done: for
  * mnem_graph_differentiate with recompute. */

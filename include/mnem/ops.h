@@ -102,7 +102,8 @@ typedef struct mnem_kv_sequence {
  * GELU_GRAD   in[0] x, in[1] dy -> out dx (may be in[1])
  * SILU_MUL_GRAD  in[0] gate, in[1] up, in[2] dy -> out dgate, also[0] dup
  * EMBED_GRAD  in[0] dy [T, n], args.ids (args.positions with desc.by_position) -> out dweight
- *             [vocab, n], each row added to in the order of the tokens
+ *             [vocab, n], each row added to in the order of the tokens; with desc.by_token out
+ *             has a row for each of these instead
  * DROPOUT     in[0] [T, n] -> out (may be in[0]): each element is zeroed with probability
  *             desc.dropout, by a number that args.seed, desc.stream, the row's absolute number
  *             (args.row_base + row) and the column fix; the others are divided by 1 - dropout.
@@ -176,6 +177,7 @@ typedef struct mnem_op_desc {
     mnem_kv_layout kv;              /* KV_STORE, ATTENTION */
     int32_t max_positions;          /* ATTENTION */
     bool by_position;               /* EMBED: a row for each of args.positions, not of args.ids */
+    bool by_token;                  /* EMBED_GRAD: out has a row for each token */
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */
     float dropout;                  /* DROPOUT: probability, 0 to below 1 */
     uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */

@@ -168,8 +168,8 @@ static bool same_rope(const mnem_rope *a, const mnem_rope *b) {
 static bool same_parameters(const mnem_op_desc *a, const mnem_op_desc *b) {
     return a->kind == b->kind && a->epsilon == b->epsilon && a->scale == b->scale &&
            same_rope(&a->rope, &b->rope) && a->inverse == b->inverse &&
-           a->by_position == b->by_position && a->sequence == b->sequence &&
-           a->dropout == b->dropout && a->stream == b->stream;
+           a->by_position == b->by_position && a->by_token == b->by_token &&
+           a->sequence == b->sequence && a->dropout == b->dropout && a->stream == b->stream;
 }
 
 static bool same_node(const mnem_graph *graph, const mnem__graph_step *a,

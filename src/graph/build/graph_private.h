@@ -17,6 +17,7 @@ typedef struct mnem__graph_tensor {
     uint64_t offset;     /* of a root: in the block, or from the slot's pointer */
     int64_t first, last; /* nodes that touch the root; last < 0: none */
     int32_t gradient;    /* what its gradient is added to; 0: not wanted */
+    bool by_token;       /* gradient has a row for each token */
     bool keep;           /* until the backward pass has read it */
     bool constant;       /* external, the same in every run */
     bool needed;         /* of a root, for cleanup.c: a node writes it; later, somebody reads it */

@@ -15,9 +15,10 @@
 
 /* ---- what the caller says ---- */
 
-static bool same_shape(const mnem_tensor *a, const mnem_tensor *b) {
+/* Of the dimensions from the first on. */
+static bool same_shape(const mnem_tensor *a, const mnem_tensor *b, int first) {
     bool same = a->dims == b->dims;
-    for (int i = 0; same && i < a->dims; i++) same = a->shape[i] == b->shape[i];
+    for (int i = first; same && i < a->dims; i++) same = a->shape[i] == b->shape[i];
     return same;
 }
 
@@ -27,18 +28,28 @@ static bool is_tensor(mnem_graph *graph, int32_t id) {
     return false;
 }
 
-void mnem_graph_parameter(mnem_graph *graph, int32_t weight, int32_t gradient) {
+static void set_parameter(mnem_graph *graph, int32_t weight, int32_t gradient, bool by_token) {
     if (!is_tensor(graph, weight) || !is_tensor(graph, gradient)) return;
     mnem__graph_tensor *w = &graph->tensor[weight];
     const mnem__graph_tensor *g = &graph->tensor[gradient];
     const mnem_type type = w->desc.type == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
-    if (g->slot == MNEM__GRAPH_PLACED || g->desc.type != type || !same_shape(&w->desc, &g->desc) ||
-        w->root != weight || w->slot == MNEM__GRAPH_PLACED || g->root != gradient)
+    if (g->slot == MNEM__GRAPH_PLACED || g->desc.type != type ||
+        !same_shape(&w->desc, &g->desc, by_token) || w->root != weight ||
+        w->slot == MNEM__GRAPH_PLACED || g->root != gradient)
         mnem__graph_wrong(graph, MNEM_INVALID,
                           "tensor %d can't be the gradient of tensor %d: both must be external, of "
                           "one shape, the gradient F32 (F64 of F64)",
                           gradient, weight);
     w->gradient = gradient;
+    w->by_token = by_token;
+}
+
+void mnem_graph_parameter(mnem_graph *graph, int32_t weight, int32_t gradient) {
+    set_parameter(graph, weight, gradient, false);
+}
+
+void mnem_graph_parameter_by_token(mnem_graph *graph, int32_t weight, int32_t gradient) {
+    set_parameter(graph, weight, gradient, true);
 }
 
 void mnem_graph_keep(mnem_graph *graph, int32_t tensor) {
@@ -173,6 +184,7 @@ static void add_gradient_node(mnem__differentiation *d, const mnem__graph_step *
     mnem_graph_node node = {.desc = step->op.desc};
     node.desc.kind = rule->kind;
     node.desc.inverse = step->op.desc.inverse != rule->turns;
+    node.desc.by_token = rule->kind == MNEM_OP_EMBED_GRAD && d->graph->tensor[step->in[0]].by_token;
     bool wanted = false;
     for (int k = 0; k < MNEM__GRADIENT_TARGETS; k++)
         wanted =

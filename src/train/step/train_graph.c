@@ -19,10 +19,10 @@ typedef struct builder {
     int64_t tokens;
     mnem_type number; /* of weights, gradients, losses: F32, or F64 with F64 */
     int32_t layer;
-    int32_t table;             /* angles of rope; 0 with gpt2 */
-    int32_t embedding, output; /* matrices; the same where they are tied */
-    bool gradients;            /* whether they are wanted */
-    uint32_t stream;           /* of the next dropout */
+    int32_t table;   /* angles of rope; 0 with gpt2 */
+    int32_t output;  /* matrix; the embedding where they are tied */
+    bool gradients;  /* whether they are wanted */
+    uint32_t stream; /* of the next dropout */
 } builder;
 
 static uint64_t number_bytes(const builder *b) {
@@ -322,14 +322,35 @@ static int32_t layer(builder *b, int32_t x) {
 
 /* ---- the whole ---- */
 
+/* The same bytes as the matrix, with a gradient of its own. */
+static int32_t waiting_embedding(builder *b) {
+    const mnem__train_param *p = mnem__train_param_get(b->o->shape, MNEM__TRAIN_EMBEDDING, -1);
+    const bool by_token = b->o->waiting == MNEM__TRAIN_WAITING_TOKENS;
+    const mnem_tensor desc = mnem_tensor_2d(b->number, p->shape[0], p->shape[1]);
+    const mnem_tensor rows =
+        mnem_tensor_2d(b->number, by_token ? b->tokens : p->shape[0], p->shape[1]);
+    const int32_t weight = mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_WEIGHTS,
+                                               (uint64_t)p->offset * number_bytes(b));
+    const int32_t gradient = mnem_graph_external(b->graph, &rows, MNEM__TRAIN_SLOT_WAITING, 0);
+    mnem_graph_name(b->graph, weight, p->name, -1);
+    if (by_token)
+        mnem_graph_parameter_by_token(b->graph, weight, gradient);
+    else
+        mnem_graph_parameter(b->graph, weight, gradient);
+    return weight;
+}
+
 static int32_t embed(builder *b) {
     const mnem_transformer *t = b->t;
     b->layer = -1;
     const mnem__train_frozen *output = mnem__train_output_get(b->o->shape);
-    b->embedding = matrix(b, MNEM__TRAIN_EMBEDDING, t->vocab, t->embd);
-    b->output = t->tied || !output ? b->embedding : frozen(b, output);
+    const int32_t embedding = matrix(b, MNEM__TRAIN_EMBEDDING, t->vocab, t->embd);
+    b->output = t->tied || !output ? embedding : frozen(b, output);
+    const bool waits = b->gradients && b->o->waiting != MNEM__TRAIN_WAITING_NONE;
     int32_t x = value(b, "embedding", t->embd);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED}, .in = {b->embedding}, .out = x});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED},
+                             .in = {waits ? waiting_embedding(b) : embedding},
+                             .out = x});
     if (b->o->shape->gpt2) {
         const int32_t position = value(b, "position", t->embd);
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED, .by_position = true},
@@ -368,7 +389,7 @@ static mnem_graph_options forward_room(const mnem__train_graph_options *o) {
     /* An adapter: three values and a sum, two parameters and their gradients. */
     const int32_t adapters = o->shape->lora_rank ? o->shape->per_layer / 2 : 0;
     const int32_t frozen = o->shape->frozen_count ? 1 : 0;
-    return (mnem_graph_options){.tensors = 20 + (44 + 16 * frozen + 8 * adapters) * o->layers,
+    return (mnem_graph_options){.tensors = 22 + (44 + 16 * frozen + 8 * adapters) * o->layers,
                                 .nodes = 10 + (20 + 5 * frozen + 4 * adapters) * o->layers,
                                 .workers = o->workers};
 }

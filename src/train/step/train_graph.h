@@ -26,6 +26,7 @@ enum {
     MNEM__TRAIN_SLOT_GRADIENTS,
     MNEM__TRAIN_SLOT_LOSSES,
     MNEM__TRAIN_SLOT_FROZEN,
+    MNEM__TRAIN_SLOT_WAITING,
     MNEM__TRAIN_SLOTS
 };
 
@@ -36,6 +37,14 @@ typedef struct mnem__train_scratch {
     mnem_graph_options room;
 } mnem__train_scratch;
 
+/* Where the gradient of the embedding goes (train_waiting.c): to that of the matrix, or to rows in
+ * SLOT_WAITING, one for each token or for each word. */
+typedef enum mnem__train_waiting {
+    MNEM__TRAIN_WAITING_NONE,
+    MNEM__TRAIN_WAITING_TOKENS,
+    MNEM__TRAIN_WAITING_WORDS,
+} mnem__train_waiting;
+
 typedef struct mnem__train_graph_options {
     const mnem__train_shape *shape;
     int32_t layers;              /* of the graph: shape's, or fewer, to measure */
@@ -43,6 +52,7 @@ typedef struct mnem__train_graph_options {
     int32_t workers;
     mnem_type compute;
     float dropout;
+    mnem__train_waiting waiting;
     const uint8_t *keep;          /* [layers] mnem_train_keep; NULL: forward only */
     mnem__train_scratch *scratch; /* of measuring; NULL: none */
 } mnem__train_graph_options;

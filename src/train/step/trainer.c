@@ -1,7 +1,7 @@
 /* trainer.c: takes what the plan says, gives it back, and runs steps.
  *
  * Idea: a step is its micro-batches one after another: each runs the graph, which adds to the
- * gradients; then the optimizer reads and clears them.
+ * gradients; what waited (train_waiting.c) is added last; then the optimizer reads and clears them.
  * Invariant: the bytes taken are those of mnem__train_measure for the plan's way, the same call
  * that planning made; gradients are zero between steps; a trainer that failed half-way is destroyed
  * like a whole one. Cost: a step allocates nothing. */
@@ -46,6 +46,7 @@ static void bind(mnem_trainer *t) {
         (void *)mnem__trainer_host(t, lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS);
     t->frozen = lora ? mnem__trainer_host(t, MNEM__TRAIN_PART_FROZEN) : NULL;
     t->gradients = (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_GRADIENTS);
+    t->waiting = t->rows.rows ? (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_WAITING) : NULL;
     t->moments = mnem__trainer_host(t, MNEM__TRAIN_PART_MOMENTS);
     t->losses =
         (void *)(mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + t->sizes.losses_offset);
@@ -59,6 +60,7 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     if (status == MNEM_OK)
         status = mnem__train_measure(s, plan->micro_batch, &t->graphs, &t->sizes);
     if (status == MNEM_OK) status = mnem__train_logits_op(s, &t->logits);
+    if (status == MNEM_OK && t->rows.rows) status = mnem__train_rows_op(s, &t->rows, &t->add_rows);
     if (status == MNEM_OK)
         status = mnem_optimizer_create(&s->o.optimizer, s->segments, (size_t)s->shape->params,
                                        &t->optimizer);
@@ -87,6 +89,7 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
     t->setup = setup;
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
+    t->rows = mnem__train_rows_get(&setup, plan->micro_batch);
     t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem_loss_scale_start(NULL)
                                                 : (mnem_loss_scale){.scale = 1};
     status = take_all(t, plan);
@@ -120,12 +123,14 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
+/* waiting: mnem__trainer_waiting_at, of a step. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
-                       mnem_graph_args *args) {
+                       float *waiting, mnem_graph_args *args) {
     void *const external[MNEM__TRAIN_SLOTS] = {[MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
                                                [MNEM__TRAIN_SLOT_GRADIENTS] = t->gradients,
                                                [MNEM__TRAIN_SLOT_LOSSES] = t->losses,
-                                               [MNEM__TRAIN_SLOT_FROZEN] = t->frozen};
+                                               [MNEM__TRAIN_SLOT_FROZEN] = t->frozen,
+                                               [MNEM__TRAIN_SLOT_WAITING] = waiting};
     args->tokens = tokens;
     args->block = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
     args->workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE);
@@ -191,16 +196,20 @@ static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, 
     for (int32_t i = 0; i < t->accumulation; i++) {
         int64_t tokens = 0;
         mnem_status status = next(t, source, t->micro_batch, &args, &tokens);
+        if (status != MNEM_OK) return status;
         args.row_base = ((int64_t)t->steps * t->accumulation + i) * tokens;
-        if (status == MNEM_OK) status = run(t, &t->graphs.step, tokens, &args);
+        float *waiting = mnem__trainer_waiting_at(t, i * tokens, args.ids, tokens);
+        status = run(t, &t->graphs.step, tokens, waiting, &args);
         if (status != MNEM_OK) return status;
         add_losses(t, args.targets, tokens, s);
     }
+    mnem__trainer_waiting_add(t);
     return MNEM_OK;
 }
 
 static void clear_gradients(mnem_trainer *t) {
     memset(t->gradients, 0, (size_t)t->setup.shape->count * sizeof(float));
+    mnem__trainer_waiting_clear(t);
 }
 
 mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *source, double *loss) {
@@ -265,7 +274,7 @@ mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *sour
         mnem_graph_args args = {.gradient_scale = 0};
         mnem_status status = next(t, source, 1, &args, &n);
         if (status == MNEM_NOT_FOUND) break;
-        if (status == MNEM_OK) status = run(t, &t->graphs.forward, n, &args);
+        if (status == MNEM_OK) status = run(t, &t->graphs.forward, n, NULL, &args);
         if (status != MNEM_OK) return status;
         add_losses(t, args.targets, n, &s);
     }
@@ -291,7 +300,7 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
         t->tables.ids[i] = i < count ? ids[i] : 0;
         t->tables.targets[i] = -1;
     }
-    status = run(t, graph, tokens,
+    status = run(t, graph, tokens, NULL,
                  &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets});
     if (status != MNEM_OK) return status;
     mnem_graph_tensor_get(graph->graph, graph->last, &last);

@@ -13,10 +13,13 @@ struct mnem_trainer {
     mnem__train_graphs graphs;
     mnem__train_sizes sizes;
     mnem_op logits;
+    mnem__train_rows rows;
+    mnem_op add_rows;
     mnem_block block[MNEM__TRAIN_PARTS];
     bool taken[MNEM__TRAIN_PARTS];
     mnem__train_tables tables;
     float *weights, *gradients, *losses;
+    float *waiting;      /* [rows.rows, embd], zero between steps; NULL: nothing waits */
     uint8_t *frozen;     /* NULL: nothing is */
     uint64_t frozen_sum; /* of its bytes; 0: not loaded yet */
     void *moments;
@@ -28,6 +31,14 @@ struct mnem_trainer {
 
 /* What takes and gives back its parts; borrowed from it. */
 mnem__taker mnem__trainer_taker(mnem_trainer *t);
+/* Where what these tokens give waits, from token of the step on; notes their ids. NULL: nothing
+ * waits. */
+float *mnem__trainer_waiting_at(const mnem_trainer *t, int64_t token, const int32_t *ids,
+                                int64_t tokens);
+/* After the last micro-batch: to the gradients. Or not at all. */
+void mnem__trainer_waiting_add(mnem_trainer *t);
+void mnem__trainer_waiting_clear(mnem_trainer *t);
+
 /* Heap that saving and resuming take; it is charged all the time, and free while they run. */
 uint64_t mnem__trainer_checkpoint_bytes(void);
 

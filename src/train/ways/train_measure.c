@@ -119,6 +119,7 @@ static mnem__train_graph_options graph_options(const mnem__train_setup *setup, i
                                        .workers = setup->o.threads,
                                        .compute = keep ? setup->o.compute : MNEM_TYPE_F32,
                                        .dropout = keep ? setup->o.dropout : 0,
+                                       .waiting = mnem__train_rows_get(setup, micro_batch).waiting,
                                        .keep = keep};
 }
 
@@ -194,12 +195,15 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
     const uint64_t at = mnem__align_up(sizeof(mnem_trainer), 64);
     const uint64_t sequence = (uint64_t)setup->o.sequence;
+    const mnem__train_rows rows = mnem__train_rows_get(setup, micro_batch);
+    const uint64_t waiting = rows.waiting == MNEM__TRAIN_WAITING_TOKENS ? (uint64_t)rows.rows : 0;
     if (base) {
         tables->positions = (void *)(base + at);
         tables->ids = tables->positions + tokens;
         tables->targets = tables->ids + sequence;
+        tables->waiting = tables->targets + sequence;
     }
-    return at + (tokens + 2 * sequence) * sizeof(int32_t);
+    return at + (tokens + 2 * sequence + waiting) * sizeof(int32_t);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) {
@@ -238,6 +242,8 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     const bool lora = setup->shape->lora_rank > 0;
     bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);
     bytes[MNEM__TRAIN_PART_GRADIENTS] = count * sizeof(float);
+    bytes[MNEM__TRAIN_PART_WAITING] = (uint64_t)mnem__train_rows_get(setup, micro_batch).rows *
+                                      (uint64_t)setup->shape->t.embd * sizeof(float);
     bytes[MNEM__TRAIN_PART_FROZEN] = setup->shape->frozen_bytes;
     const mnem_graph_sizes *step = &graphs->step.sizes, *forward = &graphs->forward.sizes;
     const mnem_graph_sizes *brief = &graphs->brief.sizes;

@@ -16,6 +16,7 @@
     X(FROZEN, WEIGHTS, "frozen", BLOCK)                                                            \
     X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
     X(GRADIENTS, GRADIENT, "gradients", BLOCK)                                                     \
+    X(WAITING, GRADIENT, "waiting", BLOCK)                                                         \
     X(MOMENTS, OPTIMIZER, "moments", BLOCK)                                                        \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
     X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
@@ -44,6 +45,18 @@ typedef struct mnem__train_setup {
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options);
 void mnem__train_setup_fini(mnem__train_setup *setup);
 
+/* What a matrix that is embedding and output too gets from the embedding, until all micro-batches
+ * have run (train_waiting.c). */
+typedef struct mnem__train_rows {
+    mnem__train_waiting waiting;
+    int64_t rows; /* of embd numbers; 0: none */
+} mnem__train_rows;
+mnem__train_rows mnem__train_rows_get(const mnem__train_setup *setup, int32_t micro_batch);
+/* The operator that adds them: in[0] the rows, args.ids of all tokens of the batch, out the
+ * gradient. */
+mnem_status mnem__train_rows_op(const mnem__train_setup *setup, const mnem__train_rows *rows,
+                                mnem_op *op);
+
 /* The graphs of a way: of a step's micro-batch; forward only, of the same sequences (evaluation)
  * and of one short sequence (samples, of which each token is a run). */
 typedef struct mnem__train_graphs {
@@ -64,6 +77,7 @@ void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
 typedef struct mnem__train_tables {
     int32_t *positions;     /* [micro_batch * sequence] */
     int32_t *ids, *targets; /* [sequence], for logits */
+    int32_t *waiting;       /* [batch * sequence], ids of a step, where its tokens' rows wait */
 } mnem__train_tables;
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables);

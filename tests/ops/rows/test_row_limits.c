@@ -266,6 +266,22 @@ static void embed_grad_adds_in_the_order_of_tokens(void **state) {
     assert_memory_equal(d1, d2, 3 * SMALL * sizeof *d1);
 }
 
+/* The same id over and over: its tokens stay apart. */
+static void embed_grad_by_token_has_a_row_for_each(void **state) {
+    (void)state;
+    static const int32_t ids[T] = {0};
+    rng r = {7};
+    rng_fill(&r, x, T * SMALL, 1);
+    memset(out, 0, sizeof out);
+    mnem_op_desc d = {
+        .kind = MNEM_OP_EMBED_GRAD, .by_token = true, .in = {rows(T)}, .out = rows(T)};
+    op_run(d, 3, (mnem_op_args){.tokens = T, .in = {x}, .out = out, .ids = ids});
+    assert_memory_equal(out, x, T * SMALL * sizeof *out);
+    mnem_op op;
+    d.out = rows(T - 1);
+    assert_int_equal(mnem_op_prepare(&d, &op), MNEM_INVALID);
+}
+
 /* ---- DROPOUT ---- */
 
 static void drop(float p, uint32_t stream, uint64_t seed, int64_t row, int tokens, float *to) {
@@ -352,6 +368,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_finite_shows_in_its_row),
         cmocka_unit_test(norm_sums_do_not_see_how_a_batch_is_cut),
         cmocka_unit_test(embed_grad_adds_in_the_order_of_tokens),
+        cmocka_unit_test(embed_grad_by_token_has_a_row_for_each),
         cmocka_unit_test(what_is_dropped_is_fixed_by_place),
         cmocka_unit_test(drops_are_as_many_as_asked_and_independent),
         cmocka_unit_test(no_dropout_is_a_copy),
