@@ -2,7 +2,8 @@
  *
  * Idea: what a step computes depends on the weights, the moments, the number of steps done, the
  * loss scale, and what the caller feeds it; the caller's part is a text. The model's shape and the
- * kind of moments are a text too: a file of another one is refused before anything is read.
+ * kind of moments are a text too: a file of another one is refused before anything is read, and so
+ * is one whose sections or loss scale can't be right.
  * Invariant: between steps gradients are zero and needn't be kept. Cost: one pass over weights and
  * moments; heap that is charged from the start (mnem__trainer_checkpoint_bytes). */
 #include <stdio.h>
@@ -131,10 +132,31 @@ static mnem_status check_shape(const mnem_trainer *t, const mnem_checkpoint *c) 
     return say_difference(ours, theirs);
 }
 
+/* The loss scale to go on with. */
+static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem_loss_scale *scale) {
+    *scale = t->scale;
+    /* A run that wasn't f16 before begins with the usual scale. */
+    if (t->setup.o.compute != MNEM_TYPE_F16 || (n->scale == 1 && !n->good && !n->at_floor))
+        return MNEM_OK;
+    if (n->good > UINT32_MAX || n->at_floor > UINT32_MAX)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "train: a loss scale after %llu good steps, %llu at the "
+                          "floor",
+                          (unsigned long long)n->good, (unsigned long long)n->at_floor);
+    *scale = (mnem_loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
+    return mnem_loss_scale_restore(NULL, scale);
+}
+
+/* Everything that can be wrong is looked at before the trainer changes. */
 static mnem_status load(mnem_trainer *t, const mnem_checkpoint *c, char *note, size_t n) {
+    mnem_checkpoint_entry entries[ENTRIES];
+    mnem_loss_scale scale;
     numbers found;
+    fill(t, "", "", entries);
     mnem_status status = check_shape(t, c);
+    if (status == MNEM_OK) status = mnem_checkpoint_expect(c, entries, ENTRIES);
     if (status == MNEM_OK) status = read_numbers(c, &found);
+    if (status == MNEM_OK) status = check_scale(t, &found, &scale);
     if (status == MNEM_OK) status = mnem_checkpoint_text(c, "note", note, n);
     if (status == MNEM_OK)
         status = mnem_checkpoint_read(c, "weights", t->weights,
@@ -144,12 +166,8 @@ static mnem_status load(mnem_trainer *t, const mnem_checkpoint *c, char *note, s
     if (status != MNEM_OK) return status;
     t->steps = found.steps;
     t->updates = found.updates;
-    if (t->setup.o.compute != MNEM_TYPE_F16) return MNEM_OK;
-    const mnem_loss_scale scale = {found.scale, (uint32_t)found.good, (uint32_t)found.at_floor,
-                                   found.skipped};
-    /* A run that wasn't f16 before begins with the usual scale. */
-    if (found.scale != 1 || found.good || found.at_floor) t->scale = scale;
-    return mnem_loss_scale_restore(NULL, &t->scale);
+    t->scale = scale;
+    return MNEM_OK;
 }
 
 mnem_status mnem_trainer_resume(mnem_trainer *t, const char *path, char *note, size_t n) {
