@@ -171,10 +171,53 @@ static void moments_of_another_size_change_nothing(void **unused) {
     remove(path());
 }
 
+/* ---- another model ---- */
+
+static void another_epsilon_or_rope_is_another_model(void **unused) {
+    (void)unused;
+    const mnem_train_options o = options_of(MNEM_TYPE_F32);
+    mnem_train_options other = o;
+    save(&o);
+    other.shape.epsilon = 1e-3f;
+    refused(&other, "epsilon 9.99999975e-06, not 0.00100000005");
+    other = o;
+    other.shape.rope.base = 20000;
+    refused(&other, "rope_base 10000, not 20000");
+    other = o;
+    other.shape.rope.dims = 4;
+    refused(&other, "rope 8, not 4");
+    other = o;
+    other.shape.rope.scale = 0.5f;
+    refused(&other, "rope_scale 1, not 0.5");
+    other.shape.rope.scale = 1; /* what 0 means */
+    resumes(&other);
+    remove(path());
+}
+
+static void an_older_checkpoint_without_these_resumes(void **unused) {
+    (void)unused;
+    const mnem_train_options o = options_of(MNEM_TYPE_F32);
+    sections s;
+    save(&o);
+    sections_load(&s);
+    mnem_checkpoint_entry *shape = section(&s, "shape");
+    const char *end = strstr(shape->data, " epsilon ");
+    assert_non_null(end);
+    shape->bytes = (uint64_t)(end - (const char *)shape->data);
+    sections_store(&s);
+    resumes(&o);
+    mnem_train_options other = o;
+    other.shape.ff = 32;
+    refused(&other, "ff 16, not 32");
+    remove(path());
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_impossible_loss_scale_changes_nothing),
         cmocka_unit_test(moments_of_another_size_change_nothing),
+        cmocka_unit_test(another_epsilon_or_rope_is_another_model),
+        cmocka_unit_test(an_older_checkpoint_without_these_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  * is one whose sections or loss scale can't be right.
  * Invariant: between steps gradients are zero and needn't be kept. Cost: one pass over weights and
  * moments; heap that is charged from the start (mnem__trainer_checkpoint_bytes). */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "mnem/checkpoint.h"
 #include "train/step/trainer_private.h"
 
-enum { ENTRIES = 10, SHAPE_TEXT = 256 };
+enum { ENTRIES = 10, SHAPE_TEXT = 512 };
 
 uint64_t mnem__trainer_checkpoint_bytes(void) {
     return mnem_checkpoint_host_bytes(ENTRIES);
@@ -30,19 +31,51 @@ static void take_back(mnem_trainer *t) {
     (void)mnem__part_take(&taker, MNEM__TRAIN_PART_CHECKPOINT);
 }
 
-static void shape_text(const mnem_trainer *t, char text[SHAPE_TEXT]) {
+typedef struct words {
+    char bytes[SHAPE_TEXT];
+    size_t length;
+} words;
+
+__attribute__((format(printf, 2, 3))) static void add(words *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(to->bytes + to->length, sizeof to->bytes - to->length, format, args);
+    va_end(args);
+    to->length += (size_t)n;
+}
+
+static float or_one(float x) {
+    return x != 0 ? x : 1;
+}
+
+/* What numbers a step computes with; values that mean the same are written the same. */
+static void add_constants(words *to, const mnem__train_shape *shape) {
+    const mnem_rope *r = &shape->t.rope;
+    const bool yarn = r->yarn_ext != 0;
+    add(to, " epsilon %.9g", (double)shape->t.epsilon);
+    if (shape->gpt2) return;
+    add(to, " rope %d rope_base %.9g rope_neox %d rope_scale %.9g", r->dims, (double)r->base,
+        r->neox, (double)or_one(r->scale));
+    add(to, " yarn %.9g yarn_attn %.9g yarn_fast %.9g yarn_slow %.9g yarn_context %d",
+        (double)r->yarn_ext, (double)or_one(r->yarn_attn), yarn ? (double)r->yarn_beta_fast : 0,
+        yarn ? (double)r->yarn_beta_slow : 0, yarn ? r->original_context : 0);
+}
+
+/* constants false: as checkpoints said it that don't have them. */
+static words shape_text(const mnem_trainer *t, bool constants) {
     const mnem_transformer *s = &t->setup.shape->t;
-    snprintf(text, SHAPE_TEXT,
-             "%s layers %d embd %d heads %d kv_heads %d head_dim %d ff %d vocab %d context %d "
-             "moments %d",
-             s->architecture, s->layers, s->embd, s->heads, s->kv_heads, s->head_dim, s->ff,
-             s->vocab, s->context, (int)t->setup.o.optimizer.moments);
+    words to = {.length = 0};
+    add(&to,
+        "%s layers %d embd %d heads %d kv_heads %d head_dim %d ff %d vocab %d context %d "
+        "moments %d",
+        s->architecture, s->layers, s->embd, s->heads, s->kv_heads, s->head_dim, s->ff, s->vocab,
+        s->context, (int)t->setup.o.optimizer.moments);
+    if (constants) add_constants(&to, t->setup.shape);
     const mnem__train_shape *lora = t->setup.shape;
-    const size_t at = strlen(text);
     if (lora->lora_rank)
-        snprintf(text + at, SHAPE_TEXT - at, " lora %d alpha %g of %u on %016llx", lora->lora_rank,
-                 (double)lora->lora_alpha, (unsigned)lora->lora_targets,
-                 (unsigned long long)t->frozen_sum);
+        add(&to, " lora %d alpha %g of %u on %016llx", lora->lora_rank, (double)lora->lora_alpha,
+            (unsigned)lora->lora_targets, (unsigned long long)t->frozen_sum);
+    return to;
 }
 
 static void fill(mnem_trainer *t, const char *shape, const char *note,
@@ -68,10 +101,9 @@ static void fill(mnem_trainer *t, const char *shape, const char *note,
 }
 
 mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *note) {
-    char shape[SHAPE_TEXT];
+    const words shape = shape_text(t, true);
     mnem_checkpoint_entry entries[ENTRIES];
-    shape_text(t, shape);
-    fill(t, shape, note, entries);
+    fill(t, shape.bytes, note, entries);
     lend(t);
     const mnem_status status = mnem_checkpoint_write(path, entries, ENTRIES, NULL);
     take_back(t);
@@ -125,11 +157,11 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
 }
 
 static mnem_status check_shape(const mnem_trainer *t, const mnem_checkpoint *c) {
-    char ours[SHAPE_TEXT], theirs[SHAPE_TEXT];
-    shape_text(t, ours);
+    char theirs[SHAPE_TEXT];
     const mnem_status status = mnem_checkpoint_text(c, "shape", theirs, sizeof theirs);
-    if (status != MNEM_OK || !strcmp(ours, theirs)) return status;
-    return say_difference(ours, theirs);
+    if (status != MNEM_OK) return status;
+    const words ours = shape_text(t, strstr(theirs, " epsilon ") != NULL);
+    return strcmp(ours.bytes, theirs) ? say_difference(ours.bytes, theirs) : MNEM_OK;
 }
 
 /* The loss scale to go on with. */
