@@ -217,6 +217,22 @@ static void a_failed_read_stops_every_member(void **state) {
     source_fini(&s);
 }
 
+static void a_matmul_without_weights_is_refused(void **state) {
+    (void)state;
+    float x[T * N], weight[N];
+    void *external[] = {x, weight};
+    mnem_graph_sizes sizes;
+    mnem_graph *g = build(&sizes, false);
+    uint8_t *block = aligned_alloc(64, (sizes.block_bytes + 63) / 64 * 64);
+    assert_int_equal(
+        mnem_graph_run(g, NULL,
+                       &(mnem_graph_args){.tokens = T, .block = block, .external = external}),
+        MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "node 1 (matmul), but args.weights is NULL"));
+    free(block);
+    mnem_graph_destroy(g);
+}
+
 static void cancelling_stops_every_member(void **state) {
     (void)state;
     source s;
@@ -318,6 +334,7 @@ int main(void) {
         cmocka_unit_test(streamed_and_resident_give_the_same_bits),
         cmocka_unit_test(a_tail_computes_its_rows_only),
         cmocka_unit_test(a_failed_read_stops_every_member),
+        cmocka_unit_test(a_matmul_without_weights_is_refused),
         cmocka_unit_test(cancelling_stops_every_member),
         cmocka_unit_test(intermediates_share_bytes_and_measuring_is_carving),
         cmocka_unit_test(a_graph_that_is_reset_is_as_new),

@@ -173,6 +173,15 @@ static void member(const mnem_worker *worker, void *context) {
     }
 }
 
+/* Somebody has to hold the matrices. */
+static mnem_status check_weights(const run *r) {
+    for (int32_t i = r->from; !r->args->weights && i < r->to; i++)
+        if (r->graph->step[i].op.desc.kind == MNEM_OP_MATMUL)
+            return mnem__fail(MNEM_INVALID, "graph: node %d (matmul), but args.weights is NULL",
+                              i - r->from);
+    return MNEM_OK;
+}
+
 static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, mnem_team *team,
                              const mnem_graph_args *args) {
     run r = {.graph = graph, .args = args, .from = from, .to = to};
@@ -184,6 +193,8 @@ static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, 
                           "graph: %d of its nodes are folded: their outputs must be in "
                           "args.constants (mnem_graph_fold)",
                           graph->folded);
+    const mnem_status status = check_weights(&r);
+    if (status != MNEM_OK) return status;
     if (team)
         mnem_team_run(team, member, &r);
     else
