@@ -233,7 +233,10 @@ static void without_memory_writing_fails_and_leaves_nothing(void **state) {
 
 /* ---- split models ---- */
 
-static void write_part(uint32_t no, uint32_t says, uint32_t count, uint32_t total) {
+typedef void extra_keys(mnem_gguf_writer *w);
+
+static void write_part_with(uint32_t no, uint32_t says, uint32_t count, uint32_t total,
+                            extra_keys *extra) {
     static const char *const names[] = {"a", "b", "c"};
     char name[40];
     mnem_gguf_writer *w;
@@ -245,9 +248,14 @@ static void write_part(uint32_t no, uint32_t says, uint32_t count, uint32_t tota
                      &(mnem_value){.type = MNEM_VALUE_U16, .count = 1, .u = count}));
     OK(mnem_gguf_key(w, "split.tensors.count",
                      &(mnem_value){.type = MNEM_VALUE_I32, .count = 1, .u = total}));
+    if (extra) extra(w);
     OK(mnem_gguf_tensor(w, names[no], MNEM_TYPE_F32, 1, (int64_t[]){1}));
     OK(mnem_gguf_data(w, &(float){(float)no}, 4));
     OK(mnem_gguf_finish(w));
+}
+
+static void write_part(uint32_t no, uint32_t says, uint32_t count, uint32_t total) {
+    write_part_with(no, says, count, total, NULL);
 }
 
 static void split_files_open_as_one_from_any_part(void **state) {
@@ -297,6 +305,68 @@ static void a_missing_or_wrong_part_is_named(void **state) {
     assert_non_null(strstr(mnem_last_error(), "split.tensors.count: 7, the parts have 3"));
 }
 
+static void write_repeated(mnem_gguf_writer *w, const char *word, uint32_t blocks) {
+    const mnem_text words[] = {{"a", 1}, {word, strlen(word)}};
+    const float scores[] = {0, 1.5f};
+    OK(mnem_gguf_key_texts(w, "tokenizer.ggml.tokens", words, 2));
+    OK(mnem_gguf_key(
+        w, "tokenizer.ggml.scores",
+        &(mnem_value){
+            .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_F32, .count = 2, .elements = scores}));
+    OK(mnem_gguf_key_u32(w, "split-model.block_count", blocks));
+    OK(mnem_gguf_key_text(w, "split-model.kind", word));
+}
+
+static void says_the_first(mnem_gguf_writer *w) {
+    write_repeated(w, "bc", 2);
+}
+static void says_the_same(mnem_gguf_writer *w) {
+    OK(mnem_gguf_key_text(w, "general.architecture", "split"));
+    OK(mnem_gguf_key_text(w, "general.comment", "what the first part doesn't say"));
+    write_repeated(w, "bc", 2);
+}
+static void says_another_architecture(mnem_gguf_writer *w) {
+    OK(mnem_gguf_key_text(w, "general.architecture", "splat"));
+}
+static void says_another_count(mnem_gguf_writer *w) {
+    write_repeated(w, "bc", 3);
+}
+static void says_other_words(mnem_gguf_writer *w) {
+    write_repeated(w, "bd", 2);
+}
+static void says_more(mnem_gguf_writer *w) {
+    OK(mnem_gguf_key_u32(w, "other.block_count", 2));
+}
+
+static void a_part_of_another_model_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        extra_keys *second;
+        const char *key;
+    } cases[] = {{says_another_architecture, "key general.architecture: isn't what the first"},
+                 {says_another_count, "key split-model.block_count: isn't what the first"},
+                 {says_other_words, "key tokenizer.ggml.tokens: isn't what the first"},
+                 {says_more, "key other.block_count: the first part"}};
+    mnem_model *model;
+    write_part_with(0, 0, 2, 2, says_the_first);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_part_with(1, 1, 2, 2, cases[i].second);
+        for (int from = 1; from <= 2; from++) {
+            char name[40];
+            snprintf(name, sizeof name, "m-%05d-of-00002.gguf", from);
+            assert_int_equal(mnem_model_open(forge_path(name), &model), MNEM_BAD_FILE);
+            if (!strstr(mnem_last_error(), cases[i].key)) fail_msg("%s", mnem_last_error());
+            assert_non_null(strstr(mnem_last_error(), "m-00002-of-00002.gguf"));
+        }
+    }
+    write_part_with(1, 1, 2, 7, NULL);
+    assert_int_equal(mnem_model_open(forge_path("m-00001-of-00002.gguf"), &model), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "split.tensors.count: 7, another part says 2"));
+    write_part_with(1, 1, 2, 2, says_the_same);
+    OK(mnem_model_open(forge_path("m-00002-of-00002.gguf"), &model));
+    mnem_model_close(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_read_back_and_copy),
@@ -308,6 +378,7 @@ int main(void) {
         cmocka_unit_test(without_memory_writing_fails_and_leaves_nothing),
         cmocka_unit_test(split_files_open_as_one_from_any_part),
         cmocka_unit_test(a_missing_or_wrong_part_is_named),
+        cmocka_unit_test(a_part_of_another_model_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, forge_teardown);
 }

@@ -261,9 +261,12 @@ static mnem_status take_key(parse *p, uint32_t index) {
     mnem_model *model = p->model;
     if (!p->keep_keys) p->model = NULL;
     mnem_status status = take_name(p, "key", &key.name, &key.name_length, peek);
+    const uint64_t value = mnem__cursor_position(&p->c);
     if (status == MNEM_OK) status = take_value(p, &key);
     if (status == MNEM_OK) status = note_key(p, peek, &key);
     p->model = model;
+    if (!p->keep_keys && model && status == MNEM_OK)
+        status = mnem__gguf_split_check_key(&p->c, value, model, peek, &key);
     if (!p->keep_keys)
         p->pool_used = pool_before;
     else if (model && status == MNEM_OK)
@@ -409,6 +412,28 @@ static mnem_status place_part(parse *p) {
     return MNEM_OK;
 }
 
+/* ---- keys that are all there ---- */
+
+/* Indices in the order of names: finding is a binary search, duplicates are neighbours. */
+static bool key_less(const void *context, uint32_t a, uint32_t b) {
+    const mnem_model *model = context;
+    return strcmp(model->key[a].name, model->key[b].name) < 0;
+}
+
+static mnem_status sort_keys(mnem_model *model) {
+    char name[72];
+    for (uint32_t i = 0; i < model->keys; i++) model->by_key[i] = i;
+    mnem__sort(model->by_key, model->keys, key_less, model);
+    for (uint32_t i = 1; i < model->keys; i++) {
+        const char *a = model->key[model->by_key[i - 1]].name,
+                   *b = model->key[model->by_key[i]].name;
+        if (strcmp(a, b) == 0)
+            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is there twice", model->path,
+                              mnem__gguf_printable(a, strlen(a), name, sizeof name));
+    }
+    return MNEM_OK;
+}
+
 /* ---- all parts ---- */
 
 static mnem_status check_split(const parse *p, const layout *all) {
@@ -418,6 +443,10 @@ static mnem_status check_split(const parse *p, const layout *all) {
                           "%s: split.no, split.count: %llu of %llu, expected %u of %u", p->c.path,
                           (unsigned long long)p->split_no, (unsigned long long)p->split_count,
                           p->part, all->parts);
+    if (p->split_tensors && all->split_tensors && p->split_tensors != all->split_tensors)
+        return mnem__fail(MNEM_BAD_FILE, "%s: split.tensors.count: %llu, another part says %llu",
+                          p->c.path, (unsigned long long)p->split_tensors,
+                          (unsigned long long)all->split_tensors);
     return MNEM_OK;
 }
 
@@ -472,6 +501,7 @@ static mnem_status parse_parts(const char *path, layout *all, mnem_model *model)
             status = place_part(&p);
             model->part[i].fd = p.c.fd;
             if (i == 0) model->version = p.version, model->alignment = p.alignment;
+            if (i == 0 && status == MNEM_OK) status = sort_keys(model);
         } else {
             mnem__cursor_close(&p.c);
         }
@@ -544,30 +574,15 @@ static mnem_status create(const char *path, const layout *all, mnem_model **out)
     return MNEM_OK;
 }
 
-/* ---- what holds between keys and between tensors ---- */
-
-/* Indices in the order of names: finding is a binary search, duplicates are neighbours. */
-static bool key_less(const void *context, uint32_t a, uint32_t b) {
-    const mnem_model *model = context;
-    return strcmp(model->key[a].name, model->key[b].name) < 0;
-}
+/* ---- what holds between tensors ---- */
 
 static bool tensor_less(const void *context, uint32_t a, uint32_t b) {
     const mnem_model *model = context;
     return strcmp(model->tensor[a].name, model->tensor[b].name) < 0;
 }
 
-static mnem_status check_names(mnem_model *model) {
-    for (uint32_t i = 0; i < model->keys; i++) model->by_key[i] = i;
-    mnem__sort(model->by_key, model->keys, key_less, model);
+static mnem_status sort_tensors(mnem_model *model) {
     char name[72];
-    for (uint32_t i = 1; i < model->keys; i++) {
-        const char *a = model->key[model->by_key[i - 1]].name,
-                   *b = model->key[model->by_key[i]].name;
-        if (strcmp(a, b) == 0)
-            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is there twice", model->path,
-                              mnem__gguf_printable(a, strlen(a), name, sizeof name));
-    }
     for (uint32_t i = 0; i < model->tensors; i++) model->by_tensor[i] = i;
     mnem__sort(model->by_tensor, model->tensors, tensor_less, model);
     for (uint32_t i = 1; i < model->tensors; i++) {
@@ -586,7 +601,7 @@ static bool offset_less(const void *context, uint32_t a, uint32_t b) {
     return x->part != y->part ? x->part < y->part : x->offset < y->offset;
 }
 
-/* Uses by_tensor as scratch: before check_names. */
+/* Uses by_tensor as scratch: before sort_tensors. */
 static mnem_status check_overlap(mnem_model *model) {
     for (uint32_t i = 0; i < model->tensors; i++) model->by_tensor[i] = i;
     mnem__sort(model->by_tensor, model->tensors, offset_less, model);
@@ -615,7 +630,7 @@ mnem_status mnem_model_open(const char *path, mnem_model **out) {
     if (status == MNEM_OK) status = create(path, &all, &model);
     if (status == MNEM_OK) status = parse_parts(path, &all, model);
     if (status == MNEM_OK) status = check_overlap(model);
-    if (status == MNEM_OK) status = check_names(model);
+    if (status == MNEM_OK) status = sort_tensors(model);
     if (status != MNEM_OK) {
         mnem_model_close(model);
         return status;

@@ -81,6 +81,8 @@ mnem_status mnem__cursor_open(mnem__cursor *cursor, const char *path);
 void mnem__cursor_close(mnem__cursor *cursor);
 uint64_t mnem__cursor_position(const mnem__cursor *cursor);
 uint64_t mnem__cursor_left(const mnem__cursor *cursor);
+/* Goes to a place that it has been at. */
+void mnem__cursor_seek(mnem__cursor *cursor, uint64_t position);
 /* Copies the next n bytes to out; out NULL skips them. MNEM_BAD_FILE past the end. */
 mnem_status mnem__cursor_read(mnem__cursor *cursor, void *out, uint64_t n);
 mnem_status mnem__cursor_u32(mnem__cursor *cursor, uint32_t *number);
@@ -102,5 +104,11 @@ size_t mnem__gguf_split_prefix(const char *path, uint32_t part, uint32_t parts);
 /* Writes the path of part (from 0) of parts into out; false when it doesn't fit. */
 bool mnem__gguf_split_path(const char *path, size_t prefix, uint32_t part, uint32_t parts,
                            char *out, size_t n);
+/* A key of a later part, of which the cursor has just read the value that begins at value: what the
+ * first part (model's keys, sorted) says is the same, or it says nothing of a key that doesn't
+ * matter. MNEM_BAD_FILE names the key. */
+mnem_status mnem__gguf_split_check_key(mnem__cursor *cursor, uint64_t value,
+                                       const mnem_model *model, const char *name,
+                                       const mnem__gguf_key *key);
 
 #endif

@@ -45,6 +45,11 @@ uint64_t mnem__cursor_left(const mnem__cursor *c) {
     return position < c->file_bytes ? c->file_bytes - position : 0;
 }
 
+void mnem__cursor_seek(mnem__cursor *c, uint64_t position) {
+    c->at = position;
+    c->have = c->used = 0;
+}
+
 /* Reads exactly n bytes at offset. A file that became shorter is a bad file. */
 static mnem_status read_at(const mnem__cursor *c, void *out, uint64_t n, uint64_t offset) {
     uint8_t *to = out;
