@@ -54,7 +54,8 @@ typedef struct mnem_tensor_info {
 bool mnem_model_tensor_get(const mnem_model *model, uint32_t index, mnem_tensor_info *info);
 /* The tensor's index, or -1. */
 int32_t mnem_model_tensor_find(const mnem_model *model, const char *name);
-/* Reads bytes [offset, offset + bytes) of one tensor's data; buffered, any alignment. */
+/* Reads bytes [offset, offset + bytes) of one tensor's data; buffered, any alignment. MNEM_IO;
+ * MNEM_BAD_FILE: the file was written to since it was opened. */
 mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint64_t offset,
                                    uint64_t bytes, void *out);
 /* The path of one part (for readers of their own). */

@@ -2,12 +2,14 @@
  * of the disk come out of acquire; planned bytes are the bytes taken. pread is wrapped by the
  * linker, so that reads can be short, interrupted or fail. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -227,6 +229,73 @@ static void a_file_that_lost_its_name_streams(void **state) {
     weights_case_fini(&c);
 }
 
+/* Overwrites the middle of the last matrix in place, and sets the time of writing back where that
+ * is asked for. */
+static void write_over(const char *file, bool hide) {
+    struct stat st;
+    static char other[64 << 10];
+    memset(other, 0x5a, sizeof other);
+    const int fd = open(file, O_WRONLY);
+    assert_true(fd >= 0 && fstat(fd, &st) == 0);
+    assert_int_equal(pwrite(fd, other, sizeof other, st.st_size - 2 * (off_t)sizeof other),
+                     sizeof other);
+    const struct timespec times[2] = {st.st_atim, st.st_mtim};
+    if (hide) assert_int_equal(futimens(fd, times), 0);
+    assert_int_equal(close(fd), 0);
+}
+
+/* A pass before, one after: MNEM_BAD_FILE comes out of acquire. */
+static void written_over(bool hide, bool page_cache) {
+    char other[80];
+    weights_case c;
+    mnem__weights_chunk chunk = {.last = true};
+    snprintf(other, sizeof other, "%s.over", path);
+    weights_file_write(other);
+    usleep(20000); /* more than a tick of the clock that files are stamped with */
+    weights_case_init(&c, other, 0, 0);
+    must(weights_case_open(&c, 0, 3, 60 << 12, page_cache));
+    must_load(&c);
+    must(mnem__weights_schedule(c.weights, MNEM__PASS_BODY));
+    weights_case_pass(&c, MNEM__PASS_BODY, false, -1);
+    usleep(20000); /* the readers have read ahead, so that nothing is read while time is wrong */
+    write_over(other, hide);
+    mnem_status status = mnem__weights_schedule(c.weights, MNEM__PASS_BODY);
+    for (int32_t i = -1; status == MNEM_OK;) {
+        i += chunk.last;
+        assert_true(i < c.body);
+        status = mnem__weights_acquire(c.weights, i, &chunk);
+        if (status == MNEM_OK) mnem__weights_release(c.weights, &chunk);
+    }
+    assert_int_equal(status, MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "while it was in use"));
+    assert_non_null(strstr(mnem_last_error(), other));
+    remove(other);
+    weights_case_fini(&c);
+}
+
+static void a_file_that_is_written_over_is_noticed(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) written_over(i & 1, i & 2);
+}
+
+/* So it is where rows are read one by one. */
+static void a_row_of_a_file_that_was_written_to_is_refused(void **state) {
+    (void)state;
+    char other[80];
+    mnem_model *model;
+    uint8_t byte;
+    snprintf(other, sizeof other, "%s.row", path);
+    weights_file_write(other);
+    usleep(20000);
+    must(mnem_model_open(other, &model));
+    must(mnem_model_tensor_read(model, 0, 0, 1, &byte));
+    write_over(other, false);
+    assert_int_equal(mnem_model_tensor_read(model, 0, 0, 1, &byte), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), other));
+    mnem_model_close(model);
+    remove(other);
+}
+
 static void what_is_not_next_is_refused(void **state) {
     (void)state;
     weights_case c;
@@ -343,6 +412,8 @@ int main(void) {
         cmocka_unit_test(rewind_forgets_and_goes_on),
         cmocka_unit_test(destroy_at_any_moment),
         cmocka_unit_test(a_file_that_lost_its_name_streams),
+        cmocka_unit_test(a_file_that_is_written_over_is_noticed),
+        cmocka_unit_test(a_row_of_a_file_that_was_written_to_is_refused),
         cmocka_unit_test(what_is_not_next_is_refused),
         cmocka_unit_test(a_ring_too_small_is_refused),
         cmocka_unit_test(loading_tells_its_progress_and_stops),

@@ -396,6 +396,7 @@ static mnem_status place_part(parse *p) {
     mnem__gguf_part *part = &model->part[p->part];
     uint64_t end = mnem__cursor_position(&p->c), pad = end % p->alignment;
     part->file_bytes = p->c.file_bytes;
+    part->written = p->c.written;
     part->data_start = pad ? end + p->alignment - pad : end;
     for (uint32_t i = 0; i < p->tensors; i++) {
         mnem__gguf_tensor *t = &model->tensor[p->first_tensor + i];

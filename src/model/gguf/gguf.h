@@ -21,6 +21,7 @@ typedef struct mnem__gguf_part {
     const char *path;
     int fd;
     uint64_t file_bytes, data_start;
+    int64_t written; /* when the file was written to last, ns */
 } mnem__gguf_part;
 
 /* In the order of the file, of the first part when there are several. */
@@ -53,6 +54,10 @@ struct mnem_model {
     uint64_t pool_bytes;
 };
 
+/* fd, a descriptor of the part's file, still has the size and the time of writing that it had when
+ * the model was opened. To be asked after a read. MNEM_BAD_FILE. */
+mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd);
+
 /* MNEM_UNSUPPORTED, with the way out, for a low-rank adapter. */
 mnem_status mnem__gguf_check_model(const mnem_model *model);
 
@@ -70,7 +75,8 @@ typedef struct mnem__cursor {
     int fd;
     const char *path;
     uint64_t file_bytes;
-    uint64_t at; /* of buffer[0] in the file */
+    int64_t written; /* as in mnem__gguf_part */
+    uint64_t at;     /* of buffer[0] in the file */
     uint32_t have, used;
     char where[96]; /* the field being read, for errors */
     uint8_t buffer[MNEM__GGUF_CURSOR_BYTES];

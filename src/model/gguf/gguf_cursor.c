@@ -14,6 +14,18 @@
 
 #include "model/gguf/gguf.h"
 
+static int64_t written(const struct stat *st) {
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
+mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd) {
+    struct stat st;
+    if (fstat(fd, &st) == 0 && (uint64_t)st.st_size == part->file_bytes &&
+        written(&st) == part->written)
+        return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "%s: the file was written to while it was in use", part->path);
+}
+
 mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     c->path = path;
     c->at = c->have = c->used = 0;
@@ -23,6 +35,7 @@ mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     struct stat st = {0};
     const bool plain = fstat(c->fd, &st) == 0 && S_ISREG(st.st_mode);
     c->file_bytes = (uint64_t)st.st_size;
+    c->written = written(&st);
     if (plain && st.st_size > 0) return MNEM_OK;
     mnem__cursor_close(c);
     return mnem__fail(MNEM_BAD_FILE, "%s: is %s, not a GGUF file", path,

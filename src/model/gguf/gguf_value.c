@@ -149,7 +149,7 @@ mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint
         at += (uint64_t)got;
         bytes -= (uint64_t)got;
     }
-    return MNEM_OK;
+    return mnem__gguf_part_check(part, part->fd);
 }
 
 /* ---- keys ---- */

@@ -18,12 +18,15 @@
 
 static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *o) {
     uint64_t place = 0;
+    uint32_t sums = 0;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
         mnem_status status = mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m);
         if (status != MNEM_OK) return status;
         m->resident = o->resident[i];
         m->place = place;
+        m->sum_at = sums;
+        if (i < o->body_count + o->head_count) sums += (uint32_t)m->chunks;
         mnem__matrix_list *list = NULL;
         if (m->resident) {
             place += mnem_pack_bytes(m->type, m->rows, m->k);
@@ -62,12 +65,13 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, void *resident,
                                  mnem__weights **out) {
     *out = NULL;
     int32_t slots;
-    uint64_t slot_bytes;
+    uint64_t slot_bytes, sums;
     mnem_status status = mnem__weights_ring_choose(o, &slots, &slot_bytes);
+    if (status == MNEM_OK) status = mnem__weights_sums(o, slot_bytes, &sums);
     if (status != MNEM_OK) return status;
-    mnem__weights *w = mnem__calloc("weights", 1, mnem__weights_lay_out(o, slots, NULL));
+    mnem__weights *w = mnem__calloc("weights", 1, mnem__weights_lay_out(o, slots, sums, NULL));
     if (!w) return mnem__heap_status();
-    mnem__weights_lay_out(o, slots, w);
+    mnem__weights_lay_out(o, slots, sums, w);
     w->matrix_count = o->body_count + o->head_count + o->extra_count;
     w->resident = resident;
     w->ring = ring;

@@ -118,7 +118,20 @@ mnem_status mnem__weights_ring_choose(const mnem__weights_options *o, int32_t *s
     return status;
 }
 
-uint64_t mnem__weights_lay_out(const mnem__weights_options *o, int32_t slots, void *base) {
+mnem_status mnem__weights_sums(const mnem__weights_options *o, uint64_t slot_bytes,
+                               uint64_t *sums) {
+    *sums = 0;
+    for (int32_t i = 0; i < o->body_count + o->head_count; i++) {
+        mnem__matrix m;
+        const mnem_status status = mnem__matrix_describe(o->model, o->tensors[i], slot_bytes, &m);
+        if (status != MNEM_OK) return status;
+        *sums += (uint64_t)m.chunks;
+    }
+    return MNEM_OK;
+}
+
+uint64_t mnem__weights_lay_out(const mnem__weights_options *o, int32_t slots, uint64_t sums,
+                               void *base) {
     mnem_model_info info;
     mnem_model_info_get(o->model, &info);
     uint64_t count = (uint64_t)matrix_count(o);
@@ -134,8 +147,9 @@ uint64_t mnem__weights_lay_out(const mnem__weights_options *o, int32_t slots, vo
         w->load_list.index = (void *)((uint8_t *)base + lists);
         for (int pass = 0; pass < MNEM__PASSES; pass++)
             w->pass_list[pass].index = w->load_list.index + (size_t)(pass + 1) * count;
+        w->sums = (void *)(w->load_list.index + (1 + MNEM__PASSES) * count);
     }
-    return lists + (1 + MNEM__PASSES) * count * sizeof(int32_t);
+    return lists + (1 + MNEM__PASSES) * count * sizeof(int32_t) + sums * sizeof(uint32_t);
 }
 
 /* Can the first file be read directly? */
@@ -152,6 +166,7 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
     mnem_status status = mnem__weights_ring_choose(o, &sizes->slots, &sizes->slot_bytes);
     if (status != MNEM_OK) return status;
     bool any_read = false;
+    uint64_t sums = 0;
     for (int32_t i = 0; i < matrix_count(o); i++) {
         mnem__matrix m;
         status = mnem__matrix_describe(o->model, o->tensors[i], sizes->slot_bytes, &m);
@@ -159,6 +174,7 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
         uint64_t raw = (uint64_t)m.rows * m.row_bytes;
         bool body = i < o->body_count, head = !body && i < o->body_count + o->head_count;
         any_read |= o->resident[i] || body || head;
+        if (body || head) sums += (uint64_t)m.chunks;
         if (o->resident[i])
             sizes->resident_bytes += mnem_pack_bytes(m.type, m.rows, m.k);
         else if (body)
@@ -170,7 +186,7 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
         sizes->ring_bytes = (uint64_t)sizes->slots * sizes->slot_bytes;
         sizes->stack_bytes = MNEM__WEIGHTS_READERS * MNEM__WEIGHTS_STACK_BYTES;
     }
-    sizes->host_bytes = mnem__weights_lay_out(o, sizes->slots, NULL);
+    sizes->host_bytes = mnem__weights_lay_out(o, sizes->slots, sums, NULL);
     sizes->direct_io = direct_possible(o);
     return MNEM_OK;
 }

@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "base/thread.h"
+#include "model/gguf/gguf.h"
 #include "model/weights/weights.h"
 
 enum {
@@ -32,6 +33,7 @@ typedef struct mnem__matrix {
     mnem_type type;
     uint32_t file;
     bool resident;
+    uint32_t sum_at; /* of chunk 0; of the body and the head */
     int64_t rows, k;
     uint64_t offset;                             /* in the file */
     uint64_t row_bytes, raw_bytes, packed_bytes; /* of a raw row; of a group of 16 */
@@ -73,7 +75,7 @@ typedef enum mnem__weights_mode {
 } mnem__weights_mode;
 
 typedef struct mnem__weights_part {
-    const char *path; /* the model's */
+    const mnem__gguf_part *file; /* the model's */
     int fd;
     atomic_bool direct;
 } mnem__weights_part;
@@ -95,6 +97,8 @@ struct mnem__weights {
     mnem__weights_mode mode;
     bool stop;
     mnem__ring_slot *slots;
+    uint64_t unchecked;               /* bytes that were given to readers since the last check */
+    uint32_t *sums;                   /* of chunks of the body and the head; 0: not read yet */
     uint64_t ticket_read, ticket_use; /* the next to be read, to be acquired */
     mnem__weights_cursor read_at, use_at;
     uint64_t passes; /* scheduled since the start */
@@ -118,8 +122,12 @@ uint64_t mnem__matrix_slot_min(const mnem__matrix *matrix);
 /* Checks the options and chooses what is 0. */
 mnem_status mnem__weights_ring_choose(const mnem__weights_options *options, int32_t *slots,
                                       uint64_t *slot_bytes);
+/* The chunks that have a sum: of all that passes may read, so that it depends on the slots only. */
+mnem_status mnem__weights_sums(const mnem__weights_options *options, uint64_t slot_bytes,
+                               uint64_t *sums);
 /* Points the tables into base, the heap block; returns its bytes (base NULL: only that). */
-uint64_t mnem__weights_lay_out(const mnem__weights_options *options, int32_t slots, void *base);
+uint64_t mnem__weights_lay_out(const mnem__weights_options *options, int32_t slots, uint64_t sums,
+                               void *base);
 
 /* Rows of a chunk; the bytes of its raw rows. */
 void mnem__chunk_rows(const mnem__matrix *matrix, int64_t chunk, int64_t *begin, int64_t *end);

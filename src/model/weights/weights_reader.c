@@ -4,6 +4,8 @@
  * of them keep a read in flight while the other packs. The order is a cursor over the passes; past
  * the last scheduled pass it goes on into one pass that is guessed, and is set back when the guess
  * was wrong.
+ * Whoever writes to the file would change what the model is: its size and time are compared with
+ * those of opening, and a sample of each chunk with that of the pass before.
  * Invariant: a slot belongs to one reader from READING on, to the owner while HELD, and to the lock
  * otherwise. Bytes are read into and packed in a slot with no lock held.
  * Cost: two locks for each chunk; nothing is allocated. */
@@ -15,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "model/gguf/gguf.h"
+#include "base/checksum.h"
 #include "model/weights/weights_private.h"
 
 /* ---- files ---- */
@@ -32,12 +34,12 @@ static int reopen(const mnem__gguf_part *part, int flags) {
 mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, bool page_cache,
                                     mnem__weights_part *part) {
     const mnem__gguf_part *file = &model->part[index];
-    part->path = file->path;
+    part->file = file;
     part->fd = page_cache ? -1 : reopen(file, O_DIRECT);
     atomic_store(&part->direct, part->fd >= 0);
     if (part->fd < 0) part->fd = reopen(file, 0);
     if (part->fd >= 0) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s: can't be opened (%s)", part->path, strerrordesc_np(errno));
+    return mnem__fail(MNEM_IO, "%s: can't be opened (%s)", file->path, strerrordesc_np(errno));
 }
 
 /* Some file systems open with O_DIRECT and refuse to read so: from then on like the others. */
@@ -81,7 +83,7 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
         if (!page_cache) posix_fadvise(part->fd, (off_t)offset, (off_t)bytes, POSIX_FADV_DONTNEED);
     }
     if (error == 0) return MNEM_OK;
-    return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", part->path,
+    return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", part->file->path,
                       (unsigned long long)bytes, (unsigned long long)offset,
                       error == FILE_ENDS ? "the file ends before" : strerrordesc_np(error));
 }
@@ -118,8 +120,13 @@ typedef struct job {
     const mnem__matrix *matrix;
     int64_t chunk;
     uint32_t slot;
-    bool load; /* into the resident block */
+    bool load;    /* into the resident block */
+    bool check;   /* whether the files are still what they were */
+    uint32_t sum; /* of what was read */
 } job;
+
+/* The files are looked at after so many bytes, and at the end of a pass. */
+enum { CHECK_BYTES = 16 << 20 };
 
 /* Takes the next chunk when its slot is free. The lock is held. */
 static bool job_take(mnem__weights *w, job *j) {
@@ -136,6 +143,9 @@ static bool job_take(mnem__weights *w, job *j) {
     w->ticket_read++;
     w->reading++;
     mnem__weights_cursor_next(w, list, &w->read_at);
+    w->unchecked += mnem__chunk_raw_bytes(j->matrix, j->chunk);
+    j->check = w->unchecked >= CHECK_BYTES || w->read_at.at == list->count;
+    if (j->check) w->unchecked = 0;
     return true;
 }
 
@@ -147,8 +157,26 @@ static void chunk_pack(const mnem__matrix *m, int64_t rows, const uint8_t *raw, 
     }
 }
 
+/* Of one line of every 16 KiB: costs nothing beside packing, and tells of a file that was written
+ * over when its time doesn't. Never 0. */
+static uint32_t sample_sum(const uint8_t *raw, uint64_t bytes) {
+    enum { LINE = 64, STEP = 16384 };
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    for (uint64_t at = 0; at < bytes; at += STEP)
+        mnem__checksum_add(&sum, raw + at, bytes - at < LINE ? bytes - at : LINE);
+    return (uint32_t)mnem__checksum_get(&sum) | 1;
+}
+
+static mnem_status check_parts(const mnem__weights *w) {
+    mnem_status status = MNEM_OK;
+    for (uint32_t i = 0; i < w->part_count && status == MNEM_OK; i++)
+        status = mnem__gguf_part_check(w->parts[i].file, w->parts[i].fd);
+    return status;
+}
+
 /* Reads and packs; no lock is held. */
-static mnem_status job_run(mnem__weights *w, const job *j) {
+static mnem_status job_run(mnem__weights *w, job *j) {
     const mnem__matrix *m = j->matrix;
     uint8_t *slot = w->ring + (uint64_t)j->slot * w->slot_bytes, *raw;
     int64_t begin, end;
@@ -156,11 +184,27 @@ static mnem_status job_run(mnem__weights *w, const job *j) {
     mnem_status status = mnem__weights_part_read(
         &w->parts[m->file], w->page_cache, m->offset + (uint64_t)begin * m->row_bytes,
         mnem__chunk_raw_bytes(m, j->chunk), slot + m->raw_at, &raw);
-    if (status != MNEM_OK) return mnem__fail_in(status, "%s", m->name);
+    if (status != MNEM_OK) status = mnem__fail_in(status, "%s", m->name);
+    /* A file that was cut off was written to. */
+    if (j->check || status != MNEM_OK) {
+        const mnem_status same = check_parts(w);
+        if (same != MNEM_OK) status = same;
+    }
+    if (status != MNEM_OK) return status;
+    if (!j->load) j->sum = sample_sum(raw, mnem__chunk_raw_bytes(m, j->chunk));
     uint8_t *to = slot;
     if (j->load) to = w->resident + m->place + (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
     chunk_pack(m, end - begin, raw, to);
     return MNEM_OK;
+}
+
+/* What was read is what it was in earlier passes. The lock is held. */
+static mnem_status job_check(mnem__weights *w, const job *j) {
+    uint32_t *before = &w->sums[j->matrix->sum_at + (uint64_t)j->chunk];
+    if (*before == 0) *before = j->sum;
+    if (*before == j->sum) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: the file was written over while it was in use",
+                      j->matrix->name, w->parts[j->matrix->file].file->path);
 }
 
 /* The lock is held. */
@@ -168,6 +212,7 @@ static void job_finish(mnem__weights *w, const job *j, mnem_status status) {
     mnem__ring_slot *slot = &w->slots[j->slot];
     uint64_t bytes = mnem__chunk_raw_bytes(j->matrix, j->chunk);
     w->reading--;
+    if (status == MNEM_OK && !j->load) status = job_check(w, j);
     bool wanted = slot->state == MNEM__SLOT_READING && !j->load && status == MNEM_OK;
     slot->state = wanted ? MNEM__SLOT_READY : MNEM__SLOT_FREE;
     if (status == MNEM_OK) {
