@@ -14,8 +14,9 @@
  *                                               .out = y});
  *     mnem_graph_sizes sizes;
  *     mnem_graph_compile(g, &sizes);                     // errors of the building come out here
- *     mnem_graph_run(g, team, &(mnem_graph_args){.tokens = 3, .block = b, .external = (void
- * *[]){x0, y0}});
+ *     void *const external[] = {x0, y0};                 // block: sizes.block_bytes
+ *     mnem_graph_run(g, team, &(mnem_graph_args){.tokens = 3, .block = block,
+ *                                                .workspace = workspace, .external = external});
  */
 #ifndef MNEM_GRAPH_H
 #define MNEM_GRAPH_H
@@ -58,7 +59,7 @@ void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_
 
 typedef struct mnem_graph_node {
     mnem_op_desc desc; /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
-                           is  the packed matrix's own descriptor, given here */
+                           is the packed matrix's own descriptor, given here */
     int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none. in[1] of a MATMUL: none */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL: the handle */

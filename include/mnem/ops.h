@@ -63,9 +63,8 @@ typedef struct mnem_kv_sequence {
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
- * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv. ATTENTION
- * reads
- *             only blocks of 16 positions that were stored to; their rest is zeroed here
+ * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv, in blocks of
+ *             16 positions; the rest of a block is zeroed. ATTENTION reads such blocks only
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
@@ -211,7 +210,7 @@ struct mnem_op {
 };
 
 /* MNEM_INVALID or MNEM_UNSUPPORTED with a text that names the operator and the shape. Chooses the
- * kernel for the machine's level (registry: device, operator, type, layout). */
+ * kernel for the processor's level (registry: operator, type, layout). */
 mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op);
 
 static inline void mnem_op_run(const mnem_op *op, const mnem_op_args *args,

@@ -5,7 +5,7 @@
  *
  *     mnem_tokenizer *tok;
  *     mnem_tokenizer_create(model, &tok);
- *     int32_t *ids; size_t n;
+ *     const int32_t *ids; size_t n;               // borrowed until the next encode
  *     mnem_tokenizer_encode(tok, "In the beginning", 16, 0, &ids, &n);
  */
 #ifndef MNEM_TOKENIZER_H
