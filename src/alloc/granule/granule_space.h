@@ -11,8 +11,8 @@
 
 #include "mnem/base.h"
 
-/* In slot_granule, beside the numbers of granules. Lost: it couldn't be unmapped, and isn't used any
- * more. In slot_home: lost as soon as nothing is at home. */
+/* In slot_granule, beside the numbers of granules. Lost: it couldn't be unmapped, and isn't used
+ * any more. In slot_home: lost as soon as nothing is at home. */
 #define MNEM__GRANULE_SLOT_FREE UINT32_MAX
 #define MNEM__GRANULE_SLOT_LOST (UINT32_MAX - 1)
 #define MNEM__HOME_LOST         (UINT32_C(1) << 31)

@@ -1,4 +1,4 @@
-/* pool.c: the calls that take a block and give it back, and the life of a pool.
+/* pool.c: the calls that take a block, give it back, and say which streams use it.
  *
  * The idea: a block is a slot (where it lies), a record of the track (whose it is) and a handle in
  * the allocator of its stream's heap. What can be served from free memory of the stream is
@@ -19,42 +19,10 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-enum {
-    ALIGNMENT_DEFAULT = 256,
-    UNIT_DEFAULT = 2 << 20,
-    UNITS_WANTED = 64,
-    GARBAGE_DEFAULT = 8,
-    CACHES_PAUSE = 256, /* calls, after they were closed because memory was wanted */
-};
-#define SOFT_DEFAULT       0.85
-#define DEFRAGMENT_DEFAULT 0.3
-#define EXPECTED_MORE      1.2
-#define BYTES_MOST         (UINT64_C(1) << 56)
-#define INLINE             static inline __attribute__((always_inline))
-
-const char *mnem_pool_rung_text(mnem_pool_rung rung) {
-    static const char *const texts[] = {
-#define RUNG_TEXT(name, text) text,
-        MNEM_POOL_RUNG_LIST(RUNG_TEXT)
-#undef RUNG_TEXT
-    };
-    return (unsigned)rung < MNEM_POOL_RUNGS ? texts[rung] : "unknown rung";
-}
-
-mnem_status mnem__pool_busy(void) {
-    return mnem__fail(MNEM_BUSY, "pool: a callback of the pool called it");
-}
+enum { CACHES_PAUSE = 256 }; /* calls, after they were closed because memory was wanted */
+#define INLINE static inline __attribute__((always_inline))
 
 /* ---- slots ---- */
-
-/* The records with the slots last: what has a slot has a row in each table. */
-static mnem_status slots_grow(mnem_pool *pool, uint32_t count) {
-    mnem_status status = MNEM_OK;
-    if (!mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count))
-        return mnem__heap_status();
-    if (pool->guard) status = mnem__guard_reserve(pool->guard, count);
-    return status == MNEM_OK ? mnem__track_reserve(&pool->track, count) : status;
-}
 
 /* A slot is there to be taken. */
 static inline mnem_status slot_ready(mnem_pool *pool) {
@@ -62,7 +30,7 @@ static inline mnem_status slot_ready(mnem_pool *pool) {
         return MNEM_OK;
     if (pool->lock.caches)
         mnem__thread_caches_close(pool->lock.caches, 0); /* rows are found elsewhere */
-    return slots_grow(pool, pool->slots_used + 1);
+    return mnem__pool_slots_grow(pool, pool->slots_used + 1);
 }
 
 static inline uint32_t slot_take(mnem_pool *pool) {
@@ -82,8 +50,8 @@ static mnem_status request_refuse(const mnem_pool *pool, const mnem_pool_request
 
 static inline bool request_is_fine(const mnem_pool_request *r) {
     const uint64_t a = r->alignment;
-    return r->bytes - 1 < BYTES_MOST && !(a & (a - 1)) && a <= MNEM__POOL_ALIGNMENT_MAX &&
-           !(r->planned && r->moved);
+    return r->bytes - 1 < MNEM__POOL_BYTES_MOST && !(a & (a - 1)) &&
+           a <= MNEM__POOL_ALIGNMENT_MAX && !(r->planned && r->moved);
 }
 
 /* What the allocator is asked for. Blocks start at multiples of the pool's alignment. */
@@ -138,7 +106,7 @@ static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_heap *h, const mnem_p
     mnem_block memory;
     const mnem__tag *tag =
         mnem__tag_at(&pool->track.sites, mnem__site_at(&pool->track.sites, site)->tag);
-    mnem_status status = mnem__pool_alone(pool, r, tag->text, &memory);
+    mnem_status status = mnem__pool_alone_take(pool, r, tag->text, &memory);
     if (status == MNEM_OK && (status = slot_ready(pool)) != MNEM_OK) {
         const mnem__pool_slot s = {.offset = memory.address, .planned = r->planned};
         const mnem_live_block was = {.kind = tag->kind, .tag = tag->text, .bytes = r->bytes};
@@ -235,8 +203,9 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, boo
 /* A request with nothing special, on the stream of the last call. */
 static inline bool is_usual(const mnem_pool *pool, const mnem_pool_request *r) {
     const mnem__pool_heap *h = pool->last;
-    return !r->alignment && !r->planned && !r->moved && r->tag && r->bytes - 1 < BYTES_MOST &&
-           !pool->careful && h && h->stream == r->stream && h->ready && !h->wait_first;
+    return !r->alignment && !r->planned && !r->moved && r->tag &&
+           r->bytes - 1 < MNEM__POOL_BYTES_MOST && !pool->careful && h && h->stream == r->stream &&
+           h->ready && !h->wait_first;
 }
 
 /* Serves a usual request from free memory of its stream, when its site is known and a slot there.
@@ -333,35 +302,6 @@ mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
 }
 
 /* ---- free ---- */
-
-void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *s, const mnem_live_block *was) {
-    const mnem_pool_options *o = &pool->options;
-    const uint64_t bytes = mnem_device_alloc_bytes(o->device, o->space, was->bytes);
-    mnem_block memory = {
-        .device = o->device, .address = s->offset, .bytes = bytes, .space = o->space};
-    *(s->planned ? &pool->bytes_planned : &pool->bytes_direct) -= bytes;
-    pool->counts.device_frees++;
-    mnem_device_free(&memory);
-    if (!o->ledger) return;
-    if (s->planned)
-        mnem_ledger_release(o->ledger, was->kind, was->tag, bytes);
-    else
-        mnem_ledger_release(o->ledger, o->kind, pool->tag, bytes);
-}
-
-void mnem__pool_end(mnem_pool *pool, uint32_t id) {
-    mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-    if (pool->guard) mnem__pool_guard_end(pool, id);
-    if (s->state == MNEM__POOL_SLOT_PENDING) pool->bytes_pending -= mnem__pool_bytes_of(pool, id);
-    if (s->alone) {
-        mnem_live_block was;
-        mnem__track_block(&pool->track, id, &was);
-        mnem__pool_alone_free(pool, s, &was);
-    } else {
-        mnem_offset_free(pool->heaps[s->owner]->offsets, s->handle);
-    }
-    mnem__pool_slot_give(pool, id);
-}
 
 static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block) {
     mnem_live_block was;
@@ -480,198 +420,30 @@ mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mne
     return status;
 }
 
-/* ---- create ---- */
+/* ---- streams ---- */
 
-/* The largest power of two up to 2 MiB that makes enough units of bytes_max, at least the device's
- * granularity. */
-static uint64_t unit_default(uint64_t bytes_max, uint64_t granularity) {
-    uint64_t unit = UNIT_DEFAULT;
-    while (unit > granularity && unit > 4096 && bytes_max / unit < UNITS_WANTED) unit /= 2;
-    return unit > granularity ? unit : granularity;
+static mnem_status use_locked(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream) {
+    if (!mnem__track_is(&pool->track, block->id, block->generation))
+        return mnem__fail(MNEM_INVALID, "pool %s: block %u isn't live", pool->tag, block->id);
+    mnem__pool_heap *h;
+    const mnem_status status = mnem__pool_heap_of(pool, stream, &h);
+    if (status != MNEM_OK || h->immediate) return status; /* its work is done already */
+    return mnem__pool_await(pool, h, block->id);
 }
 
-/* A granule allocator counts alignments in 32 bits. */
-static mnem_status range_complete(mnem_pool_options *o, const mnem_device_info *device) {
-    if (o->unit_bytes != device->granule_bytes)
-        return mnem__fail(MNEM_UNSUPPORTED, "pool: units of a range are granules of %llu bytes",
-                          (unsigned long long)device->granule_bytes);
-    const uint64_t most = UINT32_MAX / (o->unit_bytes / o->alignment) * o->unit_bytes;
-    if (o->bytes_max > most && o->bytes_max < device->capacity_bytes)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "pool: a range of %llu bytes, aligned to %llu, has at most %llu",
-                          (unsigned long long)o->bytes_max, (unsigned long long)o->alignment,
-                          (unsigned long long)most);
-    if (o->bytes_max > most) o->bytes_max = most;
-    return MNEM_OK;
-}
-
-static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *device) {
-    if (!o->unit_bytes) o->unit_bytes = unit_default(o->bytes_max, device->granularity);
-    if (o->growth == MNEM_POOL_RANGE) {
-        if (!device->granule_bytes)
-            return mnem__fail(MNEM_UNSUPPORTED, "pool: device %s has no ranges", device->name);
-        if (o->unit_bytes < device->granule_bytes) o->unit_bytes = device->granule_bytes;
-    }
-    if (o->unit_bytes & (o->unit_bytes - 1) || o->unit_bytes < device->granularity ||
-        o->unit_bytes < o->alignment || o->bytes_max < o->unit_bytes)
-        return mnem__fail(MNEM_INVALID,
-                          "pool: units of %llu bytes (granularity %llu, alignment %llu, at most "
-                          "%llu bytes)",
-                          (unsigned long long)o->unit_bytes,
-                          (unsigned long long)device->granularity, (unsigned long long)o->alignment,
-                          (unsigned long long)o->bytes_max);
-    return o->growth == MNEM_POOL_RANGE ? range_complete(o, device) : MNEM_OK;
-}
-
-static mnem_status options_complete(mnem_pool_options *o) {
-    mnem_device_info device;
-    if (!o->device) return mnem__fail(MNEM_INVALID, "pool: no device");
-    mnem_status status = mnem_device_info_get(o->device, &device);
-    if (status != MNEM_OK) return status;
-    if (!o->alignment) o->alignment = ALIGNMENT_DEFAULT;
-    if (!o->bytes_max || o->bytes_max > device.capacity_bytes) o->bytes_max = device.capacity_bytes;
-    if (o->bytes_max > BYTES_MOST) o->bytes_max = BYTES_MOST;
-    if (!o->garbage_steps) o->garbage_steps = GARBAGE_DEFAULT;
-    if (o->soft_fraction == 0) o->soft_fraction = SOFT_DEFAULT;
-    if (o->defragment_above == 0) o->defragment_above = DEFRAGMENT_DEFAULT;
-    if ((unsigned)o->space >= MNEM_SPACE_COUNT || (unsigned)o->growth > MNEM_POOL_RANGE ||
-        (unsigned)o->kind >= MNEM_KIND_COUNT || (o->alignment & (o->alignment - 1)) ||
-        !(o->soft_fraction > 0 && o->soft_fraction <= 1) ||
-        !(o->defragment_above > 0 && o->defragment_above <= 1))
-        return mnem__fail(MNEM_INVALID, "pool: a space, growth, kind, alignment or fraction that "
-                                        "there isn't");
-    if (o->policy == MNEM_OFFSET_BUDDY || o->policy == MNEM_OFFSET_BUMP)
-        return mnem__fail(MNEM_UNSUPPORTED, "pool: policy %s can't place at an offset",
-                          mnem_offset_policy_text(o->policy));
-    return unit_complete(o, &device);
-}
-
-static void pool_free(mnem_pool *pool) {
-    for (uint32_t i = 0; i < pool->heap_count; i++) mnem__pool_heap_destroy(pool, pool->heaps[i]);
-    mnem__pool_units_fini(pool);
-    while (pool->wait_spare) {
-        mnem__pool_wait *next = pool->wait_spare->next;
-        mnem__free(pool->wait_spare);
-        pool->wait_spare = next;
-    }
-    mnem__pool_map_fini(pool);
-    mnem__rows_free(&pool->more);
-    mnem__guard_destroy(pool->guard);
-    mnem__track_fini(&pool->track);
-    pthread_mutex_destroy(&pool->seat);
-    if (pool->caches_made) mnem__free(pool->caches_made->memory);
-    mnem__free(pool->limits);
-    mnem__free(pool);
-}
-
-/* What is taken before the first request. */
-static mnem_status pool_prepare(mnem_pool *pool) {
-    const mnem_pool_options *o = &pool->options;
-    mnem_status status = mnem__pool_units_init(pool);
-    if (status == MNEM_OK && o->debug) status = mnem__pool_guard_create(pool);
-    if (status == MNEM_OK && o->blocks_max) status = slots_grow(pool, o->blocks_max);
-    if (status == MNEM_OK && o->blocks_max) {
-        pool->caches_made = mnem__thread_caches_make(pool);
-        status = pool->caches_made ? MNEM_OK : mnem__heap_status();
-    }
-    if (status != MNEM_OK || !o->bytes_expected) return status;
-    const double wanted = (double)o->bytes_expected * EXPECTED_MORE;
-    uint32_t units = pool->units_max;
-    if (wanted < (double)o->bytes_max) units = mnem__pool_units_for(pool, (uint64_t)wanted);
-    mnem__pool_lock_take(&pool->lock);
-    status = mnem__pool_reserve(pool, units < pool->units_max ? units : pool->units_max);
+mnem_status mnem_pool_use(mnem_pool *pool, const mnem_pool_block *block, mnem_stream *stream) {
+    if (!mnem__pool_lock_take_short(&pool->lock)) return mnem__pool_busy();
+    const mnem_status status = use_locked(pool, block, stream);
     mnem__pool_lock_give(&pool->lock);
     return status;
 }
 
-mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) {
-    *out = NULL;
-    mnem_pool_options o = *options;
-    mnem_status status = options_complete(&o);
-    if (status != MNEM_OK) return status;
-    mnem_pool *pool = mnem__calloc("pool", 1, sizeof *pool);
-    if (!pool) return mnem__heap_status();
-    status = mnem__track_init(&pool->track, 0);
-    if (status != MNEM_OK) {
-        mnem__free(pool);
-        return status;
-    }
-    pthread_mutex_init(&pool->seat, NULL);
-    pool->lock.seat = &pool->seat;
-    pool->lock.pool = pool;
-    snprintf(pool->tag, sizeof pool->tag, "%s", o.tag ? o.tag : "pool");
-    o.tag = pool->tag;
-    pool->options = o;
-    pool->alignment = o.alignment;
-    pool->careful = o.debug || o.backtrace;
-    pool->spare = MNEM__POOL_SLOT_END;
-    pool->unit_shift = (uint32_t)__builtin_ctzll(o.unit_bytes);
-    mnem_device_info device;
-    mnem_device_info_get(o.device, &device);
-    pool->immediate = device.immediate_streams;
-    pool->immediate_default = device.immediate_default;
-    status = pool_prepare(pool);
-    if (status != MNEM_OK) {
-        pool_free(pool);
-        return status;
-    }
-    *out = pool;
-    return MNEM_OK;
-}
-
-/* ---- destroy ---- */
-
-/* Nobody calls the pool any more; what its caches keep is free, what they count counted. */
-static void caches_end(mnem_pool *pool) {
-    if (mnem__pool_lock_take(&pool->lock)) mnem__pool_lock_give(&pool->lock);
-}
-
-static mnem_status leaks(mnem_pool *pool) {
-    enum { GROUPS = 8 };
-    mnem_live_group groups[GROUPS];
-    char text[800];
-    const size_t count = mnem__track_live(&pool->track, NULL, groups, GROUPS);
-    if (!count) return MNEM_OK;
-    mnem_live_text(groups, count < GROUPS ? count : GROUPS, text, sizeof text);
-    return mnem__fail(MNEM_BUSY, "pool %s: %u blocks of %llu bytes are live, in %zu groups:\n%s",
-                      pool->tag, pool->track.all.blocks_live,
-                      (unsigned long long)pool->track.all.bytes_live, count, text);
-}
-
-/* Ends every block. Streams have passed their frees. */
-static void end_all(mnem_pool *pool) {
-    for (uint32_t i = 0; i < pool->heap_count; i++) {
-        mnem__pool_heap *h = pool->heaps[i];
-        if (h->stream && !h->orphan) mnem_stream_synchronize(h->stream);
-    }
-    for (uint32_t id = 0; id < pool->slots_used; id++) {
-        mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
-        if (s->state == MNEM__POOL_SLOT_EMPTY) continue;
-        if (s->state == MNEM__POOL_SLOT_LIVE) mnem__track_remove(&pool->track, id);
-        mnem__pool_end(pool, id);
-    }
-}
-
-mnem_status mnem_pool_destroy(mnem_pool *pool) {
-    if (!pool) return MNEM_OK;
-    caches_end(pool);
-    const mnem_status status = leaks(pool);
-    if (status == MNEM_OK) mnem_pool_destroy_forced(pool);
-    return status;
-}
-
-/* Debug: what was written wrongly and nobody looked at since. */
-static void guard_end_check(mnem_pool *pool) {
-    mnem__pool_lock_take(&pool->lock);
-    mnem__pool_guard_check(pool);
+/* The stream's work ends before the lock is taken: it may be long. */
+mnem_status mnem_pool_forget(mnem_pool *pool, mnem_stream *stream) {
+    mnem_stream_synchronize(stream);
+    if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
+    mnem__pool_heap *h = mnem__pool_heap_known(pool, stream);
+    if (h) mnem__pool_orphan(pool, h);
     mnem__pool_lock_give(&pool->lock);
-    mnem__pool_guard_tell(pool, MNEM_OK, false);
-}
-
-void mnem_pool_destroy_forced(mnem_pool *pool) {
-    if (!pool) return;
-    caches_end(pool);
-    if (pool->guard) guard_end_check(pool);
-    end_all(pool);
-    pool_free(pool);
+    return MNEM_OK;
 }

@@ -38,11 +38,15 @@ static mnem_status heap_make(mnem_pool *pool, mnem__pool_heap **h) {
     return MNEM_OK;
 }
 
+mnem__pool_heap *mnem__pool_heap_known(const mnem_pool *pool, const mnem_stream *stream) {
+    for (uint32_t i = 0; i < pool->heap_count; i++)
+        if (pool->heaps[i]->stream == stream && !pool->heaps[i]->orphan) return pool->heaps[i];
+    return NULL;
+}
+
 mnem_status mnem__pool_heap_find(mnem_pool *pool, mnem_stream *stream, mnem__pool_heap **out) {
-    for (uint32_t i = 0; i < pool->heap_count; i++) {
-        *out = pool->heaps[i];
-        if ((*out)->stream == stream && !(*out)->orphan) return MNEM_OK;
-    }
+    *out = mnem__pool_heap_known(pool, stream);
+    if (*out) return MNEM_OK;
     *out = orphan_find(pool);
     if (*out)
         mnem__pool_poll(pool, *out);
@@ -186,8 +190,8 @@ static void beside_visit(void *context, uint64_t offset, uint64_t bytes, uint32_
     if (offset == b->at) b->after = bytes;
 }
 
-void mnem__pool_free_beside(const mnem__pool_heap *h, uint64_t at, uint64_t *before,
-                            uint64_t *after) {
+/* Free bytes that end at offset `at`, and that start there. */
+static void free_beside(const mnem__pool_heap *h, uint64_t at, uint64_t *before, uint64_t *after) {
     beside b = {.at = at};
     if (h->offsets) mnem_offset_walk(h->offsets, beside_visit, &b);
     *before = b.before;
@@ -201,8 +205,8 @@ static uint32_t grant_count(mnem_pool *pool, const mnem__pool_heap *h, mnem__poo
     uint64_t before, after, none;
     *at_end = false;
     if (!pool->many && mnem__pool_units_for(pool, bytes) <= run.count) return run.count;
-    mnem__pool_free_beside(h, (uint64_t)run.first << pool->unit_shift, &before, &none);
-    mnem__pool_free_beside(h, (uint64_t)(run.first + run.count) << pool->unit_shift, &none, &after);
+    free_beside(h, (uint64_t)run.first << pool->unit_shift, &before, &none);
+    free_beside(h, (uint64_t)(run.first + run.count) << pool->unit_shift, &none, &after);
     const uint32_t all = run.count, more = h->units / 8;
     uint64_t touching = before;
     *at_end = pool->many && h->number && !before;

@@ -48,3 +48,7 @@ bool mnem__pool_lock_wait(mnem__pool_lock *lock) {
     if (!(++lock->waits % CROWD) && !lock->caches) mnem__pool_crowd(lock->pool);
     return true;
 }
+
+mnem_status mnem__pool_busy(void) {
+    return mnem__fail(MNEM_BUSY, "pool: a callback of the pool called it");
+}

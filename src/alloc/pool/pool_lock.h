@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 struct mnem_pool;
 typedef struct mnem__thread_caches mnem__thread_caches;
 
@@ -51,6 +53,9 @@ void mnem__thread_caches_open(mnem__thread_caches *caches);
 void mnem__pool_crowd(struct mnem_pool *pool);
 
 /* ---- the lock ---- */
+
+/* What a call says that found the lock held by its own thread: MNEM_BUSY. */
+mnem_status mnem__pool_busy(void);
 
 /* false when this thread holds it already. */
 bool mnem__pool_lock_wait(mnem__pool_lock *lock);

@@ -23,10 +23,20 @@
  *
  *     device --grow--> nobody --grant--> heap --withdraw--> nobody --release--> device
  *
- * Files: pool.c (calls), pool_thread_cache.c (blocks that threads keep), pool_units.c (grow,
- * release), pool_heap.c (grant, withdraw), pool_stream.c (order), pool_slow_path.c (requests that
- * aren't served at once), pool_range.c (granules), pool_move.c (defragmenting by copies),
- * pool_map.c (what lies where), pool_report.c (refusals), pool_counters.c (counters, limits, check).
+ * Files, down one column and then the other: each calls only those before it, so that none of them
+ * stand in a circle (a function that needs a later one is in the wrong file):
+ *
+ *     thread_cache  blocks that threads keep      grow       memory from the device, for nobody
+ *     lock          waiting for the lock          map        what lies where in a heap
+ *     units         the table of units            move       blocks copied elsewhere
+ *     mark          how far the streams are       counters   counters and limits
+ *     guard         debug mode                    report     why a request is refused
+ *     block         a block's row, its end        slow_path  requests that aren't served at once
+ *     stream        blocks that wait for streams  pool       alloc, free, use: the fast ways
+ *     range         granules, mapped and remapped create     the life of a pool
+ *     heap          units granted and withdrawn   upkeep     step, trim, defragment
+ *     release       free units, to the device     check      the check of everything
+ *
  * Invariants: mnem_pool_check. Everything here is called with the lock held, and with the thread
  * caches closed but for what an allocation or a free does at once. */
 #ifndef MNEM_SRC_ALLOC_POOL_POOL_PRIVATE_H
@@ -46,6 +56,7 @@ enum {
     MNEM__POOL_HEAPS_MAX = 250,
     MNEM__POOL_MARKS = 8, /* events of a stream that may be on their way */
 };
+#define MNEM__POOL_BYTES_MOST (UINT64_C(1) << 56)
 
 /* Who a unit belongs to: a heap's number, or these. */
 enum {
@@ -271,20 +282,30 @@ static inline uint64_t mnem__pool_reserved(const mnem_pool *pool) {
     return (uint64_t)pool->units_reserved << pool->unit_shift;
 }
 
-/* ---- pool.c ---- */
+/* ---- rows and numbers ---- */
 
-mnem_status mnem__pool_busy(void);
 static inline void mnem__pool_slot_give(mnem_pool *pool, uint32_t id) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     s->state = MNEM__POOL_SLOT_EMPTY;
     s->handle = pool->spare;
     pool->spare = id;
 }
-/* Ends a block that is freed and passed: its memory is free, its slot empty. */
-void mnem__pool_end(mnem_pool *pool, uint32_t id);
-/* Gives memory of a block's own back. was: its kind, tag and bytes. */
-void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *slot,
-                           const mnem_live_block *was);
+
+static inline bool mnem__pool_in_range(const mnem_pool *pool) {
+    return pool->options.growth == MNEM_POOL_RANGE;
+}
+
+/* Whether all that the stream freed is passed, as known by the last poll. */
+static inline bool mnem__pool_passed(const mnem__pool_heap *h) {
+    return h->immediate || h->orphan || h->passed >= h->freed;
+}
+
+/* (reserved - live) / reserved, planned and direct blocks apart; 0 when nothing is reserved. */
+static inline double mnem__pool_fragmentation(const mnem_pool *pool) {
+    const double reserved = (double)mnem__pool_reserved(pool);
+    const double live = (double)(pool->track.all.bytes_live - pool->bytes_alone);
+    return reserved > 0 ? (reserved - live) / reserved : 0;
+}
 
 /* ---- pool_units.c ---- */
 
@@ -294,92 +315,50 @@ void mnem__pool_units_fini(mnem_pool *pool);
 bool mnem__pool_units_room(mnem_pool *pool, uint32_t count);
 /* The first unit from `from` on that belongs to owner; or how many units there are. */
 uint32_t mnem__pool_unit_next(const mnem_pool *pool, uint32_t from, uint16_t owner);
-/* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of heaps that
- * passed their frees (but not those of `except`, may be NULL). Returns how many. */
-uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_heap *except);
-/* Makes a run of marked units nobody's; how many of them, from the first on. */
-uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count);
-/* Gives back units that nobody needs, idle for so many steps at least, until at most keep are
- * reserved; marks them first, where there are segments. */
-uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
 
-/* ---- pool_grow.c ---- */
-
-/* Takes units for nobody, enough that bytes fit for the heap; more where that saves calls. Gives
- * the lock up meanwhile. */
-mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
-/* Exactly so many units, for nobody. */
-mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count);
-
-/* ---- pool_heap.c ---- */
-
-/* The heap of a stream, made when it is new. MNEM_NO_MEMORY, MNEM_UNSUPPORTED (too many). */
-mnem_status mnem__pool_heap_find(mnem_pool *pool, mnem_stream *stream, mnem__pool_heap **h);
-void mnem__pool_heap_destroy(mnem_pool *pool, mnem__pool_heap *h);
-/* Makes the holes that are owed. */
-mnem_status mnem__pool_heap_repair(mnem_pool *pool, mnem__pool_heap *h);
-/* Gives nobody's units first..first + count - 1 to the heap. */
-mnem_status mnem__pool_grant(mnem_pool *pool, mnem__pool_heap *h, uint32_t first, uint32_t count);
-/* Grants units of nobody such that bytes fit. false: there are none. */
-bool mnem__pool_grant_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
-/* Takes free units away: they are nobody's. false, with nothing changed: no memory for the hole. */
-bool mnem__pool_withdraw(mnem_pool *pool, mnem__pool_heap *h, uint32_t first, uint32_t count);
-/* Free bytes that end at offset `at`, and that start there. */
-void mnem__pool_free_beside(const mnem__pool_heap *h, uint64_t at, uint64_t *before,
-                            uint64_t *after);
-/* The same for the stream of a call: that of the last call, as a rule. */
-static inline mnem_status mnem__pool_heap_of(mnem_pool *pool, mnem_stream *stream,
-                                             mnem__pool_heap **out) {
-    mnem__pool_heap *h = *out = pool->last;
-    if (__builtin_expect(h && h->stream == stream && !h->orphan, 1)) return MNEM_OK;
-    const mnem_status status = mnem__pool_heap_find(pool, stream, out);
-    if (status == MNEM_OK) pool->last = *out;
-    return status;
-}
-
-/* ---- pool_stream.c ---- */
+/* ---- pool_mark.c ---- */
 
 /* In a call on the heap's stream: an event follows the frees so far. */
 void mnem__pool_mark(mnem_pool *pool, mnem__pool_heap *h);
+/* Looks which events were reached. */
+void mnem__pool_marks_query(mnem__pool_heap *h);
+/* In a call on the heap's stream: whether it has passed all its frees. Ends no block. */
+bool mnem__pool_is_idle(mnem_pool *pool, mnem__pool_heap *h);
+
+/* ---- pool_block.c ---- */
+
+/* Rows for so many blocks. */
+mnem_status mnem__pool_slots_grow(mnem_pool *pool, uint32_t count);
+/* Memory of its own, charged to the ledger by the block's tag when it is planned. */
+mnem_status mnem__pool_alone_take(mnem_pool *pool, const mnem_pool_request *request,
+                                  const char *tag, mnem_block *memory);
+/* Ends a block that is freed and passed: its memory is free, its slot empty. */
+void mnem__pool_end(mnem_pool *pool, uint32_t id);
+/* Gives memory of a block's own back. was: its kind, tag and bytes. */
+void mnem__pool_alone_free(mnem_pool *pool, const mnem__pool_slot *slot,
+                           const mnem_live_block *was);
+
+/* ---- pool_stream.c ---- */
+
 /* Looks how far the stream is; ends the blocks that waited for that. */
 void mnem__pool_poll(mnem_pool *pool, mnem__pool_heap *h);
 void mnem__pool_poll_all(mnem_pool *pool);
 /* Waits until every stream has passed what was marked. The lock stays held. */
 void mnem__pool_wait_all(mnem_pool *pool);
-/* Whether all that the stream freed is passed, as known by the last poll. */
-static inline bool mnem__pool_passed(const mnem__pool_heap *h) {
-    return h->immediate || h->orphan || h->passed >= h->freed;
-}
-/* In a call on the heap's stream: whether it has passed all its frees. Ends no block. */
-bool mnem__pool_is_idle(mnem_pool *pool, mnem__pool_heap *h);
 /* The slot is freed on h, and ends when h and all that use it have passed. */
 void mnem__pool_defer(mnem_pool *pool, mnem__pool_heap *h, uint32_t id);
 /* A block that was freed on h and waits for nobody but h, of about these bytes: taken again. */
 bool mnem__pool_reclaim(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes,
                         mnem__pool_place *place);
-
-/* ---- pool_slow_path.c ---- */
-
-/* Finds bytes that weren't there at once: every rung, or the refusal. May give the lock up. */
-mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
-                                 const mnem_pool_request *request, uint64_t bytes,
-                                 mnem__pool_place *place, mnem_pool_rung *rung);
-/* Memory of its own, charged to the ledger by the block's tag when it is planned. */
-mnem_status mnem__pool_alone(mnem_pool *pool, const mnem_pool_request *request, const char *tag,
-                             mnem_block *memory);
-/* Lets a request of the tag pass its limits; calls on_soft. May give the lock up. */
-mnem_status mnem__pool_limits_pass(mnem_pool *pool, uint32_t tag, uint64_t bytes);
-/* Calls on_soft without the lock. */
-void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft);
-/* Gives back what was unused for long. */
-void mnem__pool_garbage(mnem_pool *pool);
+/* The block, when it is freed, waits for what is queued on h so far. */
+mnem_status mnem__pool_await(mnem_pool *pool, mnem__pool_heap *h, uint32_t id);
+/* The stream of h has done its work and is no more; h waits for another stream. */
+void mnem__pool_orphan(mnem_pool *pool, mnem__pool_heap *h);
 
 /* ---- pool_range.c: a pool in a range ---- */
 
 mnem_status mnem__pool_range_init(mnem_pool *pool);
 void mnem__pool_range_fini(mnem_pool *pool);
-/* The heap's allocator. */
-mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_heap *h);
 /* Granules that were taken are nobody's. */
 mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, uint32_t count);
 /* Granules that the heap needs, besides what it has free, so that bytes fit without a remap. */
@@ -395,12 +374,51 @@ uint32_t mnem__pool_range_withdraw(mnem_pool *pool, const mnem__pool_heap *excep
 /* Takes bytes after free granules, of the heap, nobody and then others, were mapped together. */
 bool mnem__pool_remap(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes, mnem_offset_block *at);
 
-/* ---- pool_move.c ---- */
+/* ---- pool_heap.c ---- */
 
-/* Moves blocks of the heap out of a window of these bytes. */
-bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
-/* Moves blocks down; returns the bytes copied. */
-uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_heap *h);
+/* The heap of a stream, or NULL. */
+mnem__pool_heap *mnem__pool_heap_known(const mnem_pool *pool, const mnem_stream *stream);
+/* The heap of a stream, made when it is new. MNEM_NO_MEMORY, MNEM_UNSUPPORTED (too many). */
+mnem_status mnem__pool_heap_find(mnem_pool *pool, mnem_stream *stream, mnem__pool_heap **h);
+void mnem__pool_heap_destroy(mnem_pool *pool, mnem__pool_heap *h);
+/* Makes the holes that are owed. */
+mnem_status mnem__pool_heap_repair(mnem_pool *pool, mnem__pool_heap *h);
+/* Gives nobody's units first..first + count - 1 to the heap. */
+mnem_status mnem__pool_grant(mnem_pool *pool, mnem__pool_heap *h, uint32_t first, uint32_t count);
+/* Grants units of nobody such that bytes fit. false: there are none. */
+bool mnem__pool_grant_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
+/* Takes free units away: they are nobody's. false, with nothing changed: no memory for the hole. */
+bool mnem__pool_withdraw(mnem_pool *pool, mnem__pool_heap *h, uint32_t first, uint32_t count);
+/* mnem__pool_heap_find for the stream of a call: that of the last call, as a rule. */
+static inline mnem_status mnem__pool_heap_of(mnem_pool *pool, mnem_stream *stream,
+                                             mnem__pool_heap **out) {
+    mnem__pool_heap *h = *out = pool->last;
+    if (__builtin_expect(h && h->stream == stream && !h->orphan, 1)) return MNEM_OK;
+    const mnem_status status = mnem__pool_heap_find(pool, stream, out);
+    if (status == MNEM_OK) pool->last = *out;
+    return status;
+}
+
+/* ---- pool_release.c ---- */
+
+/* Marks in unit_free which units nobody needs: nobody's, and wholly free ones of heaps that
+ * passed their frees (but not those of `except`, may be NULL). Returns how many. */
+uint32_t mnem__pool_survey(mnem_pool *pool, const mnem__pool_heap *except);
+/* Makes a run of marked units nobody's; how many of them, from the first on. */
+uint32_t mnem__pool_run_withdraw(mnem_pool *pool, uint32_t first, uint32_t count);
+/* Gives back units that nobody needs, idle for so many steps at least, until at most keep are
+ * reserved; marks them first, where there are segments. */
+uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle);
+/* Gives back what was unused for long. */
+void mnem__pool_garbage(mnem_pool *pool);
+
+/* ---- pool_grow.c ---- */
+
+/* Takes units for nobody, enough that bytes fit for the heap; more where that saves calls. Gives
+ * the lock up meanwhile. */
+mnem_status mnem__pool_grow(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
+/* Exactly so many units, for nobody. */
+mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count);
 
 /* ---- pool_map.c ---- */
 
@@ -415,23 +433,32 @@ bool mnem__pool_window(const mnem_pool *pool, uint64_t bytes, bool movable, uint
 /* Whether a block may be moved now, in a call on the stream that it was taken on. */
 bool mnem__pool_movable(const mnem__pool_slot *s);
 
+/* ---- pool_move.c ---- */
+
+/* Moves blocks of the heap out of a window of these bytes. */
+bool mnem__pool_clear_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes);
+/* Moves blocks down; returns the bytes copied. */
+uint64_t mnem__pool_compact(mnem_pool *pool, mnem__pool_heap *h);
+
+/* ---- pool_counters.c ---- */
+
+void mnem__pool_info_fill(mnem_pool *pool, mnem_pool_info *info);
+/* Lets a request of the tag pass its limits; calls on_soft. May give the lock up. */
+mnem_status mnem__pool_limits_pass(mnem_pool *pool, uint32_t tag, uint64_t bytes);
+/* Calls on_soft without the lock. */
+void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft);
+
 /* ---- pool_report.c ---- */
 
 /* Sets the last error: why the request was refused. why: what the last rung said. */
 mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *request,
                               uint64_t bytes, mnem_status status, const char *why);
 
-/* ---- pool_counters.c ---- */
+/* ---- pool_slow_path.c ---- */
 
-void mnem__pool_info_fill(mnem_pool *pool, mnem_pool_info *info);
-static inline bool mnem__pool_in_range(const mnem_pool *pool) {
-    return pool->options.growth == MNEM_POOL_RANGE;
-}
-/* (reserved - live) / reserved, planned and direct blocks apart; 0 when nothing is reserved. */
-static inline double mnem__pool_fragmentation(const mnem_pool *pool) {
-    const double reserved = (double)mnem__pool_reserved(pool);
-    const double live = (double)(pool->track.all.bytes_live - pool->bytes_alone);
-    return reserved > 0 ? (reserved - live) / reserved : 0;
-}
+/* Finds bytes that weren't there at once: every rung, or the refusal. May give the lock up. */
+mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
+                                 const mnem_pool_request *request, uint64_t bytes,
+                                 mnem__pool_place *place, mnem_pool_rung *rung);
 
 #endif

@@ -138,7 +138,8 @@ static bool may_remap(void *context) {
     return !mnem__thread_caches_are_open(h->pool->lock.caches) && mnem__pool_is_idle(h->pool, h);
 }
 
-mnem_status mnem__pool_range_offsets(mnem_pool *pool, mnem__pool_heap *h) {
+/* The heap's allocator. */
+static mnem_status offsets_make(mnem_pool *pool, mnem__pool_heap *h) {
     const mnem__granule_share share = {.space = pool->space,
                                        .number = (uint16_t)(h->number + 1),
                                        .granule_bytes = mnem__pool_unit_bytes(pool),
@@ -191,7 +192,7 @@ static bool grant(mnem_pool *pool, mnem__pool_heap *h, uint32_t count) {
         if (pool->granules[i].granule != MNEM__GRANULE_NONE && !pool->space->owner[i])
             numbers[n++] = i;
     mnem_granule_info info;
-    if (!h->offsets && mnem__pool_range_offsets(pool, h) != MNEM_OK) return false;
+    if (!h->offsets && offsets_make(pool, h) != MNEM_OK) return false;
     h->ready = h->offsets;
     if (mnem__granule_offset_add(h->offsets, numbers, count) != MNEM_OK) return false;
     mnem__granule_offset_info(h->offsets, &info);

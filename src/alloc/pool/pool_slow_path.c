@@ -39,24 +39,6 @@ static bool grant_and_place(climb *c) {
     return mnem__pool_grant_for(c->pool, c->h, c->bytes) && place_now(c);
 }
 
-/* ---- soft limits ---- */
-
-void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft) {
-    if (!pool->options.on_soft || pool->in_soft) return;
-    pool->in_soft = true;
-    pool->counts.soft_calls++;
-    mnem__pool_lock_give(&pool->lock);
-    pool->options.on_soft(pool->options.context, soft);
-    mnem__pool_lock_take(&pool->lock);
-    pool->in_soft = false;
-}
-
-void mnem__pool_garbage(mnem_pool *pool) {
-    const uint32_t idle = pool->options.garbage_steps < 255 ? pool->options.garbage_steps : 255;
-    const uint32_t units = mnem__pool_release(pool, 0, idle);
-    pool->counts.bytes_garbage += (uint64_t)units << pool->unit_shift;
-}
-
 /* Before the pool passes its soft limit: what is old goes, then the caller is asked. true:
  * something may be free now. */
 static bool soft_pass(climb *c) {
@@ -70,40 +52,6 @@ static bool soft_pass(climb *c) {
     mnem__pool_soft_call(pool, &(mnem_pool_soft){.bytes_over = (uint64_t)over << pool->unit_shift});
     mnem__pool_poll_all(pool);
     return true;
-}
-
-static mnem_status over_limit(const mnem_pool *pool, const char *tag, mnem_kind kind,
-                              uint64_t bytes, uint64_t live, uint64_t limit) {
-    const uint64_t left = limit > live ? limit - live : 0;
-    return mnem__fail(
-        MNEM_OVER_BUDGET, "pool %s: %s%s%s: needs %llu bytes, %llu of %llu left (%llu over)",
-        pool->tag, mnem_kind_text(kind), *tag ? " " : "", tag, (unsigned long long)bytes,
-        (unsigned long long)left, (unsigned long long)limit, (unsigned long long)(bytes - left));
-}
-
-/* One limit: passed when live + bytes is at most hard; the caller is asked above the soft one. */
-static mnem_status limit_pass(mnem_pool *pool, const mnem__count *live, uint64_t hard,
-                              uint64_t bytes, mnem_kind kind, const char *tag) {
-    if (hard == UINT64_MAX) return MNEM_OK;
-    const double after = (double)live->bytes_live + (double)bytes;
-    const double soft = (double)hard * pool->options.soft_fraction;
-    if (after > soft)
-        mnem__pool_soft_call(
-            pool,
-            &(mnem_pool_soft){.kind = kind, .tag = tag, .bytes_over = (uint64_t)(after - soft)});
-    if (bytes <= hard && live->bytes_live <= hard - bytes) return MNEM_OK;
-    pool->counts.rungs[MNEM_POOL_RUNG_REFUSE]++;
-    return over_limit(pool, tag, kind, bytes, live->bytes_live, hard);
-}
-
-mnem_status mnem__pool_limits_pass(mnem_pool *pool, uint32_t tag, uint64_t bytes) {
-    const mnem__tag *row = mnem__tag_at(&pool->track.sites, tag);
-    const mnem_kind kind = row->kind;
-    const mnem_status status =
-        limit_pass(pool, &row->count, pool->limits->tag_hard[tag], bytes, kind, row->text);
-    if (status != MNEM_OK) return status;
-    return limit_pass(pool, &pool->track.kinds[kind], pool->limits->kind_hard[kind], bytes, kind,
-                      "");
 }
 
 /* ---- rungs: true when the request is served ---- */
@@ -290,28 +238,4 @@ mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
         return MNEM_OK;
     }
     return mnem__pool_refuse(pool, h, request, bytes, c.status, c.why);
-}
-
-/* ---- memory of its own ---- */
-
-mnem_status mnem__pool_alone(mnem_pool *pool, const mnem_pool_request *r, const char *tag,
-                             mnem_block *memory) {
-    const mnem_pool_options *o = &pool->options;
-    const uint64_t bytes = mnem_device_alloc_bytes(o->device, o->space, r->bytes);
-    const uint64_t alignment = r->alignment > o->alignment ? r->alignment : o->alignment;
-    mnem_status status = MNEM_OK;
-    mnem__pool_lock_give(&pool->lock);
-    if (o->ledger)
-        status = r->planned ? mnem_ledger_charge_planned(o->ledger, r->kind, tag, bytes)
-                            : mnem_ledger_charge(o->ledger, o->kind, pool->tag, bytes);
-    const bool charged = o->ledger && status == MNEM_OK;
-    if (status == MNEM_OK)
-        status = mnem_device_alloc(o->device, o->space, r->bytes, alignment, memory);
-    if (status != MNEM_OK && charged)
-        mnem_ledger_release(o->ledger, r->planned ? r->kind : o->kind, r->planned ? tag : pool->tag,
-                            bytes);
-    mnem__pool_lock_take(&pool->lock);
-    pool->counts.device_calls++;
-    if (status == MNEM_OK) *(r->planned ? &pool->bytes_planned : &pool->bytes_direct) += bytes;
-    return status;
 }

@@ -1,0 +1,123 @@
+/* pool_check.c: the check of everything that a pool promises itself.
+ *
+ * Units, heaps, slots and records tell the same; debug mode looks at all gaps and free memory too.
+ * Cost: a pass over everything. */
+#include "alloc/granule/granule_offset.h"
+#include "alloc/pool/pool_guard.h"
+#include "alloc/pool/pool_private.h"
+
+#define REQUIRE(condition, text)                                                                   \
+    do {                                                                                           \
+        if (!(condition)) return mnem__fail(MNEM_INVALID, "pool %s: check: " text, pool->tag);     \
+    } while (0)
+
+static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_heap *h) {
+    mnem_granule_info info;
+    mnem__granule_offset_info(h->offsets, &info);
+    REQUIRE(info.granules == h->units, "granules of a heap");
+    return h->offsets->ops->check(h->offsets);
+}
+
+/* Bytes that a hole of the heap takes are units that aren't its own. */
+static mnem_status check_heap(const mnem_pool *pool, const mnem__pool_heap *h) {
+    uint32_t own = 0;
+    uint64_t holes = 0;
+    if (!h->offsets) return MNEM_OK;
+    if (mnem__pool_in_range(pool)) return check_granules(pool, h);
+    const mnem_status status = mnem_offset_check(h->offsets);
+    if (status != MNEM_OK) return status;
+    for (uint32_t i = 0; i < h->end; i++) own += pool->unit_owner[i] == h->number;
+    for (uint32_t i = h->end; i < pool->units; i++)
+        REQUIRE(pool->unit_owner[i] != h->number, "a unit beyond its heap's end");
+    for (uint32_t i = 0; i < h->hole_count; i++) holes += h->holes[i].count;
+    for (uint32_t i = 0; i < h->hole_count; i++)
+        for (uint32_t u = 0; u < h->holes[i].count; u++)
+            REQUIRE(pool->unit_owner[h->holes[i].first + u] != h->number, "a hole over own units");
+    REQUIRE(own == h->units && holes + own == h->end, "units of a heap");
+    REQUIRE((h->ready == h->offsets) == !h->owed, "holes owed");
+    return MNEM_OK;
+}
+
+/* What slots say lies in each heap's allocator. */
+static mnem_status check_slots(const mnem_pool *pool) {
+    uint32_t count[MNEM__POOL_HEAPS_MAX] = {0}, live = 0;
+    uint64_t bytes = 0, pending = 0;
+    for (uint32_t id = 0; id < pool->slots_used; id++) {
+        const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
+        const mnem__record *r = mnem__record_at(&pool->track, id);
+        REQUIRE((r->generation & 1) == (s->state == MNEM__POOL_SLOT_LIVE), "slot and record");
+        if (s->state == MNEM__POOL_SLOT_EMPTY) continue;
+        if (s->state == MNEM__POOL_SLOT_LIVE) {
+            live++;
+            bytes += r->bytes;
+        } else {
+            REQUIRE(s->waits, "a pending block that waits for nobody");
+            pending += r->bytes;
+        }
+        if (s->alone) continue;
+        count[s->owner]++;
+        const uint64_t have = mnem_offset_block_bytes(pool->heaps[s->owner]->offsets, s->handle);
+        const uint64_t base = pool->unit_base[s->offset >> pool->unit_shift];
+        const uint64_t address = mnem__pool_address(pool, s->offset, s->alignment_log2);
+        REQUIRE(address + r->bytes <= base + s->offset + have, "a block outside of its place");
+        for (uint64_t u = s->offset >> pool->unit_shift;
+             u <= (s->offset + have - 1) >> pool->unit_shift; u++)
+            REQUIRE(pool->unit_owner[u] == s->owner, "a block on a unit that isn't its heap's");
+    }
+    REQUIRE(live == pool->track.all.blocks_live && bytes == pool->track.all.bytes_live,
+            "live blocks");
+    REQUIRE(pending == pool->bytes_pending, "pending bytes");
+    for (uint32_t i = 0; i < pool->heap_count; i++) {
+        const mnem__pool_heap *h = pool->heaps[i];
+        mnem_offset_info info = {0};
+        if (h->offsets) mnem_offset_info_get(h->offsets, &info);
+        REQUIRE(info.blocks_live == count[i] + h->hole_count - h->owed, "blocks of a heap");
+    }
+    return MNEM_OK;
+}
+
+static mnem_status check_range(const mnem_pool *pool) {
+    uint32_t reserved = 0, nobody = 0, own = 0;
+    for (uint32_t i = 0; i < pool->granules_room; i++) {
+        const bool taken = pool->granules[i].granule != MNEM__GRANULE_NONE;
+        reserved += taken;
+        nobody += taken && !pool->space->owner[i];
+        REQUIRE(taken || i >= pool->taken_below, "a granule before the first that isn't taken");
+        REQUIRE(!taken || pool->space->owner[i] || i >= pool->owned_below, "nobody's first");
+        REQUIRE(taken || !pool->space->owner[i], "an owner of no granule");
+    }
+    for (uint32_t i = 0; i < pool->heap_count; i++) own += pool->heaps[i]->units;
+    REQUIRE(reserved == pool->granules_taken, "taken granules");
+    REQUIRE(nobody == pool->granules_nobody && own + nobody == reserved, "granules of nobody");
+    REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
+            "reserved granules");
+    return MNEM_OK;
+}
+
+static mnem_status check_units(const mnem_pool *pool) {
+    uint32_t reserved = 0;
+    for (uint32_t i = 0; i < pool->units; i++) {
+        const uint16_t owner = pool->unit_owner[i];
+        const bool memory = owner != MNEM__UNIT_ABSENT;
+        REQUIRE(!memory || owner == MNEM__UNIT_NOBODY || owner < pool->heap_count, "an owner");
+        reserved += memory;
+    }
+    REQUIRE(reserved <= pool->units_reserved && pool->units_reserved <= pool->units_max,
+            "reserved units");
+    return MNEM_OK;
+}
+
+mnem_status mnem_pool_check(mnem_pool *pool) {
+    if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();
+    mnem_status status = mnem__pool_in_range(pool) ? check_range(pool) : check_units(pool);
+    for (uint32_t i = 0; i < pool->heap_count && status == MNEM_OK; i++)
+        status = check_heap(pool, pool->heaps[i]);
+    if (status == MNEM_OK) status = check_slots(pool);
+    bool wrong = false;
+    if (pool->guard) {
+        mnem__pool_guard_check(pool);
+        wrong = mnem__guard_untold(pool->guard); /* a stream may have found it just before */
+    }
+    mnem__pool_lock_give(&pool->lock);
+    return pool->guard ? mnem__pool_guard_tell(pool, status, wrong) : status;
+}
