@@ -12,7 +12,7 @@
  * Invariant: granule_private.h's; units_free + units_small + units_live = granules * units each.
  * Cost: alloc and free: a few steps, at most SCAN runs of one class looked at; a remap
  * (counted apart): O(free runs + free granules). */
-#include "alloc/granule/granule_private.h"
+#include "alloc/granule/granule_runs.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
@@ -21,119 +21,6 @@
 #define SELDOM __attribute__((noinline, cold))
 
 enum { SCAN = 4, SMALL_PART = 32, FILL_COPIES_MAX = 64, BACKOFF_MAX = 1024, RUNS_START = 256 };
-
-/* ---- runs ---- */
-
-static inline void sums_add(mnem_granule_fit *f, const mnem__grun *run) {
-    if (run->zone == MNEM__SMALL) {
-        f->units_small += run->units;
-        return;
-    }
-    f->whole += (uint32_t)mnem__wholes(f, run->start, mnem__grun_end(run));
-    f->units_free += run->units;
-}
-
-static inline void sums_subtract(mnem_granule_fit *f, const mnem__grun *run) {
-    if (run->zone == MNEM__SMALL) {
-        f->units_small -= run->units;
-        return;
-    }
-    f->whole -= (uint32_t)mnem__wholes(f, run->start, mnem__grun_end(run));
-    f->units_free -= run->units;
-}
-
-static inline void list_link(mnem_granule_fit *f, uint32_t i, int bin) {
-    mnem__grun *run = mnem__grun_at(f, i);
-    mnem__bins *b = &f->bins[run->zone];
-    const uint32_t head = b->heads[bin];
-    run->bin = (uint16_t)bin;
-    run->list_prev = 0;
-    run->list_next = head;
-    if (head)
-        mnem__grun_at(f, head)->list_prev = i;
-    else
-        mnem__bin_mark(b, bin);
-    b->heads[bin] = i;
-}
-
-static inline void list_unlink(mnem_granule_fit *f, const mnem__grun *run) {
-    mnem__bins *b = &f->bins[run->zone];
-    if (run->list_next) mnem__grun_at(f, run->list_next)->list_prev = run->list_prev;
-    if (run->list_prev) {
-        mnem__grun_at(f, run->list_prev)->list_next = run->list_next;
-    } else {
-        b->heads[run->bin] = run->list_next;
-        if (!run->list_next) mnem__bin_unmark(b, run->bin);
-    }
-}
-
-static inline void list_insert(mnem_granule_fit *f, uint32_t i) {
-    mnem__grun *run = mnem__grun_at(f, i);
-    run->live = false;
-    list_link(f, i, mnem__bin_of(run->units));
-    f->lists_count++;
-    sums_add(f, run);
-}
-
-static inline void list_remove(mnem_granule_fit *f, uint32_t i) {
-    const mnem__grun *run = mnem__grun_at(f, i);
-    list_unlink(f, run);
-    f->lists_count--;
-    sums_subtract(f, run);
-}
-
-/* A run in a list gets other bounds; most often it stays where it is. */
-static inline void list_resize(mnem_granule_fit *f, uint32_t i, uint64_t start, uint32_t units) {
-    mnem__grun *run = mnem__grun_at(f, i);
-    const int bin = mnem__bin_of(units);
-    sums_subtract(f, run);
-    run->start = start;
-    run->units = units;
-    sums_add(f, run);
-    if (bin == run->bin) return;
-    list_unlink(f, run);
-    list_link(f, i, bin);
-}
-
-void mnem__grun_insert(mnem_granule_fit *f, uint32_t i) {
-    list_insert(f, i);
-}
-
-void mnem__grun_remove(mnem_granule_fit *f, uint32_t i) {
-    list_remove(f, i);
-}
-
-uint32_t mnem__grun_new(mnem_granule_fit *f) {
-    if (!f->runs_spare) return f->runs_used++;
-    const uint32_t i = f->runs_spare;
-    f->runs_spare = mnem__grun_at(f, i)->list_next;
-    f->runs_spare_count--;
-    return i;
-}
-
-void mnem__grun_drop(mnem_granule_fit *f, uint32_t i) {
-    mnem__grun_at(f, i)->live = false;
-    mnem__grun_at(f, i)->units = 0;
-    mnem__grun_at(f, i)->list_next = f->runs_spare;
-    f->runs_spare = i;
-    f->runs_spare_count++;
-}
-
-SELDOM static mnem_status runs_grow(mnem_granule_fit *f, uint64_t count) {
-    uint64_t room = f->runs_room + f->runs_room / 2;
-    if (room < f->runs_used + count) room = f->runs_used + count;
-    if (room > UINT32_MAX) return mnem__fail(MNEM_NO_MEMORY, "granules: 2^32 runs");
-    mnem__grun *runs = mnem__realloc("metadata", f->runs, room * sizeof *runs);
-    if (!runs) return mnem__heap_status();
-    f->runs = runs;
-    f->runs_room = (uint32_t)room;
-    return MNEM_OK;
-}
-
-mnem_status mnem__gruns_room(mnem_granule_fit *f, uint64_t count) {
-    if (f->runs_spare_count + (uint64_t)(f->runs_room - f->runs_used) >= count) return MNEM_OK;
-    return runs_grow(f, count);
-}
 
 /* ---- finding ---- */
 
@@ -176,99 +63,6 @@ static uint32_t whole_find(const mnem_granule_fit *f) {
     return 0;
 }
 
-/* ---- cutting and merging ---- */
-
-static void link_between(mnem_granule_fit *f, uint32_t before, uint32_t i, uint32_t after) {
-    mnem__grun_at(f, i)->prev = before;
-    mnem__grun_at(f, i)->next = after;
-    if (before) mnem__grun_at(f, before)->next = i;
-    if (after) mnem__grun_at(f, after)->prev = i;
-}
-
-/* Splits run i, in no list, after units: the number of the second part, in no list. */
-static uint32_t split(mnem_granule_fit *f, uint32_t i, uint32_t units) {
-    const uint32_t j = mnem__grun_new(f);
-    mnem__grun *run = mnem__grun_at(f, i), *rest = mnem__grun_at(f, j);
-    rest->start = run->start + units;
-    rest->units = run->units - units;
-    rest->zone = run->zone;
-    rest->live = false;
-    run->units = units;
-    link_between(f, i, j, run->next);
-    if (f->tail == i) f->tail = j;
-    return j;
-}
-
-/* The whole granule at the beginning of run i becomes one that small blocks share. */
-static uint32_t share(mnem_granule_fit *f, uint32_t i) {
-    const uint32_t units = (uint32_t)mnem__granule_units(f);
-    list_remove(f, i);
-    const uint64_t start = mnem__grun_at(f, i)->start;
-    const uint64_t before = (mnem__slot_above(f, start) << f->granule_shift) - start;
-    uint32_t whole = i;
-    if (before) {
-        whole = split(f, i, (uint32_t)before);
-        list_insert(f, i);
-    }
-    if (mnem__grun_at(f, whole)->units > units) list_insert(f, split(f, whole, units));
-    mnem__grun_at(f, whole)->zone = MNEM__SMALL;
-    list_insert(f, whole);
-    return whole;
-}
-
-/* Whether two linked runs are one: small ones keep to their granule. */
-static inline bool one_run(const mnem_granule_fit *f, const mnem__grun *x, const mnem__grun *y) {
-    return !x->live && !y->live && x->zone == y->zone &&
-           (x->zone == MNEM__LARGE || y->start & (mnem__granule_units(f) - 1));
-}
-
-static inline void link_set(mnem_granule_fit *f, uint32_t before, uint32_t after) {
-    if (before) mnem__grun_at(f, before)->next = after;
-    if (after) mnem__grun_at(f, after)->prev = before;
-}
-
-/* Run i, in no list, is free and joins its neighbours: the number of what it became, in a list. */
-static inline uint32_t join(mnem_granule_fit *f, uint32_t i) {
-    mnem__grun *run = mnem__grun_at(f, i);
-    const uint32_t before = run->prev, after = run->next;
-    mnem__grun *prev = mnem__grun_at(f, before), *next = mnem__grun_at(f, after);
-    run->live = false;
-    const bool with_next = after && one_run(f, run, next);
-    if (!before || !one_run(f, prev, run)) {
-        if (!with_next) {
-            list_insert(f, i);
-            return i;
-        }
-        list_resize(f, after, run->start, run->units + next->units);
-        link_set(f, before, after);
-        mnem__grun_drop(f, i);
-        return after;
-    }
-    uint32_t units = prev->units + run->units, last = i, follower = after;
-    if (with_next) {
-        units += next->units;
-        last = after;
-        follower = next->next;
-        list_remove(f, after);
-        mnem__grun_drop(f, after);
-    }
-    if (f->tail == last) f->tail = before;
-    prev->next = follower;
-    if (follower) mnem__grun_at(f, follower)->prev = before;
-    mnem__grun_drop(f, i);
-    list_resize(f, before, prev->start, units);
-    return before;
-}
-
-void mnem__granule_merge(mnem_granule_fit *f, uint32_t i) {
-    i = join(f, i);
-    mnem__grun *run = mnem__grun_at(f, i);
-    if (run->zone != MNEM__SMALL || run->units != mnem__granule_units(f)) return;
-    list_remove(f, i);
-    run->zone = MNEM__LARGE;
-    join(f, i);
-}
-
 /* ---- when nothing fits ---- */
 
 /* More granules, or all free ones in a row, so that a LARGE run holds units. */
@@ -286,6 +80,24 @@ SELDOM static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_
         if (*run) return MNEM_OK;
     }
     return mnem__granule_gather(f, units, run);
+}
+
+/* The whole granule at the beginning of run i becomes one that small blocks share. */
+static uint32_t share(mnem_granule_fit *f, uint32_t i) {
+    const uint32_t units = (uint32_t)mnem__granule_units(f);
+    mnem__grun_remove(f, i);
+    const uint64_t start = mnem__grun_at(f, i)->start;
+    const uint64_t before = (mnem__slot_above(f, start) << f->granule_shift) - start;
+    uint32_t whole = i;
+    if (before) {
+        whole = mnem__grun_split(f, i, (uint32_t)before);
+        mnem__grun_insert(f, i);
+    }
+    if (mnem__grun_at(f, whole)->units > units)
+        mnem__grun_insert(f, mnem__grun_split(f, whole, units));
+    mnem__grun_at(f, whole)->zone = MNEM__SMALL;
+    mnem__grun_insert(f, whole);
+    return whole;
 }
 
 /* Another granule for small blocks; where there is none, a place among the others. */
@@ -369,7 +181,7 @@ static inline mnem_status find(mnem_granule_fit *f, uint32_t units, uint32_t *ru
 static inline uint32_t take_front(mnem_granule_fit *f, uint32_t i, uint32_t units) {
     mnem__grun *run = mnem__grun_at(f, i);
     if (run->units == units) {
-        list_remove(f, i);
+        mnem__grun_remove(f, i);
         run->live = true;
         return i;
     }
@@ -382,7 +194,7 @@ static inline uint32_t take_front(mnem_granule_fit *f, uint32_t i, uint32_t unit
                                         .live = true};
     if (run->prev) mnem__grun_at(f, run->prev)->next = j;
     run->prev = j;
-    list_resize(f, i, run->start + units, run->units - units);
+    mnem__grun_resize(f, i, run->start + units, run->units - units);
     return j;
 }
 
@@ -426,13 +238,13 @@ mnem_status mnem__granule_alloc_at(mnem_granule_fit *f, uint64_t start, uint32_t
     const mnem_status status = mnem__gruns_room(f, 2);
     if (status != MNEM_OK) return status;
     const uint64_t before = start - mnem__grun_at(f, i)->start;
-    list_remove(f, i);
+    mnem__grun_remove(f, i);
     if (before) {
         const uint32_t front = i;
-        i = split(f, i, (uint32_t)before);
-        list_insert(f, front);
+        i = mnem__grun_split(f, i, (uint32_t)before);
+        mnem__grun_insert(f, front);
     }
-    if (mnem__grun_at(f, i)->units > units) list_insert(f, split(f, i, units));
+    if (mnem__grun_at(f, i)->units > units) mnem__grun_insert(f, mnem__grun_split(f, i, units));
     mnem__grun_at(f, i)->live = true;
     f->units_live += units;
     f->blocks_live++;

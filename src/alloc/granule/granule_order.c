@@ -6,6 +6,7 @@
  * Invariant: a status other than MNEM_OK changed nothing.
  * Cost: O(runs and granules of the plan); finding addresses: O(slots) at worst, next fit. */
 #include "alloc/granule/granule_plan.h"
+#include "alloc/granule/granule_runs.h"
 #include "base/heap.h"
 
 static mnem_status issue(mnem_granule_fit *f, const mnem_granule_order *order) {

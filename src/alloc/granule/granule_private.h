@@ -87,15 +87,6 @@ static inline uint64_t mnem__wholes(const mnem_granule_fit *f, uint64_t start, u
     return last > first ? last - first : 0;
 }
 
-/* granule_fit.c: a free run enters and leaves its list; a run's number is found and given back (for
- * count of them room is made first); a run that is in no list is free, and joins its neighbours. */
-void mnem__grun_insert(mnem_granule_fit *f, uint32_t i);
-void mnem__grun_remove(mnem_granule_fit *f, uint32_t i);
-uint32_t mnem__grun_new(mnem_granule_fit *f);
-void mnem__grun_drop(mnem_granule_fit *f, uint32_t i);
-mnem_status mnem__gruns_room(mnem_granule_fit *f, uint64_t count);
-void mnem__granule_merge(mnem_granule_fit *f, uint32_t i);
-
 /* A live block at a place that is free; MNEM_OVER_BUDGET when it isn't. */
 mnem_status mnem__granule_alloc_at(mnem_granule_fit *f, uint64_t start, uint32_t units,
                                    uint32_t *handle);

@@ -185,8 +185,10 @@ static inline void mnem__free_remove(mnem__default *d, const mnem__node *node) {
     if (right) mnem__node_at(d, right)->left = left;
 }
 
-/* ---- offset_default.c ---- */
+/* ---- offset_default_runs.c ---- */
 
+/* Any run of the class that is large enough, or 0. */
+uint32_t mnem__class_search(const mnem__default *d, uint32_t class, uint32_t units);
 /* Takes a run; nothing is tried before a refusal but the free runs. */
 mnem_status mnem__run_alloc(mnem__default *d, uint32_t units, mnem_offset_block *block);
 /* The node's run is free, and merges with its neighbours. */

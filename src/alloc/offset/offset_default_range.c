@@ -4,35 +4,13 @@
  * The idea: the range is a list of runs in the order of offsets, each a node (offset_default.h).
  * Invariant: runs tile [0, units); no two free ones are neighbours; a free one is in the list of
  * its class and zone, and in no other; node_used = 1 + runs + spare nodes.
- * Cost: nodes come in chunks of 64 KiB that never move; only the table of chunks is copied when it
- * doubles. Calls here pass over all runs, except reset and block_bytes. */
+ * Cost: calls here pass over all runs, except reset and block_bytes. */
 #include <string.h>
 
 #include "alloc/offset/offset_default.h"
 #include "base/error.h"
 
 /* ---- nodes ---- */
-
-static bool chunks_room(mnem__default *d) {
-    if (d->chunk_count < d->chunk_room) return true;
-    const uint32_t room = d->chunk_room ? 2 * d->chunk_room : 8;
-    mnem__node **chunks = mnem__realloc("metadata", d->chunks, room * sizeof *chunks);
-    if (!chunks) return false;
-    d->chunks = chunks;
-    d->chunk_room = room;
-    return true;
-}
-
-bool mnem__nodes_grow(mnem__default *d) {
-    if (d->node_room > MNEM__NODES_MAX - MNEM__NODE_CHUNK)
-        return mnem__alloc("metadata", SIZE_MAX) != NULL; /* refused: more runs than numbers */
-    mnem__node *chunk =
-        chunks_room(d) ? mnem__alloc("metadata", MNEM__NODE_CHUNK * sizeof *chunk) : NULL;
-    if (!chunk) return false;
-    d->chunks[d->chunk_count++] = chunk;
-    d->node_room += MNEM__NODE_CHUNK;
-    return true;
-}
 
 /* All that is known to be needed in one piece, else as many as the range may soon have. Written
  * once: no page of it is new later. */
