@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/pages.h"
 
 enum {
     STACK_TOUCHED = 256 * 1024,

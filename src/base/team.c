@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/pages.h"
 #include "base/thread.h"
 
 enum { SPINS = 4000 }; /* about 50 microseconds */

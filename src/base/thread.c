@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/heap.h"
+#include "base/pages.h"
 
 enum { STACK_MORE = 2 << 20 };
 

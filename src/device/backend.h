@@ -148,5 +148,6 @@ mnem_status mnem__device_call(const mnem_device *device, const char *what);
 /* For backends: what MARK and WAIT do when their turn comes. */
 void mnem__event_reach(mnem_event *event, uint32_t record);
 void mnem__event_await(mnem_event *event, uint32_t record);
+bool mnem__event_is_reached(mnem_event *event, uint32_t record);
 
 #endif

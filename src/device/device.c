@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fail_point.h"
 #include "base/heap.h"
+#include "base/pages.h"
 #include "device/backend.h"
 
 enum { ALIGNMENT_MAX = 2 << 20 };
@@ -284,24 +285,6 @@ void mnem_event_destroy(mnem_event *event) {
     mnem__free(event);
 }
 
-static bool reached(mnem_event *event, uint32_t record) {
-    return (int32_t)(atomic_load(&event->reached.value) - record) >= 0;
-}
-
-/* The use ends last: afterwards the event may be destroyed. */
-void mnem__event_reach(mnem_event *event, uint32_t record) {
-    if (!reached(event, record)) mnem__turnstile_move(&event->reached, record);
-    atomic_fetch_sub(&event->uses, 1);
-}
-
-void mnem__event_await(mnem_event *event, uint32_t record) {
-    while (!reached(event, record)) {
-        uint32_t now = atomic_load(&event->reached.value);
-        if ((int32_t)(now - record) < 0) mnem__turnstile_wait(&event->reached, now, 100);
-    }
-    atomic_fetch_sub(&event->uses, 1);
-}
-
 mnem_status mnem_event_record(mnem_event *event, mnem_stream *stream) {
     mnem_device *device = stream ? stream->device : event->device;
     mnem_status status = mnem__device_call(device, "event record");
@@ -325,7 +308,7 @@ mnem_status mnem_event_wait(mnem_event *event, mnem_stream *stream) {
 }
 
 mnem_status mnem_event_query(mnem_event *event) {
-    return reached(event, atomic_load(&event->recorded)) ? MNEM_OK : MNEM_NOT_READY;
+    return mnem__event_is_reached(event, atomic_load(&event->recorded)) ? MNEM_OK : MNEM_NOT_READY;
 }
 
 mnem_status mnem_event_synchronize(mnem_event *event) {

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
+#include "base/pages.h"
 
 static mnem__heap_tag tag_get(const char *name) {
     mnem__heap_tag tag = {0};

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
+#include "base/pages.h"
 #include "base/process.h"
 
 #define MIB (UINT64_C(1) << 20)

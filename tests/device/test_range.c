@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
+#include "base/pages.h"
 #include "base/process.h"
 #include "device/backend.h"
 #include "device/host/host_range.h"

@@ -12,6 +12,7 @@
 #include <sys/sysinfo.h>
 
 #include "base/heap.h"
+#include "base/pages.h"
 #include "device/backend.h"
 #include "device/host/host_range.h"
 

@@ -14,6 +14,8 @@
 #include "device/host/host_range.h"
 
 #include "base/heap.h"
+#include "base/memory_file.h"
+#include "base/pages.h"
 
 enum { PLAIN, HUGE_PAGES };
 
