@@ -1,5 +1,5 @@
-/* heap_private.h: what pages.c and memory_file.c share with heap.c: one count of calls, one point of
- * failure for tests, one text of a refusal. */
+/* heap_private.h: what pages.c and memory_file.c share with heap.c: one count of calls, one point
+ * of failure for tests, one text of a refusal. */
 #ifndef MNEM_SRC_BASE_HEAP_PRIVATE_H
 #define MNEM_SRC_BASE_HEAP_PRIVATE_H
 

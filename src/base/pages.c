@@ -1,7 +1,7 @@
 /* pages.c: pages of the machine, and addresses without any.
  *
- * The idea: what is planned is touched when it is mapped, so that it is resident from then on and no
- * later moment can run out of it.
+ * The idea: what is planned is touched when it is mapped, so that it is resident from then on and
+ * no later moment can run out of it.
  * Cost: the kernel's, which clears each page. */
 #include "base/pages.h"
 
