@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "mnem/arena.h"
+#include "alloc/arena.h"
 
 enum { REQUESTS = 256, STEPS = 400, ROUNDS = 7 };
 

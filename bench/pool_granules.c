@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/granule/granule_fit.h"
 #include "mnem/mnem.h"
 #include "pool_granules.h"
 #include "pool_loop.h"

@@ -2,13 +2,11 @@
 #ifndef MNEM_H
 #define MNEM_H
 
-#include "mnem/arena.h"
 #include "mnem/base.h"
 #include "mnem/checkpoint.h"
 #include "mnem/corpus.h"
 #include "mnem/device.h"
 #include "mnem/engine.h"
-#include "mnem/granule.h"
 #include "mnem/graph.h"
 #include "mnem/ledger.h"
 #include "mnem/live.h"

@@ -11,7 +11,7 @@
  * Invariant: bytes - bytes_used is a number of units, so that a size that fits still does when it
  * is rounded up; every address is aligned, not only its offset.
  * Cost: an allocation is a few instructions in the caller (arena.h); only refusals come here. */
-#include "mnem/arena.h"
+#include "alloc/arena.h"
 
 #include <string.h>
 

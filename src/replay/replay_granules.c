@@ -14,7 +14,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "mnem/granule.h"
+#include "alloc/granule/granule_fit.h"
 #include "replay/replay_private.h"
 
 static const char tag[] = "replay";

@@ -10,7 +10,7 @@
 
 #include "base/heap.h"
 #include "device/backend.h"
-#include "mnem/arena.h"
+#include "alloc/arena.h"
 
 static void must(mnem_status status) {
     if (status != MNEM_OK) fail_msg("%s", mnem_last_error());

@@ -10,7 +10,7 @@
 
 #include "base/heap.h"
 #include "mnem/device.h"
-#include "mnem/granule.h"
+#include "alloc/granule/granule_fit.h"
 
 enum {
     UNIT = 256,

@@ -10,7 +10,7 @@
 
 #include "alloc/granule/granule_space.h"
 #include "alloc/offset/offset_policy.h"
-#include "mnem/granule.h"
+#include "alloc/granule/granule_fit.h"
 
 #define MNEM__GRANULE_CUT (UINT32_MAX - 1)
 

@@ -14,7 +14,7 @@
 
 #include "alloc/granule/granule_space.h"
 #include "alloc/offset/offset_bins.h"
-#include "mnem/granule.h"
+#include "alloc/granule/granule_fit.h"
 
 /* LARGE runs, and those of granules that small blocks share. */
 enum { MNEM__LARGE, MNEM__SMALL, MNEM__GRANULE_ZONES };

@@ -1,4 +1,4 @@
-/* mnem/granule.h: an offset allocator whose memory can be mapped elsewhere, so that it needs little
+/* granule_fit.h: an offset allocator whose memory can be mapped elsewhere, so that it needs little
  * more than what is live.
  *
  * It decides by numbers only: which offset of a large virtual range a block gets, and which
@@ -19,8 +19,8 @@
  *     }
  *     mnem_granule_fit_destroy(f);
  */
-#ifndef MNEM_GRANULE_H
-#define MNEM_GRANULE_H
+#ifndef MNEM_SRC_ALLOC_GRANULE_GRANULE_FIT_H
+#define MNEM_SRC_ALLOC_GRANULE_GRANULE_FIT_H
 
 #include "mnem/base.h"
 

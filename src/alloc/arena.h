@@ -1,4 +1,4 @@
-/* mnem/arena.h: arenas: scratch of a fixed size that is handed out upwards and reset as a whole.
+/* arena.h: arenas: scratch of a fixed size that is handed out upwards and reset as a whole.
  *
  * An allocation is an addition and a comparison. One set gives each worker an arena of its own.
  * Not here: blocks that are freed one by one (pool.h), offsets without memory (offset.h).
@@ -14,8 +14,8 @@
  *         use(base + offset);
  *     mnem_arena_reset(arena);
  */
-#ifndef MNEM_ARENA_H
-#define MNEM_ARENA_H
+#ifndef MNEM_SRC_ALLOC_ARENA_H
+#define MNEM_SRC_ALLOC_ARENA_H
 
 #include "mnem/ledger.h"
 
