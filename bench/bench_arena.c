@@ -45,7 +45,7 @@ static uint64_t sizes_draw(const mix *m) {
     for (int i = 0; i < REQUESTS; i++) {
         double draw = (double)rand() / RAND_MAX;
         sizes[i] = (uint64_t)(m->least * pow(m->most / m->least, draw));
-        total += sizes[i] + MNEM_ARENA_ALIGNMENT;
+        total += sizes[i] + MNEM__ARENA_ALIGNMENT;
     }
     return total;
 }
@@ -57,16 +57,16 @@ static void nothing_step(char *base, double *ns) {
 }
 
 /* false when the arena refused. */
-static bool arena_step(mnem_arena *arena, double *ns) {
+static bool arena_step(mnem__arena *arena, double *ns) {
     char *base = (char *)(uintptr_t)arena->base;
     double start = now_ns();
     for (int i = 0; i < REQUESTS; i++) {
         uint64_t offset;
-        if (mnem_arena_alloc(arena, sizes[i], 32, &offset) != MNEM_OK) return false;
+        if (mnem__arena_alloc(arena, sizes[i], 32, &offset) != MNEM_OK) return false;
         blocks[i] = base + offset;
     }
     *ns += now_ns() - start;
-    mnem_arena_reset(arena);
+    mnem__arena_reset(arena);
     return true;
 }
 
@@ -81,7 +81,7 @@ static bool malloc_step(double *ns, double *both) {
     return true;
 }
 
-static bool round_run(mnem_arena *arena, cost *best) {
+static bool round_run(mnem__arena *arena, cost *best) {
     cost sum = {0};
     for (int i = 0; i < STEPS; i++) {
         nothing_step((char *)(uintptr_t)arena->base, &sum.nothing);
@@ -97,13 +97,13 @@ static bool round_run(mnem_arena *arena, cost *best) {
 
 static bool mix_measure(const mix *m, cost *best) {
     mnem_device *device;
-    mnem_arena_set *set = NULL;
+    mnem__arena_set *set = NULL;
     *best = (cost){1e9, 1e9, 1e9, 1e9};
     if (mnem_device_open("host", NULL, &device) != MNEM_OK) return false;
-    bool done = mnem_arena_set_create(NULL, device, MNEM_KIND_WORKSPACE, "bench", 1, sizes_draw(m),
-                                      &set) == MNEM_OK;
-    for (int i = 0; done && i < ROUNDS; i++) done = round_run(mnem_arena_set_get(set, 0), best);
-    mnem_arena_set_destroy(set);
+    bool done = mnem__arena_set_create(NULL, device, MNEM_KIND_WORKSPACE, "bench", 1, sizes_draw(m),
+                                       &set) == MNEM_OK;
+    for (int i = 0; done && i < ROUNDS; i++) done = round_run(mnem__arena_set_get(set, 0), best);
+    mnem__arena_set_destroy(set);
     mnem_device_close(device);
     best->arena -= best->nothing;
     best->malloc -= best->nothing;

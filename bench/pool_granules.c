@@ -39,7 +39,7 @@ static void *must_take(size_t n) {
     return p;
 }
 
-static mnem_status order_do(machine *m, const mnem_granule_order *order) {
+static mnem_status order_do(machine *m, const mnem__granule_order *order) {
     for (size_t k = 0; k < order->map_count; k++) m->row[k] = m->real[order->map[k] % REAL];
     if (order->map_count)
         must(mnem_range_map(&m->range, order->map_offset, m->row, order->map_count));
@@ -48,7 +48,7 @@ static mnem_status order_do(machine *m, const mnem_granule_order *order) {
     return MNEM_OK;
 }
 
-static mnem_status carry_out(void *context, const mnem_granule_order *order) {
+static mnem_status carry_out(void *context, const mnem__granule_order *order) {
     machine *m = context;
     const uint64_t start = now_ns();
     const mnem_status status = m->host ? order_do(m, order) : MNEM_OK;
@@ -79,42 +79,43 @@ static void machine_close(machine *m) {
 
 /* ---- the subject ---- */
 
-static mnem_status fit_open(uint64_t bytes, uint32_t blocks_max, machine *m, mnem_granule_fit **f) {
+static mnem_status fit_open(uint64_t bytes, uint32_t blocks_max, machine *m,
+                            mnem__granule_fit **f) {
     const uint32_t granules = (uint32_t)(bytes / BENCH_GRANULE);
-    const mnem_granule_options options = {.granules_max = granules,
-                                          .granules_start = granules,
-                                          .blocks_max = blocks_max,
-                                          .carry_out = m ? carry_out : NULL,
-                                          .context = m};
-    return mnem_granule_fit_create(&options, f);
+    const mnem__granule_options options = {.granules_max = granules,
+                                           .granules_start = granules,
+                                           .blocks_max = blocks_max,
+                                           .carry_out = m ? carry_out : NULL,
+                                           .context = m};
+    return mnem__granule_fit_create(&options, f);
 }
 
 INLINE bool granules_take(subject *s, uint64_t bytes, uint64_t *slot) {
-    mnem_granule_block block;
-    if (mnem_granule_fit_alloc(s->allocator, bytes, &block) != MNEM_OK) return false;
+    mnem__granule_block block;
+    if (mnem__granule_fit_alloc(s->allocator, bytes, &block) != MNEM_OK) return false;
     *slot = block.handle;
     return true;
 }
 
 INLINE void granules_give(subject *s, uint64_t *slot) {
-    mnem_granule_fit_free(s->allocator, (uint32_t)*slot);
+    mnem__granule_fit_free(s->allocator, (uint32_t)*slot);
 }
 
 LOOPS(granules)
 
 static bool granules_open(subject *s, uint64_t bytes, uint32_t blocks_max) {
-    mnem_granule_fit *f;
+    mnem__granule_fit *f;
     if (fit_open(bytes, blocks_max, NULL, &f) != MNEM_OK) return false;
     s->allocator = f;
     return true;
 }
 
 static void granules_close(subject *s, const bench_trace *t, const uint64_t *slots) {
-    mnem_granule_info info;
+    mnem__granule_info info;
     (void)t, (void)slots;
-    mnem_granule_fit_info_get(s->allocator, &info);
+    mnem__granule_fit_info_get(s->allocator, &info);
     s->device_calls = info.orders;
-    mnem_granule_fit_destroy(s->allocator);
+    mnem__granule_fit_destroy(s->allocator);
 }
 
 bool subject_granules(subject *s, const char *name) {
@@ -137,7 +138,7 @@ typedef struct apart {
 /* One replay at a capacity that completes; *m counts the device's side. */
 static void replay_apart(const bench_trace *t, uint64_t *slots, uint32_t *least, subject *s,
                          machine *m, apart *a) {
-    mnem_granule_info info;
+    mnem__granule_info info;
     uint64_t plans = 0;
     *a = (apart){0};
     m->ns_last = 0;
@@ -149,7 +150,7 @@ static void replay_apart(const bench_trace *t, uint64_t *slots, uint32_t *least,
         else
             granules_give(s, &slots[op->slot]);
         uint64_t ns = now_ns() - start;
-        mnem_granule_fit_info_get(s->allocator, &info);
+        mnem__granule_fit_info_get(s->allocator, &info);
         if (info.plans != plans) {
             plans = info.plans;
             ns -= m->ns_last;
@@ -169,12 +170,12 @@ static void measure_apart(const bench_trace *t, uint64_t *slots, uint32_t *least
                           bool host, apart *a) {
     machine m;
     subject s = {0};
-    mnem_granule_fit *f;
+    mnem__granule_fit *f;
     machine_open(&m, host, (uint32_t)(bytes / BENCH_GRANULE));
     must(fit_open(bytes, t->slots, &m, &f));
     s.allocator = f;
     replay_apart(t, slots, least, &s, &m, a);
-    mnem_granule_fit_destroy(f);
+    mnem__granule_fit_destroy(f);
     machine_close(&m);
 }
 
@@ -210,15 +211,15 @@ static uint64_t whole_ns(const bench_trace *t, uint64_t *slots, uint64_t bytes, 
     uint64_t best = UINT64_MAX;
     for (int k = 0; k < REPLAYS; k++) {
         subject s = {0};
-        mnem_granule_info info;
-        mnem_granule_fit *f;
+        mnem__granule_info info;
+        mnem__granule_fit *f;
         if (fit_open(bytes, t->slots, NULL, &f) != MNEM_OK) return 0;
         s.allocator = f;
         const uint64_t start = now_ns();
         const bool done = granules_run(&s, t, slots) == t->count;
         const uint64_t ns = now_ns() - start;
-        mnem_granule_fit_info_get(f, &info);
-        mnem_granule_fit_destroy(f);
+        mnem__granule_fit_info_get(f, &info);
+        mnem__granule_fit_destroy(f);
         if (!done) return 0;
         if (ns < best) best = ns;
         r->remaps = info.remaps;

@@ -1,4 +1,4 @@
-/* pool_granules.h: the fit into remapped granules (mnem/granule.h) as bench_pool measures it. */
+/* pool_granules.h: the fit into remapped granules (granule_fit.h) as bench_pool measures it. */
 #ifndef MNEM_BENCH_POOL_GRANULES_H
 #define MNEM_BENCH_POOL_GRANULES_H
 

@@ -39,7 +39,7 @@ struct mnem_pool_block;
 typedef enum mnem_pool_growth {
     MNEM_POOL_SEGMENTS, /* mnem_device_alloc: each segment at an address of its own */
     MNEM_POOL_RANGE, /* granules mapped into one reserved range, and mapped together elsewhere where
-                        a request needs it (granule.h); no policy is used, and bytes_max is below
+                        a request needs it (docs/pool.md); no policy is used, and bytes_max is below
                         2^32 alignments (1 TiB by default) */
 } mnem_pool_growth;
 

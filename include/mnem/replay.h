@@ -71,7 +71,7 @@ typedef struct mnem_replay_settings {
 
 /* name: one of mnem_offset_policy_parse; "pool": all of a pool (pool.h) on the null device, with
  * the workload's streams (of more than 128, some share one), growing by its own rule; "granules":
- * blocks in 2 MiB granules that are mapped elsewhere (granule.h), by orders that are counted and
+ * blocks in 2 MiB granules that are mapped elsewhere (docs/pool.md), by orders that are counted and
  * not carried out, its capacity in whole granules, remapping before it grows; or "pytorch".
  * MNEM_NOT_FOUND names what there is. */
 mnem_status mnem_replay_target_create(const char *name, const mnem_replay_settings *settings,

@@ -22,29 +22,29 @@
 enum { LINE = 64, TAG_MAX = 31 };
 
 /* Where the first aligned address is. */
-static uint64_t first_used(const mnem_arena *arena) {
-    uint64_t pad = (0 - arena->base) & (MNEM_ARENA_ALIGNMENT - 1);
+static uint64_t first_used(const mnem__arena *arena) {
+    uint64_t pad = (0 - arena->base) & (MNEM__ARENA_ALIGNMENT - 1);
     return pad < arena->bytes ? pad : arena->bytes;
 }
 
-static mnem_arena arena_over(uint64_t base, uint64_t bytes) {
-    mnem_arena arena = {.base = base, .bytes = bytes};
+static mnem__arena arena_over(uint64_t base, uint64_t bytes) {
+    mnem__arena arena = {.base = base, .bytes = bytes};
     arena.bytes_used = first_used(&arena);
-    uint64_t rest = (bytes - arena.bytes_used) % MNEM_ARENA_ALIGNMENT;
+    uint64_t rest = (bytes - arena.bytes_used) % MNEM__ARENA_ALIGNMENT;
     arena.bytes -= rest;
     return arena;
 }
 
-void mnem_arena_init(mnem_arena *arena, void *base, uint64_t bytes) {
+void mnem__arena_init(mnem__arena *arena, void *base, uint64_t bytes) {
     *arena = arena_over((uintptr_t)base, bytes);
 }
 
-void mnem_arena_reset(mnem_arena *arena) {
-    arena->bytes_peak = mnem_arena_peak(arena);
+void mnem__arena_reset(mnem__arena *arena) {
+    arena->bytes_peak = mnem__arena_peak(arena);
     arena->bytes_used = first_used(arena);
 }
 
-void mnem_arena_refuse(const mnem_arena *arena, uint64_t bytes, uint64_t alignment) {
+void mnem__arena_refuse(const mnem__arena *arena, uint64_t bytes, uint64_t alignment) {
     if (alignment & (alignment - 1))
         mnem__fail(MNEM_INVALID, "arena: alignment %llu", (unsigned long long)alignment);
     else
@@ -56,11 +56,11 @@ void mnem_arena_refuse(const mnem_arena *arena, uint64_t bytes, uint64_t alignme
 /* ---- sets ---- */
 
 typedef struct slot {
-    mnem_arena arena;
-    char unused[LINE - sizeof(mnem_arena)];
+    mnem__arena arena;
+    char unused[LINE - sizeof(mnem__arena)];
 } slot;
 
-struct mnem_arena_set {
+struct mnem__arena_set {
     mnem_ledger *ledger;
     mnem_kind kind;
     char tag[TAG_MAX + 1];
@@ -77,28 +77,28 @@ static bool set_measure(unsigned workers, uint64_t bytes, uint64_t *stride, uint
            mnem__mul_u64(*stride, workers, all);
 }
 
-uint64_t mnem_arena_set_bytes(mnem_device *device, unsigned workers, uint64_t bytes) {
+uint64_t mnem__arena_set_bytes(mnem_device *device, unsigned workers, uint64_t bytes) {
     uint64_t stride, all;
     if (!set_measure(workers, bytes, &stride, &all)) return UINT64_MAX;
     return mnem_device_alloc_bytes(device, MNEM_SPACE_DEVICE, all);
 }
 
-static mnem_status block_take(mnem_arena_set *set, mnem_device *device, uint64_t bytes) {
+static mnem_status block_take(mnem__arena_set *set, mnem_device *device, uint64_t bytes) {
     if (set->ledger)
         return mnem_ledger_alloc(set->ledger, device, set->kind, set->tag, bytes, LINE,
                                  &set->block);
     return mnem_device_alloc(device, MNEM_SPACE_DEVICE, bytes, LINE, &set->block);
 }
 
-mnem_status mnem_arena_set_create(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
-                                  const char *tag, unsigned workers, uint64_t bytes,
-                                  mnem_arena_set **out) {
+mnem_status mnem__arena_set_create(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
+                                   const char *tag, unsigned workers, uint64_t bytes,
+                                   mnem__arena_set **out) {
     uint64_t stride, all;
     *out = NULL;
     if (!set_measure(workers, bytes, &stride, &all))
         return mnem__fail(MNEM_INVALID, "arena: %u workers of %llu bytes", workers,
                           (unsigned long long)bytes);
-    mnem_arena_set *set =
+    mnem__arena_set *set =
         mnem__calloc("arena", 1, sizeof *set + LINE + (size_t)workers * sizeof(slot));
     if (!set) return mnem__heap_status();
     set->ledger = ledger;
@@ -118,7 +118,7 @@ mnem_status mnem_arena_set_create(mnem_ledger *ledger, mnem_device *device, mnem
     return MNEM_OK;
 }
 
-void mnem_arena_set_destroy(mnem_arena_set *set) {
+void mnem__arena_set_destroy(mnem__arena_set *set) {
     if (!set) return;
     if (set->ledger)
         mnem_ledger_free(set->ledger, set->kind, set->tag, &set->block);
@@ -127,27 +127,27 @@ void mnem_arena_set_destroy(mnem_arena_set *set) {
     mnem__free(set);
 }
 
-mnem_arena *mnem_arena_set_get(mnem_arena_set *set, unsigned worker) {
+mnem__arena *mnem__arena_set_get(mnem__arena_set *set, unsigned worker) {
     return worker < set->workers ? &set->slots[worker].arena : NULL;
 }
 
-void *mnem_arena_set_host(const mnem_arena_set *set, unsigned worker) {
+void *mnem__arena_set_host(const mnem__arena_set *set, unsigned worker) {
     char *host = mnem_block_host(&set->block);
     return host && worker < set->workers ? host + worker * set->stride : NULL;
 }
 
-const mnem_block *mnem_arena_set_block(const mnem_arena_set *set) {
+const mnem_block *mnem__arena_set_block(const mnem__arena_set *set) {
     return &set->block;
 }
 
-void mnem_arena_set_reset(mnem_arena_set *set) {
-    for (unsigned i = 0; i < set->workers; i++) mnem_arena_reset(&set->slots[i].arena);
+void mnem__arena_set_reset(mnem__arena_set *set) {
+    for (unsigned i = 0; i < set->workers; i++) mnem__arena_reset(&set->slots[i].arena);
 }
 
-uint64_t mnem_arena_set_peak(const mnem_arena_set *set) {
+uint64_t mnem__arena_set_peak(const mnem__arena_set *set) {
     uint64_t peak = 0;
     for (unsigned i = 0; i < set->workers; i++) {
-        uint64_t own = mnem_arena_peak(&set->slots[i].arena);
+        uint64_t own = mnem__arena_peak(&set->slots[i].arena);
         if (peak < own) peak = own;
     }
     return peak;

@@ -1,4 +1,4 @@
-/* replay_granules.c: blocks fitted into granules that are mapped elsewhere (mnem/granule.h), as a
+/* replay_granules.c: blocks fitted into granules that are mapped elsewhere (granule_fit.h), as a
  * target.
  *
  * The idea: the orders to the device are counted, not carried out, so their time isn't in what is
@@ -11,10 +11,10 @@
  *
  * Invariant: upstream calls are the orders; a request missed if it made one at least.
  * Cost: 12 bytes per block. */
+#include "alloc/granule/granule_fit.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "alloc/granule/granule_fit.h"
 #include "replay/replay_private.h"
 
 static const char tag[] = "replay";
@@ -26,13 +26,13 @@ static const char tag[] = "replay";
 typedef struct granular {
     mnem_replay_target base;
     uint64_t alignment;
-    mnem_granule_fit *fit; /* NULL: the capacity is less than one granule */
-    uint32_t *handles;     /* [blocks] */
-    uint64_t *offsets;     /* [blocks] */
+    mnem__granule_fit *fit; /* NULL: the capacity is less than one granule */
+    uint32_t *handles;      /* [blocks] */
+    uint64_t *offsets;      /* [blocks] */
     uint64_t orders, misses;
 } granular;
 
-static mnem_status count_order(void *context, const mnem_granule_order *order) {
+static mnem_status count_order(void *context, const mnem__granule_order *order) {
     (void)order;
     ((granular *)context)->orders++;
     return MNEM_OK;
@@ -41,11 +41,11 @@ static mnem_status count_order(void *context, const mnem_granule_order *order) {
 static mnem_status granular_alloc(mnem_replay_target *self, uint32_t block, uint64_t bytes,
                                   uint32_t stream) {
     granular *g = (granular *)self;
-    mnem_granule_block b;
+    mnem__granule_block b;
     (void)stream;
     if (!g->fit) return MNEM_OVER_BUDGET;
     const uint64_t orders = g->orders;
-    const mnem_status status = mnem_granule_fit_alloc(g->fit, bytes, &b);
+    const mnem_status status = mnem__granule_fit_alloc(g->fit, bytes, &b);
     g->misses += g->orders != orders;
     if (status != MNEM_OK) return status;
     g->handles[block] = b.handle;
@@ -56,12 +56,12 @@ static mnem_status granular_alloc(mnem_replay_target *self, uint32_t block, uint
 static void granular_free(mnem_replay_target *self, uint32_t block, uint32_t stream) {
     granular *g = (granular *)self;
     (void)stream;
-    mnem_granule_fit_free(g->fit, g->handles[block]);
+    mnem__granule_fit_free(g->fit, g->handles[block]);
 }
 
 static void granular_close(mnem_replay_target *self) {
     granular *g = (granular *)self;
-    mnem_granule_fit_destroy(g->fit);
+    mnem__granule_fit_destroy(g->fit);
     mnem__free(g->handles);
     mnem__free(g->offsets);
     g->fit = NULL;
@@ -85,21 +85,21 @@ static mnem_status granular_open(mnem_replay_target *self, const mnem_workload *
     g->handles = mnem__calloc(tag, info.allocations, sizeof *g->handles);
     g->offsets = mnem__calloc(tag, info.allocations, sizeof *g->offsets);
     mnem_status status = g->handles && g->offsets ? MNEM_OK : mnem__heap_status();
-    const mnem_granule_options options = {.granules_max = (uint32_t)granules,
-                                          .granules_start = start ? (uint32_t)granules : 0,
-                                          .remap_first = !start,
-                                          .alignment = g->alignment,
-                                          .carry_out = count_order,
-                                          .context = g};
-    if (status == MNEM_OK && granules) status = mnem_granule_fit_create(&options, &g->fit);
+    const mnem__granule_options options = {.granules_max = (uint32_t)granules,
+                                           .granules_start = start ? (uint32_t)granules : 0,
+                                           .remap_first = !start,
+                                           .alignment = g->alignment,
+                                           .carry_out = count_order,
+                                           .context = g};
+    if (status == MNEM_OK && granules) status = mnem__granule_fit_create(&options, &g->fit);
     if (status != MNEM_OK) granular_close(self);
     return status;
 }
 
 static void granular_usage(const mnem_replay_target *self, mnem_replay_usage *usage) {
     const granular *g = (const granular *)self;
-    mnem_granule_info info = {0};
-    if (g->fit) mnem_granule_fit_info_get(g->fit, &info);
+    mnem__granule_info info = {0};
+    if (g->fit) mnem__granule_fit_info_get(g->fit, &info);
     *usage = (mnem_replay_usage){.bytes_reserved = info.granules * GRANULE,
                                  .bytes_reserved_peak = info.granules_peak * GRANULE,
                                  .upstream_calls = g->orders,
@@ -108,7 +108,7 @@ static void granular_usage(const mnem_replay_target *self, mnem_replay_usage *us
 
 static uint64_t granular_place(const mnem_replay_target *self, uint32_t block, uint64_t *bytes) {
     const granular *g = (const granular *)self;
-    *bytes = mnem_granule_fit_block_bytes(g->fit, g->handles[block]);
+    *bytes = mnem__granule_fit_block_bytes(g->fit, g->handles[block]);
     return g->offsets[block];
 }
 

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 
 typedef struct audit {
-    const mnem_granule_fit *f;
+    const mnem__granule_fit *f;
     uint64_t *bits; /* [numbers * units / 64] */
     uint32_t *home; /* [slots] */
     uint64_t covered, live, free_large, free_small, whole;
@@ -21,7 +21,7 @@ static void wrong(audit *a, const char *what) {
 }
 
 static void unit_cover(audit *a, uint64_t unit) {
-    const mnem_granule_fit *f = a->f;
+    const mnem__granule_fit *f = a->f;
     const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
     if (granule >= MNEM__GRANULE_SLOT_LOST) {
         wrong(a, "a run where nothing is mapped");
@@ -97,7 +97,7 @@ static void slot_audit(audit *a, uint32_t slot) {
 }
 
 static void sums_audit(audit *a) {
-    const mnem_granule_fit *f = a->f;
+    const mnem__granule_fit *f = a->f;
     uint32_t present = 0;
     for (uint32_t granule = 0; granule < f->space->numbers; granule++)
         present += f->space->owner[granule] == f->number;
@@ -115,7 +115,7 @@ static void sums_audit(audit *a) {
         wrong(a, "the last run of growth");
 }
 
-mnem_status mnem_granule_fit_check(const mnem_granule_fit *f) {
+mnem_status mnem__granule_fit_check(const mnem__granule_fit *f) {
     audit a = {.f = f};
     a.bits = mnem__calloc("metadata", f->space->numbers, (mnem__granule_units(f) + 63) / 8);
     a.home = mnem__calloc("metadata", f->space->slots, sizeof *a.home);

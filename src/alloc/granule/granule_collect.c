@@ -25,7 +25,7 @@ mnem_status mnem__granule_sources_room(mnem__granule_plan *p, uint32_t runs) {
     return MNEM_OK;
 }
 
-static void sources_find(const mnem_granule_fit *f, mnem__granule_plan *p) {
+static void sources_find(const mnem__granule_fit *f, mnem__granule_plan *p) {
     const mnem__bins *b = &f->bins[MNEM__LARGE];
     const uint64_t units = mnem__granule_units(f);
     p->sources_count = 0;
@@ -52,7 +52,7 @@ static void whole_add(mnem__granule_plan *p, uint32_t granule) {
 }
 
 /* The ends of a source: a part of a wholly free granule, a head, a tail, or nothing. */
-static void ends_add(const mnem_granule_fit *f, mnem__granule_plan *p, uint32_t s) {
+static void ends_add(const mnem__granule_fit *f, mnem__granule_plan *p, uint32_t s) {
     const mnem__grun *run = mnem__grun_at(f, p->sources[s].run);
     const uint64_t units = mnem__granule_units(f), end = mnem__grun_end(run);
     const uint64_t inner = mnem__slot_above(f, run->start) * units;
@@ -73,7 +73,7 @@ static void ends_add(const mnem_granule_fit *f, mnem__granule_plan *p, uint32_t 
     }
 }
 
-static void inner_add(const mnem_granule_fit *f, mnem__granule_plan *p, uint32_t s) {
+static void inner_add(const mnem__granule_fit *f, mnem__granule_plan *p, uint32_t s) {
     const mnem__grun *run = mnem__grun_at(f, p->sources[s].run);
     const uint64_t last = mnem__slot_of(f, mnem__grun_end(run));
     for (uint64_t v = mnem__slot_above(f, run->start); v < last; v++)
@@ -93,7 +93,7 @@ static void keys_sort(uint64_t *keys, size_t count) {
         }
 }
 
-mnem_status mnem__granule_collect(mnem_granule_fit *f) {
+mnem_status mnem__granule_collect(mnem__granule_fit *f) {
     mnem__granule_plan *p = f->space->plan;
     const mnem_status status = mnem__granule_sources_room(p, f->lists_count);
     if (status != MNEM_OK) return status;

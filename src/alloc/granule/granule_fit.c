@@ -25,7 +25,7 @@ enum { SCAN = 4, SMALL_PART = 32, FILL_COPIES_MAX = 64, BACKOFF_MAX = 1024, RUNS
 /* ---- finding ---- */
 
 /* The smallest of the first runs of a class that hold units; 0: none of them does. */
-static inline uint32_t class_best(const mnem_granule_fit *f, uint32_t head, uint32_t units) {
+static inline uint32_t class_best(const mnem__granule_fit *f, uint32_t head, uint32_t units) {
     uint32_t best = 0, best_units = UINT32_MAX;
     for (int left = SCAN; head && left; left--) {
         const mnem__grun *run = mnem__grun_at(f, head);
@@ -39,7 +39,7 @@ static inline uint32_t class_best(const mnem_granule_fit *f, uint32_t head, uint
     return best;
 }
 
-static inline uint32_t zone_best(const mnem_granule_fit *f, int zone, uint32_t units) {
+static inline uint32_t zone_best(const mnem__granule_fit *f, int zone, uint32_t units) {
     const mnem__bins *b = &f->bins[zone];
     const int own = mnem__bin_of(units);
     const uint32_t i = class_best(f, b->heads[own], units);
@@ -49,7 +49,7 @@ static inline uint32_t zone_best(const mnem_granule_fit *f, int zone, uint32_t u
 }
 
 /* A free run with a whole granule in it, of the smaller ones. */
-static uint32_t whole_find(const mnem_granule_fit *f) {
+static uint32_t whole_find(const mnem__granule_fit *f) {
     const mnem__bins *b = &f->bins[MNEM__LARGE];
     if (!f->whole) return 0;
     for (int bin = mnem__bins_next(b, mnem__bin_of(mnem__granule_units(f))); bin >= 0;
@@ -66,7 +66,7 @@ static uint32_t whole_find(const mnem_granule_fit *f) {
 /* ---- when nothing fits ---- */
 
 /* More granules, or all free ones in a row, so that a LARGE run holds units. */
-SELDOM static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+SELDOM static mnem_status room_make(mnem__granule_fit *f, uint32_t units, uint32_t *run) {
     mnem_status status;
     if (f->shared) return f->remapping ? mnem__granule_gather(f, units, run) : MNEM_OK;
     if (f->remap_first) {
@@ -83,7 +83,7 @@ SELDOM static mnem_status room_make(mnem_granule_fit *f, uint32_t units, uint32_
 }
 
 /* The whole granule at the beginning of run i becomes one that small blocks share. */
-static uint32_t share(mnem_granule_fit *f, uint32_t i) {
+static uint32_t share(mnem__granule_fit *f, uint32_t i) {
     const uint32_t units = (uint32_t)mnem__granule_units(f);
     mnem__grun_remove(f, i);
     const uint64_t start = mnem__grun_at(f, i)->start;
@@ -101,7 +101,7 @@ static uint32_t share(mnem_granule_fit *f, uint32_t i) {
 }
 
 /* Another granule for small blocks; where there is none, a place among the others. */
-SELDOM static mnem_status small_make(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+SELDOM static mnem_status small_make(mnem__granule_fit *f, uint32_t units, uint32_t *run) {
     uint32_t whole = whole_find(f);
     if (!whole) {
         const mnem_status status = room_make(f, (uint32_t)mnem__granule_units(f), &whole);
@@ -120,11 +120,11 @@ SELDOM static mnem_status small_make(mnem_granule_fit *f, uint32_t units, uint32
 
 /* Whether a place in run i is worth being left: few granules are whole, and it breaks more of them
  * than one made of parts would. *wholes: how many it breaks. */
-static inline bool is_scarce(const mnem_granule_fit *f) {
+static inline bool is_scarce(const mnem__granule_fit *f) {
     return f->full && ((uint64_t)f->whole << f->granule_shift) * 5 < f->units_free * 2;
 }
 
-static uint64_t wholes_broken(const mnem_granule_fit *f, uint32_t i, uint32_t units) {
+static uint64_t wholes_broken(const mnem__granule_fit *f, uint32_t i, uint32_t units) {
     const mnem__grun *run = mnem__grun_at(f, i);
     const uint64_t first = mnem__slot_above(f, run->start);
     const uint64_t end = mnem__slot_above(f, run->start + units);
@@ -133,7 +133,7 @@ static uint64_t wholes_broken(const mnem_granule_fit *f, uint32_t i, uint32_t un
     return last > first ? last - first : 0;
 }
 
-SELDOM static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+SELDOM static mnem_status scarce_find(mnem__granule_fit *f, uint32_t units, uint32_t *run) {
     const uint64_t broken = wholes_broken(f, *run, units), least = units >> f->granule_shift;
     if (broken < least || broken == 0) return MNEM_OK;
     if (f->scarce_wait && broken <= f->scarce_broken) {
@@ -158,7 +158,7 @@ SELDOM static mnem_status scarce_find(mnem_granule_fit *f, uint32_t units, uint3
 }
 
 /* When zone_best found nothing. */
-SELDOM static mnem_status find_more(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+SELDOM static mnem_status find_more(mnem__granule_fit *f, uint32_t units, uint32_t *run) {
     if (units < f->small_units) {
         const mnem_status status = small_make(f, units, run);
         if (status != MNEM_OK || *run) return status;
@@ -168,7 +168,7 @@ SELDOM static mnem_status find_more(mnem_granule_fit *f, uint32_t units, uint32_
     return mnem__granule_fill(f, units, UINT64_MAX, 1, run);
 }
 
-static inline mnem_status find(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+static inline mnem_status find(mnem__granule_fit *f, uint32_t units, uint32_t *run) {
     const int zone = units < f->small_units ? MNEM__SMALL : MNEM__LARGE;
     *run = zone_best(f, zone, units);
     if (!*run) return find_more(f, units, run);
@@ -178,7 +178,7 @@ static inline mnem_status find(mnem_granule_fit *f, uint32_t units, uint32_t *ru
 /* ---- the interface ---- */
 
 /* The first units of free run i become a live run; what stays keeps its number. */
-static inline uint32_t take_front(mnem_granule_fit *f, uint32_t i, uint32_t units) {
+static inline uint32_t take_front(mnem__granule_fit *f, uint32_t i, uint32_t units) {
     mnem__grun *run = mnem__grun_at(f, i);
     if (run->units == units) {
         mnem__grun_remove(f, i);
@@ -198,7 +198,8 @@ static inline uint32_t take_front(mnem_granule_fit *f, uint32_t i, uint32_t unit
     return j;
 }
 
-mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_granule_block *block) {
+mnem_status mnem__granule_fit_alloc(mnem__granule_fit *f, uint64_t bytes,
+                                    mnem__granule_block *block) {
     const uint64_t units =
         (bytes >> f->unit_shift) + ((bytes & ((UINT64_C(1) << f->unit_shift) - 1)) != 0);
     if (!bytes) return mnem__fail(MNEM_INVALID, "granules: an allocation of 0 bytes");
@@ -213,12 +214,12 @@ mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_gra
     f->units_live += units;
     f->blocks_live++;
     *block =
-        (mnem_granule_block){.offset = mnem__grun_at(f, i)->start << f->unit_shift, .handle = i};
+        (mnem__granule_block){.offset = mnem__grun_at(f, i)->start << f->unit_shift, .handle = i};
     return MNEM_OK;
 }
 
 /* The free run that holds units from start on, or 0. */
-static uint32_t run_around(const mnem_granule_fit *f, uint64_t start, uint32_t units) {
+static uint32_t run_around(const mnem__granule_fit *f, uint64_t start, uint32_t units) {
     for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {
         const mnem__bins *b = &f->bins[zone];
         for (int bin = mnem__bins_next(b, mnem__bin_of(units)); bin >= 0;
@@ -231,7 +232,7 @@ static uint32_t run_around(const mnem_granule_fit *f, uint64_t start, uint32_t u
     return 0;
 }
 
-mnem_status mnem__granule_alloc_at(mnem_granule_fit *f, uint64_t start, uint32_t units,
+mnem_status mnem__granule_alloc_at(mnem__granule_fit *f, uint64_t start, uint32_t units,
                                    uint32_t *handle) {
     uint32_t i = run_around(f, start, units);
     if (!i) return MNEM_OVER_BUDGET;
@@ -252,34 +253,34 @@ mnem_status mnem__granule_alloc_at(mnem_granule_fit *f, uint64_t start, uint32_t
     return MNEM_OK;
 }
 
-void mnem_granule_fit_free(mnem_granule_fit *f, uint32_t handle) {
+void mnem__granule_fit_free(mnem__granule_fit *f, uint32_t handle) {
     f->units_live -= mnem__grun_at(f, handle)->units;
     f->blocks_live--;
     mnem__granule_merge(f, handle);
 }
 
-uint64_t mnem_granule_fit_block_bytes(const mnem_granule_fit *f, uint32_t handle) {
+uint64_t mnem__granule_fit_block_bytes(const mnem__granule_fit *f, uint32_t handle) {
     return (uint64_t)mnem__grun_at(f, handle)->units << f->unit_shift;
 }
 
-uint32_t mnem_granule_fit_at(const mnem_granule_fit *f, uint64_t offset) {
+uint32_t mnem__granule_fit_at(const mnem__granule_fit *f, uint64_t offset) {
     const uint64_t slot = offset >> f->unit_shift >> f->granule_shift;
     return slot < f->space->slots ? f->space->slot_granule[slot] : MNEM__GRANULE_SLOT_FREE;
 }
 
-void mnem_granule_fit_info_get(const mnem_granule_fit *f, mnem_granule_info *info) {
-    *info = (mnem_granule_info){.bytes_live = f->units_live << f->unit_shift,
-                                .bytes_free = (f->units_free + f->units_small) << f->unit_shift,
-                                .granules = f->granules,
-                                .granules_peak = f->granules_peak,
-                                .granules_whole = f->whole,
-                                .blocks_live = f->blocks_live,
-                                .runs_free = f->lists_count,
-                                .orders = f->orders,
-                                .granules_mapped = f->granules_mapped,
-                                .ranges_unmapped = f->ranges_unmapped,
-                                .remaps = f->remaps,
-                                .plans = f->plans};
+void mnem__granule_fit_info_get(const mnem__granule_fit *f, mnem__granule_info *info) {
+    *info = (mnem__granule_info){.bytes_live = f->units_live << f->unit_shift,
+                                 .bytes_free = (f->units_free + f->units_small) << f->unit_shift,
+                                 .granules = f->granules,
+                                 .granules_peak = f->granules_peak,
+                                 .granules_whole = f->whole,
+                                 .blocks_live = f->blocks_live,
+                                 .runs_free = f->lists_count,
+                                 .orders = f->orders,
+                                 .granules_mapped = f->granules_mapped,
+                                 .ranges_unmapped = f->ranges_unmapped,
+                                 .remaps = f->remaps,
+                                 .plans = f->plans};
 }
 
 /* ---- create ---- */
@@ -288,7 +289,7 @@ static bool is_power(uint64_t n) {
     return n && !(n & (n - 1));
 }
 
-static mnem_status options_check(const mnem_granule_options *o, uint64_t slots) {
+static mnem_status options_check(const mnem__granule_options *o, uint64_t slots) {
     if (!is_power(o->alignment) || !is_power(o->granule_bytes) ||
         o->granule_bytes / 64 < o->alignment || o->granule_bytes / o->alignment > UINT32_C(1) << 24)
         return mnem__fail(MNEM_INVALID, "granules: %llu bytes each, aligned to %llu",
@@ -302,7 +303,7 @@ static mnem_status options_check(const mnem_granule_options *o, uint64_t slots) 
 }
 
 /* The runs, and what doesn't change. On a failure fini. */
-static mnem_status fit_init(mnem_granule_fit *f, const mnem_granule_options *o) {
+static mnem_status fit_init(mnem__granule_fit *f, const mnem__granule_options *o) {
     f->unit_shift = (uint32_t)mnem__log2_u64(o->alignment);
     f->granule_shift = (uint32_t)mnem__log2_u64(o->granule_bytes / o->alignment);
     f->small_units = (UINT32_C(1) << f->granule_shift) / SMALL_PART;
@@ -317,7 +318,7 @@ static mnem_status fit_init(mnem_granule_fit *f, const mnem_granule_options *o) 
     return f->runs ? MNEM_OK : mnem__heap_status();
 }
 
-static mnem_status tables_create(mnem_granule_fit *f, const mnem_granule_options *o,
+static mnem_status tables_create(mnem__granule_fit *f, const mnem__granule_options *o,
                                  uint64_t slots) {
     mnem_status status = fit_init(f, o);
     if (status == MNEM_OK && o->blocks_max)
@@ -327,8 +328,9 @@ static mnem_status tables_create(mnem_granule_fit *f, const mnem_granule_options
     return mnem__granule_space_create(o->granules_max, (uint32_t)slots, f->runs_room, &f->space);
 }
 
-mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_granule_fit **out) {
-    mnem_granule_options o = *options;
+mnem_status mnem__granule_fit_create(const mnem__granule_options *options,
+                                     mnem__granule_fit **out) {
+    mnem__granule_options o = *options;
     *out = NULL;
     if (!o.alignment) o.alignment = 256;
     if (!o.granule_bytes) o.granule_bytes = UINT64_C(2) << 20;
@@ -337,7 +339,7 @@ mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_gr
                                                       : UINT64_C(16) * o.granules_max;
     mnem_status status = options_check(&o, slots);
     if (status != MNEM_OK) return status;
-    mnem_granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
+    mnem__granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
     if (!f) return mnem__heap_status();
     status = tables_create(f, &o, slots);
     if (status == MNEM_OK && o.granules_start) {
@@ -348,13 +350,13 @@ mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_gr
     if (status == MNEM_OK)
         *out = f;
     else
-        mnem_granule_fit_destroy(f);
+        mnem__granule_fit_destroy(f);
     return status;
 }
 
-mnem_status mnem__granule_fit_share(const mnem_granule_options *o, mnem__granule_space *space,
-                                    uint16_t number, mnem_granule_fit **out) {
-    mnem_granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
+mnem_status mnem__granule_fit_share(const mnem__granule_options *o, mnem__granule_space *space,
+                                    uint16_t number, mnem__granule_fit **out) {
+    mnem__granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
     if (!f) return mnem__heap_status();
     mnem_status status = fit_init(f, o);
     if (status == MNEM_OK && o->blocks_max)
@@ -365,11 +367,11 @@ mnem_status mnem__granule_fit_share(const mnem_granule_options *o, mnem__granule
     if (status == MNEM_OK)
         *out = f;
     else
-        mnem_granule_fit_destroy(f);
+        mnem__granule_fit_destroy(f);
     return status;
 }
 
-void mnem_granule_fit_destroy(mnem_granule_fit *f) {
+void mnem__granule_fit_destroy(mnem__granule_fit *f) {
     if (!f) return;
     if (!f->shared) mnem__granule_space_destroy(f->space);
     mnem__free(f->runs);

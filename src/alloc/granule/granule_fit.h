@@ -10,44 +10,41 @@
  * block here only when no queued work uses it any more.
  * Threads: an allocator belongs to one thread at a time.
  *
- *     mnem_granule_fit *f;
- *     mnem_granule_fit_create(&(mnem_granule_options){.granules_max = 512, .carry_out = mine}, &f);
- *     mnem_granule_block b;
- *     if (mnem_granule_fit_alloc(f, 5000, &b) == MNEM_OK) { // mine may have been called
+ *     mnem__granule_fit *f;
+ *     mnem__granule_options options = {.granules_max = 512, .carry_out = mine};
+ *     mnem__granule_fit_create(&options, &f);
+ *     mnem__granule_block b;
+ *     if (mnem__granule_fit_alloc(f, 5000, &b) == MNEM_OK) { // mine may have been called
  *         use(range + b.offset);
- *         mnem_granule_fit_free(f, b.handle);
+ *         mnem__granule_fit_free(f, b.handle);
  *     }
- *     mnem_granule_fit_destroy(f);
+ *     mnem__granule_fit_destroy(f);
  */
 #ifndef MNEM_SRC_ALLOC_GRANULE_GRANULE_FIT_H
 #define MNEM_SRC_ALLOC_GRANULE_GRANULE_FIT_H
 
 #include "mnem/base.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-typedef struct mnem_granule_fit mnem_granule_fit;
+typedef struct mnem__granule_fit mnem__granule_fit;
 
 /* granules [0, count) of the virtual range from offset. */
-typedef struct mnem_granule_range {
+typedef struct mnem__granule_range {
     uint64_t offset;
     uint32_t count;
-} mnem_granule_range;
+} mnem__granule_range;
 
 /* What the device must do, in this order: take memory for the granules in take; map the granules in
  * map in a row from map_offset (nothing is mapped there); unmap; give memory back. Granules are
  * numbers below granules_max; one may be in map while it stays mapped elsewhere. Borrowed. */
-typedef struct mnem_granule_order {
+typedef struct mnem__granule_order {
     const uint32_t *take, *map, *give;
-    const mnem_granule_range *unmap;
+    const mnem__granule_range *unmap;
     size_t take_count, map_count, unmap_count, give_count;
     uint64_t map_offset;
-} mnem_granule_order;
+} mnem__granule_order;
 
 /* Zero means default. */
-typedef struct mnem_granule_options {
+typedef struct mnem__granule_options {
     uint32_t granules_max;   /* > 0: physical memory is never more */
     uint32_t granules_start; /* taken and mapped by create (default none) */
     uint32_t growth;         /* granules taken at a time (default an eighth of what is there, at
@@ -60,16 +57,16 @@ typedef struct mnem_granule_options {
                                remaps cut free runs finer than that (default: a start that grows) */
     /* Called inside create, alloc and trim only. Another status than MNEM_OK: nothing was done;
      * it is what alloc returns then. NULL: numbers only. */
-    mnem_status (*carry_out)(void *context, const mnem_granule_order *order);
+    mnem_status (*carry_out)(void *context, const mnem__granule_order *order);
     void *context;
-} mnem_granule_options;
+} mnem__granule_options;
 
-typedef struct mnem_granule_block {
+typedef struct mnem__granule_block {
     uint64_t offset;
     uint32_t handle; /* of a live block; reused after its free */
-} mnem_granule_block;
+} mnem__granule_block;
 
-typedef struct mnem_granule_info {
+typedef struct mnem__granule_info {
     uint64_t bytes_live, bytes_free; /* their sum is granules * granule_bytes */
     uint32_t granules, granules_peak;
     uint32_t granules_whole; /* lie whole in a free run: what trim could give back at least */
@@ -79,27 +76,25 @@ typedef struct mnem_granule_info {
     uint64_t ranges_unmapped;
     uint64_t remaps; /* orders but for growth and trim */
     uint64_t plans;  /* times that a remap was looked for: all free runs were gone through */
-} mnem_granule_info;
+} mnem__granule_info;
 
-mnem_status mnem_granule_fit_create(const mnem_granule_options *options, mnem_granule_fit **f);
-void mnem_granule_fit_destroy(mnem_granule_fit *f); /* orders nothing; NULL is fine */
+mnem_status mnem__granule_fit_create(const mnem__granule_options *options, mnem__granule_fit **f);
+void mnem__granule_fit_destroy(mnem__granule_fit *f); /* orders nothing; NULL is fine */
 
 /* MNEM_OVER_BUDGET when granules_max is not enough, without an error text: the caller knows more.
  * MNEM_NO_MEMORY for metadata; or carry_out's status. Nothing changed then, but that granules may
  * have been taken. bytes > 0. */
-mnem_status mnem_granule_fit_alloc(mnem_granule_fit *f, uint64_t bytes, mnem_granule_block *block);
-void mnem_granule_fit_free(mnem_granule_fit *f, uint32_t handle);
-uint64_t mnem_granule_fit_block_bytes(const mnem_granule_fit *f, uint32_t handle); /* rounded */
+mnem_status mnem__granule_fit_alloc(mnem__granule_fit *f, uint64_t bytes,
+                                    mnem__granule_block *block);
+void mnem__granule_fit_free(mnem__granule_fit *f, uint32_t handle);
+uint64_t mnem__granule_fit_block_bytes(const mnem__granule_fit *f, uint32_t handle); /* rounded */
 /* Gives back granules that are wholly free, so that at least keep stay. */
-mnem_status mnem_granule_fit_trim(mnem_granule_fit *f, uint32_t keep);
-void mnem_granule_fit_info_get(const mnem_granule_fit *f, mnem_granule_info *info);
+mnem_status mnem__granule_fit_trim(mnem__granule_fit *f, uint32_t keep);
+void mnem__granule_fit_info_get(const mnem__granule_fit *f, mnem__granule_info *info);
 /* The granule mapped at an offset, UINT32_MAX if none. */
-uint32_t mnem_granule_fit_at(const mnem_granule_fit *f, uint64_t offset);
+uint32_t mnem__granule_fit_at(const mnem__granule_fit *f, uint64_t offset);
 /* Checks every invariant: each byte of a granule belongs to one run, lists and sums agree.
  * MNEM_INVALID says which failed. For tests; slow. */
-mnem_status mnem_granule_fit_check(const mnem_granule_fit *f);
+mnem_status mnem__granule_fit_check(const mnem__granule_fit *f);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -13,10 +13,10 @@
 
 typedef struct granules {
     mnem_offset_allocator base;
-    mnem_granule_fit *fit;
+    mnem__granule_fit *fit;
 } granules;
 
-static inline mnem_granule_fit *fit_of(const mnem_offset_allocator *a) {
+static inline mnem__granule_fit *fit_of(const mnem_offset_allocator *a) {
     return ((const granules *)a)->fit;
 }
 
@@ -24,8 +24,8 @@ static inline mnem_granule_fit *fit_of(const mnem_offset_allocator *a) {
 
 static mnem_status granules_alloc(mnem_offset_allocator *a, uint64_t bytes,
                                   mnem_offset_block *block) {
-    mnem_granule_block b;
-    const mnem_status status = mnem_granule_fit_alloc(fit_of(a), bytes, &b);
+    mnem__granule_block b;
+    const mnem_status status = mnem__granule_fit_alloc(fit_of(a), bytes, &b);
     if (status != MNEM_OK) return status;
     *block = (mnem_offset_block){.offset = b.offset, .handle = b.handle};
     a->bytes_live += bytes;
@@ -34,13 +34,13 @@ static mnem_status granules_alloc(mnem_offset_allocator *a, uint64_t bytes,
 }
 
 static uint64_t granules_block_bytes(const mnem_offset_allocator *a, uint32_t handle) {
-    return mnem_granule_fit_block_bytes(fit_of(a), handle);
+    return mnem__granule_fit_block_bytes(fit_of(a), handle);
 }
 
 static void granules_free(mnem_offset_allocator *a, uint32_t handle) {
     a->bytes_live -= granules_block_bytes(a, handle);
     a->blocks_live--;
-    mnem_granule_fit_free(fit_of(a), handle);
+    mnem__granule_fit_free(fit_of(a), handle);
 }
 
 static mnem_status granules_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64_t bytes,
@@ -55,7 +55,7 @@ static mnem_status granules_alloc_at(mnem_offset_allocator *a, uint64_t offset, 
 }
 
 static void granules_info(const mnem_offset_allocator *a, mnem_offset_info *info) {
-    const mnem_granule_fit *f = fit_of(a);
+    const mnem__granule_fit *f = fit_of(a);
     uint32_t largest = 0;
     for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {
         const int bin = mnem__bins_last(&f->bins[zone]);
@@ -68,7 +68,7 @@ static void granules_info(const mnem_offset_allocator *a, mnem_offset_info *info
 }
 
 static void granules_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context) {
-    const mnem_granule_fit *f = fit_of(a);
+    const mnem__granule_fit *f = fit_of(a);
     for (uint32_t i = 1; i < f->runs_used; i++) {
         const mnem__grun *run = mnem__grun_at(f, i);
         if (!run->units) continue;
@@ -79,11 +79,11 @@ static void granules_walk(const mnem_offset_allocator *a, mnem__offset_visit vis
 }
 
 static mnem_status granules_check(const mnem_offset_allocator *a) {
-    return mnem_granule_fit_check(fit_of(a));
+    return mnem__granule_fit_check(fit_of(a));
 }
 
 static void granules_fini(mnem_offset_allocator *a) {
-    mnem_granule_fit_destroy(fit_of(a));
+    mnem__granule_fit_destroy(fit_of(a));
 }
 
 static const mnem__offset_ops ops = {.size = sizeof(granules),
@@ -103,12 +103,12 @@ mnem_status mnem__granule_offset_create(const mnem__granule_share *share,
     void *memory = mnem__calloc("metadata", 1, sizeof(granules) + CACHE_LINE);
     if (!memory) return mnem__heap_status();
     const uint64_t units = share->granule_bytes / share->alignment;
-    const mnem_granule_options o = {.granules_max = (uint32_t)(UINT32_MAX / units),
-                                    .granule_bytes = share->granule_bytes,
-                                    .alignment = share->alignment,
-                                    .blocks_max = share->blocks_max,
-                                    .carry_out = share->carry_out,
-                                    .context = share->context};
+    const mnem__granule_options o = {.granules_max = (uint32_t)(UINT32_MAX / units),
+                                     .granule_bytes = share->granule_bytes,
+                                     .alignment = share->alignment,
+                                     .blocks_max = share->blocks_max,
+                                     .carry_out = share->carry_out,
+                                     .context = share->context};
     granules *g = (void *)mnem__align_up((uintptr_t)memory, CACHE_LINE);
     const mnem_status status = mnem__granule_fit_share(&o, share->space, share->number, &g->fit);
     if (status != MNEM_OK) {
@@ -140,7 +140,7 @@ uint32_t mnem__granule_offset_need(const mnem_offset_allocator *a, uint64_t byte
 
 mnem_status mnem__granule_offset_remap(mnem_offset_allocator *a, uint64_t bytes,
                                        mnem_offset_block *block) {
-    mnem_granule_fit *f = fit_of(a);
+    mnem__granule_fit *f = fit_of(a);
     f->remapping = true;
     const mnem_status status = mnem_offset_alloc(a, bytes, block);
     f->remapping = false;
@@ -152,7 +152,7 @@ void mnem__granule_offset_full(mnem_offset_allocator *a, bool full) {
 }
 
 /* Granules with a part in a slot that was used lately aren't idle: they get a mark in taken. */
-static void young_mark(const mnem_granule_fit *f, const uint8_t *slot_idle, uint32_t idle) {
+static void young_mark(const mnem__granule_fit *f, const uint8_t *slot_idle, uint32_t idle) {
     const mnem__granule_plan *p = f->space->plan;
     for (uint32_t s = 0; s < p->sources_count; s++) {
         const mnem__grun *run = mnem__grun_at(f, p->sources[s].run);
@@ -164,7 +164,7 @@ static void young_mark(const mnem_granule_fit *f, const uint8_t *slot_idle, uint
 
 uint32_t mnem__granule_offset_withdraw(mnem_offset_allocator *a, uint32_t most,
                                        const uint8_t *slot_idle, uint32_t idle) {
-    mnem_granule_fit *f = fit_of(a);
+    mnem__granule_fit *f = fit_of(a);
     const mnem__granule_plan *p = f->space->plan;
     uint32_t count = 0;
     if (!most || mnem__granule_collect(f) != MNEM_OK) return 0;
@@ -180,7 +180,7 @@ uint32_t mnem__granule_offset_withdraw(mnem_offset_allocator *a, uint32_t most,
 }
 
 uint32_t mnem__granule_offset_survey(const mnem_offset_allocator *a, uint8_t *slot_free) {
-    mnem_granule_fit *f = fit_of(a);
+    mnem__granule_fit *f = fit_of(a);
     const mnem__granule_plan *p = f->space->plan;
     if (mnem__granule_collect(f) != MNEM_OK) return 0;
     for (uint32_t s = 0; s < p->sources_count; s++) {
@@ -197,6 +197,6 @@ uint32_t mnem__granule_offset_survey(const mnem_offset_allocator *a, uint8_t *sl
     return p->wholes_count;
 }
 
-void mnem__granule_offset_info(const mnem_offset_allocator *a, mnem_granule_info *info) {
-    mnem_granule_fit_info_get(fit_of(a), info);
+void mnem__granule_offset_info(const mnem_offset_allocator *a, mnem__granule_info *info) {
+    mnem__granule_fit_info_get(fit_of(a), info);
 }

@@ -8,9 +8,9 @@
 #ifndef MNEM_SRC_ALLOC_GRANULE_GRANULE_OFFSET_H
 #define MNEM_SRC_ALLOC_GRANULE_GRANULE_OFFSET_H
 
+#include "alloc/granule/granule_fit.h"
 #include "alloc/granule/granule_space.h"
 #include "alloc/offset/offset_policy.h"
-#include "alloc/granule/granule_fit.h"
 
 #define MNEM__GRANULE_CUT (UINT32_MAX - 1)
 
@@ -19,7 +19,7 @@ typedef struct mnem__granule_share {
     uint16_t number; /* above 0, of each allocator its own */
     uint64_t granule_bytes, alignment;
     uint32_t blocks_max;
-    mnem_status (*carry_out)(void *context, const mnem_granule_order *order);
+    mnem_status (*carry_out)(void *context, const mnem__granule_order *order);
     bool (*may_remap)(void *context); /* whether free memory is idle now */
     void *context;
 } mnem__granule_share;
@@ -44,6 +44,6 @@ uint32_t mnem__granule_offset_withdraw(mnem_offset_allocator *a, uint32_t most,
 /* Sets slot_free to 1 where all that is at home in a slot is free. Returns the wholly free
  * granules; 0 where there is no memory for counting. */
 uint32_t mnem__granule_offset_survey(const mnem_offset_allocator *a, uint8_t *slot_free);
-void mnem__granule_offset_info(const mnem_offset_allocator *a, mnem_granule_info *info);
+void mnem__granule_offset_info(const mnem_offset_allocator *a, mnem__granule_info *info);
 
 #endif

@@ -9,7 +9,7 @@
 #include "alloc/granule/granule_runs.h"
 #include "base/heap.h"
 
-static mnem_status issue(mnem_granule_fit *f, const mnem_granule_order *order) {
+static mnem_status issue(mnem__granule_fit *f, const mnem__granule_order *order) {
     const mnem_status status = f->carry_out ? f->carry_out(f->context, order) : MNEM_OK;
     if (status != MNEM_OK) return status;
     f->orders++;
@@ -20,7 +20,7 @@ static mnem_status issue(mnem_granule_fit *f, const mnem_granule_order *order) {
 
 /* ---- addresses ---- */
 
-static uint64_t slots_find_in(const mnem_granule_fit *f, uint64_t from, uint64_t end,
+static uint64_t slots_find_in(const mnem__granule_fit *f, uint64_t from, uint64_t end,
                               uint64_t count) {
     uint64_t free_count = 0;
     for (uint64_t v = from; v < end; v++) {
@@ -30,7 +30,7 @@ static uint64_t slots_find_in(const mnem_granule_fit *f, uint64_t from, uint64_t
     return UINT64_MAX;
 }
 
-uint64_t mnem__slots_find(mnem_granule_fit *f, uint64_t count) {
+uint64_t mnem__slots_find(mnem__granule_fit *f, uint64_t count) {
     const uint32_t low = f->space->slots_low;
     if (f->space->slot_cursor < low) f->space->slot_cursor = low;
     uint64_t v = slots_find_in(f, f->space->slot_cursor, f->space->slots, count);
@@ -39,13 +39,13 @@ uint64_t mnem__slots_find(mnem_granule_fit *f, uint64_t count) {
     return v;
 }
 
-static void slots_map(mnem_granule_fit *f, uint64_t first, const uint32_t *granules,
+static void slots_map(mnem__granule_fit *f, uint64_t first, const uint32_t *granules,
                       uint32_t count) {
     for (uint32_t k = 0; k < count; k++) f->space->slot_granule[first + k] = granules[k];
 }
 
 /* units of [start, start + units) are at home where they lie from now on. */
-static void home_add(mnem_granule_fit *f, uint64_t start, uint64_t units) {
+static void home_add(mnem__granule_fit *f, uint64_t start, uint64_t units) {
     const uint64_t end = start + units;
     while (start < end) {
         const uint64_t slot = mnem__slot_of(f, start);
@@ -56,7 +56,7 @@ static void home_add(mnem_granule_fit *f, uint64_t start, uint64_t units) {
     }
 }
 
-static uint32_t run_make(mnem_granule_fit *f, uint64_t start, uint32_t units) {
+static uint32_t run_make(mnem__granule_fit *f, uint64_t start, uint32_t units) {
     const uint32_t i = mnem__grun_new(f);
     *mnem__grun_at(f, i) = (mnem__grun){.start = start, .units = units};
     return i;
@@ -65,7 +65,7 @@ static uint32_t run_make(mnem_granule_fit *f, uint64_t start, uint32_t units) {
 /* ---- growth ---- */
 
 /* How many granules to take for units, of those that may still be taken. */
-static uint32_t growth_count(const mnem_granule_fit *f, uint64_t units) {
+static uint32_t growth_count(const mnem__granule_fit *f, uint64_t units) {
     const mnem__grun *tail = f->tail ? mnem__grun_at(f, f->tail) : NULL;
     if (tail && !tail->live && tail->zone == MNEM__LARGE)
         units = units > tail->units ? units - tail->units : 1;
@@ -76,7 +76,7 @@ static uint32_t growth_count(const mnem_granule_fit *f, uint64_t units) {
     return count < left ? (uint32_t)count : left;
 }
 
-static void growth_choose(const mnem_granule_fit *f, uint32_t *granules, uint32_t count) {
+static void growth_choose(const mnem__granule_fit *f, uint32_t *granules, uint32_t count) {
     uint32_t n = 0;
     for (uint32_t granule = 0; n < count; granule++)
         if (!f->space->owner[granule]) granules[n++] = granule;
@@ -84,7 +84,7 @@ static void growth_choose(const mnem_granule_fit *f, uint32_t *granules, uint32_
 
 /* Maps granules in a row, behind the last growth where there are addresses, and makes them a free
  * run. */
-static mnem_status granules_place(mnem_granule_fit *f, const uint32_t *granules, uint32_t count,
+static mnem_status granules_place(mnem__granule_fit *f, const uint32_t *granules, uint32_t count,
                                   uint32_t take_count) {
     const uint64_t after = (uint64_t)f->slot_grown + count;
     uint64_t first = UINT64_MAX;
@@ -95,11 +95,11 @@ static mnem_status granules_place(mnem_granule_fit *f, const uint32_t *granules,
     mnem_status status = mnem__gruns_room(f, 1);
     if (status != MNEM_OK) return status;
     status =
-        issue(f, &(mnem_granule_order){.take = granules,
-                                       .map = granules,
-                                       .take_count = take_count,
-                                       .map_count = count,
-                                       .map_offset = first << f->granule_shift << f->unit_shift});
+        issue(f, &(mnem__granule_order){.take = granules,
+                                        .map = granules,
+                                        .take_count = take_count,
+                                        .map_count = count,
+                                        .map_offset = first << f->granule_shift << f->unit_shift});
     if (status != MNEM_OK) return status;
     for (uint32_t k = 0; k < count; k++) f->space->owner[granules[k]] = f->number;
     slots_map(f, first, granules, count);
@@ -118,18 +118,18 @@ static mnem_status granules_place(mnem_granule_fit *f, const uint32_t *granules,
     return MNEM_OK;
 }
 
-mnem_status mnem__granule_grow(mnem_granule_fit *f, uint64_t units) {
+mnem_status mnem__granule_grow(mnem__granule_fit *f, uint64_t units) {
     const uint32_t count = growth_count(f, units);
     uint32_t *granules = f->space->plan->map;
     growth_choose(f, granules, count);
     return granules_place(f, granules, count, count);
 }
 
-mnem_status mnem__granule_add(mnem_granule_fit *f, const uint32_t *granules, uint32_t count) {
+mnem_status mnem__granule_add(mnem__granule_fit *f, const uint32_t *granules, uint32_t count) {
     return granules_place(f, granules, count, 0);
 }
 
-uint32_t mnem__granule_need(const mnem_granule_fit *f, uint64_t units) {
+uint32_t mnem__granule_need(const mnem__granule_fit *f, uint64_t units) {
     const mnem__grun *tail = f->tail ? mnem__grun_at(f, f->tail) : NULL;
     uint64_t more = units;
     if (tail && !tail->live && tail->zone == MNEM__LARGE)
@@ -145,14 +145,14 @@ uint32_t mnem__granule_need(const mnem_granule_fit *f, uint64_t units) {
 
 /* A run that loses parts; what stays becomes runs of their own. */
 typedef struct cut {
-    mnem_granule_fit *f;
+    mnem__granule_fit *f;
     mnem__grun run; /* as it was */
     uint32_t run_index;
     bool reused; /* run_index was given to a part that stays */
 } cut;
 
 static void cut_keep(cut *c, uint64_t start, uint64_t end) {
-    mnem_granule_fit *f = c->f;
+    mnem__granule_fit *f = c->f;
     uint32_t i = c->run_index;
     if (c->reused) i = mnem__grun_new(f);
     c->reused = true;
@@ -166,21 +166,21 @@ static void cut_keep(cut *c, uint64_t start, uint64_t end) {
     mnem__grun_insert(f, i);
 }
 
-static void unmap_note(mnem_granule_fit *f, uint64_t slot) {
+static void unmap_note(mnem__granule_fit *f, uint64_t slot) {
     mnem__granule_plan *p = f->space->plan;
     const uint64_t offset = slot << f->granule_shift << f->unit_shift;
     if (p->unmaps_count) {
-        mnem_granule_range *last = &p->unmaps[p->unmaps_count - 1];
+        mnem__granule_range *last = &p->unmaps[p->unmaps_count - 1];
         const uint64_t bytes = (uint64_t)last->count << f->granule_shift << f->unit_shift;
         if (last->offset + bytes == offset) {
             last->count++;
             return;
         }
     }
-    p->unmaps[p->unmaps_count++] = (mnem_granule_range){offset, 1};
+    p->unmaps[p->unmaps_count++] = (mnem__granule_range){offset, 1};
 }
 
-static void part_gone(mnem_granule_fit *f, uint64_t slot, uint64_t units, bool apply) {
+static void part_gone(mnem__granule_fit *f, uint64_t slot, uint64_t units, bool apply) {
     if (!apply) {
         if ((f->space->slot_home[slot] & ~MNEM__HOME_LOST) == units) unmap_note(f, slot);
         return;
@@ -192,7 +192,7 @@ static void part_gone(mnem_granule_fit *f, uint64_t slot, uint64_t units, bool a
         f->space->slot_granule[slot] = MNEM__GRANULE_SLOT_FREE;
 }
 
-static bool leaves(const mnem_granule_fit *f, const mnem__granule_source *s, uint64_t slot,
+static bool leaves(const mnem__granule_fit *f, const mnem__granule_source *s, uint64_t slot,
                    uint64_t first, uint64_t last) {
     return f->space->plan->taken[f->space->slot_granule[slot]] || (s->head && slot == first) ||
            (s->tail && slot == last);
@@ -200,7 +200,7 @@ static bool leaves(const mnem_granule_fit *f, const mnem__granule_source *s, uin
 
 /* Neighbours no longer follow where an end leaves. */
 static void cut_links(cut *c, const mnem__granule_source *s, uint64_t first, uint64_t last) {
-    mnem_granule_fit *f = c->f;
+    mnem__granule_fit *f = c->f;
     mnem__grun_remove(f, c->run_index);
     if (c->run.prev && leaves(f, s, first, first, last)) mnem__grun_at(f, c->run.prev)->next = 0;
     if (c->run.next && leaves(f, s, last, first, last)) mnem__grun_at(f, c->run.next)->prev = 0;
@@ -208,7 +208,7 @@ static void cut_links(cut *c, const mnem__granule_source *s, uint64_t first, uin
 }
 
 /* Measures (apply false: runs needed, ranges to unmap), or cuts the run of s. */
-static void source_cut(mnem_granule_fit *f, const mnem__granule_source *s, bool apply) {
+static void source_cut(mnem__granule_fit *f, const mnem__granule_source *s, bool apply) {
     cut c = {.f = f, .run = *mnem__grun_at(f, s->run), .run_index = s->run};
     const uint64_t end = mnem__grun_end(&c.run);
     const uint64_t first = mnem__slot_of(f, c.run.start), last = mnem__slot_of(f, end - 1);
@@ -231,7 +231,7 @@ static void source_cut(mnem_granule_fit *f, const mnem__granule_source *s, bool 
     if (apply && f->tail == UINT32_MAX) f->tail = 0;
 }
 
-static bool source_used(const mnem_granule_fit *f, const mnem__granule_source *s) {
+static bool source_used(const mnem__granule_fit *f, const mnem__granule_source *s) {
     if (s->head || s->tail) return true;
     const mnem__grun *run = mnem__grun_at(f, s->run);
     const uint64_t last = mnem__slot_of(f, mnem__grun_end(run) - 1);
@@ -241,7 +241,7 @@ static bool source_used(const mnem_granule_fit *f, const mnem__granule_source *s
 }
 
 /* Keeps the sources that lose something, and measures their cuts. */
-static mnem_status cuts_measure(mnem_granule_fit *f) {
+static mnem_status cuts_measure(mnem__granule_fit *f) {
     mnem__granule_plan *p = f->space->plan;
     uint32_t used = 0;
     p->unmaps_count = 0;
@@ -257,7 +257,7 @@ static mnem_status cuts_measure(mnem_granule_fit *f) {
 
 /* ---- carrying out ---- */
 
-static uint32_t places_make(mnem_granule_fit *f, uint64_t slot) {
+static uint32_t places_make(mnem__granule_fit *f, uint64_t slot) {
     const mnem__granule_plan *p = f->space->plan;
     uint32_t first = 0;
     slots_map(f, slot, p->map, p->map_count);
@@ -271,20 +271,20 @@ static uint32_t places_make(mnem_granule_fit *f, uint64_t slot) {
     return first;
 }
 
-mnem_status mnem__granule_carry_out(mnem_granule_fit *f, uint32_t give_count, uint32_t *run) {
+mnem_status mnem__granule_carry_out(mnem__granule_fit *f, uint32_t give_count, uint32_t *run) {
     mnem__granule_plan *p = f->space->plan;
     const uint64_t slot = p->map_count ? mnem__slots_find(f, p->map_count) : 0;
     *run = 0;
     if (slot == UINT64_MAX) return MNEM_OK;
     mnem_status status = cuts_measure(f);
     if (status != MNEM_OK) return status;
-    const mnem_granule_order order = {.map = p->map,
-                                      .map_count = p->map_count,
-                                      .map_offset = slot << f->granule_shift << f->unit_shift,
-                                      .unmap = p->unmaps,
-                                      .unmap_count = p->unmaps_count,
-                                      .give = p->wholes,
-                                      .give_count = give_count};
+    const mnem__granule_order order = {.map = p->map,
+                                       .map_count = p->map_count,
+                                       .map_offset = slot << f->granule_shift << f->unit_shift,
+                                       .unmap = p->unmaps,
+                                       .unmap_count = p->unmaps_count,
+                                       .give = p->wholes,
+                                       .give_count = give_count};
     status = issue(f, &order);
     if (status != MNEM_OK) return status;
     for (uint32_t k = 0; k < p->sources_count; k++) source_cut(f, &p->sources[k], true);
@@ -297,14 +297,14 @@ mnem_status mnem__granule_carry_out(mnem_granule_fit *f, uint32_t give_count, ui
     return MNEM_OK;
 }
 
-mnem_status mnem__granule_give(mnem_granule_fit *f, uint32_t count) {
+mnem_status mnem__granule_give(mnem__granule_fit *f, uint32_t count) {
     const mnem__granule_plan *p = f->space->plan;
     uint32_t none;
     for (uint32_t k = 0; k < count; k++) p->taken[p->wholes[k]] = 1;
     return count ? mnem__granule_carry_out(f, count, &none) : MNEM_OK;
 }
 
-mnem_status mnem_granule_fit_trim(mnem_granule_fit *f, uint32_t keep) {
+mnem_status mnem__granule_fit_trim(mnem__granule_fit *f, uint32_t keep) {
     const mnem__granule_plan *p = f->space->plan;
     const mnem_status status = mnem__granule_collect(f);
     if (status != MNEM_OK) return status;

@@ -12,21 +12,21 @@
 #include "alloc/granule/granule_plan.h"
 
 /* What is mapped elsewhere must be idle. */
-static bool may_remap(const mnem_granule_fit *f) {
+static bool may_remap(const mnem__granule_fit *f) {
     return !f->may_remap || f->may_remap(f->context);
 }
 
 /* ---- gather ---- */
 
 /* All that are wholly free, if there are addresses for so many; else the fewest that will do. */
-static uint32_t gather_count(mnem_granule_fit *f, uint64_t least) {
+static uint32_t gather_count(mnem__granule_fit *f, uint64_t least) {
     const mnem__granule_plan *p = f->space->plan;
     if (p->wholes_count < least) return 0;
     if (mnem__slots_find(f, p->wholes_count) != UINT64_MAX) return p->wholes_count;
     return (uint32_t)least;
 }
 
-mnem_status mnem__granule_gather(mnem_granule_fit *f, uint32_t units, uint32_t *run) {
+mnem_status mnem__granule_gather(mnem__granule_fit *f, uint32_t units, uint32_t *run) {
     mnem__granule_plan *p = f->space->plan;
     const uint64_t least = mnem__slot_above(f, units);
     *run = 0;
@@ -71,7 +71,7 @@ static uint32_t tail_find(const mnem__granule_plan *p, uint64_t units) {
 }
 
 /* What a place of units needs that begins with this head (UINT32_MAX: with a whole). */
-static void head_try(const mnem_granule_fit *f, uint64_t units, uint32_t head, choice *best) {
+static void head_try(const mnem__granule_fit *f, uint64_t units, uint32_t head, choice *best) {
     const mnem__granule_plan *p = f->space->plan;
     const uint64_t granule = mnem__granule_units(f);
     const uint64_t first = head == UINT32_MAX ? 0 : p->heads[head] >> 32;
@@ -89,11 +89,11 @@ static void head_try(const mnem_granule_fit *f, uint64_t units, uint32_t head, c
     if (wholes < there) choice_offer(best, (choice){wholes + 1, granule - last, head, UINT32_MAX});
 }
 
-static uint32_t granule_at(const mnem_granule_fit *f, uint64_t unit) {
+static uint32_t granule_at(const mnem__granule_fit *f, uint64_t unit) {
     return f->space->slot_granule[mnem__slot_of(f, unit)];
 }
 
-static void place_add(mnem_granule_fit *f, const choice *c) {
+static void place_add(mnem__granule_fit *f, const choice *c) {
     mnem__granule_plan *p = f->space->plan;
     mnem__granule_place *place = &p->places[p->places_count++];
     *place = (mnem__granule_place){.start = (uint64_t)p->map_count << f->granule_shift};
@@ -120,7 +120,7 @@ static void place_add(mnem_granule_fit *f, const choice *c) {
     place->units = (uint32_t)(first + (c->wholes << f->granule_shift) + last);
 }
 
-static bool place_choose(mnem_granule_fit *f, uint64_t units, uint64_t wholes) {
+static bool place_choose(mnem__granule_fit *f, uint64_t units, uint64_t wholes) {
     const mnem__granule_plan *p = f->space->plan;
     choice best = {.wholes = wholes, .left = 0};
     head_try(f, units, UINT32_MAX, &best);
@@ -131,7 +131,7 @@ static bool place_choose(mnem_granule_fit *f, uint64_t units, uint64_t wholes) {
     return true;
 }
 
-mnem_status mnem__granule_fill(mnem_granule_fit *f, uint32_t units, uint64_t wholes,
+mnem_status mnem__granule_fill(mnem__granule_fit *f, uint32_t units, uint64_t wholes,
                                uint32_t copies, uint32_t *run) {
     *run = 0;
     if (f->units_free < units || !may_remap(f)) return MNEM_OK;

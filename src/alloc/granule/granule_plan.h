@@ -34,7 +34,7 @@ typedef struct mnem__granule_plan {
     uint32_t *map;                 /* [numbers + 2 * PLACES] what the new slots show */
     mnem__granule_source *sources; /* [room] */
     uint64_t *heads, *tails;       /* [room] units << 32 | source; tails sorted */
-    mnem_granule_range *unmaps;    /* [slots] */
+    mnem__granule_range *unmaps;   /* [slots] */
     uint32_t room;
     uint32_t wholes_count, wholes_used, map_count, sources_count, heads_count, tails_count;
     uint32_t unmaps_count, places_count;
@@ -44,10 +44,10 @@ typedef struct mnem__granule_plan {
 
 /* granule_collect.c: room for so many sources, and what there is now. */
 mnem_status mnem__granule_sources_room(mnem__granule_plan *plan, uint32_t runs);
-mnem_status mnem__granule_collect(mnem_granule_fit *f);
+mnem_status mnem__granule_collect(mnem__granule_fit *f);
 
 /* granule_order.c: carries out f->plan, whose give_count granules (wholes[0..)) go back to the
  * device. *run: the first place's free run. */
-mnem_status mnem__granule_carry_out(mnem_granule_fit *f, uint32_t give_count, uint32_t *run);
+mnem_status mnem__granule_carry_out(mnem__granule_fit *f, uint32_t give_count, uint32_t *run);
 
 #endif

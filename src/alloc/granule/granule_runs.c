@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-uint32_t mnem__grun_new(mnem_granule_fit *f) {
+uint32_t mnem__grun_new(mnem__granule_fit *f) {
     if (!f->runs_spare) return f->runs_used++;
     const uint32_t i = f->runs_spare;
     f->runs_spare = mnem__grun_at(f, i)->list_next;
@@ -15,7 +15,7 @@ uint32_t mnem__grun_new(mnem_granule_fit *f) {
     return i;
 }
 
-void mnem__grun_drop(mnem_granule_fit *f, uint32_t i) {
+void mnem__grun_drop(mnem__granule_fit *f, uint32_t i) {
     mnem__grun_at(f, i)->live = false;
     mnem__grun_at(f, i)->units = 0;
     mnem__grun_at(f, i)->list_next = f->runs_spare;
@@ -23,7 +23,7 @@ void mnem__grun_drop(mnem_granule_fit *f, uint32_t i) {
     f->runs_spare_count++;
 }
 
-static __attribute__((noinline, cold)) mnem_status runs_grow(mnem_granule_fit *f, uint64_t count) {
+static __attribute__((noinline, cold)) mnem_status runs_grow(mnem__granule_fit *f, uint64_t count) {
     uint64_t room = f->runs_room + f->runs_room / 2;
     if (room < f->runs_used + count) room = f->runs_used + count;
     if (room > UINT32_MAX) return mnem__fail(MNEM_NO_MEMORY, "granules: 2^32 runs");
@@ -34,19 +34,19 @@ static __attribute__((noinline, cold)) mnem_status runs_grow(mnem_granule_fit *f
     return MNEM_OK;
 }
 
-mnem_status mnem__gruns_room(mnem_granule_fit *f, uint64_t count) {
+mnem_status mnem__gruns_room(mnem__granule_fit *f, uint64_t count) {
     if (f->runs_spare_count + (uint64_t)(f->runs_room - f->runs_used) >= count) return MNEM_OK;
     return runs_grow(f, count);
 }
 
-static void link_between(mnem_granule_fit *f, uint32_t before, uint32_t i, uint32_t after) {
+static void link_between(mnem__granule_fit *f, uint32_t before, uint32_t i, uint32_t after) {
     mnem__grun_at(f, i)->prev = before;
     mnem__grun_at(f, i)->next = after;
     if (before) mnem__grun_at(f, before)->next = i;
     if (after) mnem__grun_at(f, after)->prev = i;
 }
 
-uint32_t mnem__grun_split(mnem_granule_fit *f, uint32_t i, uint32_t units) {
+uint32_t mnem__grun_split(mnem__granule_fit *f, uint32_t i, uint32_t units) {
     const uint32_t j = mnem__grun_new(f);
     mnem__grun *run = mnem__grun_at(f, i), *rest = mnem__grun_at(f, j);
     rest->start = run->start + units;
@@ -60,18 +60,18 @@ uint32_t mnem__grun_split(mnem_granule_fit *f, uint32_t i, uint32_t units) {
 }
 
 /* Whether two linked runs are one: small ones keep to their granule. */
-static inline bool one_run(const mnem_granule_fit *f, const mnem__grun *x, const mnem__grun *y) {
+static inline bool one_run(const mnem__granule_fit *f, const mnem__grun *x, const mnem__grun *y) {
     return !x->live && !y->live && x->zone == y->zone &&
            (x->zone == MNEM__LARGE || y->start & (mnem__granule_units(f) - 1));
 }
 
-static inline void link_set(mnem_granule_fit *f, uint32_t before, uint32_t after) {
+static inline void link_set(mnem__granule_fit *f, uint32_t before, uint32_t after) {
     if (before) mnem__grun_at(f, before)->next = after;
     if (after) mnem__grun_at(f, after)->prev = before;
 }
 
 /* Run i, in no list, is free and joins its neighbours: the number of what it became, in a list. */
-static inline uint32_t join(mnem_granule_fit *f, uint32_t i) {
+static inline uint32_t join(mnem__granule_fit *f, uint32_t i) {
     mnem__grun *run = mnem__grun_at(f, i);
     const uint32_t before = run->prev, after = run->next;
     mnem__grun *prev = mnem__grun_at(f, before), *next = mnem__grun_at(f, after);
@@ -103,7 +103,7 @@ static inline uint32_t join(mnem_granule_fit *f, uint32_t i) {
     return before;
 }
 
-void mnem__granule_merge(mnem_granule_fit *f, uint32_t i) {
+void mnem__granule_merge(mnem__granule_fit *f, uint32_t i) {
     i = join(f, i);
     mnem__grun *run = mnem__grun_at(f, i);
     if (run->zone != MNEM__SMALL || run->units != mnem__granule_units(f)) return;

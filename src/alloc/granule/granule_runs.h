@@ -6,7 +6,7 @@
 
 #include "alloc/granule/granule_private.h"
 
-static inline void mnem__gruns_add(mnem_granule_fit *f, const mnem__grun *run) {
+static inline void mnem__gruns_add(mnem__granule_fit *f, const mnem__grun *run) {
     if (run->zone == MNEM__SMALL) {
         f->units_small += run->units;
         return;
@@ -15,7 +15,7 @@ static inline void mnem__gruns_add(mnem_granule_fit *f, const mnem__grun *run) {
     f->units_free += run->units;
 }
 
-static inline void mnem__gruns_subtract(mnem_granule_fit *f, const mnem__grun *run) {
+static inline void mnem__gruns_subtract(mnem__granule_fit *f, const mnem__grun *run) {
     if (run->zone == MNEM__SMALL) {
         f->units_small -= run->units;
         return;
@@ -24,7 +24,7 @@ static inline void mnem__gruns_subtract(mnem_granule_fit *f, const mnem__grun *r
     f->units_free -= run->units;
 }
 
-static inline void mnem__grun_link(mnem_granule_fit *f, uint32_t i, int bin) {
+static inline void mnem__grun_link(mnem__granule_fit *f, uint32_t i, int bin) {
     mnem__grun *run = mnem__grun_at(f, i);
     mnem__bins *b = &f->bins[run->zone];
     const uint32_t head = b->heads[bin];
@@ -38,7 +38,7 @@ static inline void mnem__grun_link(mnem_granule_fit *f, uint32_t i, int bin) {
     b->heads[bin] = i;
 }
 
-static inline void mnem__grun_unlink(mnem_granule_fit *f, const mnem__grun *run) {
+static inline void mnem__grun_unlink(mnem__granule_fit *f, const mnem__grun *run) {
     mnem__bins *b = &f->bins[run->zone];
     if (run->list_next) mnem__grun_at(f, run->list_next)->list_prev = run->list_prev;
     if (run->list_prev) {
@@ -50,7 +50,7 @@ static inline void mnem__grun_unlink(mnem_granule_fit *f, const mnem__grun *run)
 }
 
 /* A free run, in no list, enters that of its class. */
-static inline void mnem__grun_insert(mnem_granule_fit *f, uint32_t i) {
+static inline void mnem__grun_insert(mnem__granule_fit *f, uint32_t i) {
     mnem__grun *run = mnem__grun_at(f, i);
     run->live = false;
     mnem__grun_link(f, i, mnem__bin_of(run->units));
@@ -59,7 +59,7 @@ static inline void mnem__grun_insert(mnem_granule_fit *f, uint32_t i) {
 }
 
 /* It leaves its list. */
-static inline void mnem__grun_remove(mnem_granule_fit *f, uint32_t i) {
+static inline void mnem__grun_remove(mnem__granule_fit *f, uint32_t i) {
     const mnem__grun *run = mnem__grun_at(f, i);
     mnem__grun_unlink(f, run);
     f->lists_count--;
@@ -67,7 +67,7 @@ static inline void mnem__grun_remove(mnem_granule_fit *f, uint32_t i) {
 }
 
 /* A run in a list gets other bounds; most often it stays where it is. */
-static inline void mnem__grun_resize(mnem_granule_fit *f, uint32_t i, uint64_t start,
+static inline void mnem__grun_resize(mnem__granule_fit *f, uint32_t i, uint64_t start,
                                      uint32_t units) {
     mnem__grun *run = mnem__grun_at(f, i);
     const int bin = mnem__bin_of(units);
@@ -81,12 +81,12 @@ static inline void mnem__grun_resize(mnem_granule_fit *f, uint32_t i, uint64_t s
 }
 
 /* A run's number is found and given back; for count of them room is made first. */
-uint32_t mnem__grun_new(mnem_granule_fit *f);
-void mnem__grun_drop(mnem_granule_fit *f, uint32_t i);
-mnem_status mnem__gruns_room(mnem_granule_fit *f, uint64_t count);
+uint32_t mnem__grun_new(mnem__granule_fit *f);
+void mnem__grun_drop(mnem__granule_fit *f, uint32_t i);
+mnem_status mnem__gruns_room(mnem__granule_fit *f, uint64_t count);
 /* Splits run i, in no list, after units: the number of the second part, in no list. */
-uint32_t mnem__grun_split(mnem_granule_fit *f, uint32_t i, uint32_t units);
+uint32_t mnem__grun_split(mnem__granule_fit *f, uint32_t i, uint32_t units);
 /* A run that is in no list is free, and joins its neighbours. */
-void mnem__granule_merge(mnem_granule_fit *f, uint32_t i);
+void mnem__granule_merge(mnem__granule_fit *f, uint32_t i);
 
 #endif

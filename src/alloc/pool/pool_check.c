@@ -12,7 +12,7 @@
     } while (0)
 
 static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_heap *h) {
-    mnem_granule_info info;
+    mnem__granule_info info;
     mnem__granule_offset_info(h->offsets, &info);
     REQUIRE(info.granules == h->units, "granules of a heap");
     return h->offsets->ops->check(h->offsets);

@@ -91,7 +91,7 @@ static void full_tell(mnem_pool *pool) {
 
 /* ---- orders of the allocators ---- */
 
-static void slots_leave(mnem_pool *pool, const mnem_granule_range *r) {
+static void slots_leave(mnem_pool *pool, const mnem__granule_range *r) {
     const uint32_t first = (uint32_t)(r->offset >> pool->unit_shift);
     const bool left = mnem_range_unmap(&pool->range, r->offset, r->count) == MNEM_OK;
     for (uint32_t u = first; u < first + r->count; u++) {
@@ -101,13 +101,13 @@ static void slots_leave(mnem_pool *pool, const mnem_granule_range *r) {
 }
 
 /* Whether what is mapped comes from a growth, whose call is counted already. */
-static bool is_growth(const mnem_pool *pool, const mnem_granule_order *o) {
+static bool is_growth(const mnem_pool *pool, const mnem__granule_order *o) {
     for (size_t i = 0; i < o->map_count; i++)
         if (!pool->granules[o->map[i]].fresh) return false;
     return true;
 }
 
-static mnem_status carry_out(void *context, const mnem_granule_order *o) {
+static mnem_status carry_out(void *context, const mnem__granule_order *o) {
     const mnem__pool_heap *h = context;
     mnem_pool *pool = h->pool;
     const uint32_t first = (uint32_t)(o->map_offset >> pool->unit_shift);
@@ -191,7 +191,7 @@ static bool grant(mnem_pool *pool, mnem__pool_heap *h, uint32_t count) {
     for (; n < count; i++)
         if (pool->granules[i].granule != MNEM__GRANULE_NONE && !pool->space->owner[i])
             numbers[n++] = i;
-    mnem_granule_info info;
+    mnem__granule_info info;
     if (!h->offsets && offsets_make(pool, h) != MNEM_OK) return false;
     h->ready = h->offsets;
     if (mnem__granule_offset_add(h->offsets, numbers, count) != MNEM_OK) return false;
