@@ -150,8 +150,7 @@ static void groups_apply(const char *root, uint64_t *bytes) {
 mnem_status mnem__process_available_at(const char *root, uint64_t *bytes) {
     char path[PATH_MAX_HERE], text[4096];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    mnem_status status = mnem__file_read_small(path, text, sizeof text);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__file_read_small(path, text, sizeof text));
     const char *number = line_after(text, "MemAvailable:");
     if (!number) return mnem__fail(MNEM_IO, "%s: no MemAvailable", path);
     *bytes = strtoull(number, NULL, 10) * 1024;

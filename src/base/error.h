@@ -13,4 +13,12 @@ mnem_status mnem__fail(mnem_status status, const char *format, ...)
 mnem_status mnem__fail_in(mnem_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Returns from the function with the status of a call that failed; does nothing for MNEM_OK. Not
+ * where something has to be undone first. */
+#define MNEM__TRY(call)                                                                            \
+    do {                                                                                           \
+        const mnem_status mnem__tried = (call);                                                    \
+        if (mnem__tried != MNEM_OK) return mnem__tried;                                            \
+    } while (0)
+
 #endif

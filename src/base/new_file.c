@@ -34,8 +34,7 @@ mnem_status mnem__new_file_create(mnem__new_file *file, const char *path) {
     file->fd = -1;
     if (n == 0 || n > PATH_MAX - 8)
         return mnem__fail(MNEM_INVALID, "a path of %zu bytes, expected 1 to %d", n, PATH_MAX - 8);
-    const mnem_status status = check_replaced(path);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_replaced(path));
     memcpy(file->path, path, n + 1);
     memcpy(file->temporary, path, n);
     memcpy(file->temporary + n, ".tmp", 5);

@@ -1,5 +1,5 @@
-/* pages.h: pages of host memory, for what is planned (through a device), and addresses without
- * any. A refusal's status is mnem__heap_status(), and mnem__heap_fail_at makes refusals here too. */
+/* pages.h: pages of host memory, for what is planned (through a device), and addresses without any.
+ * A refusal's status is mnem__heap_status(); mnem__heap_fail_at makes refusals here too. */
 #ifndef MNEM_SRC_BASE_PAGES_H
 #define MNEM_SRC_BASE_PAGES_H
 

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/minmax.h"
 
 typedef unsigned __int128 wide;
 
@@ -71,7 +72,7 @@ char *mnem_size_format(uint64_t bytes, char *out, size_t n) {
 char *mnem_size_budget(uint64_t bytes, char *out, size_t n) {
     enum { SPARE = 32 << 10, EIGHTH = 128 << 10 };
     const uint64_t most = UINT64_MAX - SPARE - EIGHTH;
-    const uint64_t eighths = ((bytes < most ? bytes : most) + SPARE + EIGHTH - 1) / EIGHTH;
+    const uint64_t eighths = (mnem__min_u64(bytes, most) + SPARE + EIGHTH - 1) / EIGHTH;
     snprintf(out, n, "%.15gM", (double)eighths / 8);
     return out;
 }

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <time.h>
 
 #include "base/error.h"
 
@@ -35,13 +34,6 @@ typedef struct mnem__turnstile {
 void mnem__turnstile_wait(mnem__turnstile *turnstile, uint32_t old, int spins);
 /* Sets the value and wakes all who sleep. Releases. */
 void mnem__turnstile_move(mnem__turnstile *turnstile, uint32_t value);
-
-/* Seconds of a clock that only goes forward. */
-static inline double mnem__seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static inline void mnem__spin_pause(void) {
 #if defined __x86_64__

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/fail_point.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "base/pages.h"
 #include "device/backend.h"
 
@@ -94,7 +95,7 @@ mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
     pthread_mutex_unlock(&device->lock);
     *info = (mnem_device_info){.name = backend->name,
                                .capacity_bytes = device->capacity,
-                               .available_bytes = left < machine ? left : machine,
+                               .available_bytes = mnem__min_u64(left, machine),
                                .granularity = device->granularity,
                                .host_visible = backend->host_visible && !device->hidden,
                                .immediate_default = backend->immediate_default,
@@ -252,8 +253,7 @@ mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mne
 
 mnem_status mnem_stream_fill(mnem_device *device, mnem_stream *stream, const mnem_block *block,
                              uint64_t offset, uint64_t bytes, uint8_t value) {
-    mnem_status status = block_check(block, offset, bytes);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(block_check(block, offset, bytes));
     if (block->device != device)
         return mnem__fail(MNEM_INVALID, "stream: the block isn't on device %s",
                           device->backend->name);
@@ -268,8 +268,7 @@ mnem_status mnem_stream_fill(mnem_device *device, mnem_stream *stream, const mne
 
 mnem_status mnem_event_create(mnem_device *device, mnem_event **out) {
     *out = NULL;
-    mnem_status status = mnem__device_call(device, "event create");
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__device_call(device, "event create"));
     mnem_event *event = mnem__calloc("device", 1, sizeof *event);
     if (!event) return mnem__heap_status();
     event->device = device;
@@ -287,8 +286,7 @@ void mnem_event_destroy(mnem_event *event) {
 
 mnem_status mnem_event_record(mnem_event *event, mnem_stream *stream) {
     mnem_device *device = stream ? stream->device : event->device;
-    mnem_status status = mnem__device_call(device, "event record");
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__device_call(device, "event record"));
     atomic_fetch_add(&event->uses, 1);
     uint32_t record = atomic_fetch_add(&event->recorded, 1) + 1;
     device->backend->submit(
@@ -298,8 +296,7 @@ mnem_status mnem_event_record(mnem_event *event, mnem_stream *stream) {
 
 mnem_status mnem_event_wait(mnem_event *event, mnem_stream *stream) {
     mnem_device *device = stream ? stream->device : event->device;
-    mnem_status status = mnem__device_call(device, "event wait");
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__device_call(device, "event wait"));
     atomic_fetch_add(&event->uses, 1);
     uint32_t record = atomic_load(&event->recorded);
     device->backend->submit(

@@ -153,8 +153,7 @@ static mnem_status rows_retire(mnem_device *device, const uint64_t *granules, si
 }
 
 mnem_status mnem_granules_give(mnem_device *device, const uint64_t *granules, size_t count) {
-    mnem_status status = rows_retire(device, granules, count);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(rows_retire(device, granules, count));
     uint64_t run;
     for (size_t i = 0; i < count; i += run) {
         uint8_t store;

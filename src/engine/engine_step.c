@@ -14,8 +14,8 @@
  * Cost: nothing is allocated; a pass streams what isn't resident once, for all its tokens. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
 #include "engine/engine_private.h"
 #include "model/weights/finite.h"
 

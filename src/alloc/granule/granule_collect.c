@@ -95,8 +95,7 @@ static void keys_sort(uint64_t *keys, size_t count) {
 
 mnem_status mnem__granule_collect(mnem__granule_fit *f) {
     mnem__granule_plan *p = f->space->plan;
-    const mnem_status status = mnem__granule_sources_room(p, f->lists_count);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__granule_sources_room(p, f->lists_count));
     p->wholes_count = p->wholes_used = p->map_count = 0;
     p->heads_count = p->tails_count = p->places_count = 0;
     f->plans++;

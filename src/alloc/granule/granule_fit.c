@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 
 /* Kept out of the ordinary path, whose registers it would take. */
 #define SELDOM __attribute__((noinline, cold))
@@ -74,8 +75,7 @@ SELDOM static mnem_status room_make(mnem__granule_fit *f, uint32_t units, uint32
         if (status != MNEM_OK || *run) return status;
     }
     if (!f->full) {
-        status = mnem__granule_grow(f, units);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__granule_grow(f, units));
         *run = zone_best(f, MNEM__LARGE, units);
         if (*run) return MNEM_OK;
     }
@@ -129,7 +129,7 @@ static uint64_t wholes_broken(const mnem__granule_fit *f, uint32_t i, uint32_t u
     const uint64_t first = mnem__slot_above(f, run->start);
     const uint64_t end = mnem__slot_above(f, run->start + units);
     const uint64_t whole_end = mnem__slot_of(f, mnem__grun_end(run));
-    const uint64_t last = end < whole_end ? end : whole_end;
+    const uint64_t last = mnem__min_u64(end, whole_end);
     return last > first ? last - first : 0;
 }
 
@@ -205,11 +205,9 @@ mnem_status mnem__granule_fit_alloc(mnem__granule_fit *f, uint64_t bytes,
     if (!bytes) return mnem__fail(MNEM_INVALID, "granules: an allocation of 0 bytes");
     if (units > (uint64_t)f->granules_max << f->granule_shift) return MNEM_OVER_BUDGET;
     uint32_t i = 0;
-    mnem_status status = find(f, (uint32_t)units, &i);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(find(f, (uint32_t)units, &i));
     if (!i) return MNEM_OVER_BUDGET;
-    status = mnem__gruns_room(f, 1);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__gruns_room(f, 1));
     i = take_front(f, i, (uint32_t)units);
     f->units_live += units;
     f->blocks_live++;
@@ -236,8 +234,7 @@ mnem_status mnem__granule_alloc_at(mnem__granule_fit *f, uint64_t start, uint32_
                                    uint32_t *handle) {
     uint32_t i = run_around(f, start, units);
     if (!i) return MNEM_OVER_BUDGET;
-    const mnem_status status = mnem__gruns_room(f, 2);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__gruns_room(f, 2));
     const uint64_t before = start - mnem__grun_at(f, i)->start;
     mnem__grun_remove(f, i);
     if (before) {

@@ -25,8 +25,7 @@ static inline mnem__granule_fit *fit_of(const mnem_offset_allocator *a) {
 static mnem_status granules_alloc(mnem_offset_allocator *a, uint64_t bytes,
                                   mnem_offset_block *block) {
     mnem__granule_block b;
-    const mnem_status status = mnem__granule_fit_alloc(fit_of(a), bytes, &b);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__granule_fit_alloc(fit_of(a), bytes, &b));
     *block = (mnem_offset_block){.offset = b.offset, .handle = b.handle};
     a->bytes_live += bytes;
     a->blocks_live++;
@@ -45,9 +44,8 @@ static void granules_free(mnem_offset_allocator *a, uint32_t handle) {
 
 static mnem_status granules_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint64_t bytes,
                                      mnem_offset_block *block) {
-    const mnem_status status = mnem__granule_alloc_at(
-        fit_of(a), offset >> a->shift, (uint32_t)(bytes >> a->shift), &block->handle);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__granule_alloc_at(fit_of(a), offset >> a->shift, (uint32_t)(bytes >> a->shift),
+                                     &block->handle));
     block->offset = offset;
     a->bytes_live += bytes;
     a->blocks_live++;

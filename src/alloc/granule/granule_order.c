@@ -276,8 +276,7 @@ mnem_status mnem__granule_carry_out(mnem__granule_fit *f, uint32_t give_count, u
     const uint64_t slot = p->map_count ? mnem__slots_find(f, p->map_count) : 0;
     *run = 0;
     if (slot == UINT64_MAX) return MNEM_OK;
-    mnem_status status = cuts_measure(f);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(cuts_measure(f));
     const mnem__granule_order order = {.map = p->map,
                                        .map_count = p->map_count,
                                        .map_offset = slot << f->granule_shift << f->unit_shift,
@@ -285,8 +284,7 @@ mnem_status mnem__granule_carry_out(mnem__granule_fit *f, uint32_t give_count, u
                                        .unmap_count = p->unmaps_count,
                                        .give = p->wholes,
                                        .give_count = give_count};
-    status = issue(f, &order);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(issue(f, &order));
     for (uint32_t k = 0; k < p->sources_count; k++) source_cut(f, &p->sources[k], true);
     for (uint32_t k = 0; k < give_count; k++) f->space->owner[p->wholes[k]] = 0;
     f->granules -= give_count;
@@ -306,8 +304,7 @@ mnem_status mnem__granule_give(mnem__granule_fit *f, uint32_t count) {
 
 mnem_status mnem__granule_fit_trim(mnem__granule_fit *f, uint32_t keep) {
     const mnem__granule_plan *p = f->space->plan;
-    const mnem_status status = mnem__granule_collect(f);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__granule_collect(f));
     uint32_t count = f->granules > keep ? f->granules - keep : 0;
     if (count > p->wholes_count) count = p->wholes_count;
     return mnem__granule_give(f, count);

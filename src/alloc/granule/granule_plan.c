@@ -11,6 +11,8 @@
  * Cost: that of collecting; fill: O(heads * log tails) for each place. */
 #include "alloc/granule/granule_plan.h"
 
+#include "base/error.h"
+
 /* What is mapped elsewhere must be idle. */
 static bool may_remap(const mnem__granule_fit *f) {
     return !f->may_remap || f->may_remap(f->context);
@@ -31,8 +33,7 @@ mnem_status mnem__granule_gather(mnem__granule_fit *f, uint32_t units, uint32_t 
     const uint64_t least = mnem__slot_above(f, units);
     *run = 0;
     if (f->units_free < units || !may_remap(f)) return MNEM_OK;
-    const mnem_status status = mnem__granule_collect(f);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__granule_collect(f));
     const uint32_t count = gather_count(f, least);
     if (!count) return MNEM_OK;
     for (uint32_t k = 0; k < count; k++) p->taken[p->wholes[k]] = 1;
@@ -135,8 +136,7 @@ mnem_status mnem__granule_fill(mnem__granule_fit *f, uint32_t units, uint64_t wh
                                uint32_t copies, uint32_t *run) {
     *run = 0;
     if (f->units_free < units || !may_remap(f)) return MNEM_OK;
-    const mnem_status status = mnem__granule_collect(f);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__granule_collect(f));
     while (f->space->plan->places_count < copies && place_choose(f, units, wholes)) {
     }
     return f->space->plan->places_count ? mnem__granule_carry_out(f, 0, run) : MNEM_OK;

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/event.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 
 enum { ACCOUNTS_MAX = 128, TEXT_MAX = 600 };
 #define SOFT_DEFAULT 0.85
@@ -187,9 +188,8 @@ mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kin
                               const char *tag, uint64_t bytes, uint64_t alignment,
                               mnem_block *block) {
     uint64_t rounded = mnem_device_alloc_bytes(device, MNEM_SPACE_DEVICE, bytes);
-    mnem_status status = charge(ledger, kind, tag, rounded, BY_PLAN);
-    if (status != MNEM_OK) return status;
-    status = mnem_device_alloc(device, MNEM_SPACE_DEVICE, bytes, alignment, block);
+    MNEM__TRY(charge(ledger, kind, tag, rounded, BY_PLAN));
+    mnem_status status = mnem_device_alloc(device, MNEM_SPACE_DEVICE, bytes, alignment, block);
     if (status != MNEM_OK) mnem_ledger_release(ledger, kind, tag, rounded);
     return status;
 }
@@ -211,7 +211,7 @@ static void heap_release(void *context, const char *tag, uint64_t bytes) {
     mnem_ledger *ledger = context;
     pthread_mutex_lock(&ledger->lock);
     account *a = account_of(ledger, MNEM_KIND_HOST, tag);
-    a->library_live -= bytes < a->library_live ? bytes : a->library_live;
+    a->library_live -= mnem__min_u64(bytes, a->library_live);
     release_locked(ledger, a, bytes);
     pthread_mutex_unlock(&ledger->lock);
 }
@@ -284,8 +284,7 @@ static mnem_status process_charge(mnem_ledger *ledger) {
     if (status != MNEM_OK) return status;
     if (ledger->budget == NO_LIMIT) {
         uint64_t available;
-        status = mnem_process_available(&available);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_process_available(&available));
         ledger->budget = (uint64_t)((double)(available + usage.bytes_resident) * BUDGET_PART);
         ledger->soft = soft_of(ledger->budget, ledger->soft_fraction);
     }
@@ -303,9 +302,8 @@ static mnem_status process_charge(mnem_ledger *ledger) {
 }
 
 mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **out) {
-    mnem_status status = mnem_ledger_create(options, out);
-    if (status != MNEM_OK) return status;
-    status = process_charge(*out);
+    MNEM__TRY(mnem_ledger_create(options, out));
+    mnem_status status = process_charge(*out);
     if (status == MNEM_OK) return MNEM_OK;
     mnem_ledger_destroy(*out);
     *out = NULL;

@@ -214,8 +214,7 @@ mnem_status mnem__pages_dissolve(mnem__default *d, uint32_t offset, uint32_t end
              * block behind stays. */
             const bool merges = mnem__node_at(d, behind)->list >= MNEM__LIST_FREE;
             const uint32_t next = merges ? mnem__node_at(d, behind)->after : behind;
-            mnem_status status = page_dissolve(d, node->left);
-            if (status != MNEM_OK) return status;
+            MNEM__TRY(page_dissolve(d, node->left));
             i = next;
         } else {
             i = behind;

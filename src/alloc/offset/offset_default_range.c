@@ -187,8 +187,7 @@ mnem_status mnem__range_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint
     if (d->pages_live) mnem__pages_trim(d);
     uint32_t i = run_holding(d, from, units);
     if (!i && d->pages_live) {
-        mnem_status status = mnem__pages_dissolve(d, from, from + units);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__pages_dissolve(d, from, from + units));
         i = run_holding(d, from, units);
     }
     if (!i)

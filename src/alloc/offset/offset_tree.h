@@ -7,6 +7,7 @@
 #define MNEM_SRC_ALLOC_OFFSET_OFFSET_TREE_H
 
 #include "alloc/offset/offset_runs.h"
+#include "base/minmax.h"
 
 enum { MNEM__TREE_DEPTH = 40 };
 
@@ -31,7 +32,7 @@ static inline uint32_t mnem__tree_level(const mnem__runs *r, uint32_t i) {
 MNEM__FIT_INLINE bool mnem__tree_update(const mnem__runs *r, uint32_t i, const mnem__tree *tree) {
     mnem__run *run = mnem__run_at(r, i);
     const uint32_t left = mnem__tree_level(r, run->left), right = mnem__tree_level(r, run->right);
-    const uint32_t level = 1 + (left > right ? left : right);
+    const uint32_t level = 1 + mnem__max_u32(left, right);
     const bool changed = level != run->level;
     run->level = level & 63;
     return tree->pull(r, i) || changed;

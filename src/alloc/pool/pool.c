@@ -338,8 +338,7 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
         return pool->guard ? mnem__pool_guard_stale(pool, block, file, line)
                            : not_live(pool, block);
     mnem__pool_heap *h;
-    const mnem_status status = mnem__pool_heap_of(pool, stream, &h);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__pool_heap_of(pool, stream, &h));
     if (__builtin_expect(pool->guard != NULL, 0)) *wrong = guard_free(pool, h, id, file, line);
     mnem__record *record = mnem__record_at(&pool->track, id);
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);

@@ -6,6 +6,7 @@
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 
 /* The records with the slots last: what has a slot has a row in each table. */
 mnem_status mnem__pool_slots_grow(mnem_pool *pool, uint32_t count) {
@@ -20,7 +21,7 @@ mnem_status mnem__pool_alone_take(mnem_pool *pool, const mnem_pool_request *r, c
                                   mnem_block *memory) {
     const mnem_pool_options *o = &pool->options;
     const uint64_t bytes = mnem_device_alloc_bytes(o->device, o->space, r->bytes);
-    const uint64_t alignment = r->alignment > o->alignment ? r->alignment : o->alignment;
+    const uint64_t alignment = mnem__max_u64(r->alignment, o->alignment);
     mnem_status status = MNEM_OK;
     mnem__pool_lock_give(&pool->lock);
     if (o->ledger)

@@ -24,8 +24,7 @@ static mnem_status check_heap(const mnem_pool *pool, const mnem__pool_heap *h) {
     uint64_t holes = 0;
     if (!h->offsets) return MNEM_OK;
     if (mnem__pool_in_range(pool)) return check_granules(pool, h);
-    const mnem_status status = mnem_offset_check(h->offsets);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_offset_check(h->offsets));
     for (uint32_t i = 0; i < h->end; i++) own += pool->unit_owner[i] == h->number;
     for (uint32_t i = h->end; i < pool->units; i++)
         REQUIRE(pool->unit_owner[i] != h->number, "a unit beyond its heap's end");

@@ -10,6 +10,7 @@
 #include "alloc/pool/pool_private.h"
 #include "alloc/pool/pool_thread_cache.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 
 enum {
     ALIGNMENT_DEFAULT = 256,
@@ -67,8 +68,7 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
 static mnem_status options_complete(mnem_pool_options *o) {
     mnem_device_info device;
     if (!o->device) return mnem__fail(MNEM_INVALID, "pool: no device");
-    mnem_status status = mnem_device_info_get(o->device, &device);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_device_info_get(o->device, &device));
     if (!o->alignment) o->alignment = ALIGNMENT_DEFAULT;
     if (!o->bytes_max || o->bytes_max > device.capacity_bytes) o->bytes_max = device.capacity_bytes;
     if (o->bytes_max > MNEM__POOL_BYTES_MOST) o->bytes_max = MNEM__POOL_BYTES_MOST;
@@ -124,7 +124,7 @@ static mnem_status pool_prepare(mnem_pool *pool) {
     uint32_t units = pool->units_max;
     if (wanted < (double)o->bytes_max) units = mnem__pool_units_for(pool, (uint64_t)wanted);
     mnem__pool_lock_take(&pool->lock);
-    status = mnem__pool_reserve(pool, units < pool->units_max ? units : pool->units_max);
+    status = mnem__pool_reserve(pool, mnem__min_u32(units, pool->units_max));
     mnem__pool_lock_give(&pool->lock);
     return status;
 }

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/minmax.h"
 
 mnem_status mnem__pool_guard_create(mnem_pool *pool) {
     const mnem_pool_options *o = &pool->options;
@@ -76,7 +77,7 @@ static void check_run(void *context, uint64_t offset, uint64_t bytes, uint32_t h
     mnem_pool *pool = context;
     const uint64_t unit = mnem__pool_unit_bytes(pool), end = offset + bytes;
     while (handle == UINT32_MAX && offset < end) {
-        const uint64_t next = (offset | (unit - 1)) + 1, stop = next < end ? next : end;
+        const uint64_t next = (offset | (unit - 1)) + 1, stop = mnem__min_u64(next, end);
         mnem__guard_check_free(pool->guard, mnem__pool_address(pool, offset, 0), stop - offset);
         offset = stop;
     }

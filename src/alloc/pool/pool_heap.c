@@ -51,8 +51,7 @@ mnem_status mnem__pool_heap_find(mnem_pool *pool, mnem_stream *stream, mnem__poo
     if (*out)
         mnem__pool_poll(pool, *out);
     else {
-        const mnem_status status = heap_make(pool, out);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(heap_make(pool, out));
     }
     (*out)->stream = stream;
     (*out)->orphan = false;
@@ -115,8 +114,7 @@ static mnem_status hole_make(const mnem_pool *pool, mnem__pool_heap *h, mnem__po
 mnem_status mnem__pool_heap_repair(mnem_pool *pool, mnem__pool_heap *h) {
     for (uint32_t i = 0; h->owed && i < h->hole_count; i++) {
         if (h->holes[i].handle != OWED) continue;
-        const mnem_status status = hole_make(pool, h, &h->holes[i]);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(hole_make(pool, h, &h->holes[i]));
     }
     h->ready = h->offsets;
     return MNEM_OK;

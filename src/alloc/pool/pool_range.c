@@ -21,6 +21,7 @@
 #include "alloc/pool/pool_private.h"
 #include "alloc/pool/pool_thread_cache.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 
 enum { NUMBERS_AT_ONCE = 16384, NUMBERS_FIRST = 1024, SLOTS_TIMES = 16, GRANT_PART = 8 };
 
@@ -154,8 +155,7 @@ static mnem_status offsets_make(mnem_pool *pool, mnem__pool_heap *h) {
 /* ---- device, nobody, heap ---- */
 
 mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, uint32_t count) {
-    const mnem_status status = room(pool, pool->granules_taken + count);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(room(pool, pool->granules_taken + count));
     uint32_t i = pool->taken_below, n = 0;
     if (i < pool->owned_below) pool->owned_below = i;
     for (; n < count; i++)
@@ -243,7 +243,7 @@ bool mnem__pool_remap(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes, mnem_
     const uint32_t need = mnem__pool_units_for(pool, bytes);
     uint32_t more = pool->granules_nobody;
     if (more < need) mnem__pool_range_withdraw(pool, h, need - more);
-    more = pool->granules_nobody < need ? pool->granules_nobody : need;
+    more = mnem__min_u32(pool->granules_nobody, need);
     return more && grant(pool, h, more) &&
            mnem__granule_offset_remap(h->offsets, bytes, at) == MNEM_OK;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "alloc/pool/pool_private.h"
+#include "base/minmax.h"
 
 /* ---- what is free ---- */
 
@@ -84,7 +85,7 @@ uint32_t mnem__pool_release(mnem_pool *pool, uint32_t keep, uint32_t idle) {
 }
 
 void mnem__pool_garbage(mnem_pool *pool) {
-    const uint32_t idle = pool->options.garbage_steps < 255 ? pool->options.garbage_steps : 255;
+    const uint32_t idle = mnem__min_u32(pool->options.garbage_steps, 255);
     const uint32_t units = mnem__pool_release(pool, 0, idle);
     pool->counts.bytes_garbage += (uint64_t)units << pool->unit_shift;
 }

@@ -19,6 +19,7 @@
 
 #include "alloc/pool/pool_private.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 
 typedef struct climb {
     mnem_pool *pool;
@@ -108,7 +109,7 @@ static bool trim(climb *c) {
 static bool others_granules(climb *c) {
     enum { PART = 8 };
     const uint32_t need = mnem__pool_units_for(c->pool, c->bytes), part = c->h->units / PART;
-    return c->pool->many && mnem__pool_range_withdraw(c->pool, c->h, need > part ? need : part) &&
+    return c->pool->many && mnem__pool_range_withdraw(c->pool, c->h, mnem__max_u32(need, part)) &&
            grant_and_place(c);
 }
 
@@ -151,10 +152,10 @@ static bool borrow(climb *c) {
     if (!pool->many || mnem__pool_survey(pool, c->h) < need) return false;
     if (mnem__pool_in_range(pool)) return others_granules(c);
     const uint32_t part = c->h->units / PART;
-    const uint32_t most = need > part ? need : part;
+    const uint32_t most = mnem__max_u32(need, part);
     const mnem__pool_run run = run_best(pool, most);
     if (run.count < need) return false;
-    return mnem__pool_run_withdraw(pool, run.first, run.count < most ? run.count : most) >= need &&
+    return mnem__pool_run_withdraw(pool, run.first, mnem__min_u32(run.count, most)) >= need &&
            grant_and_place(c);
 }
 

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/minmax.h"
 
 /* A block's place and whose it is. By address, not by number: jobs read this without the pool's
  * lock, and rows never move. */
@@ -102,7 +103,7 @@ static void misuse_put(mnem__guard *g, const mnem_misuse *m) {
 
 /* The newest free of a block that held the address; NULL: too long ago, or never taken. */
 static const guard_entry *freed_at(const mnem__guard *g, uint64_t address) {
-    const uint64_t kept = g->frees < MNEM__GUARD_FREES ? g->frees : MNEM__GUARD_FREES;
+    const uint64_t kept = mnem__min_u64(g->frees, MNEM__GUARD_FREES);
     for (uint64_t i = 0; i < kept; i++) {
         const guard_entry *e = &g->ring[(g->frees - 1 - i) % MNEM__GUARD_FREES];
         if (e->block.gap && address - e->block.raw < e->block.raw_bytes) return e;
@@ -111,7 +112,7 @@ static const guard_entry *freed_at(const mnem__guard *g, uint64_t address) {
 }
 
 static const guard_entry *freed_handle(const mnem__guard *g, uint32_t id, uint32_t generation) {
-    const uint64_t kept = g->frees < MNEM__GUARD_FREES ? g->frees : MNEM__GUARD_FREES;
+    const uint64_t kept = mnem__min_u64(g->frees, MNEM__GUARD_FREES);
     for (uint64_t i = 0; i < kept; i++) {
         const guard_entry *e = &g->ring[(g->frees - 1 - i) % MNEM__GUARD_FREES];
         if (e->id == id && e->generation == generation) return e;

@@ -207,8 +207,7 @@ mnem_status mnem__site_search(mnem__sites *s, const mnem__site_recent *wanted,
         *site = beside->site;
     } else {
         uint32_t tag;
-        const mnem_status status = mnem__tag_of(s, wanted->kind, wanted->text, &tag);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__tag_of(s, wanted->kind, wanted->text, &tag));
         *site = mnem__site_of(s, tag, wanted->file, wanted->line, wanted->stack);
     }
     *entry = *wanted;

@@ -6,6 +6,7 @@
  * Invariant: addresses of live blocks never overlap (none is handed out twice). */
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "device/backend.h"
 
 enum { GRANULE = 2 << 20 };
@@ -29,7 +30,7 @@ static mnem_status null_alloc(mnem_device *device, uint64_t bytes, uint64_t alig
     null_state *state = mnem__device_state(device);
     uint64_t next = atomic_load(&state->next_address), end;
     do {
-        uint64_t start = next < FIRST_ADDRESS ? FIRST_ADDRESS : next;
+        uint64_t start = mnem__max_u64(next, FIRST_ADDRESS);
         if (!mnem__align_u64(start, alignment, address) || !mnem__add_u64(*address, bytes, &end))
             return mnem__fail(MNEM_NO_MEMORY, "device null: all addresses have been handed out");
     } while (!atomic_compare_exchange_weak(&state->next_address, &next, end));

@@ -7,8 +7,8 @@
  * Invariant: what worker 0 has to say (status, chunk) is written to notice[meeting & 1] before the
  * meeting and read after it; it can't be overwritten before all have come to the next one.
  * Cost: nothing is allocated; one barrier per meeting. */
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
 #include "graph/build/graph_private.h"
 
 typedef struct notice {

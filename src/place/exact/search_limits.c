@@ -6,8 +6,8 @@
  * Cost: a look at the clock. */
 #include "place/exact/search_limits.h"
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
 
 static const double seconds_default = 1;
 

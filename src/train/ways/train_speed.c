@@ -6,8 +6,8 @@
  * Invariant: what it takes for a moment is given back before it returns. Cost: 0.1 s. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
 #include "train/ways/train_plan.h"
 
 enum { TOKENS_MOST = 512, ROW_STEP = 16 };
