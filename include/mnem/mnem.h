@@ -19,6 +19,7 @@
 #include "mnem/place.h"
 #include "mnem/place_csv.h"
 #include "mnem/place_spaces.h"
+#include "mnem/plan.h"
 #include "mnem/plan_adapt.h"
 #include "mnem/plan_recompute.h"
 #include "mnem/plan_split.h"

@@ -18,6 +18,7 @@
 #include "mnem/graph.h"
 #include "mnem/ledger.h"
 #include "mnem/model.h"
+#include "mnem/plan.h"
 #include "mnem/tokenizer.h"
 
 #ifdef __cplusplus
@@ -85,11 +86,13 @@ typedef struct mnem_session_plan {
     /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
      * what the choice makes small. A larger budget never makes it larger. */
     double predicted_seconds;
-    /* On MNEM_OVER_BUDGET: the least that would do with these options. */
+    /* On MNEM_OVER_BUDGET: the least that would do with these options, and the one that would
+     * help instead. */
     uint64_t needed_bytes;
+    mnem_knob knob;
 } mnem_session_plan;
 
-/* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes, budget and knob. */
+/* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes and budget. */
 mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
                                    mnem_session_plan *plan);
 
@@ -131,14 +134,16 @@ typedef struct mnem_session_device {
 typedef struct mnem_session_split {
     int32_t context, chunk; /* chosen where options left them open */
     mnem_type kv_type;
-    uint64_t room_bytes;  /* left on the fullest device: no other cut leaves more */
-    uint64_t short_bytes; /* on MNEM_OVER_BUDGET: what every device would need more, at least */
+    uint64_t room_bytes; /* left on the fullest device: no other cut leaves more */
+    /* on MNEM_OVER_BUDGET: what every device would need more, at least, and what would help */
+    uint64_t short_bytes;
+    mnem_knob knob;
 } mnem_session_split;
 
 /* Cuts the model's layers over the devices, all weights resident, so that the fullest one has the
- * most room left (plan_split.h): the embedding before the first layer, the output matrix behind the
+ * most room left: the embedding before the first layer, the output matrix behind the
  * last. Bytes of the devices' own rounding and runtime aren't counted. The largest context that
- * fits, then the largest chunk. MNEM_OVER_BUDGET: the text says the bytes and the knob. */
+ * fits, then the largest chunk. MNEM_OVER_BUDGET: the text says the bytes. */
 mnem_status mnem_session_split_make(const mnem_model *model, const mnem_session_options *options,
                                     mnem_session_device *devices, int32_t count,
                                     mnem_session_split *split);

@@ -24,6 +24,7 @@
 #include "mnem/loss_scale.h"
 #include "mnem/model.h"
 #include "mnem/optimizer.h"
+#include "mnem/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,10 +119,12 @@ typedef struct mnem_train_plan {
     uint64_t smaller_bytes, larger_bytes;
     double smaller_cost, larger_cost; /* predicted time of a step against this plan's */
     char smaller[160], larger[160];
-    uint64_t needed_bytes; /* on MNEM_OVER_BUDGET: the least that would do with these options */
+    /* on MNEM_OVER_BUDGET: the least that would do with these options, and what takes less */
+    uint64_t needed_bytes;
+    mnem_knob knob;
 } mnem_train_plan;
 
-/* Takes no memory of the trainer's. MNEM_OVER_BUDGET: the text says bytes, budget and knob. */
+/* Takes no memory of the trainer's. MNEM_OVER_BUDGET: the text says bytes and budget. */
 mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_plan *plan);
 
 /* Every way that no other beats in bytes and predicted time, from the smallest; false stops. */

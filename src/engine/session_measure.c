@@ -4,6 +4,7 @@
  * builds them to be run, weights measured by the code that carves them. */
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "base/thread.h"
 #include "device/backend.h"
 #include "engine/session_pool.h"
@@ -194,12 +195,9 @@ void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_PAGES] =
         mnem__kv_bytes(&kv, t->layers, setup->sequences * mnem__kv_pages_for(&kv, choice->context));
     bytes[MNEM__PART_ACTIVATIONS] =
-        parts->hidden_bytes +
-        (body->block_bytes > head->block_bytes ? body->block_bytes : head->block_bytes);
+        parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
     bytes[MNEM__PART_LOGITS] = (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);
-    bytes[MNEM__PART_WORKSPACE] = body->workspace_bytes > head->workspace_bytes
-                                      ? body->workspace_bytes
-                                      : head->workspace_bytes;
+    bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
     bytes[MNEM__PART_RING] = weights->ring_bytes;
     mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
                           &embedding);

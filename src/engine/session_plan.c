@@ -6,14 +6,14 @@
  * predicted slower, whatever is left open.
  * Cost: reads nothing but the header; no session memory is taken. */
 #include <math.h>
-#include <stdio.h>
 
-#include "base/error.h"
+#include "base/minmax.h"
+#include "engine/session_knob.h"
 #include "engine/session_search.h"
 #include "engine/session_text.h"
 #include "plan/plan_budget.h"
 
-enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128, CONTEXT_LEAST = 16 };
+enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128 };
 
 typedef struct planner {
     mnem__setup setup;
@@ -21,10 +21,6 @@ typedef struct planner {
     uint64_t budget;
     mnem_status status; /* of measuring; ways are empty after a failure */
 } planner;
-
-static int32_t smaller(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
 
 /* The fastest way within budget at this context, measured when first asked for. */
 static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
@@ -61,11 +57,11 @@ static double modest_seconds(planner *p, int32_t context) {
 /* Below the modest context: the largest one that leaves room for a modest way; else, with a small
  * context, the fastest that fits at all. */
 static mnem__way choose_below(planner *p, int32_t modest, double seconds, uint64_t budget) {
-    for (int32_t c = modest / 2; c >= CONTEXT_LEAST && p->status == MNEM_OK; c /= 2) {
+    for (int32_t c = modest / 2; c >= MNEM__CONTEXT_LEAST && p->status == MNEM_OK; c /= 2) {
         const mnem__way way = smallest(p, c, seconds);
         if (fits(&way, budget)) return way;
     }
-    for (int32_t c = smaller(modest, CONTEXT_SMALL); c >= CONTEXT_LEAST; c /= 2) {
+    for (int32_t c = mnem__min_i32(modest, CONTEXT_SMALL); c >= MNEM__CONTEXT_LEAST; c /= 2) {
         const mnem__way way = fastest(p, c, budget);
         if (way.graphs || p->status != MNEM_OK) return way;
     }
@@ -76,13 +72,13 @@ static mnem__way choose_below(planner *p, int32_t modest, double seconds, uint64
 static mnem__way choose(planner *p, uint64_t budget) {
     const int32_t asked = p->setup.options->context;
     if (asked) return fastest(p, asked, budget);
-    const int32_t most = context_max(p), modest = smaller(most, CONTEXT_MODEST);
+    const int32_t most = context_max(p), modest = mnem__min_i32(most, CONTEXT_MODEST);
     mnem__way way = fastest(p, modest, budget);
     const double seconds = modest_seconds(p, modest);
     if (!way.graphs || way.seconds >= seconds) return choose_below(p, modest, seconds, budget);
     const double best = fastest(p, modest, UINT64_MAX).seconds;
     for (int32_t c = modest; way.seconds <= best && c < most;) {
-        c = smaller(2 * c, most);
+        c = mnem__min_i32(2 * c, most);
         const mnem__way next = fastest(p, c, budget);
         if (!next.graphs || next.seconds > way.seconds) break;
         way = next;
@@ -93,7 +89,7 @@ static mnem__way choose(planner *p, uint64_t budget) {
 /* The least that any way takes with the options as they are. */
 static uint64_t least(planner *p) {
     const int32_t asked = p->setup.options->context;
-    const int32_t context = asked ? asked : smaller(context_max(p), CONTEXT_LEAST);
+    const int32_t context = asked ? asked : mnem__min_i32(context_max(p), MNEM__CONTEXT_LEAST);
     return smallest(p, context, INFINITY).peak_bytes;
 }
 
@@ -178,13 +174,13 @@ static void fill_smaller(planner *p, const mnem__way *way, mnem_session_plan *pl
 static mnem__way next_larger(planner *p, const mnem__way *way) {
     const int32_t context = way->graphs->context, most = context_max(p);
     const bool open = !p->setup.options->context;
-    const int32_t modest = smaller(most, CONTEXT_MODEST);
+    const int32_t modest = mnem__min_i32(most, CONTEXT_MODEST);
     const double seconds = open ? modest_seconds(p, modest) : 0;
     if (open && context < modest)
-        return smallest(p, way->seconds < seconds ? 2 * context : CONTEXT_LEAST, seconds);
+        return smallest(p, way->seconds < seconds ? 2 * context : MNEM__CONTEXT_LEAST, seconds);
     const mnem__way faster = smallest(p, context, way->seconds);
     if (faster.graphs || !open || context == most) return faster;
-    return smallest(p, smaller(2 * context, most), nextafter(way->seconds, INFINITY));
+    return smallest(p, mnem__min_i32(2 * context, most), nextafter(way->seconds, INFINITY));
 }
 
 static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *plan) {
@@ -198,8 +194,11 @@ static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *pla
 
 /* Would the least with other options fit? Its chunk is one token where none is asked for. The
  * graphs measured before are forgotten: this is the end of planning. */
-static bool would_fit(planner *p, mnem_session_options o) {
+static bool would_fit(void *owner, const mnem_session_options *options) {
+    planner *p = owner;
     const mnem_session_options *asked = p->setup.options;
+    mnem_session_options o = *options;
+    if (p->status != MNEM_OK) return false;
     if (!o.chunk) o.chunk = 1;
     p->setup.options = &o;
     p->search.graph_count = 0;
@@ -212,51 +211,28 @@ static bool would_fit(planner *p, mnem_session_options o) {
     return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
 }
 
-/* The one option that helps beside the budget, in the order of what changing it costs; "": none. */
-static void find_knob(planner *p, char *knob, size_t n) {
-    const mnem_session_options asked = *p->setup.options;
-    mnem_session_options o = asked;
-    for (o.chunk = asked.chunk / 2; o.chunk >= 1; o.chunk /= 2) {
-        if (!would_fit(p, o)) continue;
-        snprintf(knob, n, "--chunk %d would fit", o.chunk);
-        return;
-    }
-    o = asked;
-    o.kv = MNEM_KV_Q8_0;
-    if (asked.kv == MNEM_KV_F16 && would_fit(p, o)) {
-        snprintf(knob, n, "--kv q8_0 would fit");
-        return;
-    }
-    o = asked;
-    for (o.context = asked.context / 2; o.context >= CONTEXT_LEAST; o.context /= 2) {
-        if (!would_fit(p, o)) continue;
-        snprintf(knob, n, "--ctx %d would fit", o.context);
-        return;
-    }
-    knob[0] = 0;
+static uint64_t peak_before(const planner *p) {
+    return mnem__plan_before(p->setup.options->ledger, p->setup.options->budget_bytes);
 }
 
-static uint64_t peak_before(const mnem_session_options *o) {
-    return mnem__plan_before(o->ledger, o->budget_bytes);
+/* What came before counts too; where that is too much, no option helps. */
+static mnem_status say_refused(const planner *p, mnem_session_plan *plan) {
+    const uint64_t before = peak_before(p);
+    plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
+    plan->budget_bytes = p->budget;
+    if (before > p->budget) plan->knob = (mnem_knob){MNEM_KNOB_NONE, 0};
+    return mnem__plan_refuse(plan->needed_bytes, p->budget);
 }
 
 static mnem_status refuse(planner *p, mnem_session_plan *plan) {
-    char knob[128];
     plan->needed_bytes = least(p);
-    if (p->status != MNEM_OK) return p->status;
-    find_knob(p, knob, sizeof knob);
-    if (p->status != MNEM_OK) return p->status;
-    const uint64_t before = peak_before(p->setup.options);
-    if (before > plan->needed_bytes) plan->needed_bytes = before;
-    return mnem__plan_refuse(plan->needed_bytes, p->budget, before > p->budget ? "" : knob);
+    plan->knob = mnem__session_knob(p->setup.options, would_fit, p);
+    return p->status == MNEM_OK ? say_refused(p, plan) : p->status;
 }
 
 /* A plan that fits where its preparation doesn't. */
 static mnem_status check_before(planner *p, mnem_session_plan *plan) {
-    const uint64_t before = peak_before(p->setup.options);
-    if (before <= p->budget) return MNEM_OK;
-    plan->needed_bytes = before;
-    return mnem__plan_refuse(before, p->budget, "");
+    return peak_before(p) <= p->budget ? MNEM_OK : say_refused(p, plan);
 }
 
 mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,

@@ -10,6 +10,8 @@
 #include <math.h>
 
 #include "base/heap.h"
+#include "base/minmax.h"
+#include "plan/plan_machine.h"
 
 enum { GRAPH_POINTS_MAX = 512, CHUNK_MAX = 512 };
 enum { MODEST_CHUNK = 32, MODEST_SLOT = 256 << 10 };
@@ -24,9 +26,6 @@ static const struct {
              {8, 1 << 20},   {2, 1 << 20},   {2, 4 << 20},   {3, 2 << 20}};
 enum { RINGS = sizeof rings / sizeof rings[0] };
 
-/* A plain machine, when nothing was measured. */
-static const mnem_machine_profile plain_machine = {
-    .read_bytes_per_s = 20e9, .disk_bytes_per_s = 1.5e9, .macs_per_s = 100e9};
 static const double request_seconds = 80e-6, row_seconds = 10e-6;
 /* Reading beside computing isn't free: packing takes cycles, and chunks take meetings. */
 static const double overlap_cost = 0.25;
@@ -118,7 +117,11 @@ static mnem_status measure_rings(mnem__search *search) {
 
 mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live) {
     const mnem_session_options *o = setup->options;
-    *search = (mnem__search){.setup = setup, .bytes_live = bytes_live, .profile = plain_machine};
+    *search = (mnem__search){.setup = setup,
+                             .bytes_live = bytes_live,
+                             .profile = {.read_bytes_per_s = mnem__plain_machine.read_bytes_per_s,
+                                         .disk_bytes_per_s = mnem__plain_machine.disk_bytes_per_s,
+                                         .macs_per_s = mnem__plain_machine.packed_macs_per_s}};
     if (o->profile && o->profile->read_bytes_per_s > 0 && o->profile->disk_bytes_per_s > 0 &&
         o->profile->macs_per_s > 0)
         search->profile = *o->profile;
@@ -280,80 +283,84 @@ bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
     return !wastes_ring(search, way, &parts);
 }
 
-static bool is_faster(const mnem__way *a, const mnem__way *b) {
-    return a->seconds < b->seconds || (a->seconds == b->seconds && a->peak_bytes < b->peak_bytes);
+/* Modest sizes, or the smallest there are: they leave the others out of a list of ways. */
+static void make_modest(mnem__search_ways *list) {
+    const mnem__search *search = list->search;
+    int32_t chunk = INT32_MAX;
+    uint64_t slot = UINT64_MAX;
+    for (int32_t i = 0; i < list->graph_count; i++)
+        chunk = mnem__min_i32(chunk, search->graphs[list->graph_first + i].chunk);
+    for (int32_t i = 0; i < search->ring_count; i++)
+        if (search->rings[i].slot_bytes < slot) slot = search->rings[i].slot_bytes;
+    list->chunk_most = mnem__max_i32(chunk, MODEST_CHUNK);
+    list->slot_most = mnem__max_u64(slot, MODEST_SLOT);
+    list->resident_most = 0;
 }
 
-static bool is_smaller(const mnem__way *a, const mnem__way *b) {
-    return a->peak_bytes < b->peak_bytes ||
-           (a->peak_bytes == b->peak_bytes && a->seconds < b->seconds);
+static mnem__way way_at(const mnem__search_ways *list, int64_t index) {
+    const mnem__search *search = list->search;
+    const int64_t points = search->residency_count, ways = points * search->ring_count;
+    return (mnem__way){.graphs = &search->graphs[list->graph_first + index / ways],
+                       .ring = &search->rings[index % ways / points],
+                       .residency = &search->residency[index % points]};
 }
 
-/* Of the ways with one context: the best of at most budget bytes and less than these seconds, with
- * chunks, slots and resident matrices up to a limit. */
-typedef struct wish {
-    int32_t context;
-    uint64_t budget;
-    double seconds;
-    int32_t chunk_most;
-    uint64_t slot_most;
-    int32_t resident_most;
-    bool (*better)(const mnem__way *, const mnem__way *);
-} wish;
-
-static void try_way(const mnem__search *search, const wish *w, mnem__way *way, mnem__way *found) {
-    if (!mnem__way_complete(search, way)) return;
-    if (way->peak_bytes > w->budget || way->seconds >= w->seconds) return;
-    if (!found->graphs || w->better(way, found)) *found = *way;
+static bool look(void *owner, int64_t index, mnem__plan_way *out) {
+    const mnem__search_ways *list = owner;
+    mnem__way way = way_at(list, index);
+    if (way.residency->resident > list->resident_most || way.graphs->chunk > list->chunk_most ||
+        way.ring->slot_bytes > list->slot_most)
+        return false;
+    if (!mnem__way_complete(list->search, &way)) return false;
+    out->seconds = way.seconds;
+    out->bytes = way.peak_bytes;
+    return true;
 }
 
-static mnem__way best(const mnem__search *search, const wish *w) {
-    mnem__way found = {0}, way;
-    for (int32_t i = 0; i < search->graph_count; i++) {
-        way.graphs = &search->graphs[i];
-        if (way.graphs->context != w->context || way.graphs->chunk > w->chunk_most) continue;
-        for (int32_t j = 0; j < search->ring_count; j++) {
-            way.ring = &search->rings[j];
-            if (way.ring->slot_bytes > w->slot_most) continue;
-            for (int32_t k = 0; k < search->residency_count; k++) {
-                way.residency = &search->residency[k];
-                if (way.residency->resident <= w->resident_most) try_way(search, w, &way, &found);
-            }
-        }
-    }
-    return found;
+mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context,
+                                     mnem__search_ways *list) {
+    *list = (mnem__search_ways){.search = search,
+                                .chunk_most = INT32_MAX,
+                                .slot_most = UINT64_MAX,
+                                .resident_most = INT32_MAX};
+    for (int32_t i = 0; i < search->graph_count; i++)
+        if (search->graphs[i].context == context && list->graph_count++ == 0) list->graph_first = i;
+    return (mnem__plan_ways){.owner = list,
+                             .count = (int64_t)list->graph_count * search->ring_count *
+                                      search->residency_count,
+                             .look = look};
 }
 
-static wish any_way(int32_t context) {
-    return (wish){context, UINT64_MAX, INFINITY, INT32_MAX, UINT64_MAX, INT32_MAX, is_faster};
+mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *found) {
+    if (found->index < 0) return (mnem__way){0};
+    mnem__way way = way_at(list, found->index);
+    way.seconds = found->seconds;
+    way.peak_bytes = found->bytes;
+    return way;
 }
 
+/* Nothing is measured here, so nothing fails. */
 mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget) {
-    wish w = any_way(context);
-    w.budget = budget;
-    return best(search, &w);
+    mnem__search_ways list;
+    mnem__plan_way found;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
+    (void)mnem__plan_fastest(&ways, budget, &found);
+    return mnem__search_way(&list, &found);
 }
 
 mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, double seconds) {
-    wish w = any_way(context);
-    w.seconds = seconds;
-    w.better = is_smaller;
-    return best(search, &w);
+    mnem__search_ways list;
+    mnem__plan_way found;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
+    (void)mnem__plan_smallest(&ways, seconds, &found);
+    return mnem__search_way(&list, &found);
 }
 
-/* Modest sizes, or the smallest there are. */
 mnem__way mnem__search_modest(const mnem__search *search, int32_t context) {
-    wish w = any_way(context);
-    int32_t smallest_chunk = INT32_MAX;
-    uint64_t smallest_slot = UINT64_MAX;
-    for (int32_t i = 0; i < search->graph_count; i++)
-        if (search->graphs[i].context == context && search->graphs[i].chunk < smallest_chunk)
-            smallest_chunk = search->graphs[i].chunk;
-    for (int32_t i = 0; i < search->ring_count; i++)
-        if (search->rings[i].slot_bytes < smallest_slot)
-            smallest_slot = search->rings[i].slot_bytes;
-    w.chunk_most = smallest_chunk > MODEST_CHUNK ? smallest_chunk : MODEST_CHUNK;
-    w.slot_most = smallest_slot > MODEST_SLOT ? smallest_slot : MODEST_SLOT;
-    w.resident_most = 0;
-    return best(search, &w);
+    mnem__search_ways list;
+    mnem__plan_way found;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
+    make_modest(&list);
+    (void)mnem__plan_fastest(&ways, UINT64_MAX, &found);
+    return mnem__search_way(&list, &found);
 }

@@ -1,12 +1,10 @@
 /* session_search.h: every way to run a model that is worth a thought, with its bytes and its time.
- *
- * The ways don't depend on the budget, and the best one is the fastest that fits (the smallest of
- * equals). Hence a larger budget is never predicted slower, and a smaller one never has a higher
- * peak. */
+ * How one is chosen among them: plan_ways.h. */
 #ifndef MNEM_SRC_ENGINE_SESSION_SEARCH_H
 #define MNEM_SRC_ENGINE_SESSION_SEARCH_H
 
 #include "engine/session_parts.h"
+#include "plan/plan_ways.h"
 
 /* Graphs measured for one context, KV type and chunk. */
 typedef struct mnem__graph_point {
@@ -67,6 +65,21 @@ mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, dou
 /* The fastest way with this context that keeps chunks and slots small and nothing resident: what a
  * budget should at least allow before it buys a larger context. */
 mnem__way mnem__search_modest(const mnem__search *search, int32_t context);
+
+/* The ways with one context as a list for choosing: graphs x rings x residency, of each up to a
+ * limit. */
+typedef struct mnem__search_ways {
+    const mnem__search *search;
+    int32_t graph_first, graph_count; /* of the context: they were measured in a row */
+    int32_t chunk_most, resident_most;
+    uint64_t slot_most;
+} mnem__search_ways;
+/* Fills *list, which the ways borrow. */
+mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context,
+                                     mnem__search_ways *list);
+/* What was found among them; graphs NULL for index -1. */
+mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *found);
+
 /* Fills bytes and seconds; false when another way is better whatever is wanted. */
 bool mnem__way_complete(const mnem__search *search, mnem__way *way);
 mnem__choice mnem__way_choice(const mnem__way *way);

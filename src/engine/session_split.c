@@ -9,16 +9,16 @@
  *
  * Invariant: bytes come from the code that measures a session's own.
  * Cost: a pair of graphs built for each context, KV type and chunk tried; a few hundred at most. */
-#include <stdio.h>
-
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
+#include "base/minmax.h"
+#include "engine/session_knob.h"
 #include "mnem/plan_split.h"
 
-enum { CONTEXT_MOST = 4096, CONTEXT_LEAST = 16, CHUNK_MOST = 512, CHUNK_GOOD = 32 };
-enum { DEVICES_MOST = 1024, DEVICES_NAMED = 8 };
+enum { CONTEXT_MOST = 4096, CHUNK_MOST = 512, CHUNK_GOOD = 32 };
+enum { DEVICES_MOST = 1024 };
 
 typedef struct splitter {
     mnem__setup setup;
@@ -67,8 +67,8 @@ static uint64_t pass_bytes(const splitter *s, int32_t chunk, const mnem__graph_p
     const mnem_graph_sizes *b = &pair->body_sizes, *h = &pair->head_sizes;
     const uint64_t embd = (uint64_t)s->setup.map->shape.embd;
     const uint64_t hidden = mnem__align_up((uint64_t)chunk * embd * sizeof(float), 64);
-    return hidden + (b->block_bytes > h->block_bytes ? b->block_bytes : h->block_bytes) +
-           (b->workspace_bytes > h->workspace_bytes ? b->workspace_bytes : h->workspace_bytes);
+    return hidden + mnem__max_u64(b->block_bytes, h->block_bytes) +
+           mnem__max_u64(b->workspace_bytes, h->workspace_bytes);
 }
 
 static void fill_chain(splitter *s, const mnem__choice *choice) {
@@ -104,15 +104,11 @@ static mnem_status cut(splitter *s, const mnem__choice *choice) {
 
 /* ---- what options leave open ---- */
 
-static int32_t smaller(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
 /* The largest chunk, not below least, that fits. MNEM_OVER_BUDGET: none. */
 static mnem_status try_chunks(splitter *s, mnem__choice *choice, int32_t least) {
     const int32_t asked = s->setup.options->chunk;
     if (asked) {
-        choice->chunk = smaller(asked, choice->context);
+        choice->chunk = mnem__min_i32(asked, choice->context);
         return cut(s, choice);
     }
     choice->chunk = CHUNK_MOST;
@@ -151,7 +147,7 @@ static mnem_status choose(splitter *s, mnem__choice *choice) {
         for (; status == MNEM_OVER_BUDGET; choice->context /= 2) {
             status = try_types(s, choice, least);
             if (status != MNEM_OVER_BUDGET) return status;
-            if (asked || choice->context / 2 < CONTEXT_LEAST) break;
+            if (asked || choice->context / 2 < MNEM__CONTEXT_LEAST) break;
         }
     }
     return status;
@@ -159,64 +155,28 @@ static mnem_status choose(splitter *s, mnem__choice *choice) {
 
 /* ---- refusing ---- */
 
-static bool would_fit(splitter *s, mnem_session_options o) {
+static bool would_fit(void *owner, const mnem_session_options *options) {
+    splitter *s = owner;
     const mnem_session_options *asked = s->setup.options;
     mnem__choice choice = {0};
-    s->setup.options = &o;
+    s->setup.options = options;
     const bool fits = choose(s, &choice) == MNEM_OK;
     s->setup.options = asked;
     return fits;
 }
 
-/* The same devices with so much more, as --devices takes them. */
-static void name_devices(const splitter *s, uint64_t more, char *out, size_t n) {
-    int used = snprintf(out, n, "--devices ");
-    for (int32_t i = 0; i < s->count && used > 0 && (size_t)used < n; i++) {
-        const uint64_t mib = mnem__div_up(s->devices[i].capacity_bytes + more, 1 << 20);
-        used += snprintf(out + used, n - (size_t)used, "%s%lluM", i ? "," : "",
-                         (unsigned long long)mib);
-    }
-    if (used > 0 && (size_t)used < n) snprintf(out + used, n - (size_t)used, " would fit");
-}
-
-static void find_knob(splitter *s, uint64_t more, char *out, size_t n) {
-    const mnem_session_options asked = *s->setup.options;
-    mnem_session_options o = asked;
-    char size[24];
-    for (o.chunk = asked.chunk / 2; o.chunk >= 1; o.chunk /= 2)
-        if (would_fit(s, o)) {
-            snprintf(out, n, "--chunk %d would fit", o.chunk);
-            return;
-        }
-    o = asked;
-    o.kv = MNEM_KV_Q8_0;
-    if (asked.kv == MNEM_KV_F16 && would_fit(s, o)) {
-        snprintf(out, n, "--kv q8_0 would fit");
-        return;
-    }
-    o = asked;
-    for (o.context = asked.context / 2; o.context >= CONTEXT_LEAST; o.context /= 2)
-        if (would_fit(s, o)) {
-            snprintf(out, n, "--ctx %d would fit", o.context);
-            return;
-        }
-    if (s->count <= DEVICES_NAMED)
-        name_devices(s, more, out, n);
-    else
-        snprintf(out, n, "--devices with %s more each would fit",
-                 mnem_size_format(more, size, sizeof size));
-}
-
 static mnem_status refuse(splitter *s, mnem_session_split *split) {
-    char knob[256], more[24], have[24];
+    char more[24], have[24];
     uint64_t total = 0;
     const uint64_t bytes = split->short_bytes = s->result.short_bytes; /* of the least tried */
     for (int32_t i = 0; i < s->count; i++) total += s->devices[i].capacity_bytes;
-    find_knob(s, bytes, knob, sizeof knob);
-    return mnem__fail(
-        MNEM_OVER_BUDGET, "plan: %d device%s with %s together: each is %llu bytes (%s) short: %s",
-        s->count, s->count == 1 ? "" : "s", mnem_size_format(total, have, sizeof have),
-        (unsigned long long)bytes, mnem_size_format(bytes, more, sizeof more), knob);
+    split->knob = mnem__session_knob(s->setup.options, would_fit, s);
+    if (split->knob.kind == MNEM_KNOB_NONE)
+        split->knob = (mnem_knob){MNEM_KNOB_DEVICES, (int64_t)bytes};
+    return mnem__fail(MNEM_OVER_BUDGET,
+                      "plan: %d device%s with %s together: each is %llu bytes (%s) short", s->count,
+                      s->count == 1 ? "" : "s", mnem_size_format(total, have, sizeof have),
+                      (unsigned long long)bytes, mnem_size_format(bytes, more, sizeof more));
 }
 
 /* ---- results ---- */

@@ -66,13 +66,10 @@ void mnem__plan_change(const mnem__way *from, const mnem__way *to, char *out, si
             mnem_size_format(b.slot_bytes, size, sizeof size));
 }
 
-mnem_status mnem__plan_refuse(uint64_t needed, uint64_t budget, const char *knob) {
-    char a[24], b[24], c[24], least[24];
-    return mnem__fail(
-        MNEM_OVER_BUDGET,
-        "plan: needs %llu bytes (%s), budget is %llu (%s), %s over: %s%sthe least is --memory %s",
-        (unsigned long long)needed, mnem_size_format(needed, a, sizeof a),
-        (unsigned long long)budget, mnem_size_format(budget, b, sizeof b),
-        mnem_size_format(needed - budget, c, sizeof c), knob, *knob ? "; as it is, " : "",
-        mnem_size_budget(needed, least, sizeof least));
+mnem_status mnem__plan_refuse(uint64_t needed, uint64_t budget) {
+    char a[24], b[24], c[24];
+    return mnem__fail(MNEM_OVER_BUDGET, "plan: needs %llu bytes (%s), budget is %llu (%s), %s over",
+                      (unsigned long long)needed, mnem_size_format(needed, a, sizeof a),
+                      (unsigned long long)budget, mnem_size_format(budget, b, sizeof b),
+                      mnem_size_format(needed - budget, c, sizeof c));
 }

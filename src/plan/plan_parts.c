@@ -13,9 +13,12 @@ uint64_t mnem__part_block_bytes(mnem_device *device, uint64_t bytes) {
 }
 
 void mnem__parts_round(const mnem__part_table *table, mnem_device *device, uint64_t *bytes) {
-    for (int i = 0; i < table->count; i++)
-        if (table->info[i].how == MNEM__HOW_BLOCK)
-            bytes[i] = mnem__part_block_bytes(device, bytes[i]);
+    const mnem__part_info *info = table->info;
+    const int count = table->count;
+    for (int i = 0; i < count; i++) /* for each of a million ways */
+        if (info[i].how == MNEM__HOW_BLOCK)
+            bytes[i] = device ? mnem__part_block_bytes(device, bytes[i])
+                              : mnem__align_up(bytes[i], MNEM__PART_ALIGNMENT);
 }
 
 uint64_t mnem__parts_total(const mnem__part_table *table, const uint64_t *bytes) {

@@ -119,26 +119,15 @@ static mnem_status try_budget(int model, uint64_t budget, const mnem_session_opt
 
 /* ---- the knob of a refusal ---- */
 
-/* Does what the text says; false when it says nothing known. */
-static bool turn_knob(const char *text, uint64_t *budget, mnem_session_options *o) {
-    const char *knob = strstr(text, "--");
-    long number = 0;
-    if (!knob) return false;
-    if (strncmp(knob, "--kv q8_0", 9) == 0) {
-        o->kv = MNEM_KV_Q8_0;
-        return true;
+/* Does what a refusal says. */
+static void turn_knob(const mnem_session_plan *plan, uint64_t *budget, mnem_session_options *o) {
+    switch (plan->knob.kind) {
+    case MNEM_KNOB_KV: o->kv = (mnem_kv_choice)plan->knob.value; break;
+    case MNEM_KNOB_CONTEXT: o->context = (int32_t)plan->knob.value; break;
+    case MNEM_KNOB_CHUNK: o->chunk = (int32_t)plan->knob.value; break;
+    case MNEM_KNOB_NONE: *budget = plan->needed_bytes; break;
+    default: fail_msg("not a knob of a session: %d", plan->knob.kind);
     }
-    if (sscanf(knob, "--chunk %ld would fit", &number) == 1) {
-        o->chunk = (int32_t)number;
-        return true;
-    }
-    if (sscanf(knob, "--ctx %ld would fit", &number) == 1) {
-        o->context = (int32_t)number;
-        return true;
-    }
-    char size[24];
-    if (sscanf(knob, "--memory %23s", size) != 1) return false;
-    return mnem_size_parse(size, budget) == MNEM_OK;
 }
 
 static void assert_refused_with_a_knob_that_works(int model, uint64_t budget,
@@ -148,7 +137,7 @@ static void assert_refused_with_a_knob_that_works(int model, uint64_t budget,
     assert_int_equal(try_budget(model, budget, &o, &plan), MNEM_OVER_BUDGET);
     snprintf(text, sizeof text, "%s", mnem_last_error());
     assert_true(plan.needed_bytes > budget);
-    if (!turn_knob(text, &budget, &o)) fail_msg("no knob: %s", text);
+    turn_knob(&plan, &budget, &o);
     if (try_budget(model, budget, &o, &plan) != MNEM_OK) {
         print_message("said: %s\n", text);
         fail_msg("the knob doesn't help: %s", mnem_last_error());

@@ -99,27 +99,16 @@ static void smaller_devices_get_a_smaller_context_and_chunk(void **state) {
 }
 
 /* Does what a refusal says. */
-static void turn_knob(const char *text, uint64_t *capacity, int32_t count,
-                      mnem_session_options *o) {
-    const char *knob = strstr(text, "--");
-    int number;
-    assert_non_null(knob);
-    if (strncmp(knob, "--kv q8_0 ", 10) == 0)
-        o->kv = MNEM_KV_Q8_0;
-    else if (sscanf(knob, "--ctx %d would fit", &number) == 1)
-        o->context = number;
-    else if (sscanf(knob, "--chunk %d would fit", &number) == 1)
-        o->chunk = number;
-    else if (strncmp(knob, "--devices ", 10) == 0) {
-        knob += 10;
-        for (int32_t i = 0; i < count; i++) {
-            char *end;
-            capacity[i] = strtoull(knob, &end, 10) * MIB;
-            assert_true(end[0] == 'M' && end[1] == (i + 1 < count ? ',' : ' '));
-            knob = end + 2;
-        }
-    } else
-        fail_msg("no knob: %s", text);
+static void turn_knob(mnem_knob knob, uint64_t *capacity, int32_t count, mnem_session_options *o) {
+    switch (knob.kind) {
+    case MNEM_KNOB_KV: o->kv = (mnem_kv_choice)knob.value; break;
+    case MNEM_KNOB_CONTEXT: o->context = (int32_t)knob.value; break;
+    case MNEM_KNOB_CHUNK: o->chunk = (int32_t)knob.value; break;
+    case MNEM_KNOB_DEVICES:
+        for (int32_t i = 0; i < count; i++) capacity[i] += (uint64_t)knob.value;
+        break;
+    default: fail_msg("no knob: %d", knob.kind);
+    }
 }
 
 static void the_knob_of_a_refused_split_works(void **state) {
@@ -141,7 +130,7 @@ static void the_knob_of_a_refused_split_works(void **state) {
                 assert_true(s.short_bytes > 0);
                 char text[512];
                 snprintf(text, sizeof text, "%s", mnem_last_error());
-                turn_knob(text, capacity, count, &o);
+                turn_knob(s.knob, capacity, count, &o);
                 if (split(capacity, count, o, d, &s) != MNEM_OK)
                     fail_msg("%s, then: %s", text, mnem_last_error());
                 refused++;
@@ -207,6 +196,22 @@ static void the_frontier_climbs_and_holds_the_plan(void **state) {
         }
 }
 
+/* Bytes of the ways move with it, the chosen one's too. */
+static void a_charge_after_planning_leaves_the_chosen_way(void **state) {
+    (void)state;
+    session_case c = {.options = {.context = 300}};
+    seen s = {0};
+    assert_int_equal(mnem_ledger_create(NULL, &c.ledger), MNEM_OK);
+    assert_int_equal(mnem_model_open(path, &c.model), MNEM_OK);
+    c.options.ledger = c.ledger;
+    assert_int_equal(mnem_session_plan_make(c.model, &c.options, &c.plan), MNEM_OK);
+    assert_int_equal(mnem_ledger_charge(c.ledger, MNEM_KIND_HOST, "later", 1000), MNEM_OK);
+    assert_int_equal(mnem_session_frontier(c.model, &c.options, &c.plan, on_way, &s), MNEM_OK);
+    assert_int_equal(s.chosen, 1);
+    mnem_ledger_release(c.ledger, MNEM_KIND_HOST, "later", 1000);
+    session_case_close(&c);
+}
+
 /* ---- without memory ---- */
 
 static bool count_way(void *context, const mnem_session_way *way) {
@@ -264,6 +269,7 @@ int main(void) {
         cmocka_unit_test(the_knob_of_a_refused_split_works),
         cmocka_unit_test(wrong_numbers_of_devices_are_refused),
         cmocka_unit_test(the_frontier_climbs_and_holds_the_plan),
+        cmocka_unit_test(a_charge_after_planning_leaves_the_chosen_way),
         cmocka_unit_test(without_memory_nothing_is_left_behind),
     };
     return cmocka_run_group_tests(tests, make_model, remove_model);

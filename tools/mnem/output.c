@@ -112,7 +112,7 @@ int tool_fail(mnem_status status) {
     const char *why = mnem_last_error();
     if (!*why) why = mnem_status_text(status);
     const bool over = status == MNEM_OVER_BUDGET;
-    /* A plan's refusal names the option that would help; the ledger's doesn't know of options. */
+    /* A plan's refusal is worded in refusal.c; the ledger's doesn't know of options. */
     tool_message("%s%s", why, over && !strstr(why, "--") ? ": a larger --memory would do" : "");
     failure.status = status;
     return over ? TOOL_OVER_BUDGET : TOOL_FAILED;
@@ -137,26 +137,9 @@ int tool_fail_asked(mnem_status status) {
     return tool_usage(tool_verb_name(), "%s", mnem_last_error());
 }
 
-static void note_plan(uint64_t needed_bytes, uint64_t budget_bytes) {
-    char least[TOOL_TEXT];
-    tool_failure_bytes("needed_bytes", needed_bytes);
-    tool_failure_bytes("budget_bytes", budget_bytes);
-    mnem_size_budget(needed_bytes, least, sizeof least);
-    json_object_set_new(failure.more, "least", json_string(least));
-}
-
-int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes) {
-    if (status == MNEM_OVER_BUDGET && needed_bytes) note_plan(needed_bytes, budget_bytes);
-    return tool_fail_asked(status);
-}
-
-int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes) {
-    char needed[TOOL_TEXT], have[TOOL_TEXT], least[TOOL_TEXT];
-    note_plan(needed_bytes, capacity_bytes);
-    return tool_over("plan: needs %llu bytes (%s), the device holds %s: the least is --capacity %s",
-                     (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
-                     tool_size(capacity_bytes, have),
-                     mnem_size_budget(needed_bytes, least, sizeof least));
+void tool_failure_text(const char *key, const char *text) {
+    if (!failure.more) failure.more = json_object();
+    json_object_set_new(failure.more, key, json_string(text));
 }
 
 void tool_error_json(const tool_args *args, int code) {

@@ -218,7 +218,8 @@ int tool_stage_plan(tool_stage *stage) {
     const uint64_t needed = stage->plan.needed_bytes, budget = stage->options.budget_bytes;
     if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->args->memory)
         return tool_fail_capacity(needed, budget);
-    return tool_fail_plan(status, needed, tool_budget_bytes(budget, stage->ledger));
+    return tool_fail_plan(status, needed, tool_budget_bytes(budget, stage->ledger),
+                          stage->plan.knob);
 }
 
 static bool on_load(void *context, uint64_t done, uint64_t total) {

@@ -37,22 +37,30 @@ enum {
 int tool_fail(mnem_status status);
 /* The same where MNEM_INVALID is about what the command line asks for: wrong usage, then. */
 int tool_fail_asked(mnem_status status);
-/* The same of a plan; with --json the object of the failure says what it needs (0: not known). */
-int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes);
 /* "mnem: <text>" on stderr; ends a progress line first. */
 void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and a line that leads to the verb's help. Returns TOOL_USAGE. */
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Of a plan for a device that holds too little: its capacity is the budget. */
-int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes);
 /* A message of what is over the budget, where no plan says it. Returns TOOL_OVER_BUDGET. */
 int tool_over(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Before standard input is read: somebody who types it is told. */
 void tool_say_waiting(void);
 /* With --json a verb that failed ends with an object that says so: what the messages said. */
 void tool_error_json(const tool_args *args, int code);
-/* One more number in it. */
+/* One more number or text in it. */
 void tool_failure_bytes(const char *key, uint64_t bytes);
+void tool_failure_text(const char *key, const char *text);
+
+/* ---- plans that don't fit, in the command's words (refusal.c) ---- */
+/* As tool_fail_asked; of a refusal the message names the option that would help and the least
+ * --memory, and with --json the object of the failure has its numbers (needed 0: not known). */
+int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,
+                   mnem_knob knob);
+/* Of a plan for a device that holds too little: its capacity is the budget. */
+int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes);
+/* Of a model over devices. */
+int tool_fail_split(const mnem_session_split *split, const mnem_session_device *devices,
+                    int32_t count);
 
 /* ---- verbs and arguments ---- */
 enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OPTIONS_MAX = 96 };

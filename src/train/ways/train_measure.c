@@ -4,6 +4,7 @@
  * that builds them to be run, and create takes the bytes that are measured here. */
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "base/process.h"
 #include "base/thread.h"
 #include "device/backend.h"
@@ -206,10 +207,6 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
     return at + (tokens + 2 * sequence + waiting) * sizeof(int32_t);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                          const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     uint64_t *bytes = sizes->bytes;
@@ -248,11 +245,12 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     const mnem_graph_sizes *step = &graphs->step.sizes, *forward = &graphs->forward.sizes;
     const mnem_graph_sizes *brief = &graphs->brief.sizes;
     sizes->losses_offset = mnem__align_up(
-        larger(step->block_bytes, larger(forward->block_bytes, brief->block_bytes)), 64);
+        mnem__max_u64(step->block_bytes, mnem__max_u64(forward->block_bytes, brief->block_bytes)),
+        64);
     bytes[MNEM__TRAIN_PART_ACTIVATIONS] = sizes->losses_offset + tokens * sizeof(float);
     bytes[MNEM__TRAIN_PART_WORKSPACE] =
-        larger(larger(logits.workspace_bytes, brief->workspace_bytes),
-               larger(step->workspace_bytes, forward->workspace_bytes));
+        mnem__max_u64(mnem__max_u64(logits.workspace_bytes, brief->workspace_bytes),
+                      mnem__max_u64(step->workspace_bytes, forward->workspace_bytes));
     bytes[MNEM__TRAIN_PART_IO] =
         setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
     measure_host(setup, micro_batch, graphs, sizes);

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/minmax.h"
 #include "plan/plan_budget.h"
+#include "plan/plan_ways.h"
 #include "train/ways/train_ways.h"
 
 /* A way's real block of activations is never below this share of its estimate (a test). */
@@ -22,63 +24,52 @@ typedef struct planner {
     mnem__train_ways ways;
     uint64_t budget;
     uint64_t before; /* charged to the ledger before planning */
-    uint64_t fixed;  /* of every way, but for activations: at least */
+    uint64_t fixed;  /* of every way's own, but for activations: at least */
     mnem_status status;
 } planner;
 
 /* ---- choosing ---- */
 
-/* The bytes of the process with the way of this rank; 0 after a failure. */
-static uint64_t peak_of(planner *p, int32_t rank) {
-    mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
-    if (p->status == MNEM_OK) p->status = mnem__train_way_measure(&p->ways, way);
-    return p->status == MNEM_OK ? p->before + way->sizes.total : 0;
+/* Ways by rank. One that isn't measured takes at least what is alive at the loss, and half of its
+ * estimate. */
+static bool look(void *owner, int64_t rank, mnem__plan_way *out) {
+    const planner *p = owner;
+    const mnem__train_way *way = mnem__train_way_get(&p->ways, (int32_t)rank);
+    const uint64_t half = (uint64_t)(estimate_least * (double)way->estimate);
+    out->seconds = way->cost;
+    out->bound = way->sizes.total == 0;
+    out->bytes =
+        p->before + (out->bound ? mnem__max_u64(way->least, p->fixed + half) : way->sizes.total);
+    return true;
 }
 
-/* The bytes of the process with this way, if it was measured, or else at least. */
-static uint64_t least_of(const planner *p, const mnem__train_way *way) {
-    return p->before + (way->sizes.total ? way->sizes.total : way->least);
+static mnem_status measure(void *owner, int64_t rank) {
+    planner *p = owner;
+    return mnem__train_way_measure(&p->ways, mnem__train_way_get(&p->ways, (int32_t)rank));
 }
 
-static bool hopeless(const planner *p, int32_t rank, uint64_t budget) {
-    const mnem__train_way *way = mnem__train_way_get(&p->ways, rank);
-    return least_of(p, way) > budget ||
-           (!way->sizes.total &&
-            (double)p->fixed + estimate_least * (double)way->estimate > (double)budget);
+static mnem__plan_ways ways_of(planner *p) {
+    return (mnem__plan_ways){.owner = p, .count = p->ways.count, .look = look, .measure = measure};
 }
 
 /* The rank of the fastest way within the budget, the smallest among equals; -1: none. */
-static int32_t choose(planner *p, uint64_t budget) {
-    int32_t best = -1;
-    uint64_t best_peak = 0;
-    for (int32_t i = 0; i < p->ways.count && p->status == MNEM_OK; i++) {
-        if (best >= 0 &&
-            mnem__train_way_get(&p->ways, i)->cost > mnem__train_way_get(&p->ways, best)->cost)
-            break;
-        if (hopeless(p, i, budget)) continue;
-        const uint64_t peak = peak_of(p, i);
-        if (p->status != MNEM_OK || peak > budget || (best >= 0 && peak >= best_peak)) continue;
-        best = i;
-        best_peak = peak;
-    }
-    return p->status == MNEM_OK ? best : -1;
+static int32_t fastest(planner *p, uint64_t budget) {
+    const mnem__plan_ways ways = ways_of(p);
+    mnem__plan_way best = {.index = -1};
+    if (p->status == MNEM_OK) p->status = mnem__plan_fastest(&ways, budget, &best);
+    return (int32_t)best.index;
 }
 
-/* Of the first `end` ways those below this cost: the smallest, the fastest among equals; -1: none,
- * or after a failure. The one that may be smallest is measured, until it was. */
-static int32_t smallest(planner *p, int32_t end, double cost) {
-    while (p->status == MNEM_OK) {
-        int32_t best = -1;
-        for (int32_t i = 0; i < end; i++) {
-            const mnem__train_way *way = mnem__train_way_get(&p->ways, i);
-            if (way->cost < cost &&
-                (best < 0 || least_of(p, way) < least_of(p, mnem__train_way_get(&p->ways, best))))
-                best = i;
-        }
-        if (best < 0 || mnem__train_way_get(&p->ways, best)->sizes.total) return best;
-        peak_of(p, best);
-    }
-    return -1;
+/* The rank of the smallest way of less than this cost; -1: none, or after a failure. */
+static int32_t smallest(planner *p, double cost) {
+    const mnem__plan_ways ways = ways_of(p);
+    mnem__plan_way best = {.index = -1};
+    if (p->status == MNEM_OK) p->status = mnem__plan_smallest(&ways, cost, &best);
+    return (int32_t)best.index;
+}
+
+static uint64_t peak_of(const planner *p, int32_t rank) {
+    return p->before + mnem__train_way_get(&p->ways, rank)->sizes.total;
 }
 
 /* ---- filling the plan ---- */
@@ -156,15 +147,11 @@ static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
     say_way(p, next, cost, text, sizeof plan->larger);
 }
 
-/* The smallest way that is noticeably faster than this one. */
-static int32_t next_larger(planner *p, int32_t rank) {
-    return smallest(p, rank, mnem__train_way_get(&p->ways, rank)->cost * (1 - noticed));
-}
-
 static void fill_others(planner *p, int32_t rank, mnem_train_plan *plan) {
-    const int32_t larger = next_larger(p, rank);
+    const double cost = mnem__train_way_get(&p->ways, rank)->cost;
+    const int32_t larger = smallest(p, cost * (1 - noticed));
     if (p->status == MNEM_OK && larger >= 0) fill_other(p, rank, larger, true, plan);
-    const int32_t smaller = choose(p, plan->peak_bytes - 1);
+    const int32_t smaller = fastest(p, plan->peak_bytes - 1);
     if (p->status == MNEM_OK && smaller >= 0) fill_other(p, rank, smaller, false, plan);
 }
 
@@ -180,45 +167,44 @@ static bool is_frozen_large(const mnem__train_shape *s) {
            8 * (double)s->frozen_bytes > 5 * numbers;
 }
 
-static const char *knob_of(const planner *p) {
-    if (is_frozen_large(p->setup.shape))
-        return "a model in a smaller type (mnem quantize) takes less, ";
-    if (p->setup.o.optimizer.moments == MNEM_MOMENTS_F32) return "--moments 8bit takes less, ";
-    if (p->setup.o.micro_batch > 1) return "a smaller --micro-batch takes less, ";
-    if (p->setup.o.compute == MNEM_TYPE_F32) return "--precision bf16 takes less, ";
-    return "";
+static mnem_knob knob_of(const planner *p) {
+    const mnem_train_options *o = &p->setup.o;
+    if (is_frozen_large(p->setup.shape)) return (mnem_knob){MNEM_KNOB_MODEL, 0};
+    if (o->optimizer.moments == MNEM_MOMENTS_F32)
+        return (mnem_knob){MNEM_KNOB_MOMENTS, MNEM_MOMENTS_8BIT};
+    if (o->micro_batch > 1) return (mnem_knob){MNEM_KNOB_MICRO_BATCH, 1};
+    if (o->compute == MNEM_TYPE_F32) return (mnem_knob){MNEM_KNOB_COMPUTE, MNEM_TYPE_BF16};
+    return (mnem_knob){MNEM_KNOB_NONE, 0};
 }
 
 static uint64_t peak_before(const planner *p) {
     return mnem__plan_before(p->setup.o.ledger, p->setup.o.budget_bytes);
 }
 
-static mnem_status say_refused(const planner *p, uint64_t needed, const char *knob) {
-    char text[24], budget[24], least[24];
-    return mnem__fail(MNEM_OVER_BUDGET,
-                      "train: needs %s (%llu bytes), the budget is %s (%llu bytes): %sthe least is "
-                      "--memory %s",
-                      mnem_size_format(needed, text, sizeof text), (unsigned long long)needed,
-                      mnem_size_format(p->budget, budget, sizeof budget),
-                      (unsigned long long)p->budget, knob,
-                      mnem_size_budget(needed, least, sizeof least));
+/* What came before counts too; where that is too much, no option helps. */
+static mnem_status say_refused(const planner *p, mnem_train_plan *plan) {
+    char needed[24], budget[24];
+    const uint64_t before = peak_before(p);
+    plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
+    plan->budget_bytes = p->budget;
+    if (before <= p->budget) plan->knob = knob_of(p);
+    return mnem__fail(
+        MNEM_OVER_BUDGET, "train: needs %s (%llu bytes), the budget is %s (%llu bytes)",
+        mnem_size_format(plan->needed_bytes, needed, sizeof needed),
+        (unsigned long long)plan->needed_bytes, mnem_size_format(p->budget, budget, sizeof budget),
+        (unsigned long long)p->budget);
 }
 
 static mnem_status refuse(planner *p, mnem_train_plan *plan) {
-    const int32_t rank = smallest(p, p->ways.count, INFINITY);
+    const int32_t rank = smallest(p, INFINITY);
     if (rank < 0) return p->status;
     plan->needed_bytes = peak_of(p, rank);
-    const uint64_t before = peak_before(p);
-    if (before > plan->needed_bytes) plan->needed_bytes = before;
-    return say_refused(p, plan->needed_bytes, before > p->budget ? "" : knob_of(p));
+    return say_refused(p, plan);
 }
 
 /* A plan that fits where its preparation doesn't. */
 static mnem_status check_before(planner *p, mnem_train_plan *plan) {
-    const uint64_t before = peak_before(p);
-    if (before <= p->budget) return MNEM_OK;
-    plan->needed_bytes = before;
-    return say_refused(p, before, "");
+    return peak_before(p) <= p->budget ? MNEM_OK : say_refused(p, plan);
 }
 
 /* ---- the whole ---- */
@@ -228,8 +214,7 @@ static mnem_status start(planner *p, const mnem_train_options *options) {
     mnem_status status = mnem__train_setup_init(&p->setup, options);
     if (status != MNEM_OK) return status;
     p->budget = mnem__plan_budget(options->ledger, options->budget_bytes);
-    p->fixed = p->before + 2 * sizeof(float) * (uint64_t)p->setup.shape->count +
-               p->setup.shape->frozen_bytes;
+    p->fixed = 2 * sizeof(float) * (uint64_t)p->setup.shape->count + p->setup.shape->frozen_bytes;
     status = mnem__train_ways_create(&p->setup, &p->ways);
     if (status != MNEM_OK) mnem__train_setup_fini(&p->setup);
     return status;
@@ -249,8 +234,7 @@ mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_p
     const mnem_status status = start(&p, options);
     if (status != MNEM_OK) return status;
     p.before = before;
-    p.fixed += before;
-    const int32_t rank = choose(&p, p.budget);
+    const int32_t rank = fastest(&p, p.budget);
     if (p.status == MNEM_OK && rank < 0) p.status = refuse(&p, plan);
     if (p.status == MNEM_OK) fill(&p, rank, plan);
     if (p.status == MNEM_OK) fill_others(&p, rank, plan);
@@ -259,31 +243,34 @@ mnem_status mnem_train_plan_make(const mnem_train_options *options, mnem_train_p
     return p.status;
 }
 
+static mnem_train_way describe(const planner *p, const mnem__plan_way *found,
+                               const mnem_train_plan *plan) {
+    const mnem__train_way *way = mnem__train_way_get(&p->ways, (int32_t)found->index);
+    return (mnem_train_way){.peak_bytes = found->bytes,
+                            .cost = way->cost / mnem__train_way_get(&p->ways, 0)->cost,
+                            .micro_batch = way->micro_batch,
+                            .layers_recomputed = recomputed_layers(p, way),
+                            .chosen = way->micro_batch == plan->micro_batch &&
+                                      !memcmp(way->keep, plan->keep, (size_t)plan->layers)};
+}
+
 mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_train_plan *plan,
                                 bool (*on_way)(void *context, const mnem_train_way *way),
                                 void *context) {
     planner p;
+    mnem__plan_frontier f;
     mnem_ledger_info ledger = {0};
     if (options->ledger) mnem_ledger_info_get(options->ledger, &ledger);
-    const mnem_status status = start(&p, options);
+    mnem_status status = start(&p, options);
     if (status != MNEM_OK) return status;
     p.before = ledger.bytes_live;
-    uint64_t below = 0; /* ways from the smallest: each is faster than all that are smaller */
-    const double best = p.ways.count ? mnem__train_way_get(&p.ways, 0)->cost : 1;
-    int32_t rank = smallest(&p, p.ways.count, INFINITY);
-    while (rank >= 0 && p.status == MNEM_OK) {
-        const mnem__train_way *way = mnem__train_way_get(&p.ways, rank);
-        const mnem_train_way said = {.peak_bytes = p.before + way->sizes.total,
-                                     .cost = way->cost / best,
-                                     .micro_batch = way->micro_batch,
-                                     .layers_recomputed = recomputed_layers(&p, way),
-                                     .chosen =
-                                         way->micro_batch == plan->micro_batch &&
-                                         !memcmp(way->keep, plan->keep, (size_t)plan->layers)};
-        if (said.peak_bytes > below && !on_way(context, &said)) break;
-        below = said.peak_bytes;
-        rank = next_larger(&p, rank);
+    const mnem__plan_ways ways = ways_of(&p);
+    status = mnem__plan_frontier_make(&ways, noticed, &f);
+    for (int32_t i = 0; i < f.count && status == MNEM_OK; i++) {
+        const mnem_train_way way = describe(&p, &f.way[i], plan);
+        if (!on_way(context, &way)) break;
     }
+    mnem__plan_frontier_free(&f);
     stop(&p);
-    return p.status;
+    return status;
 }

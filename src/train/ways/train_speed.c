@@ -8,10 +8,11 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "plan/plan_machine.h"
 #include "train/ways/train_plan.h"
 
 enum { TOKENS_MOST = 512, ROW_STEP = 16 };
-static const double macs_most = 3e8, seconds_least = 0.1, plain_bytes = 10e9;
+static const double macs_most = 3e8, seconds_least = 0.1;
 static const char TAG[] = "speed test";
 
 typedef struct probe {
@@ -89,7 +90,7 @@ static double rate(probe *p, mnem_team *team) {
 static double seconds_of(const mnem_train_plan *plan, double rate) {
     /* weights (as many bytes as gradients), gradients and moments: read and written */
     const uint64_t traffic = 2 * (2 * plan->gradient_bytes + plan->optimizer_bytes);
-    return plan->macs_per_step / rate + (double)traffic / plain_bytes;
+    return plan->macs_per_step / rate + (double)traffic / mnem__plain_machine.traffic_bytes_per_s;
 }
 
 mnem_status mnem_train_seconds(const mnem_train_options *options, const mnem_train_plan *plan,

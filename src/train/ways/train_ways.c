@@ -20,11 +20,10 @@
 #include "base/heap.h"
 #include "base/sort.h"
 #include "mnem/plan_recompute.h"
+#include "plan/plan_machine.h"
 
 enum { RUNGS = 16, DIVISORS_MAX = 64, STAGES_MAX = 24 };
 
-/* A plain machine: multiply-adds a second of one thread, and bytes a second of all memory. */
-static const double plain_macs = 40e9, plain_bytes = 10e9;
 /* A product of few rows is slower: as though there were this many more. */
 static const double rows_more = 24;
 
@@ -82,7 +81,8 @@ static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) 
     /* Each micro-batch reads the weights twice, and reads and writes the gradients. */
     const double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8) +
                            (double)ways->setup->shape->frozen_bytes * 2 * times;
-    return macs * (1 + rows_more / rows) / (plain_macs * o->threads) + traffic / plain_bytes;
+    return macs * (1 + rows_more / rows) / (mnem__plain_machine.float_macs_per_s * o->threads) +
+           traffic / mnem__plain_machine.traffic_bytes_per_s;
 }
 
 /* ---- what a layer takes ---- */

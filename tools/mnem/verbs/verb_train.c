@@ -185,8 +185,9 @@ static int show_ways(train_run *run) {
     return status == MNEM_OK ? tool_out_end() : tool_fail(status);
 }
 
-static int fail_plan(const train_run *run, mnem_status status, uint64_t needed_bytes) {
-    return tool_fail_plan(status, needed_bytes, tool_budget_bytes(budget_of(run), run->ledger));
+static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
+    return tool_fail_plan(status, plan->needed_bytes,
+                          tool_budget_bytes(budget_of(run), run->ledger), plan->knob);
 }
 
 static int plan(train_run *run) {
@@ -195,7 +196,7 @@ static int plan(train_run *run) {
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
     if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger, budget_of(run));
-    if (status != MNEM_OK) return fail_plan(run, status, run->plan.needed_bytes);
+    if (status != MNEM_OK) return fail_plan(run, status, &run->plan);
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->args->dry_run)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
@@ -622,7 +623,7 @@ static int plan_early(train_run *run) {
         status = mnem_train_plan_make(&run->options, &plan);
     }
     if (status == MNEM_OK) return TOOL_OK;
-    return fail_plan(run, status, plan.needed_bytes);
+    return fail_plan(run, status, &plan);
 }
 
 /* The checkpoint has all steps, and the result was written after it. */

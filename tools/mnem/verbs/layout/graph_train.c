@@ -97,7 +97,8 @@ int graph_train(tool_stage *stage) {
     mnem_status status = plan(stage->args, &t);
     if (status != MNEM_OK)
         return tool_fail_plan(status, t.plan.needed_bytes,
-                              tool_budget_bytes(t.options.budget_bytes, stage->ledger));
+                              tool_budget_bytes(t.options.budget_bytes, stage->ledger),
+                              t.plan.knob);
     status = mnem_train_graph_create(&t.options, &t.plan, false, &t.step.graph, &t.step.sizes);
     if (status != MNEM_OK) return tool_fail(status);
     int code = stage->args->svg ? draw(stage, &t) : TOOL_OK;

@@ -90,7 +90,8 @@ int tool_plan_devices(tool_stage *stage) {
     if (code != TOOL_OK) return code;
     const mnem_status status =
         mnem_session_split_make(stage->model, &stage->options, devices, count, &split);
-    if (status == MNEM_OVER_BUDGET) tool_failure_bytes("short_bytes", split.short_bytes);
+    if (status == MNEM_OVER_BUDGET && split.short_bytes)
+        return tool_fail_split(&split, devices, count);
     if (status != MNEM_OK) return tool_fail(status);
     if (stage->args->json) return print_json(devices, count, &split);
     return print_split(stage, devices, count, &split);

@@ -1,0 +1,81 @@
+/* refusal.c: a plan's refusal in the command's words.
+ *
+ * The idea: the library says bytes and budget, and names the option that would help as data
+ * (mnem/plan.h); only here are options called as on the command line. */
+#include <string.h>
+
+#include "tool.h"
+
+enum { DEVICES_NAMED = 8, WORDS = 256 };
+
+/* The same devices with so much more each, as --devices takes them. */
+static void devices_words(uint64_t more, const mnem_session_device *devices, int32_t count,
+                          char text[WORDS]) {
+    char size[TOOL_TEXT];
+    if (count > DEVICES_NAMED) {
+        snprintf(text, WORDS, "--devices with %s more each would fit", tool_size(more, size));
+        return;
+    }
+    int used = snprintf(text, WORDS, "--devices ");
+    for (int32_t i = 0; i < count; i++) {
+        const uint64_t mib = (devices[i].capacity_bytes + more + (1 << 20) - 1) >> 20;
+        used += snprintf(text + used, (size_t)(WORDS - used), "%s%lluM", i ? "," : "",
+                         (unsigned long long)mib);
+    }
+    snprintf(text + used, (size_t)(WORDS - used), " would fit");
+}
+
+/* "" for none. */
+static void knob_words(mnem_knob knob, char text[WORDS]) {
+    const long long value = knob.value;
+    *text = 0;
+    switch (knob.kind) {
+    case MNEM_KNOB_CHUNK: snprintf(text, WORDS, "--chunk %lld would fit", value); break;
+    case MNEM_KNOB_KV:
+        snprintf(text, WORDS, "--kv %s would fit", value == MNEM_KV_Q8_0 ? "q8_0" : "f16");
+        break;
+    case MNEM_KNOB_CONTEXT: snprintf(text, WORDS, "--ctx %lld would fit", value); break;
+    case MNEM_KNOB_MODEL:
+        snprintf(text, WORDS, "a model in a smaller type (mnem quantize) takes less");
+        break;
+    case MNEM_KNOB_MOMENTS: snprintf(text, WORDS, "--moments 8bit takes less"); break;
+    case MNEM_KNOB_MICRO_BATCH: snprintf(text, WORDS, "a smaller --micro-batch takes less"); break;
+    case MNEM_KNOB_COMPUTE: snprintf(text, WORDS, "--precision bf16 takes less"); break;
+    case MNEM_KNOB_DEVICES:
+    case MNEM_KNOB_NONE: break;
+    }
+}
+
+static void note_plan(uint64_t needed_bytes, uint64_t budget_bytes, char least[TOOL_TEXT]) {
+    tool_failure_bytes("needed_bytes", needed_bytes);
+    tool_failure_bytes("budget_bytes", budget_bytes);
+    tool_failure_text("least", mnem_size_budget(needed_bytes, least, TOOL_TEXT));
+}
+
+int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,
+                   mnem_knob knob) {
+    char words[WORDS], least[TOOL_TEXT];
+    if (status != MNEM_OVER_BUDGET || !needed_bytes) return tool_fail_asked(status);
+    note_plan(needed_bytes, budget_bytes, least);
+    knob_words(knob, words);
+    const char *then = !*words ? "" : knob.kind < MNEM_KNOB_MODEL ? "; as it is, " : ", ";
+    return tool_over("%s: %s%sthe least is --memory %s", mnem_last_error(), words, then, least);
+}
+
+int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes) {
+    char needed[TOOL_TEXT], have[TOOL_TEXT], least[TOOL_TEXT];
+    note_plan(needed_bytes, capacity_bytes, least);
+    return tool_over("plan: needs %llu bytes (%s), the device holds %s: the least is --capacity %s",
+                     (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
+                     tool_size(capacity_bytes, have), least);
+}
+
+int tool_fail_split(const mnem_session_split *split, const mnem_session_device *devices,
+                    int32_t count) {
+    char words[WORDS];
+    tool_failure_bytes("short_bytes", split->short_bytes);
+    knob_words(split->knob, words);
+    if (split->knob.kind == MNEM_KNOB_DEVICES)
+        devices_words((uint64_t)split->knob.value, devices, count, words);
+    return tool_over("%s: %s", mnem_last_error(), words);
+}
