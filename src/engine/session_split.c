@@ -1,7 +1,7 @@
 /* session_split.c: a model's layers over devices that are only numbers.
  *
  * Idea: the chain is the embedding, the layers with their keys and values, and the output matrix
- * with its logits; mnem_plan_split cuts it. What a pass needs (hidden rows, the graph's block,
+ * with its logits; mnem__plan_split cuts it. What a pass needs (hidden rows, the graph's block,
  * workspace) is the same on every device, and counted on each that has a part.
  *
  *     embedding | layer 0 | layer 1 | ... | layer n-1 | norm, output matrix, logits
@@ -12,10 +12,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "engine/engine_private.h"
 #include "base/minmax.h"
+#include "engine/engine_private.h"
 #include "engine/session_knob.h"
-#include "mnem/plan_split.h"
+#include "plan/split.h"
 
 enum { CONTEXT_MOST = 4096, CHUNK_MOST = 512, CHUNK_GOOD = 32 };
 enum { DEVICES_MOST = 1024 };
@@ -24,12 +24,12 @@ typedef struct splitter {
     mnem__setup setup;
     mnem_session_device *devices;
     int32_t count;
-    size_t links;            /* of the chain: layers and both ends */
-    uint64_t *bytes;         /* [links] */
-    uint64_t *kv;            /* [links]: part of bytes */
-    mnem_plan_device *parts; /* [count] */
+    size_t links;              /* of the chain: layers and both ends */
+    uint64_t *bytes;           /* [links] */
+    uint64_t *kv;              /* [links]: part of bytes */
+    mnem__split_device *parts; /* [count] */
     uint64_t fixed_bytes;
-    mnem_plan_split_result result;
+    mnem__split_result result;
 } splitter;
 
 static uint64_t matrix_bytes(const splitter *s, int32_t handle) {
@@ -97,9 +97,9 @@ static mnem_status cut(splitter *s, const mnem__choice *choice) {
     mnem__graphs_destroy(&pair);
     fill_chain(s, choice);
     for (int32_t i = 0; i < s->count; i++)
-        s->parts[i] = (mnem_plan_device){.capacity_bytes = s->devices[i].capacity_bytes,
-                                         .fixed_bytes = s->fixed_bytes};
-    return mnem_plan_split(s->bytes, s->links, s->parts, (size_t)s->count, &s->result);
+        s->parts[i] = (mnem__split_device){.capacity_bytes = s->devices[i].capacity_bytes,
+                                           .fixed_bytes = s->fixed_bytes};
+    return mnem__plan_split(s->bytes, s->links, s->parts, (size_t)s->count, &s->result);
 }
 
 /* ---- what options leave open ---- */
@@ -181,7 +181,7 @@ static mnem_status refuse(splitter *s, mnem_session_split *split) {
 
 /* ---- results ---- */
 
-static void fill_device(const splitter *s, const mnem_plan_device *part, mnem_session_device *d) {
+static void fill_device(const splitter *s, const mnem__split_device *part, mnem_session_device *d) {
     const size_t end = part->layer_begin + part->layers;
     *d = (mnem_session_device){.capacity_bytes = d->capacity_bytes};
     if (part->layers == 0) return;

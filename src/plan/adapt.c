@@ -14,7 +14,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "mnem/plan_adapt.h"
+#include "plan/adapt.h"
 
 enum { BATCH_MOST = 1 << 20 };
 
@@ -22,8 +22,8 @@ static double or_default(double given, double value) {
     return given != 0 ? given : value;
 }
 
-static mnem_plan_adapt_options with_defaults(const mnem_plan_adapt_options *options) {
-    mnem_plan_adapt_options o = *options;
+static mnem__adapt_options with_defaults(const mnem__adapt_options *options) {
+    mnem__adapt_options o = *options;
     o.pressure_high = or_default(o.pressure_high, 0.8);
     o.efficiency_low = or_default(o.efficiency_low, 0.6);
     o.down = or_default(o.down, 0.5);
@@ -34,8 +34,8 @@ static mnem_plan_adapt_options with_defaults(const mnem_plan_adapt_options *opti
     return o;
 }
 
-static mnem_status check(const mnem_plan_adapt *a, const mnem_plan_adapt_options *o,
-                         const mnem_plan_adapt_profile *p) {
+static mnem_status check(const mnem__adapt *a, const mnem__adapt_options *o,
+                         const mnem__adapt_profile *p) {
     if (!(p->pressure >= 0) || !(p->efficiency >= 0))
         return mnem__fail(MNEM_INVALID, "adapt: pressure %g, efficiency %g: not from 0 on",
                           p->pressure, p->efficiency);
@@ -53,12 +53,12 @@ static mnem_status check(const mnem_plan_adapt *a, const mnem_plan_adapt_options
     return MNEM_OK;
 }
 
-static void remember(mnem_plan_adapt *a, bool saving) {
+static void remember(mnem__adapt *a, bool saving) {
     int32_t *at = &a->pressed_at[saving];
     if (*at == 0 || a->batch < *at) *at = a->batch;
 }
 
-static void go_down(mnem_plan_adapt *a, const mnem_plan_adapt_options *o) {
+static void go_down(mnem__adapt *a, const mnem__adapt_options *o) {
     remember(a, false);
     if (a->saving) remember(a, true);
     const int32_t batch = (int32_t)(a->batch * o->down);
@@ -66,14 +66,14 @@ static void go_down(mnem_plan_adapt *a, const mnem_plan_adapt_options *o) {
     a->saving = true;
 }
 
-static int32_t larger(const mnem_plan_adapt *a, const mnem_plan_adapt_options *o) {
+static int32_t larger(const mnem__adapt *a, const mnem__adapt_options *o) {
     const double batch = floor(a->batch * o->up);
     if (batch >= o->batch_most) return o->batch_most;
     return (int32_t)batch > a->batch ? (int32_t)batch : a->batch + 1;
 }
 
 /* Takes a configuration above the present one, unless it or a smaller one was under pressure. */
-static bool go_up(mnem_plan_adapt *a, int32_t batch, bool saving) {
+static bool go_up(mnem__adapt *a, int32_t batch, bool saving) {
     const int32_t at = a->pressed_at[saving];
     if (batch == a->batch && saving == a->saving) return false;
     if (at != 0 && batch >= at) return false;
@@ -82,10 +82,10 @@ static bool go_up(mnem_plan_adapt *a, int32_t batch, bool saving) {
     return true;
 }
 
-mnem_status mnem_plan_adapt_next(mnem_plan_adapt *adapt, const mnem_plan_adapt_options *options,
-                                 const mnem_plan_adapt_profile *profile, bool *changed) {
-    const mnem_plan_adapt_options o = with_defaults(options);
-    const mnem_plan_adapt before = *adapt;
+mnem_status mnem__adapt_next(mnem__adapt *adapt, const mnem__adapt_options *options,
+                             const mnem__adapt_profile *profile, bool *changed) {
+    const mnem__adapt_options o = with_defaults(options);
+    const mnem__adapt before = *adapt;
     *changed = false;
     const mnem_status status = check(adapt, &o, profile);
     if (status != MNEM_OK) return status;

@@ -20,7 +20,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "mnem/plan_recompute.h"
+#include "plan/recompute.h"
 
 enum { MOST_STATES = 8192, OPTIONS_MAX = 64 };
 static const uint64_t number_most = (uint64_t)1 << 62;
@@ -38,17 +38,17 @@ typedef struct trace {
 
 /* ---- checks ---- */
 
-static mnem_status check(const mnem_recompute_stage *stages, size_t n) {
+static mnem_status check(const mnem__recompute_stage *stages, size_t n) {
     uint64_t sum = 0;
     if (n == 0) return mnem__fail(MNEM_INVALID, "recompute: no stages");
     for (size_t i = 0; i < n; i++) {
-        const mnem_recompute_stage *s = &stages[i];
+        const mnem__recompute_stage *s = &stages[i];
         if (s->count < 1 || s->count > OPTIONS_MAX)
             return mnem__fail(MNEM_INVALID, "recompute: stage %zu has %d options (1 to %d)", i,
                               s->count, OPTIONS_MAX);
         uint64_t most = 0;
         for (int32_t k = 0; k < s->count; k++) {
-            const mnem_recompute_option *o = &s->options[k];
+            const mnem__recompute_option *o = &s->options[k];
             if (o->work_bytes < o->kept_bytes || o->work_bytes > number_most ||
                 !(o->seconds >= 0) || !isfinite(o->seconds))
                 return mnem__fail(MNEM_INVALID, "recompute: option %d of stage %zu makes no sense",
@@ -65,10 +65,10 @@ static mnem_status check(const mnem_recompute_stage *stages, size_t n) {
 /* ---- the least capacity ---- */
 
 /* Chooses the option that keeps least among those that fit; true when every stage has one. */
-static bool fits(mnem_recompute_stage *stages, size_t n, uint64_t capacity) {
+static bool fits(mnem__recompute_stage *stages, size_t n, uint64_t capacity) {
     uint64_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        const mnem_recompute_stage *s = &stages[i];
+        const mnem__recompute_stage *s = &stages[i];
         int32_t best = -1;
         for (int32_t k = 0; k < s->count; k++) {
             if (kept + s->options[k].work_bytes > capacity) continue;
@@ -81,7 +81,7 @@ static bool fits(mnem_recompute_stage *stages, size_t n, uint64_t capacity) {
     return true;
 }
 
-static uint64_t least_capacity(mnem_recompute_stage *stages, size_t n) {
+static uint64_t least_capacity(mnem__recompute_stage *stages, size_t n) {
     uint64_t low = 0, high = number_most; /* fits(high), and nothing below low */
     while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
@@ -94,11 +94,11 @@ static uint64_t least_capacity(mnem_recompute_stage *stages, size_t n) {
     return low;
 }
 
-static void sum_up(const mnem_recompute_stage *stages, size_t n, mnem_recompute_result *result) {
+static void sum_up(const mnem__recompute_stage *stages, size_t n, mnem__recompute_result *result) {
     result->peak_bytes = result->kept_bytes = 0;
     result->seconds = 0;
     for (size_t i = 0; i < n; i++) {
-        const mnem_recompute_option *o = &stages[i].options[stages[i].chosen];
+        const mnem__recompute_option *o = &stages[i].options[stages[i].chosen];
         if (result->kept_bytes + o->work_bytes > result->peak_bytes)
             result->peak_bytes = result->kept_bytes + o->work_bytes;
         result->kept_bytes += o->kept_bytes;
@@ -116,7 +116,7 @@ static bool before(const state *a, const state *b) {
 
 /* The next state that an option makes: the states of the stage before ascend, so its sums do. */
 typedef struct source {
-    const mnem_recompute_option *option;
+    const mnem__recompute_option *option;
     state state; /* from: of the stage before */
 } source;
 
@@ -140,10 +140,10 @@ static bool source_set(source *s, int32_t from, const before_stage *b) {
 }
 
 /* Another option of the stage keeps no more, works in no more and takes no longer. */
-static bool beaten(const mnem_recompute_stage *stage, int32_t k) {
-    const mnem_recompute_option *b = &stage->options[k];
+static bool beaten(const mnem__recompute_stage *stage, int32_t k) {
+    const mnem__recompute_option *b = &stage->options[k];
     for (int32_t j = 0; j < stage->count; j++) {
-        const mnem_recompute_option *a = &stage->options[j];
+        const mnem__recompute_option *a = &stage->options[j];
         if (j == k || a->kept_bytes > b->kept_bytes || a->work_bytes > b->work_bytes ||
             a->seconds > b->seconds)
             continue;
@@ -155,7 +155,7 @@ static bool beaten(const mnem_recompute_stage *stage, int32_t k) {
 }
 
 /* Sources with a state, of the options that may be worth choosing. */
-static int32_t open_sources(const mnem_recompute_stage *stage, const before_stage *b,
+static int32_t open_sources(const mnem__recompute_stage *stage, const before_stage *b,
                             source *sources) {
     int32_t n = 0;
     for (int32_t k = 0; k < stage->count; k++) {
@@ -174,7 +174,7 @@ static bool skip_beaten(source *s, double seconds, const before_stage *b) {
 
 /* Merges what the options make of the old states; keeps the front. step: every step-th state of a
  * front that is too long. Returns how many there would be without thinning. */
-static int32_t advance(const mnem_recompute_stage *stage, const before_stage *b, int32_t step,
+static int32_t advance(const mnem__recompute_stage *stage, const before_stage *b, int32_t step,
                        state *out) {
     source sources[OPTIONS_MAX];
     int32_t found = 0, n = open_sources(stage, b, sources);
@@ -220,13 +220,13 @@ static mnem_status remember(tables *t, size_t stage, int32_t count) {
 }
 
 /* The most that may be kept before each stage, so that some choice of the rest fits; one exists. */
-static void find_most(const mnem_recompute_stage *stages, size_t n, uint64_t capacity,
+static void find_most(const mnem__recompute_stage *stages, size_t n, uint64_t capacity,
                       uint64_t *most) {
     most[n] = capacity;
     for (size_t i = n; i-- > 0;) {
         most[i] = 0;
         for (int32_t k = 0; k < stages[i].count; k++) {
-            const mnem_recompute_option *o = &stages[i].options[k];
+            const mnem__recompute_option *o = &stages[i].options[k];
             if (o->work_bytes > capacity || o->kept_bytes > most[i + 1]) continue;
             const uint64_t by_work = capacity - o->work_bytes,
                            by_rest = most[i + 1] - o->kept_bytes;
@@ -238,12 +238,12 @@ static void find_most(const mnem_recompute_stage *stages, size_t n, uint64_t cap
 
 /* Of the options with the fewest seconds those that keep least, then work in least: they are the
  * choice where they fit. */
-static bool fastest_fit(mnem_recompute_stage *stages, size_t n, uint64_t capacity) {
-    mnem_recompute_result r;
+static bool fastest_fit(mnem__recompute_stage *stages, size_t n, uint64_t capacity) {
+    mnem__recompute_result r;
     for (size_t i = 0; i < n; i++) {
-        const mnem_recompute_option *best = stages[i].options;
+        const mnem__recompute_option *best = stages[i].options;
         for (int32_t k = 1; k < stages[i].count; k++) {
-            const mnem_recompute_option *o = &stages[i].options[k];
+            const mnem__recompute_option *o = &stages[i].options[k];
             if (o->seconds != best->seconds
                     ? o->seconds < best->seconds
                     : o->kept_bytes < best->kept_bytes ||
@@ -257,7 +257,7 @@ static bool fastest_fit(mnem_recompute_stage *stages, size_t n, uint64_t capacit
 }
 
 /* The best choice within the capacity; one exists. */
-static mnem_status choose(mnem_recompute_stage *stages, size_t n, uint64_t capacity, tables *t,
+static mnem_status choose(mnem__recompute_stage *stages, size_t n, uint64_t capacity, tables *t,
                           bool *exact) {
     int32_t count = 1;
     t->now[0] = (state){0};
@@ -285,9 +285,9 @@ static mnem_status choose(mnem_recompute_stage *stages, size_t n, uint64_t capac
     return MNEM_OK;
 }
 
-mnem_status mnem_plan_recompute(mnem_recompute_stage *stages, size_t n, uint64_t capacity_bytes,
-                                mnem_recompute_result *result) {
-    *result = (mnem_recompute_result){.exact = true};
+mnem_status mnem__plan_recompute(mnem__recompute_stage *stages, size_t n, uint64_t capacity_bytes,
+                                 mnem__recompute_result *result) {
+    *result = (mnem__recompute_result){.exact = true};
     mnem_status status = check(stages, n);
     if (status != MNEM_OK) return status;
     result->least_bytes = least_capacity(stages, n);

@@ -12,8 +12,8 @@
  * A room below zero is what every device is short of: the same bisection.
  * Invariant: bytes_used is fixed_bytes and the bytes of the device's layers, 0 without layers.
  * Cost: a probe is O(layers + devices), about 63 of them; no heap. */
+#include "plan/split.h"
 #include "base/error.h"
-#include "mnem/plan_split.h"
 
 enum { NUMBER_BITS = 62 };
 static const uint64_t number_most = (uint64_t)1 << NUMBER_BITS;
@@ -21,7 +21,7 @@ static const uint64_t number_most = (uint64_t)1 << NUMBER_BITS;
 typedef struct chain {
     const uint64_t *bytes;
     size_t layers;
-    mnem_plan_device *devices;
+    mnem__split_device *devices;
     size_t device_count;
 } chain;
 
@@ -29,7 +29,7 @@ typedef struct chain {
 static bool fill(const chain *c, int64_t room) {
     size_t next = 0;
     for (size_t i = 0; i < c->device_count; i++) {
-        mnem_plan_device *d = &c->devices[i];
+        mnem__split_device *d = &c->devices[i];
         const int64_t limit = (int64_t)d->capacity_bytes - room;
         uint64_t used = d->fixed_bytes;
         d->layer_begin = next;
@@ -56,18 +56,18 @@ static int64_t most_room(const chain *c, int64_t low, int64_t high) {
 
 /* ---- evening out ---- */
 
-static int64_t room_with(const mnem_plan_device *d, uint64_t used) {
+static int64_t room_with(const mnem__split_device *d, uint64_t used) {
     return (int64_t)d->capacity_bytes - (int64_t)used;
 }
 
 /* What d uses with this layer more or less. */
-static uint64_t used_after(const mnem_plan_device *d, uint64_t bytes, bool more) {
+static uint64_t used_after(const mnem__split_device *d, uint64_t bytes, bool more) {
     if (more) return (d->layers ? d->bytes_used : d->fixed_bytes) + bytes;
     return d->layers > 1 ? d->bytes_used - bytes : 0;
 }
 
 /* Gives one layer from `from` to its neighbour, if the fuller of the two has more room then. */
-static bool give_layer(const chain *c, mnem_plan_device *from, mnem_plan_device *to) {
+static bool give_layer(const chain *c, mnem__split_device *from, mnem__split_device *to) {
     if (from->layers == 0) return false;
     const bool up = to > from;
     const size_t layer = up ? from->layer_begin + from->layers - 1 : from->layer_begin;
@@ -125,7 +125,7 @@ static mnem_status check(const chain *c, uint64_t *sum, uint64_t *most) {
     }
     uint64_t fixed = 0;
     for (size_t i = 0; i < c->device_count; i++) {
-        const mnem_plan_device *d = &c->devices[i];
+        const mnem__split_device *d = &c->devices[i];
         if (d->capacity_bytes >= number_most || d->fixed_bytes >= number_most - *sum)
             return mnem__fail(MNEM_INVALID, "split: the bytes of device %zu overflow", i);
         if (d->capacity_bytes > *most) *most = d->capacity_bytes;
@@ -135,11 +135,12 @@ static mnem_status check(const chain *c, uint64_t *sum, uint64_t *most) {
     return MNEM_OK;
 }
 
-mnem_status mnem_plan_split(const uint64_t *layer_bytes, size_t layers, mnem_plan_device *devices,
-                            size_t device_count, mnem_plan_split_result *result) {
+mnem_status mnem__plan_split(const uint64_t *layer_bytes, size_t layers,
+                             mnem__split_device *devices, size_t device_count,
+                             mnem__split_result *result) {
     const chain c = {layer_bytes, layers, devices, device_count};
     uint64_t sum, most;
-    *result = (mnem_plan_split_result){0};
+    *result = (mnem__split_result){0};
     const mnem_status status = check(&c, &sum, &most);
     if (status != MNEM_OK) return status;
     /* With sum more on every device, the first takes everything. */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "mnem/plan_adapt.h"
+#include "plan/adapt.h"
 
 enum { ROUNDS = 20000, STEPS_MOST = 60, CHANGES_MOST = 300, SEED = 20261121 };
 
@@ -26,36 +26,36 @@ static double random_real(double low, double high) {
     return low + (high - low) * (double)(random_bits() >> 11) / 9007199254740992.0;
 }
 
-static const mnem_plan_adapt_options usual = {0};
+static const mnem__adapt_options usual = {0};
 
 /* ---- single steps ---- */
 
-static mnem_plan_adapt next(mnem_plan_adapt a, double pressure, double efficiency, bool expect) {
+static mnem__adapt next(mnem__adapt a, double pressure, double efficiency, bool expect) {
     bool changed;
-    assert_int_equal(mnem_plan_adapt_next(
-                         &a, &usual, &(mnem_plan_adapt_profile){pressure, efficiency}, &changed),
-                     MNEM_OK);
+    assert_int_equal(
+        mnem__adapt_next(&a, &usual, &(mnem__adapt_profile){pressure, efficiency}, &changed),
+        MNEM_OK);
     assert_int_equal(changed, expect);
     return a;
 }
 
 static void pressure_halves_and_saves(void **state) {
     (void)state;
-    const mnem_plan_adapt a = next((mnem_plan_adapt){.batch = 32}, 0.81, 0.9, true);
+    const mnem__adapt a = next((mnem__adapt){.batch = 32}, 0.81, 0.9, true);
     assert_int_equal(a.batch, 16);
     assert_true(a.saving);
 }
 
 static void room_and_little_use_go_up_by_half_and_stop_saving(void **state) {
     (void)state;
-    const mnem_plan_adapt a = next((mnem_plan_adapt){.batch = 32, .saving = true}, 0.3, 0.5, true);
+    const mnem__adapt a = next((mnem__adapt){.batch = 32, .saving = true}, 0.3, 0.5, true);
     assert_int_equal(a.batch, 48);
     assert_false(a.saving);
 }
 
 static void between_the_thresholds_nothing_changes(void **state) {
     (void)state;
-    const mnem_plan_adapt a = {.batch = 32};
+    const mnem__adapt a = {.batch = 32};
     next(a, 0.8, 0.1, false);
     next(a, 0.6, 0.1, false); /* no room for half as much again */
     next(a, 0.1, 0.6, false);
@@ -63,46 +63,46 @@ static void between_the_thresholds_nothing_changes(void **state) {
 
 static void thresholds_and_factors_are_options(void **state) {
     (void)state;
-    const mnem_plan_adapt_options o = {
+    const mnem__adapt_options o = {
         .pressure_high = 0.5, .efficiency_low = 0.9, .down = 0.25, .up = 3, .batch_least = 2};
-    mnem_plan_adapt a = {.batch = 20};
+    mnem__adapt a = {.batch = 20};
     bool changed;
-    mnem_plan_adapt_next(&a, &o, &(mnem_plan_adapt_profile){0.1, 0.8}, &changed);
+    mnem__adapt_next(&a, &o, &(mnem__adapt_profile){0.1, 0.8}, &changed);
     assert_int_equal(a.batch, 60);
-    mnem_plan_adapt_next(&a, &o, &(mnem_plan_adapt_profile){0.6, 0.8}, &changed);
+    mnem__adapt_next(&a, &o, &(mnem__adapt_profile){0.6, 0.8}, &changed);
     assert_int_equal(a.batch, 15);
     a.batch = 3;
-    mnem_plan_adapt_next(&a, &o, &(mnem_plan_adapt_profile){0.6, 0.8}, &changed);
+    mnem__adapt_next(&a, &o, &(mnem__adapt_profile){0.6, 0.8}, &changed);
     assert_int_equal(a.batch, 2);
 }
 
 static void at_the_very_least_it_stays(void **state) {
     (void)state;
-    next((mnem_plan_adapt){.batch = 1, .saving = true}, 2, 0.1, false);
+    next((mnem__adapt){.batch = 1, .saving = true}, 2, 0.1, false);
 }
 
 static void nonsense_is_refused_and_changes_nothing(void **state) {
     (void)state;
-    const mnem_plan_adapt_profile bad[] = {{NAN, 0.5}, {0.5, NAN}, {-1, 0.5}, {0.5, -1}};
-    const mnem_plan_adapt_options wrong[] = {{.down = 1},
-                                             {.up = 0.5},
-                                             {.up = INFINITY},
-                                             {.pressure_room = 0.9},
-                                             {.pressure_high = NAN},
-                                             {.batch_least = 33},
-                                             {.batch_most = 31}};
-    const mnem_plan_adapt start = {.batch = 32};
+    const mnem__adapt_profile bad[] = {{NAN, 0.5}, {0.5, NAN}, {-1, 0.5}, {0.5, -1}};
+    const mnem__adapt_options wrong[] = {{.down = 1},
+                                         {.up = 0.5},
+                                         {.up = INFINITY},
+                                         {.pressure_room = 0.9},
+                                         {.pressure_high = NAN},
+                                         {.batch_least = 33},
+                                         {.batch_most = 31}};
+    const mnem__adapt start = {.batch = 32};
     bool changed = true;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        mnem_plan_adapt a = start;
-        assert_int_equal(mnem_plan_adapt_next(&a, &usual, &bad[i], &changed), MNEM_INVALID);
+        mnem__adapt a = start;
+        assert_int_equal(mnem__adapt_next(&a, &usual, &bad[i], &changed), MNEM_INVALID);
         assert_false(changed);
         assert_memory_equal(&a, &start, sizeof a);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        mnem_plan_adapt a = start;
+        mnem__adapt a = start;
         assert_int_equal(
-            mnem_plan_adapt_next(&a, &wrong[i], &(mnem_plan_adapt_profile){0.9, 0.5}, &changed),
+            mnem__adapt_next(&a, &wrong[i], &(mnem__adapt_profile){0.9, 0.5}, &changed),
             MNEM_INVALID);
         assert_memory_equal(&a, &start, sizeof a);
     }
@@ -125,23 +125,23 @@ static plant random_plant(void) {
                    .saving_cost = random_real(0.5, 1)};
 }
 
-static mnem_plan_adapt_profile measure(const plant *p, const mnem_plan_adapt *a) {
+static mnem__adapt_profile measure(const plant *p, const mnem__adapt *a) {
     const double use = p->peak_use * a->batch / (a->batch + p->half_batch);
-    return (mnem_plan_adapt_profile){.pressure = p->fixed + p->per_item * a->batch *
-                                                                (a->saving ? p->saved : 1),
-                                     .efficiency = use * (a->saving ? p->saving_cost : 1)};
+    return (mnem__adapt_profile){.pressure =
+                                     p->fixed + p->per_item * a->batch * (a->saving ? p->saved : 1),
+                                 .efficiency = use * (a->saving ? p->saving_cost : 1)};
 }
 
 static int32_t random_batch(void) {
     return (int32_t)exp(random_real(0, 13.8));
 }
 
-static void assert_rests_well(const plant *p, const mnem_plan_adapt *a) {
-    const mnem_plan_adapt_profile at = measure(p, a);
+static void assert_rests_well(const plant *p, const mnem__adapt *a) {
+    const mnem__adapt_profile at = measure(p, a);
     assert_true(at.pressure <= 0.8 || (a->batch == 1 && a->saving));
     if (at.efficiency >= 0.6 || at.pressure >= 0.8 / 1.5) return;
     /* Low use and room: then the step up is known not to fit, or there is none. */
-    mnem_plan_adapt up = {.batch = a->batch > 1 ? (int32_t)(a->batch * 1.5) : 2};
+    mnem__adapt up = {.batch = a->batch > 1 ? (int32_t)(a->batch * 1.5) : 2};
     assert_true(a->batch == 1 << 20 || measure(p, &up).pressure > 0.8);
 }
 
@@ -151,12 +151,12 @@ static void loops_over_random_machines_come_to_rest(void **state) {
     print_message("seed %d\n", SEED);
     for (int round = 0; round < ROUNDS; round++) {
         const plant p = random_plant();
-        mnem_plan_adapt a = {.batch = random_batch(), .saving = random_bits() & 1};
+        mnem__adapt a = {.batch = random_batch(), .saving = random_bits() & 1};
         bool changed = true;
         int steps = 0;
         for (; changed && steps < STEPS_MOST; steps++) {
-            const mnem_plan_adapt_profile profile = measure(&p, &a);
-            assert_int_equal(mnem_plan_adapt_next(&a, &usual, &profile, &changed), MNEM_OK);
+            const mnem__adapt_profile profile = measure(&p, &a);
+            assert_int_equal(mnem__adapt_next(&a, &usual, &profile, &changed), MNEM_OK);
         }
         assert_false(changed);
         assert_rests_well(&p, &a);
@@ -167,19 +167,19 @@ static void loops_over_random_machines_come_to_rest(void **state) {
 
 /* Says whatever keeps the loop going: pressure or idleness at random, or pressure as soon as going
  * up has stopped. */
-static mnem_plan_adapt_profile hostile(int manner, bool changed) {
-    const mnem_plan_adapt_profile press = {5, 0}, idle = {0, 0};
+static mnem__adapt_profile hostile(int manner, bool changed) {
+    const mnem__adapt_profile press = {5, 0}, idle = {0, 0};
     if (manner == 0) return random_bits() & 1 ? press : idle;
     if (manner == 1) return changed ? idle : press;
     return random_bits() % (unsigned)(2 * manner) ? idle : press;
 }
 
 /* At rest: neither profile changes anything. */
-static bool rests(mnem_plan_adapt a) {
+static bool rests(mnem__adapt a) {
     bool down, up;
-    mnem_plan_adapt b = a;
-    mnem_plan_adapt_next(&a, &usual, &(mnem_plan_adapt_profile){5, 0}, &down);
-    mnem_plan_adapt_next(&b, &usual, &(mnem_plan_adapt_profile){0, 0}, &up);
+    mnem__adapt b = a;
+    mnem__adapt_next(&a, &usual, &(mnem__adapt_profile){5, 0}, &down);
+    mnem__adapt_next(&b, &usual, &(mnem__adapt_profile){0, 0}, &up);
     return !down && !up;
 }
 
@@ -188,12 +188,12 @@ static void hostile_profiles_come_to_rest(void **state) {
     int longest = 0;
     print_message("seed %d\n", SEED);
     for (int round = 0; round < ROUNDS; round++) {
-        mnem_plan_adapt a = {.batch = random_batch(), .saving = random_bits() & 1};
+        mnem__adapt a = {.batch = random_batch(), .saving = random_bits() & 1};
         bool changed = true;
         int changes = 0, steps = 0;
         for (; steps < 100 * CHANGES_MOST && !rests(a); steps++) {
-            const mnem_plan_adapt_profile profile = hostile(round % 6, changed);
-            assert_int_equal(mnem_plan_adapt_next(&a, &usual, &profile, &changed), MNEM_OK);
+            const mnem__adapt_profile profile = hostile(round % 6, changed);
+            assert_int_equal(mnem__adapt_next(&a, &usual, &profile, &changed), MNEM_OK);
             changes += changed;
         }
         assert_true(rests(a));

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "mnem/plan_split.h"
+#include "plan/split.h"
 
 enum { LAYERS_MOST = 9, DEVICES_MOST = 4, ROUNDS = 20000, SEED = 20261121 };
 
@@ -23,7 +23,8 @@ static uint64_t random_below(uint64_t n) { /* splitmix64 (Steele, Lea, Flood 201
 
 /* ---- every cut ---- */
 
-static int64_t room_of(const mnem_plan_device *d, const uint64_t *bytes, size_t begin, size_t end) {
+static int64_t room_of(const mnem__split_device *d, const uint64_t *bytes, size_t begin,
+                       size_t end) {
     uint64_t used = d->fixed_bytes;
     if (begin == end) return INT64_MAX;
     for (size_t i = begin; i < end; i++) used += bytes[i];
@@ -31,8 +32,8 @@ static int64_t room_of(const mnem_plan_device *d, const uint64_t *bytes, size_t 
 }
 
 /* The most room on the fullest device over every cut of bytes[begin..n) over these devices. */
-static int64_t best_of_all(const uint64_t *bytes, size_t begin, size_t n, const mnem_plan_device *d,
-                           size_t devices) {
+static int64_t best_of_all(const uint64_t *bytes, size_t begin, size_t n,
+                           const mnem__split_device *d, size_t devices) {
     if (devices == 0) return begin == n ? INT64_MAX : INT64_MIN;
     int64_t best = INT64_MIN;
     for (size_t end = begin; end <= n; end++) {
@@ -44,7 +45,7 @@ static int64_t best_of_all(const uint64_t *bytes, size_t begin, size_t n, const 
     return best;
 }
 
-static void assert_is_a_cut(const uint64_t *bytes, size_t n, const mnem_plan_device *d,
+static void assert_is_a_cut(const uint64_t *bytes, size_t n, const mnem__split_device *d,
                             size_t devices, uint64_t room) {
     size_t next = 0;
     int64_t least = INT64_MAX;
@@ -69,8 +70,8 @@ static void small_chains_are_cut_as_well_as_by_brute_force(void **state) {
     print_message("seed %d\n", SEED);
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t bytes[LAYERS_MOST];
-        mnem_plan_device d[DEVICES_MOST] = {0};
-        mnem_plan_split_result r;
+        mnem__split_device d[DEVICES_MOST] = {0};
+        mnem__split_result r;
         const size_t n = 1 + (size_t)random_below(LAYERS_MOST);
         const size_t devices = 1 + (size_t)random_below(DEVICES_MOST);
         const uint64_t most = 1 + random_below(30);
@@ -80,7 +81,7 @@ static void small_chains_are_cut_as_well_as_by_brute_force(void **state) {
             d[i].fixed_bytes = random_below(10);
         }
         const int64_t best = best_of_all(bytes, 0, n, d, devices);
-        const mnem_status status = mnem_plan_split(bytes, n, d, devices, &r);
+        const mnem_status status = mnem__plan_split(bytes, n, d, devices, &r);
         assert_int_equal(status, best >= 0 ? MNEM_OK : MNEM_OVER_BUDGET);
         if (status == MNEM_OK) {
             assert_int_equal((int64_t)r.room_bytes, best);
@@ -96,27 +97,27 @@ static void small_chains_are_cut_as_well_as_by_brute_force(void **state) {
 static void what_is_short_would_be_enough(void **state) {
     (void)state;
     const uint64_t bytes[] = {7, 3, 9, 4, 4};
-    mnem_plan_device d[] = {{.capacity_bytes = 9}, {.capacity_bytes = 12, .fixed_bytes = 1}};
-    mnem_plan_split_result r;
-    assert_int_equal(mnem_plan_split(bytes, 5, d, 2, &r), MNEM_OVER_BUDGET);
+    mnem__split_device d[] = {{.capacity_bytes = 9}, {.capacity_bytes = 12, .fixed_bytes = 1}};
+    mnem__split_result r;
+    assert_int_equal(mnem__plan_split(bytes, 5, d, 2, &r), MNEM_OVER_BUDGET);
     const uint64_t more = r.short_bytes;
     d[0].capacity_bytes += more - 1;
     d[1].capacity_bytes += more - 1;
-    assert_int_equal(mnem_plan_split(bytes, 5, d, 2, &r), MNEM_OVER_BUDGET);
+    assert_int_equal(mnem__plan_split(bytes, 5, d, 2, &r), MNEM_OVER_BUDGET);
     d[0].capacity_bytes++;
     d[1].capacity_bytes++;
-    assert_int_equal(mnem_plan_split(bytes, 5, d, 2, &r), MNEM_OK);
+    assert_int_equal(mnem__plan_split(bytes, 5, d, 2, &r), MNEM_OK);
     assert_int_equal(r.room_bytes, 0);
 }
 
 static void equal_layers_are_spread_evenly(void **state) {
     (void)state;
     uint64_t bytes[10];
-    mnem_plan_device d[4];
-    mnem_plan_split_result r;
+    mnem__split_device d[4];
+    mnem__split_result r;
     for (size_t i = 0; i < 10; i++) bytes[i] = 5;
-    for (size_t i = 0; i < 4; i++) d[i] = (mnem_plan_device){.capacity_bytes = 100};
-    assert_int_equal(mnem_plan_split(bytes, 10, d, 4, &r), MNEM_OK);
+    for (size_t i = 0; i < 4; i++) d[i] = (mnem__split_device){.capacity_bytes = 100};
+    assert_int_equal(mnem__plan_split(bytes, 10, d, 4, &r), MNEM_OK);
     for (size_t i = 0; i < 4; i++) assert_in_range(d[i].layers, 2, 3);
 }
 
@@ -150,12 +151,12 @@ static void a_model_of_175_billion_is_balanced_within_a_percent(void **state) {
     for (size_t i = 0; i < BIG_LAYERS; i++) bytes[i + 1] = layer;
     bytes[0] = bytes[BIG_CHAIN - 1] = 50257 * width * 2;
     for (size_t devices = 4; devices <= 8; devices += 4) {
-        mnem_plan_device d[8];
-        mnem_plan_split_result r;
+        mnem__split_device d[8];
+        mnem__split_result r;
         uint64_t fullest = 0;
         for (size_t i = 0; i < devices; i++)
-            d[i] = (mnem_plan_device){.capacity_bytes = (uint64_t)100 << 30};
-        assert_int_equal(mnem_plan_split(bytes, BIG_CHAIN, d, devices, &r), MNEM_OK);
+            d[i] = (mnem__split_device){.capacity_bytes = (uint64_t)100 << 30};
+        assert_int_equal(mnem__plan_split(bytes, BIG_CHAIN, d, devices, &r), MNEM_OK);
         for (size_t i = 0; i < devices; i++)
             if (d[i].bytes_used > fullest) fullest = d[i].bytes_used;
         const uint64_t best = least_fullest(bytes, BIG_CHAIN, devices);
@@ -170,15 +171,15 @@ static void hostile_numbers_are_refused(void **state) {
     (void)state;
     const uint64_t huge[] = {UINT64_MAX, UINT64_MAX};
     const uint64_t small[] = {1, 2};
-    mnem_plan_device d[2] = {{.capacity_bytes = 10}, {.capacity_bytes = 10}};
-    mnem_plan_split_result r;
-    assert_int_equal(mnem_plan_split(huge, 2, d, 2, &r), MNEM_INVALID);
-    assert_int_equal(mnem_plan_split(small, 0, d, 2, &r), MNEM_INVALID);
-    assert_int_equal(mnem_plan_split(small, 2, d, 0, &r), MNEM_INVALID);
+    mnem__split_device d[2] = {{.capacity_bytes = 10}, {.capacity_bytes = 10}};
+    mnem__split_result r;
+    assert_int_equal(mnem__plan_split(huge, 2, d, 2, &r), MNEM_INVALID);
+    assert_int_equal(mnem__plan_split(small, 0, d, 2, &r), MNEM_INVALID);
+    assert_int_equal(mnem__plan_split(small, 2, d, 0, &r), MNEM_INVALID);
     d[1].capacity_bytes = UINT64_MAX;
-    assert_int_equal(mnem_plan_split(small, 2, d, 2, &r), MNEM_INVALID);
-    d[1] = (mnem_plan_device){.capacity_bytes = 10, .fixed_bytes = UINT64_MAX - 1};
-    assert_int_equal(mnem_plan_split(small, 2, d, 2, &r), MNEM_INVALID);
+    assert_int_equal(mnem__plan_split(small, 2, d, 2, &r), MNEM_INVALID);
+    d[1] = (mnem__split_device){.capacity_bytes = 10, .fixed_bytes = UINT64_MAX - 1};
+    assert_int_equal(mnem__plan_split(small, 2, d, 2, &r), MNEM_INVALID);
 }
 
 int main(void) {

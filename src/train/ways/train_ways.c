@@ -1,7 +1,7 @@
 /* train_ways.c: which ways to cut a step are worth considering.
  *
  * Idea: for every divisor of the batch as micro-batch, and for a ladder of capacities between the
- * least and the most that activations can take, mnem_plan_recompute says what each layer should
+ * least and the most that activations can take, mnem__plan_recompute says what each layer should
  * keep. Layers of deep models choose in groups, of which there are at most 24. What a layer of
  * each kind takes is measured on graphs of one layer and one sequence; bytes grow in proportion to
  * the sequences. The real bytes of a way come from its own graph, built when somebody asks: the
@@ -19,8 +19,8 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/sort.h"
-#include "mnem/plan_recompute.h"
 #include "plan/plan_machine.h"
+#include "plan/recompute.h"
 
 enum { RUNGS = 16, DIVISORS_MAX = 64, STAGES_MAX = 24 };
 
@@ -36,14 +36,14 @@ typedef struct least_part {
 typedef struct finder {
     mnem__train_ways *ways;
     const mnem__train_setup *setup;
-    mnem_recompute_stage *stages;       /* [layers + 1] */
+    mnem__recompute_stage *stages;      /* [layers + 1] */
     uint64_t one[MNEM_TRAIN_SAVE_WAYS]; /* block of one layer that keeps this, one sequence */
     uint64_t none;                      /* of no layer */
     /* What one layer that keeps this takes at least, and two: measured where a way has it. */
     least_part one_least[MNEM_TRAIN_SAVE_WAYS], two_least[MNEM_TRAIN_SAVE_WAYS];
     mnem__train_graph brief; /* forward: every way has one */
     int32_t group;           /* layers that choose alike, as one stage */
-    mnem_recompute_option layer[MNEM_TRAIN_SAVE_WAYS], last[MNEM_TRAIN_SAVE_WAYS], head;
+    mnem__recompute_option layer[MNEM_TRAIN_SAVE_WAYS], last[MNEM_TRAIN_SAVE_WAYS], head;
 } finder;
 
 static mnem__train_graph_options sequences(const mnem__train_setup *setup, int32_t n,
@@ -107,7 +107,7 @@ static mnem_status measure_layers(finder *f) {
 }
 
 /* What `layers` layers that choose alike take of what one takes. */
-static mnem_recompute_option group_of(mnem_recompute_option one, int32_t layers) {
+static mnem__recompute_option group_of(mnem__recompute_option one, int32_t layers) {
     one.work_bytes += (uint64_t)(layers - 1) * one.kept_bytes;
     one.kept_bytes *= (uint64_t)layers;
     one.seconds *= layers;
@@ -125,18 +125,18 @@ static void fill_stages(finder *f, int32_t n) {
     for (int i = 0; i < MNEM_TRAIN_SAVE_WAYS; i++) {
         const uint64_t kept = mnem__train_kept_bytes(&o, (uint8_t)i);
         const uint64_t work = f->one[i] * (uint64_t)n;
-        const mnem_recompute_option one = {.kept_bytes = kept,
-                                           .work_bytes = work > kept ? work : kept,
-                                           .seconds = mnem__train_recomputed_macs(&o, (uint8_t)i)};
+        const mnem__recompute_option one = {.kept_bytes = kept,
+                                            .work_bytes = work > kept ? work : kept,
+                                            .seconds = mnem__train_recomputed_macs(&o, (uint8_t)i)};
         f->layer[i] = group_of(one, f->group);
         f->last[i] = group_of(one, (layers - 1) % f->group + 1);
     }
-    f->head = (mnem_recompute_option){.work_bytes = f->none * (uint64_t)n};
+    f->head = (mnem__recompute_option){.work_bytes = f->none * (uint64_t)n};
     const size_t count = stage_count(f);
     for (size_t i = 0; i < count; i++)
-        f->stages[i] = (mnem_recompute_stage){.options = i + 1 < count ? f->layer : f->last,
-                                              .count = MNEM_TRAIN_SAVE_WAYS};
-    f->stages[count] = (mnem_recompute_stage){.options = &f->head, .count = 1};
+        f->stages[i] = (mnem__recompute_stage){.options = i + 1 < count ? f->layer : f->last,
+                                               .count = MNEM_TRAIN_SAVE_WAYS};
+    f->stages[count] = (mnem__recompute_stage){.options = &f->head, .count = 1};
 }
 
 /* ---- what a way takes at least ---- */
@@ -219,14 +219,14 @@ static mnem_status add_way(finder *f, int32_t micro_batch, int32_t ladder, uint6
 
 static mnem_status add_ladder(finder *f, int32_t micro_batch, int32_t ladder) {
     const size_t n = stage_count(f) + 1;
-    mnem_recompute_result all, r;
+    mnem__recompute_result all, r;
     fill_stages(f, micro_batch);
     f->ways->graphs[ladder].brief = f->brief;
-    mnem_status status = mnem_plan_recompute(f->stages, n, UINT64_MAX, &all);
+    mnem_status status = mnem__plan_recompute(f->stages, n, UINT64_MAX, &all);
     for (int i = 0; i <= RUNGS && status == MNEM_OK; i++) {
         const uint64_t room = all.peak_bytes - all.least_bytes;
         const uint64_t capacity = all.least_bytes + (uint64_t)((double)room * i / RUNGS);
-        status = mnem_plan_recompute(f->stages, n, i == RUNGS ? UINT64_MAX : capacity, &r);
+        status = mnem__plan_recompute(f->stages, n, i == RUNGS ? UINT64_MAX : capacity, &r);
         if (status == MNEM_OK) status = add_way(f, micro_batch, ladder, r.peak_bytes);
     }
     return status;

@@ -1,45 +1,41 @@
-/* mnem/plan_recompute.h: which values of a chain of stages are kept until the backward pass, and
+/* recompute.h: which values of a chain of stages are kept until the backward pass, and
  * which are computed again. Knows numbers only.
  *
  * Stages run forward in order, then backward in reverse. Each has options: what is kept of it from
  * its forward to its backward pass, and what that costs. Not here: which tensors an option keeps.
  * Threads: no state; any thread.
  *
- *     const mnem_recompute_option o[2] = {{.kept_bytes = 100, .work_bytes = 120, .seconds = 0},
+ *     const mnem__recompute_option o[2] = {{.kept_bytes = 100, .work_bytes = 120, .seconds = 0},
  *                                         {.kept_bytes = 10, .work_bytes = 130, .seconds = 1}};
- *     mnem_recompute_stage s[2] = {{.options = o, .count = 2}, {.options = o, .count = 2}};
- *     mnem_recompute_result r;
- *     mnem_plan_recompute(s, 2, 150, &r);   // s[0].chosen 1, s[1].chosen 0: 10 + 120, 1 second
+ *     mnem__recompute_stage s[2] = {{.options = o, .count = 2}, {.options = o, .count = 2}};
+ *     mnem__recompute_result r;
+ *     mnem__plan_recompute(s, 2, 150, &r);   // s[0].chosen 1, s[1].chosen 0: 10 + 120, 1 second
  */
-#ifndef MNEM_PLAN_RECOMPUTE_H
-#define MNEM_PLAN_RECOMPUTE_H
+#ifndef MNEM_SRC_PLAN_RECOMPUTE_H
+#define MNEM_SRC_PLAN_RECOMPUTE_H
 
 #include "mnem/base.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-typedef struct mnem_recompute_option {
+typedef struct mnem__recompute_option {
     uint64_t kept_bytes; /* from the stage's forward pass to its backward pass */
     uint64_t work_bytes; /* the most alive of this stage at one time, forward or backward, kept and
                             recomputed values and gradients together */
     double seconds;      /* more than the cheapest way; 0 or above */
-} mnem_recompute_option;
+} mnem__recompute_option;
 
-typedef struct mnem_recompute_stage {
-    const mnem_recompute_option *options; /* borrowed */
-    int32_t count;                        /* 1 to 64 */
-    int32_t chosen;                       /* out */
-} mnem_recompute_stage;
+typedef struct mnem__recompute_stage {
+    const mnem__recompute_option *options; /* borrowed */
+    int32_t count;                         /* 1 to 64 */
+    int32_t chosen;                        /* out */
+} mnem__recompute_stage;
 
-typedef struct mnem_recompute_result {
+typedef struct mnem__recompute_result {
     uint64_t peak_bytes;  /* max over stages: kept of the stages before it + its work */
     uint64_t kept_bytes;  /* of all stages */
     double seconds;       /* sum over the chosen options */
     uint64_t least_bytes; /* the least capacity that any choice fits */
     bool exact;           /* no choice within the capacity takes less time */
-} mnem_recompute_result;
+} mnem__recompute_result;
 
 /* Chooses an option for every stage so that the peak is at most the capacity and the sum of seconds
  * is least; among equals, the fewest bytes kept. Dynamic programming over the chain; its state is
@@ -50,10 +46,7 @@ typedef struct mnem_recompute_result {
  * stage and state while it runs.
  * MNEM_OVER_BUDGET when nothing fits: chosen is then the choice with the least peak. MNEM_INVALID
  * without stages, for work below what is kept, seconds below 0 or not finite, sums past 2^62. */
-mnem_status mnem_plan_recompute(mnem_recompute_stage *stages, size_t n, uint64_t capacity_bytes,
-                                mnem_recompute_result *result);
+mnem_status mnem__plan_recompute(mnem__recompute_stage *stages, size_t n, uint64_t capacity_bytes,
+                                 mnem__recompute_result *result);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
