@@ -103,7 +103,7 @@ int tool_usage(const char *verb, const char *format, ...) {
     return TOOL_USAGE;
 }
 
-int tool_fail(mnem_status status) {
+int tool_fail_with(mnem_status status, const char *advice) {
     if (status == MNEM_CANCELLED) {
         tool_progress_hide();
         if (isatty(STDERR_FILENO)) fputc('\n', stderr); /* the terminal has shown ^C */
@@ -111,11 +111,15 @@ int tool_fail(mnem_status status) {
     }
     const char *why = mnem_last_error();
     if (!*why) why = mnem_status_text(status);
-    const bool over = status == MNEM_OVER_BUDGET;
-    /* A plan's refusal is worded in refusal.c; the ledger's doesn't know of options. */
-    tool_message("%s%s", why, over && !strstr(why, "--") ? ": a larger --memory would do" : "");
+    tool_message("%s%s", why, advice);
     failure.status = status;
-    return over ? TOOL_OVER_BUDGET : TOOL_FAILED;
+    return status == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : TOOL_FAILED;
+}
+
+/* A plan's refusal is worded in refusal.c; the ledger's doesn't know of options. */
+int tool_fail(mnem_status status) {
+    const bool over = status == MNEM_OVER_BUDGET && !strstr(mnem_last_error(), "--");
+    return tool_fail_with(status, over ? ": a larger --memory would do" : "");
 }
 
 void tool_failure_bytes(const char *key, uint64_t bytes) {

@@ -35,6 +35,8 @@ enum {
 /* Prints "mnem: <last error>" and gives the exit code of a failed status (CANCELLED: 130, without a
  * text). */
 int tool_fail(mnem_status status);
+/* The same, with what would help behind the text. */
+int tool_fail_with(mnem_status status, const char *advice);
 /* The same where MNEM_INVALID is about what the command line asks for: wrong usage, then. */
 int tool_fail_asked(mnem_status status);
 /* "mnem: <text>" on stderr; ends a progress line first. */

@@ -20,9 +20,7 @@ enum { ROUNDS = 6 };
 #define PHASE  (UINT64_C(1) << 63)
 
 static mnem_status too_short(const char *what, uint64_t tokens, uint32_t sequence) {
-    return mnem__fail(MNEM_INVALID,
-                      "corpus: %llu token%s%s, a window of %u needs %llu (take more text or a "
-                      "shorter sequence, --ctx)",
+    return mnem__fail(MNEM_INVALID, "corpus: %llu token%s%s, a window of %u needs %llu",
                       (unsigned long long)tokens, tokens == 1 ? "" : "s", what, sequence,
                       (unsigned long long)sequence + 1);
 }

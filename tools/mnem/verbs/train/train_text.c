@@ -142,10 +142,11 @@ int train_text_open(train_run *run) {
     mnem_status status = mnem_model_open(train_path(run, "vocabulary.gguf"), &run->vocabulary);
     if (status == MNEM_OK) status = mnem_tokenizer_create(run->vocabulary, &run->tokenizer);
     if (status == MNEM_OK) status = open_corpus(run);
-    if (status == MNEM_OK)
-        status = mnem_windows_split(run->corpus_info.tokens, (uint32_t)c->context, c->heldout,
-                                    c->seed, &run->training, &run->validation);
     if (status != MNEM_OK) return tool_fail(status);
+    status = mnem_windows_split(run->corpus_info.tokens, (uint32_t)c->context, c->heldout, c->seed,
+                                &run->training, &run->validation);
+    if (status != MNEM_OK)
+        return tool_fail_with(status, " (take more text or a shorter sequence, --ctx)");
     mnem_tokenizer_info_get(run->tokenizer, &info);
     run->config.vocab = run->logits_count = info.vocab;
     say_text(run);
