@@ -1,4 +1,4 @@
-/* session_knob.c: a session's options as knobs: what they are set to, and which values are tried. */
+/* session_knob.c: a session's options as knobs: which values are tried, and what they set. */
 #include "engine/session_knob.h"
 
 typedef struct trial {
