@@ -42,7 +42,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (status == MNEM_OK) status = mnem__transformer_map_create(model, &setup->map);
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
-    if (map->gpt2 && options->context > map->shape.context) {
+    if (map->positions.tensor >= 0 && options->context > map->shape.context) {
         status = mnem__fail(MNEM_INVALID,
                             "session: a context of %d; the model has positions for %d tokens",
                             options->context, map->shape.context);

@@ -3,7 +3,8 @@
  * The idea: weights are random bytes with scales set so that a row of k has a standard deviation of
  * 1/sqrt(k): quantized blocks are made directly, never quantized, so a file takes about as long as
  * writing it. The same arguments give the same file: each tensor's generator starts from its name.
- * Memory: one row, and the vocabulary's texts. Uses the public headers only.
+ * Which tensors there are says the architecture's table. Memory: one row, and the vocabulary's
+ * texts.
  *
  *     make_model OUT --arch llama --embd 2048 --layers 22 --heads 32 --kv-heads 4 --ff 5632
  *                    --vocab 32000 --type Q4_0 */
@@ -13,11 +14,12 @@
 #include <string.h>
 
 #include "mnem/mnem.h"
+#include "model/architecture/architecture.h"
 
 typedef struct options {
     const char *out, *arch, *type, *output_type, *rope_scaling, *tokenizer, *chat_template;
     long embd, layers, heads, kv_heads, head_dim, ff, vocab, context, alignment, seed;
-    bool tied, bias, qk_norm;
+    bool tied, bias;
 } options;
 
 static void die(const char *what) {
@@ -32,9 +34,9 @@ static void must(mnem_status status) {
 /* ---- arguments ---- */
 
 static const char HELP[] =
-    "usage: make_model OUT [--arch llama|qwen2|qwen3|gpt2] [--embd N] [--layers N] [--heads N]\n"
+    "usage: make_model OUT [--arch NAME] [--embd N] [--layers N] [--heads N]\n"
     "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
-    "  [--output-type TYPE] [--tied] [--bias] [--qk-norm] [--rope-scaling yarn|linear|llama3]\n"
+    "  [--output-type TYPE] [--tied] [--bias] [--rope-scaling yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n";
 
 static bool take_number(options *o, const char *name, const char *value) {
@@ -76,10 +78,9 @@ static bool take_text(options *o, const char *name, const char *value) {
 }
 
 static bool take_flag(options *o, const char *name) {
-    bool *flag = strcmp(name, "--tied") == 0      ? &o->tied
-                 : strcmp(name, "--bias") == 0    ? &o->bias
-                 : strcmp(name, "--qk-norm") == 0 ? &o->qk_norm
-                                                  : NULL;
+    bool *flag = strcmp(name, "--tied") == 0   ? &o->tied
+                 : strcmp(name, "--bias") == 0 ? &o->bias
+                                               : NULL;
     if (flag) *flag = true;
     return flag != NULL;
 }
@@ -115,14 +116,18 @@ static options parse(int argc, char **argv) {
     if (o.kv_heads == 0) o.kv_heads = o.heads;
     if (o.head_dim == 0) o.head_dim = o.embd / o.heads;
     if (!o.output_type) o.output_type = o.type;
-    if (strcmp(o.arch, "qwen2") == 0) o.bias = true;
-    if (strcmp(o.arch, "qwen3") == 0) o.qk_norm = true;
     if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";
     return o;
 }
 
-static bool is_gpt2(const options *o) {
-    return strcmp(o->arch, "gpt2") == 0;
+static const mnem__architecture *architecture(const options *o) {
+    const mnem__architecture *found = mnem__architecture_find(o->arch);
+    if (!found) die("--arch: no such architecture");
+    return found;
+}
+
+static bool is_llama3(const options *o) {
+    return o->rope_scaling && strcmp(o->rope_scaling, "llama3") == 0;
 }
 
 static mnem_type type_of(const char *name) {
@@ -265,6 +270,7 @@ static void make_row(mnem_type type, int64_t n, uint64_t *state, float deviation
 
 typedef struct walk {
     const options *o;
+    mnem_transformer shape;
     mnem_gguf_writer *writer;
     bool data;
 } walk;
@@ -300,10 +306,10 @@ static void vector(const walk *w, const char *name, int64_t n, float center, flo
 }
 
 /* Llama 3.1's factors: 8 for long waves, 1 for short ones, smooth between; 8192 tokens before. */
-static void rope_factors(const walk *w) {
+static void rope_factors(const walk *w, const char *name) {
     int64_t n = w->o->head_dim / 2;
     if (!w->data) {
-        must(mnem_gguf_tensor(w->writer, "rope_freqs.weight", MNEM_TYPE_F32, 1, &n));
+        must(mnem_gguf_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -315,65 +321,61 @@ static void rope_factors(const walk *w) {
     }
 }
 
-static void layer_gpt2(const walk *w, long index) {
-    const options *o = w->o;
-    const int64_t q = o->heads * o->head_dim, all = q + 2 * o->kv_heads * o->head_dim;
-    const float by_embd = 1 / sqrtf((float)o->embd), by_ff = 1 / sqrtf((float)o->ff);
-    char name[64];
-#define NAME(rest) (snprintf(name, sizeof name, "blk.%ld." rest, index), name)
-    vector(w, NAME("attn_norm.weight"), o->embd, 1, 0.1f);
-    vector(w, NAME("attn_norm.bias"), o->embd, 0, 0.2f);
-    matrix(w, NAME("attn_qkv.weight"), o->type, all, o->embd, by_embd);
-    vector(w, NAME("attn_qkv.bias"), all, 0, 0.3f);
-    matrix(w, NAME("attn_output.weight"), o->type, o->embd, q, 1 / sqrtf((float)q));
-    vector(w, NAME("attn_output.bias"), o->embd, 0, 0.2f);
-    vector(w, NAME("ffn_norm.weight"), o->embd, 1, 0.1f);
-    vector(w, NAME("ffn_norm.bias"), o->embd, 0, 0.2f);
-    matrix(w, NAME("ffn_up.weight"), o->type, o->ff, o->embd, by_embd);
-    vector(w, NAME("ffn_up.bias"), o->ff, 0, 0.3f);
-    matrix(w, NAME("ffn_down.weight"), o->type, o->embd, o->ff, by_ff);
-    vector(w, NAME("ffn_down.bias"), o->embd, 0, 0.2f);
-#undef NAME
+static mnem_transformer shape_of(const options *o) {
+    return (mnem_transformer){.layers = (int32_t)o->layers,
+                              .embd = (int32_t)o->embd,
+                              .heads = (int32_t)o->heads,
+                              .kv_heads = (int32_t)o->kv_heads,
+                              .head_dim = (int32_t)o->head_dim,
+                              .ff = (int32_t)o->ff,
+                              .vocab = (int32_t)o->vocab,
+                              .context = (int32_t)o->context,
+                              .rope.dims = (int32_t)o->head_dim};
 }
 
-static void layer(const walk *w, long index) {
+/* Vectors that add to the stream of residuals are smaller than those inside a layer. */
+static void put_tensor(const walk *w, mnem__role role, long layer) {
     const options *o = w->o;
-    int64_t q = o->heads * o->head_dim, kv = o->kv_heads * o->head_dim;
-    float by_embd = 1 / sqrtf((float)o->embd), by_ff = 1 / sqrtf((float)o->ff);
-    char name[64];
-#define NAME(rest) (snprintf(name, sizeof name, "blk.%ld." rest, index), name)
-    vector(w, NAME("attn_norm.weight"), o->embd, 1, 0.1f);
-    matrix(w, NAME("attn_q.weight"), o->type, q, o->embd, by_embd);
-    matrix(w, NAME("attn_k.weight"), o->type, kv, o->embd, by_embd);
-    matrix(w, NAME("attn_v.weight"), o->type, kv, o->embd, by_embd);
-    if (o->bias) {
-        vector(w, NAME("attn_q.bias"), q, 0, 0.3f);
-        vector(w, NAME("attn_k.bias"), kv, 0, 0.3f);
-        vector(w, NAME("attn_v.bias"), kv, 0, 0.3f);
+    const mnem__role_info *info = mnem__role_get(role);
+    const bool to_stream = info->columns == MNEM__WIDTH_EMBD;
+    char name[MNEM__ROLE_NAME];
+    int64_t shape[2];
+    const int dims = mnem__role_shape(role, &w->shape, shape);
+    const float by_row = 1 / sqrtf((float)shape[1]);
+    mnem__role_name(role, (int32_t)layer, name);
+    if (role == MNEM__ROLE_ROPE_FACTORS)
+        rope_factors(w, name);
+    else if (dims == 1)
+        vector(w, name, shape[0], info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
+    else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
+        matrix(w, name, o->output_type, shape[0], shape[1], 3 * by_row);
+    else
+        matrix(w, name, o->type, shape[0], shape[1],
+               role == MNEM__ROLE_EMBEDDING   ? 1
+               : role == MNEM__ROLE_POSITIONS ? 0.5f
+                                              : by_row);
+}
+
+static bool is_made(const options *o, mnem__option option) {
+    switch (option) {
+    case MNEM__REQUIRED: return true;
+    case MNEM__OPTION_QKV_BIAS: return o->bias;
+    case MNEM__OPTION_OUT_BIAS: return false;
+    case MNEM__OPTION_OUTPUT: return !o->tied;
+    case MNEM__OPTION_ROPE_FACTORS: return is_llama3(o);
     }
-    if (o->qk_norm) {
-        vector(w, NAME("attn_q_norm.weight"), o->head_dim, 1, 0.1f);
-        vector(w, NAME("attn_k_norm.weight"), o->head_dim, 1, 0.1f);
-    }
-    matrix(w, NAME("attn_output.weight"), o->type, o->embd, q, 1 / sqrtf((float)q));
-    vector(w, NAME("ffn_norm.weight"), o->embd, 1, 0.1f);
-    matrix(w, NAME("ffn_gate.weight"), o->type, o->ff, o->embd, by_embd);
-    matrix(w, NAME("ffn_up.weight"), o->type, o->ff, o->embd, by_embd);
-    matrix(w, NAME("ffn_down.weight"), o->type, o->embd, o->ff, by_ff);
-#undef NAME
+    return false;
 }
 
 static void tensors(const walk *w) {
-    const options *o = w->o;
-    float by_embd = 1 / sqrtf((float)o->embd);
-    matrix(w, "token_embd.weight", o->tied ? o->output_type : o->type, o->vocab, o->embd,
-           o->tied ? 3 * by_embd : 1);
-    if (is_gpt2(o)) matrix(w, "position_embd.weight", o->type, o->context, o->embd, 0.5f);
-    for (long i = 0; i < o->layers; i++) is_gpt2(o) ? layer_gpt2(w, i) : layer(w, i);
-    vector(w, "output_norm.weight", o->embd, 1, 0.1f);
-    if (is_gpt2(o)) vector(w, "output_norm.bias", o->embd, 0, 0.2f);
-    if (!o->tied) matrix(w, "output.weight", o->output_type, o->vocab, o->embd, 3 * by_embd);
-    if (o->rope_scaling && strcmp(o->rope_scaling, "llama3") == 0) rope_factors(w);
+    const mnem__tensor_use *use = architecture(w->o)->tensors;
+    for (; !mnem__role_in_layer(use->role); use++) put_tensor(w, use->role, -1);
+    const mnem__tensor_use *first = use;
+    for (long layer = 0; layer < w->o->layers; layer++)
+        for (use = first; mnem__role_in_layer(use->role); use++)
+            if (is_made(w->o, use->option)) put_tensor(w, use->role, layer);
+    for (; use->role; use++)
+        if (is_made(w->o, use->option)) put_tensor(w, use->role, -1);
 }
 
 /* ---- tokenizers ---- */
@@ -540,7 +542,7 @@ static uint32_t file_type(mnem_type type) {
 static void put_rope(mnem_gguf_writer *w, const options *o) {
     char key[96];
 #define KEY(rest) (snprintf(key, sizeof key, "%s." rest, o->arch), key)
-    bool llama3 = o->rope_scaling && strcmp(o->rope_scaling, "llama3") == 0;
+    const bool llama3 = is_llama3(o);
     must(mnem_gguf_key_u32(w, KEY("rope.dimension_count"), (uint32_t)o->head_dim));
     must(mnem_gguf_key_f32(w, KEY("rope.freq_base"), llama3 ? 500000.f : 10000.f));
     if (!o->rope_scaling || llama3) return;
@@ -567,18 +569,16 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     must(mnem_gguf_key_u32(w, KEY("attention.head_count_kv"), (uint32_t)o->kv_heads));
     must(mnem_gguf_key_u32(w, KEY("attention.key_length"), (uint32_t)o->head_dim));
     must(mnem_gguf_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
-    must(mnem_gguf_key_f32(w,
-                           is_gpt2(o) ? KEY("attention.layer_norm_epsilon")
-                                      : KEY("attention.layer_norm_rms_epsilon"),
-                           1e-5f));
+    snprintf(key, sizeof key, "%s.%s", o->arch, architecture(o)->epsilon_key);
+    must(mnem_gguf_key_f32(w, key, 1e-5f));
 #undef KEY
-    if (!is_gpt2(o)) put_rope(w, o);
+    if (architecture(o)->turn) put_rope(w, o);
     put_tokenizer(w, o);
 }
 
 int main(int argc, char **argv) {
     options o = parse(argc, argv);
-    walk w = {.o = &o};
+    walk w = {.o = &o, .shape = shape_of(&o)};
     must(mnem_gguf_create(o.out, &w.writer));
     put_keys(w.writer, &o);
     tensors(&w);

@@ -18,14 +18,6 @@ enum {
     REQUIRED = -1 /* as the default of an integer */
 };
 
-static const mnem__family families[] = {
-    {.architecture = "llama", .name = "llama", .rope_factors_allowed = true},
-    {.architecture = "mistral", .name = "llama", .rope_factors_allowed = true},
-    {.architecture = "qwen2", .name = "qwen2", .neox = true, .qkv_bias_required = true},
-    {.architecture = "qwen3", .name = "qwen3", .neox = true, .qk_norm = true},
-    {.architecture = "gpt2", .name = "gpt2", .gpt2 = true},
-};
-
 typedef struct reader {
     const mnem_model *model;
     const char *prefix;
@@ -161,12 +153,12 @@ static mnem_status take_yarn(reader *r, const mnem_transformer *t, mnem_rope *ro
 static mnem_status take_rope(reader *r, mnem_transformer *t) {
     mnem_rope *rope = &t->rope;
     scaling kind;
-    mnem_status status =
-        take_int(r, "rope.dimension_count", 2, t->head_dim, t->head_dim, &rope->dims);
+    mnem_status status = take_int(r, MNEM__KEY_ROPE_DIMS, 2, t->head_dim, t->head_dim, &rope->dims);
     if (status == MNEM_OK && rope->dims % 2 != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected an even number",
                           r->model->path, r->key, rope->dims);
-    if (status == MNEM_OK) status = take_float(r, "rope.freq_base", 1e-3, 1e30, 1e4, &rope->base);
+    if (status == MNEM_OK)
+        status = take_float(r, MNEM__KEY_ROPE_BASE, 1e-3, 1e30, 1e4, &rope->base);
     if (status == MNEM_OK) status = take_scaling(r, &kind);
     if (status == MNEM_OK) status = take_factor(r, rope);
     if (status == MNEM_OK)
@@ -183,9 +175,9 @@ static mnem_status take_rope(reader *r, mnem_transformer *t) {
 /* ---- attention ---- */
 
 static mnem_status take_heads(reader *r, mnem_transformer *t) {
-    mnem_status status = take_int(r, "attention.head_count", 1, HEADS_MAX, REQUIRED, &t->heads);
+    mnem_status status = take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
-        status = take_int(r, "attention.head_count_kv", 1, t->heads, t->heads, &t->kv_heads);
+        status = take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",
                           r->model->path, r->key, t->kv_heads, t->heads);
@@ -252,32 +244,32 @@ static mnem_status check_neutral(reader *r) {
     return MNEM_OK;
 }
 
-mnem_status mnem__hparams_keys(const mnem_model *model, const mnem__family *family,
-                               mnem_transformer *t) {
-    reader r = {.model = model, .prefix = family->architecture};
-    t->rope.neox = family->neox;
+static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
+                             const char *prefix, mnem_transformer *t) {
+    reader r = {.model = model, .prefix = prefix};
+    t->rope.neox = architecture->turn == MNEM__TURN_HALVES;
     mnem_status status = check_neutral(&r);
     if (status == MNEM_OK)
-        status = take_int(&r, "block_count", 1, LAYERS_MAX, REQUIRED, &t->layers);
+        status = take_int(&r, MNEM__KEY_LAYERS, 1, LAYERS_MAX, REQUIRED, &t->layers);
+    if (status == MNEM_OK) status = take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
+    if (status == MNEM_OK) status = take_int(&r, MNEM__KEY_FF, 1, FF_MAX, REQUIRED, &t->ff);
     if (status == MNEM_OK)
-        status = take_int(&r, "embedding_length", 1, WIDTH_MAX, REQUIRED, &t->embd);
+        status = take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
     if (status == MNEM_OK)
-        status = take_int(&r, "feed_forward_length", 1, FF_MAX, REQUIRED, &t->ff);
-    if (status == MNEM_OK)
-        status = take_int(&r, "context_length", 1, CONTEXT_MAX, REQUIRED, &t->context);
-    const char *epsilon =
-        family->gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
-    if (status == MNEM_OK) status = take_float(&r, epsilon, 1e-30, 1, NAN, &t->epsilon);
+        status = take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
     if (status == MNEM_OK) status = take_heads(&r, t);
-    if (status == MNEM_OK && !family->gpt2) status = take_rope(&r, t);
+    if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
     if (status == MNEM_OK) status = take_window(&r, t);
     return status;
 }
 
-static const mnem__family *find_family(const char *architecture) {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (strcmp(architecture, families[i].architecture) == 0) return &families[i];
-    return NULL;
+static mnem_status refuse_architecture(const mnem_model *model, const mnem_value *value) {
+    char text[40], names[256];
+    mnem__architecture_names(false, names, sizeof names);
+    return mnem__fail(
+        MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",
+        model->path, mnem__gguf_printable(value->text.bytes, value->text.length, text, sizeof text),
+        names);
 }
 
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t) {
@@ -293,17 +285,10 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
                           model->path, mnem__gguf_value_name(value.type));
     mnem_status status = mnem__gguf_check_model(model);
     if (status != MNEM_OK) return status;
-    const mnem__family *family = find_family(value.text.bytes);
-    if (!family) {
-        char text[40];
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "%s: key general.architecture: \"%s\" isn't supported (llama, mistral, "
-            "qwen2, qwen3 and gpt2 are)",
-            model->path,
-            mnem__gguf_printable(value.text.bytes, value.text.length, text, sizeof text));
-    }
-    snprintf(t->architecture, sizeof t->architecture, "%s", family->name);
-    status = mnem__hparams_keys(model, family, t);
-    return status == MNEM_OK ? mnem__hparams_tensors(model, family, t) : status;
+    const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
+    if (!architecture) return refuse_architecture(model, &value);
+    snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
+    status = take_keys(model, architecture, value.text.bytes, t);
+    return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)
+                             : status;
 }

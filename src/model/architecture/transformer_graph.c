@@ -11,8 +11,10 @@
  *       s  = quantize(silu(g) u)            x += s W
  *     head: logits = quantize(rms_norm(x)) W                     [T, V]
  *
- * gpt2: x begins as embedding + positions[position], norms are LAYER_NORM, q, k and v are columns
- * of one product, nothing turns, s = gelu(m W), and every product has a bias.
+ * That is a layer of llama. What another architecture's layer is made of says its table
+ * (architecture.h), which the body follows part by part: norms are LAYER_NORM, heads have norms or
+ * don't turn, q, k and v are columns of one product, s = gelu(m W), products have a bias. With a
+ * table of positions x begins as embedding + positions[position].
  *
  * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
  * Activations are quantized once for all matrices that read them, on the way out of the operator
@@ -25,9 +27,10 @@
 typedef struct builder {
     const mnem__transformer_graph_options *o;
     const mnem_transformer *t;
+    const mnem__architecture *architecture;
     mnem_graph *graph;
     int32_t x;     /* [T, E] f32 */
-    int32_t table; /* angles [T, rope.dims] f32; gpt2: none */
+    int32_t table; /* angles [T, rope.dims] f32; 0: heads don't turn */
     int32_t layer;
     bool tail; /* what is added now serves only the rows whose logits are wanted */
 } builder;
@@ -64,11 +67,6 @@ static int32_t value_2d(builder *b, const char *name, mnem_type type, int64_t n)
     return id;
 }
 
-static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
-    const mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, b->t->head_dim);
-    return mnem_graph_view(b->graph, of, &desc);
-}
-
 /* Heads from the first-th on, of a value [T, width * head_dim]. */
 static int32_t heads_part(builder *b, int32_t of, int32_t width, int32_t first, int32_t heads) {
     const int64_t bytes = (int64_t)b->t->head_dim * (int64_t)sizeof(float);
@@ -78,6 +76,10 @@ static int32_t heads_part(builder *b, int32_t of, int32_t width, int32_t first, 
     return mnem_graph_view(b->graph, of, &desc);
 }
 
+static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
+    return heads_part(b, of, heads, 0, heads);
+}
+
 /* 0 for a vector that the model doesn't have. */
 static int32_t vector(builder *b, const mnem__vector *v) {
     if (v->tensor < 0) return 0;
@@ -85,8 +87,14 @@ static int32_t vector(builder *b, const mnem__vector *v) {
     return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
 }
 
-static int32_t layer_vector(builder *b, mnem__layer_vector role) {
-    return vector(b, &b->o->map->vectors[(int64_t)b->layer * MNEM__LAYER_VECTORS + role]);
+static int32_t layer_vector(builder *b, mnem__role role) {
+    if (!role) return 0;
+    const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS;
+    return vector(b, &b->o->map->vectors[first + role - MNEM__LAYER_VECTOR_FIRST]);
+}
+
+static int32_t layer_bias(builder *b, mnem__role role) {
+    return layer_vector(b, mnem__role_get(role)->bias);
 }
 
 static mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
@@ -95,23 +103,23 @@ static mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
     return info;
 }
 
-static int32_t layer_handle(const builder *b, mnem__layer_matrix role) {
-    return b->layer * b->o->map->layer_matrices + b->o->map->place[role];
+static int32_t layer_handle(const builder *b, mnem__role role) {
+    const int32_t place = b->o->map->place[role - MNEM__LAYER_MATRIX_FIRST];
+    return b->layer * b->o->map->layer_matrices + place;
 }
 
 static bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
-/* norm(x) for the matrices first to last; bias 0: RMS_NORM. */
+/* norm(x) for the matrices first to last. */
 static inputs add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
     inputs in = {0};
     bool a8 = false, f32 = false;
     for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
     if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
     if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
-    add(b, (mnem_graph_node){.desc = {.kind = bias ? MNEM_OP_LAYER_NORM : MNEM_OP_RMS_NORM,
-                                      .epsilon = b->t->epsilon},
+    add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
                              .in = {b->x, weight, bias},
                              .out = f32 ? in.f32 : in.a8});
     if (f32 && a8)
@@ -130,7 +138,18 @@ static void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int3
     add(b, node);
 }
 
-static void add_head_norm(builder *b, int32_t heads_of, mnem__layer_vector role) {
+/* Norms of a layer's part: of what its first matrix and those after it read. */
+static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count) {
+    const int32_t first = layer_handle(b, part->in[0]);
+    const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
+    return add_norm(b, weight, bias, first, layer_handle(b, part->in[count - 1]));
+}
+
+static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
+    add_matmul(b, layer_handle(b, role), in, layer_bias(b, role), out, accumulate);
+}
+
+static void add_head_norm(builder *b, int32_t heads_of, mnem__role role) {
     const int32_t weight = layer_vector(b, role);
     if (!weight) return;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
@@ -145,55 +164,56 @@ static void add_rope(builder *b, int32_t heads_of) {
                              .out = heads_of});
 }
 
+/* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
+static int add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
+    int count = 0;
+    while (count < MNEM__PART_INPUTS && part->in[count]) count++;
+    const inputs n = add_layer_norm(b, part, count);
+    for (int i = 0; i < count; i++) {
+        int64_t shape[2];
+        mnem__role_shape(part->in[i], b->t, shape);
+        out[i] = value_2d(b, mnem__role_get(part->in[i])->text, MNEM_TYPE_F32, shape[0]);
+    }
+    for (int i = 0; i < count; i++) add_layer_matmul(b, part->in[i], n, out[i], false);
+    return count;
+}
+
 /* Queries, keys and values, [T, heads, head_dim]. */
 typedef struct qkv {
     int32_t q, k, v;
 } qkv;
 
-static qkv add_qkv(builder *b) {
-    const mnem_transformer *t = b->t;
-    const int32_t first = layer_handle(b, MNEM__LAYER_Q);
-    const int32_t k_handle = layer_handle(b, MNEM__LAYER_K);
-    const int32_t v_handle = layer_handle(b, MNEM__LAYER_V);
-    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM), 0, first, v_handle);
-    const int32_t q = value_2d(b, "q", MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
-    const int32_t k = value_2d(b, "k", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
-    const int32_t v = value_2d(b, "v", MNEM_TYPE_F32, (int64_t)t->kv_heads * t->head_dim);
-    add_matmul(b, first, n, layer_vector(b, MNEM__LAYER_Q_BIAS), q, false);
-    add_matmul(b, k_handle, n, layer_vector(b, MNEM__LAYER_K_BIAS), k, false);
-    add_matmul(b, v_handle, n, layer_vector(b, MNEM__LAYER_V_BIAS), v, false);
-    return (qkv){heads_view(b, q, t->heads), heads_view(b, k, t->kv_heads),
-                 heads_view(b, v, t->kv_heads)};
+static qkv add_qkv(builder *b, const mnem__layer_part *part) {
+    const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
+    int32_t out[MNEM__PART_INPUTS];
+    qkv in;
+    if (add_products(b, part, out) == 1) {
+        in.q = heads_part(b, out[0], width, 0, heads);
+        in.k = heads_part(b, out[0], width, heads, kv_heads);
+        in.v = heads_part(b, out[0], width, heads + kv_heads, kv_heads);
+    } else {
+        in.q = heads_view(b, out[0], heads);
+        in.k = heads_view(b, out[1], kv_heads);
+        in.v = heads_view(b, out[2], kv_heads);
+    }
+    return in;
 }
 
-static qkv add_qkv_gpt2(builder *b) {
+/* [T, H D], in the type that the matrix behind it reads. */
+static int32_t add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
-    const int32_t handle = layer_handle(b, MNEM__LAYER_QKV), width = t->heads + 2 * t->kv_heads;
-    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_ATTN_NORM),
-                              layer_vector(b, MNEM__LAYER_ATTN_NORM_BIAS), handle, handle);
-    const int32_t all = value_2d(b, "qkv", MNEM_TYPE_F32, (int64_t)width * t->head_dim);
-    add_matmul(b, handle, n, layer_vector(b, MNEM__LAYER_QKV_BIAS), all, false);
-    return (qkv){heads_part(b, all, width, 0, t->heads),
-                 heads_part(b, all, width, t->heads, t->kv_heads),
-                 heads_part(b, all, width, t->heads + t->kv_heads, t->kv_heads)};
-}
-
-static void add_attention(builder *b) {
-    const mnem_transformer *t = b->t;
-    const int32_t o_handle = layer_handle(b, MNEM__LAYER_O);
-    const qkv in = b->o->map->gpt2 ? add_qkv_gpt2(b) : add_qkv(b);
-    add_head_norm(b, in.k, MNEM__LAYER_K_NORM);
+    const qkv in = add_qkv(b, part);
+    add_head_norm(b, in.k, part->k_norm);
     add_rope(b, in.k);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {in.k, in.v},
                              .layer = b->layer});
     b->tail = b->layer + 1 == t->layers;
-    add_head_norm(b, in.q, MNEM__LAYER_Q_NORM);
+    add_head_norm(b, in.q, part->q_norm);
     add_rope(b, in.q);
-    const bool a8 = wants_a8(b, o_handle);
-    const int32_t flat =
-        a8 ? value_2d(b, "attention", MNEM_TYPE_A8, (int64_t)t->heads * t->head_dim)
-           : value_2d(b, "attention", MNEM_TYPE_F32, (int64_t)t->heads * t->head_dim);
+    const bool a8 = wants_a8(b, layer_handle(b, part->out));
+    const int32_t flat = value_2d(b, "attention", a8 ? MNEM_TYPE_A8 : MNEM_TYPE_F32,
+                                  (int64_t)t->heads * t->head_dim);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = 1.0f / sqrtf((float)t->head_dim),
                                       .kv = b->o->kv,
@@ -201,34 +221,25 @@ static void add_attention(builder *b) {
                              .in = {in.q},
                              .out = a8 ? flat : heads_view(b, flat, t->heads),
                              .layer = b->layer});
-    add_matmul(b, o_handle, (inputs){flat, flat}, layer_vector(b, MNEM__LAYER_O_BIAS), b->x, true);
+    return flat;
 }
 
-static void add_feed_forward(builder *b) {
-    const int32_t gate_handle = layer_handle(b, MNEM__LAYER_GATE);
-    const int32_t up_handle = layer_handle(b, MNEM__LAYER_UP);
-    const int32_t down_handle = layer_handle(b, MNEM__LAYER_DOWN);
-    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM), 0, gate_handle, up_handle);
-    const int32_t gate = value_2d(b, "gate", MNEM_TYPE_F32, b->t->ff);
-    const int32_t up = value_2d(b, "up", MNEM_TYPE_F32, b->t->ff);
-    add_matmul(b, gate_handle, n, 0, gate, false);
-    add_matmul(b, up_handle, n, 0, up, false);
-    const int32_t s =
-        wants_a8(b, down_handle) ? value_2d(b, "gated", MNEM_TYPE_A8, b->t->ff) : gate;
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SILU_MUL}, .in = {gate, up}, .out = s});
-    add_matmul(b, down_handle, (inputs){s, s}, 0, b->x, true);
+/* silu(gate) up, or gelu(up): [T, F], where the first was if the matrix behind it reads f32. */
+static int32_t add_activation(builder *b, const mnem__layer_part *part) {
+    int32_t in[MNEM__PART_INPUTS] = {0};
+    add_products(b, part, in);
+    const char *name = part->core == MNEM_OP_GELU ? "gelu" : "gated";
+    const int32_t out =
+        wants_a8(b, layer_handle(b, part->out)) ? value_2d(b, name, MNEM_TYPE_A8, b->t->ff) : in[0];
+    add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = out});
+    return out;
 }
 
-static void add_feed_forward_gpt2(builder *b) {
-    const int32_t up_handle = layer_handle(b, MNEM__LAYER_UP);
-    const int32_t down_handle = layer_handle(b, MNEM__LAYER_DOWN);
-    const inputs n = add_norm(b, layer_vector(b, MNEM__LAYER_FFN_NORM),
-                              layer_vector(b, MNEM__LAYER_FFN_NORM_BIAS), up_handle, up_handle);
-    const int32_t up = value_2d(b, "up", MNEM_TYPE_F32, b->t->ff);
-    add_matmul(b, up_handle, n, layer_vector(b, MNEM__LAYER_UP_BIAS), up, false);
-    const int32_t s = wants_a8(b, down_handle) ? value_2d(b, "gelu", MNEM_TYPE_A8, b->t->ff) : up;
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_GELU}, .in = {up}, .out = s});
-    add_matmul(b, down_handle, (inputs){s, s}, layer_vector(b, MNEM__LAYER_DOWN_BIAS), b->x, true);
+/* x += out(core(in(norm(x)))) */
+static void add_part(builder *b, const mnem__layer_part *part) {
+    const int32_t made =
+        part->core == MNEM_OP_ATTENTION ? add_attention(b, part) : add_activation(b, part);
+    add_layer_matmul(b, part->out, (inputs){made, made}, b->x, true);
 }
 
 static void add_embedding(builder *b) {
@@ -266,7 +277,8 @@ static void add_table(builder *b) {
 
 static mnem_status start(builder *b, const mnem__transformer_graph_options *options, bool body) {
     const mnem_graph_options graph_options = room(options, body);
-    *b = (builder){.o = options, .t = &options->map->shape};
+    const mnem_transformer *t = &options->map->shape;
+    *b = (builder){.o = options, .t = t, .architecture = mnem__architecture_find(t->architecture)};
     const mnem_status status = mnem_graph_create(&graph_options, &b->graph);
     if (status != MNEM_OK) return status;
     const mnem_tensor x = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b->t->embd);
@@ -291,13 +303,12 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
     *graph = NULL;
     const mnem_status status = start(&b, options, true);
     if (status != MNEM_OK) return status;
-    const bool gpt2 = options->map->gpt2;
     add_embedding(&b);
-    gpt2 ? add_positions(&b) : add_table(&b);
-    for (b.layer = 0; b.layer < b.t->layers; b.layer++) {
-        add_attention(&b);
-        gpt2 ? add_feed_forward_gpt2(&b) : add_feed_forward(&b);
-    }
+    if (options->map->positions.tensor >= 0) add_positions(&b);
+    if (b.architecture->turn) add_table(&b);
+    for (b.layer = 0; b.layer < b.t->layers; b.layer++)
+        for (const mnem__layer_part *part = b.architecture->parts; part->out; part++)
+            add_part(&b, part);
     return finish(&b, graph, sizes);
 }
 

@@ -2,53 +2,13 @@
  *
  * The body turns ids into hidden rows and stores keys and values; the head turns hidden rows into
  * logits. Matrices are handles into `matrices`, in the order of use; vectors (norms, biases,
- * frequency factors) live as f32 in one small block, and gpt2's table of positions beside them, in
- * the file's type. */
+ * frequency factors) live as f32 in one small block, and a table of positions beside them, in the
+ * file's type. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
 
 #include "mnem/graph.h"
-#include "mnem/model.h"
-
-/* X(NAME, name in the file after "blk.N."): matrices of a layer, in the order of use. QKV is Q, K
- * and V in one, and then there is no GATE. */
-#define MNEM__LAYER_MATRIX_LIST(X)                                                                 \
-    X(Q, "attn_q.weight")                                                                          \
-    X(K, "attn_k.weight")                                                                          \
-    X(V, "attn_v.weight")                                                                          \
-    X(QKV, "attn_qkv.weight")                                                                      \
-    X(O, "attn_output.weight")                                                                     \
-    X(GATE, "ffn_gate.weight")                                                                     \
-    X(UP, "ffn_up.weight")                                                                         \
-    X(DOWN, "ffn_down.weight")
-typedef enum mnem__layer_matrix {
-#define MNEM__LAYER_MATRIX_ENUM(name, text) MNEM__LAYER_##name,
-    MNEM__LAYER_MATRIX_LIST(MNEM__LAYER_MATRIX_ENUM)
-#undef MNEM__LAYER_MATRIX_ENUM
-        MNEM__LAYER_MATRICES
-} mnem__layer_matrix;
-
-/* The same for vectors; only the norms must be there. */
-#define MNEM__LAYER_VECTOR_LIST(X)                                                                 \
-    X(ATTN_NORM, "attn_norm.weight")                                                               \
-    X(ATTN_NORM_BIAS, "attn_norm.bias")                                                            \
-    X(QKV_BIAS, "attn_qkv.bias")                                                                   \
-    X(Q_BIAS, "attn_q.bias")                                                                       \
-    X(K_BIAS, "attn_k.bias")                                                                       \
-    X(V_BIAS, "attn_v.bias")                                                                       \
-    X(Q_NORM, "attn_q_norm.weight")                                                                \
-    X(K_NORM, "attn_k_norm.weight")                                                                \
-    X(O_BIAS, "attn_output.bias")                                                                  \
-    X(FFN_NORM, "ffn_norm.weight")                                                                 \
-    X(FFN_NORM_BIAS, "ffn_norm.bias")                                                              \
-    X(UP_BIAS, "ffn_up.bias")                                                                      \
-    X(DOWN_BIAS, "ffn_down.bias")
-typedef enum mnem__layer_vector {
-#define MNEM__LAYER_VECTOR_ENUM(name, text) MNEM__LAYER_##name,
-    MNEM__LAYER_VECTOR_LIST(MNEM__LAYER_VECTOR_ENUM)
-#undef MNEM__LAYER_VECTOR_ENUM
-        MNEM__LAYER_VECTORS
-} mnem__layer_vector;
+#include "model/architecture/architecture.h"
 
 typedef struct mnem__vector {
     int32_t tensor; /* -1: there is none */
@@ -59,7 +19,6 @@ typedef struct mnem__vector {
 typedef struct mnem__transformer_map {
     const mnem_model *model;
     mnem_transformer shape;
-    bool gpt2;
     int32_t layer_matrices;                      /* how many a layer has */
     int8_t place[MNEM__LAYER_MATRICES];          /* of a role among them; -1: it has none */
     int32_t body_count, head_count, extra_count; /* of matrices; extra: an embedding of its own */

@@ -3,36 +3,11 @@
  * Invariant: matrices are in the order of use (layer by layer, then the output), then an embedding
  * matrix that isn't also the output; vectors lie in the small block one after another, 64-byte
  * aligned. mnem_model_transformer has checked presence, types and shapes before. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
 #include "model/architecture/transformer_graph.h"
-
-static const char *const matrix_names[] = {
-#define NAME(name, text) text,
-    MNEM__LAYER_MATRIX_LIST(NAME)};
-static const char *const vector_names[] = {MNEM__LAYER_VECTOR_LIST(NAME)
-#undef NAME
-};
-
-static int32_t find_in_layer(const mnem_model *model, int32_t layer, const char *text) {
-    char name[64];
-    snprintf(name, sizeof name, "blk.%d.%s", layer, text);
-    return mnem_model_tensor_find(model, name);
-}
-
-/* Which roles the architecture has. */
-static void find_places(mnem__transformer_map *map) {
-    map->gpt2 = strcmp(map->shape.architecture, "gpt2") == 0;
-    for (int i = 0; i < MNEM__LAYER_MATRICES; i++) {
-        const bool split =
-            i == MNEM__LAYER_Q || i == MNEM__LAYER_K || i == MNEM__LAYER_V || i == MNEM__LAYER_GATE;
-        const bool has = map->gpt2 ? !split : i != MNEM__LAYER_QKV;
-        map->place[i] = has ? (int8_t)map->layer_matrices++ : -1;
-    }
-}
 
 static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
     mnem_tensor_info info;
@@ -47,10 +22,10 @@ static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
 
 /* The table of positions as it is in the file. */
 static mnem__vector add_positions(mnem__transformer_map *map) {
-    const int32_t tensor = mnem_model_tensor_find(map->model, "position_embd.weight");
+    const int32_t tensor = mnem__role_tensor(map->model, MNEM__ROLE_POSITIONS, -1);
     mnem_tensor_info info;
     mnem__vector v = {.tensor = -1};
-    if (!map->gpt2 || tensor < 0) return v;
+    if (tensor < 0) return v;
     mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
     v = (mnem__vector){.tensor = tensor, .n = info.shape[0], .offset = map->vector_bytes};
     map->vector_bytes += mnem__align_up(info.bytes, 64);
@@ -73,50 +48,53 @@ uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map) {
     return lay_out(map->shape.layers, NULL);
 }
 
-static mnem_status missing(const char *what) {
-    return mnem__fail(MNEM_BAD_FILE, "%s: the tensor is missing", what);
+static bool is_layer_matrix(mnem__role role) {
+    return role < MNEM__LAYER_VECTOR_FIRST;
 }
 
-static mnem_status find_layers(mnem__transformer_map *map) {
-    for (int32_t layer = 0; layer < map->shape.layers; layer++) {
-        for (int i = 0; i < MNEM__LAYER_MATRICES; i++) {
-            if (map->place[i] < 0) continue;
-            const int32_t tensor = find_in_layer(map->model, layer, matrix_names[i]);
-            if (tensor < 0) return missing(matrix_names[i]);
-            map->matrices[map->body_count++] = tensor;
-        }
-        mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
-        for (int i = 0; i < MNEM__LAYER_VECTORS; i++)
-            vectors[i] = add_vector(map, find_in_layer(map->model, layer, vector_names[i]));
-        if (vectors[MNEM__LAYER_ATTN_NORM].tensor < 0 || vectors[MNEM__LAYER_FFN_NORM].tensor < 0)
-            return missing("norm of a layer");
+/* Which matrices a layer has. */
+static void find_places(mnem__transformer_map *map, const mnem__tensor_use *uses) {
+    memset(map->place, -1, sizeof map->place);
+    for (const mnem__tensor_use *use = uses; use->role; use++)
+        if (is_layer_matrix(use->role))
+            map->place[use->role - MNEM__LAYER_MATRIX_FIRST] = (int8_t)map->layer_matrices++;
+}
+
+static void find_layer(mnem__transformer_map *map, const mnem__tensor_use *uses, int32_t layer) {
+    for (const mnem__tensor_use *use = uses; use->role; use++)
+        if (is_layer_matrix(use->role))
+            map->matrices[map->body_count++] = mnem__role_tensor(map->model, use->role, layer);
+    mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
+    for (int i = 0; i < MNEM__LAYER_VECTORS; i++) {
+        const mnem__role role = (mnem__role)(MNEM__LAYER_VECTOR_FIRST + i);
+        vectors[i] = add_vector(map, mnem__role_tensor(map->model, role, layer));
     }
-    return MNEM_OK;
 }
 
-static mnem_status find_ends(mnem__transformer_map *map) {
-    const int32_t embedding = mnem_model_tensor_find(map->model, "token_embd.weight");
-    const int32_t output = mnem_model_tensor_find(map->model, "output.weight");
-    map->output_norm = add_vector(map, mnem_model_tensor_find(map->model, "output_norm.weight"));
-    map->output_norm_bias = add_vector(map, mnem_model_tensor_find(map->model, "output_norm.bias"));
+static mnem__vector find_vector(mnem__transformer_map *map, mnem__role role) {
+    return add_vector(map, mnem__role_tensor(map->model, role, -1));
+}
+
+static void find_ends(mnem__transformer_map *map) {
+    const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
+    const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
+    map->output_norm = find_vector(map, MNEM__ROLE_OUTPUT_NORM);
+    map->output_norm_bias = find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS);
     map->rope_factors = add_vector(map, map->shape.rope_factors);
     map->positions = add_positions(map);
-    if (embedding < 0) return missing("token_embd.weight");
-    if (map->output_norm.tensor < 0) return missing("output_norm.weight");
     map->head_count = 1;
     map->matrices[map->body_count] = output < 0 ? embedding : output;
     map->embedding = map->body_count;
-    if (output < 0) return MNEM_OK;
+    if (output < 0) return;
     map->extra_count = 1;
     map->embedding = map->body_count + 1;
     map->matrices[map->embedding] = embedding;
-    return MNEM_OK;
 }
 
 mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map) {
     *map = NULL;
     mnem_transformer shape;
-    mnem_status status = mnem_model_transformer(model, &shape);
+    const mnem_status status = mnem_model_transformer(model, &shape);
     if (status != MNEM_OK) return status;
     uint8_t *base = mnem__calloc("session", 1, lay_out(shape.layers, NULL));
     if (!base) return mnem__heap_status();
@@ -124,13 +102,10 @@ mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transfor
     mnem__transformer_map *made = (void *)base;
     made->model = model;
     made->shape = shape;
-    find_places(made);
-    status = find_layers(made);
-    if (status == MNEM_OK) status = find_ends(made);
-    if (status != MNEM_OK) {
-        mnem__free(made);
-        return status;
-    }
+    const mnem__tensor_use *uses = mnem__architecture_find(shape.architecture)->tensors;
+    find_places(made, uses);
+    for (int32_t layer = 0; layer < shape.layers; layer++) find_layer(made, uses, layer);
+    find_ends(made);
     *map = made;
     return MNEM_OK;
 }

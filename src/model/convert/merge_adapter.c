@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/architecture/roles.h"
 #include "model/convert/merge.h"
 #include "model/gguf/gguf.h"
 
@@ -77,13 +78,14 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
                              mnem__merge_pair *pairs) {
     mnem_tensor_info info;
     char name[128], text[72], wanted[72];
+    int32_t layer;
     bool is_b;
     mnem_model_tensor_get(adapter, index, &info);
     const size_t length = split_name(info.name, &is_b);
     if (length == 0 || length >= sizeof name)
         return wrong_name(adapter, info.name, "isn't a .lora_a or .lora_b of a matrix");
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
-    if (!strcmp(name, "token_embd.weight"))
+    if (mnem__role_find(name, &layer) == MNEM__ROLE_EMBEDDING)
         return wrong_name(adapter, info.name, "adapters of embeddings aren't supported");
     const mnem_type_info *type = mnem_type_info_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)

@@ -5,10 +5,10 @@
  * some layers do, because errors there weigh most, and values that share a matrix with queries and
  * keys get 5. */
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/error.h"
+#include "model/architecture/roles.h"
 #include "model/convert/quantize.h"
 
 /* One type for all matrices. */
@@ -56,16 +56,18 @@ static bool matters(int32_t layer, int32_t layers) {
 
 static mnem_type wanted_type(const mnem__recipe *recipe, const mnem_transformer *t,
                              const char *name) {
-    const char *output = t->tied ? "token_embd.weight" : "output.weight";
-    if (strcmp(name, output) == 0) return recipe->output;
-    if (strcmp(name, "position_embd.weight") == 0)
+    int32_t layer;
+    const mnem__role role = mnem__role_find(name, &layer);
+    if (role == (t->tied ? MNEM__ROLE_EMBEDDING : MNEM__ROLE_OUTPUT)) return recipe->output;
+    switch (mnem__role_get(role)->precision) {
+    case MNEM__PRECISION_HALF:
         return recipe->matrices == MNEM_TYPE_F32 ? MNEM_TYPE_F32 : MNEM_TYPE_F16;
-    int layer, end = 0;
-    if (sscanf(name, "blk.%d.%n", &layer, &end) != 1 || end == 0) return recipe->matrices;
-    if (strcmp(name + end, "attn_qkv.weight") == 0) return recipe->fused;
-    bool heavy =
-        strcmp(name + end, "attn_v.weight") == 0 || strcmp(name + end, "ffn_down.weight") == 0;
-    return heavy && matters(layer, t->layers) ? recipe->better : recipe->matrices;
+    case MNEM__PRECISION_FUSED: return recipe->fused;
+    case MNEM__PRECISION_BETTER:
+        return matters(layer, t->layers) ? recipe->better : recipe->matrices;
+    case MNEM__PRECISION_USUAL: break;
+    }
+    return recipe->matrices;
 }
 
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *t,

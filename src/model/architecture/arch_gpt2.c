@@ -1,0 +1,36 @@
+/* arch_gpt2.c: GPT-2: norms with a mean, a table of positions instead of turning heads, q, k and v
+ * from one matrix, GELU, biases everywhere. */
+#include "model/architecture/architecture.h"
+
+const mnem__architecture mnem__architecture_gpt2 = {
+    .names = {"gpt2"},
+    .epsilon_key = "attention.layer_norm_epsilon",
+    .norm = MNEM_OP_LAYER_NORM,
+    .tensors = {{MNEM__ROLE_EMBEDDING},
+                {MNEM__ROLE_POSITIONS},
+                {MNEM__ROLE_ATTN_NORM},
+                {MNEM__ROLE_ATTN_NORM_BIAS},
+                {MNEM__ROLE_QKV},
+                {MNEM__ROLE_QKV_BIAS},
+                {MNEM__ROLE_O},
+                {MNEM__ROLE_O_BIAS},
+                {MNEM__ROLE_FFN_NORM},
+                {MNEM__ROLE_FFN_NORM_BIAS},
+                {MNEM__ROLE_UP},
+                {MNEM__ROLE_UP_BIAS},
+                {MNEM__ROLE_DOWN},
+                {MNEM__ROLE_DOWN_BIAS},
+                {MNEM__ROLE_OUTPUT_NORM},
+                {MNEM__ROLE_OUTPUT_NORM_BIAS},
+                {MNEM__ROLE_OUTPUT, MNEM__OPTION_OUTPUT}},
+    .parts = {{.norm = MNEM__ROLE_ATTN_NORM,
+               .in = {MNEM__ROLE_QKV},
+               .core = MNEM_OP_ATTENTION,
+               .out = MNEM__ROLE_O},
+              {.norm = MNEM__ROLE_FFN_NORM,
+               .in = {MNEM__ROLE_UP},
+               .core = MNEM_OP_GELU,
+               .out = MNEM__ROLE_DOWN}},
+    .trained = true,
+    .plain_heads = true,
+};

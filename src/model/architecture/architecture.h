@@ -1,0 +1,76 @@
+/* architecture.h: a transformer's architecture as data.
+ *
+ * Each architecture is one file, arch_NAME.c, with one table of this type: which tensors it has,
+ * and which parts a layer is made of. Reading a file, the programs of a run and of training,
+ * quantizing and adapters all follow the table; none of them knows an architecture by name. A part
+ * of a layer is
+ *
+ *     x ─ norm ─ in ─ core ─ out ─ + ─ x         core: attention, or what is between two products
+ *     └────────────────────────────┘                   of a feed-forward
+ *
+ * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
+ * bias where the model has the tensor. */
+#ifndef MNEM_SRC_MODEL_ARCHITECTURE_ARCHITECTURE_H
+#define MNEM_SRC_MODEL_ARCHITECTURE_ARCHITECTURE_H
+
+#include "model/architecture/roles.h"
+
+/* Tensors that a file may lack. The first layer says whether those of one option are there; then
+ * all of them are, in every layer, or none is. */
+typedef enum mnem__option {
+    MNEM__REQUIRED,
+    MNEM__OPTION_QKV_BIAS,
+    MNEM__OPTION_OUT_BIAS,
+    MNEM__OPTION_OUTPUT, /* without it the embedding is the output matrix too */
+    MNEM__OPTION_ROPE_FACTORS
+} mnem__option;
+
+typedef struct mnem__tensor_use {
+    mnem__role role;
+    mnem__option option;
+} mnem__tensor_use;
+
+/* How heads are turned by their positions: elements in pairs, or not at all. */
+typedef enum mnem__turn {
+    MNEM__TURN_NONE,
+    MNEM__TURN_NEIGHBOURS, /* (2i, 2i + 1) */
+    MNEM__TURN_HALVES      /* (i, i + dims / 2): "neox" */
+} mnem__turn;
+
+enum { MNEM__PART_INPUTS = 3, MNEM__PARTS_MAX = 4, MNEM__NAMES_MAX = 4 };
+
+typedef struct mnem__layer_part {
+    mnem__role norm;
+    mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
+    mnem_op_kind core;                /* ATTENTION, SILU_MUL (of two), GELU (of one) */
+    mnem__role q_norm, k_norm;        /* of attention's heads */
+    mnem__role out;
+} mnem__layer_part;
+
+typedef struct mnem__architecture {
+    /* As files and their keys say it. The first is what we say. */
+    const char *names[MNEM__NAMES_MAX];
+    const char *epsilon_key; /* what follows "NAME." */
+    mnem_op_kind norm;       /* RMS_NORM, LAYER_NORM */
+    mnem__turn turn;
+    /* In the order of training's layout: before the layers, of each layer, behind them. Tensors and
+     * parts end with an empty one. */
+    mnem__tensor_use tensors[MNEM__ROLES];
+    mnem__layer_part parts[MNEM__PARTS_MAX];
+    bool trained;     /* from random weights too; adapters are for all */
+    bool plain_heads; /* such training wants kv_heads = heads and embd = heads * head_dim */
+} mnem__architecture;
+
+/* By any of its names; NULL. There is one for mnem_transformer.architecture where
+ * mnem_model_transformer filled it. */
+const mnem__architecture *mnem__architecture_find(const char *name);
+/* NULL past the last. */
+const mnem__architecture *mnem__architecture_get(int index);
+/* "llama, mistral, qwen2 and qwen3": all names. trained: the first name of each that is trained,
+ * with commas alone. */
+void mnem__architecture_names(bool trained, char *text, size_t size);
+
+/* Whether it has tensors of this role at all. */
+bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);
+
+#endif

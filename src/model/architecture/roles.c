@@ -1,0 +1,103 @@
+/* roles.c: the one table of tensors: names, shapes, and what follows from a role. */
+#include "model/architecture/roles.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MATRIX(n, t, r, c) .name = n, .text = t, .rows = MNEM__WIDTH_##r, .columns = MNEM__WIDTH_##c
+#define VECTOR(n, c)       .name = n, .columns = MNEM__WIDTH_##c
+#define BIAS(b)            .bias = MNEM__ROLE_##b##_BIAS
+#define PRECISION(p)       .precision = MNEM__PRECISION_##p
+
+static const mnem__role_info infos[MNEM__ROLES] = {
+    [MNEM__ROLE_Q] = {MATRIX("attn_q.weight", "q", Q, EMBD), BIAS(Q)},
+    [MNEM__ROLE_K] = {MATRIX("attn_k.weight", "k", KV, EMBD), BIAS(K)},
+    [MNEM__ROLE_V] = {MATRIX("attn_v.weight", "v", KV, EMBD), BIAS(V), PRECISION(BETTER)},
+    [MNEM__ROLE_QKV] = {MATRIX("attn_qkv.weight", "qkv", QKV, EMBD), BIAS(QKV), PRECISION(FUSED)},
+    [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, Q), BIAS(O)},
+    [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
+    [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", FF, EMBD), BIAS(UP)},
+    [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
+                         PRECISION(BETTER)},
+    [MNEM__ROLE_ATTN_NORM] = {VECTOR("attn_norm.weight", EMBD), BIAS(ATTN_NORM), .is_norm = true},
+    [MNEM__ROLE_ATTN_NORM_BIAS] = {VECTOR("attn_norm.bias", EMBD)},
+    [MNEM__ROLE_QKV_BIAS] = {VECTOR("attn_qkv.bias", QKV)},
+    [MNEM__ROLE_Q_BIAS] = {VECTOR("attn_q.bias", Q)},
+    [MNEM__ROLE_K_BIAS] = {VECTOR("attn_k.bias", KV)},
+    [MNEM__ROLE_V_BIAS] = {VECTOR("attn_v.bias", KV)},
+    [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", HEAD), .is_norm = true},
+    [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", HEAD), .is_norm = true},
+    [MNEM__ROLE_O_BIAS] = {VECTOR("attn_output.bias", EMBD)},
+    [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
+    [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
+    [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", FF)},
+    [MNEM__ROLE_DOWN_BIAS] = {VECTOR("ffn_down.bias", EMBD)},
+    [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
+    [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
+    [MNEM__ROLE_OUTPUT_NORM] = {VECTOR("output_norm.weight", EMBD), BIAS(OUTPUT_NORM),
+                                .is_norm = true},
+    [MNEM__ROLE_OUTPUT_NORM_BIAS] = {VECTOR("output_norm.bias", EMBD)},
+    [MNEM__ROLE_OUTPUT] = {MATRIX("output.weight", NULL, VOCAB, EMBD)},
+    [MNEM__ROLE_ROPE_FACTORS] = {VECTOR("rope_freqs.weight", ROPE_PAIRS)},
+};
+
+const mnem__role_info *mnem__role_get(mnem__role role) {
+    return &infos[role];
+}
+
+static int64_t width_get(mnem__width width, const mnem_transformer *t) {
+    const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
+    switch (width) {
+    case MNEM__WIDTH_NONE: return 1;
+    case MNEM__WIDTH_EMBD: return t->embd;
+    case MNEM__WIDTH_Q: return q;
+    case MNEM__WIDTH_KV: return kv;
+    case MNEM__WIDTH_QKV: return q + 2 * kv;
+    case MNEM__WIDTH_HEAD: return t->head_dim;
+    case MNEM__WIDTH_FF: return t->ff;
+    case MNEM__WIDTH_VOCAB: return t->vocab;
+    case MNEM__WIDTH_CONTEXT: return t->context;
+    case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
+    }
+    return 0;
+}
+
+int mnem__role_shape(mnem__role role, const mnem_transformer *t, int64_t shape[2]) {
+    const mnem__role_info *info = &infos[role];
+    const bool is_vector = info->rows == MNEM__WIDTH_NONE;
+    shape[0] = width_get(is_vector ? info->columns : info->rows, t);
+    shape[1] = is_vector ? 1 : width_get(info->columns, t);
+    return is_vector ? 1 : 2;
+}
+
+void mnem__role_name(mnem__role role, int32_t layer, char name[MNEM__ROLE_NAME]) {
+    if (mnem__role_in_layer(role))
+        snprintf(name, MNEM__ROLE_NAME, "blk.%d.%s", layer, infos[role].name);
+    else
+        snprintf(name, MNEM__ROLE_NAME, "%s", infos[role].name);
+}
+
+int32_t mnem__role_tensor(const mnem_model *model, mnem__role role, int32_t layer) {
+    char name[MNEM__ROLE_NAME];
+    mnem__role_name(role, layer, name);
+    return mnem_model_tensor_find(model, name);
+}
+
+const char *mnem__layer_name(const char *name, int32_t *layer) {
+    if (strncmp(name, "blk.", 4) != 0 || name[4] < '0' || name[4] > '9') return NULL;
+    char *end;
+    const long number = strtol(name + 4, &end, 10);
+    *layer = number < INT32_MAX ? (int32_t)number : INT32_MAX;
+    return *end == '.' ? end + 1 : NULL;
+}
+
+mnem__role mnem__role_find(const char *name, int32_t *layer) {
+    const char *rest = mnem__layer_name(name, layer);
+    const int first = rest ? MNEM__LAYER_MATRIX_FIRST : MNEM__OUTER_FIRST;
+    const int end = rest ? MNEM__OUTER_FIRST : MNEM__ROLES;
+    if (!rest) *layer = -1;
+    for (int role = first; role < end; role++)
+        if (strcmp(rest ? rest : name, infos[role].name) == 0) return (mnem__role)role;
+    return MNEM__ROLE_NONE;
+}

@@ -1,0 +1,101 @@
+/* roles.h: what a tensor is for, whatever the architecture.
+ *
+ * A GGUF file calls a tensor the same in every architecture that has it, so its name, its shape in
+ * terms of the transformer's sizes, and what else follows from its role stand in one table
+ * (roles.c). Which roles an architecture has says its own file (architecture.h). */
+#ifndef MNEM_SRC_MODEL_ARCHITECTURE_ROLES_H
+#define MNEM_SRC_MODEL_ARCHITECTURE_ROLES_H
+
+#include "mnem/model.h"
+
+/* Matrices and vectors of a layer in the order of use, then what is outside of layers. */
+typedef enum mnem__role {
+    MNEM__ROLE_NONE,
+    MNEM__ROLE_Q,
+    MNEM__ROLE_K,
+    MNEM__ROLE_V,
+    MNEM__ROLE_QKV, /* the three in one, below each other */
+    MNEM__ROLE_O,
+    MNEM__ROLE_GATE,
+    MNEM__ROLE_UP,
+    MNEM__ROLE_DOWN,
+    MNEM__ROLE_ATTN_NORM,
+    MNEM__ROLE_ATTN_NORM_BIAS,
+    MNEM__ROLE_QKV_BIAS,
+    MNEM__ROLE_Q_BIAS,
+    MNEM__ROLE_K_BIAS,
+    MNEM__ROLE_V_BIAS,
+    MNEM__ROLE_Q_NORM, /* of each head */
+    MNEM__ROLE_K_NORM,
+    MNEM__ROLE_O_BIAS,
+    MNEM__ROLE_FFN_NORM,
+    MNEM__ROLE_FFN_NORM_BIAS,
+    MNEM__ROLE_UP_BIAS,
+    MNEM__ROLE_DOWN_BIAS,
+    MNEM__ROLE_EMBEDDING,
+    MNEM__ROLE_POSITIONS, /* a row for each place in the context, added to the embedding */
+    MNEM__ROLE_OUTPUT_NORM,
+    MNEM__ROLE_OUTPUT_NORM_BIAS,
+    MNEM__ROLE_OUTPUT,
+    MNEM__ROLE_ROPE_FACTORS,
+    MNEM__ROLES,
+
+    MNEM__LAYER_MATRIX_FIRST = MNEM__ROLE_Q,
+    MNEM__LAYER_VECTOR_FIRST = MNEM__ROLE_ATTN_NORM,
+    MNEM__OUTER_FIRST = MNEM__ROLE_EMBEDDING,
+    MNEM__LAYER_MATRICES = MNEM__LAYER_VECTOR_FIRST - MNEM__LAYER_MATRIX_FIRST,
+    MNEM__LAYER_VECTORS = MNEM__OUTER_FIRST - MNEM__LAYER_VECTOR_FIRST
+} mnem__role;
+
+/* Sizes that shapes are made of. */
+typedef enum mnem__width {
+    MNEM__WIDTH_NONE, /* as rows: a vector */
+    MNEM__WIDTH_EMBD,
+    MNEM__WIDTH_Q,   /* heads * head_dim */
+    MNEM__WIDTH_KV,  /* kv_heads * head_dim */
+    MNEM__WIDTH_QKV, /* the first, and the second twice */
+    MNEM__WIDTH_HEAD,
+    MNEM__WIDTH_FF,
+    MNEM__WIDTH_VOCAB,
+    MNEM__WIDTH_CONTEXT,
+    MNEM__WIDTH_ROPE_PAIRS
+} mnem__width;
+
+/* What a mix of types gives a matrix (quantize.h). */
+typedef enum mnem__precision {
+    MNEM__PRECISION_USUAL,
+    MNEM__PRECISION_BETTER, /* errors weigh most here: more bits in some layers */
+    MNEM__PRECISION_FUSED,  /* a part of it is of the kind before */
+    MNEM__PRECISION_HALF    /* small, and added to everything */
+} mnem__precision;
+
+typedef struct mnem__role_info {
+    const char *name; /* in a file; of a layer's, what follows "blk.N." */
+    const char *text; /* of a layer's matrix in graphs: "q" */
+    mnem__width rows, columns;
+    mnem__role bias; /* of a matrix or a norm: what is added to what it gives */
+    bool is_norm;    /* a factor for each number: about 1 */
+    mnem__precision precision;
+} mnem__role_info;
+const mnem__role_info *mnem__role_get(mnem__role role);
+
+/* Whether every layer has one of its own. */
+static inline bool mnem__role_in_layer(mnem__role role) {
+    return role != MNEM__ROLE_NONE && role < MNEM__OUTER_FIRST;
+}
+
+/* [rows, columns], or [columns, 1] of a vector, and how many dimensions these are. */
+int mnem__role_shape(mnem__role role, const mnem_transformer *transformer, int64_t shape[2]);
+
+enum { MNEM__ROLE_NAME = 40 };
+/* What a tensor is called in a file: "blk.3.attn_q.weight". layer: any when outside of layers. */
+void mnem__role_name(mnem__role role, int32_t layer, char name[MNEM__ROLE_NAME]);
+/* The tensor of this role, or -1. */
+int32_t mnem__role_tensor(const mnem_model *model, mnem__role role, int32_t layer);
+
+/* "blk.N.rest": N (at most INT32_MAX) and rest. NULL when name isn't like that. */
+const char *mnem__layer_name(const char *name, int32_t *layer);
+/* The other way round; MNEM__ROLE_NONE for a name that no role has. *layer -1: outside. */
+mnem__role mnem__role_find(const char *name, int32_t *layer);
+
+#endif

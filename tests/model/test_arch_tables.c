@@ -1,0 +1,198 @@
+/* test_arch_tables.c: the tables of architectures are whole, and each loads a model made of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "model/architecture/architecture.h"
+
+/* Calls body for each architecture as `a`. */
+#define EACH(a)                                                                                    \
+    for (int index_ = 0; index_ < 1000; index_++)                                                  \
+        for (const mnem__architecture *a = mnem__architecture_get(index_); a; a = NULL)
+
+static int count_of(const mnem__architecture *a, mnem__role role) {
+    int count = 0;
+    for (const mnem__tensor_use *use = a->tensors; use->role; use++) count += use->role == role;
+    return count;
+}
+
+static void every_role_has_a_name_of_its_own(void **state) {
+    (void)state;
+    for (int role = 1; role < MNEM__ROLES; role++) {
+        const mnem__role_info *info = mnem__role_get((mnem__role)role);
+        char name[MNEM__ROLE_NAME];
+        int32_t layer;
+        assert_non_null(info->name);
+        mnem__role_name((mnem__role)role, 1023, name);
+        assert_int_equal(mnem__role_find(name, &layer), role);
+        assert_int_equal(layer, mnem__role_in_layer((mnem__role)role) ? 1023 : -1);
+        for (int other = 1; other < role; other++)
+            assert_string_not_equal(info->name, mnem__role_get((mnem__role)other)->name);
+    }
+}
+
+static void names_that_no_role_has_are_none(void **state) {
+    (void)state;
+    static const char *const names[] = {"",
+                                        "blk.",
+                                        "blk.0",
+                                        "blk.0.",
+                                        "blk.x.attn_q.weight",
+                                        "attn_q.weight",
+                                        "blk.0.token_embd.weight",
+                                        "blk.0.attn_q.weights",
+                                        "output"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int32_t layer;
+        assert_int_equal(mnem__role_find(names[i], &layer), MNEM__ROLE_NONE);
+    }
+}
+
+static void matrices_of_a_layer_come_first_then_its_vectors(void **state) {
+    (void)state;
+    for (int role = 1; role < MNEM__OUTER_FIRST; role++) {
+        const mnem__role_info *info = mnem__role_get((mnem__role)role);
+        const bool is_matrix = role < MNEM__LAYER_VECTOR_FIRST;
+        assert_int_equal(info->rows != MNEM__WIDTH_NONE, is_matrix);
+        assert_int_equal(info->text != NULL, is_matrix);
+    }
+}
+
+static void each_role_stands_once_in_an_architecture(void **state) {
+    (void)state;
+    EACH(a)
+    for (const mnem__tensor_use *use = a->tensors; use->role; use++)
+        assert_int_equal(count_of(a, use->role), 1);
+}
+
+/* before the layers, of each layer, after */
+static void layers_stand_together_in_an_architecture(void **state) {
+    (void)state;
+    EACH(a) {
+        int changes = 0;
+        assert_int_equal(a->tensors[0].role, MNEM__ROLE_EMBEDDING);
+        for (const mnem__tensor_use *use = a->tensors; use[1].role; use++)
+            changes += mnem__role_in_layer(use->role) != mnem__role_in_layer(use[1].role);
+        assert_int_equal(changes, 2);
+    }
+}
+
+/* Counts what the parts use in used[], biases with the matrices and norms that they belong to. */
+static void use_role(const mnem__architecture *a, mnem__role role, int *used) {
+    if (!role) return;
+    const mnem__role bias = mnem__role_get(role)->bias;
+    assert_int_equal(count_of(a, role), 1);
+    used[role]++;
+    if (bias) used[bias]++;
+}
+
+static void every_tensor_of_an_architecture_is_used_once(void **state) {
+    (void)state;
+    EACH(a) {
+        int used[MNEM__ROLES] = {0};
+        for (const mnem__layer_part *part = a->parts; part->out; part++) {
+            for (int i = 0; i < MNEM__PART_INPUTS; i++) use_role(a, part->in[i], used);
+            use_role(a, part->norm, used);
+            use_role(a, part->q_norm, used);
+            use_role(a, part->k_norm, used);
+            use_role(a, part->out, used);
+        }
+        use_role(a, MNEM__ROLE_EMBEDDING, used);
+        use_role(a, MNEM__ROLE_OUTPUT_NORM, used);
+        use_role(a, MNEM__ROLE_OUTPUT, used);
+        used[MNEM__ROLE_POSITIONS]++;
+        used[MNEM__ROLE_ROPE_FACTORS]++;
+        for (const mnem__tensor_use *use = a->tensors; use->role; use++)
+            assert_int_equal(used[use->role], 1);
+    }
+}
+
+/* As the parts read them: the builders take a handle of the first and of the last. */
+static void matrices_of_a_layer_stand_in_the_order_of_use(void **state) {
+    (void)state;
+    EACH(a) {
+        const mnem__tensor_use *use = a->tensors;
+        for (const mnem__layer_part *part = a->parts; part->out; part++)
+            for (int i = 0; i <= MNEM__PART_INPUTS; i++) {
+                const mnem__role role = i < MNEM__PART_INPUTS ? part->in[i] : part->out;
+                while (role && use->role && use->role != role) use++;
+                if (role) assert_int_equal(use->role, role);
+            }
+    }
+}
+
+/* What the programs can do: one or three for attention, one for GELU, two for SILU_MUL; training
+ * turns heads and norms them only where q and k are products of their own. */
+static void parts_are_of_kinds_that_the_programs_have(void **state) {
+    (void)state;
+    EACH(a)
+    for (const mnem__layer_part *part = a->parts; part->out; part++) {
+        int inputs = 0;
+        while (inputs < MNEM__PART_INPUTS && part->in[inputs]) inputs++;
+        if (part->core != MNEM_OP_ATTENTION) {
+            assert_true(part->core == MNEM_OP_GELU || part->core == MNEM_OP_SILU_MUL);
+            assert_int_equal(inputs, part->core == MNEM_OP_GELU ? 1 : 2);
+            continue;
+        }
+        assert_true(inputs == 1 || inputs == 3);
+        assert_true(inputs == 3 || (!a->turn && !part->q_norm && !part->k_norm));
+        assert_int_equal(!part->q_norm, !part->k_norm);
+    }
+}
+
+static void architectures_have_names_and_keys_of_their_own(void **state) {
+    (void)state;
+    EACH(a) {
+        assert_non_null(a->epsilon_key);
+        assert_true(a->norm == MNEM_OP_RMS_NORM || a->norm == MNEM_OP_LAYER_NORM);
+        assert_true(strlen(a->names[0]) < sizeof((mnem_transformer *)NULL)->architecture);
+        for (int i = 0; i < MNEM__NAMES_MAX && a->names[i]; i++)
+            assert_ptr_equal(mnem__architecture_find(a->names[i]), a);
+    }
+    assert_null(mnem__architecture_find("mamba"));
+}
+
+static void each_architecture_loads_a_made_model(void **state) {
+    (void)state;
+    EACH(a)
+    for (int i = 0; i < MNEM__NAMES_MAX && a->names[i]; i++) {
+        char path[64], command[512];
+        mnem_model *model;
+        mnem_transformer t;
+        snprintf(path, sizeof path, "/tmp/mnem_test_arch_tables_%d.gguf", (int)getpid());
+        snprintf(command, sizeof command,
+                 "%s %s --arch %s --embd 64 --layers 2 --heads 4 --ff 96 --vocab 400", MAKE_MODEL,
+                 path, a->names[i]);
+        assert_int_equal(system(command), 0);
+        assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
+        const mnem_status status = mnem_model_transformer(model, &t);
+        if (status != MNEM_OK) print_message("%s\n", mnem_last_error());
+        assert_int_equal(status, MNEM_OK);
+        assert_string_equal(t.architecture, a->names[0]);
+        mnem_model_close(model);
+        remove(path);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_role_has_a_name_of_its_own),
+        cmocka_unit_test(names_that_no_role_has_are_none),
+        cmocka_unit_test(matrices_of_a_layer_come_first_then_its_vectors),
+        cmocka_unit_test(each_role_stands_once_in_an_architecture),
+        cmocka_unit_test(layers_stand_together_in_an_architecture),
+        cmocka_unit_test(every_tensor_of_an_architecture_is_used_once),
+        cmocka_unit_test(matrices_of_a_layer_stand_in_the_order_of_use),
+        cmocka_unit_test(parts_are_of_kinds_that_the_programs_have),
+        cmocka_unit_test(architectures_have_names_and_keys_of_their_own),
+        cmocka_unit_test(each_architecture_loads_a_made_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
