@@ -53,7 +53,7 @@ static void add_constants(words *to, const mnem__train_shape *shape) {
     const mnem_rope *r = &shape->t.rope;
     const bool yarn = r->yarn_ext != 0;
     add(to, " epsilon %.9g", (double)shape->t.epsilon);
-    if (shape->gpt2) return;
+    if (!mnem__architecture_find(shape->t.architecture)->turn) return;
     add(to, " rope %d rope_base %.9g rope_neox %d rope_scale %.9g", r->dims, (double)r->base,
         r->neox, (double)or_one(r->scale));
     add(to, " yarn %.9g yarn_attn %.9g yarn_fast %.9g yarn_slow %.9g yarn_context %d",

@@ -1,8 +1,9 @@
 /* train_lora.c: which tensors of a model are frozen, and which adapters there are.
  *
- * Idea: what the first layer has, all have (mnem_model_transformer checks that), so the model's
- * list of names is the table of roles. Adapters are the parameters of the trainer: A and B of each
- * target, layer by layer; everything that the model has is frozen, in the types of the file.
+ * Idea: what the first layer has, all have (mnem_model_transformer checks that), so the tensors of
+ * the architecture that are in the first layer are the roles. Adapters are the parameters of the
+ * trainer: A and B of each target, layer by layer; everything that the model has is frozen, in the
+ * types of the file.
  * Invariant: B follows its A; frozen tensors begin at multiples of 64 bytes, which every kernel
  * takes. Cost: one allocation, a search by name for each tensor. */
 #include <stdio.h>
@@ -16,11 +17,11 @@
 enum { FROZEN_ALIGNMENT = 64 };
 
 static const struct target {
-    mnem__train_role role;
+    mnem__role role;
     mnem_lora_target bit;
     const char *text;
 } targets[] = {
-#define TARGET(name, text, bit) {MNEM__TRAIN_##name, MNEM_LORA_##name, text},
+#define TARGET(name, text, bit) {MNEM__ROLE_##name, MNEM_LORA_##name, text},
     MNEM_LORA_TARGETS(TARGET)
 #undef TARGET
 };
@@ -61,21 +62,20 @@ mnem_status mnem_lora_targets_parse(const char *text, uint32_t *set) {
 typedef struct finder {
     const mnem_lora *lora;
     mnem_transformer t;
-    uint32_t targets; /* that are wanted */
+    const mnem__tensor_use *uses; /* what its architecture has */
+    uint32_t targets;             /* that are wanted */
     int32_t frozen_layer, frozen_outer, params_layer;
     mnem__train_shape *shape;
 } finder;
 
-static uint32_t target_of(mnem__train_role role) {
+static uint32_t target_of(mnem__role role) {
     for (int i = 0; i < TARGETS; i++)
         if (targets[i].role == role) return targets[i].bit;
     return 0;
 }
 
-static bool find(const finder *f, mnem__train_role role, int32_t layer, mnem_tensor_info *info) {
-    char name[40];
-    mnem__train_name(role, layer, name);
-    const int32_t index = mnem_model_tensor_find(f->lora->base, name);
+static bool find(const finder *f, mnem__role role, int32_t layer, mnem_tensor_info *info) {
+    const int32_t index = mnem__role_tensor(f->lora->base, role, layer);
     return index >= 0 && mnem_model_tensor_get(f->lora->base, (uint32_t)index, info);
 }
 
@@ -89,11 +89,11 @@ static mnem_status check_rank(const finder *f, const mnem_tensor_info *info) {
 
 static mnem_status count_roles(finder *f) {
     uint32_t has = 0;
-    for (int role = 0; role < MNEM__TRAIN_ALL_ROLES; role++) {
+    for (const mnem__tensor_use *use = f->uses; use->role; use++) {
         mnem_tensor_info info;
-        const uint32_t bit = target_of((mnem__train_role)role);
-        if (!find(f, (mnem__train_role)role, 0, &info)) continue;
-        role < MNEM__TRAIN_LAYER_ROLES ? f->frozen_layer++ : f->frozen_outer++;
+        const uint32_t bit = target_of(use->role);
+        if (!find(f, use->role, 0, &info)) continue;
+        mnem__role_in_layer(use->role) ? f->frozen_layer++ : f->frozen_outer++;
         has |= bit;
         if (!bit || !(f->lora->targets == 0 || f->lora->targets & bit)) continue;
         f->params_layer += 2;
@@ -111,7 +111,7 @@ static mnem_status count_roles(finder *f) {
 
 /* ---- the tables ---- */
 
-static void add_param(finder *f, mnem__train_role role, int32_t layer, bool is_b, int64_t rows,
+static void add_param(finder *f, mnem__role role, int32_t layer, bool is_b, int64_t rows,
                       int64_t columns) {
     mnem__train_shape *s = f->shape;
     mnem__train_param *p = &s->param[s->params];
@@ -122,7 +122,7 @@ static void add_param(finder *f, mnem__train_role role, int32_t layer, bool is_b
                              .count = rows * columns,
                              .offset = s->count,
                              .init = is_b ? MNEM__TRAIN_ZEROS : MNEM__TRAIN_LORA_A};
-    mnem__train_name(role, layer, p->name);
+    mnem__role_name(role, layer, p->name);
     const size_t length = strlen(p->name);
     snprintf(p->name + length, sizeof p->name - length, ".lora_%c", is_b ? 'b' : 'a');
     if (layer == 0 && !is_b) s->first[role] = s->params;
@@ -130,7 +130,7 @@ static void add_param(finder *f, mnem__train_role role, int32_t layer, bool is_b
     s->count += p->count;
 }
 
-static void add_frozen(finder *f, mnem__train_role role, int32_t layer) {
+static void add_frozen(finder *f, mnem__role role, int32_t layer) {
     mnem__train_shape *s = f->shape;
     mnem_tensor_info info;
     if (!find(f, role, layer, &info)) return;
@@ -142,7 +142,7 @@ static void add_frozen(finder *f, mnem__train_role role, int32_t layer) {
                                    .shape = {info.shape[0], info.shape[1]},
                                    .bytes = info.bytes,
                                    .offset = s->frozen_bytes};
-    mnem__train_name(role, layer, frozen->name);
+    mnem__role_name(role, layer, frozen->name);
     if (layer <= 0) s->frozen_first[role] = s->frozen_count;
     s->frozen_count++;
     s->frozen_bytes += mnem__align_up(info.bytes, FROZEN_ALIGNMENT);
@@ -152,11 +152,11 @@ static void add_frozen(finder *f, mnem__train_role role, int32_t layer) {
 }
 
 static void fill(finder *f) {
-    for (int role = MNEM__TRAIN_LAYER_ROLES; role < MNEM__TRAIN_ALL_ROLES; role++)
-        add_frozen(f, (mnem__train_role)role, -1);
+    for (const mnem__tensor_use *use = f->uses; use->role; use++)
+        if (!mnem__role_in_layer(use->role)) add_frozen(f, use->role, -1);
     for (int32_t layer = 0; layer < f->t.layers; layer++)
-        for (int role = 0; role < MNEM__TRAIN_LAYER_ROLES; role++)
-            add_frozen(f, (mnem__train_role)role, layer);
+        for (const mnem__tensor_use *use = f->uses; use->role; use++)
+            if (mnem__role_in_layer(use->role)) add_frozen(f, use->role, layer);
 }
 
 static mnem_status create(finder *f, mnem__train_shape **shape) {
@@ -171,14 +171,13 @@ static mnem_status create(finder *f, mnem__train_shape **shape) {
     mnem__train_shape *s = f->shape = (void *)base;
     s->t = f->t;
     s->bytes = bytes;
-    s->gpt2 = !strcmp(f->t.architecture, "gpt2");
     s->frozen = (void *)(base + at);
     s->per_layer = f->params_layer;
     s->frozen_per_layer = f->frozen_layer;
     s->lora_rank = f->lora->rank;
     s->lora_alpha = f->lora->alpha > 0 ? f->lora->alpha : 2.0f * (float)f->lora->rank;
     s->lora_targets = f->targets;
-    for (int i = 0; i < MNEM__TRAIN_ALL_ROLES; i++) s->first[i] = s->frozen_first[i] = -1;
+    for (int i = 0; i < MNEM__ROLES; i++) s->first[i] = s->frozen_first[i] = -1;
     fill(f);
     *shape = s;
     return MNEM_OK;
@@ -192,6 +191,8 @@ mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_sha
         return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
     if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
     mnem_status status = mnem_model_transformer(lora->base, &f.t);
-    if (status == MNEM_OK) status = count_roles(&f);
+    if (status != MNEM_OK) return status;
+    f.uses = mnem__architecture_find(f.t.architecture)->tensors;
+    status = count_roles(&f);
     return status == MNEM_OK ? create(&f, shape) : status;
 }

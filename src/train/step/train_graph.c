@@ -15,14 +15,15 @@
 typedef struct builder {
     const mnem__train_graph_options *o;
     const mnem_transformer *t;
+    const mnem__architecture *architecture;
     mnem_graph *graph;
     int64_t tokens;
     mnem_type number; /* of weights, gradients, losses: F32, or F64 with F64 */
     int32_t layer;
-    int32_t table;   /* angles of rope; 0 with gpt2 */
-    int32_t output;  /* matrix; the embedding where they are tied */
-    bool gradients;  /* whether they are wanted */
-    uint32_t stream; /* of the next dropout */
+    int32_t table;             /* angles of rope; 0: heads don't turn */
+    int32_t embedding, output; /* matrices; the same where they are tied */
+    bool gradients;            /* whether they are wanted */
+    uint32_t stream;           /* of the next dropout */
 } builder;
 
 static uint64_t number_bytes(const builder *b) {
@@ -75,14 +76,16 @@ static int32_t frozen(builder *b, const mnem__train_frozen *f) {
     return weight;
 }
 
-static int32_t matrix(builder *b, mnem__train_role role, int64_t rows, int64_t n) {
+static int32_t matrix(builder *b, mnem__role role) {
+    int64_t shape[2];
     const mnem__train_frozen *f = mnem__train_frozen_get(b->o->shape, role, b->layer);
     if (f) return frozen(b, f);
-    return parameter(b, mnem__train_param_get(b->o->shape, role, b->layer), rows, n);
+    mnem__role_shape(role, b->t, shape);
+    return parameter(b, mnem__train_param_get(b->o->shape, role, b->layer), shape[0], shape[1]);
 }
 
 /* 0 where the model has none. */
-static int32_t vector(builder *b, mnem__train_role role) {
+static int32_t vector(builder *b, mnem__role role) {
     const mnem__train_frozen *f = mnem__train_frozen_get(b->o->shape, role, b->layer);
     if (f) return frozen(b, f);
     const mnem__train_param *p = mnem__train_param_get(b->o->shape, role, b->layer);
@@ -91,13 +94,11 @@ static int32_t vector(builder *b, mnem__train_role role) {
 
 /* ---- operators ---- */
 
-static int32_t norm(builder *b, int32_t x, mnem__train_role weight, mnem__train_role bias) {
-    const bool layer_norm = b->o->shape->gpt2;
-    const int32_t w = vector(b, weight), c = layer_norm ? vector(b, bias) : 0;
+static int32_t norm(builder *b, int32_t x, mnem__role role) {
+    const int32_t weight = vector(b, role), bias = vector(b, mnem__role_get(role)->bias);
     const int32_t out = value(b, "norm", b->t->embd);
-    add(b, (mnem_graph_node){.desc = {.kind = layer_norm ? MNEM_OP_LAYER_NORM : MNEM_OP_RMS_NORM,
-                                      .epsilon = b->t->epsilon},
-                             .in = {x, w, c},
+    add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
+                             .in = {x, weight, bias},
                              .out = out});
     return out;
 }
@@ -138,19 +139,35 @@ static int32_t adapted(builder *b, const char *name, int32_t x, int32_t y,
 }
 
 /* A matrix of a layer on x, which is kept as with_x says. */
-typedef struct matrix_use {
-    const char *name;
-    mnem__train_role role, bias;
-    mnem_train_keep with_x;
-    int64_t rows, columns;
-} matrix_use;
-
-static int32_t linear(builder *b, int32_t x, const matrix_use *use) {
-    const int32_t weight = matrix(b, use->role, use->rows, use->columns);
-    const int32_t y = product(b, use->name, x, weight, vector(b, use->bias), use->rows);
+static int32_t linear(builder *b, int32_t x, mnem__role role, mnem_train_keep with_x) {
+    const mnem__role_info *info = mnem__role_get(role);
+    int64_t shape[2];
+    mnem__role_shape(role, b->t, shape);
+    const int32_t weight = matrix(b, role);
+    const int32_t y = product(b, info->text, x, weight, vector(b, info->bias), shape[0]);
     const mnem__train_param *a =
-        b->o->shape->lora_rank ? mnem__train_param_get(b->o->shape, use->role, b->layer) : NULL;
-    return a ? adapted(b, use->name, x, y, a, use->with_x) : y;
+        b->o->shape->lora_rank ? mnem__train_param_get(b->o->shape, role, b->layer) : NULL;
+    return a ? adapted(b, info->text, x, y, a, with_x) : y;
+}
+
+/* Whether one product does for both matrices: they lie side by side, and nothing is added. */
+static bool are_joined(const builder *b, mnem__role first, mnem__role second) {
+    const mnem__train_shape *s = b->o->shape;
+    if (!second || s->frozen_count) return false;
+    const mnem__train_param *one = mnem__train_param_get(s, first, b->layer);
+    const mnem__train_param *two = mnem__train_param_get(s, second, b->layer);
+    return two->offset == one->offset + one->count &&
+           !mnem__train_param_get(s, mnem__role_get(first)->bias, b->layer) &&
+           !mnem__train_param_get(s, mnem__role_get(second)->bias, b->layer);
+}
+
+/* Both on x: [T, rows of the first and then of the second]. */
+static int32_t joined(builder *b, const char *name, int32_t x, mnem__role first,
+                      mnem__role second) {
+    const mnem__train_param *one = mnem__train_param_get(b->o->shape, first, b->layer);
+    const mnem__train_param *two = mnem__train_param_get(b->o->shape, second, b->layer);
+    const int64_t rows = one->shape[0] + two->shape[0];
+    return product(b, name, x, parameter(b, one, rows, one->shape[1]), 0, rows);
 }
 
 static int32_t sum(builder *b, const char *name, int32_t x, int32_t y) {
@@ -177,90 +194,85 @@ typedef struct qkv {
     int32_t q, k, v; /* [T, heads, head_dim] */
 } qkv;
 
-static qkv attention_inputs_gpt2(builder *b, int32_t n) {
+/* The three from one matrix. */
+static qkv inputs_from_one(builder *b, const mnem__layer_part *part, int32_t n) {
     const mnem_transformer *t = b->t;
     const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
     const int64_t width = q + 2 * kv;
-    const matrix_use use = {"qkv",           MNEM__TRAIN_QKV, MNEM__TRAIN_QKV_BIAS,
-                            MNEM_KEEP_NORMS, width,           t->embd};
-    const int32_t all = linear(b, n, &use);
+    const int32_t all = linear(b, n, part->in[0], MNEM_KEEP_NORMS);
     keep(b, MNEM_KEEP_QKV, all);
     return (qkv){columns(b, all, width, 0, t->heads, t->head_dim),
                  columns(b, all, width, q, t->kv_heads, t->head_dim),
                  columns(b, all, width, q + kv, t->kv_heads, t->head_dim)};
 }
 
-/* x, heads of a row, turned by their positions. */
+/* x, heads of a row, turned by their positions where the architecture turns them. */
 static int32_t turned(builder *b, const char *name, int32_t x, int32_t heads) {
     const int64_t n = b->t->head_dim, width = heads * n;
-    const int32_t out = value(b, name, width);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
-                             .in = {columns(b, x, width, 0, heads, n), b->table},
-                             .out = columns(b, out, width, 0, heads, n)});
+    int32_t out = x;
+    if (b->table) {
+        out = value(b, name, width);
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
+                                 .in = {columns(b, x, width, 0, heads, n), b->table},
+                                 .out = columns(b, out, width, 0, heads, n)});
+    }
     keep(b, MNEM_KEEP_QKV, out);
     return out;
 }
 
-static int32_t values(builder *b, int32_t n) {
-    const int64_t kv = (int64_t)b->t->kv_heads * b->t->head_dim;
-    const int32_t v = linear(
-        b, n,
-        &(matrix_use){"v", MNEM__TRAIN_V, MNEM__TRAIN_V_BIAS, MNEM_KEEP_NORMS, kv, b->t->embd});
+static int32_t values(builder *b, const mnem__layer_part *part, int32_t n) {
+    const int32_t v = linear(b, n, part->in[2], MNEM_KEEP_NORMS);
     keep(b, MNEM_KEEP_QKV, v);
     return v;
 }
 
-static qkv attention_inputs_llama(builder *b, int32_t n) {
+static qkv inputs_joined(builder *b, const mnem__layer_part *part, int32_t n) {
     const mnem_transformer *t = b->t;
     const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
-    const int32_t heads = t->heads + t->kv_heads;
-    const int32_t qk = product(b, "qk", n, matrix(b, MNEM__TRAIN_Q, q + kv, t->embd), 0, q + kv);
-    const int32_t v = values(b, n), all = turned(b, "qk turned", qk, heads);
+    const int32_t qk = joined(b, "qk", n, part->in[0], part->in[1]);
+    const int32_t v = values(b, part, n);
+    const int32_t all = turned(b, "qk turned", qk, t->heads + t->kv_heads);
     return (qkv){columns(b, all, q + kv, 0, t->heads, t->head_dim),
                  columns(b, all, q + kv, q, t->kv_heads, t->head_dim),
                  columns(b, v, kv, 0, t->kv_heads, t->head_dim)};
 }
 
-/* q or k of a frozen model, whose types may differ: one product each. */
-static int32_t heads_frozen(builder *b, int32_t n, const matrix_use *use, mnem__train_role norm,
-                            int32_t heads) {
-    const int64_t d = b->t->head_dim;
-    int32_t x = linear(b, n, use);
+/* q or k by a product of its own, with a norm of its heads where there is one. */
+static int32_t heads_apart(builder *b, int32_t n, mnem__role role, mnem__role norm, int32_t heads) {
+    const int64_t d = b->t->head_dim, width = heads * d;
+    const char *name = mnem__role_get(role)->text;
+    int32_t x = linear(b, n, role, MNEM_KEEP_NORMS);
     const int32_t weight = vector(b, norm);
     if (weight) {
-        const int32_t out = value(b, use->name, use->rows);
+        const int32_t out = value(b, name, width);
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
-                                 .in = {columns(b, x, use->rows, 0, heads, d), weight},
-                                 .out = columns(b, out, use->rows, 0, heads, d)});
+                                 .in = {columns(b, x, width, 0, heads, d), weight},
+                                 .out = columns(b, out, width, 0, heads, d)});
         x = out;
     }
-    return columns(b, turned(b, use->name, x, heads), use->rows, 0, heads, d);
+    return columns(b, turned(b, name, x, heads), width, 0, heads, d);
 }
 
-static qkv attention_inputs_frozen(builder *b, int32_t n) {
+static qkv inputs_apart(builder *b, const mnem__layer_part *part, int32_t n) {
     const mnem_transformer *t = b->t;
-    const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
-    const matrix_use queries = {"q", MNEM__TRAIN_Q, MNEM__TRAIN_Q_BIAS, MNEM_KEEP_NORMS,
-                                q,   t->embd};
-    const matrix_use keys = {"k", MNEM__TRAIN_K, MNEM__TRAIN_K_BIAS, MNEM_KEEP_NORMS, kv, t->embd};
+    const int64_t kv = (int64_t)t->kv_heads * t->head_dim;
     qkv in;
-    in.q = heads_frozen(b, n, &queries, MNEM__TRAIN_Q_NORM, t->heads);
-    in.k = heads_frozen(b, n, &keys, MNEM__TRAIN_K_NORM, t->kv_heads);
-    in.v = columns(b, values(b, n), kv, 0, t->kv_heads, t->head_dim);
+    in.q = heads_apart(b, n, part->in[0], part->q_norm, t->heads);
+    in.k = heads_apart(b, n, part->in[1], part->k_norm, t->kv_heads);
+    in.v = columns(b, values(b, part, n), kv, 0, t->kv_heads, t->head_dim);
     return in;
 }
 
-static qkv attention_inputs(builder *b, int32_t n) {
-    if (b->o->shape->gpt2) return attention_inputs_gpt2(b, n);
-    return b->o->shape->frozen_count ? attention_inputs_frozen(b, n) : attention_inputs_llama(b, n);
+static qkv attention_inputs(builder *b, const mnem__layer_part *part, int32_t n) {
+    if (!part->in[1]) return inputs_from_one(b, part, n);
+    const bool join = !part->q_norm && are_joined(b, part->in[0], part->in[1]);
+    return join ? inputs_joined(b, part, n) : inputs_apart(b, part, n);
 }
 
-static int32_t attention(builder *b, int32_t x) {
+static int32_t attention(builder *b, const mnem__layer_part *part, int32_t n) {
     const mnem_transformer *t = b->t;
     const int64_t q = (int64_t)t->heads * t->head_dim;
-    const int32_t n = norm(b, x, MNEM__TRAIN_ATTN_NORM, MNEM__TRAIN_ATTN_NORM_BIAS);
-    keep(b, MNEM_KEEP_NORMS, n);
-    const qkv in = attention_inputs(b, n);
+    const qkv in = attention_inputs(b, part, n);
     const int32_t out = value(b, "attention", q);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_CAUSAL_ATTENTION,
                                       .scale = 1.0f / sqrtf((float)t->head_dim),
@@ -268,37 +280,27 @@ static int32_t attention(builder *b, int32_t x) {
                              .in = {in.q, in.k, in.v},
                              .out = columns(b, out, q, 0, t->heads, t->head_dim)});
     keep(b, MNEM_KEEP_ATTENTION, out);
-    const int32_t o = linear(
-        b, out,
-        &(matrix_use){"o", MNEM__TRAIN_O, MNEM__TRAIN_O_BIAS, MNEM_KEEP_ATTENTION, t->embd, q});
-    const int32_t middle = sum(b, "middle", x, dropout(b, o));
-    keep(b, MNEM_KEEP_MIDDLE, middle);
-    return middle;
+    return out;
 }
 
-/* gate or up (of llama, when trained: both in one, side by side). */
-static int32_t ff_input(builder *b, int32_t n, const char *name, mnem__train_role role,
-                        int64_t width) {
-    const int32_t out = linear(
-        b, n, &(matrix_use){name, role, MNEM__TRAIN_UP_BIAS, MNEM_KEEP_NORMS, width, b->t->embd});
+/* gate or up */
+static int32_t ff_input(builder *b, int32_t n, mnem__role role) {
+    const int32_t out = linear(b, n, role, MNEM_KEEP_NORMS);
     keep(b, MNEM_KEEP_FF, out);
     return out;
 }
 
-/* What down multiplies: [T, ff]. */
-static int32_t activation(builder *b, int32_t n) {
+/* What the last matrix of a feed-forward multiplies: [T, ff]. */
+static int32_t activation(builder *b, const mnem__layer_part *part, int32_t n) {
     const int64_t ff = b->t->ff;
-    mnem_graph_node node = {.desc = {.kind = MNEM_OP_SILU_MUL}};
-    if (b->o->shape->gpt2) {
-        node.desc.kind = MNEM_OP_GELU;
-        node.in[0] = ff_input(b, n, "up", MNEM__TRAIN_UP, ff);
-    } else if (b->o->shape->frozen_count) {
-        node.in[0] = ff_input(b, n, "gate", MNEM__TRAIN_GATE, ff);
-        node.in[1] = ff_input(b, n, "up", MNEM__TRAIN_UP, ff);
-    } else {
-        const int32_t both = ff_input(b, n, "gate, up", MNEM__TRAIN_GATE, 2 * ff);
+    mnem_graph_node node = {.desc = {.kind = part->core}};
+    if (are_joined(b, part->in[0], part->in[1])) {
+        const int32_t both = joined(b, "gate, up", n, part->in[0], part->in[1]);
+        keep(b, MNEM_KEEP_FF, both);
         node.in[0] = columns(b, both, 2 * ff, 0, 0, ff);
         node.in[1] = columns(b, both, 2 * ff, ff, 0, ff);
+    } else {
+        for (int i = 0; part->in[i]; i++) node.in[i] = ff_input(b, n, part->in[i]);
     }
     node.out = value(b, "activation", ff);
     keep(b, MNEM_KEEP_NORMS, node.out);
@@ -306,25 +308,29 @@ static int32_t activation(builder *b, int32_t n) {
     return node.out;
 }
 
-static int32_t layer(builder *b, int32_t x) {
-    const mnem_transformer *t = b->t;
-    const int32_t middle = attention(b, x);
-    const int32_t n = norm(b, middle, MNEM__TRAIN_FF_NORM, MNEM__TRAIN_FF_NORM_BIAS);
+/* x + out(core(in(norm(x)))): the layer's output after its last part, which is always kept. */
+static int32_t layer_part(builder *b, const mnem__layer_part *part, int32_t x) {
+    const bool attends = part->core == MNEM_OP_ATTENTION, last = !part[1].out;
+    const int32_t n = norm(b, x, part->norm);
     keep(b, MNEM_KEEP_NORMS, n);
-    const int32_t a = activation(b, n);
-    const int32_t down = linear(b, a,
-                                &(matrix_use){"down", MNEM__TRAIN_DOWN, MNEM__TRAIN_DOWN_BIAS,
-                                              MNEM_KEEP_NORMS, t->embd, t->ff});
-    const int32_t next = sum(b, "hidden", middle, dropout(b, down));
-    keep_always(b, next);
+    const int32_t made = attends ? attention(b, part, n) : activation(b, part, n);
+    const int32_t out = linear(b, made, part->out, attends ? MNEM_KEEP_ATTENTION : MNEM_KEEP_NORMS);
+    const int32_t next = sum(b, last ? "hidden" : "middle", x, dropout(b, out));
+    last ? keep_always(b, next) : keep(b, MNEM_KEEP_MIDDLE, next);
     return next;
+}
+
+static int32_t layer(builder *b, int32_t x) {
+    for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
+        x = layer_part(b, part, x);
+    return x;
 }
 
 /* ---- the whole ---- */
 
 /* The same bytes as the matrix, with a gradient of its own. */
 static int32_t waiting_embedding(builder *b) {
-    const mnem__train_param *p = mnem__train_param_get(b->o->shape, MNEM__TRAIN_EMBEDDING, -1);
+    const mnem__train_param *p = mnem__train_param_get(b->o->shape, MNEM__ROLE_EMBEDDING, -1);
     const bool by_token = b->o->waiting == MNEM__TRAIN_WAITING_TOKENS;
     const mnem_tensor desc = mnem_tensor_2d(b->number, p->shape[0], p->shape[1]);
     const mnem_tensor rows =
@@ -340,32 +346,38 @@ static int32_t waiting_embedding(builder *b) {
     return weight;
 }
 
+/* x + a row of the table for each position. */
+static int32_t add_positions(builder *b, int32_t x) {
+    const int32_t position = value(b, "position", b->t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED, .by_position = true},
+                             .in = {matrix(b, MNEM__ROLE_POSITIONS)},
+                             .out = position});
+    return sum(b, "embedding", x, position);
+}
+
+static void add_table(builder *b) {
+    const mnem_tensor desc = mnem_tensor_2d(b->number, b->tokens, b->t->rope.dims);
+    b->table = mnem_graph_value(b->graph, &desc);
+    mnem_graph_name(b->graph, b->table, "angles", -1);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = b->t->rope},
+                             .in = {vector(b, MNEM__ROLE_ROPE_FACTORS)},
+                             .out = b->table});
+    keep_always(b, b->table);
+}
+
 static int32_t embed(builder *b) {
     const mnem_transformer *t = b->t;
     b->layer = -1;
     const mnem__train_frozen *output = mnem__train_output_get(b->o->shape);
-    const int32_t embedding = matrix(b, MNEM__TRAIN_EMBEDDING, t->vocab, t->embd);
-    b->output = t->tied || !output ? embedding : frozen(b, output);
+    b->embedding = matrix(b, MNEM__ROLE_EMBEDDING);
+    b->output = t->tied || !output ? b->embedding : frozen(b, output);
     const bool waits = b->gradients && b->o->waiting != MNEM__TRAIN_WAITING_NONE;
     int32_t x = value(b, "embedding", t->embd);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED},
-                             .in = {waits ? waiting_embedding(b) : embedding},
+                             .in = {waits ? waiting_embedding(b) : b->embedding},
                              .out = x});
-    if (b->o->shape->gpt2) {
-        const int32_t position = value(b, "position", t->embd);
-        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED, .by_position = true},
-                                 .in = {matrix(b, MNEM__TRAIN_POSITION, t->context, t->embd)},
-                                 .out = position});
-        x = sum(b, "embedding", x, position);
-    } else {
-        const mnem_tensor desc = mnem_tensor_2d(b->number, b->tokens, t->rope.dims);
-        b->table = mnem_graph_value(b->graph, &desc);
-        mnem_graph_name(b->graph, b->table, "angles", -1);
-        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = t->rope},
-                                 .in = {vector(b, MNEM__TRAIN_ROPE_FACTORS)},
-                                 .out = b->table});
-        keep_always(b, b->table);
-    }
+    if (mnem__architecture_has(b->architecture, MNEM__ROLE_POSITIONS)) x = add_positions(b, x);
+    if (b->architecture->turn) add_table(b);
     x = dropout(b, x);
     keep_always(b, x);
     return x;
@@ -375,7 +387,7 @@ static int32_t build(builder *b) {
     int32_t x = embed(b);
     for (b->layer = 0; b->layer < b->o->layers; b->layer++) x = layer(b, x);
     b->layer = -1;
-    const int32_t last = norm(b, x, MNEM__TRAIN_LAST_NORM, MNEM__TRAIN_LAST_NORM_BIAS);
+    const int32_t last = norm(b, x, MNEM__ROLE_OUTPUT_NORM);
     const mnem_tensor desc = mnem_tensor_1d(b->number, b->tokens);
     const int32_t losses = mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_LOSSES, 0);
     mnem_graph_name(b->graph, losses, "losses", -1);
@@ -422,6 +434,7 @@ static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *r
     const bool f64 = o->compute == MNEM_TYPE_F64;
     builder b = {.o = o,
                  .t = &o->shape->t,
+                 .architecture = mnem__architecture_find(o->shape->t.architecture),
                  .tokens = (int64_t)o->sequences * o->sequence,
                  .number = f64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32,
                  .gradients = o->keep != NULL};
@@ -480,99 +493,4 @@ mnem_status mnem__train_graph_measure(const mnem__train_graph_options *options,
     out->graph = NULL;
     out->room = tight;
     return MNEM_OK;
-}
-
-/* ---- numbers for planning ---- */
-
-/* What an element of a norm or an activation costs, in multiply-adds of a product: these operators
- * are bound by memory, which a product isn't. */
-enum { NORM_MACS = 30, ACTIVATION_MACS = 40 };
-
-/* The adapter of a matrix of a layer; NULL where it has none. */
-static const mnem__train_param *adapter(const mnem__train_shape *shape, mnem__train_role role) {
-    return shape->lora_rank ? mnem__train_param_get(shape, role, 0) : NULL;
-}
-
-/* Products A x that are kept where norms are; o's is kept with attention. */
-static uint64_t adapters_kept(const mnem__train_shape *shape) {
-    uint64_t n = 0;
-    for (int role = 0; role < MNEM__TRAIN_LAYER_ROLES; role++)
-        n += role != MNEM__TRAIN_O && adapter(shape, (mnem__train_role)role) != NULL;
-    return n;
-}
-
-uint64_t mnem__train_kept_bytes(const mnem__train_graph_options *o, uint8_t what) {
-    const mnem_transformer *t = &o->shape->t;
-    const uint64_t tokens = (uint64_t)o->sequences * (uint64_t)o->sequence;
-    const uint64_t embd = (uint64_t)t->embd, ff = (uint64_t)t->ff;
-    const uint64_t q = (uint64_t)t->heads * (uint64_t)t->head_dim;
-    const uint64_t kv = (uint64_t)t->kv_heads * (uint64_t)t->head_dim;
-    uint64_t n = embd; /* the layer's input */
-    const uint64_t rank = (uint64_t)o->shape->lora_rank;
-    if (what & MNEM_KEEP_NORMS) n += 2 * embd + ff + rank * adapters_kept(o->shape);
-    if (what & MNEM_KEEP_FF) n += o->shape->gpt2 ? ff : 2 * ff;
-    if (what & MNEM_KEEP_QKV) n += q + 2 * kv;
-    if (what & MNEM_KEEP_ATTENTION) n += q + (adapter(o->shape, MNEM__TRAIN_O) ? rank : 0);
-    if (what & MNEM_KEEP_MIDDLE) n += embd;
-    uint64_t bytes = tokens * mnem_type_row_bytes(o->compute, (int64_t)n);
-    if (what & MNEM_KEEP_ATTENTION) bytes += tokens * (uint64_t)t->heads * sizeof(float);
-    return bytes;
-}
-
-/* Multiply-adds of a layer's parts, forward. */
-typedef struct layer_macs {
-    double norms, ff_in, qkv, attention, o, down;
-} layer_macs;
-
-/* Adds those of the adapters: A where the input is made, B where the product is. */
-static void add_adapters(const mnem__train_shape *shape, double tokens, layer_macs *m) {
-    const struct {
-        mnem__train_role role;
-        double *input, *product;
-    } uses[] = {{MNEM__TRAIN_Q, &m->norms, &m->qkv},    {MNEM__TRAIN_K, &m->norms, &m->qkv},
-                {MNEM__TRAIN_V, &m->norms, &m->qkv},    {MNEM__TRAIN_QKV, &m->norms, &m->qkv},
-                {MNEM__TRAIN_O, &m->attention, &m->o},  {MNEM__TRAIN_GATE, &m->norms, &m->ff_in},
-                {MNEM__TRAIN_UP, &m->norms, &m->ff_in}, {MNEM__TRAIN_DOWN, &m->norms, &m->down}};
-    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
-        const mnem__train_param *a = adapter(shape, uses[i].role);
-        if (!a) continue;
-        *uses[i].input += tokens * (double)a[0].count;
-        *uses[i].product += tokens * (double)a[1].count;
-    }
-}
-
-static layer_macs layer_macs_get(const mnem__train_graph_options *o) {
-    const mnem_transformer *t = &o->shape->t;
-    const double tokens = (double)o->sequences * o->sequence, embd = t->embd, ff = t->ff;
-    const double q = (double)t->heads * t->head_dim, kv = (double)t->kv_heads * t->head_dim;
-    layer_macs m = {.norms = tokens * (2 * embd * NORM_MACS + ff * ACTIVATION_MACS),
-                    .ff_in = tokens * embd * ff * (o->shape->gpt2 ? 1 : 2),
-                    .qkv = tokens * embd * (q + 2 * kv),
-                    .attention = tokens * o->sequence * q, /* half of scores, half of values */
-                    .o = tokens * embd * q,
-                    .down = tokens * embd * ff};
-    add_adapters(o->shape, tokens, &m);
-    return m;
-}
-
-double mnem__train_recomputed_macs(const mnem__train_graph_options *o, uint8_t what) {
-    const layer_macs m = layer_macs_get(o);
-    double macs = 0;
-    if (!(what & MNEM_KEEP_NORMS)) macs += m.norms;
-    if (!(what & MNEM_KEEP_FF)) macs += m.ff_in;
-    if (!(what & MNEM_KEEP_QKV)) macs += m.qkv;
-    if (!(what & MNEM_KEEP_ATTENTION)) macs += m.attention;
-    if (!(what & MNEM_KEEP_MIDDLE)) macs += m.o;
-    return macs;
-}
-
-double mnem__train_macs(const mnem__train_graph_options *o) {
-    const layer_macs m = layer_macs_get(o);
-    const mnem_transformer *t = &o->shape->t;
-    const double tokens = (double)o->sequences * o->sequence;
-    const double products = m.ff_in + m.qkv + m.o + m.down;
-    const double head = tokens * t->embd * t->vocab;
-    /* Of what is frozen there is no gradient. */
-    const double times = o->shape->frozen_count ? 2 : 3;
-    return o->layers * (times * products + 3.5 * m.attention + 3 * m.norms) + times * head;
 }

@@ -8,9 +8,9 @@
  *     └────────────────────────────────────────┘
  *       NORMS    QKV             ATTENTION       MIDDLE NORMS  FF      NORMS
  *
- * GPT-2: one matrix for q, k and v, no rope; biases; up and GELU in the place of gate, up,
- * silu·mul. With adapters q and k, and gate and up, are products of their own, and each product has
- * its adapter beside it:
+ * That is llama's; the parts of a layer are those of the architecture's table. q and k, and gate
+ * and up, are one product where they lie side by side. With adapters they are products of their
+ * own, and each has its adapter beside it:
  *
  *     x ─ W ──────────────── + ─ y        A x, scaled, is kept where x is
  *     └── A ─ scale ─ B ─────┘

@@ -14,45 +14,7 @@
 #define MNEM_SRC_TRAIN_STEP_TRAIN_SHAPE_H
 
 #include "mnem/train.h"
-
-/* X(NAME, text in GGUF files) of a layer's tensors, in the order of the layout. Biases of llama and
- * norms of heads are for frozen models only. */
-#define MNEM__TRAIN_ROLES(X)                                                                       \
-    X(ATTN_NORM, "attn_norm.weight")                                                               \
-    X(ATTN_NORM_BIAS, "attn_norm.bias")                                                            \
-    X(Q, "attn_q.weight")                                                                          \
-    X(K, "attn_k.weight")                                                                          \
-    X(V, "attn_v.weight")                                                                          \
-    X(Q_BIAS, "attn_q.bias")                                                                       \
-    X(K_BIAS, "attn_k.bias")                                                                       \
-    X(V_BIAS, "attn_v.bias")                                                                       \
-    X(Q_NORM, "attn_q_norm.weight")                                                                \
-    X(K_NORM, "attn_k_norm.weight")                                                                \
-    X(QKV, "attn_qkv.weight")                                                                      \
-    X(QKV_BIAS, "attn_qkv.bias")                                                                   \
-    X(O, "attn_output.weight")                                                                     \
-    X(O_BIAS, "attn_output.bias")                                                                  \
-    X(FF_NORM, "ffn_norm.weight")                                                                  \
-    X(FF_NORM_BIAS, "ffn_norm.bias")                                                               \
-    X(GATE, "ffn_gate.weight")                                                                     \
-    X(UP, "ffn_up.weight")                                                                         \
-    X(UP_BIAS, "ffn_up.bias")                                                                      \
-    X(DOWN, "ffn_down.weight")                                                                     \
-    X(DOWN_BIAS, "ffn_down.bias")
-
-typedef enum mnem__train_role {
-#define MNEM__TRAIN_ROLE_ENUM(name, text) MNEM__TRAIN_##name,
-    MNEM__TRAIN_ROLES(MNEM__TRAIN_ROLE_ENUM)
-#undef MNEM__TRAIN_ROLE_ENUM
-        MNEM__TRAIN_LAYER_ROLES,
-    MNEM__TRAIN_EMBEDDING = MNEM__TRAIN_LAYER_ROLES, /* outside of layers */
-    MNEM__TRAIN_POSITION,
-    MNEM__TRAIN_LAST_NORM,
-    MNEM__TRAIN_LAST_NORM_BIAS,
-    MNEM__TRAIN_OUTPUT, /* frozen only: a matrix of its own */
-    MNEM__TRAIN_ROPE_FACTORS,
-    MNEM__TRAIN_ALL_ROLES
-} mnem__train_role;
+#include "model/architecture/architecture.h"
 
 typedef enum mnem__train_init {
     MNEM__TRAIN_NORMAL,   /* deviation 0.02 */
@@ -63,8 +25,8 @@ typedef enum mnem__train_init {
 } mnem__train_init;
 
 typedef struct mnem__train_param {
-    char name[40];
-    mnem__train_role role;
+    char name[MNEM__ROLE_NAME];
+    mnem__role role;
     int32_t layer; /* -1: outside of layers */
     int dims;
     int64_t shape[2], count;
@@ -74,8 +36,8 @@ typedef struct mnem__train_param {
 
 /* A tensor that isn't trained. */
 typedef struct mnem__train_frozen {
-    char name[40];
-    mnem__train_role role;
+    char name[MNEM__ROLE_NAME];
+    mnem__role role;
     int32_t layer; /* -1: outside of layers */
     mnem_type type;
     int dims;
@@ -85,18 +47,17 @@ typedef struct mnem__train_frozen {
 
 typedef struct mnem__train_shape {
     mnem_transformer t;
-    bool gpt2;
     uint64_t bytes; /* of this allocation */
     int32_t params;
-    int64_t count;                        /* numbers of all */
-    int32_t first[MNEM__TRAIN_ALL_ROLES]; /* of layer 0 or outside; -1: the model has none */
+    int64_t count;              /* numbers of all */
+    int32_t first[MNEM__ROLES]; /* of layer 0 or outside; -1: the model has none */
     int32_t per_layer;
     /* With adapters; first and per_layer are those of A matrices then, each followed by its B. */
     int32_t lora_rank; /* 0: none, nothing is frozen */
     float lora_alpha;
     uint32_t lora_targets;
     int32_t frozen_count, frozen_per_layer;
-    int32_t frozen_first[MNEM__TRAIN_ALL_ROLES];
+    int32_t frozen_first[MNEM__ROLES];
     uint64_t frozen_bytes;
     mnem__train_frozen *frozen; /* [frozen_count], behind param */
     mnem__train_param param[];  /* [params] */
@@ -111,14 +72,12 @@ void mnem__train_shape_destroy(mnem__train_shape *shape);
 
 /* A parameter of a layer (or outside: layer 0); NULL if the model has none. With adapters: A of the
  * matrix, B is the next one. */
-const mnem__train_param *mnem__train_param_get(const mnem__train_shape *shape,
-                                               mnem__train_role role, int32_t layer);
+const mnem__train_param *mnem__train_param_get(const mnem__train_shape *shape, mnem__role role,
+                                               int32_t layer);
 /* NULL if the model has none, or it is trained. */
-const mnem__train_frozen *mnem__train_frozen_get(const mnem__train_shape *shape,
-                                                 mnem__train_role role, int32_t layer);
+const mnem__train_frozen *mnem__train_frozen_get(const mnem__train_shape *shape, mnem__role role,
+                                                 int32_t layer);
 /* The frozen output matrix: its own, or the embedding; NULL when it is trained. */
 const mnem__train_frozen *mnem__train_output_get(const mnem__train_shape *shape);
-/* What a tensor is called in GGUF files: "blk.3.attn_q.weight". */
-void mnem__train_name(mnem__train_role role, int32_t layer, char name[40]);
 
 #endif

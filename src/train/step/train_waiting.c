@@ -57,7 +57,7 @@ float *mnem__trainer_waiting_at(const mnem_trainer *t, int64_t token, const int3
 
 static void add(const mnem_worker *worker, void *context) {
     const mnem_trainer *t = context;
-    const mnem__train_param *p = mnem__train_param_get(t->setup.shape, MNEM__TRAIN_EMBEDDING, -1);
+    const mnem__train_param *p = mnem__train_param_get(t->setup.shape, MNEM__ROLE_EMBEDDING, -1);
     mnem_op_run(&t->add_rows,
                 &(mnem_op_args){.tokens = t->rows.rows,
                                 .in = {t->waiting},

@@ -9,6 +9,7 @@
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "model/architecture/hparams.h"
 #include "train/step/trainer_private.h"
 
 bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_parameter *parameter) {
@@ -115,40 +116,15 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     const mnem__train_shape *s = t->setup.shape;
     mnem_status status = MNEM_OK;
     if (s->frozen_count) return load_base(t, model);
-    if (mnem_model_tensor_find(model, "output.weight") >= 0)
+    if (mnem__role_tensor(model, MNEM__ROLE_OUTPUT, -1) >= 0)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "train: the model has an output matrix of its own, output.weight; "
-                          "training ties it to the embedding");
+                          "train: the model has an output matrix of its own, %s; "
+                          "training ties it to the embedding",
+                          mnem__role_get(MNEM__ROLE_OUTPUT)->name);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);
     clear_scratch(t);
     return status;
-}
-
-typedef struct key_u32 {
-    const char *name;
-    int32_t value;
-} key_u32;
-
-/* "<architecture>.<name>" */
-static mnem_status write_keys(const mnem_transformer *t, bool gpt2, mnem_gguf_writer *w) {
-    const key_u32 keys[] = {
-        {"context_length", t->context},     {"embedding_length", t->embd},
-        {"block_count", t->layers},         {"feed_forward_length", t->ff},
-        {"attention.head_count", t->heads}, {"attention.head_count_kv", t->kv_heads},
-        {"vocab_size", t->vocab},           {"rope.dimension_count", gpt2 ? 0 : t->rope.dims}};
-    char name[80];
-    mnem_status status = mnem_gguf_key_text(w, "general.architecture", t->architecture);
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++) {
-        if (keys[i].value == 0) continue;
-        snprintf(name, sizeof name, "%s.%s", t->architecture, keys[i].name);
-        status = mnem_gguf_key_u32(w, name, (uint32_t)keys[i].value);
-    }
-    snprintf(name, sizeof name, "%s.attention.layer_norm_%sepsilon", t->architecture,
-             gpt2 ? "" : "rms_");
-    if (status == MNEM_OK) status = mnem_gguf_key_f32(w, name, t->epsilon);
-    if (gpt2 || status != MNEM_OK) return status;
-    return mnem_gguf_key_f32(w, "llama.rope.freq_base", t->rope.base);
 }
 
 static mnem_type type_in_file(const mnem__train_param *p, mnem_type type) {
@@ -183,7 +159,7 @@ mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer
     const uint32_t file_type = type == MNEM_TYPE_F16 ? 1 : type == MNEM_TYPE_BF16 ? 32 : 0;
     if (type != MNEM_TYPE_F32 && type != MNEM_TYPE_F16 && type != MNEM_TYPE_BF16)
         return mnem__fail(MNEM_INVALID, "train: writing type %d (F32, F16, BF16)", (int)type);
-    mnem_status status = s->lora_rank ? write_lora_keys(s, w) : write_keys(&s->t, s->gpt2, w);
+    mnem_status status = s->lora_rank ? write_lora_keys(s, w) : mnem__hparams_write(&s->t, w);
     if (status == MNEM_OK) status = mnem_gguf_key_u32(w, "general.file_type", file_type);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = mnem_gguf_tensor(w, s->param[i].name, type_in_file(&s->param[i], type),
