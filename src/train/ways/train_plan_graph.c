@@ -1,4 +1,4 @@
-/* train_look.c: the graphs of a plan of training, to be looked at.
+/* train_plan_graph.c: the graphs of a plan of training, to be looked at.
  *
  * Idea: they are built as measuring and creating build them, so what is seen is what runs.
  * Invariant: a graph outlives the shape that its parameters' names lie in, so those are named after
