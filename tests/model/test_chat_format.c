@@ -7,7 +7,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/chat_format.h"
+#include "model/tokenizer/utf8.h"
 
 static mnem_chat_format recognise(const char *text) {
     return mnem__chat_recognise((mnem_text){text, strlen(text)});

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/tokenizer_private.h"
 #include "model/vocab_file.h"
 
 #define FIXTURE MNEM_TEST_DATA "/model/kjv-5m-f16.gguf"
@@ -254,8 +254,8 @@ static size_t encode_plainly(const mnem_tokenizer *t, const char *text, size_t n
         uint64_t best = UINT64_MAX;
         size_t at = 0;
         for (size_t i = 0; i + 1 < count; i++)
-            for (uint64_t rank = 0; rank < t->merges.count && rank < best; rank++) {
-                const mnem_text m = mnem_value_text(&t->merges, rank);
+            for (uint64_t rank = 0; rank < t->bpe.merges.count && rank < best; rank++) {
+                const mnem_text m = mnem_value_text(&t->bpe.merges, rank);
                 const size_t left = begin[i + 1] - begin[i], right = begin[i + 2] - begin[i + 1];
                 if (m.length != left + right + 1 || m.bytes[left] != ' ' ||
                     memcmp(m.bytes, text + begin[i], left) != 0 ||
@@ -269,7 +269,7 @@ static size_t encode_plainly(const mnem_tokenizer *t, const char *text, size_t n
         count--;
     }
     for (size_t i = 0; i < count; i++)
-        ids[i] = mnem__vocab_find(t, text + begin[i], begin[i + 1] - begin[i]);
+        ids[i] = mnem__token_vocab_find(&t->vocab, text + begin[i], begin[i + 1] - begin[i]);
     return count;
 }
 

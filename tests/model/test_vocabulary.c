@@ -15,9 +15,12 @@
 
 #include "base/heap.h"
 #include "kit/file_case.h"
+#include "mnem/vocabulary.h"
 #include "model/tokenizer/bpe_learn.h"
+#include "model/tokenizer/pretokenize.h"
 #include "model/tokenizer/text_reader.h"
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/token_text.h"
+#include "model/tokenizer/utf8.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 

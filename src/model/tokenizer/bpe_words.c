@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/id_table.h"
 
 enum {
     TEXT_FIRST = 1 << 16,

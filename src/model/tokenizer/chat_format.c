@@ -5,7 +5,7 @@
  * looks like a known one (Llama 2's <<SYS>>, Phi 3's <|end|>, Mistral's later [SYSTEM_PROMPT]) is
  * not recognised.
  * Cost: a few searches through the template. */
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/chat_format.h"
 
 #include <string.h>
 

@@ -9,12 +9,13 @@
  * Cost: linear. Inside one match the patterns step back only over one run of spaces, with one
  * frame, so the limits below are never met by them: they are a net. */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/pretokenize.h"
 
 #include <pcre2.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "model/tokenizer/id_table.h"
 
 enum { PATTERNS_MAX = 4, DEPTH_MAX = 1000, FRAMES_MAX_KIB = 1024 };
 

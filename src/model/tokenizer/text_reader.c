@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/utf8.h"
 
 /* ---- where to cut ---- */
 

@@ -4,35 +4,24 @@
  * there); what lies between goes to the file's model, byte-level BPE or SentencePiece-style.
  * Invariant: nothing here depends on the transformer, so vocabulary-only files and unknown
  * architectures work.
- * Cost: linear in the text but for the logarithm of its longest word; scratch over SCRATCH_KEPT
- * bytes is given back after each call, the ids' buffer before the next. */
-#include "model/tokenizer/tokenizer_parts.h"
+ * Cost: linear in the text but for the logarithm of its longest word; scratch of some size
+ * is given back after each call, the ids' buffer before the next. */
+#include "model/tokenizer/tokenizer_private.h"
 
 #include <string.h>
 
 #include "base/heap.h"
 #include "model/gguf/gguf.h"
+#include "model/tokenizer/chat_format.h"
 
-enum { SCRATCH_KEPT = 64 * 1024, IDS_FIRST = 256, TEXT_MAX = 1 << 30 };
+enum { TEXT_MAX = 1 << 30 };
 
 /* ---- keys ---- */
-
-static bool vocabulary_key(const mnem_vocabulary *vocabulary, const char *key, mnem_value *value) {
-    const char *name;
-    for (uint32_t i = 0; mnem_vocabulary_key_get(vocabulary, i, &name, value); i++)
-        if (strcmp(name, key) == 0) return true;
-    return false;
-}
-
-bool mnem__tokenizer_key(const mnem_tokenizer *t, const char *key, mnem_value *value) {
-    return t->vocabulary ? vocabulary_key(t->vocabulary, key, value)
-                         : mnem_model_key_find(t->model, key, value);
-}
 
 static mnem_status read_text(const mnem_tokenizer *t, const char *key, mnem_text *text) {
     mnem_value value;
     *text = (mnem_text){"", 0};
-    if (!mnem__tokenizer_key(t, key, &value)) return MNEM_OK;
+    if (!mnem__token_source_find(&t->source, key, &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "%s is not a string", key);
     *text = value.text;
@@ -41,7 +30,7 @@ static mnem_status read_text(const mnem_tokenizer *t, const char *key, mnem_text
 
 static mnem_status read_bool(const mnem_tokenizer *t, const char *key, bool *flag) {
     mnem_value value;
-    if (!mnem__tokenizer_key(t, key, &value)) return MNEM_OK;
+    if (!mnem__token_source_find(&t->source, key, &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_BOOL) return mnem__fail(MNEM_BAD_FILE, "%s is not a bool", key);
     *flag = value.u != 0;
     return MNEM_OK;
@@ -55,7 +44,7 @@ static bool is_integer(mnem_value_type type) {
  * used. */
 static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenient, int32_t *id) {
     mnem_value value;
-    if (!mnem__tokenizer_key(t, key, &value)) return MNEM_OK;
+    if (!mnem__token_source_find(&t->source, key, &value)) return MNEM_OK;
     if (!is_integer(value.type)) return mnem__fail(MNEM_BAD_FILE, "%s is not an integer", key);
     if (value.u < (uint64_t)t->info.vocab) {
         *id = (int32_t)value.u;
@@ -69,37 +58,38 @@ static mnem_status read_id(const mnem_tokenizer *t, const char *key, bool lenien
 
 static mnem_status read_tokens(mnem_tokenizer *t) {
     static const char key[] = "tokenizer.ggml.tokens";
-    if (!mnem__tokenizer_key(t, key, &t->tokens))
+    if (!mnem__token_source_find(&t->source, key, &t->vocab.tokens))
         return mnem__fail(MNEM_BAD_FILE, "%s is missing", key);
-    if (t->tokens.type != MNEM_VALUE_ARRAY || t->tokens.element != MNEM_VALUE_STRING)
+    if (t->vocab.tokens.type != MNEM_VALUE_ARRAY || t->vocab.tokens.element != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "%s is not an array of strings", key);
-    if (t->tokens.count == 0 || t->tokens.count >= INT32_MAX)
+    if (t->vocab.tokens.count == 0 || t->vocab.tokens.count >= INT32_MAX)
         return mnem__fail(MNEM_BAD_FILE, "%s has %llu entries", key,
-                          (unsigned long long)t->tokens.count);
-    t->info.vocab = (int32_t)t->tokens.count;
+                          (unsigned long long)t->vocab.tokens.count);
+    t->info.vocab = (int32_t)t->vocab.tokens.count;
     return MNEM_OK;
 }
 
 static mnem_status read_types(mnem_tokenizer *t) {
     static const char key[] = "tokenizer.ggml.token_type";
-    if (!mnem__tokenizer_key(t, key, &t->types)) return MNEM_OK;
-    if (t->types.type != MNEM_VALUE_ARRAY || !is_integer(t->types.element))
+    if (!mnem__token_source_find(&t->source, key, &t->vocab.types)) return MNEM_OK;
+    if (t->vocab.types.type != MNEM_VALUE_ARRAY || !is_integer(t->vocab.types.element))
         return mnem__fail(MNEM_BAD_FILE, "%s is not an array of integers", key);
-    if (t->types.count == t->tokens.count) return MNEM_OK;
+    if (t->vocab.types.count == t->vocab.tokens.count) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE, "%s has %llu entries for %llu tokens", key,
-                      (unsigned long long)t->types.count, (unsigned long long)t->tokens.count);
+                      (unsigned long long)t->vocab.types.count,
+                      (unsigned long long)t->vocab.tokens.count);
 }
 
 /* SentencePiece files that don't name these tokens have them at 0, 1 and 2, with these types. */
 static void default_ids(mnem_tokenizer *t) {
     t->info.bos = t->info.eos = t->info.eot = t->info.unk = t->info.pad = -1;
-    if (t->bpe || t->info.vocab < 3) return;
-    if (mnem__token_type_get(t, 0) == MNEM__TOKEN_UNKNOWN) t->info.unk = 0;
-    if (mnem__token_type_get(t, 1) == MNEM__TOKEN_CONTROL) t->info.bos = 1;
-    if (mnem__token_type_get(t, 2) == MNEM__TOKEN_CONTROL) t->info.eos = 2;
+    if (t->vocab.bpe || t->info.vocab < 3) return;
+    if (mnem__token_vocab_type(&t->vocab, 0) == MNEM__TOKEN_UNKNOWN) t->info.unk = 0;
+    if (mnem__token_vocab_type(&t->vocab, 1) == MNEM__TOKEN_CONTROL) t->info.bos = 1;
+    if (mnem__token_vocab_type(&t->vocab, 2) == MNEM__TOKEN_CONTROL) t->info.eos = 2;
 }
 
-static mnem_status read_ids(mnem_tokenizer *t) {
+static mnem_status read_ids(mnem_tokenizer *t, int32_t *eom) {
     const struct {
         const char *key;
         int32_t *id;
@@ -108,7 +98,7 @@ static mnem_status read_ids(mnem_tokenizer *t) {
         {"tokenizer.ggml.bos_token_id", &t->info.bos, false},
         {"tokenizer.ggml.eos_token_id", &t->info.eos, false},
         {"tokenizer.ggml.eot_token_id", &t->info.eot, false},
-        {"tokenizer.ggml.eom_token_id", &t->eom, false},
+        {"tokenizer.ggml.eom_token_id", eom, false},
         {"tokenizer.ggml.unknown_token_id", &t->info.unk, true},
         {"tokenizer.ggml.padding_token_id", &t->info.pad, true},
     };
@@ -138,21 +128,20 @@ static mnem_status read_model(mnem_tokenizer *t) {
     if (status != MNEM_OK) return status;
     if (model.length == 0)
         return mnem__fail(MNEM_BAD_FILE, "no tokenizer: key tokenizer.ggml.model is missing");
-    t->bpe = text_is(model, "gpt2");
-    if (!t->bpe && !text_is(model, "llama"))
+    t->vocab.bpe = text_is(model, "gpt2");
+    if (!t->vocab.bpe && !text_is(model, "llama"))
         return mnem__fail(MNEM_UNSUPPORTED, "tokenizer.ggml.model '%.*s' is not supported",
                           (int)(model.length < 64 ? model.length : 64), model.bytes);
     if (pre.length == 0) pre = (mnem_text){"default", 7};
-    t->info.model = t->bpe ? "gpt2" : "llama";
+    t->info.model = t->vocab.bpe ? "gpt2" : "llama";
     t->info.pre = t->pre;
     return copy_name(pre, "tokenizer.ggml.pre", t->pre, sizeof t->pre);
 }
 
 static mnem_status read_flags(mnem_tokenizer *t) {
-    const bool llama3 = t->bpe && mnem__pretokenizer_is_llama3(t->info.pre);
-    t->ignore_merges = llama3;
-    t->info.add_bos = llama3 || !t->bpe;
-    t->info.add_space_prefix = !t->bpe;
+    const bool llama3 = t->vocab.bpe && mnem__pretokenizer_is_llama3(t->info.pre);
+    t->info.add_bos = llama3 || !t->vocab.bpe;
+    t->info.add_space_prefix = !t->vocab.bpe;
     mnem_status status = read_bool(t, "tokenizer.ggml.add_bos_token", &t->info.add_bos);
     if (status == MNEM_OK) status = read_bool(t, "tokenizer.ggml.add_eos_token", &t->info.add_eos);
     if (status == MNEM_OK)
@@ -160,55 +149,49 @@ static mnem_status read_flags(mnem_tokenizer *t) {
     return status;
 }
 
+static mnem_status make_tables(mnem_tokenizer *t, int32_t eom) {
+    mnem__end_ids ids = {.eos = t->info.eos, .eot = t->info.eot, .eom = eom};
+    mnem_status status = mnem__token_vocab_init(&t->vocab);
+    if (status == MNEM_OK) status = mnem__special_tokens_init(&t->special, &t->vocab, &ids);
+    if (status != MNEM_OK) return status;
+    t->info.eot = ids.eot;
+    t->work.vocab = &t->vocab;
+    t->work.unknown = t->info.unk;
+    if (!t->vocab.bpe) return mnem__spm_init(&t->spm, &t->source, &t->work);
+    status = mnem__bpe_init(&t->bpe, &t->source, t->info.pre, &t->work);
+    t->info.merges = t->bpe.merge_count;
+    return status;
+}
+
 static mnem_status read_all(mnem_tokenizer *t) {
     mnem_text chat_template;
+    int32_t eom = -1;
     mnem_status status = read_model(t);
     if (status == MNEM_OK) status = read_tokens(t);
     if (status == MNEM_OK) status = read_types(t);
-    if (status == MNEM_OK) status = read_ids(t);
+    if (status == MNEM_OK) status = read_ids(t, &eom);
     if (status == MNEM_OK) status = read_flags(t);
     if (status == MNEM_OK) status = read_text(t, "tokenizer.chat_template", &chat_template);
     if (status != MNEM_OK) return status;
     t->chat = mnem__chat_recognise(chat_template);
-    status = mnem__vocab_create(t);
-    if (status != MNEM_OK) return status;
-    return t->bpe ? mnem__bpe_create(t) : mnem__spm_create(t);
+    return make_tables(t, eom);
 }
 
 /* ---- life ---- */
-
-/* The ids are the caller's until the next call. */
-static void ids_trim(mnem_tokenizer *t) {
-    t->count = 0;
-    if (t->room * sizeof *t->ids <= SCRATCH_KEPT) return;
-    mnem__free(t->ids);
-    t->ids = NULL;
-    t->room = 0;
-}
-
-static void scratch_trim(mnem_tokenizer *t) {
-    if (t->merger.room * UINT64_C(16) > SCRATCH_KEPT) mnem__merger_fini(&t->merger);
-    if (t->text_room <= SCRATCH_KEPT) return;
-    mnem__free(t->text);
-    t->text = NULL;
-    t->text_room = 0;
-}
 
 static mnem_status create(const mnem_model *model, const mnem_vocabulary *vocabulary,
                           mnem_tokenizer **tokenizer) {
     if (model && mnem__gguf_check_model(model) != MNEM_OK) return MNEM_UNSUPPORTED;
     mnem_tokenizer *t = mnem__calloc(MNEM__TOKENIZER_TAG, 1, sizeof *t);
     if (!t) return mnem__heap_status();
-    t->model = model;
-    t->vocabulary = vocabulary;
-    t->eom = -1;
+    t->source = (mnem__token_source){model, vocabulary};
     const mnem_status status = read_all(t);
     if (status != MNEM_OK) {
         mnem_tokenizer_destroy(t);
         const bool of_file = status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED;
         return model && of_file ? mnem__fail_in(status, "%s", model->path) : status;
     }
-    scratch_trim(t);
+    mnem__token_work_trim(&t->work);
     *tokenizer = t;
     return MNEM_OK;
 }
@@ -223,16 +206,15 @@ mnem_status mnem_tokenizer_create_from(const mnem_vocabulary *vocabulary,
 }
 
 mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone) {
-    return create(t->model, t->vocabulary, clone);
+    return create(t->source.model, t->source.vocabulary, clone);
 }
 
 void mnem_tokenizer_destroy(mnem_tokenizer *t) {
     if (!t) return;
-    mnem__pretokenizer_destroy(t->pretokenizer);
-    mnem__vocab_destroy(t);
-    mnem__merger_fini(&t->merger);
-    mnem__free(t->text);
-    mnem__free(t->ids);
+    if (t->vocab.bpe) mnem__bpe_fini(&t->bpe);
+    mnem__special_tokens_fini(&t->special);
+    mnem__token_vocab_fini(&t->vocab);
+    mnem__token_work_fini(&t->work);
     mnem__free(t);
 }
 
@@ -244,33 +226,33 @@ mnem_chat_format mnem_tokenizer_chat_format(const mnem_tokenizer *tokenizer) {
     return tokenizer->chat;
 }
 
+mnem_text mnem_tokenizer_piece(const mnem_tokenizer *t, int32_t id, bool special) {
+    if (id < 0 || id >= t->info.vocab) return (mnem_text){"", 0};
+    const mnem__token_type type = mnem__token_vocab_type(&t->vocab, id);
+    const bool hidden =
+        type == MNEM__TOKEN_CONTROL || type == MNEM__TOKEN_UNKNOWN || type == MNEM__TOKEN_UNUSED;
+    return hidden && !special ? (mnem_text){"", 0} : mnem__token_vocab_piece(&t->vocab, id);
+}
+
+bool mnem_tokenizer_is_end(const mnem_tokenizer *t, int32_t id) {
+    return mnem__special_tokens_is_end(&t->special, id);
+}
+
+mnem_status mnem_tokenizer_write(const mnem_tokenizer *tokenizer, mnem_gguf_writer *writer) {
+    return mnem__token_source_write(&tokenizer->source, writer);
+}
+
+uint64_t mnem_tokenizer_checksum(const mnem_tokenizer *tokenizer) {
+    return mnem__token_source_checksum(&tokenizer->source);
+}
+
 /* ---- encoding ---- */
-
-mnem_status mnem__tokenizer_text_room(mnem_tokenizer *t, size_t n) {
-    if (n <= t->text_room) return MNEM_OK;
-    mnem__free(t->text);
-    t->text = mnem__alloc(MNEM__TOKENIZER_TAG, n);
-    t->text_room = t->text ? n : 0;
-    return t->text ? MNEM_OK : mnem__heap_status();
-}
-
-mnem_status mnem__tokenizer_emit(mnem_tokenizer *t, int32_t id) {
-    if (t->count == t->room) {
-        const size_t room = t->room ? t->room + t->room / 2 : IDS_FIRST;
-        int32_t *ids = mnem__realloc(MNEM__TOKENIZER_TAG, t->ids, room * sizeof *ids);
-        if (!ids) return mnem__heap_status();
-        t->ids = ids;
-        t->room = room;
-    }
-    t->ids[t->count++] = id;
-    return MNEM_OK;
-}
 
 /* Where the next special token starts; n if there is none. */
 static size_t next_special(const mnem_tokenizer *t, const char *text, size_t n, size_t at,
                            int32_t *id, size_t *length) {
     for (*id = -1; at < n; at++) {
-        *id = mnem__special_match(t, text + at, n - at, length);
+        *id = mnem__special_tokens_match(&t->special, &t->vocab, text + at, n - at, length);
         if (*id >= 0) break;
     }
     return at;
@@ -278,7 +260,8 @@ static size_t next_special(const mnem_tokenizer *t, const char *text, size_t n, 
 
 static mnem_status encode_plain(mnem_tokenizer *t, const char *text, size_t n, bool after_special) {
     if (n == 0) return MNEM_OK;
-    return t->bpe ? mnem__bpe_encode(t, text, n) : mnem__spm_encode(t, text, n, after_special);
+    if (t->vocab.bpe) return mnem__bpe_encode(&t->bpe, &t->work, text, n);
+    return mnem__spm_encode(&t->spm, &t->work, text, n, after_special && t->info.add_space_prefix);
 }
 
 static mnem_status encode_parsed(mnem_tokenizer *t, const char *text, size_t n) {
@@ -288,7 +271,7 @@ static mnem_status encode_parsed(mnem_tokenizer *t, const char *text, size_t n) 
         size_t length = 0;
         const size_t special = next_special(t, text, n, at, &id, &length);
         status = encode_plain(t, text + at, special - at, true);
-        if (status == MNEM_OK && id >= 0) status = mnem__tokenizer_emit(t, id);
+        if (status == MNEM_OK && id >= 0) status = mnem__token_work_add(&t->work, id);
         at = special + length;
     }
     return status;
@@ -301,17 +284,17 @@ mnem_status mnem_tokenizer_encode(mnem_tokenizer *t, const char *text, size_t le
                           TEXT_MAX);
     const bool around = !(flags & MNEM_ENCODE_NO_SPECIAL);
     mnem_status status = MNEM_OK;
-    ids_trim(t);
+    mnem__token_work_ids_trim(&t->work);
     if (around && t->info.add_bos && t->info.bos >= 0)
-        status = mnem__tokenizer_emit(t, t->info.bos);
+        status = mnem__token_work_add(&t->work, t->info.bos);
     if (status == MNEM_OK)
         status = flags & MNEM_ENCODE_PLAIN ? encode_plain(t, text, length, true)
                                            : encode_parsed(t, text, length);
     if (status == MNEM_OK && around && t->info.add_eos && t->info.eos >= 0)
-        status = mnem__tokenizer_emit(t, t->info.eos);
-    scratch_trim(t);
+        status = mnem__token_work_add(&t->work, t->info.eos);
+    mnem__token_work_trim(&t->work);
     if (status != MNEM_OK) return status;
-    *ids = t->ids;
-    *count = t->count;
+    *ids = t->work.ids;
+    *count = t->work.count;
     return MNEM_OK;
 }

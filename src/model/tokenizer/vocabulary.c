@@ -4,14 +4,16 @@
  * tokenizer is made of them and a file is written from them by the code that serves models. Two
  * passes of one function make an array of texts: the first measures, the second writes.
  * Cost: reading and cutting into words takes nearly all the time of large texts. */
+#include "mnem/vocabulary.h"
+
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/heap.h"
-#include "model/gguf/gguf.h"
 #include "model/tokenizer/bpe_learn.h"
+#include "model/tokenizer/pretokenize.h"
 #include "model/tokenizer/text_reader.h"
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/token_text.h"
+#include "model/tokenizer/utf8.h"
 
 enum {
     BYTES = 256,
@@ -328,61 +330,4 @@ bool mnem_vocabulary_key_get(const mnem_vocabulary *v, uint32_t index, const cha
     *name = v->keys[index].name;
     *value = v->keys[index].value;
     return true;
-}
-
-/* ---- a tokenizer's keys ---- */
-
-/* The next key of the tokenizer from *index on: false past the last. */
-static bool next_key(const mnem_tokenizer *t, uint32_t *index, const char **name,
-                     mnem_value *value) {
-    static const char prefix[] = "tokenizer.";
-    mnem_text text;
-    if (t->vocabulary) return mnem_vocabulary_key_get(t->vocabulary, (*index)++, name, value);
-    while (mnem_model_key_get(t->model, (*index)++, &text, value)) {
-        *name = text.bytes; /* a zero follows */
-        if (strncmp(text.bytes, prefix, sizeof prefix - 1) == 0) return true;
-    }
-    return false;
-}
-
-mnem_status mnem_tokenizer_write(const mnem_tokenizer *tokenizer, mnem_gguf_writer *writer) {
-    const char *name;
-    mnem_value value;
-    mnem_status status = MNEM_OK;
-    for (uint32_t i = 0; status == MNEM_OK && next_key(tokenizer, &i, &name, &value);)
-        status = mnem_gguf_key(writer, name, &value);
-    return status;
-}
-
-static void add_text(mnem__checksum *sum, mnem_text text) {
-    const uint64_t length = text.length;
-    mnem__checksum_add(sum, &length, sizeof length);
-    mnem__checksum_add(sum, text.bytes, text.length);
-}
-
-static void add_value(mnem__checksum *sum, const mnem_value *value) {
-    const uint64_t head[] = {value->type, value->type == MNEM_VALUE_ARRAY ? value->element : 0,
-                             value->count};
-    mnem__checksum_add(sum, head, sizeof head);
-    if (value->type == MNEM_VALUE_STRING)
-        add_text(sum, value->text);
-    else if (value->type != MNEM_VALUE_ARRAY)
-        mnem__checksum_add(sum, &value->u, sizeof value->u);
-    else if (value->element == MNEM_VALUE_STRING)
-        for (uint64_t i = 0; i < value->count; i++) add_text(sum, mnem_value_text(value, i));
-    else
-        mnem__checksum_add(sum, value->elements,
-                           value->count * mnem__gguf_value_bytes(value->element));
-}
-
-uint64_t mnem_tokenizer_checksum(const mnem_tokenizer *tokenizer) {
-    const char *name;
-    mnem_value value;
-    mnem__checksum sum;
-    mnem__checksum_init(&sum);
-    for (uint32_t i = 0; next_key(tokenizer, &i, &name, &value);) {
-        add_text(&sum, (mnem_text){name, strlen(name)});
-        add_value(&sum, &value);
-    }
-    return mnem__checksum_get(&sum);
 }

@@ -17,7 +17,7 @@
 #include "base/checked.h"
 #include "base/checksum.h"
 #include "base/heap.h"
-#include "model/tokenizer/tokenizer_parts.h"
+#include "mnem/vocabulary.h"
 #include "train/data/corpus_private.h"
 
 enum { READ_BYTES = 4096 };

@@ -15,7 +15,7 @@
 #include "base/new_file.h"
 #include "base/thread.h"
 #include "mnem/team.h"
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/tokenizer_private.h"
 #include "train/data/corpus_private.h"
 
 enum { THREADS_MAX = 8, OUT_TOKENS = 1 << 15 };

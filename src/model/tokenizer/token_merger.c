@@ -1,4 +1,4 @@
-/* bpe_merger.c: joins neighbouring symbols, the best pair first, for BPE and SentencePiece alike.
+/* token_merger.c: joins neighbouring symbols, the best pair first, for BPE and SentencePiece alike.
  *
  * The idea: a word is an array of units (bytes); a symbol lives at its first byte and writes its
  * length at its first and last byte, so that both neighbours are found without links. A tournament
@@ -13,7 +13,7 @@
  * Invariant: a leaf has a key only if a symbol starts there and has a right neighbour; an inner
  * node is the smaller of its two children.
  * Cost: n - 1 joins at most, each O(log n) and three keys; 16 bytes for each byte of the word. */
-#include "model/tokenizer/tokenizer_parts.h"
+#include "model/tokenizer/token_merger.h"
 
 #include "base/heap.h"
 
@@ -73,50 +73,31 @@ static uint32_t tree_best(const uint32_t *tree, uint32_t n) {
     return node;
 }
 
-static uint32_t key_at(const mnem_tokenizer *t, const mnem__merger *m, mnem__pair_key *key,
-                       uint32_t unit) {
+static uint32_t key_at(const mnem__merger *m, const mnem__merge_rule *rule, uint32_t unit) {
     const uint32_t right = unit + m->span[unit];
-    return right < m->n ? key(t, m, unit, right) : MNEM__NO_PAIR;
+    return right < m->n ? rule->key(rule->context, m, unit, right) : MNEM__NO_PAIR;
 }
 
-static void join(mnem__merger *m, const mnem_tokenizer *t, uint32_t left, uint32_t right) {
+static void join(mnem__merger *m, const mnem__token_vocab *vocab, uint32_t left, uint32_t right) {
     const uint32_t span = m->span[left] + m->span[right];
     m->span[left] = m->span[left + span - 1] = span;
-    m->id[left] = mnem__vocab_find(t, m->text + left, span);
+    m->id[left] = mnem__token_vocab_find(vocab, m->text + left, span);
 }
 
-void mnem__merger_run(const mnem_tokenizer *t, mnem__merger *m, mnem__pair_key *key) {
+void mnem__merger_run(mnem__merger *m, const mnem__merge_rule *rule) {
     const uint32_t n = m->n, power = power_of_two(n);
     uint32_t *tree = m->tree;
     for (uint32_t i = 0; i < n; i++) tree[n + i] = MNEM__NO_PAIR;
-    for (uint32_t i = 0; i < n; i += m->span[i]) tree[leaf_of(n, power, i)] = key_at(t, m, key, i);
+    for (uint32_t i = 0; i < n; i += m->span[i]) tree[leaf_of(n, power, i)] = key_at(m, rule, i);
     for (uint32_t node = n - 1; node > 0; node--) tree[node] = smaller_child(tree, node);
     while (n > 1 && tree[1] != MNEM__NO_PAIR) {
         const uint32_t left = unit_of(n, power, tree_best(tree, n));
         const uint32_t right = left + m->span[left];
         tree_set(tree, leaf_of(n, power, right), MNEM__NO_PAIR);
-        join(m, t, left, right);
-        tree_set(tree, leaf_of(n, power, left), key_at(t, m, key, left));
+        join(m, rule->vocab, left, right);
+        tree_set(tree, leaf_of(n, power, left), key_at(m, rule, left));
         if (left == 0) continue;
         const uint32_t before = left - m->span[left - 1];
-        tree_set(tree, leaf_of(n, power, before), key_at(t, m, key, before));
+        tree_set(tree, leaf_of(n, power, before), key_at(m, rule, before));
     }
-}
-
-static mnem_status emit_bytes(mnem_tokenizer *t, const char *bytes, uint32_t n) {
-    mnem_status status = MNEM_OK;
-    for (uint32_t i = 0; i < n && status == MNEM_OK; i++) {
-        int32_t id = t->byte_id[(unsigned char)bytes[i]];
-        if (id < 0) id = t->info.unk;
-        if (id >= 0) status = mnem__tokenizer_emit(t, id);
-    }
-    return status;
-}
-
-mnem_status mnem__merger_emit(mnem_tokenizer *t, const mnem__merger *m) {
-    mnem_status status = MNEM_OK;
-    for (uint32_t i = 0; i < m->n && status == MNEM_OK; i += m->span[i])
-        status = m->id[i] >= 0 ? mnem__tokenizer_emit(t, m->id[i])
-                               : emit_bytes(t, m->text + i, m->span[i]);
-    return status;
 }

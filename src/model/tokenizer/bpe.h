@@ -1,0 +1,25 @@
+/* bpe.h: byte-level BPE, for a piece of text without special tokens. */
+#ifndef MNEM_SRC_MODEL_TOKENIZER_BPE_H
+#define MNEM_SRC_MODEL_TOKENIZER_BPE_H
+
+#include "model/tokenizer/pretokenize.h"
+#include "model/tokenizer/token_source.h"
+#include "model/tokenizer/token_work.h"
+
+typedef struct mnem__bpe {
+    mnem_value merges;
+    mnem__id_table ranks; /* (left id, right id) → rank, over the model's merges */
+    uint32_t merge_count; /* that can apply */
+    bool whole_words;     /* that are tokens aren't joined from bytes */
+    mnem__pretokenizer *pretokenizer;
+} mnem__bpe;
+
+/* pre: the pre-tokenizer's name. work->vocab is there; its text is scratch. After a failure too,
+ * what it took is given back by fini. */
+mnem_status mnem__bpe_init(mnem__bpe *bpe, const mnem__token_source *source, const char *pre,
+                           mnem__token_work *work);
+void mnem__bpe_fini(mnem__bpe *bpe);
+mnem_status mnem__bpe_encode(const mnem__bpe *bpe, mnem__token_work *work, const char *text,
+                             size_t n);
+
+#endif

@@ -1,0 +1,74 @@
+/* token_source.c: see token_source.h. */
+#include "model/tokenizer/token_source.h"
+
+#include <string.h>
+
+#include "base/checksum.h"
+#include "model/gguf/gguf.h"
+
+static bool vocabulary_key(const mnem_vocabulary *vocabulary, const char *key, mnem_value *value) {
+    const char *name;
+    for (uint32_t i = 0; mnem_vocabulary_key_get(vocabulary, i, &name, value); i++)
+        if (strcmp(name, key) == 0) return true;
+    return false;
+}
+
+bool mnem__token_source_find(const mnem__token_source *s, const char *key, mnem_value *value) {
+    return s->vocabulary ? vocabulary_key(s->vocabulary, key, value)
+                         : mnem_model_key_find(s->model, key, value);
+}
+
+/* The next key from *index on: false past the last. */
+static bool next_key(const mnem__token_source *s, uint32_t *index, const char **name,
+                     mnem_value *value) {
+    static const char prefix[] = "tokenizer.";
+    mnem_text text;
+    if (s->vocabulary) return mnem_vocabulary_key_get(s->vocabulary, (*index)++, name, value);
+    while (mnem_model_key_get(s->model, (*index)++, &text, value)) {
+        *name = text.bytes; /* a zero follows */
+        if (strncmp(text.bytes, prefix, sizeof prefix - 1) == 0) return true;
+    }
+    return false;
+}
+
+mnem_status mnem__token_source_write(const mnem__token_source *source, mnem_gguf_writer *writer) {
+    const char *name;
+    mnem_value value;
+    mnem_status status = MNEM_OK;
+    for (uint32_t i = 0; status == MNEM_OK && next_key(source, &i, &name, &value);)
+        status = mnem_gguf_key(writer, name, &value);
+    return status;
+}
+
+static void add_text(mnem__checksum *sum, mnem_text text) {
+    const uint64_t length = text.length;
+    mnem__checksum_add(sum, &length, sizeof length);
+    mnem__checksum_add(sum, text.bytes, text.length);
+}
+
+static void add_value(mnem__checksum *sum, const mnem_value *value) {
+    const uint64_t head[] = {value->type, value->type == MNEM_VALUE_ARRAY ? value->element : 0,
+                             value->count};
+    mnem__checksum_add(sum, head, sizeof head);
+    if (value->type == MNEM_VALUE_STRING)
+        add_text(sum, value->text);
+    else if (value->type != MNEM_VALUE_ARRAY)
+        mnem__checksum_add(sum, &value->u, sizeof value->u);
+    else if (value->element == MNEM_VALUE_STRING)
+        for (uint64_t i = 0; i < value->count; i++) add_text(sum, mnem_value_text(value, i));
+    else
+        mnem__checksum_add(sum, value->elements,
+                           value->count * mnem__gguf_value_bytes(value->element));
+}
+
+uint64_t mnem__token_source_checksum(const mnem__token_source *source) {
+    const char *name;
+    mnem_value value;
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    for (uint32_t i = 0; next_key(source, &i, &name, &value);) {
+        add_text(&sum, (mnem_text){name, strlen(name)});
+        add_value(&sum, &value);
+    }
+    return mnem__checksum_get(&sum);
+}
