@@ -33,30 +33,37 @@ Tokens, perplexities, training, adapters and quantization are compared there, at
 
 EXCEPTIONS lists what may differ, and why: it is told, and no failure. Exit code 1 when anything
 else differs; the command lines that do are printed, and WORK keeps what they read.
-About half an hour on two cores; with --quick 3 minutes, and as much once to build the levels.
+Half an hour on two quiet cores, 3 minutes with --quick; building the levels takes as long, once.
 """
 import argparse
 import concurrent.futures
 import ctypes
 import itertools
-import json
 import os
-import platform
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
-from two_builds import (ALL, NOTHING, SLACK, Build, Case, Pair, compare_lines, executable, frontier,
-                        plan_at, same_file, size, way, wording)
+sys.dont_write_bytecode = True  # no folder of it beside the sources
+from builds_input import TRAINED, TYPES, make_models, make_texts
+from two_builds import (ALL, NOTHING, SLACK, Build, Case, Pair, compare_lines, executable,
+                        force_levels, frontier, plan_at, same_file, size, way, wording)
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def near(limit):
     """Numbers that differ by a relative limit at most."""
-    return lambda old, new: abs(new - old) <= limit * abs(old)
+    def allows(old, new):
+        return isinstance(old, float) and isinstance(new, float) and \
+            abs(new - old) <= limit * abs(old)
+    return allows
+
+
+def as_long(old, new):
+    """Files of one size (same_file)."""
+    return new.startswith(f"{old},")
 
 
 def anything(_old, _new):
@@ -68,26 +75,12 @@ EXCEPTIONS = [  # group, label of the case, field (patterns); what is allowed, a
     *((group, f"*train*{kind}*", field, near(limit), TIED)
       for group in ("train", "resume") for kind, limit in (("f32", 1e-6), ("bf16", 1e-3))
       for field in ("step * [2-9]", "validation *")),
-    ("train", "*", "model.gguf", anything, TIED),
-    ("resume", "*", "model.gguf", anything, TIED),
+    ("train", "*", "model.gguf", as_long, TIED),
+    ("resume", "*", "model.gguf", as_long, TIED),
     ("tokens", "*any context*", "*", anything,
      "defect 15: without --ctx the context holds the prompt and -n, or the run is refused"),
 ]
 
-LEVELS = {
-    "plain": "#include <cpuid.h>\n#undef bit_AVX2\n#define bit_AVX2 0\n",
-    "avx2": "#include <cpuid.h>\n#undef bit_AVX512VNNI\n#define bit_AVX512VNNI 0\n",
-}
-SHAPES = {
-    "gpt2": "--arch gpt2 --embd 64 --layers 5 --heads 2 --ff 128",
-    "qwen2": "--arch qwen2 --embd 64 --layers 4 --heads 2 --kv-heads 1 --ff 160",
-    "qwen3": "--arch qwen3 --embd 96 --layers 3 --heads 4 --kv-heads 2 --head-dim 32 --ff 192",
-    "llama": "--arch llama --embd 256 --layers 4 --heads 8 --kv-heads 4 --ff 512",
-    "small": "--arch llama --embd 64 --layers 3 --heads 4 --kv-heads 2 --ff 128",
-}
-WIDE = {"gpt2": "Q8_0", "qwen2": "Q4_0", "qwen3": "BF16 --tied", "llama": "Q4_K"}
-TYPES = "F32 F16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K BF16".split()
-TRAINED = ["gpt2", "llama"]
 QUANTIZE_TO = "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K".split()
 PROMPT = "In the beginning God created the heaven and the earth."
 GREEDY = ["-p", PROMPT, "-n", 12, "--temp", 0, "--seed", 1, "-q"]
@@ -99,13 +92,16 @@ class Extent:
     """How much is compared."""
 
     def __init__(self, quick):
-        self.budgets, self.few = (6, 3) if quick else (30, 6)
+        self.budgets, self.few = (6, 3) if quick else (30, 5)
         self.ways = 5 if quick else 40  # of a frontier
         self.threads = [2] if quick else [1, 2]
         self.options = FEW[:2] if quick else list(
             itertools.product((1, 7, 32, 0), ("f16", "q8_0"), (1, 2)))
+        self.forced = FEW[:1] if quick else FEW
         self.shipped = [] if quick else ["kjv-5m-f16", "kjv-5m-q4_0", "mnem-kjv-5m-q8_0"]
         self.types = TYPES[::4] if quick else TYPES
+        self.lora = ["own-gpt2", "own-qwen3", "kjv-5m-q8_0"]
+        self.lora += [] if quick else ["kjv-5m-f16", "kjv-5m-q4_k_m"]
         self.merges = 2 if quick else 4
 
 
@@ -116,6 +112,7 @@ class Setup:
         self.pair, self.extent = pair, extent
         self.models, self.of_types, self.forced = models, of_types, forced
         self.levels = ["native", *forced]
+        self.rest = [m for m in [*models, *of_types] if m not in extent.shipped]
 
     def case(self, label, args, level="native"):
         return Case(self.pair, label, args, level)
@@ -166,7 +163,7 @@ def tokens(s, group):
     for model, kv in itertools.product(s.models, ("f16", "auto")):
         for more in ([], [*context, "--page-cache"]):
             yield run_job, group, session(s, "run", model, (0, kv, 2), GREEDY + more), count // 2
-    for model, level, options in itertools.product(s.models + s.of_types, s.levels, FEW):
+    for model, level, options in itertools.product(s.rest, s.levels, s.extent.forced):
         if level != "native" or model in s.of_types:
             yield run_job, group, session(s, "run", model, options, GREEDY + context, level), few
 
@@ -180,7 +177,7 @@ def perplexity(s, group):
     more = ["../text/short.txt", "--ctx", 48, "-q"]
     for model, options in itertools.product(s.models, s.extent.options):
         yield job, session(s, "perplexity", model, options, more), s.extent.budgets
-    for model, level, options in itertools.product(s.models + s.of_types, s.levels, FEW):
+    for model, level, options in itertools.product(s.rest, s.levels, s.extent.forced):
         if level != "native" or model in s.of_types:
             yield job, session(s, "perplexity", model, options, more, level), s.extent.few
 
@@ -238,8 +235,7 @@ def train_options(s, few=False):
 
 def lora_options(s):
     for model, precision, threads in itertools.product(
-            ("kjv-5m-q8_0", "kjv-5m-f16", "kjv-5m-q4_k_m", "own-gpt2", "own-qwen3"),
-            ("f32", "bf16"), s.extent.threads):
+            s.extent.lora, ("f32", "bf16"), s.extent.threads):
         yield f"lora on {model}, {precision}, {threads} threads", [
             "--init", f"../models/{model}.gguf", "--lora", 2, "--steps", 3, "--batch", 2, "--ctx",
             32, "--precision", precision, "--threads", threads, "--micro-batch", 1]
@@ -424,64 +420,6 @@ GROUPS = {"tokens": tokens, "perplexity": perplexity, "least": least, "plans": p
           "quantize": quantize, "verbs": verbs, "errors": errors}
 
 
-# ---- models, texts, levels ----
-
-def make_models(make_model, folder, extent):
-    """Files of the tests and random ones: names for the whole product, and one of each type."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    files = {p.stem: p for place in ("tests", "models") for p in (ROOT / place).rglob("*.gguf")
-             if "-5m-" in p.name}
-    for name, path in files.items():
-        (folder / f"{name}.gguf").symlink_to(path)
-
-    def make(name, shape, kind, context="256"):
-        subprocess.run([make_model, folder / f"{name}.gguf", *SHAPES[shape].split(), "--vocab",
-                        "512", "--context", context, "--type", *kind.split()], check=True)
-        return name
-    random = [make(f"{name}-{kind.split()[0]}", name, kind) for name, kind in WIDE.items()]
-    make("tied-gpt2", "gpt2", "F32 --tied", "32")
-    make("tied-llama", "small", "F32 --tied", "32")
-    make("own-gpt2", "gpt2", "F16", "32")
-    make("own-qwen3", "qwen3", "F32")
-    of_types = [make(f"types-{kind}", "llama", kind) for kind in extent.types]
-    return ["kjv-5m-q8_0", "kjv-5m-q4_k_m", *extent.shipped, *random], of_types
-
-
-def make_texts(folder):
-    """From the held-out text of the tests; what a training run is, for each architecture."""
-    folder.mkdir(exist_ok=True)
-    text = next((ROOT / "tests").rglob("heldout.txt")).read_bytes()
-    for name, count in (("empty", 0), ("short", 300), ("train", 20000)):
-        (folder / f"{name}.txt").write_bytes(text[:count])
-    for name in TRAINED:
-        heads = {"heads": 4, "kv_heads": 4 if name == "gpt2" else 2}
-        (folder / f"{name}.json").write_text(json.dumps({
-            "architecture": name, "layers": 2, "embd": 64, **heads, "ff": 128, "vocab": 300,
-            "context": 32, "batch": 4, "steps": 5, "rate": 0.003, "warmup": 2, "heldout": 0.1,
-            "dropout": 0.1 if name == "llama" else 0}))
-
-
-def force_levels(pair, work):
-    """The levels that both trees could be built for, and that make a difference."""
-    if platform.machine() != "x86_64" or not (pair.old.tree and pair.new.tree):
-        print("forced levels are left out: a tree isn't known, or no x86-64")
-        return []
-    (work / "levels").mkdir(exist_ok=True)
-    for level, text in LEVELS.items():
-        header = work / "levels" / f"{level}.h"
-        if not header.exists():  # else everything would be built again
-            header.write_text(text)
-        for build in (pair.old, pair.new):
-            build.build_level(level, header)
-    answers = {level: pair.new.run(Case(pair, level, [
-        "perplexity", "../models/kjv-5m-q8_0.gguf", "../text/train.txt", "--json", "-q", "--ctx",
-        "64"], level)).last.get("perplexity") for level in ("native", *LEVELS)}
-    if answers["plain"] == answers["avx2"]:
-        sys.exit(f"compare_builds: levels can't be forced so any more: {answers}")
-    return list(LEVELS)
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("old", type=Path, help="tree, build folder or command of the old build")
@@ -510,9 +448,9 @@ def main():
         ROOT, args.new, args.old) if p.is_dir())), None)
     if not make_model:
         sys.exit("compare_builds: make_model isn't built (./test does)")
-    make_texts(work / "text")
+    make_texts(ROOT, work / "text")
     extent = Extent(args.quick)
-    models, of_types = make_models(make_model, work / "models", extent)
+    models, of_types = make_models(ROOT, make_model, work / "models", extent)
     setup = Setup(pair, extent, models, of_types,
                   force_levels(pair, work) if args.levels == "all" else [])
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
