@@ -117,22 +117,13 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *tr
 
 /* ---- writing ---- */
 
+/* A file that is filled by mnem_tokenizer_write (vocabulary.h) and mnem_trainer_write (train.h). */
 typedef struct mnem_gguf_writer mnem_gguf_writer;
-/* Writes to path + ".tmp"; finish renames, abort removes. Keys first, then every tensor's
- * declaration, then the data in the order of declaration. */
+/* Writes to path + ".tmp"; finish renames, abort removes. After a failure every call returns the
+ * same status. */
 mnem_status mnem_gguf_create(const char *path, mnem_gguf_writer **writer);
-/* An array of texts must come from mnem_model_key_*, or use mnem_gguf_key_texts. general.alignment
- * sets the file's alignment. After a failure every call returns the same status. */
-mnem_status mnem_gguf_key(mnem_gguf_writer *writer, const char *key, const mnem_value *value);
+/* A key beside theirs, before tensors. */
 mnem_status mnem_gguf_key_text(mnem_gguf_writer *writer, const char *key, const char *text);
-mnem_status mnem_gguf_key_u32(mnem_gguf_writer *writer, const char *key, uint32_t number);
-mnem_status mnem_gguf_key_f32(mnem_gguf_writer *writer, const char *key, float number);
-mnem_status mnem_gguf_key_texts(mnem_gguf_writer *writer, const char *key, const mnem_text *texts,
-                                uint64_t count);
-mnem_status mnem_gguf_tensor(mnem_gguf_writer *writer, const char *name, mnem_type type, int dims,
-                             const int64_t *shape);
-/* The next bytes of the tensor data; pads by itself between tensors. */
-mnem_status mnem_gguf_data(mnem_gguf_writer *writer, const void *data, uint64_t bytes);
 /* Flushes to disk and renames; MNEM_INVALID when data is missing. Frees the writer in any case. */
 mnem_status mnem_gguf_finish(mnem_gguf_writer *writer);
 void mnem_gguf_abort(mnem_gguf_writer *writer); /* NULL is fine */

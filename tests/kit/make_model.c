@@ -15,6 +15,7 @@
 
 #include "mnem/mnem.h"
 #include "model/architecture/architecture.h"
+#include "model/gguf/gguf_writer.h"
 
 typedef struct options {
     const char *out, *arch, *type, *output_type, *rope_scaling, *tokenizer, *chat_template;
@@ -280,7 +281,7 @@ static void matrix(const walk *w, const char *name, const char *type_name, int64
     mnem_type type = type_of(type_name);
     if (mnem_type_row_bytes(type, k) == 0) type = MNEM_TYPE_F16; /* not whole blocks */
     if (!w->data) {
-        must(mnem_gguf_tensor(w->writer, name, type, 2, (int64_t[]){rows, k}));
+        must(mnem__gguf_write_tensor(w->writer, name, type, 2, (int64_t[]){rows, k}));
         return;
     }
     uint64_t state = seed_of(w->o, name), bytes = mnem_type_row_bytes(type, k);
@@ -288,20 +289,20 @@ static void matrix(const walk *w, const char *name, const char *type_name, int64
     if (!row) die("no memory");
     for (int64_t i = 0; i < rows; i++) {
         make_row(type, k, &state, deviation, row);
-        must(mnem_gguf_data(w->writer, row, bytes));
+        must(mnem__gguf_write_data(w->writer, row, bytes));
     }
     free(row);
 }
 
 static void vector(const walk *w, const char *name, int64_t n, float center, float deviation) {
     if (!w->data) {
-        must(mnem_gguf_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
+        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
         return;
     }
     uint64_t state = seed_of(w->o, name);
     for (int64_t i = 0; i < n; i++) {
         float f = center + deviation * normal(&state);
-        must(mnem_gguf_data(w->writer, &f, sizeof f));
+        must(mnem__gguf_write_data(w->writer, &f, sizeof f));
     }
 }
 
@@ -309,7 +310,7 @@ static void vector(const walk *w, const char *name, int64_t n, float center, flo
 static void rope_factors(const walk *w, const char *name) {
     int64_t n = w->o->head_dim / 2;
     if (!w->data) {
-        must(mnem_gguf_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
+        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -317,7 +318,7 @@ static void rope_factors(const walk *w, const char *name) {
         double smooth = (8192 / wave - 1) / (4 - 1);
         double factor = wave < 8192 / 4. ? 1 : wave > 8192 ? 8 : 1 / ((1 - smooth) / 8 + smooth);
         float f = (float)factor;
-        must(mnem_gguf_data(w->writer, &f, sizeof f));
+        must(mnem__gguf_write_data(w->writer, &f, sizeof f));
     }
 }
 
@@ -465,11 +466,12 @@ static void put_array(mnem_gguf_writer *w, const char *key, mnem_value_type elem
                         .element = element,
                         .count = (uint64_t)count,
                         .elements = elements};
-    must(mnem_gguf_key(w, key, &value));
+    must(mnem__gguf_write_key(w, key, &value));
 }
 
 static void put_bool(mnem_gguf_writer *w, const char *key, bool yes) {
-    must(mnem_gguf_key(w, key, &(mnem_value){.type = MNEM_VALUE_BOOL, .count = 1, .u = yes}));
+    must(
+        mnem__gguf_write_key(w, key, &(mnem_value){.type = MNEM_VALUE_BOOL, .count = 1, .u = yes}));
 }
 
 static void put_vocabulary(mnem_gguf_writer *w, const vocabulary *v, bool byte_pairs) {
@@ -480,13 +482,13 @@ static void put_vocabulary(mnem_gguf_writer *w, const vocabulary *v, bool byte_p
         texts[i] = (mnem_text){v->text[i], strlen(v->text[i])};
         scores[i] = v->kind[i] == KIND_NORMAL ? -(float)i : 0;
     }
-    must(mnem_gguf_key_texts(w, "tokenizer.ggml.tokens", texts, (uint64_t)v->count));
+    must(mnem__gguf_write_key_texts(w, "tokenizer.ggml.tokens", texts, (uint64_t)v->count));
     put_array(w, "tokenizer.ggml.token_type", MNEM_VALUE_I32, v->count, v->kind);
     if (byte_pairs) {
         uint64_t merges = 0;
         for (long i = 0; i < v->count; i++)
             if (*v->merge[i]) texts[merges++] = (mnem_text){v->merge[i], strlen(v->merge[i])};
-        must(mnem_gguf_key_texts(w, "tokenizer.ggml.merges", texts, merges));
+        must(mnem__gguf_write_key_texts(w, "tokenizer.ggml.merges", texts, merges));
     } else {
         put_array(w, "tokenizer.ggml.scores", MNEM_VALUE_F32, v->count, scores);
     }
@@ -511,9 +513,9 @@ static void put_tokenizer(mnem_gguf_writer *w, const options *o) {
     must(mnem_gguf_key_text(w, "tokenizer.ggml.pre", byte_pairs ? "gpt-2" : "default"));
     put_vocabulary(w, &v, byte_pairs);
     uint32_t last = (uint32_t)o->vocab - 1;
-    must(mnem_gguf_key_u32(w, "tokenizer.ggml.bos_token_id", byte_pairs ? last - 2 : 1));
-    must(mnem_gguf_key_u32(w, "tokenizer.ggml.eos_token_id", byte_pairs ? last - 2 : 2));
-    if (!byte_pairs) must(mnem_gguf_key_u32(w, "tokenizer.ggml.unknown_token_id", 0));
+    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.bos_token_id", byte_pairs ? last - 2 : 1));
+    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.eos_token_id", byte_pairs ? last - 2 : 2));
+    if (!byte_pairs) must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.unknown_token_id", 0));
     put_bool(w, "tokenizer.ggml.add_bos_token", !byte_pairs);
     put_bool(w, "tokenizer.ggml.add_eos_token", false);
     if (!byte_pairs) put_bool(w, "tokenizer.ggml.add_space_prefix", true);
@@ -543,34 +545,35 @@ static void put_rope(mnem_gguf_writer *w, const options *o) {
     char key[96];
 #define KEY(rest) (snprintf(key, sizeof key, "%s." rest, o->arch), key)
     const bool llama3 = is_llama3(o);
-    must(mnem_gguf_key_u32(w, KEY("rope.dimension_count"), (uint32_t)o->head_dim));
-    must(mnem_gguf_key_f32(w, KEY("rope.freq_base"), llama3 ? 500000.f : 10000.f));
+    must(mnem__gguf_write_key_u32(w, KEY("rope.dimension_count"), (uint32_t)o->head_dim));
+    must(mnem__gguf_write_key_f32(w, KEY("rope.freq_base"), llama3 ? 500000.f : 10000.f));
     if (!o->rope_scaling || llama3) return;
     must(mnem_gguf_key_text(w, KEY("rope.scaling.type"), o->rope_scaling));
-    must(mnem_gguf_key_f32(w, KEY("rope.scaling.factor"), 4));
+    must(mnem__gguf_write_key_f32(w, KEY("rope.scaling.factor"), 4));
     if (strcmp(o->rope_scaling, "yarn") == 0)
-        must(mnem_gguf_key_u32(w, KEY("rope.scaling.original_context_length"),
-                               (uint32_t)(o->context / 4)));
+        must(mnem__gguf_write_key_u32(w, KEY("rope.scaling.original_context_length"),
+                                      (uint32_t)(o->context / 4)));
 }
 
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
     must(mnem_gguf_key_text(w, "general.name", "random"));
-    if (o->alignment) must(mnem_gguf_key_u32(w, "general.alignment", (uint32_t)o->alignment));
-    must(mnem_gguf_key_u32(w, "general.file_type", file_type(type_of(o->type))));
-    must(mnem_gguf_key_u32(w, "general.quantization_version", 2));
-    must(mnem_gguf_key_u32(w, KEY("vocab_size"), (uint32_t)o->vocab));
-    must(mnem_gguf_key_u32(w, KEY("context_length"), (uint32_t)o->context));
-    must(mnem_gguf_key_u32(w, KEY("embedding_length"), (uint32_t)o->embd));
-    must(mnem_gguf_key_u32(w, KEY("block_count"), (uint32_t)o->layers));
-    must(mnem_gguf_key_u32(w, KEY("feed_forward_length"), (uint32_t)o->ff));
-    must(mnem_gguf_key_u32(w, KEY("attention.head_count"), (uint32_t)o->heads));
-    must(mnem_gguf_key_u32(w, KEY("attention.head_count_kv"), (uint32_t)o->kv_heads));
-    must(mnem_gguf_key_u32(w, KEY("attention.key_length"), (uint32_t)o->head_dim));
-    must(mnem_gguf_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
+    if (o->alignment)
+        must(mnem__gguf_write_key_u32(w, "general.alignment", (uint32_t)o->alignment));
+    must(mnem__gguf_write_key_u32(w, "general.file_type", file_type(type_of(o->type))));
+    must(mnem__gguf_write_key_u32(w, "general.quantization_version", 2));
+    must(mnem__gguf_write_key_u32(w, KEY("vocab_size"), (uint32_t)o->vocab));
+    must(mnem__gguf_write_key_u32(w, KEY("context_length"), (uint32_t)o->context));
+    must(mnem__gguf_write_key_u32(w, KEY("embedding_length"), (uint32_t)o->embd));
+    must(mnem__gguf_write_key_u32(w, KEY("block_count"), (uint32_t)o->layers));
+    must(mnem__gguf_write_key_u32(w, KEY("feed_forward_length"), (uint32_t)o->ff));
+    must(mnem__gguf_write_key_u32(w, KEY("attention.head_count"), (uint32_t)o->heads));
+    must(mnem__gguf_write_key_u32(w, KEY("attention.head_count_kv"), (uint32_t)o->kv_heads));
+    must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)o->head_dim));
+    must(mnem__gguf_write_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
     snprintf(key, sizeof key, "%s.%s", o->arch, architecture(o)->epsilon_key);
-    must(mnem_gguf_key_f32(w, key, 1e-5f));
+    must(mnem__gguf_write_key_f32(w, key, 1e-5f));
 #undef KEY
     if (architecture(o)->turn) put_rope(w, o);
     put_tokenizer(w, o);

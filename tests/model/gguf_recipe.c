@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/gguf/gguf_writer.h"
+
 typedef struct cook {
     const recipe *r;
     mnem_gguf_writer *writer;
@@ -38,7 +40,7 @@ static void put_key(const cook *c, const char *name, mnem_value value) {
     if (r->omit && strcmp(r->omit, name) == 0) return;
     if (r->key && strcmp(r->key, name) == 0) value = r->value;
     snprintf(key, sizeof key, "%s%s", name[0] == '.' ? c->prefix : "", name);
-    must(mnem_gguf_key(c->writer, key, &value));
+    must(mnem__gguf_write_key(c->writer, key, &value));
 }
 
 static bool is_gpt2(const recipe *r) {
@@ -69,12 +71,12 @@ static void put_numbers(cook *c, uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
         c->random = c->random * 1664525 + 1013904223;
         float x = c->r->fill != 0 ? c->r->fill : (float)(int32_t)c->random / 2147483648.f;
-        must(mnem_gguf_data(c->writer, &x, sizeof x));
+        must(mnem__gguf_write_data(c->writer, &x, sizeof x));
     }
 }
 
 static void put_zeros(const cook *c, uint64_t bytes) {
-    for (uint64_t i = 0; i < bytes; i++) must(mnem_gguf_data(c->writer, "", 1));
+    for (uint64_t i = 0; i < bytes; i++) must(mnem__gguf_write_data(c->writer, "", 1));
 }
 
 static uint64_t type_bytes(mnem_type type, int dims, const int64_t *shape) {
@@ -96,7 +98,7 @@ static void put_tensor(cook *c, const char *name, int64_t a, int64_t b) {
         memcpy(shape, r->shape, sizeof shape);
     }
     if (!c->data)
-        must(mnem_gguf_tensor(c->writer, name, type, dims, shape));
+        must(mnem__gguf_write_tensor(c->writer, name, type, dims, shape));
     else if (type == MNEM_TYPE_F32)
         put_numbers(c, type_bytes(type, dims, shape) / 4);
     else

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/heap.h"
+#include "model/gguf/gguf_writer.h"
 #include "model/gguf_forge.h"
 
 #define OK(call) assert_int_equal(call, MNEM_OK)
@@ -47,16 +48,17 @@ static const float FLOATS[2] = {0.25f, -4};
 static void write_values(const char *path) {
     mnem_gguf_writer *w;
     OK(mnem_gguf_create(path, &w));
-    for (int i = 0; i < SCALARS; i++) OK(mnem_gguf_key(w, scalars[i].key, &scalars[i].value));
+    for (int i = 0; i < SCALARS; i++)
+        OK(mnem__gguf_write_key(w, scalars[i].key, &scalars[i].value));
     OK(mnem_gguf_key_text(w, "text", "in the beginning"));
     mnem_value v = {
         .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_I16, .count = 3, .elements = SHORTS};
-    OK(mnem_gguf_key(w, "shorts", &v));
+    OK(mnem__gguf_write_key(w, "shorts", &v));
     v.element = MNEM_VALUE_F32;
     v.count = 2;
     v.elements = FLOATS;
-    OK(mnem_gguf_key(w, "floats", &v));
-    OK(mnem_gguf_key_texts(w, "texts", (mnem_text[]){{"a", 1}, {"", 0}, {"b\0c", 3}}, 3));
+    OK(mnem__gguf_write_key(w, "floats", &v));
+    OK(mnem__gguf_write_key_texts(w, "texts", (mnem_text[]){{"a", 1}, {"", 0}, {"b\0c", 3}}, 3));
     OK(mnem_gguf_finish(w));
 }
 
@@ -94,7 +96,7 @@ static void values_read_back_and_copy(void **state) {
     check_values(model);
     OK(mnem_gguf_create(copy, &w));
     for (uint32_t i = 0; mnem_model_key_get(model, i, &key, &v); i++)
-        OK(mnem_gguf_key(w, key.bytes, &v));
+        OK(mnem__gguf_write_key(w, key.bytes, &v));
     OK(mnem_gguf_finish(w));
     mnem_model_close(model);
     OK(mnem_model_open(copy, &model));
@@ -111,14 +113,14 @@ static void tensors_are_padded_to_the_alignment(void **state) {
         const char *path = forge_path("tensors.gguf");
         mnem_gguf_writer *w;
         OK(mnem_gguf_create(path, &w));
-        if (alignments[a]) OK(mnem_gguf_key_u32(w, "general.alignment", alignments[a]));
-        OK(mnem_gguf_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){3}));
-        OK(mnem_gguf_tensor(w, "b", MNEM_TYPE_Q8_0, 2, (int64_t[]){2, 32}));
+        if (alignments[a]) OK(mnem__gguf_write_key_u32(w, "general.alignment", alignments[a]));
+        OK(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){3}));
+        OK(mnem__gguf_write_tensor(w, "b", MNEM_TYPE_Q8_0, 2, (int64_t[]){2, 32}));
         char data[12 + 68];
         for (size_t i = 0; i < sizeof data; i++) data[i] = (char)(i + 1);
-        OK(mnem_gguf_data(w, data, 5)); /* pieces don't follow tensors */
-        OK(mnem_gguf_data(w, data + 5, 50));
-        OK(mnem_gguf_data(w, data + 55, sizeof data - 55));
+        OK(mnem__gguf_write_data(w, data, 5)); /* pieces don't follow tensors */
+        OK(mnem__gguf_write_data(w, data + 5, 50));
+        OK(mnem__gguf_write_data(w, data + 55, sizeof data - 55));
         OK(mnem_gguf_finish(w));
         mnem_model *model;
         char back[68];
@@ -136,8 +138,8 @@ static void an_unfinished_file_never_appears(void **state) {
     const char *path = forge_path("part.gguf"), *temporary = forge_path("part.gguf.tmp");
     mnem_gguf_writer *w;
     OK(mnem_gguf_create(path, &w));
-    OK(mnem_gguf_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){3}));
-    OK(mnem_gguf_data(w, "12345678", 8));
+    OK(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){3}));
+    OK(mnem__gguf_write_data(w, "12345678", 8));
     assert_true(exists(temporary));
     assert_int_equal(mnem_gguf_finish(w), MNEM_INVALID);
     assert_false(exists(path) || exists(temporary));
@@ -170,15 +172,16 @@ static void wrong_order_and_wrong_shapes_are_refused(void **state) {
     const char *path = forge_path("wrong.gguf");
     mnem_gguf_writer *w;
     OK(mnem_gguf_create(path, &w));
-    OK(mnem_gguf_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1}));
-    assert_int_equal(mnem_gguf_key_u32(w, "late", 1), MNEM_INVALID);
+    OK(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1}));
+    assert_int_equal(mnem__gguf_write_key_u32(w, "late", 1), MNEM_INVALID);
     assert_int_equal(mnem_gguf_finish(w), MNEM_INVALID); /* once failed, it stays so */
     OK(mnem_gguf_create(path, &w));
-    assert_int_equal(mnem_gguf_tensor(w, "a", MNEM_TYPE_Q4_0, 1, (int64_t[]){33}), MNEM_INVALID);
+    assert_int_equal(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_Q4_0, 1, (int64_t[]){33}),
+                     MNEM_INVALID);
     mnem_gguf_abort(w);
     OK(mnem_gguf_create(path, &w));
-    OK(mnem_gguf_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1}));
-    assert_int_equal(mnem_gguf_data(w, "12345", 5), MNEM_INVALID);
+    OK(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1}));
+    assert_int_equal(mnem__gguf_write_data(w, "12345", 5), MNEM_INVALID);
     mnem_gguf_abort(w);
     assert_false(exists(path));
     assert_int_equal(mnem_gguf_create(forge_path("no/folder.gguf"), &w), MNEM_IO);
@@ -197,9 +200,9 @@ static void a_full_disk_is_an_error_before_the_data(void **state) {
     setrlimit(RLIMIT_FSIZE, &small);
     mnem_gguf_writer *w;
     mnem_status created = mnem_gguf_create(path, &w);
-    mnem_status declared = mnem_gguf_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1 << 20});
+    mnem_status declared = mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1 << 20});
     static char data[1 << 17];
-    mnem_status wrote = mnem_gguf_data(w, data, sizeof data);
+    mnem_status wrote = mnem__gguf_write_data(w, data, sizeof data);
     mnem_status finished = mnem_gguf_finish(w);
     setrlimit(RLIMIT_FSIZE, &before);
     OK(created);
@@ -219,8 +222,9 @@ static void without_memory_writing_fails_and_leaves_nothing(void **state) {
         assert_true(n < 50);
         mnem__heap_fail_at(n, true);
         status = mnem_gguf_create(forge_path("oom.gguf"), &w);
-        if (status == MNEM_OK) status = mnem_gguf_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1});
-        if (status == MNEM_OK) status = mnem_gguf_data(w, "1234", 4);
+        if (status == MNEM_OK)
+            status = mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1});
+        if (status == MNEM_OK) status = mnem__gguf_write_data(w, "1234", 4);
         mnem__heap_fail_at(0, false);
         if (status == MNEM_OK)
             OK(mnem_gguf_finish(w));
@@ -243,14 +247,15 @@ static void write_part_with(uint32_t no, uint32_t says, uint32_t count, uint32_t
     snprintf(name, sizeof name, "m-%05u-of-%05u.gguf", no + 1, count);
     OK(mnem_gguf_create(forge_path(name), &w));
     if (no == 0) OK(mnem_gguf_key_text(w, "general.architecture", "split"));
-    OK(mnem_gguf_key(w, "split.no", &(mnem_value){.type = MNEM_VALUE_U16, .count = 1, .u = says}));
-    OK(mnem_gguf_key(w, "split.count",
-                     &(mnem_value){.type = MNEM_VALUE_U16, .count = 1, .u = count}));
-    OK(mnem_gguf_key(w, "split.tensors.count",
-                     &(mnem_value){.type = MNEM_VALUE_I32, .count = 1, .u = total}));
+    OK(mnem__gguf_write_key(w, "split.no",
+                            &(mnem_value){.type = MNEM_VALUE_U16, .count = 1, .u = says}));
+    OK(mnem__gguf_write_key(w, "split.count",
+                            &(mnem_value){.type = MNEM_VALUE_U16, .count = 1, .u = count}));
+    OK(mnem__gguf_write_key(w, "split.tensors.count",
+                            &(mnem_value){.type = MNEM_VALUE_I32, .count = 1, .u = total}));
     if (extra) extra(w);
-    OK(mnem_gguf_tensor(w, names[no], MNEM_TYPE_F32, 1, (int64_t[]){1}));
-    OK(mnem_gguf_data(w, &(float){(float)no}, 4));
+    OK(mnem__gguf_write_tensor(w, names[no], MNEM_TYPE_F32, 1, (int64_t[]){1}));
+    OK(mnem__gguf_write_data(w, &(float){(float)no}, 4));
     OK(mnem_gguf_finish(w));
 }
 
@@ -308,12 +313,12 @@ static void a_missing_or_wrong_part_is_named(void **state) {
 static void write_repeated(mnem_gguf_writer *w, const char *word, uint32_t blocks) {
     const mnem_text words[] = {{"a", 1}, {word, strlen(word)}};
     const float scores[] = {0, 1.5f};
-    OK(mnem_gguf_key_texts(w, "tokenizer.ggml.tokens", words, 2));
-    OK(mnem_gguf_key(
+    OK(mnem__gguf_write_key_texts(w, "tokenizer.ggml.tokens", words, 2));
+    OK(mnem__gguf_write_key(
         w, "tokenizer.ggml.scores",
         &(mnem_value){
             .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_F32, .count = 2, .elements = scores}));
-    OK(mnem_gguf_key_u32(w, "split-model.block_count", blocks));
+    OK(mnem__gguf_write_key_u32(w, "split-model.block_count", blocks));
     OK(mnem_gguf_key_text(w, "split-model.kind", word));
 }
 
@@ -335,7 +340,7 @@ static void says_other_words(mnem_gguf_writer *w) {
     write_repeated(w, "bd", 2);
 }
 static void says_more(mnem_gguf_writer *w) {
-    OK(mnem_gguf_key_u32(w, "other.block_count", 2));
+    OK(mnem__gguf_write_key_u32(w, "other.block_count", 2));
 }
 
 static void a_part_of_another_model_is_refused(void **state) {

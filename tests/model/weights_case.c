@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "model/gguf/gguf_writer.h"
+
 static const mnem_type types[] = {MNEM_TYPE_F32,  MNEM_TYPE_F16,  MNEM_TYPE_BF16, MNEM_TYPE_Q4_0,
                                   MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1, MNEM_TYPE_Q8_0,
                                   MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K};
@@ -34,7 +36,7 @@ void weights_file_write(const char *path) {
         int64_t shape[2];
         snprintf(name, sizeof name, "m%d", i);
         shape_of(i, shape);
-        must(mnem_gguf_tensor(w, name, types[i % TYPES], 2, shape));
+        must(mnem__gguf_write_tensor(w, name, types[i % TYPES], 2, shape));
     }
     uint32_t random = 1;
     for (int i = 0; i < 2 * TYPES; i++) {
@@ -46,7 +48,7 @@ void weights_file_write(const char *path) {
             random = random * 1664525 + 1013904223;
             raw[b] = (uint8_t)(random >> 24);
         }
-        must(mnem_gguf_data(w, raw, bytes));
+        must(mnem__gguf_write_data(w, raw, bytes));
         free(raw);
     }
     must(mnem_gguf_finish(w));

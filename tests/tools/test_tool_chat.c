@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "mnem/mnem.h"
+#include "model/gguf/gguf_writer.h"
 #include "tools/tool_run.h"
 
 static char screen[TOOL_RUN_BYTES]; /* all that the terminal got */
@@ -76,7 +77,7 @@ static void copy_keys(const mnem_model *model, mnem_gguf_writer *writer, uint32_
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)key.length, key.bytes);
         if (strcmp(name, "llama.context_length") == 0) value.u = context;
-        assert_int_equal(mnem_gguf_key(writer, name, &value), MNEM_OK);
+        assert_int_equal(mnem__gguf_write_key(writer, name, &value), MNEM_OK);
     }
 }
 
@@ -84,11 +85,11 @@ static void copy_tensors(const mnem_model *model, mnem_gguf_writer *writer) {
     static char data[1 << 20];
     mnem_tensor_info t;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
-        assert_int_equal(mnem_gguf_tensor(writer, t.name, t.type, t.dims, t.shape), MNEM_OK);
+        assert_int_equal(mnem__gguf_write_tensor(writer, t.name, t.type, t.dims, t.shape), MNEM_OK);
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
         assert_true(t.bytes <= sizeof data);
         assert_int_equal(mnem_model_tensor_read(model, i, 0, t.bytes, data), MNEM_OK);
-        assert_int_equal(mnem_gguf_data(writer, data, t.bytes), MNEM_OK);
+        assert_int_equal(mnem__gguf_write_data(writer, data, t.bytes), MNEM_OK);
     }
 }
 

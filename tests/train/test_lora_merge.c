@@ -15,6 +15,7 @@
 
 #include "base/heap.h"
 #include "engine/plain_transformer.h"
+#include "model/gguf/gguf_writer.h"
 #include "train/lora_case.h"
 
 enum { FILES = 4, BYTES_MOST = 1 << 20 };
@@ -262,12 +263,12 @@ static void forge(const char *a, const char *b, float alpha, float number) {
     mnem_gguf_key_text(w, "general.architecture", "llama");
     mnem_gguf_key_text(w, "general.type", "adapter");
     mnem_gguf_key_text(w, "adapter.type", "lora");
-    mnem_gguf_key_f32(w, "adapter.lora.alpha", alpha);
-    mnem_gguf_tensor(w, a, MNEM_TYPE_F32, 2, shape_a);
-    if (b) mnem_gguf_tensor(w, b, MNEM_TYPE_F32, 2, shape_b);
-    mnem_gguf_data(w, zeros, sizeof zeros - sizeof number);
-    mnem_gguf_data(w, &number, sizeof number);
-    if (b) mnem_gguf_data(w, zeros, sizeof zeros);
+    mnem__gguf_write_key_f32(w, "adapter.lora.alpha", alpha);
+    mnem__gguf_write_tensor(w, a, MNEM_TYPE_F32, 2, shape_a);
+    if (b) mnem__gguf_write_tensor(w, b, MNEM_TYPE_F32, 2, shape_b);
+    mnem__gguf_write_data(w, zeros, sizeof zeros - sizeof number);
+    mnem__gguf_write_data(w, &number, sizeof number);
+    if (b) mnem__gguf_write_data(w, zeros, sizeof zeros);
     assert_int_equal(mnem_gguf_finish(w), MNEM_OK);
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "model/architecture/hparams.h"
+#include "model/gguf/gguf_writer.h"
 
 typedef struct key_u32 {
     const char *name;
@@ -21,11 +22,11 @@ mnem_status mnem__hparams_write(const mnem_transformer *t, mnem_gguf_writer *w) 
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++) {
         if (keys[i].value == 0) continue;
         snprintf(name, sizeof name, "%s.%s", t->architecture, keys[i].name);
-        status = mnem_gguf_key_u32(w, name, (uint32_t)keys[i].value);
+        status = mnem__gguf_write_key_u32(w, name, (uint32_t)keys[i].value);
     }
     snprintf(name, sizeof name, "%s.%s", t->architecture, architecture->epsilon_key);
-    if (status == MNEM_OK) status = mnem_gguf_key_f32(w, name, t->epsilon);
+    if (status == MNEM_OK) status = mnem__gguf_write_key_f32(w, name, t->epsilon);
     if (!turns || status != MNEM_OK) return status;
     snprintf(name, sizeof name, "%s.%s", t->architecture, MNEM__KEY_ROPE_BASE);
-    return mnem_gguf_key_f32(w, name, t->rope.base);
+    return mnem__gguf_write_key_f32(w, name, t->rope.base);
 }

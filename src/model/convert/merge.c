@@ -21,6 +21,7 @@
 #include "model/convert/merge.h"
 #include "model/convert/quantize.h"
 #include "model/convert/rewrite.h"
+#include "model/gguf/gguf_writer.h"
 
 enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
 static const char TAG[] = "merge";
@@ -123,7 +124,8 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_sum *all
     if (status != MNEM_OK) return status;
     mnem_team_run(j->rewrite.team, merge_rows, j);
     status = add_sums(j, first, all);
-    if (status == MNEM_OK) status = mnem_gguf_data(j->rewrite.writer, j->out, rows * j->row_to);
+    if (status == MNEM_OK)
+        status = mnem__gguf_write_data(j->rewrite.writer, j->out, rows * j->row_to);
     j->bytes_done += rows * j->row_from;
     return status;
 }
@@ -201,7 +203,7 @@ static mnem_status copy_tensor(job *j, uint32_t index, uint32_t count) {
     for (uint64_t at = 0; at < j->tensor.bytes && status == MNEM_OK; at += BATCH_BYTES) {
         const uint64_t left = j->tensor.bytes - at, n = left < BATCH_BYTES ? left : BATCH_BYTES;
         status = mnem_model_tensor_read(j->model, index, at, n, j->in);
-        if (status == MNEM_OK) status = mnem_gguf_data(j->rewrite.writer, j->in, n);
+        if (status == MNEM_OK) status = mnem__gguf_write_data(j->rewrite.writer, j->in, n);
         j->bytes_done += n;
         if (status == MNEM_OK)
             status = tell(j, &(mnem_merge_report){.index = index, .count = count});
@@ -245,9 +247,9 @@ static mnem_status write_keys(void *context) {
         if (mnem__rewrite_drops(key.bytes)) continue;
         const int32_t number = strcmp(key.bytes, type) == 0 ? file_type_of(j, value.u) : -1;
         if (number >= 0)
-            status = mnem_gguf_key_u32(j->rewrite.writer, type, (uint32_t)number);
+            status = mnem__gguf_write_key_u32(j->rewrite.writer, type, (uint32_t)number);
         else
-            status = mnem_gguf_key(j->rewrite.writer, key.bytes, &value);
+            status = mnem__gguf_write_key(j->rewrite.writer, key.bytes, &value);
     }
     return status;
 }
@@ -260,8 +262,8 @@ static mnem_status write_tensors(void *context) {
     j->bytes_total = info.tensor_bytes;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
-        status = mnem_gguf_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
-                                  j->tensor.shape);
+        status = mnem__gguf_write_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
+                                         j->tensor.shape);
     }
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);

@@ -14,6 +14,7 @@
 #include "model/convert/quantize.h"
 #include "model/convert/rewrite.h"
 #include "model/gguf/gguf.h"
+#include "model/gguf/gguf_writer.h"
 #include "model/weights/finite.h"
 
 enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
@@ -107,8 +108,8 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *s
     mnem_team_run(j->rewrite.team, quantize_rows, j);
     status = add_errors(j, first, sum);
     if (status == MNEM_OK)
-        status = mnem_gguf_data(j->rewrite.writer, same ? j->in : j->out,
-                                (uint64_t)j->batch * j->row_to);
+        status = mnem__gguf_write_data(j->rewrite.writer, same ? j->in : j->out,
+                                       (uint64_t)j->batch * j->row_to);
     j->bytes_done += bytes;
     return status;
 }
@@ -169,10 +170,10 @@ static mnem_status write_keys(void *context) {
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(j->model, i, &key, &value); i++)
         if (!mnem__rewrite_drops(key.bytes) && strcmp(key.bytes, type) != 0 &&
             strcmp(key.bytes, version) != 0)
-            status = mnem_gguf_key(j->rewrite.writer, key.bytes, &value);
+            status = mnem__gguf_write_key(j->rewrite.writer, key.bytes, &value);
     if (status == MNEM_OK)
-        status = mnem_gguf_key_u32(j->rewrite.writer, type, j->recipe->file_type);
-    return status == MNEM_OK ? mnem_gguf_key_u32(j->rewrite.writer, version, 2) : status;
+        status = mnem__gguf_write_key_u32(j->rewrite.writer, type, j->recipe->file_type);
+    return status == MNEM_OK ? mnem__gguf_write_key_u32(j->rewrite.writer, version, 2) : status;
 }
 
 static mnem_status write_tensors(void *context) {
@@ -182,8 +183,8 @@ static mnem_status write_tensors(void *context) {
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
-        status = mnem_gguf_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
-                                  j->tensor.shape);
+        status = mnem__gguf_write_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
+                                         j->tensor.shape);
     }
     j->bytes_total = info.tensor_bytes;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++)

@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "base/new_file.h"
 #include "model/gguf/gguf.h"
+#include "model/gguf/gguf_writer.h"
 
 enum { BUFFER_BYTES = 1 << 16, COUNTS_AT = 8 };
 static const char TAG[] = "writer";
@@ -152,7 +153,7 @@ static mnem_status note_alignment(mnem_gguf_writer *w, const char *key, const mn
     return MNEM_OK;
 }
 
-mnem_status mnem_gguf_key(mnem_gguf_writer *w, const char *key, const mnem_value *value) {
+mnem_status mnem__gguf_write_key(mnem_gguf_writer *w, const char *key, const mnem_value *value) {
     if ((unsigned)value->type >= MNEM_VALUE_TYPES ||
         (value->type == MNEM_VALUE_ARRAY &&
          ((unsigned)value->element >= MNEM_VALUE_TYPES || value->element == MNEM_VALUE_ARRAY)))
@@ -167,21 +168,21 @@ mnem_status mnem_gguf_key(mnem_gguf_writer *w, const char *key, const mnem_value
 
 mnem_status mnem_gguf_key_text(mnem_gguf_writer *w, const char *key, const char *text) {
     mnem_value value = {.type = MNEM_VALUE_STRING, .count = 1, .text = {text, strlen(text)}};
-    return mnem_gguf_key(w, key, &value);
+    return mnem__gguf_write_key(w, key, &value);
 }
 
-mnem_status mnem_gguf_key_u32(mnem_gguf_writer *w, const char *key, uint32_t number) {
+mnem_status mnem__gguf_write_key_u32(mnem_gguf_writer *w, const char *key, uint32_t number) {
     mnem_value value = {.type = MNEM_VALUE_U32, .count = 1, .u = number};
-    return mnem_gguf_key(w, key, &value);
+    return mnem__gguf_write_key(w, key, &value);
 }
 
-mnem_status mnem_gguf_key_f32(mnem_gguf_writer *w, const char *key, float number) {
+mnem_status mnem__gguf_write_key_f32(mnem_gguf_writer *w, const char *key, float number) {
     mnem_value value = {.type = MNEM_VALUE_F32, .count = 1, .f = (double)number};
-    return mnem_gguf_key(w, key, &value);
+    return mnem__gguf_write_key(w, key, &value);
 }
 
-mnem_status mnem_gguf_key_texts(mnem_gguf_writer *w, const char *key, const mnem_text *texts,
-                                uint64_t count) {
+mnem_status mnem__gguf_write_key_texts(mnem_gguf_writer *w, const char *key, const mnem_text *texts,
+                                       uint64_t count) {
     mnem_status status = begin_key(w, key, MNEM_VALUE_ARRAY);
     if (status == MNEM_OK) status = put_u32(w, MNEM_VALUE_STRING);
     if (status == MNEM_OK) status = put_u64(w, count);
@@ -214,8 +215,8 @@ static uint64_t shape_bytes(mnem_type type, int dims, const int64_t *shape) {
     return bytes;
 }
 
-mnem_status mnem_gguf_tensor(mnem_gguf_writer *w, const char *name, mnem_type type, int dims,
-                             const int64_t *shape) {
+mnem_status mnem__gguf_write_tensor(mnem_gguf_writer *w, const char *name, mnem_type type, int dims,
+                                    const int64_t *shape) {
     if (w->failed != MNEM_OK) return w->failed;
     uint64_t bytes = shape_bytes(type, dims, shape);
     size_t n = strlen(name);
@@ -246,7 +247,7 @@ static mnem_status begin_data(mnem_gguf_writer *w) {
     return status;
 }
 
-mnem_status mnem_gguf_data(mnem_gguf_writer *w, const void *data, uint64_t bytes) {
+mnem_status mnem__gguf_write_data(mnem_gguf_writer *w, const void *data, uint64_t bytes) {
     if (w->failed != MNEM_OK) return w->failed;
     const uint8_t *from = data;
     mnem_status status = begin_data(w);

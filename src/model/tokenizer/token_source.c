@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "model/gguf/gguf.h"
+#include "model/gguf/gguf_writer.h"
 
 static bool vocabulary_key(const mnem_vocabulary *vocabulary, const char *key, mnem_value *value) {
     const char *name;
@@ -36,7 +37,7 @@ mnem_status mnem__token_source_write(const mnem__token_source *source, mnem_gguf
     mnem_value value;
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && next_key(source, &i, &name, &value);)
-        status = mnem_gguf_key(writer, name, &value);
+        status = mnem__gguf_write_key(writer, name, &value);
     return status;
 }
 

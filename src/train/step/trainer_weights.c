@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "model/architecture/hparams.h"
+#include "model/gguf/gguf_writer.h"
 #include "train/step/trainer_private.h"
 
 bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_parameter *parameter) {
@@ -140,7 +141,7 @@ static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, 
         const float *row = t->weights + p->offset + r * p->shape[1];
         status = mnem_quantize_row(to, p->shape[1], row, t->gradients);
         if (status == MNEM_OK)
-            status = mnem_gguf_data(w, t->gradients, mnem_type_row_bytes(to, p->shape[1]));
+            status = mnem__gguf_write_data(w, t->gradients, mnem_type_row_bytes(to, p->shape[1]));
     }
     return status;
 }
@@ -151,7 +152,8 @@ static mnem_status write_lora_keys(const mnem__train_shape *s, mnem_gguf_writer 
     mnem_status status = mnem_gguf_key_text(w, "general.architecture", s->t.architecture);
     if (status == MNEM_OK) status = mnem_gguf_key_text(w, "general.type", "adapter");
     if (status == MNEM_OK) status = mnem_gguf_key_text(w, "adapter.type", "lora");
-    return status == MNEM_OK ? mnem_gguf_key_f32(w, "adapter.lora.alpha", s->lora_alpha) : status;
+    return status == MNEM_OK ? mnem__gguf_write_key_f32(w, "adapter.lora.alpha", s->lora_alpha)
+                             : status;
 }
 
 mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer *w) {
@@ -160,10 +162,10 @@ mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer
     if (type != MNEM_TYPE_F32 && type != MNEM_TYPE_F16 && type != MNEM_TYPE_BF16)
         return mnem__fail(MNEM_INVALID, "train: writing type %d (F32, F16, BF16)", (int)type);
     mnem_status status = s->lora_rank ? write_lora_keys(s, w) : mnem__hparams_write(&s->t, w);
-    if (status == MNEM_OK) status = mnem_gguf_key_u32(w, "general.file_type", file_type);
+    if (status == MNEM_OK) status = mnem__gguf_write_key_u32(w, "general.file_type", file_type);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
-        status = mnem_gguf_tensor(w, s->param[i].name, type_in_file(&s->param[i], type),
-                                  s->param[i].dims, s->param[i].shape);
+        status = mnem__gguf_write_tensor(w, s->param[i].name, type_in_file(&s->param[i], type),
+                                         s->param[i].dims, s->param[i].shape);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = write_parameter(t, &s->param[i], type, w);
     clear_scratch(t);
