@@ -114,16 +114,23 @@ static void pages_rewrite(uint64_t begin, uint64_t end) {
 #endif
 }
 
+/* Grows the stack down to the page at low, and writes nothing below it. */
+__attribute__((noinline)) static void stack_reach(uint64_t low) {
+    enum { LEFT = 1024 }; /* of that page, for this frame's end */
+    const uint64_t bytes = (uint64_t)(uintptr_t)__builtin_frame_address(0) - low - LEFT;
+    volatile char *at = __builtin_alloca(bytes);
+    for (uint64_t i = 0; i < bytes; i += 4096) at[i] = 0;
+}
+
 /* Touches what the stack may need, in whole steps from its top: where a process starts on its stack
  * is random and leaves pages out, and its words and environment lie above. So the bytes are the
  * same in every run. A thread's stack has no such top; then it is what may be needed. */
-__attribute__((noinline)) static void stack_touch(const mapping *stack) {
-    char bytes[STACK_TOUCHED + STACK_STEP];
-    const uint64_t begin = (uint64_t)(uintptr_t)bytes, end = begin + sizeof bytes;
-    const bool own = stack->begin < end && end <= stack->end;
-    uint64_t low = end - STACK_TOUCHED;
+static void stack_touch(const mapping *stack) {
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    const bool own = stack->begin < here && here <= stack->end;
+    uint64_t low = here - STACK_TOUCHED;
     if (own) low = stack->end - mnem__align_up(stack->end - low, STACK_STEP);
-    for (uint64_t at = low; at < end; at += 4096) ((volatile char *)bytes)[at - begin] = 0;
+    stack_reach(low);
     if (own) pages_rewrite(low, stack->end);
 }
 
