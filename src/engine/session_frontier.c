@@ -34,7 +34,7 @@ static mnem_session_way describe(const mnem__search *search, const mnem__way *wa
         .chosen = is_chosen(&choice, plan)};
     char text[192];
     if (!fastest) return out;
-    mnem__plan_change(fastest, way, text, sizeof text);
+    mnem__session_change(fastest, way, text, sizeof text);
     const char *change = strstr(text, ": ");
     snprintf(out.gave_up, sizeof out.gave_up, "%s", change ? change + 2 : "");
     return out;

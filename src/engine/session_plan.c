@@ -158,7 +158,7 @@ static void fill(planner *p, const mnem__way *way, mnem_session_plan *plan) {
     fill_parts(p, way, plan);
     fill_weights(p, way, plan);
     fill_speed(p, way, plan);
-    mnem__plan_why(plan);
+    mnem__session_why(plan);
 }
 
 /* ---- other budgets ---- */
@@ -167,7 +167,7 @@ static void fill_smaller(planner *p, const mnem__way *way, mnem_session_plan *pl
     const mnem__way next = choose(p, way->peak_bytes - 1);
     if (!next.graphs) return;
     plan->smaller_bytes = next.peak_bytes;
-    mnem__plan_change(way, &next, plan->smaller, sizeof plan->smaller);
+    mnem__session_change(way, &next, plan->smaller, sizeof plan->smaller);
 }
 
 /* The same rule upwards: a larger context below the modest one, more speed, then more context. */
@@ -187,7 +187,7 @@ static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *pla
     const mnem__way next = next_larger(p, way);
     if (!next.graphs) return;
     plan->larger_bytes = next.peak_bytes;
-    mnem__plan_change(way, &next, plan->larger, sizeof plan->larger);
+    mnem__session_change(way, &next, plan->larger, sizeof plan->larger);
 }
 
 /* ---- refusing ---- */
@@ -221,7 +221,7 @@ static mnem_status say_refused(const planner *p, mnem_session_plan *plan) {
     plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
     plan->budget_bytes = p->budget;
     if (before > p->budget) plan->knob = (mnem_knob){MNEM_KNOB_NONE, 0};
-    return mnem__plan_refuse(plan->needed_bytes, p->budget);
+    return mnem__session_refuse(plan->needed_bytes, p->budget);
 }
 
 static mnem_status refuse(planner *p, mnem_session_plan *plan) {
