@@ -22,27 +22,73 @@ function(mnem_flags target)
   endif()
 endfunction()
 
+# An object library that is a layer, or one level of its kernels; src/ is its include root.
+function(mnem_objects target)
+  add_library(${target} OBJECT)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include
+                                               ${PROJECT_SOURCE_DIR}/src)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON
+                                             C_VISIBILITY_PRESET default)
+  mnem_flags(${target})
+endfunction()
+
+# What the sources of a level are compiled with: flags, and what lanes.h goes by.
+set(MNEM_LEVEL_plain_DEFINES MNEM__LANES=0)
+set(MNEM_LEVEL_avx2_FLAGS -mavx2 -mfma -mf16c)
+set(MNEM_LEVEL_avx2_DEFINES MNEM__LANES=2)
+set(MNEM_LEVEL_avx512_FLAGS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c)
+set(MNEM_LEVEL_avx512_DEFINES MNEM__LANES=512)
+set(MNEM_LEVEL_avx512_bf16_FLAGS ${MNEM_LEVEL_avx512_FLAGS} -mavx512bf16)
+set(MNEM_LEVEL_avx512_bf16_DEFINES MNEM__LANES=512 MNEM__PAIRS)
+
+# mnem_kernels(LAYER LEVELS levels SOURCES files), before the layer: each file once for each level
+# (base/cpu.h), where the processor is of a kind that has it. MNEM__LEVEL is the level's name.
+function(mnem_kernels layer)
+  cmake_parse_arguments(ARG "" "" "LEVELS;SOURCES" ${ARGN})
+  foreach(level ${ARG_LEVELS})
+    set(target mnem_${layer}_${level})
+    if(NOT level STREQUAL "plain" AND NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+      continue()
+    elseif(NOT TARGET ${target})
+      mnem_objects(${target})
+      target_compile_options(${target} PRIVATE ${MNEM_LEVEL_${level}_FLAGS})
+      target_compile_definitions(${target} PRIVATE MNEM__LEVEL=${level}
+                                                   ${MNEM_LEVEL_${level}_DEFINES})
+      set_property(GLOBAL APPEND PROPERTY MNEM_TARGETS_${layer} ${target})
+    endif()
+    target_sources(${target} PRIVATE ${ARG_SOURCES})
+  endforeach()
+endfunction()
+
+# The objects of some layers and of their kernels.
+function(mnem_layer_objects out)
+  foreach(layer ${ARGN})
+    get_property(targets GLOBAL PROPERTY MNEM_TARGETS_${layer})
+    foreach(target ${targets})
+      list(APPEND objects $<TARGET_OBJECTS:${target}>)
+    endforeach()
+  endforeach()
+  set(${out} ${objects} PARENT_SCOPE)
+endfunction()
+
 # mnem_layer(NAME USES lower layers SOURCES files [LIBRARIES imported targets])
-# An object library; src/ is its include root. The includes are checked by scripts/check_layers.
+# Its includes are checked by scripts/check_layers.
 function(mnem_layer name)
   cmake_parse_arguments(ARG "" "" "USES;SOURCES;LIBRARIES" ${ARGN})
-  add_library(mnem_${name} OBJECT ${ARG_SOURCES})
-  target_include_directories(mnem_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include
-                                                  ${PROJECT_SOURCE_DIR}/src)
-  set_target_properties(mnem_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON
-                                                C_VISIBILITY_PRESET default)
+  mnem_objects(mnem_${name})
+  target_sources(mnem_${name} PRIVATE ${ARG_SOURCES})
   target_link_libraries(mnem_${name} PRIVATE ${ARG_LIBRARIES})
-  mnem_flags(mnem_${name})
   set_property(GLOBAL APPEND PROPERTY MNEM_LAYERS ${name})
+  set_property(GLOBAL APPEND PROPERTY MNEM_TARGETS_${name} mnem_${name})
   set_property(GLOBAL APPEND PROPERTY MNEM_LIBRARIES ${ARG_LIBRARIES})
   set_property(GLOBAL APPEND PROPERTY MNEM_LIBRARIES_${name} ${ARG_LIBRARIES})
 
   # The link check: the layer and the lower layers that it declares must need nothing else.
   foreach(layer ${name} ${ARG_USES})
     get_property(layer_libraries GLOBAL PROPERTY MNEM_LIBRARIES_${layer})
-    list(APPEND link_objects $<TARGET_OBJECTS:mnem_${layer}>)
     list(APPEND link_libraries ${layer_libraries})
   endforeach()
+  mnem_layer_objects(link_objects ${name} ${ARG_USES})
   add_library(mnem_link_${name} MODULE EXCLUDE_FROM_ALL ${link_objects})
   target_link_libraries(mnem_link_${name} PRIVATE ${link_libraries} Threads::Threads m)
   target_link_options(mnem_link_${name} PRIVATE -Wl,--no-undefined)
@@ -59,9 +105,7 @@ endfunction()
 function(mnem_library)
   get_property(layers GLOBAL PROPERTY MNEM_LAYERS)
   get_property(libraries GLOBAL PROPERTY MNEM_LIBRARIES)
-  foreach(layer ${layers})
-    list(APPEND objects $<TARGET_OBJECTS:mnem_${layer}>)
-  endforeach()
+  mnem_layer_objects(objects ${layers})
   add_library(mnem_static STATIC ${objects})
   add_library(mnem_shared SHARED ${objects})
   foreach(target mnem_static mnem_shared)

@@ -72,9 +72,13 @@ typedef struct mnem__kv_rows {
     bool is_last;
 } mnem__kv_rows;
 
+typedef void mnem__kv_store_rows(const mnem_kv_layout *layout, const mnem__kv_rows *rows,
+                                 uint8_t *block);
+mnem__kv_store_rows mnem__kv_store_rows_plain, mnem__kv_store_rows_avx2, mnem__kv_store_rows_avx512;
+
 typedef struct mnem__attention_kernels {
     void (*attend)(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch);
-    void (*store)(const mnem_kv_layout *layout, const mnem__kv_rows *rows, uint8_t *block);
+    mnem__kv_store_rows *store;
     mnem__a8_quantize *quantize;
 } mnem__attention_kernels;
 

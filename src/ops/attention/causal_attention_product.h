@@ -1,5 +1,5 @@
-/* causal_attention_product.h: products of tiles in panels, in registers of the level of the file
- * that includes it (lanes.h).
+/* causal_attention_product.h: products of tiles in panels, in registers of the level that the
+ * source is compiled for (lanes.h).
  *
  *     C[row][column] = start + sum over k of A[row][k] B[k][column]
  *

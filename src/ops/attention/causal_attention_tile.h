@@ -1,5 +1,5 @@
 /* causal_attention_tile.h: tiles between operands of any real type and panels of f32
- * (causal_attention.h), at the level of the file that includes it. */
+ * (causal_attention.h), at the level that the source is compiled for. */
 #ifndef MNEM_SRC_OPS_ATTENTION_CAUSAL_ATTENTION_TILE_H
 #define MNEM_SRC_OPS_ATTENTION_CAUSAL_ATTENTION_TILE_H
 

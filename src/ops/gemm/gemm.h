@@ -11,7 +11,7 @@
  *
  * Operands of any type become f32 while they are packed; nowhere is there a converted matrix.
  * Where activations are bf16, they become blocks of whole numbers instead (gemm_blocks.h), or pairs
- * of bf16 where the processor multiplies these (gemm_avx512_bf16.c).
+ * of bf16 where the processor multiplies these (gemm_kernels.c).
  *
  * An output is start (the bias, or 0), then one chain of fma over the first k_block steps; chains
  * of later blocks begin at 0 and are added in turn. So the order of additions depends on k and

@@ -18,6 +18,8 @@
 #ifndef MNEM_SRC_OPS_GEMM_GEMM_BLOCKS_H
 #define MNEM_SRC_OPS_GEMM_GEMM_BLOCKS_H
 
+#include "ops/gemm/gemm_panels.h"
+
 enum { FOLD = 2, SCALED = 128, LARGEST = 4095 };
 #ifdef MNEM__GEMM_ROW_TILES
 enum { HEADS = 2, TURN = 8 }; /* with crosses; words of a turn of the loop over them */

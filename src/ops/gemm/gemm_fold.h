@@ -1,4 +1,4 @@
-/* gemm_fold.h: words of a panel, whose steps are steps of k or, with MNEM__GEMM_PAIRS, pairs of
+/* gemm_fold.h: words of a panel, whose steps are steps of k or, with MNEM__PAIRS, pairs of
  * them: the lower half of a word is the even step, as bf16, the upper half the odd one.
  *
  *     rows are indices:  k0 k1 k2 k3 ...     pairs are neighbours: bf16 needs nothing, f32 rounding
@@ -6,11 +6,13 @@
  *                        k1: A B C ...       words aA bB cC: two rows are interleaved
  *
  * A step beyond the last counts as zeros. With AVX512_BF16, f32 that is too small for bf16's normal
- * numbers becomes zero, as it would in the product. For gemm_body.h, which says what floats is. */
+ * numbers becomes zero, as it would in the product. */
 #ifndef MNEM_SRC_OPS_GEMM_GEMM_FOLD_H
 #define MNEM_SRC_OPS_GEMM_GEMM_FOLD_H
 
-#ifndef MNEM__GEMM_PAIRS
+#include "ops/gemm/gemm_panels.h"
+
+#ifndef MNEM__PAIRS
 enum { FOLD = 1 }; /* steps of k in a step of a panel */
 
 /* Steps [first, first + n) of an index, n at most CHUNK: where they are, or in buffer. */

@@ -3,8 +3,8 @@
  *     panel of b: start row, then k by k      panel of a: k by k
  *     [1 + steps][VECTORS * 16]               [steps][ROWS], then spare floats
  *
- * With MNEM__GEMM_PAIRS, the file that includes gemm_body.h also defines multiply_add(a, b, c) on
- * words of two bf16: each step of a panel is a pair of steps of k, rounded to bf16 while packing,
+ * With MNEM__PAIRS, the source that includes this also defines multiply_add(a, b, c) on words of
+ * two bf16: each step of a panel is a pair of steps of k, rounded to bf16 while packing,
  * with a zero after an odd one. */
 #ifndef MNEM_SRC_OPS_GEMM_GEMM_PACK_H
 #define MNEM_SRC_OPS_GEMM_GEMM_PACK_H
@@ -15,7 +15,7 @@ static int64_t panel_rows(int64_t steps) {
     return folded(steps);
 }
 
-#ifndef MNEM__GEMM_PAIRS
+#ifndef MNEM__PAIRS
 LANES_INLINE lanes multiply_add(lanes a, lanes b, lanes c) {
     return lanes_fma(a, b, c);
 }

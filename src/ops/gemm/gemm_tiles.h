@@ -3,6 +3,10 @@
 #ifndef MNEM_SRC_OPS_GEMM_GEMM_TILES_H
 #define MNEM_SRC_OPS_GEMM_GEMM_TILES_H
 
+static void pack_a(const mnem__gemm_part *part) {
+    pack(part, part->to, ROWS);
+}
+
 /* A whole tile of f32, straight to out. */
 static void tile_whole(const mnem__gemm_block *block, const float *a, const float *b, char *out) {
     lanes acc[ROWS * VECTORS];

@@ -37,7 +37,7 @@ VECTOR weight(mnem_type type, const uint8_t *group, int64_t i, const int parity,
 
 #include "ops/matmul/matmul_finish_avx512.h"
 
-#include "ops/matmul/matmul_float_body.h"
+#include "ops/matmul/matmul_float_tiles.h"
 
 PAIR_KERNEL(compute_pairs)
 

@@ -33,6 +33,6 @@ VECTOR weight(mnem_type type, const uint8_t *group, int64_t i, const int parity,
 
 #include "ops/matmul/matmul_finish_avx512.h"
 
-#include "ops/matmul/matmul_float_body.h"
+#include "ops/matmul/matmul_float_tiles.h"
 
 FLOAT_KERNELS(mnem__matmul_floats_avx512);

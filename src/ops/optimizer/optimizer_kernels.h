@@ -21,7 +21,7 @@ typedef struct mnem__adam {
 } mnem__adam;
 
 /* Two codes of 8 bits for each of MNEM_OPTIMIZER_BLOCK numbers, first[] then second[], and what
- * they are relative to (optimizer_body.h). A short last block has the room of a whole one. */
+ * they are relative to (optimizer_kernels.c). A short last block has the room of a whole one. */
 typedef struct mnem__moment_block {
     uint8_t first[256], second[256];
 } mnem__moment_block;

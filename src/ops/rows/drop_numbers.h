@@ -13,6 +13,9 @@
 
 #include "base/random.h"
 #include "ops/rows/row_kernels.h"
+#ifdef MNEM__LANES
+#include "ops/core/lanes.h"
+#endif
 
 #define WORDS_INLINE static inline __attribute__((always_inline))
 

@@ -8,7 +8,7 @@
  *     8 bits  [ blocks of 2 x 256 codes | blocks of 2 x 16-bit ranges ]   516 bytes a block
  *
  * each rounded up to 64 bytes; 2.016 bytes a number where blocks are whole. carve() goes over the
- * segments once and says both the bytes and the places. What a code means: optimizer_body.h.
+ * segments once and says both the bytes and the places. What a code means: optimizer_kernels.c.
  *
  * Invariant: a number's step depends on its own gradient, weight and moments, and in 8 bits on
  * those of its block; so neither threads nor what lies around a segment changes a bit. The norm is

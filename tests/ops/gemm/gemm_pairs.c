@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define MNEM__LANES 0
-#define MNEM__GEMM_PAIRS
+#define MNEM__PAIRS
 #include "ops/core/lanes.h"
 
 enum { ROWS = 14, VECTORS = 2, BLOCK_ROWS = 112 };
@@ -32,6 +32,9 @@ static lanes multiply_add(lanes a, lanes b, lanes c) {
     return c;
 }
 
-#include "ops/gemm/gemm_body.h"
+#include "ops/gemm/gemm_pack.h"
+/* The tiles are of these panels. */
+#include "ops/gemm/gemm_level.h"
+#include "ops/gemm/gemm_tiles.h"
 
 const mnem__gemm_kernels gemm_pairs = GEMM_KERNELS;

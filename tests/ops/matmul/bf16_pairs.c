@@ -61,7 +61,7 @@ static void finish(const mnem__matmul_job *job, int64_t group, int part, int64_t
     }
 }
 
-#include "ops/matmul/matmul_float_body.h"
+#include "ops/matmul/matmul_float_tiles.h"
 
 PAIR_KERNEL(compute_pairs)
 

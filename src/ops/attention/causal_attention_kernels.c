@@ -1,5 +1,6 @@
-/* causal_attention_body.h: the pairs of causal_attention.h, at the level of the file that includes
- * it. Keys' tiles are transposed once for all queries that meet them; scores and slopes of a pair
+/* causal_attention_kernels.c: the pairs of causal_attention.h, compiled once for each level.
+ *
+ * Keys' tiles are transposed once for all queries that meet them; scores and slopes of a pair
  * never leave the first caches. */
 #include "ops/attention/causal_attention_tile.h"
 
@@ -386,3 +387,10 @@ static void gradient_queries(const mnem__causal_job *job, const mnem__causal_uni
     for (int64_t i = 0; i < items; i++)
         store_gradient(job, unit, &job->dq, list[i].head, list[i].tile, job->scale, list[i].dquery);
 }
+
+const mnem__causal_kernels MNEM__AT_LEVEL(mnem__causal_kernels) = {
+    .forward = forward,
+    .gradient = gradient,
+    .gradient_keys = gradient_keys,
+    .gradient_queries = gradient_queries,
+};

@@ -1,5 +1,4 @@
-/* optimizer_body.h: the kernels of AdamW over lanes; optimizer_{plain,avx2,avx512}.c each make one
- * table of them.
+/* optimizer_kernels.c: the kernels of AdamW over lanes, compiled once for each level.
  *
  * 8-bit moments. A code is the top bits of a float, counted from the top bits of a smallest one
  * that the block agreed on: encoding and decoding are a shift and an addition, and a step of the
@@ -28,9 +27,9 @@
  *
  * Bounds: g within 2^63, so v <= 2^126; moments below 2^-120 are 0, so that none is subnormal.
  * Cost: 5.0 cycles a number in 8 bits with AVX2; memory is the limit in f32. */
+#include "ops/optimizer/optimizer_kernels.h"
 #include "base/random.h"
 #include "ops/optimizer/int_lanes.h"
-#include "ops/optimizer/optimizer_kernels.h"
 
 enum {
     BLOCK = 256,
@@ -275,8 +274,9 @@ static void add_squares(int64_t n, const float *g, double sums[16]) {
     memcpy(sums, sum, sizeof sum);
 }
 
-#define ADAM_KERNELS                                                                               \
-    {                                                                                              \
-        .step_f32 = step_f32, .step_8bit = step_8bit, .add_squares = add_squares,                  \
-        .decode = decode_block,                                                                    \
-    }
+const mnem__adam_kernels MNEM__AT_LEVEL(mnem__adam_kernels) = {
+    .step_f32 = step_f32,
+    .step_8bit = step_8bit,
+    .add_squares = add_squares,
+    .decode = decode_block,
+};

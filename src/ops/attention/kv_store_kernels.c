@@ -1,5 +1,5 @@
-/* kv_store_body.h: keys and values of up to 16 positions into one block of a page (kv_block.h),
- * over lanes. Included by attention_{plain,avx2,avx512}.c.
+/* kv_store_kernels.c: keys and values of up to 16 positions into one block of a page (kv_block.h),
+ * over lanes. Compiled once for each level.
  *
  * Halves are bounded at 65504, so that no infinity gets into a page; a NaN stays visible. */
 #include "ops/attention/attention_kernels.h"
@@ -70,7 +70,8 @@ static void clear_q8(const mnem__kv_block *layout, int from, uint8_t *block) {
                (size_t)(MNEM__KV_BLOCK - from) * 2);
 }
 
-static void store(const mnem_kv_layout *kv, const mnem__kv_rows *rows, uint8_t *block) {
+void MNEM__AT_LEVEL(mnem__kv_store_rows)(const mnem_kv_layout *kv, const mnem__kv_rows *rows,
+                                         uint8_t *block) {
     const mnem__kv_block layout = mnem__kv_block_get(kv);
     const bool q8 = kv->type == MNEM_TYPE_Q8_0;
     for (int i = 0; i < rows->count; i++) {

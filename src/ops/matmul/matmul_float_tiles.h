@@ -1,4 +1,4 @@
-/* matmul_float_body.h: MATMUL of F32, F16 and BF16 weights for one vector width; included by one
+/* matmul_float_tiles.h: MATMUL of F32, F16 and BF16 weights for one vector width; included by one
  * file per kind of multiply-add, which first defines
  *   vector, LANES (8 or 16), SPLIT (vectors per group: 16 / LANES), TILE (tokens), FLIGHT (groups)
  *   zero(), splat(float), mul_add(a, b, c)

@@ -1,0 +1,210 @@
+/* attention_kernels.c: attention over one unit's rows, over lanes (lanes.h); the idea is in
+ * attention_kernels.h. Compiled once for each level.
+ *
+ * Few rows (decoding) read the pages where they lie, so that each byte is read once; many rows make
+ * an f16 tile f32 first, so that it is converted once, and take q8_0 as it is. Both give the same
+ * bits: the order of additions is by element for scores and by position for values, and what is
+ * added as integers is exact.
+ *
+ * Cost for a row: 2 d multiply-adds and one power of two per position. */
+#include "ops/attention/attention_scores.h"
+#include "ops/attention/attention_values.h"
+
+/* ---- probabilities ---- */
+
+/* The largest score of one row; those after the row's position become minus infinity. All four
+ * vectors are looked at, also those of blocks left out. */
+static float mask_and_max(float *p, int64_t visible) {
+    lanes s[TILE_BLOCKS];
+    LANES_UNROLL
+    for (int b = 0; b < TILE_BLOCKS; b++) s[b] = lanes_load(p + b * BLOCK);
+    if (visible < TILE) {
+        LANES_UNROLL
+        for (int b = 0; b < TILE_BLOCKS; b++) {
+            s[b] = lanes_below(s[b], visible - b * BLOCK, lanes_set(-INFINITY));
+            lanes_store(p + b * BLOCK, s[b]);
+        }
+    }
+    return lanes_reduce_max(lanes_max(lanes_max(s[0], s[1]), lanes_max(s[2], s[3])));
+}
+
+/* Scores to e, with each row's max and sum brought up to date. A row that sees nothing of the tile
+ * (it is before it) keeps its bits: shrink is 1, e and grow are 0. */
+static void probabilities(step *s) {
+    const bool own = s->scratch->query_q8 != NULL;
+    float reference[ROWS_MAX];
+    for (int r = 0; r < s->rows; r++) {
+        float *max = s->scratch->max + s->row + r;
+        const float top = mask_and_max(s->scratch->p + r * TILE, visible(s, r));
+        const float m = top > *max ? top : *max;
+        const bool none = top == -INFINITY;
+        reference[r] = own && !none ? top : m;
+        s->shrink[r] = *max - m;
+        s->grow[r] = own ? top - m : 0.0f;
+        *max = m;
+    }
+    lanes_store(s->shrink, lanes_exp2(lanes_load(s->shrink)));
+    lanes_store(s->grow, lanes_exp2(lanes_load(s->grow)));
+    for (int r = 0; r < s->rows; r++) {
+        float *p = s->scratch->p + r * TILE, *sum = s->scratch->sum + (s->row + r) * LANES;
+        const lanes from = lanes_set(reference[r]), grow = lanes_set(s->grow[r]);
+        lanes total = lanes_mul(lanes_load(sum), lanes_set(s->shrink[r])), e[TILE_BLOCKS];
+        LANES_UNROLL
+        for (int b = 0; b < TILE_BLOCKS; b++)
+            e[b] = lanes_exp2(lanes_sub(lanes_load(p + b * BLOCK), from));
+        LANES_UNROLL
+        for (int b = 0; b < TILE_BLOCKS; b++) {
+            lanes_store(p + b * BLOCK, e[b]);
+            total = lanes_fma(e[b], grow, total);
+        }
+        lanes_store(sum, total);
+    }
+}
+
+/* ---- tiles ---- */
+
+static void expand_halves(int64_t n, const uint8_t *from, float *to) {
+    const uint16_t *halves = (const uint16_t *)(const void *)from;
+    for (int64_t i = 0; i < n; i += LANES) lanes_store(to + i, lanes_load_half(halves + i));
+}
+
+/* The scales of a tile's values, and the largest of each 32 elements. */
+static void value_scales(const tile *t, const mnem__attention_scratch *scratch) {
+    for (int64_t i = 0; i < t->layout->head_dim / MNEM__KV_SCALE; i++) {
+        float *to = scratch->value_scale + i * TILE;
+        for (int b = 0; b < t->blocks; b++)
+            expand_halves(BLOCK, t->block[b] + t->layout->value_scales + i * BLOCK * 2,
+                          to + b * BLOCK);
+        scratch->value_max[i] = largest_scale(to, t->blocks * BLOCK);
+    }
+}
+
+static void prepare_tile(const tile *t, const mnem__attention_scratch *scratch) {
+    const mnem__kv_block *layout = t->layout;
+    const int64_t keys = BLOCK * layout->head_dim, vals = BLOCK * layout->dim_padded;
+    if (scratch->query_q8 != NULL) value_scales(t, scratch);
+    for (int b = 0; t->expanded && b < t->blocks; b++) {
+        expand_halves(keys, t->block[b], scratch->keys + b * keys);
+        expand_halves(vals, t->block[b] + layout->values, scratch->values + b * vals);
+    }
+}
+
+/* One tile for rows [row, row + rows). Blocks after the last row's position are left out, which
+ * changes no bits: their probabilities would be 0. */
+static void attend_step(const mnem__attention_scratch *scratch, const tile *t, int64_t row,
+                        int rows) {
+    step s = {.scratch = scratch, .tile = t, .row = row, .rows = rows};
+    const int64_t last = scratch->position[row + rows - 1] - t->first;
+    if (last < 0) return;
+    s.blocks = last / BLOCK + 1 < t->blocks ? (int)(last / BLOCK + 1) : t->blocks;
+    scores(&s);
+    probabilities(&s);
+    if (scratch->query_q8 != NULL)
+        values_q8(&s);
+    else
+        values(&s);
+}
+
+/* ---- a unit ---- */
+
+static void quantize_query(int64_t d, const float *q, int8_t *bytes, float *scale, int32_t *sum) {
+    for (int64_t i = 0; i < d; i += MNEM__KV_SCALE) {
+        lanes a = lanes_load(q + i), b = lanes_load(q + i + LANES);
+        float amax = lanes_reduce_max(lanes_max(lanes_abs(a), lanes_abs(b)));
+        lanes inverse = lanes_set(amax > 0.0f ? 127.0f / amax : 0.0f);
+        lanes_store_int8(bytes + i, lanes_round127(a, inverse));
+        lanes_store_int8(bytes + i + LANES, lanes_round127(b, inverse));
+        int32_t total = 0;
+        for (int64_t j = i; j < i + MNEM__KV_SCALE; j++) total += bytes[j];
+        scale[i / MNEM__KV_SCALE] = amax / 127.0f;
+        sum[i / MNEM__KV_SCALE] = total;
+    }
+}
+
+/* Elements beyond 1e30 are cut, so that no sum of products can be infinite. */
+static void load_query(int64_t d, const float *q, float scale, float *out) {
+    const lanes least = lanes_set(-1e30f), most = lanes_set(1e30f);
+    for (int64_t i = 0; i < d; i += LANES) {
+        int64_t n = d - i < LANES ? d - i : LANES;
+        lanes x = lanes_mul(lanes_load_part(q + i, n), lanes_set(scale));
+        lanes_store_part(out + i, lanes_max(least, lanes_min(most, x)), n);
+    }
+}
+
+static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                      const mnem__attention_scratch *scratch) {
+    const int64_t d = layout->head_dim, scales = d / MNEM__KV_SCALE;
+    for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
+        int64_t t = r / unit->group, h = r % unit->group;
+        const char *from = unit->query + t * unit->query_token + h * unit->query_head;
+        load_query(d, (const float *)(const void *)from, unit->scale, scratch->query + r * d);
+        if (scratch->query_q8 != NULL)
+            quantize_query(d, scratch->query + r * d, scratch->query_q8 + r * d,
+                           scratch->query_scale + r * scales, scratch->query_sum + r * scales);
+        scratch->position[r] = (int32_t)(unit->sequence->first_position + unit->first + t);
+        scratch->max[r] = -INFINITY;
+        lanes_store(scratch->sum + r * LANES, lanes_zero());
+    }
+    memset(scratch->acc, 0,
+           (size_t)(unit->tokens * unit->group * layout->dim_padded) * sizeof *scratch->acc);
+}
+
+/* Adding 0 turns a negative zero into a positive one: which zero comes out of a sum that underflows
+ * could depend on the positions left out. */
+static void finish_row(int64_t d, const float *acc, const float *sum, float *out) {
+    const lanes inverse = lanes_set(1.0f / lanes_reduce_add(lanes_load(sum)));
+    for (int64_t c = 0; c < d; c += LANES)
+        lanes_store_part(out + c, lanes_add(lanes_mul(lanes_load(acc + c), inverse), lanes_zero()),
+                         d - c < LANES ? d - c : LANES);
+}
+
+/* A8: a token's heads of the group lie side by side in acc, whole blocks of 32 of its row. */
+static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                       const mnem__attention_scratch *scratch) {
+    const int64_t d = layout->head_dim, width = unit->group * d;
+    for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
+        int64_t t = r / unit->group, h = r % unit->group;
+        float *acc = scratch->acc + r * layout->dim_padded;
+        char *to = unit->out + t * unit->out_token + h * unit->out_head;
+        finish_row(d, acc, scratch->sum + r * LANES, unit->quantize ? acc : (float *)(void *)to);
+        if (unit->quantize && h == unit->group - 1)
+            unit->quantize(scratch->acc + t * width, unit->out_width, unit->out_first / 32,
+                           width / 32, unit->out + t * unit->out_token);
+    }
+}
+
+/* The blocks of the tile at first, up to the position last. Returns how many. */
+static int find_blocks(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                       int64_t first, int64_t last, const uint8_t *block[TILE_BLOCKS]) {
+    int n = 0;
+    for (; n < TILE_BLOCKS && first + n * BLOCK <= last; n++)
+        block[n] = mnem__kv_block_at(unit->layout, layout, unit->sequence, unit->kv_head,
+                                     first + n * BLOCK);
+    return n;
+}
+
+static void attend(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch) {
+    const mnem__kv_block layout = mnem__kv_block_get(unit->layout);
+    const int64_t rows = unit->tokens * unit->group;
+    const bool expanded = rows >= MNEM__ATTENTION_EXPAND_ROWS && scratch->keys != NULL;
+    const int64_t steps = (rows + STEP_DIRECT - 1) / STEP_DIRECT;
+    const int64_t stride = expanded ? STEP_EXPANDED : (rows + steps - 1) / steps;
+    load_rows(unit, &layout, scratch);
+    const int64_t last = scratch->position[rows - 1];
+    for (int64_t first = 0; first <= last; first += TILE) {
+        tile t = {.layout = &layout, .first = first, .expanded = expanded};
+        t.blocks = find_blocks(unit, &layout, first, last, t.block);
+        memcpy(t.next, t.block, sizeof t.next);
+        find_blocks(unit, &layout, first + TILE, last, t.next);
+        prepare_tile(&t, scratch);
+        for (int64_t r = 0; r < rows; r += stride)
+            attend_step(scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
+    }
+    store_rows(unit, &layout, scratch);
+}
+
+const mnem__attention_kernels MNEM__AT_LEVEL(mnem__attention_kernels) = {
+    .attend = attend,
+    .store = MNEM__AT_LEVEL(mnem__kv_store_rows),
+    .quantize = MNEM__AT_LEVEL(mnem__a8_quantize),
+};

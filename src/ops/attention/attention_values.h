@@ -1,0 +1,173 @@
+/* attention_values.h: a step's probabilities times a tile of values, added to what its rows have:
+ * values of f32, f16, or q8_0, where both are integers over the tile. */
+#ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_VALUES_H
+#define MNEM_SRC_OPS_ATTENTION_ATTENTION_VALUES_H
+
+#include "ops/attention/attention_step.h"
+
+/* Where a tile's values are: [16][stride] elements in each block. */
+typedef struct value_rows {
+    const void *block[TILE_BLOCKS];
+    const uint8_t *next[TILE_BLOCKS]; /* as in key_rows */
+    int blocks;
+    int64_t stride;
+    const float *p;      /* [rows][64] */
+    const float *shrink; /* [rows] */
+} value_rows;
+
+/* acc[r][c] = acc[r][c] * shrink[r] + sum over positions of p[r][position] * values[position][c] */
+LANES_INLINE void values_vectors(source from, int rows, int vectors, const value_rows *v,
+                                 int64_t column, float *acc) {
+    sums sum;
+    acc += column;
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++)
+            sum[r][c] =
+                lanes_mul(lanes_load(acc + r * v->stride + c * LANES), lanes_set(v->shrink[r]));
+    }
+    for (int b = 0; b < v->blocks; b++) {
+        const void *base = v->block[b];
+        for (int64_t j = 0; j < BLOCK; j++) {
+            lanes x[VECTORS_MAX];
+            LANES_UNROLL
+            for (int c = 0; c < vectors; c++)
+                x[c] = load(from, base, j * v->stride + column + c * LANES);
+            LANES_UNROLL
+            for (int c = 0; from == SOURCE_F16 && c < vectors; c += 2)
+                __builtin_prefetch(v->next[b] + (j * v->stride + column + c * LANES) * 2);
+            LANES_UNROLL
+            for (int r = 0; r < rows; r++) {
+                lanes w = lanes_set(v->p[r * TILE + b * BLOCK + j]);
+                LANES_UNROLL
+                for (int c = 0; c < vectors; c++) sum[r][c] = lanes_fma(w, x[c], sum[r][c]);
+            }
+        }
+    }
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < vectors; c++) lanes_store(acc + r * v->stride + c * LANES, sum[r][c]);
+    }
+}
+
+LANES_INLINE void values_rows(source from, int rows, const value_rows *v, float *acc) {
+    const int wide = FLOAT_VECTORS(rows);
+    int64_t c = 0;
+    for (; c + wide * LANES <= v->stride; c += wide * LANES)
+        values_vectors(from, rows, wide, v, c, acc);
+    for (; c < v->stride; c += LANES) values_vectors(from, rows, 1, v, c, acc);
+}
+
+static void values_f32(int rows, const value_rows *v, float *acc) {
+#define F(n) values_rows(SOURCE_F32, n, v, acc)
+    WITH_ROWS(rows, F)
+#undef F
+}
+
+static void values_f16(int rows, const value_rows *v, float *acc) {
+#define F(n) values_rows(SOURCE_F16, n, v, acc)
+    WITH_ROWS(rows, F)
+#undef F
+}
+
+static void values(const step *s) {
+    const mnem__attention_scratch *scratch = s->scratch;
+    const tile *t = s->tile;
+    const int64_t padded = t->layout->dim_padded;
+    value_rows v = {.blocks = s->blocks, .stride = padded, .p = scratch->p, .shrink = s->shrink};
+    for (int b = 0; b < s->blocks; b++) {
+        v.block[b] = t->expanded ? (const void *)(scratch->values + b * BLOCK * padded)
+                                 : t->block[b] + t->layout->values;
+        v.next[b] = t->next[b] + t->layout->values;
+    }
+    (t->expanded ? values_f32 : values_f16)(s->rows, &v, scratch->acc + s->row * padded);
+}
+
+/* ---- values of q8_0: e times the value's scale in 16 bits, integer sums over the tile ---- */
+
+/* The largest value scale of the i-th 32 elements among the tile's first n positions. */
+static float largest_scale(const float *scale, int64_t n) {
+    lanes top = lanes_zero();
+    for (int b = 0; b < TILE_BLOCKS && n > b * BLOCK; b++)
+        top =
+            lanes_max(top, lanes_below(lanes_load(scale + b * BLOCK), n - b * BLOCK, lanes_zero()));
+    return lanes_reduce_max(top);
+}
+
+/* words = e * scale / largest * 32767; one word is then worth factor. The largest is of positions
+ * that the row sees, so that later ones change nothing. */
+static void quantize_probabilities(const step *s, float *factor) {
+    const mnem__attention_scratch *scratch = s->scratch;
+    for (int64_t i = 0; i < s->tile->layout->head_dim / MNEM__KV_SCALE; i++) {
+        const float *scale = scratch->value_scale + i * TILE;
+        for (int r = 0; r < s->rows; r++) {
+            const int64_t n = visible(s, r), at = (i * ROWS_MAX + r) * TILE;
+            const float largest = n < TILE ? largest_scale(scale, n) : scratch->value_max[i];
+            const lanes inverse = lanes_set(largest > 0.0f ? WORD_MAX / largest : 0.0f);
+            for (int b = 0; b < s->blocks; b++) {
+                lanes e = lanes_load(scratch->p + r * TILE + b * BLOCK);
+                lanes x = lanes_mul(lanes_load(scale + b * BLOCK), inverse);
+                lanes_store_int16(scratch->words + at + b * BLOCK, lanes_mul(e, x));
+            }
+            factor[i * ROWS_MAX + r] = s->grow[r] * (largest * (1.0f / WORD_MAX));
+        }
+    }
+}
+
+/* acc = acc * shrink + integer sum * factor, for columns of one scale. */
+LANES_INLINE void values_q8_vectors(int rows, const step *s, int64_t column, const float *factor) {
+    const int64_t d = s->tile->layout->head_dim, i = column / MNEM__KV_SCALE;
+    const int16_t *words = s->scratch->words + i * ROWS_MAX * TILE;
+    float *acc = s->scratch->acc + s->row * d + column;
+    lanes_int dot[ROWS_MAX][VALUE_VECTORS];
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < VALUE_VECTORS; c++) dot[r][c] = lanes_dot2_start();
+    }
+    for (int b = 0; b < s->blocks; b++) {
+        const int8_t *base = (const int8_t *)s->tile->block[b] + s->tile->layout->values;
+        const uint8_t *next = s->tile->next[b] + s->tile->layout->values;
+        for (int64_t j = 0; j < BLOCK; j += 2) {
+            lanes_int x[VALUE_VECTORS];
+            LANES_UNROLL
+            for (int c = 0; c < VALUE_VECTORS; c++)
+                x[c] = lanes_load_pairs(base + j * d + (column + c * LANES) * 2);
+            __builtin_prefetch(next + j * d + column * 2);
+            LANES_UNROLL
+            for (int r = 0; r < rows; r++) {
+                int32_t w;
+                memcpy(&w, words + r * TILE + b * BLOCK + j, sizeof w);
+                LANES_UNROLL
+                for (int c = 0; c < VALUE_VECTORS; c++) dot[r][c] = lanes_dot2(dot[r][c], x[c], w);
+            }
+        }
+    }
+    LANES_UNROLL
+    for (int r = 0; r < rows; r++) {
+        LANES_UNROLL
+        for (int c = 0; c < VALUE_VECTORS; c++) {
+            float *to = acc + r * d + c * LANES;
+            lanes before = lanes_mul(lanes_load(to), lanes_set(s->shrink[r]));
+            lanes_store(to, lanes_fma(lanes_from_int(dot[r][c]),
+                                      lanes_set(factor[i * ROWS_MAX + r]), before));
+        }
+    }
+}
+
+LANES_INLINE void values_q8_rows(int rows, const step *s, const float *factor) {
+    for (int64_t c = 0; c < s->tile->layout->head_dim; c += VALUE_VECTORS * LANES)
+        values_q8_vectors(rows, s, c, factor);
+}
+
+static void values_q8(const step *s) {
+    float factor[MNEM__KV_HEAD_DIM_MAX / MNEM__KV_SCALE * ROWS_MAX];
+    quantize_probabilities(s, factor);
+#define F(n) values_q8_rows(n, s, factor)
+    WITH_ROWS(s->rows, F)
+#undef F
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* activation_kernels.c: SILU_MUL and GELU of a row, and their gradients, over lanes; compiled once
+ * for each level. */
+#include "ops/rows/row_lanes.h"
+
+/* ---- SILU_MUL ---- */
+
+/* The numerator stops at -100, where the true value is below 1e-41, so that the bounded power of
+ * two in the denominator can't let a huge gate through. */
+LANES_INLINE lanes silu_mul_lanes(lanes gate, lanes up) {
+    lanes e = lanes_exp2(lanes_mul(gate, lanes_set(-0x1.715476p+0f))); /* log2(e) */
+    lanes top = lanes_max(lanes_set(-100.0f), gate);
+    return lanes_mul(lanes_div(top, lanes_add(lanes_set(1.0f), e)), up);
+}
+
+void ROW(silu_mul)(int64_t n, const void *gate, const void *up, void *out) {
+    EACH_LANES(n, put(F32, out, i, m, silu_mul_lanes(get(F32, gate, i, m), get(F32, up, i, m))))
+}
+
+void ROW(silu_mul_bf16)(int64_t n, const void *gate, const void *up, void *out){
+    EACH_LANES(n, put(BF16, out, i, m, silu_mul_lanes(get(BF16, gate, i, m), get(BF16, up, i, m))))}
+
+/* ---- GELU, SILU_MUL_GRAD ---- */
+
+/* -|x| */
+LANES_INLINE lanes minus_abs(lanes x) {
+    return lanes_min(x, lanes_sub(lanes_zero(), x));
+}
+
+/* e^x of x up to 0. */
+LANES_INLINE lanes exp_below(lanes x) {
+    return lanes_exp2_upto127(lanes_mul(x, lanes_set(0x1.715476p+0f))); /* log2(e) */
+}
+
+/* Given e = e^-|x|: 1 / (1 + e), and 1 minus that without cancellation; the first is the sigmoid
+ * of x >= 0, the second of others. */
+typedef struct sigmoids {
+    lanes high, low;
+} sigmoids;
+
+LANES_INLINE sigmoids sigmoids_of(lanes e) {
+    const lanes one = lanes_set(1.0f), high = lanes_div(one, lanes_add(one, e));
+    return (sigmoids){high, lanes_mul(e, high)};
+}
+
+/* Times -log2(e): 2 sqrt(2 / pi), and that times 0.044715, so that e^-v = 2^(x (a + b x^2)). */
+static const double gelu_a = 1.5957691216057308, gelu_b = 0.07135481627260025;
+static const double gelu_base = -1.4426950408889634;
+
+LANES_INLINE lanes gelu_log2(lanes x, lanes square) {
+    return lanes_mul(x, lanes_fma(square, lanes_set((float)(gelu_base * gelu_b)),
+                                  lanes_set((float)(gelu_base * gelu_a))));
+}
+
+/* Between the steps: a factor, and e^-v or 1 + e^-v, infinite where the inverse is too small. */
+typedef struct gelu_step {
+    lanes factor, e;
+} gelu_step;
+
+/* As EACH_LANES, in two steps: begin, of i and m, makes now, which end takes with at and m. The
+ * next lanes begin before the last end: the shorter a chain of operations that wait for each other,
+ * the more of them does the processor work on at once. */
+#define EACH_GELU(n, begin, end)                                                                   \
+    {                                                                                              \
+        int64_t i = 0, at = 0;                                                                     \
+        if (LANES <= (n)) {                                                                        \
+            enum { m = LANES };                                                                    \
+            gelu_step now = begin;                                                                 \
+            for (i = LANES; i + LANES <= (n); i += LANES) {                                        \
+                const gelu_step next = begin;                                                      \
+                end;                                                                               \
+                now = next;                                                                        \
+                at = i;                                                                            \
+            }                                                                                      \
+            end;                                                                                   \
+            at = i;                                                                                \
+        }                                                                                          \
+        if (i < (n)) {                                                                             \
+            const int64_t m = (n)-i;                                                               \
+            const gelu_step now = begin;                                                           \
+            end;                                                                                   \
+        }                                                                                          \
+    }
+
+LANES_INLINE gelu_step gelu_begin(lanes x) {
+    lanes power = lanes_min(lanes_set(128.0f), gelu_log2(x, lanes_mul(x, x)));
+    lanes e = lanes_exp2_inside(lanes_max(lanes_set(-126.0f), power));
+    return (gelu_step){x, lanes_add(lanes_set(1.0f), e)};
+}
+
+/* An infinity of the wrong sign becomes a NaN, not a 0 that would hide it. */
+LANES_INLINE void gelu_row(row_type type, int64_t n, const void *x, void *out) {
+    EACH_GELU(n, gelu_begin(get(type, x, i, m)),
+              put(type, out, at, m, lanes_div(now.factor, now.e)))
+}
+
+void ROW(gelu)(int64_t n, const void *x, void *out) {
+    gelu_row(F32, n, x, out);
+}
+
+void ROW(gelu_bf16)(int64_t n, const void *x, void *out) {
+    gelu_row(BF16, n, x, out);
+}
+
+/* x v' and e^-v. Where the term isn't 0 in floats: x is held there, so that its square stays finite
+ * and e^-v is 2^-126 at least. The sum makes a NaN of an infinity. */
+LANES_INLINE gelu_step gelu_slope_begin(lanes x) {
+    const lanes near = lanes_max(lanes_set(-13.0f), lanes_min(lanes_set(10.0f), x));
+    const lanes square = lanes_mul(near, near), power = gelu_log2(near, square);
+    lanes slope = lanes_fma(square, lanes_set((float)(3 * gelu_b)), lanes_set((float)gelu_a));
+    slope = lanes_fma(lanes_zero(), x, lanes_mul(near, slope));
+    return (gelu_step){slope, lanes_exp2_inside(lanes_min(lanes_set(128.0f), power))};
+}
+
+/* 1 - s is e s, without cancellation, or 1 where e is infinite. */
+LANES_INLINE lanes gelu_slope_end(gelu_step g) {
+    const lanes one = lanes_set(1.0f), s = lanes_div(one, lanes_add(one, g.e));
+    return lanes_fma(g.factor, lanes_mul(s, lanes_min(lanes_mul(g.e, s), one)), s);
+}
+
+LANES_INLINE void gelu_grad_part(row_type type, gelu_step now, const void *dy, void *dx, int64_t at,
+                                 int64_t m) {
+    const lanes slope = gelu_slope_end(now);
+    put(type, dx, at, m, lanes_mul(slope, get(type, dy, at, m)));
+}
+
+void ROW(gelu_grad)(int64_t n, const void *x, const void *dy, void *dx) {
+    EACH_GELU(n, gelu_slope_begin(get(F32, x, i, m)), gelu_grad_part(F32, now, dy, dx, at, m))
+}
+
+void ROW(gelu_grad_bf16)(int64_t n, const void *x, const void *dy, void *dx){
+    EACH_GELU(n, gelu_slope_begin(get(BF16, x, i, m)), gelu_grad_part(BF16, now, dy, dx, at, m))}
+
+LANES_INLINE void silu_mul_grad_part(row_type type, const void *const in[3], int64_t i, void *dgate,
+                                     void *dup, int64_t m) {
+    lanes g = get(type, in[0], i, m), up = get(type, in[1], i, m), d = get(type, in[2], i, m);
+    const sigmoids both = sigmoids_of(exp_below(minus_abs(g)));
+    lanes s = lanes_select_sign(g, both.low, both.high);
+    lanes rest = lanes_select_sign(g, both.high, both.low);
+    lanes slope = lanes_fma(lanes_mul(g, rest), s, s);
+    put(type, dgate, i, m, lanes_mul(lanes_mul(d, up), slope));
+    put(type, dup, i, m, lanes_mul(d, lanes_mul(g, s)));
+}
+
+void ROW(silu_mul_grad)(int64_t n, const void *const in[3], void *dgate, void *dup) {
+    EACH_LANES(n, silu_mul_grad_part(F32, in, i, dgate, dup, m))
+}
+
+void ROW(silu_mul_grad_bf16)(int64_t n, const void *const in[3], void *dgate, void *dup) {
+    EACH_LANES(n, silu_mul_grad_part(BF16, in, i, dgate, dup, m))
+}
