@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/cpu.h"
 #include "ops/core/half.h"
 #include "ops/core/op_impl.h"
 
@@ -41,9 +40,5 @@ void mnem__a8_quantize_plain(const float *x, int64_t n, int64_t first, int64_t c
 }
 
 mnem__a8_quantize *mnem__a8_quantize_get(void) {
-#if MNEM_X86
-    if (mnem__cpu_level_get() >= MNEM__CPU_AVX512) return mnem__a8_quantize_avx512;
-    if (mnem__cpu_level_get() == MNEM__CPU_AVX2) return mnem__a8_quantize_avx2;
-#endif
-    return mnem__a8_quantize_plain;
+    return MNEM__AT_BEST_LEVEL(mnem__a8_quantize);
 }

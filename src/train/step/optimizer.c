@@ -8,7 +8,7 @@
  *     8 bits  [ blocks of 2 x 256 codes | blocks of 2 x 16-bit ranges ]   516 bytes a block
  *
  * each rounded up to 64 bytes; 2.016 bytes a number where blocks are whole. carve() goes over the
- * segments once and says both the bytes and the places. What a code means: optimizer_kernels.c.
+ * segments once and says both the bytes and the places. What a code means: adam_kernels.c.
  *
  * Invariant: a number's step depends on its own gradient, weight and moments, and in 8 bits on
  * those of its block; so neither threads nor what lies around a segment changes a bit. The norm is
@@ -21,10 +21,9 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "base/cpu.h"
+#include "base/error.h"
 #include "base/heap.h"
-#include "ops/core/op_impl.h"
-#include "ops/optimizer/optimizer_kernels.h"
+#include "ops/optimizer/adam.h"
 
 enum { BLOCK = MNEM_OPTIMIZER_BLOCK, SLICES = 256, ALIGNMENT = 64 };
 _Static_assert(sizeof(mnem__moment_block) == 2 * BLOCK, "two codes a number");
@@ -130,15 +129,6 @@ mnem_status mnem_optimizer_measure(const mnem_optimizer_options *options,
     return status == MNEM_OK ? carve(&o, segments, n, NULL, bytes) : status;
 }
 
-static const mnem__adam_kernels *kernels_get(void) {
-#if MNEM_X86
-    const mnem__cpu_level level = mnem__cpu_level_get();
-    if (level >= MNEM__CPU_AVX512) return &mnem__adam_kernels_avx512;
-    if (level >= MNEM__CPU_AVX2) return &mnem__adam_kernels_avx2;
-#endif
-    return &mnem__adam_kernels_plain;
-}
-
 uint64_t mnem_optimizer_host_bytes(size_t n) {
     return sizeof(mnem_optimizer) + n * sizeof(part);
 }
@@ -152,7 +142,7 @@ mnem_status mnem_optimizer_create(const mnem_optimizer_options *options,
     mnem_optimizer *a = mnem__calloc(TAG, 1, mnem_optimizer_host_bytes(n));
     if (!a) return mnem__heap_status();
     a->options = o;
-    a->kernels = kernels_get();
+    a->kernels = mnem__adam_kernels_get();
     a->n = n;
     status = carve(&o, segments, n, a->parts, &a->bytes);
     if (status != MNEM_OK) {

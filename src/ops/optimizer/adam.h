@@ -1,8 +1,8 @@
-/* optimizer_kernels.h: what AdamW does to a run of numbers, at each level of the processor.
+/* adam.h: what AdamW does to a run of numbers; train cuts a step into runs (optimizer.c).
  *
- * All levels give the same bits. */
-#ifndef MNEM_SRC_OPS_OPTIMIZER_OPTIMIZER_KERNELS_H
-#define MNEM_SRC_OPS_OPTIMIZER_OPTIMIZER_KERNELS_H
+ * All levels of the processor give the same bits. */
+#ifndef MNEM_SRC_OPS_OPTIMIZER_ADAM_H
+#define MNEM_SRC_OPS_OPTIMIZER_ADAM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,10 +20,12 @@ typedef struct mnem__adam {
     uint64_t seed, step; /* of the rounding */
 } mnem__adam;
 
-/* Two codes of 8 bits for each of MNEM_OPTIMIZER_BLOCK numbers, first[] then second[], and what
- * they are relative to (optimizer_kernels.c). A short last block has the room of a whole one. */
+enum { MNEM__MOMENT_BLOCK = 256 }; /* numbers that share a range in 8 bits */
+
+/* Two codes of 8 bits for each of them, first[] then second[], and what they are relative to
+ * (adam_kernels.c). A short last block has the room of a whole one. */
 typedef struct mnem__moment_block {
-    uint8_t first[256], second[256];
+    uint8_t first[MNEM__MOMENT_BLOCK], second[MNEM__MOMENT_BLOCK];
 } mnem__moment_block;
 typedef struct mnem__moment_range {
     uint16_t first, second;
@@ -42,6 +44,8 @@ typedef struct mnem__adam_kernels {
                    float *v);
 } mnem__adam_kernels;
 
+/* Those of the level in force. */
+const mnem__adam_kernels *mnem__adam_kernels_get(void);
 extern const mnem__adam_kernels mnem__adam_kernels_plain, mnem__adam_kernels_avx2,
     mnem__adam_kernels_avx512;
 

@@ -1,4 +1,4 @@
-/* optimizer_kernels.c: the kernels of AdamW over lanes, compiled once for each level.
+/* adam_kernels.c: the kernels of AdamW over lanes, compiled once for each level.
  *
  * 8-bit moments. A code is the top bits of a float, counted from the top bits of a smallest one
  * that the block agreed on: encoding and decoding are a shift and an addition, and a step of the
@@ -27,12 +27,12 @@
  *
  * Bounds: g within 2^63, so v <= 2^126; moments below 2^-120 are 0, so that none is subnormal.
  * Cost: 5.0 cycles a number in 8 bits with AVX2; memory is the limit in f32. */
-#include "ops/optimizer/optimizer_kernels.h"
 #include "base/random.h"
+#include "ops/optimizer/adam.h"
 #include "ops/optimizer/int_lanes.h"
 
 enum {
-    BLOCK = 256,
+    BLOCK = MNEM__MOMENT_BLOCK,
     FIRST_SHIFT = 19,   /* 4 bits of the mantissa */
     SECOND_SHIFT = 17,  /* 6 bits, the finest; 3 at SECOND_SHIFT + 3 */
     SECOND_BASE = 14,   /* bits of the base; the 2 above are the shift */
