@@ -124,12 +124,13 @@ function(mnem_library)
                       -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)
 endfunction()
 
-# mnem_test(NAME SOURCES files LABELS labels): one binary of tests, with sight of the private headers.
+# mnem_test(NAME SOURCES files LABELS labels): one binary of tests, with sight of the private headers
+# and of the kit (tests/kit).
 function(mnem_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LABELS;LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE mnem_static PkgConfig::CMOCKA ${ARG_LIBRARIES})
+  target_link_libraries(${name} PRIVATE mnem_test_kit ${ARG_LIBRARIES})
   string(COMPARE NOTEQUAL "${MNEM_SANITIZE}" "" sanitized)
   target_compile_definitions(${name} PRIVATE MNEM_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
                              MNEM_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data"

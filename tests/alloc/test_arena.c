@@ -1,20 +1,11 @@
 /* test_arena.c: arenas, and sets of them for workers. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "alloc/arena.h"
 #include "base/heap.h"
 #include "device/backend.h"
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
+#include "kit/kit.h"
 
 static void an_arena_measures_what_it_carves(void **state) {
     (void)state;

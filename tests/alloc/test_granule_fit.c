@@ -1,15 +1,10 @@
 /* test_granule_fit.c: the granule allocator beside a model that only follows its orders. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "alloc/granule/granule_fit.h"
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/device.h"
 
 enum {
@@ -21,10 +16,6 @@ enum {
     BLOCKS = 400,
     NOBODY = -1
 };
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static uint64_t next_random(uint64_t *state) {
     *state ^= *state << 13;

@@ -1,22 +1,13 @@
 /* test_guard.c: every kind of misuse is found, with both places; what is right is left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "alloc/track/guard.h"
 #include "base/heap.h"
+#include "kit/kit.h"
 
 enum { BYTES = 1 << 20, RAW = 1024, FRONT = 256 };
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 /* A pool in small: one piece of memory, block id at id * RAW. */
 typedef struct yard {

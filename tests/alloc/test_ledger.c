@@ -1,22 +1,11 @@
 /* test_ledger.c: budgets and accounts. The parts sum to the total after every step. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/ledger.h"
-
-#define MIB (UINT64_C(1) << 20)
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static mnem_ledger *ledger_create(uint64_t budget) {
     mnem_ledger *ledger;

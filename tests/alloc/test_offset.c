@@ -2,19 +2,13 @@
  *
  * The oracle is a map of the range, one owner per unit of the alignment: it knows what overlaps,
  * what is free, and the largest gap, and shares nothing with the allocators. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/offset.h"
 
-#define MIB (UINT64_C(1) << 20)
 enum { UNIT = 256 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -22,10 +16,6 @@ enum { SLOWER = 10 };
 #else
 enum { SLOWER = 1 };
 #endif
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static mnem_offset_policy policy_of(void **state) {
     return (mnem_offset_policy)(uintptr_t)*state;

@@ -1,19 +1,12 @@
 /* test_offset_default.c: the default policy where the common suite doesn't look: ranges so large
  * that tiny blocks take slots of pages, and pages that give way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "alloc/offset/offset_default.h"
+#include "kit/kit.h"
 #include "mnem/offset.h"
 
-#define GIB (UINT64_C(1) << 30)
-#define MIB (UINT64_C(1) << 20)
 enum { UNIT = 256 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -21,10 +14,6 @@ enum { SLOWER = 10 };
 #else
 enum { SLOWER = 1 };
 #endif
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static mnem_offset_allocator *make(uint64_t bytes, uint32_t blocks_max) {
     mnem_offset_allocator *a;

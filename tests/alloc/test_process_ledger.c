@@ -1,22 +1,11 @@
 /* test_process_ledger.c: the ledger of the whole process against the kernel's own count. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/ledger.h"
 #include "mnem/team.h"
-
-#define MIB (UINT64_C(1) << 20)
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static mnem_process_usage usage_get(void) {
     mnem_process_usage usage;

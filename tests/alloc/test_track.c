@@ -1,22 +1,13 @@
 /* test_track.c: which blocks are live, since when and whose; the parts sum to the total after every
  * step. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "alloc/track/track.h"
 #include "base/heap.h"
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
+#include "kit/kit.h"
 
 static mnem__track *track_open(uint32_t site_max) {
     static mnem__track t;

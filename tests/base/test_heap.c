@@ -1,13 +1,8 @@
 /* test_heap.c: the counted heap: tags, peaks, the watcher, failures on demand, pages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "base/pages.h"
 
 static mnem__heap_tag tag_get(const char *name) {

@@ -1,10 +1,4 @@
 /* test_new_file.c: checksums against published values; files that appear whole or not at all. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +11,7 @@
 #include "base/checksum.h"
 #include "base/new_file.h"
 #include "kit/file_case.h"
+#include "kit/kit.h"
 
 static char folder[64], path[96], temporary[100];
 

@@ -1,21 +1,14 @@
 /* test_process.c: what is available under control groups of both versions, in trees of files made
  * here; and that a settled process doesn't grow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "base/pages.h"
 #include "base/process.h"
-
-#define MIB (UINT64_C(1) << 20)
+#include "kit/kit.h"
 
 /* ---- a machine made of files ---- */
 

@@ -1,13 +1,8 @@
 /* test_random.c: the counter-based generator: published vectors, and what its numbers become. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/random.h"
+#include "kit/kit.h"
 
 /* Known answers of Random123 1.14, file kat_vectors: zeros, ones, digits of pi. */
 static void the_published_vectors_come_out(void **state) {

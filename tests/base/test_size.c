@@ -1,12 +1,7 @@
 /* test_size.c: sizes from and to text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/base.h"
 
 static void units_are_powers_of_two_or_ten(void **state) {

@@ -1,16 +1,11 @@
 /* test_team.c: runs and barriers of teams smaller and larger than the machine. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/cpu.h"
 #include "base/heap.h"
 #include "base/thread.h"
+#include "kit/kit.h"
 #include "mnem/team.h"
 
 enum { MEMBERS_MAX = 9, ROUNDS = 50 };

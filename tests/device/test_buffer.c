@@ -1,8 +1,4 @@
 /* test_buffer.c: bytes between host and device: zero-copy, staged, and where there are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "device/backend.h"
+#include "kit/kit.h"
 #include "mnem/device.h"
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 /* "host", "hidden" (the host's, not shown to it) or "null". */
 static mnem_device *device_open(void **state) {

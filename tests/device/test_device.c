@@ -1,23 +1,12 @@
 /* test_device.c: one suite for every backend; what only one of them promises comes after it. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "device/backend.h"
+#include "kit/kit.h"
 #include "mnem/device.h"
-
-#define MIB (UINT64_C(1) << 20)
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static mnem_device *device_open(void **state, uint64_t capacity) {
     mnem_device *device;

@@ -1,8 +1,4 @@
 /* test_range.c: ranges and granules: one suite for every device, then the memory of the host. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,21 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "base/pages.h"
 #include "base/process.h"
 #include "device/backend.h"
+#include "kit/kit.h"
 #include "device/host/host_range.h"
 #include "mnem/device.h"
 
-#define MIB     (UINT64_C(1) << 20)
 #define GRANULE (2 * MIB)
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static mnem_device *device_open(void **state, uint64_t capacity) {
     const char *name = *state;

@@ -1,17 +1,13 @@
 /* test_architectures.c: tiny random models of every architecture against plain double precision. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "engine/plain_transformer.h"
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
 enum { TOKENS = 20, VOCAB_MOST = 1024 };
 

@@ -1,20 +1,15 @@
 /* test_fit.c: what a plan predicts is what the session takes, over a grid of models, options and
  * budgets; more memory is never slower, less never takes more, and the knob of a refusal works. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
 /* Under sanitizers fewer budgets of every model and variant. */
-enum { MIB = 1 << 20, STEPS = MNEM_SANITIZED ? 2 : 6, CLOSE = MNEM_SANITIZED ? 10 : 40 };
+enum { STEPS = MNEM_SANITIZED ? 2 : 6, CLOSE = MNEM_SANITIZED ? 10 : 40 };
 enum { PLANS_LEAST = MNEM_SANITIZED ? 300 : 500, SESSIONS_LEAST = MNEM_SANITIZED ? 150 : 300 };
 
 static char folder[64];

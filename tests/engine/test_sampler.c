@@ -1,17 +1,12 @@
 /* test_sampler.c: what the sampler may choose, how often, and that nothing leads it out of
  * range. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/session.h"
 
 /* Everything off but the temperature. */

@@ -1,19 +1,14 @@
 /* test_session.c: running: limits, errors, cancelling and truncating. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
 /* Tokens behind 40: enough of them to need another page. */
-enum { VOCAB = 2048, MIB = 1 << 20, MORE = MNEM_SANITIZED ? 30 : 70 };
+enum { VOCAB = 2048, MORE = MNEM_SANITIZED ? 30 : 70 };
 
 static void a_decoded_token_allocates_nothing(void **state) {
     (void)state;

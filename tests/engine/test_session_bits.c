@@ -2,19 +2,14 @@
  *
  * Under sanitizers fewer types, variants and budgets, and a shorter prompt, which still needs a
  * second page and several chunks. The types' kernels have tests of their own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
-enum { VOCAB = 2048, PROMPT = MNEM_SANITIZED ? 70 : 150, MIB = 1 << 20 };
+enum { VOCAB = 2048, PROMPT = MNEM_SANITIZED ? 70 : 150 };
 enum { TYPE_STEP = MNEM_SANITIZED ? 3 : 1, VARIANT = MNEM_SANITIZED ? 1 : 0 };
 enum { STREAM_STEP = MNEM_SANITIZED ? 2 : 1, BUDGET_STEP = MNEM_SANITIZED ? 3 : 1 };
 

@@ -1,17 +1,12 @@
 /* test_session_graph.c: the graphs of every architecture lie at their lower bound, and say so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
 static void make(const char *path, const char *arguments) {
     char command[1024];

@@ -1,14 +1,9 @@
 /* test_session_oom.c: every N-th allocation fails: the right status, and nothing is left. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "base/heap.h"
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
 enum { VOCAB = 2048 };
 

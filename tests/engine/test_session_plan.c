@@ -1,20 +1,15 @@
 /* test_session_plan.c: the plan's promises: its bytes, its knobs, and what a budget buys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "engine/engine_private.h"
 #include "engine/session_case.h"
 #include "engine/session_search.h"
+#include "kit/kit.h"
 
 /* Fewer budgets under sanitizers: the plans of those between take the same code. */
-enum { MIB = 1 << 20, BUDGET_STEP = MNEM_SANITIZED ? MIB : MIB / 4 };
+enum { BUDGET_STEP = MNEM_SANITIZED ? MIB : MIB / 4 };
 
 static void the_plan_is_the_ledger_to_the_byte(void **state) {
     (void)state;

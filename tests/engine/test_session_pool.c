@@ -1,16 +1,12 @@
 /* test_session_pool.c: what a session's pool takes for its books is measured the same whatever
  * other threads plan meanwhile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 
 #include "base/heap.h"
 #include "engine/session_pool.h"
+#include "kit/kit.h"
 
 enum { THREADS = 4, TIMES = MNEM_SANITIZED ? 100 : 1000 };
 

@@ -1,19 +1,14 @@
 /* test_session_split.c: models over devices that are numbers, and the frontier of a plan. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
-enum { MIB = 1 << 20, DEVICES_MOST = 8 };
+enum { DEVICES_MOST = 8 };
 
 static char path[64];
 

@@ -1,14 +1,9 @@
 /* test_cleanup.c: what compiling merges, drops, folds and puts in place, and what it must not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "graph/gradient_model.h"
+#include "kit/kit.h"
 
 enum { T = 6, N = 24, TENSORS = 24, NODES = 16, WORKERS = 3, SLOTS = 4 };
 static const uint64_t row_bytes = T * N * 4;

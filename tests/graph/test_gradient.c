@@ -1,18 +1,13 @@
 /* test_gradient.c: differentiation of whole models: finite differences, kept values, teams. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
 #include "base/random.h"
 #include "graph/gradient_model.h"
+#include "kit/kit.h"
 #include "ops/core/finite_difference.h"
 
 static const gm_shape llama = {.kind = GM_LLAMA,

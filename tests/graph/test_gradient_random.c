@@ -1,18 +1,13 @@
 /* test_gradient_random.c: gradients of random programs: values and parameters used several times,
  * by one node too, through columns of other values, by more than one loss. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/random.h"
 #include "graph/gradient_model.h"
+#include "kit/kit.h"
 #include "ops/core/finite_difference.h"
 
 enum { T = 4, VOCAB = 7, VALUES = 128, NODES = 24, WIDEST = 8, LOSSES = 2, TYPES = 3 };

@@ -1,15 +1,10 @@
 /* test_graph.c: programs of operators: placement, meeting points, streamed matrices, cancelling. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/graph.h"
 
 enum { T = 5, N = 64, WORKERS = 3, LAYERS = 4 };

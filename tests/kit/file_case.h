@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kit/kit.h"
+
 #define FILE_CASE static inline __attribute__((unused))
 
 /* xorshift32 (Marsaglia, 2003); the seed is the clock's, and printed. */

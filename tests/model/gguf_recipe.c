@@ -2,9 +2,9 @@
 #include "model/gguf_recipe.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "kit/kit.h"
 #include "model/gguf/gguf_writer.h"
 
 typedef struct cook {
@@ -25,12 +25,6 @@ mnem_value recipe_f32(float number) {
 
 mnem_value recipe_text(const char *text) {
     return (mnem_value){.type = MNEM_VALUE_STRING, .count = 1, .text = {text, strlen(text)}};
-}
-
-static void must(mnem_status status) {
-    if (status == MNEM_OK) return;
-    fprintf(stderr, "recipe: %s\n", mnem_last_error());
-    abort();
 }
 
 /* name: ".block_count" or "general.architecture". */

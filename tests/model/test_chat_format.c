@@ -1,12 +1,7 @@
 /* test_chat_format.c: templates recognised, turns written; and the joiner of streamed UTF-8. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <string.h>
 
+#include "kit/kit.h"
 #include "model/tokenizer/chat_format.h"
 #include "model/tokenizer/utf8.h"
 

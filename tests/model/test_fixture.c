@@ -1,17 +1,13 @@
 /* test_fixture.c: the fixture model against an independent implementation's outputs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
 
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
 enum { VOCAB = 2048, GREEDY = 64, WINDOW = 256, WINDOWS = 134 };
 

@@ -1,15 +1,10 @@
 /* test_gguf.c: what opening answers for honest files, and what it says to each lie. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "model/gguf_forge.h"
 
 static const char FIXTURE[] = MNEM_TEST_DATA "/model/kjv-5m-q4_0.gguf";

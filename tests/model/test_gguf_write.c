@@ -1,18 +1,13 @@
 /* test_gguf_write.c: what is written reads back; failures leave what was there; split models. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "model/gguf/gguf_writer.h"
 #include "model/gguf_forge.h"
 

@@ -1,14 +1,9 @@
 /* test_hparams.c: the transformer that keys and tensors describe, and what is refused by name. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "model/gguf_forge.h"
 #include "model/gguf_recipe.h"
 

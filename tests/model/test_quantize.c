@@ -1,17 +1,12 @@
 /* test_quantize.c: files in smaller types: mixes, errors, metadata, and what is refused. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "model/gguf_forge.h"
 #include "model/gguf_recipe.h"
 

@@ -1,11 +1,5 @@
 /* test_tokenizer.c: ids, pieces and special tokens: the references, small vocabularies made here,
  * and files that lie. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "model/tokenizer/tokenizer_private.h"
 #include "model/vocab_file.h"
 

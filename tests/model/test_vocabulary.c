@@ -1,11 +1,5 @@
 /* test_vocabulary.c: learned merges against a reference and against a plain learner; the tokenizer
  * and the keys made of them; texts in pieces; bad files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +9,7 @@
 
 #include "base/heap.h"
 #include "kit/file_case.h"
+#include "kit/kit.h"
 #include "mnem/vocabulary.h"
 #include "model/tokenizer/bpe_learn.h"
 #include "model/tokenizer/pretokenize.h"

@@ -3,8 +3,6 @@
  * linker, so that reads can be short, interrupted or fail. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +11,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "model/weights_case.h"
 
 static char path[64];
@@ -62,10 +59,6 @@ static void disk_set(disk_mode mode, int good) {
 }
 
 /* ---- */
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static void must_load(weights_case *c) {
     must(mnem__weights_load(c->weights, NULL, NULL));

@@ -1,13 +1,11 @@
 /* weights_case.c: see weights_case.h. Whatever fails here fails the test. */
 #include "model/weights_case.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "kit/kit.h"
 
 #include "model/gguf/gguf_writer.h"
 
@@ -15,10 +13,6 @@ static const mnem_type types[] = {MNEM_TYPE_F32,  MNEM_TYPE_F16,  MNEM_TYPE_BF16
                                   MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1, MNEM_TYPE_Q8_0,
                                   MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K};
 enum { TYPES = sizeof types / sizeof *types, K_SMALL = 256, K_LARGE = 768 };
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 /* Rows that are no multiple of 16, fewer than 16, exactly 16, and many. */
 static void shape_of(int matrix, int64_t *shape) {

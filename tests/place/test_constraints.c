@@ -1,15 +1,10 @@
 /* test_constraints.c: gaps, fixed offsets, hints, names and in-place pairs, against
  * every placement. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/place.h"
 
 enum { MOST = 5, GAPS = 2 };

@@ -1,13 +1,8 @@
 /* test_gaps.c: the exact search over lives with gaps, against brute force; limits of a search. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/place.h"
 
 enum { MOST = 9, GAPS = 2 };

@@ -1,13 +1,8 @@
 /* test_greedy.c: placements are checked by brute force: no two that live together share a byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/place.h"
 
 static uint64_t next_random(uint64_t *state) {

@@ -1,15 +1,10 @@
 /* test_place_csv.c: the table of buffers: columns, gaps, errors that say where, and back to
  * text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/place_csv.h"
 
 static mnem_place_csv *read_text(const char *text) {

@@ -1,16 +1,11 @@
 /* test_solve.c: the exact placement against brute force, public instances and hostile ones. Every
  * placement is checked pair by pair. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/place.h"
 #include "place/place_check.h"
 

@@ -1,15 +1,10 @@
 /* test_spaces.c: several spaces against every way to spread and place, and against greedy. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/place_spaces.h"
 #include "place/place_check.h"
 

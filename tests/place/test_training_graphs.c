@@ -1,13 +1,8 @@
 /* test_training_graphs.c: the graphs of training steps lie at their lower bound. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/mnem.h"
 #include "train/ways/train_ways.h"
 

@@ -1,14 +1,10 @@
 /* test_adapt.c: closed loops of a machine and its proposals end, where they should. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <math.h>
 
+#include "kit/kit.h"
 #include "plan/adapt.h"
 
 enum { ROUNDS = 20000, STEPS_MOST = 60, CHANGES_MOST = 300, SEED = 20261121 };

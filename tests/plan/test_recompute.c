@@ -1,14 +1,10 @@
 /* test_recompute.c: what to keep of a chain, against every choice there is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "plan/recompute.h"
 
 enum { STAGES_MOST = 6, OPTIONS_MOST = 4, ROUNDS = 4000, SEED = 20261121 };

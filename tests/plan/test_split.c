@@ -1,13 +1,8 @@
 /* test_split.c: cuts of a chain over devices, against every cut there is and against a table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "plan/split.h"
 
 enum { LAYERS_MOST = 9, DEVICES_MOST = 4, ROUNDS = 20000, SEED = 20261121 };

@@ -1,18 +1,11 @@
 /* test_replay.c: what a replay measures, against workloads whose answer is known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/replay.h"
-
-enum { KIB = 1024, MIB = 1024 * 1024 };
 
 static mnem_workload *workload(const char *text) {
     mnem_workload *w;

@@ -1,17 +1,12 @@
 /* test_workload.c: the text format: what is read, what is refused, and that memory may run out. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/workload.h"
 
 static mnem_status read_text(const char *text, mnem_workload **w) {

@@ -1,16 +1,11 @@
 /* test_workload_snapshot.c: PyTorch's memory snapshots: what is read, and what is refused. The
  * files are written by tests/data/snapshots/make_snapshots.py. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/workload.h"
 
 static mnem_workload *opened(const char *name, const mnem_workload_options *options) {

@@ -1,8 +1,5 @@
 /* test_tool_budget.c: what a refusal names is enough, little less isn't, and it is the same for
  * every budget; and what --json says of a failure. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +8,7 @@
 
 #include <jansson.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/base.h"
 #include "tools/tool_run.h"
 

@@ -1,18 +1,14 @@
 /* test_tool_chat.c: the chat, through a pseudo-terminal, as someone types. */
 #include <poll.h>
 #include <pty.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/mnem.h"
 #include "model/gguf/gguf_writer.h"
 #include "tools/tool_run.h"

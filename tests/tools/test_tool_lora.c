@@ -1,19 +1,15 @@
 /* test_tool_lora.c: `mnem train --lora` and `mnem merge`: from a quantized model and a text to an
  * adapter and a model that runs; budgets, stopping, killing, wrong input. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 enum { STEPS = 30, BYTES_MOST = 1 << 20 };

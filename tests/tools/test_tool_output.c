@@ -1,10 +1,7 @@
 /* test_tool_output.c: files that verbs write, and files that they can't read: nothing is lost, and
  * what is wrong is said before the work. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 static const char table[] = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n";

@@ -1,17 +1,13 @@
 /* test_tool_place.c: `mnem place`: report, JSON, table, picture, exit codes and bad input. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 /* MiniMalloc's example: 12 bytes are enough, and needed. */

@@ -1,14 +1,11 @@
 /* test_tool_plan.c: splits over devices, the frontier, and the graphs of a model. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 static json_t *json_of(const tool_result *r, int code) {

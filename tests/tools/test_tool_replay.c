@@ -1,18 +1,14 @@
 /* test_tool_replay.c: `mnem replay`: what it prints, its JSON, pictures, and bad input. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 static const char small[] = "a 1 1048576 0\na 2 2097152 1\nf 1\na 3 524288 0\nf 2\nf 3\n";

@@ -1,23 +1,19 @@
 /* test_tool_run.c: run, plan, bench and perplexity on the model that ships: streams, JSON, stop
  * texts, exit codes, Ctrl-C, a closed pipe, and the budget. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 #define PROMPT "In the beginning God created"
-#define MIB    (1024.0 * 1024.0)
 
 /* The value of the last line of text that is JSON; every line must be. */
 static json_t *last_json(const char *text) {

@@ -2,11 +2,7 @@
  * budgets, bad input and exit codes. MNEM_KILLS says how often the crash test kills (default 6; 2
  * under sanitizers). */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 enum { STEPS = 60, LINES_MAX = 4 * STEPS };

@@ -1,20 +1,16 @@
 /* test_tool_train_input.c: `mnem train` as somebody meets it for the first time: what it takes and
  * refuses, what it says on both outputs, and what it leaves on the disk. */
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 static const char config[] =

@@ -1,14 +1,10 @@
 /* test_tool_usage.c: help, the man page, completion, and what wrong usage and bad files say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "tools/tool_run.h"
 
 static const char *const verbs[] = {"run",    "plan",     "graph", "place",      "info",

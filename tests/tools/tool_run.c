@@ -4,10 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "kit/kit.h"
 
 enum { ARGS_MAX = 32, SECONDS_MAX = 120 };
 

@@ -1,17 +1,13 @@
 /* test_trace.c: what the ledger did is in the trace, and other programs can read it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/trace.h"
 
 static json_t *written(mnem_trace *trace) {

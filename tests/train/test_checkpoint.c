@@ -1,10 +1,4 @@
 /* test_checkpoint.c: checkpoints that are whole or not there: damage, full disks, kills. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +15,7 @@
 #include "base/fail_point.h"
 #include "base/heap.h"
 #include "base/random.h"
+#include "kit/kit.h"
 #include "mnem/checkpoint.h"
 
 static char folder[64], path[96];

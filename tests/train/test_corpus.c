@@ -1,10 +1,4 @@
 /* test_corpus.c: the cache of tokens: made, reopened, stale, damaged, cut off, no room. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +11,7 @@
 #include "base/checksum.h"
 #include "base/heap.h"
 #include "kit/file_case.h"
+#include "kit/kit.h"
 #include "mnem/vocabulary.h"
 #include "train/data/corpus_private.h"
 

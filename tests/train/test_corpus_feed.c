@@ -1,10 +1,4 @@
 /* test_corpus_feed.c: windows by number, and reading them ahead. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 
 #include "base/heap.h"
 #include "kit/file_case.h"
+#include "kit/kit.h"
 #include "mnem/corpus.h"
 #include "mnem/vocabulary.h"
 

@@ -1,21 +1,17 @@
 /* test_lora.c: low-rank adapters: the base's own numbers at first, gradients beside differences and
  * beside dense training, the same bits under every plan, bytes, resuming, refusals. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/checksum.h"
 #include "base/heap.h"
 #include "engine/plain_transformer.h"
 #include "engine/session_case.h"
+#include "kit/kit.h"
 #include "ops/core/finite_difference.h"
 #include "train/lora_case.h"
 #include "train/ways/train_ways.h"

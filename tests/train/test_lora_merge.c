@@ -1,20 +1,16 @@
 /* test_lora_merge.c: adapters as files: merged they give the trainer's logits; what is copied is
  * the same to the byte; wrong adapters are named. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/heap.h"
 #include "engine/plain_transformer.h"
+#include "kit/kit.h"
 #include "model/gguf/gguf_writer.h"
 #include "train/lora_case.h"
 

@@ -1,13 +1,8 @@
 /* test_loss_scale.c: every transition of dynamic loss scaling. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/loss_scale.h"
 
 static mnem_status next(mnem_loss_scale *s, bool finite) {

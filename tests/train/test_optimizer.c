@@ -1,19 +1,14 @@
 /* test_optimizer.c: AdamW against PyTorch, 8-bit moments against f32, the norm, the schedule. */
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
 #include "base/heap.h"
 #include "base/random.h"
+#include "kit/kit.h"
 #include "mnem/optimizer.h"
 
 enum { SEED = 20221 };

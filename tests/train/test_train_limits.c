@@ -1,16 +1,11 @@
 /* test_train_limits.c: plans for shapes at the ends of the numbers: refused, or counted right.
  * Undefined overflows are UBSan's to find; wrapped sums show beside sums of doubles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "train/ways/train_plan.h"
 
 enum { SHAPES = MNEM_SANITIZED ? 60 : 240, STEP_EACH = 100 };

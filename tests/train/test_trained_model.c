@@ -2,19 +2,15 @@
  * any memory, and quantized.
  *
  * Keys and values are F16 in a session, and sums have another order: so much differs in F32. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "engine/session_case.h"
+#include "kit/kit.h"
 
 enum { BATCH = 2, SEQUENCE = 24, VOCAB = 53, CONTEXT = 40, STEPS = 6 };
 

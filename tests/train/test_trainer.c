@@ -1,18 +1,14 @@
 /* test_trainer.c: a trainer's gradients beside PyTorch's, the same bits under every plan, and bytes
  * that are what was predicted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <math.h>
 
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/checkpoint.h"
 #include "mnem/train.h"
 #include "train/ways/train_ways.h"

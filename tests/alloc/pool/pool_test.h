@@ -2,24 +2,12 @@
 #ifndef MNEM_TESTS_ALLOC_POOL_POOL_TEST_H
 #define MNEM_TESTS_ALLOC_POOL_POOL_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/pool.h"
-
-#define KIB (UINT64_C(1) << 10)
-#define MIB (UINT64_C(1) << 20)
-
-static inline void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 static inline mnem_device *device_open(const char *name, uint64_t capacity) {
     mnem_device *device;

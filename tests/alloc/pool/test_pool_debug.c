@@ -1,25 +1,14 @@
 /* test_pool_debug.c: what a pool says about its blocks, through its public calls: leaks by tag and
  * call site, differences, peaks; and in debug mode every kind of misuse, with its places. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/heap.h"
+#include "kit/kit.h"
 #include "mnem/pool.h"
-
-#define MIB (UINT64_C(1) << 20)
-
-static void must(mnem_status status) {
-    if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-}
 
 /* The last error contains a text. */
 static void says(const char *text) {

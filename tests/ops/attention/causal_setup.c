@@ -2,12 +2,10 @@
 #include "ops/attention/causal_setup.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "kit/kit.h"
 
 enum { GAP_HEAD = 1, GAP_TOKEN = 3 }; /* elements */
 

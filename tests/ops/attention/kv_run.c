@@ -2,13 +2,10 @@
 #include "ops/attention/kv_run.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/base.h"
 #include "ops/core/half.h"
 

@@ -1,15 +1,12 @@
 /* test_attention.c: ATTENTION over stored pages against a full softmax in double, and the promise
  * that its bits don't depend on chunks, members of the team or the processor's level. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "mnem/base.h"
 #include "ops/attention/kv_run.h"
 

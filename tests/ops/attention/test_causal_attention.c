@@ -1,15 +1,12 @@
 /* test_causal_attention.c: attention of training and its gradient against a full softmax in double,
  * and the promise that their bits depend on a sequence's own content only. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "mnem/base.h"
 #include "ops/attention/causal_setup.h"
 #include "ops/core/finite_difference.h"

@@ -1,13 +1,10 @@
 /* test_kv.c: what KV_STORE leaves in a page, looked at through kv_block.h. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/attention/kv_block.h"
 #include "ops/core/half.h"
 #include "ops/core/op_fixture.h"

@@ -2,13 +2,10 @@
 #include "ops/core/finite_difference.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "ops/core/op_fixture.h"
 
 /* Moves the block by amount along the direction; NULL: one element, index. */

@@ -2,12 +2,10 @@
 #include "ops/core/op_fixture.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "kit/kit.h"
 
 uint64_t rng_next(rng *r) {
     r->state += 0x9e3779b97f4a7c15u;

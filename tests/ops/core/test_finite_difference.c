@@ -1,11 +1,8 @@
 /* test_finite_difference.c: the differences find right gradients right and wrong ones wrong. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "ops/core/finite_difference.h"
 
 enum { N = 40 };

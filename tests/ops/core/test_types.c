@@ -1,12 +1,7 @@
 /* test_types.c: blocks, row bytes and descriptors, with sizes that lie. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/ops.h"
 
 static void types_have_the_bytes_of_the_format(void **state) {

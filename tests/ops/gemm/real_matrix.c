@@ -2,13 +2,10 @@
 #include "ops/gemm/real_matrix.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "ops/core/half.h"
 
 static void fill_row(matrix *m, int64_t r, float size, rng *random, float *row) {

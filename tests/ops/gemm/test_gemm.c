@@ -2,14 +2,11 @@
  *
  * Against plain C to the bit; test_linear.c holds results against doubles. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/half.h"
 #include "ops/gemm/gemm.h"
 #include "ops/gemm/gemm_pairs.h"

@@ -5,15 +5,12 @@
  * adds. In F64: k 2^-52. Pairs of bf16, which the machine may have, round both operands: 2^-7 of
  * the sum more; only one test lets them be used. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/finite_difference.h"
 #include "ops/gemm/real_matrix.h"
 

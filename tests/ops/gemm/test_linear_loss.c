@@ -4,14 +4,11 @@
  * too; a gradient of a logit within 2^-17 of gradient_scale, and what is summed from these within
  * the sum of their bounds times |weight| (or |x|). */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/finite_difference.h"
 #include "ops/gemm/real_matrix.h"
 

@@ -1,12 +1,9 @@
 /* op_product.c: see op_product.h. */
 #include "ops/matmul/op_product.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "ops/core/op_fixture.h"
 
 void *op_block(uint64_t bytes) {

@@ -1,14 +1,11 @@
 /* test_matmul.c: one result for every way to compute it: levels, tiles, row ranges, teams. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/op_check.h"
 #include "ops/core/op_fixture.h"
 #include "ops/matmul/matmul_kernel.h"

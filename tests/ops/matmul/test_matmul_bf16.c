@@ -2,15 +2,12 @@
  * matmul_kernel.h states, and equal to itself whatever the shape. Run with the instruction in C
  * everywhere, and with the instruction itself where the processor has it. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/half.h"
 #include "ops/core/op_fixture.h"
 #include "ops/matmul/bf16_pairs.h"

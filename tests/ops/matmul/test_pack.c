@@ -1,13 +1,8 @@
 /* Packing loses nothing: a packed row decodes to the same floats as the raw row, for every type. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "mnem/ops.h"
 
 static const mnem_type types[] = {

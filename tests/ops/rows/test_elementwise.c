@@ -1,13 +1,10 @@
 /* test_elementwise.c: RMS_NORM, SILU_MUL, ADD and COPY against double, at every level. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/op_fixture.h"
 
 enum { T = 5, N_MAX = 2100 };

@@ -1,11 +1,8 @@
 /* test_embed.c: EMBED gives the rows that the weight's own functions give, in both layouts. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "ops/core/op_fixture.h"
 
 enum { VOCAB = 37, N = 512, T = 6 };

@@ -3,15 +3,12 @@
  * Each case draws a shape, a type for each operand, and rows with gaps that hold NaNs and must
  * stay as they are; it runs at every level and with teams of 1 to 4, which must give equal bits. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/op_fixture.h"
 #include "ops/rows/real_naive.h"
 

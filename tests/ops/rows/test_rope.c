@@ -1,13 +1,10 @@
 /* test_rope.c: ROPE_TABLE against angles in long double, ROPE against complex multiplication. */
 #include <complex.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "ops/core/op_fixture.h"
 
 enum { T = 6, HEADS = 3, N = 80, DIMS_MAX = 128 };

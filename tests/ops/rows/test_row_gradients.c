@@ -1,12 +1,9 @@
 /* test_row_gradients.c: gradients of the operators on rows against finite differences, in F64. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "kit/kit.h"
 #include "ops/core/finite_difference.h"
 #include "ops/core/op_fixture.h"
 

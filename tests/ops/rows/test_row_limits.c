@@ -1,15 +1,12 @@
 /* test_row_limits.c: the operators on rows where it is hard: errors over all of x, all of BF16, NaN
  * and infinity, sums that don't depend on how a batch is cut, and what DROPOUT drops. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
 #include "base/random.h"
+#include "kit/kit.h"
 #include "ops/core/op_fixture.h"
 #include "ops/rows/real_naive.h"
 

@@ -1,15 +1,12 @@
 /* test_rows.c: rows between types: halves to the bit, errors of every quantized type, and the
  * fixture model beside files that another implementation quantized. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/cpu.h"
+#include "kit/kit.h"
 #include "mnem/model.h"
 #include "ops/core/a8.h"
 #include "ops/core/op_check.h"
