@@ -5,6 +5,7 @@
 #include "alloc/granule/granule_fit.h"
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/device.h"
 
 enum {
@@ -16,13 +17,6 @@ enum {
     BLOCKS = 400,
     NOBODY = -1
 };
-
-static uint64_t next_random(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
 
 /* ---- the model ---- */
 

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/offset.h"
 
 enum { UNIT = 256 };
@@ -44,19 +45,6 @@ static mnem_offset_block take(mnem_offset_allocator *a, uint64_t bytes) {
  * is never refused. */
 static bool exact(mnem_offset_policy policy) {
     return policy != MNEM_OFFSET_BUDDY && policy != MNEM_OFFSET_BUMP;
-}
-
-static uint64_t random_state;
-
-static uint64_t random_u64(void) { /* xorshift64* */
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return random_state * UINT64_C(2685821657736338717);
-}
-
-static uint64_t random_below(uint64_t n) {
-    return (random_u64() >> 11) % n;
 }
 
 /* ---- the oracle ---- */
@@ -149,7 +137,7 @@ static void oracle_step(oracle *o, uint64_t fill, uint64_t size_max, bool check)
         return;
     }
     const int log = 64 - __builtin_clzll(size_max);
-    const uint64_t bytes = 1 + random_u64() % (UINT64_C(1) << random_below((uint64_t)log));
+    const uint64_t bytes = 1 + random_below(UINT64_C(1) << random_below((uint64_t)log));
     const uint64_t largest = check ? info_of(o->a).bytes_largest_free : 0;
     mnem_offset_block b;
     const mnem_status status = mnem_offset_alloc(o->a, bytes, &b);
@@ -172,8 +160,7 @@ static void a_million_random_operations_keep_every_invariant(void **state) {
                 {640, 100000, 1},
                 {16384, 250000, 500},
                 {65536, 150000, 2000}};
-    random_state = 20261121;
-    print_message("seed %llu\n", (unsigned long long)random_state);
+    random_seed(20261121);
     for (size_t run = 0; run < sizeof runs / sizeof *runs; run++) {
         oracle o = oracle_make(policy_of(state), runs[run].units);
         uint64_t fill = 0;
@@ -307,8 +294,7 @@ static void growing_by_steps_equals_starting_large(void **state) {
     oracle o = oracle_make(policy_of(state), 4096);
     mnem_offset_destroy(o.a);
     o.a = make(o.policy, 0);
-    random_state = 77;
-    print_message("seed %llu\n", (unsigned long long)random_state);
+    random_seed(77);
     for (o.units = 16; o.units <= 4096; o.units += 16) {
         must(mnem_offset_extend(o.a, o.units * UNIT));
         oracle_check(&o);
@@ -353,8 +339,7 @@ static void a_block_can_be_put_where_the_caller_says(void **state) {
 static void blocks_at_offsets_mix_with_others(void **state) {
     if (!exact(policy_of(state))) skip();
     oracle o = oracle_make(policy_of(state), 512);
-    random_state = 4711;
-    print_message("seed %llu\n", (unsigned long long)random_state);
+    random_seed(4711);
     for (int i = 0; i < 20000 / SLOWER; i++) {
         const uint64_t from = random_below(o.units), n = 1 + random_below(o.units - from) % 20;
         mnem_offset_block b;
@@ -380,7 +365,7 @@ static uint64_t offsets_hashed(mnem_offset_allocator *a) {
     uint32_t handles[SLOTS];
     bool used[SLOTS] = {false};
     uint64_t hash = 0;
-    random_state = 99;
+    random_seed(99);
     for (int i = 0; i < 20000; i++) {
         const uint64_t slot = random_below(SLOTS), bytes = 1 + random_below(20 * UNIT);
         mnem_offset_block b;

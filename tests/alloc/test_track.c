@@ -8,6 +8,7 @@
 #include "alloc/track/track.h"
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 
 static mnem__track *track_open(uint32_t site_max) {
     static mnem__track t;
@@ -271,27 +272,20 @@ static void what_finds_no_room_is_counted_under_others(void **state) {
     mnem__track_fini(t);
 }
 
-static uint64_t random_next(uint64_t *seed) {
-    *seed ^= *seed << 13;
-    *seed ^= *seed >> 7;
-    *seed ^= *seed << 17;
-    return *seed;
-}
-
 enum { RANDOM_IDS = 3000 };
 
 static void random_step(mnem__track *t, uint64_t *seed, uint64_t *live, uint64_t *since) {
-    uint32_t id = (uint32_t)(random_next(seed) % RANDOM_IDS);
+    uint32_t id = (uint32_t)(next_random(seed) % RANDOM_IDS);
     if (live[id]) {
         mnem__track_remove(t, id);
         live[id] = 0;
         return;
     }
     char tag[16];
-    snprintf(tag, sizeof tag, "tag %u", (unsigned)(random_next(seed) % 20));
-    live[id] = 1 + random_next(seed) % 100000;
-    add(t, id, (mnem_kind)(random_next(seed) % MNEM_KIND_COUNT), tag,
-        (uint32_t)(random_next(seed) % 50), live[id]);
+    snprintf(tag, sizeof tag, "tag %u", (unsigned)(next_random(seed) % 20));
+    live[id] = 1 + next_random(seed) % 100000;
+    add(t, id, (mnem_kind)(next_random(seed) % MNEM_KIND_COUNT), tag,
+        (uint32_t)(next_random(seed) % 50), live[id]);
     since[id] = t->sequence;
 }
 

@@ -7,25 +7,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
 
 #define FILE_CASE static inline __attribute__((unused))
-
-/* xorshift32 (Marsaglia, 2003); the seed is the clock's, and printed. */
-static uint32_t random_state;
-FILE_CASE uint32_t random_below(uint32_t n) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 17;
-    random_state ^= random_state << 5;
-    return random_state % n;
-}
-FILE_CASE void random_start(void) {
-    random_state = (uint32_t)time(NULL) | 1;
-    print_message("seed %u\n", random_state);
-}
 
 FILE_CASE void write_file(const char *path, const void *bytes, size_t n) {
     FILE *file = fopen(path, "wb");

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/kit_random.h"
 #include "mnem/mnem.h"
 #include "model/architecture/architecture.h"
 #include "model/gguf/gguf_writer.h"
@@ -140,14 +141,7 @@ static mnem_type type_of(const char *name) {
     return MNEM_TYPE_F32;
 }
 
-/* ---- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---- */
-
-static uint64_t next_random(uint64_t *state) {
-    uint64_t z = *state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
+/* ---- random numbers ---- */
 
 static void random_bytes(uint64_t *state, uint8_t *out, size_t n) {
     for (; n >= 8; n -= 8, out += 8) {

@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "kit/file_case.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/vocabulary.h"
 #include "model/tokenizer/bpe_learn.h"
 #include "model/tokenizer/pretokenize.h"
@@ -24,7 +25,7 @@ static char folder[64], path[96];
 
 static int group_setup(void **state) {
     (void)state;
-    random_start();
+    random_seed_by_clock();
     strcpy(folder, "/tmp/mnem-vocabulary-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(path, sizeof path, "%s/text", folder);

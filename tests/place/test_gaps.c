@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/place.h"
 
 enum { MOST = 9, GAPS = 2 };
@@ -15,14 +16,6 @@ typedef struct instance {
     size_t n, placed;
     uint64_t best;
 } instance;
-
-static uint64_t next_random(uint64_t *state) {
-    *state += 0x9e3779b97f4a7c15u;
-    uint64_t z = *state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static uint64_t times(int64_t lower, int64_t upper) {
     return ((UINT64_C(1) << upper) - 1) & ~((UINT64_C(1) << lower) - 1);

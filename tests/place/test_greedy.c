@@ -3,15 +3,8 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/place.h"
-
-static uint64_t next_random(uint64_t *state) {
-    *state += 0x9e3779b97f4a7c15u;
-    uint64_t z = *state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static void assert_valid(const mnem_place_buffer *b, size_t n, const mnem_place_result *r) {
     for (size_t i = 0; i < n; i++) {

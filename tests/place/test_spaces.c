@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/place_spaces.h"
 #include "place/place_check.h"
 
@@ -19,14 +20,6 @@ typedef struct instance {
     size_t n;
     uint32_t spaces;
 } instance;
-
-static uint64_t next_random(uint64_t *state) {
-    *state += 0x9e3779b97f4a7c15u;
-    uint64_t z = *state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 /* ---- validity: the sweep for each space ---- */
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/mnem.h"
 #include "train/ways/train_ways.h"
 
@@ -10,13 +11,6 @@ typedef struct shape {
     const char *architecture;
     int32_t layers, heads, kv_heads, head_dim, ff, vocab, sequence, batch;
 } shape;
-
-static uint64_t next_random(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
 
 static mnem_train_options options_of(const shape *s, mnem_type compute, float dropout) {
     mnem_train_options o = {.sequence = s->sequence,

@@ -5,18 +5,10 @@
 #include <math.h>
 
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "plan/adapt.h"
 
 enum { ROUNDS = 20000, STEPS_MOST = 60, CHANGES_MOST = 300, SEED = 20261121 };
-
-static uint64_t state_of_random = SEED;
-
-static uint64_t random_bits(void) { /* splitmix64 (Steele, Lea, Flood 2014) */
-    uint64_t z = state_of_random += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
 
 static double random_real(double low, double high) {
     return low + (high - low) * (double)(random_bits() >> 11) / 9007199254740992.0;
@@ -144,7 +136,7 @@ static void assert_rests_well(const plant *p, const mnem__adapt *a) {
 static void loops_over_random_machines_come_to_rest(void **state) {
     (void)state;
     int longest = 0;
-    print_message("seed %d\n", SEED);
+    random_seed(SEED);
     for (int round = 0; round < ROUNDS; round++) {
         const plant p = random_plant();
         mnem__adapt a = {.batch = random_batch(), .saving = random_bits() & 1};
@@ -182,7 +174,7 @@ static bool rests(mnem__adapt a) {
 static void hostile_profiles_come_to_rest(void **state) {
     (void)state;
     int longest = 0;
-    print_message("seed %d\n", SEED);
+    random_seed(SEED);
     for (int round = 0; round < ROUNDS; round++) {
         mnem__adapt a = {.batch = random_batch(), .saving = random_bits() & 1};
         bool changed = true;

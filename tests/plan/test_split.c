@@ -3,18 +3,10 @@
 #include <stdlib.h>
 
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "plan/split.h"
 
 enum { LAYERS_MOST = 9, DEVICES_MOST = 4, ROUNDS = 20000, SEED = 20261121 };
-
-static uint64_t state_of_random = SEED;
-
-static uint64_t random_below(uint64_t n) { /* splitmix64 (Steele, Lea, Flood 2014) */
-    uint64_t z = state_of_random += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return (z ^ z >> 31) % n;
-}
 
 /* ---- every cut ---- */
 
@@ -62,7 +54,7 @@ static void assert_is_a_cut(const uint64_t *bytes, size_t n, const mnem__split_d
 static void small_chains_are_cut_as_well_as_by_brute_force(void **state) {
     (void)state;
     int refused = 0;
-    print_message("seed %d\n", SEED);
+    random_seed(SEED);
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t bytes[LAYERS_MOST];
         mnem__split_device d[DEVICES_MOST] = {0};

@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "tools/tool_run.h"
 
 enum { STEPS = 60, LINES_MAX = 4 * STEPS };
@@ -271,13 +272,6 @@ static void a_folder_has_one_run_at_a_time(void **state) {
     close(fd);
 }
 
-static uint32_t random_state = 20261121;
-
-static uint32_t random_below(uint32_t n) {
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
-
 /* Starts or resumes a run and kills it after a random time; true when it came to its end before. */
 static bool run_and_kill(const char *out, uint32_t most_us) {
     char path[640];
@@ -290,7 +284,7 @@ static bool run_and_kill(const char *out, uint32_t most_us) {
     const char *const again[] = {"train",        "-q", "--memory", MEMORY, "--threads", "1",
                                  "--save-every", "3",  "--out",    out,    "--resume",  NULL};
     const pid_t pid = tool_start(begun ? again : fresh, &out_fd, &err_fd);
-    usleep(random_below(most_us));
+    usleep((useconds_t)random_below(most_us));
     kill(pid, SIGKILL);
     const int code = tool_wait(pid);
     close(out_fd);
@@ -586,5 +580,6 @@ int main(void) {
         cmocka_unit_test(a_model_can_be_trained_further),
         cmocka_unit_test(a_gpt2_model_is_trained_further_and_resumed),
     };
+    random_seed(20261121);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "tools/tool_run.h"
 
 static const char config[] =
@@ -37,13 +38,6 @@ static void write_bytes(const char *name, const char *bytes, size_t n) {
     assert_int_equal(fclose(file), 0);
 }
 
-static uint32_t random_state = 20261122;
-
-static uint32_t random_below(uint32_t n) {
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
-
 enum { TEXT = 40000 };
 
 static char *words(void) {
@@ -57,7 +51,7 @@ static char *words(void) {
 
 static int make_files(void **state) {
     (void)state;
-    printf("seed %u\n", random_state);
+    random_seed(20261122);
     write_bytes("text.txt", words(), TEXT);
     write_bytes("config.json", config, strlen(config));
     return 0;

@@ -12,6 +12,7 @@
 #include "base/heap.h"
 #include "kit/file_case.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/vocabulary.h"
 #include "train/data/corpus_private.h"
 
@@ -24,7 +25,7 @@ static mnem_tokenizer *tok;
 static int group_setup(void **state) {
     (void)state;
     const char *text = MIXED;
-    random_start();
+    random_seed_by_clock();
     strcpy(folder, "/tmp/mnem-corpus-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(one, sizeof one, "%s/one", folder);

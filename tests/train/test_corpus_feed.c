@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "kit/file_case.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/corpus.h"
 #include "mnem/vocabulary.h"
 
@@ -18,7 +19,7 @@ static mnem_tokenizer *tok;
 
 static int group_setup(void **state) {
     (void)state;
-    random_start();
+    random_seed_by_clock();
     strcpy(folder, "/tmp/mnem-feed-XXXXXX");
     if (!mkdtemp(folder)) return -1;
     snprintf(cache, sizeof cache, "%s/cache", folder);

@@ -6,19 +6,13 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "train/ways/train_plan.h"
 
 enum { SHAPES = MNEM_SANITIZED ? 60 : 240, STEP_EACH = 100 };
 
-static uint32_t random_state = 20261121;
-
-static uint32_t random_below(uint32_t n) {
-    random_state = random_state * 1664525u + 1013904223u;
-    return (random_state >> 8) % n;
-}
-
 static int32_t one_of(const int32_t *list, size_t n) {
-    return list[random_below((uint32_t)n)];
+    return list[random_below(n)];
 }
 #define ONE_OF(...)                                                                                \
     one_of((const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
@@ -128,7 +122,7 @@ static void shapes_at_the_ends_are_refused_or_counted_right(void **state) {
     mnem_ledger *ledger;
     int counted = 0, refused = 0;
     double most = 0;
-    printf("seed %u\n", random_state);
+    random_seed(20261121);
     assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 1 << 30}, &ledger),
                      MNEM_OK);
     for (int i = 0; i < SHAPES; i++) {

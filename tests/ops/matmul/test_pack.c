@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/ops.h"
 
 static const mnem_type types[] = {
@@ -10,11 +11,6 @@ static const mnem_type types[] = {
     MNEM_TYPE_Q5_1, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K,
 };
 enum { TYPES = sizeof types / sizeof *types };
-
-static uint32_t next_random(uint32_t *state) {
-    *state = *state * 1664525u + 1013904223u;
-    return *state >> 8;
-}
 
 static void check(mnem_type type, int64_t rows, int64_t k) {
     uint64_t row_bytes = mnem_type_row_bytes(type, k), bytes = mnem_pack_group_bytes(type, k);
@@ -25,7 +21,7 @@ static void check(mnem_type type, int64_t rows, int64_t k) {
     uint8_t *raw = malloc(row_bytes * (uint64_t)rows);
     uint8_t *packed = aligned_alloc(64, bytes + 64);
     float *expected = malloc((size_t)k * 4), *got = malloc((size_t)k * 4);
-    uint32_t state = (uint32_t)(type * 131 + rows * 17 + k);
+    uint64_t state = (uint64_t)(type * 131 + rows * 17 + k);
     for (uint64_t i = 0; i < row_bytes * (uint64_t)rows; i++) raw[i] = (uint8_t)next_random(&state);
     memset(packed, 0x5a, bytes + 64);
     mnem_pack_group(type, rows, k, raw, packed);

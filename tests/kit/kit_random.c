@@ -1,0 +1,31 @@
+/* kit_random.c: see kit_random.h. */
+#include "kit/kit_random.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static uint64_t program_state;
+
+uint64_t next_random(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+void random_seed(uint64_t seed) {
+    program_state = seed;
+    printf("seed %llu\n", (unsigned long long)seed);
+}
+
+void random_seed_by_clock(void) {
+    random_seed((uint64_t)time(NULL));
+}
+
+uint64_t random_bits(void) {
+    return next_random(&program_state);
+}
+
+uint64_t random_below(uint64_t n) {
+    return random_bits() % n;
+}
