@@ -7,28 +7,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FULL_DISK
 #include "base/checksum.h"
 #include "base/new_file.h"
-#include "kit/file_case.h"
+#include "kit/full_disk.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 
-static char folder[64], path[96], temporary[100];
+static const char *path, *temporary;
 
 static int setup(void **state) {
     (void)state;
-    strcpy(folder, "/tmp/mnem-new-file-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/whole", folder);
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    path = kit_path("whole");
+    temporary = kit_path("whole.tmp");
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    room = SIZE_MAX;
+    disk_room = SIZE_MAX;
     unlink(path);
-    return rmdir(folder); /* fails when something else was left */
+    return kit_folder_remove(); /* fails when something else was left */
 }
 
 static size_t read_into(char *out, size_t n) {
@@ -103,7 +101,7 @@ static void full_disk_is_an_error_that_names_the_file(void **state) {
     (void)state;
     mnem__new_file file;
     assert_int_equal(mnem__new_file_create(&file, path), MNEM_OK);
-    room = 3;
+    disk_room = 3;
     const mnem_status status = mnem__new_file_put(&file, "12345", 5);
     assert_int_equal(mnem__new_file_end(&file, status), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "whole.tmp"));
@@ -113,8 +111,8 @@ static void full_disk_is_an_error_that_names_the_file(void **state) {
 
 static void left_over_temporary_is_replaced_and_links_are_not_followed(void **state) {
     (void)state;
-    char target[100], text[32];
-    snprintf(target, sizeof target, "%s/target", folder);
+    char text[32];
+    const char *target = kit_path("target");
     const int fd = open(target, O_WRONLY | O_CREAT, 0600);
     assert_true(fd >= 0);
     close(fd);
@@ -130,14 +128,13 @@ static void left_over_temporary_is_replaced_and_links_are_not_followed(void **st
 static void impossible_paths_are_refused(void **state) {
     (void)state;
     mnem__new_file file;
-    char inside[128], *longest = malloc(PATH_MAX);
+    char *longest = malloc(PATH_MAX);
     assert_non_null(longest);
     memset(longest, 'x', PATH_MAX - 1);
     longest[PATH_MAX - 1] = 0;
     assert_int_equal(mnem__new_file_create(&file, ""), MNEM_INVALID);
     assert_int_equal(mnem__new_file_create(&file, longest), MNEM_INVALID);
-    snprintf(inside, sizeof inside, "%s/nowhere/file", folder);
-    const mnem_status status = mnem__new_file_create(&file, inside);
+    const mnem_status status = mnem__new_file_create(&file, kit_path("nowhere/file"));
     assert_int_equal(mnem__new_file_end(&file, status), MNEM_IO); /* not created: fine */
     assert_non_null(strstr(mnem_last_error(), "nowhere"));
     free(longest);

@@ -9,10 +9,11 @@
 #include "base/pages.h"
 #include "base/process.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 
 /* ---- a machine made of files ---- */
 
-static char root[64];
+static const char *root;
 
 static void file_write(const char *path, const char *text) {
     char full[512], command[600];
@@ -26,7 +27,7 @@ static void file_write(const char *path, const char *text) {
 }
 
 static void machine_make(const char *cgroup, const char *mountinfo) {
-    snprintf(root, sizeof root, "machine-%d", (int)getpid());
+    root = kit_path("machine");
     file_write("/proc/meminfo", "MemTotal: 999 kB\nMemFree: 1 kB\nMemAvailable:  1048576 kB\n");
     file_write("/proc/self/cgroup", cgroup);
     file_write("/proc/self/mountinfo", mountinfo);
@@ -36,9 +37,7 @@ static uint64_t machine_available(void) {
     uint64_t bytes = 0;
     mnem_status status = mnem__process_available_at(root, &bytes);
     if (status != MNEM_OK) fail_msg("%s", mnem_last_error());
-    char command[100];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    assert_int_equal(system(command), 0);
+    kit_remove(root);
     return bytes;
 }
 

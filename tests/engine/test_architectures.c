@@ -8,16 +8,10 @@
 #include "engine/plain_transformer.h"
 #include "engine/session_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "kit/kit_model.h"
 
 enum { TOKENS = 20, VOCAB_MOST = 1024 };
-
-static void make(const char *path, const char *arguments) {
-    char command[1024];
-    snprintf(command, sizeof command,
-             "%s %s --embd 64 --layers 2 --ff 96 --vocab 384 --context 128 %s", MAKE_MODEL, path,
-             arguments);
-    assert_int_equal(system(command), 0);
-}
 
 /* Relative to the spread of the logits. */
 static double worst_error(const char *path, const mnem_session_options *options) {
@@ -72,16 +66,14 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
         {"--arch gpt2 --heads 4 --type Q8_0 --tied", 8e-2},
         {"--arch gpt2 --heads 2 --type Q4_0 --output-type F16", 8e-2},
     };
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/mnem_architectures_%d.gguf", (int)getpid());
+    const char *path = kit_path("made.gguf");
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
-        make(path, models[i].arguments);
+        make_model(path, models[i].arguments);
         const mnem_session_options f16 = {.context = 64, .threads = 2, .chunk = 7};
         const double error = worst_error(path, &f16);
         print_message("%-72s %.2g\n", models[i].arguments, error);
         assert_true(error < models[i].tolerance);
     }
-    unlink(path);
 }
 
 /* Chunks, threads and streaming: the same bits for every weight type. */
@@ -90,14 +82,14 @@ static void every_type_gives_the_same_bits_in_any_memory(void **state) {
     static const char *const types[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0", "Q4_1",
                                         "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"};
     static float first[VOCAB_MOST], other[VOCAB_MOST];
-    char path[64], arguments[128];
+    const char *path = kit_path("made.gguf");
+    char arguments[128];
     int32_t ids[TOKENS];
     for (int i = 0; i < TOKENS; i++) ids[i] = (i * 29 + 3) % 256;
-    snprintf(path, sizeof path, "/tmp/mnem_types_%d.gguf", (int)getpid());
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         snprintf(arguments, sizeof arguments, "--arch %s --embd 256 --ff 512 --heads 4 --type %s",
                  architecture, types[i]);
-        make(path, arguments);
+        make_model(path, arguments);
         for (int variant = 0; variant < 3; variant++) {
             session_case c;
             const mnem_session_options o = {
@@ -116,7 +108,6 @@ static void every_type_gives_the_same_bits_in_any_memory(void **state) {
             if (variant) assert_memory_equal(first, other, bytes);
         }
     }
-    unlink(path);
 }
 
 int main(void) {

@@ -7,12 +7,13 @@
 
 #include "engine/session_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "kit/kit_model.h"
 
 /* Under sanitizers fewer budgets of every model and variant. */
 enum { STEPS = MNEM_SANITIZED ? 2 : 6, CLOSE = MNEM_SANITIZED ? 10 : 40 };
 enum { PLANS_LEAST = MNEM_SANITIZED ? 300 : 500, SESSIONS_LEAST = MNEM_SANITIZED ? 150 : 300 };
 
-static char folder[64];
 static unsigned plans, sessions, refusals;
 static mnem_device *null_device;
 
@@ -45,20 +46,17 @@ static const mnem_session_options variants[] = {
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
 static const char *model_path(int model) {
-    static char path[96];
-    snprintf(path, sizeof path, "%s/%d.gguf", folder, model);
-    return path;
+    char name[16];
+    snprintf(name, sizeof name, "%d.gguf", model);
+    return kit_path(name);
 }
 
 static int make_models(void **state) {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/mnem_fit_XXXXXX");
-    assert_non_null(mkdtemp(folder));
     for (int i = 0; i < MODELS; i++) {
-        char command[512];
-        snprintf(command, sizeof command, "%s %s --context 2048 %s", MAKE_MODEL, model_path(i),
-                 models[i]);
-        assert_int_equal(system(command), 0);
+        char arguments[256];
+        snprintf(arguments, sizeof arguments, "--context 2048 %s", models[i]);
+        make_model(model_path(i), arguments);
     }
     return mnem_device_open("null", NULL, &null_device) == MNEM_OK ? 0 : -1;
 }
@@ -66,7 +64,7 @@ static int make_models(void **state) {
 static int remove_models(void **state) {
     (void)state;
     for (int i = 0; i < MODELS; i++) unlink(model_path(i));
-    return rmdir(folder) == 0 && mnem_device_close(null_device) == MNEM_OK ? 0 : -1;
+    return kit_folder_remove() == 0 && mnem_device_close(null_device) == MNEM_OK ? 0 : -1;
 }
 
 /* ---- predicted is taken ---- */

@@ -7,12 +7,8 @@
 
 #include "engine/session_case.h"
 #include "kit/kit.h"
-
-static void make(const char *path, const char *arguments) {
-    char command[1024];
-    snprintf(command, sizeof command, "%s %s --context 1024 %s", MAKE_MODEL, path, arguments);
-    assert_int_equal(system(command), 0);
-}
+#include "kit/kit_file.h"
+#include "kit/kit_model.h"
 
 /* A plan without a budget on the null device: nothing is taken. */
 static void open_plan(session_case *c, const char *path, mnem_kv_choice kv) {
@@ -81,15 +77,15 @@ static void every_graph_lies_at_its_lower_bound(void **state) {
     };
     static const char *const types[] = {"F32", "F16", "Q8_0", "Q4_0", "Q8_0 --output-type F32"};
     static const char *const shipped[] = {MODEL_F16, MODEL_Q8_0, MODEL_Q4_0, MODEL_Q4_K_M};
-    char path[64], arguments[256];
-    snprintf(path, sizeof path, "/tmp/mnem_graphs_%d.gguf", (int)getpid());
+    const char *path = kit_path("graphs.gguf");
+    char arguments[256];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-            snprintf(arguments, sizeof arguments, "%s --type %s", shapes[i], types[t]);
-            make(path, arguments);
+            snprintf(arguments, sizeof arguments, "%s --context 1024 --type %s", shapes[i],
+                     types[t]);
+            make_model(path, arguments);
             check_model(path);
         }
-    unlink(path);
     for (size_t i = 0; i < sizeof shipped / sizeof *shipped; i++) check_model(shipped[i]);
 }
 
@@ -121,13 +117,11 @@ static double seconds_now(void) {
 
 static void a_decode_step_of_100_layers_is_planned_in_10_ms(void **state) {
     (void)state;
-    char path[64];
+    const char *path = kit_path("graphs.gguf");
     session_case c;
     double best = 1;
-    snprintf(path, sizeof path, "/tmp/mnem_graphs_%d.gguf", (int)getpid());
-    make(path, "--embd 64 --layers 100 --ff 96 --vocab 384 --heads 2 --type Q8_0");
+    make_model(path, "--layers 100 --heads 2 --type Q8_0 --context 1024");
     open_plan(&c, path, MNEM_KV_F16);
-    unlink(path);
     for (int i = 0; i < 10; i++) {
         mnem_graph *graph;
         mnem_graph_sizes sizes;

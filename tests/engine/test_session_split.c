@@ -7,25 +7,19 @@
 #include "base/heap.h"
 #include "engine/session_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "kit/kit_model.h"
 
 enum { DEVICES_MOST = 8 };
 
-static char path[64];
+static const char *path;
 
-static int make_model(void **state) {
+static int make_it(void **state) {
     (void)state;
-    char command[512];
-    snprintf(path, sizeof path, "/tmp/mnem_split_%d.gguf", (int)getpid());
-    snprintf(command, sizeof command,
-             "%s %s --embd 256 --layers 12 --heads 4 --kv-heads 2 --ff 700 --vocab 3000 --type F16 "
-             "--context 4096",
-             MAKE_MODEL, path);
-    return system(command);
-}
-
-static int remove_model(void **state) {
-    (void)state;
-    return unlink(path);
+    path = kit_path("split.gguf");
+    make_model(path, "--embd 256 --layers 12 --heads 4 --kv-heads 2 --ff 700 --vocab 3000 "
+                     "--type F16 --context 4096");
+    return 0;
 }
 
 static mnem_status split(const uint64_t *capacity, int32_t count, mnem_session_options o,
@@ -267,5 +261,5 @@ int main(void) {
         cmocka_unit_test(a_charge_after_planning_leaves_the_chosen_way),
         cmocka_unit_test(without_memory_nothing_is_left_behind),
     };
-    return cmocka_run_group_tests(tests, make_model, remove_model);
+    return cmocka_run_group_tests(tests, make_it, NULL);
 }

@@ -1,11 +1,9 @@
 /* gguf_forge.c: see gguf_forge.h. */
 #include "model/gguf_forge.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void die(const char *what) {
     perror(what);
@@ -73,38 +71,6 @@ void forge_pad(forge *f, size_t alignment) {
 
 void forge_zeros(forge *f, size_t n) {
     for (size_t i = 0; i < n; i++) forge_put(f, "", 1);
-}
-
-/* ---- files ---- */
-
-static char folder[64];
-
-const char *forge_folder(void) {
-    if (!*folder) {
-        snprintf(folder, sizeof folder, "/tmp/mnem-test-XXXXXX");
-        if (!mkdtemp(folder)) die("mkdtemp");
-    }
-    return folder;
-}
-
-int forge_teardown(void **state) {
-    (void)state;
-    DIR *dir = *folder ? opendir(folder) : NULL;
-    if (!dir) return 0;
-    for (struct dirent *e; (e = readdir(dir));)
-        if (e->d_name[0] != '.' || e->d_name[1] > '.') unlinkat(dirfd(dir), e->d_name, 0);
-    closedir(dir);
-    rmdir(folder);
-    *folder = 0;
-    return 0;
-}
-
-const char *forge_path(const char *name) {
-    static char path[8][160];
-    static unsigned turn;
-    char *to = path[turn++ % 8];
-    snprintf(to, sizeof path[0], "%s/%s", forge_folder(), name);
-    return to;
 }
 
 void forge_write(const forge *f, const char *path) {

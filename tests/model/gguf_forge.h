@@ -27,12 +27,6 @@ void forge_tensor(forge *f, const char *name, uint32_t dims, const uint64_t *sha
 void forge_pad(forge *f, size_t alignment);
 void forge_zeros(forge *f, size_t n);
 
-/* A folder of the test's own. Static storage. */
-const char *forge_folder(void);
-/* For cmocka_run_group_tests: removes the folder with all that is in it. */
-int forge_teardown(void **state);
-/* FOLDER/name; one of eight buffers in turn. */
-const char *forge_path(const char *name);
 void forge_write(const forge *f, const char *path);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "model/gguf_forge.h"
 
 static const char FIXTURE[] = MNEM_TEST_DATA "/model/kjv-5m-q4_0.gguf";
@@ -60,8 +61,8 @@ static void opens_both_versions_and_any_alignment(void **state) {
         for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
             mnem_model *model;
             small_model(version, alignments[i]);
-            forge_write(&f, forge_path("small.gguf"));
-            assert_int_equal(mnem_model_open(forge_path("small.gguf"), &model), MNEM_OK);
+            forge_write(&f, kit_path("small.gguf"));
+            assert_int_equal(mnem_model_open(kit_path("small.gguf"), &model), MNEM_OK);
             check_small_model(model, version, alignments[i]);
             mnem_model_close(model);
         }
@@ -71,8 +72,8 @@ static void finds_keys_and_texts_of_arrays(void **state) {
     (void)state;
     mnem_model *model;
     small_model(3, 32);
-    forge_write(&f, forge_path("small.gguf"));
-    assert_int_equal(mnem_model_open(forge_path("small.gguf"), &model), MNEM_OK);
+    forge_write(&f, kit_path("small.gguf"));
+    assert_int_equal(mnem_model_open(kit_path("small.gguf"), &model), MNEM_OK);
     mnem_value value;
     assert_false(mnem_model_key_find(model, "lis", &value));
     assert_false(mnem_model_key_find(model, "list2", &value));
@@ -95,8 +96,8 @@ static void reads_only_inside_a_tensor(void **state) {
     mnem_model *model;
     char byte;
     small_model(3, 32);
-    forge_write(&f, forge_path("small.gguf"));
-    assert_int_equal(mnem_model_open(forge_path("small.gguf"), &model), MNEM_OK);
+    forge_write(&f, kit_path("small.gguf"));
+    assert_int_equal(mnem_model_open(kit_path("small.gguf"), &model), MNEM_OK);
     assert_int_equal(mnem_model_tensor_read(model, 0, 36, 0, &byte), MNEM_OK);
     assert_int_equal(mnem_model_tensor_read(model, 0, 36, 1, &byte), MNEM_INVALID);
     assert_int_equal(mnem_model_tensor_read(model, 0, UINT64_MAX, 2, &byte), MNEM_INVALID);
@@ -134,8 +135,8 @@ static void types_known_by_name_are_listed(void **state) {
     forge_tensor(&f, "x", 2, (uint64_t[]){256, 3}, MNEM_TYPE_IQ2_XS, 0);
     forge_pad(&f, 32);
     forge_zeros(&f, 3 * 74);
-    forge_write(&f, forge_path("named.gguf"));
-    assert_int_equal(mnem_model_open(forge_path("named.gguf"), &model), MNEM_OK);
+    forge_write(&f, kit_path("named.gguf"));
+    assert_int_equal(mnem_model_open(kit_path("named.gguf"), &model), MNEM_OK);
     assert_true(mnem_model_tensor_get(model, 0, &t));
     assert_int_equal(t.bytes, 3 * 74);
     assert_string_equal(mnem_type_info_get(t.type)->name, "IQ2_XS");
@@ -378,7 +379,7 @@ static const struct lie {
 
 static void every_lie_is_named(void **state) {
     (void)state;
-    const char *path = forge_path("lie.gguf");
+    const char *path = kit_path("lie.gguf");
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         mnem_model *model = (mnem_model *)1;
         lies[i].make();
@@ -398,18 +399,18 @@ static void every_lie_is_named(void **state) {
 static void what_is_no_file_is_refused(void **state) {
     (void)state;
     mnem_model *model;
-    assert_int_equal(mnem_model_open(forge_path("none.gguf"), &model), MNEM_IO);
+    assert_int_equal(mnem_model_open(kit_path("none.gguf"), &model), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "none.gguf"));
     assert_int_equal(mnem_model_open("/tmp", &model), MNEM_BAD_FILE);
     assert_int_equal(mnem_model_open("/dev/zero", &model), MNEM_BAD_FILE);
     f.n = 0;
-    forge_write(&f, forge_path("empty.gguf"));
-    assert_int_equal(mnem_model_open(forge_path("empty.gguf"), &model), MNEM_BAD_FILE);
+    forge_write(&f, kit_path("empty.gguf"));
+    assert_int_equal(mnem_model_open(kit_path("empty.gguf"), &model), MNEM_BAD_FILE);
 }
 
 static void every_shorter_file_is_refused(void **state) {
     (void)state;
-    const char *path = forge_path("short.gguf");
+    const char *path = kit_path("short.gguf");
     small_model(3, 32);
     size_t whole = f.n;
     for (size_t n = 0; n < whole; n++) {
@@ -422,7 +423,7 @@ static void every_shorter_file_is_refused(void **state) {
 
 static void flipped_bits_never_crash(void **state) {
     (void)state;
-    const char *path = forge_path("flip.gguf");
+    const char *path = kit_path("flip.gguf");
     uint64_t random = 12345; /* the seed */
     for (int round = 0; round < 2000; round++) {
         small_model(3, 32);
@@ -481,5 +482,5 @@ int main(void) {
         cmocka_unit_test(flipped_bits_never_crash),
         cmocka_unit_test(without_memory_opening_fails_and_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, forge_teardown);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "model/gguf/gguf_writer.h"
 #include "model/gguf_forge.h"
 
@@ -81,7 +82,7 @@ static void check_values(const mnem_model *model) {
 
 static void values_read_back_and_copy(void **state) {
     (void)state;
-    const char *path = forge_path("values.gguf"), *copy = forge_path("copy.gguf");
+    const char *path = kit_path("values.gguf"), *copy = kit_path("copy.gguf");
     mnem_model *model;
     mnem_gguf_writer *w;
     mnem_text key;
@@ -105,7 +106,7 @@ static void tensors_are_padded_to_the_alignment(void **state) {
     (void)state;
     const uint32_t alignments[] = {0, 1, 24, 4096};
     for (int a = 0; a < 4; a++) {
-        const char *path = forge_path("tensors.gguf");
+        const char *path = kit_path("tensors.gguf");
         mnem_gguf_writer *w;
         OK(mnem_gguf_create(path, &w));
         if (alignments[a]) OK(mnem__gguf_write_key_u32(w, "general.alignment", alignments[a]));
@@ -130,7 +131,7 @@ static void tensors_are_padded_to_the_alignment(void **state) {
 
 static void an_unfinished_file_never_appears(void **state) {
     (void)state;
-    const char *path = forge_path("part.gguf"), *temporary = forge_path("part.gguf.tmp");
+    const char *path = kit_path("part.gguf"), *temporary = kit_path("part.gguf.tmp");
     mnem_gguf_writer *w;
     OK(mnem_gguf_create(path, &w));
     OK(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){3}));
@@ -146,8 +147,8 @@ static void an_unfinished_file_never_appears(void **state) {
 
 static void what_an_earlier_run_left_is_replaced(void **state) {
     (void)state;
-    const char *path = forge_path("left.gguf"), *temporary = forge_path("left.gguf.tmp");
-    const char *precious = forge_path("precious");
+    const char *path = kit_path("left.gguf"), *temporary = kit_path("left.gguf.tmp");
+    const char *precious = kit_path("precious");
     forge f = {.n = 0};
     forge_put(&f, "precious", 8);
     forge_write(&f, precious);
@@ -164,7 +165,7 @@ static void what_an_earlier_run_left_is_replaced(void **state) {
 
 static void wrong_order_and_wrong_shapes_are_refused(void **state) {
     (void)state;
-    const char *path = forge_path("wrong.gguf");
+    const char *path = kit_path("wrong.gguf");
     mnem_gguf_writer *w;
     OK(mnem_gguf_create(path, &w));
     OK(mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1}));
@@ -179,14 +180,14 @@ static void wrong_order_and_wrong_shapes_are_refused(void **state) {
     assert_int_equal(mnem__gguf_write_data(w, "12345", 5), MNEM_INVALID);
     mnem_gguf_abort(w);
     assert_false(exists(path));
-    assert_int_equal(mnem_gguf_create(forge_path("no/folder.gguf"), &w), MNEM_IO);
+    assert_int_equal(mnem_gguf_create(kit_path("no/folder.gguf"), &w), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "no/folder.gguf"));
 }
 
 /* A limit on the size of files stands for a full disk. */
 static void a_full_disk_is_an_error_before_the_data(void **state) {
     (void)state;
-    const char *path = forge_path("full.gguf");
+    const char *path = kit_path("full.gguf");
     struct rlimit before, small;
     getrlimit(RLIMIT_FSIZE, &before);
     small = before;
@@ -204,7 +205,7 @@ static void a_full_disk_is_an_error_before_the_data(void **state) {
     OK(declared);
     assert_int_equal(wrote, MNEM_IO);
     assert_int_equal(finished, MNEM_IO);
-    assert_false(exists(path) || exists(forge_path("full.gguf.tmp")));
+    assert_false(exists(path) || exists(kit_path("full.gguf.tmp")));
 }
 
 static void without_memory_writing_fails_and_leaves_nothing(void **state) {
@@ -216,7 +217,7 @@ static void without_memory_writing_fails_and_leaves_nothing(void **state) {
         mnem_gguf_writer *w;
         assert_true(n < 50);
         mnem__heap_fail_at(n, true);
-        status = mnem_gguf_create(forge_path("oom.gguf"), &w);
+        status = mnem_gguf_create(kit_path("oom.gguf"), &w);
         if (status == MNEM_OK)
             status = mnem__gguf_write_tensor(w, "a", MNEM_TYPE_F32, 1, (int64_t[]){1});
         if (status == MNEM_OK) status = mnem__gguf_write_data(w, "1234", 4);
@@ -240,7 +241,7 @@ static void write_part_with(uint32_t no, uint32_t says, uint32_t count, uint32_t
     char name[40];
     mnem_gguf_writer *w;
     snprintf(name, sizeof name, "m-%05u-of-%05u.gguf", no + 1, count);
-    OK(mnem_gguf_create(forge_path(name), &w));
+    OK(mnem_gguf_create(kit_path(name), &w));
     if (no == 0) OK(mnem_gguf_key_text(w, "general.architecture", "split"));
     OK(mnem__gguf_write_key(w, "split.no",
                             &(mnem_value){.type = MNEM_VALUE_U16, .count = 1, .u = says}));
@@ -267,12 +268,12 @@ static void split_files_open_as_one_from_any_part(void **state) {
         mnem_model *model;
         mnem_model_info info;
         snprintf(name, sizeof name, "m-%05d-of-00003.gguf", from);
-        OK(mnem_model_open(forge_path(name), &model));
+        OK(mnem_model_open(kit_path(name), &model));
         mnem_model_info_get(model, &info);
         assert_int_equal(info.files, 3);
         assert_int_equal(info.tensors, 3);
         assert_string_equal(info.architecture, "split");
-        assert_string_equal(info.path, forge_path(name));
+        assert_string_equal(info.path, kit_path(name));
         for (int i = 0; i < 3; i++) {
             float number;
             mnem_tensor_info t;
@@ -292,8 +293,8 @@ static void a_missing_or_wrong_part_is_named(void **state) {
     (void)state;
     mnem_model *model;
     for (uint32_t i = 0; i < 3; i++) write_part(i, i, 3, 3);
-    const char *first = forge_path("m-00001-of-00003.gguf");
-    unlink(forge_path("m-00002-of-00003.gguf"));
+    const char *first = kit_path("m-00001-of-00003.gguf");
+    unlink(kit_path("m-00002-of-00003.gguf"));
     assert_int_equal(mnem_model_open(first, &model), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "part 2 of 3"));
     assert_non_null(strstr(mnem_last_error(), "m-00002-of-00003.gguf"));
@@ -354,16 +355,16 @@ static void a_part_of_another_model_is_refused(void **state) {
         for (int from = 1; from <= 2; from++) {
             char name[40];
             snprintf(name, sizeof name, "m-%05d-of-00002.gguf", from);
-            assert_int_equal(mnem_model_open(forge_path(name), &model), MNEM_BAD_FILE);
+            assert_int_equal(mnem_model_open(kit_path(name), &model), MNEM_BAD_FILE);
             if (!strstr(mnem_last_error(), cases[i].key)) fail_msg("%s", mnem_last_error());
             assert_non_null(strstr(mnem_last_error(), "m-00002-of-00002.gguf"));
         }
     }
     write_part_with(1, 1, 2, 7, NULL);
-    assert_int_equal(mnem_model_open(forge_path("m-00001-of-00002.gguf"), &model), MNEM_BAD_FILE);
+    assert_int_equal(mnem_model_open(kit_path("m-00001-of-00002.gguf"), &model), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "split.tensors.count: 7, another part says 2"));
     write_part_with(1, 1, 2, 2, says_the_same);
-    OK(mnem_model_open(forge_path("m-00002-of-00002.gguf"), &model));
+    OK(mnem_model_open(kit_path("m-00002-of-00002.gguf"), &model));
     mnem_model_close(model);
 }
 
@@ -380,5 +381,5 @@ int main(void) {
         cmocka_unit_test(a_missing_or_wrong_part_is_named),
         cmocka_unit_test(a_part_of_another_model_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, forge_teardown);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "model/gguf_forge.h"
 #include "model/gguf_recipe.h"
 
 /* Writes, opens and describes; the status of the description. */
 static mnem_status describe(const recipe *r, mnem_transformer *t) {
-    const char *path = forge_path("tiny.gguf");
+    const char *path = kit_path("tiny.gguf");
     mnem_model *model;
     recipe_write(r, path);
     assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
@@ -81,7 +82,7 @@ static void gpt2_has_positions_and_biases_and_no_rope(void **state) {
 
 static void scalings_of_rope_are_read(void **state) {
     (void)state;
-    const char *path = forge_path("tiny.gguf");
+    const char *path = kit_path("tiny.gguf");
     mnem_transformer t =
         described(&(recipe){.key = ".rope.scaling.factor", .value = recipe_f32(4)});
     assert_true(t.rope.scale == 0.25f && t.rope.yarn_ext == 0); /* no type: linear */
@@ -296,5 +297,5 @@ int main(void) {
         cmocka_unit_test(what_gpt2_cannot_be_is_named),
         cmocka_unit_test(wrong_shapes_and_types_are_named),
     };
-    return cmocka_run_group_tests(tests, NULL, forge_teardown);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

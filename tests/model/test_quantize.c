@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "model/gguf_forge.h"
 #include "model/gguf_recipe.h"
 
@@ -63,28 +64,6 @@ static void same_types(const char *path, const char *other) {
     mnem_model_close(model);
 }
 
-/* The bytes of a file; freed by the caller. */
-static char *read_file(const char *path, size_t *n) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    *n = (size_t)ftell(file);
-    rewind(file);
-    char *bytes = malloc(*n);
-    assert_int_equal(fread(bytes, 1, *n, file), *n);
-    fclose(file);
-    return bytes;
-}
-
-static void same_bytes(const char *a, const char *b) {
-    size_t n, m;
-    char *x = read_file(a, &n), *y = read_file(b, &m);
-    assert_int_equal(n, m);
-    assert_memory_equal(x, y, n);
-    free(x);
-    free(y);
-}
-
 /* ---- the fixture ---- */
 
 static void each_type_has_its_mix_and_a_small_error(void **state) {
@@ -100,7 +79,7 @@ static void each_type_has_its_mix_and_a_small_error(void **state) {
         {"Q4_K_M", MODEL("q4_k_m"), 15, 0.09},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        const char *out = forge_path("out.gguf");
+        const char *out = kit_path("out.gguf");
         seen s = {0};
         mnem_model *model;
         mnem_transformer t;
@@ -124,7 +103,7 @@ static void each_type_has_its_mix_and_a_small_error(void **state) {
 
 static void every_key_is_kept(void **state) {
     (void)state;
-    const char *out = forge_path("out.gguf");
+    const char *out = kit_path("out.gguf");
     mnem_model *a, *b;
     mnem_text key;
     mnem_value v, w;
@@ -147,17 +126,17 @@ static void every_key_is_kept(void **state) {
 
 static void threads_do_not_change_a_byte(void **state) {
     (void)state;
-    const char *one = forge_path("one.gguf"), *three = forge_path("three.gguf");
+    const char *one = kit_path("one.gguf"), *three = kit_path("three.gguf");
     seen s = {0}, r = {0};
     OK(quantize(MODEL("f16"), one, "Q4_0", 1, &s));
     OK(quantize(MODEL("f16"), three, "q4_0", 3, &r));
-    same_bytes(one, three);
+    assert_same_files(one, three);
     assert_true(s.worst == r.worst);
 }
 
 static void a_quantized_source_is_read_too(void **state) {
     (void)state;
-    const char *out = forge_path("out.gguf");
+    const char *out = kit_path("out.gguf");
     seen s = {0};
     OK(quantize(MODEL("q4_k_m"), out, "Q8_0", 2, &s));
     assert_true(s.worst > 0 && s.worst < 0.01);
@@ -169,7 +148,7 @@ static void a_quantized_source_is_read_too(void **state) {
 
 static void rows_that_are_not_whole_blocks_fall_back(void **state) {
     (void)state;
-    const char *in = forge_path("in.gguf"), *out = forge_path("out.gguf");
+    const char *in = kit_path("in.gguf"), *out = kit_path("out.gguf");
     recipe_write(&(recipe){.embd = 256, .ff = 100}, in);
     OK(quantize(in, out, "Q4_K_M", 1, NULL));
     assert_int_equal(type_in(out, "blk.0.attn_q.weight"), MNEM_TYPE_Q4_K);
@@ -188,7 +167,7 @@ static void rows_that_are_not_whole_blocks_fall_back(void **state) {
 
 static void zeros_and_equal_weights_are_fine(void **state) {
     (void)state;
-    const char *in = forge_path("in.gguf"), *out = forge_path("out.gguf");
+    const char *in = kit_path("in.gguf"), *out = kit_path("out.gguf");
     const char *types[] = {"F16", "Q8_0", "Q4_0", "Q4_K_M"};
     for (int i = 0; i < 4; i++) {
         seen s = {0};
@@ -204,8 +183,8 @@ static void zeros_and_equal_weights_are_fine(void **state) {
 
 static void the_source_is_never_overwritten(void **state) {
     (void)state;
-    const char *in = forge_path("in.gguf"), *link_to = forge_path("link.gguf");
-    const char *hard = forge_path("hard.gguf"), *temporary = forge_path("out2.gguf.tmp");
+    const char *in = kit_path("in.gguf"), *link_to = kit_path("link.gguf");
+    const char *hard = kit_path("hard.gguf"), *temporary = kit_path("out2.gguf.tmp");
     recipe_write(&(recipe){0}, in);
     assert_int_equal(symlink(in, link_to), 0);
     assert_int_equal(link(in, hard), 0);
@@ -215,14 +194,14 @@ static void the_source_is_never_overwritten(void **state) {
         assert_int_equal(quantize(in, targets[i], "Q8_0", 1, NULL), MNEM_INVALID);
         assert_non_null(strstr(mnem_last_error(), "is the model that is read"));
     }
-    assert_int_equal(quantize(in, forge_path("out2.gguf"), "Q8_0", 1, NULL), MNEM_INVALID);
+    assert_int_equal(quantize(in, kit_path("out2.gguf"), "Q8_0", 1, NULL), MNEM_INVALID);
     assert_int_equal(access(temporary, F_OK), 0);
-    same_bytes(in, hard);
+    assert_same_files(in, hard);
 }
 
 static void wrong_types_and_numbers_are_named(void **state) {
     (void)state;
-    const char *in = forge_path("in.gguf"), *out = forge_path("out3.gguf");
+    const char *in = kit_path("in.gguf"), *out = kit_path("out3.gguf");
     recipe_write(&(recipe){0}, in);
     assert_int_equal(quantize(in, out, "Q3_K_S", 1, NULL), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "no type \"Q3_K_S\"; there are: F32, F16, BF16"));
@@ -236,21 +215,21 @@ static void wrong_types_and_numbers_are_named(void **state) {
     recipe_write(&(recipe){.architecture = "other"}, in);
     assert_int_equal(quantize(in, out, "Q8_0", 1, NULL), MNEM_UNSUPPORTED);
     assert_int_not_equal(access(out, F_OK), 0);
-    assert_int_not_equal(access(forge_path("out3.gguf.tmp"), F_OK), 0);
+    assert_int_not_equal(access(kit_path("out3.gguf.tmp"), F_OK), 0);
 }
 
 static void stopping_leaves_nothing(void **state) {
     (void)state;
-    const char *out = forge_path("out4.gguf");
+    const char *out = kit_path("out4.gguf");
     seen s = {.stop_at = 5};
     assert_int_equal(quantize(MODEL("f16"), out, "Q8_0", 2, &s), MNEM_CANCELLED);
     assert_int_not_equal(access(out, F_OK), 0);
-    assert_int_not_equal(access(forge_path("out4.gguf.tmp"), F_OK), 0);
+    assert_int_not_equal(access(kit_path("out4.gguf.tmp"), F_OK), 0);
 }
 
 static void without_memory_quantizing_fails_and_leaves_nothing(void **state) {
     (void)state;
-    const char *in = forge_path("in.gguf"), *out = forge_path("out.gguf");
+    const char *in = kit_path("in.gguf"), *out = kit_path("out.gguf");
     mnem_heap_usage before, after;
     recipe_write(&(recipe){0}, in);
     mnem_heap_usage_get(&before);
@@ -279,5 +258,5 @@ int main(void) {
         cmocka_unit_test(stopping_leaves_nothing),
         cmocka_unit_test(without_memory_quantizing_fails_and_leaves_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, forge_teardown);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

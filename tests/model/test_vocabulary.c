@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "kit/file_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/vocabulary.h"
 #include "model/tokenizer/bpe_learn.h"
@@ -21,21 +21,19 @@
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 
 static const char *const pres[] = {"gpt-2", "llama-bpe", "qwen2", "default"};
-static char folder[64], path[96];
+static const char *path;
 
 static int group_setup(void **state) {
     (void)state;
     random_seed_by_clock();
-    strcpy(folder, "/tmp/mnem-vocabulary-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/text", folder);
+    path = kit_path("text");
     return 0;
 }
 
 static int group_teardown(void **state) {
     (void)state;
     unlink(path);
-    return rmdir(folder);
+    return kit_folder_remove();
 }
 
 static mnem_vocabulary *learn_file(const char *name, int32_t tokens, const char *pre) {
@@ -389,7 +387,7 @@ static mnem_status try_learn(const char *name, const mnem_vocabulary_options *op
 static void bad_files_are_named(void **state) {
     (void)state;
     const mnem_vocabulary_options options = {.tokens = 300};
-    assert_int_equal(try_learn(folder, &options), MNEM_INVALID);
+    assert_int_equal(try_learn(kit_folder(), &options), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "is a directory"));
     assert_int_equal(try_learn("/nowhere/text", &options), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "/nowhere/text"));

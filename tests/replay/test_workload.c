@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "mnem/workload.h"
 
 static mnem_status read_text(const char *text, mnem_workload **w) {
@@ -92,17 +93,15 @@ static void a_line_that_never_ends_is_refused(void **state) {
 /* Many lines through a pipe and a file: longer than the window, so that lines straddle its end. */
 static void a_file_longer_than_the_window_is_read(void **state) {
     (void)state;
-    char path[] = "/tmp/mnem-workload-XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    FILE *file = fdopen(fd, "w");
+    const char *path = kit_path("workload");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
     enum { N = 100000 };
     for (int i = 0; i < N; i++) fprintf(file, "a %d %d 0\n", i * 3, i + 1);
     for (int i = 0; i < N; i += 2) fprintf(file, "f %d\n", i * 3);
     fclose(file);
     mnem_workload *w;
     assert_int_equal(mnem_workload_open(path, NULL, &w), MNEM_OK);
-    unlink(path);
     mnem_workload_info info;
     mnem_workload_info_get(w, &info);
     assert_int_equal(info.count, N + N / 2);

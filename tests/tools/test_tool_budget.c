@@ -105,15 +105,6 @@ static void check(const command *c) {
     if (MNEM_RELEASE) walk_budgets(c); /* sanitizers take more than any such budget */
 }
 
-static const char *folder(void) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/trained", tool_scratch());
-    char remove[160];
-    snprintf(remove, sizeof remove, "rm -rf '%s'", path);
-    assert_int_equal(system(remove), 0);
-    return path;
-}
-
 /* The bytes that a plan within 1 MiB or a little more needs. */
 static uint64_t needed_by(const char *budget) {
     const tool_result r = RUN("plan", tool_model, "-t", "2", "--memory", budget, "--json");
@@ -191,8 +182,8 @@ static void train_names_the_least(void **state) {
         tool_file("config.json", "{\"architecture\":\"llama\",\"layers\":1,\"embd\":32,\"heads\":2,"
                                  "\"kv_heads\":2,\"ff\":64,\"vocab\":300,\"context\":16,"
                                  "\"batch\":2,\"steps\":1}");
-    check(
-        &(command){{"train", "-d", path, "--config", config, "-t", "1", "-q", "--out", folder()}});
+    check(&(command){
+        {"train", "-d", path, "--config", config, "-t", "1", "-q", "--out", folder("trained")}});
 }
 
 /* The tables of the model to start from are there until its weights are read. */
@@ -202,7 +193,8 @@ static void train_from_a_model_fits_in_the_least(void **state) {
     for (int i = 0; i < 180; i++) strcat(words, "God said, ");
     const char *path = tool_file("begun.txt", words);
     const command c = {{"train", "-d", path, "--init", tool_model, "--ctx", "16", "--batch", "1",
-                        "--steps", "1", "--heldout", "0", "-t", "1", "-q", "--out", folder()}};
+                        "--steps", "1", "--heldout", "0", "-t", "1", "-q", "--out",
+                        folder("trained")}};
     if (!MNEM_RELEASE) return; /* sanitizers take more than any such budget */
     tool_result r = run_within(&c, 2 << 20, false);
     const uint64_t least = least_of(&r);
@@ -219,7 +211,7 @@ static void a_budget_that_was_chosen_is_said(void **state) {
                                "\"heads\":64,\"kv_heads\":64,\"ff\":32768,\"vocab\":256,"
                                "\"context\":4,\"batch\":1,\"steps\":1,\"heldout\":0}");
     const tool_result r =
-        RUN("train", "-d", path, "--config", config, "-q", "--json", "--out", folder());
+        RUN("train", "-d", path, "--config", config, "-q", "--json", "--out", folder("trained"));
     assert_int_equal(r.code, 3);
     json_t *root = json_loads(r.out, 0, NULL);
     if (!root) fail_msg("no object: %s%s", r.out, r.err);

@@ -10,9 +10,10 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "tools/tool_run.h"
 
-enum { STEPS = 30, BYTES_MOST = 1 << 20 };
+enum { STEPS = 30 };
 
 static const char config[] =
     "{\"architecture\": \"llama\", \"layers\": 2, \"embd\": 32, \"heads\": 4, \"kv_heads\": 2, "
@@ -21,15 +22,6 @@ static const char config[] =
 
 #define MEMORY     (MNEM_RELEASE ? "64M" : "2G")
 #define TRAIN(...) RUN("train", "-q", "--memory", MEMORY, "--threads", "1", __VA_ARGS__)
-
-/* scratch/name; static storage of eight paths in turn. */
-static const char *at(const char *name) {
-    static char paths[8][600];
-    static int next;
-    char *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
-    return path;
-}
 
 static void succeed(tool_result r) {
     if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
@@ -71,22 +63,6 @@ static const char *new_text(void) {
     TRAIN("--init", at("base.gguf"), "--lora", "4", "--rate", "0.03", "--batch", "4", "--steps",   \
           "30", "--data", new_text(), "--save-every", "3", "--out", out, __VA_ARGS__)
 
-static size_t read_file(const char *path, char *bytes) {
-    FILE *file = fopen(path, "rb");
-    if (!file) fail_msg("no %s", path);
-    const size_t n = fread(bytes, 1, BYTES_MOST, file);
-    fclose(file);
-    return n;
-}
-
-static void same_file(const char *a, const char *b) {
-    static char x[BYTES_MOST], y[BYTES_MOST];
-    const size_t n = read_file(a, x);
-    assert_true(n > 0 && n < BYTES_MOST);
-    assert_int_equal(read_file(b, y), n);
-    assert_memory_equal(x, y, n);
-}
-
 /* Losses of the steps; how many there are. */
 static int losses(const char *out, double loss[STEPS + 1]) {
     char path[700];
@@ -120,9 +96,11 @@ static double perplexity(const char *model) {
 
 static void an_adapter_is_learned_and_merged(void **state) {
     (void)state;
-    static char before[BYTES_MOST], after[BYTES_MOST];
     double loss[STEPS + 1];
-    const size_t n = read_file(at("base.gguf"), before);
+    size_t n;
+    char *before = read_file(at("base.gguf"), &n);
+    write_file(at("before.gguf"), before, n);
+    free(before);
     tool_result r = LORA(at("whole"), "--json");
     succeed(r);
     json_t *root = json_loads(strrchr(r.out, '{'), 0, NULL);
@@ -134,8 +112,7 @@ static void an_adapter_is_learned_and_merged(void **state) {
     assert_int_equal(losses(at("whole"), loss), STEPS);
     print_message("loss %.3f, after 30 steps %.3f\n", loss[1], loss[STEPS]);
     assert_true(loss[STEPS] < loss[1] - 0.3);
-    assert_int_equal(read_file(at("base.gguf"), after), n);
-    assert_memory_equal(before, after, n);
+    assert_same_files(at("base.gguf"), at("before.gguf"));
     succeed(RUN("merge", at("base.gguf"), at("whole/adapter.gguf"), "-o", at("merged.gguf")));
     succeed(RUN("merge", at("base.gguf"), at("whole/adapter.gguf"), "-o", at("same.gguf"), "--type",
                 "same"));
@@ -156,7 +133,7 @@ static void stopping_and_resuming_changes_no_byte(void **state) {
     /* general.name is the folder's, and as long */
     succeed(RUN("merge", at("base.gguf"), at("unbroken/adapter.gguf"), "-o", at("a.gguf")));
     succeed(RUN("merge", at("base.gguf"), at("broken/adapter.gguf"), "-o", at("b.gguf")));
-    same_file(at("a.gguf"), at("b.gguf"));
+    assert_same_files(at("a.gguf"), at("b.gguf"));
 }
 
 static void a_run_that_is_killed_resumes(void **state) {
@@ -172,10 +149,8 @@ static void a_run_that_is_killed_resumes(void **state) {
                                     "--rate",    "0.03",   "--batch",       "4",      "--steps",
                                     "30",        "--data", new_text(),      "--out",  at("killed"),
                                     "--dropout", "0.1",    "--save-every",  "3",      NULL};
-        char command[700];
         int out, err;
-        snprintf(command, sizeof command, "rm -rf '%s'", at("killed"));
-        assert_int_equal(system(command), 0);
+        folder("killed");
         const pid_t pid = tool_start(args, &out, &err);
         usleep(most / 5 * (i + 1));
         kill(pid, SIGKILL);

@@ -14,14 +14,6 @@
 
 static const char table[] = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n";
 
-static const char *at(const char *name) {
-    static char paths[4][128];
-    static unsigned turn;
-    char *path = paths[turn++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
-    return path;
-}
-
 static void wrong(tool_result r, int code, const char *said) {
     if (r.code != code || !strstr(r.err, said))
         fail_msg("exit code %d: %s; expected %d, %s", r.code, r.err, code, said);

@@ -31,12 +31,6 @@ static const char *file_text(const char *path) {
     return text;
 }
 
-static const char *scratch_path(const char *name) {
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", tool_scratch(), name);
-    return path;
-}
-
 /* ---- devices ---- */
 
 static void devices_share_the_layers(void **state) {
@@ -82,7 +76,7 @@ static void devices_too_small_are_refused_with_a_knob_that_works(void **state) {
 
 static void explain_shows_the_frontier_and_draws_it(void **state) {
     (void)state;
-    const char *svg = scratch_path("ways.svg");
+    const char *svg = at("ways.svg");
     tool_result r = RUN("plan", tool_model, "--memory", "64M", "--explain", "--svg", svg);
     if (r.code != 0) fail_msg("%s", r.err);
     assert_non_null(strstr(r.out, "frontier: what a budget buys at context 256"));
@@ -162,7 +156,7 @@ static void graphs_are_at_their_bound_in_both_phases(void **state) {
 
 static void a_graph_is_a_table_and_a_drawing(void **state) {
     (void)state;
-    const char *svg = scratch_path("graph.svg");
+    const char *svg = at("graph.svg");
     tool_result r = RUN("graph", tool_model, "--svg", svg);
     if (r.code != 0) fail_msg("%s", r.err);
     assert_non_null(strstr(r.out, "body, 1 token through 6 layers"));
@@ -199,7 +193,7 @@ static void a_device_too_small_is_refused_with_the_capacity_that_does(void **sta
 static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state) {
     (void)state;
     const char *const budgets[] = {"800M", "96M"}; /* the second: parts are computed again */
-    const char *svg = scratch_path("step.svg");
+    const char *svg = at("step.svg");
     const int count = MNEM_SANITIZED ? 1 : 2; /* sanitizers take more than the second */
     for (int i = 0; i < count; i++) {
         tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "4", "-c", "128",

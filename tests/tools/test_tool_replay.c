@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "tools/tool_run.h"
 
 static const char small[] = "a 1 1048576 0\na 2 2097152 1\nf 1\na 3 524288 0\nf 2\nf 3\n";
@@ -204,22 +205,13 @@ static size_t count(const char *text, const char *part) {
     return n;
 }
 
-static char *read_file(const char *path) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    char *text = calloc(1, 4 << 20);
-    assert_true(fread(text, 1, (4 << 20) - 1, file) > 0);
-    fclose(file);
-    return text;
-}
-
 static void the_map_is_drawn(void **state) {
     (void)state;
     char path[4096];
     snprintf(path, sizeof path, "%s/map.svg", tool_scratch());
     tool_result r = RUN("replay", snapshot, "--policy", "mnem", "--svg", path);
     assert_int_equal(r.code, 0);
-    char *svg = read_file(path);
+    char *svg = read_file(path, NULL);
     has(svg, "devices.pickle: memory map, policy mnem");
     assert_int_equal(count(svg, "<title>"), 21); /* a box for each allocation */
     has(svg, "train.py:11 __init__");
@@ -237,13 +229,13 @@ static void a_map_shows_where_a_request_was_refused(void **state) {
     snprintf(path, sizeof path, "%s/refused.svg", tool_scratch());
     tool_result r = RUN("replay", trace, "--capacity", "2M", "--policy", "mnem", "--svg", path);
     assert_int_equal(r.code, 3);
-    char *svg = read_file(path);
+    char *svg = read_file(path, NULL);
     has(svg, "peak 3 MiB live, the capacity is 2 MiB<");
     has(svg, "refused at operation 1: 2 MiB more<");
     has(svg, ">2 of 3 allocations not served<");
     free(svg);
     assert_int_equal(RUN("replay", trace, "--policy", "mnem", "--svg", path).code, 0);
-    svg = read_file(path);
+    svg = read_file(path, NULL);
     assert_null(strstr(svg, "refused"));
     free(svg);
 }
@@ -264,7 +256,7 @@ static void a_map_of_many_blocks_stays_small(void **state) {
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
     assert_in_range(st.st_size, 10000, 1000000);
-    char *svg = read_file(path);
+    char *svg = read_file(path, NULL);
     assert_int_equal(count(svg, "<title>"), 2000);
     has(svg, "98,000 small ones added up");
     free(svg);

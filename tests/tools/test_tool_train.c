@@ -45,17 +45,6 @@ static const char *config_file(void) {
     return path;
 }
 
-/* A folder of this name in the scratch folder, empty. */
-static const char *folder(const char *name) {
-    static char paths[4][512], command[600];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
-    snprintf(command, sizeof command, "rm -rf '%s'", path);
-    assert_int_equal(system(command), 0);
-    return path;
-}
-
 /* ---- what a run left ---- */
 
 typedef struct logged {

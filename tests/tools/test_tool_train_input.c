@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "tools/tool_run.h"
 
@@ -21,22 +22,6 @@ static const char config[] =
 
 #define MEMORY     (MNEM_RELEASE ? "64M" : "2G")
 #define TRAIN(...) RUN("train", "--memory", MEMORY, "--threads", "1", __VA_ARGS__)
-
-/* scratch/name; static storage, in turn, of more paths than a test uses. */
-static const char *at(const char *name) {
-    static char paths[100][600];
-    static int next;
-    char *path = paths[next++ % 100];
-    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
-    return path;
-}
-
-static void write_bytes(const char *name, const char *bytes, size_t n) {
-    FILE *file = fopen(at(name), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, n, file), n);
-    assert_int_equal(fclose(file), 0);
-}
 
 enum { TEXT = 40000 };
 
@@ -52,8 +37,8 @@ static char *words(void) {
 static int make_files(void **state) {
     (void)state;
     random_seed(20261122);
-    write_bytes("text.txt", words(), TEXT);
-    write_bytes("config.json", config, strlen(config));
+    write_file(at("text.txt"), words(), TEXT);
+    write_file(at("config.json"), config, strlen(config));
     return 0;
 }
 
@@ -79,21 +64,21 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     (void)state;
     char *text = words();
     text[1000] = 0;
-    write_bytes("zero", text, TEXT);
+    write_file(at("zero"), text, TEXT);
     REFUSED(LOOK(at("zero"), "-q"), "/zero: at byte 1000 it looks like binary data", "--any-bytes");
     succeed(LOOK(at("zero"), "-q", "--any-bytes"));
     REFUSED(LOOK(tool_model, "-q"), "q8_0.gguf: at byte 0 it looks like a GGUF model", "--init",
             "--any-bytes");
-    write_bytes("tensors", "\x40\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
+    write_file(at("tensors"), "\x40\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
     REFUSED(LOOK(at("tensors"), "-q"), "a safetensors file");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 2 ? 0 : 'a');
-    write_bytes("wide", text, TEXT);
+    write_file(at("wide"), text, TEXT);
     REFUSED(LOOK(at("wide"), "-q"), "at byte 1 it looks like text in UTF-16", "iconv");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(1 + random_below(255));
-    write_bytes("noise", text, TEXT);
+    write_file(at("noise"), text, TEXT);
     REFUSED(LOOK(at("noise"), "-q"), "binary data: control characters");
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)(i % 6 ? 0xc0 + random_below(64) : ' ');
-    write_bytes("cyrillic", text, TEXT);
+    write_file(at("cyrillic"), text, TEXT);
     REFUSED(LOOK(at("cyrillic"), "-q"), "at byte 1", "another encoding", "iconv");
 }
 
@@ -102,7 +87,7 @@ static void every_file_is_looked_at(void **state) {
     (void)state;
     char *text = words();
     text[TEXT - 1] = 0;
-    write_bytes("late", text, TEXT);
+    write_file(at("late"), text, TEXT);
     REFUSED(LOOK(at("text.txt"), "-q", at("late")), "/late: at byte 39999");
 }
 
@@ -110,7 +95,7 @@ static void text_in_latin_1_is_learned_with_a_word(void **state) {
     (void)state;
     char *text = words();
     text[777] = (char)0xe9;
-    write_bytes("latin", text, TEXT);
+    write_file(at("latin"), text, TEXT);
     tool_result r = LOOK(at("latin"), "--json");
     succeed(r);
     assert_non_null(strstr(r.err, "/latin: byte 777 isn't UTF-8"));
@@ -126,7 +111,7 @@ static void text_in_utf_8_is_text(void **state) {
         size_t n = (size_t)shift;
         memset(text, 'x', n);
         while (n < 2 * TEXT) n += (size_t)sprintf(text + n, "%s", some[random_below(4)]);
-        write_bytes("utf8", text, n);
+        write_file(at("utf8"), text, n);
         tool_result r = LOOK(at("utf8"), "--json");
         succeed(r);
         assert_null(strstr(r.err, "UTF-8"));
@@ -148,7 +133,7 @@ static void samples_are_printable_whatever_was_learned(void **state) {
     (void)state;
     char *text = words();
     for (size_t i = 0; i < TEXT; i++) text[i] = (char)random_below(256);
-    write_bytes("bytes", text, TEXT);
+    write_file(at("bytes"), text, TEXT);
     tool_result r = TRAIN("--data", at("bytes"), "--any-bytes", "--config", at("config.json"),
                           "--out", at("sampled"), "--steps", "3");
     succeed(r);
@@ -173,11 +158,11 @@ static void a_shape_other_than_the_models_is_refused_with_both(void **state) {
     succeed(FROM(model, "--vocab", "280"));
     REFUSED(FROM(model, "--config", at("config.json")), "vocab is 300", "has 280");
     succeed(FROM(model, "--config", at("shaped/config.json")));
-    write_bytes("ff.json", "{\"ff\": 65, \"steps\": 3}", 22);
+    write_file(at("ff.json"), "{\"ff\": 65, \"steps\": 3}", 22);
     REFUSED(FROM(model, "--config", at("ff.json")), "ff is 65", "has 64");
-    write_bytes("steps.json", "{\"steps\": 3, \"batch\": 2}", 24);
+    write_file(at("steps.json"), "{\"steps\": 3, \"batch\": 2}", 24);
     succeed(FROM(model, "--config", at("steps.json")));
-    write_bytes("gpt2.json", "{\"architecture\": \"gpt2\"}", 24);
+    write_file(at("gpt2.json"), "{\"architecture\": \"gpt2\"}", 24);
     REFUSED(FROM(model, "--config", at("gpt2.json")), "architecture is gpt2", "has llama");
 }
 
@@ -203,8 +188,8 @@ static void refused_and_dry_runs_leave_nothing(void **state) {
     char *text = words(), before[2000], began[200];
     const char *out = at("nothing");
     text[5] = 0;
-    write_bytes("zero", text, TEXT);
-    write_bytes("short", "short", 5);
+    write_file(at("zero"), text, TEXT);
+    write_file(at("short"), "short", 5);
     snprintf(before, sizeof before, "%s", names(tool_scratch()));
 #define BEGIN(...) TRAIN("-q", "--config", at("config.json"), "--out", out, __VA_ARGS__)
     assert_int_equal(BEGIN("--data", at("text.txt"), "--dry-run").code, 0);
@@ -383,7 +368,7 @@ static void one_is_no_plural(void **state) {
     tool_result r = RUN("tokenize", at("singular/model.gguf"), "a");
     succeed(r);
     assert_non_null(strstr(r.err, "1 token, 1 byte\n"));
-    write_bytes("empty", "", 0);
+    write_file(at("empty"), "", 0);
     REFUSED(LOOK(at("empty"), "-q"), " 1 file with 0 bytes of text");
     r = TRAIN("--data", at("text.txt"), "--config", at("config.json"), "--out", at("plural/"),
               "--steps", "1", "--batch", "1", "--threads", "1");
@@ -471,7 +456,7 @@ static void the_predicted_peak_counts_learning_the_vocabulary(void **state) {
     char *text = malloc(MANY);
     assert_non_null(text);
     for (size_t i = 0; i < MANY; i++) text[i] = (char)(i % 9 ? 'a' + random_below(26) : ' ');
-    write_bytes("many", text, MANY);
+    write_file(at("many"), text, MANY);
     free(text);
     tool_result r = TRAIN("--data", at("many"), "--config", at("config.json"), "--steps", "3",
                           "--out", at("learned"));

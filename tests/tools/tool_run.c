@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 
 enum { ARGS_MAX = 32, SECONDS_MAX = 120 };
 
 const char *const tool_model = MNEM_SOURCE "/models/mnem-kjv-5m-q8_0.gguf";
 
-static char scratch[64];
 static char out_text[TOOL_RUN_BYTES], err_text[TOOL_RUN_BYTES];
 
 static double now(void) {
@@ -27,33 +27,30 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void remove_scratch(void) {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", scratch);
-    if (system(command) != 0) fprintf(stderr, "%s is left\n", scratch);
+const char *tool_scratch(void) {
+    static bool done;
+    if (!done) {
+        setenv("XDG_CACHE_HOME", kit_folder(), 1);
+        unsetenv("MNEM_MODEL");
+        unsetenv("MNEM_MEMORY");
+    }
+    done = true;
+    return kit_folder();
 }
 
-const char *tool_scratch(void) {
-    if (*scratch) return scratch;
-    snprintf(scratch, sizeof scratch, "/tmp/mnem-tools.XXXXXX");
-    assert_non_null(mkdtemp(scratch));
-    atexit(remove_scratch);
-    setenv("XDG_CACHE_HOME", scratch, 1);
-    unsetenv("MNEM_MODEL");
-    unsetenv("MNEM_MEMORY");
-    return scratch;
+const char *at(const char *name) {
+    tool_scratch();
+    return kit_path(name);
 }
 
 const char *tool_file(const char *name, const char *text) {
-    static char paths[4][128];
-    static unsigned turn;
-    char *path = paths[turn++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", tool_scratch(), name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-    return path;
+    write_file(at(name), text, strlen(text));
+    return at(name);
+}
+
+const char *folder(const char *name) {
+    kit_remove(at(name));
+    return at(name);
 }
 
 static pid_t spawn(const char *const *args, int in, int out, int err) {

@@ -31,11 +31,14 @@ int tool_wait(pid_t pid);
  * which keeps it open. */
 int tool_stuff(int fd);
 
-/* An empty folder of this process's own, removed at its end. XDG_CACHE_HOME of every run is in it.
- */
+/* The folder of this program (kit_folder). XDG_CACHE_HOME of every run is in it. */
 const char *tool_scratch(void);
-/* scratch/name with these bytes; static storage of four paths in turn. */
+/* scratch/name; kit_path's storage, as that of the next two. */
+const char *at(const char *name);
+/* scratch/name with these bytes. */
 const char *tool_file(const char *name, const char *text);
+/* scratch/name, where nothing is now. */
+const char *folder(const char *name);
 /* Compares text with a file of tests/tools/golden. With MNEM_GOLDEN_UPDATE set it is written. */
 void tool_golden(const char *name, const char *text);
 

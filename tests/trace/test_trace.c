@@ -8,17 +8,14 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "mnem/trace.h"
 
 static json_t *written(mnem_trace *trace) {
-    char path[] = "/tmp/mnem-trace-XXXXXX";
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
+    const char *path = kit_path("trace.json");
     assert_int_equal(mnem_trace_write(trace, path), MNEM_OK);
     json_error_t error;
     json_t *json = json_load_file(path, 0, &error);
-    unlink(path);
     if (!json) fail_msg("%d: %s", error.line, error.text);
     return json;
 }

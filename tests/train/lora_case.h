@@ -12,14 +12,6 @@
 
 enum { SEQUENCE = 20, VOCAB = 384, RANK = 4 };
 
-LORA_CASE void make_model(const char *to, const char *arguments) {
-    char command[1024];
-    snprintf(command, sizeof command,
-             "%s %s --embd 64 --layers 2 --ff 96 --vocab 384 --context 128 %s", MAKE_MODEL, to,
-             arguments);
-    assert_int_equal(system(command), 0);
-}
-
 LORA_CASE mnem_model *open_model(const char *name) {
     mnem_model *model;
     if (mnem_model_open(name, &model) != MNEM_OK) fail_msg("%s", mnem_last_error());

@@ -16,9 +16,10 @@
 #include "base/heap.h"
 #include "base/random.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "mnem/checkpoint.h"
 
-static char folder[64], path[96];
+static const char *path;
 
 /* ---- calls of the system that fail when asked: linked with --wrap ---- */
 
@@ -131,23 +132,10 @@ static uint64_t read_step(const char *from) {
     return step;
 }
 
-static int files_in_folder(void) {
-    int n = 0;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    for (struct dirent *e; (e = readdir(dir));) n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 static int setup(void **state) {
     (void)state;
-    strcpy(folder, "/dev/shm/mnem-checkpoint-XXXXXX"); /* where flushing takes no time */
-    if (!mkdtemp(folder)) {
-        strcpy(folder, "/tmp/mnem-checkpoint-XXXXXX");
-        if (!mkdtemp(folder)) return -1;
-    }
-    snprintf(path, sizeof path, "%s/run", folder);
+    kit_folder_in("/dev/shm"); /* where flushing takes no time */
+    path = kit_path("run");
     error_now = ENOSPC;
     cancel = cancel_at = 0;
     return 0;
@@ -162,7 +150,7 @@ static int teardown(void **state) {
         snprintf(name, sizeof name, "%s%s", path, ends[i]);
         unlink(name);
     }
-    return rmdir(folder); /* fails when something else was left */
+    return kit_folder_remove(); /* fails when something else was left */
 }
 
 /* The path with something behind. */
@@ -201,7 +189,7 @@ static void what_is_written_reads_back(void **state) {
     assert_int_equal(mnem_checkpoint_file_bytes(c.entries, content_make(&c, 1), &bytes), MNEM_OK);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, bytes);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(kit_folder_count(), 1);
 }
 
 static void entries_come_in_their_order(void **state) {
@@ -294,7 +282,7 @@ static void other_files_are_refused(void **state) {
     uint8_t bytes[FILE_ROOM];
     const size_t n = small_file(bytes);
     assert_int_equal(mnem_checkpoint_open(beside(".none"), &checkpoint), MNEM_NOT_FOUND);
-    assert_int_equal(mnem_checkpoint_open(folder, &checkpoint), MNEM_BAD_FILE);
+    assert_int_equal(mnem_checkpoint_open(kit_folder(), &checkpoint), MNEM_BAD_FILE);
     assert_int_equal(mnem_checkpoint_open("", &checkpoint), MNEM_INVALID);
     bytes[8] = 2;
     put_file(path, bytes, n);
@@ -387,7 +375,7 @@ static void entries_that_are_none_are_refused_and_the_file_stays(void **state) {
                      MNEM_INVALID);
     assert_int_equal(write_step(4, &(mnem_checkpoint_options){.keep = 100}), MNEM_INVALID);
     assert_int_equal(read_step(path), 3);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(kit_folder_count(), 1);
 }
 
 /* ---- failures while writing ---- */
@@ -404,7 +392,7 @@ static void the_nth_call_that_fails_leaves_the_old_one(void **state) {
         const bool hit = atomic_load(&calls.left) == 0;
         mnem__fail_point_set(&calls, 0, false);
         if (!hit) break;
-        assert_int_equal(files_in_folder(), 1);
+        assert_int_equal(kit_folder_count(), 1);
         if (status == MNEM_OK) { /* what is best effort failed: EIO of fallocate, the folder */
             assert_int_equal(read_step(path), 2);
             assert_int_equal(write_step(1, NULL), MNEM_OK);
@@ -446,7 +434,7 @@ static void a_cancel_at_any_write_leaves_the_old_one(void **state) {
         }
         assert_int_equal(status, MNEM_CANCELLED);
         assert_int_equal(read_step(path), 1);
-        assert_int_equal(files_in_folder(), 1);
+        assert_int_equal(kit_folder_count(), 1);
     }
     assert_int_equal(read_step(path), 2);
     assert_int_equal(read_step(beside(".1")), 1);
@@ -461,7 +449,7 @@ static void a_stray_temporary_is_ignored_and_replaced(void **state) {
     assert_int_equal(mnem_checkpoint_open_last(path, 3, &checkpoint, &which), MNEM_NOT_FOUND);
     assert_int_equal(write_step(5, &(mnem_checkpoint_options){.keep = 1}), MNEM_OK);
     assert_int_equal(read_step(path), 5);
-    assert_int_equal(files_in_folder(), 1);
+    assert_int_equal(kit_folder_count(), 1);
 }
 
 /* ---- older ones ---- */
@@ -471,7 +459,7 @@ static void the_last_ones_are_kept(void **state) {
     const mnem_checkpoint_options options = {.keep = 2};
     for (uint64_t step = 1; step <= 5; step++) {
         assert_int_equal(write_step(step, &options), MNEM_OK);
-        assert_int_equal(files_in_folder(), step < 3 ? (int)step : 3);
+        assert_int_equal(kit_folder_count(), step < 3 ? (int)step : 3);
     }
     assert_int_equal(read_step(path), 5);
     assert_int_equal(read_step(beside(".1")), 4);
@@ -480,7 +468,7 @@ static void the_last_ones_are_kept(void **state) {
     assert_int_equal(write_step(6, &options), MNEM_IO);
     assert_int_equal(read_step(path), 5);
     assert_int_equal(read_step(beside(".1")), 4);
-    assert_int_equal(files_in_folder(), 3);
+    assert_int_equal(kit_folder_count(), 3);
 }
 
 static void the_last_that_opens_is_found(void **state) {

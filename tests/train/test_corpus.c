@@ -7,18 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FULL_DISK
 #include "base/checksum.h"
 #include "base/heap.h"
-#include "kit/file_case.h"
+#include "kit/full_disk.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/vocabulary.h"
 #include "train/data/corpus_private.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 
-static char folder[64], one[96], two[96], empty[96], cache[96];
+static const char *one, *two, *empty, *cache;
 static mnem_vocabulary *vocabulary;
 static mnem_tokenizer *tok;
 
@@ -26,12 +26,8 @@ static int group_setup(void **state) {
     (void)state;
     const char *text = MIXED;
     random_seed_by_clock();
-    strcpy(folder, "/tmp/mnem-corpus-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(one, sizeof one, "%s/one", folder);
-    snprintf(two, sizeof two, "%s/two", folder);
-    snprintf(empty, sizeof empty, "%s/empty", folder);
-    snprintf(cache, sizeof cache, "%s/cache", folder);
+    one = kit_path("one"), two = kit_path("two"), empty = kit_path("empty");
+    cache = kit_path("cache");
     const mnem_vocabulary_options options = {.tokens = 500};
     if (mnem_vocabulary_learn(&options, &text, 1, &vocabulary) != MNEM_OK) return -1;
     return mnem_tokenizer_create_from(vocabulary, &tok) == MNEM_OK ? 0 : -1;
@@ -41,7 +37,7 @@ static int group_teardown(void **state) {
     (void)state;
     mnem_tokenizer_destroy(tok);
     mnem_vocabulary_destroy(vocabulary);
-    return rmdir(folder); /* fails when something was left */
+    return kit_folder_remove(); /* fails when something was left */
 }
 
 static int setup(void **state) {
@@ -54,7 +50,7 @@ static int setup(void **state) {
 
 static int teardown(void **state) {
     (void)state;
-    room = SIZE_MAX;
+    disk_room = SIZE_MAX;
     unlink(one);
     unlink(two);
     unlink(empty);
@@ -341,14 +337,14 @@ static void bad_sources_and_caches_are_named(void **state) {
     mnem_corpus_options options = options_of((const char *[]){one, "/nowhere/text"}, 2);
     assert_int_equal(try_open(&options), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "/nowhere/text"));
-    options = options_of((const char *[]){folder}, 1);
+    options = options_of((const char *[]){kit_folder()}, 1);
     assert_int_equal(try_open(&options), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "is a directory"));
     options = options_of((const char *[]){empty, empty}, 2);
     assert_int_equal(try_open(&options), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "2 files with 0 bytes"));
     options = options_of((const char *[]){one}, 1);
-    options.cache = folder;
+    options.cache = kit_folder();
     assert_int_equal(try_open(&options), MNEM_INVALID);
     options.cache = "/nowhere/cache";
     assert_int_equal(try_open(&options), MNEM_IO);
@@ -370,7 +366,7 @@ static void full_disk_leaves_nothing(void **state) {
     snprintf(temporary, sizeof temporary, "%s.tmp", cache);
     mnem_status status = MNEM_IO;
     for (size_t bytes = 0; status != MNEM_OK; bytes += 20) {
-        room = bytes;
+        disk_room = bytes;
         status = try_open(&options);
         assert_int_not_equal(access(temporary, F_OK), 0);
         if (status == MNEM_OK) break;

@@ -5,24 +5,22 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "kit/file_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/corpus.h"
 #include "mnem/vocabulary.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 
-static char folder[64], cache[96];
+static const char *cache;
 static mnem_vocabulary *vocabulary;
 static mnem_tokenizer *tok;
 
 static int group_setup(void **state) {
     (void)state;
     random_seed_by_clock();
-    strcpy(folder, "/tmp/mnem-feed-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(cache, sizeof cache, "%s/cache", folder);
+    cache = kit_path("cache");
     const mnem_vocabulary_options bytes = {.tokens = 256};
     if (mnem_vocabulary_learn(&bytes, NULL, 0, &vocabulary) != MNEM_OK) return -1;
     return mnem_tokenizer_create_from(vocabulary, &tok) == MNEM_OK ? 0 : -1;
@@ -33,7 +31,7 @@ static int group_teardown(void **state) {
     mnem_tokenizer_destroy(tok);
     mnem_vocabulary_destroy(vocabulary);
     unlink(cache);
-    return rmdir(folder);
+    return kit_folder_remove();
 }
 
 static mnem_corpus_info info_of(const mnem_corpus *corpus) {

@@ -12,6 +12,8 @@
 #include "engine/plain_transformer.h"
 #include "engine/session_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "kit/kit_model.h"
 #include "ops/core/finite_difference.h"
 #include "train/lora_case.h"
 #include "train/ways/train_ways.h"
@@ -20,21 +22,13 @@ enum { BATCH = 3, TOKENS = BATCH * SEQUENCE, WAYS = 64 };
 
 /* ---- models ---- */
 
-static char path[64], path_other[64], path_checkpoint[64];
+static const char *path, *path_other, *path_checkpoint;
 
 static int name_files(void **state) {
     (void)state;
-    snprintf(path, sizeof path, "/tmp/mnem_lora_%d.gguf", (int)getpid());
-    snprintf(path_other, sizeof path_other, "/tmp/mnem_lora_%d_other.gguf", (int)getpid());
-    snprintf(path_checkpoint, sizeof path_checkpoint, "/tmp/mnem_lora_%d.ckpt", (int)getpid());
-    return 0;
-}
-
-static int remove_files(void **state) {
-    (void)state;
-    remove(path);
-    remove(path_other);
-    remove(path_checkpoint);
+    path = kit_path("model.gguf");
+    path_other = kit_path("other.gguf");
+    path_checkpoint = kit_path("checkpoint");
     return 0;
 }
 
@@ -717,5 +711,5 @@ int main(void) {
         cmocka_unit_test(a_model_that_is_not_the_planned_one_is_refused),
         cmocka_unit_test(without_memory_nothing_is_left),
     };
-    return cmocka_run_group_tests(tests, name_files, remove_files);
+    return cmocka_run_group_tests(tests, name_files, NULL);
 }

@@ -11,10 +11,12 @@
 
 #include "engine/session_case.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "kit/kit_model.h"
 
 enum { BATCH = 2, SEQUENCE = 24, VOCAB = 53, CONTEXT = 40, STEPS = 6 };
 
-static char f32_path[64], other_path[64];
+static const char *f32_path, *other_path;
 
 /* ---- a little training ---- */
 
@@ -174,12 +176,8 @@ static void quantizing_keeps_positions_and_weighs_the_joint_matrix(void **state)
         {"token_embd.weight", MNEM_TYPE_Q6_K},        {"position_embd.weight", MNEM_TYPE_F16},
         {"blk.0.attn_qkv.weight", MNEM_TYPE_Q5_K},    {"blk.0.attn_qkv.bias", MNEM_TYPE_F32},
         {"blk.0.attn_output.weight", MNEM_TYPE_Q4_K}, {"blk.0.ffn_up.weight", MNEM_TYPE_Q4_K}};
-    char command[512];
-    snprintf(command, sizeof command,
-             "%s %s --arch gpt2 --tied --embd 256 --ff 512 --heads 4 --layers 2 --vocab 384 "
-             "--context 64 --type F16",
-             MAKE_MODEL, f32_path);
-    assert_int_equal(system(command), 0);
+    make_model(f32_path, "--arch gpt2 --tied --embd 256 --ff 512 --heads 4 --context 64 "
+                         "--type F16");
     assert_int_equal(mnem_quantize_file(f32_path, other_path,
                                         &(mnem_quantize_options){.type = "Q4_K_M", .threads = 1}),
                      MNEM_OK);
@@ -195,13 +193,6 @@ static void quantizing_keeps_positions_and_weighs_the_joint_matrix(void **state)
     mnem_model_close(model);
 }
 
-static int remove_files(void **state) {
-    (void)state;
-    unlink(f32_path);
-    unlink(other_path);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(a_session_gives_the_logits_of_the_trainer,
@@ -211,7 +202,7 @@ int main(void) {
         cmocka_unit_test(positions_end_where_the_model_says),
         cmocka_unit_test(quantizing_keeps_positions_and_weighs_the_joint_matrix),
     };
-    snprintf(f32_path, sizeof f32_path, "/tmp/mnem_trained_%d.gguf", (int)getpid());
-    snprintf(other_path, sizeof other_path, "/tmp/mnem_trained_%d_other.gguf", (int)getpid());
-    return cmocka_run_group_tests(tests, NULL, remove_files);
+    f32_path = kit_path("f32.gguf");
+    other_path = kit_path("other.gguf");
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

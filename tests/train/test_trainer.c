@@ -9,6 +9,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "mnem/checkpoint.h"
 #include "mnem/train.h"
 #include "train/ways/train_ways.h"
@@ -539,9 +540,7 @@ static double step_loss(mnem_trainer *trainer, batch *b) {
 }
 
 static const char *checkpoint_path(void) {
-    static char path[64];
-    snprintf(path, sizeof path, "/tmp/test_trainer.%d.ckpt", (int)getpid());
-    return path;
+    return kit_path("checkpoint");
 }
 
 /* Ten steps at once, or five, a checkpoint, another trainer, and five more. */
