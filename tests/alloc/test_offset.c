@@ -12,11 +12,7 @@
 
 enum { UNIT = 256 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOWER = 10 };
-#else
-enum { SLOWER = 1 };
-#endif
+enum { SLOWER = MNEM_SANITIZED ? 10 : 1 };
 
 static mnem_offset_policy policy_of(void **state) {
     return (mnem_offset_policy)(uintptr_t)*state;

@@ -9,11 +9,7 @@
 
 enum { UNIT = 256 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SLOWER = 10 };
-#else
-enum { SLOWER = 1 };
-#endif
+enum { SLOWER = MNEM_SANITIZED ? 10 : 1 };
 
 static mnem_offset_allocator *make(uint64_t bytes, uint32_t blocks_max) {
     mnem_offset_allocator *a;

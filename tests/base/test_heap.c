@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "kit/kit.h"
 #include "base/pages.h"
+#include "kit/kit.h"
 
 static mnem__heap_tag tag_get(const char *name) {
     mnem__heap_tag tag = {0};

@@ -9,17 +9,8 @@
 #include "base/heap.h"
 #include "device/backend.h"
 #include "kit/kit.h"
+#include "kit/kit_device.h"
 #include "mnem/device.h"
-
-/* "host", "hidden" (the host's, not shown to it) or "null". */
-static mnem_device *device_open(void **state) {
-    const char *name = *state;
-    mnem_device_options options = {.capacity_bytes = 64 << 20};
-    options.host_hidden = !strcmp(name, "hidden");
-    mnem_device *device;
-    must(mnem_device_open(options.host_hidden ? "host" : name, &options, &device));
-    return device;
-}
 
 static mnem_device_info info_of(mnem_device *device) {
     mnem_device_info info;
@@ -30,7 +21,7 @@ static mnem_device_info info_of(mnem_device *device) {
 /* ---- conformance ---- */
 
 static void buffers_take_what_they_say(void **state) {
-    mnem_device *device = device_open(state);
+    mnem_device *device = device_open(*state, 64 * MIB);
     mnem_buffer buffer = {0};
     static const uint64_t sizes[] = {1, 4096, 5000, 3 << 20};
     for (int i = 0; i < 4; i++) {
@@ -49,7 +40,7 @@ static void buffers_take_what_they_say(void **state) {
 }
 
 static void handing_over_is_checked_and_counted(void **state) {
-    mnem_device *device = device_open(state), *other = device_open(state);
+    mnem_device *device = device_open(*state, 64 * MIB), *other = device_open(*state, 64 * MIB);
     mnem_buffer buffer, cleared = {0};
     mnem_stream *stream;
     must(mnem_stream_create(other, &stream));
@@ -73,7 +64,7 @@ static void handing_over_is_checked_and_counted(void **state) {
 
 /* fail_at is one of the two: of the heap and the pages, or of the device's calls. */
 static void fail_everywhere(void **state, void (*fail_at)(uint64_t n, bool sticky)) {
-    mnem_device *device = device_open(state);
+    mnem_device *device = device_open(*state, 64 * MIB);
     for (uint64_t n = 1;; n++) {
         mnem_buffer buffer = {.bytes = 7};
         fail_at(n, false);
@@ -100,7 +91,7 @@ static void failures_leave_nothing_taken(void **state) {
 
 static void host_buffers_are_one_piece_of_memory(void **state) {
     (void)state;
-    mnem_device *device = device_open(&(void *){(void *)(uintptr_t) "host"});
+    mnem_device *device = device_open("host", 64 * MIB);
     mnem_buffer buffer;
     must(mnem_buffer_alloc(device, 100, 64, &buffer));
     assert_true(buffer.zero_copy);
@@ -128,7 +119,7 @@ static void increment_run(void *context) {
 static void staged_copies_carry_every_byte_in_stream_order(void **state) {
     (void)state;
     enum { BYTES = 300001, ROUNDS = 40 };
-    mnem_device *device = device_open(&(void *){(void *)(uintptr_t) "hidden"});
+    mnem_device *device = device_open("hidden", 64 * MIB);
     mnem_buffer buffer;
     mnem_stream *stream;
     must(mnem_buffer_alloc(device, BYTES, 64, &buffer));
@@ -160,7 +151,7 @@ static void staged_copies_carry_every_byte_in_stream_order(void **state) {
 
 static void hidden_memory_is_hidden_in_one_space_only(void **state) {
     (void)state;
-    mnem_device *device = device_open(&(void *){(void *)(uintptr_t) "hidden"});
+    mnem_device *device = device_open("hidden", 64 * MIB);
     mnem_block block, pinned;
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 100, 64, &block));
     must(mnem_device_alloc(device, MNEM_SPACE_PINNED, 100, 64, &pinned));
@@ -179,7 +170,7 @@ static void hidden_memory_is_hidden_in_one_space_only(void **state) {
 
 static void null_buffers_have_no_bytes(void **state) {
     (void)state;
-    mnem_device *device = device_open(&(void *){(void *)(uintptr_t) "null"});
+    mnem_device *device = device_open("null", 64 * MIB);
     mnem_buffer buffer;
     must(mnem_buffer_alloc(device, 100, 64, &buffer));
     assert_false(buffer.zero_copy);
@@ -223,7 +214,7 @@ static uint64_t locked_kib(void) {
 static void buffers_are_locked_where_the_process_may(void **state) {
     (void)state;
     if (!LOCKS_ARE_REAL) skip();
-    mnem_device *device = device_open(&(void *){(void *)(uintptr_t) "host"});
+    mnem_device *device = device_open("host", 64 * MIB);
     mnem_buffer buffer;
     uint64_t before = locked_kib();
     must(mnem_buffer_alloc(device, 10000, 64, &buffer));

@@ -6,13 +6,8 @@
 #include "base/heap.h"
 #include "device/backend.h"
 #include "kit/kit.h"
+#include "kit/kit_device.h"
 #include "mnem/device.h"
-
-static mnem_device *device_open(void **state, uint64_t capacity) {
-    mnem_device *device;
-    must(mnem_device_open(*state, &(mnem_device_options){.capacity_bytes = capacity}, &device));
-    return device;
-}
 
 static void device_close(mnem_device *device) {
     must(mnem_device_close(device));
@@ -21,7 +16,7 @@ static void device_close(mnem_device *device) {
 /* ---- conformance: state is the backend's name ---- */
 
 static void blocks_are_aligned_rounded_and_apart(void **state) {
-    mnem_device *device = device_open(state, 256 * MIB);
+    mnem_device *device = device_open(*state, 256 * MIB);
     mnem_device_info info;
     must(mnem_device_info_get(device, &info));
     assert_string_equal(info.name, *state);
@@ -47,7 +42,7 @@ static void blocks_are_aligned_rounded_and_apart(void **state) {
 static void an_open_device_takes_the_heap_that_was_planned(void **state) {
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
-    mnem_device *device = device_open(state, MIB);
+    mnem_device *device = device_open(*state, MIB);
     mnem_heap_usage_get(&after);
     assert_int_equal(after.bytes_live - before.bytes_live, mnem__device_bytes(*state));
     device_close(device);
@@ -63,7 +58,7 @@ static void wait_for_gate(void *context) {
 }
 
 static void work_is_done_at_once_where_the_device_says_so(void **state) {
-    mnem_device *device = device_open(state, MIB);
+    mnem_device *device = device_open(*state, MIB);
     mnem_device_info info;
     mnem_stream *stream;
     mnem_event *event;
@@ -83,7 +78,7 @@ static void work_is_done_at_once_where_the_device_says_so(void **state) {
 }
 
 static void capacity_is_obeyed_to_the_byte(void **state) {
-    mnem_device *device = device_open(state, 8 * MIB);
+    mnem_device *device = device_open(*state, 8 * MIB);
     mnem_block a = {0}, b = {0}, none = {0};
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 6 * MIB, 64, &a));
     assert_int_equal(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 2 * MIB + 1, 64, &none),
@@ -104,7 +99,7 @@ static void capacity_is_obeyed_to_the_byte(void **state) {
 }
 
 static void wrong_arguments_are_refused(void **state) {
-    mnem_device *device = device_open(state, 0);
+    mnem_device *device = device_open(*state, 0);
     mnem_block block = {.bytes = 7};
     assert_int_equal(mnem_device_alloc(device, MNEM_SPACE_HOST, 0, 64, &block), MNEM_INVALID);
     assert_int_equal(mnem_device_alloc(device, MNEM_SPACE_HOST, 10, 0, &block), MNEM_INVALID);
@@ -118,7 +113,7 @@ static void wrong_arguments_are_refused(void **state) {
 }
 
 static void closing_is_refused_while_anything_lives(void **state) {
-    mnem_device *device = device_open(state, 0);
+    mnem_device *device = device_open(*state, 0);
     mnem_block block;
     mnem_stream *stream;
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 100, 64, &block));
@@ -134,7 +129,7 @@ static void closing_is_refused_while_anything_lives(void **state) {
 }
 
 static void ranges_of_blocks_are_checked(void **state) {
-    mnem_device *device = device_open(state, 0);
+    mnem_device *device = device_open(*state, 0);
     mnem_block a, b, nothing = {0};
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 4096, 64, &a));
     must(mnem_device_alloc(device, MNEM_SPACE_DEVICE, 4096, 64, &b));
@@ -153,7 +148,7 @@ static void ranges_of_blocks_are_checked(void **state) {
 }
 
 static void events_complete_in_order(void **state) {
-    mnem_device *device = device_open(state, 0);
+    mnem_device *device = device_open(*state, 0);
     mnem_stream *one, *two;
     mnem_event *event;
     must(mnem_stream_create(device, &one));
@@ -242,7 +237,7 @@ static mnem_status everything_use(mnem_device *device) {
 
 static void a_device_that_fails_at_any_call_loses_nothing(void **state) {
     for (uint64_t n = 1;; n++) {
-        mnem_device *device = device_open(state, 64 * MIB);
+        mnem_device *device = device_open(*state, 64 * MIB);
         mnem_device_info info;
         mnem__device_fail_at(n, n % 2);
         mnem_status status = everything_use(device);

@@ -10,20 +10,12 @@
 #include "base/pages.h"
 #include "base/process.h"
 #include "device/backend.h"
-#include "kit/kit.h"
 #include "device/host/host_range.h"
+#include "kit/kit.h"
+#include "kit/kit_device.h"
 #include "mnem/device.h"
 
 #define GRANULE (2 * MIB)
-
-static mnem_device *device_open(void **state, uint64_t capacity) {
-    const char *name = *state;
-    mnem_device_options options = {.capacity_bytes = capacity};
-    options.host_hidden = !strcmp(name, "hidden");
-    mnem_device *device;
-    must(mnem_device_open(options.host_hidden ? "host" : name, &options, &device));
-    return device;
-}
 
 static uint64_t available(mnem_device *device) {
     mnem_device_info info;
@@ -61,7 +53,7 @@ static void holds(const mnem_range *range, uint64_t granule, uint8_t value) {
 /* ---- conformance: state is "host", "hidden" (the host's, not shown to it) or "null" ---- */
 
 static void ranges_are_addresses_apart(void **state) {
-    mnem_device *device = device_open(state, 0);
+    mnem_device *device = device_open(*state, 0);
     mnem_device_info info;
     must(mnem_device_info_get(device, &info));
     assert_int_equal(info.granule_bytes, GRANULE);
@@ -81,7 +73,7 @@ static void ranges_are_addresses_apart(void **state) {
 }
 
 static void moving_a_granule_keeps_its_bytes(void **state) {
-    mnem_device *device = device_open(state, 64 * MIB);
+    mnem_device *device = device_open(*state, 64 * MIB);
     mnem_range a, b;
     uint64_t granules[3];
     must(mnem_range_reserve(device, 4 * GRANULE, &a));
@@ -111,7 +103,7 @@ static void moving_a_granule_keeps_its_bytes(void **state) {
 }
 
 static void a_granule_mapped_twice_is_one_piece_of_memory(void **state) {
-    mnem_device *device = device_open(state, 64 * MIB);
+    mnem_device *device = device_open(*state, 64 * MIB);
     mnem_range a, b;
     uint64_t granule;
     must(mnem_range_reserve(device, 2 * GRANULE, &a));
@@ -136,7 +128,7 @@ static void a_granule_mapped_twice_is_one_piece_of_memory(void **state) {
 }
 
 static void wrong_places_and_numbers_are_refused(void **state) {
-    mnem_device *device = device_open(state, 64 * MIB);
+    mnem_device *device = device_open(*state, 64 * MIB);
     mnem_range range;
     uint64_t g[4], other;
     assert_int_equal(mnem_range_reserve(device, 0, &range), MNEM_INVALID);
@@ -169,7 +161,7 @@ static void wrong_places_and_numbers_are_refused(void **state) {
 }
 
 static void granules_count_against_the_capacity(void **state) {
-    mnem_device *device = device_open(state, 8 * MIB);
+    mnem_device *device = device_open(*state, 8 * MIB);
     mnem_block block;
     uint64_t g[4];
     assert_int_equal(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 5), MNEM_NO_MEMORY);
@@ -188,7 +180,7 @@ static void granules_count_against_the_capacity(void **state) {
 }
 
 static void closing_is_refused_while_ranges_or_granules_live(void **state) {
-    mnem_device *device = device_open(state, 0);
+    mnem_device *device = device_open(*state, 0);
     mnem_range range;
     uint64_t granule;
     must(mnem_range_reserve(device, GRANULE, &range));
@@ -267,7 +259,7 @@ static void model_check(const model *m) {
 }
 
 static void random_steps_agree_with_a_model(void **state) {
-    model m = {.device = device_open(state, 64 * MIB), .random = 20261121};
+    model m = {.device = device_open(*state, 64 * MIB), .random = 20261121};
     print_message("seed %llu\n", (unsigned long long)m.random);
     must(mnem_range_reserve(m.device, PLACES * GRANULE, &m.range));
     for (int i = 0; i < PLACES; i++) m.mapped[i] = -1;
@@ -325,7 +317,7 @@ static void fail_everywhere(void **state, void (*fail_at)(uint64_t n, bool stick
     mnem_heap_usage before, after;
     for (uint64_t n = 1;; n++) {
         mnem_heap_usage_get(&before);
-        mnem_device *device = device_open(state, 64 * MIB);
+        mnem_device *device = device_open(*state, 64 * MIB);
         fail_at(n, sticky);
         mnem_status status = everything(device);
         fail_at(0, false);
@@ -401,7 +393,7 @@ static void *work(void *context) {
 
 static void threads_share_a_device(void **state) {
     worker workers[THREADS];
-    mnem_device *device = device_open(state, 64 * MIB);
+    mnem_device *device = device_open(*state, 64 * MIB);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (worker){.device = device, .number = (uint8_t)(i + 1)};
         assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
@@ -417,7 +409,7 @@ static void threads_share_a_device(void **state) {
 /* ---- host: what the kernel says ---- */
 
 static mnem_device *host_open(void) {
-    return device_open(&(void *){(void *)(uintptr_t) "host"}, 256 * MIB);
+    return device_open("host", 256 * MIB);
 }
 
 static uint64_t resident(void) {

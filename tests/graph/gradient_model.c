@@ -215,9 +215,9 @@ void gm_differentiate(gm *m, bool (*keep)(int32_t id, void *context), void *cont
 
 /* ---- running ---- */
 
-static void *room_of(uint64_t bytes) {
+void *gm_room(uint64_t bytes) {
     void *p = aligned_alloc(64, (size_t)(bytes + 127) / 64 * 64);
-    memset(p, 0xff, (size_t)(bytes + 127) / 64 * 64); /* NaN, so that nothing unwritten is read */
+    memset(p, 0xff, (size_t)(bytes + 127) / 64 * 64);
     return p;
 }
 
@@ -243,15 +243,15 @@ void gm_compile(gm *m) {
     if (m->status == MNEM_OK) m->status = mnem_graph_compile(m->graph, &m->sizes);
     if (m->status != MNEM_OK) return;
     const size_t tokens = (size_t)m->shape.tokens;
-    m->block = room_of(m->sizes.block_bytes);
-    m->workspace = room_of(m->sizes.workspace_bytes);
-    m->losses = room_of(tokens * 8);
-    m->angles = room_of(tokens * 8 * (uint64_t)m->shape.head_dim);
-    m->weights = room_of((uint64_t)m->elements * weight_bytes(m));
-    m->gradients = room_of((uint64_t)m->elements * weight_bytes(m));
-    m->ids = room_of(tokens * sizeof *m->ids);
-    m->positions = room_of(tokens * sizeof *m->positions);
-    m->targets = room_of(tokens * sizeof *m->targets);
+    m->block = gm_room(m->sizes.block_bytes);
+    m->workspace = gm_room(m->sizes.workspace_bytes);
+    m->losses = gm_room(tokens * 8);
+    m->angles = gm_room(tokens * 8 * (uint64_t)m->shape.head_dim);
+    m->weights = gm_room((uint64_t)m->elements * weight_bytes(m));
+    m->gradients = gm_room((uint64_t)m->elements * weight_bytes(m));
+    m->ids = gm_room(tokens * sizeof *m->ids);
+    m->positions = gm_room(tokens * sizeof *m->positions);
+    m->targets = gm_room(tokens * sizeof *m->targets);
     for (size_t t = 0; t < tokens; t++) {
         m->ids[t] = (int32_t)(mnem__random(7, 1, t) % (uint64_t)m->shape.vocab);
         m->targets[t] =

@@ -65,6 +65,9 @@ double gm_value(void *m);
 /* For graphs of other shapes: a node with this kind, inputs and output. */
 mnem_graph_node gm_node(mnem_op_kind kind, int32_t a, int32_t b, int32_t c, int32_t out);
 
+/* Memory of a graph, aligned to 64 bytes; to free. All NaN, so that nothing unwritten is read. */
+void *gm_room(uint64_t bytes);
+
 enum { GM_WEIGHTS, GM_GRADIENTS, GM_LOSSES, GM_ANGLES };
 extern const float gm_scale;
 

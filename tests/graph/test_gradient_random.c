@@ -178,12 +178,6 @@ static void add_end(dag *g) {
     if (draw(g, 3) == 0) add_loss(g, draw(g, 2) ? g->values - 1 : 0);
 }
 
-static void *room_of(uint64_t bytes) {
-    void *p = aligned_alloc(64, (size_t)(bytes + 127) / 64 * 64);
-    memset(p, 0xff, (size_t)(bytes + 127) / 64 * 64);
-    return p;
-}
-
 static void dag_build(dag *g, uint64_t seed, mnem_type type) {
     *g = (dag){.seed = seed, .type = type};
     const mnem_graph_options forward = {.tensors = 4 * VALUES, .nodes = 2 * VALUES, .workers = 3};
@@ -199,11 +193,11 @@ static void dag_compile(dag *g) {
     const mnem_status status = mnem_graph_compile(g->graph, &g->sizes);
     if (status != MNEM_OK) print_error("seed %d: %s\n", (int)g->seed, mnem_last_error());
     assert_int_equal(status, MNEM_OK);
-    g->block = room_of(g->sizes.block_bytes);
-    g->workspace = room_of(g->sizes.workspace_bytes);
-    g->loss = room_of(LOSSES * T * 8);
-    g->weights = room_of((uint64_t)g->elements * 8);
-    g->gradients = room_of((uint64_t)g->elements * 8);
+    g->block = gm_room(g->sizes.block_bytes);
+    g->workspace = gm_room(g->sizes.workspace_bytes);
+    g->loss = gm_room(LOSSES * T * 8);
+    g->weights = gm_room((uint64_t)g->elements * 8);
+    g->gradients = gm_room((uint64_t)g->elements * 8);
     memset(g->gradients, 0, (size_t)g->elements * 8);
     for (int64_t i = 0; i < g->elements; i++) {
         const float w = mnem__random_unit(mnem__random(g->seed, 2, (uint64_t)i)) - 0.45f;

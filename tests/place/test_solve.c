@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_heap.h"
 #include "kit/kit_random.h"
 #include "mnem/place.h"
 #include "place/place_check.h"
@@ -325,20 +326,14 @@ static void hostile_instances_end(void **state) {
 static void failing_heap_is_reported_at_every_call(void **state) {
     mnem_place_buffer *b = *state;
     mnem_place_result r;
-    mnem_heap_usage before, after;
     const mnem_place_options options = {.capacity_bytes = 1, .seconds = 0.01};
-    mnem_heap_usage_get(&before);
-    for (uint64_t nth = 1;; nth++) {
+    heap_sweep sweep = {.most = 100};
+    mnem_status status;
+    do {
         const size_t n = make_random(b, 7);
-        mnem__heap_fail_at(nth, true);
-        const mnem_status status = mnem_place_solve(b, n, &options, &r);
-        mnem__heap_fail_at(0, false);
-        mnem_heap_usage_get(&after);
-        assert_int_equal(after.bytes_live, before.bytes_live);
-        if (status == MNEM_OK) break;
-        assert_int_equal(status, MNEM_NO_MEMORY);
-        assert_true(nth < 100);
-    }
+        heap_sweep_begin(&sweep, true);
+        status = mnem_place_solve(b, n, &options, &r);
+    } while (heap_sweep_next(&sweep, status));
 }
 
 static int make_room(void **state) {

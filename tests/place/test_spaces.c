@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "kit/kit.h"
+#include "kit/kit_heap.h"
 #include "kit/kit_random.h"
 #include "mnem/place_spaces.h"
 #include "place/place_check.h"
@@ -397,22 +397,15 @@ static void a_stopped_search_has_a_placement(void **state) {
 static void failing_heap_is_reported_at_every_call(void **state) {
     (void)state;
     static instance x;
-    mnem_heap_usage before, after;
-    mnem_heap_usage_get(&before);
-    for (uint64_t nth = 1;; nth++) {
+    heap_sweep sweep = {.most = 2000};
+    mnem_status status;
+    do {
         mnem_place_spaces_result r;
         const mnem_place_options options = {.seconds = 1e6, .steps_max = 300};
         make_few(&x, 15);
-        mnem__heap_fail_at(nth, true);
-        const mnem_status status =
-            mnem_place_solve_spaces(x.b, x.w, x.u, x.n, x.s, x.spaces, &options, &r);
-        mnem__heap_fail_at(0, false);
-        mnem_heap_usage_get(&after);
-        assert_int_equal(after.bytes_live, before.bytes_live);
-        if (status == MNEM_OK) break;
-        assert_int_equal(status, MNEM_NO_MEMORY);
-        assert_true(nth < 2000);
-    }
+        heap_sweep_begin(&sweep, true);
+        status = mnem_place_solve_spaces(x.b, x.w, x.u, x.n, x.s, x.spaces, &options, &r);
+    } while (heap_sweep_next(&sweep, status));
 }
 
 int main(void) {

@@ -1,30 +1,14 @@
-/* bf16_pairs.c: see bf16_pairs.h.
- *
- * VDPBF16PS, after Intel's Software Developer's Manual: in each lane two fused multiply-adds, the
- * upper pair's first; nearest, ties to even; subnormals are zeros going in and coming out. */
+/* bf16_pairs.c: see bf16_pairs.h. */
 #include "ops/matmul/bf16_pairs.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "ops/core/half.h"
+#include "ops/core/bf16_dot.h"
 
 typedef struct vector {
     float lane[16];
 } vector;
 enum { LANES = 16, SPLIT = 1, TILE = 12, FLIGHT = 4 };
-
-static float flush(float x) {
-    return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
-}
-
-static float upper(float pair) {
-    return flush(mnem__bits_float(mnem__float_bits(pair) & 0xffff0000));
-}
-
-static float lower(float pair) {
-    return flush(mnem__bits_float(mnem__float_bits(pair) << 16));
-}
 
 static vector zero(void) {
     return (vector){{0}};
@@ -37,10 +21,7 @@ static vector splat(float pair) {
 }
 
 static vector mul_add(vector a, vector b, vector c) {
-    for (int i = 0; i < LANES; i++) {
-        float sum = flush(fmaf(upper(a.lane[i]), upper(b.lane[i]), flush(c.lane[i])));
-        c.lane[i] = flush(fmaf(lower(a.lane[i]), lower(b.lane[i]), sum));
-    }
+    for (int i = 0; i < LANES; i++) c.lane[i] = bf16_dot(a.lane[i], b.lane[i], c.lane[i]);
     return c;
 }
 
