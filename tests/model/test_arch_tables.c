@@ -134,8 +134,7 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
     (void)state;
     EACH(a)
     for (const mnem__layer_part *part = a->parts; part->out; part++) {
-        int inputs = 0;
-        while (inputs < MNEM__PART_INPUTS && part->in[inputs]) inputs++;
+        const int inputs = mnem__part_inputs(part);
         if (part->core != MNEM_OP_ATTENTION) {
             assert_true(part->core == MNEM_OP_GELU || part->core == MNEM_OP_SILU_MUL);
             assert_int_equal(inputs, part->core == MNEM_OP_GELU ? 1 : 2);

@@ -47,6 +47,13 @@ typedef struct mnem__layer_part {
     mnem__role out;
 } mnem__layer_part;
 
+/* How many matrices read the norm. */
+static inline int mnem__part_inputs(const mnem__layer_part *part) {
+    int count = 0;
+    while (count < MNEM__PART_INPUTS && part->in[count]) count++;
+    return count;
+}
+
 typedef struct mnem__architecture {
     /* As files and their keys say it. The first is what we say. */
     const char *names[MNEM__NAMES_MAX];

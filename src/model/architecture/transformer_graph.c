@@ -40,7 +40,8 @@ typedef struct inputs {
     int32_t a8, f32; /* 0: not needed */
 } inputs;
 
-/* At most, per layer and around: the largest that add_* below can add. */
+/* At most, per layer and around: the largest that add_* below can add for the parts there are.
+ * Compiling refuses more. */
 enum { LAYER_TENSORS = 26, LAYER_NODES = 20, OTHER_TENSORS = 12, OTHER_NODES = 6 };
 
 static mnem_graph_options room(const mnem__transformer_graph_options *o, bool body) {
@@ -138,7 +139,7 @@ static void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int3
     add(b, node);
 }
 
-/* Norms of a layer's part: of what its first matrix and those after it read. */
+/* The norm of a part, for its matrices. */
 static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count) {
     const int32_t first = layer_handle(b, part->in[0]);
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
@@ -166,8 +167,7 @@ static void add_rope(builder *b, int32_t heads_of) {
 
 /* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
 static int add_products(builder *b, const mnem__layer_part *part, int32_t *out) {
-    int count = 0;
-    while (count < MNEM__PART_INPUTS && part->in[count]) count++;
+    const int count = mnem__part_inputs(part);
     const inputs n = add_layer_norm(b, part, count);
     for (int i = 0; i < count; i++) {
         int64_t shape[2];

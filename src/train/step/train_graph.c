@@ -300,7 +300,7 @@ static int32_t activation(builder *b, const mnem__layer_part *part, int32_t n) {
         node.in[0] = columns(b, both, 2 * ff, 0, 0, ff);
         node.in[1] = columns(b, both, 2 * ff, ff, 0, ff);
     } else {
-        for (int i = 0; part->in[i]; i++) node.in[i] = ff_input(b, n, part->in[i]);
+        for (int i = 0; i < mnem__part_inputs(part); i++) node.in[i] = ff_input(b, n, part->in[i]);
     }
     node.out = value(b, "activation", ff);
     keep(b, MNEM_KEEP_NORMS, node.out);

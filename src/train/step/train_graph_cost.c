@@ -13,12 +13,6 @@ static const mnem__layer_part *parts_of(const mnem__train_shape *shape) {
     return mnem__architecture_find(shape->t.architecture)->parts;
 }
 
-static uint32_t count_inputs(const mnem__layer_part *part) {
-    uint32_t n = 0;
-    while (n < MNEM__PART_INPUTS && part->in[n]) n++;
-    return n;
-}
-
 /* The adapter of a matrix of a layer; NULL where it has none. */
 static const mnem__train_param *adapter(const mnem__train_shape *shape, mnem__role role) {
     return shape->lora_rank ? mnem__train_param_get(shape, role, 0) : NULL;
@@ -29,8 +23,7 @@ static const mnem__train_param *adapter(const mnem__train_shape *shape, mnem__ro
 /* Products A x of a part that are kept where its norm is. */
 static uint64_t adapters_kept(const mnem__train_shape *shape, const mnem__layer_part *part) {
     uint64_t n = 0;
-    for (int i = 0; i < MNEM__PART_INPUTS && part->in[i]; i++)
-        n += adapter(shape, part->in[i]) != NULL;
+    for (int i = 0; i < mnem__part_inputs(part); i++) n += adapter(shape, part->in[i]) != NULL;
     return n;
 }
 
@@ -49,7 +42,7 @@ static uint64_t kept_of_part(const mnem__train_shape *shape, const mnem__layer_p
         if (what & MNEM_KEEP_QKV) n += q + 2 * kv;
         if (what & MNEM_KEEP_ATTENTION) n += q + with_out;
     } else {
-        if (what & MNEM_KEEP_FF) n += ff * count_inputs(part);
+        if (what & MNEM_KEEP_FF) n += ff * (uint64_t)mnem__part_inputs(part);
         if (what & MNEM_KEEP_NORMS) n += ff + with_out;
     }
     return n;
@@ -95,10 +88,10 @@ static void add_part(const mnem__train_graph_options *o, const mnem__layer_part 
         m->o += tokens * embd * q;
     } else {
         m->norms += tokens * ff * ACTIVATION_MACS;
-        m->ff_in += tokens * embd * ff * count_inputs(part);
+        m->ff_in += tokens * embd * ff * mnem__part_inputs(part);
         m->down += tokens * embd * ff;
     }
-    for (int i = 0; i < MNEM__PART_INPUTS && part->in[i]; i++)
+    for (int i = 0; i < mnem__part_inputs(part); i++)
         add_adapter(o->shape, tokens, part->in[i], &m->norms, attends ? &m->qkv : &m->ff_in);
     add_adapter(o->shape, tokens, part->out, attends ? &m->attention : &m->norms,
                 attends ? &m->o : &m->down);
