@@ -30,6 +30,11 @@ typedef struct mnem__tensor_use {
     mnem__option option;
 } mnem__tensor_use;
 
+#define MNEM__HAS(role)                                                                            \
+    { MNEM__ROLE_##role, MNEM__REQUIRED }
+#define MNEM__MAY_HAVE(role, option)                                                               \
+    { MNEM__ROLE_##role, MNEM__OPTION_##option }
+
 /* How heads are turned by their positions: elements in pairs, or not at all. */
 typedef enum mnem__turn {
     MNEM__TURN_NONE,
