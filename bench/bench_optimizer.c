@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "mnem/mnem.h"
+#include "train/step/optimizer.h"
 
 enum { TURNS = 9 };
 
@@ -37,7 +38,7 @@ typedef struct subject {
 
 typedef struct bench {
     const subject *subject;
-    mnem_optimizer *adam[2];
+    mnem__optimizer *adam[2];
     float *weights, *gradients;
     void *moments[2];
     int64_t count;
@@ -47,17 +48,17 @@ typedef struct bench {
 static void run_subject(const mnem_worker *worker, void *context) {
     const bench *b = context;
     const subject *s = b->subject;
-    const mnem_optimizer_step_args args = {.weights = b->weights,
-                                           .gradients = b->gradients,
-                                           .moments = b->moments[s->moments],
-                                           .step = b->step,
-                                           .rate = 1e-4,
-                                           .factor = 1.0,
-                                           .zero_gradients = s->zero};
+    const mnem__optimizer_step_args args = {.weights = b->weights,
+                                            .gradients = b->gradients,
+                                            .moments = b->moments[s->moments],
+                                            .step = b->step,
+                                            .rate = 1e-4,
+                                            .factor = 1.0,
+                                            .zero_gradients = s->zero};
     if (s->norm)
-        mnem_optimizer_norm(worker, b->adam[0], b->gradients);
+        mnem__optimizer_norm(worker, b->adam[0], b->gradients);
     else
-        mnem_optimizer_step(worker, b->adam[s->moments], &args);
+        mnem__optimizer_step(worker, b->adam[s->moments], &args);
 }
 
 /* A copy that reads and writes s->bytes a weight, over blocks that nothing else needs now. */
@@ -108,13 +109,13 @@ int main(int argc, char **argv) {
     };
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     bench b = {.count = (int64_t)((argc > 2 ? atof(argv[2]) : 8.0) * 1e6)};
-    const mnem_segment segment = mnem_segment_make("all", 0, b.count, 2);
+    const mnem__segment segment = mnem__segment_make("all", 0, b.count, 2);
     mnem_team *team;
     if (mnem_team_create(threads, &team) != MNEM_OK) return 1;
     for (int m = 0; m < 2; m++) {
         const mnem_optimizer_options options = {.moments = (mnem_moments)m, .weight_decay = 0.1};
-        if (mnem_optimizer_create(&options, &segment, 1, &b.adam[m]) != MNEM_OK) return 1;
-        b.moments[m] = block(mnem_optimizer_bytes(b.adam[m]));
+        if (mnem__optimizer_create(&options, &segment, 1, &b.adam[m]) != MNEM_OK) return 1;
+        b.moments[m] = block(mnem__optimizer_bytes(b.adam[m]));
     }
     b.weights = block((uint64_t)b.count * 8); /* room for the copy */
     b.gradients = block((uint64_t)b.count * 4);
@@ -122,6 +123,6 @@ int main(int argc, char **argv) {
     printf("%-28s %5s %8s %8s %10s %8s\n", "", "bytes", "ns", "GB/s", "copy ns", "ratio");
     for (size_t i = 0; i < sizeof subjects / sizeof *subjects; i++) measure(team, &b, &subjects[i]);
     mnem_team_destroy(team);
-    for (int m = 0; m < 2; m++) mnem_optimizer_destroy(b.adam[m]);
+    for (int m = 0; m < 2; m++) mnem__optimizer_destroy(b.adam[m]);
     return 0;
 }

@@ -22,39 +22,39 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 enum { ENTRIES_MAX = 64 };
 
-static void check_other_type(const mnem_checkpoint *c, const mnem_checkpoint_entry *e) {
+static void check_other_type(const mnem__checkpoint *c, const mnem__checkpoint_entry *e) {
     uint64_t u;
     int64_t i;
     double f;
     char none[1];
-    CHECK((mnem_checkpoint_u64(c, e->name, &u) == MNEM_OK) == (e->type == MNEM_ENTRY_U64));
-    CHECK((mnem_checkpoint_i64(c, e->name, &i) == MNEM_OK) == (e->type == MNEM_ENTRY_I64));
-    CHECK((mnem_checkpoint_f64(c, e->name, &f) == MNEM_OK) == (e->type == MNEM_ENTRY_F64));
-    CHECK(mnem_checkpoint_text(c, e->name, none, 0) == MNEM_BAD_FILE);
-    CHECK(mnem_checkpoint_read(c, e->name, none, e->bytes + 1) == MNEM_BAD_FILE);
+    CHECK((mnem__checkpoint_u64(c, e->name, &u) == MNEM_OK) == (e->type == MNEM__ENTRY_U64));
+    CHECK((mnem__checkpoint_i64(c, e->name, &i) == MNEM_OK) == (e->type == MNEM__ENTRY_I64));
+    CHECK((mnem__checkpoint_f64(c, e->name, &f) == MNEM_OK) == (e->type == MNEM__ENTRY_F64));
+    CHECK(mnem__checkpoint_text(c, e->name, none, 0) == MNEM_BAD_FILE);
+    CHECK(mnem__checkpoint_read(c, e->name, none, e->bytes + 1) == MNEM_BAD_FILE);
 }
 
 /* The section in memory of its own; a number stands in the entry. */
-static void load(const mnem_checkpoint *c, mnem_checkpoint_entry *e) {
-    if (e->type != MNEM_ENTRY_BYTES && e->type != MNEM_ENTRY_TEXT) return;
+static void load(const mnem__checkpoint *c, mnem__checkpoint_entry *e) {
+    if (e->type != MNEM__ENTRY_BYTES && e->type != MNEM__ENTRY_TEXT) return;
     char *data = malloc(e->bytes + 1); /* exactly, so that reading past is seen */
     CHECK(data);
-    if (e->type == MNEM_ENTRY_BYTES)
-        CHECK(mnem_checkpoint_read(c, e->name, data, e->bytes) == MNEM_OK);
+    if (e->type == MNEM__ENTRY_BYTES)
+        CHECK(mnem__checkpoint_read(c, e->name, data, e->bytes) == MNEM_OK);
     else
-        CHECK(mnem_checkpoint_text(c, e->name, data, e->bytes + 1) == MNEM_OK);
+        CHECK(mnem__checkpoint_text(c, e->name, data, e->bytes + 1) == MNEM_OK);
     e->data = data;
 }
 
 /* Written again beside, compared, removed. */
-static void check_again(const mnem_checkpoint_entry *e, size_t n, const uint8_t *data,
+static void check_again(const mnem__checkpoint_entry *e, size_t n, const uint8_t *data,
                         size_t bytes) {
     char path[64];
     uint64_t size;
     snprintf(path, sizeof path, "%s/mnem-fuzz-checkpoint-%d",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
-    CHECK(mnem_checkpoint_file_bytes(e, n, &size) == MNEM_OK && size == bytes);
-    CHECK(mnem_checkpoint_write(path, e, n, NULL) == MNEM_OK);
+    CHECK(mnem__checkpoint_file_bytes(e, n, &size) == MNEM_OK && size == bytes);
+    CHECK(mnem__checkpoint_write(path, e, n, NULL) == MNEM_OK);
     const int fd = open(path, O_RDONLY);
     uint8_t *again = malloc(bytes + 1);
     CHECK(fd >= 0 && again && read(fd, again, bytes + 1) == (ssize_t)bytes);
@@ -64,29 +64,29 @@ static void check_again(const mnem_checkpoint_entry *e, size_t n, const uint8_t 
     CHECK(unlink(path) == 0);
 }
 
-static void check_open(mnem_checkpoint *c, const uint8_t *data, size_t bytes) {
-    mnem_checkpoint_entry e[ENTRIES_MAX];
+static void check_open(mnem__checkpoint *c, const uint8_t *data, size_t bytes) {
+    mnem__checkpoint_entry e[ENTRIES_MAX];
     size_t n = 0;
-    for (; n < ENTRIES_MAX && mnem_checkpoint_entry_get(c, n, &e[n]); n++) {
+    for (; n < ENTRIES_MAX && mnem__checkpoint_entry_get(c, n, &e[n]); n++) {
         load(c, &e[n]);
         check_other_type(c, &e[n]);
     }
-    CHECK(n == ENTRIES_MAX || mnem_checkpoint_expect(c, e, n) == MNEM_OK);
+    CHECK(n == ENTRIES_MAX || mnem__checkpoint_expect(c, e, n) == MNEM_OK);
     if (n < ENTRIES_MAX) check_again(e, n, data, bytes);
     for (size_t i = 0; i < n; i++) free((void *)e[i].data);
 }
 
 static void try_bytes(const uint8_t *data, size_t n) {
     char path[32];
-    mnem_checkpoint *c;
+    mnem__checkpoint *c;
     const int fd = memfd_create("checkpoint", MFD_CLOEXEC);
     CHECK(fd >= 0 && write(fd, data, n) == (ssize_t)n);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (mnem_checkpoint_open(path, &c) == MNEM_OK)
+    if (mnem__checkpoint_open(path, &c) == MNEM_OK)
         check_open(c, data, n);
     else
         CHECK(!c && *mnem_last_error());
-    mnem_checkpoint_close(c);
+    mnem__checkpoint_close(c);
     close(fd);
 }
 

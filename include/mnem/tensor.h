@@ -111,8 +111,6 @@ uint64_t mnem_pack_bytes(mnem_type type, int64_t rows, int64_t k);
 /* raw: rows (1 to 16) as in the file, contiguous. packed: 64-byte aligned, not overlapping raw;
  * missing rows become zeros. */
 void mnem_pack_group(mnem_type type, int64_t rows, int64_t k, const void *raw, void *packed);
-/* One row (0 to 15) of a packed group as k floats: equal to mnem_dequantize_row of the raw row. */
-void mnem_unpack_row(mnem_type type, int64_t k, const void *packed, int row, float *out);
 
 /* ---- rows between types; n is whole blocks ---- */
 mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out);

@@ -4,8 +4,7 @@
  * plan says what training would take and refuses what doesn't fit; create takes exactly that; a
  * step allocates nothing. A smaller budget changes how a step is cut (sequences run together, what
  * is computed again in the backward pass), not what it computes.
- * Not here: text and batches (corpus.h), the update itself (optimizer.h), progress and files of
- * logs (the command).
+ * Not here: text and batches (corpus.h), progress and files of logs (the command).
  * Threads: a trainer belongs to one thread at a time; mnem_trainer_cancel may be called from any
  * thread and from a signal handler.
  *
@@ -21,9 +20,7 @@
 
 #include "mnem/graph.h"
 #include "mnem/ledger.h"
-#include "mnem/loss_scale.h"
 #include "mnem/model.h"
-#include "mnem/optimizer.h"
 #include "mnem/plan.h"
 
 #ifdef __cplusplus
@@ -57,6 +54,31 @@ typedef struct mnem_lora {
 } mnem_lora;
 /* "q,v" as a set; MNEM_INVALID names the word that isn't one of them. */
 mnem_status mnem_lora_targets_parse(const char *text, uint32_t *targets);
+
+/* Of AdamW, beside the weight. */
+typedef enum mnem_moments {
+    MNEM_MOMENTS_F32,  /* 8 bytes for each weight */
+    MNEM_MOMENTS_8BIT, /* 2 bytes, and 4 for each block of 256 (adam_kernels.c says how) */
+} mnem_moments;
+
+/* Zero means default, but for weight_decay. */
+typedef struct mnem_optimizer_options {
+    mnem_moments moments;
+    double beta1, beta2; /* decay of the moments, above 0 and below 1 (0.9, 0.95) */
+    double epsilon;      /* beside the root of the second moment, 1e-16 to 1 (1e-8) */
+    double weight_decay; /* 0: none */
+    uint64_t seed;       /* of the rounding of 8-bit moments */
+} mnem_optimizer_options;
+
+/* Warm-up, then half a cosine down to a floor (Loshchilov and Hutter, "SGDR", 2017). Of step t,
+ * counted from 1, with W = warmup_steps and T = total_steps:
+ *     t <= W:      peak t / W
+ *     W < t < T:   floor + (peak - floor) (1 + cos(pi (t - W) / (T - W))) / 2
+ *     t >= T:      floor */
+typedef struct mnem_schedule {
+    double rate_peak, rate_floor;
+    uint64_t warmup_steps, total_steps;
+} mnem_schedule;
 
 /* Zero means default. */
 typedef struct mnem_train_options {
@@ -222,13 +244,16 @@ void mnem_trainer_cancel(mnem_trainer *trainer);
 
 /* ---- checkpoints: weights, moments, steps done, loss scale; and a text of the caller's ---- */
 
-/* Writes a checkpoint (checkpoint.h): the old file stays until the new one is whole. */
+/* Writes a checkpoint: the old file stays until the new one is whole. */
 mnem_status mnem_trainer_save(mnem_trainer *trainer, const char *path, const char *note);
 /* All of a checkpoint, to go on as though nothing had happened; note gets the text (n bytes of
  * room). MNEM_BAD_FILE for damage or a model of another shape; nothing has changed then, unless the
  * file changed while it was read. */
 mnem_status mnem_trainer_resume(mnem_trainer *trainer, const char *path, char *note, size_t n);
 uint64_t mnem_trainer_steps(const mnem_trainer *trainer); /* done, those left out counted too */
+/* The same of the trainer that wrote a checkpoint. MNEM_NOT_FOUND, MNEM_BAD_FILE, MNEM_IO,
+ * MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
+mnem_status mnem_trainer_steps_saved(const char *path, uint64_t *steps);
 /* Another schedule from the next step on. */
 mnem_status mnem_trainer_schedule_set(mnem_trainer *trainer, const mnem_schedule *schedule);
 

@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
-#include "mnem/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 static const char *path;
 
@@ -79,56 +79,57 @@ typedef struct content {
     uint64_t large[LARGE];
     uint8_t small[SMALL];
     char text[64];
-    mnem_checkpoint_entry entries[7];
+    mnem__checkpoint_entry entries[7];
 } content;
 
 static size_t content_make(content *c, uint64_t step) {
     for (uint64_t i = 0; i < LARGE; i++) c->large[i] = step * 1000003 + i;
     for (int i = 0; i < SMALL; i++) c->small[i] = (uint8_t)(step + (uint64_t)i);
     snprintf(c->text, sizeof c->text, "{\"step\": %llu}", (unsigned long long)step);
-    const mnem_checkpoint_entry e[] = {
-        {.name = "step", .type = MNEM_ENTRY_U64, .u = step},
-        {.name = "small", .type = MNEM_ENTRY_BYTES, .data = c->small, .bytes = SMALL},
-        {.name = "rate", .type = MNEM_ENTRY_F64, .f = 1.0 / (double)(step + 1)},
-        {.name = "config", .type = MNEM_ENTRY_TEXT, .data = c->text, .bytes = strlen(c->text)},
-        {.name = "empty", .type = MNEM_ENTRY_BYTES},
-        {.name = "weights", .type = MNEM_ENTRY_BYTES, .data = c->large, .bytes = sizeof c->large},
-        {.name = "offset", .type = MNEM_ENTRY_I64, .i = -(int64_t)step},
+    const mnem__checkpoint_entry e[] = {
+        {.name = "step", .type = MNEM__ENTRY_U64, .u = step},
+        {.name = "small", .type = MNEM__ENTRY_BYTES, .data = c->small, .bytes = SMALL},
+        {.name = "rate", .type = MNEM__ENTRY_F64, .f = 1.0 / (double)(step + 1)},
+        {.name = "config", .type = MNEM__ENTRY_TEXT, .data = c->text, .bytes = strlen(c->text)},
+        {.name = "empty", .type = MNEM__ENTRY_BYTES},
+        {.name = "weights", .type = MNEM__ENTRY_BYTES, .data = c->large, .bytes = sizeof c->large},
+        {.name = "offset", .type = MNEM__ENTRY_I64, .i = -(int64_t)step},
     };
     memcpy(c->entries, e, sizeof e);
     return sizeof e / sizeof *e;
 }
 
-static mnem_status write_step(uint64_t step, const mnem_checkpoint_options *options) {
+static mnem_status write_step(uint64_t step, const mnem__checkpoint_options *options) {
     static content c;
     const size_t n = content_make(&c, step);
-    return mnem_checkpoint_write(path, c.entries, n, options);
+    return mnem__checkpoint_write(path, c.entries, n, options);
 }
 
 /* Opens and checks everything; the step. */
 static uint64_t read_step(const char *from) {
     static content c, expected;
-    mnem_checkpoint *checkpoint;
+    mnem__checkpoint *checkpoint;
     uint64_t step;
     int64_t offset;
     double rate;
     char text[64];
-    assert_int_equal(mnem_checkpoint_open(from, &checkpoint), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_u64(checkpoint, "step", &step), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open(from, &checkpoint), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_u64(checkpoint, "step", &step), MNEM_OK);
     const size_t n = content_make(&expected, step);
-    assert_int_equal(mnem_checkpoint_expect(checkpoint, expected.entries, n), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_read(checkpoint, "weights", c.large, sizeof c.large), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_expect(checkpoint, expected.entries, n), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_read(checkpoint, "weights", c.large, sizeof c.large),
+                     MNEM_OK);
     assert_memory_equal(c.large, expected.large, sizeof c.large);
-    assert_int_equal(mnem_checkpoint_read(checkpoint, "small", c.small, SMALL), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_read(checkpoint, "small", c.small, SMALL), MNEM_OK);
     assert_memory_equal(c.small, expected.small, SMALL);
-    assert_int_equal(mnem_checkpoint_read(checkpoint, "empty", c.small, 0), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_text(checkpoint, "config", text, sizeof text), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_read(checkpoint, "empty", c.small, 0), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_text(checkpoint, "config", text, sizeof text), MNEM_OK);
     assert_string_equal(text, expected.text);
-    assert_int_equal(mnem_checkpoint_i64(checkpoint, "offset", &offset), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_i64(checkpoint, "offset", &offset), MNEM_OK);
     assert_int_equal(offset, -(int64_t)step);
-    assert_int_equal(mnem_checkpoint_f64(checkpoint, "rate", &rate), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_f64(checkpoint, "rate", &rate), MNEM_OK);
     assert_true(rate == 1.0 / (double)(step + 1));
-    mnem_checkpoint_close(checkpoint);
+    mnem__checkpoint_close(checkpoint);
     return step;
 }
 
@@ -186,7 +187,7 @@ static void what_is_written_reads_back(void **state) {
         assert_int_equal(write_step(step, NULL), MNEM_OK);
         assert_int_equal(read_step(path), step);
     }
-    assert_int_equal(mnem_checkpoint_file_bytes(c.entries, content_make(&c, 1), &bytes), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_file_bytes(c.entries, content_make(&c, 1), &bytes), MNEM_OK);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_size, bytes);
     assert_int_equal(kit_folder_count(), 1);
@@ -195,32 +196,32 @@ static void what_is_written_reads_back(void **state) {
 static void entries_come_in_their_order(void **state) {
     (void)state;
     static content c;
-    mnem_checkpoint *checkpoint;
-    mnem_checkpoint_entry e;
+    mnem__checkpoint *checkpoint;
+    mnem__checkpoint_entry e;
     const size_t n = content_make(&c, 9);
     assert_int_equal(write_step(9, NULL), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_OK);
     for (size_t i = 0; i < n; i++) {
-        assert_true(mnem_checkpoint_entry_get(checkpoint, i, &e));
+        assert_true(mnem__checkpoint_entry_get(checkpoint, i, &e));
         assert_string_equal(e.name, c.entries[i].name);
         assert_int_equal(e.type, c.entries[i].type);
-        if (e.type >= MNEM_ENTRY_U64)
+        if (e.type >= MNEM__ENTRY_U64)
             assert_true(e.u == c.entries[i].u && e.bytes == 8);
         else
             assert_int_equal(e.bytes, c.entries[i].bytes);
     }
-    assert_false(mnem_checkpoint_entry_get(checkpoint, n, &e));
-    mnem_checkpoint_close(checkpoint);
+    assert_false(mnem__checkpoint_entry_get(checkpoint, n, &e));
+    mnem__checkpoint_close(checkpoint);
 }
 
 static void no_entries_are_a_checkpoint_too(void **state) {
     (void)state;
-    mnem_checkpoint *checkpoint;
-    mnem_checkpoint_entry e;
-    assert_int_equal(mnem_checkpoint_write(path, NULL, 0, NULL), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_OK);
-    assert_false(mnem_checkpoint_entry_get(checkpoint, 0, &e));
-    mnem_checkpoint_close(checkpoint);
+    mnem__checkpoint *checkpoint;
+    mnem__checkpoint_entry e;
+    assert_int_equal(mnem__checkpoint_write(path, NULL, 0, NULL), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_OK);
+    assert_false(mnem__checkpoint_entry_get(checkpoint, 0, &e));
+    mnem__checkpoint_close(checkpoint);
 }
 
 /* ---- damage ---- */
@@ -229,18 +230,18 @@ enum { FILE_ROOM = 2048 };
 
 /* A small file: a number, bytes and a text. */
 static size_t small_file(uint8_t *bytes) {
-    const mnem_checkpoint_entry e[] = {
-        {.name = "n", .type = MNEM_ENTRY_U64, .u = 77},
-        {.name = "bytes", .type = MNEM_ENTRY_BYTES, .data = "0123456789", .bytes = 10},
-        {.name = "text", .type = MNEM_ENTRY_TEXT, .data = "abc", .bytes = 3}};
-    assert_int_equal(mnem_checkpoint_write(path, e, 3, NULL), MNEM_OK);
+    const mnem__checkpoint_entry e[] = {
+        {.name = "n", .type = MNEM__ENTRY_U64, .u = 77},
+        {.name = "bytes", .type = MNEM__ENTRY_BYTES, .data = "0123456789", .bytes = 10},
+        {.name = "text", .type = MNEM__ENTRY_TEXT, .data = "abc", .bytes = 3}};
+    assert_int_equal(mnem__checkpoint_write(path, e, 3, NULL), MNEM_OK);
     return get_file(bytes, FILE_ROOM);
 }
 
 static void refused(const uint8_t *bytes, size_t n) {
-    mnem_checkpoint *checkpoint = (void *)1;
+    mnem__checkpoint *checkpoint = (void *)1;
     put_file(path, bytes, n);
-    const mnem_status status = mnem_checkpoint_open(path, &checkpoint);
+    const mnem_status status = mnem__checkpoint_open(path, &checkpoint);
     assert_true(status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED);
     assert_null(checkpoint);
     assert_non_null(strstr(mnem_last_error(), path));
@@ -278,33 +279,33 @@ static void damage_names_the_section(void **state) {
 
 static void other_files_are_refused(void **state) {
     (void)state;
-    mnem_checkpoint *checkpoint;
+    mnem__checkpoint *checkpoint;
     uint8_t bytes[FILE_ROOM];
     const size_t n = small_file(bytes);
-    assert_int_equal(mnem_checkpoint_open(beside(".none"), &checkpoint), MNEM_NOT_FOUND);
-    assert_int_equal(mnem_checkpoint_open(kit_folder(), &checkpoint), MNEM_BAD_FILE);
-    assert_int_equal(mnem_checkpoint_open("", &checkpoint), MNEM_INVALID);
+    assert_int_equal(mnem__checkpoint_open(beside(".none"), &checkpoint), MNEM_NOT_FOUND);
+    assert_int_equal(mnem__checkpoint_open(kit_folder(), &checkpoint), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_open("", &checkpoint), MNEM_INVALID);
     bytes[8] = 2;
     put_file(path, bytes, n);
-    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_UNSUPPORTED);
+    assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "version 2, expected 1"));
-    mnem_checkpoint_close(NULL);
+    mnem__checkpoint_close(NULL);
 }
 
 static void what_changes_after_opening_is_noticed(void **state) {
     (void)state;
     uint8_t bytes[FILE_ROOM], out[10];
-    mnem_checkpoint *checkpoint;
+    mnem__checkpoint *checkpoint;
     const size_t n = small_file(bytes);
-    assert_int_equal(mnem_checkpoint_open(path, &checkpoint), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_OK);
     const int fd = open(path, O_WRONLY);
     assert_int_equal(__real_pwrite(fd, "x", 1, (off_t)n - 128), 1);
-    assert_int_equal(mnem_checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "section bytes: has changed"));
     assert_int_equal(ftruncate(fd, 100), 0);
-    assert_int_equal(mnem_checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_read(checkpoint, "bytes", out, 10), MNEM_BAD_FILE);
     close(fd);
-    mnem_checkpoint_close(checkpoint);
+    mnem__checkpoint_close(checkpoint);
 }
 
 /* ---- what doesn't fit what is asked ---- */
@@ -315,65 +316,65 @@ static void wrong_names_sizes_and_types_are_named_with_numbers(void **state) {
     uint64_t u;
     double f;
     char text[4];
-    mnem_checkpoint *c;
+    mnem__checkpoint *c;
     small_file(bytes);
-    assert_int_equal(mnem_checkpoint_open(path, &c), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_read(c, "bytes", bytes, 9), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_open(path, &c), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_read(c, "bytes", bytes, 9), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "section bytes: 10 bytes, expected 9"));
-    assert_int_equal(mnem_checkpoint_read(c, "byte", bytes, 9), MNEM_NOT_FOUND);
+    assert_int_equal(mnem__checkpoint_read(c, "byte", bytes, 9), MNEM_NOT_FOUND);
     assert_non_null(strstr(mnem_last_error(), "no section byte"));
-    assert_int_equal(mnem_checkpoint_read(c, "n", bytes, 8), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_read(c, "n", bytes, 8), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "section n: u64, expected bytes"));
-    assert_int_equal(mnem_checkpoint_u64(c, "text", &u), MNEM_BAD_FILE);
-    assert_int_equal(mnem_checkpoint_f64(c, "n", &f), MNEM_BAD_FILE);
-    assert_int_equal(mnem_checkpoint_text(c, "text", text, 3), MNEM_BAD_FILE);
-    assert_int_equal(mnem_checkpoint_text(c, "text", text, 0), MNEM_BAD_FILE);
-    assert_int_equal(mnem_checkpoint_text(c, "text", text, 4), MNEM_OK);
-    mnem_checkpoint_close(c);
+    assert_int_equal(mnem__checkpoint_u64(c, "text", &u), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_f64(c, "n", &f), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_text(c, "text", text, 3), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_text(c, "text", text, 0), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_text(c, "text", text, 4), MNEM_OK);
+    mnem__checkpoint_close(c);
 }
 
 static void a_list_of_entries_that_differs_is_refused(void **state) {
     (void)state;
     uint8_t bytes[FILE_ROOM];
-    mnem_checkpoint *c;
-    const mnem_checkpoint_entry e[] = {{.name = "text", .type = MNEM_ENTRY_TEXT},
-                                       {.name = "bytes", .type = MNEM_ENTRY_BYTES, .bytes = 10},
-                                       {.name = "n", .type = MNEM_ENTRY_U64},
-                                       {.name = "more", .type = MNEM_ENTRY_U64}};
+    mnem__checkpoint *c;
+    const mnem__checkpoint_entry e[] = {{.name = "text", .type = MNEM__ENTRY_TEXT},
+                                        {.name = "bytes", .type = MNEM__ENTRY_BYTES, .bytes = 10},
+                                        {.name = "n", .type = MNEM__ENTRY_U64},
+                                        {.name = "more", .type = MNEM__ENTRY_U64}};
     small_file(bytes);
-    assert_int_equal(mnem_checkpoint_open(path, &c), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_expect(c, e, 3), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_expect(c, e, 4), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_open(path, &c), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_expect(c, e, 3), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_expect(c, e, 4), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "no section more"));
-    assert_int_equal(mnem_checkpoint_expect(c, e, 2), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_expect(c, e, 2), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "section n: isn't expected"));
-    mnem_checkpoint_close(c);
+    mnem__checkpoint_close(c);
 }
 
 static void entries_that_are_none_are_refused_and_the_file_stays(void **state) {
     (void)state;
-    char longest[MNEM_CHECKPOINT_NAME + 1];
+    char longest[MNEM__CHECKPOINT_NAME + 1];
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
-    const mnem_checkpoint_entry bad[][2] = {
+    const mnem__checkpoint_entry bad[][2] = {
         {{.name = "a"}, {.name = "a"}},
         {{.name = ""}, {.name = "b"}},
         {{.name = NULL}, {.name = "b"}},
         {{.name = longest}, {.name = "b"}},
         {{.name = "with space"}, {.name = "b"}},
         {{.name = "a", .bytes = 1}, {.name = "b"}},
-        {{.name = "a", .type = MNEM_ENTRY_TYPES}, {.name = "b"}},
+        {{.name = "a", .type = MNEM__ENTRY_TYPES}, {.name = "b"}},
         {{.name = "a", .bytes = UINT64_MAX, .data = longest}, {.name = "b"}},
         {{.name = "a", .bytes = INT64_MAX, .data = longest}, {.name = "b"}}};
     uint64_t bytes;
     assert_int_equal(write_step(3, NULL), MNEM_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(mnem_checkpoint_write(path, bad[i], 2, NULL), MNEM_INVALID);
-        assert_int_equal(mnem_checkpoint_file_bytes(bad[i], 2, &bytes), MNEM_INVALID);
+        assert_int_equal(mnem__checkpoint_write(path, bad[i], 2, NULL), MNEM_INVALID);
+        assert_int_equal(mnem__checkpoint_file_bytes(bad[i], 2, &bytes), MNEM_INVALID);
     }
-    assert_int_equal(mnem_checkpoint_write(path, bad[0], MNEM_CHECKPOINT_ENTRIES + 1, NULL),
+    assert_int_equal(mnem__checkpoint_write(path, bad[0], MNEM__CHECKPOINT_ENTRIES + 1, NULL),
                      MNEM_INVALID);
-    assert_int_equal(write_step(4, &(mnem_checkpoint_options){.keep = 100}), MNEM_INVALID);
+    assert_int_equal(write_step(4, &(mnem__checkpoint_options){.keep = 100}), MNEM_INVALID);
     assert_int_equal(read_step(path), 3);
     assert_int_equal(kit_folder_count(), 1);
 }
@@ -422,7 +423,7 @@ static void short_writes_and_signals_are_gone_over(void **state) {
 
 static void a_cancel_at_any_write_leaves_the_old_one(void **state) {
     (void)state;
-    const mnem_checkpoint_options options = {.keep = 1, .cancel = &cancel};
+    const mnem__checkpoint_options options = {.keep = 1, .cancel = &cancel};
     assert_int_equal(write_step(1, NULL), MNEM_OK);
     for (int at = 1;; at++) {
         cancel = 0;
@@ -444,10 +445,10 @@ static void a_stray_temporary_is_ignored_and_replaced(void **state) {
     (void)state;
     put_file(beside(".tmp"), "half of a checkpoint", 20);
     put_file(beside(".old"), "and of another", 14);
-    mnem_checkpoint *checkpoint;
+    mnem__checkpoint *checkpoint;
     unsigned which;
-    assert_int_equal(mnem_checkpoint_open_last(path, 3, &checkpoint, &which), MNEM_NOT_FOUND);
-    assert_int_equal(write_step(5, &(mnem_checkpoint_options){.keep = 1}), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open_last(path, 3, &checkpoint, &which), MNEM_NOT_FOUND);
+    assert_int_equal(write_step(5, &(mnem__checkpoint_options){.keep = 1}), MNEM_OK);
     assert_int_equal(read_step(path), 5);
     assert_int_equal(kit_folder_count(), 1);
 }
@@ -456,7 +457,7 @@ static void a_stray_temporary_is_ignored_and_replaced(void **state) {
 
 static void the_last_ones_are_kept(void **state) {
     (void)state;
-    const mnem_checkpoint_options options = {.keep = 2};
+    const mnem__checkpoint_options options = {.keep = 2};
     for (uint64_t step = 1; step <= 5; step++) {
         assert_int_equal(write_step(step, &options), MNEM_OK);
         assert_int_equal(kit_folder_count(), step < 3 ? (int)step : 3);
@@ -473,20 +474,20 @@ static void the_last_ones_are_kept(void **state) {
 
 static void the_last_that_opens_is_found(void **state) {
     (void)state;
-    const mnem_checkpoint_options options = {.keep = 2};
-    mnem_checkpoint *checkpoint;
+    const mnem__checkpoint_options options = {.keep = 2};
+    mnem__checkpoint *checkpoint;
     unsigned which;
     for (uint64_t step = 1; step <= 3; step++) write_step(step, &options);
-    assert_int_equal(mnem_checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
     assert_int_equal(which, 0);
-    mnem_checkpoint_close(checkpoint);
+    mnem__checkpoint_close(checkpoint);
     assert_int_equal(truncate(path, 1000), 0);
     assert_int_equal(unlink(beside(".1")), 0);
-    assert_int_equal(mnem_checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
     assert_int_equal(which, 2);
-    mnem_checkpoint_close(checkpoint);
+    mnem__checkpoint_close(checkpoint);
     assert_int_equal(truncate(beside(".2"), 2000), 0);
-    assert_int_equal(mnem_checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_BAD_FILE);
+    assert_int_equal(mnem__checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "run: 1000 bytes")); /* of the first */
     assert_null(checkpoint);
 }
@@ -495,7 +496,7 @@ static void the_last_that_opens_is_found(void **state) {
 
 static void no_memory_anywhere_is_reported(void **state) {
     (void)state;
-    mnem_checkpoint *checkpoint;
+    mnem__checkpoint *checkpoint;
     mnem_heap_usage before, after;
     assert_int_equal(write_step(1, NULL), MNEM_OK);
     mnem_heap_usage_get(&before);
@@ -503,7 +504,7 @@ static void no_memory_anywhere_is_reported(void **state) {
     assert_int_equal(write_step(2, NULL), MNEM_NO_MEMORY);
     for (uint64_t n = 1;; n++) {
         mnem__heap_fail_at(n, false);
-        const mnem_status status = mnem_checkpoint_open(path, &checkpoint);
+        const mnem_status status = mnem__checkpoint_open(path, &checkpoint);
         mnem__heap_fail_at(0, false);
         if (status == MNEM_OK) {
             assert_int_equal(n, 4);
@@ -513,8 +514,8 @@ static void no_memory_anywhere_is_reported(void **state) {
         assert_null(checkpoint);
     }
     mnem_heap_usage_get(&after);
-    assert_true(after.bytes_live - before.bytes_live <= mnem_checkpoint_host_bytes(7));
-    mnem_checkpoint_close(checkpoint);
+    assert_true(after.bytes_live - before.bytes_live <= mnem__checkpoint_host_bytes(7));
+    mnem__checkpoint_close(checkpoint);
     mnem_heap_usage_get(&after);
     assert_int_equal(after.bytes_live, before.bytes_live);
     assert_int_equal(read_step(path), 1);
@@ -526,7 +527,7 @@ enum { KILLS = 120, SEED = 5 };
 
 /* Writes one step after another; says each that is done. */
 static void write_forever(_Atomic uint64_t *done) {
-    const mnem_checkpoint_options options = {.keep = 1};
+    const mnem__checkpoint_options options = {.keep = 1};
     for (uint64_t step = *done + 1;; step++) {
         if (write_step(step, &options) != MNEM_OK) _exit(1);
         atomic_store(done, step);

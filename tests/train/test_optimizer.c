@@ -9,23 +9,23 @@
 #include "base/heap.h"
 #include "base/random.h"
 #include "kit/kit.h"
-#include "mnem/optimizer.h"
+#include "train/step/optimizer.h"
 
 enum { SEED = 20221 };
 
 /* ---- one optimizer with its memory ---- */
 
 typedef struct bench {
-    mnem_optimizer *adam;
+    mnem__optimizer *adam;
     float *weights, *gradients, *moments;
     int64_t count;
 } bench;
 
-static bench bench_make(const mnem_optimizer_options *options, const mnem_segment *segments,
+static bench bench_make(const mnem_optimizer_options *options, const mnem__segment *segments,
                         size_t n) {
     bench b = {.count = segments[n - 1].offset + segments[n - 1].count + 8};
-    assert_int_equal(mnem_optimizer_create(options, segments, n, &b.adam), MNEM_OK);
-    const uint64_t bytes = mnem_optimizer_bytes(b.adam);
+    assert_int_equal(mnem__optimizer_create(options, segments, n, &b.adam), MNEM_OK);
+    const uint64_t bytes = mnem__optimizer_bytes(b.adam);
     b.weights = calloc((size_t)b.count, sizeof(float));
     b.gradients = calloc((size_t)b.count, sizeof(float));
     b.moments = aligned_alloc(64, bytes);
@@ -35,22 +35,22 @@ static bench bench_make(const mnem_optimizer_options *options, const mnem_segmen
 }
 
 static void bench_free(bench *b) {
-    mnem_optimizer_destroy(b->adam);
+    mnem__optimizer_destroy(b->adam);
     free(b->weights);
     free(b->gradients);
     free(b->moments);
 }
 
-static mnem_optimizer_update_result bench_step(bench *b, mnem_team *team, uint64_t step,
-                                               double rate) {
-    const mnem_optimizer_update_args args = {.weights = b->weights,
-                                             .gradients = b->gradients,
-                                             .moments = b->moments,
-                                             .step = step,
-                                             .rate = rate,
-                                             .scale = 1.0,
-                                             .norm_max = 0.0};
-    return mnem_optimizer_update(b->adam, team, &args);
+static mnem__optimizer_update_result bench_step(bench *b, mnem_team *team, uint64_t step,
+                                                double rate) {
+    const mnem__optimizer_update_args args = {.weights = b->weights,
+                                              .gradients = b->gradients,
+                                              .moments = b->moments,
+                                              .step = step,
+                                              .rate = rate,
+                                              .scale = 1.0,
+                                              .norm_max = 0.0};
+    return mnem__optimizer_update(b->adam, team, &args);
 }
 
 /* ---- PyTorch ---- */
@@ -72,8 +72,8 @@ static int read_line(FILE *f, const char *name, double *out) {
 }
 
 static void steps_are_those_of_pytorch_at(mnem__cpu_level level) {
-    const mnem_segment segments[] = {mnem_segment_make("matrix", 0, 84, 2),
-                                     mnem_segment_make("vector", 84, 13, 1)};
+    const mnem__segment segments[] = {mnem__segment_make("matrix", 0, 84, 2),
+                                      mnem__segment_make("vector", 84, 13, 1)};
     double x[97], y[2], worst = 0.0;
     mnem__cpu_level_set(level);
     bench b = bench_make(&(mnem_optimizer_options){.weight_decay = 0.1}, segments, 2);
@@ -86,14 +86,14 @@ static void steps_are_those_of_pytorch_at(mnem__cpu_level level) {
         read_line(f, "gradient", x);
         read_line(f, "rate_norm", y);
         for (int i = 0; i < 97; i++) b.gradients[i] = 1024.0f * (float)x[i];
-        const mnem_optimizer_update_args args = {.weights = b.weights,
-                                                 .gradients = b.gradients,
-                                                 .moments = b.moments,
-                                                 .step = step,
-                                                 .rate = y[0],
-                                                 .scale = 0x1p-10,
-                                                 .norm_max = 1.0};
-        const mnem_optimizer_update_result r = mnem_optimizer_update(b.adam, NULL, &args);
+        const mnem__optimizer_update_args args = {.weights = b.weights,
+                                                  .gradients = b.gradients,
+                                                  .moments = b.moments,
+                                                  .step = step,
+                                                  .rate = y[0],
+                                                  .scale = 0x1p-10,
+                                                  .norm_max = 1.0};
+        const mnem__optimizer_update_result r = mnem__optimizer_update(b.adam, NULL, &args);
         assert_true(r.applied && fabs(r.norm - y[1]) < 1e-12 * y[1]);
         read_line(f, "weights", x);
         for (int i = 0; i < 97; i++)
@@ -117,13 +117,13 @@ static void rates_are_those_of_pytorch(void **state) {
     FILE *f = open_reference();
     read_line(f, "schedule", x);
     const mnem_schedule s = {x[0], x[1], (uint64_t)x[2], (uint64_t)x[3]};
-    assert_int_equal(mnem_schedule_check(&s), MNEM_OK);
+    assert_int_equal(mnem__schedule_check(&s), MNEM_OK);
     read_line(f, "start", x);
     for (uint64_t step = 1; step <= s.total_steps; step++) {
         read_line(f, "gradient", x);
         read_line(f, "rate_norm", y);
         read_line(f, "weights", x);
-        assert_true(fabs(mnem_schedule_rate(&s, step) - y[0]) < 1e-12);
+        assert_true(fabs(mnem__schedule_rate(&s, step) - y[0]) < 1e-12);
     }
     fclose(f);
 }
@@ -131,15 +131,15 @@ static void rates_are_those_of_pytorch(void **state) {
 static void schedules_start_and_end_where_they_say(void **state) {
     (void)state;
     const mnem_schedule s = {1.0, 0.1, 0, 100}, warm = {1.0, 0.0, 50, 50};
-    assert_true(mnem_schedule_rate(&s, 0) == 1.0);
-    assert_true(mnem_schedule_rate(&s, 50) == 0.55);
-    assert_true(mnem_schedule_rate(&s, 100) == 0.1);
-    assert_true(mnem_schedule_rate(&s, UINT64_MAX) == 0.1);
+    assert_true(mnem__schedule_rate(&s, 0) == 1.0);
+    assert_true(mnem__schedule_rate(&s, 50) == 0.55);
+    assert_true(mnem__schedule_rate(&s, 100) == 0.1);
+    assert_true(mnem__schedule_rate(&s, UINT64_MAX) == 0.1);
     for (uint64_t t = 1; t <= 100; t++)
-        assert_true(mnem_schedule_rate(&s, t) < mnem_schedule_rate(&s, t - 1));
-    assert_true(mnem_schedule_rate(&warm, 25) == 0.5);
-    assert_true(mnem_schedule_rate(&warm, 50) == 1.0);
-    assert_true(mnem_schedule_rate(&warm, 51) == 0.0);
+        assert_true(mnem__schedule_rate(&s, t) < mnem__schedule_rate(&s, t - 1));
+    assert_true(mnem__schedule_rate(&warm, 25) == 0.5);
+    assert_true(mnem__schedule_rate(&warm, 50) == 1.0);
+    assert_true(mnem__schedule_rate(&warm, 51) == 0.0);
 }
 
 static void schedules_that_are_none_are_refused(void **state) {
@@ -150,8 +150,8 @@ static void schedules_that_are_none_are_refused(void **state) {
                                  {1, 0, 3, 2},
                                  {1e9, 0, 1, 2}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(mnem_schedule_check(&bad[i]), MNEM_INVALID);
-    assert_int_equal(mnem_schedule_check(&(mnem_schedule){0, 0, 0, 0}), MNEM_OK);
+        assert_int_equal(mnem__schedule_check(&bad[i]), MNEM_INVALID);
+    assert_int_equal(mnem__schedule_check(&(mnem_schedule){0, 0, 0, 0}), MNEM_OK);
 }
 
 /* ---- the same bits ---- */
@@ -165,7 +165,7 @@ static void make_gradients(float *g, int64_t n, uint64_t stream) {
     }
 }
 
-static const mnem_segment uneven[] = {
+static const mnem__segment uneven[] = {
     {"a", 3, 9001, true, false},     {"norm", 9004, 100, false, true},
     {"b", 9110, 4096, true, false},  {"c", 13206, 1, true, false},
     {"d", 13207, 5000, false, true}, {"e", 18300, 4097, true, false}};
@@ -180,15 +180,15 @@ static bench uneven_run(mnem_moments moments, mnem__cpu_level level, int threads
     assert_int_equal(mnem_team_create(threads, &team), MNEM_OK);
     for (uint64_t step = 1; step <= 6; step++) {
         make_gradients(b.gradients, b.count, step);
-        const mnem_optimizer_update_args args = {.weights = b.weights,
-                                                 .gradients = b.gradients,
-                                                 .moments = b.moments,
-                                                 .step = step,
-                                                 .rate = 0.01,
-                                                 .scale = 0.5,
-                                                 .norm_max = 20.0,
-                                                 .zero_gradients = step == 6};
-        assert_true(mnem_optimizer_update(b.adam, team, &args).applied);
+        const mnem__optimizer_update_args args = {.weights = b.weights,
+                                                  .gradients = b.gradients,
+                                                  .moments = b.moments,
+                                                  .step = step,
+                                                  .rate = 0.01,
+                                                  .scale = 0.5,
+                                                  .norm_max = 20.0,
+                                                  .zero_gradients = step == 6};
+        assert_true(mnem__optimizer_update(b.adam, team, &args).applied);
     }
     mnem_team_destroy(team);
     return b;
@@ -198,7 +198,7 @@ static void levels_and_threads_give_the_same_bits(void **state) {
     (void)state;
     for (int moments = MNEM_MOMENTS_F32; moments <= MNEM_MOMENTS_8BIT; moments++) {
         bench expected = uneven_run((mnem_moments)moments, MNEM__CPU_PLAIN, 1);
-        const uint64_t bytes = mnem_optimizer_bytes(expected.adam);
+        const uint64_t bytes = mnem__optimizer_bytes(expected.adam);
         for (int level = MNEM__CPU_PLAIN; level <= MNEM__CPU_BEST; level++)
             for (int threads = 1; threads <= 4; threads++) {
                 bench b = uneven_run((mnem_moments)moments, (mnem__cpu_level)level, threads);
@@ -238,8 +238,8 @@ static void gaps_are_left_alone_and_gradients_zeroed(void **state) {
 
 static void vectors_do_not_decay(void **state) {
     (void)state;
-    const mnem_segment segments[] = {mnem_segment_make("matrix", 0, 100, 2),
-                                     mnem_segment_make("bias", 100, 100, 1)};
+    const mnem__segment segments[] = {mnem__segment_make("matrix", 0, 100, 2),
+                                      mnem__segment_make("bias", 100, 100, 1)};
     bench b = bench_make(&(mnem_optimizer_options){.weight_decay = 0.5}, segments, 2);
     for (int i = 0; i < 200; i++) b.weights[i] = 1.0f;
     bench_step(&b, NULL, 1, 0.1);
@@ -251,31 +251,31 @@ static void vectors_do_not_decay(void **state) {
 
 static void bytes_are_those_of_the_table(void **state) {
     (void)state;
-    const mnem_segment s[] = {{"m", 0, 1 << 20, true, false},
-                              {"exact", 1 << 20, 8192, true, true},
-                              {"small", 1 << 21, 4095, true, false},
-                              {"short", 1 << 22, 4097, true, false}};
+    const mnem__segment s[] = {{"m", 0, 1 << 20, true, false},
+                               {"exact", 1 << 20, 8192, true, true},
+                               {"small", 1 << 21, 4095, true, false},
+                               {"short", 1 << 22, 4097, true, false}};
     uint64_t bytes;
     mnem_optimizer_options o = {.moments = MNEM_MOMENTS_F32};
-    assert_int_equal(mnem_optimizer_measure(&o, s, 1, &bytes), MNEM_OK);
+    assert_int_equal(mnem__optimizer_measure(&o, s, 1, &bytes), MNEM_OK);
     assert_int_equal(bytes, 8 << 20);
     o.moments = MNEM_MOMENTS_8BIT;
-    assert_int_equal(mnem_optimizer_measure(&o, s, 1, &bytes), MNEM_OK);
+    assert_int_equal(mnem__optimizer_measure(&o, s, 1, &bytes), MNEM_OK);
     assert_int_equal(bytes, (2 << 20) + 4096 * 4); /* 2.0156 a number */
-    assert_int_equal(mnem_optimizer_measure(&o, s + 1, 1, &bytes), MNEM_OK);
+    assert_int_equal(mnem__optimizer_measure(&o, s + 1, 1, &bytes), MNEM_OK);
     assert_int_equal(bytes, 8 * 8192);
-    assert_int_equal(mnem_optimizer_measure(&o, s + 2, 1, &bytes), MNEM_OK);
+    assert_int_equal(mnem__optimizer_measure(&o, s + 2, 1, &bytes), MNEM_OK);
     assert_int_equal(bytes, 8 * 4095 + 8);
-    assert_int_equal(mnem_optimizer_measure(&o, s + 3, 1, &bytes), MNEM_OK);
+    assert_int_equal(mnem__optimizer_measure(&o, s + 3, 1, &bytes), MNEM_OK);
     assert_int_equal(bytes, 17 * 516 + 60);
     bench b = bench_make(&o, s, 4);
-    assert_int_equal(mnem_optimizer_measure(&o, s, 4, &bytes), MNEM_OK);
-    assert_int_equal(bytes, mnem_optimizer_bytes(b.adam));
+    assert_int_equal(mnem__optimizer_measure(&o, s, 4, &bytes), MNEM_OK);
+    assert_int_equal(bytes, mnem__optimizer_bytes(b.adam));
     bench_free(&b);
 }
 
 enum { CODED = 8192 };
-static const mnem_segment coded[] = {{"coded", 0, CODED, true, false}};
+static const mnem__segment coded[] = {{"coded", 0, CODED, true, false}};
 
 /* Moments after one step from zero, where they are fresh1 g and fresh2 g^2. */
 static void one_step_moments(float *g, float *m, float *v, uint64_t seed) {
@@ -284,7 +284,7 @@ static void one_step_moments(float *g, float *m, float *v, uint64_t seed) {
     bench b = bench_make(&options, coded, 1);
     memcpy(b.gradients, g, CODED * sizeof *g);
     bench_step(&b, NULL, 1, 0.001);
-    mnem_optimizer_moments_get(b.adam, b.moments, 0, m, v);
+    mnem__optimizer_moments_get(b.adam, b.moments, 0, m, v);
     for (int i = 0; i < CODED; i++) assert_true(isfinite(b.weights[i]));
     bench_free(&b);
 }
@@ -353,7 +353,7 @@ static void extreme_blocks_stay_finite_and_move(void **state) {
             if (i / 256 >= 18 && i % 256 == 77) b.gradients[i] = sizes[(i / 256 + 4) % 9];
         }
         assert_true(bench_step(&b, NULL, step, 0.01).applied);
-        mnem_optimizer_moments_get(b.adam, b.moments, 0, m, v);
+        mnem__optimizer_moments_get(b.adam, b.moments, 0, m, v);
         for (int i = 0; i < CODED; i++) {
             assert_true(isfinite(b.weights[i]) && fabsf(b.weights[i]) < 0.5f);
             assert_true(isfinite(m[i]) && isfinite(v[i]));
@@ -376,7 +376,7 @@ static void a_second_moment_follows_its_gradient_down(void **state) {
         for (int i = 0; i < CODED; i++) b.gradients[i] = step < 5 || i % 256 == 0 ? 1.0f : 0.0f;
         bench_step(&b, NULL, step, 0.0);
     }
-    mnem_optimizer_moments_get(b.adam, b.moments, 0, m, v);
+    mnem__optimizer_moments_get(b.adam, b.moments, 0, m, v);
     double mean = 0.0;
     for (int i = 0; i < CODED; i++)
         if (i % 256) mean += (double)v[i] / (CODED - CODED / 256);
@@ -428,8 +428,8 @@ static double net_learn(const float *w, const float *x, const float *target, flo
 /* A net learns another one; its inputs have sizes from 1 down to 1e-3. The mean loss of the last
  * tenth. */
 static double learn(mnem_moments moments) {
-    const mnem_segment segments[] = {mnem_segment_make("first", 0, IN * HIDDEN, 2),
-                                     mnem_segment_make("second", IN * HIDDEN, IN * HIDDEN, 2)};
+    const mnem__segment segments[] = {mnem__segment_make("first", 0, IN * HIDDEN, 2),
+                                      mnem__segment_make("second", IN * HIDDEN, IN * HIDDEN, 2)};
     const mnem_schedule schedule = {3e-3, 3e-4, 20, STEPS};
     static float teacher[NET];
     float x[IN], hidden[HIDDEN], target[IN];
@@ -446,7 +446,7 @@ static double learn(mnem_moments moments) {
             loss += net_learn(b.weights, x, target, b.gradients);
         }
         if (step > STEPS - STEPS / 10) tail += loss / (STEPS / 10);
-        assert_true(bench_step(&b, NULL, step, mnem_schedule_rate(&schedule, step)).applied);
+        assert_true(bench_step(&b, NULL, step, mnem__schedule_rate(&schedule, step)).applied);
         memset(b.gradients, 0, NET * sizeof(float));
     }
     bench_free(&b);
@@ -485,10 +485,10 @@ static void the_norm_is_that_of_f64_at_any_thread_count(void **state) {
 
 static void clipping_scales_to_the_limit_only_from_above(void **state) {
     (void)state;
-    assert_true(mnem_clip_factor(0.5, 1.0) == 1.0);
-    assert_true(mnem_clip_factor(0.0, 1.0) == 1.0);
-    assert_true(mnem_clip_factor(4.0, 0.0) == 1.0);
-    assert_true(fabs(mnem_clip_factor(4.0, 1.0) - 0.25) < 1e-6);
+    assert_true(mnem__clip_factor(0.5, 1.0) == 1.0);
+    assert_true(mnem__clip_factor(0.0, 1.0) == 1.0);
+    assert_true(mnem__clip_factor(4.0, 0.0) == 1.0);
+    assert_true(fabs(mnem__clip_factor(4.0, 1.0) - 0.25) < 1e-6);
 }
 
 static void what_is_not_finite_is_named_and_nothing_moves(void **state) {
@@ -497,7 +497,7 @@ static void what_is_not_finite_is_named_and_nothing_moves(void **state) {
     mnem_team *team;
     assert_int_equal(mnem_team_create(3, &team), MNEM_OK);
     bench b = uneven_run(MNEM_MOMENTS_8BIT, MNEM__CPU_BEST, 1);
-    const uint64_t bytes = mnem_optimizer_bytes(b.adam);
+    const uint64_t bytes = mnem__optimizer_bytes(b.adam);
     float *weights = malloc((size_t)b.count * sizeof(float)), *moments = malloc(bytes);
     memcpy(weights, b.weights, (size_t)b.count * sizeof(float));
     memcpy(moments, b.moments, bytes);
@@ -507,10 +507,10 @@ static void what_is_not_finite_is_named_and_nothing_moves(void **state) {
         assert_int_equal(bench_step(&b, team, 7, 0.0).bad_segment, -1);
         memcpy(b.moments, moments, bytes);
         b.gradients[9110 + 4095] = b.gradients[18300] = bad[i];
-        mnem_optimizer_update_args args = {b.weights, b.gradients, b.moments, 7,
-                                           0.1,       1.0,         1.0,       false};
+        mnem__optimizer_update_args args = {b.weights, b.gradients, b.moments, 7,
+                                            0.1,       1.0,         1.0,       false};
         args.zero_gradients = i == 2;
-        const mnem_optimizer_update_result r = mnem_optimizer_update(b.adam, team, &args);
+        const mnem__optimizer_update_result r = mnem__optimizer_update(b.adam, team, &args);
         assert_false(r.applied);
         assert_false(isfinite(r.norm));
         assert_int_equal(r.bad_segment, 2);
@@ -529,39 +529,39 @@ static void what_is_not_finite_is_named_and_nothing_moves(void **state) {
 
 static void options_and_segments_out_of_range_are_refused(void **state) {
     (void)state;
-    const mnem_segment good = {"good", 0, 10, true, false};
+    const mnem__segment good = {"good", 0, 10, true, false};
     const mnem_optimizer_options bad[] = {
         {.beta1 = 1.0},     {.beta2 = -0.1},        {.beta1 = (double)NAN},       {.epsilon = -1.0},
         {.epsilon = 1e-17}, {.weight_decay = -0.1}, {.moments = (mnem_moments)2}, {.beta2 = 2.0}};
-    mnem_optimizer *adam = (void *)1;
+    mnem__optimizer *adam = (void *)1;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(mnem_optimizer_create(&bad[i], &good, 1, &adam), MNEM_INVALID);
+        assert_int_equal(mnem__optimizer_create(&bad[i], &good, 1, &adam), MNEM_INVALID);
         assert_null(adam);
     }
-    const mnem_segment wrong[][2] = {
+    const mnem__segment wrong[][2] = {
         {good, {"over", 9, 1, true, false}},          {good, {"none", 10, 0, true, false}},
         {good, {"less", 10, -5, true, false}},        {good, {"far", INT64_MAX, 5, true, false}},
         {good, {"vast", 10, INT64_MAX, true, false}}, {{"before", -1, 5, true, false}, good}};
     const mnem_optimizer_options o = {0};
     uint64_t bytes;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(mnem_optimizer_create(&o, wrong[i], 2, &adam), MNEM_INVALID);
-        assert_int_equal(mnem_optimizer_measure(&o, wrong[i], 2, &bytes), MNEM_INVALID);
+        assert_int_equal(mnem__optimizer_create(&o, wrong[i], 2, &adam), MNEM_INVALID);
+        assert_int_equal(mnem__optimizer_measure(&o, wrong[i], 2, &bytes), MNEM_INVALID);
         assert_non_null(strstr(mnem_last_error(), wrong[i][i < 5].name));
     }
-    assert_int_equal(mnem_optimizer_create(&o, &good, 0, &adam), MNEM_INVALID);
+    assert_int_equal(mnem__optimizer_create(&o, &good, 0, &adam), MNEM_INVALID);
 }
 
 static void no_memory_is_reported(void **state) {
     (void)state;
-    mnem_optimizer *adam = (void *)1;
+    mnem__optimizer *adam = (void *)1;
     mnem__heap_fail_at(1, false);
     const mnem_status status =
-        mnem_optimizer_create(&(mnem_optimizer_options){0}, uneven, 6, &adam);
+        mnem__optimizer_create(&(mnem_optimizer_options){0}, uneven, 6, &adam);
     mnem__heap_fail_at(0, false);
     assert_int_equal(status, MNEM_NO_MEMORY);
     assert_null(adam);
-    mnem_optimizer_destroy(NULL);
+    mnem__optimizer_destroy(NULL);
 }
 
 static void a_step_allocates_nothing(void **state) {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "mnem/checkpoint.h"
 #include "mnem/train.h"
+#include "train/checkpoint/checkpoint.h"
 
 enum { SECTIONS = 16, TEXT = 512 };
 
@@ -69,27 +69,28 @@ static const char *path(void) {
 /* ---- a checkpoint, changed and with checksums that are right ---- */
 
 typedef struct sections {
-    mnem_checkpoint_entry entry[SECTIONS];
+    mnem__checkpoint_entry entry[SECTIONS];
     size_t n;
 } sections;
 
 static void sections_load(sections *s) {
-    mnem_checkpoint *c;
+    mnem__checkpoint *c;
     *s = (sections){.n = 0};
-    assert_int_equal(mnem_checkpoint_open(path(), &c), MNEM_OK);
-    for (mnem_checkpoint_entry *e = s->entry; mnem_checkpoint_entry_get(c, s->n, e); e++, s->n++) {
+    assert_int_equal(mnem__checkpoint_open(path(), &c), MNEM_OK);
+    for (mnem__checkpoint_entry *e = s->entry; mnem__checkpoint_entry_get(c, s->n, e);
+         e++, s->n++) {
         char *data = calloc(1, e->bytes + TEXT), *name = strdup(e->name);
-        if (e->type == MNEM_ENTRY_BYTES)
-            assert_int_equal(mnem_checkpoint_read(c, name, data, e->bytes), MNEM_OK);
-        if (e->type == MNEM_ENTRY_TEXT)
-            assert_int_equal(mnem_checkpoint_text(c, name, data, e->bytes + 1), MNEM_OK);
+        if (e->type == MNEM__ENTRY_BYTES)
+            assert_int_equal(mnem__checkpoint_read(c, name, data, e->bytes), MNEM_OK);
+        if (e->type == MNEM__ENTRY_TEXT)
+            assert_int_equal(mnem__checkpoint_text(c, name, data, e->bytes + 1), MNEM_OK);
         e->name = name;
         e->data = data;
     }
-    mnem_checkpoint_close(c);
+    mnem__checkpoint_close(c);
 }
 
-static mnem_checkpoint_entry *section(sections *s, const char *name) {
+static mnem__checkpoint_entry *section(sections *s, const char *name) {
     for (size_t i = 0; i < s->n; i++)
         if (!strcmp(s->entry[i].name, name)) return &s->entry[i];
     fail_msg("no section %s", name);
@@ -97,7 +98,7 @@ static mnem_checkpoint_entry *section(sections *s, const char *name) {
 }
 
 static void sections_store(sections *s) {
-    if (mnem_checkpoint_write(path(), s->entry, s->n, NULL) != MNEM_OK)
+    if (mnem__checkpoint_write(path(), s->entry, s->n, NULL) != MNEM_OK)
         fail_msg("%s", mnem_last_error());
     for (size_t i = 0; i < s->n; i++) {
         free((void *)(uintptr_t)s->entry[i].name);
@@ -200,7 +201,7 @@ static void an_older_checkpoint_without_these_resumes(void **unused) {
     sections s;
     save(&o);
     sections_load(&s);
-    mnem_checkpoint_entry *shape = section(&s, "shape");
+    mnem__checkpoint_entry *shape = section(&s, "shape");
     const char *end = strstr(shape->data, " epsilon ");
     assert_non_null(end);
     shape->bytes = (uint64_t)(end - (const char *)shape->data);

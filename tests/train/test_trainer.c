@@ -10,8 +10,8 @@
 #include "base/heap.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
-#include "mnem/checkpoint.h"
 #include "mnem/train.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/ways/train_ways.h"
 
 enum { BATCH = 3, SEQUENCE = 20, TOKENS = BATCH * SEQUENCE, VOCAB = 53 };
@@ -585,6 +585,15 @@ static void a_run_that_was_resumed_has_the_same_bits(void **unused) {
     resuming_changes_no_bit("gpt2", MNEM_TYPE_F16, MNEM_MOMENTS_8BIT);
 }
 
+/* Continues the test above. */
+static void a_checkpoint_says_its_steps_without_a_trainer(void **unused) {
+    (void)unused;
+    uint64_t steps = 0;
+    assert_int_equal(mnem_trainer_steps_saved(checkpoint_path(), &steps), MNEM_OK);
+    assert_int_equal(steps, 5);
+    assert_int_equal(mnem_trainer_steps_saved("/nowhere/x", &steps), MNEM_NOT_FOUND);
+}
+
 /* Continues the test above: its last checkpoint is of gpt2. */
 static void a_checkpoint_of_another_model_is_refused(void **unused) {
     (void)unused;
@@ -608,14 +617,14 @@ static void a_checkpoint_of_a_shape_with_spaces_is_refused(void **unused) {
     char shape[256], note[16];
     if (mnem_trainer_save(m.trainer, checkpoint_path(), "a") != MNEM_OK)
         fail_msg("%s", mnem_last_error());
-    mnem_checkpoint *saved;
-    assert_int_equal(mnem_checkpoint_open(checkpoint_path(), &saved), MNEM_OK);
-    assert_int_equal(mnem_checkpoint_text(saved, "shape", shape, sizeof shape - 1), MNEM_OK);
-    mnem_checkpoint_close(saved);
+    mnem__checkpoint *saved;
+    assert_int_equal(mnem__checkpoint_open(checkpoint_path(), &saved), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_text(saved, "shape", shape, sizeof shape - 1), MNEM_OK);
+    mnem__checkpoint_close(saved);
     strcat(shape, " ");
-    const mnem_checkpoint_entry e = {
-        .name = "shape", .type = MNEM_ENTRY_TEXT, .data = shape, .bytes = strlen(shape)};
-    assert_int_equal(mnem_checkpoint_write(checkpoint_path(), &e, 1, NULL), MNEM_OK);
+    const mnem__checkpoint_entry e = {
+        .name = "shape", .type = MNEM__ENTRY_TEXT, .data = shape, .bytes = strlen(shape)};
+    assert_int_equal(mnem__checkpoint_write(checkpoint_path(), &e, 1, NULL), MNEM_OK);
     assert_int_equal(mnem_trainer_resume(m.trainer, checkpoint_path(), note, sizeof note),
                      MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "another model"));
@@ -694,6 +703,7 @@ int main(void) {
         cmocka_unit_test(numbers_that_are_not_finite_name_the_tensor),
         cmocka_unit_test(a_wrong_token_is_refused),
         cmocka_unit_test(a_run_that_was_resumed_has_the_same_bits),
+        cmocka_unit_test(a_checkpoint_says_its_steps_without_a_trainer),
         cmocka_unit_test(a_checkpoint_of_another_model_is_refused),
         cmocka_unit_test(a_checkpoint_of_a_shape_with_spaces_is_refused),
         cmocka_unit_test(f16_leaves_out_a_step_that_overflows),

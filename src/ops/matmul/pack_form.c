@@ -208,7 +208,7 @@ static int64_t float_offset(mnem_type type, int64_t i, int row) {
     return i * 64 + row * 4;
 }
 
-void mnem_unpack_row(mnem_type type, int64_t k, const void *packed, int row, float *out) {
+void mnem__unpack_row(mnem_type type, int64_t k, const void *packed, int row, float *out) {
     const mnem__pack_form *form = mnem__pack_form_get(type);
     for (int64_t i = 0; form->unit_blocks == 0 && i < k; i++)
         out[i] = float_element(type, (const uint8_t *)packed + float_offset(type, i, row));

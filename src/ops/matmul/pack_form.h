@@ -67,5 +67,7 @@ typedef struct mnem__block {
 void mnem__raw_block(const mnem__pack_form *form, const void *raw, int64_t block, mnem__block *out);
 void mnem__packed_block(const mnem__pack_form *form, int64_t k, const void *group, int64_t block,
                         int row, mnem__block *out);
+/* One row (0 to 15) of a packed group as k floats: equal to mnem_dequantize_row of the raw row. */
+void mnem__unpack_row(mnem_type type, int64_t k, const void *packed, int row, float *out);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The numbers of one step; see mnem_optimizer_step. */
+/* The numbers of one step; see mnem__optimizer_step. */
 typedef struct mnem__adam {
     float beta1, fresh1; /* and 1 - beta1 */
     float beta2, fresh2;

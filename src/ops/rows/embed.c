@@ -4,6 +4,7 @@
  * Where out isn't F32 a row goes through the worker's part of the workspace. */
 #include <string.h>
 
+#include "ops/matmul/pack_form.h"
 #include "ops/rows/real_rows.h"
 
 static bool is_weight(const mnem_tensor *weight) {
@@ -39,10 +40,10 @@ static void get_row(const mnem_tensor *weight, const char *base, int64_t id, voi
     else if (weight->layout == MNEM_LAYOUT_ROW)
         mnem_dequantize_row(weight->type, n, base + id * weight->stride[0], to);
     else
-        mnem_unpack_row(weight->type, n,
-                        base +
-                            id / MNEM_PACK_ROWS * (int64_t)mnem_pack_group_bytes(weight->type, n),
-                        (int)(id % MNEM_PACK_ROWS), to);
+        mnem__unpack_row(weight->type, n,
+                         base +
+                             id / MNEM_PACK_ROWS * (int64_t)mnem_pack_group_bytes(weight->type, n),
+                         (int)(id % MNEM_PACK_ROWS), to);
 }
 
 static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {

@@ -12,7 +12,7 @@
  * without gaps (checkpoint_format.h).
  * Cost: one pass over the memory at the speed of the disk, or of the checksum (about 10 GB/s); heap
  * for the rows only. */
-#include "mnem/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,19 +29,19 @@ static const char TAG[] = "checkpoint";
 /* ---- rows ---- */
 
 static bool name_is_good(const char *name) {
-    const size_t n = name ? strnlen(name, MNEM_CHECKPOINT_NAME) : 0;
-    if (n == 0 || n == MNEM_CHECKPOINT_NAME) return false;
+    const size_t n = name ? strnlen(name, MNEM__CHECKPOINT_NAME) : 0;
+    if (n == 0 || n == MNEM__CHECKPOINT_NAME) return false;
     for (size_t i = 0; i < n; i++)
         if (name[i] <= ' ' || name[i] > '~') return false;
     return true;
 }
 
-static mnem_status check_entry(const mnem_checkpoint_entry *entries, size_t i) {
-    const mnem_checkpoint_entry *e = &entries[i];
+static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) {
+    const mnem__checkpoint_entry *e = &entries[i];
     if (!name_is_good(e->name))
         return mnem__fail(MNEM_INVALID, "checkpoint: entry %zu: a name of 1 to %d characters", i,
-                          MNEM_CHECKPOINT_NAME - 1);
-    if ((unsigned)e->type >= MNEM_ENTRY_TYPES)
+                          MNEM__CHECKPOINT_NAME - 1);
+    if ((unsigned)e->type >= MNEM__ENTRY_TYPES)
         return mnem__fail(MNEM_INVALID, "checkpoint: %s: type %d", e->name, (int)e->type);
     if (!mnem__checkpoint_is_number(e->type) && e->bytes > 0 && !e->data)
         return mnem__fail(MNEM_INVALID, "checkpoint: %s: %llu bytes of nothing", e->name,
@@ -53,9 +53,9 @@ static mnem_status check_entry(const mnem_checkpoint_entry *entries, size_t i) {
 }
 
 /* Makes row i, whose section begins at *end, and moves *end behind it. rows may be NULL. */
-static mnem_status place(const mnem_checkpoint_entry *entries, size_t i, mnem__checkpoint_row *rows,
-                         uint64_t *end) {
-    const mnem_checkpoint_entry *e = &entries[i];
+static mnem_status place(const mnem__checkpoint_entry *entries, size_t i,
+                         mnem__checkpoint_row *rows, uint64_t *end) {
+    const mnem__checkpoint_entry *e = &entries[i];
     const mnem_status status = check_entry(entries, i);
     if (status != MNEM_OK) return status;
     mnem__checkpoint_row row = {.type = (uint32_t)e->type, .place = *end, .bytes = e->bytes};
@@ -73,7 +73,7 @@ static mnem_status place(const mnem_checkpoint_entry *entries, size_t i, mnem__c
 }
 
 /* Places all; *end is the size of the file. */
-static mnem_status place_all(const mnem_checkpoint_entry *entries, size_t n,
+static mnem_status place_all(const mnem__checkpoint_entry *entries, size_t n,
                              mnem__checkpoint_row *rows, uint64_t *end) {
     mnem_status status = MNEM_OK;
     *end = mnem__checkpoint_front(n);
@@ -82,13 +82,13 @@ static mnem_status place_all(const mnem_checkpoint_entry *entries, size_t n,
 }
 
 static mnem_status check_count(size_t n) {
-    if (n <= MNEM_CHECKPOINT_ENTRIES) return MNEM_OK;
+    if (n <= MNEM__CHECKPOINT_ENTRIES) return MNEM_OK;
     return mnem__fail(MNEM_INVALID, "checkpoint: %zu entries, %d at most", n,
-                      MNEM_CHECKPOINT_ENTRIES);
+                      MNEM__CHECKPOINT_ENTRIES);
 }
 
-mnem_status mnem_checkpoint_file_bytes(const mnem_checkpoint_entry *entries, size_t n,
-                                       uint64_t *bytes) {
+mnem_status mnem__checkpoint_file_bytes(const mnem__checkpoint_entry *entries, size_t n,
+                                        uint64_t *bytes) {
     *bytes = 0;
     const mnem_status status = check_count(n);
     return status == MNEM_OK ? place_all(entries, n, NULL, bytes) : status;
@@ -145,7 +145,7 @@ static mnem_status put_front(mnem__new_file *file, const mnem__checkpoint_row *r
     return status == MNEM_OK ? mnem__new_file_put_at(file, &header, sizeof header, 0) : status;
 }
 
-static mnem_status put_all(mnem__new_file *file, const mnem_checkpoint_entry *entries,
+static mnem_status put_all(mnem__new_file *file, const mnem__checkpoint_entry *entries,
                            mnem__checkpoint_row *rows, size_t n, uint64_t file_bytes,
                            const volatile int *cancel) {
     mnem_status status = mnem__new_file_reserve(file, file_bytes);
@@ -200,14 +200,14 @@ static mnem_status finish(mnem__new_file *file, mnem_status status, const char *
 
 /* ---- all ---- */
 
-mnem_status mnem_checkpoint_write(const char *path, const mnem_checkpoint_entry *entries, size_t n,
-                                  const mnem_checkpoint_options *options) {
-    const mnem_checkpoint_options o = options ? *options : (mnem_checkpoint_options){0};
+mnem_status mnem__checkpoint_write(const char *path, const mnem__checkpoint_entry *entries,
+                                   size_t n, const mnem__checkpoint_options *options) {
+    const mnem__checkpoint_options o = options ? *options : (mnem__checkpoint_options){0};
     uint64_t file_bytes;
     mnem_status status = check_count(n);
-    if (status == MNEM_OK && o.keep > MNEM_CHECKPOINT_KEEP)
+    if (status == MNEM_OK && o.keep > MNEM__CHECKPOINT_KEEP)
         status = mnem__fail(MNEM_INVALID, "checkpoint: %u older ones, %d at most", o.keep,
-                            MNEM_CHECKPOINT_KEEP);
+                            MNEM__CHECKPOINT_KEEP);
     if (status != MNEM_OK) return status;
     mnem__checkpoint_row *rows = mnem__calloc(TAG, n, sizeof *rows);
     if (!rows) return mnem__heap_status();

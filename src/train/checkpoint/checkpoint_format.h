@@ -11,7 +11,7 @@
 
 #include "base/checked.h"
 #include "base/checksum.h"
-#include "mnem/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are little-endian");
 
@@ -29,7 +29,7 @@ typedef struct mnem__checkpoint_header {
 _Static_assert(sizeof(mnem__checkpoint_header) == 64, "as written");
 
 typedef struct mnem__checkpoint_row {
-    char name[MNEM_CHECKPOINT_NAME]; /* zeros behind */
+    char name[MNEM__CHECKPOINT_NAME]; /* zeros behind */
     uint32_t type, zero;
     uint64_t place;    /* of the section in the file; or the number */
     uint64_t bytes;    /* of the section without the zeros behind; 8 of a number */
@@ -38,7 +38,7 @@ typedef struct mnem__checkpoint_row {
 _Static_assert(sizeof(mnem__checkpoint_row) == 96, "as written");
 
 static inline bool mnem__checkpoint_is_number(uint32_t type) {
-    return type == MNEM_ENTRY_U64 || type == MNEM_ENTRY_I64 || type == MNEM_ENTRY_F64;
+    return type == MNEM__ENTRY_U64 || type == MNEM__ENTRY_I64 || type == MNEM__ENTRY_F64;
 }
 
 /* Where the sections begin. */

@@ -22,7 +22,7 @@
 enum { BUFFER = 256 << 10 };
 static const char TAG[] = "checkpoint";
 
-struct mnem_checkpoint {
+struct mnem__checkpoint {
     int fd;
     uint64_t file_bytes;
     size_t n;
@@ -30,14 +30,14 @@ struct mnem_checkpoint {
     char path[PATH_MAX];
 };
 
-uint64_t mnem_checkpoint_host_bytes(size_t n) {
-    return sizeof(mnem_checkpoint) + n * sizeof(mnem__checkpoint_row) + BUFFER;
+uint64_t mnem__checkpoint_host_bytes(size_t n) {
+    return sizeof(mnem__checkpoint) + n * sizeof(mnem__checkpoint_row) + BUFFER;
 }
 
 /* ---- reading ---- */
 
 /* Fills data; a file that ends too early is as bad as one that can't be read. */
-static mnem_status read_at(const mnem_checkpoint *c, void *data, uint64_t bytes, uint64_t place) {
+static mnem_status read_at(const mnem__checkpoint *c, void *data, uint64_t bytes, uint64_t place) {
     uint8_t *to = data;
     while (bytes > 0) {
         const ssize_t got = pread(c->fd, to, bytes < SSIZE_MAX ? bytes : SSIZE_MAX, (off_t)place);
@@ -54,14 +54,14 @@ static mnem_status read_at(const mnem_checkpoint *c, void *data, uint64_t bytes,
     return MNEM_OK;
 }
 
-static mnem_status bad(const mnem_checkpoint *c, const mnem__checkpoint_row *row,
+static mnem_status bad(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                        const char *what) {
     return mnem__fail(MNEM_BAD_FILE, "%s: section %.63s: %s", c->path, row->name, what);
 }
 
 /* ---- checking ---- */
 
-static mnem_status open_file(mnem_checkpoint *c, const char *path) {
+static mnem_status open_file(mnem__checkpoint *c, const char *path) {
     struct stat st;
     const int length = snprintf(c->path, sizeof c->path, "%s", path);
     if (length < 1 || (size_t)length >= sizeof c->path)
@@ -77,7 +77,7 @@ static mnem_status open_file(mnem_checkpoint *c, const char *path) {
     return MNEM_OK;
 }
 
-static mnem_status check_header(mnem_checkpoint *c, mnem__checkpoint_header *h) {
+static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h) {
     if (c->file_bytes < sizeof *h)
         return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes are no checkpoint", c->path,
                           (unsigned long long)c->file_bytes);
@@ -93,7 +93,7 @@ static mnem_status check_header(mnem_checkpoint *c, mnem__checkpoint_header *h) 
     if (h->file_bytes != c->file_bytes)
         return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes, the header says %llu", c->path,
                           (unsigned long long)c->file_bytes, (unsigned long long)h->file_bytes);
-    if (h->rows > MNEM_CHECKPOINT_ENTRIES || mnem__checkpoint_front(h->rows) > c->file_bytes)
+    if (h->rows > MNEM__CHECKPOINT_ENTRIES || mnem__checkpoint_front(h->rows) > c->file_bytes)
         return mnem__fail(MNEM_BAD_FILE, "%s: %u sections in %llu bytes", c->path, h->rows,
                           (unsigned long long)c->file_bytes);
     c->n = h->rows;
@@ -101,7 +101,7 @@ static mnem_status check_header(mnem_checkpoint *c, mnem__checkpoint_header *h) 
 }
 
 /* Adds [place, place + bytes) of the file to a checksum, through the buffer. */
-static mnem_status sum_file(const mnem_checkpoint *c, uint8_t *buffer, uint64_t place,
+static mnem_status sum_file(const mnem__checkpoint *c, uint8_t *buffer, uint64_t place,
                             uint64_t bytes, uint64_t *checksum) {
     mnem_status status = MNEM_OK;
     mnem__checksum sum;
@@ -116,7 +116,7 @@ static mnem_status sum_file(const mnem_checkpoint *c, uint8_t *buffer, uint64_t 
 }
 
 /* Fewer than 64 bytes from place on are zeros: a checksum that was made to fit says nothing. */
-static bool zeros_behind(const mnem_checkpoint *c, uint64_t place) {
+static bool zeros_behind(const mnem__checkpoint *c, uint64_t place) {
     uint8_t rest[MNEM__CHECKPOINT_ALIGN] = {0}, any = 0;
     const uint64_t n = mnem__align_up(place, MNEM__CHECKPOINT_ALIGN) - place;
     if (read_at(c, rest, n, place) != MNEM_OK) return false;
@@ -124,7 +124,7 @@ static bool zeros_behind(const mnem_checkpoint *c, uint64_t place) {
     return any == 0;
 }
 
-static mnem_status read_rows(mnem_checkpoint *c, const mnem__checkpoint_header *h,
+static mnem_status read_rows(mnem__checkpoint *c, const mnem__checkpoint_header *h,
                              uint8_t *buffer) {
     uint64_t sum;
     const uint64_t place = sizeof *h;
@@ -137,23 +137,23 @@ static mnem_status read_rows(mnem_checkpoint *c, const mnem__checkpoint_header *
     return read_at(c, c->rows, c->n * sizeof *c->rows, place);
 }
 
-static bool name_is_good(const char name[MNEM_CHECKPOINT_NAME]) {
+static bool name_is_good(const char name[MNEM__CHECKPOINT_NAME]) {
     size_t n = 0;
-    while (n < MNEM_CHECKPOINT_NAME && name[n] > ' ' && name[n] <= '~') n++;
-    if (n == 0 || n == MNEM_CHECKPOINT_NAME) return false;
-    for (; n < MNEM_CHECKPOINT_NAME; n++)
+    while (n < MNEM__CHECKPOINT_NAME && name[n] > ' ' && name[n] <= '~') n++;
+    if (n == 0 || n == MNEM__CHECKPOINT_NAME) return false;
+    for (; n < MNEM__CHECKPOINT_NAME; n++)
         if (name[n]) return false;
     return true;
 }
 
 /* Row i, whose section must begin at *end. */
-static mnem_status check_row(const mnem_checkpoint *c, size_t i, uint64_t *end) {
+static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end) {
     const mnem__checkpoint_row *row = &c->rows[i];
     if (!name_is_good(row->name))
         return mnem__fail(MNEM_BAD_FILE, "%s: section %zu: no name", c->path, i);
     for (size_t j = 0; j < i; j++)
         if (strcmp(c->rows[j].name, row->name) == 0) return bad(c, row, "twice");
-    if (row->type >= MNEM_ENTRY_TYPES || row->zero) return bad(c, row, "an unknown type");
+    if (row->type >= MNEM__ENTRY_TYPES || row->zero) return bad(c, row, "an unknown type");
     if (mnem__checkpoint_is_number(row->type))
         return row->bytes == 8 && row->checksum == 0 ? MNEM_OK : bad(c, row, "not a number");
     if (row->place != *end || row->bytes > c->file_bytes - *end)
@@ -165,7 +165,7 @@ static mnem_status check_row(const mnem_checkpoint *c, size_t i, uint64_t *end) 
     return *end <= c->file_bytes ? MNEM_OK : bad(c, row, "is cut off");
 }
 
-static mnem_status check_rows(const mnem_checkpoint *c) {
+static mnem_status check_rows(const mnem__checkpoint *c) {
     uint64_t end = mnem__checkpoint_front(c->n);
     for (size_t i = 0; i < c->n; i++) {
         const mnem_status status = check_row(c, i, &end);
@@ -176,7 +176,7 @@ static mnem_status check_rows(const mnem_checkpoint *c) {
                       (unsigned long long)end, (unsigned long long)c->file_bytes);
 }
 
-static mnem_status check_sections(const mnem_checkpoint *c, uint8_t *buffer) {
+static mnem_status check_sections(const mnem__checkpoint *c, uint8_t *buffer) {
     for (size_t i = 0; i < c->n; i++) {
         const mnem__checkpoint_row *row = &c->rows[i];
         uint64_t sum;
@@ -192,10 +192,10 @@ static mnem_status check_sections(const mnem_checkpoint *c, uint8_t *buffer) {
 
 /* ---- open and close ---- */
 
-mnem_status mnem_checkpoint_open(const char *path, mnem_checkpoint **out) {
+mnem_status mnem__checkpoint_open(const char *path, mnem__checkpoint **out) {
     mnem__checkpoint_header header;
     *out = NULL;
-    mnem_checkpoint *c = mnem__calloc(TAG, 1, sizeof *c);
+    mnem__checkpoint *c = mnem__calloc(TAG, 1, sizeof *c);
     if (!c) return mnem__heap_status();
     c->fd = -1;
     uint8_t *buffer = mnem__alloc(TAG, BUFFER);
@@ -206,30 +206,30 @@ mnem_status mnem_checkpoint_open(const char *path, mnem_checkpoint **out) {
     if (status == MNEM_OK) status = check_sections(c, buffer);
     mnem__free(buffer);
     if (status != MNEM_OK) {
-        mnem_checkpoint_close(c);
+        mnem__checkpoint_close(c);
         return status;
     }
     *out = c;
     return MNEM_OK;
 }
 
-void mnem_checkpoint_close(mnem_checkpoint *c) {
+void mnem__checkpoint_close(mnem__checkpoint *c) {
     if (!c) return;
     if (c->fd >= 0) close(c->fd);
     mnem__free(c->rows);
     mnem__free(c);
 }
 
-mnem_status mnem_checkpoint_open_last(const char *path, unsigned keep, mnem_checkpoint **out,
-                                      unsigned *which) {
-    mnem_status first = mnem_checkpoint_open(path, out);
+mnem_status mnem__checkpoint_open_last(const char *path, unsigned keep, mnem__checkpoint **out,
+                                       unsigned *which) {
+    mnem_status first = mnem__checkpoint_open(path, out);
     *which = 0;
-    if (first == MNEM_OK || keep > MNEM_CHECKPOINT_KEEP) return first;
+    if (first == MNEM_OK || keep > MNEM__CHECKPOINT_KEEP) return first;
     char old[PATH_MAX + 8], said[512];
     snprintf(said, sizeof said, "%s", mnem_last_error());
     for (unsigned k = 1; k <= keep; k++) {
         snprintf(old, sizeof old, "%s.%u", path, k);
-        const mnem_status status = mnem_checkpoint_open(old, out);
+        const mnem_status status = mnem__checkpoint_open(old, out);
         *which = k;
         if (status == MNEM_OK) return status;
         if (first != MNEM_NOT_FOUND || status == MNEM_NOT_FOUND) continue;
@@ -241,21 +241,21 @@ mnem_status mnem_checkpoint_open_last(const char *path, unsigned keep, mnem_chec
 
 /* ---- what is in it ---- */
 
-static mnem_checkpoint_entry entry_of(const mnem__checkpoint_row *row) {
-    mnem_checkpoint_entry e = {
-        .name = row->name, .type = (mnem_entry_type)row->type, .bytes = row->bytes};
+static mnem__checkpoint_entry entry_of(const mnem__checkpoint_row *row) {
+    mnem__checkpoint_entry e = {
+        .name = row->name, .type = (mnem__entry_type)row->type, .bytes = row->bytes};
     if (mnem__checkpoint_is_number(row->type)) e.u = row->place;
     return e;
 }
 
-bool mnem_checkpoint_entry_get(const mnem_checkpoint *checkpoint, size_t index,
-                               mnem_checkpoint_entry *entry) {
+bool mnem__checkpoint_entry_get(const mnem__checkpoint *checkpoint, size_t index,
+                                mnem__checkpoint_entry *entry) {
     if (index >= checkpoint->n) return false;
     *entry = entry_of(&checkpoint->rows[index]);
     return true;
 }
 
-static const mnem__checkpoint_row *find(const mnem_checkpoint *c, const char *name) {
+static const mnem__checkpoint_row *find(const mnem__checkpoint *c, const char *name) {
     for (size_t i = 0; i < c->n; i++)
         if (strcmp(c->rows[i].name, name) == 0) return &c->rows[i];
     return NULL;
@@ -267,7 +267,7 @@ static const char *type_text(uint32_t type) {
 }
 
 /* The row of that name and type, or NULL with status. */
-static mnem_status row_get(const mnem_checkpoint *c, const char *name, mnem_entry_type type,
+static mnem_status row_get(const mnem__checkpoint *c, const char *name, mnem__entry_type type,
                            const mnem__checkpoint_row **row) {
     *row = find(c, name);
     if (!*row) return mnem__fail(MNEM_NOT_FOUND, "%s: no section %.63s", c->path, name);
@@ -276,21 +276,22 @@ static mnem_status row_get(const mnem_checkpoint *c, const char *name, mnem_entr
                       type_text((*row)->type), type_text(type));
 }
 
-static mnem_status check_bytes(const mnem_checkpoint *c, const mnem__checkpoint_row *row,
+static mnem_status check_bytes(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                uint64_t bytes) {
     if (row->bytes == bytes) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE, "%s: section %s: %llu bytes, expected %llu", c->path,
                       row->name, (unsigned long long)row->bytes, (unsigned long long)bytes);
 }
 
-mnem_status mnem_checkpoint_expect(const mnem_checkpoint *c, const mnem_checkpoint_entry *expected,
-                                   size_t n) {
+mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
+                                    const mnem__checkpoint_entry *expected, size_t n) {
     for (size_t i = 0; i < n; i++) {
-        const mnem_checkpoint_entry *e = &expected[i];
+        const mnem__checkpoint_entry *e = &expected[i];
         const mnem__checkpoint_row *row;
         mnem_status status = row_get(c, e->name, e->type, &row);
         if (status == MNEM_NOT_FOUND) status = MNEM_BAD_FILE;
-        if (status == MNEM_OK && !mnem__checkpoint_is_number(e->type) && e->type != MNEM_ENTRY_TEXT)
+        if (status == MNEM_OK && !mnem__checkpoint_is_number(e->type) &&
+            e->type != MNEM__ENTRY_TEXT)
             status = check_bytes(c, row, e->bytes);
         if (status != MNEM_OK) return status;
     }
@@ -303,7 +304,7 @@ mnem_status mnem_checkpoint_expect(const mnem_checkpoint *c, const mnem_checkpoi
 }
 
 /* The section into data, and its checksum with the zeros behind. */
-static mnem_status read_section(const mnem_checkpoint *c, const mnem__checkpoint_row *row,
+static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                 void *data) {
     static const uint8_t zeros[MNEM__CHECKPOINT_ALIGN];
     const mnem_status status = read_at(c, data, row->bytes, row->place);
@@ -318,17 +319,18 @@ static mnem_status read_section(const mnem_checkpoint *c, const mnem__checkpoint
                : bad(c, row, "has changed since it was opened (checksum)");
 }
 
-mnem_status mnem_checkpoint_read(const mnem_checkpoint *c, const char *name, void *data,
-                                 uint64_t bytes) {
+mnem_status mnem__checkpoint_read(const mnem__checkpoint *c, const char *name, void *data,
+                                  uint64_t bytes) {
     const mnem__checkpoint_row *row;
-    mnem_status status = row_get(c, name, MNEM_ENTRY_BYTES, &row);
+    mnem_status status = row_get(c, name, MNEM__ENTRY_BYTES, &row);
     if (status == MNEM_OK) status = check_bytes(c, row, bytes);
     return status == MNEM_OK ? read_section(c, row, data) : status;
 }
 
-mnem_status mnem_checkpoint_text(const mnem_checkpoint *c, const char *name, char *text, size_t n) {
+mnem_status mnem__checkpoint_text(const mnem__checkpoint *c, const char *name, char *text,
+                                  size_t n) {
     const mnem__checkpoint_row *row;
-    mnem_status status = row_get(c, name, MNEM_ENTRY_TEXT, &row);
+    mnem_status status = row_get(c, name, MNEM__ENTRY_TEXT, &row);
     if (status != MNEM_OK) return status;
     if (row->bytes >= n)
         return mnem__fail(MNEM_BAD_FILE, "%s: section %s: a text of %llu bytes, room for %zu",
@@ -338,31 +340,31 @@ mnem_status mnem_checkpoint_text(const mnem_checkpoint *c, const char *name, cha
     return status;
 }
 
-static mnem_status number_get(const mnem_checkpoint *c, const char *name, mnem_entry_type type,
-                              mnem_checkpoint_entry *entry) {
+static mnem_status number_get(const mnem__checkpoint *c, const char *name, mnem__entry_type type,
+                              mnem__checkpoint_entry *entry) {
     const mnem__checkpoint_row *row;
     const mnem_status status = row_get(c, name, type, &row);
     if (status == MNEM_OK) *entry = entry_of(row);
     return status;
 }
 
-mnem_status mnem_checkpoint_u64(const mnem_checkpoint *c, const char *name, uint64_t *number) {
-    mnem_checkpoint_entry e;
-    const mnem_status status = number_get(c, name, MNEM_ENTRY_U64, &e);
+mnem_status mnem__checkpoint_u64(const mnem__checkpoint *c, const char *name, uint64_t *number) {
+    mnem__checkpoint_entry e;
+    const mnem_status status = number_get(c, name, MNEM__ENTRY_U64, &e);
     if (status == MNEM_OK) *number = e.u;
     return status;
 }
 
-mnem_status mnem_checkpoint_i64(const mnem_checkpoint *c, const char *name, int64_t *number) {
-    mnem_checkpoint_entry e;
-    const mnem_status status = number_get(c, name, MNEM_ENTRY_I64, &e);
+mnem_status mnem__checkpoint_i64(const mnem__checkpoint *c, const char *name, int64_t *number) {
+    mnem__checkpoint_entry e;
+    const mnem_status status = number_get(c, name, MNEM__ENTRY_I64, &e);
     if (status == MNEM_OK) *number = e.i;
     return status;
 }
 
-mnem_status mnem_checkpoint_f64(const mnem_checkpoint *c, const char *name, double *number) {
-    mnem_checkpoint_entry e;
-    const mnem_status status = number_get(c, name, MNEM_ENTRY_F64, &e);
+mnem_status mnem__checkpoint_f64(const mnem__checkpoint *c, const char *name, double *number) {
+    mnem__checkpoint_entry e;
+    const mnem_status status = number_get(c, name, MNEM__ENTRY_F64, &e);
     if (status == MNEM_OK) *number = e.f;
     return status;
 }

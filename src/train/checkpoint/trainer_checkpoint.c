@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "mnem/checkpoint.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/step/trainer_private.h"
 
 enum { ENTRIES = 10, SHAPE_TEXT = 512 };
 
 uint64_t mnem__trainer_checkpoint_bytes(void) {
-    return mnem_checkpoint_host_bytes(ENTRIES);
+    return mnem__checkpoint_host_bytes(ENTRIES);
 }
 
 /* While a file is written or read, its heap takes the place of the charge. */
@@ -79,33 +79,33 @@ static words shape_text(const mnem_trainer *t, bool constants) {
 }
 
 static void fill(mnem_trainer *t, const char *shape, const char *note,
-                 mnem_checkpoint_entry entries[ENTRIES]) {
-    const mnem_checkpoint_entry list[ENTRIES] = {
-        {.name = "shape", .type = MNEM_ENTRY_TEXT, .data = shape, .bytes = strlen(shape)},
-        {.name = "note", .type = MNEM_ENTRY_TEXT, .data = note, .bytes = strlen(note)},
-        {.name = "steps", .type = MNEM_ENTRY_U64, .u = t->steps},
-        {.name = "updates", .type = MNEM_ENTRY_U64, .u = t->updates},
-        {.name = "scale", .type = MNEM_ENTRY_F64, .f = t->scale.scale},
-        {.name = "scale_good", .type = MNEM_ENTRY_U64, .u = t->scale.good},
-        {.name = "scale_at_floor", .type = MNEM_ENTRY_U64, .u = t->scale.at_floor},
-        {.name = "scale_skipped", .type = MNEM_ENTRY_U64, .u = t->scale.skipped},
+                 mnem__checkpoint_entry entries[ENTRIES]) {
+    const mnem__checkpoint_entry list[ENTRIES] = {
+        {.name = "shape", .type = MNEM__ENTRY_TEXT, .data = shape, .bytes = strlen(shape)},
+        {.name = "note", .type = MNEM__ENTRY_TEXT, .data = note, .bytes = strlen(note)},
+        {.name = "steps", .type = MNEM__ENTRY_U64, .u = t->steps},
+        {.name = "updates", .type = MNEM__ENTRY_U64, .u = t->updates},
+        {.name = "scale", .type = MNEM__ENTRY_F64, .f = t->scale.scale},
+        {.name = "scale_good", .type = MNEM__ENTRY_U64, .u = t->scale.good},
+        {.name = "scale_at_floor", .type = MNEM__ENTRY_U64, .u = t->scale.at_floor},
+        {.name = "scale_skipped", .type = MNEM__ENTRY_U64, .u = t->scale.skipped},
         {.name = "weights",
-         .type = MNEM_ENTRY_BYTES,
+         .type = MNEM__ENTRY_BYTES,
          .data = t->weights,
          .bytes = (uint64_t)t->setup.shape->count * sizeof(float)},
         {.name = "moments",
-         .type = MNEM_ENTRY_BYTES,
+         .type = MNEM__ENTRY_BYTES,
          .data = t->moments,
-         .bytes = mnem_optimizer_bytes(t->optimizer)}};
+         .bytes = mnem__optimizer_bytes(t->optimizer)}};
     memcpy(entries, list, sizeof list);
 }
 
 mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *note) {
     const words shape = shape_text(t, true);
-    mnem_checkpoint_entry entries[ENTRIES];
+    mnem__checkpoint_entry entries[ENTRIES];
     fill(t, shape.bytes, note, entries);
     lend(t);
-    const mnem_status status = mnem_checkpoint_write(path, entries, ENTRIES, NULL);
+    const mnem_status status = mnem__checkpoint_write(path, entries, ENTRIES, NULL);
     take_back(t);
     return status;
 }
@@ -115,13 +115,13 @@ typedef struct numbers {
     double scale;
 } numbers;
 
-static mnem_status read_numbers(const mnem_checkpoint *c, numbers *n) {
-    mnem_status status = mnem_checkpoint_u64(c, "steps", &n->steps);
-    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "updates", &n->updates);
-    if (status == MNEM_OK) status = mnem_checkpoint_f64(c, "scale", &n->scale);
-    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale_good", &n->good);
-    if (status == MNEM_OK) status = mnem_checkpoint_u64(c, "scale_at_floor", &n->at_floor);
-    return status == MNEM_OK ? mnem_checkpoint_u64(c, "scale_skipped", &n->skipped) : status;
+static mnem_status read_numbers(const mnem__checkpoint *c, numbers *n) {
+    mnem_status status = mnem__checkpoint_u64(c, "steps", &n->steps);
+    if (status == MNEM_OK) status = mnem__checkpoint_u64(c, "updates", &n->updates);
+    if (status == MNEM_OK) status = mnem__checkpoint_f64(c, "scale", &n->scale);
+    if (status == MNEM_OK) status = mnem__checkpoint_u64(c, "scale_good", &n->good);
+    if (status == MNEM_OK) status = mnem__checkpoint_u64(c, "scale_at_floor", &n->at_floor);
+    return status == MNEM_OK ? mnem__checkpoint_u64(c, "scale_skipped", &n->skipped) : status;
 }
 
 /* The next word of a text, and where the rest begins. */
@@ -156,16 +156,16 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
                       (int)name.length, name.bytes, (int)b.length, b.bytes, (int)a.length, a.bytes);
 }
 
-static mnem_status check_shape(const mnem_trainer *t, const mnem_checkpoint *c) {
+static mnem_status check_shape(const mnem_trainer *t, const mnem__checkpoint *c) {
     char theirs[SHAPE_TEXT];
-    const mnem_status status = mnem_checkpoint_text(c, "shape", theirs, sizeof theirs);
+    const mnem_status status = mnem__checkpoint_text(c, "shape", theirs, sizeof theirs);
     if (status != MNEM_OK) return status;
     const words ours = shape_text(t, strstr(theirs, " epsilon ") != NULL);
     return strcmp(ours.bytes, theirs) ? say_difference(ours.bytes, theirs) : MNEM_OK;
 }
 
 /* The loss scale to go on with. */
-static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem_loss_scale *scale) {
+static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__loss_scale *scale) {
     *scale = t->scale;
     /* A run that wasn't f16 before begins with the usual scale. */
     if (t->setup.o.compute != MNEM_TYPE_F16 || (n->scale == 1 && !n->good && !n->at_floor))
@@ -175,26 +175,27 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem_los
                           "train: a loss scale after %llu good steps, %llu at the "
                           "floor",
                           (unsigned long long)n->good, (unsigned long long)n->at_floor);
-    *scale = (mnem_loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
-    return mnem_loss_scale_restore(NULL, scale);
+    *scale = (mnem__loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
+    return mnem__loss_scale_restore(NULL, scale);
 }
 
 /* Everything that can be wrong is looked at before the trainer changes. */
-static mnem_status load(mnem_trainer *t, const mnem_checkpoint *c, char *note, size_t n) {
-    mnem_checkpoint_entry entries[ENTRIES];
-    mnem_loss_scale scale;
+static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, size_t n) {
+    mnem__checkpoint_entry entries[ENTRIES];
+    mnem__loss_scale scale;
     numbers found;
     fill(t, "", "", entries);
     mnem_status status = check_shape(t, c);
-    if (status == MNEM_OK) status = mnem_checkpoint_expect(c, entries, ENTRIES);
+    if (status == MNEM_OK) status = mnem__checkpoint_expect(c, entries, ENTRIES);
     if (status == MNEM_OK) status = read_numbers(c, &found);
     if (status == MNEM_OK) status = check_scale(t, &found, &scale);
-    if (status == MNEM_OK) status = mnem_checkpoint_text(c, "note", note, n);
+    if (status == MNEM_OK) status = mnem__checkpoint_text(c, "note", note, n);
     if (status == MNEM_OK)
-        status = mnem_checkpoint_read(c, "weights", t->weights,
-                                      (uint64_t)t->setup.shape->count * sizeof(float));
+        status = mnem__checkpoint_read(c, "weights", t->weights,
+                                       (uint64_t)t->setup.shape->count * sizeof(float));
     if (status == MNEM_OK)
-        status = mnem_checkpoint_read(c, "moments", t->moments, mnem_optimizer_bytes(t->optimizer));
+        status =
+            mnem__checkpoint_read(c, "moments", t->moments, mnem__optimizer_bytes(t->optimizer));
     if (status != MNEM_OK) return status;
     t->steps = found.steps;
     t->updates = found.updates;
@@ -203,14 +204,23 @@ static mnem_status load(mnem_trainer *t, const mnem_checkpoint *c, char *note, s
 }
 
 mnem_status mnem_trainer_resume(mnem_trainer *t, const char *path, char *note, size_t n) {
-    mnem_checkpoint *c;
+    mnem__checkpoint *c;
     lend(t);
-    mnem_status status = mnem_checkpoint_open(path, &c);
+    mnem_status status = mnem__checkpoint_open(path, &c);
     if (status == MNEM_OK) {
         status = load(t, c, note, n);
-        mnem_checkpoint_close(c);
+        mnem__checkpoint_close(c);
         if (status != MNEM_OK) status = mnem__fail_in(status, "%s", path);
     }
     take_back(t);
+    return status;
+}
+
+mnem_status mnem_trainer_steps_saved(const char *path, uint64_t *steps) {
+    mnem__checkpoint *c;
+    mnem_status status = mnem__checkpoint_open(path, &c);
+    if (status != MNEM_OK) return status;
+    status = mnem__checkpoint_u64(c, "steps", steps);
+    mnem__checkpoint_close(c);
     return status;
 }

@@ -6,14 +6,14 @@
  *              growth_steps good ones: scale * growth, not above the ceiling; good = 0
  *
  * Invariant: floor <= scale <= ceiling; good < growth_steps; at_floor > 0 only at the floor. */
-#include "mnem/loss_scale.h"
+#include "train/step/loss_scale.h"
 
 #include <math.h>
 
 #include "base/error.h"
 
-static mnem_loss_scale_options options_of(const mnem_loss_scale_options *given) {
-    mnem_loss_scale_options o = given ? *given : (mnem_loss_scale_options){0};
+static mnem__loss_scale_options options_of(const mnem__loss_scale_options *given) {
+    mnem__loss_scale_options o = given ? *given : (mnem__loss_scale_options){0};
     if (o.start == 0.0) o.start = 65536.0;
     if (o.floor == 0.0) o.floor = 1.0;
     if (o.ceiling == 0.0) o.ceiling = 0x1p24;
@@ -24,8 +24,8 @@ static mnem_loss_scale_options options_of(const mnem_loss_scale_options *given) 
     return o;
 }
 
-mnem_status mnem_loss_scale_check(const mnem_loss_scale_options *options) {
-    const mnem_loss_scale_options o = options_of(options);
+mnem_status mnem__loss_scale_check(const mnem__loss_scale_options *options) {
+    const mnem__loss_scale_options o = options_of(options);
     if (!(o.floor > 0.0 && o.floor <= o.start && o.start <= o.ceiling && o.ceiling <= 0x1p120))
         return mnem__fail(MNEM_INVALID, "loss scale: starts at %g, expected %g (floor) to %g",
                           o.start, o.floor, o.ceiling);
@@ -35,20 +35,20 @@ mnem_status mnem_loss_scale_check(const mnem_loss_scale_options *options) {
     return MNEM_OK;
 }
 
-mnem_loss_scale mnem_loss_scale_start(const mnem_loss_scale_options *options) {
-    return (mnem_loss_scale){.scale = options_of(options).start};
+mnem__loss_scale mnem__loss_scale_start(const mnem__loss_scale_options *options) {
+    return (mnem__loss_scale){.scale = options_of(options).start};
 }
 
-static void grow(const mnem_loss_scale_options *o, mnem_loss_scale *s) {
+static void grow(const mnem__loss_scale_options *o, mnem__loss_scale *s) {
     s->at_floor = 0;
     if (++s->good < o->growth_steps) return;
     s->scale = fmin(s->scale * o->growth, o->ceiling);
     s->good = 0;
 }
 
-mnem_status mnem_loss_scale_next(const mnem_loss_scale_options *options, mnem_loss_scale *state,
-                                 bool finite) {
-    const mnem_loss_scale_options o = options_of(options);
+mnem_status mnem__loss_scale_next(const mnem__loss_scale_options *options, mnem__loss_scale *state,
+                                  bool finite) {
+    const mnem__loss_scale_options o = options_of(options);
     if (finite) {
         grow(&o, state);
         return MNEM_OK;
@@ -67,9 +67,9 @@ mnem_status mnem_loss_scale_next(const mnem_loss_scale_options *options, mnem_lo
                       state->at_floor, o.floor);
 }
 
-mnem_status mnem_loss_scale_restore(const mnem_loss_scale_options *options,
-                                    const mnem_loss_scale *state) {
-    const mnem_loss_scale_options o = options_of(options);
+mnem_status mnem__loss_scale_restore(const mnem__loss_scale_options *options,
+                                     const mnem__loss_scale *state) {
+    const mnem__loss_scale_options o = options_of(options);
     if (!(state->scale >= o.floor && state->scale <= o.ceiling) || state->good >= o.growth_steps ||
         (state->at_floor > 0 && state->scale > o.floor))
         return mnem__fail(MNEM_BAD_FILE,

@@ -16,7 +16,7 @@
  * their order. Codes change with the numbers of blocks before (they seed the rounding).
  * Cost: a step reads 16 and writes 12 bytes a number in f32, 14 and 6 in 8 bits (10 with zeroed
  * gradients); the norm reads 4. */
-#include "mnem/optimizer.h"
+#include "train/step/optimizer.h"
 
 #include <math.h>
 
@@ -25,7 +25,7 @@
 #include "base/heap.h"
 #include "ops/optimizer/adam.h"
 
-enum { BLOCK = MNEM_OPTIMIZER_BLOCK, SLICES = 256, ALIGNMENT = 64 };
+enum { BLOCK = MNEM__MOMENT_BLOCK, SLICES = 256, ALIGNMENT = 64 };
 _Static_assert(sizeof(mnem__moment_block) == 2 * BLOCK, "two codes a number");
 
 static const char TAG[] = "optimizer";
@@ -33,13 +33,13 @@ static const int64_t COUNT_MAX = (int64_t)1 << 44; /* 64 TiB of weights: no size
 
 /* One segment, placed. */
 typedef struct part {
-    mnem_segment segment;
+    mnem__segment segment;
     int64_t first_block, blocks;
     uint64_t place; /* of its moments, in bytes */
     bool coded;     /* 8 bits */
 } part;
 
-struct mnem_optimizer {
+struct mnem__optimizer {
     mnem_optimizer_options options;
     const mnem__adam_kernels *kernels;
     uint64_t bytes;
@@ -51,12 +51,12 @@ struct mnem_optimizer {
 
 /* ---- measuring and placing ---- */
 
-mnem_segment mnem_segment_make(const char *name, int64_t offset, int64_t count, int dims) {
-    return (mnem_segment){
+mnem__segment mnem__segment_make(const char *name, int64_t offset, int64_t count, int dims) {
+    return (mnem__segment){
         .name = name, .offset = offset, .count = count, .decay = dims >= 2, .exact = dims < 2};
 }
 
-static mnem_status check_segment(const mnem_segment *s, int64_t end) {
+static mnem_status check_segment(const mnem__segment *s, int64_t end) {
     if (s->count >= 1 && s->count <= COUNT_MAX && s->offset >= end && s->offset <= COUNT_MAX)
         return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
@@ -66,13 +66,13 @@ static mnem_status check_segment(const mnem_segment *s, int64_t end) {
 }
 
 /* Places one segment after what *whole has; its first_block is the sum of those before. */
-static part place(const mnem_optimizer_options *options, const mnem_segment *s, const part *before,
+static part place(const mnem_optimizer_options *options, const mnem__segment *s, const part *before,
                   uint64_t *bytes) {
     part p = {.segment = *s, .place = *bytes};
     p.first_block = before ? before->first_block + before->blocks : 0;
     p.blocks = (int64_t)mnem__div_up((uint64_t)s->count, BLOCK);
     p.coded =
-        options->moments == MNEM_MOMENTS_8BIT && !s->exact && s->count >= MNEM_OPTIMIZER_SMALL;
+        options->moments == MNEM_MOMENTS_8BIT && !s->exact && s->count >= MNEM__OPTIMIZER_SMALL;
     const uint64_t each = sizeof(mnem__moment_block) + sizeof(mnem__moment_range);
     const uint64_t need = p.coded ? (uint64_t)p.blocks * each : 8 * (uint64_t)s->count;
     *bytes += mnem__align_up(need, ALIGNMENT);
@@ -80,7 +80,7 @@ static part place(const mnem_optimizer_options *options, const mnem_segment *s, 
 }
 
 /* Goes over all segments; parts may be NULL. */
-static mnem_status carve(const mnem_optimizer_options *options, const mnem_segment *segments,
+static mnem_status carve(const mnem_optimizer_options *options, const mnem__segment *segments,
                          size_t n, part *parts, uint64_t *bytes) {
     int64_t end = 0;
     part last;
@@ -114,32 +114,32 @@ static mnem_status check_options(const mnem_optimizer_options *given, size_t n,
                           o.weight_decay);
     if (o.moments != MNEM_MOMENTS_F32 && o.moments != MNEM_MOMENTS_8BIT)
         return mnem__fail(MNEM_INVALID, "optimizer: moments of kind %d", (int)o.moments);
-    if (n < 1 || n > MNEM_OPTIMIZER_SEGMENTS)
+    if (n < 1 || n > MNEM__OPTIMIZER_SEGMENTS)
         return mnem__fail(MNEM_INVALID, "optimizer: %zu segments, expected 1 to %d", n,
-                          MNEM_OPTIMIZER_SEGMENTS);
+                          MNEM__OPTIMIZER_SEGMENTS);
     *out = o;
     return MNEM_OK;
 }
 
-mnem_status mnem_optimizer_measure(const mnem_optimizer_options *options,
-                                   const mnem_segment *segments, size_t n, uint64_t *bytes) {
+mnem_status mnem__optimizer_measure(const mnem_optimizer_options *options,
+                                    const mnem__segment *segments, size_t n, uint64_t *bytes) {
     mnem_optimizer_options o;
     *bytes = 0;
     const mnem_status status = check_options(options, n, &o);
     return status == MNEM_OK ? carve(&o, segments, n, NULL, bytes) : status;
 }
 
-uint64_t mnem_optimizer_host_bytes(size_t n) {
-    return sizeof(mnem_optimizer) + n * sizeof(part);
+uint64_t mnem__optimizer_host_bytes(size_t n) {
+    return sizeof(mnem__optimizer) + n * sizeof(part);
 }
 
-mnem_status mnem_optimizer_create(const mnem_optimizer_options *options,
-                                  const mnem_segment *segments, size_t n, mnem_optimizer **out) {
+mnem_status mnem__optimizer_create(const mnem_optimizer_options *options,
+                                   const mnem__segment *segments, size_t n, mnem__optimizer **out) {
     mnem_optimizer_options o;
     *out = NULL;
     mnem_status status = check_options(options, n, &o);
     if (status != MNEM_OK) return status;
-    mnem_optimizer *a = mnem__calloc(TAG, 1, mnem_optimizer_host_bytes(n));
+    mnem__optimizer *a = mnem__calloc(TAG, 1, mnem__optimizer_host_bytes(n));
     if (!a) return mnem__heap_status();
     a->options = o;
     a->kernels = mnem__adam_kernels_get();
@@ -154,11 +154,11 @@ mnem_status mnem_optimizer_create(const mnem_optimizer_options *options,
     return MNEM_OK;
 }
 
-void mnem_optimizer_destroy(mnem_optimizer *optimizer) {
+void mnem__optimizer_destroy(mnem__optimizer *optimizer) {
     mnem__free(optimizer);
 }
 
-uint64_t mnem_optimizer_bytes(const mnem_optimizer *optimizer) {
+uint64_t mnem__optimizer_bytes(const mnem__optimizer *optimizer) {
     return optimizer->bytes;
 }
 
@@ -172,7 +172,7 @@ typedef struct run {
 } run;
 
 /* The part that block is in. */
-static size_t part_of(const mnem_optimizer *a, int64_t block) {
+static size_t part_of(const mnem__optimizer *a, int64_t block) {
     size_t low = 0, high = a->n;
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
@@ -185,7 +185,7 @@ static size_t part_of(const mnem_optimizer *a, int64_t block) {
 }
 
 /* The run that begins at block *next and ends before `end`; moves *next past it. */
-static run next_run(const mnem_optimizer *a, size_t *index, int64_t *next, int64_t end) {
+static run next_run(const mnem__optimizer *a, size_t *index, int64_t *next, int64_t end) {
     const part *p = &a->parts[*index];
     const int64_t past = p->first_block + p->blocks;
     run r = {.part = p, .begin = *next - p->first_block};
@@ -209,7 +209,7 @@ static double sum_of(const double s[16]) {
     return t[0];
 }
 
-static double slice_sum(const mnem_optimizer *a, int64_t begin, int64_t end,
+static double slice_sum(const mnem__optimizer *a, int64_t begin, int64_t end,
                         const float *gradients) {
     double sums[16] = {0};
     size_t index = begin < end ? part_of(a, begin) : 0;
@@ -220,8 +220,8 @@ static double slice_sum(const mnem_optimizer *a, int64_t begin, int64_t end,
     return sum_of(sums);
 }
 
-double mnem_optimizer_norm(const mnem_worker *worker, mnem_optimizer *optimizer,
-                           const float *gradients) {
+double mnem__optimizer_norm(const mnem_worker *worker, mnem__optimizer *optimizer,
+                            const float *gradients) {
     int64_t begin, end;
     mnem_team_split(worker, SLICES, 1, &begin, &end);
     for (int64_t i = begin; i < end; i++)
@@ -234,10 +234,10 @@ double mnem_optimizer_norm(const mnem_worker *worker, mnem_optimizer *optimizer,
     return sqrt(sum);
 }
 
-int64_t mnem_optimizer_find_bad(const mnem_optimizer *optimizer, const float *gradients,
-                                int64_t *where) {
+int64_t mnem__optimizer_find_bad(const mnem__optimizer *optimizer, const float *gradients,
+                                 int64_t *where) {
     for (size_t i = 0; i < optimizer->n; i++) {
-        const mnem_segment *s = &optimizer->parts[i].segment;
+        const mnem__segment *s = &optimizer->parts[i].segment;
         for (int64_t j = 0; j < s->count; j++) {
             if (isfinite(gradients[s->offset + j])) continue;
             *where = j;
@@ -248,14 +248,14 @@ int64_t mnem_optimizer_find_bad(const mnem_optimizer *optimizer, const float *gr
     return -1;
 }
 
-double mnem_clip_factor(double norm, double norm_max) {
+double mnem__clip_factor(double norm, double norm_max) {
     const double factor = norm_max / (norm + 1e-6);
     return norm_max > 0.0 && factor < 1.0 ? factor : 1.0;
 }
 
 /* ---- the step ---- */
 
-static mnem__adam adam_make(const mnem_optimizer *a, const mnem_optimizer_step_args *args) {
+static mnem__adam adam_make(const mnem__optimizer *a, const mnem__optimizer_step_args *args) {
     const mnem_optimizer_options *o = &a->options;
     const double t = (double)args->step;
     return (mnem__adam){
@@ -283,8 +283,8 @@ static mnem__moment_range *ranges_at(const part *p, const void *moments) {
     return (mnem__moment_range *)(blocks_of(p, moments) + p->blocks);
 }
 
-static void step_coded(const mnem_optimizer *a, const mnem__adam *adam, const run *r,
-                       const mnem_optimizer_step_args *args) {
+static void step_coded(const mnem__optimizer *a, const mnem__adam *adam, const run *r,
+                       const mnem__optimizer_step_args *args) {
     const part *p = r->part;
     mnem__moment_block *block = blocks_of(p, args->moments);
     mnem__moment_range *range = ranges_at(p, args->moments);
@@ -296,8 +296,8 @@ static void step_coded(const mnem_optimizer *a, const mnem__adam *adam, const ru
     }
 }
 
-static void step_exact(const mnem_optimizer *a, const mnem__adam *adam, const run *r,
-                       const mnem_optimizer_step_args *args) {
+static void step_exact(const mnem__optimizer *a, const mnem__adam *adam, const run *r,
+                       const mnem__optimizer_step_args *args) {
     const part *p = r->part;
     float *first = (float *)((uintptr_t)args->moments + p->place);
     const int64_t at = p->segment.offset + r->offset;
@@ -305,8 +305,8 @@ static void step_exact(const mnem_optimizer *a, const mnem__adam *adam, const ru
                          first + r->offset, first + p->segment.count + r->offset);
 }
 
-void mnem_optimizer_step(const mnem_worker *worker, mnem_optimizer *optimizer,
-                         const mnem_optimizer_step_args *args) {
+void mnem__optimizer_step(const mnem_worker *worker, mnem__optimizer *optimizer,
+                          const mnem__optimizer_step_args *args) {
     mnem__adam adam = adam_make(optimizer, args);
     const float keep = (float)(1.0 - args->rate * optimizer->options.weight_decay);
     int64_t next, end;
@@ -322,12 +322,12 @@ void mnem_optimizer_step(const mnem_worker *worker, mnem_optimizer *optimizer,
 /* ---- all of it ---- */
 
 typedef struct update {
-    mnem_optimizer *optimizer;
-    const mnem_optimizer_update_args *args;
-    mnem_optimizer_update_result result;
+    mnem__optimizer *optimizer;
+    const mnem__optimizer_update_args *args;
+    mnem__optimizer_update_result result;
 } update;
 
-static void zero_run(const mnem_worker *worker, const mnem_optimizer *a, float *gradients) {
+static void zero_run(const mnem_worker *worker, const mnem__optimizer *a, float *gradients) {
     int64_t next, end;
     mnem_team_split(worker, a->blocks, 1, &next, &end);
     size_t index = next < end ? part_of(a, next) : 0;
@@ -340,24 +340,24 @@ static void zero_run(const mnem_worker *worker, const mnem_optimizer *a, float *
 
 static void update_worker(const mnem_worker *worker, void *context) {
     update *u = context;
-    const mnem_optimizer_update_args *args = u->args;
+    const mnem__optimizer_update_args *args = u->args;
     const double norm =
-        mnem_optimizer_norm(worker, u->optimizer, args->gradients) * fabs(args->scale);
-    const double clip = mnem_clip_factor(norm, args->norm_max);
+        mnem__optimizer_norm(worker, u->optimizer, args->gradients) * fabs(args->scale);
+    const double clip = mnem__clip_factor(norm, args->norm_max);
     const bool apply = isfinite(norm);
     if (worker->index == 0) {
-        u->result = (mnem_optimizer_update_result){
+        u->result = (mnem__optimizer_update_result){
             .norm = norm, .clip = clip, .applied = apply, .bad_segment = -1, .bad_place = -1};
         if (!apply)
             u->result.bad_segment =
-                mnem_optimizer_find_bad(u->optimizer, args->gradients, &u->result.bad_place);
+                mnem__optimizer_find_bad(u->optimizer, args->gradients, &u->result.bad_place);
     }
     if (!apply) {
         mnem_team_barrier(worker); /* found before zeroed */
         if (args->zero_gradients) zero_run(worker, u->optimizer, args->gradients);
         return;
     }
-    const mnem_optimizer_step_args step = {
+    const mnem__optimizer_step_args step = {
         .weights = args->weights,
         .gradients = args->gradients,
         .moments = args->moments,
@@ -366,11 +366,11 @@ static void update_worker(const mnem_worker *worker, void *context) {
         .factor = args->scale * clip,
         .zero_gradients = args->zero_gradients,
     };
-    mnem_optimizer_step(worker, u->optimizer, &step);
+    mnem__optimizer_step(worker, u->optimizer, &step);
 }
 
-mnem_optimizer_update_result mnem_optimizer_update(mnem_optimizer *optimizer, mnem_team *team,
-                                                   const mnem_optimizer_update_args *args) {
+mnem__optimizer_update_result mnem__optimizer_update(mnem__optimizer *optimizer, mnem_team *team,
+                                                     const mnem__optimizer_update_args *args) {
     update u = {.optimizer = optimizer, .args = args};
     if (team)
         mnem_team_run(team, update_worker, &u);
@@ -381,7 +381,7 @@ mnem_optimizer_update_result mnem_optimizer_update(mnem_optimizer *optimizer, mn
 
 /* ---- looking at moments ---- */
 
-static void get_coded(const mnem_optimizer *a, const part *p, const void *moments, float *first,
+static void get_coded(const mnem__optimizer *a, const part *p, const void *moments, float *first,
                       float *second) {
     float m[BLOCK], v[BLOCK];
     for (int64_t b = 0; b < p->blocks; b++) {
@@ -394,8 +394,8 @@ static void get_coded(const mnem_optimizer *a, const part *p, const void *moment
     }
 }
 
-void mnem_optimizer_moments_get(const mnem_optimizer *optimizer, const void *moments,
-                                size_t segment, float *first, float *second) {
+void mnem__optimizer_moments_get(const mnem__optimizer *optimizer, const void *moments,
+                                 size_t segment, float *first, float *second) {
     const part *p = &optimizer->parts[segment];
     if (p->coded) {
         get_coded(optimizer, p, moments, first, second);

@@ -5,9 +5,9 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "mnem/optimizer.h"
+#include "train/step/optimizer.h"
 
-mnem_status mnem_schedule_check(const mnem_schedule *s) {
+mnem_status mnem__schedule_check(const mnem_schedule *s) {
     if (!(s->rate_floor >= 0.0 && s->rate_floor <= s->rate_peak && s->rate_peak <= 1e6))
         return mnem__fail(MNEM_INVALID, "schedule: learning rate from %g down to %g", s->rate_peak,
                           s->rate_floor);
@@ -17,7 +17,7 @@ mnem_status mnem_schedule_check(const mnem_schedule *s) {
     return MNEM_OK;
 }
 
-double mnem_schedule_rate(const mnem_schedule *s, uint64_t step) {
+double mnem__schedule_rate(const mnem_schedule *s, uint64_t step) {
     if (step <= s->warmup_steps && s->warmup_steps > 0)
         return s->rate_peak * (double)step / (double)s->warmup_steps;
     if (step >= s->total_steps) return s->rate_floor;

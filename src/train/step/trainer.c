@@ -62,8 +62,8 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     if (status == MNEM_OK) status = mnem__train_logits_op(s, &t->logits);
     if (status == MNEM_OK && t->rows.rows) status = mnem__train_rows_op(s, &t->rows, &t->add_rows);
     if (status == MNEM_OK)
-        status = mnem_optimizer_create(&s->o.optimizer, s->segments, (size_t)s->shape->params,
-                                       &t->optimizer);
+        status = mnem__optimizer_create(&s->o.optimizer, s->segments, (size_t)s->shape->params,
+                                        &t->optimizer);
     const mnem__taker taker = mnem__trainer_taker(t);
     if (status == MNEM_OK) status = mnem__parts_take(&taker);
     if (status == MNEM_OK) status = mnem_team_create(s->o.threads, &t->team);
@@ -90,8 +90,8 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
     t->rows = mnem__train_rows_get(&setup, plan->micro_batch);
-    t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem_loss_scale_start(NULL)
-                                                : (mnem_loss_scale){.scale = 1};
+    t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem__loss_scale_start(NULL)
+                                                : (mnem__loss_scale){.scale = 1};
     status = take_all(t, plan);
     if (status != MNEM_OK) {
         mnem_trainer_destroy(t);
@@ -106,7 +106,7 @@ void mnem_trainer_destroy(mnem_trainer *t) {
     const mnem__taker taker = mnem__trainer_taker(t);
     mnem_team_destroy(t->team);
     mnem__parts_give(&taker);
-    mnem_optimizer_destroy(t->optimizer);
+    mnem__optimizer_destroy(t->optimizer);
     mnem__train_graphs_destroy(&t->graphs);
     mnem_device_close(t->device);
     mnem__train_setup_fini(&t->setup);
@@ -221,7 +221,7 @@ mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *sou
 }
 
 static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *report,
-                              const mnem_optimizer_update_result *r) {
+                              const mnem__optimizer_update_result *r) {
     const int32_t bad = r->bad_segment < 0 ? 0 : (int32_t)r->bad_segment;
     return mnem__fail(
         MNEM_NOT_FINITE,
@@ -243,10 +243,10 @@ mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
     const double all = (double)o->batch * o->sequence;
     report->tokens = s.tokens;
     report->loss = s.tokens ? s.loss / (double)s.tokens : 0;
-    report->rate = mnem_schedule_rate(&o->schedule, report->step);
-    const mnem_optimizer_update_result r = mnem_optimizer_update(
+    report->rate = mnem__schedule_rate(&o->schedule, report->step);
+    const mnem__optimizer_update_result r = mnem__optimizer_update(
         t->optimizer, t->team,
-        &(mnem_optimizer_update_args){
+        &(mnem__optimizer_update_args){
             .weights = t->weights,
             .gradients = t->gradients,
             .moments = t->moments,
@@ -261,7 +261,7 @@ mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
     if (!r.applied && o->compute != MNEM_TYPE_F16) return not_finite(t, report, &r);
     t->steps++;
     t->updates += r.applied;
-    if (o->compute != MNEM_TYPE_F16 || mnem_loss_scale_next(NULL, &t->scale, r.applied) == MNEM_OK)
+    if (o->compute != MNEM_TYPE_F16 || mnem__loss_scale_next(NULL, &t->scale, r.applied) == MNEM_OK)
         return MNEM_OK;
     return mnem__fail_in(MNEM_NOT_FINITE, "train: step %llu", (unsigned long long)report->step);
 }
@@ -322,7 +322,7 @@ uint64_t mnem_trainer_steps(const mnem_trainer *t) {
 }
 
 mnem_status mnem_trainer_schedule_set(mnem_trainer *t, const mnem_schedule *schedule) {
-    const mnem_status status = mnem_schedule_check(schedule);
+    const mnem_status status = mnem__schedule_check(schedule);
     if (status == MNEM_OK) t->setup.o.schedule = *schedule;
     return status;
 }

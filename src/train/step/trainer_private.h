@@ -2,6 +2,7 @@
 #ifndef MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 #define MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 
+#include "train/step/loss_scale.h"
 #include "train/ways/train_plan.h"
 
 struct mnem_trainer {
@@ -9,7 +10,7 @@ struct mnem_trainer {
     int32_t micro_batch, accumulation;
     mnem_device *device;
     mnem_team *team;
-    mnem_optimizer *optimizer;
+    mnem__optimizer *optimizer;
     mnem__train_graphs graphs;
     mnem__train_sizes sizes;
     mnem_op logits;
@@ -24,7 +25,7 @@ struct mnem_trainer {
     uint64_t frozen_sum; /* of its bytes; 0: not loaded yet */
     void *moments;
     uint64_t steps, updates; /* done; of those, not left out for an overflow */
-    mnem_loss_scale scale;
+    mnem__loss_scale scale;
     int cancel; /* atomic */
     const mnem_graph_observer *observer;
 };

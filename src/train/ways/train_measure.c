@@ -73,7 +73,7 @@ static mnem_status check_options(const mnem_train_options *o) {
     if (!(o->norm_max >= 0))
         return mnem__fail(MNEM_INVALID, "train: clipping at %g (0 or more)", o->norm_max);
     const mnem_status status = check_sizes(o);
-    return status == MNEM_OK ? mnem_schedule_check(&o->schedule) : status;
+    return status == MNEM_OK ? mnem__schedule_check(&o->schedule) : status;
 }
 
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options) {
@@ -93,8 +93,8 @@ mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_op
         setup->segments = mnem__alloc("train", (size_t)s->params * sizeof *setup->segments);
         if (!setup->segments) status = mnem__heap_status();
         for (int32_t i = 0; status == MNEM_OK && i < s->params; i++)
-            setup->segments[i] = mnem_segment_make(s->param[i].name, s->param[i].offset,
-                                                   s->param[i].count, s->param[i].dims);
+            setup->segments[i] = mnem__segment_make(s->param[i].name, s->param[i].offset,
+                                                    s->param[i].count, s->param[i].dims);
     }
     if (status != MNEM_OK) mnem__train_setup_fini(setup);
     return status;
@@ -217,7 +217,7 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                                          mnem_graph_host_bytes(&graphs->forward.room) +
                                          mnem_graph_host_bytes(&graphs->brief.room);
     bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
-        mnem_optimizer_host_bytes((size_t)setup->shape->params);
+        mnem__optimizer_host_bytes((size_t)setup->shape->params);
     bytes[MNEM__TRAIN_PART_HOST_DEVICE] = mnem__device_bytes("host");
     bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__trainer_checkpoint_bytes();
     bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
@@ -232,8 +232,8 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     uint64_t *bytes = sizes->bytes;
     mnem_op logits;
     mnem_status status =
-        mnem_optimizer_measure(&setup->o.optimizer, setup->segments, (size_t)setup->shape->params,
-                               &bytes[MNEM__TRAIN_PART_MOMENTS]);
+        mnem__optimizer_measure(&setup->o.optimizer, setup->segments, (size_t)setup->shape->params,
+                                &bytes[MNEM__TRAIN_PART_MOMENTS]);
     if (status == MNEM_OK) status = mnem__train_logits_op(setup, &logits);
     if (status != MNEM_OK) return status;
     const bool lora = setup->shape->lora_rank > 0;

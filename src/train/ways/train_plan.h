@@ -8,6 +8,7 @@
 #define MNEM_SRC_TRAIN_WAYS_TRAIN_PLAN_H
 
 #include "plan/plan_parts.h"
+#include "train/step/optimizer.h"
 #include "train/step/train_graph.h"
 
 /* X(NAME, kind, tag, how): everything that a trainer takes, and how (plan_parts.h). */
@@ -40,7 +41,7 @@ extern const mnem__part_table mnem__train_parts;
 typedef struct mnem__train_setup {
     mnem_train_options o; /* defaults filled in */
     mnem__train_shape *shape;
-    mnem_segment *segments; /* [shape->params] */
+    mnem__segment *segments; /* [shape->params] */
 } mnem__train_setup;
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options);
 void mnem__train_setup_fini(mnem__train_setup *setup);

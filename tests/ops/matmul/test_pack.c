@@ -5,6 +5,7 @@
 #include "kit/kit.h"
 #include "kit/kit_random.h"
 #include "mnem/ops.h"
+#include "ops/matmul/pack_form.h"
 
 static const mnem_type types[] = {
     MNEM_TYPE_F32,  MNEM_TYPE_F16,  MNEM_TYPE_BF16, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0,
@@ -27,7 +28,7 @@ static void check(mnem_type type, int64_t rows, int64_t k) {
     mnem_pack_group(type, rows, k, raw, packed);
     for (int i = 0; i < 64; i++) assert_int_equal(packed[bytes + (uint64_t)i], 0x5a);
     for (int r = 0; r < MNEM_PACK_ROWS; r++) {
-        mnem_unpack_row(type, k, packed, r, got);
+        mnem__unpack_row(type, k, packed, r, got);
         memset(expected, 0, (size_t)k * 4);
         if (r < rows)
             assert_int_equal(mnem_dequantize_row(type, k, raw + row_bytes * (uint64_t)r, expected),

@@ -628,14 +628,11 @@ static int plan_early(train_run *run) {
 
 /* The checkpoint has all steps, and the result was written after it. */
 static bool is_finished(const train_run *run) {
-    mnem_checkpoint *checkpoint;
     uint64_t steps = 0;
     if (!run->args->resume || !run->config.steps || access(result_path(run), F_OK) != 0)
         return false;
-    if (mnem_checkpoint_open(train_path(run, "checkpoint"), &checkpoint) != MNEM_OK) return false;
-    const bool known = mnem_checkpoint_u64(checkpoint, "steps", &steps) == MNEM_OK;
-    mnem_checkpoint_close(checkpoint);
-    return known && steps >= (uint64_t)run->config.steps;
+    return mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK &&
+           steps >= (uint64_t)run->config.steps;
 }
 
 static int say_finished(train_run *run) {

@@ -1,0 +1,107 @@
+/* checkpoint.h: a file of named sections and numbers that is either whole or not there.
+ *
+ * Sections are streamed from the memory that they live in; nothing is copied. The file is written
+ * beside the old one, flushed and renamed, so that a process that is killed at any moment leaves
+ * the old checkpoint or the new one. Opening checks every byte before anything is loaded.
+ * Not here: what a training run puts in. Little-endian machines only.
+ * Threads: an open checkpoint belongs to one thread at a time.
+ *
+ *     mnem__checkpoint_entry e[] = {
+ *         {.name = "step", .type = MNEM__ENTRY_U64, .u = 1200},
+ *         {.name = "config", .type = MNEM__ENTRY_TEXT, .data = text, .bytes = strlen(text)},
+ *         {.name = "weights", .type = MNEM__ENTRY_BYTES, .data = weights, .bytes = n}};
+ *     mnem__checkpoint_write("run.ckpt", e, 3, &(mnem__checkpoint_options){.keep = 2});
+ */
+#ifndef MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_H
+#define MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_H
+
+#include "mnem/base.h"
+
+enum {
+    MNEM__CHECKPOINT_NAME = 64,      /* bytes of a name, with its zero */
+    MNEM__CHECKPOINT_ENTRIES = 4096, /* at most */
+    MNEM__CHECKPOINT_KEEP = 99,      /* at most */
+};
+
+typedef enum mnem__entry_type {
+    MNEM__ENTRY_BYTES,
+    MNEM__ENTRY_TEXT, /* like bytes; without a zero at the end */
+    MNEM__ENTRY_U64,
+    MNEM__ENTRY_I64,
+    MNEM__ENTRY_F64,
+    MNEM__ENTRY_TYPES
+} mnem__entry_type;
+
+typedef struct mnem__checkpoint_entry {
+    const char *name; /* printable ASCII, different from the others */
+    mnem__entry_type type;
+    const void *data; /* bytes and text: borrowed for the call (written); NULL (read) */
+    uint64_t bytes;   /* of data; 8 of a number */
+    union {           /* the number */
+        uint64_t u;
+        int64_t i;
+        double f;
+    };
+} mnem__checkpoint_entry;
+
+/* ---- writing ---- */
+
+/* Zero means none. */
+typedef struct mnem__checkpoint_options {
+    unsigned keep; /* older checkpoints stay as PATH.1 (the last one) to PATH.keep; best effort: not
+                      on file systems without links */
+    const volatile int *cancel; /* not 0: stop soon. NULL: never */
+} mnem__checkpoint_options;
+
+/* Writes PATH.tmp (one that a killed run left is replaced), flushes and renames it. MNEM_INVALID
+ * (an entry, or the path), MNEM_IO (the disk is full, ...), MNEM_CANCELLED, MNEM_NO_MEMORY,
+ * MNEM_OVER_BUDGET; after each of these PATH is what it was and PATH.tmp is gone. options may be
+ * NULL. */
+mnem_status mnem__checkpoint_write(const char *path, const mnem__checkpoint_entry *entries,
+                                   size_t n, const mnem__checkpoint_options *options);
+/* The size that the file will have. */
+mnem_status mnem__checkpoint_file_bytes(const mnem__checkpoint_entry *entries, size_t n,
+                                        uint64_t *bytes);
+/* Heap that writing, or an open one, takes at most for n entries. */
+uint64_t mnem__checkpoint_host_bytes(size_t n);
+
+/* ---- reading ---- */
+
+typedef struct mnem__checkpoint mnem__checkpoint;
+
+/* Reads the whole file once and checks sizes, names and checksums. MNEM_BAD_FILE names what is
+ * wrong; MNEM_UNSUPPORTED: of another version; MNEM_NOT_FOUND: no such file; MNEM_IO,
+ * MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
+mnem_status mnem__checkpoint_open(const char *path, mnem__checkpoint **out);
+/* The first of PATH, PATH.1 ... PATH.keep that opens; which: 0 for PATH. When none does, what was
+ * said of the first that is there. */
+mnem_status mnem__checkpoint_open_last(const char *path, unsigned keep, mnem__checkpoint **out,
+                                       unsigned *which);
+void mnem__checkpoint_close(mnem__checkpoint *checkpoint); /* NULL is fine */
+
+/* false past the last. The name is borrowed until the checkpoint is closed. */
+bool mnem__checkpoint_entry_get(const mnem__checkpoint *checkpoint, size_t index,
+                                mnem__checkpoint_entry *entry);
+
+/* Holds the entries beside those expected: names, types, sizes of bytes; data, numbers and the
+ * sizes of texts are ignored; any order. MNEM_BAD_FILE names the first that is missing, differs, or
+ * is too many, with numbers. */
+mnem_status mnem__checkpoint_expect(const mnem__checkpoint *checkpoint,
+                                    const mnem__checkpoint_entry *expected, size_t n);
+
+/* One section into memory of the caller, exactly that many bytes, checked again on the way.
+ * MNEM_NOT_FOUND, MNEM_BAD_FILE (another size or type, or changed since it was opened), MNEM_IO. */
+mnem_status mnem__checkpoint_read(const mnem__checkpoint *checkpoint, const char *name, void *data,
+                                  uint64_t bytes);
+/* A text with a zero at its end; n bytes of room. */
+mnem_status mnem__checkpoint_text(const mnem__checkpoint *checkpoint, const char *name, char *text,
+                                  size_t n);
+/* Numbers; MNEM_NOT_FOUND, MNEM_BAD_FILE (another type). */
+mnem_status mnem__checkpoint_u64(const mnem__checkpoint *checkpoint, const char *name,
+                                 uint64_t *number);
+mnem_status mnem__checkpoint_i64(const mnem__checkpoint *checkpoint, const char *name,
+                                 int64_t *number);
+mnem_status mnem__checkpoint_f64(const mnem__checkpoint *checkpoint, const char *name,
+                                 double *number);
+
+#endif
