@@ -90,7 +90,7 @@ static mnem_status check_out(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_attention(const mnem_op_desc *desc) {
     const mnem_tensor *queries = &desc->in[0];
     const char *wrong = mnem__kv_layout_wrong(&desc->kv);
     if (wrong) return mnem__op_fail(MNEM_INVALID, desc, wrong);
@@ -206,5 +206,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
 
 MNEM__KV_KERNELS("attention", run)
 
-const mnem__op_table mnem__op_attention = {
-    .check = check, .key = mnem__kv_key, .workspace = workspace, .levels = MNEM__KV_LEVELS};
+const mnem__op_table mnem__op_attention = {.check = check_attention,
+                                           .key = mnem__kv_key,
+                                           .workspace = workspace,
+                                           .levels = MNEM__KV_LEVELS};

@@ -11,6 +11,7 @@
  * Cost: 2 n multiply-adds per query, key before it and head forward, 5 n (or 7 n) for the gradient.
  * Workspace per member, n = 64: 210 KiB forward; gradient 402 KiB and dq (at most 1 MiB). */
 #include "ops/attention/causal_attention.h"
+#include "base/minmax.h"
 #include "ops/rows/real_rows.h"
 
 enum { WALK_BYTES_MAX = 1 << 20 }; /* of dq in a member's scratch */
@@ -102,7 +103,7 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_causal_attention(const mnem_op_desc *desc) {
     const mnem_status status = check_inputs(desc);
     if (status != MNEM_OK) return status;
     if (desc->accumulate) return mnem__op_fail(MNEM_INVALID, desc, "out can't be added to");
@@ -113,7 +114,7 @@ static mnem_status check(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static mnem_status check_gradient(const mnem_op_desc *desc) {
+static mnem_status check_causal_attention_grad(const mnem_op_desc *desc) {
     const mnem_status status = check_inputs(desc);
     if (status != MNEM_OK) return status;
     if (!is_like(desc, &desc->in[3], 0) || !is_like(desc, &desc->in[5], 0))
@@ -223,10 +224,6 @@ typedef struct cut {
     int64_t heads, tiles;
 } cut;
 
-static int64_t at_most(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* All sequences and heads at the tile first. index counts the units. */
 static void deal_tile(const mnem__causal_job *job, int64_t tokens, const mnem_worker *worker,
                       const cut *by, int64_t first, const mnem__causal_scratch *scratch,
@@ -236,14 +233,15 @@ static void deal_tile(const mnem__causal_job *job, int64_t tokens, const mnem_wo
         for (int64_t i = 0; i < job->heads / job->group * parts; i++, ++*index) {
             if (*index % worker->count != worker->index) continue;
             const int64_t head = i % parts * by->heads;
-            by->function(job,
-                         &(mnem__causal_unit){.row = row,
-                                              .kv_head = i / parts,
-                                              .head = i / parts * job->group + head,
-                                              .heads = at_most(job->group - head, by->heads),
-                                              .tile = first,
-                                              .tiles = at_most(job->tiles - first, by->tiles)},
-                         scratch);
+            by->function(
+                job,
+                &(mnem__causal_unit){.row = row,
+                                     .kv_head = i / parts,
+                                     .head = i / parts * job->group + head,
+                                     .heads = mnem__min_i64(job->group - head, by->heads),
+                                     .tile = first,
+                                     .tiles = mnem__min_i64(job->tiles - first, by->tiles)},
+                scratch);
         }
 }
 
@@ -261,7 +259,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     const mnem__causal_kernels *kernels = op->detail;
     const mnem__causal_job job = job_get(&op->desc, args);
     const mnem__causal_scratch s = scratch_forward(&job, own_workspace(op, args, &job, worker));
-    const int64_t heads = at_most(job.group, job.items);
+    const int64_t heads = mnem__min_i64(job.group, job.items);
     deal(&job, args->tokens, worker, &(cut){kernels->forward, heads, job.items / heads}, false, &s);
 }
 
@@ -279,7 +277,7 @@ static void run_gradient(const mnem_op *op, const mnem_op_args *args, const mnem
     const mnem__causal_scratch keys = scratch_keys(&job, start);
     const mnem__causal_scratch queries = scratch_queries(&job, start);
     const bool dkeys = job.dk.base || job.dv.base, dquery = job.dq.base != NULL;
-    const int64_t heads = at_most(job.group, job.items);
+    const int64_t heads = mnem__min_i64(job.group, job.items);
     const cut all = {kernels->gradient, job.group, job.tiles};
     const cut by_keys = {kernels->gradient_keys, job.group, job.items};
     const cut by_queries = {kernels->gradient_queries, heads, job.items / heads};
@@ -339,7 +337,7 @@ static const mnem__op_kernels gradient_avx512 = {list_gradient_avx512, 1};
 #endif
 
 const mnem__op_table mnem__op_causal_attention = {
-    .check = check,
+    .check = check_causal_attention,
     .key = mnem__row_key,
     .workspace = workspace,
 #if MNEM_X86
@@ -350,7 +348,7 @@ const mnem__op_table mnem__op_causal_attention = {
 };
 
 const mnem__op_table mnem__op_causal_attention_grad = {
-    .check = check_gradient,
+    .check = check_causal_attention_grad,
     .key = mnem__row_key,
     .workspace = workspace,
 #if MNEM_X86

@@ -5,7 +5,7 @@
 #include "ops/attention/attention_kernels.h"
 #include "ops/core/op_rows.h"
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_kv_store(const mnem_op_desc *desc) {
     const mnem_tensor *keys = &desc->in[0], *values = &desc->in[1];
     const char *wrong = mnem__kv_layout_wrong(&desc->kv);
     if (wrong) return mnem__op_fail(MNEM_INVALID, desc, wrong);
@@ -59,4 +59,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
 MNEM__KV_KERNELS("kv_store", run)
 
 const mnem__op_table mnem__op_kv_store = {
-    .check = check, .key = mnem__kv_key, .levels = MNEM__KV_LEVELS};
+    .check = check_kv_store, .key = mnem__kv_key, .levels = MNEM__KV_LEVELS};

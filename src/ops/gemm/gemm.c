@@ -13,6 +13,7 @@
 #include "ops/gemm/gemm.h"
 
 #include "base/checked.h"
+#include "base/minmax.h"
 
 /* PIECE: floats of b's piece, 1024 columns of f32 by 512 steps. */
 enum { PIECE = 513 * 1024, PART_ROWS = 512, PART_COLUMNS = 1024, SPARE = 8 };
@@ -25,10 +26,6 @@ typedef struct layout {
     uint64_t partial, a, a_step, bytes;
 } layout;
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static int64_t up(int64_t n, int64_t unit) {
     return (n + unit - 1) / unit * unit;
 }
@@ -39,22 +36,23 @@ static int64_t panels(int64_t n, int64_t width) {
 
 /* Bytes grow with every size of g, so that what was measured holds all smaller products. */
 static layout layout_get(const mnem__gemm_kernels *kernels, const mnem__gemm *g, int workers) {
-    const int64_t rows_of_k = kernels->panel_rows(least(g->k, g->k_block));
+    const int64_t rows_of_k = kernels->panel_rows(mnem__min_i64(g->k, g->k_block));
     const bool partial = g->out_type != MNEM_TYPE_F32 && g->k > g->k_block;
     layout l = {.part_rows = partial ? up(PART_ROWS, kernels->rows) : g->m,
                 .b_panel = (rows_of_k + 1) * kernels->columns,
                 .a_panel = up(rows_of_k * kernels->rows + SPARE, 16)};
-    const int64_t rows = least(g->m, l.part_rows), all = panels(g->n, kernels->columns);
-    int64_t at_once = least(all, PIECE / l.b_panel);
-    if (partial) at_once = least(at_once, PART_COLUMNS / kernels->columns);
+    const int64_t rows = mnem__min_i64(g->m, l.part_rows), all = panels(g->n, kernels->columns);
+    int64_t at_once = mnem__min_i64(all, PIECE / l.b_panel);
+    if (partial) at_once = mnem__min_i64(at_once, PART_COLUMNS / kernels->columns);
     l.piece_columns = at_once * kernels->columns;
     l.partial_panel = l.piece_columns * kernels->rows;
-    l.partial = (uint64_t)least(all * l.b_panel, PIECE) * sizeof(float);
+    l.partial = (uint64_t)mnem__min_i64(all * l.b_panel, PIECE) * sizeof(float);
     l.a = l.partial;
     if (partial) l.a += (uint64_t)(panels(rows, kernels->rows) * l.partial_panel) * sizeof(float);
     l.a = mnem__align_up(l.a, 64);
-    l.a_step = (uint64_t)(panels(least(rows, kernels->block_rows), kernels->rows) * l.a_panel) *
-               sizeof(float);
+    l.a_step =
+        (uint64_t)(panels(mnem__min_i64(rows, kernels->block_rows), kernels->rows) * l.a_panel) *
+        sizeof(float);
     l.bytes = l.a + (uint64_t)workers * l.a_step;
     return l;
 }
@@ -108,7 +106,7 @@ static void pack_b(const state *s) {
     const int64_t first = begin * width;
     mnem__gemm_part part = {.matrix = &g->b,
                             .index = s->column + first,
-                            .count = least(end * width, s->columns) - first,
+                            .count = mnem__min_i64(end * width, s->columns) - first,
                             .k = s->k,
                             .steps = s->steps,
                             .to = (float *)(void *)s->workspace + begin * s->at.b_panel,
@@ -161,20 +159,21 @@ static void multiply_piece(const state *s) {
     const mnem__gemm_share share =
         mnem__gemm_share_get(s->worker, panels(s->rows, height), panels(s->columns, width));
     const int64_t column = share.column * width;
-    const int64_t columns = least(share.column_end * width, s->columns) - column;
-    const int64_t end = least(share.row_end * height, s->rows), step = s->kernels->block_rows;
+    const int64_t columns = mnem__min_i64(share.column_end * width, s->columns) - column;
+    const int64_t end = mnem__min_i64(share.row_end * height, s->rows),
+                  step = s->kernels->block_rows;
     if (columns <= 0) return;
     for (int64_t row = share.row * height; row < end; row += step)
-        multiply(s, row, least(step, end - row), column, columns);
+        multiply(s, row, mnem__min_i64(step, end - row), column, columns);
 }
 
 /* All pieces of one part of the rows. */
 static void run_part(state *s, bool *used) {
     const mnem__gemm *g = s->g;
     for (s->column = 0; s->column < g->n; s->column += s->at.piece_columns) {
-        s->columns = least(g->n - s->column, s->at.piece_columns);
+        s->columns = mnem__min_i64(g->n - s->column, s->at.piece_columns);
         for (s->k = 0; s->k < g->k; s->k += g->k_block) {
-            s->steps = least(g->k - s->k, g->k_block);
+            s->steps = mnem__min_i64(g->k - s->k, g->k_block);
             if (*used) mnem_team_barrier(s->worker);
             *used = true;
             pack_b(s);
@@ -198,7 +197,7 @@ void mnem__gemm_run(const mnem__gemm_kernels *kernels, const mnem__gemm *gemm, v
                .workspace = workspace};
     bool used = false; /* b's place */
     for (s.row = 0; s.row < gemm->m; s.row += s.at.part_rows) {
-        s.rows = least(gemm->m - s.row, s.at.part_rows);
+        s.rows = mnem__min_i64(gemm->m - s.row, s.at.part_rows);
         run_part(&s, &used);
     }
 }

@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/minmax.h"
 
 enum { WHOLE_WORDS = 8192, GROUP_WORDS = 1024, INPUT_WORDS = 512 };
 enum { LEAST_TOKENS = 256, MOST_TOKENS = 1024, KEEP_BYTES = 4 << 20 };
@@ -48,10 +49,6 @@ typedef struct layout {
     uint64_t group, sums, dx, gemm;
 } layout;
 
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 static uint64_t least_u64(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
@@ -60,7 +57,7 @@ static bool wants(const mnem_op_desc *d, int also) {
     return !mnem__tensor_absent(&d->also[also]);
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     const mnem_tensor *x = &desc->in[0], *weight = &desc->in[1], *out = &desc->out;
     const mnem_type wide = mnem__linear_wide(desc);
     mnem_status status = mnem__linear_check_input(desc);
@@ -176,13 +173,14 @@ static void layout_choose(layout *l, const mnem_op_desc *d, int64_t size) {
     const int64_t vocab = d->in[1].shape[0], n = d->in[1].shape[1], tokens = d->in[0].shape[0];
     const uint64_t room = d->keep_bytes ? d->keep_bytes : KEEP_BYTES;
     const int64_t numbers = (int64_t)(least_u64(room, INT64_MAX) / (uint64_t)size);
-    const bool whole = vocab <= WHOLE_WORDS || vocab <= numbers / least(tokens, LEAST_TOKENS);
+    const bool whole =
+        vocab <= WHOLE_WORDS || vocab <= numbers / mnem__min_i64(tokens, LEAST_TOKENS);
     l->words = whole ? vocab : GROUP_WORDS;
     l->sums_dx = wants(d, 0) && !whole && d->also[0].type != mnem__linear_wide(d);
     const int64_t row = l->words + (l->sums_dx ? n : 0);
     l->tokens = numbers / row / LEAST_TOKENS * LEAST_TOKENS;
     if (l->tokens < LEAST_TOKENS) l->tokens = LEAST_TOKENS;
-    l->tokens = least(least(l->tokens, MOST_TOKENS), tokens);
+    l->tokens = mnem__min_i64(mnem__min_i64(l->tokens, MOST_TOKENS), tokens);
     l->kept = whole ? vocab : (numbers / l->tokens - row) / GROUP_WORDS * GROUP_WORDS;
     if (l->kept < 0) l->kept = 0;
 }
@@ -207,10 +205,6 @@ static state state_get(const mnem_op *op, const mnem_op_args *args, const mnem_w
     return s;
 }
 
-static uint64_t most(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 static uint64_t workspace(const mnem_op *op) {
     const mnem_op_args none = {0};
     state s = state_get(op, &none, NULL);
@@ -220,9 +214,9 @@ static uint64_t workspace(const mnem_op *op) {
     mnem__gemm g = logits_product(&s);
     uint64_t bytes = mnem__gemm_bytes(s.kernels, &g, workers);
     g = input_product(&s);
-    if (wants(&op->desc, 0)) bytes = most(bytes, mnem__gemm_bytes(s.kernels, &g, workers));
+    if (wants(&op->desc, 0)) bytes = mnem__max_u64(bytes, mnem__gemm_bytes(s.kernels, &g, workers));
     g = weight_product(&s);
-    if (wants(&op->desc, 1)) bytes = most(bytes, mnem__gemm_bytes(s.kernels, &g, workers));
+    if (wants(&op->desc, 1)) bytes = mnem__max_u64(bytes, mnem__gemm_bytes(s.kernels, &g, workers));
     return s.at.gemm + bytes;
 }
 
@@ -251,7 +245,7 @@ static void add_words(const state *s, int64_t token, int64_t word, int64_t words
 static void sum_token(const state *s, int64_t token) {
     const int64_t target = (int64_t)s->args->targets[s->token + token] - s->word;
     for (int64_t word = 0; word < s->words; word += GROUP_WORDS)
-        add_words(s, token, word, least(s->words - word, GROUP_WORDS));
+        add_words(s, token, word, mnem__min_i64(s->words - word, GROUP_WORDS));
     if (target >= 0 && target < s->words) s->sums[token].target = logit(s, token, target);
 }
 
@@ -307,7 +301,7 @@ static void group_set(state *s, int64_t word) {
     const bool kept = word < s->at.kept;
     const int64_t width = kept ? s->at.kept : s->at.words;
     s->word = word;
-    s->words = least(s->vocab - word, width);
+    s->words = mnem__min_i64(s->vocab - word, width);
     s->logits = s->workspace + (kept ? 0 : s->at.group);
     s->stride = width * s->size;
 }
@@ -345,7 +339,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     state s = state_get(op, args, worker);
     const bool gradients = wants(&op->desc, 0) || wants(&op->desc, 1);
     for (; s.token < args->tokens; s.token += s.at.tokens) {
-        s.tokens = least(args->tokens - s.token, s.at.tokens);
+        s.tokens = mnem__min_i64(args->tokens - s.token, s.at.tokens);
         part_losses(&s);
         if (gradients) part_gradients(&s);
         mnem_team_barrier(worker);
@@ -354,7 +348,7 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
 
 MNEM__GEMM_KERNELS(loss, "linear_loss", run)
 
-const mnem__op_table mnem__op_linear_loss = {.check = check,
+const mnem__op_table mnem__op_linear_loss = {.check = check_linear_loss,
                                              .key = mnem__linear_key,
                                              .workspace = workspace,
                                              .levels = MNEM__GEMM_LEVELS(loss)};

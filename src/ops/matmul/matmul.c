@@ -30,7 +30,7 @@ static mnem_status check_input(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_matmul(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1], *bias = &desc->in[2], *out = &desc->out;
     if (weight->layout != MNEM_LAYOUT_PACKED || !mnem__tensor_valid(weight))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be a packed matrix of a weight type");
@@ -159,7 +159,7 @@ void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_wo
 }
 
 const mnem__op_table mnem__op_matmul = {
-    .check = check,
+    .check = check_matmul,
     .key = key,
     .workspace = workspace,
     .levels =

@@ -4,7 +4,7 @@
 #include "ops/core/a8.h"
 #include "ops/core/op_impl.h"
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_quantize(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *out = &desc->out;
     if (!mnem__tensor_is_f32(in, 2))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be f32 rows");
@@ -46,7 +46,7 @@ KERNELS(avx512)
 #endif
 
 const mnem__op_table mnem__op_quantize = {
-    .check = check,
+    .check = check_quantize,
     .key = key,
     .levels =
         {

@@ -1,7 +1,7 @@
 /* add.c: ADD of real operands, in chunks of columns. */
 #include "ops/rows/elementwise.h"
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_add(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 2);
 }
 
@@ -15,4 +15,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker, chunk);
 }
 
-MNEM__ROW_OP(add, check, NULL, run)
+MNEM__ROW_OP(add, check_add, NULL, run)

@@ -10,7 +10,7 @@ static int64_t element_bytes(const mnem_tensor *t) {
     return info && info->block_elements == 1 ? info->block_bytes : 0;
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_copy(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *out = &desc->out;
     const int64_t bytes = element_bytes(in);
     if (bytes == 0 || in->layout != MNEM_LAYOUT_ROW || !mnem__tensor_valid(in))
@@ -63,4 +63,4 @@ static mnem__op_key key(const mnem_op_desc *desc) {
     return (mnem__op_key){MNEM_TYPE_F32, desc->in[0].layout};
 }
 
-const mnem__op_table mnem__op_copy = {.check = check, .key = key, .levels = {&kernels}};
+const mnem__op_table mnem__op_copy = {.check = check_copy, .key = key, .levels = {&kernels}};

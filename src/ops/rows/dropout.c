@@ -5,7 +5,7 @@
 #include "base/random.h"
 #include "ops/rows/elementwise.h"
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_dropout(const mnem_op_desc *desc) {
     mnem_status status = mnem__elementwise_check(desc, 1);
     if (status != MNEM_OK) return status;
     if (!(desc->dropout >= 0.0f && desc->dropout < 1.0f))
@@ -32,4 +32,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     mnem__elementwise_run(op->detail, op, args, worker, chunk);
 }
 
-MNEM__ROW_OP(dropout, check, NULL, run)
+MNEM__ROW_OP(dropout, check_dropout, NULL, run)

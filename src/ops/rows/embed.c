@@ -14,7 +14,7 @@ static bool is_weight(const mnem_tensor *weight) {
                                weight->stride[1] == 8);
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_embed(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[0];
     if (!is_weight(weight))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't [vocab, n] of a weight's type");
@@ -60,4 +60,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(embed, check, workspace, run)
+MNEM__ROW_OP(embed, check_embed, workspace, run)

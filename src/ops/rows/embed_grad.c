@@ -8,7 +8,7 @@
 
 enum { PART = 512, GRAIN = 16 };
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_embed_grad(const mnem_op_desc *desc) {
     const mnem_tensor *out = &desc->out;
     mnem_status status = mnem__real_check_first(desc, 2);
     if (status != MNEM_OK) return status;
@@ -47,4 +47,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
                     end - begin < PART ? end - begin : PART);
 }
 
-MNEM__ROW_OP(embed_grad, check, NULL, run)
+MNEM__ROW_OP(embed_grad, check_embed_grad, NULL, run)

@@ -12,7 +12,7 @@ static bool is_quantized(const mnem_op_desc *desc) {
     return desc->out.type == MNEM_TYPE_A8;
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_gelu(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     if (!is_quantized(desc)) return mnem__elementwise_check(desc, 1);
     if (!mnem__tensor_is_f32(in, 2))
@@ -22,7 +22,7 @@ static mnem_status check(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static mnem_status check_grad(const mnem_op_desc *desc) {
+static mnem_status check_gelu_grad(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 2);
 }
 
@@ -50,5 +50,5 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
                           op->desc.kind == MNEM_OP_GELU ? forward : backward);
 }
 
-MNEM__ROW_OP(gelu, check, NULL, run)
-MNEM__ROW_OP(gelu_grad, check_grad, NULL, run)
+MNEM__ROW_OP(gelu, check_gelu, NULL, run)
+MNEM__ROW_OP(gelu_grad, check_gelu_grad, NULL, run)

@@ -45,7 +45,7 @@ static mnem_status check_quantized(const mnem_op_desc *desc) {
     return mnem__real_check_epsilon(desc);
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_norm(const mnem_op_desc *desc) {
     const bool layer = desc->kind == MNEM_OP_LAYER_NORM;
     if (is_quantized(desc)) return check_quantized(desc);
     mnem_status status = mnem__real_check_first(desc, 3);
@@ -114,5 +114,5 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     (is_quantized(&op->desc) ? run_quantized : run_real)(op, args, worker);
 }
 
-MNEM__ROW_OP(rms_norm, check, workspace, run)
-MNEM__ROW_OP(layer_norm, check, workspace, run)
+MNEM__ROW_OP(rms_norm, check_norm, workspace, run)
+MNEM__ROW_OP(layer_norm, check_norm, workspace, run)

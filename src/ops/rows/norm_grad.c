@@ -51,7 +51,7 @@ static bool fits(const mnem_op_desc *desc) {
            bytes < (uint64_t)1 << 62;
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_norm_grad(const mnem_op_desc *desc) {
     static const char *const names[SUMS_MOST] = {"also[0]", "also[1]"};
     mnem_status status = mnem__real_check_first(desc, 3);
     if (status == MNEM_OK) status = mnem__real_check_wide(desc, &desc->in[1], "in[1]", false);
@@ -148,5 +148,5 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
         if (!mnem__tensor_absent(&op->desc.also[i])) add_partials(op, args, i, slot++, part);
 }
 
-MNEM__ROW_OP(rms_norm_grad, check, workspace, run)
-MNEM__ROW_OP(layer_norm_grad, check, workspace, run)
+MNEM__ROW_OP(rms_norm_grad, check_norm_grad, workspace, run)
+MNEM__ROW_OP(layer_norm_grad, check_norm_grad, workspace, run)

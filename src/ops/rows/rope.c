@@ -31,7 +31,7 @@ static bool in_range(float x, float least, float most) {
     return x >= least && x <= most; /* false for a NaN */
 }
 
-static mnem_status check_table(const mnem_op_desc *desc) {
+static mnem_status check_rope_table(const mnem_op_desc *desc) {
     const mnem_rope *rope = &desc->rope;
     mnem_status status = check_dims(desc);
     if (status != MNEM_OK) return status;
@@ -119,9 +119,9 @@ static const mnem__op_kernel table_kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "ro
                                              run_table, NULL};
 static const mnem__op_kernels table_kernels = {&table_kernel, 1};
 const mnem__op_table mnem__op_rope_table = {
-    .check = check_table, .key = mnem__row_key, .levels = {&table_kernels}};
+    .check = check_rope_table, .key = mnem__row_key, .levels = {&table_kernels}};
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_rope(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     mnem_status status = check_dims(desc);
     if (status != MNEM_OK) return status;
@@ -164,4 +164,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     }
 }
 
-MNEM__ROW_OP(rope, check, workspace, run)
+MNEM__ROW_OP(rope, check_rope, workspace, run)

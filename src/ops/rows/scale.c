@@ -5,7 +5,7 @@
 
 #include "ops/rows/elementwise.h"
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_scale(const mnem_op_desc *desc) {
     mnem_status status = mnem__elementwise_check(desc, 1);
     if (status == MNEM_OK && !isfinite(desc->scale))
         return mnem__op_fail(MNEM_INVALID, desc, "scale isn't finite");
@@ -33,4 +33,4 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     mnem__elementwise_run(op->detail, op, args, worker, chunk);
 }
 
-MNEM__ROW_OP(scale, check, NULL, run)
+MNEM__ROW_OP(scale, check_scale, NULL, run)

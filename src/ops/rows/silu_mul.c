@@ -9,7 +9,7 @@ static bool is_quantized(const mnem_op_desc *desc) {
     return desc->out.type == MNEM_TYPE_A8;
 }
 
-static mnem_status check(const mnem_op_desc *desc) {
+static mnem_status check_silu_mul(const mnem_op_desc *desc) {
     const mnem_tensor *gate = &desc->in[0];
     if (!is_quantized(desc)) return mnem__elementwise_check(desc, 2);
     if (!mnem__tensor_is_f32(gate, 2))
@@ -21,7 +21,7 @@ static mnem_status check(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
-static mnem_status check_grad(const mnem_op_desc *desc) {
+static mnem_status check_silu_mul_grad(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 3);
 }
 
@@ -49,5 +49,5 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
                           op->desc.kind == MNEM_OP_SILU_MUL ? forward : backward);
 }
 
-MNEM__ROW_OP(silu_mul, check, NULL, run)
-MNEM__ROW_OP(silu_mul_grad, check_grad, NULL, run)
+MNEM__ROW_OP(silu_mul, check_silu_mul, NULL, run)
+MNEM__ROW_OP(silu_mul_grad, check_silu_mul_grad, NULL, run)
