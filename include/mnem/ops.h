@@ -150,6 +150,19 @@ typedef enum mnem_op_kind {
 } mnem_op_kind;
 const char *mnem_op_text(mnem_op_kind kind);
 
+/* Where operands lie and kernels run. X(NAME, text). Today all kernels are the host's. */
+#define MNEM_OP_DEVICE_LIST(X)                                                                     \
+    X(HOST, "host")                                                                                \
+    X(CUDA, "cuda")                                                                                \
+    X(ASCEND, "ascend")
+
+typedef enum mnem_op_device {
+#define MNEM_OP_DEVICE_ENUM(name, text) MNEM_OP_DEVICE_##name,
+    MNEM_OP_DEVICE_LIST(MNEM_OP_DEVICE_ENUM)
+#undef MNEM_OP_DEVICE_ENUM
+        MNEM_OP_DEVICE_COUNT
+} mnem_op_device;
+
 typedef struct mnem_rope {
     int32_t dims;    /* how many of a head's elements turn; even */
     bool neox;       /* pairs (i, i + dims/2); otherwise neighbours (2i, 2i + 1) */
@@ -165,6 +178,7 @@ enum { MNEM_OP_INPUTS = 6, MNEM_OP_ALSO = 2 };
 
 typedef struct mnem_op_desc {
     mnem_op_kind kind;
+    mnem_op_device device; /* default: host */
     mnem_tensor in[MNEM_OP_INPUTS], out;
     mnem_tensor also[MNEM_OP_ALSO]; /* further outputs */
     int workers;                    /* the largest team that will run it */

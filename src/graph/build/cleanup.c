@@ -166,8 +166,8 @@ static bool same_rope(const mnem_rope *a, const mnem_rope *b) {
 
 /* Of plain nodes. */
 static bool same_parameters(const mnem_op_desc *a, const mnem_op_desc *b) {
-    return a->kind == b->kind && a->epsilon == b->epsilon && a->scale == b->scale &&
-           same_rope(&a->rope, &b->rope) && a->inverse == b->inverse &&
+    return a->kind == b->kind && a->device == b->device && a->epsilon == b->epsilon &&
+           a->scale == b->scale && same_rope(&a->rope, &b->rope) && a->inverse == b->inverse &&
            a->by_position == b->by_position && a->by_token == b->by_token &&
            a->sequence == b->sequence && a->dropout == b->dropout && a->stream == b->stream;
 }

@@ -1,12 +1,12 @@
 /* op.c: prepare: check a descriptor, choose the kernel, say the workspace.
  *
- * The registry is one table per operator (op_impl.h); an operator whose table is missing here is
- * refused by name. Cost: a few comparisons; nothing is allocated. */
+ * The registry has one table per device and operator (op_impl.h); an operator whose table is missing
+ * here is refused by name. Cost: a few comparisons; nothing is allocated. */
 #include "ops/core/op_impl.h"
 
 #include <stdio.h>
 
-static const mnem__op_table *const tables[MNEM_OP_COUNT] = {
+static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_EMBED] = &mnem__op_embed,
     [MNEM_OP_RMS_NORM] = &mnem__op_rms_norm,
     [MNEM_OP_QUANTIZE] = &mnem__op_quantize,
@@ -33,6 +33,17 @@ static const mnem__op_table *const tables[MNEM_OP_COUNT] = {
     [MNEM_OP_LINEAR_LOSS] = &mnem__op_linear_loss,
     [MNEM_OP_CAUSAL_ATTENTION] = &mnem__op_causal_attention,
     [MNEM_OP_CAUSAL_ATTENTION_GRAD] = &mnem__op_causal_attention_grad,
+};
+
+/* A backend with kernels has its list of tables here. */
+static const mnem__op_table *const *const devices[MNEM_OP_DEVICE_COUNT] = {
+    [MNEM_OP_DEVICE_HOST] = host,
+};
+
+static const char *const device_texts[MNEM_OP_DEVICE_COUNT] = {
+#define DEVICE_TEXT(name, text) [MNEM_OP_DEVICE_##name] = text,
+    MNEM_OP_DEVICE_LIST(DEVICE_TEXT)
+#undef DEVICE_TEXT
 };
 
 static const char *const texts[MNEM_OP_COUNT] = {
@@ -85,14 +96,25 @@ static const mnem__op_kernel *find(const mnem__op_table *table, mnem__op_key key
     return NULL;
 }
 
-mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
+static mnem_status find_table(const mnem_op_desc *desc, const mnem__op_table **table) {
     if ((unsigned)desc->kind >= MNEM_OP_COUNT)
         return mnem__fail(MNEM_INVALID, "operator %d does not exist", (int)desc->kind);
-    const mnem__op_table *table = tables[desc->kind];
-    if (!table) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "has no kernel");
+    if ((unsigned)desc->device >= MNEM_OP_DEVICE_COUNT)
+        return mnem__fail(MNEM_INVALID, "%s: device %d does not exist", mnem_op_text(desc->kind),
+                          (int)desc->device);
+    *table = devices[desc->device] ? devices[desc->device][desc->kind] : NULL;
+    if (*table) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED, "%s has no kernel for %s", mnem_op_text(desc->kind),
+                      device_texts[desc->device]);
+}
+
+mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
+    const mnem__op_table *table;
+    mnem_status status = find_table(desc, &table);
+    if (status != MNEM_OK) return status;
     if (desc->workers < 1 || desc->workers > MNEM_TEAM_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "workers must be 1 to 256");
-    mnem_status status = table->check(desc);
+    status = table->check(desc);
     if (status != MNEM_OK) return status;
     const mnem__op_kernel *kernel = find(table, table->key(desc));
     if (!kernel) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "no kernel for these types");

@@ -1,10 +1,13 @@
-/* op_impl.h: how an operator plugs into the registry.
+/* op_impl.h: how an operator plugs into the registry: device, operator, type, layout.
  *
- * Each operator has one mnem__op_table, listed in op.c: a check that finds every error of a
- * descriptor, a key (which operand's type and layout choose the kernel), and one list of kernels
- * per processor level (NULL: none). mnem_op_prepare takes the best level that has a kernel for the
- * key. Kernels of a vector level live in files of their own, compiled with that level's flags; a
- * list of theirs is declared here only under MNEM_X86. */
+ *     op.c: [device][operator] --> mnem__op_table --> levels[level] --> kernels by type, layout
+ *
+ * An operator has one mnem__op_table for each device that has kernels for it: a check that finds
+ * every error of a descriptor, a key (which operand's type and layout choose the kernel), and one
+ * list of kernels per level (NULL: none). The host's levels are those of base/cpu.h; another device
+ * has the first only, and may share the host's check. mnem_op_prepare takes the best level that has
+ * a kernel for the key. Sources of a vector level are compiled with that level's flags
+ * (mnem_kernels in cmake/mnem.cmake); a list of theirs is declared here only under MNEM_X86. */
 #ifndef MNEM_SRC_OPS_CORE_OP_IMPL_H
 #define MNEM_SRC_OPS_CORE_OP_IMPL_H
 
@@ -72,7 +75,7 @@ static inline bool mnem__tensor_absent(const mnem_tensor *tensor) {
     return tensor->dims == 0;
 }
 
-/* The tables, one per operator, each defined in the operator's own file. */
+/* The host's tables, one per operator, each defined in the operator's own file. */
 extern const mnem__op_table mnem__op_quantize, mnem__op_matmul;
 extern const mnem__op_table mnem__op_embed, mnem__op_rms_norm, mnem__op_rope_table, mnem__op_rope,
     mnem__op_kv_store, mnem__op_attention, mnem__op_silu_mul, mnem__op_add, mnem__op_copy;
