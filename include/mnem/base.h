@@ -1,6 +1,6 @@
 /* mnem/base.h: statuses, the last error, sizes as text, and what the process uses.
  *
- * Not here: devices (device.h), budgets (alloc.h).
+ * Not here: devices (device.h), budgets (ledger.h).
  * Threads: every function may be called from any thread; the last error is per thread.
  *
  *     uint64_t budget;

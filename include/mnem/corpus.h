@@ -12,11 +12,11 @@
  *     mnem_corpus_info_get(corpus, &info);
  *     mnem_windows training, validation;
  *     mnem_windows_split(info.tokens, 256, 0.03, seed, &training, &validation);
- *     mnem_feed *feed;                          (memory of mnem_feed_bytes, such as a block of io)
+ *     mnem_feed *feed; // memory: mnem_feed_bytes of it, such as a block of io
  *     mnem_feed_create(&(mnem_feed_options){.corpus = corpus, .windows = training, .rows = 8,
  *                                           .first = position}, memory, &feed);
  *     mnem_batch batch;
- *     while (mnem_feed_next(feed, &batch) == MNEM_OK) ... batch.ids, batch.targets
+ *     while (mnem_feed_next(feed, &batch) == MNEM_OK) use(batch.ids, batch.targets);
  *     mnem_feed_destroy(feed);
  *     mnem_corpus_close(corpus);
  */

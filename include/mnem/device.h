@@ -2,7 +2,7 @@
  *
  * A device has memory spaces and streams. `host` is the CPU and its memory; `null` hands out
  * addresses without memory, so that a plan for a machine that isn't here can be made and tested.
- * Not here: budgets (alloc.h), kernels (ops.h).
+ * Not here: budgets (ledger.h), kernels (ops.h).
  * Threads: a device may be used from any thread; a stream from one at a time.
  *
  *     mnem_device *device;

@@ -14,9 +14,8 @@
  *                                               .out = y});
  *     mnem_graph_sizes sizes;
  *     mnem_graph_compile(g, &sizes);                     // errors of the building come out here
- *     void *const external[] = {x0, y0};                 // block: sizes.block_bytes
- *     mnem_graph_run(g, team, &(mnem_graph_args){.tokens = 3, .block = block,
- *                                                .workspace = workspace, .external = external});
+ *     mnem_graph_run(g, team, &(mnem_graph_args){.tokens = 3, .block = b,
+ *                                                .external = (void *[]){x0, y0}});
  */
 #ifndef MNEM_GRAPH_H
 #define MNEM_GRAPH_H

@@ -2,7 +2,7 @@
  *
  * A group is live blocks that have a tag, or a tag and a call site, in common. These are the rows
  * of the leak list, of the difference to a mark, of the top consumers, and of a refusal's report;
- * the calls that fill them are the pool's (pool.h). Not here: budgets (alloc.h).
+ * the calls that fill them are the pool's (pool.h). Not here: budgets (ledger.h).
  * Threads: plain data. Texts and frames are borrowed until the pool that filled them is destroyed.
  *
  *     mnem_live_group groups[16];

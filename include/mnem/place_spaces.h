@@ -1,5 +1,5 @@
 /* mnem/place_spaces.h: which space each buffer goes to, and where there: time and space reused in
- * one model. Not for one space only (plan.h), and it moves nothing: a buffer stays all its life in
+ * one model. Not for one space only (place.h), and it moves nothing: a buffer stays all its life in
  * one space.
  *
  * Threads: no state; any thread.

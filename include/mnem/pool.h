@@ -4,7 +4,7 @@
  * stream only after an event shows that the first one passed the free. The pool takes memory from
  * the device in a few large pieces, gives back what isn't used, counts every byte by kind and tag,
  * and says what is in the way when it has to refuse. All metadata is on the host.
- * Not here: numbers without memory (offset.h), budgets of the process (alloc.h).
+ * Not here: numbers without memory (offset.h), budgets of the process (ledger.h).
  * Threads: any thread may call anything but create and destroy. When they meet often, each keeps
  * some of the blocks that it frees (at most 1/64 of what is reserved) for its next requests; that
  * is free memory to everybody who asks, and the order of allocations of several threads is then

@@ -2,7 +2,7 @@
  * of the caller's own spans; written as a trace that Perfetto and chrome://tracing open.
  *
  * Memory is taken once (mnem_trace_bytes): when it is full, later events are counted, not kept.
- * One trace at a time listens. Not here: the numbers of now (alloc.h).
+ * One trace at a time listens. Not here: the numbers of now (ledger.h).
  * Threads: spans and events may come from any thread; create, write and destroy from one.
  *
  *     mnem_trace *trace;

@@ -8,7 +8,7 @@
  *     mnem_tokenizer *tok;
  *     mnem_vocabulary_learn(&(mnem_vocabulary_options){.tokens = 2048}, files, count, &v);
  *     mnem_tokenizer_create_from(v, &tok);
- *     mnem_tokenizer_write(tok, writer);         (keys of a GGUF file)
+ *     mnem_tokenizer_write(tok, writer);         // keys of a GGUF file
  *     mnem_tokenizer_destroy(tok);
  *     mnem_vocabulary_destroy(v);
  */

@@ -11,7 +11,7 @@
  *     if (mnem_workload_open("serve.trace", NULL, &w) == MNEM_OK) {
  *         mnem_workload_info info;
  *         mnem_workload_info_get(w, &info);
- *         for (size_t i = 0; i < info.count; i++) ... info.ops[i]
+ *         for (size_t i = 0; i < info.count; i++) use(info.ops[i]);
  *     }
  *     mnem_workload_close(w);
  */
