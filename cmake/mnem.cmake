@@ -118,7 +118,12 @@ function(mnem_library)
   endforeach()
   target_link_libraries(mnem_static PUBLIC ${libraries} Threads::Threads m)
   target_link_libraries(mnem_shared PRIVATE ${libraries} Threads::Threads m)
-  set_target_properties(mnem_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+  # Below 1.0 each minor version may change what is public, so it is part of the soname.
+  set(soversion ${PROJECT_VERSION_MAJOR})
+  if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(soversion 0.${PROJECT_VERSION_MINOR})
+  endif()
+  set_target_properties(mnem_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${soversion}
                                                EXPORT_NAME mnem)
   target_link_options(mnem_shared PRIVATE
                       -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map -Wl,--no-undefined)

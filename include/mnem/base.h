@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define MNEM_VERSION "0.1.0"
+#define MNEM_VERSION "0.2.0"
 
 /* X(NAME, text). OVER_BUDGET: the caller's own limit. NO_MEMORY: the machine refused. */
 #define MNEM_STATUS_LIST(X)                                                                        \

@@ -64,8 +64,8 @@ static void version_is_one_line(void **state) {
     (void)state;
     tool_result r = RUN("version");
     assert_int_equal(r.code, 0);
-    assert_string_equal(r.out, "mnem 0.1.0\n");
-    assert_string_equal(RUN("--version").out, "mnem 0.1.0\n");
+    assert_string_equal(r.out, "mnem 0.2.0\n");
+    assert_string_equal(RUN("--version").out, "mnem 0.2.0\n");
 }
 
 static void man_page_is_of_these_tables(void **state) {
