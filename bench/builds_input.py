@@ -18,7 +18,7 @@ TRAINED = ["gpt2", "llama"]
 
 
 def make_models(root, make_model, folder, extent):
-    """Files of the tests and random ones: names for the whole product, and one of each type."""
+    """Files of the tests and random ones: names for the whole product, and others."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     files = {p.stem: p for place in ("tests", "models") for p in (root / place).rglob("*.gguf")
@@ -36,7 +36,7 @@ def make_models(root, make_model, folder, extent):
     make("own-gpt2", "gpt2", "F16", "32")
     make("own-qwen3", "qwen3", "F32")
     of_types = [make(f"types-{kind}", "llama", kind) for kind in extent.types]
-    return ["kjv-5m-q8_0", "kjv-5m-q4_k_m", *extent.shipped, *random], of_types
+    return [*extent.files, *random], [*of_types, *extent.fewer]
 
 
 def make_texts(root, folder):

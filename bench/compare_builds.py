@@ -21,9 +21,10 @@ and, counted while those run,
   refusals     the same text and budget_bytes; needed_bytes and least within the slack
   memory       a process within its budget (VmHWM, as `run` and `train` report it).
 
-Models: those of the tests, the shipped one, and random weights in four architectures and all types
-(make_model). Budgets (30) lie from just below the least to all resident. The slack is what a plan
-may need more, 260 KiB: a new build that refuses an old budget is asked again with so much more.
+Models: those of the tests and random weights in four architectures (make_model) at 30 budgets, from
+just below the least to all resident; at fewer budgets the shipped model, random ones of all types,
+LoRA, and forced levels. The slack is what a plan may need more, 260 KiB: a new build that refuses an
+old budget is asked again with so much more.
 The address space isn't randomized here: what is loaded where changes a peak by 4 KiB.
 
 Levels of the processor (plain C, AVX2) are forced in builds of their own, of both trees, in
@@ -98,8 +99,11 @@ class Extent:
         self.options = FEW[:2] if quick else list(
             itertools.product((1, 7, 32, 0), ("f16", "q8_0"), (1, 2)))
         self.forced = FEW[:1] if quick else FEW
-        self.shipped = [] if quick else ["kjv-5m-f16", "kjv-5m-q4_0", "mnem-kjv-5m-q8_0"]
+        self.files = ["kjv-5m-q8_0", "kjv-5m-q4_k_m"] + ([] if quick else ["kjv-5m-f16"])
+        self.fewer = [] if quick else ["kjv-5m-q4_0", "mnem-kjv-5m-q8_0"]  # shaped as those
         self.types = TYPES[::4] if quick else TYPES
+        self.kinds = QUANTIZE_TO[::2] if quick else QUANTIZE_TO
+        self.trained, self.forced_every = (3, 3) if quick else (4, 1)
         self.lora = ["own-gpt2", "own-qwen3", "kjv-5m-q8_0"]
         self.lora += [] if quick else ["kjv-5m-f16", "kjv-5m-q4_k_m"]
         self.merges = 2 if quick else 4
@@ -112,7 +116,12 @@ class Setup:
         self.pair, self.extent = pair, extent
         self.models, self.of_types, self.forced = models, of_types, forced
         self.levels = ["native", *forced]
-        self.rest = [m for m in [*models, *of_types] if m not in extent.shipped]
+
+    def others(self):
+        """Models, levels and options besides the whole product."""
+        for level in self.levels:
+            models = self.of_types if level == "native" else self.models + self.of_types
+            yield from itertools.product(models, [level], self.extent.forced)
 
     def case(self, label, args, level="native"):
         return Case(self.pair, label, args, level)
@@ -163,9 +172,8 @@ def tokens(s, group):
     for model, kv in itertools.product(s.models, ("f16", "auto")):
         for more in ([], [*context, "--page-cache"]):
             yield run_job, group, session(s, "run", model, (0, kv, 2), GREEDY + more), count // 2
-    for model, level, options in itertools.product(s.rest, s.levels, s.extent.forced):
-        if level != "native" or model in s.of_types:
-            yield run_job, group, session(s, "run", model, options, GREEDY + context, level), few
+    for model, level, options in s.others():
+        yield run_job, group, session(s, "run", model, options, GREEDY + context, level), few
 
 
 def perplexity(s, group):
@@ -177,9 +185,8 @@ def perplexity(s, group):
     more = ["../text/short.txt", "--ctx", 48, "-q"]
     for model, options in itertools.product(s.models, s.extent.options):
         yield job, session(s, "perplexity", model, options, more), s.extent.budgets
-    for model, level, options in itertools.product(s.rest, s.levels, s.extent.forced):
-        if level != "native" or model in s.of_types:
-            yield job, session(s, "perplexity", model, options, more, level), s.extent.few
+    for model, level, options in s.others():
+        yield job, session(s, "perplexity", model, options, more, level), s.extent.few
 
 
 def plans(s, group):
@@ -267,8 +274,9 @@ def train_job(group, case, count, folder):
 def train(s, group):
     for level in s.levels:
         for i, (label, more) in enumerate(train_options(s, few=level != "native")):
-            case = train_case(s, label, [*more, "--out", f"train-{level}-{i}"], level)
-            yield train_job, group, case, 4, f"train-{level}-{i}"
+            if level == "native" or i % s.extent.forced_every == 0:
+                case = train_case(s, label, [*more, "--out", f"train-{level}-{i}"], level)
+                yield train_job, group, case, s.extent.trained, f"train-{level}-{i}"
     for name in TRAINED:  # what is computed again changes no bit
         folder = f"train-budgets-{name}"
         case = train_case(s, f"{name} from a model, f32, budgets", [
@@ -348,7 +356,7 @@ def quantize(s, group):
         for build in (s.pair.old, s.pair.new):
             (build.folder / out).unlink(missing_ok=True)
     of = s.of_types + s.models
-    for i, (model, kind, level) in enumerate(itertools.product(of, QUANTIZE_TO, s.levels)):
+    for i, (model, kind, level) in enumerate(itertools.product(of, s.extent.kinds, s.levels)):
         if level == "native" or model == of[0]:
             yield job, model, kind, 1 + i % 2, level
 
