@@ -5,7 +5,7 @@
  * some in their prompts, some generating. Every sequence gets the bits that it gets alone, whatever
  * shares its step. A step reads each streamed weight once for all that go through a pass together.
  * Not here: planning (mnem_session_plan_make, of options.sequences), one sequence made simple
- * (session.h), text (tokenizer.h), choosing tokens (sampler.h).
+ * and choosing tokens (session.h), text (tokenizer.h).
  * Threads: an engine and its sequences belong to one thread at a time; mnem_engine_cancel may be
  * called from any thread and from a signal handler.
  *

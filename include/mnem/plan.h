@@ -3,7 +3,7 @@
  * Not here: the plans themselves (session.h, train.h).
  *
  *     if (mnem_session_plan_make(model, &o, &plan) == MNEM_OVER_BUDGET)
- *         plan.needed_bytes;                       // the least budget that would do as it is
+ *         o.budget_bytes = plan.needed_bytes;      // the least that would do as it is
  *     if (plan.knob.kind == MNEM_KNOB_CONTEXT)
  *         o.context = (int32_t)plan.knob.value;    // or this
  */
