@@ -62,6 +62,13 @@ def near(limit):
     return allows
 
 
+def more(limit):
+    """Bytes that grow by a limit at most."""
+    def allows(old, new):
+        return isinstance(old, int) and isinstance(new, int) and new - old <= limit
+    return allows
+
+
 def as_long(old, new):
     """Files of one size (same_file)."""
     return new.startswith(f"{old},")
@@ -78,6 +85,9 @@ EXCEPTIONS = [  # group, label of the case, field (patterns); what is allowed, a
       for field in ("step * [2-9]", "validation *")),
     ("train", "*", "model.gguf", as_long, TIED),
     ("resume", "*", "model.gguf", as_long, TIED),
+    *((group, "*", field, more(limit), "defect 14: what notices that a file is written to")
+      for group in ("plans", "train-plans")
+      for field, limit in (("line host metadata", 64), ("line host weights", 4096))),
     ("tokens", "*any context*", "*", anything,
      "defect 15: without --ctx the context holds the prompt and -n, or the run is refused"),
 ]
