@@ -86,8 +86,10 @@ EXCEPTIONS = [  # group, label of the case, field (patterns); what is allowed, a
     ("train", "*", "model.gguf", as_long, TIED),
     ("resume", "*", "model.gguf", as_long, TIED),
     *((group, "*", field, more(limit), "defect 14: what notices that a file is written to")
-      for group in ("plans", "train-plans")
+      for group in ("plans", "train-plans", "verbs")
       for field, limit in (("line host metadata", 64), ("line host weights", 4096))),
+    *(("train-plans", "*", field, more(4096), "defect 17: what waits for the head's gradients")
+      for field in ("line host train", "line host graph")),
     ("tokens", "*any context*", "*", anything,
      "defect 15: without --ctx the context holds the prompt and -n, or the run is refused"),
 ]
