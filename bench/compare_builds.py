@@ -23,8 +23,8 @@ and, counted while those run,
 
 Models: those of the tests and random weights in four architectures (make_model) at 30 budgets, from
 just below the least to all resident; at fewer budgets the shipped model, random ones of all types,
-LoRA, and forced levels. The slack is what a plan may need more, 260 KiB: a new build that refuses an
-old budget is asked again with so much more.
+LoRA, and forced levels. The slack is what a plan may need more, 260 KiB: a new build that refuses
+an old budget is asked again with so much more.
 The address space isn't randomized here: what is loaded where changes a peak by 4 KiB.
 
 Levels of the processor (plain C, AVX2) are forced in builds of their own, of both trees, in
