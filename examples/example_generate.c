@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
 
     // What doesn't fit is refused before a weight is read; the whole process counts.
     mnem_opened o;
-    check(mnem_open(argv[1], budget, &(mnem_session_options){.context = 256}, &o));
+    check(mnem_open(argv[1], budget, &(mnem_engine_options){.context = 256}, &o));
 
     writer w = {0};
     mnem_tokenizer_info info;

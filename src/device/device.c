@@ -85,7 +85,7 @@ mnem_status mnem_device_close(mnem_device *device) {
     return MNEM_OK;
 }
 
-mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
+void mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
     uint64_t left = device->capacity - atomic_load(&device->bytes_live);
     const mnem__backend *backend = device->backend;
     uint64_t machine = backend->available ? backend->available() : left;
@@ -106,7 +106,6 @@ mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
                                    backend->ranges.pages ? backend->ranges.pages(store) : "none",
                                .bytes_zero_copy = atomic_load(&device->bytes_zero_copy),
                                .bytes_staged = atomic_load(&device->bytes_staged)};
-    return MNEM_OK;
 }
 
 /* ---- failures for tests ---- */

@@ -19,6 +19,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "replay/replay_clock.h"
 #include "replay/replay_private.h"
 
@@ -26,6 +27,7 @@ static const char tag[] = "replay";
 
 enum {
     PIECE = 65536,
+    PARTS = 1000000, /* that progress counts */
     FIT_PASSES = 45,
     GRID_AHEAD = 16,
     MILLION = 1000000,
@@ -44,7 +46,7 @@ typedef struct replay {
     bool is_offset;                    /* the target is an offset policy */
     double part, part_of_pass, weight; /* weight: of the pass that runs */
     uint64_t clock_ns;                 /* that two readings of the thread clock take */
-    size_t silent;                     /* operations since the last call of on_progress */
+    size_t silent;                     /* operations since progress was told */
     uint32_t *least;                   /* [count]: the least ticks of each operation */
     uint32_t *bins;                    /* [BINS] */
 } replay;
@@ -111,9 +113,10 @@ static mnem_status piece_timed(const replay *r, size_t from, size_t n, uint32_t 
 static mnem_status advance(replay *r, size_t ops) {
     r->part += r->weight * r->part_of_pass * (double)ops / (double)r->info.count;
     r->silent += ops;
-    if (!r->o.on_progress || r->silent < PIECE) return MNEM_OK;
+    if (r->silent < PIECE) return MNEM_OK;
     r->silent = 0;
-    if (r->o.on_progress(r->o.progress_context, r->part < 1 ? r->part : 1)) return MNEM_OK;
+    const uint64_t done = (uint64_t)(PARTS * (r->part < 1 ? r->part : 1));
+    if (mnem__progress_tell(&r->o.progress, "replaying", done, PARTS)) return MNEM_OK;
     return mnem__fail(MNEM_CANCELLED, "replay: cancelled");
 }
 
@@ -385,8 +388,7 @@ static mnem_status measure_time(replay *r) {
 static mnem_status measure_growth(replay *r) {
     size_t stopped = 0;
     mnem_replay_usage used;
-    const uint64_t most = r->o.capacity ? r->o.capacity : UINT64_MAX;
-    mnem_status status = r->target->open(r->target, r->w, 0, most);
+    mnem_status status = r->target->open(r->target, r->w, 0, r->o.capacity);
     if (status == MNEM_UNSUPPORTED) { /* then it has all it needs from the start */
         const uint64_t needed = r->result->bytes_capacity_needed;
         const uint64_t fixed = r->o.capacity ? r->o.capacity : needed;

@@ -126,9 +126,9 @@ static mnem_status pooled_open(mnem_replay_target *self, const mnem_workload *w,
     const mnem_pool_options options = {.device = p->device,
                                        .alignment = p->alignment,
                                        .unit_bytes = UNIT,
-                                       .bytes_max = most < BYTES_MOST ? most : BYTES_MOST,
+                                       .bytes_max = most && most < BYTES_MOST ? most : BYTES_MOST,
                                        .bytes_expected = start};
-    if (status == MNEM_OK && most >= UNIT) status = mnem_pool_create(&options, &p->pool);
+    if (status == MNEM_OK && (!most || most >= UNIT)) status = mnem_pool_create(&options, &p->pool);
     if (status != MNEM_OK) pooled_close(self);
     return status;
 }

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "replay/workload_private.h"
 
 static const char tag[] = "workload";
@@ -30,8 +31,8 @@ static mnem_status fill_once(mnem__input *in, size_t used, bool *ended) {
     if (n > 0) in->end += n;
     *ended = n == 0;
     const mnem_workload_options *o = in->options;
-    if (o && o->on_progress &&
-        !o->on_progress(o->progress_context, in->before + (uint64_t)(in->end - in->start)))
+    const uint64_t done = in->before + (uint64_t)(in->end - in->start);
+    if (o && !mnem__progress_tell(&o->progress, "reading", done, 0))
         return mnem__fail(MNEM_CANCELLED, "%s: reading was cancelled", in->name);
     return MNEM_OK;
 }

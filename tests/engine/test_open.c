@@ -9,7 +9,7 @@
 
 #include "engine/session_case.h"
 
-static const mnem_session_options options = {.context = 128};
+static const mnem_engine_options options = {.context = 128};
 
 static void opening_holds_the_budget(void **state) {
     (void)state;

@@ -492,7 +492,7 @@ static int find_verb(const char *word, tool_verb_id *verb) {
 }
 
 static int defaults(tool_args *args) {
-    mnem_sampler_options s = mnem_sampler_defaults();
+    mnem_sampler_options s = mnem_sampler_usual();
     args->temperature = (double)s.temperature;
     args->top_k = s.top_k;
     args->top_p = (double)s.top_p;

@@ -16,8 +16,8 @@ typedef struct tool_stage {
     mnem_tokenizer *tokenizer;
     mnem_transformer transformer;
     mnem_machine_profile profile;
-    mnem_session_options options;
-    mnem_session_plan plan;
+    mnem_engine_options options;
+    mnem_engine_plan plan;
     mnem_session *session;
     bool budget_chosen; /* by the ledger: 85 % of what was available */
     double seconds_load;
@@ -54,9 +54,9 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
 
 /* ---- the tables (report.c) ---- */
 void tool_report_model(FILE *file, const tool_stage *stage);
-void tool_report_plan(FILE *file, const mnem_session_plan *plan, const tool_stage *stage);
+void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
-json_t *tool_report_plan_json(const mnem_session_plan *plan, const tool_stage *stage);
+json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);
 json_t *tool_report_ledger_json(const tool_stage *stage);
 
 /* ---- the machine profile (profile.c) ---- */

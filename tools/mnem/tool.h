@@ -61,7 +61,7 @@ int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_by
 /* Of a plan for a device that holds too little: its capacity is the budget. */
 int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes);
 /* Of a model over devices. */
-int tool_fail_split(const mnem_session_split *split, const mnem_session_device *devices,
+int tool_fail_split(const mnem_engine_split *split, const mnem_engine_device *devices,
                     int32_t count);
 
 /* ---- verbs and arguments ---- */
@@ -166,7 +166,7 @@ const char *tool_model_path(const tool_args *args);
 const char *tool_model_default(void);
 
 /* What a plan may take: the budget, or what the ledger chose where nobody gave one (stage.c). */
-uint64_t tool_budget_bytes(uint64_t budget_bytes, const mnem_ledger *ledger);
+uint64_t tool_budget_bytes(const mnem_ledger *ledger);
 
 /* ---- stdout ---- */
 /* Writes text; false when nobody reads any more (EPIPE) or the write failed. */
@@ -223,6 +223,8 @@ void tool_progress_begin(tool_progress *progress, const char *what);
 /* Shows "what  42 %  12.3 MiB/s ..." once a second has passed. note may be NULL. Cheap to call
  * often. */
 void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, const char *note);
+/* The library's progress as steps of one (context), and whether to go on. */
+bool tool_progress_tell(void *progress, const char *what, uint64_t done, uint64_t total);
 void tool_progress_end(tool_progress *progress);
 void tool_progress_quiet(bool quiet); /* from now on none */
 void tool_progress_hide(void); /* takes any progress line off the screen (tool_message does) */

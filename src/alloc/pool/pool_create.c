@@ -68,7 +68,7 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
 static mnem_status options_complete(mnem_pool_options *o) {
     mnem_device_info device;
     if (!o->device) return mnem__fail(MNEM_INVALID, "pool: no device");
-    MNEM__TRY(mnem_device_info_get(o->device, &device));
+    mnem_device_info_get(o->device, &device);
     if (!o->alignment) o->alignment = ALIGNMENT_DEFAULT;
     if (!o->bytes_max || o->bytes_max > device.capacity_bytes) o->bytes_max = device.capacity_bytes;
     if (o->bytes_max > MNEM__POOL_BYTES_MOST) o->bytes_max = MNEM__POOL_BYTES_MOST;

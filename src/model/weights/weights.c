@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "model/weights/weights_private.h"
 
 /* ---- create, destroy ---- */
@@ -123,16 +124,15 @@ static mnem_status read_error(const mnem__weights *w) {
 }
 
 /* Waits until every chunk is packed, the owner wants to stop, or a read failed. The lock is held,
- * but not while on_progress runs. */
-static mnem_status load_wait(mnem__weights *w, uint64_t total,
-                             bool (*on_progress)(void *, uint64_t, uint64_t), void *context) {
+ * but not while progress is told. */
+static mnem_status load_wait(mnem__weights *w, uint64_t total, const mnem_progress *progress) {
     uint64_t told = UINT64_MAX;
     for (;;) {
         uint64_t done = w->bytes_loaded;
         if (w->status != MNEM_OK) return read_error(w);
-        if (on_progress && done != told) {
+        if (progress->tell && done != told) {
             pthread_mutex_unlock(&w->lock);
-            bool go_on = on_progress(context, done, total);
+            bool go_on = mnem__progress_tell(progress, "loading", done, total);
             pthread_mutex_lock(&w->lock);
             told = done;
             if (!go_on) return mnem__fail(MNEM_CANCELLED, "weights: loading was stopped");
@@ -144,9 +144,7 @@ static mnem_status load_wait(mnem__weights *w, uint64_t total,
     }
 }
 
-mnem_status mnem__weights_load(mnem__weights *w,
-                               bool (*on_progress)(void *, uint64_t done, uint64_t total),
-                               void *context) {
+mnem_status mnem__weights_load(mnem__weights *w, const mnem_progress *progress) {
     uint64_t total = load_total(w);
     pthread_mutex_lock(&w->lock);
     if (w->mode != MNEM__WEIGHTS_IDLE) {
@@ -157,7 +155,7 @@ mnem_status mnem__weights_load(mnem__weights *w,
     w->bytes_loaded = 0;
     w->read_at = (mnem__weights_cursor){0};
     pthread_cond_broadcast(&w->for_readers);
-    mnem_status status = load_wait(w, total, on_progress, context);
+    mnem_status status = load_wait(w, total, progress);
     w->mode = MNEM__WEIGHTS_IDLE; /* no reader takes another chunk */
     while (w->reading) pthread_cond_wait(&w->for_owner, &w->lock);
     w->ticket_use = w->ticket_read;

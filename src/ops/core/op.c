@@ -59,7 +59,7 @@ const char *mnem_op_text(mnem_op_kind kind) {
 /* Appends "name TYPE [2, 3]" to text. */
 static size_t append_tensor(char *text, size_t size, size_t at, const char *name,
                             const mnem_tensor *t) {
-    const mnem_type_info *info = mnem_type_info_get(t->type);
+    const mnem_type_info *info = mnem_type_get(t->type);
     int n = snprintf(text + at, size - at, "%s%s %s%s [", at ? ", " : "", name,
                      info ? info->name : "?", t->layout == MNEM_LAYOUT_PACKED ? " packed" : "");
     for (int d = 0; n >= 0 && d < t->dims && d < MNEM_TENSOR_DIMS; d++) {

@@ -114,7 +114,7 @@ static mnem__gemm_matrix logits_rows(const state *s, bool across) {
 
 /* logits = x weight^T */
 static mnem__gemm logits_product(const state *s) {
-    const int64_t unit = mnem_type_info_get(s->op->desc.in[1].type)->block_elements;
+    const int64_t unit = mnem_type_get(s->op->desc.in[1].type)->block_elements;
     return (mnem__gemm){.m = s->tokens,
                         .n = s->words,
                         .k = s->n,

@@ -108,7 +108,7 @@ static void raw_k6(const uint8_t *p, int i, mnem__block *out) {
 
 void mnem__raw_block(const mnem__pack_form *form, const void *raw, int64_t block,
                      mnem__block *out) {
-    const mnem_type_info *info = mnem_type_info_get(form->type);
+    const mnem_type_info *info = mnem_type_get(form->type);
     const uint8_t *p = raw;
     p += block * 32 / info->block_elements * info->block_bytes;
     switch (form->scales) {
@@ -185,7 +185,7 @@ static float float_element(mnem_type type, const uint8_t *p) {
 
 mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out) {
     const mnem__pack_form *form = mnem__pack_form_get(type);
-    const mnem_type_info *info = mnem_type_info_get(type);
+    const mnem_type_info *info = mnem_type_get(type);
     if (!form)
         return mnem__fail(MNEM_UNSUPPORTED, "dequantize: type %s", info ? info->name : "unknown");
     if (mnem_type_row_bytes(type, n) == 0)

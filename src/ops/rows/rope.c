@@ -16,7 +16,7 @@ enum { DIMS_MAX = 65536 };
 static bool is_table(const mnem_tensor *tensor, mnem_type type, int64_t tokens, int32_t dims) {
     return tensor->type == type && tensor->layout == MNEM_LAYOUT_ROW && tensor->dims == 2 &&
            mnem__tensor_valid(tensor) &&
-           tensor->stride[1] == (int64_t)mnem_type_info_get(type)->block_bytes &&
+           tensor->stride[1] == (int64_t)mnem_type_get(type)->block_bytes &&
            tensor->shape[0] == tokens && tensor->shape[1] == dims;
 }
 

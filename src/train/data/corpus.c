@@ -17,6 +17,7 @@
 #include "base/checked.h"
 #include "base/checksum.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "mnem/vocabulary.h"
 #include "train/data/corpus_private.h"
 
@@ -213,7 +214,7 @@ static mnem_status verify(const mnem_corpus *c, const mnem_corpus_options *o, ui
         mnem__checksum_add(&sum, buffer, n);
         const uint64_t count = n / c->head.width, bad = find_bad(c, buffer, count);
         if (bad < count) return bad_id(c, at / c->head.width + bad);
-        if (o->on_progress && !o->on_progress(o->context, "verifying", at + n, bytes))
+        if (!mnem__progress_tell(&o->progress, "verifying", at + n, bytes))
             return mnem__fail(MNEM_CANCELLED, "%s: cancelled", c->path);
     }
     return mnem__checksum_get(&sum) == c->head.data_checksum

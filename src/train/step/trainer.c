@@ -92,7 +92,8 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
     t->rows = mnem__train_rows_get(&setup, plan->micro_batch);
     t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem__loss_scale_start(NULL)
                                                 : (mnem__loss_scale){.scale = 1};
-    status = take_all(t, plan);
+    status = mnem_ledger_hold(setup.o.ledger);
+    if (status == MNEM_OK) status = take_all(t, plan);
     if (status != MNEM_OK) {
         mnem_trainer_destroy(t);
         return status;

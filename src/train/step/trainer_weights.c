@@ -53,7 +53,7 @@ static void clear_scratch(mnem_trainer *t) {
 }
 
 static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_info *info) {
-    const mnem_type_info *type = mnem_type_info_get(info->type);
+    const mnem_type_info *type = mnem_type_get(info->type);
     const bool same = info->dims == p->dims && info->shape[0] == p->shape[0] &&
                       (p->dims == 1 || info->shape[1] == p->shape[1]);
     if (!same)

@@ -74,8 +74,9 @@ static void read_part(const mnem_worker *worker, void *context) {
 static uint64_t block_bytes(const tool_stage *stage) {
     mnem_ledger_info info;
     mnem_ledger_info_get(stage->ledger, &info);
-    uint64_t left = info.budget_bytes - info.bytes_live, bytes = (uint64_t)256 << 20;
-    if (info.budget_bytes && bytes > left / 2) bytes = left / 2;
+    const uint64_t live = info.bytes_live, most = info.budget_bytes;
+    uint64_t left = most > live ? most - live : 0, bytes = (uint64_t)256 << 20;
+    if (most && bytes > left / 2) bytes = left / 2;
     return bytes & ~(uint64_t)((1 << 20) - 1);
 }
 

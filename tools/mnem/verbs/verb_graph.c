@@ -43,11 +43,11 @@ static int draw(const tool_stage *stage, const graph_program *body, int32_t toke
 static int show(const tool_stage *stage) {
     const int32_t tokens = stage->args->phase == PHASE_PREFILL ? stage->plan.chunk : 1;
     graph_program body = {0}, head = {0};
-    mnem_status status = mnem_session_graph_create(stage->model, &stage->options, &stage->plan,
-                                                   false, tokens, &body.graph, &body.sizes);
+    mnem_status status = mnem_engine_graph_create(stage->model, &stage->options, &stage->plan,
+                                                  false, tokens, &body.graph, &body.sizes);
     if (status == MNEM_OK)
-        status = mnem_session_graph_create(stage->model, &stage->options, &stage->plan, true, 0,
-                                           &head.graph, &head.sizes);
+        status = mnem_engine_graph_create(stage->model, &stage->options, &stage->plan, true, 0,
+                                          &head.graph, &head.sizes);
     int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
     if (code == TOOL_OK && stage->args->svg) code = draw(stage, &body, tokens);
     if (code == TOOL_OK)

@@ -32,7 +32,7 @@ typedef struct info {
 static void count_types(info *i) {
     mnem_tensor_info t;
     for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
-        const char *name = mnem_type_info_get(t.type)->name;
+        const char *name = mnem_type_get(t.type)->name;
         int at = 0;
         while (at < i->types && i->uses[at].name != name) at++;
         if (at == TYPES_MAX) continue;
@@ -237,7 +237,7 @@ static void print_tensors(const info *i) {
         shape_text(&t, shape, sizeof shape);
         tool_outf("  %-32s %-7s %-20s %14s %4u %14" PRIu64 "\n",
                   plain((mnem_text){t.name, strlen(t.name)}, name, sizeof name),
-                  mnem_type_info_get(t.type)->name, shape, tool_exact(t.bytes, bytes), t.file + 1,
+                  mnem_type_get(t.type)->name, shape, tool_exact(t.bytes, bytes), t.file + 1,
                   t.offset);
     }
 }
@@ -334,11 +334,10 @@ static json_t *json_tensors(const info *i) {
     for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
         json_t *shape = json_array();
         for (int d = 0; d < t.dims; d++) json_array_append_new(shape, json_integer(t.shape[d]));
-        json_array_append_new(list,
-                              json_pack("{s:o, s:s, s:o, s:I, s:i, s:I}", "name", json_c(t.name),
-                                        "type", mnem_type_info_get(t.type)->name, "shape", shape,
-                                        "bytes", (json_int_t)t.bytes, "part", (int)t.file + 1,
-                                        "offset", (json_int_t)t.offset));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:I, s:i, s:I}", "name",
+                                              json_c(t.name), "type", mnem_type_get(t.type)->name,
+                                              "shape", shape, "bytes", (json_int_t)t.bytes, "part",
+                                              (int)t.file + 1, "offset", (json_int_t)t.offset));
     }
     return list;
 }

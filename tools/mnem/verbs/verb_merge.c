@@ -12,7 +12,7 @@ typedef struct work {
 } work;
 
 static const char *type_name(mnem_type type) {
-    return mnem_type_info_get(type)->name;
+    return mnem_type_get(type)->name;
 }
 
 static void print_tensor(const work *w, const mnem_merge_report *r) {
@@ -26,19 +26,15 @@ static void print_tensor(const work *w, const mnem_merge_report *r) {
               r->tensor, type_name(r->from), type_name(r->to), r->rank, 100 * r->relative_change);
 }
 
-static bool on_report(void *context, const mnem_merge_report *r, uint64_t done, uint64_t total) {
+static void on_report(void *context, const mnem_merge_report *r) {
     work *w = context;
-    if (r->tensor) {
-        w->merged++;
-        if (r->relative_change >= w->most) {
-            w->most = r->relative_change;
-            snprintf(w->where, sizeof w->where, "%s", r->tensor);
-        }
-        tool_progress_hide();
-        print_tensor(w, r);
+    w->merged++;
+    if (r->relative_change >= w->most) {
+        w->most = r->relative_change;
+        snprintf(w->where, sizeof w->where, "%s", r->tensor);
     }
-    tool_progress_step(&w->progress, done, total, NULL);
-    return !tool_interrupted(); /* the model is what was asked for, whoever reads the report */
+    tool_progress_hide();
+    print_tensor(w, r);
 }
 
 static void print_summary(const work *w) {
@@ -64,6 +60,7 @@ int verb_merge(const tool_args *args) {
     const mnem_merge_options options = {.type = args->type,
                                         .scale = (float)args->scale,
                                         .threads = args->threads,
+                                        .progress = {tool_progress_tell, &w.progress},
                                         .on_report = on_report,
                                         .context = &w};
     const mnem_status status =

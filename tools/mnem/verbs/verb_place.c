@@ -62,7 +62,7 @@ static int read_table(placing *p) {
         tool_message("%s: %s", p->path, mnem_last_error());
         return TOOL_FAILED;
     }
-    p->t = mnem_place_csv_info_get(p->csv);
+    mnem_place_csv_info_get(p->csv, &p->t);
     if (p->space_count &&
         mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
         tool_message("%s: %s", p->path, mnem_last_error());

@@ -14,12 +14,12 @@ typedef struct work {
 } work;
 
 static const char *type_name(mnem_type type) {
-    return mnem_type_info_get(type)->name;
+    return mnem_type_get(type)->name;
 }
 
 /* What lost something already: to quantize it again loses more than to quantize its origin. */
 static bool is_quantized(mnem_type type) {
-    return mnem_type_info_get(type)->block_elements > 1;
+    return mnem_type_get(type)->block_elements > 1;
 }
 
 static void print_tensor(const work *w, const mnem_quantize_report *r) {
@@ -51,15 +51,11 @@ static void note(work *w, const mnem_quantize_report *r) {
     snprintf(w->worst, sizeof w->worst, "%s", r->tensor);
 }
 
-static bool on_report(void *context, const mnem_quantize_report *r, uint64_t done, uint64_t total) {
+static void on_report(void *context, const mnem_quantize_report *r) {
     work *w = context;
-    if (r->tensor) {
-        note(w, r);
-        tool_progress_hide();
-        print_tensor(w, r);
-    }
-    tool_progress_step(&w->progress, done, total, NULL);
-    return !tool_interrupted(); /* the model is what was asked for, whoever reads the report */
+    note(w, r);
+    tool_progress_hide();
+    print_tensor(w, r);
 }
 
 static void print_summary(const work *w) {
@@ -89,8 +85,11 @@ int verb_quantize(const tool_args *args) {
     w.args = args;
     tool_interrupt_watch(NULL);
     tool_progress_begin(&w.progress, "quantizing");
-    const mnem_quantize_options options = {
-        .type = args->type, .threads = args->threads, .on_report = on_report, .context = &w};
+    const mnem_quantize_options options = {.type = args->type,
+                                           .threads = args->threads,
+                                           .progress = {tool_progress_tell, &w.progress},
+                                           .on_report = on_report,
+                                           .context = &w};
     mnem_status status = mnem_quantize_file(args->operand[0], args->operand[1], &options);
     tool_progress_end(&w.progress);
     if (status != MNEM_OK) return tool_fail(status);

@@ -72,10 +72,11 @@ typedef struct running {
     const char *name;
 } running;
 
-static bool on_progress(void *context, double part) {
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     running *r = context;
-    tool_progress_step(&r->progress, (uint64_t)(1000 * ((double)r->done + part)),
-                       (uint64_t)r->all * 1000, r->name);
+    (void)what;
+    tool_progress_step(&r->progress, (uint64_t)r->done * total + done, (uint64_t)r->all * total,
+                       r->name);
     return !tool_interrupted();
 }
 
@@ -87,8 +88,7 @@ mnem_status replay_again(const replay_case *c,
     const uint64_t needed = c->results[0].bytes_capacity_needed, given = c->args->capacity;
     mnem_status status = mnem_replay_target_create(c->names[0], &c->settings, &target);
     if (status != MNEM_OK) return status;
-    status = mnem_replay_map(c->workload, target, 0, given ? given : UINT64_MAX, on_box, on_moment,
-                             context);
+    status = mnem_replay_map(c->workload, target, 0, given, on_box, on_moment, context);
     const uint64_t fixed = given ? given : needed;
     if (status == MNEM_UNSUPPORTED && target->place)
         status = mnem_replay_map(c->workload, target, fixed, fixed, on_box, on_moment, context);
@@ -105,11 +105,10 @@ static int run_policies(replay_case *c) {
         mnem_replay_target *target;
         status = mnem_replay_target_create(r.name, &c->settings, &target);
         if (status != MNEM_OK) break;
-        status = mnem_replay_run(c->workload, target,
-                                 &(mnem_replay_options){.capacity = c->args->capacity,
-                                                        .on_progress = on_progress,
-                                                        .progress_context = &r},
-                                 &c->results[r.done]);
+        status = mnem_replay_run(
+            c->workload, target,
+            &(mnem_replay_options){.capacity = c->args->capacity, .progress = {on_progress, &r}},
+            &c->results[r.done]);
         mnem_replay_target_destroy(target);
     }
     tool_progress_end(&r.progress);

@@ -13,7 +13,7 @@ static json_t *stats_json(const tool_generator *g, tool_end end) {
     const tool_stage *stage = g->stage;
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
-    mnem_session_stats s;
+    mnem_engine_stats s;
     mnem_session_stats_get(stage->session, &s);
     return json_pack(
         "{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "end", tool_end_text(end),

@@ -54,7 +54,8 @@ static uint64_t budget_of(const train_run *run) {
 
 static int open_ledger(train_run *run) {
     run->budget_chosen = budget_of(run) == 0;
-    mnem_status status = mnem_ledger_open(budget_of(run), &run->ledger);
+    const mnem_ledger_options budget = {.budget_bytes = budget_of(run), .preparing = true};
+    mnem_status status = mnem_ledger_create_process(&budget, &run->ledger);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &run->device);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -111,7 +112,6 @@ static void set_options(train_run *run) {
     const train_config *c = &run->config;
     mnem_train_options *o = &run->options;
     *o = (mnem_train_options){.ledger = run->ledger,
-                              .budget_bytes = budget_of(run),
                               .sequence = c->context,
                               .batch = c->batch,
                               .micro_batch = run->args->micro_batch,
@@ -155,7 +155,7 @@ static mnem_status make_plan(train_run *run) {
 }
 
 static int make_sampler(train_run *run) {
-    mnem_sampler_options options = mnem_sampler_defaults();
+    mnem_sampler_options options = mnem_sampler_usual();
     options.seed = run->config.seed;
     const mnem_status status = mnem_sampler_create(&options, run->config.vocab, &run->sampler);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -186,8 +186,7 @@ static int show_ways(train_run *run) {
 }
 
 static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
-    return tool_fail_plan(status, plan->needed_bytes,
-                          tool_budget_bytes(budget_of(run), run->ledger), plan->knob);
+    return tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
 }
 
 static int plan(train_run *run) {
@@ -195,7 +194,7 @@ static int plan(train_run *run) {
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
-    if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger, budget_of(run));
+    if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger);
     if (status != MNEM_OK) return fail_plan(run, status, &run->plan);
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->args->dry_run)

@@ -15,7 +15,6 @@ typedef struct training {
 static void set_options(const tool_stage *stage, training *t) {
     const tool_args *args = stage->args;
     t->options = (mnem_train_options){.ledger = stage->ledger,
-                                      .budget_bytes = stage->options.budget_bytes,
                                       .shape = stage->transformer,
                                       .sequence = args->context,
                                       .batch = args->batch,
@@ -96,8 +95,7 @@ int graph_train(tool_stage *stage) {
     set_options(stage, &t);
     mnem_status status = plan(stage->args, &t);
     if (status != MNEM_OK)
-        return tool_fail_plan(status, t.plan.needed_bytes,
-                              tool_budget_bytes(t.options.budget_bytes, stage->ledger),
+        return tool_fail_plan(status, t.plan.needed_bytes, tool_budget_bytes(stage->ledger),
                               t.plan.knob);
     status = mnem_train_graph_create(&t.options, &t.plan, false, &t.step.graph, &t.step.sizes);
     if (status != MNEM_OK) return tool_fail(status);

@@ -2,7 +2,7 @@
 #ifndef MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLACE_TOOL_H
 #define MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLACE_TOOL_H
 
-#include "mnem/place_spaces.h"
+#include "mnem/place.h"
 
 #include "svg.h"
 

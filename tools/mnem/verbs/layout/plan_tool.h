@@ -9,7 +9,7 @@ int tool_plan_devices(tool_stage *stage);
 
 /* --explain and --svg: what every budget would buy, with the model, the plan and its context. */
 typedef struct tool_frontier {
-    mnem_session_way *ways;
+    mnem_engine_way *ways;
     int count, room;
     bool failed;
 } tool_frontier;

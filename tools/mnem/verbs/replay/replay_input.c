@@ -17,9 +17,10 @@ typedef struct reading {
     uint64_t bytes; /* of the file; 0: nobody knows */
 } reading;
 
-static bool on_progress(void *context, uint64_t done) {
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     reading *r = context;
     char note[TOOL_TEXT];
+    (void)what, (void)total;
     tool_progress_step(&r->progress, done, r->bytes ? r->bytes : UINT64_MAX, tool_size(done, note));
     return !tool_interrupted();
 }
@@ -29,8 +30,7 @@ static mnem_status read_fd(const tool_args *args, const char *name, int fd, uint
     reading r = {.bytes = bytes};
     const mnem_workload_options options = {.device_given = tool_given(args, "device"),
                                            .device = (uint32_t)args->snapshot_device,
-                                           .on_progress = on_progress,
-                                           .progress_context = &r};
+                                           .progress = {on_progress, &r}};
     tool_progress_begin(&r.progress, "reading");
     const mnem_status status = mnem_workload_open_fd(name, fd, &options, workload);
     tool_progress_end(&r.progress);

@@ -23,7 +23,7 @@ static uint64_t random_seed(void) {
 }
 
 static int open_sampler(tool_generator *g, const tool_args *args) {
-    mnem_sampler_options o = mnem_sampler_defaults();
+    mnem_sampler_options o = mnem_sampler_usual();
     o.temperature = (float)args->temperature;
     o.top_k = args->top_k;
     o.top_p = (float)args->top_p;
@@ -75,7 +75,7 @@ double tool_generator_prompt_rate(const tool_generator *g) {
 }
 
 void tool_generator_report(FILE *file, const tool_generator *g) {
-    mnem_session_stats s;
+    mnem_engine_stats s;
     mnem_session_stats_get(g->stage->session, &s);
     fputs("speed\n", file);
     if (g->prompt_tokens)

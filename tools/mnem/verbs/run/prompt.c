@@ -67,7 +67,7 @@ static int find_room(const tool_stage *stage, size_t prompt, int32_t *room) {
 /* The context that a plan has when asked for this one (0: what it likes); 0: nothing fits. */
 static int32_t try_context(tool_stage *stage, int32_t context) {
     stage->options.context = context;
-    const mnem_status status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
+    const mnem_status status = mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
     return status == MNEM_OK ? stage->plan.context : 0;
 }
 

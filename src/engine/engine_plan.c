@@ -1,16 +1,16 @@
-/* session_plan.c: what a session would take, and the choice under the budget.
+/* engine_plan.c: what an engine would take, and the choice under the budget.
  *
  * Rule: with a context asked for, the fastest way that fits. Without one: the fastest way at a
  * modest context; a larger context only when nothing can be faster, a smaller one only when the
  * modest one leaves no room for chunks and slots of a sensible size. So a larger budget is never
  * predicted slower, whatever is left open.
- * Cost: reads nothing but the header; no session memory is taken. */
+ * Cost: reads nothing but the header; no memory of the engine is taken. */
 #include <math.h>
 
 #include "base/minmax.h"
-#include "engine/session_knob.h"
-#include "engine/session_search.h"
-#include "engine/session_text.h"
+#include "engine/engine_knob.h"
+#include "engine/engine_search.h"
+#include "engine/engine_text.h"
 #include "plan/plan_budget.h"
 
 enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128 };
@@ -24,7 +24,7 @@ typedef struct planner {
 
 /* The fastest way within budget at this context, measured when first asked for. */
 static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
-    const mnem_session_options *o = p->setup.options;
+    const mnem_engine_options *o = p->setup.options;
     if (p->status == MNEM_OK)
         p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
     if (p->status != MNEM_OK) return (mnem__way){0};
@@ -32,7 +32,7 @@ static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
 }
 
 static mnem__way smallest(planner *p, int32_t context, double seconds) {
-    const mnem_session_options *o = p->setup.options;
+    const mnem_engine_options *o = p->setup.options;
     if (p->status == MNEM_OK)
         p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
     if (p->status != MNEM_OK) return (mnem__way){0};
@@ -95,21 +95,21 @@ static uint64_t least(planner *p) {
 
 /* ---- filling the plan ---- */
 
-static mnem__plan_lines lines_of(mnem_session_plan *plan) {
+static mnem__plan_lines lines_of(mnem_engine_plan *plan) {
     return (mnem__plan_lines){plan->line, &plan->lines, MNEM_PLAN_LINES, &plan->peak_bytes};
 }
 
-static void fill_parts(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
+static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__plan_lines lines = lines_of(plan);
     mnem__parts parts;
     const mnem__weights_sizes weights = mnem__way_weights(way);
-    mnem__session_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
-                          &parts);
-    mnem__parts_add_lines(&mnem__session_parts, parts.bytes, &lines);
+    mnem__engine_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
+                         &parts);
+    mnem__parts_add_lines(&mnem__engine_parts, parts.bytes, &lines);
 }
 
-static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__transformer_map *map = p->setup.map;
     mnem__residency(map, way->residency->order, way->residency->resident, p->setup.flags);
     plan->layers = map->shape.layers;
@@ -135,7 +135,7 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_session_plan *pl
     plan->direct_io = way->ring->sizes.direct_io;
 }
 
-static void fill_speed(const planner *p, const mnem__way *way, mnem_session_plan *plan) {
+static void fill_speed(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     plan->predicted_seconds = way->seconds;
     if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
     plan->predicted_prompt =
@@ -143,7 +143,7 @@ static void fill_speed(const planner *p, const mnem__way *way, mnem_session_plan
     plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, true);
 }
 
-static void fill(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+static void fill(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
     plan->context = choice.context;
     plan->threads = p->setup.threads;
@@ -154,20 +154,20 @@ static void fill(planner *p, const mnem__way *way, mnem_session_plan *plan) {
     plan->residency_order = choice.order;
     plan->ring_slots = choice.slots;
     plan->ring_slot_bytes = choice.slot_bytes;
-    plan->budget_bytes = p->budget;
+    plan->budget_bytes = p->budget == UINT64_MAX ? 0 : p->budget;
     fill_parts(p, way, plan);
     fill_weights(p, way, plan);
     fill_speed(p, way, plan);
-    mnem__session_why(plan);
+    mnem__engine_why(plan);
 }
 
 /* ---- other budgets ---- */
 
-static void fill_smaller(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+static void fill_smaller(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__way next = choose(p, way->peak_bytes - 1);
     if (!next.graphs) return;
     plan->smaller_bytes = next.peak_bytes;
-    mnem__session_change(way, &next, plan->smaller, sizeof plan->smaller);
+    mnem__engine_change(way, &next, plan->smaller, sizeof plan->smaller);
 }
 
 /* The same rule upwards: a larger context below the modest one, more speed, then more context. */
@@ -183,21 +183,21 @@ static mnem__way next_larger(planner *p, const mnem__way *way) {
     return smallest(p, mnem__min_i32(2 * context, most), nextafter(way->seconds, INFINITY));
 }
 
-static void fill_larger(planner *p, const mnem__way *way, mnem_session_plan *plan) {
+static void fill_larger(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__way next = next_larger(p, way);
     if (!next.graphs) return;
     plan->larger_bytes = next.peak_bytes;
-    mnem__session_change(way, &next, plan->larger, sizeof plan->larger);
+    mnem__engine_change(way, &next, plan->larger, sizeof plan->larger);
 }
 
 /* ---- refusing ---- */
 
 /* Would the least with other options fit? Its chunk is one token where none is asked for. The
  * graphs measured before are forgotten: this is the end of planning. */
-static bool would_fit(void *owner, const mnem_session_options *options) {
+static bool would_fit(void *owner, const mnem_engine_options *options) {
     planner *p = owner;
-    const mnem_session_options *asked = p->setup.options;
-    mnem_session_options o = *options;
+    const mnem_engine_options *asked = p->setup.options;
+    mnem_engine_options o = *options;
     if (p->status != MNEM_OK) return false;
     if (!o.chunk) o.chunk = 1;
     p->setup.options = &o;
@@ -212,33 +212,33 @@ static bool would_fit(void *owner, const mnem_session_options *options) {
 }
 
 static uint64_t peak_before(const planner *p) {
-    return mnem__plan_before(p->setup.options->ledger, p->setup.options->budget_bytes);
+    return mnem__plan_before(p->setup.options->ledger);
 }
 
 /* What came before counts too; where that is too much, no option helps. */
-static mnem_status say_refused(const planner *p, mnem_session_plan *plan) {
+static mnem_status say_refused(const planner *p, mnem_engine_plan *plan) {
     const uint64_t before = peak_before(p);
     plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
     plan->budget_bytes = p->budget;
     if (before > p->budget) plan->knob = (mnem_knob){MNEM_KNOB_NONE, 0};
-    return mnem__session_refuse(plan->needed_bytes, p->budget);
+    return mnem__engine_refuse(plan->needed_bytes, p->budget);
 }
 
-static mnem_status refuse(planner *p, mnem_session_plan *plan) {
+static mnem_status refuse(planner *p, mnem_engine_plan *plan) {
     plan->needed_bytes = least(p);
-    plan->knob = mnem__session_knob(p->setup.options, would_fit, p);
+    plan->knob = mnem__engine_knob(p->setup.options, would_fit, p);
     return p->status == MNEM_OK ? say_refused(p, plan) : p->status;
 }
 
 /* A plan that fits where its preparation doesn't. */
-static mnem_status check_before(planner *p, mnem_session_plan *plan) {
+static mnem_status check_before(planner *p, mnem_engine_plan *plan) {
     return peak_before(p) <= p->budget ? MNEM_OK : say_refused(p, plan);
 }
 
-mnem_status mnem_session_plan_make(const mnem_model *model, const mnem_session_options *options,
-                                   mnem_session_plan *plan) {
-    planner p = {.budget = mnem__plan_budget(options->ledger, options->budget_bytes)};
-    *plan = (mnem_session_plan){0};
+mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
+                                  mnem_engine_plan *plan) {
+    planner p = {.budget = mnem__plan_budget(options->ledger)};
+    *plan = (mnem_engine_plan){0};
     const mnem__plan_lines lines = lines_of(plan);
     /* Not the planner's own tables, yet to come. */
     if (options->ledger) mnem__plan_lines_add_live(&lines, options->ledger);

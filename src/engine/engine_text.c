@@ -1,5 +1,5 @@
-/* session_text.c: the sentences of a plan, from its numbers. */
-#include "engine/session_text.h"
+/* engine_text.c: the sentences of a plan, from its numbers. */
+#include "engine/engine_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ __attribute__((format(printf, 3, 4))) static void add(char *out, size_t n, const
     va_end(list);
 }
 
-void mnem__session_why(mnem_session_plan *plan) {
+void mnem__engine_why(mnem_engine_plan *plan) {
     char a[24], b[24];
     char *out = plan->why;
     const size_t n = sizeof plan->why;
@@ -42,7 +42,7 @@ static uint64_t streamed(const mnem__way *way) {
     return way->residency->streamed_bytes_body + way->residency->streamed_bytes_head;
 }
 
-void mnem__session_change(const mnem__way *from, const mnem__way *to, char *out, size_t n) {
+void mnem__engine_change(const mnem__way *from, const mnem__way *to, char *out, size_t n) {
     char size[24];
     const mnem__choice a = mnem__way_choice(from), b = mnem__way_choice(to);
     snprintf(out, n, "%s: ", mnem_size_format(to->peak_bytes, size, sizeof size));
@@ -66,7 +66,7 @@ void mnem__session_change(const mnem__way *from, const mnem__way *to, char *out,
             mnem_size_format(b.slot_bytes, size, sizeof size));
 }
 
-mnem_status mnem__session_refuse(uint64_t needed, uint64_t budget) {
+mnem_status mnem__engine_refuse(uint64_t needed, uint64_t budget) {
     char a[24], b[24], c[24];
     return mnem__fail(MNEM_OVER_BUDGET, "plan: needs %llu bytes (%s), budget is %llu (%s), %s over",
                       (unsigned long long)needed, mnem_size_format(needed, a, sizeof a),

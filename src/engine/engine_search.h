@@ -1,9 +1,9 @@
-/* session_search.h: every way to run a model that is worth a thought, with its bytes and its time.
+/* engine_search.h: every way to run a model that is worth a thought, with its bytes and its time.
  * How one is chosen among them: plan_ways.h. */
 #ifndef MNEM_SRC_ENGINE_SESSION_SEARCH_H
 #define MNEM_SRC_ENGINE_SESSION_SEARCH_H
 
-#include "engine/session_parts.h"
+#include "engine/engine_parts.h"
 #include "plan/plan_ways.h"
 
 /* Graphs measured for one context, KV type and chunk. */
@@ -29,7 +29,7 @@ typedef struct mnem__ring_point {
 
 typedef struct mnem__search {
     mnem__setup *setup;
-    uint64_t bytes_live; /* charged before the session */
+    uint64_t bytes_live; /* charged before the engine */
     mnem_machine_profile profile;
     double body_macs, head_macs, body_bytes, head_bytes; /* of one token; bytes packed */
     double file_bytes;

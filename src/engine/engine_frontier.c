@@ -1,25 +1,25 @@
-/* session_frontier.c: what every budget would buy: the ways to run that nothing beats.
+/* engine_frontier.c: what every budget would buy: the ways to run that nothing beats.
  *
  * Idea: the ways of the search, with the context of a plan, thinned to those that plan_frontier.c
  * keeps. Invariant: the plan's own way is among them, whatever was charged since it was made. */
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/session_search.h"
-#include "engine/session_text.h"
+#include "engine/engine_search.h"
+#include "engine/engine_text.h"
 
 /* The plan was made of this choice. */
-static bool is_chosen(const mnem__choice *c, const mnem_session_plan *plan) {
+static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
     return c->context == plan->context && c->chunk == plan->chunk && c->kv_type == plan->kv_type &&
            c->resident == plan->matrices_resident && c->order == plan->residency_order &&
            c->slots == plan->ring_slots && c->slot_bytes == plan->ring_slot_bytes;
 }
 
 /* fastest NULL: it is this one. */
-static mnem_session_way describe(const mnem__search *search, const mnem__way *way,
-                                 const mnem__way *fastest, const mnem_session_plan *plan) {
+static mnem_engine_way describe(const mnem__search *search, const mnem__way *way,
+                                const mnem__way *fastest, const mnem_engine_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
-    mnem_session_way out = {
+    mnem_engine_way out = {
         .peak_bytes = way->peak_bytes,
         .seconds = way->seconds,
         .tokens_per_s = 1 / mnem__way_pass_seconds(search, way, 1, true),
@@ -34,14 +34,14 @@ static mnem_session_way describe(const mnem__search *search, const mnem__way *wa
         .chosen = is_chosen(&choice, plan)};
     char text[192];
     if (!fastest) return out;
-    mnem__session_change(fastest, way, text, sizeof text);
+    mnem__engine_change(fastest, way, text, sizeof text);
     const char *change = strstr(text, ": ");
     snprintf(out.gave_up, sizeof out.gave_up, "%s", change ? change + 2 : "");
     return out;
 }
 
 /* What is charged now, as when the plan was made. */
-static uint64_t bytes_live(const mnem_session_options *options) {
+static uint64_t bytes_live(const mnem_engine_options *options) {
     mnem_ledger_info info = {0};
     if (options->ledger) mnem_ledger_info_get(options->ledger, &info);
     return info.bytes_live;
@@ -54,7 +54,7 @@ static int32_t first_context(const mnem__setup *setup) {
 }
 
 /* From the smallest to the fastest, until on_way has seen enough. */
-static mnem_status tell_ways(const mnem__search *search, const mnem_session_plan *plan,
+static mnem_status tell_ways(const mnem__search *search, const mnem_engine_plan *plan,
                              mnem_on_way *on_way, void *context) {
     mnem__search_ways list;
     mnem__plan_frontier f;
@@ -63,7 +63,7 @@ static mnem_status tell_ways(const mnem__search *search, const mnem_session_plan
     for (int32_t i = 0; i < f.count && status == MNEM_OK; i++) {
         const mnem__way fastest = mnem__search_way(&list, &f.way[f.count - 1]);
         const mnem__way way = mnem__search_way(&list, &f.way[i]);
-        const mnem_session_way told =
+        const mnem_engine_way told =
             describe(search, &way, i + 1 < f.count ? &fastest : NULL, plan);
         if (!on_way(context, &told)) break;
     }
@@ -71,9 +71,8 @@ static mnem_status tell_ways(const mnem__search *search, const mnem_session_plan
     return status;
 }
 
-mnem_status mnem_session_frontier(const mnem_model *model, const mnem_session_options *options,
-                                  const mnem_session_plan *plan, mnem_on_way *on_way,
-                                  void *context) {
+mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_options *options,
+                                 const mnem_engine_plan *plan, mnem_on_way *on_way, void *context) {
     mnem__setup setup;
     mnem__search search;
     const uint64_t live = bytes_live(options);

@@ -1,16 +1,16 @@
-/* session_pool.c: the blocks of a session, from a pool over its device.
+/* engine_pool.c: the blocks of an engine, from a pool over its device.
  *
  * The idea: all of them are placed by the plan, so the pool hands each out as memory of its own,
  * charged by its part's kind and tag; nothing is reserved beside them. What the pool takes of the
  * heap for its books is measured once for a plan: a pool over a device without memory takes a block
  * for every part, by the same calls.
- * Invariant: the measured bytes are those that a session's pool takes; each part's block is there
+ * Invariant: the measured bytes are those that an engine's pool takes; each part's block is there
  * or isn't, and rows for all of them are taken at once. */
-#include "engine/session_pool.h"
+#include "engine/engine_pool.h"
 
 #include "base/heap.h"
 
-mnem_status mnem__session_pool_create(mnem_device *device, mnem_ledger *ledger, mnem_pool **pool) {
+mnem_status mnem__engine_pool_create(mnem_device *device, mnem_ledger *ledger, mnem_pool **pool) {
     return mnem_pool_create(&(mnem_pool_options){.device = device,
                                                  .blocks_max = MNEM__PARTS,
                                                  .ledger = ledger,
@@ -19,9 +19,9 @@ mnem_status mnem__session_pool_create(mnem_device *device, mnem_ledger *ledger, 
                             pool);
 }
 
-mnem_status mnem__session_pool_take(mnem_pool *pool, mnem__part part, uint64_t bytes,
-                                    mnem_pool_block *block) {
-    const mnem__part_info *info = &mnem__session_parts.info[part];
+mnem_status mnem__engine_pool_take(mnem_pool *pool, mnem__part part, uint64_t bytes,
+                                   mnem_pool_block *block) {
+    const mnem__part_info *info = &mnem__engine_parts.info[part];
     return mnem_pool_alloc(pool,
                            &(mnem_pool_request){.bytes = bytes,
                                                 .alignment = MNEM__PART_ALIGNMENT,
@@ -31,7 +31,7 @@ mnem_status mnem__session_pool_take(mnem_pool *pool, mnem__part part, uint64_t b
                            block);
 }
 
-mnem_status mnem__session_pool_measure(uint64_t *pool_bytes, uint64_t *track_bytes) {
+mnem_status mnem__engine_pool_measure(uint64_t *pool_bytes, uint64_t *track_bytes) {
     mnem_device *device;
     mnem_pool *pool;
     mnem_pool_block blocks[MNEM__PARTS] = {{.id = 0}};
@@ -39,10 +39,10 @@ mnem_status mnem__session_pool_measure(uint64_t *pool_bytes, uint64_t *track_byt
     if (status != MNEM_OK) return status;
     const int64_t pool_before = mnem__heap_thread_bytes("pool");
     const int64_t track_before = mnem__heap_thread_bytes("track");
-    status = mnem__session_pool_create(device, NULL, &pool);
+    status = mnem__engine_pool_create(device, NULL, &pool);
     for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++)
-        if (mnem__session_parts.info[i].how == MNEM__HOW_BLOCK)
-            status = mnem__session_pool_take(pool, (mnem__part)i, 1, &blocks[i]);
+        if (mnem__engine_parts.info[i].how == MNEM__HOW_BLOCK)
+            status = mnem__engine_pool_take(pool, (mnem__part)i, 1, &blocks[i]);
     *pool_bytes = (uint64_t)(mnem__heap_thread_bytes("pool") - pool_before);
     *track_bytes = (uint64_t)(mnem__heap_thread_bytes("track") - track_before);
     mnem_pool_destroy_forced(pool);

@@ -1,4 +1,4 @@
-/* test_session_split.c: models over devices that are numbers, and the frontier of a plan. */
+/* test_engine_split.c: models over devices that are numbers, and the frontier of a plan. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +22,16 @@ static int make_it(void **state) {
     return 0;
 }
 
-static mnem_status split(const uint64_t *capacity, int32_t count, mnem_session_options o,
-                         mnem_session_device *devices, mnem_session_split *out) {
+static mnem_status split(const uint64_t *capacity, int32_t count, mnem_engine_options o,
+                         mnem_engine_device *devices, mnem_engine_split *out) {
     mnem_ledger *ledger;
     mnem_model *model;
     assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){0}, &ledger), MNEM_OK);
     assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
     for (int32_t i = 0; i < count; i++)
-        devices[i] = (mnem_session_device){.capacity_bytes = capacity[i]};
+        devices[i] = (mnem_engine_device){.capacity_bytes = capacity[i]};
     o.ledger = ledger;
-    const mnem_status status = mnem_session_split_make(model, &o, devices, count, out);
+    const mnem_status status = mnem_engine_split_make(model, &o, devices, count, out);
     mnem_model_close(model);
     assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
     return status;
@@ -48,9 +48,9 @@ static uint64_t weight_bytes(void) {
 static void every_layer_is_somewhere_and_the_room_is_what_is_left(void **state) {
     (void)state;
     const uint64_t capacity[] = {24 * MIB, 24 * MIB, 16 * MIB};
-    mnem_session_device d[3];
-    mnem_session_split s;
-    assert_int_equal(split(capacity, 3, (mnem_session_options){0}, d, &s), MNEM_OK);
+    mnem_engine_device d[3];
+    mnem_engine_split s;
+    assert_int_equal(split(capacity, 3, (mnem_engine_options){0}, d, &s), MNEM_OK);
     assert_int_equal(s.context, 4096);
     int32_t next = 0;
     uint64_t room = UINT64_MAX, weights = 0;
@@ -75,12 +75,12 @@ static void every_layer_is_somewhere_and_the_room_is_what_is_left(void **state) 
 
 static void smaller_devices_get_a_smaller_context_and_chunk(void **state) {
     (void)state;
-    mnem_session_device d[2];
-    mnem_session_split s = {.context = 4096};
+    mnem_engine_device d[2];
+    mnem_engine_split s = {.context = 4096};
     int32_t last = 4096;
     for (uint64_t capacity = 40 * MIB; capacity > 12 * MIB; capacity -= MIB) {
         const uint64_t both[] = {capacity, capacity};
-        if (split(both, 2, (mnem_session_options){0}, d, &s) != MNEM_OK) break;
+        if (split(both, 2, (mnem_engine_options){0}, d, &s) != MNEM_OK) break;
         assert_true(s.context <= last);
         last = s.context;
     }
@@ -88,7 +88,7 @@ static void smaller_devices_get_a_smaller_context_and_chunk(void **state) {
 }
 
 /* Does what a refusal says. */
-static void turn_knob(mnem_knob knob, uint64_t *capacity, int32_t count, mnem_session_options *o) {
+static void turn_knob(mnem_knob knob, uint64_t *capacity, int32_t count, mnem_engine_options *o) {
     switch (knob.kind) {
     case MNEM_KNOB_KV: o->kv = (mnem_kv_choice)knob.value; break;
     case MNEM_KNOB_CONTEXT: o->context = (int32_t)knob.value; break;
@@ -102,16 +102,16 @@ static void turn_knob(mnem_knob knob, uint64_t *capacity, int32_t count, mnem_se
 
 static void the_knob_of_a_refused_split_works(void **state) {
     (void)state;
-    static const mnem_session_options variants[] = {
+    static const mnem_engine_options variants[] = {
         {0}, {.context = 4096}, {.context = 1000, .chunk = 500}, {.kv = MNEM_KV_AUTO}};
     int refused = 0;
     for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
         for (int32_t count = 1; count <= DEVICES_MOST; count++)
             for (uint64_t each = 1; each < 40; each += 3) {
-                mnem_session_options o = variants[v];
+                mnem_engine_options o = variants[v];
                 uint64_t capacity[DEVICES_MOST];
-                mnem_session_device d[DEVICES_MOST];
-                mnem_session_split s;
+                mnem_engine_device d[DEVICES_MOST];
+                mnem_engine_split s;
                 for (int32_t i = 0; i < count; i++) capacity[i] = each * MIB + (uint64_t)i * 12345;
                 const mnem_status status = split(capacity, count, o, d, &s);
                 if (status == MNEM_OK) continue;
@@ -131,21 +131,21 @@ static void the_knob_of_a_refused_split_works(void **state) {
 static void wrong_numbers_of_devices_are_refused(void **state) {
     (void)state;
     const uint64_t capacity[] = {UINT64_MAX};
-    mnem_session_device d[1];
-    mnem_session_split s;
-    assert_int_equal(split(capacity, 0, (mnem_session_options){0}, d, &s), MNEM_INVALID);
-    assert_int_equal(split(capacity, 1, (mnem_session_options){0}, d, &s), MNEM_INVALID);
+    mnem_engine_device d[1];
+    mnem_engine_split s;
+    assert_int_equal(split(capacity, 0, (mnem_engine_options){0}, d, &s), MNEM_INVALID);
+    assert_int_equal(split(capacity, 1, (mnem_engine_options){0}, d, &s), MNEM_INVALID);
 }
 
 /* ---- the frontier ---- */
 
 typedef struct seen {
-    mnem_session_way last;
+    mnem_engine_way last;
     int ways, chosen;
     int stop_at; /* 0: never */
 } seen;
 
-static bool on_way(void *context, const mnem_session_way *way) {
+static bool on_way(void *context, const mnem_engine_way *way) {
     seen *s = context;
     if (s->ways > 0) {
         assert_true(way->peak_bytes > s->last.peak_bytes);
@@ -160,7 +160,7 @@ static bool on_way(void *context, const mnem_session_way *way) {
 
 static void the_frontier_climbs_and_holds_the_plan(void **state) {
     (void)state;
-    static const mnem_session_options variants[] = {
+    static const mnem_engine_options variants[] = {
         {0}, {.context = 300}, {.context = 64, .chunk = 16}, {.kv = MNEM_KV_AUTO}};
     for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
         for (uint64_t budget = 0; budget <= 48 * MIB; budget += 12 * MIB) {
@@ -171,14 +171,14 @@ static void the_frontier_climbs_and_holds_the_plan(void **state) {
                 MNEM_OK);
             assert_int_equal(mnem_model_open(path, &c.model), MNEM_OK);
             c.options.ledger = c.ledger;
-            assert_int_equal(mnem_session_plan_make(c.model, &c.options, &c.plan), MNEM_OK);
-            assert_int_equal(mnem_session_frontier(c.model, &c.options, &c.plan, on_way, &s),
+            assert_int_equal(mnem_engine_plan_make(c.model, &c.options, &c.plan), MNEM_OK);
+            assert_int_equal(mnem_engine_frontier(c.model, &c.options, &c.plan, on_way, &s),
                              MNEM_OK);
             assert_true(s.ways > 5);
             assert_int_equal(s.chosen, 1);
             assert_int_equal(s.last.gave_up[0], 0);
             s = (seen){.stop_at = 2};
-            assert_int_equal(mnem_session_frontier(c.model, &c.options, &c.plan, on_way, &s),
+            assert_int_equal(mnem_engine_frontier(c.model, &c.options, &c.plan, on_way, &s),
                              MNEM_OK);
             assert_int_equal(s.ways, 2);
             session_case_close(&c);
@@ -193,9 +193,9 @@ static void a_charge_after_planning_leaves_the_chosen_way(void **state) {
     assert_int_equal(mnem_ledger_create(NULL, &c.ledger), MNEM_OK);
     assert_int_equal(mnem_model_open(path, &c.model), MNEM_OK);
     c.options.ledger = c.ledger;
-    assert_int_equal(mnem_session_plan_make(c.model, &c.options, &c.plan), MNEM_OK);
+    assert_int_equal(mnem_engine_plan_make(c.model, &c.options, &c.plan), MNEM_OK);
     assert_int_equal(mnem_ledger_charge(c.ledger, MNEM_KIND_HOST, "later", 1000), MNEM_OK);
-    assert_int_equal(mnem_session_frontier(c.model, &c.options, &c.plan, on_way, &s), MNEM_OK);
+    assert_int_equal(mnem_engine_frontier(c.model, &c.options, &c.plan, on_way, &s), MNEM_OK);
     assert_int_equal(s.chosen, 1);
     mnem_ledger_release(c.ledger, MNEM_KIND_HOST, "later", 1000);
     session_case_close(&c);
@@ -203,7 +203,7 @@ static void a_charge_after_planning_leaves_the_chosen_way(void **state) {
 
 /* ---- without memory ---- */
 
-static bool count_way(void *context, const mnem_session_way *way) {
+static bool count_way(void *context, const mnem_engine_way *way) {
     (void)way;
     ++*(int *)context;
     return true;
@@ -211,17 +211,17 @@ static bool count_way(void *context, const mnem_session_way *way) {
 
 /* The split, the frontier and a graph, with the n-th allocation refused. */
 static mnem_status all_three(session_case *c) {
-    mnem_session_device d[2] = {{.capacity_bytes = 24 * MIB}, {.capacity_bytes = 24 * MIB}};
-    mnem_session_split s;
+    mnem_engine_device d[2] = {{.capacity_bytes = 24 * MIB}, {.capacity_bytes = 24 * MIB}};
+    mnem_engine_split s;
     mnem_graph *graph = NULL;
     mnem_graph_sizes sizes;
     int ways = 0;
-    mnem_status status = mnem_session_split_make(c->model, &c->options, d, 2, &s);
+    mnem_status status = mnem_engine_split_make(c->model, &c->options, d, 2, &s);
     if (status == MNEM_OK)
-        status = mnem_session_frontier(c->model, &c->options, &c->plan, count_way, &ways);
+        status = mnem_engine_frontier(c->model, &c->options, &c->plan, count_way, &ways);
     if (status == MNEM_OK)
         status =
-            mnem_session_graph_create(c->model, &c->options, &c->plan, false, 0, &graph, &sizes);
+            mnem_engine_graph_create(c->model, &c->options, &c->plan, false, 0, &graph, &sizes);
     if (status == MNEM_OK) assert_true(ways > 5);
     mnem_graph_destroy(graph);
     return status;
@@ -230,7 +230,7 @@ static mnem_status all_three(session_case *c) {
 static void without_memory_nothing_is_left_behind(void **state) {
     (void)state;
     session_case c;
-    const mnem_session_options o = {.context = 64, .chunk = 16};
+    const mnem_engine_options o = {.context = 64, .chunk = 16};
     assert_int_equal(session_case_open(&c, path, 0, &o), MNEM_OK);
     for (int from = 0; from < 2; from++) { /* this one, or all from it on */
         uint64_t n = 1;

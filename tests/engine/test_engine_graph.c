@@ -1,4 +1,4 @@
-/* test_session_graph.c: the graphs of every architecture lie at their lower bound, and say so. */
+/* test_engine_graph.c: the graphs of every architecture lie at their lower bound, and say so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void open_plan(session_case *c, const char *path, mnem_kv_choice kv) {
     assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){0}, &c->ledger), MNEM_OK);
     assert_int_equal(mnem_model_open(path, &c->model), MNEM_OK);
     c->options.ledger = c->ledger;
-    assert_int_equal(mnem_session_plan_make(c->model, &c->options, &c->plan), MNEM_OK);
+    assert_int_equal(mnem_engine_plan_make(c->model, &c->options, &c->plan), MNEM_OK);
 }
 
 /* Those alive at one time, and touched by no other's bytes: what offsets and lifetimes promise. */
@@ -37,7 +37,7 @@ static void check(session_case *c, bool head, int32_t tokens) {
     mnem_graph *graph;
     mnem_graph_sizes sizes;
     const mnem_status status =
-        mnem_session_graph_create(c->model, &c->options, &c->plan, head, tokens, &graph, &sizes);
+        mnem_engine_graph_create(c->model, &c->options, &c->plan, head, tokens, &graph, &sizes);
     if (status != MNEM_OK) print_message("%s\n", mnem_last_error());
     assert_int_equal(status, MNEM_OK);
     if (sizes.block_bytes != sizes.lower_bound_bytes)
@@ -96,7 +96,7 @@ static void a_graph_of_the_plan_has_the_bytes_of_the_plan(void **state) {
     mnem_graph_sizes sizes;
     open_plan(&c, MODEL_Q8_0, MNEM_KV_F16);
     assert_int_equal(
-        mnem_session_graph_create(c.model, &c.options, &c.plan, false, 0, &body, &sizes), MNEM_OK);
+        mnem_engine_graph_create(c.model, &c.options, &c.plan, false, 0, &body, &sizes), MNEM_OK);
     uint64_t planned = 0;
     for (unsigned i = 0; i < c.plan.lines; i++)
         if (c.plan.line[i].kind == MNEM_KIND_ACTIVATION && !strcmp(c.plan.line[i].tag, "graph"))
@@ -127,7 +127,7 @@ static void a_decode_step_of_100_layers_is_planned_in_10_ms(void **state) {
         mnem_graph_sizes sizes;
         const double start = seconds_now();
         assert_int_equal(
-            mnem_session_graph_create(c.model, &c.options, &c.plan, false, 1, &graph, &sizes),
+            mnem_engine_graph_create(c.model, &c.options, &c.plan, false, 1, &graph, &sizes),
             MNEM_OK);
         const double seconds = seconds_now() - start;
         if (seconds < best) best = seconds;
@@ -149,7 +149,7 @@ static void past_the_last_there_is_nothing(void **state) {
     mnem_graph_node_info node;
     open_plan(&c, MODEL_Q8_0, MNEM_KV_F16);
     assert_int_equal(
-        mnem_session_graph_create(c.model, &c.options, &c.plan, true, 0, &graph, &sizes), MNEM_OK);
+        mnem_engine_graph_create(c.model, &c.options, &c.plan, true, 0, &graph, &sizes), MNEM_OK);
     assert_int_equal(sizes.nodes, 2);
     assert_true(mnem_graph_node_get(graph, 1, &node));
     assert_int_equal(node.kind, MNEM_OP_MATMUL);
@@ -161,7 +161,7 @@ static void past_the_last_there_is_nothing(void **state) {
     assert_false(mnem_graph_tensor_get(graph, 1000, &tensor));
     mnem_graph_destroy(graph);
     assert_int_equal(
-        mnem_session_graph_create(c.model, &c.options, &c.plan, false, 601, &graph, &sizes),
+        mnem_engine_graph_create(c.model, &c.options, &c.plan, false, 601, &graph, &sizes),
         MNEM_INVALID);
     session_case_close(&c);
 }

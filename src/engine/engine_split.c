@@ -1,4 +1,4 @@
-/* session_split.c: a model's layers over devices that are only numbers.
+/* engine_split.c: a model's layers over devices that are only numbers.
  *
  * Idea: the chain is the embedding, the layers with their keys and values, and the output matrix
  * with its logits; mnem__plan_split cuts it. What a pass needs (hidden rows, the graph's block,
@@ -7,14 +7,14 @@
  *     embedding | layer 0 | layer 1 | ... | layer n-1 | norm, output matrix, logits
  *     `---- device 0 ----'`- device 1 -'   `------------ last device ------------'
  *
- * Invariant: bytes come from the code that measures a session's own.
+ * Invariant: bytes come from the code that measures an engine's own.
  * Cost: a pair of graphs built for each context, KV type and chunk tried; a few hundred at most. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "engine/engine_knob.h"
 #include "engine/engine_private.h"
-#include "engine/session_knob.h"
 #include "plan/split.h"
 
 enum { CONTEXT_MOST = 4096, CHUNK_MOST = 512, CHUNK_GOOD = 32 };
@@ -22,7 +22,7 @@ enum { DEVICES_MOST = 1024 };
 
 typedef struct splitter {
     mnem__setup setup;
-    mnem_session_device *devices;
+    mnem_engine_device *devices;
     int32_t count;
     size_t links;              /* of the chain: layers and both ends */
     uint64_t *bytes;           /* [links] */
@@ -73,7 +73,7 @@ static uint64_t pass_bytes(const splitter *s, int32_t chunk, const mnem__graph_p
 
 static void fill_chain(splitter *s, const mnem__choice *choice) {
     const mnem__transformer_map *map = s->setup.map;
-    const mnem_kv_layout kv = mnem__session_kv(&s->setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
     const int32_t layers = map->shape.layers;
     for (int32_t i = 0; i < layers; i++) {
         s->kv[i + 1] =
@@ -127,7 +127,7 @@ static mnem_status try_types(splitter *s, mnem__choice *choice, int32_t least) {
         status = try_chunks(s, choice, least);
     }
     if (status != MNEM_OVER_BUDGET || kv == MNEM_KV_F16) return status;
-    const mnem_kv_layout q8 = mnem__session_kv(&s->setup, MNEM_TYPE_Q8_0);
+    const mnem_kv_layout q8 = mnem__engine_kv(&s->setup, MNEM_TYPE_Q8_0);
     if (kv == MNEM_KV_AUTO && !mnem_kv_page_bytes(&q8)) return status;
     choice->kv_type = MNEM_TYPE_Q8_0;
     return try_chunks(s, choice, least);
@@ -155,9 +155,9 @@ static mnem_status choose(splitter *s, mnem__choice *choice) {
 
 /* ---- refusing ---- */
 
-static bool would_fit(void *owner, const mnem_session_options *options) {
+static bool would_fit(void *owner, const mnem_engine_options *options) {
     splitter *s = owner;
-    const mnem_session_options *asked = s->setup.options;
+    const mnem_engine_options *asked = s->setup.options;
     mnem__choice choice = {0};
     s->setup.options = options;
     const bool fits = choose(s, &choice) == MNEM_OK;
@@ -165,12 +165,12 @@ static bool would_fit(void *owner, const mnem_session_options *options) {
     return fits;
 }
 
-static mnem_status refuse(splitter *s, mnem_session_split *split) {
+static mnem_status refuse(splitter *s, mnem_engine_split *split) {
     char more[24], have[24];
     uint64_t total = 0;
     const uint64_t bytes = split->short_bytes = s->result.short_bytes; /* of the least tried */
     for (int32_t i = 0; i < s->count; i++) total += s->devices[i].capacity_bytes;
-    split->knob = mnem__session_knob(s->setup.options, would_fit, s);
+    split->knob = mnem__engine_knob(s->setup.options, would_fit, s);
     if (split->knob.kind == MNEM_KNOB_NONE)
         split->knob = (mnem_knob){MNEM_KNOB_DEVICES, (int64_t)bytes};
     return mnem__fail(MNEM_OVER_BUDGET,
@@ -181,9 +181,9 @@ static mnem_status refuse(splitter *s, mnem_session_split *split) {
 
 /* ---- results ---- */
 
-static void fill_device(const splitter *s, const mnem__split_device *part, mnem_session_device *d) {
+static void fill_device(const splitter *s, const mnem__split_device *part, mnem_engine_device *d) {
     const size_t end = part->layer_begin + part->layers;
-    *d = (mnem_session_device){.capacity_bytes = d->capacity_bytes};
+    *d = (mnem_engine_device){.capacity_bytes = d->capacity_bytes};
     if (part->layers == 0) return;
     d->embedding = part->layer_begin == 0;
     d->head = end == s->links;
@@ -202,7 +202,7 @@ static void fill_device(const splitter *s, const mnem__split_device *part, mnem_
     d->activation_bytes += logits;
 }
 
-static mnem_status run(splitter *s, mnem_session_split *split) {
+static mnem_status run(splitter *s, mnem_engine_split *split) {
     mnem__choice choice = {0};
     s->bytes = mnem__calloc("plan", s->links, sizeof *s->bytes);
     s->kv = mnem__calloc("plan", s->links, sizeof *s->kv);
@@ -211,19 +211,19 @@ static mnem_status run(splitter *s, mnem_session_split *split) {
     const mnem_status status = choose(s, &choice);
     if (status == MNEM_OVER_BUDGET) return refuse(s, split);
     if (status != MNEM_OK) return status;
-    *split = (mnem_session_split){.context = choice.context,
-                                  .chunk = choice.chunk,
-                                  .kv_type = choice.kv_type,
-                                  .room_bytes = s->result.room_bytes};
+    *split = (mnem_engine_split){.context = choice.context,
+                                 .chunk = choice.chunk,
+                                 .kv_type = choice.kv_type,
+                                 .room_bytes = s->result.room_bytes};
     for (int32_t i = 0; i < s->count; i++) fill_device(s, &s->parts[i], &s->devices[i]);
     return MNEM_OK;
 }
 
-mnem_status mnem_session_split_make(const mnem_model *model, const mnem_session_options *options,
-                                    mnem_session_device *devices, int32_t count,
-                                    mnem_session_split *split) {
+mnem_status mnem_engine_split_make(const mnem_model *model, const mnem_engine_options *options,
+                                   mnem_engine_device *devices, int32_t count,
+                                   mnem_engine_split *split) {
     splitter s = {.devices = devices, .count = count};
-    *split = (mnem_session_split){0};
+    *split = (mnem_engine_split){0};
     if (count < 1 || count > DEVICES_MOST)
         return mnem__fail(MNEM_INVALID, "plan: %d devices, from 1 to %d", count, DEVICES_MOST);
     mnem_status status = mnem__setup_init(&s.setup, model, options);

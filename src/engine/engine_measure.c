@@ -1,22 +1,22 @@
-/* session_measure.c: the bytes of every part of a session, for planning and for creating.
+/* engine_measure.c: the bytes of every part of an engine, for planning and for creating.
  *
- * Invariant: nothing here takes session memory; graphs are built to be measured by the code that
- * builds them to be run, weights measured by the code that carves them. */
+ * Invariant: nothing here takes memory of the engine; graphs are built to be measured by the code
+ * that builds them to be run, weights measured by the code that carves them. */
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "base/thread.h"
 #include "device/backend.h"
-#include "engine/session_pool.h"
+#include "engine/engine_pool.h"
 
 static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
-const mnem__part_table mnem__session_parts = {part_infos, MNEM__PARTS};
+const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
 
 enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
 
-static mnem_status check_options(const mnem_session_options *o) {
+static mnem_status check_options(const mnem_engine_options *o) {
     if (!o->ledger) return mnem__fail(MNEM_INVALID, "session: no ledger");
     if (o->context < 0 || o->chunk < 0 || o->logits_rows < 0)
         return mnem__fail(MNEM_INVALID, "session: context %d, chunk %d, logits rows %d: below 0",
@@ -36,7 +36,7 @@ static mnem_status check_options(const mnem_session_options *o) {
 }
 
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
-                             const mnem_session_options *options) {
+                             const mnem_engine_options *options) {
     *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
     mnem_status status = check_options(options);
     if (status == MNEM_OK) status = mnem__transformer_map_create(model, &setup->map);
@@ -55,7 +55,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     setup->sequences = options->sequences ? options->sequences : 1;
     setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
     setup->flags = mnem__calloc("session", (size_t)setup->matrices, sizeof(bool));
-    status = setup->flags ? mnem__session_pool_measure(&setup->pool_bytes, &setup->track_bytes)
+    status = setup->flags ? mnem__engine_pool_measure(&setup->pool_bytes, &setup->track_bytes)
                           : mnem__heap_status();
     if (status == MNEM_OK) return MNEM_OK;
     mnem__setup_fini(setup);
@@ -100,7 +100,7 @@ void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t co
 
 /* ---- the parts ---- */
 
-mnem_kv_layout mnem__session_kv(const mnem__setup *setup, mnem_type type) {
+mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
     return (mnem_kv_layout){.type = type,
                             .kv_heads = setup->map->shape.kv_heads,
                             .head_dim = setup->map->shape.head_dim,
@@ -112,7 +112,7 @@ static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
     return (mnem__transformer_graph_options){.map = setup->map,
                                              .tokens = tokens,
                                              .workers = setup->threads,
-                                             .kv = mnem__session_kv(setup, choice->kv_type),
+                                             .kv = mnem__engine_kv(setup, choice->kv_type),
                                              .context = choice->context,
                                              .embedding_packed =
                                                  setup->flags[setup->map->embedding]};
@@ -135,8 +135,8 @@ void mnem__graphs_destroy(mnem__graph_pair *pair) {
     *pair = (mnem__graph_pair){0};
 }
 
-mnem__weights_options mnem__session_weights_options(const mnem__setup *setup,
-                                                    const mnem__choice *choice) {
+mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
+                                                   const mnem__choice *choice) {
     return (mnem__weights_options){.model = setup->model,
                                    .tensors = setup->map->matrices,
                                    .resident = setup->flags,
@@ -180,11 +180,11 @@ static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weig
     parts->ring = idle;
 }
 
-void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
-                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,
-                           const mnem__weights_sizes *weights, mnem__parts *parts) {
+void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
+                          const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                          const mnem__weights_sizes *weights, mnem__parts *parts) {
     const mnem_transformer *t = &setup->map->shape;
-    const mnem_kv_layout kv = mnem__session_kv(setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     mnem_tensor_info embedding = {0};
     *parts = (mnem__parts){0};
     parts->hidden_bytes =
@@ -207,8 +207,8 @@ void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
     measure_host(setup, choice, weights, parts);
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
     bytes[MNEM__PART_READER] = weights->stack_bytes;
-    bytes[MNEM__PART_RESERVE] = MNEM__SESSION_RESERVE;
-    mnem__parts_round(&mnem__session_parts, setup->device, bytes);
+    bytes[MNEM__PART_RESERVE] = MNEM__ENGINE_RESERVE;
+    mnem__parts_round(&mnem__engine_parts, setup->device, bytes);
     place_ring(setup, weights, parts);
-    parts->total = mnem__parts_total(&mnem__session_parts, bytes);
+    parts->total = mnem__parts_total(&mnem__engine_parts, bytes);
 }

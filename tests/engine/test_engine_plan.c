@@ -1,11 +1,11 @@
-/* test_session_plan.c: the plan's promises: its bytes, its knobs, and what a budget buys. */
+/* test_engine_plan.c: the plan's promises: its bytes, its knobs, and what a budget buys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine_private.h"
+#include "engine/engine_search.h"
 #include "engine/session_case.h"
-#include "engine/session_search.h"
 #include "kit/kit.h"
 
 /* Fewer budgets under sanitizers: the plans of those between take the same code. */
@@ -15,7 +15,7 @@ static void the_plan_is_the_ledger_to_the_byte(void **state) {
     (void)state;
     for (uint64_t budget = 0; budget <= 12; budget += 4) {
         session_case c;
-        const mnem_session_options o = {.context = 256, .threads = 2};
+        const mnem_engine_options o = {.context = 256, .threads = 2};
         assert_int_equal(session_case_open(&c, MODEL_Q8_0, budget * MIB, &o), MNEM_OK);
         mnem_ledger_info info;
         mnem_account_info account;
@@ -39,22 +39,22 @@ static void the_plan_is_the_ledger_to_the_byte(void **state) {
 static void larger_budgets_are_never_slower_and_smaller_ones_never_higher(void **state) {
     (void)state;
     const mnem_machine_profile profile = {20e9, 1e9, 50e9};
-    const mnem_session_options variants[] = {{.context = 256, .profile = &profile},
-                                             {.profile = &profile},
-                                             {.profile = &profile, .kv = MNEM_KV_AUTO}};
+    const mnem_engine_options variants[] = {{.context = 256, .profile = &profile},
+                                            {.profile = &profile},
+                                            {.profile = &profile, .kv = MNEM_KV_AUTO}};
     for (size_t v = 0; v < 3; v++) {
         double speed = 0;
         uint64_t peak = 0;
         int ran = 0;
         for (uint64_t budget = MIB; budget <= 24 * MIB; budget += BUDGET_STEP) {
             session_case c = {0};
-            mnem_session_options o = variants[v];
+            mnem_engine_options o = variants[v];
             assert_int_equal(
                 mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &c.ledger),
                 MNEM_OK);
             o.ledger = c.ledger;
             assert_int_equal(mnem_model_open(MODEL_Q8_0, &c.model), MNEM_OK);
-            const mnem_status status = mnem_session_plan_make(c.model, &o, &c.plan);
+            const mnem_status status = mnem_engine_plan_make(c.model, &o, &c.plan);
             if (status == MNEM_OK) {
                 ran++;
                 assert_true(c.plan.peak_bytes <= budget);
@@ -76,14 +76,14 @@ static void larger_budgets_are_never_slower_and_smaller_ones_never_higher(void *
     }
 }
 
-static mnem_status plan_only(uint64_t budget, mnem_session_options o, mnem_session_plan *plan) {
+static mnem_status plan_only(uint64_t budget, mnem_engine_options o, mnem_engine_plan *plan) {
     mnem_ledger *ledger;
     mnem_model *model;
     assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &ledger),
                      MNEM_OK);
     assert_int_equal(mnem_model_open(MODEL_Q8_0, &model), MNEM_OK);
     o.ledger = ledger;
-    const mnem_status status = mnem_session_plan_make(model, &o, plan);
+    const mnem_status status = mnem_engine_plan_make(model, &o, plan);
     mnem_model_close(model);
     mnem_ledger_destroy(ledger);
     return status;
@@ -91,8 +91,8 @@ static mnem_status plan_only(uint64_t budget, mnem_session_options o, mnem_sessi
 
 static void the_knob_of_a_refusal_really_fits(void **state) {
     (void)state;
-    mnem_session_plan plan;
-    mnem_session_options o = {.context = 256};
+    mnem_engine_plan plan;
+    mnem_engine_options o = {.context = 256};
     assert_int_equal(plan_only(1000, o, &plan), MNEM_OVER_BUDGET);
     const uint64_t needed = plan.needed_bytes;
     assert_non_null(strstr(mnem_last_error(), "budget is 1000"));
@@ -106,27 +106,37 @@ static void the_knob_of_a_refusal_really_fits(void **state) {
     assert_int_equal(plan_only(needed - 1, o, &plan), MNEM_OK);
     o.context = 256;
     assert_int_equal(plan_only(plan.needed_bytes ? 0 : needed / 2, o, &plan), MNEM_OVER_BUDGET);
-    o = (mnem_session_options){.context = 256, .chunk = 256};
+    o = (mnem_engine_options){.context = 256, .chunk = 256};
     assert_int_equal(plan_only(needed, o, &plan), MNEM_OVER_BUDGET);
     assert_int_equal(plan.knob.kind, MNEM_KNOB_CHUNK);
     o.chunk = (int32_t)plan.knob.value;
     assert_int_equal(plan_only(needed, o, &plan), MNEM_OK);
 }
 
-/* What is planned is taken from the ledger. */
-static void a_budget_above_the_ledgers_changes_nothing(void **state) {
+/* The room of a ledger that is preparing is not the plan's, and ends where its memory is taken. */
+static void a_plan_keeps_to_the_budget_while_the_ledger_is_preparing(void **state) {
     (void)state;
-    const uint64_t budget = 9 * MIB;
-    mnem_session_plan plain, above;
-    mnem_session_options o = {.context = 256};
-    assert_int_equal(plan_only(budget, o, &plain), MNEM_OK);
-    o.budget_bytes = 64 * MIB;
-    assert_int_equal(plan_only(budget, o, &above), MNEM_OK);
-    assert_int_equal(above.budget_bytes, budget);
-    assert_int_equal(above.peak_bytes, plain.peak_bytes);
-    session_case c;
-    assert_int_equal(session_case_open(&c, MODEL_Q8_0, budget, &o), MNEM_OK);
-    session_case_close(&c);
+    mnem_engine_plan plan[2];
+    for (int preparing = 0; preparing < 2; preparing++) {
+        mnem_ledger_info info;
+        mnem_model *model;
+        mnem_engine *engine;
+        mnem_engine_options o = {.context = 256};
+        const mnem_ledger_options ledger = {.budget_bytes = 9 * MIB, .preparing = preparing};
+        assert_int_equal(mnem_ledger_create(&ledger, &o.ledger), MNEM_OK);
+        assert_int_equal(mnem_ledger_watch_heap(o.ledger), MNEM_OK);
+        assert_int_equal(mnem_model_open(MODEL_Q8_0, &model), MNEM_OK);
+        assert_int_equal(mnem_engine_plan_make(model, &o, &plan[preparing]), MNEM_OK);
+        assert_int_equal(mnem_engine_create(model, &o, &plan[preparing], &engine), MNEM_OK);
+        mnem_ledger_info_get(o.ledger, &info);
+        assert_false(info.preparing);
+        assert_true(info.bytes_peak <= 9 * MIB);
+        mnem_engine_destroy(engine);
+        mnem_model_close(model);
+        assert_int_equal(mnem_ledger_destroy(o.ledger), MNEM_OK);
+    }
+    assert_int_equal(plan[1].budget_bytes, 9 * MIB);
+    assert_int_equal(plan[1].peak_bytes, plan[0].peak_bytes);
 }
 
 static void a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run(void **state) {
@@ -135,7 +145,7 @@ static void a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run(void
     session_case c;
     const int32_t id = 1;
     assert_int_equal(mnem_device_open("null", NULL, &device), MNEM_OK);
-    const mnem_session_options o = {.context = 256, .device = device};
+    const mnem_engine_options o = {.context = 256, .device = device};
     assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &o), MNEM_OK);
     mnem_ledger_info info;
     mnem_ledger_info_get(c.ledger, &info);
@@ -146,7 +156,7 @@ static void a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run(void
 }
 
 /* Bytes of the plan's ring; 0: it has none of its own. */
-static uint64_t ring_line(const mnem_session_plan *plan) {
+static uint64_t ring_line(const mnem_engine_plan *plan) {
     for (unsigned i = 0; i < plan->lines; i++)
         if (plan->line[i].kind == MNEM_KIND_IO && strcmp(plan->line[i].tag, "ring") == 0)
             return plan->line[i].bytes;
@@ -159,7 +169,7 @@ static void a_ring_only_for_loading_takes_no_bytes(void **state) {
     const int32_t chunks[] = {0, 1};
     for (int i = 0; i < 2; i++) {
         session_case c;
-        const mnem_session_options o = {.context = 256, .chunk = chunks[i]};
+        const mnem_engine_options o = {.context = 256, .chunk = chunks[i]};
         assert_int_equal(session_case_open(&c, MODEL_F16, 0, &o), MNEM_OK);
         const uint64_t bytes = (uint64_t)c.plan.ring_slots * c.plan.ring_slot_bytes;
         const mnem__part part = c.session->engine->parts.ring;
@@ -179,7 +189,7 @@ static void a_ring_only_for_loading_takes_no_bytes(void **state) {
 static void a_ring_for_streaming_has_its_own_bytes(void **state) {
     (void)state;
     session_case c;
-    const mnem_session_options o = {.context = 256};
+    const mnem_engine_options o = {.context = 256};
     assert_int_equal(session_case_open(&c, MODEL_F16, session_case_least(MODEL_F16, &o), &o),
                      MNEM_OK);
     assert_true(c.plan.streamed);
@@ -194,7 +204,7 @@ static void bytes_of_what_is_resident_are_those_that_measuring_finds(void **stat
     session_case c;
     mnem__setup setup;
     mnem__search search;
-    const mnem_session_options none = {.context = 256, .threads = 1};
+    const mnem_engine_options none = {.context = 256, .threads = 1};
     assert_int_equal(session_case_open(&c, MODEL_Q4_K_M, 0, &none), MNEM_OK);
     assert_int_equal(mnem__setup_init(&setup, c.model, &c.options), MNEM_OK);
     assert_int_equal(mnem__search_init(&search, &setup, 0), MNEM_OK);
@@ -202,7 +212,7 @@ static void bytes_of_what_is_resident_are_those_that_measuring_finds(void **stat
     for (int32_t i = 0; i < search.residency_count; i++) {
         const mnem__residency_point *p = &search.residency[i];
         const mnem__choice choice = {.slots = 2};
-        const mnem__weights_options o = mnem__session_weights_options(&setup, &choice);
+        const mnem__weights_options o = mnem__engine_weights_options(&setup, &choice);
         mnem__weights_sizes sizes;
         mnem__residency(setup.map, p->order, p->resident, setup.flags);
         assert_int_equal(mnem__weights_measure(&o, &sizes), MNEM_OK);
@@ -221,7 +231,7 @@ int main(void) {
         cmocka_unit_test(the_plan_is_the_ledger_to_the_byte),
         cmocka_unit_test(larger_budgets_are_never_slower_and_smaller_ones_never_higher),
         cmocka_unit_test(the_knob_of_a_refusal_really_fits),
-        cmocka_unit_test(a_budget_above_the_ledgers_changes_nothing),
+        cmocka_unit_test(a_plan_keeps_to_the_budget_while_the_ledger_is_preparing),
         cmocka_unit_test(a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run),
         cmocka_unit_test(a_ring_only_for_loading_takes_no_bytes),
         cmocka_unit_test(a_ring_for_streaming_has_its_own_bytes),

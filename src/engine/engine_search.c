@@ -1,11 +1,11 @@
-/* session_search.c: the ways to run a model, their bytes and their time.
+/* engine_search.c: the ways to run a model, their bytes and their time.
  *
  * Time is that of a reference job (a prompt of up to 512 tokens, 128 more generated): for each pass
  * the larger of computing (multiply-accumulates, or reading the weights from memory) and of reading
  * what is streamed from disk, and a part of the smaller. A request to the disk costs its latency,
  * so small slots read slower.
  * Cost: (graph points) x (weights points) evaluations of a sum; a few ten thousand. */
-#include "engine/session_search.h"
+#include "engine/engine_search.h"
 
 #include <math.h>
 
@@ -51,7 +51,7 @@ static void count_work(mnem__search *search) {
 static mnem_status measure_matrix(const mnem__search *search, int32_t index, bool resident,
                                   mnem__weights_sizes *sizes) {
     const mnem__choice choice = {.slots = 2};
-    mnem__weights_options options = mnem__session_weights_options(search->setup, &choice);
+    mnem__weights_options options = mnem__engine_weights_options(search->setup, &choice);
     const bool used = index < options.body_count + options.head_count;
     options.tensors += index;
     options.resident = &resident;
@@ -81,7 +81,7 @@ static mnem_status add_resident(mnem__search *search, int32_t index, mnem__resid
 static mnem_status measure_order(mnem__search *search, int32_t order) {
     mnem__setup *setup = search->setup;
     const mnem__choice choice = {.slots = 2};
-    const mnem__weights_options options = mnem__session_weights_options(setup, &choice);
+    const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
     mnem__weights_sizes sizes;
     uint32_t at = 0;
     mnem__residency(setup->map, order, 0, setup->flags);
@@ -104,7 +104,7 @@ static mnem_status measure_rings(mnem__search *search) {
     mnem__residency(setup->map, 0, 0, setup->flags);
     for (int i = 0; i < RINGS; i++) {
         const mnem__choice choice = {.slots = rings[i].slots, .slot_bytes = rings[i].bytes};
-        const mnem__weights_options options = mnem__session_weights_options(setup, &choice);
+        const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
         mnem__ring_point *point = &search->rings[search->ring_count];
         if (mnem__weights_measure(&options, &point->sizes) != MNEM_OK) continue;
         point->slots = choice.slots;
@@ -116,7 +116,7 @@ static mnem_status measure_rings(mnem__search *search) {
 }
 
 mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live) {
-    const mnem_session_options *o = setup->options;
+    const mnem_engine_options *o = setup->options;
     *search = (mnem__search){.setup = setup,
                              .bytes_live = bytes_live,
                              .profile = {.read_bytes_per_s = mnem__plain_machine.read_bytes_per_s,
@@ -185,7 +185,7 @@ mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_
     for (int32_t i = 0; i < search->graph_count; i++)
         if (search->graphs[i].context == context) return MNEM_OK;
     if (search->reference_prompt == 0) mnem__search_reference(search, context);
-    const mnem_kv_layout q8 = mnem__session_kv(search->setup, MNEM_TYPE_Q8_0);
+    const mnem_kv_layout q8 = mnem__engine_kv(search->setup, MNEM_TYPE_Q8_0);
     mnem_status status = MNEM_OK;
     if (kv != MNEM_KV_Q8_0) status = add_chunks(search, context, MNEM_TYPE_F16, chunk);
     if (status == MNEM_OK &&
@@ -276,8 +276,8 @@ bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__parts parts;
-    mnem__session_measure(search->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
-                          &parts);
+    mnem__engine_measure(search->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
+                         &parts);
     way->seconds = job_seconds(search, way);
     way->peak_bytes = search->bytes_live + parts.total;
     return !wastes_ring(search, way, &parts);

@@ -1,6 +1,6 @@
-/* session_parts.h: what planning decides, and the bytes of everything that a session takes.
+/* engine_parts.h: what planning decides, and the bytes of everything that an engine takes.
  *
- * One code measures and takes: mnem__session_measure fills the bytes of every part for a choice;
+ * One code measures and takes: mnem__engine_measure fills the bytes of every part for a choice;
  * plan_make adds them up, create takes the same numbers from the ledger. */
 #ifndef MNEM_SRC_ENGINE_SESSION_PARTS_H
 #define MNEM_SRC_ENGINE_SESSION_PARTS_H
@@ -10,7 +10,7 @@
 #include "model/weights/weights.h"
 #include "plan/plan_parts.h"
 
-/* X(NAME, kind, tag, how): everything that a session takes, and how (plan_parts.h). */
+/* X(NAME, kind, tag, how): everything that an engine takes, and how (plan_parts.h). */
 #define MNEM__PART_LIST(X)                                                                         \
     X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
@@ -35,10 +35,10 @@ typedef enum mnem__part {
 #undef MNEM__PART_ENUM
         MNEM__PARTS
 } mnem__part;
-extern const mnem__part_table mnem__session_parts;
+extern const mnem__part_table mnem__engine_parts;
 
 /* For what isn't counted byte by byte: the heap's own rounding and page tables. */
-enum { MNEM__SESSION_RESERVE = 1 << 20 };
+enum { MNEM__ENGINE_RESERVE = 1 << 20 };
 
 /* What planning chooses. */
 typedef struct mnem__choice {
@@ -53,15 +53,15 @@ typedef struct mnem__choice {
 /* What planning and creating start from. */
 typedef struct mnem__setup {
     const mnem_model *model;
-    const mnem_session_options *options;
+    const mnem_engine_options *options;
     mnem_device *device; /* NULL while planning without one: host rounding */
     mnem__transformer_map *map;
     bool *flags; /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
-    uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (session_pool.h) */
+    uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */
 } mnem__setup;
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
-                             const mnem_session_options *options);
+                             const mnem_engine_options *options);
 void mnem__setup_fini(mnem__setup *setup);
 
 /* Sets which matrices are resident: count of them, spread evenly over the order of use by
@@ -79,9 +79,9 @@ typedef struct mnem__graph_pair {
 mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *choice,
                                mnem__graph_pair *pair);
 void mnem__graphs_destroy(mnem__graph_pair *pair);
-mnem_kv_layout mnem__session_kv(const mnem__setup *setup, mnem_type type);
-mnem__weights_options mnem__session_weights_options(const mnem__setup *setup,
-                                                    const mnem__choice *choice);
+mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
+mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
+                                                   const mnem__choice *choice);
 
 typedef struct mnem__parts {
     uint64_t bytes[MNEM__PARTS];
@@ -94,8 +94,8 @@ typedef struct mnem__parts {
     uint64_t ring_extra_bytes; /* that the ring made it larger */
 } mnem__parts;
 /* The bytes of every part from the measured graphs and weights. */
-void mnem__session_measure(const mnem__setup *setup, const mnem__choice *choice,
-                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,
-                           const mnem__weights_sizes *weights, mnem__parts *parts);
+void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
+                          const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                          const mnem__weights_sizes *weights, mnem__parts *parts);
 
 #endif
