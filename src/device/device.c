@@ -14,7 +14,7 @@
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "base/pages.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 enum { ALIGNMENT_MAX = 2 << 20 };
 

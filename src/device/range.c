@@ -17,7 +17,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 #define GIVING UINT32_MAX /* uses of a row on its way out */
 

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "base/thread.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "engine/engine_pool.h"
 
 static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};

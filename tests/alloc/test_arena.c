@@ -4,7 +4,7 @@
 
 #include "alloc/arena.h"
 #include "base/heap.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "kit/kit.h"
 
 static void an_arena_measures_what_it_carves(void **state) {

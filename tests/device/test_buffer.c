@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "kit/kit.h"
 #include "kit/kit_device.h"
 #include "mnem/device.h"

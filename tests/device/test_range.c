@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "base/pages.h"
 #include "base/process.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "device/host/host_range.h"
 #include "kit/kit.h"
 #include "kit/kit_device.h"

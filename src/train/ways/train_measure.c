@@ -7,7 +7,7 @@
 #include "base/minmax.h"
 #include "base/process.h"
 #include "base/thread.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "train/step/trainer_private.h"
 #include "train/ways/train_plan.h"
 

@@ -1,5 +1,5 @@
-/* device_event.c: a record of an event is reached, or awaited. For backends, below device.c. */
-#include "device/backend.h"
+/* backend_event.c: a record of an event is reached, or awaited. For backends, below device.c. */
+#include "device/backend/backend.h"
 
 bool mnem__event_is_reached(mnem_event *event, uint32_t record) {
     return (int32_t)(atomic_load(&event->reached.value) - record) >= 0;

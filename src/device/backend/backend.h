@@ -6,8 +6,8 @@
  * build knows but can't open has a table with a name and no functions.
  *
  *     [ mnem_device: the same for all | state_bytes of the backend's ]     one block of the heap */
-#ifndef MNEM_SRC_DEVICE_BACKEND_H
-#define MNEM_SRC_DEVICE_BACKEND_H
+#ifndef MNEM_SRC_DEVICE_BACKEND_BACKEND_H
+#define MNEM_SRC_DEVICE_BACKEND_BACKEND_H
 
 #include <stdatomic.h>
 
