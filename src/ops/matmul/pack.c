@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops/core/half.h"
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 
 typedef uint32_t quad __attribute__((vector_size(16)));
 typedef uint16_t octet __attribute__((vector_size(16)));

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "ops/core/half.h"
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 #include "ops/quantize/quantize_fit.h"
 
 static float put_half(uint8_t *p, float x) {

@@ -4,7 +4,7 @@
  * Where out isn't F32 a row goes through the worker's part of the workspace. */
 #include <string.h>
 
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 #include "ops/rows/real_rows.h"
 
 static bool is_weight(const mnem_tensor *weight) {

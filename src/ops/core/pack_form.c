@@ -2,7 +2,7 @@
  *
  * Raw and packed blocks are decoded to the same integers, scales and minimum, and both become
  * floats by the same formula, so that unpacking equals dequantizing to the bit. */
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* op.c: prepare: check a descriptor, choose the kernel, say the workspace.
+/* registry.c: prepare: check a descriptor, choose the kernel, say the workspace.
  *
  * The registry has one table per device and operator (op_impl.h); an operator whose table is
  * missing here is refused by name. Cost: a few comparisons; nothing is allocated. */

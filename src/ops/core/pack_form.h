@@ -18,8 +18,8 @@
  * raw rows: by 64 bytes at most. F32: [k][16 f32]. F16: [k][16 f16]. BF16: [k/2][16 pairs].
  *
  * A value is scale * (q - zero) - min. */
-#ifndef MNEM_SRC_OPS_MATMUL_PACK_FORM_H
-#define MNEM_SRC_OPS_MATMUL_PACK_FORM_H
+#ifndef MNEM_SRC_OPS_CORE_PACK_FORM_H
+#define MNEM_SRC_OPS_CORE_PACK_FORM_H
 
 #include "mnem/ops.h"
 
