@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
-#include "train/step/loss_scale.h"
+#include "train/optimizer/loss_scale.h"
 
 static mnem_status next(mnem__loss_scale *s, bool finite) {
     return mnem__loss_scale_next(NULL, s, finite);

@@ -12,7 +12,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "train/step/train_shape.h"
+#include "train/program/train_shape.h"
 
 enum { FROZEN_ALIGNMENT = 64 };
 

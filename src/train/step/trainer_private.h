@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 #define MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 
-#include "train/step/loss_scale.h"
+#include "train/optimizer/loss_scale.h"
 #include "train/ways/train_plan.h"
 
 struct mnem_trainer {

@@ -8,8 +8,8 @@
 #define MNEM_SRC_TRAIN_WAYS_TRAIN_PLAN_H
 
 #include "plan/plan_parts.h"
-#include "train/step/optimizer.h"
-#include "train/step/train_graph.h"
+#include "train/optimizer/optimizer.h"
+#include "train/program/train_graph.h"
 
 /* X(NAME, kind, tag, how): everything that a trainer takes, and how (plan_parts.h). */
 #define MNEM__TRAIN_PARTS_LIST(X)                                                                  \

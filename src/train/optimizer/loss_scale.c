@@ -6,7 +6,7 @@
  *              growth_steps good ones: scale * growth, not above the ceiling; good = 0
  *
  * Invariant: floor <= scale <= ceiling; good < growth_steps; at_floor > 0 only at the floor. */
-#include "train/step/loss_scale.h"
+#include "train/optimizer/loss_scale.h"
 
 #include <math.h>
 

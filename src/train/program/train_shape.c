@@ -3,7 +3,7 @@
  * Idea: one function walks what the architecture has, in its order, first to count the parameters,
  * then to fill the table. Output matrices are tied to the embedding.
  * Invariant: parameters follow each other without gaps. Cost: one walk. */
-#include "train/step/train_shape.h"
+#include "train/program/train_shape.h"
 
 #include "base/error.h"
 #include "base/heap.h"

@@ -10,8 +10,8 @@
  *     ... gradients of loss * s.scale, update with .scale = 1 / s.scale ...
  *     if (mnem__loss_scale_next(NULL, &s, result.applied) != MNEM_OK) stop;
  */
-#ifndef MNEM_SRC_TRAIN_STEP_LOSS_SCALE_H
-#define MNEM_SRC_TRAIN_STEP_LOSS_SCALE_H
+#ifndef MNEM_SRC_TRAIN_OPTIMIZER_LOSS_SCALE_H
+#define MNEM_SRC_TRAIN_OPTIMIZER_LOSS_SCALE_H
 
 #include "mnem/base.h"
 

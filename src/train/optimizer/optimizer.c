@@ -16,7 +16,7 @@
  * their order. Codes change with the numbers of blocks before (they seed the rounding).
  * Cost: a step reads 16 and writes 12 bytes a number in f32, 14 and 6 in 8 bits (10 with zeroed
  * gradients); the norm reads 4. */
-#include "train/step/optimizer.h"
+#include "train/optimizer/optimizer.h"
 
 #include <math.h>
 

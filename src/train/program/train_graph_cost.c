@@ -3,7 +3,7 @@
  *
  * Idea: they are sums over the parts that a layer is made of, as the builder of the graph walks
  * them. Cost: a few dozen operations. */
-#include "train/step/train_graph.h"
+#include "train/program/train_graph.h"
 
 /* What an element of a norm or an activation costs, in multiply-adds of a product: these operators
  * are bound by memory, which a product isn't. */

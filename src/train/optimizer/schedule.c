@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "train/step/optimizer.h"
+#include "train/optimizer/optimizer.h"
 
 mnem_status mnem__schedule_check(const mnem_schedule *s) {
     if (!(s->rate_floor >= 0.0 && s->rate_floor <= s->rate_peak && s->rate_peak <= 1e6))

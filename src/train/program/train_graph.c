@@ -6,7 +6,7 @@
  * types of their own, each is multiplied alone, and an adapter adds scale B (A x).
  * Invariant: tensors of parameters lie in the slots of weights and gradients at the parameters'
  * offsets. Cost: a build counts the room, a second one fills it. */
-#include "train/step/train_graph.h"
+#include "train/program/train_graph.h"
 
 #include <math.h>
 

@@ -10,8 +10,8 @@
  *
  *     [layer 0: q's A, B, k's A, B ... | layer 1 ...]   [embedding | layer 0: norm q k v ... | ...]
  */
-#ifndef MNEM_SRC_TRAIN_STEP_TRAIN_SHAPE_H
-#define MNEM_SRC_TRAIN_STEP_TRAIN_SHAPE_H
+#ifndef MNEM_SRC_TRAIN_PROGRAM_TRAIN_SHAPE_H
+#define MNEM_SRC_TRAIN_PROGRAM_TRAIN_SHAPE_H
 
 #include "mnem/train.h"
 #include "model/architecture/architecture.h"

@@ -16,8 +16,8 @@
  *                                        .scale = 1, .norm_max = 1};
  *     mnem__optimizer_update_result r = mnem__optimizer_update(adam, team, &args);
  */
-#ifndef MNEM_SRC_TRAIN_STEP_OPTIMIZER_H
-#define MNEM_SRC_TRAIN_STEP_OPTIMIZER_H
+#ifndef MNEM_SRC_TRAIN_OPTIMIZER_OPTIMIZER_H
+#define MNEM_SRC_TRAIN_OPTIMIZER_OPTIMIZER_H
 
 #include "mnem/train.h"
 

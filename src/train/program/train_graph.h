@@ -15,11 +15,11 @@
  *     x ─ W ──────────────── + ─ y        A x, scaled, is kept where x is
  *     └── A ─ scale ─ B ─────┘
  */
-#ifndef MNEM_SRC_TRAIN_STEP_TRAIN_GRAPH_H
-#define MNEM_SRC_TRAIN_STEP_TRAIN_GRAPH_H
+#ifndef MNEM_SRC_TRAIN_PROGRAM_TRAIN_GRAPH_H
+#define MNEM_SRC_TRAIN_PROGRAM_TRAIN_GRAPH_H
 
 #include "mnem/graph.h"
-#include "train/step/train_shape.h"
+#include "train/program/train_shape.h"
 
 enum {
     MNEM__TRAIN_SLOT_WEIGHTS,
