@@ -5,7 +5,7 @@
  * kind of moments are a text too: a file of another one is refused before anything is read, and so
  * is one whose sections or loss scale can't be right.
  * Invariant: between steps gradients are zero and needn't be kept. Cost: one pass over weights and
- * moments; heap that is charged from the start (mnem__trainer_checkpoint_bytes). */
+ * moments; heap that is charged from the start (MNEM__TRAIN_PART_CHECKPOINT). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +14,7 @@
 #include "train/checkpoint/checkpoint.h"
 #include "train/step/trainer_private.h"
 
-enum { ENTRIES = 10, SHAPE_TEXT = 512 };
-
-uint64_t mnem__trainer_checkpoint_bytes(void) {
-    return mnem__checkpoint_host_bytes(ENTRIES);
-}
+enum { ENTRIES = MNEM__TRAINER_ENTRIES, SHAPE_TEXT = 512 };
 
 /* While a file is written or read, its heap takes the place of the charge. */
 static void lend(mnem_trainer *t) {

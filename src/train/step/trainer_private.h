@@ -40,9 +40,6 @@ float *mnem__trainer_waiting_at(const mnem_trainer *t, int64_t token, const int3
 void mnem__trainer_waiting_add(mnem_trainer *t);
 void mnem__trainer_waiting_clear(mnem_trainer *t);
 
-/* Heap that saving and resuming take; it is charged all the time, and free while they run. */
-uint64_t mnem__trainer_checkpoint_bytes(void);
-
 static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__train_part part) {
     return mnem_block_host(&t->block[part]);
 }

@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/thread.h"
 #include "device/backend/backend.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/step/trainer_private.h"
 #include "train/ways/train_plan.h"
 
@@ -219,7 +220,7 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
     bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
         mnem__optimizer_host_bytes((size_t)setup->shape->params);
     bytes[MNEM__TRAIN_PART_HOST_DEVICE] = mnem__device_bytes("host");
-    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__trainer_checkpoint_bytes();
+    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__checkpoint_host_bytes(MNEM__TRAINER_ENTRIES);
     bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
     bytes[MNEM__TRAIN_PART_RESERVE] = RESERVE;
 }

@@ -74,6 +74,10 @@ mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t m
 mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__train_graph *brief);
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
 
+/* Sections of a trainer's checkpoint: what saving and resuming take of the heap is charged all the
+ * time, and free while they run. */
+enum { MNEM__TRAINER_ENTRIES = 10 };
+
 /* The trainer's own tables, in one allocation with it. */
 typedef struct mnem__train_tables {
     int32_t *positions;     /* [micro_batch * sequence] */
