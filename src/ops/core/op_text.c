@@ -1,5 +1,5 @@
-/* op_text.c: operators and their operands as text, for errors. Below the operators; the registry that
- * knows them all is above. */
+/* op_text.c: operators and their operands as text, for errors. Below the operators; the registry
+ * that knows them all is above. */
 #include <stdio.h>
 
 #include "ops/core/op_impl.h"
