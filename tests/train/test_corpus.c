@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "base/heap.h"
 #include "kit/full_disk.h"
 #include "kit/kit.h"

@@ -3,13 +3,13 @@
  * The idea: keys and declarations go straight to the file; only the sizes of the tensors are kept.
  * The two counts at the front are put in at the end. The whole file is reserved before its data, so
  * that a full disk is found early.
- * Invariant: PATH is either what it was or a whole file (base/new_file.c). After a failure every
- * call fails with the same status, and finish removes what was written. */
+ * Invariant: PATH is either what it was or a whole file (new_file.c). After a failure every call
+ * fails with the same status, and finish removes what was written. */
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/file/new_file.h"
 #include "base/heap.h"
-#include "base/new_file.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 

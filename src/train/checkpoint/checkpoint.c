@@ -2,7 +2,7 @@
  *
  * The idea: the room of header and rows is left free, sections go from where they live to the file
  * in pieces that are summed up just before (so that they are still in the cache), and what is known
- * last is put in front. base/new_file.h makes it appear as a whole.
+ * last is put in front. base/file/new_file.h makes it appear as a whole.
  *
  *     older ones:  link PATH -> PATH.old, (PATH.tmp -> PATH), PATH.1 -> PATH.2, PATH.old -> PATH.1
  *
@@ -19,8 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file/new_file.h"
 #include "base/heap.h"
-#include "base/new_file.h"
 #include "train/checkpoint/checkpoint_format.h"
 
 enum { PIECE = 1 << 20 };

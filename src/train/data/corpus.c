@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "base/heap.h"
 #include "base/progress.h"
 #include "mnem/vocabulary.h"

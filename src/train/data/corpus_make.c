@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/file/checksum.h"
+#include "base/file/new_file.h"
 #include "base/heap.h"
-#include "base/new_file.h"
 #include "base/progress.h"
 #include "base/thread.h"
 #include "mnem/base.h"

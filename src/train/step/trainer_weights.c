@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
+#include "base/file/checksum.h"
 #include "base/random.h"
 #include "model/architecture/hparams.h"
 #include "model/gguf/gguf_writer.h"

@@ -2,8 +2,8 @@
  *
  * XXH64 with seed 0: its value doesn't depend on the machine, nor on how the bytes were cut into
  * calls. */
-#ifndef MNEM_SRC_BASE_CHECKSUM_H
-#define MNEM_SRC_BASE_CHECKSUM_H
+#ifndef MNEM_SRC_BASE_FILE_CHECKSUM_H
+#define MNEM_SRC_BASE_FILE_CHECKSUM_H
 
 #include <stddef.h>
 #include <stdint.h>

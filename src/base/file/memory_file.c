@@ -6,7 +6,7 @@
  *
  * A place goes from reserved to mapped and back by mapping over it, so that no other mapping of the
  * process can get between. */
-#include "base/memory_file.h"
+#include "base/file/memory_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Invariant: the state fits the caller's storage (asserted), so nothing is allocated.
  * Cost: about 10 GB/s on one core. */
 #define XXH_INLINE_ALL
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 
 #include <string.h>
 #include <xxhash.h>

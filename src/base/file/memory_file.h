@@ -1,6 +1,6 @@
 /* memory_file.h: memory without addresses, and its mapping into addresses that were reserved. */
-#ifndef MNEM_SRC_BASE_MEMORY_FILE_H
-#define MNEM_SRC_BASE_MEMORY_FILE_H
+#ifndef MNEM_SRC_BASE_FILE_MEMORY_FILE_H
+#define MNEM_SRC_BASE_FILE_MEMORY_FILE_H
 
 #include "base/error.h"
 

@@ -2,7 +2,7 @@
  *
  * Invariant: PATH is either what it was or a whole file that is on disk, whenever the machine or
  * the process stops; PATH.tmp is left behind only when the process is killed. */
-#include "base/new_file.h"
+#include "base/file/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

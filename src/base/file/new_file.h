@@ -6,8 +6,8 @@
  *     if (status == MNEM_OK) status = mnem__new_file_put(&file, bytes, n);
  *     status = mnem__new_file_end(&file, status);
  */
-#ifndef MNEM_SRC_BASE_NEW_FILE_H
-#define MNEM_SRC_BASE_NEW_FILE_H
+#ifndef MNEM_SRC_BASE_FILE_NEW_FILE_H
+#define MNEM_SRC_BASE_FILE_NEW_FILE_H
 
 #include <limits.h>
 #include <stddef.h>
