@@ -220,25 +220,6 @@ void mnem__checkpoint_close(mnem__checkpoint *c) {
     mnem__free(c);
 }
 
-mnem_status mnem__checkpoint_open_last(const char *path, unsigned keep, mnem__checkpoint **out,
-                                       unsigned *which) {
-    mnem_status first = mnem__checkpoint_open(path, out);
-    *which = 0;
-    if (first == MNEM_OK || keep > MNEM__CHECKPOINT_KEEP) return first;
-    char old[PATH_MAX + 8], said[512];
-    snprintf(said, sizeof said, "%s", mnem_last_error());
-    for (unsigned k = 1; k <= keep; k++) {
-        snprintf(old, sizeof old, "%s.%u", path, k);
-        const mnem_status status = mnem__checkpoint_open(old, out);
-        *which = k;
-        if (status == MNEM_OK) return status;
-        if (first != MNEM_NOT_FOUND || status == MNEM_NOT_FOUND) continue;
-        first = status;
-        snprintf(said, sizeof said, "%s", mnem_last_error());
-    }
-    return mnem__fail(first, "%s", said);
-}
-
 /* ---- what is in it ---- */
 
 static mnem__checkpoint_entry entry_of(const mnem__checkpoint_row *row) {

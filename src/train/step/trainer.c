@@ -90,7 +90,7 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
     t->rows = mnem__train_rows_get(&setup, plan->micro_batch);
-    t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem__loss_scale_start(NULL)
+    t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem__loss_scale_start()
                                                 : (mnem__loss_scale){.scale = 1};
     status = mnem_ledger_hold(setup.o.ledger);
     if (status == MNEM_OK) status = take_all(t, plan);
@@ -262,7 +262,7 @@ mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
     if (!r.applied && o->compute != MNEM_TYPE_F16) return not_finite(t, report, &r);
     t->steps++;
     t->updates += r.applied;
-    if (o->compute != MNEM_TYPE_F16 || mnem__loss_scale_next(NULL, &t->scale, r.applied) == MNEM_OK)
+    if (o->compute != MNEM_TYPE_F16 || mnem__loss_scale_next(&t->scale, r.applied) == MNEM_OK)
         return MNEM_OK;
     return mnem__fail_in(MNEM_NOT_FINITE, "train: step %llu", (unsigned long long)report->step);
 }

@@ -101,7 +101,7 @@ mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *not
     mnem__checkpoint_entry entries[ENTRIES];
     fill(t, shape.bytes, note, entries);
     lend(t);
-    const mnem_status status = mnem__checkpoint_write(path, entries, ENTRIES, NULL);
+    const mnem_status status = mnem__checkpoint_write(path, entries, ENTRIES);
     take_back(t);
     return status;
 }
@@ -172,7 +172,7 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
                           "floor",
                           (unsigned long long)n->good, (unsigned long long)n->at_floor);
     *scale = (mnem__loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
-    return mnem__loss_scale_restore(NULL, scale);
+    return mnem__loss_scale_restore(scale);
 }
 
 /* Everything that can be wrong is looked at before the trainer changes. */
