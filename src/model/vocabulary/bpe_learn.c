@@ -23,8 +23,8 @@
 
 #include "base/heap.h"
 #include "base/progress.h"
-#include "model/tokenizer/id_table.h"
-#include "model/tokenizer/token_text.h"
+#include "model/token/id_table.h"
+#include "model/token/token_text.h"
 
 enum { BYTES = 256, PAIRS_FIRST = 1 << 10, PROGRESS_EVERY = 64 };
 #define NONE UINT32_MAX
