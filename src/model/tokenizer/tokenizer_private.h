@@ -6,7 +6,8 @@
  *     tokenizer                         the file's keys, and text cut at special tokens
  *
  * Below them are characters and words (src/model/text), and tokens and their bytes
- * (src/model/token); above them src/model/vocabulary, which learns one. Scratch grows with the longest word: 16 bytes for each of its bytes. */
+ * (src/model/token); above them src/model/vocabulary, which learns one. Scratch grows with the
+ * longest word: 16 bytes for each of its bytes. */
 #ifndef MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 #define MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 
