@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/engine_search.h"
-#include "engine/engine_text.h"
+#include "base/error.h"
+#include "engine/session_search.h"
+#include "engine/session_text.h"
 
 /* The plan was made of this choice. */
 static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
@@ -76,9 +77,8 @@ mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_opti
     mnem__setup setup;
     mnem__search search;
     const uint64_t live = bytes_live(options);
-    mnem_status status = mnem__setup_init(&setup, model, options);
-    if (status != MNEM_OK) return status;
-    status = mnem__search_init(&search, &setup, live);
+    MNEM__TRY(mnem__setup_init(&setup, model, options));
+    mnem_status status = mnem__search_init(&search, &setup, live);
     if (status == MNEM_OK) {
         mnem__search_reference(&search, first_context(&setup));
         status = mnem__search_context(&search, plan->context, options->kv, options->chunk);

@@ -136,8 +136,7 @@ static mnem_status fill_segment(step *x, int32_t index) {
     const mnem__segment *g = &e->tables.segments[index];
     const mnem_step_part *part = &x->parts[g->part];
     mnem_sequence *s = part->sequence;
-    const mnem_status status = make_room(e, s, g->n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(make_room(e, s, g->n));
     for (int32_t i = 0; i < g->n; i++) {
         e->tables.ids[g->row + i] = part->ids[g->at + i];
         e->tables.positions[g->row + i] = s->length + i;
@@ -223,8 +222,7 @@ static mnem_status give_logits(const step *x, reader *r, const float *logits) {
 /* Nothing can be chosen or measured by logits that are no numbers. Mostly a weight is none. */
 static mnem_status not_finite(const mnem_engine *e) {
     mnem_model_info info;
-    const mnem_status status = mnem__model_check_finite(e->model, &e->cancel);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__model_check_finite(e->model, &e->cancel));
     mnem_model_info_get(e->model, &info);
     return mnem__fail(MNEM_BAD_FILE, "%s: its logits aren't finite numbers, though its weights are",
                       info.path);
@@ -233,15 +231,14 @@ static mnem_status not_finite(const mnem_engine *e) {
 static mnem_status run_head(step *x, float *hidden, int32_t n, reader *r) {
     mnem_engine *e = x->e;
     const float *logits = e->external[MNEM__SLOT_LOGITS];
-    mnem_status status = tell_ahead(x);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(tell_ahead(x));
     mnem_graph_args args = pass_args(x, n);
     void *external[MNEM__SLOTS];
     memcpy(external, e->external, sizeof external);
     external[MNEM__SLOT_HIDDEN] = hidden;
     args.external = external;
     e->stats.passes++;
-    status = mnem_graph_run(e->graphs.head, e->team, &args);
+    mnem_status status = mnem_graph_run(e->graphs.head, e->team, &args);
     if (status == MNEM_OK && !mnem__is_finite(logits, (int64_t)n * e->map->shape.vocab))
         status = not_finite(e);
     for (int32_t i = 0; i < n && status == MNEM_OK; i++)

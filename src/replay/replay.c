@@ -190,9 +190,8 @@ static mnem_status refusal(replay *r, mnem_status status, size_t op) {
 /* MNEM_OK, MNEM_OVER_BUDGET, or what ended the replay. */
 static mnem_status try_capacity(replay *r, uint64_t capacity) {
     size_t stopped;
-    mnem_status status = r->target->open(r->target, r->w, capacity, capacity);
-    if (status != MNEM_OK) return status;
-    status = pass(r, &stopped, NULL);
+    MNEM__TRY(r->target->open(r->target, r->w, capacity, capacity));
+    mnem_status status = pass(r, &stopped, NULL);
     r->target->close(r->target);
     return status;
 }
@@ -467,8 +466,7 @@ static mnem_status map_op(map_run *m, size_t i, void (*on_box)(void *, const mne
         tell_box(m->target, box, i, on_box, context);
         return MNEM_OK;
     }
-    const mnem_status status = m->target->alloc(m->target, o->block, o->bytes, o->stream);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(m->target->alloc(m->target, o->block, o->bytes, o->stream));
     *box = (mnem_replay_box){.born = i, .block = o->block};
     box->offset = m->target->place(m->target, o->block, &box->bytes);
     m->asked[o->block] = o->bytes;

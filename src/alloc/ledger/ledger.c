@@ -302,8 +302,7 @@ static mnem_status process_charge(mnem_ledger *ledger) {
     mnem_process_usage usage;
     mnem_heap_usage heap;
     mnem_process_settle();
-    mnem_status status = mnem_process_usage_get(&usage);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_process_usage_get(&usage));
     if (ledger->budget == NO_LIMIT) {
         uint64_t available;
         MNEM__TRY(mnem_process_available(&available));
@@ -320,7 +319,7 @@ static mnem_status process_charge(mnem_ledger *ledger) {
     mnem_heap_usage_get(&heap);
     uint64_t own =
         heap.bytes_live < usage.bytes_resident ? usage.bytes_resident - heap.bytes_live : 0;
-    status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
+    mnem_status status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
     return status == MNEM_OK ? mnem_ledger_watch_heap(ledger) : status;
 }
 

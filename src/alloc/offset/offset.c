@@ -65,8 +65,7 @@ static mnem_status options_complete(mnem_offset_options *o) {
 
 mnem_status mnem_offset_create(const mnem_offset_options *options, mnem_offset_allocator **out) {
     mnem_offset_options o = *options;
-    mnem_status status = options_complete(&o);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(options_complete(&o));
     const mnem__offset_ops *ops = policies[o.policy];
     void *memory = mnem__calloc("metadata", 1, ops->size + CACHE_LINE);
     if (!memory) return mnem__heap_status();
@@ -78,7 +77,7 @@ mnem_status mnem_offset_create(const mnem_offset_options *options, mnem_offset_a
                                  .shift = (uint32_t)__builtin_ctzll(o.alignment),
                                  .ops = ops,
                                  .memory = memory};
-    status = ops->init(a, &o);
+    mnem_status status = ops->init(a, &o);
     if (status != MNEM_OK) {
         mnem_offset_destroy(a);
         return status;

@@ -132,11 +132,10 @@ static mnem_status pool_prepare(mnem_pool *pool) {
 mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) {
     *out = NULL;
     mnem_pool_options o = *options;
-    mnem_status status = options_complete(&o);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(options_complete(&o));
     mnem_pool *pool = mnem__calloc("pool", 1, sizeof *pool);
     if (!pool) return mnem__heap_status();
-    status = mnem__track_init(&pool->track, 0);
+    mnem_status status = mnem__track_init(&pool->track, 0);
     if (status != MNEM_OK) {
         mnem__free(pool);
         return status;

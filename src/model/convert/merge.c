@@ -68,12 +68,8 @@ static void add_up(const job *j, const float *b, float *more) {
 
 static mnem_status merge_row(const job *j, int64_t row, float *old, row_sum *sum) {
     float *more = old + j->k, *b = more + j->k;
-    mnem_status status =
-        mnem_dequantize_row(j->tensor.type, j->k, j->in + (uint64_t)row * j->row_from, old);
-    if (status == MNEM_OK)
-        status =
-            mnem_dequantize_row(j->b.type, j->pair->rank, j->in_b + (uint64_t)row * j->row_b, b);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_dequantize_row(j->tensor.type, j->k, j->in + (uint64_t)row * j->row_from, old));
+    MNEM__TRY(mnem_dequantize_row(j->b.type, j->pair->rank, j->in_b + (uint64_t)row * j->row_b, b));
     add_up(j, b, more);
     for (int64_t c = 0; c < j->k; c++) {
         sum->old += (double)old[c] * (double)old[c];
@@ -81,7 +77,7 @@ static mnem_status merge_row(const job *j, int64_t row, float *old, row_sum *sum
         old[c] += more[c];
     }
     uint8_t *out = j->out + (uint64_t)row * j->row_to;
-    status = mnem_quantize_row(j->to, j->k, old, out);
+    mnem_status status = mnem_quantize_row(j->to, j->k, old, out);
     if (status == MNEM_OK) status = mnem_dequantize_row(j->to, j->k, out, more);
     double finite = sum->old + sum->added;
     for (int64_t c = 0; c < j->k; c++) finite += (double)more[c]; /* a type that is too narrow */
@@ -117,14 +113,11 @@ static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
 
 static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_sum *all) {
     const uint64_t rows = (uint64_t)j->batch, at = (uint64_t)first;
-    mnem_status status =
-        mnem_model_tensor_read(j->model, index, at * j->row_from, rows * j->row_from, j->in);
-    if (status == MNEM_OK)
-        status = mnem_model_tensor_read(j->adapter, (uint32_t)j->pair->b, at * j->row_b,
-                                        rows * j->row_b, j->in_b);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_model_tensor_read(j->model, index, at * j->row_from, rows * j->row_from, j->in));
+    MNEM__TRY(mnem_model_tensor_read(j->adapter, (uint32_t)j->pair->b, at * j->row_b,
+                                     rows * j->row_b, j->in_b));
     mnem_team_run(j->rewrite.team, merge_rows, j);
-    status = add_sums(j, first, all);
+    mnem_status status = add_sums(j, first, all);
     if (status == MNEM_OK)
         status = mnem__gguf_write_data(j->rewrite.writer, j->out, rows * j->row_to);
     j->bytes_done += rows * j->row_from;
@@ -306,8 +299,7 @@ static mnem_status measure(job *j, room *r) {
 static mnem_status take_buffers(void *context) {
     job *j = context;
     room r;
-    const mnem_status status = measure(j, &r);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(measure(j, &r));
     j->floats_each = r.floats;
     j->in = mnem__alloc(TAG, r.in);
     j->in_b = mnem__alloc(TAG, r.in_b);

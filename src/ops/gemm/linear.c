@@ -76,9 +76,8 @@ mnem__gemm_matrix mnem__linear_matrix(const mnem_tensor *tensor, const void *bas
 static mnem_status check_linear(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1], *bias = &desc->in[2];
     const bool gradient = desc->kind == MNEM_OP_LINEAR_GRAD_INPUT;
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status == MNEM_OK) status = mnem__linear_check_weight(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
+    MNEM__TRY(mnem__linear_check_weight(desc));
     if (in->shape[1] != weight->shape[gradient ? 0 : 1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't as wide as in[1] says");
     if (!mnem__linear_is_output(desc, &desc->out, in->shape[0], weight->shape[gradient ? 1 : 0]))
@@ -128,8 +127,7 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
     const mnem_tensor *dy = &desc->in[0], *x = &desc->in[1], *out = &desc->out;
     const mnem_tensor *bias = &desc->also[0];
     const mnem_type wide = mnem__linear_wide(desc);
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
     if (!mnem__linear_is_matrix(desc, x, dy->shape[0], x->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't as many real rows as in[0]");
     if (mnem__tensor_absent(out) && mnem__tensor_absent(bias))

@@ -60,9 +60,8 @@ static bool wants(const mnem_op_desc *d, int also) {
 static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     const mnem_tensor *x = &desc->in[0], *weight = &desc->in[1], *out = &desc->out;
     const mnem_type wide = mnem__linear_wide(desc);
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status == MNEM_OK) status = mnem__linear_check_weight(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
+    MNEM__TRY(mnem__linear_check_weight(desc));
     if (x->shape[1] != weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
     if (weight->shape[0] > INT32_MAX)

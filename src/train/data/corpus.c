@@ -102,8 +102,7 @@ static bool next_source(const char **at, const char *end, mnem__cache_source *so
 static mnem_status compare_source(const mnem_corpus *c, const mnem__cache_source *source,
                                   mnem_text name, const char *path) {
     mnem__text_stamp stamp;
-    const mnem_status status = mnem__text_stamp_get(path, &stamp);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__text_stamp_get(path, &stamp));
     if (name.length != strlen(path) || memcmp(name.bytes, path, name.length) != 0)
         return stale(c, path, "is new");
     return memcmp(&stamp, &source->stamp, sizeof stamp) == 0 ? MNEM_OK

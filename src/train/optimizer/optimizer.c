@@ -137,14 +137,13 @@ mnem_status mnem__optimizer_create(const mnem_optimizer_options *options,
                                    const mnem__segment *segments, size_t n, mnem__optimizer **out) {
     mnem_optimizer_options o;
     *out = NULL;
-    mnem_status status = check_options(options, n, &o);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_options(options, n, &o));
     mnem__optimizer *a = mnem__calloc(TAG, 1, mnem__optimizer_host_bytes(n));
     if (!a) return mnem__heap_status();
     a->options = o;
     a->kernels = mnem__adam_kernels_get();
     a->n = n;
-    status = carve(&o, segments, n, a->parts, &a->bytes);
+    mnem_status status = carve(&o, segments, n, a->parts, &a->bytes);
     if (status != MNEM_OK) {
         mnem__free(a);
         return status;

@@ -67,9 +67,8 @@ static mnem_status check_shape(const mnem__architecture *architecture, const mne
         return mnem__fail(MNEM_UNSUPPORTED, "train: architecture '%s' (%s)", t->architecture,
                           names);
     }
-    mnem_status status = check_fields(t);
-    if (status == MNEM_OK) status = check_heads(architecture, t);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_fields(t));
+    MNEM__TRY(check_heads(architecture, t));
     if (has_options(architecture, t))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "train: %s with biases, head norms or frequency factors",
@@ -145,8 +144,7 @@ mnem_status mnem__train_shape_create(const mnem_transformer *t, mnem__train_shap
     mnem__train_shape *s;
     *shape = NULL;
     const mnem__architecture *architecture = mnem__architecture_find(t->architecture);
-    const mnem_status status = check_shape(architecture, t);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_shape(architecture, t));
     walk w = {.architecture = architecture, .t = t};
     walk_all(&w);
     const uint64_t bytes = sizeof *s + (uint64_t)w.params * sizeof *s->param;
