@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "engine/engine_private.h"
 #include "model/weights/finite.h"
 
@@ -41,18 +42,10 @@ typedef struct step {
     int32_t segments, rows; /* segments: in the engine's table */
 } step;
 
-static int32_t smaller(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
-static int32_t larger(int32_t a, int32_t b) {
-    return a > b ? a : b;
-}
-
 /* How many of the segment's rows have logits that are wanted: its last ones. */
 static int32_t wanted_of(const step *x, const mnem__segment *g) {
     const int32_t wanted = g->at + g->n - x->parts[g->part].first_logits;
-    return x->on_logits ? smaller(larger(wanted, 0), g->n) : 0;
+    return x->on_logits ? mnem__min_i32(mnem__max_i32(wanted, 0), g->n) : 0;
 }
 
 /* A cursor is at a token, or behind the last part. */
@@ -67,7 +60,8 @@ static int32_t deal(const step *x, cursor *c, mnem__segment *out, int32_t *wante
     *wanted = 0;
     while (c->part < x->count && row < x->e->choice.chunk) {
         const int32_t left = x->parts[c->part].n - c->at;
-        const mnem__segment g = {c->part, c->at, smaller(left, x->e->choice.chunk - row), row};
+        const mnem__segment g = {c->part, c->at, mnem__min_i32(left, x->e->choice.chunk - row),
+                                 row};
         if (out) out[segments] = g;
         segments++;
         row += g.n;
@@ -257,7 +251,7 @@ static mnem_status run_pass(step *x) {
     reader r = {0, wanted_of(x, e->tables.segments)};
     for (int32_t i = 0; i < wanted && status == MNEM_OK; i += e->logits_rows)
         status = run_head(x, hidden + i * (int64_t)e->map->shape.embd,
-                          smaller(e->logits_rows, wanted - i), &r);
+                          mnem__min_i32(e->logits_rows, wanted - i), &r);
     if (status != MNEM_OK) return status;
     for (int32_t i = 0; i < x->segments; i++)
         x->parts[e->tables.segments[i].part].sequence->length += e->tables.segments[i].n;

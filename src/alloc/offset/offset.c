@@ -134,10 +134,21 @@ uint64_t mnem_offset_block_bytes(const mnem_offset_allocator *a, uint32_t handle
     return a->ops->block_bytes(a, handle);
 }
 
+static void count_free(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
+    mnem_offset_info *info = context;
+    (void)offset;
+    if (handle != UINT32_MAX) return;
+    info->runs_free++;
+    if (bytes > info->bytes_largest_free) info->bytes_largest_free = bytes;
+}
+
 void mnem_offset_info_get(const mnem_offset_allocator *a, mnem_offset_info *info) {
     *info = (mnem_offset_info){
         .bytes = a->bytes, .bytes_live = a->bytes_live, .blocks_live = a->blocks_live};
-    a->ops->info(a, info);
+    if (a->ops->info)
+        a->ops->info(a, info);
+    else
+        a->ops->walk(a, count_free, info);
 }
 
 void mnem_offset_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context) {

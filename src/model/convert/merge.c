@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "base/progress.h"
 #include "mnem/base.h"
 #include "model/convert/merge.h"
@@ -267,10 +268,6 @@ static mnem_status write_tensors(void *context) {
 
 /* ---- the job ---- */
 
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 typedef struct room {
     uint64_t in, in_b, out, a, floats, rows;
 } room;
@@ -286,12 +283,12 @@ static mnem_status measure(job *j, room *r) {
             return mnem__fail(MNEM_INVALID, "merge: rows of %lld of %s aren't whole blocks of %s",
                               (long long)j->k, j->tensor.name, mnem_type_get(j->to)->name);
         const uint64_t batch = (uint64_t)(j->rows < j->batch_rows ? j->rows : j->batch_rows);
-        r->in = larger(r->in, batch * j->row_from);
-        r->in_b = larger(r->in_b, batch * j->row_b);
-        r->out = larger(r->out, batch * j->row_to);
-        r->a = larger(r->a, (uint64_t)j->pair->rank * (uint64_t)j->k);
-        r->floats = larger(r->floats, 2 * (uint64_t)j->k + (uint64_t)j->pair->rank);
-        r->rows = larger(r->rows, batch);
+        r->in = mnem__max_u64(r->in, batch * j->row_from);
+        r->in_b = mnem__max_u64(r->in_b, batch * j->row_b);
+        r->out = mnem__max_u64(r->out, batch * j->row_to);
+        r->a = mnem__max_u64(r->a, (uint64_t)j->pair->rank * (uint64_t)j->k);
+        r->floats = mnem__max_u64(r->floats, 2 * (uint64_t)j->k + (uint64_t)j->pair->rank);
+        r->rows = mnem__max_u64(r->rows, batch);
     }
     return MNEM_OK;
 }
