@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "engine/session_search.h"
-#include "engine/session_text.h"
+#include "engine/engine_search.h"
+#include "engine/engine_text.h"
 
 /* The plan was made of this choice. */
 static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
