@@ -5,10 +5,11 @@
 #ifndef MNEM_TOOLS_MNEM_STAGE_H
 #define MNEM_TOOLS_MNEM_STAGE_H
 
-#include "tool.h"
+#include "options.h"
 
 typedef struct tool_stage {
     const tool_args *args;
+    const tool_session_asked *asked;
     mnem_trace *trace; /* NULL: none asked for */
     mnem_ledger *ledger;
     mnem_device *device; /* NULL: the session's own host device */
@@ -31,7 +32,7 @@ typedef struct tool_stage {
  * any case. */
 
 /* Settles, makes the ledger, opens the model. */
-int tool_stage_open(const tool_args *args, tool_stage *stage);
+int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage);
 int tool_stage_tokenizer(tool_stage *stage);
 /* Plans with stage->options, which may be changed before. */
 int tool_stage_plan(tool_stage *stage);

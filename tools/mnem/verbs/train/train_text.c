@@ -93,7 +93,7 @@ static mnem_status open_corpus(train_run *run) {
                                                 .count = (size_t)run->config.files,
                                                 .cache = train_path(run, "tokens"),
                                                 .tokenizer = run->tokenizer,
-                                                .threads = run->args->threads,
+                                                .threads = run->asked->threads,
                                                 .progress = {tool_progress_tell, &progress}},
                          &run->corpus);
     tool_progress_end(&progress);
