@@ -28,8 +28,9 @@ static json_t *stats_json(const tool_generator *g, tool_end end) {
 static json_t *plan_json(const tool_generator *g) {
     json_t *plan = tool_report_plan_json(&g->stage->plan, g->stage);
     json_object_set_new(plan, "context_wanted", json_integer(g->room));
+    const uint64_t bytes = g->stage->plan.wanted_bytes;
     json_object_set_new(plan, "context_needed_bytes",
-                        g->needed_bytes ? json_integer((json_int_t)g->needed_bytes) : json_null());
+                        bytes ? json_integer((json_int_t)bytes) : json_null());
     return plan;
 }
 
