@@ -48,9 +48,9 @@ typedef struct mnem_engine_options {
                             at the most so far must fit too: the same run has that peak again */
     mnem_device *device; /* default: host, opened by the engine */
     int32_t context;     /* tokens; default: the most that fits, up to the model's and 4096 */
-    /* Without a context: what a text wants (a prompt and what may follow) and needs at the least (up
-     * to that; the prompt and a token). The plan holds what is wanted where the budget does, else
-     * what is needed; wanted_bytes of the plan tells. */
+    /* Without a context: what a text wants (a prompt and what may follow), and what of it is needed
+     * at the least (the prompt and a token). The plan holds what is wanted where the budget does,
+     * else what is needed; its wanted_bytes tells. */
     int32_t context_wanted, context_needed;
     int32_t threads;     /* default: the processors this process may use */
     int32_t chunk;       /* prompt tokens run together; default: the largest up to 512 that fits

@@ -174,6 +174,28 @@ void train_feed_stop(train_run *run) {
     run->feed = NULL;
 }
 
+mnem_status train_feed_take(train_run *run) {
+    const uint64_t bytes =
+        train_feed_bytes(run, run->plan.micro_batch) + (uint64_t)run->logits_count * sizeof(float);
+    const mnem_status status =
+        mnem_ledger_charge_planned(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+    if (status != MNEM_OK) return status;
+    return mnem_ledger_alloc(run->ledger, run->device, MNEM_KIND_IO, "batches", bytes, 4096,
+                             &run->memory);
+}
+
+void train_feed_give(train_run *run) {
+    train_feed_stop(run);
+    if (run->memory.bytes == 0) return;
+    mnem_ledger_free(run->ledger, MNEM_KIND_IO, "batches", &run->memory);
+    mnem_ledger_release(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+}
+
+void train_text_note(const train_run *run, char note[TRAIN_NOTE]) {
+    snprintf(note, TRAIN_NOTE, "mnem train, text %016llx",
+             (unsigned long long)run->corpus_info.checksum);
+}
+
 void train_text_close(train_run *run) {
     train_feed_stop(run);
     mnem_corpus_close(run->corpus);
