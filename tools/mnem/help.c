@@ -1,4 +1,8 @@
-/* help.c: help, the man page and the words of completion, all from the tables. */
+/* help.c: help, the man page and the words of completion, all from the tables.
+ *
+ * `mnem help VERB` is for people, wrapped to the terminal; `help man` is docs/mnem.1; `help verbs`
+ * and `help options` are lines that completion reads, so that it never knows less than the command.
+ * What a verb takes but hides (plan: what only run shows) is in none of them. */
 #include <string.h>
 
 #include "options.h"

@@ -6,9 +6,8 @@
 void tool_report_model(FILE *file, const tool_stage *stage) {
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);
-    const char *name = strrchr(m.path, '/');
     char size[TOOL_TEXT], count[TOOL_TEXT];
-    fprintf(file, "%s: %s, %s parameters, %s\n", name ? name + 1 : m.path, m.architecture,
+    fprintf(file, "%s: %s, %s parameters, %s\n", tool_file_name(m.path), m.architecture,
             tool_count((double)m.parameters, count), tool_size(m.tensor_bytes, size));
 }
 
@@ -109,8 +108,6 @@ static uint64_t unaccounted(uint64_t vmhwm, uint64_t peak) {
 }
 
 json_t *tool_report_ledger_json(const tool_stage *stage) {
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     mnem_ledger_info info;
     mnem_ledger_info_get(stage->ledger, &info);
     json_t *accounts = json_array();
@@ -123,6 +120,6 @@ json_t *tool_report_ledger_json(const tool_stage *stage) {
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "accounts", accounts, "bytes_live",
                      (json_int_t)info.bytes_live, "bytes_peak", (json_int_t)info.bytes_peak,
                      "budget_bytes", (json_int_t)info.budget_bytes, "bytes_unaccounted",
-                     (json_int_t)unaccounted(usage.bytes_peak, info.bytes_peak), "refusals",
+                     (json_int_t)unaccounted(tool_peak_bytes(), info.bytes_peak), "refusals",
                      (json_int_t)info.refusals);
 }

@@ -288,8 +288,6 @@ static json_t *known(double value) {
 
 static void print_json(const bench *b) {
     const mnem_machine_profile *p = &b->stage->profile;
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     tool_out_json(json_pack(
         "{s:o?, s:i, s:i, s:f, s:i, s:f, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
         json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
@@ -297,7 +295,7 @@ static void print_json(const bench *b) {
         "tokens_per_s", b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token,
         "read_bytes_per_s", known(p->read_bytes_per_s), "disk_bytes_per_s",
         known(p->disk_bytes_per_s), "macs_per_s", known(p->macs_per_s), "read_fraction",
-        known(fraction(b)), "vmhwm", (json_int_t)usage.bytes_peak, "predicted_peak",
+        known(fraction(b)), "vmhwm", (json_int_t)tool_peak_bytes(), "predicted_peak",
         (json_int_t)b->stage->plan.peak_bytes));
 }
 

@@ -34,8 +34,7 @@ static int draw(const tool_stage *stage, const graph_program *body, int32_t toke
     mnem_model_info m;
     char title[160];
     mnem_model_info_get(stage->model, &m);
-    const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.100s: body, %d token%s", slash ? slash + 1 : m.path, tokens,
+    snprintf(title, sizeof title, "%.100s: body, %d token%s", tool_file_name(m.path), tokens,
              tool_s((uint64_t)tokens));
     return graph_draw(body, title, path);
 }

@@ -1,5 +1,10 @@
 /* verb_info.c: `mnem info`: what a model file holds. Works for every file that opens: any
- * architecture, and vocabularies without tensors. */
+ * architecture, and vocabularies without tensors.
+ *
+ * All is gathered first, what can't be had with its reason, then printed as text or as JSON: a file
+ * that doesn't run, or has no tokenizer, is an answer and no failure.
+ * A file's texts may be any bytes: on a terminal what could move the cursor is a dot, JSON gets
+ * UTF-8 or, where it isn't that, ASCII. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -116,9 +116,8 @@ static int encode(tool_stage *stage, const char *path, const int32_t **ids, size
     if (*count >= (size_t)context) return TOOL_OK;
     char less[48] = "take more text";
     if (*count >= 4) snprintf(less, sizeof less, "--ctx %zu would do", *count);
-    tool_message("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
-                 context, less);
-    return TOOL_FAILED;
+    return tool_failed("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
+                       context, less);
 }
 
 static int measure_text(tool_stage *stage, const char *path) {

@@ -1,4 +1,10 @@
-/* verb_place.c: `mnem place`: offsets for the buffers of a table. */
+/* verb_place.c: `mnem place`: offsets for the buffers of a table.
+ *
+ * The table is read whole and solved within a time; a signal ends the search, and what it found so
+ * far is shown and written as though the time were over. With --space the same goes for several
+ * spaces, whose own parts are in place_spaces.c.
+ * Who is alive when most is: every birth, death and gap is a moment with more or fewer bytes;
+ * sorted by time, their running sum has its maximum at the busiest one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +38,8 @@ static size_t read_more(FILE *file, char **text, size_t length, size_t *room, co
     return *why ? 0 : got;
 }
 
-/* The whole file, to be freed; NULL with a message. */
+/* The whole file, to be freed; NULL with a message. What never ends (a device, a pipe) is stopped
+ * by its length. */
 static char *read_whole(const char *path, size_t *length) {
     if (strcmp(path, "-") == 0) tool_say_waiting();
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
@@ -58,16 +65,11 @@ static int read_table(placing *p) {
     if (!text) return TOOL_FAILED;
     const mnem_status status = mnem_place_csv_read(text, length, &p->csv);
     free(text);
-    if (status != MNEM_OK) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+    if (status != MNEM_OK) return tool_failed("%s: %s", p->path, mnem_last_error());
     mnem_place_csv_info_get(p->csv, &p->t);
     if (p->space_count &&
-        mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+        mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK)
+        return tool_failed("%s: %s", p->path, mnem_last_error());
     return TOOL_OK;
 }
 
@@ -126,6 +128,7 @@ static void used(const placing *p, size_t i, int64_t time, uint64_t *bottom, uin
     }
 }
 
+/* Moments at one time count together: what dies then makes room for what is born. */
 static int64_t busiest_time(const placing *p, moment *moments) {
     size_t count = 0;
     for (size_t i = 0; i < p->t.n; i++) {
@@ -304,10 +307,7 @@ static void print(const placing *p) {
 
 static int place(placing *p) {
     const mnem_status status = solve(p);
-    if (status == MNEM_INVALID) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+    if (status == MNEM_INVALID) return tool_failed("%s: %s", p->path, mnem_last_error());
     if (status != MNEM_OK) return tool_fail(status);
     int code = p->space_count ? TOOL_OK : find_alive(p);
     if (code == TOOL_OK && p->asked->svg) code = place_draw(p, p->asked->svg);

@@ -1,4 +1,8 @@
-/* verb_quantize.c: `mnem quantize`: a model in a smaller type, and each tensor's error. */
+/* verb_quantize.c: `mnem quantize`: a model in a smaller type, and each tensor's error.
+ *
+ * The library streams the rows and reports each tensor when it is written; here its line is shown
+ * and the summary counted. The error is relative to the source, so one that was quantized before
+ * says less than it lost in all: that is warned of. */
 #include <math.h>
 #include <string.h>
 

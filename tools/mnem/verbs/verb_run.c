@@ -1,4 +1,8 @@
-/* verb_run.c: `mnem run`: one text from a prompt, or a chat. */
+/* verb_run.c: `mnem run`: one text from a prompt, or a chat.
+ *
+ * Standard output has the text only (with --json an object for each token, and one at the end);
+ * plan, ledger and speed are messages. The order of the stage is kept by both ways: what a prompt
+ * or a chat takes is charged before the plan. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +15,6 @@
 
 static json_t *stats_json(const tool_generator *g, tool_end end) {
     const tool_stage *stage = g->stage;
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     mnem_engine_stats s;
     mnem_session_stats_get(stage->session, &s);
     return json_pack(
@@ -21,7 +23,7 @@ static json_t *stats_json(const tool_generator *g, tool_end end) {
         (json_int_t)g->tokens, "tokens_per_s", tool_generator_rate(g), "prompt_tokens_per_s",
         tool_generator_prompt_rate(g), "seconds_load", stage->seconds_load, "bytes_streamed",
         (json_int_t)s.bytes_streamed, "seconds_waiting", s.seconds_waiting, "vmhwm",
-        (json_int_t)usage.bytes_peak, "predicted_peak", (json_int_t)stage->plan.peak_bytes);
+        (json_int_t)tool_peak_bytes(), "predicted_peak", (json_int_t)stage->plan.peak_bytes);
 }
 
 /* With the context that the prompt and -n want, and what it would take where there isn't room. */

@@ -1,4 +1,7 @@
-/* verb_tokenize.c: `mnem tokenize`: text to ids and pieces, of any file with a tokenizer. */
+/* verb_tokenize.c: `mnem tokenize`: text to ids and pieces, of any file with a tokenizer.
+ *
+ * A piece may be a part of a character: the table shows its bytes escaped, one by one, JSON has
+ * U+FFFD for it. The ids are exact in both. */
 #include <stdlib.h>
 #include <string.h>
 

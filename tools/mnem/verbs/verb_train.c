@@ -37,9 +37,8 @@ static int make_config(train_run *run) {
     if (code == TOOL_OK && !asked->resume) code = train_config_length(asked, &run->config);
     if (code == TOOL_OK) code = train_config_lora(&run->config);
     if (code != TOOL_OK || c->lora || c->embd % c->heads == 0) return code;
-    tool_message("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
-                 run->config.embd, run->config.heads);
-    return TOOL_FAILED;
+    return tool_failed("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
+                       run->config.embd, run->config.heads);
 }
 
 static int open_ledger(train_run *run) {
@@ -93,12 +92,11 @@ static int create(train_run *run) {
     bool same_text = true;
     status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);
-    if (!same_text) {
-        tool_message("%s: the text isn't the one that this run learns from (%s): put that back, or "
-                     "begin a run in another --out",
-                     run->out, *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
-        return TOOL_FAILED;
-    }
+    if (!same_text)
+        return tool_failed(
+            "%s: the text isn't the one that this run learns from (%s): put that back, or "
+            "begin a run in another --out",
+            run->out, *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
     return TOOL_OK;
 }
 

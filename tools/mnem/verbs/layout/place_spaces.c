@@ -1,4 +1,7 @@
-/* place_spaces.c: the spaces of `mnem place`: from the command line, and as text and JSON. */
+/* place_spaces.c: the spaces of `mnem place`: from the command line, and as text and JSON.
+ *
+ * A space is NAME[=SIZE][:COST]. What it costs to be in one is accesses x bytes x COST, summed over
+ * the buffers; the default COST is the place on the command line, so that the first is free. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

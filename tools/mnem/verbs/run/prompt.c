@@ -1,5 +1,9 @@
 /* prompt.c: from the command line, a file or standard input to tokens, and to a plan with room for
- * them. */
+ * them.
+ *
+ * The tokens are known before the plan: their count and -n are the context that is wanted, the
+ * prompt and one token what is needed. What a plan makes of that is the library's rule
+ * (engine_plan.c); here it is only said where the text may be cut off. */
 #include "verbs/run/prompt.h"
 
 #include <string.h>

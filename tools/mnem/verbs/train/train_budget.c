@@ -63,6 +63,8 @@ static void set_options(train_run *run) {
     o->optimizer.weight_decay = c->weight_decay;
     o->optimizer.seed = c->seed;
     o->optimizer.moments = strcmp(c->moments, "8bit") ? MNEM_MOMENTS_F32 : MNEM_MOMENTS_8BIT;
+    /* The tool's own bytes while steps run: a batch of one sequence and so much for each further
+     * one, the stack of the thread that reads, and a row of logits for samples. */
     const uint64_t one = train_feed_bytes(run, 1), two = train_feed_bytes(run, 2);
     o->io_bytes_sequence = two - one + 64;
     const uint64_t logits = (uint64_t)(run->logits_count ? run->logits_count : c->vocab);
@@ -116,9 +118,7 @@ int train_plan(train_run *run) {
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->asked->dry_run)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
-    run->text_bytes = usage.bytes_peak;
+    run->text_bytes = tool_peak_bytes();
     if (!run->args->quiet) train_report_plan(stderr, run);
     return TOOL_OK;
 }

@@ -76,10 +76,8 @@ static mnem_status look(train_run *run) {
 
 static void say_step(train_run *run, loop *l, const mnem_train_report *r, double tokens_per_s) {
     char note[100], peak[TOOL_TEXT], budget[TOOL_TEXT];
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     snprintf(note, sizeof note, "loss %.4f, %.0f tokens/s, %s of %s", r->loss, tokens_per_s,
-             tool_size(usage.bytes_peak, peak), tool_size(run->plan.budget_bytes, budget));
+             tool_size(tool_peak_bytes(), peak), tool_size(run->plan.budget_bytes, budget));
     snprintf(l->what, sizeof l->what, "step %llu", (unsigned long long)r->step);
     tool_progress_step(&l->progress, r->step, (uint64_t)run->config.steps, note);
     const double now = tool_clock();

@@ -1,4 +1,7 @@
-/* train_result.c: what a run leaves: a model or an adapter, and what is said of it. */
+/* train_result.c: what a run leaves: a model or an adapter, and what is said of it.
+ *
+ * It is written from the trainer's weights when all steps are done, and has its name when it is
+ * whole; a run that has the last checkpoint and the result has nothing left to do. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,13 +42,11 @@ mnem_status train_result_write(train_run *run) {
 
 /* The object that ends a stream of --json. */
 json_t *train_result_json(const train_run *run, const char *what, const char *path, int64_t step) {
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     json_t *object =
         json_pack("{s:b, s:o?, s:I, s:f, s:o}", "finished", run->finished, what, json_string(path),
                   "step", (json_int_t)step, "loss", run->loss_last, "validation_loss",
                   run->validated ? tool_json_real(run->loss_validation) : json_null());
-    json_t *bytes = json_pack("{s:I, s:I, s:I}", "bytes_peak", (json_int_t)usage.bytes_peak,
+    json_t *bytes = json_pack("{s:I, s:I, s:I}", "bytes_peak", (json_int_t)tool_peak_bytes(),
                               "predicted_bytes", (json_int_t)train_report_peak(run), "budget_bytes",
                               (json_int_t)run->plan.budget_bytes);
     if (object && bytes && run->trainer) json_object_update(object, bytes); /* else nothing ran */

@@ -119,11 +119,10 @@ static int check_base(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;
     if (run->config.vocab <= t.vocab) return TOOL_OK;
-    tool_message(
+    return tool_failed(
         "%s has %d tokens, but %s only %d: it is another model's vocabulary; begin a run in "
         "another --out",
         train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init, t.vocab);
-    return TOOL_FAILED;
 }
 
 int train_text_open(train_run *run) {
