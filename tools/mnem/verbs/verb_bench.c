@@ -375,16 +375,11 @@ static const tool_option options[] = {
 };
 
 static bench_options asked;
-const tool_verb tool_verb_bench = {
-    .name = "bench",
-    .about = {"[MODEL]", 0, 1, "measure the speed of a model and of this machine",
-              "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
-              "machine's read bandwidth generation reaches. The machine's numbers are measured "
-              "once and\n"
-              "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
-              "mnem bench model.gguf  # pp512 and tg128\n"
-              "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
-              "mnem bench model.gguf --refresh  # measure the machine again\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_bench};
+TOOL_VERB(bench, "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
+          "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
+          "machine's read bandwidth generation reaches. The machine's numbers are measured "
+          "once and\n"
+          "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
+          "mnem bench model.gguf  # pp512 and tg128\n"
+          "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
+          "mnem bench model.gguf --refresh  # measure the machine again\n");

@@ -403,15 +403,9 @@ static const tool_option options[] = {
 };
 
 static info_options asked;
-const tool_verb tool_verb_info = {
-    .name = "info",
-    .about =
-        {"[MODEL]", 0, 1, "what a model file holds",
-         "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
-         "tensors (vocabularies) and any architecture are fine.\n",
-         "mnem info model.gguf  # the summary\n"
-         "mnem info model.gguf --tensors  # every tensor\n"
-         "mnem info model.gguf --json | jq .architecture  # for a script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_info};
+TOOL_VERB(info, "[MODEL]", 0, 1, "what a model file holds",
+          "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
+          "tensors (vocabularies) and any architecture are fine.\n",
+          "mnem info model.gguf  # the summary\n"
+          "mnem info model.gguf --tensors  # every tensor\n"
+          "mnem info model.gguf --json | jq .architecture  # for a script\n");

@@ -162,16 +162,10 @@ static const tool_option options[] = {
 };
 
 static perplexity_options asked;
-const tool_verb tool_verb_perplexity = {
-    .name = "perplexity",
-    .about =
-        {"MODEL FILE", 2, 2, "how well a model predicts a text",
-         "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
-         "In each window the predictions of the second half count. Lower is better; a change\n"
-         "of 0.5 % is what a good 4-bit type costs.\n",
-         "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
-         "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
-         "script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_perplexity};
+TOOL_VERB(perplexity, "MODEL FILE", 2, 2, "how well a model predicts a text",
+          "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
+          "In each window the predictions of the second half count. Lower is better; a change\n"
+          "of 0.5 % is what a good 4-bit type costs.\n",
+          "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
+          "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
+          "script\n");

@@ -358,31 +358,26 @@ static const tool_option options[] = {
 };
 
 static place_options asked = {.seconds = 2};
-const tool_verb tool_verb_place = {
-    .name = "place",
-    .about =
-        {"FILE.csv", 1, 1, "offsets for buffers whose lifetimes are known",
-         "Places the buffers of a table so that no two that are alive at one time overlap, and\n"
-         "says how good that is: the bound that nothing can be below, the peak, and whether it is\n"
-         "the best there is. Shows who is alive when most is.\n"
-         "\n"
-         "The table is MiniMalloc's CSV: columns id, lower, upper (the life, without its end),\n"
-         "size; and if wanted alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are "
-         "still\n"
-         "used) and offset (fixed where one stands). - is standard input.\n"
-         "\n"
-         "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
-         "ends\n"
-         "the search: what was found so far is shown and written (exit code 130, or 143).\n"
-         "\n"
-         "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
-         "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
-         "that a buffer may be in, with spaces between) and space (the one that it is in).\n",
-         "mnem place buffers.csv  # how low can it be?\n"
-         "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
-         "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
-         "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
-         "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_place};
+TOOL_VERB(
+    place, "FILE.csv", 1, 1, "offsets for buffers whose lifetimes are known",
+    "Places the buffers of a table so that no two that are alive at one time overlap, and\n"
+    "says how good that is: the bound that nothing can be below, the peak, and whether it is\n"
+    "the best there is. Shows who is alive when most is.\n"
+    "\n"
+    "The table is MiniMalloc's CSV: columns id, lower, upper (the life, without its end),\n"
+    "size; and if wanted alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are "
+    "still\n"
+    "used) and offset (fixed where one stands). - is standard input.\n"
+    "\n"
+    "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
+    "ends\n"
+    "the search: what was found so far is shown and written (exit code 130, or 143).\n"
+    "\n"
+    "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
+    "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
+    "that a buffer may be in, with spaces between) and space (the one that it is in).\n",
+    "mnem place buffers.csv  # how low can it be?\n"
+    "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
+    "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
+    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
+    "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n");

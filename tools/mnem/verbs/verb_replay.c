@@ -387,25 +387,20 @@ static const tool_option options[] = {
 };
 
 static replay_options asked;
-const tool_verb tool_verb_replay = {
-    .name = "replay",
-    .about =
-        {"TRACE...", 1, TOOL_OPERANDS_MAX, "what each pool policy would have cost on a real trace",
-         "Replays allocation traces through pool policies, without allocating what they ask for:\n"
-         "time per operation, the smallest capacity that completes, what a growing pool would\n"
-         "reserve, how often it would ask the device, a verdict for each, and advice: the policy\n"
-         "and settings that this trace wants, and what they save.\n"
-         "\n"
-         "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
-         "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
-         "line\n"
-         "each. Names that end in .xz are unpacked by xz; - is standard input.\n"
-         "\n"
-         "With --capacity, exit code 3 when no policy comes through.\n",
-         "mnem replay snapshot.pickle  # how would mnem's pool do on this?\n"
-         "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit 16 GiB?\n"
-         "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
-         "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_replay};
+TOOL_VERB(replay, "TRACE...", 1, TOOL_OPERANDS_MAX,
+          "what each pool policy would have cost on a real trace",
+          "Replays allocation traces through pool policies, without allocating what they ask for:\n"
+          "time per operation, the smallest capacity that completes, what a growing pool would\n"
+          "reserve, how often it would ask the device, a verdict for each, and advice: the policy\n"
+          "and settings that this trace wants, and what they save.\n"
+          "\n"
+          "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
+          "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
+          "line\n"
+          "each. Names that end in .xz are unpacked by xz; - is standard input.\n"
+          "\n"
+          "With --capacity, exit code 3 when no policy comes through.\n",
+          "mnem replay snapshot.pickle  # how would mnem's pool do on this?\n"
+          "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit 16 GiB?\n"
+          "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
+          "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");

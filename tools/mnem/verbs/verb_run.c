@@ -179,29 +179,23 @@ static void defaults(tool_args *args) {
 }
 
 static run_options asked;
-const tool_verb tool_verb_run = {
-    .name = "run",
-    .about =
-        {"[MODEL]", 0, 1, "generate text, or chat, inside a memory budget",
-         "Generates text from a GGUF model inside a hard memory budget. The plan is shown before\n"
-         "the first weight is read and the ledger (every byte, by kind and tag) at the end. "
-         "Standard\n"
-         "output carries the generated text only; all else goes to standard error.\n"
-         "\n"
-         "The prompt comes from --prompt, --file or standard input; without any of them, on a\n"
-         "terminal, a chat begins (/help there lists its commands). Without MODEL the one that\n"
-         "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer "
-         "by\n"
-         "layer, for every token: the same text, more slowly. Without --ctx the context holds the\n"
-         "prompt and -n tokens; where the budget has no room for them, a warning says what would.\n"
-         "\n"
-         "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
-         "at once.\n",
-         "mnem run -p 'In the beginning'  # the model that ships\n"
-         "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
-         "mnem run model.gguf -f essay.txt -n 100 --temp 0  # always the likeliest token\n"
-         "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_run,
-    .defaults = defaults};
+TOOL_VERB_WITH(
+    run, defaults, "[MODEL]", 0, 1, "generate text, or chat, inside a memory budget",
+    "Generates text from a GGUF model inside a hard memory budget. The plan is shown before\n"
+    "the first weight is read and the ledger (every byte, by kind and tag) at the end. "
+    "Standard\n"
+    "output carries the generated text only; all else goes to standard error.\n"
+    "\n"
+    "The prompt comes from --prompt, --file or standard input; without any of them, on a\n"
+    "terminal, a chat begins (/help there lists its commands). Without MODEL the one that\n"
+    "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer "
+    "by\n"
+    "layer, for every token: the same text, more slowly. Without --ctx the context holds the\n"
+    "prompt and -n tokens; where the budget has no room for them, a warning says what would.\n"
+    "\n"
+    "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
+    "at once.\n",
+    "mnem run -p 'In the beginning'  # the model that ships\n"
+    "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
+    "mnem run model.gguf -f essay.txt -n 100 --temp 0  # always the likeliest token\n"
+    "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n");

@@ -235,32 +235,26 @@ static const tool_option options[] = {
 };
 
 static train_options asked;
-const tool_verb tool_verb_train = {
-    .name = "train",
-    .about =
-        {"[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
-         "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
-         "from a model (--init). Shows the plan before the first step: bytes by kind, how many\n"
-         "sequences run together, what is computed again to save memory, and what another budget\n"
-         "would buy. A smaller budget changes the speed, not the result, but for rounding.\n"
-         "\n"
-         "The vocabulary is learned from the text. The run lives in a folder (--out): its\n"
-         "checkpoint, log.jsonl (a line for each step), loss.svg, and at the end model.gguf, "
-         "which\n"
-         "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume goes on as\n"
-         "though nothing had happened, also after a crash.\n"
-         "\n"
-         "Files should be text in UTF-8; what is clearly no text is refused. --json streams the\n"
-         "lines of log.jsonl to standard output, and an object about the end as the last line.\n"
-         "\n"
-         "--lora trains low-rank adapters on a model that stays as it is, quantized or not: "
-         "gradients\n"
-         "and moments are of the adapters only. The result is adapter.gguf, for that model.\n",
-         "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
-         "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
-         "mnem train --resume  # go on after Ctrl-C\n"
-         "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
-         "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_train};
+TOOL_VERB(train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
+          "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
+          "from a model (--init). Shows the plan before the first step: bytes by kind, how many\n"
+          "sequences run together, what is computed again to save memory, and what another budget\n"
+          "would buy. A smaller budget changes the speed, not the result, but for rounding.\n"
+          "\n"
+          "The vocabulary is learned from the text. The run lives in a folder (--out): its\n"
+          "checkpoint, log.jsonl (a line for each step), loss.svg, and at the end model.gguf, "
+          "which\n"
+          "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume goes on as\n"
+          "though nothing had happened, also after a crash.\n"
+          "\n"
+          "Files should be text in UTF-8; what is clearly no text is refused. --json streams the\n"
+          "lines of log.jsonl to standard output, and an object about the end as the last line.\n"
+          "\n"
+          "--lora trains low-rank adapters on a model that stays as it is, quantized or not: "
+          "gradients\n"
+          "and moments are of the adapters only. The result is adapter.gguf, for that model.\n",
+          "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
+          "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
+          "mnem train --resume  # go on after Ctrl-C\n"
+          "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
+          "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n");
