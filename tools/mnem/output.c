@@ -65,6 +65,14 @@ json_t *tool_json_real(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *tool_json_known(double value) {
+    return value > 0 ? json_real(value) : json_null();
+}
+
+json_t *tool_json_count(bool known, uint64_t value) {
+    return known ? json_integer((json_int_t)value) : json_null();
+}
+
 /* ---- messages ---- */
 
 /* What went wrong, for --json. What tool_fail says counts before other messages. */

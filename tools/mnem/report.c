@@ -62,13 +62,15 @@ void tool_report_plan(FILE *file, const mnem_engine_plan *p, const tool_stage *s
     plan_speed(file, p);
 }
 
+void tool_report_start(const tool_stage *stage) {
+    if (stage->args->quiet || stage->args->json) return;
+    tool_report_model(stderr, stage);
+    tool_report_plan(stderr, &stage->plan, stage);
+}
+
 static json_t *step_json(uint64_t bytes, const char *change) {
     if (!bytes && !*change) return json_null();
     return json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "change", change);
-}
-
-static json_t *rate_json(double tokens_per_s) {
-    return tokens_per_s > 0 ? json_real(tokens_per_s) : json_null();
 }
 
 /* A path that isn't UTF-8 can't be in JSON: it is null there. */
@@ -89,8 +91,8 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
         (json_int_t)p->bytes_streamed_per_pass, "ring_slots", p->ring_slots, "ring_slot_bytes",
         (json_int_t)p->ring_slot_bytes, "direct_io", p->direct_io, "why", p->why, "smaller",
         step_json(p->smaller_bytes, p->smaller), "larger", step_json(p->larger_bytes, p->larger),
-        "predicted_prompt_tokens_per_s", rate_json(p->predicted_prompt), "predicted_tokens_per_s",
-        rate_json(p->predicted_generate));
+        "predicted_prompt_tokens_per_s", tool_json_known(p->predicted_prompt),
+        "predicted_tokens_per_s", tool_json_known(p->predicted_generate));
     if (plan && more) json_object_update(plan, more);
     json_decref(more);
     return plan;

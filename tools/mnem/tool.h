@@ -154,6 +154,9 @@ int tool_out_end(void);
 bool tool_out_json(json_t *value);
 /* null where it isn't finite, which JSON has no word for. */
 json_t *tool_json_real(double value);
+/* null where it isn't known: not above 0, or not said to be. */
+json_t *tool_json_known(double value);
+json_t *tool_json_count(bool known, uint64_t value);
 
 /* ---- numbers as text; each returns its buffer ---- */
 enum { TOOL_TEXT = 40 };

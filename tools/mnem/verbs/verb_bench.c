@@ -282,10 +282,6 @@ static void print_table(const bench *b) {
     print_machine(&b->stage->profile);
 }
 
-static json_t *known(double value) {
-    return value > 0 ? json_real(value) : json_null();
-}
-
 static void print_json(const bench *b) {
     const mnem_machine_profile *p = &b->stage->profile;
     tool_out_json(json_pack(
@@ -293,10 +289,10 @@ static void print_json(const bench *b) {
         json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
         "prompt_tokens", b->prompt, "prompt_tokens_per_s", b->prompt_rate, "tokens", b->tokens,
         "tokens_per_s", b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token,
-        "read_bytes_per_s", known(p->read_bytes_per_s), "disk_bytes_per_s",
-        known(p->disk_bytes_per_s), "macs_per_s", known(p->macs_per_s), "read_fraction",
-        known(fraction(b)), "vmhwm", (json_int_t)tool_peak_bytes(), "predicted_peak",
-        (json_int_t)b->stage->plan.peak_bytes));
+        "read_bytes_per_s", tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
+        tool_json_known(p->disk_bytes_per_s), "macs_per_s", tool_json_known(p->macs_per_s),
+        "read_fraction", tool_json_known(fraction(b)), "vmhwm", (json_int_t)tool_peak_bytes(),
+        "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
 }
 
 /* ---- the way in ---- */

@@ -126,10 +126,7 @@ static int measure_text(tool_stage *stage, const char *path) {
     set_options(stage);
     int code = encode(stage, path, &ids, &count);
     if (code == TOOL_OK) code = tool_stage_plan(stage);
-    if (code == TOOL_OK && !stage->args->quiet && !stage->args->json) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-    }
+    if (code == TOOL_OK) tool_report_start(stage);
     if (code == TOOL_OK) code = tool_stage_create(stage);
     if (code != TOOL_OK) return code;
     mnem_tokenizer_info info;

@@ -31,8 +31,7 @@ static json_t *plan_json(const tool_generator *g) {
     json_t *plan = tool_report_plan_json(&g->stage->plan, g->stage);
     json_object_set_new(plan, "context_wanted", json_integer(g->room));
     const uint64_t bytes = g->stage->plan.wanted_bytes;
-    json_object_set_new(plan, "context_needed_bytes",
-                        bytes ? json_integer((json_int_t)bytes) : json_null());
+    json_object_set_new(plan, "context_needed_bytes", tool_json_count(bytes > 0, bytes));
     return plan;
 }
 
@@ -96,11 +95,8 @@ static int run_text(tool_generator *g) {
 static int run_prompt(tool_stage *stage, const run_options *asked, tool_generator *g) {
     int code = tool_prompt_plan(stage, asked, g);
     if (code != TOOL_OK) return code;
-    if (!stage->args->quiet && !stage->args->json) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-        fputc('\n', stderr);
-    }
+    tool_report_start(stage);
+    if (!stage->args->quiet && !stage->args->json) fputc('\n', stderr);
     if ((code = tool_stage_create(stage)) != TOOL_OK) return code;
     return run_text(g);
 }

@@ -159,8 +159,7 @@ static json_t *spaces_json(const placing *p) {
         const uint64_t capacity = p->spaces[s].capacity_bytes;
         json_array_append_new(spaces,
                               json_pack("{s:s, s:o, s:I, s:I, s:I}", "name", p->space_names[s],
-                                        "capacity_bytes",
-                                        capacity ? json_integer((json_int_t)capacity) : json_null(),
+                                        "capacity_bytes", tool_json_count(capacity > 0, capacity),
                                         "peak_bytes", (json_int_t)p->spaces[s].peak_bytes,
                                         "buffers", (json_int_t)count, "cost", (json_int_t)cost));
     }

@@ -403,10 +403,7 @@ static int plan_and_talk(chat *c) {
     tool_stage *stage = c->stage;
     int code = tool_stage_plan(stage);
     if (code != TOOL_OK) return code;
-    if (!stage->args->quiet) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-    }
+    tool_report_start(stage);
     if ((code = tool_stage_create(stage)) != TOOL_OK) return code;
     tool_interrupt_watch(NULL); /* cancels nothing at the prompt */
     banner(c);
