@@ -93,8 +93,8 @@ typedef struct mnem_engine_plan {
     /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
      * what the choice makes small. A larger budget never makes it larger. */
     double predicted_seconds;
-    /* The context that was asked for, or that context_wanted or context_needed decided; 0: any would
-     * have done. Also of a refusal. */
+    /* The context that was asked for, or that context_wanted or context_needed decided; 0: any
+     * would have done. Also of a refusal. */
     int32_t context_fixed;
     uint64_t wanted_bytes; /* where context is below context_wanted: the least that holds that */
     /* On MNEM_OVER_BUDGET: the least that would do with these options, and the one that would

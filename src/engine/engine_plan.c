@@ -276,8 +276,7 @@ static mnem_status check_before(planner *p, mnem_engine_plan *plan) {
 
 mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
                                   mnem_engine_plan *plan) {
-    planner p = {.options = *options,
-                 .budget = mnem__plan_budget(options->ledger)};
+    planner p = {.options = *options, .budget = mnem__plan_budget(options->ledger)};
     *plan = (mnem_engine_plan){0};
     const mnem__plan_lines lines = lines_of(plan);
     /* Not the planner's own tables, yet to come. */

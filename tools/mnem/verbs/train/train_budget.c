@@ -104,8 +104,7 @@ static int make_sampler(train_run *run) {
 }
 
 static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
-    return tool_fail_plan(status, plan->needed_bytes,
-                          tool_budget_bytes(run->ledger), plan->knob);
+    return tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
 }
 
 int train_plan(train_run *run) {
