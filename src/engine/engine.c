@@ -152,8 +152,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
 
 static mnem_status open_device(mnem_engine *e) {
     if (!e->device) {
-        const mnem_status status = mnem_device_open("host", NULL, &e->device);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_device_open("host", NULL, &e->device));
         e->owns_device = true;
     }
     mnem_device_info info;

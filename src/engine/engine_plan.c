@@ -10,6 +10,7 @@
  * Cost: reads nothing but the header; no memory of the engine is taken. */
 #include <math.h>
 
+#include "base/error.h"
 #include "base/minmax.h"
 #include "engine/engine_knob.h"
 #include "engine/engine_search.h"
@@ -281,9 +282,8 @@ mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_opt
     const mnem__plan_lines lines = lines_of(plan);
     /* Not the planner's own tables, yet to come. */
     if (options->ledger) mnem__plan_lines_add_live(&lines, options->ledger);
-    mnem_status status = mnem__setup_init(&p.setup, model, &p.options);
-    if (status != MNEM_OK) return status;
-    status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
+    MNEM__TRY(mnem__setup_init(&p.setup, model, &p.options));
+    mnem_status status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
     if (status == MNEM_OK) {
         settle_context(&p, plan);
         plan->context_fixed = p.options.context;

@@ -104,10 +104,9 @@ static mnem_status read_rows(mnem_engine *e, int32_t n) {
     const uint32_t tensor = (uint32_t)e->map->matrices[e->map->embedding];
     uint8_t *rows = e->external[MNEM__SLOT_EMBEDDING];
     for (int32_t i = 0; i < n; i++) {
-        const mnem_status status =
-            mnem_model_tensor_read(e->model, tensor, (uint64_t)e->tables.ids[i] * e->row_bytes,
-                                   e->row_bytes, rows + (uint64_t)i * e->row_bytes);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_model_tensor_read(e->model, tensor,
+                                         (uint64_t)e->tables.ids[i] * e->row_bytes, e->row_bytes,
+                                         rows + (uint64_t)i * e->row_bytes));
         e->tables.ids[i] = i;
     }
     return MNEM_OK;

@@ -46,8 +46,7 @@ mnem_status mnem__input_need(mnem__input *in, size_t n, size_t *have) {
     in->end = in->at + *have;
     bool ended = false;
     while ((size_t)(in->end - in->at) < n && !ended) {
-        const mnem_status status = fill_once(in, (size_t)(in->end - in->start), &ended);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(fill_once(in, (size_t)(in->end - in->start), &ended));
     }
     *have = (size_t)(in->end - in->at);
     return MNEM_OK;

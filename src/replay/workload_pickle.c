@@ -190,8 +190,7 @@ static mnem_status operand(mnem__pickle *p, size_t n, uint64_t *out) {
 
 static mnem_status skip(mnem__pickle *p, uint64_t n) {
     while (n) {
-        const mnem_status status = need(p, 1);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(need(p, 1));
         const uint64_t have = (uint64_t)(p->in->end - p->in->at), step = have < n ? have : n;
         p->in->at += step;
         n -= step;

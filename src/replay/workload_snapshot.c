@@ -143,8 +143,7 @@ static mnem_status count_segments(snapshot *s, device_count counts[DEVICES_MAX])
     mnem__value v;
     for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &segments, &v); i++) {
         segment seg;
-        const mnem_status status = read_segment(s, v, i, &seg);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_segment(s, v, i, &seg));
         mnem__pickle_walk blocks = mnem__pickle_walk_begin(s->pickle, seg.blocks);
         while (mnem__pickle_walk_next(s->pickle, &blocks, &v)) {
             if (!s->visits_left--) return visit(s);
@@ -161,8 +160,7 @@ static mnem_status count_traces(snapshot *s, device_count counts[DEVICES_MAX]) {
         if (device == DEVICES_MAX) return bad(s, "device", device);
         mnem__pickle_walk events = mnem__pickle_walk_begin(s->pickle, trace);
         while (mnem__pickle_walk_next(s->pickle, &events, &v)) {
-            const mnem_status status = visit(s);
-            if (status != MNEM_OK) return status;
+            MNEM__TRY(visit(s));
             counts[device].events++;
         }
     }
@@ -226,8 +224,7 @@ static mnem_status follow(snapshot *s, const event *e) {
     if (!allocates && seen == SEEN_LIVE && e->action == MNEM__WORD_FREE_REQUESTED) return MNEM_OK;
     if (!allocates && seen == SEEN_FREED) return MNEM_OK; /* the second pass counts it */
     if (!allocates && seen == MNEM__NUMBER_NONE) {
-        const mnem_status status = add_before(s, e);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(add_before(s, e));
     }
     /* After free_requested without an allocation the block is still there. */
     const uint32_t now = e->action == MNEM__WORD_FREE_COMPLETED ? SEEN_FREED : SEEN_LIVE;
@@ -256,8 +253,7 @@ static mnem_status scan_blocks(snapshot *s, const segment *seg) {
     mnem__value v;
     for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
         event e;
-        mnem_status status = read_block(s, v, i, &at, &e);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_block(s, v, i, &at, &e));
         const uint32_t seen = mnem__number_get(&s->live, e.address);
         e.stream = seg->stream;
         if (e.action != MNEM__WORD_ALLOC || seen == SEEN_LIVE) continue;
@@ -265,7 +261,7 @@ static mnem_status scan_blocks(snapshot *s, const segment *seg) {
             s->w->info.dropped++;
             continue;
         }
-        status = add_before(s, &e);
+        mnem_status status = add_before(s, &e);
         if (status == MNEM_OK && !mnem__number_set(&s->live, e.address, SEEN_LIVE))
             status = mnem__heap_status();
         if (status != MNEM_OK) return status;
@@ -278,12 +274,10 @@ static mnem_status scan_segments(snapshot *s) {
     mnem__value v;
     for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
         segment seg;
-        mnem_status status = read_segment(s, v, i, &seg);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_segment(s, v, i, &seg));
         if (seg.device != s->w->info.device) continue;
         s->reserved += seg.bytes;
-        status = scan_blocks(s, &seg);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(scan_blocks(s, &seg));
     }
     return MNEM_OK;
 }

@@ -78,8 +78,7 @@ static mnem_status find_line(mnem__input *in, size_t *length, size_t *whole) {
     size_t have = (size_t)(in->end - in->at);
     const uint8_t *newline = have ? memchr(in->at, '\n', have) : NULL;
     if (!newline) {
-        const mnem_status status = mnem__input_need(in, LINE_MAX_BYTES + 1, &have);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__input_need(in, LINE_MAX_BYTES + 1, &have));
         newline = have ? memchr(in->at, '\n', have) : NULL;
     }
     *length = newline ? (size_t)(newline - in->at) : have;

@@ -115,9 +115,7 @@ static mnem_status carry_out(void *context, const mnem__granule_order *o) {
             pool->granule_map[i] = pool->granules[o->map[i]].granule;
         const bool growth = is_growth(pool, o);
         pool->counts.device_calls += !growth;
-        const mnem_status status =
-            mnem_range_map(&pool->range, o->map_offset, pool->granule_map, o->map_count);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_range_map(&pool->range, o->map_offset, pool->granule_map, o->map_count));
         if (!growth) pool->counts.bytes_remapped += o->map_count << pool->unit_shift;
     }
     for (uint32_t u = first; u < first + (uint32_t)o->map_count; u++) {

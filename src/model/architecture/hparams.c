@@ -67,8 +67,7 @@ static mnem_status take_int(reader *r, const char *name, int64_t min, int64_t ma
     if (!find(r, name, &value)) {
         if (standard == REQUIRED) return missing(r);
     } else {
-        mnem_status status = one_integer(r, &value, &number);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(one_integer(r, &value, &number));
     }
     if (number < min || number > max)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %lld, expected %lld to %lld",

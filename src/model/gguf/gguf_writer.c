@@ -48,8 +48,7 @@ static mnem_status put(mnem_gguf_writer *w, const void *data, uint64_t n) {
     if (w->failed != MNEM_OK) return w->failed;
     w->position += n;
     if (n > BUFFER_BYTES - w->used) {
-        mnem_status status = flush(w);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(flush(w));
         if (n >= BUFFER_BYTES) return write_all(w, data, n);
     }
     if (n) memcpy(w->buffer + w->used, data, n);

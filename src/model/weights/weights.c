@@ -23,8 +23,7 @@ static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *
     uint32_t sums = 0;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
-        mnem_status status = mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m));
         m->resident = o->resident[i];
         m->place = place;
         m->sum_at = sums;
@@ -47,8 +46,7 @@ static mnem_status parts_open(mnem__weights *w, const mnem_model *model) {
     mnem_model_info info;
     mnem_model_info_get(model, &info);
     for (uint32_t i = 0; i < info.files; i++) {
-        mnem_status status = mnem__weights_part_open(model, i, w->page_cache, &w->parts[i]);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__weights_part_open(model, i, w->page_cache, &w->parts[i]));
         w->part_count++;
     }
     return MNEM_OK;

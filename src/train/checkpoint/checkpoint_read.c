@@ -168,8 +168,7 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
 static mnem_status check_rows(const mnem__checkpoint *c) {
     uint64_t end = mnem__checkpoint_front(c->n);
     for (size_t i = 0; i < c->n; i++) {
-        const mnem_status status = check_row(c, i, &end);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_row(c, i, &end));
     }
     if (end == c->file_bytes) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE, "%s: sections end at %llu of %llu bytes", c->path,
@@ -181,9 +180,8 @@ static mnem_status check_sections(const mnem__checkpoint *c, uint8_t *buffer) {
         const mnem__checkpoint_row *row = &c->rows[i];
         uint64_t sum;
         if (mnem__checkpoint_is_number(row->type)) continue;
-        const mnem_status status = sum_file(
-            c, buffer, row->place, mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(sum_file(c, buffer, row->place,
+                           mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum));
         if (sum != row->checksum || !zeros_behind(c, row->place + row->bytes))
             return bad(c, row, "is damaged (checksum)");
     }

@@ -90,8 +90,7 @@ static mnem_status read_batch(const mnem_feed *f, uint64_t number, uint32_t rows
     int32_t *ids = ids_of(f, number), *targets = targets_of(f, number);
     for (uint32_t r = 0; r < rows; r++) {
         const uint64_t start = mnem_windows_start(&o->windows, f->position + r);
-        const mnem_status status = mnem_corpus_read(o->corpus, start, sequence + 1, f->window);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_corpus_read(o->corpus, start, sequence + 1, f->window));
         memcpy(ids + r * sequence, f->window, sequence * sizeof *ids);
         memcpy(targets + r * sequence, f->window + 1, sequence * sizeof *ids);
     }

@@ -97,8 +97,7 @@ static mnem_status count_roles(finder *f) {
         has |= bit;
         if (!bit || !(f->lora->targets == 0 || f->lora->targets & bit)) continue;
         f->params_layer += 2;
-        const mnem_status status = check_rank(f, &info);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_rank(f, &info));
     }
     f->targets = f->lora->targets ? f->lora->targets : has;
     if (!(f->targets & ~has)) return MNEM_OK;

@@ -86,8 +86,7 @@ static mnem_status carve(const mnem_optimizer_options *options, const mnem__segm
     part last;
     *bytes = 0;
     for (size_t i = 0; i < n; i++) {
-        const mnem_status status = check_segment(&segments[i], end);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_segment(&segments[i], end));
         end = segments[i].offset + segments[i].count;
         last = place(options, &segments[i], i ? &last : NULL, bytes);
         if (parts) parts[i] = last;

@@ -32,8 +32,7 @@ static mnem_status check_fields(const mnem_transformer *t) {
                   {"vocab", t->vocab, VOCAB_MAX},
                   {"context", t->context, 1 << 20}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const mnem_status status = check_field(fields[i].name, fields[i].value, fields[i].most);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_field(fields[i].name, fields[i].value, fields[i].most));
     }
     return MNEM_OK;
 }

@@ -200,12 +200,10 @@ static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, 
     mnem_graph_args args = {.gradient_scale = (float)(scale / all)};
     for (int32_t i = 0; i < t->accumulation; i++) {
         int64_t tokens = 0;
-        mnem_status status = next(t, source, t->micro_batch, &args, &tokens);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
         args.row_base = ((int64_t)t->steps * t->accumulation + i) * tokens;
         float *waiting = mnem__trainer_waiting_at(t, i * tokens, args.ids, tokens);
-        status = run(t, &t->graphs.step, tokens, waiting, &args);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, &args));
         add_losses(t, args.targets, tokens, s);
     }
     mnem__trainer_waiting_add(t);
