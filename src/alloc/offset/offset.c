@@ -27,10 +27,7 @@ static const mnem__offset_ops *const policies[MNEM_OFFSET_POLICY_COUNT] = {
 };
 
 static const char *const texts[MNEM_OFFSET_POLICY_COUNT] = {
-#define MNEM_OFFSET_POLICY_TEXT(name, text) text,
-    MNEM_OFFSET_POLICY_LIST(MNEM_OFFSET_POLICY_TEXT)
-#undef MNEM_OFFSET_POLICY_TEXT
-};
+    MNEM_OFFSET_POLICY_LIST(MNEM__TEXT_ROW)};
 
 const char *mnem_offset_policy_text(mnem_offset_policy policy) {
     return (unsigned)policy < MNEM_OFFSET_POLICY_COUNT ? texts[policy] : "unknown policy";
