@@ -72,6 +72,11 @@ static bool units_fit(uint64_t units) {
     return units && units >> MNEM__THREAD_CACHE_LOG_MOST < 2;
 }
 
+/* One bin for each size up to EXACT, then eight for each power of two:
+ *
+ *     units   1 2 3 ... 255 | 256..287 288..319 ... 480..511 | 512..575 ...
+ *     bin     1 2 3 ... 255 | 256      257      ... 263      | 264 ...
+ */
 static uint32_t bin_of(uint32_t units) {
     if (units < MNEM__THREAD_CACHE_EXACT) return units;
     const uint32_t log = 31 - (uint32_t)__builtin_clz(units);
@@ -109,6 +114,8 @@ static uint32_t bin_next(const mnem__thread_cache *cache, uint32_t bin, uint32_t
     return found <= last ? found : NONE;
 }
 
+/* What may serve is at most 1/16 larger, and a bin is at least as wide as that: the request's own
+ * bin and the next have all of it. */
 static uint32_t take_from_mixed(mnem__thread_caches *caches, mnem__thread_cache *cache,
                                 uint32_t units, uint32_t most) {
     for (uint32_t bin = bin_of(units), end = bin + 2; bin < end && bin < MNEM__THREAD_CACHE_BINS;

@@ -1,4 +1,7 @@
-/* verb_graph.c: `mnem graph`: the tensors of a model's programs, when they live and where. */
+/* verb_graph.c: `mnem graph`: the tensors of a model's programs, when they live and where.
+ *
+ * What is shown is what a run would execute: the plan is made with the same options, and the graphs
+ * are built by the code that builds a session's. Training is in graph_train.c. */
 #include <stdlib.h>
 #include <string.h>
 

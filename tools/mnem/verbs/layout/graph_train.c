@@ -1,4 +1,7 @@
-/* graph_train.c: `mnem graph --phase train`: where the bytes of a training step lie. */
+/* graph_train.c: `mnem graph --phase train`: where the bytes of a training step lie.
+ *
+ * The step is planned as mnem train would plan it, with the model's shape and none of its weights:
+ * a precision that isn't given is F32 where that fits, else BF16. */
 #include <string.h>
 
 #include "verbs/layout/graph_tool.h"
