@@ -167,7 +167,8 @@ static mnem_status take_gaps(mnem_place_csv *csv, const char *text, bool *good) 
     return MNEM_OK;
 }
 
-/* hint and offset are both kept in the buffer's offset; a fixed one wins, whichever column is first. */
+/* hint and offset are both kept in the buffer's offset; a fixed one wins, whatever the columns'
+ * order. */
 static mnem_status set_cell(mnem_place_csv *csv, column which, const char *text, bool *good) {
     mnem_place_buffer *b = &csv->buffers[csv->n];
     mnem_place_constraint *w = &csv->constraints[csv->n];
@@ -395,8 +396,8 @@ typedef struct writer {
     size_t room, length;
 } writer;
 
-/* Writes what has room and counts everything, as snprintf does: a caller asks for the length with no
- * room, then again with enough. */
+/* Writes what has room and counts everything, as snprintf does: a caller asks for the length
+ * without any room, then again with enough. */
 static void put(writer *w, const char *text) {
     const size_t n = strlen(text), left = w->length < w->room ? w->room - w->length : 0;
     if (left) memcpy(w->out + w->length, text, n < left ? n : left);

@@ -39,7 +39,7 @@ mnem_status mnem__gruns_room(mnem__granule_fit *f, uint64_t count) {
     return runs_grow(f, count);
 }
 
-/* Links are between runs whose places touch, not whose bytes do: a granule may be mapped anywhere. */
+/* Links are between runs whose places touch, not whose bytes do. */
 static void link_between(mnem__granule_fit *f, uint32_t before, uint32_t i, uint32_t after) {
     mnem__grun_at(f, i)->prev = before;
     mnem__grun_at(f, i)->next = after;

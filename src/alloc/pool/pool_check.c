@@ -75,8 +75,8 @@ static mnem_status check_slots(const mnem_pool *pool) {
     return MNEM_OK;
 }
 
-/* A range has a granule for each place; counters say how many are taken and whose, and two hints say
- * from where on a search has to look. */
+/* Granules of a range: counters say how many are taken and whose, and two hints say from where on a
+ * search has to look. */
 static mnem_status check_range(const mnem_pool *pool) {
     uint32_t reserved = 0, nobody = 0, own = 0;
     for (uint32_t i = 0; i < pool->granules_room; i++) {

@@ -33,7 +33,7 @@ static void fill(float *x, int64_t n, float value) {
 /* As GPT-2 begins: normal numbers of deviation 0.02; what ends a branch is divided by sqrt(2
  * layers), for as many branches are added up in the residual stream. An adapter's A is random and
  * its B zero, so that at first it changes nothing.
- * A tensor's numbers depend on the seed and its index alone, not on how large those before it are. */
+ * A tensor's numbers depend on the seed and its index alone, not on those before it. */
 void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
     const mnem__train_shape *s = t->setup.shape;
     const float normal = 0.02f, residual = normal / sqrtf(2.0f * (float)s->t.layers);

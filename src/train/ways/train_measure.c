@@ -200,7 +200,8 @@ mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
  *
  *     [ mnem_trainer | positions[tokens] | ids[sequence] | targets[sequence] | waiting[rows] ]
  *
- * waiting only where each token's row waits; where a row waits for each word, the id is its place. */
+ * waiting only where each token's row waits; where a row waits for each word, the id is its
+ * place. */
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
