@@ -11,6 +11,7 @@
 #ifndef MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 #define MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 
+#include "mnem/tokenizer.h"
 #include "model/tokenizer/bpe.h"
 #include "model/tokenizer/special_tokens.h"
 #include "model/tokenizer/spm.h"
@@ -29,6 +30,7 @@ struct mnem_tokenizer {
     mnem__token_work work;
 };
 
+mnem_status mnem__tokenizer_create_of(const mnem__token_source *source, mnem_tokenizer **tokenizer);
 /* Another tokenizer of the same model or vocabulary, for another thread. */
 mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone);
 

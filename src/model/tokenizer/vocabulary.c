@@ -12,7 +12,7 @@
 #include "model/tokenizer/bpe_learn.h"
 #include "model/tokenizer/pretokenize.h"
 #include "model/tokenizer/text_reader.h"
-#include "model/tokenizer/token_text.h"
+#include "model/tokenizer/tokenizer_private.h"
 #include "model/tokenizer/utf8.h"
 
 enum {
@@ -23,15 +23,10 @@ enum {
     KEYS_WITHOUT_END = 6
 };
 
-typedef struct key {
-    const char *name;
-    mnem_value value;
-} key;
-
 struct mnem_vocabulary {
     mnem_vocabulary_info info;
     char pre[32], end[MNEM__SPECIAL_BYTES_MAX + 1];
-    key keys[KEYS];
+    mnem__token_key keys[KEYS];
     uint32_t key_count;
     uint32_t *tokens, *merges; /* arrays of texts: count + 1 offsets, then bytes */
     int32_t *types;
@@ -229,7 +224,7 @@ static mnem_value number_value(mnem_value_type type, int64_t number) {
 
 static void make_keys(mnem_vocabulary *v) {
     const mnem_vocabulary_info *info = &v->info;
-    const key keys[KEYS] = {
+    const mnem__token_key keys[KEYS] = {
         {"tokenizer.ggml.model", text_value("gpt2")},
         {"tokenizer.ggml.pre", text_value(v->pre)},
         {"tokenizer.ggml.tokens", array_value(MNEM_VALUE_STRING, info->tokens, v->tokens)},
@@ -330,4 +325,9 @@ bool mnem_vocabulary_key_get(const mnem_vocabulary *v, uint32_t index, const cha
     *name = v->keys[index].name;
     *value = v->keys[index].value;
     return true;
+}
+
+mnem_status mnem_tokenizer_create_from(const mnem_vocabulary *v, mnem_tokenizer **tokenizer) {
+    const mnem__token_source source = {.keys = v->keys, .key_count = v->key_count};
+    return mnem__tokenizer_create_of(&source, tokenizer);
 }

@@ -15,6 +15,7 @@
 #include "base/new_file.h"
 #include "base/thread.h"
 #include "mnem/team.h"
+#include "mnem/vocabulary.h"
 #include "model/tokenizer/tokenizer_private.h"
 #include "train/data/corpus_private.h"
 
