@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 #include "model/vocab_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

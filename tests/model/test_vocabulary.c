@@ -12,11 +12,11 @@
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/vocabulary.h"
-#include "model/tokenizer/bpe_learn.h"
-#include "model/tokenizer/pretokenize.h"
-#include "model/tokenizer/text_reader.h"
+#include "model/text/pretokenize.h"
+#include "model/text/text_reader.h"
+#include "model/text/utf8.h"
 #include "model/tokenizer/token_text.h"
-#include "model/tokenizer/utf8.h"
+#include "model/vocabulary/bpe_learn.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 /* ---- merges ---- */
 

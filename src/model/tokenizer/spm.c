@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
                            const mnem__token_work *work) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 /* ---- bytes as characters ---- */
 

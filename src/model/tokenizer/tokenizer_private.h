@@ -1,13 +1,13 @@
 /* tokenizer_private.h: a tokenizer's parts. Each file below uses those above it only:
  *
- *     utf8, id_table, token_text        characters; hashes; how files write bytes
+ *     id_table, token_text              hashes; how files write bytes
  *     token_vocab                       ids ↔ bytes          special_tokens   named as a whole
- *     token_merger, token_work          joining              pretokenize, token_source
+ *     token_merger, token_work          joining              token_source
  *     bpe, spm                          a piece of text → ids
  *     tokenizer                         the file's keys, and text cut at special tokens
  *
- * Beside them vocabulary.c learns one (bpe_words.c, bpe_learn.c, text_reader.c). Scratch grows with
- * the longest word: 16 bytes for each of its bytes. */
+ * Below them are characters and words (src/model/text), above them src/model/vocabulary, which
+ * learns one. Scratch grows with the longest word: 16 bytes for each of its bytes. */
 #ifndef MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 #define MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 

@@ -1,6 +1,6 @@
 /* utf8.h: what of a text are characters. */
-#ifndef MNEM_SRC_MODEL_TOKENIZER_UTF8_H
-#define MNEM_SRC_MODEL_TOKENIZER_UTF8_H
+#ifndef MNEM_SRC_MODEL_TEXT_UTF8_H
+#define MNEM_SRC_MODEL_TEXT_UTF8_H
 
 #include "mnem/tokenizer.h"
 

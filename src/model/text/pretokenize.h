@@ -1,6 +1,6 @@
 /* pretokenize.h: text into the words that byte-level BPE never joins. */
-#ifndef MNEM_SRC_MODEL_TOKENIZER_PRETOKENIZE_H
-#define MNEM_SRC_MODEL_TOKENIZER_PRETOKENIZE_H
+#ifndef MNEM_SRC_MODEL_TEXT_PRETOKENIZE_H
+#define MNEM_SRC_MODEL_TEXT_PRETOKENIZE_H
 
 #include "base/error.h"
 

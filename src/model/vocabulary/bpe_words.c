@@ -8,7 +8,7 @@
  * limit only.
  * Cost: a word of the text is one hash and about one comparison; dropping is linear, and happens
  * once for half a table of new words. */
-#include "model/tokenizer/bpe_learn.h"
+#include "model/vocabulary/bpe_learn.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * unfinished character back (at most three bytes) and writes U+FFFD for each longest beginning of a
  * character that can't be finished, as browsers do.
  * Cost: linear. */
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 #include <string.h>
 

@@ -11,7 +11,7 @@
  * A buffer without such a place is cut at a character.
  * Invariant: pieces depend on the file's bytes and the buffer's size only.
  * Cost: one pass; what moves is hardly ever more than a line. */
-#include "model/tokenizer/text_reader.h"
+#include "model/text/text_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 /* ---- where to cut ---- */
 

@@ -4,8 +4,8 @@
  * and around all of them:
  *
  *     text  | . t h e . h e . a n d . |      words[1] = {at 5, length 2, count}  */
-#ifndef MNEM_SRC_MODEL_TOKENIZER_BPE_LEARN_H
-#define MNEM_SRC_MODEL_TOKENIZER_BPE_LEARN_H
+#ifndef MNEM_SRC_MODEL_VOCABULARY_BPE_LEARN_H
+#define MNEM_SRC_MODEL_VOCABULARY_BPE_LEARN_H
 
 #include "base/error.h"
 

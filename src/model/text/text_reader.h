@@ -1,6 +1,6 @@
 /* text_reader.h: a text file in pieces that are cut where words end. */
-#ifndef MNEM_SRC_MODEL_TOKENIZER_TEXT_READER_H
-#define MNEM_SRC_MODEL_TOKENIZER_TEXT_READER_H
+#ifndef MNEM_SRC_MODEL_TEXT_TEXT_READER_H
+#define MNEM_SRC_MODEL_TEXT_TEXT_READER_H
 
 #include "mnem/model.h"
 

@@ -17,7 +17,7 @@
  * a place is in at most one list.
  * Cost: 20 bytes for each byte of distinct words and about 60 for each pair; a merge is a few table
  * look-ups for each of its places, in all at most one for each byte of distinct words. */
-#include "model/tokenizer/bpe_learn.h"
+#include "model/vocabulary/bpe_learn.h"
 
 #include <string.h>
 

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/tokenizer/bpe_learn.h"
-#include "model/tokenizer/pretokenize.h"
-#include "model/tokenizer/text_reader.h"
+#include "model/text/pretokenize.h"
+#include "model/text/text_reader.h"
+#include "model/text/utf8.h"
 #include "model/tokenizer/tokenizer_private.h"
-#include "model/tokenizer/utf8.h"
+#include "model/vocabulary/bpe_learn.h"
 
 enum {
     BYTES = 256,

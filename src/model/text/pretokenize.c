@@ -9,7 +9,7 @@
  * Cost: linear. Inside one match the patterns step back only over one run of spaces, with one
  * frame, so the limits below are never met by them: they are a net. */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "model/tokenizer/pretokenize.h"
+#include "model/text/pretokenize.h"
 
 #include <pcre2.h>
 #include <string.h>
