@@ -1,5 +1,5 @@
 /* vocab_file.c: a growing run of bytes, opened through a file that has no name. */
-#include "model/vocab_file.h"
+#include "model/tokenizer/vocab_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

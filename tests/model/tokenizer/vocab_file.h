@@ -1,7 +1,7 @@
 /* vocab_file.h: GGUF files of keys only, made in memory, right or wrong, for the tokenizer's
  * tests. */
-#ifndef MNEM_TESTS_MODEL_VOCAB_FILE_H
-#define MNEM_TESTS_MODEL_VOCAB_FILE_H
+#ifndef MNEM_TESTS_MODEL_TOKENIZER_VOCAB_FILE_H
+#define MNEM_TESTS_MODEL_TOKENIZER_VOCAB_FILE_H
 
 #include "mnem/tokenizer.h"
 

@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "kit/kit.h"
 #include "model/tokenizer/tokenizer_private.h"
-#include "model/vocab_file.h"
+#include "model/tokenizer/vocab_file.h"
 
 #define FIXTURE MNEM_TEST_DATA "/model/kjv-5m-f16.gguf"
 
