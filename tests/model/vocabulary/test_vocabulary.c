@@ -1,5 +1,5 @@
 /* test_vocabulary.c: learned merges against a reference and against a plain learner; the tokenizer
- * and the keys made of them; texts in pieces; bad files. */
+ * and the keys made of them; bad files. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,6 @@
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/vocabulary.h"
-#include "model/text/pretokenize.h"
-#include "model/text/text_reader.h"
-#include "model/text/utf8.h"
 #include "model/tokenizer/token_text.h"
 #include "model/vocabulary/bpe_learn.h"
 
@@ -455,133 +452,6 @@ static void every_allocation_may_fail(void **state) {
     print_message("%llu allocations\n", (unsigned long long)n - 1);
 }
 
-/* ---- pieces ---- */
-
-typedef struct borders {
-    size_t at[4096];
-    size_t base, n;
-} borders;
-
-static mnem_status on_word(void *context, size_t begin, size_t end) {
-    borders *b = context;
-    (void)begin;
-    assert_true(b->n < 4096);
-    b->at[b->n++] = b->base + end;
-    return MNEM_OK;
-}
-
-static size_t random_text(char *out, size_t n) {
-    static const char *const parts[] = {"a",
-                                        "Word",
-                                        "don't",
-                                        "'s",
-                                        "'LL",
-                                        "7",
-                                        "123456",
-                                        " ",
-                                        "  ",
-                                        "\n",
-                                        "\n\n",
-                                        "\r\n",
-                                        "\t",
-                                        "!",
-                                        "..",
-                                        "\xC3\xA4",
-                                        "\xCC\x81",
-                                        "\xE3\x80\x80",
-                                        "\xC2\xA0",
-                                        "$",
-                                        "\xE2\x80\xA8",
-                                        "_",
-                                        "\xE9\x81\x93",
-                                        "\xE3\x80\x82",
-                                        "\xF0\x9F\x98\x80",
-                                        "\xC2\x85",
-                                        "\v",
-                                        "x\ny"};
-    size_t at = 0;
-    for (;;) {
-        const char *part = parts[random_below(sizeof parts / sizeof *parts)];
-        if (at + strlen(part) > n) return at;
-        memcpy(out + at, part, strlen(part));
-        at += strlen(part);
-    }
-}
-
-/* Cutting at every place that mnem__text_cut finds from behind changes no word. */
-static void cuts_change_no_word(void **state) {
-    (void)state;
-    for (size_t i = 0; i < sizeof pres / sizeof *pres; i++) {
-        mnem__pretokenizer *p;
-        size_t cuts = 0;
-        assert_int_equal(mnem__pretokenizer_create(pres[i], &p), MNEM_OK);
-        for (int round = 0; round < 400; round++) {
-            char text[200];
-            borders whole = {0}, parts = {0};
-            const size_t n = random_text(text, sizeof text);
-            const size_t seen = n / 2 + random_below((uint32_t)(n / 2)); /* what a buffer holds */
-            const size_t cut = mnem__text_cut(text, seen);
-            if (cut == 0) continue;
-            assert_true(cut < seen);
-            assert_int_equal(mnem__pretokenize(p, text, n, on_word, &whole), MNEM_OK);
-            assert_int_equal(mnem__pretokenize(p, text, cut, on_word, &parts), MNEM_OK);
-            parts.base = cut;
-            assert_int_equal(mnem__pretokenize(p, text + cut, n - cut, on_word, &parts), MNEM_OK);
-            assert_int_equal(whole.n, parts.n);
-            assert_memory_equal(whole.at, parts.at, whole.n * sizeof *whole.at);
-            cuts++;
-        }
-        assert_true(cuts > 300);
-        mnem__pretokenizer_destroy(p);
-    }
-}
-
-static void pieces_join_to_the_file(void **state) {
-    (void)state;
-    size_t n;
-    char *text = read_file(MIXED, &n), buffers[2][256];
-    for (size_t room = 16; room <= sizeof buffers[0]; room += 24) {
-        mnem__text_reader reader;
-        mnem_text piece;
-        size_t at = 0;
-        assert_int_equal(mnem__text_open(&reader, MIXED, room), MNEM_OK);
-        for (int turn = 0;; turn = !turn) { /* the rest of one buffer goes on in the other */
-            assert_int_equal(mnem__text_next(&reader, buffers[turn], &piece), MNEM_OK);
-            if (piece.length == 0) break;
-            assert_true(piece.length <= n - at);
-            assert_memory_equal(piece.bytes, text + at, piece.length);
-            /* no character is cut: the text is valid UTF-8, and so is every piece */
-            assert_int_equal(mnem__utf8_invalid(piece.bytes, piece.length), piece.length);
-            at += piece.length;
-        }
-        assert_int_equal(at, n);
-        mnem__text_close(&reader);
-    }
-    free(text);
-}
-
-static void file_that_changes_while_it_is_read_is_noticed(void **state) {
-    (void)state;
-    for (int grow = 0; grow < 2; grow++) {
-        char text[400], buffer[64];
-        mnem__text_reader reader;
-        mnem_text piece;
-        mnem_status status = MNEM_OK;
-        memset(text, 'x', sizeof text);
-        for (size_t i = 9; i < sizeof text; i += 10) text[i] = ' ';
-        write_file(path, text, sizeof text);
-        assert_int_equal(mnem__text_open(&reader, path, sizeof buffer), MNEM_OK);
-        assert_int_equal(mnem__text_next(&reader, buffer, &piece), MNEM_OK);
-        assert_int_equal(truncate(path, grow ? 100000 : 300), 0);
-        while (status == MNEM_OK && reader.bytes_done < 90000)
-            status = mnem__text_next(&reader, buffer, &piece);
-        assert_int_equal(status, MNEM_IO);
-        assert_true(reader.bytes_done < 500);
-        assert_non_null(strstr(mnem_last_error(), " changed while it was read"));
-        mnem__text_close(&reader);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_equal_the_reference),
@@ -599,9 +469,6 @@ int main(void) {
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(learning_can_be_cancelled_at_any_report),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(cuts_change_no_word),
-        cmocka_unit_test(pieces_join_to_the_file),
-        cmocka_unit_test(file_that_changes_while_it_is_read_is_noticed),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
