@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/tokenizer/id_table.h"
+#include "model/token/id_table.h"
 
 enum { PATTERNS_MAX = 4, DEPTH_MAX = 1000, FRAMES_MAX_KIB = 1024 };
 

@@ -1,13 +1,12 @@
 /* tokenizer_private.h: a tokenizer's parts. Each file below uses those above it only:
  *
- *     id_table, token_text              hashes; how files write bytes
- *     token_vocab                       ids ↔ bytes          special_tokens   named as a whole
+ *     special_tokens                    named as a whole
  *     token_merger, token_work          joining              token_source
  *     bpe, spm                          a piece of text → ids
  *     tokenizer                         the file's keys, and text cut at special tokens
  *
- * Below them are characters and words (src/model/text), above them src/model/vocabulary, which
- * learns one. Scratch grows with the longest word: 16 bytes for each of its bytes. */
+ * Below them are characters and words (src/model/text), and tokens and their bytes
+ * (src/model/token); above them src/model/vocabulary, which learns one. Scratch grows with the longest word: 16 bytes for each of its bytes. */
 #ifndef MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 #define MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 

@@ -22,8 +22,8 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/tokenizer/id_table.h"
-#include "model/tokenizer/token_text.h"
+#include "model/token/id_table.h"
+#include "model/token/token_text.h"
 
 enum { BYTES = 256, PAIRS_FIRST = 1 << 10, PROGRESS_EVERY = 64 };
 #define NONE UINT32_MAX

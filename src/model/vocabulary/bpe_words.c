@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "model/tokenizer/id_table.h"
+#include "model/token/id_table.h"
 
 enum {
     TEXT_FIRST = 1 << 16,

@@ -12,7 +12,7 @@
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/vocabulary.h"
-#include "model/tokenizer/token_text.h"
+#include "model/token/token_text.h"
 #include "model/vocabulary/bpe_learn.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"

@@ -5,11 +5,11 @@
  *     piece_at [count + 1], piece_bytes   what each token prints (decoded once)
  *     table    4-byte slots               bytes → id, over the pieces that text may become
  */
-#ifndef MNEM_SRC_MODEL_TOKENIZER_TOKEN_VOCAB_H
-#define MNEM_SRC_MODEL_TOKENIZER_TOKEN_VOCAB_H
+#ifndef MNEM_SRC_MODEL_TOKEN_TOKEN_VOCAB_H
+#define MNEM_SRC_MODEL_TOKEN_TOKEN_VOCAB_H
 
-#include "model/tokenizer/id_table.h"
-#include "model/tokenizer/token_text.h"
+#include "model/token/id_table.h"
+#include "model/token/token_text.h"
 
 enum { MNEM__END_TOKENS_MAX = 24 };
 

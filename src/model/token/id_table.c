@@ -1,6 +1,6 @@
 /* id_table.c: see id_table.h. Invariant: no number is further from its home slot than probes. Cost:
  * finding is about one slot, and at most as many as the worst insertion. */
-#include "model/tokenizer/id_table.h"
+#include "model/token/id_table.h"
 
 #include <string.h>
 

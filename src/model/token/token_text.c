@@ -2,7 +2,7 @@
  *
  * Byte-level files write bytes as printable characters: 188 as themselves, the other 68 as U+0100
  * onwards. SentencePiece-style ones write a space as U+2581. */
-#include "model/tokenizer/token_text.h"
+#include "model/token/token_text.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* id_table.h: from a hash to numbers, 4 bytes each. */
-#ifndef MNEM_SRC_MODEL_TOKENIZER_ID_TABLE_H
-#define MNEM_SRC_MODEL_TOKENIZER_ID_TABLE_H
+#ifndef MNEM_SRC_MODEL_TOKEN_ID_TABLE_H
+#define MNEM_SRC_MODEL_TOKEN_ID_TABLE_H
 
 #include "base/error.h"
 

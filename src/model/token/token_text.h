@@ -1,6 +1,6 @@
 /* token_text.h: how files write what tokens stand for, and of which kind they are. */
-#ifndef MNEM_SRC_MODEL_TOKENIZER_TOKEN_TEXT_H
-#define MNEM_SRC_MODEL_TOKENIZER_TOKEN_TEXT_H
+#ifndef MNEM_SRC_MODEL_TOKEN_TOKEN_TEXT_H
+#define MNEM_SRC_MODEL_TOKEN_TOKEN_TEXT_H
 
 #include "mnem/model.h"
 

@@ -7,7 +7,7 @@
  * Invariant: of tokens that print the same, normal ones go before user-defined ones, then the
  * lowest id.
  * Cost: a look-up is one hash of the bytes and about one comparison. */
-#include "model/tokenizer/token_vocab.h"
+#include "model/token/token_vocab.h"
 
 #include <string.h>
 
