@@ -21,6 +21,17 @@ typedef struct mnem_tokenizer mnem_tokenizer;
 
 /* Copies nothing that the model already holds: the model must outlive the tokenizer. */
 mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **tokenizer);
+/* Zero means default. */
+typedef struct mnem_tokenizer_options {
+    const char *pre; /* how text is cut into words, instead of what the file's tokenizer.ggml.pre
+                        says; for BPE only (MNEM_INVALID) */
+} mnem_tokenizer_options;
+mnem_status mnem_tokenizer_create_with(const mnem_model *model,
+                                       const mnem_tokenizer_options *options,
+                                       mnem_tokenizer **tokenizer);
+/* Names that tokenizer.ggml.pre may have, those of one way to cut in one text ("qwen2
+ * deepseek-r1-qwen ..."); NULL past the last. */
+const char *mnem_tokenizer_pre_names(size_t index);
 void mnem_tokenizer_destroy(mnem_tokenizer *tokenizer);
 
 typedef struct mnem_tokenizer_info {

@@ -4,6 +4,9 @@
 
 #include "mnem/tokenizer.h"
 
+/* Of every block that a tokenizer takes. */
+#define MNEM__TOKENIZER_TAG "tokenizer"
+
 /* Bytes of the character that text (n > 0) starts with, 0 if it isn't one. */
 size_t mnem__utf8_length(const char *text, size_t n);
 /* The first byte of text that is not part of a valid character; n if there is none. */

@@ -13,8 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/text/utf8.h"
-
 mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
                            const mnem__token_work *work) {
     const mnem_value *scores = &spm->scores;
@@ -55,17 +53,6 @@ static uint32_t spm_key(const void *context, const mnem__merger *m, uint32_t lef
     return id < 0 ? MNEM__NO_PAIR : score_key((float)mnem_value_f64(&j->spm->scores, (uint64_t)id));
 }
 
-/* One symbol for each character; a byte that is part of none is its own. */
-static void first_symbols(const mnem__token_vocab *v, mnem__merger *m) {
-    for (uint32_t i = 0; i < m->n;) {
-        size_t length = mnem__utf8_length(m->text + i, m->n - i);
-        if (length == 0) length = 1;
-        m->span[i] = m->span[i + length - 1] = (uint32_t)length;
-        m->id[i] = mnem__token_vocab_find(v, m->text + i, length);
-        i += (uint32_t)length;
-    }
-}
-
 static mnem_status encode_part(const mnem__spm *spm, mnem__token_work *w, const char *text,
                                size_t n) {
     const joiner j = {spm, w->vocab};
@@ -74,7 +61,7 @@ static mnem_status encode_part(const mnem__spm *spm, mnem__token_work *w, const 
     if (status != MNEM_OK) return status;
     m->text = text;
     m->n = (uint32_t)n;
-    first_symbols(w->vocab, m);
+    mnem__merger_characters(m, w->vocab);
     mnem__merger_run(m, &(mnem__merge_rule){spm_key, &j, w->vocab});
     return mnem__token_work_add_merged(w);
 }

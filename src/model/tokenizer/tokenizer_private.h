@@ -6,7 +6,8 @@
  *     tokenizer                         the file's keys, and text cut at special tokens
  *
  * Below them are characters and words (src/model/text), and tokens and their bytes
- * (src/model/token); above them src/model/vocabulary, which learns one. Scratch grows with the longest word: 16 bytes for each of its bytes. */
+ * (src/model/token); above them src/model/vocabulary, which learns one. Scratch grows with the
+ * longest word: 16 bytes for each of its bytes. */
 #ifndef MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 #define MNEM_SRC_MODEL_TOKENIZER_TOKENIZER_PRIVATE_H
 
@@ -15,15 +16,21 @@
 #include "model/tokenizer/special_tokens.h"
 #include "model/tokenizer/spm.h"
 
+/* tokenizer.ggml.model */
+typedef enum mnem__token_model { MNEM__MODEL_BPE, MNEM__MODEL_SPM } mnem__token_model;
+
 struct mnem_tokenizer {
     mnem__token_source source;
     mnem_tokenizer_info info;
     char pre[32];
+    const mnem__pre_scheme *scheme; /* of BPE */
+    mnem__token_model model;
+    int32_t last; /* added after a text; -1: none */
     mnem_chat_format chat;
     mnem__token_vocab vocab;
     mnem__special_tokens special;
     union {
-        mnem__bpe bpe; /* of vocab.bpe */
+        mnem__bpe bpe;
         mnem__spm spm;
     };
     mnem__token_work work;
