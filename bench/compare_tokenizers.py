@@ -36,11 +36,16 @@ class Ours:
 
     lib = None
 
+    @classmethod
+    def load(cls):
+        if not cls.lib:
+            cls.lib = ctypes.CDLL(os.path.join(ROOT, "build/release/libmnem.so"))
+            cls.lib.mnem_last_error.restype = ctypes.c_char_p
+            cls.lib.mnem_tokenizer_piece.restype = Text
+        return cls.lib
+
     def __init__(self, path):
-        if not Ours.lib:
-            Ours.lib = ctypes.CDLL(os.path.join(ROOT, "build/release/libmnem.so"))
-            Ours.lib.mnem_last_error.restype = ctypes.c_char_p
-            Ours.lib.mnem_tokenizer_piece.restype = Text
+        self.load()
         self.model, self.tokenizer = ctypes.c_void_p(), ctypes.c_void_p()
         self.check(self.lib.mnem_model_open(path.encode(), ctypes.byref(self.model)))
         self.check(self.lib.mnem_tokenizer_create(self.model, ctypes.byref(self.tokenizer)))
@@ -66,6 +71,38 @@ class Ours:
         self.check(self.lib.mnem_tokenizer_encode(self.tokenizer, text, len(text), ours,
                                                   ctypes.byref(ids), ctypes.byref(count)))
         return ids[:count.value]
+
+
+class VocabularyOptions(ctypes.Structure):
+    _fields_ = [("tokens", ctypes.c_int32), ("pre", ctypes.c_char_p), ("end", ctypes.c_char_p),
+                ("bytes_max", ctypes.c_uint64), ("on_progress", ctypes.c_void_p),
+                ("context", ctypes.c_void_p)]
+
+
+def names_of_pre_tokenizers():
+    lib = Ours.load()
+    lib.mnem_tokenizer_pre_names.restype = ctypes.c_char_p
+    lib.mnem_tokenizer_pre_names.argtypes = [ctypes.c_size_t]
+    rows = iter(lambda index=iter(range(1000)): lib.mnem_tokenizer_pre_names(next(index)), None)
+    return [name.decode() for row in rows for name in row.split()]
+
+
+def write_learned(path, name):
+    """A vocabulary of 2,000 tokens that carries the name; False where none can be learned."""
+    lib, learned, tokenizer, writer = Ours.load(), *(ctypes.c_void_p() for _ in range(3))
+    options = VocabularyOptions(tokens=2000, pre=name.encode())
+    text = os.path.join(ROOT, "tests/data/vocabulary/mixed.txt").encode()
+    if lib.mnem_vocabulary_learn(ctypes.byref(options), ctypes.byref(ctypes.c_char_p(text)),
+                                 ctypes.c_size_t(1), ctypes.byref(learned)):
+        return False
+    lib.mnem_tokenizer_create_from(learned, ctypes.byref(tokenizer))
+    lib.mnem_gguf_create(path.encode(), ctypes.byref(writer))
+    lib.mnem_gguf_key_text(writer, b"general.architecture", b"llama")
+    lib.mnem_tokenizer_write(tokenizer, writer)
+    lib.mnem_gguf_finish(writer)
+    lib.mnem_tokenizer_destroy(tokenizer)
+    lib.mnem_vocabulary_destroy(learned)
+    return True
 
 
 class Peer:
@@ -184,6 +221,10 @@ def main():
     good = True
     with tempfile.TemporaryDirectory() as folder:
         peer = Peer(args.source, args.build, folder)
+        for name in [] if args.files else names_of_pre_tokenizers():
+            path = os.path.join(folder, f"learned-{name}.gguf")
+            if write_learned(path, name):
+                files.append(path)
         for path in files:
             name = os.path.basename(path).removeprefix("ggml-vocab-").removesuffix(".gguf")
             try:

@@ -30,7 +30,8 @@
 /* Words begin anew where lower case goes over into upper case. */
 #define UPPER               "[^\\P{L}a-z]"
 #define LOWER               "[^\\P{L}A-Z]"
-#define CASED(tail)         NO_LETTER UPPER "*" LOWER "+" tail "|" NO_LETTER UPPER "+" LOWER "*" tail
+#define CASED(tail)         CASED_BY(UPPER "*" LOWER "+" tail, UPPER "+" LOWER "*" tail)
+#define CASED_BY(low, high) NO_LETTER low "|" NO_LETTER high
 #define O200K(tail, digits) CASED(tail) "|" digits "|" OTHER "[\\r\\n/]*|" LINES "|" SPACES
 
 /* Of Chinese, Japanese and Korean, but no white space. */
@@ -49,9 +50,11 @@
 #define DEEPSEEK_SIGNS                                                                             \
     SPACE "?[!-/:-~\\x{ff01}-\\x{ff0f}\\x{ff1a}-\\x{ff5e}\\x{2018}-\\x{201f}\\x{3001}\\x{3002}]+"
 
-#define BLOOM         " ?[^" SPACE "(|.,!?)\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c}]+"
+#define BLOOM_SIGNS "(|.,!?)\\x{2026}\\x{3002}\\x{ff0c}\\x{3001}\\x{964}\\x{6d4}\\x{60c}"
+#define BLOOM       " ?[^" SPACE BLOOM_SIGNS "]+"
+
 #define RUNS_OF_LINES "[^\\n]+|\\n+"
-/* The most of Qwen 2's, with English suffixes left where they are. */
+/* Most of Qwen 2's, with English suffixes left where they are. */
 #define UFAKZEKA NO_LETTER "\\p{L}+|\\p{N}|" OTHER "[\\r\\n]*|" LINES "|" SPACES
 #define SEED_CODER                                                                                 \
     SUFFIX "|" NO_LETTER "\\p{L}+|\\p{N}| ?[^" SPACE "\\p{L}\\p{N}\\r\\n]+|" LINES "|" SPACES

@@ -40,13 +40,10 @@ static bool is_space(uint32_t code) {
            code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-/* Whether white space starts at text (n > 0). Longer characters than three bytes are none. */
+/* Whether white space starts at text (n > 0). */
 static bool starts_with_space(const char *text, size_t n) {
-    const unsigned char *s = (const unsigned char *)text;
     const size_t length = mnem__utf8_length(text, n);
-    if (length == 1) return is_space(s[0]);
-    if (length == 2) return is_space((s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu));
-    return length == 3 && is_space((s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu));
+    return length > 0 && is_space(mnem__utf8_code(text, length));
 }
 
 static bool ends_with_space(const char *text, size_t n) {

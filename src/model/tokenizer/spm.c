@@ -66,8 +66,7 @@ static mnem_status encode_part(const mnem__spm *spm, mnem__token_work *w, const 
     return mnem__token_work_add_merged(w);
 }
 
-/* The end of the word that starts at begin: before the next space that follows something else. */
-static size_t word_end(const char *text, size_t n, size_t begin) {
+size_t mnem__spm_word_end(const char *text, size_t n, size_t begin) {
     size_t end = begin + 1;
     while (end < n && (text[end] != ' ' || text[end - 1] == ' ')) end++;
     return end;
@@ -81,7 +80,7 @@ mnem_status mnem__spm_encode(const mnem__spm *spm, mnem__token_work *w, const ch
     w->text[0] = ' ';
     const size_t bytes = prefix + mnem__spm_decode(text, n, w->text + prefix);
     for (size_t begin = 0, end; begin < bytes && status == MNEM_OK; begin = end) {
-        end = w->vocab->words ? word_end(w->text, bytes, begin) : bytes;
+        end = w->vocab->words ? mnem__spm_word_end(w->text, bytes, begin) : bytes;
         status = encode_part(spm, w, w->text + begin, end - begin);
     }
     return status;

@@ -82,13 +82,19 @@ static mnem_status read_types(mnem_tokenizer *t) {
                       (unsigned long long)t->vocab.tokens.count);
 }
 
-/* SentencePiece files that don't name these tokens have them at 0, 1 and 2, with these types. */
+/* What files that don't name their special tokens mean by that. */
 static void default_ids(mnem_tokenizer *t) {
-    t->info.bos = t->info.eos = t->info.eot = t->info.unk = t->info.pad = -1;
-    if (t->model == MNEM__MODEL_BPE || t->info.vocab < 3) return;
-    if (mnem__token_vocab_type(&t->vocab, 0) == MNEM__TOKEN_UNKNOWN) t->info.unk = 0;
-    if (mnem__token_vocab_type(&t->vocab, 1) == MNEM__TOKEN_CONTROL) t->info.bos = 1;
-    if (mnem__token_vocab_type(&t->vocab, 2) == MNEM__TOKEN_CONTROL) t->info.eos = 2;
+    mnem_tokenizer_info *i = &t->info;
+    i->bos = i->eos = i->eot = i->unk = i->pad = t->last = -1;
+    if (t->model == MNEM__MODEL_SPM && i->vocab >= 3) { /* with these types */
+        if (mnem__token_vocab_type(&t->vocab, 0) == MNEM__TOKEN_UNKNOWN) i->unk = 0;
+        if (mnem__token_vocab_type(&t->vocab, 1) == MNEM__TOKEN_CONTROL) i->bos = 1;
+        if (mnem__token_vocab_type(&t->vocab, 2) == MNEM__TOKEN_CONTROL) i->eos = 2;
+    } else if (t->model == MNEM__MODEL_UNIGRAM && i->vocab >= 3) {
+        i->pad = 0, i->eos = 1, i->unk = 2;
+    } else if (t->model == MNEM__MODEL_WORDPIECE && i->vocab >= 103) {
+        i->pad = 0, i->unk = 100, i->bos = 101, t->last = 102;
+    }
 }
 
 static mnem_status read_ids(mnem_tokenizer *t, int32_t *eom) {
@@ -97,6 +103,7 @@ static mnem_status read_ids(mnem_tokenizer *t, int32_t *eom) {
         int32_t *id;
         bool lenient;
     } ids[] = {
+        {"tokenizer.ggml.seperator_token_id", &t->last, true}, /* as files spell it */
         {"tokenizer.ggml.bos_token_id", &t->info.bos, false},
         {"tokenizer.ggml.eos_token_id", &t->info.eos, false},
         {"tokenizer.ggml.eot_token_id", &t->info.eot, false},
@@ -127,9 +134,8 @@ static const struct {
     const char *name;
     mnem__token_model model;
 } token_models[] = {
-    {"gpt2", MNEM__MODEL_BPE},
-    {"gemma4", MNEM__MODEL_BPE},
-    {"llama", MNEM__MODEL_SPM},
+    {"gpt2", MNEM__MODEL_BPE},   {"gemma4", MNEM__MODEL_BPE},     {"llama", MNEM__MODEL_SPM},
+    {"t5", MNEM__MODEL_UNIGRAM}, {"bert", MNEM__MODEL_WORDPIECE},
 };
 
 static mnem_status find_model(mnem_tokenizer *t, mnem_text name) {
@@ -171,16 +177,36 @@ static mnem_status read_model(mnem_tokenizer *t) {
     return status == MNEM_OK ? find_scheme(t) : status;
 }
 
+static mnem_status read_around(mnem_tokenizer *t) {
+    mnem_tokenizer_info *info = &t->info;
+    info->add_bos = t->model == MNEM__MODEL_SPM || (t->scheme && t->scheme->bos);
+    info->add_eos = t->model == MNEM__MODEL_UNIGRAM;
+    mnem_status status = read_bool(t, "tokenizer.ggml.add_bos_token", &info->add_bos);
+    if (status == MNEM_OK) status = read_bool(t, "tokenizer.ggml.add_eos_token", &info->add_eos);
+    if (t->scheme && t->scheme->force_bos) info->add_bos = true;
+    if (t->model == MNEM__MODEL_WORDPIECE) /* always between its own two */
+        info->add_bos = info->add_eos = true;
+    else
+        t->last = info->add_eos ? info->eos : -1;
+    return status;
+}
+
 static mnem_status read_flags(mnem_tokenizer *t) {
-    const bool spm = t->model == MNEM__MODEL_SPM;
-    t->info.add_bos = spm || (t->scheme && t->scheme->bos);
-    t->info.add_space_prefix = spm;
-    mnem_status status = read_bool(t, "tokenizer.ggml.add_bos_token", &t->info.add_bos);
-    if (status == MNEM_OK) status = read_bool(t, "tokenizer.ggml.add_eos_token", &t->info.add_eos);
+    mnem__wordpiece *wp = &t->wordpiece;
+    mnem_status status = read_around(t);
+    t->info.add_space_prefix = t->model == MNEM__MODEL_SPM;
     if (status == MNEM_OK)
         status = read_bool(t, "tokenizer.ggml.add_space_prefix", &t->info.add_space_prefix);
-    if (t->scheme && t->scheme->force_bos) t->info.add_bos = true;
-    t->last = t->info.add_eos ? t->info.eos : -1;
+    if (t->model == MNEM__MODEL_UNIGRAM && status == MNEM_OK) {
+        t->unigram.space_prefix = t->info.add_space_prefix;
+        status = read_bool(t, "tokenizer.ggml.remove_extra_whitespaces", &t->unigram.merges_spaces);
+    }
+    if (t->model != MNEM__MODEL_WORDPIECE || status != MNEM_OK) return status;
+    wp->lower = true;
+    status = read_bool(t, "tokenizer.ggml.normalizer.lowercase", &wp->lower);
+    wp->strips_accents = wp->lower;
+    if (status == MNEM_OK)
+        status = read_bool(t, "tokenizer.ggml.normalizer.strip_accents", &wp->strips_accents);
     return status;
 }
 
@@ -206,6 +232,9 @@ static mnem_status make_tables(mnem_tokenizer *t, int32_t eom) {
     t->work.vocab = &t->vocab;
     t->work.unknown = t->info.unk;
     if (t->model == MNEM__MODEL_SPM) return mnem__spm_init(&t->spm, &t->source, &t->work);
+    if (t->model == MNEM__MODEL_UNIGRAM)
+        return mnem__unigram_init(&t->unigram, &t->source, &t->work);
+    if (t->model == MNEM__MODEL_WORDPIECE) return MNEM_OK;
     status = mnem__bpe_init(&t->bpe, &t->source, t->scheme, &t->work);
     t->info.merges = t->bpe.merge_count;
     return status;
@@ -274,6 +303,7 @@ mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clon
 void mnem_tokenizer_destroy(mnem_tokenizer *t) {
     if (!t) return;
     if (t->model == MNEM__MODEL_BPE) mnem__bpe_fini(&t->bpe);
+    if (t->model == MNEM__MODEL_UNIGRAM) mnem__unigram_fini(&t->unigram);
     mnem__special_tokens_fini(&t->special);
     mnem__token_vocab_fini(&t->vocab);
     mnem__token_work_fini(&t->work);
@@ -311,9 +341,14 @@ uint64_t mnem_tokenizer_checksum(const mnem_tokenizer *tokenizer) {
 /* ---- encoding ---- */
 
 static mnem_status encode_piece(mnem_tokenizer *t, const char *text, size_t n) {
+    mnem__token_work *w = &t->work;
     if (n == 0) return MNEM_OK;
-    if (t->model == MNEM__MODEL_BPE) return mnem__bpe_encode(&t->bpe, &t->work, text, n);
-    return mnem__spm_encode(&t->spm, &t->work, text, n, t->info.add_space_prefix);
+    switch (t->model) {
+    case MNEM__MODEL_BPE: return mnem__bpe_encode(&t->bpe, w, text, n);
+    case MNEM__MODEL_UNIGRAM: return mnem__unigram_encode(&t->unigram, w, text, n);
+    case MNEM__MODEL_WORDPIECE: return mnem__wordpiece_encode(&t->wordpiece, w, text, n);
+    default: return mnem__spm_encode(&t->spm, w, text, n, t->info.add_space_prefix);
+    }
 }
 
 /* plain: the texts of control tokens aren't looked for. */

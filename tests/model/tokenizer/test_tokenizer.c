@@ -325,41 +325,6 @@ static void without_byte_tokens_bytes_are_unknown(void **state) {
 
 /* ---- BPE of marked text ---- */
 
-enum {
-    MARKED_BYTES = 3,
-    MARKED_A = MARKED_BYTES + 256,
-    MARKED_B,
-    MARKED_SPACE,
-    MARKED_SPACE_A,
-    MARKED_B_SPACE_A,
-    MARKED_FEEDS
-};
-
-static vocab_file marked_vocab(void) {
-    static char byte_texts[256][7];
-    const char *texts[MARKED_FEEDS + 1] = {"<pad>", "<eos>", "<bos>"};
-    int32_t types[MARKED_FEEDS + 1] = {3, 3, 3};
-    const char *const words[] = {"a", "b", MARK, MARK "a", "b" MARK "a", "\n\n"};
-    const char *const merges[] = {"b " MARK "a", MARK " a"};
-    vocab_file f = {0};
-    for (int i = 0; i < 256; i++) {
-        snprintf(byte_texts[i], 7, "<0x%02X>", (unsigned)i);
-        texts[MARKED_BYTES + i] = byte_texts[i];
-        types[MARKED_BYTES + i] = 6;
-    }
-    for (int i = 0; i < 6; i++) {
-        texts[MARKED_A + i] = words[i];
-        types[MARKED_A + i] = 1;
-    }
-    vocab_key_text(&f, "tokenizer.ggml.model", "gemma4");
-    vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, MARKED_FEEDS + 1);
-    vocab_key_numbers(&f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, MARKED_FEEDS + 1);
-    vocab_key_texts(&f, "tokenizer.ggml.merges", merges, 2);
-    vocab_key_u32(&f, "tokenizer.ggml.bos_token_id", 2);
-    vocab_key_bool(&f, "tokenizer.ggml.add_bos_token", false); /* wrong in files */
-    return f;
-}
-
 static void marked_text_is_joined_across_spaces(void **state) {
     (void)state;
     vocab_file f = marked_vocab();
