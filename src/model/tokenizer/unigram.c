@@ -1,9 +1,10 @@
-/* unigram.c: tokens of a unigram model ("t5"): the cut of a text whose tokens' scores add up to most.
+/* unigram.c: tokens of a unigram model ("t5"): the cut of a text whose tokens' scores add up to
+ * most.
  *
- * The idea (Kudo, 2018): text is normalized; then, from left to right, the best cut up to each place
- * is that up to the begin of some token that ends there, and this token (Viterbi, 1967). A character
- * that is no token costs more than any token; runs of such characters become one unknown token, or
- * byte tokens where the vocabulary has them.
+ * The idea (Kudo, 2018): text is normalized; then, from left to right, the best cut up to each
+ * place is that up to the begin of some token that ends there, and this token (Viterbi, 1967). A
+ * character that is no token costs more than any token; runs of such characters become one unknown
+ * token, or byte tokens where the vocabulary has them.
  * Files write a space as U+2581; here both are a space. Where no token has a space after something
  * else, as usual, words are taken one by one; the sum goes on, so that nothing else changes.
  *

@@ -104,8 +104,8 @@ static void the_sum_is_the_best_of_all_cuts(void **state) {
     }
 }
 
-/* A map by hand that makes "c" of "A": the root's children are at 256 ^ byte, and the leaf of 'A' is
- * that ^ 512. */
+/* A map by hand that makes "c" of "A": the root's children are at 256 ^ byte, and the leaf of 'A'
+ * is that ^ 512. */
 enum { MAP_CHILD = 256 ^ 'A', MAP_LEAF = MAP_CHILD ^ 512, MAP_UNITS = MAP_LEAF + 1 };
 
 static size_t write_map(unsigned char *out, uint32_t place) {
