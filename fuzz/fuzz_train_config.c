@@ -93,10 +93,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const int fd = memfd_create("config", MFD_CLOEXEC);
     CHECK(fd >= 0 && write(fd, n ? data : (const uint8_t *)whole, n ? n : 2) >= 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    tool_args args = {.config = path, .steps = 1, .data = "/dev/null"};
+    train_options asked = {.config = path, .steps = 1, .data = "/dev/null"};
     train_config c;
     messages = 0;
-    const int code = train_config_make(&args, &c);
+    const int code = train_config_make(&asked, &c);
     CHECK(code == TOOL_OK || code == TOOL_USAGE || messages == 1);
     if (code == TOOL_OK) {
         check_bounds(&c);

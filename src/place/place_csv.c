@@ -5,7 +5,7 @@
  * by column.
  * Invariant: gaps lie in one array, row after row; constraints point into it when it is whole.
  * Cost: one pass; the text, and 88 bytes for a row, 120 where spaces are spoken of. */
-#include "mnem/place_csv.h"
+#include "mnem/place.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -316,8 +316,8 @@ void mnem_place_csv_destroy(mnem_place_csv *csv) {
     mnem__free(csv);
 }
 
-mnem_place_csv_info mnem_place_csv_info_get(mnem_place_csv *csv) {
-    return (mnem_place_csv_info){csv->buffers, csv->constraints, csv->n};
+void mnem_place_csv_info_get(const mnem_place_csv *csv, mnem_place_csv_info *info) {
+    *info = (mnem_place_csv_info){csv->buffers, csv->constraints, csv->n};
 }
 
 /* ---- spaces ---- */

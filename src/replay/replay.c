@@ -19,6 +19,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "replay/replay_clock.h"
 #include "replay/replay_private.h"
 
@@ -26,6 +27,7 @@ static const char tag[] = "replay";
 
 enum {
     PIECE = 65536,
+    PARTS = 1000000, /* that progress counts */
     FIT_PASSES = 45,
     GRID_AHEAD = 16,
     MILLION = 1000000,
@@ -44,7 +46,7 @@ typedef struct replay {
     bool is_offset;                    /* the target is an offset policy */
     double part, part_of_pass, weight; /* weight: of the pass that runs */
     uint64_t clock_ns;                 /* that two readings of the thread clock take */
-    size_t silent;                     /* operations since the last call of on_progress */
+    size_t silent;                     /* operations since progress was told */
     uint32_t *least;                   /* [count]: the least ticks of each operation */
     uint32_t *bins;                    /* [BINS] */
 } replay;
@@ -111,9 +113,10 @@ static mnem_status piece_timed(const replay *r, size_t from, size_t n, uint32_t 
 static mnem_status advance(replay *r, size_t ops) {
     r->part += r->weight * r->part_of_pass * (double)ops / (double)r->info.count;
     r->silent += ops;
-    if (!r->o.on_progress || r->silent < PIECE) return MNEM_OK;
+    if (r->silent < PIECE) return MNEM_OK;
     r->silent = 0;
-    if (r->o.on_progress(r->o.progress_context, r->part < 1 ? r->part : 1)) return MNEM_OK;
+    const uint64_t done = (uint64_t)(PARTS * (r->part < 1 ? r->part : 1));
+    if (mnem__progress_tell(&r->o.progress, "replaying", done, PARTS)) return MNEM_OK;
     return mnem__fail(MNEM_CANCELLED, "replay: cancelled");
 }
 
@@ -187,9 +190,8 @@ static mnem_status refusal(replay *r, mnem_status status, size_t op) {
 /* MNEM_OK, MNEM_OVER_BUDGET, or what ended the replay. */
 static mnem_status try_capacity(replay *r, uint64_t capacity) {
     size_t stopped;
-    mnem_status status = r->target->open(r->target, r->w, capacity, capacity);
-    if (status != MNEM_OK) return status;
-    status = pass(r, &stopped, NULL);
+    MNEM__TRY(r->target->open(r->target, r->w, capacity, capacity));
+    mnem_status status = pass(r, &stopped, NULL);
     r->target->close(r->target);
     return status;
 }
@@ -385,8 +387,7 @@ static mnem_status measure_time(replay *r) {
 static mnem_status measure_growth(replay *r) {
     size_t stopped = 0;
     mnem_replay_usage used;
-    const uint64_t most = r->o.capacity ? r->o.capacity : UINT64_MAX;
-    mnem_status status = r->target->open(r->target, r->w, 0, most);
+    mnem_status status = r->target->open(r->target, r->w, 0, r->o.capacity);
     if (status == MNEM_UNSUPPORTED) { /* then it has all it needs from the start */
         const uint64_t needed = r->result->bytes_capacity_needed;
         const uint64_t fixed = r->o.capacity ? r->o.capacity : needed;
@@ -465,8 +466,7 @@ static mnem_status map_op(map_run *m, size_t i, void (*on_box)(void *, const mne
         tell_box(m->target, box, i, on_box, context);
         return MNEM_OK;
     }
-    const mnem_status status = m->target->alloc(m->target, o->block, o->bytes, o->stream);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(m->target->alloc(m->target, o->block, o->bytes, o->stream));
     *box = (mnem_replay_box){.born = i, .block = o->block};
     box->offset = m->target->place(m->target, o->block, &box->bytes);
     m->asked[o->block] = o->bytes;

@@ -20,7 +20,7 @@ static const char *kv_text(mnem_type type) {
 /* ---- the plan ---- */
 
 /* How much stays in memory is in the plan's own words (why); here is what they leave out. */
-static void plan_choice(FILE *file, const mnem_session_plan *p) {
+static void plan_choice(FILE *file, const mnem_engine_plan *p) {
     char text[256], slot[TOOL_TEXT];
     int n = snprintf(text, sizeof text, "context %d token%s, KV %s, chunks of %d, %d thread%s",
                      p->context, tool_s((uint64_t)p->context), kv_text(p->kv_type), p->chunk,
@@ -33,7 +33,7 @@ static void plan_choice(FILE *file, const mnem_session_plan *p) {
     tool_wrap(file, "  chosen   ", text);
 }
 
-static void plan_speed(FILE *file, const mnem_session_plan *p) {
+static void plan_speed(FILE *file, const mnem_engine_plan *p) {
     char text[160];
     if (p->predicted_generate <= 0)
         snprintf(text, sizeof text, "not known: `mnem bench` measures this machine once");
@@ -44,7 +44,7 @@ static void plan_speed(FILE *file, const mnem_session_plan *p) {
     tool_wrap(file, "  speed    ", text);
 }
 
-static tool_bytes bytes_of(const mnem_session_plan *p, const tool_stage *stage) {
+static tool_bytes bytes_of(const mnem_engine_plan *p, const tool_stage *stage) {
     return (tool_bytes){.line = p->line,
                         .lines = p->lines,
                         .peak_bytes = p->peak_bytes,
@@ -52,7 +52,7 @@ static tool_bytes bytes_of(const mnem_session_plan *p, const tool_stage *stage) 
                         .budget_chosen = stage->budget_chosen};
 }
 
-void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *stage) {
+void tool_report_plan(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
     const tool_bytes bytes = bytes_of(p, stage);
     fprintf(file, "plan\n");
     tool_bytes_plan(file, &bytes);
@@ -73,7 +73,7 @@ static json_t *rate_json(double tokens_per_s) {
 }
 
 /* A path that isn't UTF-8 can't be in JSON: it is null there. */
-json_t *tool_report_plan_json(const mnem_session_plan *p, const tool_stage *stage) {
+json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage) {
     const tool_bytes bytes = bytes_of(p, stage);
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);

@@ -155,7 +155,7 @@ static int look_through(const train_run *run, int fd, const char *path, uint64_t
 
 int train_text_check(const train_run *run) {
     int code = TOOL_OK;
-    if (run->args->any_bytes) return code;
+    if (run->asked->any_bytes) return code;
     for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++) {
         struct stat about;
         const char *path = run->config.file[i];

@@ -188,9 +188,7 @@ static mnem_status limit_pass(mnem_pool *pool, const mnem__count *live, uint64_t
 mnem_status mnem__pool_limits_pass(mnem_pool *pool, uint32_t tag, uint64_t bytes) {
     const mnem__tag *row = mnem__tag_at(&pool->track.sites, tag);
     const mnem_kind kind = row->kind;
-    const mnem_status status =
-        limit_pass(pool, &row->count, pool->limits->tag_hard[tag], bytes, kind, row->text);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(limit_pass(pool, &row->count, pool->limits->tag_hard[tag], bytes, kind, row->text));
     return limit_pass(pool, &pool->track.kinds[kind], pool->limits->kind_hard[kind], bytes, kind,
                       "");
 }

@@ -283,12 +283,11 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
                           "%s: key general.architecture: is of type %s, expected a "
                           "text",
                           model->path, mnem__gguf_value_name(value.type));
-    mnem_status status = mnem__gguf_check_model(model);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
-    status = take_keys(model, architecture, value.text.bytes, t);
+    mnem_status status = take_keys(model, architecture, value.text.bytes, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)
                              : status;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 

@@ -8,8 +8,8 @@
  * Files write a space as U+2581; here both are a space. Where no token has a space after something
  * else, as usual, words are taken one by one; the sum goes on, so that nothing else changes.
  *
- * Which tokens begin somewhere is found by looking up all lengths, as long as what tokens begin with
- * is met: a bit for the hash of each beginning says so, and hardly ever wrongly.
+ * Which tokens begin somewhere is found by looking up all lengths, as long as what tokens begin
+ * with is met: a bit for the hash of each beginning says so, and hardly ever wrongly.
  * Cost: for each character as many steps as the longest token that may begin there; 16 bytes for
  * each byte of the longest word, 8 bytes for each token. */
 #include "model/tokenizer/unigram.h"

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/progress.h"
 #include "model/token/id_table.h"
 #include "model/token/token_text.h"
 
@@ -294,13 +295,13 @@ static mnem_status start(learner *l) {
 }
 
 mnem_status mnem__bpe_learn(const mnem__words *words, uint32_t wanted, mnem__merge *merges,
-                            uint32_t *count, bool (*on_progress)(void *, uint64_t done),
-                            void *context) {
+                            uint32_t *count, const mnem_progress *progress) {
     const uint64_t live = words->memory->live;
     learner l = {.words = words, .memory = words->memory, .places = words->text_bytes};
     mnem_status status = start(&l);
     for (*count = 0; *count < wanted && status == MNEM_OK; ++*count) {
-        if (on_progress && *count % PROGRESS_EVERY == 0 && !on_progress(context, *count)) {
+        if (*count % PROGRESS_EVERY == 0 &&
+            !mnem__progress_tell(progress, "merging", *count, wanted)) {
             status = mnem__fail(MNEM_CANCELLED, "vocabulary: cancelled");
             break;
         }

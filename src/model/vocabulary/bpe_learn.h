@@ -49,10 +49,8 @@ typedef struct mnem__merge {
     uint32_t at, length; /* of the merged token's bytes in the text of the words */
 } mnem__merge;
 
-/* Learns up to wanted merges into merges; *count says how many there were. on_progress may be NULL;
- * false cancels. */
+/* Learns up to wanted merges into merges; *count says how many there were. */
 mnem_status mnem__bpe_learn(const mnem__words *words, uint32_t wanted, mnem__merge *merges,
-                            uint32_t *count, bool (*on_progress)(void *, uint64_t done),
-                            void *context);
+                            uint32_t *count, const mnem_progress *progress);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/progress.h"
 #include "model/text/pretokenize.h"
 #include "model/text/text_reader.h"
 #include "model/text/utf8.h"
@@ -48,13 +49,7 @@ typedef struct learning {
 } learning;
 
 static bool progress(const learning *l, const char *what, uint64_t done, uint64_t total) {
-    const mnem_vocabulary_options *o = l->options;
-    return !o->on_progress || o->on_progress(o->context, what, done, total);
-}
-
-static bool merge_progress(void *context, uint64_t done) {
-    const learning *l = context;
-    return progress(l, "merging", done, l->wanted);
+    return mnem__progress_tell(&l->options->progress, what, done, total);
 }
 
 static mnem_status on_word(void *context, size_t begin, size_t end) {
@@ -132,7 +127,7 @@ static mnem_status learn_merges(learning *l) {
         mnem__learn_resize(&l->memory, &merges, 0, l->wanted, sizeof *l->merges);
     l->merges = merges;
     if (status != MNEM_OK) return status;
-    return mnem__bpe_learn(&l->words, l->wanted, l->merges, &l->merge_count, merge_progress, l);
+    return mnem__bpe_learn(&l->words, l->wanted, l->merges, &l->merge_count, &l->options->progress);
 }
 
 static void learning_fini(learning *l) {

@@ -20,7 +20,7 @@ bool mnem__linear_is_matrix(const mnem_op_desc *desc, const mnem_tensor *tensor,
     if (!mnem__linear_is_real(desc, tensor->type) || tensor->layout != MNEM_LAYOUT_ROW ||
         tensor->dims != 2 || !mnem__tensor_valid(tensor))
         return false;
-    const int64_t size = mnem_type_info_get(tensor->type)->block_bytes;
+    const int64_t size = mnem_type_get(tensor->type)->block_bytes;
     return tensor->stride[1] == size && tensor->stride[0] % size == 0 &&
            tensor->offset % size == 0 && tensor->shape[0] == rows && tensor->shape[1] == columns;
 }
@@ -46,7 +46,7 @@ mnem_status mnem__linear_check_input(const mnem_op_desc *desc) {
 
 mnem_status mnem__linear_check_weight(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1];
-    const mnem_type_info *info = mnem_type_info_get(weight->type);
+    const mnem_type_info *info = mnem_type_get(weight->type);
     if (mnem__linear_is_matrix(desc, weight, weight->shape[0], weight->shape[1])) return MNEM_OK;
     if (info && info->is_weight && info->block_elements > 1 && weight->dims == 2 &&
         weight->layout == MNEM_LAYOUT_ROW && mnem__tensor_valid(weight) &&
@@ -76,9 +76,8 @@ mnem__gemm_matrix mnem__linear_matrix(const mnem_tensor *tensor, const void *bas
 static mnem_status check_linear(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1], *bias = &desc->in[2];
     const bool gradient = desc->kind == MNEM_OP_LINEAR_GRAD_INPUT;
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status == MNEM_OK) status = mnem__linear_check_weight(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
+    MNEM__TRY(mnem__linear_check_weight(desc));
     if (in->shape[1] != weight->shape[gradient ? 0 : 1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't as wide as in[1] says");
     if (!mnem__linear_is_output(desc, &desc->out, in->shape[0], weight->shape[gradient ? 1 : 0]))
@@ -96,7 +95,7 @@ static mnem__gemm product(const mnem_op *op, const mnem_op_args *args) {
     const mnem_op_desc *d = &op->desc;
     const bool gradient = d->kind == MNEM_OP_LINEAR_GRAD_INPUT;
     const bool bias = !gradient && !mnem__tensor_absent(&d->in[2]);
-    const int64_t unit = mnem_type_info_get(d->in[1].type)->block_elements;
+    const int64_t unit = mnem_type_get(d->in[1].type)->block_elements;
     return (mnem__gemm){
         .m = args->tokens,
         .n = d->out.shape[1],
@@ -128,8 +127,7 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
     const mnem_tensor *dy = &desc->in[0], *x = &desc->in[1], *out = &desc->out;
     const mnem_tensor *bias = &desc->also[0];
     const mnem_type wide = mnem__linear_wide(desc);
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
     if (!mnem__linear_is_matrix(desc, x, dy->shape[0], x->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't as many real rows as in[0]");
     if (mnem__tensor_absent(out) && mnem__tensor_absent(bias))

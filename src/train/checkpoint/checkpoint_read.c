@@ -81,8 +81,7 @@ static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h)
     if (c->file_bytes < sizeof *h)
         return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes are no checkpoint", c->path,
                           (unsigned long long)c->file_bytes);
-    mnem_status status = read_at(c, h, sizeof *h, 0);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(read_at(c, h, sizeof *h, 0));
     if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: not a checkpoint", c->path);
     if (h->version != MNEM__CHECKPOINT_VERSION)
@@ -128,8 +127,7 @@ static mnem_status read_rows(mnem__checkpoint *c, const mnem__checkpoint_header 
                              uint8_t *buffer) {
     uint64_t sum;
     const uint64_t place = sizeof *h;
-    mnem_status status = sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum));
     if (sum != h->rows_checksum || !zeros_behind(c, place + c->n * sizeof *c->rows))
         return mnem__fail(MNEM_BAD_FILE, "%s: the table of sections is damaged", c->path);
     c->rows = mnem__calloc(TAG, c->n, sizeof *c->rows);
@@ -220,25 +218,6 @@ void mnem__checkpoint_close(mnem__checkpoint *c) {
     mnem__free(c);
 }
 
-mnem_status mnem__checkpoint_open_last(const char *path, unsigned keep, mnem__checkpoint **out,
-                                       unsigned *which) {
-    mnem_status first = mnem__checkpoint_open(path, out);
-    *which = 0;
-    if (first == MNEM_OK || keep > MNEM__CHECKPOINT_KEEP) return first;
-    char old[PATH_MAX + 8], said[512];
-    snprintf(said, sizeof said, "%s", mnem_last_error());
-    for (unsigned k = 1; k <= keep; k++) {
-        snprintf(old, sizeof old, "%s.%u", path, k);
-        const mnem_status status = mnem__checkpoint_open(old, out);
-        *which = k;
-        if (status == MNEM_OK) return status;
-        if (first != MNEM_NOT_FOUND || status == MNEM_NOT_FOUND) continue;
-        first = status;
-        snprintf(said, sizeof said, "%s", mnem_last_error());
-    }
-    return mnem__fail(first, "%s", said);
-}
-
 /* ---- what is in it ---- */
 
 static mnem__checkpoint_entry entry_of(const mnem__checkpoint_row *row) {
@@ -307,8 +286,7 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
 static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                 void *data) {
     static const uint8_t zeros[MNEM__CHECKPOINT_ALIGN];
-    const mnem_status status = read_at(c, data, row->bytes, row->place);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(read_at(c, data, row->bytes, row->place));
     mnem__checksum sum;
     mnem__checksum_init(&sum);
     mnem__checksum_add(&sum, data, row->bytes);
@@ -322,20 +300,19 @@ static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoin
 mnem_status mnem__checkpoint_read(const mnem__checkpoint *c, const char *name, void *data,
                                   uint64_t bytes) {
     const mnem__checkpoint_row *row;
-    mnem_status status = row_get(c, name, MNEM__ENTRY_BYTES, &row);
-    if (status == MNEM_OK) status = check_bytes(c, row, bytes);
-    return status == MNEM_OK ? read_section(c, row, data) : status;
+    MNEM__TRY(row_get(c, name, MNEM__ENTRY_BYTES, &row));
+    MNEM__TRY(check_bytes(c, row, bytes));
+    return read_section(c, row, data);
 }
 
 mnem_status mnem__checkpoint_text(const mnem__checkpoint *c, const char *name, char *text,
                                   size_t n) {
     const mnem__checkpoint_row *row;
-    mnem_status status = row_get(c, name, MNEM__ENTRY_TEXT, &row);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(row_get(c, name, MNEM__ENTRY_TEXT, &row));
     if (row->bytes >= n)
         return mnem__fail(MNEM_BAD_FILE, "%s: section %s: a text of %llu bytes, room for %zu",
                           c->path, name, (unsigned long long)row->bytes, n ? n - 1 : 0);
-    status = read_section(c, row, text);
+    mnem_status status = read_section(c, row, text);
     text[status == MNEM_OK ? row->bytes : 0] = 0;
     return status;
 }

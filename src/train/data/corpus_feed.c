@@ -152,8 +152,7 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
 mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mnem_feed **feed) {
     sizes s = {0};
     mnem_feed *f = memory;
-    mnem_status status = check_options(options, memory, &s);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_options(options, memory, &s));
     *f = (mnem_feed){.options = *options, .buffer_bytes = s.buffer, .position = options->first};
     f->buffers = (options->depth ? options->depth : DEPTH_DEFAULT) + 1;
     f->memory = (char *)memory + mnem__align_up(sizeof *f, ALIGNMENT);
@@ -161,7 +160,7 @@ mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mne
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->for_caller, NULL);
     pthread_cond_init(&f->for_reader, NULL);
-    status = mnem__thread_start(&f->thread, MNEM_FEED_STACK_BYTES, feed_main, f);
+    mnem_status status = mnem__thread_start(&f->thread, MNEM_FEED_STACK_BYTES, feed_main, f);
     if (status != MNEM_OK) {
         mnem_feed_destroy(f);
         return status;

@@ -10,11 +10,12 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/file/checksum.h"
+#include "base/file/new_file.h"
 #include "base/heap.h"
-#include "base/new_file.h"
+#include "base/progress.h"
 #include "base/thread.h"
-#include "mnem/team.h"
+#include "mnem/base.h"
 #include "mnem/vocabulary.h"
 #include "model/tokenizer/tokenizer_private.h"
 #include "train/data/corpus_private.h"
@@ -114,8 +115,8 @@ static mnem_status run_round(maker *m, mnem__text_reader *reader) {
     }
     mnem_team_run(m->team, encode_piece, m);
     status = put_round(m);
-    if (status == MNEM_OK && o->on_progress &&
-        !o->on_progress(o->context, "tokenizing", m->head.text_bytes, m->text_total))
+    if (status == MNEM_OK &&
+        !mnem__progress_tell(&o->progress, "tokenizing", m->head.text_bytes, m->text_total))
         status = mnem__fail(MNEM_CANCELLED, "%s: cancelled", o->cache);
     return status;
 }

@@ -161,7 +161,7 @@ static void merges_equal_those_of_a_plain_learner(void **state) {
             }
             assert_int_equal(mnem__words_add(&words, bytes, (size_t)plain[w].n), MNEM_OK);
         }
-        assert_int_equal(mnem__bpe_learn(&words, 40, merges, &count, NULL, NULL), MNEM_OK);
+        assert_int_equal(mnem__bpe_learn(&words, 40, merges, &count, &(mnem_progress){0}), MNEM_OK);
         for (uint32_t m = 0; m < 40; m++) {
             int32_t best[2] = {0, 0};
             if (plain_best(plain, best) == 0) {
@@ -368,7 +368,8 @@ static void too_many_pairs_are_an_error_with_the_bytes(void **state) {
         assert_int_equal(mnem__words_add(&words, word, 2), MNEM_OK);
     }
     memory.max = memory.live + (1 << 18);
-    assert_int_equal(mnem__bpe_learn(&words, 1, merges, &count, NULL, NULL), MNEM_OVER_BUDGET);
+    assert_int_equal(mnem__bpe_learn(&words, 1, merges, &count, &(mnem_progress){0}),
+                     MNEM_OVER_BUDGET);
     assert_non_null(strstr(mnem_last_error(), "are allowed"));
     mnem__words_fini(&words);
     assert_int_equal(memory.live, 0);
@@ -422,8 +423,7 @@ static void learning_can_be_cancelled_at_any_report(void **state) {
     int reports = 0;
     for (mnem_status status = MNEM_CANCELLED; status != MNEM_OK; reports++) {
         int left = reports;
-        const mnem_vocabulary_options options = {
-            .tokens = 500, .on_progress = stop_after, .context = &left};
+        const mnem_vocabulary_options options = {.tokens = 500, .progress = {stop_after, &left}};
         status = try_learn(MIXED, &options);
         assert_true(status == MNEM_OK || status == MNEM_CANCELLED);
     }

@@ -29,17 +29,17 @@ static int check_resume(const tool_args *args) {
 }
 
 static int make_config(train_run *run) {
-    const tool_args *args = run->args;
+    const train_options *asked = run->asked;
     int code;
-    if (args->resume) {
-        code = check_resume(args);
+    if (asked->resume) {
+        code = check_resume(run->args);
         if (code == TOOL_OK) code = train_config_load(train_path(run, "config.json"), &run->config);
     } else {
-        code = train_config_make(args, &run->config);
+        code = train_config_make(asked, &run->config);
     }
     const train_config *c = &run->config;
-    if (code == TOOL_OK && !args->resume && *c->init) code = train_init_shape(run);
-    if (code == TOOL_OK && !args->resume) code = train_config_length(args, &run->config);
+    if (code == TOOL_OK && !asked->resume && *c->init) code = train_init_shape(run);
+    if (code == TOOL_OK && !asked->resume) code = train_config_length(asked, &run->config);
     if (code == TOOL_OK) code = train_config_lora(&run->config);
     if (code != TOOL_OK || c->lora || c->embd % c->heads == 0) return code;
     tool_message("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
@@ -49,12 +49,13 @@ static int make_config(train_run *run) {
 
 /* 0: nobody gave one. */
 static uint64_t budget_of(const train_run *run) {
-    return run->args->memory ? run->args->memory : run->config.memory;
+    return run->asked->memory ? run->asked->memory : run->config.memory;
 }
 
 static int open_ledger(train_run *run) {
     run->budget_chosen = budget_of(run) == 0;
-    mnem_status status = mnem_ledger_open(budget_of(run), &run->ledger);
+    const mnem_ledger_options budget = {.budget_bytes = budget_of(run), .preparing = true};
+    mnem_status status = mnem_ledger_create_process(&budget, &run->ledger);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &run->device);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -62,7 +63,7 @@ static int open_ledger(train_run *run) {
 /* The model to start from, whose tables are a part of the plan. A checkpoint has its weights, but
  * none that are frozen. */
 static int open_base(train_run *run) {
-    const bool saved = run->args->resume && access(train_path(run, "checkpoint"), F_OK) == 0;
+    const bool saved = run->asked->resume && access(train_path(run, "checkpoint"), F_OK) == 0;
     if (!*run->config.init || (saved && !run->config.lora)) return TOOL_OK;
     const mnem_status status = mnem_model_open(run->config.init, &run->base);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -111,11 +112,10 @@ static void set_options(train_run *run) {
     const train_config *c = &run->config;
     mnem_train_options *o = &run->options;
     *o = (mnem_train_options){.ledger = run->ledger,
-                              .budget_bytes = budget_of(run),
                               .sequence = c->context,
                               .batch = c->batch,
-                              .micro_batch = run->args->micro_batch,
-                              .threads = run->args->threads,
+                              .micro_batch = run->asked->training.micro_batch,
+                              .threads = run->asked->threads,
                               .dropout = (float)c->dropout,
                               .seed = c->seed,
                               .schedule = schedule_of(c),
@@ -155,7 +155,7 @@ static mnem_status make_plan(train_run *run) {
 }
 
 static int make_sampler(train_run *run) {
-    mnem_sampler_options options = mnem_sampler_defaults();
+    mnem_sampler_options options = mnem_sampler_usual();
     options.seed = run->config.seed;
     const mnem_status status = mnem_sampler_create(&options, run->config.vocab, &run->sampler);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -186,8 +186,7 @@ static int show_ways(train_run *run) {
 }
 
 static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
-    return tool_fail_plan(status, plan->needed_bytes,
-                          tool_budget_bytes(budget_of(run), run->ledger), plan->knob);
+    return tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
 }
 
 static int plan(train_run *run) {
@@ -195,10 +194,10 @@ static int plan(train_run *run) {
     const int code = make_sampler(run);
     if (code != TOOL_OK) return code;
     mnem_status status = make_plan(run);
-    if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger, budget_of(run));
+    if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger);
     if (status != MNEM_OK) return fail_plan(run, status, &run->plan);
     /* Where there is no room for the test, the time isn't known before the first step. */
-    if (!run->args->quiet || run->args->dry_run)
+    if (!run->args->quiet || run->asked->dry_run)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
     mnem_process_usage usage = {0};
     mnem_process_usage_get(&usage);
@@ -228,9 +227,9 @@ static void text_note(const train_run *run, char note[NOTE]) {
 static mnem_status begin_weights(train_run *run, bool *same_text) {
     char note[NOTE], text[NOTE];
     const char *path = train_path(run, "checkpoint");
-    const bool saved = run->args->resume && access(path, F_OK) == 0;
+    const bool saved = run->asked->resume && access(path, F_OK) == 0;
     mnem_status status = MNEM_OK;
-    if (run->args->resume && !saved)
+    if (run->asked->resume && !saved)
         tool_message("%s has no checkpoint yet: it begins anew", run->out);
     if (!saved) mnem_trainer_init(run->trainer, run->config.seed);
     if (run->base) status = mnem_trainer_load(run->trainer, run->base);
@@ -419,7 +418,7 @@ static int set_length(train_run *run, loop *l) {
 
 static bool is_last(const train_run *run, uint64_t step) {
     return (run->config.steps && step >= (uint64_t)run->config.steps) ||
-           (run->args->stop_after && step >= run->args->stop_after);
+           (run->asked->stop_after && step >= run->asked->stop_after);
 }
 
 /* The end validates for itself; a stop doesn't. */
@@ -429,7 +428,7 @@ static bool wants_look(const train_run *run, uint64_t step) {
 }
 
 static bool wants_save(const train_run *run, const loop *l, uint64_t step) {
-    if (run->args->save_every) return step % run->args->save_every == 0;
+    if (run->asked->save_every) return step % run->asked->save_every == 0;
     return tool_clock() - l->saved > save_seconds;
 }
 
@@ -629,7 +628,7 @@ static int plan_early(train_run *run) {
 /* The checkpoint has all steps, and the result was written after it. */
 static bool is_finished(const train_run *run) {
     uint64_t steps = 0;
-    if (!run->args->resume || !run->config.steps || access(result_path(run), F_OK) != 0)
+    if (!run->asked->resume || !run->config.steps || access(result_path(run), F_OK) != 0)
         return false;
     return mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK &&
            steps >= (uint64_t)run->config.steps;
@@ -649,15 +648,15 @@ static int say_finished(train_run *run) {
 }
 
 static int read_text(train_run *run) {
-    int code = run->args->resume ? TOOL_OK : train_folder_spool(run);
-    if (code == TOOL_OK && !run->args->resume) code = train_text_check(run);
+    int code = run->asked->resume ? TOOL_OK : train_folder_spool(run);
+    if (code == TOOL_OK && !run->asked->resume) code = train_text_check(run);
     return code;
 }
 
 static int prepare(train_run *run) {
-    int code = run->args->resume ? train_folder_open(run) : TOOL_OK; /* the config is in it */
+    int code = run->asked->resume ? train_folder_open(run) : TOOL_OK; /* the config is in it */
     if (code == TOOL_OK) code = make_config(run);
-    if (code == TOOL_OK && !run->args->resume) code = train_folder_open(run);
+    if (code == TOOL_OK && !run->asked->resume) code = train_folder_open(run);
     if (code == TOOL_OK && is_finished(run)) return say_finished(run);
     if (code == TOOL_OK) code = read_text(run);
     if (code == TOOL_OK) code = open_ledger(run);
@@ -667,18 +666,18 @@ static int prepare(train_run *run) {
         set_compute(run);
         code = plan_early(run);
     }
-    if (code == TOOL_OK && !run->args->resume) code = train_vocabulary_make(run);
+    if (code == TOOL_OK && !run->asked->resume) code = train_vocabulary_make(run);
     if (code == TOOL_OK) code = train_text_open(run);
     return code == TOOL_OK ? plan(run) : code;
 }
 
-int verb_train(const tool_args *args) {
+static int verb_train(const tool_args *args) {
     static train_run run;
-    run = (train_run){.args = args};
+    run = (train_run){.args = args, .asked = (const train_options *)args};
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
     int code = prepare(&run);
-    if (code == TOOL_OK && args->dry_run)
+    if (code == TOOL_OK && run.asked->dry_run)
         code = show_ways(&run);
     else if (code == TOOL_OK && !run.finished) {
         code = create(&run);
@@ -690,3 +689,96 @@ int verb_train(const tool_args *args) {
     close_run(&run);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(train_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP(tool_memory_options, AT(memory)),
+    TOOL_GROUP(tool_threads_options, AT(threads)),
+    {"data", 'd', "FILE", TOOL_VALUE_TEXT, AT(data), .once = "further files are operands",
+     .help =
+         "a text file to learn from, in UTF-8 (- is standard input); operands are further ones"},
+    {"any-bytes", 0, NULL, TOOL_VALUE_FLAG, AT(any_bytes),
+     .help = "learn from files as they are, also where they don't look like text"},
+    {"config", 'c', "NAME|FILE", TOOL_VALUE_TEXT, AT(config),
+     .choices = "tiny 5m gpt2-10m gpt2-124m",
+     .help = "the model and how it is trained: tiny, 5m, gpt2-10m, gpt2-124m, or a JSON file "
+             "(default: 5m)"},
+    {"out", 'o', "DIR", TOOL_VALUE_TEXT, AT(out), .help = "the run's folder (default: mnem-train)"},
+    {"resume", 0, NULL, TOOL_VALUE_FLAG, AT(resume),
+     .help = "go on with the run in the folder, from its last checkpoint"},
+    {"init", 0, "MODEL", TOOL_VALUE_TEXT, AT(init),
+     .help = "start from this model's weights and vocabulary instead of random ones"},
+    {"lora", 0, "R", TOOL_VALUE_COUNT, AT(lora), .least = 1, .most = 65536,
+     .help = "train low-rank adapters of this rank on the model of --init, which may be quantized "
+             "and stays as it is"},
+    {"lora-alpha", 0, "X", TOOL_VALUE_REAL, AT(lora_alpha), .least = 0.001, .most = 1e6,
+     .help = "weight of what adapters add: X / R (default: twice the rank)"},
+    {"lora-targets", 0, "NAMES", TOOL_VALUE_TEXT, AT(lora_targets),
+     .choices = "q k v qkv o gate up down",
+     .help = "which matrices of a layer get an adapter, with commas between, such as q,v (default: "
+             "all)"},
+    {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), .least = 1, .most = TRAIN_STEPS_MAX,
+     .help = "length of the run in steps; the learning rate falls to its floor at the end"},
+    {"tokens", 'n', "N", TOOL_VALUE_NUMBER, AT(tokens), .least = 1, .most = TRAIN_STEPS_MAX,
+     .help = "length of the run in tokens"},
+    {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 1, .most = 1e8,
+     .help =
+         "length of the run in seconds: the number of steps is set when the first ones were timed"},
+    {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), .least = 1, .most = TRAIN_STEPS_MAX,
+     .help = "stop after step N with a checkpoint, as Ctrl-C does; --resume goes on"},
+    {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), .least = 1, .most = TRAIN_STEPS_MAX,
+     .help = "steps between checkpoints (default: about a minute's)"},
+    TOOL_GROUP(tool_batch_options, AT(training)),
+    {"ctx", 0, "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
+     .help = "tokens of a sequence, and the model's context"},
+    {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), .least = 256, .most = 1 << 20,
+     .help = "tokens of the vocabulary that is learned from the text; 256: bytes"},
+    TOOL_GROUP(tool_types_options, AT(training)),
+    {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10,
+     .help = "highest learning rate"},
+    TOOL_GROUP(tool_dropout_options, AT(training)),
+    {"heldout", 0, "X", TOOL_VALUE_REAL, AT(heldout), .least = 0, .most = 0.9,
+     .help = "the last part of the text that is not learned from, but measured on (default: 0.03)"},
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = 0, .most = 1e18,
+     .help = "seed of weights, order of text and dropout (default: 1)"},
+    {"sample", 0, "TEXT", TOOL_VALUE_TEXT, AT(sample),
+     .help = "what samples continue (default: the beginning of the held-out text)"},
+    {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
+     .help = "show the plan and what other budgets would buy, and stop"},
+    TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP(tool_quiet_options, 0),
+    {0},
+};
+
+static train_options asked;
+const tool_verb tool_verb_train = {
+    .name = "train",
+    .about =
+        {"[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, inside a memory budget",
+         "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
+         "from a model (--init). Shows the plan before the first step: bytes by kind, how many\n"
+         "sequences run together, what is computed again to save memory, and what another budget\n"
+         "would buy. A smaller budget changes the speed, not the result, but for rounding.\n"
+         "\n"
+         "The vocabulary is learned from the text. The run lives in a folder (--out): its\n"
+         "checkpoint, log.jsonl (a line for each step), loss.svg, and at the end model.gguf, "
+         "which\n"
+         "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume goes on as\n"
+         "though nothing had happened, also after a crash.\n"
+         "\n"
+         "Files should be text in UTF-8; what is clearly no text is refused. --json streams the\n"
+         "lines of log.jsonl to standard output, and an object about the end as the last line.\n"
+         "\n"
+         "--lora trains low-rank adapters on a model that stays as it is, quantized or not: "
+         "gradients\n"
+         "and moments are of the adapters only. The result is adapter.gguf, for that model.\n",
+         "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
+         "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
+         "mnem train --resume  # go on after Ctrl-C\n"
+         "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
+         "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n"},
+    .options = options,
+    .args = &asked.args,
+    .entry = verb_train};

@@ -44,8 +44,8 @@ static int parse_space(placing *p, const char *text) {
 }
 
 int place_spaces_parse(placing *p) {
-    for (int i = 0; i < p->args->spaces; i++) {
-        const int code = parse_space(p, p->args->space[i]);
+    for (int i = 0; i < p->asked->space.count; i++) {
+        const int code = parse_space(p, p->asked->space.text[i]);
         if (code != TOOL_OK) return code;
     }
     return TOOL_OK;
@@ -96,7 +96,7 @@ static void print_verdict(const placing *p) {
         tool_outf(": nothing fits these capacities");
     else if (!place_fits(p))
         tool_outf(": no room found for %s bytes in %g s (--time), which is no proof",
-                  tool_exact(p->spread.over_bytes, a), p->args->time_limit);
+                  tool_exact(p->spread.over_bytes, a), p->asked->seconds);
     else if (p->spread.verdict == MNEM_PLACE_OPTIMAL)
         tool_outf(": no placement costs less");
     else if (p->spread.lower_bound_cost == 0)

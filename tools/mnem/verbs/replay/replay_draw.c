@@ -170,7 +170,7 @@ static void put_head(drawing *d) {
     fprintf(d->file, "<text x=\"%d\" y=\"26\" font-size=\"18\" font-weight=\"bold\">", LEFT);
     tool_svg_text(d->file, slash ? slash + 1 : d->c->path);
     fprintf(d->file, ": memory map, policy %s</text>\n", d->c->names[0]);
-    tool_size(was_refused(d) ? d->c->args->capacity : d->top, top);
+    tool_size(was_refused(d) ? d->c->asked->capacity : d->top, top);
     fprintf(d->file,
             "<text x=\"%d\" y=\"48\" fill=\"#555\">%s operation%s; peak %s live, %s %s</text>\n",
             LEFT, tool_exact(i->count, ops), tool_s(i->count), tool_size(i->bytes_peak, peak),
@@ -357,7 +357,7 @@ static int write_file(drawing *d, const char *path) {
 static uint64_t top_bytes(const replay_case *c) {
     const mnem_replay_result *r = &c->results[0];
     uint64_t top = r->bytes_reserved_peak;
-    if (!top) top = c->args->capacity ? c->args->capacity : r->bytes_capacity_needed;
+    if (!top) top = c->asked->capacity ? c->asked->capacity : r->bytes_capacity_needed;
     return top ? top : c->info.bytes_peak;
 }
 

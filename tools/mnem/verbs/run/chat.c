@@ -229,7 +229,7 @@ static int begin(chat *c) {
 
 static int32_t answer_limit(const chat *c) {
     int32_t context = c->stage->plan.context;
-    if (c->stage->args->tokens) return c->stage->args->tokens;
+    if (c->g->asked->tokens) return c->g->asked->tokens;
     if (c->format != MNEM_CHAT_PLAIN) return context;
     return context / 4 < PLAIN_TOKENS ? context / 4 + 1 : PLAIN_TOKENS;
 }
@@ -380,14 +380,14 @@ static void banner(const chat *c) {
 
 /* What the talk will take, before the plan: the ids of the sequence, the editor's bytes, and the
  * tokenizer's buffers, which grow with a first message of a usual length. */
-static int reserve(chat *c) {
+static int reserve(chat *c, const run_options *asked) {
     tool_stage *stage = c->stage;
-    int32_t most = stage->args->context;
+    int32_t most = stage->asked->context;
     if (!most) {
         most = stage->transformer.context;
         if (most > DEFAULT_CONTEXT) most = DEFAULT_CONTEXT;
     }
-    int code = tool_generator_open(stage, most, c->g);
+    int code = tool_generator_open(stage, asked, most, c->g);
     if (code != TOOL_OK) return code;
     c->g->on_full = on_full;
     c->g->context = c;
@@ -419,7 +419,7 @@ static int plan_and_talk(chat *c) {
     return code;
 }
 
-int tool_chat(tool_stage *stage, tool_generator *g) {
+int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g) {
     static chat c;
     c.stage = stage;
     c.g = g;
@@ -428,8 +428,8 @@ int tool_chat(tool_stage *stage, tool_generator *g) {
         tool_message("the terminal can't be used for a chat; give a prompt (-p)");
         return TOOL_FAILED;
     }
-    if (stage->args->system) snprintf(c.system, sizeof c.system, "%s", stage->args->system);
-    int code = reserve(&c);
+    if (asked->system) snprintf(c.system, sizeof c.system, "%s", asked->system);
+    int code = reserve(&c, asked);
     if (code != TOOL_OK) return code;
     code = plan_and_talk(&c);
     mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "editor", EDITOR_BYTES);

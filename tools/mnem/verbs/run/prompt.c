@@ -9,9 +9,9 @@
  * what it needs. */
 enum { MODEST_CONTEXT = 1024, LEAST_CONTEXT = 16 };
 
-const char *tool_prompt_source(const tool_args *args) {
-    if (args->prompt) return "-p";
-    if (args->file) return args->file;
+const char *tool_prompt_source(const run_options *asked) {
+    if (asked->prompt) return "-p";
+    if (asked->file) return asked->file;
     return isatty(STDIN_FILENO) ? NULL : "-";
 }
 
@@ -22,12 +22,12 @@ static void strip_newline(tool_stage *stage) {
     if (*n && stage->prompt.text[*n - 1] == '\r') --*n;
 }
 
-static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) {
-    const tool_args *args = stage->args;
-    const char *text = args->prompt;
+static int encode_prompt(tool_stage *stage, const run_options *asked, const int32_t **ids,
+                         size_t *count) {
+    const char *text = asked->prompt;
     size_t length = text ? strlen(text) : 0;
     if (!text) {
-        int code = tool_stage_read(stage, tool_prompt_source(args));
+        int code = tool_stage_read(stage, tool_prompt_source(asked));
         if (code != TOOL_OK) return code;
         strip_newline(stage);
         text = stage->prompt.text;
@@ -51,15 +51,16 @@ static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) 
 }
 
 /* *room: tokens of the whole text, the prompt and what may follow. */
-static int find_room(const tool_stage *stage, size_t prompt, int32_t *room) {
-    const tool_args *args = stage->args;
-    int32_t most = args->context ? args->context : stage->transformer.context;
+static int find_room(const tool_stage *stage, const run_options *asked, size_t prompt,
+                     int32_t *room) {
+    const int32_t context = stage->asked->context;
+    int32_t most = context ? context : stage->transformer.context;
     if (prompt >= (size_t)most) {
         tool_message("the prompt is %zu token%s, the context %d%s", prompt, tool_s(prompt), most,
-                     args->context ? " (--ctx)" : ", which is all that the model has");
-        return args->context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
+                     context ? " (--ctx)" : ", which is all that the model has");
+        return context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
     }
-    int64_t wanted = (int64_t)prompt + (args->tokens ? args->tokens : TOOL_DEFAULT_TOKENS);
+    int64_t wanted = (int64_t)prompt + (asked->tokens ? asked->tokens : TOOL_DEFAULT_TOKENS);
     *room = wanted < most ? (int32_t)wanted : most;
     return TOOL_OK;
 }
@@ -67,7 +68,7 @@ static int find_room(const tool_stage *stage, size_t prompt, int32_t *room) {
 /* The context that a plan has when asked for this one (0: what it likes); 0: nothing fits. */
 static int32_t try_context(tool_stage *stage, int32_t context) {
     stage->options.context = context;
-    const mnem_status status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
+    const mnem_status status = mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
     return status == MNEM_OK ? stage->plan.context : 0;
 }
 
@@ -94,7 +95,7 @@ static void say_short(const tool_stage *stage, size_t prompt, int32_t room, uint
 }
 
 static int plan(tool_stage *stage, size_t prompt, tool_generator *g) {
-    if (stage->args->context) return tool_stage_plan(stage);
+    if (stage->asked->context) return tool_stage_plan(stage);
     choose_context(stage, prompt, g->room, &g->needed_bytes);
     const int code = tool_stage_plan(stage);
     if (code == TOOL_OVER_BUDGET && stage->options.context)
@@ -104,13 +105,13 @@ static int plan(tool_stage *stage, size_t prompt, tool_generator *g) {
     return code;
 }
 
-int tool_prompt_plan(tool_stage *stage, tool_generator *g) {
+int tool_prompt_plan(tool_stage *stage, const run_options *asked, tool_generator *g) {
     const int32_t *ids;
     size_t count;
     int32_t room;
-    int code = encode_prompt(stage, &ids, &count);
-    if (code == TOOL_OK) code = find_room(stage, count, &room);
-    if (code == TOOL_OK) code = tool_generator_open(stage, room, g);
+    int code = encode_prompt(stage, asked, &ids, &count);
+    if (code == TOOL_OK) code = find_room(stage, asked, count, &room);
+    if (code == TOOL_OK) code = tool_generator_open(stage, asked, room, g);
     if (code != TOOL_OK) return code;
     tool_generator_add(g, ids, count);
     return plan(stage, count, g);

@@ -340,9 +340,9 @@ static const train_config for_adapters = {"llama",
                                           .warmup = 20,
                                           SHARED};
 
-static int choose(const tool_args *args, train_config *config) {
-    const char *name = args->config;
-    *config = args->lora ? for_adapters : names[NAME_DEFAULT].config;
+static int choose(const train_options *asked, train_config *config) {
+    const char *name = asked->config;
+    *config = asked->lora ? for_adapters : names[NAME_DEFAULT].config;
     if (!name) return TOOL_OK;
     for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, names[i].name) != 0) continue;
@@ -355,13 +355,13 @@ static int choose(const tool_args *args, train_config *config) {
                       train_config_names());
 }
 
-static void set_texts(const tool_args *args, train_config *c) {
+static void set_texts(const train_options *asked, train_config *c) {
     static const char *const precisions[] = {"auto", "f32", "bf16", "f16"};
     static const char *const moments[] = {"f32", "8bit"};
-    if (tool_given(args, "precision"))
-        snprintf(c->precision, sizeof c->precision, "%s", precisions[args->precision]);
-    if (tool_given(args, "moments"))
-        snprintf(c->moments, sizeof c->moments, "%s", moments[args->moments]);
+    if (tool_given(&asked->args, "precision"))
+        snprintf(c->precision, sizeof c->precision, "%s", precisions[asked->training.precision]);
+    if (tool_given(&asked->args, "moments"))
+        snprintf(c->moments, sizeof c->moments, "%s", moments[asked->training.moments]);
 }
 
 /* What a config's file may say wrongly; options were checked before. */
@@ -378,17 +378,17 @@ int train_config_lora(train_config *c) {
     return TOOL_FAILED;
 }
 
-static int set_lora(const tool_args *args, train_config *c) {
-    if (!args->lora) {
-        if (tool_given(args, "lora-alpha") || args->lora_targets)
+static int set_lora(const train_options *asked, train_config *c) {
+    if (!asked->lora) {
+        if (tool_given(&asked->args, "lora-alpha") || asked->lora_targets)
             return tool_usage("train", "--lora is missing: the rank of the adapters");
         return TOOL_OK;
     }
-    if (!args->init)
+    if (!asked->init)
         return tool_usage("train", "--lora wants --init: the model that the adapters are for");
-    c->lora = args->lora;
-    c->lora_alpha = args->lora_alpha;
-    const char *targets = args->lora_targets ? args->lora_targets : "";
+    c->lora = asked->lora;
+    c->lora_alpha = asked->lora_alpha;
+    const char *targets = asked->lora_targets ? asked->lora_targets : "";
     uint32_t set;
     if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
         return tool_usage("train", "--lora-targets: %s", mnem_last_error());
@@ -399,56 +399,56 @@ static int set_lora(const tool_args *args, train_config *c) {
 }
 
 /* The whole path, as for data. */
-static int set_init(const tool_args *args, train_config *c) {
-    if (!args->init || realpath(args->init, c->init)) return TOOL_OK;
-    tool_message("%s: %s", args->init, strerror(errno));
+static int set_init(const train_options *asked, train_config *c) {
+    if (!asked->init || realpath(asked->init, c->init)) return TOOL_OK;
+    tool_message("%s: %s", asked->init, strerror(errno));
     return TOOL_FAILED;
 }
 
 /* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
-static void set_length(const tool_args *args, train_config *c) {
-    const bool given =
-        tool_given(args, "steps") || tool_given(args, "tokens") || tool_given(args, "time");
-    if (tool_given(args, "steps")) c->steps = (int64_t)args->steps;
-    if (tool_given(args, "tokens")) {
+static void set_length(const train_options *asked, train_config *c) {
+    const bool given = tool_given(&asked->args, "steps") || tool_given(&asked->args, "tokens") ||
+                       tool_given(&asked->args, "time");
+    if (tool_given(&asked->args, "steps")) c->steps = (int64_t)asked->steps;
+    if (tool_given(&asked->args, "tokens")) {
         const int64_t each = (int64_t)c->batch * c->context;
-        c->steps = ((int64_t)args->train_tokens + each - 1) / each;
+        c->steps = ((int64_t)asked->tokens + each - 1) / each;
     }
-    if (tool_given(args, "time")) {
+    if (tool_given(&asked->args, "time")) {
         c->steps = 0;
-        c->time = args->time_limit;
+        c->time = asked->seconds;
     }
     if (c->steps && c->warmup > (given ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
 }
 
-int train_config_make(const tool_args *args, train_config *c) {
-    int code = choose(args, c);
-    if (code == TOOL_OK) code = set_lora(args, c);
-    if (code == TOOL_OK) code = set_init(args, c);
+int train_config_make(const train_options *asked, train_config *c) {
+    int code = choose(asked, c);
+    if (code == TOOL_OK) code = set_lora(asked, c);
+    if (code == TOOL_OK) code = set_init(asked, c);
     if (code != TOOL_OK) return code;
-    if (tool_given(args, "vocab")) c->vocab = args->vocab;
-    if (tool_given(args, "ctx")) c->context = args->context;
-    if (tool_given(args, "batch")) c->batch = args->batch;
-    if (tool_given(args, "rate")) {
-        c->rate_floor = args->rate * (c->rate > 0 ? c->rate_floor / c->rate : 0.1);
-        c->rate = args->rate;
+    if (tool_given(&asked->args, "vocab")) c->vocab = asked->vocab;
+    if (tool_given(&asked->args, "ctx")) c->context = asked->context;
+    if (tool_given(&asked->args, "batch")) c->batch = asked->training.batch;
+    if (tool_given(&asked->args, "rate")) {
+        c->rate_floor = asked->rate * (c->rate > 0 ? c->rate_floor / c->rate : 0.1);
+        c->rate = asked->rate;
     }
-    if (tool_given(args, "dropout")) c->dropout = args->dropout;
-    if (tool_given(args, "heldout")) c->heldout = args->heldout;
-    if (tool_given(args, "seed")) c->seed = args->seed;
+    if (tool_given(&asked->args, "dropout")) c->dropout = asked->training.dropout;
+    if (tool_given(&asked->args, "heldout")) c->heldout = asked->heldout;
+    if (tool_given(&asked->args, "seed")) c->seed = asked->seed;
     c->memory =
-        args->memory < (uint64_t)TRAIN_NUMBER_MAX ? args->memory : (uint64_t)TRAIN_NUMBER_MAX;
-    set_texts(args, c);
-    if (args->data) code = add_data(args->data, c);
-    for (int i = 0; i < args->operands && code == TOOL_OK; i++)
-        code = add_data(args->operand[i], c);
+        asked->memory < (uint64_t)TRAIN_NUMBER_MAX ? asked->memory : (uint64_t)TRAIN_NUMBER_MAX;
+    set_texts(asked, c);
+    if (asked->data) code = add_data(asked->data, c);
+    for (int i = 0; i < asked->args.operands && code == TOOL_OK; i++)
+        code = add_data(asked->args.operand[i], c);
     if (code == TOOL_OK && c->files == 0)
         return tool_usage("train", "--data is missing: the text files to learn from");
     return code;
 }
 
-int train_config_length(const tool_args *args, train_config *c) {
-    set_length(args, c);
+int train_config_length(const train_options *asked, train_config *c) {
+    set_length(asked, c);
     if (c->steps > 0 || c->time > 0) return TOOL_OK;
     return tool_usage("train", "how long? --steps, --tokens or --time");
 }

@@ -31,7 +31,7 @@ static bool is_staged(const train_run *run, const char *name) {
     if (!*run->staging) return false;
     for (int i = 0; i < BEGUN_WITH; i++)
         if (!strcmp(name, begun_with[i])) return true;
-    return run->args->dry_run;
+    return run->asked->dry_run;
 }
 
 const char *train_path(const train_run *run, const char *name) {
@@ -91,7 +91,7 @@ static int open_staging(train_run *run) {
     }
     put_text_back(run, path);
     remove_staging(path); /* of a run that was killed */
-    if (run->args->resume) return TOOL_OK;
+    if (run->asked->resume) return TOOL_OK;
     if (mkdir(path, 0777) != 0) return cant_make(path);
     memcpy(run->staging, path, sizeof path);
     return TOOL_OK;
@@ -125,21 +125,21 @@ static int make_folder(train_run *run) {
 }
 
 int train_folder_open(train_run *run) {
-    const tool_args *args = run->args;
-    run->out = args->out ? args->out : "mnem-train";
-    if (args->resume) {
+    const train_options *asked = run->asked;
+    run->out = asked->out ? asked->out : "mnem-train";
+    if (asked->resume) {
         if (access(train_path(run, "config.json"), F_OK) != 0) {
             tool_message("%s: there is no run to resume", run->out);
             return TOOL_FAILED;
         }
-    } else if (args->dry_run) {
+    } else if (asked->dry_run) {
         return open_dry(run);
     } else if (access(train_path(run, "checkpoint"), F_OK) == 0) {
         tool_message("%s holds a run: --resume goes on with it, another --out begins a new one",
                      run->out);
         return TOOL_FAILED;
     }
-    int code = args->resume ? TOOL_OK : make_folder(run);
+    int code = asked->resume ? TOOL_OK : make_folder(run);
     if (code == TOOL_OK) code = lock_folder(run);
     return code == TOOL_OK ? open_staging(run) : code;
 }
@@ -175,12 +175,12 @@ void train_folder_close(train_run *run) {
     if (!*run->staging) return;
     memcpy(staging, run->staging, sizeof staging);
     run->staging[0] = 0;
-    if (!run->args->dry_run && run->spooled) {
+    if (!run->asked->dry_run && run->spooled) {
         unlink(train_path(run, TRAIN_SPOOL));
         put_text_back(run, staging);
     }
     remove_staging(staging);
-    if (run->args->dry_run) return;
+    if (run->asked->dry_run) return;
     if (run->made) rmdir(run->out);
 }
 
@@ -221,7 +221,7 @@ static int name_spool(const char *path, char **name) {
 static int move_text_aside(const train_run *run, const char *path) {
     char old[2 * PATH_MAX], whole[PATH_MAX];
     struct stat about;
-    if (run->args->dry_run || lstat(path, &about) != 0) return TOOL_OK;
+    if (run->asked->dry_run || lstat(path, &about) != 0) return TOOL_OK;
     if (!S_ISREG(about.st_mode)) {
         tool_message("%s isn't a file: standard input's text can't be kept there", path);
         return TOOL_FAILED;

@@ -44,7 +44,7 @@ static void print_time(FILE *file, const train_run *run) {
                       s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
     if (s > 0 && run->config.steps)
         snprintf(text + n, sizeof text - (size_t)n, "; %s%lld step%s take%s about %s",
-                 run->args->resume ? "all " : "", (long long)run->config.steps,
+                 run->asked->resume ? "all " : "", (long long)run->config.steps,
                  tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "",
                  tool_seconds((double)run->config.steps * s, whole));
     tool_wrap(file, "  time     ", text);

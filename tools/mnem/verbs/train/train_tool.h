@@ -15,7 +15,7 @@
 
 #include <limits.h>
 
-#include "tool.h"
+#include "options.h"
 
 enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048 };
 #define TRAIN_SPOOL "text"
@@ -23,6 +23,18 @@ enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048 };
  * integer of JSON holds. */
 #define TRAIN_STEPS_MAX  1e15
 #define TRAIN_NUMBER_MAX 1e18
+
+typedef struct train_options {
+    tool_args args;
+    uint64_t memory; /* 0: not given, as for all numbers but rates */
+    int32_t threads;
+    tool_training_asked training;
+    const char *data, *config, *out, *init, *lora_targets, *sample;
+    int32_t lora, context, vocab;
+    double lora_alpha, seconds, rate, heldout;
+    uint64_t steps, tokens, stop_after, save_every, seed;
+    bool any_bytes, resume, dry_run;
+} train_options;
 
 /* What config.json holds. Names of JSON keys are those of the fields. */
 typedef struct train_config {
@@ -50,9 +62,9 @@ typedef struct train_config {
 
 /* From --config (a name, or a JSON file with any of the keys), then the other options. Prints what
  * is wrong; an exit code. */
-int train_config_make(const tool_args *args, train_config *config);
+int train_config_make(const train_options *asked, train_config *config);
 /* How long, from the options; after the context is known. */
-int train_config_length(const tool_args *args, train_config *config);
+int train_config_length(const train_options *asked, train_config *config);
 int train_config_load(const char *path, train_config *config);
 int train_config_save(const char *path, const train_config *config);
 /* What is said of adapters: whole, and with the alpha that is used. */
@@ -76,6 +88,7 @@ typedef struct train_curve {
 
 typedef struct train_run {
     const tool_args *args;
+    const train_options *asked;
     train_config config;
     const char *out;
     char staging[PATH_MAX]; /* where what a run begins with is made; "": the run has begun */
