@@ -24,13 +24,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static int messages;
 
+#define SAY(format)                                                                                \
+    do {                                                                                           \
+        char text[4096];                                                                           \
+        va_list list;                                                                              \
+        va_start(list, format);                                                                    \
+        CHECK(vsnprintf(text, sizeof text, format, list) > 0); /* reads what it is given */        \
+        va_end(list);                                                                              \
+        messages++;                                                                                \
+    } while (0)
+
 void tool_message(const char *format, ...) {
-    char text[4096];
-    va_list list;
-    va_start(list, format);
-    CHECK(vsnprintf(text, sizeof text, format, list) > 0); /* reads what it is given */
-    va_end(list);
-    messages++;
+    SAY(format);
+}
+
+int tool_failed(const char *format, ...) {
+    SAY(format);
+    return TOOL_FAILED;
 }
 
 int tool_usage(const char *verb, const char *format, ...) {

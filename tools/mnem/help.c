@@ -1,4 +1,8 @@
-/* help.c: help, the man page and the words of completion, all from the tables. */
+/* help.c: help, the man page and the words of completion, all from the tables.
+ *
+ * `mnem help VERB` is for people, wrapped to the terminal; `help man` is docs/mnem.1; `help verbs`
+ * and `help options` are lines that completion reads, so that it never knows less than the command.
+ * What a verb takes but hides (plan: what only run shows) is in none of them. */
 #include <string.h>
 
 #include "options.h"
@@ -50,7 +54,7 @@ static void variables(FILE *file) {
     }
 }
 
-static void options(FILE *file, const tool_verb *verb) {
+static void put_options(FILE *file, const tool_verb *verb) {
     tool_option o;
     int width = 0;
     char name[64], lead[64];
@@ -71,7 +75,7 @@ void tool_help_verb(FILE *file, const tool_verb *v) {
     fprintf(file, "mnem %s: %s\n\nUsage: mnem %s%s%s [options]\n\n%s\nOptions:\n", v->name,
             v->about.summary, v->name, *v->about.operands ? " " : "", v->about.operands,
             v->about.text);
-    options(file, v);
+    put_options(file, v);
     fputs("\nExamples:\n", file);
     examples(file, v->about.examples);
     if (all) variables(file);
@@ -204,7 +208,8 @@ static void words_options(FILE *file) {
 
 /* ---- the verbs ---- */
 
-static const tool_option no_options[] = {{0}};
+static const tool_option options[] = {{0}}; /* but --help */
+static tool_args asked;
 
 static int verb_help(const tool_args *args) {
     const char *topic = args->operand[0];
@@ -228,16 +233,9 @@ static int verb_help(const tool_args *args) {
     return tool_out_end();
 }
 
-static tool_args help_asked;
-const tool_verb tool_verb_help = {
-    .name = "help",
-    .about =
-        {"[VERB]", 0, 1, "this, or all about one verb",
-         "Shows what a verb does, its options and examples. `mnem VERB --help` does the same.\n",
-         "mnem help run  # all about run\n"},
-    .options = no_options,
-    .args = &help_asked,
-    .entry = verb_help};
+TOOL_VERB(help, "[VERB]", 0, 1, "this, or all about one verb",
+          "Shows what a verb does, its options and examples. `mnem VERB --help` does the same.\n",
+          "mnem help run  # all about run\n");
 
 static int verb_version(const tool_args *args) {
     (void)args;
@@ -245,10 +243,4 @@ static int verb_version(const tool_args *args) {
     return tool_out_end();
 }
 
-static tool_args version_asked;
-const tool_verb tool_verb_version = {
-    .name = "version",
-    .about = {"", 0, 0, "the version", "Prints the version, one line.\n", "mnem version\n"},
-    .options = no_options,
-    .args = &version_asked,
-    .entry = verb_version};
+TOOL_VERB(version, "", 0, 0, "the version", "Prints the version, one line.\n", "mnem version\n");

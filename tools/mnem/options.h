@@ -16,8 +16,7 @@
  *         {0},
  *     };
  *     static cut_options asked;
- *     const tool_verb tool_verb_cut = {
- *         .name = "cut", ..., .options = options, .args = &asked.args, .entry = verb_cut};
+ *     TOOL_VERB(cut, "FILE...", 1, 9, "cut files", "All about it.\n", "mnem cut a b  # both\n");
  */
 #ifndef MNEM_TOOLS_MNEM_OPTIONS_H
 #define MNEM_TOOLS_MNEM_OPTIONS_H
@@ -63,6 +62,13 @@ struct tool_option {
     { .group = (table), .offset = (at) }
 #define TOOL_GROUP_TAKEN(table, at)                                                                \
     { .group = (table), .offset = (at), .hidden = true }
+
+/* The verb of a file: verb_NAME with its `options` and what they fill, `asked`; then what it says
+ * of itself (tool_verb.about). set fills in defaults that a constant can't say. */
+#define TOOL_VERB_WITH(verb, set, ...)                                                             \
+    const tool_verb tool_verb_##verb = {                                                           \
+        #verb, {__VA_ARGS__}, options, (tool_args *)&asked, verb_##verb, set}
+#define TOOL_VERB(verb, ...) TOOL_VERB_WITH(verb, NULL, __VA_ARGS__)
 
 /* The verb's options, one after another, groups opened and offsets those in its struct; --help is
  * the last. false: there are fewer. */

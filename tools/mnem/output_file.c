@@ -11,8 +11,7 @@
 #include "output_file.h"
 
 static int fail(const char *path, int error) {
-    tool_message("%s: can't write it: %s", path, strerror(error));
-    return TOOL_FAILED;
+    return tool_failed("%s: can't write it: %s", path, strerror(error));
 }
 
 static bool is_replaced(const char *path) {

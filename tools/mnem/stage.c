@@ -147,8 +147,7 @@ static int grow_prompt(tool_stage *stage, size_t room) {
     char *text = realloc(stage->prompt.text, room);
     if (!text) {
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", more);
-        tool_message("the machine has no memory for a prompt of %zu bytes", room);
-        return TOOL_FAILED;
+        return tool_failed("the machine has no memory for a prompt of %zu bytes", room);
     }
     stage->prompt.text = text;
     stage->prompt.room = room;
@@ -157,8 +156,7 @@ static int grow_prompt(tool_stage *stage, size_t room) {
 
 /* What isn't a file may never end. */
 static int refuse_endless(const char *name) {
-    tool_message("%s has more than 1 GiB: so long a text must be in a file", name);
-    return TOOL_FAILED;
+    return tool_failed("%s has more than 1 GiB: so long a text must be in a file", name);
 }
 
 static int read_all(tool_stage *stage, int fd, const char *name) {
@@ -178,10 +176,7 @@ static int read_all(tool_stage *stage, int fd, const char *name) {
                          stage->prompt.room - stage->prompt.bytes);
         if (n == 0) return TOOL_OK;
         if (tool_interrupted()) return TOOL_INTERRUPTED;
-        if (n < 0 && errno != EINTR) {
-            tool_message("can't read %s: %s", name, strerror(errno));
-            return TOOL_FAILED;
-        }
+        if (n < 0 && errno != EINTR) return tool_failed("can't read %s: %s", name, strerror(errno));
         if (n > 0) stage->prompt.bytes += (size_t)n;
     }
 }
@@ -192,10 +187,7 @@ int tool_stage_read(tool_stage *stage, const char *path) {
         return read_all(stage, STDIN_FILENO, "standard input");
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        tool_message("can't open %s: %s", path, strerror(errno));
-        return TOOL_FAILED;
-    }
+    if (fd < 0) return tool_failed("can't open %s: %s", path, strerror(errno));
     int code = read_all(stage, fd, path);
     close(fd);
     return code;

@@ -55,6 +55,8 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
 
 /* ---- the tables (report.c) ---- */
 void tool_report_model(FILE *file, const tool_stage *stage);
+/* Model and plan on standard error, but with --quiet or --json. */
+void tool_report_start(const tool_stage *stage);
 void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
 json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);

@@ -45,6 +45,8 @@ int tool_fail_asked(mnem_status status);
 void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and a line that leads to the verb's help. Returns TOOL_USAGE. */
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for what failed in the tool itself. Returns TOOL_FAILED. */
+int tool_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A message of what is over the budget, where no plan says it. Returns TOOL_OVER_BUDGET. */
 int tool_over(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Before standard input is read: somebody who types it is told. */
@@ -152,6 +154,9 @@ int tool_out_end(void);
 bool tool_out_json(json_t *value);
 /* null where it isn't finite, which JSON has no word for. */
 json_t *tool_json_real(double value);
+/* null where it isn't known: not above 0, or not said to be. */
+json_t *tool_json_known(double value);
+json_t *tool_json_count(bool known, uint64_t value);
 
 /* ---- numbers as text; each returns its buffer ---- */
 enum { TOOL_TEXT = 40 };
@@ -160,6 +165,10 @@ char *tool_exact(uint64_t number, char text[TOOL_TEXT]);  /* "1,258,291" */
 char *tool_count(double number, char text[TOOL_TEXT]);    /* "5.2 M" */
 char *tool_seconds(double seconds, char text[TOOL_TEXT]); /* "3.2 s", "12 min" */
 double tool_clock(void);                                  /* seconds, monotonic */
+/* The most that the process had, as the kernel counts it. */
+uint64_t tool_peak_bytes(void);
+/* A path without its folders. */
+const char *tool_file_name(const char *path);
 /* "" for one, "s" for any other number: "%d token%s". */
 const char *tool_s(uint64_t number);
 /* Of the terminal; 0: it isn't one. */

@@ -205,6 +205,8 @@ void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, u
     pthread_mutex_unlock(&ledger->lock);
 }
 
+/* Charged before it is taken, in the device's rounding, and given back when the device refuses:
+ * there is no moment in which bytes are taken that no account shows. */
 mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
                               const char *tag, uint64_t bytes, uint64_t alignment,
                               mnem_block *block) {
@@ -256,6 +258,8 @@ static void unwatch_locked(void) {
     watching = NULL;
 }
 
+/* What the heap holds already is charged first, all or nothing; from then on the watcher's counts
+ * and the heap's own are the same. One ledger watches at a time: the last one forgets. */
 mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger) {
     mnem_status status = MNEM_OK;
     pthread_mutex_lock(&watching_lock);
@@ -297,7 +301,14 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     return MNEM_OK;
 }
 
-/* Charges what the process takes by itself: what is resident but for the library's live heap. */
+/* Charges what the process takes by itself: what is resident but for the library's live heap.
+ *
+ *     resident   [ code, libraries, the caller's own | the library's heap, live ]
+ *                  "code and libraries", now            from here on by the watcher, tag by tag
+ *
+ * Before that, pages of code, data and stack that would come later are made resident, so that what
+ * is charged once stays true while the process runs. The peak is compared, not what is resident: a
+ * budget that was passed already can't be kept. */
 static mnem_status process_charge(mnem_ledger *ledger) {
     mnem_process_usage usage;
     mnem_heap_usage heap;

@@ -22,7 +22,14 @@ enum {
 #define DEFRAGMENT_DEFAULT 0.3
 #define EXPECTED_MORE      1.2
 
-/* ---- options ---- */
+/* ---- options ----
+ *
+ * Zero means default, and each default depends on those before it only:
+ *
+ *     device --> bytes_max --> unit_bytes --> growth (a range wants its device's granules)
+ *
+ * so a caller who gives one of them moves all that follow, and what can't go together is refused
+ * with the numbers as they have become. */
 
 /* The largest power of two up to 2 MiB that makes enough units of bytes_max, at least the device's
  * granularity. */

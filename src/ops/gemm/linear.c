@@ -4,8 +4,14 @@
  *     LINEAR_GRAD_INPUT   dx [T, k]     = dy [T, rows] times weight      sums over rows
  *     LINEAR_GRAD_WEIGHT  dw [rows, k] += dy^T         times x [T, k]    sums over 256 tokens each
  *
- * Tokens in multiples of 256, added one call after the other, give the same gradient to the bit as
- * all in one call. */
+ * The last one adds in chains: the products of 256 tokens are summed from zero, and that sum is
+ * added to the gradient, one block of tokens after the other.
+ *
+ *     one call of 512      g + (t0 + ... + t255) + (t256 + ... + t511)
+ *     two calls of 256     g + (t0 + ... + t255)     then     + (t256 + ... + t511)
+ *
+ * So tokens in multiples of 256, added one call after the other, give the same gradient to the bit
+ * as all in one call: it is why a step may be cut into micro-batches of any number. */
 #include "ops/gemm/linear.h"
 
 #include "base/checked.h"
@@ -91,6 +97,8 @@ static mnem_status check_linear(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
+/* Without pointers (args of zeros) it is the shape only: the workspace is measured by the same
+ * numbers that run. */
 static mnem__gemm product(const mnem_op *op, const mnem_op_args *args) {
     const mnem_op_desc *d = &op->desc;
     const bool gradient = d->kind == MNEM_OP_LINEAR_GRAD_INPUT;
@@ -165,6 +173,7 @@ static uint64_t workspace_weight(const mnem_op *op) {
     return mnem__gemm_bytes(op->detail, &g, op->desc.workers);
 }
 
+/* The bias's gradient: columns of dy, summed in the same chains of tokens. */
 static void add_bias(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__gemm_kernels *kernels = op->detail;
     const mnem_tensor *dy = &op->desc.in[0];

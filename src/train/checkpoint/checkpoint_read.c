@@ -61,6 +61,7 @@ static mnem_status bad(const mnem__checkpoint *c, const mnem__checkpoint_row *ro
 
 /* ---- checking ---- */
 
+/* Without waiting: a pipe of that name is refused, where opening it would wait for a writer. */
 static mnem_status open_file(mnem__checkpoint *c, const char *path) {
     struct stat st;
     const int length = snprintf(c->path, sizeof c->path, "%s", path);
@@ -163,6 +164,7 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
     return *end <= c->file_bytes ? MNEM_OK : bad(c, row, "is cut off");
 }
 
+/* Sections fill the file from the rows to its end. */
 static mnem_status check_rows(const mnem__checkpoint *c) {
     uint64_t end = mnem__checkpoint_front(c->n);
     for (size_t i = 0; i < c->n; i++) {
@@ -282,7 +284,8 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
     return MNEM_OK;
 }
 
-/* The section into data, and its checksum with the zeros behind. */
+/* The section into data, and its checksum with the zeros behind: open has read these bytes before,
+ * but who replaced the file's content since would be believed otherwise. */
 static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                 void *data) {
     static const uint8_t zeros[MNEM__CHECKPOINT_ALIGN];

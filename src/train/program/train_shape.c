@@ -82,7 +82,13 @@ static mnem_status check_shape(const mnem__architecture *architecture, const mne
     return MNEM_OK;
 }
 
-/* ---- the walk ---- */
+/* ---- the walk ----
+ *
+ *     param   [ before the layers | layer 0 | layer 1 | ... | behind the layers ]
+ *               first[role] --------^ a role's later layers: per_layer rows further each
+ *
+ * Offsets follow the rows, so the flat arrays of weights and gradients have the same picture, and
+ * a parameter is found without a search. */
 
 typedef struct walk {
     const mnem__architecture *architecture;
@@ -92,6 +98,7 @@ typedef struct walk {
     int64_t at;
 } walk;
 
+/* What adds to the residual stream (out of a part of a layer) begins smaller, by the depth. */
 static mnem__train_init init_of(const mnem__architecture *architecture, mnem__role role) {
     const mnem__role_info *info = mnem__role_get(role);
     if (info->is_norm) return MNEM__TRAIN_ONES;

@@ -123,7 +123,8 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
-/* waiting: mnem__trainer_waiting_at, of a step. */
+/* waiting: mnem__trainer_waiting_at, of a step. A cancel ends one run: the run that it stopped
+ * takes it back, so that the trainer can go on. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                        float *waiting, mnem_graph_args *args) {
     void *const external[MNEM__TRAIN_SLOTS] = {[MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
@@ -187,7 +188,12 @@ static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, 
     return status == MNEM_OK ? check_ids(t, args->targets, *tokens, -1) : status;
 }
 
-/* Adds the gradients of all micro-batches, times scale over the tokens of the batch. */
+/* Adds the gradients of all micro-batches, times scale over the tokens of the batch.
+ *
+ * How many of those count (targets that are below 0 don't) is known only when all have run; so
+ * every micro-batch is divided by all of them, which is the same for each way to cut a step, and
+ * the optimizer multiplies by all / counted afterwards. Rows are numbered through the whole run:
+ * what dropout leaves out follows from a row's number, not from the micro-batch that it is in. */
 static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, double scale,
                               sum *s) {
     const double all = (double)t->setup.o.batch * t->setup.o.sequence;
@@ -229,6 +235,15 @@ static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *re
         (long long)r->bad_place);
 }
 
+/* What a step leaves behind, by how it ends:
+ *
+ *     end                       weights, moments   steps   updates   gradients
+ *     applied                   new                +1      +1        zero
+ *     overflow (f16)            as before          +1      as before zero
+ *     not finite (others)       as before          as before         zero
+ *     source, cancel            as before          as before         zero
+ *
+ * So after every end the step may be tried again, or saved. */
 mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
                               mnem_train_report *report) {
     const mnem_train_options *o = &t->setup.o;
@@ -283,7 +298,8 @@ mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *sour
 }
 
 /* One sequence runs, whatever the micro-batch; what follows count can't be seen by what is before.
- * */
+ * Only the row behind the last token becomes logits, by an operator of its own: the graphs make a
+ * loss of each row, and never keep the vocabulary's numbers. */
 mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t count, float *logits) {
     const int32_t sequence = t->setup.o.sequence;
     mnem_graph_tensor_info last;

@@ -206,6 +206,7 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
     return at + (tokens + 2 * sequence + waiting) * sizeof(int32_t);
 }
 
+/* What create takes of the heap: asked from those that will take it, never written down twice. */
 static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                          const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     uint64_t *bytes = sizes->bytes;
@@ -223,6 +224,10 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
     bytes[MNEM__TRAIN_PART_RESERVE] = RESERVE;
 }
 
+/* One graph runs at a time: the step's, the forward pass's and the short one's share a block of
+ * activations and a workspace, as large as the largest wants.
+ *
+ *     activations   [ block of whichever graph runs | losses, one for each token ] */
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                 const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;

@@ -282,23 +282,17 @@ static void print_table(const bench *b) {
     print_machine(&b->stage->profile);
 }
 
-static json_t *known(double value) {
-    return value > 0 ? json_real(value) : json_null();
-}
-
 static void print_json(const bench *b) {
     const mnem_machine_profile *p = &b->stage->profile;
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     tool_out_json(json_pack(
         "{s:o?, s:i, s:i, s:f, s:i, s:f, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
         json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
         "prompt_tokens", b->prompt, "prompt_tokens_per_s", b->prompt_rate, "tokens", b->tokens,
         "tokens_per_s", b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token,
-        "read_bytes_per_s", known(p->read_bytes_per_s), "disk_bytes_per_s",
-        known(p->disk_bytes_per_s), "macs_per_s", known(p->macs_per_s), "read_fraction",
-        known(fraction(b)), "vmhwm", (json_int_t)usage.bytes_peak, "predicted_peak",
-        (json_int_t)b->stage->plan.peak_bytes));
+        "read_bytes_per_s", tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
+        tool_json_known(p->disk_bytes_per_s), "macs_per_s", tool_json_known(p->macs_per_s),
+        "read_fraction", tool_json_known(fraction(b)), "vmhwm", (json_int_t)tool_peak_bytes(),
+        "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
 }
 
 /* ---- the way in ---- */
@@ -377,16 +371,11 @@ static const tool_option options[] = {
 };
 
 static bench_options asked;
-const tool_verb tool_verb_bench = {
-    .name = "bench",
-    .about = {"[MODEL]", 0, 1, "measure the speed of a model and of this machine",
-              "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
-              "machine's read bandwidth generation reaches. The machine's numbers are measured "
-              "once and\n"
-              "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
-              "mnem bench model.gguf  # pp512 and tg128\n"
-              "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
-              "mnem bench model.gguf --refresh  # measure the machine again\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_bench};
+TOOL_VERB(bench, "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
+          "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
+          "machine's read bandwidth generation reaches. The machine's numbers are measured "
+          "once and\n"
+          "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
+          "mnem bench model.gguf  # pp512 and tg128\n"
+          "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
+          "mnem bench model.gguf --refresh  # measure the machine again\n");

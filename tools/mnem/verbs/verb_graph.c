@@ -34,8 +34,7 @@ static int draw(const tool_stage *stage, const graph_program *body, int32_t toke
     mnem_model_info m;
     char title[160];
     mnem_model_info_get(stage->model, &m);
-    const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.100s: body, %d token%s", slash ? slash + 1 : m.path, tokens,
+    snprintf(title, sizeof title, "%.100s: body, %d token%s", tool_file_name(m.path), tokens,
              tool_s((uint64_t)tokens));
     return graph_draw(body, title, path);
 }
@@ -108,21 +107,16 @@ static const tool_option options[] = {
 };
 
 static graph_options asked;
-const tool_verb tool_verb_graph = {
-    .name = "graph",
-    .about =
-        {"[MODEL]", 0, 1, "the tensors of a model's graphs: when they live, and where",
-         "Shows the programs that a run would execute: their tensors with bytes, lifetime (the "
-         "first\n"
-         "and last node that touches them) and offset in the block that they share; what cleaning\n"
-         "up and sharing save; and the lower bound, which no placement can pass. The body turns\n"
-         "tokens into hidden rows through all layers; the head turns those into logits. The "
-         "options\n"
-         "that a plan takes choose the plan whose graphs are shown.\n",
-         "mnem graph model.gguf  # one token\n"
-         "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
-         "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # of training\n"
-         "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_graph};
+TOOL_VERB(
+    graph, "[MODEL]", 0, 1, "the tensors of a model's graphs: when they live, and where",
+    "Shows the programs that a run would execute: their tensors with bytes, lifetime (the "
+    "first\n"
+    "and last node that touches them) and offset in the block that they share; what cleaning\n"
+    "up and sharing save; and the lower bound, which no placement can pass. The body turns\n"
+    "tokens into hidden rows through all layers; the head turns those into logits. The "
+    "options\n"
+    "that a plan takes choose the plan whose graphs are shown.\n",
+    "mnem graph model.gguf  # one token\n"
+    "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
+    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # of training\n"
+    "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n");

@@ -1,5 +1,10 @@
 /* verb_info.c: `mnem info`: what a model file holds. Works for every file that opens: any
- * architecture, and vocabularies without tensors. */
+ * architecture, and vocabularies without tensors.
+ *
+ * All is gathered first, what can't be had with its reason, then printed as text or as JSON: a file
+ * that doesn't run, or has no tokenizer, is an answer and no failure.
+ * A file's texts may be any bytes: on a terminal what could move the cursor is a dot, JSON gets
+ * UTF-8 or, where it isn't that, ASCII. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -398,15 +403,9 @@ static const tool_option options[] = {
 };
 
 static info_options asked;
-const tool_verb tool_verb_info = {
-    .name = "info",
-    .about =
-        {"[MODEL]", 0, 1, "what a model file holds",
-         "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
-         "tensors (vocabularies) and any architecture are fine.\n",
-         "mnem info model.gguf  # the summary\n"
-         "mnem info model.gguf --tensors  # every tensor\n"
-         "mnem info model.gguf --json | jq .architecture  # for a script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_info};
+TOOL_VERB(info, "[MODEL]", 0, 1, "what a model file holds",
+          "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
+          "tensors (vocabularies) and any architecture are fine.\n",
+          "mnem info model.gguf  # the summary\n"
+          "mnem info model.gguf --tensors  # every tensor\n"
+          "mnem info model.gguf --json | jq .architecture  # for a script\n");

@@ -97,21 +97,15 @@ static const tool_option options[] = {
 };
 
 static merge_options asked;
-const tool_verb tool_verb_merge = {
-    .name = "merge",
-    .about =
-        {"MODEL ADAPTER", 2, 2, "write a model with a low-rank adapter added to it",
-         "Writes MODEL with the adapter added to its weights, as one file that needs no adapter. "
-         "The\n"
-         "adapter is what `mnem train --lora` writes, or any that llama.cpp opens. Streams row by "
-         "row,\n"
-         "so that a model larger than memory is no problem; OUT appears when it is whole.\n"
-         "\n"
-         "Merged tensors of quantized models become F16: what was learned is mostly smaller than\n"
-         "what a quantized type rounds away. `mnem quantize` makes the result small again, and\n"
-         "--type same keeps the types at once.\n",
-         "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
-         "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # as small as before\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_merge};
+TOOL_VERB(merge, "MODEL ADAPTER", 2, 2, "write a model with a low-rank adapter added to it",
+          "Writes MODEL with the adapter added to its weights, as one file that needs no adapter. "
+          "The\n"
+          "adapter is what `mnem train --lora` writes, or any that llama.cpp opens. Streams row by "
+          "row,\n"
+          "so that a model larger than memory is no problem; OUT appears when it is whole.\n"
+          "\n"
+          "Merged tensors of quantized models become F16: what was learned is mostly smaller than\n"
+          "what a quantized type rounds away. `mnem quantize` makes the result small again, and\n"
+          "--type same keeps the types at once.\n",
+          "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
+          "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # as small as before\n");

@@ -116,9 +116,8 @@ static int encode(tool_stage *stage, const char *path, const int32_t **ids, size
     if (*count >= (size_t)context) return TOOL_OK;
     char less[48] = "take more text";
     if (*count >= 4) snprintf(less, sizeof less, "--ctx %zu would do", *count);
-    tool_message("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
-                 context, less);
-    return TOOL_FAILED;
+    return tool_failed("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
+                       context, less);
 }
 
 static int measure_text(tool_stage *stage, const char *path) {
@@ -127,10 +126,7 @@ static int measure_text(tool_stage *stage, const char *path) {
     set_options(stage);
     int code = encode(stage, path, &ids, &count);
     if (code == TOOL_OK) code = tool_stage_plan(stage);
-    if (code == TOOL_OK && !stage->args->quiet && !stage->args->json) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-    }
+    if (code == TOOL_OK) tool_report_start(stage);
     if (code == TOOL_OK) code = tool_stage_create(stage);
     if (code != TOOL_OK) return code;
     mnem_tokenizer_info info;
@@ -163,16 +159,10 @@ static const tool_option options[] = {
 };
 
 static perplexity_options asked;
-const tool_verb tool_verb_perplexity = {
-    .name = "perplexity",
-    .about =
-        {"MODEL FILE", 2, 2, "how well a model predicts a text",
-         "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
-         "In each window the predictions of the second half count. Lower is better; a change\n"
-         "of 0.5 % is what a good 4-bit type costs.\n",
-         "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
-         "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
-         "script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_perplexity};
+TOOL_VERB(perplexity, "MODEL FILE", 2, 2, "how well a model predicts a text",
+          "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
+          "In each window the predictions of the second half count. Lower is better; a change\n"
+          "of 0.5 % is what a good 4-bit type costs.\n",
+          "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
+          "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
+          "script\n");

@@ -1,4 +1,10 @@
-/* verb_place.c: `mnem place`: offsets for the buffers of a table. */
+/* verb_place.c: `mnem place`: offsets for the buffers of a table.
+ *
+ * The table is read whole and solved within a time; a signal ends the search, and what it found so
+ * far is shown and written as though the time were over. With --space the same goes for several
+ * spaces, whose own parts are in place_spaces.c.
+ * Who is alive when most is: every birth, death and gap is a moment with more or fewer bytes;
+ * sorted by time, their running sum has its maximum at the busiest one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +38,8 @@ static size_t read_more(FILE *file, char **text, size_t length, size_t *room, co
     return *why ? 0 : got;
 }
 
-/* The whole file, to be freed; NULL with a message. */
+/* The whole file, to be freed; NULL with a message. What never ends (a device, a pipe) is stopped
+ * by its length. */
 static char *read_whole(const char *path, size_t *length) {
     if (strcmp(path, "-") == 0) tool_say_waiting();
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
@@ -58,16 +65,11 @@ static int read_table(placing *p) {
     if (!text) return TOOL_FAILED;
     const mnem_status status = mnem_place_csv_read(text, length, &p->csv);
     free(text);
-    if (status != MNEM_OK) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+    if (status != MNEM_OK) return tool_failed("%s: %s", p->path, mnem_last_error());
     mnem_place_csv_info_get(p->csv, &p->t);
     if (p->space_count &&
-        mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+        mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK)
+        return tool_failed("%s: %s", p->path, mnem_last_error());
     return TOOL_OK;
 }
 
@@ -126,6 +128,7 @@ static void used(const placing *p, size_t i, int64_t time, uint64_t *bottom, uin
     }
 }
 
+/* Moments at one time count together: what dies then makes room for what is born. */
 static int64_t busiest_time(const placing *p, moment *moments) {
     size_t count = 0;
     for (size_t i = 0; i < p->t.n; i++) {
@@ -304,10 +307,7 @@ static void print(const placing *p) {
 
 static int place(placing *p) {
     const mnem_status status = solve(p);
-    if (status == MNEM_INVALID) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+    if (status == MNEM_INVALID) return tool_failed("%s: %s", p->path, mnem_last_error());
     if (status != MNEM_OK) return tool_fail(status);
     int code = p->space_count ? TOOL_OK : find_alive(p);
     if (code == TOOL_OK && p->asked->svg) code = place_draw(p, p->asked->svg);
@@ -358,31 +358,26 @@ static const tool_option options[] = {
 };
 
 static place_options asked = {.seconds = 2};
-const tool_verb tool_verb_place = {
-    .name = "place",
-    .about =
-        {"FILE.csv", 1, 1, "offsets for buffers whose lifetimes are known",
-         "Places the buffers of a table so that no two that are alive at one time overlap, and\n"
-         "says how good that is: the bound that nothing can be below, the peak, and whether it is\n"
-         "the best there is. Shows who is alive when most is.\n"
-         "\n"
-         "The table is MiniMalloc's CSV: columns id, lower, upper (the life, without its end),\n"
-         "size; and if wanted alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are "
-         "still\n"
-         "used) and offset (fixed where one stands). - is standard input.\n"
-         "\n"
-         "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
-         "ends\n"
-         "the search: what was found so far is shown and written (exit code 130, or 143).\n"
-         "\n"
-         "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
-         "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
-         "that a buffer may be in, with spaces between) and space (the one that it is in).\n",
-         "mnem place buffers.csv  # how low can it be?\n"
-         "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
-         "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
-         "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
-         "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_place};
+TOOL_VERB(
+    place, "FILE.csv", 1, 1, "offsets for buffers whose lifetimes are known",
+    "Places the buffers of a table so that no two that are alive at one time overlap, and\n"
+    "says how good that is: the bound that nothing can be below, the peak, and whether it is\n"
+    "the best there is. Shows who is alive when most is.\n"
+    "\n"
+    "The table is MiniMalloc's CSV: columns id, lower, upper (the life, without its end),\n"
+    "size; and if wanted alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are "
+    "still\n"
+    "used) and offset (fixed where one stands). - is standard input.\n"
+    "\n"
+    "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
+    "ends\n"
+    "the search: what was found so far is shown and written (exit code 130, or 143).\n"
+    "\n"
+    "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
+    "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
+    "that a buffer may be in, with spaces between) and space (the one that it is in).\n",
+    "mnem place buffers.csv  # how low can it be?\n"
+    "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
+    "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
+    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
+    "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n");

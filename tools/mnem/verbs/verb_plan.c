@@ -84,27 +84,21 @@ static void defaults(tool_args *args) {
 }
 
 static plan_options asked;
-const tool_verb tool_verb_plan = {
-    .name = "plan",
-    .about =
-        {"[MODEL]", 0, 1, "show what a run would take, without loading",
-         "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
-         "and why, what the next smaller and larger budget would change, and the predicted peak\n"
-         "and speed. Reads the file's header only, so it takes no time for any size of model.\n"
-         "Exit code 3 when the budget is too small. The other options of run are taken too, so "
-         "that\n"
-         "the command line of a run can be planned; with its prompt (-p, -f) to the byte.\n"
-         "\n"
-         "--device null plans for a machine that isn't here; --capacity says how much it has.\n"
-         "--devices cuts the model over several such devices, so that the fullest has the most\n"
-         "room left. --explain shows what every budget would buy.\n",
-         "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
-         "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
-         "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
-         "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"
-         "mnem plan model.gguf --explain --svg ways.svg  # bytes against speed\n"
-         "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n"},
-    .options = options,
-    .args = &asked.run.args,
-    .entry = verb_plan,
-    .defaults = defaults};
+TOOL_VERB_WITH(
+    plan, defaults, "[MODEL]", 0, 1, "show what a run would take, without loading",
+    "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
+    "and why, what the next smaller and larger budget would change, and the predicted peak\n"
+    "and speed. Reads the file's header only, so it takes no time for any size of model.\n"
+    "Exit code 3 when the budget is too small. The other options of run are taken too, so "
+    "that\n"
+    "the command line of a run can be planned; with its prompt (-p, -f) to the byte.\n"
+    "\n"
+    "--device null plans for a machine that isn't here; --capacity says how much it has.\n"
+    "--devices cuts the model over several such devices, so that the fullest has the most\n"
+    "room left. --explain shows what every budget would buy.\n",
+    "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
+    "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
+    "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
+    "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"
+    "mnem plan model.gguf --explain --svg ways.svg  # bytes against speed\n"
+    "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n");

@@ -1,4 +1,8 @@
-/* verb_quantize.c: `mnem quantize`: a model in a smaller type, and each tensor's error. */
+/* verb_quantize.c: `mnem quantize`: a model in a smaller type, and each tensor's error.
+ *
+ * The library streams the rows and reports each tensor when it is written; here its line is shown
+ * and the summary counted. The error is relative to the source, so one that was quantized before
+ * says less than it lost in all: that is warned of. */
 #include <math.h>
 #include <string.h>
 
@@ -119,14 +123,8 @@ static const tool_option options[] = {
 };
 
 static quantize_options asked;
-const tool_verb tool_verb_quantize = {
-    .name = "quantize",
-    .about =
-        {"IN OUT", 2, 2, "write a model in a smaller type",
-         "Writes the model IN to OUT in another type, row by row, so that a model larger than\n"
-         "memory is no problem, and shows each tensor's error. OUT appears when it is whole.\n",
-         "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
-         "mnem quantize model-f16.gguf model-q8.gguf --type Q8_0  # 8.5 bits, hardly any loss\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_quantize};
+TOOL_VERB(quantize, "IN OUT", 2, 2, "write a model in a smaller type",
+          "Writes the model IN to OUT in another type, row by row, so that a model larger than\n"
+          "memory is no problem, and shows each tensor's error. OUT appears when it is whole.\n",
+          "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
+          "mnem quantize model-f16.gguf model-q8.gguf --type Q8_0  # 8.5 bits, hardly any loss\n");

@@ -229,10 +229,6 @@ static json_t *json_known(bool known, double value) {
     return known ? tool_json_real(value) : json_null();
 }
 
-static json_t *json_count(bool known, uint64_t value) {
-    return known ? json_integer((json_int_t)value) : json_null();
-}
-
 static json_t *json_verdicts(const mnem_replay_result *r) {
     json_t *all = json_object();
     for (int k = 0; k < MNEM_REPLAY_INDICATORS; k++) {
@@ -254,10 +250,10 @@ static json_t *json_policy(const replay_case *c, const mnem_replay_result *r) {
         json_known(timed, r->ns_p99), "ns_worst", json_known(timed, r->ns_worst),
         "capacity_over_live", json_known(fit, r->capacity_over_live), "reserved_over_live",
         json_known(grown, r->reserved_over_live), "hit_rate", json_known(grown, r->hit_rate),
-        "upstream_calls", json_count(grown, r->upstream_calls), "fragmentation",
+        "upstream_calls", tool_json_count(grown, r->upstream_calls), "fragmentation",
         json_known(grown, r->fragmentation), "capacity_bytes",
-        json_count(fit, r->bytes_capacity_needed), "reserved_bytes",
-        json_count(grown, r->bytes_reserved_peak), "verdicts", json_verdicts(r));
+        tool_json_count(fit, r->bytes_capacity_needed), "reserved_bytes",
+        tool_json_count(grown, r->bytes_reserved_peak), "verdicts", json_verdicts(r));
     json_object_set_new(
         p, "refused",
         r->refused
@@ -286,10 +282,11 @@ static void print_json(const replay_case *c, const replay_advice *advice) {
         (json_int_t)i->bytes_peak, "peak_blocks", (json_int_t)i->blocks_peak, "end_bytes",
         (json_int_t)i->bytes_end, "total_bytes", (json_int_t)i->bytes_total);
     const bool recorded = i->bytes_reserved_peak > 0;
-    json_object_set_new(root, "device", json_count(i->devices > 0, i->device));
+    json_object_set_new(root, "device", tool_json_count(i->devices > 0, i->device));
     json_object_set_new(root, "recorded_reserved_bytes",
-                        json_count(recorded, i->bytes_reserved_peak));
-    json_object_set_new(root, "capacity_bytes", json_count(c->asked->capacity, c->asked->capacity));
+                        tool_json_count(recorded, i->bytes_reserved_peak));
+    json_object_set_new(root, "capacity_bytes",
+                        tool_json_count(c->asked->capacity, c->asked->capacity));
     json_object_set_new(root, "policies", policies);
     json_object_set_new(root, "advice", replay_advice_json(advice));
     tool_out_json(root);
@@ -387,25 +384,20 @@ static const tool_option options[] = {
 };
 
 static replay_options asked;
-const tool_verb tool_verb_replay = {
-    .name = "replay",
-    .about =
-        {"TRACE...", 1, TOOL_OPERANDS_MAX, "what each pool policy would have cost on a real trace",
-         "Replays allocation traces through pool policies, without allocating what they ask for:\n"
-         "time per operation, the smallest capacity that completes, what a growing pool would\n"
-         "reserve, how often it would ask the device, a verdict for each, and advice: the policy\n"
-         "and settings that this trace wants, and what they save.\n"
-         "\n"
-         "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
-         "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
-         "line\n"
-         "each. Names that end in .xz are unpacked by xz; - is standard input.\n"
-         "\n"
-         "With --capacity, exit code 3 when no policy comes through.\n",
-         "mnem replay snapshot.pickle  # how would mnem's pool do on this?\n"
-         "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit 16 GiB?\n"
-         "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
-         "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_replay};
+TOOL_VERB(replay, "TRACE...", 1, TOOL_OPERANDS_MAX,
+          "what each pool policy would have cost on a real trace",
+          "Replays allocation traces through pool policies, without allocating what they ask for:\n"
+          "time per operation, the smallest capacity that completes, what a growing pool would\n"
+          "reserve, how often it would ask the device, a verdict for each, and advice: the policy\n"
+          "and settings that this trace wants, and what they save.\n"
+          "\n"
+          "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
+          "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
+          "line\n"
+          "each. Names that end in .xz are unpacked by xz; - is standard input.\n"
+          "\n"
+          "With --capacity, exit code 3 when no policy comes through.\n",
+          "mnem replay snapshot.pickle  # how would mnem's pool do on this?\n"
+          "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit 16 GiB?\n"
+          "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
+          "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");

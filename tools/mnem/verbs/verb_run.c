@@ -1,4 +1,8 @@
-/* verb_run.c: `mnem run`: one text from a prompt, or a chat. */
+/* verb_run.c: `mnem run`: one text from a prompt, or a chat.
+ *
+ * Standard output has the text only (with --json an object for each token, and one at the end);
+ * plan, ledger and speed are messages. The order of the stage is kept by both ways: what a prompt
+ * or a chat takes is charged before the plan. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +15,6 @@
 
 static json_t *stats_json(const tool_generator *g, tool_end end) {
     const tool_stage *stage = g->stage;
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     mnem_engine_stats s;
     mnem_session_stats_get(stage->session, &s);
     return json_pack(
@@ -21,15 +23,15 @@ static json_t *stats_json(const tool_generator *g, tool_end end) {
         (json_int_t)g->tokens, "tokens_per_s", tool_generator_rate(g), "prompt_tokens_per_s",
         tool_generator_prompt_rate(g), "seconds_load", stage->seconds_load, "bytes_streamed",
         (json_int_t)s.bytes_streamed, "seconds_waiting", s.seconds_waiting, "vmhwm",
-        (json_int_t)usage.bytes_peak, "predicted_peak", (json_int_t)stage->plan.peak_bytes);
+        (json_int_t)tool_peak_bytes(), "predicted_peak", (json_int_t)stage->plan.peak_bytes);
 }
 
 /* With the context that the prompt and -n want, and what it would take where there isn't room. */
 static json_t *plan_json(const tool_generator *g) {
     json_t *plan = tool_report_plan_json(&g->stage->plan, g->stage);
     json_object_set_new(plan, "context_wanted", json_integer(g->room));
-    json_object_set_new(plan, "context_needed_bytes",
-                        g->needed_bytes ? json_integer((json_int_t)g->needed_bytes) : json_null());
+    const uint64_t bytes = g->stage->plan.wanted_bytes;
+    json_object_set_new(plan, "context_needed_bytes", tool_json_count(bytes > 0, bytes));
     return plan;
 }
 
@@ -93,11 +95,8 @@ static int run_text(tool_generator *g) {
 static int run_prompt(tool_stage *stage, const run_options *asked, tool_generator *g) {
     int code = tool_prompt_plan(stage, asked, g);
     if (code != TOOL_OK) return code;
-    if (!stage->args->quiet && !stage->args->json) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-        fputc('\n', stderr);
-    }
+    tool_report_start(stage);
+    if (!stage->args->quiet && !stage->args->json) fputc('\n', stderr);
     if ((code = tool_stage_create(stage)) != TOOL_OK) return code;
     return run_text(g);
 }
@@ -176,29 +175,23 @@ static void defaults(tool_args *args) {
 }
 
 static run_options asked;
-const tool_verb tool_verb_run = {
-    .name = "run",
-    .about =
-        {"[MODEL]", 0, 1, "generate text, or chat, inside a memory budget",
-         "Generates text from a GGUF model inside a hard memory budget. The plan is shown before\n"
-         "the first weight is read and the ledger (every byte, by kind and tag) at the end. "
-         "Standard\n"
-         "output carries the generated text only; all else goes to standard error.\n"
-         "\n"
-         "The prompt comes from --prompt, --file or standard input; without any of them, on a\n"
-         "terminal, a chat begins (/help there lists its commands). Without MODEL the one that\n"
-         "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer "
-         "by\n"
-         "layer, for every token: the same text, more slowly. Without --ctx the context holds the\n"
-         "prompt and -n tokens; where the budget has no room for them, a warning says what would.\n"
-         "\n"
-         "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
-         "at once.\n",
-         "mnem run -p 'In the beginning'  # the model that ships\n"
-         "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
-         "mnem run model.gguf -f essay.txt -n 100 --temp 0  # always the likeliest token\n"
-         "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_run,
-    .defaults = defaults};
+TOOL_VERB_WITH(
+    run, defaults, "[MODEL]", 0, 1, "generate text, or chat, inside a memory budget",
+    "Generates text from a GGUF model inside a hard memory budget. The plan is shown before\n"
+    "the first weight is read and the ledger (every byte, by kind and tag) at the end. "
+    "Standard\n"
+    "output carries the generated text only; all else goes to standard error.\n"
+    "\n"
+    "The prompt comes from --prompt, --file or standard input; without any of them, on a\n"
+    "terminal, a chat begins (/help there lists its commands). Without MODEL the one that\n"
+    "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer "
+    "by\n"
+    "layer, for every token: the same text, more slowly. Without --ctx the context holds the\n"
+    "prompt and -n tokens; where the budget has no room for them, a warning says what would.\n"
+    "\n"
+    "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
+    "at once.\n",
+    "mnem run -p 'In the beginning'  # the model that ships\n"
+    "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
+    "mnem run model.gguf -f essay.txt -n 100 --temp 0  # always the likeliest token\n"
+    "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n");

@@ -1,4 +1,7 @@
-/* verb_tokenize.c: `mnem tokenize`: text to ids and pieces, of any file with a tokenizer. */
+/* verb_tokenize.c: `mnem tokenize`: text to ids and pieces, of any file with a tokenizer.
+ *
+ * A piece may be a part of a character: the table shows its bytes escaped, one by one, JSON has
+ * U+FFFD for it. The ids are exact in both. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,15 +136,10 @@ static const tool_option options[] = {
 };
 
 static tokenize_options asked;
-const tool_verb tool_verb_tokenize = {
-    .name = "tokenize",
-    .about =
-        {"MODEL [TEXT|-]", 1, 2, "text to token ids and pieces",
-         "Shows how the model's tokenizer cuts a text: ids and pieces. The text comes from the\n"
-         "command line or standard input (-, or nothing). Special tokens are recognised in it\n"
-         "unless --plain is given.\n",
-         "mnem tokenize model.gguf 'In the beginning'  # ids and pieces\n"
-         "mnem tokenize model.gguf - --json < text.txt | jq '.ids | length'  # count the tokens\n"},
-    .options = options,
-    .args = &asked.args,
-    .entry = verb_tokenize};
+TOOL_VERB(
+    tokenize, "MODEL [TEXT|-]", 1, 2, "text to token ids and pieces",
+    "Shows how the model's tokenizer cuts a text: ids and pieces. The text comes from the\n"
+    "command line or standard input (-, or nothing). Special tokens are recognised in it\n"
+    "unless --plain is given.\n",
+    "mnem tokenize model.gguf 'In the beginning'  # ids and pieces\n"
+    "mnem tokenize model.gguf - --json < text.txt | jq '.ids | length'  # count the tokens\n");

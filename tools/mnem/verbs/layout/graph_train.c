@@ -83,10 +83,8 @@ static int draw(const tool_stage *stage, const training *t, const char *path) {
     mnem_model_info m;
     char title[160];
     mnem_model_info_get(stage->model, &m);
-    const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.80s: a training step, %d x %d token%s",
-             slash ? slash + 1 : m.path, t->plan.micro_batch, sequence_of(t),
-             tool_s((uint64_t)sequence_of(t)));
+    snprintf(title, sizeof title, "%.80s: a training step, %d x %d token%s", tool_file_name(m.path),
+             t->plan.micro_batch, sequence_of(t), tool_s((uint64_t)sequence_of(t)));
     return graph_draw(&t->step, title, path);
 }
 

@@ -138,8 +138,7 @@ static void draw_one(const placing *p, tool_svg *svg) {
 
 static void set_titles(const placing *p, char title[160], char subtitle[160]) {
     char a[TOOL_TEXT], b[TOOL_TEXT];
-    const char *slash = strrchr(p->path, '/');
-    snprintf(title, 160, "%.100s: %s buffer%s", slash ? slash + 1 : p->path, tool_exact(p->t.n, a),
+    snprintf(title, 160, "%.100s: %s buffer%s", tool_file_name(p->path), tool_exact(p->t.n, a),
              tool_s(p->t.n));
     if (p->space_count)
         snprintf(subtitle, 160, "%u space%s, cost %s, bound %s: %s", p->space_count,

@@ -1,4 +1,7 @@
-/* place_spaces.c: the spaces of `mnem place`: from the command line, and as text and JSON. */
+/* place_spaces.c: the spaces of `mnem place`: from the command line, and as text and JSON.
+ *
+ * A space is NAME[=SIZE][:COST]. What it costs to be in one is accesses x bytes x COST, summed over
+ * the buffers; the default COST is the place on the command line, so that the first is free. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,8 +159,7 @@ static json_t *spaces_json(const placing *p) {
         const uint64_t capacity = p->spaces[s].capacity_bytes;
         json_array_append_new(spaces,
                               json_pack("{s:s, s:o, s:I, s:I, s:I}", "name", p->space_names[s],
-                                        "capacity_bytes",
-                                        capacity ? json_integer((json_int_t)capacity) : json_null(),
+                                        "capacity_bytes", tool_json_count(capacity > 0, capacity),
                                         "peak_bytes", (json_int_t)p->spaces[s].peak_bytes,
                                         "buffers", (json_int_t)count, "cost", (json_int_t)cost));
     }

@@ -69,16 +69,12 @@ static int open_xz(const replay_options *asked, const char *path, mnem_workload 
     pid_t pid;
     int fd = -1, how = 0;
     const int error = xz_start(path, &pid, &fd);
-    if (error == ENOENT) {
-        tool_message("%s: reading it needs the command xz (package xz-utils), which isn't here; or "
-                     "unpack it and give the result",
-                     path);
-        return TOOL_FAILED;
-    }
-    if (error) {
-        tool_message("%s: can't start xz: %s", path, strerror(error));
-        return TOOL_FAILED;
-    }
+    if (error == ENOENT)
+        return tool_failed(
+            "%s: reading it needs the command xz (package xz-utils), which isn't here; or "
+            "unpack it and give the result",
+            path);
+    if (error) return tool_failed("%s: can't start xz: %s", path, strerror(error));
     const mnem_status status = read_fd(asked, path, fd, 0, workload);
     close(fd);
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR) continue;
@@ -86,8 +82,7 @@ static int open_xz(const replay_options *asked, const char *path, mnem_workload 
     if (WIFEXITED(how) && WEXITSTATUS(how) != 0) { /* it has said why */
         mnem_workload_close(*workload);
         *workload = NULL;
-        tool_message("%s: xz couldn't unpack it", path);
-        return TOOL_FAILED;
+        return tool_failed("%s: xz couldn't unpack it", path);
     }
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -106,10 +101,7 @@ int replay_input_open(const replay_options *asked, const char *path, mnem_worklo
         return status == MNEM_OK ? TOOL_OK : tool_fail(status);
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        tool_message("%s: can't open it: %s", path, strerror(errno));
-        return TOOL_FAILED;
-    }
+    if (fd < 0) return tool_failed("%s: can't open it: %s", path, strerror(errno));
     if (ends_with(path, ".xz")) {
         close(fd);
         return open_xz(asked, path, workload);

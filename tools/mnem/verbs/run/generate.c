@@ -39,10 +39,7 @@ int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t roo
     if (status != MNEM_OK) return tool_fail(status);
     g->room = room;
     g->ids = malloc(bytes ? bytes : 1);
-    if (!g->ids) {
-        tool_message("the machine has no memory for a sequence of %d tokens", room);
-        return TOOL_FAILED;
-    }
+    if (!g->ids) return tool_failed("the machine has no memory for a sequence of %d tokens", room);
     memset(g->ids, 0, bytes);
     return open_sampler(g);
 }

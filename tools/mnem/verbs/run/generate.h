@@ -38,9 +38,7 @@ typedef struct tool_generator {
     uint64_t seed;
     int32_t *ids; /* [room], charged to host "sequence" */
     int32_t count, room;
-    uint64_t
-        needed_bytes; /* for room tokens, where the plan's context holds fewer; 0: it doesn't */
-    int32_t next;     /* the token chosen from the last logits; -1: none */
+    int32_t next; /* the token chosen from the last logits; -1: none */
     /* Called when the context is full: makes room by dropping from ids and truncating the session;
      * false: there is none to make. NULL: stop. */
     bool (*on_full)(void *context);

@@ -1,13 +1,13 @@
 /* prompt.c: from the command line, a file or standard input to tokens, and to a plan with room for
- * them. */
+ * them.
+ *
+ * The tokens are known before the plan: their count and -n are the context that is wanted, the
+ * prompt and one token what is needed. What a plan makes of that is the library's rule
+ * (engine_plan.c); here it is only said where the text may be cut off. */
 #include "verbs/run/prompt.h"
 
 #include <string.h>
 #include <unistd.h>
-
-/* What a plan has room for first, when it may choose, and at the least. A longer text says itself
- * what it needs. */
-enum { MODEST_CONTEXT = 1024, LEAST_CONTEXT = 16 };
 
 const char *tool_prompt_source(const run_options *asked) {
     if (asked->prompt) return "-p";
@@ -65,43 +65,23 @@ static int find_room(const tool_stage *stage, const run_options *asked, size_t p
     return TOOL_OK;
 }
 
-/* The context that a plan has when asked for this one (0: what it likes); 0: nothing fits. */
-static int32_t try_context(tool_stage *stage, int32_t context) {
-    stage->options.context = context;
-    const mnem_status status = mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
-    return status == MNEM_OK ? stage->plan.context : 0;
-}
-
-/* Sets the context to plan for: the plan's own choice where it holds the whole text, else just as
- * much as the text needs; where that doesn't fit, a smaller one does for a shorter text, down to
- * the prompt and a token. *needed: what the whole text would take; 0: it fits. */
-static void choose_context(tool_stage *stage, size_t prompt, int32_t room, uint64_t *needed) {
-    int32_t own = room > MODEST_CONTEXT ? 0 : try_context(stage, 0);
-    *needed = 0;
-    if (own >= room || try_context(stage, room)) return;
-    *needed = stage->plan.needed_bytes;
-    if (room > MODEST_CONTEXT) own = try_context(stage, 0);
-    const bool short_prompt = prompt < LEAST_CONTEXT || prompt < (size_t)own;
-    stage->options.context = short_prompt ? 0 : (int32_t)prompt + 1;
-}
-
 /* Said also with --quiet: the text may be cut off, and nobody asked for that. */
-static void say_short(const tool_stage *stage, size_t prompt, int32_t room, uint64_t needed) {
+static void say_short(const mnem_engine_plan *plan, size_t prompt, int32_t room) {
     char least[TOOL_TEXT];
     tool_message("the budget has room for a context of %d tokens; the prompt is %zu, and %d more "
                  "may follow: --memory %s would hold them",
-                 stage->plan.context, prompt, room - (int32_t)prompt,
-                 mnem_size_budget(needed, least, sizeof least));
+                 plan->context, prompt, room - (int32_t)prompt,
+                 mnem_size_budget(plan->wanted_bytes, least, sizeof least));
 }
 
-static int plan(tool_stage *stage, size_t prompt, tool_generator *g) {
-    if (stage->asked->context) return tool_stage_plan(stage);
-    choose_context(stage, prompt, g->room, &g->needed_bytes);
+static int plan(tool_stage *stage, size_t prompt, int32_t room) {
+    stage->options.context_wanted = room;
+    stage->options.context_needed = (int32_t)prompt + 1;
     const int code = tool_stage_plan(stage);
-    if (code == TOOL_OVER_BUDGET && stage->options.context)
+    if (code == TOOL_OVER_BUDGET && !stage->asked->context && stage->plan.context_fixed)
         tool_message("the prompt alone is %zu token%s: a smaller --ctx doesn't hold it", prompt,
                      tool_s(prompt));
-    if (code == TOOL_OK && g->needed_bytes) say_short(stage, prompt, g->room, g->needed_bytes);
+    if (code == TOOL_OK && stage->plan.wanted_bytes) say_short(&stage->plan, prompt, room);
     return code;
 }
 
@@ -114,5 +94,5 @@ int tool_prompt_plan(tool_stage *stage, const run_options *asked, tool_generator
     if (code == TOOL_OK) code = tool_generator_open(stage, asked, room, g);
     if (code != TOOL_OK) return code;
     tool_generator_add(g, ids, count);
-    return plan(stage, count, g);
+    return plan(stage, count, room);
 }

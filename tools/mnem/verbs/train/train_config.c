@@ -191,24 +191,17 @@ static bool add_file(train_config *config, const char *path) {
 static int add_data(const char *path, train_config *config) {
     char whole[PATH_MAX] = "-";
     for (int32_t i = 0; i < config->files; i++)
-        if (!strcmp(path, "-") && !strcmp(config->file[i], "-")) {
-            tool_message("standard input (-) can be read once only");
-            return TOOL_FAILED;
-        }
+        if (!strcmp(path, "-") && !strcmp(config->file[i], "-"))
+            return tool_failed("standard input (-) can be read once only");
     struct stat about;
-    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) {
-        tool_message("%s is a pipe, whose text would be gone for --resume: `... | mnem train "
-                     "--data -` keeps it",
-                     path);
-        return TOOL_FAILED;
-    }
-    if (strcmp(path, "-") != 0 && !realpath(path, whole)) {
-        tool_message("%s: %s", path, strerror(errno));
-        return TOOL_FAILED;
-    }
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
+        return tool_failed("%s is a pipe, whose text would be gone for --resume: `... | mnem train "
+                           "--data -` keeps it",
+                           path);
+    if (strcmp(path, "-") != 0 && !realpath(path, whole))
+        return tool_failed("%s: %s", path, strerror(errno));
     if (add_file(config, whole)) return TOOL_OK;
-    tool_message("at most %d files of text", TRAIN_FILES_MAX);
-    return TOOL_FAILED;
+    return tool_failed("at most %d files of text", TRAIN_FILES_MAX);
 }
 
 static int read_files(const char *from, json_t *list, train_config *config) {
@@ -216,10 +209,7 @@ static int read_files(const char *from, json_t *list, train_config *config) {
     json_t *path;
     bool ok = json_is_array(list);
     json_array_foreach(list, i, path) ok = ok && json_is_string(path);
-    if (!ok) {
-        tool_message("%s: \"files\" must be a list of paths", from);
-        return TOOL_FAILED;
-    }
+    if (!ok) return tool_failed("%s: \"files\" must be a list of paths", from);
     json_array_foreach(list, i, path) {
         const int code = add_data(json_string_value(path), config);
         if (code != TOOL_OK) return code;
@@ -238,8 +228,7 @@ static int read_key(const char *path, const char *key, json_t *value, train_conf
         say_wrong(path, &fields[i], value);
         return TOOL_FAILED;
     }
-    tool_message("%s: \"%s\" isn't known", path, key);
-    return TOOL_FAILED;
+    return tool_failed("%s: \"%s\" isn't known", path, key);
 }
 
 static json_t *load_object(const char *path) {
@@ -368,14 +357,12 @@ static void set_texts(const train_options *asked, train_config *c) {
 int train_config_lora(train_config *c) {
     uint32_t targets;
     if (c->lora && c->lora_alpha == 0) c->lora_alpha = 2.0 * c->lora;
-    if (c->lora && !*c->init) {
-        tool_message("the config's \"lora\" wants \"init\": the model that the adapters are for");
-        return TOOL_FAILED;
-    }
+    if (c->lora && !*c->init)
+        return tool_failed(
+            "the config's \"lora\" wants \"init\": the model that the adapters are for");
     if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
         return TOOL_OK;
-    tool_message("the config's \"lora_targets\": %s", mnem_last_error());
-    return TOOL_FAILED;
+    return tool_failed("the config's \"lora_targets\": %s", mnem_last_error());
 }
 
 static int set_lora(const train_options *asked, train_config *c) {
@@ -401,8 +388,7 @@ static int set_lora(const train_options *asked, train_config *c) {
 /* The whole path, as for data. */
 static int set_init(const train_options *asked, train_config *c) {
     if (!asked->init || realpath(asked->init, c->init)) return TOOL_OK;
-    tool_message("%s: %s", asked->init, strerror(errno));
-    return TOOL_FAILED;
+    return tool_failed("%s: %s", asked->init, strerror(errno));
 }
 
 /* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */

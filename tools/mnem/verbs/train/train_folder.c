@@ -50,13 +50,11 @@ const char *train_path(const train_run *run, const char *name) {
 static int lock_folder(const train_run *run) {
     const int fd = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return TOOL_OK;
-    tool_message("%s: another mnem train works in it", run->out);
-    return TOOL_FAILED;
+    return tool_failed("%s: another mnem train works in it", run->out);
 }
 
 static int cant_make(const char *path) {
-    tool_message("%s: can't make the folder: %s", path, strerror(errno));
-    return TOOL_FAILED;
+    return tool_failed("%s: can't make the folder: %s", path, strerror(errno));
 }
 
 /* A folder that is only ours, with files only. */
@@ -128,16 +126,13 @@ int train_folder_open(train_run *run) {
     const train_options *asked = run->asked;
     run->out = asked->out ? asked->out : "mnem-train";
     if (asked->resume) {
-        if (access(train_path(run, "config.json"), F_OK) != 0) {
-            tool_message("%s: there is no run to resume", run->out);
-            return TOOL_FAILED;
-        }
+        if (access(train_path(run, "config.json"), F_OK) != 0)
+            return tool_failed("%s: there is no run to resume", run->out);
     } else if (asked->dry_run) {
         return open_dry(run);
     } else if (access(train_path(run, "checkpoint"), F_OK) == 0) {
-        tool_message("%s holds a run: --resume goes on with it, another --out begins a new one",
-                     run->out);
-        return TOOL_FAILED;
+        return tool_failed(
+            "%s holds a run: --resume goes on with it, another --out begins a new one", run->out);
     }
     int code = asked->resume ? TOOL_OK : make_folder(run);
     if (code == TOOL_OK) code = lock_folder(run);
@@ -187,8 +182,7 @@ void train_folder_close(train_run *run) {
 /* ---- standard input ---- */
 
 static int cant_write(const char *path) {
-    tool_message("%s: can't write it: %s", path, strerror(errno));
-    return TOOL_FAILED;
+    return tool_failed("%s: can't write it: %s", path, strerror(errno));
 }
 
 static int copy_input(int fd, const char *path, uint64_t *bytes) {
@@ -197,10 +191,7 @@ static int copy_input(int fd, const char *path, uint64_t *bytes) {
         const ssize_t n = read(STDIN_FILENO, buffer, sizeof buffer);
         if (n == 0) return TOOL_OK;
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            tool_message("standard input can't be read: %s", strerror(errno));
-            return TOOL_FAILED;
-        }
+        if (n < 0) return tool_failed("standard input can't be read: %s", strerror(errno));
         if (!tool_new_write(fd, buffer, (size_t)n)) return cant_write(path);
         *bytes += (uint64_t)n;
     }
@@ -222,15 +213,12 @@ static int move_text_aside(const train_run *run, const char *path) {
     char old[2 * PATH_MAX], whole[PATH_MAX];
     struct stat about;
     if (run->asked->dry_run || lstat(path, &about) != 0) return TOOL_OK;
-    if (!S_ISREG(about.st_mode)) {
-        tool_message("%s isn't a file: standard input's text can't be kept there", path);
-        return TOOL_FAILED;
-    }
+    if (!S_ISREG(about.st_mode))
+        return tool_failed("%s isn't a file: standard input's text can't be kept there", path);
     for (int32_t i = 0; realpath(path, whole) && i < run->config.files; i++)
-        if (!strcmp(run->config.file[i], whole)) {
-            tool_message("%s: standard input's text is kept there; give it another name", path);
-            return TOOL_FAILED;
-        }
+        if (!strcmp(run->config.file[i], whole))
+            return tool_failed("%s: standard input's text is kept there; give it another name",
+                               path);
     waiting_text(run->staging, old);
     return rename(path, old) == 0 ? TOOL_OK : cant_write(path);
 }
@@ -249,8 +237,7 @@ static int spool(train_run *run, int32_t file) {
     if (close(fd) != 0 && code == TOOL_OK) code = cant_write(path);
     if (code != TOOL_OK) return code;
     if (bytes > 0) return name_spool(path, &run->config.file[file]);
-    tool_message("standard input has no text");
-    return TOOL_FAILED;
+    return tool_failed("standard input has no text");
 }
 
 int train_folder_spool(train_run *run) {

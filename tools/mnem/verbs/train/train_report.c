@@ -1,4 +1,8 @@
-/* train_report.c: the plan of a training run as a table and as JSON, and the ledger at its end. */
+/* train_report.c: the plan of a training run as a table and as JSON, and the ledger at its end.
+ *
+ * The peak of a run may lie before its steps, while text is read: then the plan has that as a line
+ * of its own, so that the lines still sum to the peak. Time is that of a short test of the machine,
+ * not of a model of it, and isn't shown where there was no room for the test. */
 #include "verbs/train/train_tool.h"
 
 static const char *type_text(mnem_type type) {
