@@ -2,8 +2,9 @@
 """compare_tokenizers.py LLAMA_CPP BUILD [FILE.gguf ...]: our token ids beside llama.cpp's.
 
 LLAMA_CPP is its source, BUILD its build with static libraries. Without files: every vocabulary of
-its tests, with their strings (.inp, .out) too, and then every pre-tokenizer that we know, with a
-small vocabulary learned here that carries the name. Each gets random texts (--texts, 2000): scripts
+its tests, with their strings (.inp, .out) too, and then every pre-tokenizer that we know, with
+vocabularies made here that carry the name: a small one that was learned, and one that has all pairs
+of bytes, so that ids show where words begin. Each gets random texts (--texts, 2000): scripts
 and spaces mixed, digits, contractions, emoji, combining marks, control tokens, rare characters.
 Needs build/release (libmnem.so) and a C++ compiler. Prints a line for each and exits 1 if any differ.
 """
@@ -84,7 +85,7 @@ def names_of_pre_tokenizers():
     lib.mnem_tokenizer_pre_names.restype = ctypes.c_char_p
     lib.mnem_tokenizer_pre_names.argtypes = [ctypes.c_size_t]
     rows = iter(lambda index=iter(range(1000)): lib.mnem_tokenizer_pre_names(next(index)), None)
-    return [name.decode() for row in rows for name in row.split()]
+    return [[name.decode() for name in row.split()] for row in rows]
 
 
 def write_learned(path, name):
@@ -103,6 +104,41 @@ def write_learned(path, name):
     lib.mnem_tokenizer_destroy(tokenizer)
     lib.mnem_vocabulary_destroy(learned)
     return True
+
+
+def character_of(byte):
+    """What stands for a byte in a byte-level file."""
+    kept = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [value for value in range(256) if value not in kept]
+    return chr(byte if byte in kept else 256 + others.index(byte))
+
+
+def write_pairs(path, name):
+    """Every two bytes of a word are a token, so that ids show where each word begins."""
+    bytes_ = [character_of(byte) for byte in range(256)]
+    pairs = [(a, b) for a in bytes_ for b in bytes_]
+    tokens = bytes_ + [a + b for a, b in pairs] + ["<s>"]
+    types = [1] * (len(tokens) - 1) + [3]
+
+    def text(value):
+        return struct.pack("<Q", len(value.encode())) + value.encode()
+
+    def texts(values):
+        return struct.pack("<IIQ", 9, 8, len(values)) + b"".join(map(text, values))
+
+    keys = {
+        "general.architecture": struct.pack("<I", 8) + text("llama"),
+        "tokenizer.ggml.model": struct.pack("<I", 8) + text("gpt2"),
+        "tokenizer.ggml.pre": struct.pack("<I", 8) + text(name),
+        "tokenizer.ggml.tokens": texts(tokens),
+        "tokenizer.ggml.token_type": struct.pack("<IIQ", 9, 5, len(types)) +
+                                     struct.pack(f"<{len(types)}i", *types),
+        "tokenizer.ggml.merges": texts([f"{a} {b}" for a, b in pairs]),
+        "tokenizer.ggml.bos_token_id": struct.pack("<II", 4, len(tokens) - 1),
+    }
+    with open(path, "wb") as file:
+        file.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)))
+        file.write(b"".join(text(key) + value for key, value in keys.items()))
 
 
 class Peer:
@@ -221,10 +257,14 @@ def main():
     good = True
     with tempfile.TemporaryDirectory() as folder:
         peer = Peer(args.source, args.build, folder)
-        for name in [] if args.files else names_of_pre_tokenizers():
-            path = os.path.join(folder, f"learned-{name}.gguf")
-            if write_learned(path, name):
-                files.append(path)
+        for row in [] if args.files else names_of_pre_tokenizers():
+            for name in row:
+                path = os.path.join(folder, f"learned-{name}.gguf")
+                if write_learned(path, name):
+                    files.append(path)
+            if os.path.exists(path):  # the row has words
+                files.append(os.path.join(folder, f"pairs-{row[0]}.gguf"))
+                write_pairs(files[-1], row[0])
         for path in files:
             name = os.path.basename(path).removeprefix("ggml-vocab-").removesuffix(".gguf")
             try:
