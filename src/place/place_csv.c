@@ -221,8 +221,7 @@ static mnem_status wrong_cell(size_t line, const char *name, const char *text) {
 
 static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
     if (csv->n == csv->room) {
-        mnem_status status = grow_rows(csv);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(grow_rows(csv));
     }
     csv->buffers[csv->n] = (mnem_place_buffer){.alignment = 1};
     csv->constraints[csv->n] = (mnem_place_constraint){0};
