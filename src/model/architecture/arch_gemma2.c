@@ -1,5 +1,6 @@
-/* arch_gemma2.c: Gemma 2: norms before and behind each part, a gate of GELU, caps of scores and logits,
- * a window in every other layer, embeddings times sqrt(embd). The 27B scales scores its own way. */
+/* arch_gemma2.c: Gemma 2: norms before and behind each part, a gate of GELU, caps of scores and
+ * logits, a window in every other layer, embeddings times sqrt(embd). The 27B scales scores its
+ * own way. */
 #include "model/architecture/architecture.h"
 
 const mnem__architecture mnem__architecture_gemma2 = {

@@ -1,5 +1,5 @@
-/* arch_gemma3.c: Gemma 3: Gemma 2 with norms of heads instead of a cap of scores; of six layers five
- * have a window, and angles of a base of their own. The 27B scales scores its own way. */
+/* arch_gemma3.c: Gemma 3: Gemma 2 with norms of heads instead of a cap of scores; of six layers
+ * five have a window, and angles of a base of their own. The 27B scales scores its own way. */
 #include "model/architecture/architecture.h"
 
 const mnem__architecture mnem__architecture_gemma3 = {

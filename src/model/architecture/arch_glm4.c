@@ -1,5 +1,5 @@
-/* arch_glm4.c: GLM 4 (0414): norms before and behind each part, gate and up from one matrix, heads of
- * which a part is turned. */
+/* arch_glm4.c: GLM 4 (0414): norms before and behind each part, gate and up from one matrix, heads
+ * of which a part is turned. */
 #include "model/architecture/architecture.h"
 
 const mnem__architecture mnem__architecture_glm4 = {

@@ -1,5 +1,6 @@
-/* arch_olmo2.c: OLMo 2 and 3: norms behind attention and feed-forward instead of before, norms of q
- * and k over all heads. In OLMo 3 three layers of four have a window, and angles without scaling. */
+/* arch_olmo2.c: OLMo 2 and 3: norms behind attention and feed-forward instead of before, norms of
+ * q and k over all heads. In OLMo 3 three layers of four have a window, and angles without
+ * scaling. */
 #include "model/architecture/architecture.h"
 
 const mnem__architecture mnem__architecture_olmo2 = {

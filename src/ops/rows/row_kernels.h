@@ -54,7 +54,8 @@ typedef struct mnem__row_kernels {
      * the error is at most (4 + 3 |v|) 2^-24 of the result where s >= 2^-126; below 2^-128 s is 0.
      */
     void (*gelu)(int64_t n, const void *x, void *out);
-    void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out); /* gelu(gate) up */
+    /* gelu(gate) up */
+    void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* out = cap tanh(x / cap), errors as lanes_soft_cap says. */
     void (*soft_cap)(int64_t n, const void *x, float cap, void *out);
     /* dx = dy (s + x s (1 - s) v'); error at most 2^-20 |dy|. */
