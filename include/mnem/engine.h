@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-/* Keys and values in pages; AUTO: F16, or Q8_0 where that buys more. F32: to compare with others. */
+/* Keys and values in pages. AUTO: F16, or Q8_0 where that buys more; F32 is for comparing. */
 typedef enum mnem_kv_choice { MNEM_KV_F16, MNEM_KV_Q8_0, MNEM_KV_AUTO, MNEM_KV_F32 } mnem_kv_choice;
 
 /* What `mnem bench` measured of this machine. Zero: not known. */
@@ -49,6 +49,10 @@ typedef struct mnem_engine_options {
                             at the most so far must fit too: the same run has that peak again */
     mnem_device *device; /* default: host, opened by the engine */
     int32_t context;     /* tokens; default: the most that fits, up to the model's and 4096 */
+    /* Without a context: what a text wants (a prompt and what may follow), and what of it is needed
+     * at the least (the prompt and a token). The plan holds what is wanted where the budget does,
+     * else what is needed; its wanted_bytes tells. */
+    int32_t context_wanted, context_needed;
     int32_t threads;     /* default: the processors this process may use */
     int32_t chunk;       /* prompt tokens run together; default: the largest up to 512 that fits
                                 well */
@@ -90,6 +94,10 @@ typedef struct mnem_engine_plan {
     /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
      * what the choice makes small. A larger budget never makes it larger. */
     double predicted_seconds;
+    /* The context that was asked for, or that context_wanted or context_needed decided; 0: any
+     * would have done. Also of a refusal. */
+    int32_t context_fixed;
+    uint64_t wanted_bytes; /* where context is below context_wanted: the least that holds that */
     /* On MNEM_OVER_BUDGET: the least that would do with these options, and the one that would
      * help instead. */
     uint64_t needed_bytes;

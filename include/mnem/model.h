@@ -118,7 +118,8 @@ typedef struct mnem_transformer {
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     float attention_cap, logit_cap;                                      /* cap tanh(x / cap) */
 } mnem_transformer;
-/* mnem__architectures (docs/architecture.md has the list). Checks hyperparameters and every tensor's
+/* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
+ * phi3, glm4, olmo2 (and 3), starcoder2 and gpt2. Checks hyperparameters and every tensor's
  * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

@@ -13,7 +13,7 @@
  *     mnem_engine_options options = {.context = 256};
  *     if (mnem_open("model.gguf", 64 << 20, &options, &o) != MNEM_OK)
  *         fprintf(stderr, "%s\n", mnem_last_error());
- *     mnem_session_eval(o.session, ids, n, n - 1, on_logits, context);
+ *     mnem_continue(&o, "In the beginning", 32, NULL, on_text, NULL);
  *     mnem_close(&o);
  */
 #ifndef MNEM_SESSION_H
@@ -93,6 +93,19 @@ void mnem_sampler_destroy(mnem_sampler *sampler);
 void mnem_sampler_accept(mnem_sampler *sampler, int32_t id);
 /* Chooses; allocates nothing; deterministic for a seed. Ties go to the lowest id. */
 int32_t mnem_sampler_choose(mnem_sampler *sampler, const float *logits);
+
+/* ---- text after text ---- */
+
+/* Bytes of whole UTF-8 characters; false stops with MNEM_CANCELLED. */
+typedef bool mnem_on_text(void *context, const char *text, size_t bytes);
+/* Continues the session's sequence by the text (special tokens in it parsed) and up to `tokens`
+ * chosen ones (0: until the context is full), and tells what they print. Ends at a token that ends
+ * a turn, which isn't printed. sampler: NULL is greedy; it takes its heap while this runs. Statuses
+ * of mnem_tokenizer_encode, mnem_sampler_create and mnem_session_eval; MNEM_INVALID: not one token.
+ */
+mnem_status mnem_continue(const mnem_opened *opened, const char *prompt, int32_t tokens,
+                          const mnem_sampler_options *sampler, mnem_on_text *on_text,
+                          void *context);
 
 #ifdef __cplusplus
 }

@@ -96,13 +96,11 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     mnem__weights_options options = mnem__engine_weights_options(setup, &e->choice);
     options.tensors = e->map->matrices;
     options.resident = e->tables.resident;
-    mnem_status status = mnem__weights_create(&options, part_host(e, MNEM__PART_MATRICES),
-                                              part_host(e, e->parts.ring), &e->weights);
-    if (status == MNEM_OK) status = mnem_team_create(setup->threads, &e->team);
-    if (status == MNEM_OK)
-        status = mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS));
-    if (status == MNEM_OK) status = mnem__weights_load(e->weights, &o->progress);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__weights_create(&options, part_host(e, MNEM__PART_MATRICES),
+                                   part_host(e, e->parts.ring), &e->weights));
+    MNEM__TRY(mnem_team_create(setup->threads, &e->team));
+    MNEM__TRY(mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS)));
+    MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
     clear_ring(e);
     bind(e);
     return MNEM_OK;
@@ -131,8 +129,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     choice.embedding_packed = setup->flags[setup->map->embedding];
     const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
     mnem__weights_sizes weights;
-    mnem_status status = mnem__weights_measure(&options, &weights);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__weights_measure(&options, &weights));
     uint8_t *base =
         mnem__calloc("session", 1, mnem__engine_tables_lay_out(setup, &choice, NULL, NULL));
     if (!base) return mnem__heap_status();
@@ -146,7 +143,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     e->logits_rows = setup->logits_rows;
     e->map = setup->map;
     start_sequences(e, setup);
-    status = mnem__graphs_build(setup, &choice, &e->graphs);
+    mnem_status status = mnem__graphs_build(setup, &choice, &e->graphs);
     if (status == MNEM_OK)
         mnem__engine_measure(setup, &choice, &e->graphs.body_sizes, &e->graphs.head_sizes, &weights,
                              &e->parts);
@@ -155,8 +152,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
 
 static mnem_status open_device(mnem_engine *e) {
     if (!e->device) {
-        const mnem_status status = mnem_device_open("host", NULL, &e->device);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_device_open("host", NULL, &e->device));
         e->owns_device = true;
     }
     mnem_device_info info;
@@ -170,12 +166,11 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     mnem__setup setup;
     mnem_engine *e = NULL;
     *engine = NULL;
-    mnem_status status = mnem__setup_init(&setup, model, options);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__setup_init(&setup, model, options));
     setup.threads = plan->threads;
     setup.logits_rows = plan->logits_rows;
     setup.sequences = plan->sequences;
-    status = start(&setup, plan, &e);
+    mnem_status status = start(&setup, plan, &e);
     mnem__free(setup.flags); /* no more bytes than the plan's from here on */
     setup.flags = NULL;
     if (status == MNEM_OK) status = mnem_ledger_hold(e->ledger);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "engine/engine_search.h"
 #include "engine/engine_text.h"
 
@@ -47,9 +48,9 @@ static uint64_t bytes_live(const mnem_engine_options *options) {
     return info.bytes_live;
 }
 
-/* What planning measures first, or anything with the same reference job. */
-static int32_t first_context(const mnem__setup *setup) {
-    if (setup->options->context) return setup->options->context;
+/* What the plan's reference job was made for, or anything with the same one. */
+static int32_t reference_context(const mnem__setup *setup, const mnem_engine_plan *plan) {
+    if (plan->context_fixed) return plan->context_fixed;
     return setup->map->shape.context < 1 ? INT32_MAX : setup->map->shape.context;
 }
 
@@ -76,11 +77,10 @@ mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_opti
     mnem__setup setup;
     mnem__search search;
     const uint64_t live = bytes_live(options);
-    mnem_status status = mnem__setup_init(&setup, model, options);
-    if (status != MNEM_OK) return status;
-    status = mnem__search_init(&search, &setup, live);
+    MNEM__TRY(mnem__setup_init(&setup, model, options));
+    mnem_status status = mnem__search_init(&search, &setup, live);
     if (status == MNEM_OK) {
-        mnem__search_reference(&search, first_context(&setup));
+        mnem__search_reference(&search, reference_context(&setup, plan));
         status = mnem__search_context(&search, plan->context, options->kv, options->chunk);
         if (status == MNEM_OK) status = tell_ways(&search, plan, on_way, context);
         mnem__search_fini(&search);

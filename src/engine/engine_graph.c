@@ -24,10 +24,9 @@ mnem_status mnem_engine_graph_create(const mnem_model *model, const mnem_engine_
     if (tokens < 0 || tokens > plan->context)
         return mnem__fail(MNEM_INVALID, "session: a graph of %d tokens, the context is %d", tokens,
                           plan->context);
-    mnem_status status = mnem__setup_init(&setup, model, options);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__setup_init(&setup, model, options));
     const mnem__choice choice = choice_of(&setup, plan, tokens);
-    status = mnem__graphs_build(&setup, &choice, &pair);
+    mnem_status status = mnem__graphs_build(&setup, &choice, &pair);
     if (status == MNEM_OK) {
         mnem_graph **wanted = head ? &pair.head : &pair.body;
         *graph = *wanted;

@@ -16,7 +16,13 @@ enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
 
 /* ---- what planning and creating start from ---- */
 
+/* The largest that planning is sure to look at; 0: its own choice. */
+static int32_t context_most(const mnem_engine_options *o) {
+    return o->context ? o->context : o->context_wanted;
+}
+
 static mnem_status check_options(const mnem_engine_options *o) {
+    const int32_t context = context_most(o);
     if (!o->ledger) return mnem__fail(MNEM_INVALID, "session: no ledger");
     if (o->context < 0 || o->chunk < 0 || o->logits_rows < 0)
         return mnem__fail(MNEM_INVALID, "session: context %d, chunk %d, logits rows %d: below 0",
@@ -24,9 +30,12 @@ static mnem_status check_options(const mnem_engine_options *o) {
     if (o->sequences < 0 || o->sequences > SEQUENCES_MAX)
         return mnem__fail(MNEM_INVALID, "session: %d sequences, at most %d", o->sequences,
                           SEQUENCES_MAX);
-    if ((int64_t)o->sequences * o->context > INT32_MAX)
+    if (o->context_needed < 0 || o->context_needed > o->context_wanted)
+        return mnem__fail(MNEM_INVALID, "session: a context of %d is needed, one of %d wanted",
+                          o->context_needed, o->context_wanted);
+    if ((int64_t)o->sequences * context > INT32_MAX)
         return mnem__fail(MNEM_INVALID, "session: %d sequences of %d tokens are too many",
-                          o->sequences, o->context);
+                          o->sequences, context);
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "session: %d threads, at most %d", o->threads,
                           MNEM_TEAM_MAX);
@@ -42,10 +51,10 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (status == MNEM_OK) status = mnem__transformer_map_create(model, &setup->map);
     if (status != MNEM_OK) return status;
     const mnem__transformer_map *map = setup->map;
-    if (map->positions.tensor >= 0 && options->context > map->shape.context) {
+    if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
         status = mnem__fail(MNEM_INVALID,
                             "session: a context of %d; the model has positions for %d tokens",
-                            options->context, map->shape.context);
+                            context_most(options), map->shape.context);
         mnem__setup_fini(setup);
         return status;
     }

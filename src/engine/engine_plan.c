@@ -4,9 +4,13 @@
  * modest context; a larger context only when nothing can be faster, a smaller one only when the
  * modest one leaves no room for chunks and slots of a sensible size. So a larger budget is never
  * predicted slower, whatever is left open.
+ * With a context that a text wants: the planner's own choice where it holds the text, else just as
+ * much as the text wants; where that doesn't fit, the own choice if it holds what is needed at the
+ * least, and that otherwise. What is settled so is planned as though it had been asked for.
  * Cost: reads nothing but the header; no memory of the engine is taken. */
 #include <math.h>
 
+#include "base/error.h"
 #include "base/minmax.h"
 #include "engine/engine_knob.h"
 #include "engine/engine_search.h"
@@ -16,6 +20,7 @@
 enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128 };
 
 typedef struct planner {
+    mnem_engine_options options; /* the caller's; the context is settled here */
     mnem__setup setup;
     mnem__search search;
     uint64_t budget;
@@ -42,6 +47,10 @@ static mnem__way smallest(planner *p, int32_t context, double seconds) {
 static int32_t context_max(const planner *p) {
     const int32_t context = p->setup.map->shape.context;
     return context < 1 || context > CONTEXT_MAX ? CONTEXT_MAX : context;
+}
+
+static int32_t context_modest(const planner *p) {
+    return mnem__min_i32(context_max(p), CONTEXT_MODEST);
 }
 
 static bool fits(const mnem__way *way, uint64_t budget) {
@@ -72,7 +81,7 @@ static mnem__way choose_below(planner *p, int32_t modest, double seconds, uint64
 static mnem__way choose(planner *p, uint64_t budget) {
     const int32_t asked = p->setup.options->context;
     if (asked) return fastest(p, asked, budget);
-    const int32_t most = context_max(p), modest = mnem__min_i32(most, CONTEXT_MODEST);
+    const int32_t most = context_max(p), modest = context_modest(p);
     mnem__way way = fastest(p, modest, budget);
     const double seconds = modest_seconds(p, modest);
     if (!way.graphs || way.seconds >= seconds) return choose_below(p, modest, seconds, budget);
@@ -86,11 +95,46 @@ static mnem__way choose(planner *p, uint64_t budget) {
     return way;
 }
 
+/* What was charged before, at the most; the same run has that peak again. */
+static uint64_t peak_before(const planner *p) {
+    return mnem__plan_before(p->setup.options->ledger);
+}
+
 /* The least that any way takes with the options as they are. */
 static uint64_t least(planner *p) {
     const int32_t asked = p->setup.options->context;
     const int32_t context = asked ? asked : mnem__min_i32(context_max(p), MNEM__CONTEXT_LEAST);
     return smallest(p, context, INFINITY).peak_bytes;
+}
+
+/* ---- the context that a text wants ---- */
+
+/* From here on as though this context had been asked for (0: any), its reference job too. */
+static void settle(planner *p, int32_t context) {
+    p->options.context = context;
+    mnem__search_reference(&p->search, context ? context : context_modest(p));
+}
+
+/* The context of the way that is chosen when this one is asked for; 0: none fits. */
+static int32_t try_context(planner *p, int32_t context) {
+    settle(p, context);
+    const mnem__way way = choose(p, p->budget);
+    return way.graphs && peak_before(p) <= p->budget ? way.graphs->context : 0;
+}
+
+/* Up to the modest context the planner's own choice is looked at first, which may be larger. */
+static void settle_context(planner *p, mnem_engine_plan *plan) {
+    const int32_t wanted = p->options.context_wanted, needed = p->options.context_needed;
+    const bool modest = wanted <= CONTEXT_MODEST;
+    if (p->options.context || !wanted) {
+        settle(p, p->options.context);
+        return;
+    }
+    int32_t own = modest ? try_context(p, 0) : 0;
+    if (own >= wanted || try_context(p, wanted)) return;
+    plan->wanted_bytes = mnem__max_u64(least(p), peak_before(p));
+    if (!modest) own = try_context(p, 0);
+    settle(p, needed <= mnem__max_i32(own, MNEM__CONTEXT_LEAST) ? 0 : needed);
 }
 
 /* ---- filling the plan ---- */
@@ -174,7 +218,7 @@ static void fill_smaller(planner *p, const mnem__way *way, mnem_engine_plan *pla
 static mnem__way next_larger(planner *p, const mnem__way *way) {
     const int32_t context = way->graphs->context, most = context_max(p);
     const bool open = !p->setup.options->context;
-    const int32_t modest = mnem__min_i32(most, CONTEXT_MODEST);
+    const int32_t modest = context_modest(p);
     const double seconds = open ? modest_seconds(p, modest) : 0;
     if (open && context < modest)
         return smallest(p, way->seconds < seconds ? 2 * context : MNEM__CONTEXT_LEAST, seconds);
@@ -211,10 +255,6 @@ static bool would_fit(void *owner, const mnem_engine_options *options) {
     return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
 }
 
-static uint64_t peak_before(const planner *p) {
-    return mnem__plan_before(p->setup.options->ledger);
-}
-
 /* What came before counts too; where that is too much, no option helps. */
 static mnem_status say_refused(const planner *p, mnem_engine_plan *plan) {
     const uint64_t before = peak_before(p);
@@ -237,15 +277,16 @@ static mnem_status check_before(planner *p, mnem_engine_plan *plan) {
 
 mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
                                   mnem_engine_plan *plan) {
-    planner p = {.budget = mnem__plan_budget(options->ledger)};
+    planner p = {.options = *options, .budget = mnem__plan_budget(options->ledger)};
     *plan = (mnem_engine_plan){0};
     const mnem__plan_lines lines = lines_of(plan);
     /* Not the planner's own tables, yet to come. */
     if (options->ledger) mnem__plan_lines_add_live(&lines, options->ledger);
-    mnem_status status = mnem__setup_init(&p.setup, model, options);
-    if (status != MNEM_OK) return status;
-    status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
+    MNEM__TRY(mnem__setup_init(&p.setup, model, &p.options));
+    mnem_status status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
     if (status == MNEM_OK) {
+        settle_context(&p, plan);
+        plan->context_fixed = p.options.context;
         const mnem__way way = choose(&p, p.budget);
         if (p.status == MNEM_OK && !way.graphs) p.status = refuse(&p, plan);
         if (p.status == MNEM_OK) fill(&p, &way, plan);

@@ -35,11 +35,10 @@ mnem_status mnem__engine_pool_measure(uint64_t *pool_bytes, uint64_t *track_byte
     mnem_device *device;
     mnem_pool *pool;
     mnem_pool_block blocks[MNEM__PARTS] = {{.id = 0}};
-    mnem_status status = mnem_device_open("null", NULL, &device);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_device_open("null", NULL, &device));
     const int64_t pool_before = mnem__heap_thread_bytes("pool");
     const int64_t track_before = mnem__heap_thread_bytes("track");
-    status = mnem__engine_pool_create(device, NULL, &pool);
+    mnem_status status = mnem__engine_pool_create(device, NULL, &pool);
     for (int i = 0; i < MNEM__PARTS && status == MNEM_OK; i++)
         if (mnem__engine_parts.info[i].how == MNEM__HOW_BLOCK)
             status = mnem__engine_pool_take(pool, (mnem__part)i, 1, &blocks[i]);

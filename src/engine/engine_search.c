@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "plan/plan_machine.h"
@@ -153,8 +154,7 @@ static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_type k
     mnem__graph_pair pair;
     const mnem__choice choice = {.context = context, .chunk = chunk, .kv_type = kv_type};
     if (search->graph_count == GRAPH_POINTS_MAX) return MNEM_OK;
-    const mnem_status status = mnem__graphs_build(search->setup, &choice, &pair);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__graphs_build(search->setup, &choice, &pair));
     search->graphs[search->graph_count++] = (mnem__graph_point){.context = context,
                                                                 .chunk = chunk,
                                                                 .kv_type = kv_type,

@@ -91,8 +91,7 @@ static void fill_chain(splitter *s, const mnem__choice *choice) {
 static mnem_status cut(splitter *s, const mnem__choice *choice) {
     mnem__graph_pair pair;
     mnem__residency(s->setup.map, 0, s->setup.matrices, s->setup.flags);
-    mnem_status status = mnem__graphs_build(&s->setup, choice, &pair);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__graphs_build(&s->setup, choice, &pair));
     s->fixed_bytes = pass_bytes(s, choice->chunk, &pair);
     mnem__graphs_destroy(&pair);
     fill_chain(s, choice);
@@ -226,10 +225,9 @@ mnem_status mnem_engine_split_make(const mnem_model *model, const mnem_engine_op
     *split = (mnem_engine_split){0};
     if (count < 1 || count > DEVICES_MOST)
         return mnem__fail(MNEM_INVALID, "plan: %d devices, from 1 to %d", count, DEVICES_MOST);
-    mnem_status status = mnem__setup_init(&s.setup, model, options);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__setup_init(&s.setup, model, options));
     s.links = (size_t)s.setup.map->shape.layers + 2;
-    status = run(&s, split);
+    mnem_status status = run(&s, split);
     mnem__free(s.bytes);
     mnem__free(s.kv);
     mnem__free(s.parts);

@@ -85,15 +85,14 @@ static mnem_status sampler_init(mnem_sampler *s) {
 
 mnem_status mnem_sampler_create(const mnem_sampler_options *options, int32_t vocab,
                                 mnem_sampler **sampler) {
-    mnem_status status = check_options(options, vocab);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_options(options, vocab));
     mnem_sampler *s = mnem__calloc(TAG, 1, sizeof *s);
     if (!s) return mnem__heap_status();
     s->options = *options;
     if (options->repeat_penalty == 0) s->options.repeat_penalty = 1;
     s->vocab = vocab;
     s->state = options->seed;
-    status = sampler_init(s);
+    mnem_status status = sampler_init(s);
     if (status != MNEM_OK) {
         mnem_sampler_destroy(s);
         return status;

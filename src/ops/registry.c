@@ -70,12 +70,10 @@ static mnem_status find_table(const mnem_op_desc *desc, const mnem__op_table **t
 
 mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
     const mnem__op_table *table;
-    mnem_status status = find_table(desc, &table);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(find_table(desc, &table));
     if (desc->workers < 1 || desc->workers > MNEM_TEAM_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "workers must be 1 to 256");
-    status = table->check(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(table->check(desc));
     const mnem__op_kernel *kernel = find(table, table->key(desc));
     if (!kernel) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "no kernel for these types");
     *op = (mnem_op){

@@ -190,9 +190,8 @@ static mnem_status refusal(replay *r, mnem_status status, size_t op) {
 /* MNEM_OK, MNEM_OVER_BUDGET, or what ended the replay. */
 static mnem_status try_capacity(replay *r, uint64_t capacity) {
     size_t stopped;
-    mnem_status status = r->target->open(r->target, r->w, capacity, capacity);
-    if (status != MNEM_OK) return status;
-    status = pass(r, &stopped, NULL);
+    MNEM__TRY(r->target->open(r->target, r->w, capacity, capacity));
+    mnem_status status = pass(r, &stopped, NULL);
     r->target->close(r->target);
     return status;
 }
@@ -436,85 +435,6 @@ mnem_status mnem_replay_run(const mnem_workload *w, mnem_replay_target *target,
     if (r.o.measure & MNEM_REPLAY_FIT) status = measure_fit(&r);
     if (status == MNEM_OK && r.o.measure & MNEM_REPLAY_TIME) status = measure_time(&r);
     if (status == MNEM_OK && r.o.measure & MNEM_REPLAY_GROWTH) status = measure_growth(&r);
-    return status;
-}
-
-/* ---- the map ---- */
-
-static void tell_box(const mnem_replay_target *target, mnem_replay_box *box, size_t now,
-                     void (*on_box)(void *, const mnem_replay_box *), void *context) {
-    (void)target;
-    box->died = now;
-    if (on_box) on_box(context, box);
-    box->bytes = 0;
-}
-
-typedef struct map_run {
-    mnem_workload_info info;
-    mnem_replay_target *target;
-    mnem_replay_box *boxes; /* [allocations]; bytes 0: not live */
-    uint64_t *asked;        /* [allocations] */
-    uint64_t live;
-} map_run;
-
-static mnem_status map_op(map_run *m, size_t i, void (*on_box)(void *, const mnem_replay_box *),
-                          void *context) {
-    const mnem_workload_op *o = &m->info.ops[i];
-    mnem_replay_box *box = &m->boxes[o->block];
-    if (!o->bytes) {
-        m->target->free(m->target, o->block, o->stream);
-        m->live -= m->asked[o->block];
-        tell_box(m->target, box, i, on_box, context);
-        return MNEM_OK;
-    }
-    const mnem_status status = m->target->alloc(m->target, o->block, o->bytes, o->stream);
-    if (status != MNEM_OK) return status;
-    *box = (mnem_replay_box){.born = i, .block = o->block};
-    box->offset = m->target->place(m->target, o->block, &box->bytes);
-    m->asked[o->block] = o->bytes;
-    m->live += o->bytes;
-    return MNEM_OK;
-}
-
-static mnem_status map_all(map_run *m, void (*on_box)(void *, const mnem_replay_box *),
-                           void (*on_moment)(void *, const mnem_replay_moment *), void *context) {
-    mnem_status status = MNEM_OK;
-    size_t i = 0;
-    for (; i < m->info.count; i++) {
-        status = map_op(m, i, on_box, context);
-        if (status != MNEM_OK) break;
-        if (!on_moment) continue;
-        mnem_replay_usage used;
-        m->target->usage(m->target, &used);
-        on_moment(context, &(mnem_replay_moment){i, m->live, used.bytes_reserved});
-    }
-    for (size_t b = 0; b < m->info.allocations; b++)
-        if (m->boxes[b].bytes) tell_box(m->target, &m->boxes[b], i, on_box, context);
-    return status;
-}
-
-mnem_status mnem_replay_map(const mnem_workload *w, mnem_replay_target *target, uint64_t start,
-                            uint64_t most,
-                            void (*on_box)(void *context, const mnem_replay_box *box),
-                            void (*on_moment)(void *context, const mnem_replay_moment *moment),
-                            void *context) {
-    map_run m = {.target = target};
-    mnem_workload_info_get(w, &m.info);
-    if (!target->place)
-        return mnem__fail(MNEM_UNSUPPORTED, "replay: where %s puts a block isn't known",
-                          target->name);
-    m.boxes = mnem__calloc(tag, m.info.allocations, sizeof *m.boxes);
-    m.asked = mnem__alloc(tag, m.info.allocations * sizeof *m.asked);
-    mnem_status status = m.boxes && m.asked ? MNEM_OK : mnem__heap_status();
-    if (status == MNEM_OK) {
-        status = target->open(target, w, start, most);
-        if (status == MNEM_OK) {
-            status = map_all(&m, on_box, on_moment, context);
-            target->close(target);
-        }
-    }
-    mnem__free(m.boxes);
-    mnem__free(m.asked);
     return status;
 }
 

@@ -48,8 +48,7 @@ static mnem_status pooled_alloc(mnem_replay_target *self, uint32_t block, uint64
                                        .stream = p->streams[stream % STREAMS_MAX]};
     if (!p->pool) return MNEM_OVER_BUDGET;
     const uint32_t slot = p->spare[p->spare_count - 1];
-    const mnem_status status = mnem_pool_alloc(p->pool, &request, &p->blocks[slot]);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_pool_alloc(p->pool, &request, &p->blocks[slot]));
     p->spare_count--;
     p->slot_of[block] = slot;
     return MNEM_OK;
@@ -79,8 +78,7 @@ static void pooled_close(mnem_replay_target *self) {
 /* Addresses of the null device only go up: all that follow are above this one. */
 static mnem_status first_address(pooled *p) {
     mnem_block block;
-    const mnem_status status = mnem_device_alloc(p->device, MNEM_SPACE_DEVICE, 1, UNIT, &block);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_device_alloc(p->device, MNEM_SPACE_DEVICE, 1, UNIT, &block));
     p->first_address = block.address + block.bytes;
     mnem_device_free(&block);
     return MNEM_OK;
@@ -157,10 +155,6 @@ static uint64_t pooled_place(const mnem_replay_target *self, uint32_t block, uin
     return memory->address - p->first_address;
 }
 
-static void pooled_destroy(mnem_replay_target *self) {
-    mnem__free(self);
-}
-
 mnem_status mnem__pool_target_create(const mnem_replay_settings *settings,
                                      mnem_replay_target **out) {
     pooled *p = mnem__calloc(tag, 1, sizeof *p);
@@ -172,7 +166,7 @@ mnem_status mnem__pool_target_create(const mnem_replay_settings *settings,
                                    .close = pooled_close,
                                    .usage = pooled_usage,
                                    .place = pooled_place,
-                                   .destroy = pooled_destroy};
+                                   .destroy = mnem__replay_target_free};
     p->alignment = settings && settings->alignment ? settings->alignment : 256;
     *out = &p->base;
     return MNEM_OK;

@@ -113,6 +113,40 @@ static void the_knob_of_a_refusal_really_fits(void **state) {
     assert_int_equal(plan_only(needed, o, &plan), MNEM_OK);
 }
 
+/* With a text of 100 tokens and as many to follow, of a model of 256. */
+static void a_wanted_context_is_held_or_what_would_hold_it_is_told(void **state) {
+    (void)state;
+    mnem_engine_plan plan, other;
+    mnem_engine_options o = {.context_wanted = 200, .context_needed = 101};
+    assert_int_equal(plan_only(24 * MIB, o, &plan), MNEM_OK);
+    assert_true(plan.context >= 200 && plan.wanted_bytes == 0);
+    assert_int_equal(plan_only(24 * MIB, (mnem_engine_options){0}, &other), MNEM_OK);
+    assert_true(plan.context == other.context && plan.context_fixed == 0); /* its own choice */
+
+    assert_int_equal(plan_only(1000, (mnem_engine_options){.context = 200}, &other),
+                     MNEM_OVER_BUDGET);
+    const uint64_t least = other.needed_bytes;
+    assert_int_equal(plan_only(least, o, &plan), MNEM_OK);
+    assert_true(plan.context == 200 && plan.context_fixed == 200 && plan.wanted_bytes == 0);
+    assert_int_equal(plan_only(least - 1, o, &plan), MNEM_OK);
+    assert_true(plan.context >= 101 && plan.context < 200);
+    assert_int_equal(plan.wanted_bytes, least);
+}
+
+static void a_needed_context_that_fits_nowhere_is_refused(void **state) {
+    (void)state;
+    mnem_engine_plan plan, other;
+    mnem_engine_options o = {.context_wanted = 200, .context_needed = 101};
+    assert_int_equal(plan_only(1000, o, &plan), MNEM_OVER_BUDGET);
+    assert_int_equal(plan.context_fixed, 101);
+    assert_int_equal(plan_only(1000, (mnem_engine_options){.context = 101}, &other),
+                     MNEM_OVER_BUDGET);
+    assert_int_equal(plan.needed_bytes, other.needed_bytes);
+    assert_true(plan.wanted_bytes > plan.needed_bytes);
+    o.context_needed = 201;
+    assert_int_equal(plan_only(24 * MIB, o, &plan), MNEM_INVALID);
+}
+
 /* The room of a ledger that is preparing is not the plan's, and ends where its memory is taken. */
 static void a_plan_keeps_to_the_budget_while_the_ledger_is_preparing(void **state) {
     (void)state;
@@ -231,6 +265,8 @@ int main(void) {
         cmocka_unit_test(the_plan_is_the_ledger_to_the_byte),
         cmocka_unit_test(larger_budgets_are_never_slower_and_smaller_ones_never_higher),
         cmocka_unit_test(the_knob_of_a_refusal_really_fits),
+        cmocka_unit_test(a_wanted_context_is_held_or_what_would_hold_it_is_told),
+        cmocka_unit_test(a_needed_context_that_fits_nowhere_is_refused),
         cmocka_unit_test(a_plan_keeps_to_the_budget_while_the_ledger_is_preparing),
         cmocka_unit_test(a_session_on_the_null_device_takes_its_bytes_and_refuses_to_run),
         cmocka_unit_test(a_ring_only_for_loading_takes_no_bytes),

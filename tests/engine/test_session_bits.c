@@ -57,6 +57,7 @@ static void streaming_does_not_change_a_bit(void **state) {
         const uint64_t small = session_case_least(paths[p], &o);
         for (int i = 0; i < 4; i += BUDGET_STEP) {
             o.page_cache = i & 1;
+            o.threads = 2 - (i & 1);
             logits_of(paths[p], small + (uint64_t)i * MIB / 2, &o, other, &plan);
             assert_true(plan.streamed);
             assert_memory_equal(first, other, sizeof first);

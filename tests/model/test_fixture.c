@@ -111,7 +111,7 @@ typedef struct quality {
 static quality quality_of(const char *path) {
     session_case c;
     size_t n, bytes;
-    const mnem_engine_options options = {.context = WINDOW, .logits_rows = 16};
+    const mnem_engine_options options = {.context = WINDOW, .threads = 1, .logits_rows = 16};
     assert_int_equal(session_case_open(&c, path, 0, &options), MNEM_OK);
     int32_t *ids = held_out_ids(&c, &n, &bytes);
     assert_int_equal(n / WINDOW, WINDOWS);

@@ -25,15 +25,11 @@ static const struct {
     {"{\"", 2, 8, "a safetensors file"},
     {"PK\3\4", 4, 0, "a zip archive (as PyTorch writes, too)"},
     {"\x1f\x8b", 2, 0, "a gzip archive: unpack it first"},
-    {"\xfd"
-     "7zXZ",
-     5, 0, "an xz archive: unpack it first"},
+    {"\3757zXZ", 5, 0, "an xz archive: unpack it first"},
     {"\x28\xb5\x2f\xfd", 4, 0, "a zstd archive: unpack it first"},
     {"BZh91AY&SY", 10, 0, "a bzip2 archive: unpack it first"},
     {"%PDF-", 5, 0, "a PDF: its text must be taken out first"},
-    {"\x7f"
-     "ELF",
-     4, 0, "a program"},
+    {"\177ELF", 4, 0, "a program"},
     {"\x89PNG", 4, 0, "a PNG picture"},
     {"\xff\xd8\xff", 3, 0, "a JPEG picture"},
     {"SQLite format 3", 16, 0, "an SQLite database"},
@@ -126,9 +122,8 @@ static const char *verdict(const look *l, uint64_t *at) {
 }
 
 static int refuse(const char *path, uint64_t at, const char *what) {
-    tool_message("%s: at byte %llu it looks like %s; --any-bytes learns from it as it is", path,
-                 (unsigned long long)at, what);
-    return TOOL_FAILED;
+    return tool_failed("%s: at byte %llu it looks like %s; --any-bytes learns from it as it is",
+                       path, (unsigned long long)at, what);
 }
 
 static int look_through(const train_run *run, int fd, const char *path, uint64_t bytes) {
@@ -155,7 +150,7 @@ static int look_through(const train_run *run, int fd, const char *path, uint64_t
 
 int train_text_check(const train_run *run) {
     int code = TOOL_OK;
-    if (run->args->any_bytes) return code;
+    if (run->asked->any_bytes) return code;
     for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++) {
         struct stat about;
         const char *path = run->config.file[i];

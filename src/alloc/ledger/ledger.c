@@ -56,11 +56,7 @@ static pthread_mutex_t watching_lock = PTHREAD_MUTEX_INITIALIZER;
 static mnem_ledger *watching;
 
 const char *mnem_kind_text(mnem_kind kind) {
-    static const char *const texts[] = {
-#define KIND_TEXT(name, text) text,
-        MNEM_KIND_LIST(KIND_TEXT)
-#undef KIND_TEXT
-    };
+    static const char *const texts[] = {MNEM_KIND_LIST(MNEM__TEXT_ROW)};
     return (unsigned)kind < MNEM_KIND_COUNT ? texts[kind] : "unknown kind";
 }
 
@@ -205,6 +201,8 @@ void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, u
     pthread_mutex_unlock(&ledger->lock);
 }
 
+/* Charged before it is taken, in the device's rounding, and given back when the device refuses:
+ * there is no moment in which bytes are taken that no account shows. */
 mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
                               const char *tag, uint64_t bytes, uint64_t alignment,
                               mnem_block *block) {
@@ -256,6 +254,8 @@ static void unwatch_locked(void) {
     watching = NULL;
 }
 
+/* What the heap holds already is charged first, all or nothing; from then on the watcher's counts
+ * and the heap's own are the same. One ledger watches at a time: the last one forgets. */
 mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger) {
     mnem_status status = MNEM_OK;
     pthread_mutex_lock(&watching_lock);
@@ -297,13 +297,19 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     return MNEM_OK;
 }
 
-/* Charges what the process takes by itself: what is resident but for the library's live heap. */
+/* Charges what the process takes by itself: what is resident but for the library's live heap.
+ *
+ *     resident   [ code, libraries, the caller's own | the library's heap, live ]
+ *                  "code and libraries", now            from here on by the watcher, tag by tag
+ *
+ * Before that, pages of code, data and stack that would come later are made resident, so that what
+ * is charged once stays true while the process runs. The peak is compared, not what is resident: a
+ * budget that was passed already can't be kept. */
 static mnem_status process_charge(mnem_ledger *ledger) {
     mnem_process_usage usage;
     mnem_heap_usage heap;
     mnem_process_settle();
-    mnem_status status = mnem_process_usage_get(&usage);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_process_usage_get(&usage));
     if (ledger->budget == NO_LIMIT) {
         uint64_t available;
         MNEM__TRY(mnem_process_available(&available));
@@ -320,7 +326,7 @@ static mnem_status process_charge(mnem_ledger *ledger) {
     mnem_heap_usage_get(&heap);
     uint64_t own =
         heap.bytes_live < usage.bytes_resident ? usage.bytes_resident - heap.bytes_live : 0;
-    status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
+    mnem_status status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
     return status == MNEM_OK ? mnem_ledger_watch_heap(ledger) : status;
 }
 

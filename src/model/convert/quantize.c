@@ -103,11 +103,9 @@ static mnem_status add_errors(const job *j, int64_t first, row_error *sum) {
 static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *sum) {
     uint64_t bytes = (uint64_t)j->batch * j->row_from;
     bool same = j->tensor.type == j->to;
-    mnem_status status =
-        mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in));
     mnem_team_run(j->rewrite.team, quantize_rows, j);
-    status = add_errors(j, first, sum);
+    mnem_status status = add_errors(j, first, sum);
     if (status == MNEM_OK)
         status = mnem__gguf_write_data(j->rewrite.writer, same ? j->in : j->out,
                                        (uint64_t)j->batch * j->row_to);
@@ -237,10 +235,9 @@ static void free_buffers(job *j) {
 static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
 
 static mnem_status run(job *j, const char *to) {
-    mnem_status status = mnem_model_transformer(j->model, &j->transformer);
-    if (status == MNEM_OK) status = check_types(j->model);
-    if (status != MNEM_OK) return status;
-    status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
+    MNEM__TRY(mnem_model_transformer(j->model, &j->transformer));
+    MNEM__TRY(check_types(j->model));
+    mnem_status status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
     free_buffers(j);
     return status;
 }
@@ -249,12 +246,10 @@ mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options) {
     job j = {.options = options};
     mnem_model *model;
-    mnem_status status =
-        mnem__recipe_find("quantize", options->type ? options->type : "", &j.recipe);
-    if (status == MNEM_OK) status = mnem_model_open(from, &model);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__recipe_find("quantize", options->type ? options->type : "", &j.recipe));
+    MNEM__TRY(mnem_model_open(from, &model));
     j.model = model;
-    status = run(&j, to);
+    mnem_status status = run(&j, to);
     mnem_model_close(model);
     return status;
 }

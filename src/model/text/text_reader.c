@@ -135,8 +135,7 @@ static mnem_status check_unchanged(const mnem__text_reader *r, bool end) {
     mnem__text_stamp now = {0};
     if (!end && seen <= r->stamp.bytes) return MNEM_OK;
     if (fstat(r->fd, &st) != 0) return io_failed(r->path, "be looked at");
-    const mnem_status status = stamp_of(r->path, &st, &now);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(stamp_of(r->path, &st, &now));
     if (seen == r->stamp.bytes && memcmp(&now, &r->stamp, sizeof now) == 0) return MNEM_OK;
     return mnem__fail(MNEM_IO, "%s changed while it was read (%llu bytes at first, %llu seen)",
                       r->path, (unsigned long long)r->stamp.bytes, (unsigned long long)seen);

@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/progress.h"
 #include "model/token/id_table.h"
@@ -127,8 +128,7 @@ static mnem_status pair_room(learner *l) {
 static mnem_status pair_get(learner *l, int32_t left, int32_t right, uint32_t *index) {
     uint32_t slot = slot_find(l, left, right);
     if (l->slots[slot] == 0) {
-        const mnem_status status = pair_room(l);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(pair_room(l));
         slot = slot_find(l, left, right);
         l->pairs[l->count] = (pair){.left = left, .right = right, .head = NONE};
         l->slots[slot] = ++l->count;
@@ -154,8 +154,7 @@ static uint64_t weight(const learner *l, uint32_t at) {
 /* Puts a place, which starts a pair, into its list. */
 static mnem_status place_put(learner *l, uint32_t at) {
     uint32_t index;
-    const mnem_status status = pair_get(l, l->token[at], l->token[after(l, at)], &index);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(pair_get(l, l->token[at], l->token[after(l, at)], &index));
     pair *p = &l->pairs[index];
     l->before[at] = NONE;
     l->next[at] = p->head;

@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/heap.h"
 #include "model/token/id_table.h"
 
@@ -177,8 +178,7 @@ mnem_status mnem__words_add(mnem__words *words, const char *bytes, size_t n) {
         words->word[words->slots[slot] - 1].count++;
         return MNEM_OK;
     }
-    const mnem_status status = make_room(words, (uint32_t)n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(make_room(words, (uint32_t)n));
     slot = slot_find(words, bytes, (uint32_t)n);
     words->word[words->count++] =
         (mnem__word){.count = 1, .at = words->text_bytes, .length = (uint32_t)n};

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/progress.h"
 #include "model/text/pretokenize.h"
@@ -63,9 +64,7 @@ static mnem_status count_piece(learning *l, mnem_text piece) {
         return mnem__pretokenize(l->pretokenizer, piece.bytes, piece.length, on_word, l);
     if (!l->masked) {
         void *block = NULL;
-        const mnem_status status =
-            mnem__learn_resize(&l->memory, &block, 0, MNEM__TEXT_PIECE_BYTES, 1);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__learn_resize(&l->memory, &block, 0, MNEM__TEXT_PIECE_BYTES, 1));
         l->masked = block;
     }
     mnem__utf8_mask(piece.bytes, piece.length, l->masked);
@@ -92,8 +91,7 @@ static mnem_status count_file(learning *l, const char *path) {
 static mnem_status look_at(learning *l, const char *const *files, size_t count) {
     for (size_t i = 0; i < count; i++) {
         mnem__text_stamp stamp;
-        const mnem_status status = mnem__text_stamp_get(files[i], &stamp);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__text_stamp_get(files[i], &stamp));
         l->text_total += stamp.bytes;
     }
     if (l->text_total > 0) return MNEM_OK;

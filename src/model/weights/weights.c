@@ -23,8 +23,7 @@ static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *
     uint32_t sums = 0;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
-        mnem_status status = mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m));
         m->resident = o->resident[i];
         m->place = place;
         m->sum_at = sums;
@@ -47,8 +46,7 @@ static mnem_status parts_open(mnem__weights *w, const mnem_model *model) {
     mnem_model_info info;
     mnem_model_info_get(model, &info);
     for (uint32_t i = 0; i < info.files; i++) {
-        mnem_status status = mnem__weights_part_open(model, i, w->page_cache, &w->parts[i]);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__weights_part_open(model, i, w->page_cache, &w->parts[i]));
         w->part_count++;
     }
     return MNEM_OK;
@@ -68,9 +66,8 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, void *resident,
     *out = NULL;
     int32_t slots;
     uint64_t slot_bytes, sums;
-    mnem_status status = mnem__weights_ring_choose(o, &slots, &slot_bytes);
-    if (status == MNEM_OK) status = mnem__weights_sums(o, slot_bytes, &sums);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__weights_ring_choose(o, &slots, &slot_bytes));
+    MNEM__TRY(mnem__weights_sums(o, slot_bytes, &sums));
     mnem__weights *w = mnem__calloc("weights", 1, mnem__weights_lay_out(o, slots, sums, NULL));
     if (!w) return mnem__heap_status();
     mnem__weights_lay_out(o, slots, sums, w);
@@ -83,7 +80,7 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, void *resident,
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->for_readers, NULL);
     pthread_cond_init(&w->for_owner, NULL);
-    status = matrices_fill(w, o);
+    mnem_status status = matrices_fill(w, o);
     if (status == MNEM_OK) status = parts_open(w, o->model);
     if (status == MNEM_OK) status = readers_start(w);
     if (status != MNEM_OK) {
@@ -240,12 +237,10 @@ static mnem_status slot_wait(mnem__weights *w, const mnem__ring_slot *slot) {
 
 /* The lock is held. */
 static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem__weights_chunk *chunk) {
-    mnem_status status = acquire_check(w, matrix);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(acquire_check(w, matrix));
     const mnem__matrix *m = &w->matrices[matrix];
     uint32_t slot = (uint32_t)(w->ticket_use % w->slot_count);
-    status = slot_wait(w, &w->slots[slot]);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(slot_wait(w, &w->slots[slot]));
     w->slots[slot].state = MNEM__SLOT_HELD;
     w->ticket_use++;
     w->stats.bytes_streamed += mnem__chunk_raw_bytes(m, w->use_at.chunk);

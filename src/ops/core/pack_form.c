@@ -61,7 +61,16 @@ static void set_k_scale(const uint8_t *s, int i, float d, float dmin, mnem__bloc
     out->min = dmin * (float)min;
 }
 
-/* ---- raw ---- */
+/* ---- raw ----
+ *
+ * Blocks as GGUF files have them. Pairs (32 elements; Q8_0 has a byte for each element instead):
+ *
+ *     [d f16][m f16: the types with a minimum][fifth bits: 4][low 16: element j, j + 16 above it]
+ *
+ * Superblocks of 8 such blocks; K: two blocks share 32 bytes of low, block i has bit i of high:
+ *
+ *     Q4_K, Q5_K   [d f16][dmin f16][scales, minimums: 12][high 32: Q5_K][low 4 x 32]
+ *     Q6_K         [low 2 x 64][high 2 x 32][scales int8 16][d f16] */
 
 static void add_bits5(uint32_t bits, uint8_t *q) {
     for (int j = 0; j < 32; j++) q[j] |= (uint8_t)((bits >> j & 1) << 4);
@@ -118,7 +127,7 @@ void mnem__raw_block(const mnem__pack_form *form, const void *raw, int64_t block
     }
 }
 
-/* ---- packed ---- */
+/* ---- packed: pack_form.h has the picture ---- */
 
 static float lane_half(const uint8_t *lanes, int row) {
     return mnem__half_float(mnem__load_u16(lanes + 2 * row));

@@ -70,8 +70,8 @@ typedef struct mnem__row_kernels {
     void (*load)(mnem_type type, int64_t n, const void *x, void *out);
     void (*store)(mnem_type type, int64_t n, const void *x, void *out);
     mnem_type type; /* of the rows: F32, F64 or BF16 */
-    /* add, gelu, gelu_mul, silu_mul and their gradients of rows of BF16, as if converted from and to (to
-     * nearest even); other functions of that table are NULL. NULL in double. */
+    /* add, gelu, gelu_mul, silu_mul and gradients of rows of BF16, as if converted from and to
+     * (to nearest even); other functions of that table are NULL. NULL in double. */
     const struct mnem__row_kernels *bf16;
 } mnem__row_kernels;
 

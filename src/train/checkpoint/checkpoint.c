@@ -49,8 +49,7 @@ static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) 
 static mnem_status place(const mnem__checkpoint_entry *entries, size_t i,
                          mnem__checkpoint_row *rows, uint64_t *end) {
     const mnem__checkpoint_entry *e = &entries[i];
-    const mnem_status status = check_entry(entries, i);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_entry(entries, i));
     mnem__checkpoint_row row = {.type = (uint32_t)e->type, .place = *end, .bytes = e->bytes};
     memcpy(row.name, e->name, strlen(e->name));
     if (mnem__checkpoint_is_number(e->type)) {

@@ -102,8 +102,7 @@ static bool next_source(const char **at, const char *end, mnem__cache_source *so
 static mnem_status compare_source(const mnem_corpus *c, const mnem__cache_source *source,
                                   mnem_text name, const char *path) {
     mnem__text_stamp stamp;
-    const mnem_status status = mnem__text_stamp_get(path, &stamp);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__text_stamp_get(path, &stamp));
     if (name.length != strlen(path) || memcmp(name.bytes, path, name.length) != 0)
         return stale(c, path, "is new");
     return memcmp(&stamp, &source->stamp, sizeof stamp) == 0 ? MNEM_OK
@@ -176,9 +175,7 @@ mnem_status mnem_corpus_read(const mnem_corpus *c, uint64_t first, uint64_t coun
                           (unsigned long long)c->head.tokens);
     while (count > 0) {
         const uint64_t most = sizeof raw / c->head.width, n = count < most ? count : most;
-        const mnem_status status =
-            read_at(c, c->head.header_bytes + first * c->head.width, raw, n * c->head.width);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_at(c, c->head.header_bytes + first * c->head.width, raw, n * c->head.width));
         const uint64_t good = widen(c, raw, n, ids);
         if (good < n) return bad_id(c, first + good);
         first += n;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/file/checksum.h"
 #include "base/file/new_file.h"
 #include "base/heap.h"
@@ -143,8 +144,7 @@ static mnem_status look_at_files(maker *m) {
     uint64_t bytes = sizeof m->head;
     for (size_t i = 0; i < o->count; i++) {
         mnem__text_stamp stamp;
-        const mnem_status status = mnem__text_stamp_get(o->files[i], &stamp);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__text_stamp_get(o->files[i], &stamp));
         m->text_total += stamp.bytes;
         bytes += sizeof(mnem__cache_source) + mnem__align_up(strlen(o->files[i]), 8);
     }

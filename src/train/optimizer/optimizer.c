@@ -86,8 +86,7 @@ static mnem_status carve(const mnem_optimizer_options *options, const mnem__segm
     part last;
     *bytes = 0;
     for (size_t i = 0; i < n; i++) {
-        const mnem_status status = check_segment(&segments[i], end);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_segment(&segments[i], end));
         end = segments[i].offset + segments[i].count;
         last = place(options, &segments[i], i ? &last : NULL, bytes);
         if (parts) parts[i] = last;
@@ -137,14 +136,13 @@ mnem_status mnem__optimizer_create(const mnem_optimizer_options *options,
                                    const mnem__segment *segments, size_t n, mnem__optimizer **out) {
     mnem_optimizer_options o;
     *out = NULL;
-    mnem_status status = check_options(options, n, &o);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_options(options, n, &o));
     mnem__optimizer *a = mnem__calloc(TAG, 1, mnem__optimizer_host_bytes(n));
     if (!a) return mnem__heap_status();
     a->options = o;
     a->kernels = mnem__adam_kernels_get();
     a->n = n;
-    status = carve(&o, segments, n, a->parts, &a->bytes);
+    mnem_status status = carve(&o, segments, n, a->parts, &a->bytes);
     if (status != MNEM_OK) {
         mnem__free(a);
         return status;

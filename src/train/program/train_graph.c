@@ -476,8 +476,7 @@ static mnem_status build_loose(const mnem__train_graph_options *options, mnem_gr
 mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
                                      mnem__train_graph *out) {
     mnem_graph_options tight;
-    const mnem_status status = build_loose(options, &tight, NULL, out);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(build_loose(options, &tight, NULL, out));
     if (tight.tensors == out->room.tensors && tight.nodes == out->room.nodes) return MNEM_OK;
     mnem_graph_destroy(out->graph);
     out->graph = NULL;
@@ -487,8 +486,7 @@ mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
 mnem_status mnem__train_graph_measure(const mnem__train_graph_options *options,
                                       mnem__train_graph *out) {
     mnem_graph_options tight;
-    const mnem_status status = build_loose(options, &tight, options->scratch, out);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(build_loose(options, &tight, options->scratch, out));
     if (!options->scratch) mnem_graph_destroy(out->graph);
     out->graph = NULL;
     out->room = tight;

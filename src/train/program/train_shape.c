@@ -32,8 +32,7 @@ static mnem_status check_fields(const mnem_transformer *t) {
                   {"vocab", t->vocab, VOCAB_MAX},
                   {"context", t->context, 1 << 20}};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const mnem_status status = check_field(fields[i].name, fields[i].value, fields[i].most);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_field(fields[i].name, fields[i].value, fields[i].most));
     }
     return MNEM_OK;
 }
@@ -67,9 +66,8 @@ static mnem_status check_shape(const mnem__architecture *architecture, const mne
         return mnem__fail(MNEM_UNSUPPORTED, "train: architecture '%s' (%s)", t->architecture,
                           names);
     }
-    mnem_status status = check_fields(t);
-    if (status == MNEM_OK) status = check_heads(architecture, t);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_fields(t));
+    MNEM__TRY(check_heads(architecture, t));
     if (has_options(architecture, t))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "train: %s with biases, head norms or frequency factors",
@@ -86,7 +84,13 @@ static mnem_status check_shape(const mnem__architecture *architecture, const mne
     return MNEM_OK;
 }
 
-/* ---- the walk ---- */
+/* ---- the walk ----
+ *
+ *     param   [ before the layers | layer 0 | layer 1 | ... | behind the layers ]
+ *               first[role] --------^ a role's later layers: per_layer rows further each
+ *
+ * Offsets follow the rows, so the flat arrays of weights and gradients have the same picture, and
+ * a parameter is found without a search. */
 
 typedef struct walk {
     const mnem__architecture *architecture;
@@ -96,6 +100,7 @@ typedef struct walk {
     int64_t at;
 } walk;
 
+/* What adds to the residual stream (out of a part of a layer) begins smaller, by the depth. */
 static mnem__train_init init_of(const mnem__architecture *architecture, mnem__role role) {
     const mnem__role_info *info = mnem__role_get(role);
     if (info->is_norm) return MNEM__TRAIN_ONES;
@@ -148,8 +153,7 @@ mnem_status mnem__train_shape_create(const mnem_transformer *t, mnem__train_shap
     mnem__train_shape *s;
     *shape = NULL;
     const mnem__architecture *architecture = mnem__architecture_find(t->architecture);
-    const mnem_status status = check_shape(architecture, t);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_shape(architecture, t));
     walk w = {.architecture = architecture, .t = t};
     walk_all(&w);
     const uint64_t bytes = sizeof *s + (uint64_t)w.params * sizeof *s->param;

@@ -112,12 +112,12 @@ typedef struct numbers {
 } numbers;
 
 static mnem_status read_numbers(const mnem__checkpoint *c, numbers *n) {
-    mnem_status status = mnem__checkpoint_u64(c, "steps", &n->steps);
-    if (status == MNEM_OK) status = mnem__checkpoint_u64(c, "updates", &n->updates);
-    if (status == MNEM_OK) status = mnem__checkpoint_f64(c, "scale", &n->scale);
-    if (status == MNEM_OK) status = mnem__checkpoint_u64(c, "scale_good", &n->good);
-    if (status == MNEM_OK) status = mnem__checkpoint_u64(c, "scale_at_floor", &n->at_floor);
-    return status == MNEM_OK ? mnem__checkpoint_u64(c, "scale_skipped", &n->skipped) : status;
+    MNEM__TRY(mnem__checkpoint_u64(c, "steps", &n->steps));
+    MNEM__TRY(mnem__checkpoint_u64(c, "updates", &n->updates));
+    MNEM__TRY(mnem__checkpoint_f64(c, "scale", &n->scale));
+    MNEM__TRY(mnem__checkpoint_u64(c, "scale_good", &n->good));
+    MNEM__TRY(mnem__checkpoint_u64(c, "scale_at_floor", &n->at_floor));
+    return mnem__checkpoint_u64(c, "scale_skipped", &n->skipped);
 }
 
 /* The next word of a text, and where the rest begins. */
@@ -154,8 +154,7 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
 
 static mnem_status check_shape(const mnem_trainer *t, const mnem__checkpoint *c) {
     char theirs[SHAPE_TEXT];
-    const mnem_status status = mnem__checkpoint_text(c, "shape", theirs, sizeof theirs);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__checkpoint_text(c, "shape", theirs, sizeof theirs));
     const words ours = shape_text(t, strstr(theirs, " epsilon ") != NULL);
     return strcmp(ours.bytes, theirs) ? say_difference(ours.bytes, theirs) : MNEM_OK;
 }
@@ -181,18 +180,14 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     mnem__loss_scale scale;
     numbers found;
     fill(t, "", "", entries);
-    mnem_status status = check_shape(t, c);
-    if (status == MNEM_OK) status = mnem__checkpoint_expect(c, entries, ENTRIES);
-    if (status == MNEM_OK) status = read_numbers(c, &found);
-    if (status == MNEM_OK) status = check_scale(t, &found, &scale);
-    if (status == MNEM_OK) status = mnem__checkpoint_text(c, "note", note, n);
-    if (status == MNEM_OK)
-        status = mnem__checkpoint_read(c, "weights", t->weights,
-                                       (uint64_t)t->setup.shape->count * sizeof(float));
-    if (status == MNEM_OK)
-        status =
-            mnem__checkpoint_read(c, "moments", t->moments, mnem__optimizer_bytes(t->optimizer));
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_shape(t, c));
+    MNEM__TRY(mnem__checkpoint_expect(c, entries, ENTRIES));
+    MNEM__TRY(read_numbers(c, &found));
+    MNEM__TRY(check_scale(t, &found, &scale));
+    MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
+    MNEM__TRY(mnem__checkpoint_read(c, "weights", t->weights,
+                                    (uint64_t)t->setup.shape->count * sizeof(float)));
+    MNEM__TRY(mnem__checkpoint_read(c, "moments", t->moments, mnem__optimizer_bytes(t->optimizer)));
     t->steps = found.steps;
     t->updates = found.updates;
     t->scale = scale;
@@ -214,9 +209,8 @@ mnem_status mnem_trainer_resume(mnem_trainer *t, const char *path, char *note, s
 
 mnem_status mnem_trainer_steps_saved(const char *path, uint64_t *steps) {
     mnem__checkpoint *c;
-    mnem_status status = mnem__checkpoint_open(path, &c);
-    if (status != MNEM_OK) return status;
-    status = mnem__checkpoint_u64(c, "steps", steps);
+    MNEM__TRY(mnem__checkpoint_open(path, &c));
+    mnem_status status = mnem__checkpoint_u64(c, "steps", steps);
     mnem__checkpoint_close(c);
     return status;
 }

@@ -149,11 +149,10 @@ static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, 
 /* What llama.cpp calls an adapter: these keys, and A [rank, columns] and B [rows, rank] of each
  * matrix under its own name with .lora_a and .lora_b; what they add is alpha / rank B A. */
 static mnem_status write_lora_keys(const mnem__train_shape *s, mnem_gguf_writer *w) {
-    mnem_status status = mnem_gguf_key_text(w, "general.architecture", s->t.architecture);
-    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "general.type", "adapter");
-    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "adapter.type", "lora");
-    return status == MNEM_OK ? mnem__gguf_write_key_f32(w, "adapter.lora.alpha", s->lora_alpha)
-                             : status;
+    MNEM__TRY(mnem_gguf_key_text(w, "general.architecture", s->t.architecture));
+    MNEM__TRY(mnem_gguf_key_text(w, "general.type", "adapter"));
+    MNEM__TRY(mnem_gguf_key_text(w, "adapter.type", "lora"));
+    return mnem__gguf_write_key_f32(w, "adapter.lora.alpha", s->lora_alpha);
 }
 
 mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer *w) {

@@ -82,11 +82,11 @@ static int print_json(const mnem_engine_device *devices, int32_t count,
     return tool_out_end();
 }
 
-int tool_plan_devices(tool_stage *stage) {
+int tool_plan_devices(tool_stage *stage, const char *sizes) {
     mnem_engine_device devices[DEVICES_MAX] = {0};
     mnem_engine_split split;
     int32_t count;
-    int code = parse_devices(stage->args->devices, devices, &count);
+    int code = parse_devices(sizes, devices, &count);
     if (code != TOOL_OK) return code;
     const mnem_status status =
         mnem_engine_split_make(stage->model, &stage->options, devices, count, &split);

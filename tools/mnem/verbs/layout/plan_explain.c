@@ -28,8 +28,7 @@ int tool_frontier_make(const tool_stage *stage, tool_frontier *frontier) {
         mnem_engine_frontier(stage->model, &stage->options, &stage->plan, on_way, frontier);
     if (status != MNEM_OK) return tool_fail(status);
     if (!frontier->failed && frontier->count > 0) return TOOL_OK;
-    tool_message("no memory for the frontier");
-    return TOOL_FAILED;
+    return tool_failed("no memory for the frontier");
 }
 
 void tool_frontier_free(tool_frontier *frontier) {
@@ -143,8 +142,7 @@ int tool_frontier_draw(const tool_stage *stage, const tool_frontier *f, const ch
     mnem_model_info m;
     char title[160], subtitle[160];
     mnem_model_info_get(stage->model, &m);
-    const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.100s: bytes against speed", slash ? slash + 1 : m.path);
+    snprintf(title, sizeof title, "%.100s: bytes against speed", tool_file_name(m.path));
     snprintf(
         subtitle, sizeof subtitle,
         "%d way%s to run at context %d that no other beats in both; 100 %% takes %.3g s for the "

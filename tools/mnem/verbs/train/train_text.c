@@ -93,7 +93,7 @@ static mnem_status open_corpus(train_run *run) {
                                                 .count = (size_t)run->config.files,
                                                 .cache = train_path(run, "tokens"),
                                                 .tokenizer = run->tokenizer,
-                                                .threads = run->args->threads,
+                                                .threads = run->asked->threads,
                                                 .progress = {tool_progress_tell, &progress}},
                          &run->corpus);
     tool_progress_end(&progress);
@@ -119,11 +119,10 @@ static int check_base(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;
     if (run->config.vocab <= t.vocab) return TOOL_OK;
-    tool_message(
+    return tool_failed(
         "%s has %d tokens, but %s only %d: it is another model's vocabulary; begin a run in "
         "another --out",
         train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init, t.vocab);
-    return TOOL_FAILED;
 }
 
 int train_text_open(train_run *run) {
@@ -172,6 +171,28 @@ mnem_status train_feed_next(void *context, mnem_train_batch *out) {
 void train_feed_stop(train_run *run) {
     mnem_feed_destroy(run->feed);
     run->feed = NULL;
+}
+
+mnem_status train_feed_take(train_run *run) {
+    const uint64_t bytes =
+        train_feed_bytes(run, run->plan.micro_batch) + (uint64_t)run->logits_count * sizeof(float);
+    const mnem_status status =
+        mnem_ledger_charge_planned(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+    if (status != MNEM_OK) return status;
+    return mnem_ledger_alloc(run->ledger, run->device, MNEM_KIND_IO, "batches", bytes, 4096,
+                             &run->memory);
+}
+
+void train_feed_give(train_run *run) {
+    train_feed_stop(run);
+    if (run->memory.bytes == 0) return;
+    mnem_ledger_free(run->ledger, MNEM_KIND_IO, "batches", &run->memory);
+    mnem_ledger_release(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+}
+
+void train_text_note(const train_run *run, char note[TRAIN_NOTE]) {
+    snprintf(note, TRAIN_NOTE, "mnem train, text %016llx",
+             (unsigned long long)run->corpus_info.checksum);
 }
 
 void train_text_close(train_run *run) {
