@@ -33,7 +33,8 @@
 extern "C" {
 #endif
 
-typedef enum mnem_kv_choice { MNEM_KV_F16, MNEM_KV_Q8_0, MNEM_KV_AUTO } mnem_kv_choice;
+/* Keys and values in pages. AUTO: F16, or Q8_0 where that buys more; F32 is for comparing. */
+typedef enum mnem_kv_choice { MNEM_KV_F16, MNEM_KV_Q8_0, MNEM_KV_AUTO, MNEM_KV_F32 } mnem_kv_choice;
 
 /* What `mnem bench` measured of this machine. Zero: not known. */
 typedef struct mnem_machine_profile {
@@ -67,7 +68,7 @@ enum { MNEM_PLAN_LINES = 40 };
 typedef struct mnem_engine_plan {
     /* chosen */
     int32_t context, threads, chunk, logits_rows, sequences;
-    mnem_type kv_type; /* MNEM_TYPE_F16 or MNEM_TYPE_Q8_0 */
+    mnem_type kv_type; /* MNEM_TYPE_F16, MNEM_TYPE_Q8_0 or MNEM_TYPE_F32 */
     bool streamed;     /* some weights come from disk for every token */
     bool embedding_resident;
     int32_t layers, layers_resident; /* layers whose matrices are all resident */

@@ -101,16 +101,25 @@ int64_t mnem_value_i64(const mnem_value *array, uint64_t i);
 /* ---- the transformer that a file describes ---- */
 
 typedef struct mnem_transformer {
-    char architecture[16]; /* "llama", "qwen2", "qwen3", "gpt2" */
+    char architecture[16]; /* "llama", "qwen2", ... */
     int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab;
-    int32_t context; /* at most the sliding window, within which attention is what it is here */
+    int32_t context;
     float epsilon;
     mnem_rope rope; /* dims 0 in gpt2: a table of context rows says the position instead */
     bool qkv_bias, out_bias, qk_norm, tied;
     int32_t rope_factors; /* tensor index of rope_freqs.weight, or -1 */
+    bool wide_qk_norm;    /* over all heads of a token at once */
+    bool gate_in_up;      /* one matrix of 2 ff rows: gate, then up */
+    /* Zero: the architecture hasn't this. */
+    int32_t window;         /* positions that a token sees in a layer with a window */
+    int32_t window_period;  /* of so many layers the last has none; 0: all have */
+    float window_rope_base; /* layers with a window: this base, no scaling */
+    int32_t unturned_every; /* of so many layers the last doesn't turn heads */
+    float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
+    float attention_cap, logit_cap;                                      /* cap tanh(x / cap) */
 } mnem_transformer;
-/* llama, mistral (named "llama" here), qwen2, qwen3, and gpt2 (LayerNorm, learned positions, q, k
- * and v from one matrix, GELU, biases everywhere). Checks hyperparameters and every tensor's
+/* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
+ * phi3, glm4, olmo2 (and 3), starcoder2 and gpt2. Checks hyperparameters and every tensor's
  * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

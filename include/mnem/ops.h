@@ -27,7 +27,7 @@ extern "C" {
 /* ---- KV pages ---- */
 
 /* A page holds page_tokens consecutive positions of one layer, keys and values of all KV heads.
- * type: MNEM_TYPE_F16, or MNEM_TYPE_Q8_0 (head_dim a multiple of 32). */
+ * type: MNEM_TYPE_F16, MNEM_TYPE_F32, or MNEM_TYPE_Q8_0 (head_dim a multiple of 32). */
 typedef struct mnem_kv_layout {
     mnem_type type;
     int32_t kv_heads, head_dim;
@@ -67,8 +67,12 @@ typedef struct mnem_kv_sequence {
  *             16 positions; the rest of a block is zeroed. ATTENTION reads such blocks only
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
+ *             With desc.window a row sees that many positions, its own the last; with
+ *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap)
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up
+ * GELU_MUL    the same with GELU (tanh form) in the place of silu
+ * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either)
  * COPY        in[0] of any strides, up to 4 dims, any type of single elements -> out of the same
  *             type, rows with or without gaps
@@ -139,6 +143,8 @@ typedef struct mnem_kv_sequence {
     X(EMBED_GRAD, "embed_grad")                                                                    \
     X(DROPOUT, "dropout")                                                                          \
     X(SCALE, "scale")                                                                              \
+    X(GELU_MUL, "gelu_mul")                                                                        \
+    X(SOFT_CAP, "soft_cap")                                                                        \
     X(CAUSAL_ATTENTION, "causal_attention")                                                        \
     X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")
 
@@ -183,12 +189,15 @@ typedef struct mnem_op_desc {
     mnem_tensor also[MNEM_OP_ALSO]; /* further outputs */
     int32_t workers;                /* the largest team that will run it */
     float epsilon;                  /* norms */
-    float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim); SCALE */
+    float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim); SCALE;
+                                       SOFT_CAP: the cap */
     bool accumulate;                /* MATMUL, gradients: out is added to */
     mnem_rope rope;                 /* ROPE_TABLE, ROPE */
     bool inverse;                   /* ROPE: turns back, which is its gradient */
     mnem_kv_layout kv;              /* KV_STORE, ATTENTION */
     int32_t max_positions;          /* ATTENTION */
+    int32_t window;                 /* ATTENTION: 0: all positions */
+    float soft_cap;                 /* ATTENTION: 0: none */
     bool by_position;               /* EMBED: a row for each of args.positions, not of args.ids */
     bool by_token;                  /* EMBED_GRAD: out has a row for each token */
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */

@@ -18,7 +18,7 @@ static bool fits(void *owner, mnem_knob knob) {
 
 mnem_knob mnem__engine_knob(const mnem_engine_options *asked, mnem__options_fit *fit, void *owner) {
     trial t = {asked, fit, owner};
-    const int64_t q8 = asked->kv == MNEM_KV_F16 ? MNEM_KV_Q8_0 : 0;
+    const int64_t q8 = asked->kv == MNEM_KV_F16 || asked->kv == MNEM_KV_F32 ? MNEM_KV_Q8_0 : 0;
     const mnem__knob_range ranges[] = {
         {MNEM_KNOB_CHUNK, asked->chunk / 2, 1},
         {MNEM_KNOB_KV, q8, MNEM_KV_Q8_0},

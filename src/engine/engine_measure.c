@@ -39,7 +39,7 @@ static mnem_status check_options(const mnem_engine_options *o) {
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "session: %d threads, at most %d", o->threads,
                           MNEM_TEAM_MAX);
-    if ((unsigned)o->kv > MNEM_KV_AUTO)
+    if ((unsigned)o->kv > MNEM_KV_F32)
         return mnem__fail(MNEM_INVALID, "session: no such KV type (%d)", (int)o->kv);
     return MNEM_OK;
 }

@@ -187,6 +187,7 @@ mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_
     if (search->reference_prompt == 0) mnem__search_reference(search, context);
     const mnem_kv_layout q8 = mnem__engine_kv(search->setup, MNEM_TYPE_Q8_0);
     mnem_status status = MNEM_OK;
+    if (kv == MNEM_KV_F32) return add_chunks(search, context, MNEM_TYPE_F32, chunk);
     if (kv != MNEM_KV_Q8_0) status = add_chunks(search, context, MNEM_TYPE_F16, chunk);
     if (status == MNEM_OK &&
         (kv == MNEM_KV_Q8_0 || (kv == MNEM_KV_AUTO && mnem_kv_page_bytes(&q8))))

@@ -122,10 +122,10 @@ static mnem_status try_types(splitter *s, mnem__choice *choice, int32_t least) {
     const mnem_kv_choice kv = s->setup.options->kv;
     mnem_status status = MNEM_OVER_BUDGET;
     if (kv != MNEM_KV_Q8_0) {
-        choice->kv_type = MNEM_TYPE_F16;
+        choice->kv_type = kv == MNEM_KV_F32 ? MNEM_TYPE_F32 : MNEM_TYPE_F16;
         status = try_chunks(s, choice, least);
     }
-    if (status != MNEM_OVER_BUDGET || kv == MNEM_KV_F16) return status;
+    if (status != MNEM_OVER_BUDGET || kv == MNEM_KV_F16 || kv == MNEM_KV_F32) return status;
     const mnem_kv_layout q8 = mnem__engine_kv(&s->setup, MNEM_TYPE_Q8_0);
     if (kv == MNEM_KV_AUTO && !mnem_kv_page_bytes(&q8)) return status;
     choice->kv_type = MNEM_TYPE_Q8_0;

@@ -50,8 +50,7 @@ void mnem__engine_change(const mnem__way *from, const mnem__way *to, char *out, 
     char *rest = out + head;
     rest[0] = 0;
     if (b.context != a.context) add(rest, n - head, "context %d", b.context);
-    if (b.kv_type != a.kv_type)
-        add(rest, n - head, "%s KV", b.kv_type == MNEM_TYPE_F16 ? "f16" : "q8_0");
+    if (b.kv_type != a.kv_type) add(rest, n - head, "%s KV", mnem_type_get(b.kv_type)->name);
     if (b.chunk != a.chunk) add(rest, n - head, "chunks of %d", b.chunk);
     const uint64_t read = streamed(to);
     if (read == 0 && streamed(from) > 0)

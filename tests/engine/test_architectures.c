@@ -117,6 +117,12 @@ int main(void) {
                                   (void *)(uintptr_t) "llama --kv-heads 2"),
         cmocka_unit_test_prestate(every_type_gives_the_same_bits_in_any_memory,
                                   (void *)(uintptr_t) "gpt2"),
+        cmocka_unit_test_prestate(every_type_gives_the_same_bits_in_any_memory,
+                                  (void *)(uintptr_t) "gemma2 --kv-heads 2"),
+        cmocka_unit_test_prestate(every_type_gives_the_same_bits_in_any_memory,
+                                  (void *)(uintptr_t) "phi3 --kv-heads 2"),
+        cmocka_unit_test_prestate(every_type_gives_the_same_bits_in_any_memory,
+                                  (void *)(uintptr_t) "olmo2 --kv-heads 2"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -316,6 +316,12 @@ static void rope_factors(const walk *w, const char *name) {
     }
 }
 
+static bool is_gate_in_up(const mnem__architecture *a) {
+    for (const mnem__layer_part *part = a->parts; part->out; part++)
+        if (mnem__part_is_gated(part) && mnem__part_inputs(part) == 1) return true;
+    return false;
+}
+
 static mnem_transformer shape_of(const options *o) {
     return (mnem_transformer){.layers = (int32_t)o->layers,
                               .embd = (int32_t)o->embd,
@@ -325,7 +331,9 @@ static mnem_transformer shape_of(const options *o) {
                               .ff = (int32_t)o->ff,
                               .vocab = (int32_t)o->vocab,
                               .context = (int32_t)o->context,
-                              .rope.dims = (int32_t)o->head_dim};
+                              .rope.dims = (int32_t)o->head_dim,
+                              .wide_qk_norm = architecture(o)->wide_qk_norm,
+                              .gate_in_up = is_gate_in_up(architecture(o))};
 }
 
 /* Vectors that add to the stream of residuals are smaller than those inside a layer. */
@@ -355,7 +363,9 @@ static bool is_made(const options *o, mnem__option option) {
     switch (option) {
     case MNEM__REQUIRED: return true;
     case MNEM__OPTION_QKV_BIAS: return o->bias;
-    case MNEM__OPTION_OUT_BIAS: return false;
+    case MNEM__OPTION_FFN_BIAS: return o->bias;
+    case MNEM__OPTION_OUT_BIAS:
+    case MNEM__OPTION_ROPE_LONG: return false;
     case MNEM__OPTION_OUTPUT: return !o->tied;
     case MNEM__OPTION_ROPE_FACTORS: return is_llama3(o);
     }
@@ -549,6 +559,28 @@ static void put_rope(mnem_gguf_writer *w, const options *o) {
                                       (uint32_t)(o->context / 4)));
 }
 
+/* What the architecture takes, each so that it shows in a text of a few tokens. */
+static void put_numbers(mnem_gguf_writer *w, const options *o) {
+    const mnem__architecture *a = architecture(o);
+    const struct {
+        const char *name;
+        bool taken;
+        float value;
+    } keys[] = {{"embedding_scale", a->takes & MNEM__TAKES_SCALES, 3},
+                {"residual_scale", a->takes & MNEM__TAKES_SCALES, 0.5f},
+                {"attention.scale", a->takes & MNEM__TAKES_SCALES, 0.2f},
+                {"logit_scale", a->takes & MNEM__TAKES_SCALES, 2},
+                {"attn_logit_softcapping", a->takes & MNEM__TAKES_ATTENTION_CAP, 4},
+                {"final_logit_softcapping", a->takes & MNEM__TAKES_LOGIT_CAP, 5}};
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
+        if (keys[i].taken) must(mnem__gguf_write_key_f32(w, key, keys[i].value));
+    }
+    snprintf(key, sizeof key, "%s.attention.sliding_window", o->arch);
+    if (a->window_period) must(mnem__gguf_write_key_u32(w, key, 9));
+}
+
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
@@ -570,6 +602,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     must(mnem__gguf_write_key_f32(w, key, 1e-5f));
 #undef KEY
     if (architecture(o)->turn) put_rope(w, o);
+    put_numbers(w, o);
     put_tokenizer(w, o);
 }
 

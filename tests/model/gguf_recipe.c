@@ -56,6 +56,7 @@ static void put_keys(const cook *c, uint32_t embd, uint32_t ff) {
     put_key(c, ".attention.head_count", recipe_u32(4));
     put_key(c, ".attention.head_count_kv", recipe_u32(2));
     put_key(c, epsilon, recipe_f32(1e-5f));
+    if (c->r->window) put_key(c, ".attention.sliding_window", recipe_u32(c->r->window));
     for (size_t i = 0; c->r->key && i < sizeof known / sizeof *known; i++)
         if (strcmp(c->r->key, known[i]) == 0) return;
     if (c->r->key) put_key(c, c->r->key, c->r->value);

@@ -18,6 +18,7 @@ typedef struct recipe {
     bool tied, biases, qk_norm, out_bias;
     float fill;       /* every weight; 0: small pseudo-random numbers */
     int32_t embd, ff; /* other widths (multiples of 4) */
+    uint32_t window;  /* of attention */
 } recipe;
 
 /* Writes it to path; fails the test when that fails. */

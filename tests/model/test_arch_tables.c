@@ -103,12 +103,15 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->q_norm, used);
             use_role(a, part->k_norm, used);
             use_role(a, part->out, used);
+            use_role(a, part->post_norm, used);
         }
         use_role(a, MNEM__ROLE_EMBEDDING, used);
         use_role(a, MNEM__ROLE_OUTPUT_NORM, used);
         use_role(a, MNEM__ROLE_OUTPUT, used);
         used[MNEM__ROLE_POSITIONS]++;
         used[MNEM__ROLE_ROPE_FACTORS]++;
+        used[MNEM__ROLE_ROPE_LONG]++;
+        used[MNEM__ROLE_ROPE_SHORT]++;
         for (const mnem__tensor_use *use = a->tensors; use->role; use++)
             assert_int_equal(used[use->role], 1);
     }
@@ -128,20 +131,22 @@ static void matrices_of_a_layer_stand_in_the_order_of_use(void **state) {
     }
 }
 
-/* What the programs can do: one or three for attention, one for GELU, two for SILU_MUL; training
- * turns heads and norms them only where q and k are products of their own. */
+/* What the programs can do: one or three for attention, one for GELU, two for a gate, or one that
+ * has both; heads are normed only where q and k are products of their own, and training turns them
+ * only there. */
 static void parts_are_of_kinds_that_the_programs_have(void **state) {
     (void)state;
     EACH(a)
     for (const mnem__layer_part *part = a->parts; part->out; part++) {
         const int inputs = mnem__part_inputs(part);
         if (part->core != MNEM_OP_ATTENTION) {
-            assert_true(part->core == MNEM_OP_GELU || part->core == MNEM_OP_SILU_MUL);
-            assert_int_equal(inputs, part->core == MNEM_OP_GELU ? 1 : 2);
+            assert_true(part->core == MNEM_OP_GELU || mnem__part_is_gated(part));
+            assert_true(inputs == 1 || (inputs == 2 && mnem__part_is_gated(part)));
             continue;
         }
         assert_true(inputs == 1 || inputs == 3);
-        assert_true(inputs == 3 || (!a->turn && !part->q_norm && !part->k_norm));
+        assert_true(inputs == 3 || (!part->q_norm && !part->k_norm));
+        assert_true(inputs == 3 || !a->turn || !a->trained);
         assert_int_equal(!part->q_norm, !part->k_norm);
     }
 }

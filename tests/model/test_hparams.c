@@ -101,12 +101,36 @@ static void scalings_of_rope_are_read(void **state) {
     mnem_model_close(model);
 }
 
-static void a_window_limits_the_context(void **state) {
+static void a_window_does_not_limit_the_context(void **state) {
     (void)state;
     const char *key = ".attention.sliding_window";
-    assert_int_equal(described(&(recipe){.key = key, .value = recipe_u32(32)}).context, 32);
-    assert_int_equal(described(&(recipe){.key = key, .value = recipe_u32(0)}).context, 128);
-    assert_int_equal(described(&(recipe){.key = key, .value = recipe_u32(4096)}).context, 128);
+    const mnem_transformer t = described(&(recipe){.key = key, .value = recipe_u32(32)});
+    assert_int_equal(t.context, 128);
+    assert_int_equal(t.window, 32);
+    assert_int_equal(t.window_period, 0); /* all layers have it */
+    assert_int_equal(described(&(recipe){.key = key, .value = recipe_u32(0)}).window, 0);
+}
+
+/* A window of 32, and which layers have it. */
+static mnem_status describe_pattern(int32_t first, int32_t second, mnem_transformer *t) {
+    const int32_t flags[] = {first, second};
+    const mnem_value v = {
+        .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_I32, .count = 2, .elements = flags};
+    const char *key = ".attention.sliding_window_pattern";
+    return describe(&(recipe){.key = key, .value = v, .window = 32}, t);
+}
+
+static void windows_of_layers_follow_a_period(void **state) {
+    (void)state;
+    mnem_transformer t;
+    assert_int_equal(describe_pattern(1, 0, &t), MNEM_OK);
+    assert_true(t.window == 32 && t.window_period == 2);
+    assert_int_equal(describe_pattern(1, 1, &t), MNEM_OK);
+    assert_true(t.window == 32 && t.window_period == 0);
+    assert_int_equal(describe_pattern(0, 0, &t), MNEM_OK);
+    assert_int_equal(t.window, 0);
+    assert_int_equal(describe_pattern(0, 1, &t), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "sliding_window_pattern"));
 }
 
 static void equal_layers_may_come_as_an_array(void **state) {
@@ -209,6 +233,10 @@ static void what_is_missing_is_named(void **state) {
             fail_msg("%s: %s", names[i], mnem_last_error());
     }
     const refusal cases[] = {
+        {KEY(".rope.scaling.type", recipe_text("longrope")),
+         MNEM_BAD_FILE,
+         {"longrope", "rope_factors_long"}},
+        {.r = {.architecture = "gemma2"}, MNEM_BAD_FILE, {"post_attention_norm.weight"}},
         {.r = {.architecture = "qwen2"}, MNEM_BAD_FILE, {"blk.0.attn_q.bias: is missing"}},
         {.r = {.architecture = "qwen3"}, MNEM_BAD_FILE, {"blk.0.attn_q_norm.weight: is missing"}},
         {.r = {.biases = true, .omit = "blk.1.attn_v.bias"}, MNEM_BAD_FILE, {"blk.1.attn_v.bias"}},
@@ -219,12 +247,12 @@ static void what_is_missing_is_named(void **state) {
 static void what_is_not_supported_is_named(void **state) {
     (void)state;
     const refusal cases[] = {
-        {.r = {.architecture = "gemma2"}, MNEM_UNSUPPORTED, {"\"gemma2\" isn't supported"}},
+        {.r = {.architecture = "mamba"}, MNEM_UNSUPPORTED, {"\"mamba\" isn't supported"}},
         {KEY(".expert_count", recipe_u32(8)), MNEM_UNSUPPORTED, {"mixture of experts"}},
         {TENSOR("blk.0.ffn_gate_exps.weight", F32, 3, 2, 4, 4),
          MNEM_UNSUPPORTED,
          {"ffn_gate_exps", "mixture of experts"}},
-        {KEY(".rope.scaling.type", recipe_text("longrope")), MNEM_UNSUPPORTED, {"\"longrope\""}},
+        {KEY(".rope.scaling.type", recipe_text("dynamic")), MNEM_UNSUPPORTED, {"\"dynamic\""}},
         {KEY(".rope.scaling.attn_factor", recipe_f32(2)), MNEM_UNSUPPORTED, {"YaRN only"}},
         {KEY(".attention.causal", ((mnem_value){.type = MNEM_VALUE_BOOL, .count = 1})),
          MNEM_UNSUPPORTED,
@@ -289,7 +317,8 @@ int main(void) {
         cmocka_unit_test(architectures_differ_as_they_should),
         cmocka_unit_test(gpt2_has_positions_and_biases_and_no_rope),
         cmocka_unit_test(scalings_of_rope_are_read),
-        cmocka_unit_test(a_window_limits_the_context),
+        cmocka_unit_test(a_window_does_not_limit_the_context),
+        cmocka_unit_test(windows_of_layers_follow_a_period),
         cmocka_unit_test(equal_layers_may_come_as_an_array),
         cmocka_unit_test(numbers_out_of_range_are_named),
         cmocka_unit_test(what_is_missing_is_named),

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "kit/kit.h"
 #include "kit/kit_random.h"
+#include "train/program/train_shape.h"
 #include "train/ways/train_plan.h"
 
 enum { SHAPES = MNEM_SANITIZED ? 60 : 240, STEP_EACH = 100 };
@@ -223,12 +224,35 @@ static void the_most_layers_are_planned_soon_and_one_more_is_refused(void **stat
     mnem_ledger_destroy(ledger);
 }
 
+/* What has no gradient is said, not left out. */
+static void families_that_training_cannot_do_are_refused_by_name(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"gemma2", "norms behind products"},
+                                           {"olmo2", "norms behind products"},
+                                           {"granite", "scales of its own"},
+                                           {"smollm3", "layers that don't turn heads"},
+                                           {"phi3", "turned heads of one matrix"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char file[256];
+        mnem_lora lora = {.rank = 2};
+        mnem__train_shape *shape;
+        mnem_model *model;
+        snprintf(file, sizeof file, "%s/architectures/%s.gguf", MNEM_TEST_DATA, cases[i][0]);
+        must(mnem_model_open(file, &model));
+        lora.base = model;
+        assert_int_equal(mnem__train_shape_create_lora(&lora, &shape), MNEM_UNSUPPORTED);
+        if (!strstr(mnem_last_error(), cases[i][1])) fail_msg("%s", mnem_last_error());
+        mnem_model_close(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_at_the_ends_are_refused_or_counted_right),
         cmocka_unit_test(a_batch_of_more_tokens_than_can_be_counted_is_refused),
         cmocka_unit_test(more_bytes_than_can_be_counted_are_refused),
         cmocka_unit_test(no_plan_takes_more_than_the_budget),
+        cmocka_unit_test(families_that_training_cannot_do_are_refused_by_name),
         cmocka_unit_test(the_most_layers_are_planned_soon_and_one_more_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

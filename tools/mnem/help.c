@@ -191,7 +191,7 @@ static void words_verbs(FILE *file) {
     for (int i = 0; tool_verbs[i]; i++) fprintf(file, "%s\n", tool_verbs[i]->name);
 }
 
-/* "run --json", "run --memory SIZE", "run -m SIZE", "run --kv = f16 q8_0 auto" */
+/* "run --json", "run --memory SIZE", "run -m SIZE", "run --kv = f16 q8_0 auto f32" */
 static void words_option(FILE *file, const char *verb, const tool_option *o) {
     const char *values = o->choices ? o->choices : o->value ? o->value : "";
     const char *gap = o->choices ? " = " : o->value ? " " : "";

@@ -11,9 +11,8 @@ void tool_report_model(FILE *file, const tool_stage *stage) {
             tool_count((double)m.parameters, count), tool_size(m.tensor_bytes, size));
 }
 
-/* As --kv writes it. */
-static const char *kv_text(mnem_type type) {
-    return type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16";
+const char *tool_kv_text(mnem_type type) {
+    return type == MNEM_TYPE_Q8_0 ? "q8_0" : type == MNEM_TYPE_F32 ? "f32" : "f16";
 }
 
 /* ---- the plan ---- */
@@ -22,7 +21,7 @@ static const char *kv_text(mnem_type type) {
 static void plan_choice(FILE *file, const mnem_engine_plan *p) {
     char text[256], slot[TOOL_TEXT];
     int n = snprintf(text, sizeof text, "context %d token%s, KV %s, chunks of %d, %d thread%s",
-                     p->context, tool_s((uint64_t)p->context), kv_text(p->kv_type), p->chunk,
+                     p->context, tool_s((uint64_t)p->context), tool_kv_text(p->kv_type), p->chunk,
                      p->threads, tool_s((uint64_t)p->threads));
     if (p->streamed)
         snprintf(text + n, sizeof text - (size_t)n,
@@ -82,7 +81,7 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
         json_pack("{s:o?, s:I, s:I, s:b, s:o, s:i, s:s, s:i, s:i, s:b}", "model",
                   json_string(m.path), "peak_bytes", (json_int_t)p->peak_bytes, "budget_bytes",
                   (json_int_t)p->budget_bytes, "budget_chosen", stage->budget_chosen, "lines",
-                  tool_bytes_json(&bytes), "context", p->context, "kv", kv_text(p->kv_type),
+                  tool_bytes_json(&bytes), "context", p->context, "kv", tool_kv_text(p->kv_type),
                   "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
     json_t *more = json_pack(
         "{s:i, s:i, s:I, s:I, s:I, s:i, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "layers", p->layers,

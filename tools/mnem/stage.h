@@ -54,6 +54,7 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
                             mnem_on_logits *on_logits, void *context, const char *what);
 
 /* ---- the tables (report.c) ---- */
+const char *tool_kv_text(mnem_type type); /* as --kv writes it */
 void tool_report_model(FILE *file, const tool_stage *stage);
 /* Model and plan on standard error, but with --quiet or --json. */
 void tool_report_start(const tool_stage *stage);

@@ -304,6 +304,8 @@ static unsigned may_overwrite(mnem_op_kind kind) {
     case MNEM_OP_ROPE:
     case MNEM_OP_SILU_MUL:
     case MNEM_OP_GELU:
+    case MNEM_OP_GELU_MUL:
+    case MNEM_OP_SOFT_CAP:
     case MNEM_OP_DROPOUT:
     case MNEM_OP_SCALE: return 1;
     case MNEM_OP_ADD: return 3;

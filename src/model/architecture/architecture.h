@@ -5,9 +5,11 @@
  * quantizing and adapters all follow the table; none of them knows an architecture by name. A part
  * of a layer is
  *
- *     x ─ norm ─ in ─ core ─ out ─ + ─ x         core: attention, or what is between two products
- *     └────────────────────────────┘                   of a feed-forward
+ *     x ─ norm ─ in ─ core ─ out ─ post norm ─ + ─ x     core: attention, or what is between two
+ *     └────────────────────────────────────────┘               products of a feed-forward
  *
+ * and either norm may be missing. Numbers (scales, caps, windows) are the file's; the table says
+ * which of them an architecture has, and what they are where files don't say.
  * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
  * bias where the model has the tensor. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_ARCHITECTURE_H
@@ -21,8 +23,10 @@ typedef enum mnem__option {
     MNEM__REQUIRED,
     MNEM__OPTION_QKV_BIAS,
     MNEM__OPTION_OUT_BIAS,
+    MNEM__OPTION_FFN_BIAS,
     MNEM__OPTION_OUTPUT, /* without it the embedding is the output matrix too */
-    MNEM__OPTION_ROPE_FACTORS
+    MNEM__OPTION_ROPE_FACTORS,
+    MNEM__OPTION_ROPE_LONG
 } mnem__option;
 
 typedef struct mnem__tensor_use {
@@ -47,9 +51,11 @@ enum { MNEM__PART_INPUTS = 3, MNEM__PARTS_MAX = 4, MNEM__NAMES_MAX = 4 };
 typedef struct mnem__layer_part {
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
-    mnem_op_kind core;                /* ATTENTION, SILU_MUL (of two), GELU (of one) */
+    mnem_op_kind core;                /* ATTENTION, GELU, SILU_MUL and GELU_MUL (of two, or of one
+                                         matrix that has both) */
     mnem__role q_norm, k_norm;        /* of attention's heads */
     mnem__role out;
+    mnem__role post_norm;
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -58,6 +64,18 @@ static inline int mnem__part_inputs(const mnem__layer_part *part) {
     while (count < MNEM__PART_INPUTS && part->in[count]) count++;
     return count;
 }
+
+static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
+    return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL;
+}
+
+/* Which keys are read; the others must be neutral (hparams.c). */
+typedef enum mnem__takes {
+    MNEM__TAKES_SCALES = 1, /* of embedding, residuals, scores and logits (which are divided) */
+    MNEM__TAKES_ATTENTION_CAP = 2,
+    MNEM__TAKES_LOGIT_CAP = 4,
+    MNEM__TAKES_TEMPERATURE = 8, /* grows with the position, from the original context on */
+} mnem__takes;
 
 typedef struct mnem__architecture {
     /* As files and their keys say it. The first is what we say. */
@@ -69,7 +87,15 @@ typedef struct mnem__architecture {
      * parts end with an empty one. */
     mnem__tensor_use tensors[MNEM__ROLES];
     mnem__layer_part parts[MNEM__PARTS_MAX];
-    bool trained;     /* from random weights too; adapters are for all */
+    unsigned takes;  /* bits of mnem__takes */
+    bool root_scale; /* the embedding is multiplied by sqrt(embd) */
+    bool wide_qk_norm;
+    int32_t window, window_period; /* where a file doesn't say */
+    float window_rope_base;        /* so too */
+    bool window_rope_plain;        /* the base of other layers, but no scaling */
+    int32_t unturned_every;        /* transformer.unturned_every */
+    int32_t split_scale_layers;    /* a model of so many scales scores by (embd / heads)^-1/2 */
+    bool trained;                  /* from random weights too; adapters are for all */
     bool plain_heads; /* such training wants kv_heads = heads and embd = heads * head_dim */
 } mnem__architecture;
 
@@ -81,6 +107,10 @@ const mnem__architecture *mnem__architecture_get(int index);
 /* "llama, mistral, qwen2 and qwen3": all names. trained: the first name of each that is trained,
  * with commas alone. */
 void mnem__architecture_names(bool trained, char *text, size_t size);
+
+/* What training has no gradient for, such as "soft caps"; NULL. A window alone is no obstacle:
+ * within one, sequences are what they are without. */
+const char *mnem__architecture_untrained(const mnem_transformer *transformer);
 
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);

@@ -7,8 +7,17 @@
 
 #define ARCHITECTURES(X)                                                                           \
     X(llama)                                                                                       \
+    X(mistral3)                                                                                    \
+    X(granite)                                                                                     \
+    X(smollm3)                                                                                     \
     X(qwen2)                                                                                       \
     X(qwen3)                                                                                       \
+    X(gemma2)                                                                                      \
+    X(gemma3)                                                                                      \
+    X(phi3)                                                                                        \
+    X(glm4)                                                                                        \
+    X(olmo2)                                                                                       \
+    X(starcoder2)                                                                                  \
     X(gpt2)
 
 #define DECLARE(name) extern const mnem__architecture mnem__architecture_##name;
@@ -40,6 +49,25 @@ void mnem__architecture_names(bool trained, char *text, size_t size) {
         const char *before = i == 0 ? "" : i + 1 == count && !trained ? " and " : ", ";
         at += (size_t)snprintf(text + at, size - at, "%s%s", before, names[i]);
     }
+}
+
+const char *mnem__architecture_untrained(const mnem_transformer *t) {
+    const mnem__architecture *a = mnem__architecture_find(t->architecture);
+    const mnem__layer_part *part = a ? a->parts : NULL;
+    for (; part && part->out; part++) {
+        if (!part->norm || part->post_norm) return "norms behind products";
+        if (part->core == MNEM_OP_GELU_MUL) return "GELU's gate";
+        if (part->core == MNEM_OP_ATTENTION && a->turn && !part->in[1])
+            return "turned heads of one matrix";
+    }
+    if (t->gate_in_up) return "gate and up in one matrix";
+    if (t->wide_qk_norm) return "norms over all heads";
+    if (t->attention_cap > 0 || t->logit_cap > 0) return "soft caps";
+    if (t->embedding_scale > 0 || t->residual_scale > 0 || t->attention_scale > 0 ||
+        t->logit_scale > 0)
+        return "scales of its own";
+    if (t->unturned_every > 0) return "layers that don't turn heads";
+    return t->window_rope_base > 0 ? "two bases of angles" : NULL;
 }
 
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {

@@ -1,7 +1,6 @@
 /* hparams.c: the keys that describe a transformer, each checked by name and range.
  *
- * What would change the answer and isn't done here is refused by its name. A sliding window smaller
- * than the context is handled by a smaller context: inside one window the answer is the same. */
+ * What would change the answer and isn't done here is refused by its name. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +98,7 @@ static mnem_status take_float(reader *r, const char *name, double min, double ma
 
 /* ---- RoPE ---- */
 
-typedef enum scaling { SCALING_NONE, SCALING_LINEAR, SCALING_YARN } scaling;
+typedef enum scaling { SCALING_NONE, SCALING_LINEAR, SCALING_YARN, SCALING_LONG } scaling;
 
 /* Without a type, a factor means linear scaling. */
 static mnem_status take_scaling(reader *r, scaling *kind) {
@@ -109,8 +108,8 @@ static mnem_status take_scaling(reader *r, scaling *kind) {
     if (value.type != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a text",
                           r->model->path, r->key, mnem__gguf_value_name(value.type));
-    const char *names[] = {"none", "linear", "yarn"};
-    for (int i = 0; i < 3; i++)
+    const char *names[] = {"none", "linear", "yarn", "longrope"};
+    for (int i = 0; i < 4; i++)
         if (strcmp(value.text.bytes, names[i]) == 0) {
             *kind = (scaling)i;
             return MNEM_OK;
@@ -133,6 +132,15 @@ static mnem_status take_factor(reader *r, mnem_rope *rope) {
     return status;
 }
 
+/* What YaRN multiplies all angles' sizes with, divided by the same of a multiplier of its own. */
+static mnem_status take_yarn_log(reader *r, mnem_rope *rope) {
+    float multiplier = 0;
+    const mnem_status status =
+        take_float(r, "rope.scaling.yarn_log_multiplier", 0, 100, 0, &multiplier);
+    if (rope->scale < 1) rope->yarn_attn /= 1 - 0.1f * multiplier * logf(rope->scale);
+    return status;
+}
+
 static mnem_status take_yarn(reader *r, const mnem_transformer *t, mnem_rope *rope) {
     mnem_status status = take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX,
                                   t->context, &rope->original_context);
@@ -146,7 +154,12 @@ static mnem_status take_yarn(reader *r, const mnem_transformer *t, mnem_rope *ro
     if (status == MNEM_OK)
         status = take_float(r, "rope.scaling.yarn_attn_factor", 1e-6, 1e6, 1, &attn);
     rope->yarn_attn *= attn;
-    return status;
+    return status == MNEM_OK ? take_yarn_log(r, rope) : status;
+}
+
+/* Two lists of factors: which one counts, says the context. */
+static bool has_long_factors(const reader *r) {
+    return mnem__role_tensor(r->model, MNEM__ROLE_ROPE_LONG, -1) >= 0;
 }
 
 static mnem_status take_rope(reader *r, mnem_transformer *t) {
@@ -164,7 +177,14 @@ static mnem_status take_rope(reader *r, mnem_transformer *t) {
         status = take_float(r, "rope.scaling.attn_factor", 1e-6, 1e6, 1, &rope->yarn_attn);
     if (status != MNEM_OK) return status;
     if (kind == SCALING_YARN) return take_yarn(r, t, rope);
-    if (kind == SCALING_NONE) rope->scale = 1;
+    if (kind == SCALING_NONE || kind == SCALING_LONG) rope->scale = 1;
+    if (has_long_factors(r))
+        return take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX, REQUIRED,
+                        &rope->original_context);
+    if (kind == SCALING_LONG)
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s.%s: is longrope, but tensor %s is missing",
+                          r->model->path, r->prefix, "rope.scaling.type",
+                          mnem__role_get(MNEM__ROLE_ROPE_LONG)->name);
     if (rope->yarn_attn != 1)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %g is supported with YaRN only",
                           r->model->path, r->key, (double)rope->yarn_attn);
@@ -199,38 +219,99 @@ static mnem_status take_heads(reader *r, mnem_transformer *t) {
     return status;
 }
 
-/* A window of 0 is none. Positions within the first window attend to the same keys either way. */
-static mnem_status take_window(reader *r, mnem_transformer *t) {
-    int32_t window;
-    mnem_status status = take_int(r, "attention.sliding_window", 0, INT32_MAX, 0, &window);
-    if (status == MNEM_OK && window > 0 && window < t->context) t->context = window;
+/* Which layers have a window: a period as a number, or a flag for each layer, which must be as of a
+ * period. 1: none has. */
+static mnem_status take_pattern(reader *r, mnem_transformer *t) {
+    mnem_value value;
+    if (!find(r, "attention.sliding_window_pattern", &value)) return MNEM_OK;
+    if (value.type != MNEM_VALUE_ARRAY)
+        return take_int(r, "attention.sliding_window_pattern", 0, LAYERS_MAX, 0, &t->window_period);
+    int32_t period = 0; /* up to the first layer without */
+    for (uint64_t i = 0; i < value.count && period == 0; i++)
+        if (mnem_value_i64(&value, i) == 0) period = (int32_t)i + 1;
+    for (uint64_t i = 0; i < value.count; i++)
+        if ((mnem_value_i64(&value, i) != 0) != (period == 0 || ((int32_t)i + 1) % period != 0))
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "%s: key %s: windows that don't follow a period aren't supported",
+                              r->model->path, r->key);
+    t->window_period = period;
+    return MNEM_OK;
+}
+
+/* A window of 0 is none. */
+static mnem_status take_window(reader *r, const mnem__architecture *a, mnem_transformer *t) {
+    t->window_period = a->window_period;
+    mnem_status status =
+        take_int(r, "attention.sliding_window", 0, INT32_MAX, a->window, &t->window);
+    if (status == MNEM_OK && t->window > 0) status = take_pattern(r, t);
+    if (status != MNEM_OK) return status;
+    if (t->window_period == 1) t->window = 0;
+    if (t->window == 0) return MNEM_OK;
+    const float base = a->window_rope_plain ? t->rope.base : a->window_rope_base;
+    return take_float(r, "rope.freq_base_swa", 0, 1e30, (double)base, &t->window_rope_base);
+}
+
+/* Positions before the original context are scaled by 1, so that is how long the context may be. */
+static mnem_status take_temperature(reader *r, mnem_transformer *t) {
+    float temperature = 0;
+    const mnem_status status =
+        take_float(r, "attention.temperature_scale", 0, 1e6, 0, &temperature);
+    if (temperature > 0 && t->rope.original_context > 0 && t->rope.original_context < t->context)
+        t->context = t->rope.original_context;
+    return status;
+}
+
+/* Factors and caps. 1 is written as 0, so that nothing is done. */
+static mnem_status take_scales(reader *r, const mnem__architecture *a, mnem_transformer *t) {
+    float logits = 0;
+    const struct {
+        const char *name;
+        unsigned bit;
+        float *out;
+    } keys[] = {{"embedding_scale", MNEM__TAKES_SCALES, &t->embedding_scale},
+                {"residual_scale", MNEM__TAKES_SCALES, &t->residual_scale},
+                {"attention.scale", MNEM__TAKES_SCALES, &t->attention_scale},
+                {"logit_scale", MNEM__TAKES_SCALES, &logits},
+                {"attn_logit_softcapping", MNEM__TAKES_ATTENTION_CAP, &t->attention_cap},
+                {"final_logit_softcapping", MNEM__TAKES_LOGIT_CAP, &t->logit_cap}};
+    mnem_status status = MNEM_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++)
+        if (a->takes & keys[i].bit) status = take_float(r, keys[i].name, 0, 1e5, 0, keys[i].out);
+    if (logits > 1e-5f && logits != 1) t->logit_scale = 1 / logits;
+    if (t->embedding_scale == 1) t->embedding_scale = 0;
+    if (t->residual_scale == 1) t->residual_scale = 0;
+    if (a->root_scale) t->embedding_scale = sqrtf((float)t->embd);
+    if (t->layers == a->split_scale_layers)
+        t->attention_scale = 1 / sqrtf((float)(t->embd / t->heads));
+    if (status == MNEM_OK && a->takes & MNEM__TAKES_TEMPERATURE) status = take_temperature(r, t);
     return status;
 }
 
 /* Keys that change the computation, and the only value at which they don't. */
-static mnem_status check_neutral(reader *r) {
+static mnem_status check_neutral(reader *r, const mnem__architecture *architecture) {
     static const struct {
         const char *name;
         double neutral;
+        unsigned taken; /* by architectures with this bit: not checked */
     } keys[] = {
-        {"expert_count", 0},
-        {"expert_used_count", 0},
-        {"attention.causal", 1},
-        {"attention.clamp_kqv", 0},
-        {"attention.scale", 0},
-        {"attention.max_alibi_bias", 0},
-        {"attn_logit_softcapping", 0},
-        {"final_logit_softcapping", 0},
-        {"logit_scale", 1},
-        {"residual_scale", 1},
-        {"embedding_scale", 1},
-        {"attention.temperature_scale", 0},
-        {"use_parallel_residual", 0},
-        {"rope.scaling.yarn_log_multiplier", 0},
+        {"expert_count", 0, 0},
+        {"expert_used_count", 0, 0},
+        {"attention.causal", 1, 0},
+        {"attention.clamp_kqv", 0, 0},
+        {"attention.scale", 0, MNEM__TAKES_SCALES},
+        {"attention.max_alibi_bias", 0, 0},
+        {"attn_logit_softcapping", 0, MNEM__TAKES_ATTENTION_CAP},
+        {"final_logit_softcapping", 0, MNEM__TAKES_LOGIT_CAP},
+        {"logit_scale", 1, MNEM__TAKES_SCALES},
+        {"residual_scale", 1, MNEM__TAKES_SCALES},
+        {"embedding_scale", 1, MNEM__TAKES_SCALES},
+        {"attention.temperature_scale", 0, MNEM__TAKES_TEMPERATURE},
+        {"use_parallel_residual", 0, 0},
+        {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         mnem_value value;
-        if (!find(r, keys[i].name, &value)) continue;
+        if (architecture->takes & keys[i].taken || !find(r, keys[i].name, &value)) continue;
         double number = is_float(value.type) ? value.f : (double)value.i;
         if (value.type == MNEM_VALUE_STRING || value.type == MNEM_VALUE_ARRAY)
             return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a number",
@@ -247,7 +328,11 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
                              const char *prefix, mnem_transformer *t) {
     reader r = {.model = model, .prefix = prefix};
     t->rope.neox = architecture->turn == MNEM__TURN_HALVES;
-    mnem_status status = check_neutral(&r);
+    t->wide_qk_norm = architecture->wide_qk_norm;
+    t->unturned_every = architecture->unturned_every;
+    for (const mnem__layer_part *part = architecture->parts; part->out; part++)
+        t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
+    mnem_status status = check_neutral(&r, architecture);
     if (status == MNEM_OK)
         status = take_int(&r, MNEM__KEY_LAYERS, 1, LAYERS_MAX, REQUIRED, &t->layers);
     if (status == MNEM_OK) status = take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
@@ -258,7 +343,8 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
     if (status == MNEM_OK) status = take_heads(&r, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
-    if (status == MNEM_OK) status = take_window(&r, t);
+    if (status == MNEM_OK) status = take_window(&r, architecture, t);
+    if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     return status;
 }
 

@@ -17,7 +17,7 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_QKV] = {MATRIX("attn_qkv.weight", "qkv", QKV, EMBD), BIAS(QKV), PRECISION(FUSED)},
     [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, Q), BIAS(O)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
-    [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", FF, EMBD), BIAS(UP)},
+    [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
     [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
                          PRECISION(BETTER)},
     [MNEM__ROLE_ATTN_NORM] = {VECTOR("attn_norm.weight", EMBD), BIAS(ATTN_NORM), .is_norm = true},
@@ -26,13 +26,15 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q_BIAS] = {VECTOR("attn_q.bias", Q)},
     [MNEM__ROLE_K_BIAS] = {VECTOR("attn_k.bias", KV)},
     [MNEM__ROLE_V_BIAS] = {VECTOR("attn_v.bias", KV)},
-    [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", HEAD), .is_norm = true},
-    [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", HEAD), .is_norm = true},
+    [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", Q_NORM), .is_norm = true},
+    [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", K_NORM), .is_norm = true},
     [MNEM__ROLE_O_BIAS] = {VECTOR("attn_output.bias", EMBD)},
+    [MNEM__ROLE_ATTN_POST_NORM] = {VECTOR("post_attention_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
     [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
-    [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", FF)},
+    [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", UP)},
     [MNEM__ROLE_DOWN_BIAS] = {VECTOR("ffn_down.bias", EMBD)},
+    [MNEM__ROLE_FFN_POST_NORM] = {VECTOR("post_ffw_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
     [MNEM__ROLE_OUTPUT_NORM] = {VECTOR("output_norm.weight", EMBD), BIAS(OUTPUT_NORM),
@@ -40,6 +42,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_OUTPUT_NORM_BIAS] = {VECTOR("output_norm.bias", EMBD)},
     [MNEM__ROLE_OUTPUT] = {MATRIX("output.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_ROPE_FACTORS] = {VECTOR("rope_freqs.weight", ROPE_PAIRS)},
+    [MNEM__ROLE_ROPE_LONG] = {VECTOR("rope_factors_long.weight", ROPE_PAIRS)},
+    [MNEM__ROLE_ROPE_SHORT] = {VECTOR("rope_factors_short.weight", ROPE_PAIRS)},
 };
 
 const mnem__role_info *mnem__role_get(mnem__role role) {
@@ -54,8 +58,10 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_Q: return q;
     case MNEM__WIDTH_KV: return kv;
     case MNEM__WIDTH_QKV: return q + 2 * kv;
-    case MNEM__WIDTH_HEAD: return t->head_dim;
+    case MNEM__WIDTH_Q_NORM: return t->wide_qk_norm ? q : t->head_dim;
+    case MNEM__WIDTH_K_NORM: return t->wide_qk_norm ? kv : t->head_dim;
     case MNEM__WIDTH_FF: return t->ff;
+    case MNEM__WIDTH_UP: return t->gate_in_up ? 2 * (int64_t)t->ff : t->ff;
     case MNEM__WIDTH_VOCAB: return t->vocab;
     case MNEM__WIDTH_CONTEXT: return t->context;
     case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;

@@ -25,19 +25,23 @@ typedef enum mnem__role {
     MNEM__ROLE_Q_BIAS,
     MNEM__ROLE_K_BIAS,
     MNEM__ROLE_V_BIAS,
-    MNEM__ROLE_Q_NORM, /* of each head */
+    MNEM__ROLE_Q_NORM, /* of each head, or wide_qk_norm */
     MNEM__ROLE_K_NORM,
     MNEM__ROLE_O_BIAS,
+    MNEM__ROLE_ATTN_POST_NORM, /* of what the part gives, before it is added */
     MNEM__ROLE_FFN_NORM,
     MNEM__ROLE_FFN_NORM_BIAS,
     MNEM__ROLE_UP_BIAS,
     MNEM__ROLE_DOWN_BIAS,
+    MNEM__ROLE_FFN_POST_NORM,
     MNEM__ROLE_EMBEDDING,
     MNEM__ROLE_POSITIONS, /* a row for each place in the context, added to the embedding */
     MNEM__ROLE_OUTPUT_NORM,
     MNEM__ROLE_OUTPUT_NORM_BIAS,
     MNEM__ROLE_OUTPUT,
     MNEM__ROLE_ROPE_FACTORS,
+    MNEM__ROLE_ROPE_LONG, /* factors of contexts beyond the original one, and of others */
+    MNEM__ROLE_ROPE_SHORT,
     MNEM__ROLES,
 
     MNEM__LAYER_MATRIX_FIRST = MNEM__ROLE_Q,
@@ -51,11 +55,13 @@ typedef enum mnem__role {
 typedef enum mnem__width {
     MNEM__WIDTH_NONE, /* as rows: a vector */
     MNEM__WIDTH_EMBD,
-    MNEM__WIDTH_Q,   /* heads * head_dim */
-    MNEM__WIDTH_KV,  /* kv_heads * head_dim */
-    MNEM__WIDTH_QKV, /* the first, and the second twice */
-    MNEM__WIDTH_HEAD,
+    MNEM__WIDTH_Q,      /* heads * head_dim */
+    MNEM__WIDTH_KV,     /* kv_heads * head_dim */
+    MNEM__WIDTH_QKV,    /* the first, and the second twice */
+    MNEM__WIDTH_Q_NORM, /* a head, or the width of q */
+    MNEM__WIDTH_K_NORM,
     MNEM__WIDTH_FF,
+    MNEM__WIDTH_UP, /* ff, twice with the gate in it */
     MNEM__WIDTH_VOCAB,
     MNEM__WIDTH_CONTEXT,
     MNEM__WIDTH_ROPE_PAIRS

@@ -13,8 +13,10 @@
  *
  * That is a layer of llama. What another architecture's layer is made of says its table
  * (architecture.h), which the body follows part by part: norms are LAYER_NORM, heads have norms or
- * don't turn, q, k and v are columns of one product, s = gelu(m W), products have a bias. With a
- * table of positions x begins as embedding + positions[position].
+ * don't turn, q, k and v (gate and up) are columns of one product, s = gelu(m W), products have a
+ * bias. With a table of positions x begins as embedding + positions[position]. What a part gives
+ * may be normed or scaled before it is added to x; embedding, scores and logits may be scaled, the
+ * last two capped. A layer with a window may turn heads by angles of its own.
  *
  * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
  * Activations are quantized once for all matrices that read them, on the way out of the operator
@@ -29,8 +31,8 @@ typedef struct builder {
     const mnem_transformer *t;
     const mnem__architecture *architecture;
     mnem_graph *graph;
-    int32_t x;     /* [T, E] f32 */
-    int32_t table; /* angles [T, rope.dims] f32; 0: heads don't turn */
+    int32_t x;        /* [T, E] f32 */
+    int32_t table[2]; /* angles [T, rope.dims] f32, of layers without and with a window; 0: none */
     int32_t layer;
     bool tail; /* what is added now serves only the rows whose logits are wanted */
 } builder;
@@ -44,10 +46,24 @@ typedef struct inputs {
  * Compiling refuses more. */
 enum { LAYER_TENSORS = 26, LAYER_NODES = 20, OTHER_TENSORS = 12, OTHER_NODES = 6 };
 
+/* What a layer has beyond that where something comes between its products and x: for each part a
+ * value, a norm's weight; a norm, a factor, an addition. */
+enum { APART_TENSORS = 4, APART_NODES = 6 };
+
+static bool adds_apart(const mnem_transformer *t) {
+    const mnem__layer_part *part = mnem__architecture_find(t->architecture)->parts;
+    bool apart = t->residual_scale > 0;
+    for (; part->out; part++) apart |= part->post_norm != MNEM__ROLE_NONE;
+    return apart;
+}
+
 static mnem_graph_options room(const mnem__transformer_graph_options *o, bool body) {
     const int32_t layers = body ? o->map->shape.layers : 0;
-    return (mnem_graph_options){.tensors = layers * LAYER_TENSORS + OTHER_TENSORS,
-                                .nodes = layers * LAYER_NODES + OTHER_NODES,
+    const bool apart = adds_apart(&o->map->shape);
+    const int32_t tensors = LAYER_TENSORS + (apart ? APART_TENSORS : 0);
+    const int32_t nodes = LAYER_NODES + (apart ? APART_NODES : 0);
+    return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS,
+                                .nodes = layers * nodes + OTHER_NODES,
                                 .workers = o->workers};
 }
 
@@ -113,6 +129,17 @@ static bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
+/* x itself for the matrices first to last. */
+static inputs add_stream(builder *b, int32_t first, int32_t last) {
+    inputs in = {.f32 = b->x};
+    bool a8 = false;
+    for (int32_t h = first; h <= last; h++) a8 |= wants_a8(b, h);
+    if (!a8) return in;
+    in.a8 = value_2d(b, "stream a8", MNEM_TYPE_A8, b->t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {b->x}, .out = in.a8});
+    return in;
+}
+
 /* norm(x) for the matrices first to last. */
 static inputs add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
     inputs in = {0};
@@ -139,9 +166,10 @@ static void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int3
     add(b, node);
 }
 
-/* The norm of a part, for its matrices. */
+/* The norm of a part, or x, for its matrices. */
 static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count) {
     const int32_t first = layer_handle(b, part->in[0]);
+    if (!part->norm) return add_stream(b, first, layer_handle(b, part->in[count - 1]));
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
     return add_norm(b, weight, bias, first, layer_handle(b, part->in[count - 1]));
 }
@@ -150,18 +178,28 @@ static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out
     add_matmul(b, layer_handle(b, role), in, layer_bias(b, role), out, accumulate);
 }
 
-static void add_head_norm(builder *b, int32_t heads_of, mnem__role role) {
-    const int32_t weight = layer_vector(b, role);
+/* Of each head, or of all of a token. */
+static void add_head_norm(builder *b, int32_t heads_of, int32_t flat, mnem__role role) {
+    const int32_t weight = layer_vector(b, role), x = b->t->wide_qk_norm ? flat : heads_of;
     if (!weight) return;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
-                             .in = {heads_of, weight},
-                             .out = heads_of});
+                             .in = {x, weight},
+                             .out = x});
+}
+
+static bool has_window(const mnem_transformer *t, int32_t layer) {
+    return t->window > 0 && (t->window_period == 0 || (layer + 1) % t->window_period != 0);
+}
+
+static bool has_angles(const mnem_transformer *t, int32_t layer) {
+    return t->unturned_every == 0 || (layer + 1) % t->unturned_every != 0;
 }
 
 static void add_rope(builder *b, int32_t heads_of) {
-    if (!b->table) return;
+    const int32_t table = b->table[has_window(b->t, b->layer)];
+    if (!table || !has_angles(b->t, b->layer)) return;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
-                             .in = {heads_of, b->table},
+                             .in = {heads_of, table},
                              .out = heads_of});
 }
 
@@ -178,20 +216,22 @@ static int add_products(builder *b, const mnem__layer_part *part, int32_t *out) 
     return count;
 }
 
-/* Queries, keys and values, [T, heads, head_dim]. */
+/* Queries, keys and values, [T, heads, head_dim]; flat: [T, heads * head_dim], if by themselves. */
 typedef struct qkv {
-    int32_t q, k, v;
+    int32_t q, k, v, q_flat, k_flat;
 } qkv;
 
 static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
     int32_t out[MNEM__PART_INPUTS];
-    qkv in;
+    qkv in = {0};
     if (add_products(b, part, out) == 1) {
         in.q = heads_part(b, out[0], width, 0, heads);
         in.k = heads_part(b, out[0], width, heads, kv_heads);
         in.v = heads_part(b, out[0], width, heads + kv_heads, kv_heads);
     } else {
+        in.q_flat = out[0];
+        in.k_flat = out[1];
         in.q = heads_view(b, out[0], heads);
         in.k = heads_view(b, out[1], kv_heads);
         in.v = heads_view(b, out[2], kv_heads);
@@ -203,31 +243,47 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
 static int32_t add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
-    add_head_norm(b, in.k, part->k_norm);
+    add_head_norm(b, in.k, in.k_flat, part->k_norm);
     add_rope(b, in.k);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {in.k, in.v},
                              .layer = b->layer});
     b->tail = b->layer + 1 == t->layers;
-    add_head_norm(b, in.q, part->q_norm);
+    add_head_norm(b, in.q, in.q_flat, part->q_norm);
     add_rope(b, in.q);
     const bool a8 = wants_a8(b, layer_handle(b, part->out));
     const int32_t flat = value_2d(b, "attention", a8 ? MNEM_TYPE_A8 : MNEM_TYPE_F32,
                                   (int64_t)t->heads * t->head_dim);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
-                                      .scale = 1.0f / sqrtf((float)t->head_dim),
+                                      .scale = t->attention_scale > 0
+                                                   ? t->attention_scale
+                                                   : 1.0f / sqrtf((float)t->head_dim),
                                       .kv = b->o->kv,
-                                      .max_positions = b->o->context},
+                                      .max_positions = b->o->context,
+                                      .window = has_window(t, b->layer) ? t->window : 0,
+                                      .soft_cap = t->attention_cap},
                              .in = {in.q},
                              .out = a8 ? flat : heads_view(b, flat, t->heads),
                              .layer = b->layer});
     return flat;
 }
 
+/* Columns of gate and up, [T, F] each, in a product [T, 2 F]. */
+static int32_t half_of(builder *b, int32_t of, int64_t first) {
+    mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, b->t->ff);
+    desc.stride[0] *= 2;
+    desc.offset = first * (int64_t)sizeof(float);
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
 /* silu(gate) up, or gelu(up): [T, F], where the first was if the matrix behind it reads f32. */
 static int32_t add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
     add_products(b, part, in);
+    if (b->t->gate_in_up) {
+        in[1] = half_of(b, in[0], b->t->ff);
+        in[0] = half_of(b, in[0], 0);
+    }
     const char *name = part->core == MNEM_OP_GELU ? "gelu" : "gated";
     const int32_t out =
         wants_a8(b, layer_handle(b, part->out)) ? value_2d(b, name, MNEM_TYPE_A8, b->t->ff) : in[0];
@@ -235,11 +291,26 @@ static int32_t add_activation(builder *b, const mnem__layer_part *part) {
     return out;
 }
 
-/* x += out(core(in(norm(x)))) */
+static void add_scale(builder *b, int32_t x, float factor) {
+    if (factor == 0) return;
+    add(b,
+        (mnem_graph_node){.desc = {.kind = MNEM_OP_SCALE, .scale = factor}, .in = {x}, .out = x});
+}
+
+/* x += out(core(in(norm(x)))), normed and scaled before it is added where the model does so */
 static void add_part(builder *b, const mnem__layer_part *part) {
     const int32_t made =
         part->core == MNEM_OP_ATTENTION ? add_attention(b, part) : add_activation(b, part);
-    add_layer_matmul(b, part->out, (inputs){made, made}, b->x, true);
+    const bool apart = part->post_norm || b->t->residual_scale > 0;
+    const int32_t out = apart ? value_2d(b, "part", MNEM_TYPE_F32, b->t->embd) : b->x;
+    add_layer_matmul(b, part->out, (inputs){made, made}, out, !apart);
+    if (!apart) return;
+    if (part->post_norm)
+        add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
+                                 .in = {out, layer_vector(b, part->post_norm)},
+                                 .out = out});
+    add_scale(b, out, b->t->residual_scale);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, out}, .out = b->x});
 }
 
 static void add_embedding(builder *b) {
@@ -267,12 +338,34 @@ static void add_positions(builder *b) {
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, rows}, .out = b->x});
 }
 
-static void add_table(builder *b) {
-    b->table = value_2d(b, "angles", MNEM_TYPE_F32, b->t->rope.dims);
-    mnem_graph_name(b->graph, b->table, "angles", -1);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = b->t->rope},
-                             .in = {vector(b, &b->o->map->rope_factors)},
-                             .out = b->table});
+static int32_t add_table(builder *b, const mnem_rope *rope, const mnem__vector *factors) {
+    const int32_t table = value_2d(b, "angles", MNEM_TYPE_F32, rope->dims);
+    mnem_graph_name(b->graph, table, "angles", -1);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE_TABLE, .rope = *rope},
+                             .in = {factors ? vector(b, factors) : 0},
+                             .out = table});
+    return table;
+}
+
+/* Of two lists of factors the context decides, not what is in it: a token's keys stay as they
+ * are. */
+static void add_tables(builder *b) {
+    const mnem__transformer_map *map = b->o->map;
+    const bool beyond = b->o->context > b->t->rope.original_context;
+    const mnem__vector *factors = map->rope_long.tensor < 0 ? &map->rope_factors
+                                  : beyond                  ? &map->rope_long
+                                                            : &map->rope_short;
+    bool used[2] = {false, false};
+    for (int32_t layer = 0; layer < b->t->layers; layer++) used[has_window(b->t, layer)] = true;
+    const bool differ = b->t->window_rope_base > 0;
+    if (used[0] || !differ) b->table[0] = b->table[1] = add_table(b, &b->t->rope, factors);
+    if (!used[1] || !differ) return;
+    const mnem_rope plain = {.dims = b->t->rope.dims,
+                             .neox = b->t->rope.neox,
+                             .base = b->t->window_rope_base,
+                             .scale = 1,
+                             .yarn_attn = 1};
+    b->table[1] = add_table(b, &plain, NULL);
 }
 
 static mnem_status start(builder *b, const mnem__transformer_graph_options *options, bool body) {
@@ -302,8 +395,9 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
     *graph = NULL;
     MNEM__TRY(start(&b, options, true));
     add_embedding(&b);
+    add_scale(&b, b.x, b.t->embedding_scale);
     if (options->map->positions.tensor >= 0) add_positions(&b);
-    if (b.architecture->turn) add_table(&b);
+    if (b.architecture->turn) add_tables(&b);
     for (b.layer = 0; b.layer < b.t->layers; b.layer++)
         for (const mnem__layer_part *part = b.architecture->parts; part->out; part++)
             add_part(&b, part);
@@ -324,5 +418,10 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
     const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
     mnem_graph_name(b.graph, logits, "logits", -1);
     add_matmul(&b, handle, n, 0, logits, false);
+    add_scale(&b, logits, b.t->logit_scale);
+    if (b.t->logit_cap > 0)
+        add(&b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SOFT_CAP, .scale = b.t->logit_cap},
+                                  .in = {logits},
+                                  .out = logits});
     return finish(&b, graph, sizes);
 }

@@ -25,7 +25,7 @@ typedef struct mnem__transformer_map {
     int32_t embedding;     /* handle of the embedding matrix: of the head when tied */
     int32_t *matrices;     /* tensor indices */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
-    mnem__vector output_norm, output_norm_bias, rope_factors;
+    mnem__vector output_norm, output_norm_bias, rope_factors, rope_long, rope_short;
     mnem__vector positions; /* n rows of the file's type */
     uint64_t vector_bytes;  /* of the small block */
 } mnem__transformer_map;

@@ -81,6 +81,8 @@ static void find_ends(mnem__transformer_map *map) {
     map->output_norm = find_vector(map, MNEM__ROLE_OUTPUT_NORM);
     map->output_norm_bias = find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS);
     map->rope_factors = add_vector(map, map->shape.rope_factors);
+    map->rope_long = find_vector(map, MNEM__ROLE_ROPE_LONG);
+    map->rope_short = find_vector(map, MNEM__ROLE_ROPE_SHORT);
     map->positions = add_positions(map);
     map->head_count = 1;
     map->matrices[map->body_count] = output < 0 ? embedding : output;
@@ -145,6 +147,8 @@ mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, voi
     mnem_status status = load_vector(map, &map->output_norm, block);
     if (status == MNEM_OK) status = load_vector(map, &map->output_norm_bias, block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_factors, block);
+    if (status == MNEM_OK) status = load_vector(map, &map->rope_long, block);
+    if (status == MNEM_OK) status = load_vector(map, &map->rope_short, block);
     if (status == MNEM_OK) status = load_positions(map, block);
     const int64_t n = (int64_t)map->shape.layers * MNEM__LAYER_VECTORS;
     for (int64_t i = 0; i < n && status == MNEM_OK; i++)

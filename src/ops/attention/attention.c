@@ -12,6 +12,8 @@
 #include "ops/attention/attention_kernels.h"
 #include "ops/core/op_rows.h"
 
+static const float log2_e = 0x1.715476p+0f;
+
 static int64_t group_of(const mnem_op_desc *desc) {
     return desc->in[0].shape[1] / desc->kv.kv_heads;
 }
@@ -59,7 +61,7 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
         s.value_scale = carve(start, &s.bytes, scales * tile * 4);
         s.value_max = carve(start, &s.bytes, scales * 4);
         s.words = carve(start, &s.bytes, scales * MNEM__ATTENTION_STEP_ROWS * tile * 2);
-    } else if (rows >= MNEM__ATTENTION_EXPAND_ROWS) {
+    } else if (rows >= MNEM__ATTENTION_EXPAND_ROWS && layout->type == MNEM_TYPE_F16) {
         s.keys = carve(start, &s.bytes, tile * d * 4);
         s.values = carve(start, &s.bytes, tile * block.dim_padded * 4);
     }
@@ -100,6 +102,10 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "heads aren't a multiple of kv_heads");
     if (!(desc->scale > 0.0f && desc->scale < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc, "scale isn't a positive number");
+    if (!(desc->soft_cap >= 0.0f && desc->soft_cap < 1e6f))
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "soft_cap isn't 0 (for none) or a positive number");
+    if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
     if (desc->max_positions <= 0)
         return mnem__op_fail(MNEM_INVALID, desc, "max_positions isn't positive");
     return check_out(desc);
@@ -158,7 +164,9 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
         .group = group,
         .first = first,
         .tokens = rest < step ? rest : step,
-        .scale = desc->scale * 0x1.715476p+0f, /* log2(e) */
+        .scale = desc->scale * log2_e,
+        .soft_cap = desc->soft_cap * log2_e,
+        .window = desc->window > 0 ? desc->window : INT32_MAX,
         .query = mnem__op_row(&in, row, head),
         .query_token = in.token,
         .query_head = in.head,

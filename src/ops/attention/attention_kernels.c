@@ -12,16 +12,26 @@
 
 /* ---- probabilities ---- */
 
-/* The largest score of one row; those after the row's position become minus infinity. All four
- * vectors are looked at, also those of blocks left out. */
-static float mask_and_max(float *p, int64_t visible) {
+static void cap_scores(step *s) {
+    for (int r = 0; r < s->rows; r++)
+        for (int b = 0; b < s->blocks; b++) {
+            float *p = s->scratch->p + r * TILE + b * BLOCK;
+            lanes_store(p, lanes_soft_cap(lanes_load(p), s->soft_cap));
+        }
+}
+
+/* The largest score of one row; those that it doesn't see become minus infinity. All four vectors
+ * are looked at, also those of blocks left out. */
+static float mask_and_max(float *p, int64_t hidden, int64_t visible) {
+    const lanes none = lanes_set(-INFINITY);
     lanes s[TILE_BLOCKS];
     LANES_UNROLL
     for (int b = 0; b < TILE_BLOCKS; b++) s[b] = lanes_load(p + b * BLOCK);
-    if (visible < TILE) {
+    if (visible < TILE || hidden > 0) {
         LANES_UNROLL
         for (int b = 0; b < TILE_BLOCKS; b++) {
-            s[b] = lanes_below(s[b], visible - b * BLOCK, lanes_set(-INFINITY));
+            s[b] = lanes_below(s[b], visible - b * BLOCK, none);
+            s[b] = lanes_below(none, hidden - b * BLOCK, s[b]);
             lanes_store(p + b * BLOCK, s[b]);
         }
     }
@@ -29,18 +39,19 @@ static float mask_and_max(float *p, int64_t visible) {
 }
 
 /* Scores to e, with each row's max and sum brought up to date. A row that sees nothing of the tile
- * (it is before it) keeps its bits: shrink is 1, e and grow are 0. */
+ * (it is before it, or its window behind it) keeps its bits: shrink is 1, e and grow are 0, whether
+ * or not it has seen anything yet (its max is minus infinity until then). */
 static void probabilities(step *s) {
     const bool own = s->scratch->query_q8 != NULL;
     float reference[ROWS_MAX];
     for (int r = 0; r < s->rows; r++) {
         float *max = s->scratch->max + s->row + r;
-        const float top = mask_and_max(s->scratch->p + r * TILE, visible(s, r));
+        const float top = mask_and_max(s->scratch->p + r * TILE, hidden(s, r), visible(s, r));
         const float m = top > *max ? top : *max;
-        const bool none = top == -INFINITY;
-        reference[r] = own && !none ? top : m;
-        s->shrink[r] = *max - m;
-        s->grow[r] = own ? top - m : 0.0f;
+        const bool none = top == -INFINITY, never = m == -INFINITY;
+        reference[r] = own && !none ? top : never ? 0.0f : m;
+        s->shrink[r] = never ? 0.0f : *max - m;
+        s->grow[r] = !own ? 0.0f : never ? top : top - m;
         *max = m;
     }
     lanes_store(s->shrink, lanes_exp2(lanes_load(s->shrink)));
@@ -75,7 +86,7 @@ static void value_scales(const tile *t, const mnem__attention_scratch *scratch) 
         for (int b = 0; b < t->blocks; b++)
             expand_halves(BLOCK, t->block[b] + t->layout->value_scales + i * BLOCK * 2,
                           to + b * BLOCK);
-        scratch->value_max[i] = largest_scale(to, t->blocks * BLOCK);
+        scratch->value_max[i] = largest_scale(to, 0, t->blocks * BLOCK);
     }
 }
 
@@ -89,15 +100,21 @@ static void prepare_tile(const tile *t, const mnem__attention_scratch *scratch) 
     }
 }
 
-/* One tile for rows [row, row + rows). Blocks after the last row's position are left out, which
- * changes no bits: their probabilities would be 0. */
-static void attend_step(const mnem__attention_scratch *scratch, const tile *t, int64_t row,
-                        int rows) {
-    step s = {.scratch = scratch, .tile = t, .row = row, .rows = rows};
-    const int64_t last = scratch->position[row + rows - 1] - t->first;
-    if (last < 0) return;
+/* One tile for rows [row, row + rows). Blocks after the last row's position are left out, and tiles
+ * before the first row's window, which changes no bits: their probabilities would be 0. */
+static void attend_step(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch,
+                        const tile *t, int64_t row, int rows) {
+    step s = {.scratch = scratch,
+              .tile = t,
+              .row = row,
+              .window = unit->window,
+              .soft_cap = unit->soft_cap,
+              .rows = rows};
+    const int64_t last = visible(&s, rows - 1) - 1;
+    if (last < 0 || hidden(&s, 0) >= TILE) return;
     s.blocks = last / BLOCK + 1 < t->blocks ? (int)(last / BLOCK + 1) : t->blocks;
     scores(&s);
+    if (s.soft_cap > 0.0f) cap_scores(&s);
     probabilities(&s);
     if (scratch->query_q8 != NULL)
         values_q8(&s);
@@ -191,14 +208,16 @@ static void attend(const mnem__attention_unit *unit, const mnem__attention_scrat
     const int64_t stride = expanded ? STEP_EXPANDED : (rows + steps - 1) / steps;
     load_rows(unit, &layout, scratch);
     const int64_t last = scratch->position[rows - 1];
-    for (int64_t first = 0; first <= last; first += TILE) {
-        tile t = {.layout = &layout, .first = first, .expanded = expanded};
+    const int64_t seen = scratch->position[0] - unit->window + 1; /* the first position */
+    for (int64_t first = seen > 0 ? seen / TILE * TILE : 0; first <= last; first += TILE) {
+        tile t = {
+            .layout = &layout, .type = unit->layout->type, .first = first, .expanded = expanded};
         t.blocks = find_blocks(unit, &layout, first, last, t.block);
         memcpy(t.next, t.block, sizeof t.next);
         find_blocks(unit, &layout, first + TILE, last, t.next);
         prepare_tile(&t, scratch);
         for (int64_t r = 0; r < rows; r += stride)
-            attend_step(scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
+            attend_step(unit, scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
     }
     store_rows(unit, &layout, scratch);
 }

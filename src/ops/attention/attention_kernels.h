@@ -9,6 +9,9 @@
  *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
  *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
  *
+ * A soft cap comes before the max. What a row doesn't see, behind it or before its window, is minus
+ * infinity then; tiles and blocks that no row sees are left out.
+ *
  * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
  * added at the end. All levels give the same bits. */
 #ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_KERNELS_H
@@ -53,6 +56,8 @@ typedef struct mnem__attention_unit {
     int64_t kv_head, group;          /* group: query heads that share this KV head (or a part) */
     int64_t first, tokens;           /* rows of the sequence */
     float scale;                     /* times log2(e) */
+    float soft_cap;                  /* so too; 0: none */
+    int64_t window;                  /* how many positions a row sees */
     const char *query;               /* first token, first head of the group */
     int64_t query_token, query_head; /* strides in bytes */
     char *out; /* f32: first token, first head of the group; A8: the first token's row */
@@ -92,8 +97,10 @@ extern const mnem__attention_kernels mnem__attention_kernels_plain, mnem__attent
          &mnem__attention_kernels_##level},                                                        \
         {MNEM_TYPE_Q8_0, MNEM_LAYOUT_ROW, text " q8_0 " #level, run,                               \
          &mnem__attention_kernels_##level},                                                        \
+        {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, text " f32 " #level, run,                                 \
+         &mnem__attention_kernels_##level},                                                        \
     };                                                                                             \
-    static const mnem__op_kernels kernels_##level = {list_##level, 2};
+    static const mnem__op_kernels kernels_##level = {list_##level, 3};
 #if MNEM_X86
 #define MNEM__KV_KERNELS(text, run)                                                                \
     MNEM__KV_KERNEL(text, run, plain)                                                              \

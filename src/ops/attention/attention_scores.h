@@ -154,7 +154,7 @@ static void scores(const step *s) {
                               scratch->query_sum + s->row * scales};
         scores_q8(s->rows, &keys, quantized, scratch->p);
     } else {
-        (t->expanded ? scores_f32 : scores_f16)(s->rows, &keys, q, scratch->p);
+        (reads_f32(t) ? scores_f32 : scores_f16)(s->rows, &keys, q, scratch->p);
     }
 }
 

@@ -40,12 +40,17 @@ typedef lanes sums[ROWS_MAX][VECTORS_MAX];
 
 typedef struct tile {
     const mnem__kv_block *layout;
-    int64_t first; /* position of its first */
+    mnem_type type; /* of the pages */
+    int64_t first;  /* position of its first */
     int blocks;
     bool expanded; /* scratch holds it in f32 */
     const uint8_t *block[TILE_BLOCKS];
     const uint8_t *next[TILE_BLOCKS]; /* of the tile after, or the same */
 } tile;
+
+static inline bool reads_f32(const tile *t) {
+    return t->expanded || t->type == MNEM_TYPE_F32;
+}
 
 /* Some rows of a unit with one tile. Per row: e = 2^(score - reference), where reference is the
  * row's new max (f16) or the tile's own (q8_0, so that e fills its 16 bits); before e is added,
@@ -53,14 +58,20 @@ typedef struct tile {
 typedef struct step {
     const mnem__attention_scratch *scratch;
     const tile *tile;
-    int64_t row;
+    int64_t row, window;
+    float soft_cap;
     int rows, blocks;
     float shrink[LANES], grow[LANES];
 } step;
 
-/* How many of the tile's positions a row sees. */
+/* Up to which of the tile's positions a row sees. */
 static int64_t visible(const step *s, int r) {
     return s->scratch->position[s->row + r] - s->tile->first + 1;
+}
+
+/* How many of the tile's first positions lie before a row's window; none if 0 or less. */
+static int64_t hidden(const step *s, int r) {
+    return visible(s, r) - s->window;
 }
 
 /* Calls the macro F with rows as a constant. */

@@ -82,17 +82,19 @@ static void values(const step *s) {
                                  : t->block[b] + t->layout->values;
         v.next[b] = t->next[b] + t->layout->values;
     }
-    (t->expanded ? values_f32 : values_f16)(s->rows, &v, scratch->acc + s->row * padded);
+    (reads_f32(t) ? values_f32 : values_f16)(s->rows, &v, scratch->acc + s->row * padded);
 }
 
 /* ---- values of q8_0: e times the value's scale in 16 bits, integer sums over the tile ---- */
 
-/* The largest value scale of the i-th 32 elements among the tile's first n positions. */
-static float largest_scale(const float *scale, int64_t n) {
-    lanes top = lanes_zero();
-    for (int b = 0; b < TILE_BLOCKS && n > b * BLOCK; b++)
-        top =
-            lanes_max(top, lanes_below(lanes_load(scale + b * BLOCK), n - b * BLOCK, lanes_zero()));
+/* The largest value scale of the i-th 32 elements among the tile's positions from first to n. */
+static float largest_scale(const float *scale, int64_t first, int64_t n) {
+    const lanes none = lanes_zero();
+    lanes top = none;
+    for (int b = 0; b < TILE_BLOCKS && n > b * BLOCK; b++) {
+        const lanes x = lanes_below(lanes_load(scale + b * BLOCK), n - b * BLOCK, none);
+        top = lanes_max(top, lanes_below(none, first - b * BLOCK, x));
+    }
     return lanes_reduce_max(top);
 }
 
@@ -103,8 +105,9 @@ static void quantize_probabilities(const step *s, float *factor) {
     for (int64_t i = 0; i < s->tile->layout->head_dim / MNEM__KV_SCALE; i++) {
         const float *scale = scratch->value_scale + i * TILE;
         for (int r = 0; r < s->rows; r++) {
-            const int64_t n = visible(s, r), at = (i * ROWS_MAX + r) * TILE;
-            const float largest = n < TILE ? largest_scale(scale, n) : scratch->value_max[i];
+            const int64_t first = hidden(s, r), n = visible(s, r), at = (i * ROWS_MAX + r) * TILE;
+            const bool all = first <= 0 && n >= TILE;
+            const float largest = all ? scratch->value_max[i] : largest_scale(scale, first, n);
             const lanes inverse = lanes_set(largest > 0.0f ? WORD_MAX / largest : 0.0f);
             for (int b = 0; b < s->blocks; b++) {
                 lanes e = lanes_load(scratch->p + r * TILE + b * BLOCK);

@@ -5,6 +5,7 @@
  *
  *     f16    keys [d][16] half              lanes are positions
  *            values [16][D] half            lanes are elements
+ *     f32    the same of floats, for comparisons
  *     q8_0   keys [d/4][16][4] byte         int8 + 128: one vector is 4 elements of 16 positions
  *            values [8][d][2] int8          one vector is 16 elements of 2 positions
  *            key scales [d/32][16] half     per 32 elements of a position

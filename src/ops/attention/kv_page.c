@@ -7,8 +7,8 @@ static bool is_q8(const mnem_kv_layout *layout) {
 }
 
 const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout) {
-    if (layout->type != MNEM_TYPE_F16 && layout->type != MNEM_TYPE_Q8_0)
-        return "the pages' type is not F16 or Q8_0";
+    if (layout->type != MNEM_TYPE_F16 && layout->type != MNEM_TYPE_F32 && !is_q8(layout))
+        return "the pages' type is not F16, F32 or Q8_0";
     if (layout->kv_heads <= 0) return "kv_heads is not positive";
     if (layout->head_dim <= 0 || layout->head_dim > MNEM__KV_HEAD_DIM_MAX)
         return "head_dim is not 8 to 256";
@@ -30,8 +30,9 @@ mnem__kv_block mnem__kv_block_get(const mnem_kv_layout *layout) {
         block.value_scales = block.key_scales + scales;
         block.bytes = block.value_scales + scales;
     } else {
-        block.values = MNEM__KV_BLOCK * d * 2;
-        block.bytes = block.values + MNEM__KV_BLOCK * padded * 2;
+        const int64_t unit = (int64_t)mnem_type_get(layout->type)->block_bytes;
+        block.values = MNEM__KV_BLOCK * d * unit;
+        block.bytes = block.values + MNEM__KV_BLOCK * padded * unit;
     }
     return block;
 }

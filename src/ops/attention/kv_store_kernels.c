@@ -2,6 +2,8 @@
  * over lanes. Compiled once for each level.
  *
  * Halves are bounded at 65504, so that no infinity gets into a page; a NaN stays visible. */
+#include <float.h>
+
 #include "ops/attention/attention_kernels.h"
 #include "ops/core/lanes.h"
 
@@ -22,6 +24,28 @@ static void store_f16(const mnem__kv_block *layout, const float *key, const floa
     to_halves(d, key, halves);
     for (int64_t i = 0; i < d; i++) keys[i * MNEM__KV_BLOCK + position] = halves[i];
     to_halves(d, value, values + position * layout->dim_padded);
+}
+
+/* Bounded too: what is beyond a row's position is multiplied by 0. */
+static void to_floats(int64_t n, const float *from, float *to) {
+    const lanes least = lanes_set(-FLT_MAX), most = lanes_set(FLT_MAX);
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t m = n - i < LANES ? n - i : LANES;
+        const lanes x = lanes_load_part(from + i, m);
+        lanes_store_part(to + i, lanes_max(least, lanes_min(most, x)), m);
+    }
+}
+
+static void store_f32(const mnem__kv_block *layout, const float *key, const float *value,
+                      int position, uint8_t *block) {
+    const int64_t d = layout->head_dim;
+    float bounded[MNEM__KV_HEAD_DIM_MAX];
+    float *keys = (float *)(void *)block;
+    float *values = (float *)(void *)(block + layout->values) + position * layout->dim_padded;
+    to_floats(d, key, bounded);
+    for (int64_t i = 0; i < d; i++) keys[i * MNEM__KV_BLOCK + position] = bounded[i];
+    to_floats(d, value, values);
+    for (int64_t i = d; i < layout->dim_padded; i++) values[i] = 0.0f;
 }
 
 /* 32 floats to whole numbers of at most 127; returns their scale as a half. The scale is rounded
@@ -54,8 +78,8 @@ static void store_q8(const mnem__kv_block *layout, const float *key, const float
     }
 }
 
-static void clear_f16(const mnem__kv_block *layout, int from, uint8_t *block) {
-    const int64_t row = layout->dim_padded * 2;
+static void clear_rows(const mnem__kv_block *layout, int64_t unit, int from, uint8_t *block) {
+    const int64_t row = layout->dim_padded * unit;
     memset(block + layout->values + from * row, 0, (size_t)((MNEM__KV_BLOCK - from) * row));
 }
 
@@ -73,15 +97,16 @@ static void clear_q8(const mnem__kv_block *layout, int from, uint8_t *block) {
 void MNEM__AT_LEVEL(mnem__kv_store_rows)(const mnem_kv_layout *kv, const mnem__kv_rows *rows,
                                          uint8_t *block) {
     const mnem__kv_block layout = mnem__kv_block_get(kv);
-    const bool q8 = kv->type == MNEM_TYPE_Q8_0;
+    const bool q8 = kv->type == MNEM_TYPE_Q8_0, f32 = kv->type == MNEM_TYPE_F32;
     for (int i = 0; i < rows->count; i++) {
         const float *key = (const float *)(const void *)(rows->key + i * rows->key_token);
         const float *value = (const float *)(const void *)(rows->value + i * rows->value_token);
-        if (q8)
-            store_q8(&layout, key, value, rows->begin + i, block);
-        else
-            store_f16(&layout, key, value, rows->begin + i, block);
+        (q8 ? store_q8 : f32 ? store_f32 : store_f16)(&layout, key, value, rows->begin + i, block);
     }
-    if (rows->is_last && rows->begin + rows->count < MNEM__KV_BLOCK)
-        (q8 ? clear_q8 : clear_f16)(&layout, rows->begin + rows->count, block);
+    const int end = rows->begin + rows->count;
+    if (!rows->is_last || end == MNEM__KV_BLOCK) return;
+    if (q8)
+        clear_q8(&layout, end, block);
+    else
+        clear_rows(&layout, f32 ? 4 : 2, end, block);
 }

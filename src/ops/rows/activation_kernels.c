@@ -1,5 +1,5 @@
-/* activation_kernels.c: SILU_MUL and GELU of a row, and their gradients, over lanes; compiled once
- * for each level. */
+/* activation_kernels.c: SILU_MUL, GELU, GELU_MUL and SOFT_CAP of a row, and gradients, over lanes;
+ * compiled once for each level. */
 #include "ops/rows/row_lanes.h"
 
 /* ---- SILU_MUL ---- */
@@ -100,6 +100,23 @@ void ROW(gelu)(int64_t n, const void *x, void *out) {
 void ROW(gelu_bf16)(int64_t n, const void *x, void *out) {
     gelu_row(BF16, n, x, out);
 }
+
+LANES_INLINE void gelu_mul_row(row_type type, int64_t n, const void *gate, const void *up,
+                               void *out) {
+    EACH_GELU(n, gelu_begin(get(type, gate, i, m)),
+              put(type, out, at, m, lanes_mul(lanes_div(now.factor, now.e), get(type, up, at, m))))
+}
+
+void ROW(gelu_mul)(int64_t n, const void *gate, const void *up, void *out) {
+    gelu_mul_row(F32, n, gate, up, out);
+}
+
+void ROW(gelu_mul_bf16)(int64_t n, const void *gate, const void *up, void *out) {
+    gelu_mul_row(BF16, n, gate, up, out);
+}
+
+void ROW(soft_cap)(int64_t n, const void *x, float cap, void *out){
+    EACH_LANES(n, put(F32, out, i, m, lanes_soft_cap(get(F32, x, i, m), cap)))}
 
 /* x v' and e^-v. Where the term isn't 0 in floats: x is held there, so that its square stays finite
  * and e^-v is 2^-126 at least. The sum makes a NaN of an infinity. */

@@ -94,6 +94,22 @@ static void gelu(int64_t n, const void *in, void *to) {
         out[i] = x[i] * sigmoid(gelu_a * (x[i] + gelu_b * x[i] * x[i] * x[i]));
 }
 
+static void gelu_mul(int64_t n, const void *gate, const void *b, void *to) {
+    const double *up = b;
+    double *out = to;
+    for (int64_t i = 0; i < n; i++) {
+        double one;
+        gelu(1, (const double *)gate + i, &one);
+        out[i] = one * up[i];
+    }
+}
+
+static void soft_cap(int64_t n, const void *in, float cap, void *to) {
+    const double *x = in;
+    double *out = to;
+    for (int64_t i = 0; i < n; i++) out[i] = (double)cap * tanh(x[i] / (double)cap) + 0.0 * x[i];
+}
+
 static void gelu_grad(int64_t n, const void *in, const void *d, void *to) {
     const double *all = in, *dy = d;
     double *dx = to;
@@ -166,6 +182,8 @@ const mnem__row_kernels mnem__row_kernels_f64 = {
     .rms_norm_grad = rms_norm_grad,
     .layer_norm_grad = layer_norm_grad,
     .gelu = gelu,
+    .gelu_mul = gelu_mul,
+    .soft_cap = soft_cap,
     .gelu_grad = gelu_grad,
     .silu_mul_grad = silu_mul_grad,
     .dropout = dropout,

@@ -106,6 +106,7 @@ static void store(mnem_type type, int64_t n, const void *x, void *to) {
 static const mnem__row_kernels kernels_bf16 = {.silu_mul = ROW(silu_mul_bf16),
                                                .add = add_bf16,
                                                .gelu = ROW(gelu_bf16),
+                                               .gelu_mul = ROW(gelu_mul_bf16),
                                                .gelu_grad = ROW(gelu_grad_bf16),
                                                .silu_mul_grad = ROW(silu_mul_grad_bf16),
                                                .type = MNEM_TYPE_BF16};
@@ -121,6 +122,8 @@ const mnem__row_kernels ROW(kernels) = {
     .rms_norm_grad = ROW(rms_norm_grad),
     .layer_norm_grad = ROW(layer_norm_grad),
     .gelu = ROW(gelu),
+    .gelu_mul = ROW(gelu_mul),
+    .soft_cap = ROW(soft_cap),
     .gelu_grad = ROW(gelu_grad),
     .silu_mul_grad = ROW(silu_mul_grad),
     .dropout = dropout,

@@ -54,6 +54,10 @@ typedef struct mnem__row_kernels {
      * the error is at most (4 + 3 |v|) 2^-24 of the result where s >= 2^-126; below 2^-128 s is 0.
      */
     void (*gelu)(int64_t n, const void *x, void *out);
+    /* gelu(gate) up */
+    void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
+    /* out = cap tanh(x / cap), errors as lanes_soft_cap says. */
+    void (*soft_cap)(int64_t n, const void *x, float cap, void *out);
     /* dx = dy (s + x s (1 - s) v'); error at most 2^-20 |dy|. */
     void (*gelu_grad)(int64_t n, const void *x, const void *dy, void *dx);
     /* dgate = dy up s (1 + gate (1 - s)), dup = dy gate s, s = 1 / (1 + e^-gate). Error of dgate
@@ -66,8 +70,8 @@ typedef struct mnem__row_kernels {
     void (*load)(mnem_type type, int64_t n, const void *x, void *out);
     void (*store)(mnem_type type, int64_t n, const void *x, void *out);
     mnem_type type; /* of the rows: F32, F64 or BF16 */
-    /* add, gelu, silu_mul and their gradients of rows of BF16, as if converted from and to (to
-     * nearest even); other functions of that table are NULL. NULL in double. */
+    /* add, gelu, gelu_mul, silu_mul and gradients of rows of BF16, as if converted from and to
+     * (to nearest even); other functions of that table are NULL. NULL in double. */
     const struct mnem__row_kernels *bf16;
 } mnem__row_kernels;
 

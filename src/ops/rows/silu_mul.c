@@ -1,5 +1,5 @@
-/* silu_mul.c: SILU_MUL and its gradient in chunks of columns, so that one wide row is split over
- * the team too.
+/* silu_mul.c: SILU_MUL, its gradient, and GELU_MUL in chunks of columns, so that one wide row is
+ * split over the team too.
  *
  * With A8 output a chunk is made in a buffer on the stack and quantized from there; chunks are
  * whole blocks of 32, so the bits don't depend on the split. */
@@ -25,16 +25,22 @@ static mnem_status check_silu_mul_grad(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 3);
 }
 
+static void gated(const mnem__row_kernels *kernels, const mnem_op *op, const mnem__chunk *c,
+                  void *out) {
+    const bool gelu = op->desc.kind == MNEM_OP_GELU_MUL;
+    (gelu ? kernels->gelu_mul : kernels->silu_mul)(c->n, c->in[0], c->in[1], out);
+}
+
 static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
                     const mnem__chunk *c) {
     if (is_quantized(&op->desc)) {
         const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
         float part[MNEM__CHUNK];
-        kernels->silu_mul(c->n, c->in[0], c->in[1], part);
+        gated(kernels, op, c, part);
         kernels->quantize(part, op->desc.in[0].shape[1], c->column / 32, (c->n + 31) / 32,
                           mnem__op_row(&out, c->row, 0));
     } else {
-        kernels->silu_mul(c->n, c->in[0], c->in[1], c->out[0]);
+        gated(kernels, op, c, c->out[0]);
     }
 }
 
@@ -46,8 +52,9 @@ static void backward(const mnem__row_kernels *kernels, const mnem_op *op, const 
 
 static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker,
-                          op->desc.kind == MNEM_OP_SILU_MUL ? forward : backward);
+                          op->desc.kind == MNEM_OP_SILU_MUL_GRAD ? backward : forward);
 }
 
 MNEM__ROW_OP(silu_mul, check_silu_mul, NULL, run)
+MNEM__ROW_OP(gelu_mul, check_silu_mul, NULL, run)
 MNEM__ROW_OP(silu_mul_grad, check_silu_mul_grad, NULL, run)

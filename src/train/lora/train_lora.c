@@ -194,6 +194,11 @@ mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_sha
         return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
     if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
     MNEM__TRY(mnem_model_transformer(lora->base, &f.t));
+    const char *untrained = mnem__architecture_untrained(&f.t);
+    if (untrained)
+        return mnem__fail(MNEM_UNSUPPORTED, "lora: %s has %s, which training can't do",
+                          f.t.architecture, untrained);
+    if (f.t.window > 0 && f.t.window < f.t.context) f.t.context = f.t.window;
     f.uses = mnem__architecture_find(f.t.architecture)->tensors;
     mnem_status status = count_roles(&f);
     return status == MNEM_OK ? create(&f, shape) : status;

@@ -72,6 +72,9 @@ static mnem_status check_shape(const mnem__architecture *architecture, const mne
         return mnem__fail(MNEM_UNSUPPORTED,
                           "train: %s with biases, head norms or frequency factors",
                           t->architecture);
+    if (mnem__architecture_untrained(t))
+        return mnem__fail(MNEM_UNSUPPORTED, "train: %s with %s", t->architecture,
+                          mnem__architecture_untrained(t));
     if (!(t->epsilon > 0 && t->epsilon < 1))
         return mnem__fail(MNEM_INVALID, "train: epsilon is %g (above 0, below 1)",
                           (double)t->epsilon);

@@ -11,6 +11,7 @@
 
 /* What a page gives back for 32 elements (or head_dim halves). */
 static void through_page(mnem_type type, int n, const float *x, double *out) {
+    for (int i = 0; type == MNEM_TYPE_F32 && i < n; i++) out[i] = (double)x[i];
     for (int i = 0; type == MNEM_TYPE_F16 && i < n; i++)
         out[i] = mnem__half_float(mnem__float_half(x[i]));
     for (int b = 0; type == MNEM_TYPE_Q8_0 && b < n; b += 32) {
@@ -26,7 +27,7 @@ static void through_page(mnem_type type, int n, const float *x, double *out) {
 
 /* The query as the kernel sees it: for Q8_0 pages, 8 bits per 32. */
 static void through_query(mnem_type type, int n, const float *x, float scale, double *out) {
-    for (int i = 0; type == MNEM_TYPE_F16 && i < n; i++) out[i] = (double)x[i] * scale;
+    for (int i = 0; type != MNEM_TYPE_Q8_0 && i < n; i++) out[i] = (double)x[i] * scale;
     for (int b = 0; type == MNEM_TYPE_Q8_0 && b < n; b += 32) {
         float amax = 0.0f;
         for (int i = b; i < b + 32; i++) amax = fmaxf(amax, fabsf(x[i] * scale));
@@ -50,14 +51,17 @@ static void expect_row(const kv_data *data, const double *keys, const double *va
     /* the kernel's scores are powers of two: log2(e) is part of the scale */
     through_query(c->type, d, data->fused + (int64_t)t * data->row + h * d,
                   scale_of(c) * 0x1.715476p+0f, q);
-    for (int j = 0; j <= t; j++) {
+    const int first = c->window && t >= c->window ? t - c->window + 1 : 0;
+    const double cap = (double)c->soft_cap * log2(exp(1));
+    for (int j = first; j <= t; j++) {
         const double *k = keys + ((int64_t)j * c->kv_heads + kv) * d;
         for (int i = 0; i < d; i++) scores[j] += q[i] * k[i];
+        if (cap > 0) scores[j] = cap * tanh(scores[j] / cap);
         top = fmax(top, scores[j]);
     }
     float *out = data->expected + ((int64_t)t * c->heads + h) * d;
     double acc[256] = {0};
-    for (int j = 0; j <= t; j++) {
+    for (int j = first; j <= t; j++) {
         const double p = exp2(scores[j] - top);
         const double *v = values + ((int64_t)j * c->kv_heads + kv) * d;
         for (int i = 0; i < d; i++) acc[i] += p * v[i];
@@ -128,6 +132,8 @@ static void prepare(const kv_data *data, int workers, int most, program *p) {
     if (mnem_op_prepare(&desc, &p->store) != MNEM_OK) fail_msg("%s", mnem_last_error());
     desc.kind = MNEM_OP_ATTENTION;
     desc.scale = scale_of(c);
+    desc.window = c->window;
+    desc.soft_cap = c->soft_cap;
     desc.max_positions = c->positions;
     desc.in[0] = view(data, most, c->heads, 0);
     desc.in[1] = (mnem_tensor){0};

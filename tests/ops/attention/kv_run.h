@@ -11,6 +11,8 @@ typedef struct kv_case {
     int positions;
     float spread;    /* of the queries: large ones make scores that overflow an exp */
     bool equal_keys; /* all keys the same */
+    int window;      /* 0: none */
+    float soft_cap;  /* 0: none */
 } kv_case;
 
 typedef struct kv_data {

@@ -11,6 +11,7 @@
 
 enum { HEADS = 2, DIM = 64, PAGE_TOKENS = 32, PAGES = 3, ROWS = 80 };
 static float keys[ROWS * HEADS * DIM], values[ROWS * HEADS * DIM];
+static const mnem_type types[] = {MNEM_TYPE_F16, MNEM_TYPE_Q8_0, MNEM_TYPE_F32};
 static const int32_t table[PAGES] = {2, 0, 1};
 
 typedef struct store {
@@ -52,9 +53,16 @@ static float half_at(const uint8_t *p, int64_t i) {
     return mnem__half_float(mnem__load_u16(p + 2 * i));
 }
 
+static float float_at(const uint8_t *p, int64_t i) {
+    float x;
+    memcpy(&x, p + 4 * i, sizeof x);
+    return x;
+}
+
 static float key_at(const store *s, int head, int position, int e) {
     const uint8_t *block = block_of(s, head, position);
     const int lane = position % 16;
+    if (s->layout.type == MNEM_TYPE_F32) return float_at(block, e * 16 + lane);
     if (s->layout.type == MNEM_TYPE_F16) return half_at(block, e * 16 + lane);
     return (float)(block[e / 4 * 64 + lane * 4 + e % 4] - 128) *
            half_at(block + s->block.key_scales, e / 32 * 16 + lane);
@@ -63,6 +71,7 @@ static float key_at(const store *s, int head, int position, int e) {
 static float value_at(const store *s, int head, int position, int e) {
     const uint8_t *block = block_of(s, head, position), *at = block + s->block.values;
     const int lane = position % 16;
+    if (s->layout.type == MNEM_TYPE_F32) return float_at(at, lane * s->block.dim_padded + e);
     if (s->layout.type == MNEM_TYPE_F16) return half_at(at, lane * s->block.dim_padded + e);
     return (float)(int8_t)at[lane / 2 * DIM * 2 + e * 2 + lane % 2] *
            half_at(block + s->block.value_scales, e / 32 * 16 + lane);
@@ -84,8 +93,8 @@ static void check_rows(const store *s, int rows) {
 
 static void rows_come_back_from_their_pages(void **state) {
     (void)state;
-    for (int type = 0; type < 2; type++) {
-        store s = store_make(type ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16);
+    for (int type = 0; type < 3; type++) {
+        store s = store_make(types[type]);
         put(&s, 0, 70, 2);
         check_rows(&s, 70);
         free(s.pages);
@@ -94,9 +103,9 @@ static void rows_come_back_from_their_pages(void **state) {
 
 static void values_after_the_last_row_are_zero(void **state) {
     (void)state;
-    for (int type = 0; type < 2; type++)
+    for (int type = 0; type < 3; type++)
         for (int rows = 1; rows <= 18; rows++) {
-            store s = store_make(type ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16);
+            store s = store_make(types[type]);
             put(&s, 0, rows, 1);
             for (int t = rows; t < (rows + 15) / 16 * 16; t++)
                 for (int h = 0; h < HEADS; h++)
@@ -109,8 +118,8 @@ static void values_after_the_last_row_are_zero(void **state) {
 static void pages_do_not_depend_on_chunks_workers_or_level(void **state) {
     (void)state;
     static const mnem__cpu_level levels[] = {MNEM__CPU_PLAIN, MNEM__CPU_AVX2, MNEM__CPU_AVX512};
-    for (int type = 0; type < 2; type++) {
-        store once = store_make(type ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16);
+    for (int type = 0; type < 3; type++) {
+        store once = store_make(types[type]);
         put(&once, 0, 75, 1);
         for (int i = 0; i < 3; i++) {
             store parts = store_make(once.layout.type);

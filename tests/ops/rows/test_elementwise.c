@@ -114,6 +114,68 @@ static void silu_mul_equals_double(void **state) {
     }
 }
 
+static void gelu_mul_equals_double(void **state) {
+    (void)state;
+    for (int w = 0; w < WIDTHS; w++) {
+        const int n = widths[w];
+        mnem_op_desc d = {.kind = MNEM_OP_GELU_MUL};
+        d.in[0] = gaps(n);
+        d.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, T, n);
+        d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, n);
+        for (int t = 0; t < T; t++)
+            for (int i = 0; i < n; i++) {
+                const double g = a[1 + t * (n + 3) + i], cube = g * g * g;
+                const double half = 0.5 * (1.0 + tanh(sqrt(2 / acos(-1)) * (g + 0.044715 * cube)));
+                expected[t * n + i] = (float)(g * half * b[t * n + i]);
+            }
+        check_all(&d, &(mnem_op_args){.tokens = T, .in = {a, b}, .out = out}, T * n, 5e-7);
+    }
+}
+
+static void a_quantized_gate_is_the_f32_one_quantized(void **state) {
+    (void)state;
+    enum { N = 1504 };
+    static uint8_t direct[T * N * 2], later[T * N * 2];
+    mnem_op_desc d = {.kind = MNEM_OP_GELU_MUL}, q = {.kind = MNEM_OP_QUANTIZE};
+    d.in[0] = d.in[1] = d.out = q.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, N);
+    op_run(d, 1, (mnem_op_args){.tokens = T, .in = {a, b}, .out = out});
+    d.out = q.out = mnem_tensor_2d(MNEM_TYPE_A8, T, N);
+    uint8_t *to[2];
+    for (int i = 0; i < 2; i++)
+        to[i] = (i ? later : direct) + (64 - (uintptr_t)(i ? later : direct) % 64) % 64;
+    op_run(d, 2, (mnem_op_args){.tokens = T, .in = {a, b}, .out = to[0]});
+    op_run(q, 1, (mnem_op_args){.tokens = T, .in = {out}, .out = to[1]});
+    assert_memory_equal(to[0], to[1], T * mnem_type_row_bytes(MNEM_TYPE_A8, N));
+}
+
+/* From a cap that presses everything to one that nothing reaches. */
+static void soft_cap_equals_double(void **state) {
+    (void)state;
+    static const double caps[] = {0.25, 3, 50, 1e4};
+    for (int c = 0; c < 4; c++)
+        for (int w = 0; w < WIDTHS; w++) {
+            const int n = widths[w];
+            mnem_op_desc d = {.kind = MNEM_OP_SOFT_CAP, .scale = (float)caps[c]};
+            d.in[0] = gaps(n);
+            d.out = mnem_tensor_2d(MNEM_TYPE_F32, T, n);
+            for (int t = 0; t < T; t++)
+                for (int i = 0; i < n; i++)
+                    expected[t * n + i] = (float)(caps[c] * tanh(a[1 + t * (n + 3) + i] / caps[c]));
+            check_all(&d, &(mnem_op_args){.tokens = T, .in = {a}, .out = out}, T * n, 1e-6);
+        }
+}
+
+static void soft_cap_shows_what_is_not_finite(void **state) {
+    (void)state;
+    float x[3] = {INFINITY, -INFINITY, NAN}, y[3];
+    mnem_op_desc d = {.kind = MNEM_OP_SOFT_CAP, .scale = 30, .workers = 1};
+    d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, 1, 3);
+    op_run(d, 1, (mnem_op_args){.tokens = 1, .in = {x}, .out = y});
+    for (int i = 0; i < 3; i++) assert_false(isfinite(y[i]));
+    d.scale = 0;
+    op_refused(&d, "scale");
+}
+
 /* Relative error of (3 + 2 |gate|) 2^-24 down to -60, whence it no longer matters. */
 static void silu_is_near_over_all_gates(void **state) {
     (void)state;
@@ -321,6 +383,10 @@ int main(void) {
         cmocka_unit_test(layer_norm_into_a8_is_quantized_after),
         cmocka_unit_test(gelu_into_a8_is_quantized_after),
         cmocka_unit_test(silu_mul_equals_double),
+        cmocka_unit_test(gelu_mul_equals_double),
+        cmocka_unit_test(a_quantized_gate_is_the_f32_one_quantized),
+        cmocka_unit_test(soft_cap_equals_double),
+        cmocka_unit_test(soft_cap_shows_what_is_not_finite),
         cmocka_unit_test(silu_is_near_over_all_gates),
         cmocka_unit_test(silu_mul_into_a8_is_quantized_after),
         cmocka_unit_test(add_adds_in_place_too),

@@ -327,7 +327,7 @@ static int run_bench(bench *b) {
         tool_report_model(stderr, stage);
         fprintf(stderr, "%d thread%s, KV %s, context %d, weights %s; best of %d\n",
                 stage->plan.threads, tool_s((uint64_t)stage->plan.threads),
-                stage->plan.kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16", stage->plan.context,
+                tool_kv_text(stage->plan.kv_type), stage->plan.context,
                 stage->plan.streamed ? "streamed" : "resident", b->repeats);
     }
     code = measure_machine(stage, b->asked->refresh);

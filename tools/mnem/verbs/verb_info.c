@@ -101,6 +101,7 @@ static void gather(info *i, const info_options *o) {
 static const char *rope_scaling(const mnem_transformer *t) {
     if (t->rope.yarn_ext > 0) return "yarn";
     if (t->rope_factors >= 0) return "llama3";
+    if (t->rope.original_context > 0) return "longrope";
     return t->rope.scale == 1 ? "none" : "linear";
 }
 
@@ -183,6 +184,13 @@ static void print_transformer(const info *i) {
     line("shape", text);
     snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
     line("context", text);
+    if (t->window > 0) {
+        snprintf(text, sizeof text, "%d tokens", t->window);
+        const size_t at = strlen(text);
+        if (t->window_period > 0)
+            snprintf(text + at, sizeof text - at, ", but for one layer of %d", t->window_period);
+        line("window", text);
+    }
     if (t->rope.dims) {
         snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
                  t->rope.dims, t->rope.neox ? "halves" : "neighbours", rope_scaling(t));

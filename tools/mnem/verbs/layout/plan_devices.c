@@ -56,7 +56,7 @@ static int print_split(const tool_stage *stage, const mnem_engine_device *device
     tool_report_model(stdout, stage);
     tool_outf("split over %d device%s: context %d token%s, KV %s, chunks of %d\n", count,
               tool_s((uint64_t)count), split->context, tool_s((uint64_t)split->context),
-              split->kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16", split->chunk);
+              tool_kv_text(split->kv_type), split->chunk);
     tool_outf("  device       layers    weights         kv activations       used         of"
               "       room\n");
     for (int32_t i = 0; i < count; i++) print_device(i, &devices[i]);
@@ -79,9 +79,8 @@ static int print_json(const mnem_engine_device *devices, int32_t count,
     json_t *list = json_array();
     for (int32_t i = 0; i < count; i++) json_array_append_new(list, device_json(&devices[i]));
     tool_out_json(json_pack("{s:i, s:s, s:i, s:I, s:o}", "context", split->context, "kv",
-                            split->kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16", "chunk",
-                            split->chunk, "room_bytes", (json_int_t)split->room_bytes, "devices",
-                            list));
+                            tool_kv_text(split->kv_type), "chunk", split->chunk, "room_bytes",
+                            (json_int_t)split->room_bytes, "devices", list));
     return tool_out_end();
 }
 

@@ -77,10 +77,9 @@ json_t *tool_frontier_json(const tool_frontier *f) {
                             (json_int_t)w->peak_bytes, "seconds", w->seconds, "tokens_per_s",
                             w->tokens_per_s, "prompt_tokens_per_s", w->prompt_tokens_per_s,
                             "context", w->context, "chunk", w->chunk, "kv",
-                            w->kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16", "matrices_resident",
-                            w->matrices_resident, "bytes_streamed_per_pass",
-                            (json_int_t)w->bytes_streamed_per_pass, "chosen", w->chosen, "gave_up",
-                            w->gave_up));
+                            tool_kv_text(w->kv_type), "matrices_resident", w->matrices_resident,
+                            "bytes_streamed_per_pass", (json_int_t)w->bytes_streamed_per_pass,
+                            "chosen", w->chosen, "gave_up", w->gave_up));
     }
     return list;
 }
