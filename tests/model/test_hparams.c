@@ -131,6 +131,15 @@ static void windows_of_layers_follow_a_period(void **state) {
     assert_int_equal(t.window, 0);
     assert_int_equal(describe_pattern(0, 1, &t), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "sliding_window_pattern"));
+    const int32_t three[] = {1, 1, 0};
+    const mnem_value v = {
+        .type = MNEM_VALUE_ARRAY, .element = MNEM_VALUE_I32, .count = 3, .elements = three};
+    const char *key = ".attention.sliding_window_pattern";
+    assert_int_equal(describe(&(recipe){.key = key, .value = v, .window = 32}, &t), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "expected 2 flags"));
+    key = ".rope.freq_base_swa";
+    const recipe r = {.key = key, .value = recipe_f32(1e-9f), .window = 32};
+    assert_int_equal(describe(&r, &t), MNEM_BAD_FILE);
 }
 
 static void equal_layers_may_come_as_an_array(void **state) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/minmax.h"
 #include "model/architecture/hparams.h"
 
 enum {
@@ -226,6 +227,10 @@ static mnem_status take_pattern(reader *r, mnem_transformer *t) {
     if (!find(r, "attention.sliding_window_pattern", &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_ARRAY)
         return take_int(r, "attention.sliding_window_pattern", 0, LAYERS_MAX, 0, &t->window_period);
+    const bool is_flags = is_integer(value.element) || value.element == MNEM_VALUE_BOOL;
+    if (!is_flags || value.count != (uint64_t)t->layers)
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected %d flags", r->model->path, r->key,
+                          t->layers);
     int32_t period = 0; /* up to the first layer without */
     for (uint64_t i = 0; i < value.count && period == 0; i++)
         if (mnem_value_i64(&value, i) == 0) period = (int32_t)i + 1;
@@ -248,7 +253,8 @@ static mnem_status take_window(reader *r, const mnem__architecture *a, mnem_tran
     if (t->window_period == 1) t->window = 0;
     if (t->window == 0) return MNEM_OK;
     const float base = a->window_rope_plain ? t->rope.base : a->window_rope_base;
-    return take_float(r, "rope.freq_base_swa", 0, 1e30, (double)base, &t->window_rope_base);
+    if (base == 0 && !find(r, "rope.freq_base_swa", &(mnem_value){0})) return MNEM_OK;
+    return take_float(r, "rope.freq_base_swa", 1e-3, 1e30, (double)base, &t->window_rope_base);
 }
 
 /* Positions before the original context are scaled by 1, so that is how long the context may be. */
@@ -256,9 +262,12 @@ static mnem_status take_temperature(reader *r, mnem_transformer *t) {
     float temperature = 0;
     const mnem_status status =
         take_float(r, "attention.temperature_scale", 0, 1e6, 0, &temperature);
-    if (temperature > 0 && t->rope.original_context > 0 && t->rope.original_context < t->context)
-        t->context = t->rope.original_context;
-    return status;
+    if (status != MNEM_OK || temperature == 0) return status;
+    if (t->rope.original_context == 0)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %g is supported with YaRN only",
+                          r->model->path, r->key, (double)temperature);
+    t->context = mnem__min_i32(t->context, t->rope.original_context);
+    return MNEM_OK;
 }
 
 /* Factors and caps. 1 is written as 0, so that nothing is done. */

@@ -83,7 +83,7 @@ static void copy_shape(train_run *run, const mnem_transformer *t) {
     c->epsilon = (double)t->epsilon;
     if (t->rope.base > 0) c->rope_base = (double)t->rope.base; /* gpt2 has none */
     if (tool_given(run->args, "ctx") || train_config_given(c, "context")) return;
-    c->context = t->context;
+    c->context = t->window > 0 && t->window < t->context ? t->window : t->context;
     if (c->lora && c->context > LORA_CONTEXT) c->context = LORA_CONTEXT;
 }
 
