@@ -220,6 +220,22 @@ static void bad_files_fail_with_their_name(void **state) {
         }
 }
 
+static void unknown_pre_tokenizer_is_named_and_the_known_are_shown(void **state) {
+    (void)state;
+    const char *const with_text[] = {"run", "plan", "tokenize"};
+    for (size_t v = 0; v < sizeof with_text / sizeof *with_text; v++) {
+        tool_result r = RUN_INPUT("x", with_text[v], tool_model, "--pretokenizer", "sausage");
+        assert_int_equal(r.code, 1);
+        assert_non_null(strstr(r.err, "pre-tokenizer 'sausage' is not supported"));
+        assert_non_null(strstr(r.err, "starcoder refact"));
+    }
+    tool_result r = RUN("info", tool_model, "--pretokenizer", "sausage");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "pre-tokenizer 'sausage' is not supported"));
+    r = RUN("info", tool_model, "--pretokenizer", "tekken");
+    assert_non_null(strstr(r.out, "gpt2 tekken"));
+}
+
 static void missing_prompt_file_is_named(void **state) {
     (void)state;
     tool_result r = RUN("run", tool_model, "-f", "/nonexistent/prompt.txt");
@@ -241,6 +257,7 @@ int main(void) {
         cmocka_unit_test(a_file_in_place_of_a_verb_gets_a_hint),
         cmocka_unit_test(wrong_variable_is_named),
         cmocka_unit_test(bad_files_fail_with_their_name),
+        cmocka_unit_test(unknown_pre_tokenizer_is_named_and_the_known_are_shown),
         cmocka_unit_test(missing_prompt_file_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
