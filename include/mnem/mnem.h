@@ -21,6 +21,7 @@
 #include "mnem/replay.h"
 #include "mnem/session.h"
 #include "mnem/team.h"
+#include "mnem/template.h"
 #include "mnem/tensor.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
