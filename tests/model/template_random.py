@@ -47,7 +47,7 @@ LIST_FILTERS = ["list", "length", "first", "last", "join", "join(', ')", "sort",
                 "map(attribute='name') | list", "map(attribute='age', default=0) | list", "selectattr('age') | list",
                 "selectattr('role', 'equalto', 'user') | list", "rejectattr('name', 'in', ['Ann']) | map(attribute='name') | list",
                 "sort(attribute='name') | map(attribute='name') | join", "groupby('role') | list | length",
-                "selectattr('age', 'gt', 26) | list", "sum(attribute='age')", "max(attribute='name')", "items", "d",
+                "selectattr('age', 'gt', 26) | list", "sum(attribute='age')", "max(attribute='name')", "d",
                 "map('int') | list", "sort(case_sensitive=true)", "unique(true) | list", "map(attribute=0) | list",
                 "first | upper", "map('tojson') | join", "sum(start=10)", "min(case_sensitive=true)"]
 DICT_FILTERS = ["items | list", "dictsort", "dictsort(true)", "dictsort(by='value')", "dictsort(reverse=true)", "length",

@@ -18,8 +18,8 @@
 enum {
     SESSION =
         V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
-    TABLES =
-        SESSION | V(info) | V(quantize) | V(merge) | V(train) | V(tokenize) | V(replay) | V(place),
+    TABLES = SESSION | V(info) | V(quantize) | V(merge) | V(train) | V(tokenize) | V(template) |
+             V(replay) | V(place),
 };
 
 const tool_option tool_options[] = {
@@ -116,6 +116,17 @@ const tool_option tool_options[] = {
      "add no begin or end token, whatever the file says"},
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain), 0, 0, NULL, V(tokenize),
      "treat the texts of special tokens as plain text"},
+    {"messages", 0, "FILE", TOOL_VALUE_TEXT, AT(messages), 0, 0, NULL, V(template),
+     "the conversation: a JSON list of objects with role and content (- is standard input); only "
+     "the text that the template makes of it is shown"},
+    {"tools", 0, "FILE", TOOL_VALUE_TEXT, AT(tools), 0, 0, NULL, V(template),
+     "a JSON list of tools that the model may call"},
+    {"template", 0, "FILE", TOOL_VALUE_TEXT, AT(template), 0, 0, NULL, V(template),
+     "another template than the model's"},
+    {"template-args", 0, "JSON", TOOL_VALUE_TEXT, AT(template_args), 0, 0, NULL, V(template),
+     "more variables for the template, such as '{\"enable_thinking\": false}'"},
+    {"no-prompt", 0, NULL, TOOL_VALUE_FLAG, AT(no_prompt), 0, 0, NULL, V(template),
+     "don't open the assistant's answer at the end"},
     {"policy", 0, "NAMES", TOOL_VALUE_TEXT, AT(policy), 0, 0,
      "all mnem tlsf bucket buddy first-fit best-fit worst-fit bump pool granules pytorch",
      V(replay),

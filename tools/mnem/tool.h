@@ -80,6 +80,7 @@ enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OP
     X(train)                                                                                       \
     X(perplexity)                                                                                  \
     X(tokenize)                                                                                    \
+    X(template)                                                                                    \
     X(replay)                                                                                      \
     X(help)                                                                                        \
     X(version)
@@ -114,11 +115,13 @@ struct tool_args {
     const char *type;   /* quantize */
     const char *device; /* "host", "null" */
     bool page_cache, json, quiet, refresh;
-    bool tensors, keys;       /* info */
-    const char *devices;      /* plan; NULL: not given */
-    bool explain;             /* plan */
-    int32_t phase;            /* graph: decode, prefill */
-    bool no_special, plain;   /* tokenize */
+    bool tensors, keys;                                      /* info */
+    const char *devices;                                     /* plan; NULL: not given */
+    bool explain;                                            /* plan */
+    int32_t phase;                                           /* graph: decode, prefill */
+    bool no_special, plain;                                  /* tokenize */
+    const char *template, *template_args, *messages, *tools; /* template; NULL: not given */
+    bool no_prompt;
     const char *policy, *svg; /* replay */
     uint64_t align, segment;  /* replay; 0: not given */
     int32_t snapshot_device;

@@ -162,6 +162,19 @@ const tool_verb tool_verbs[TOOL_VERBS] = {
          "mnem tokenize model.gguf 'In the beginning'  # ids and pieces\n"
          "mnem tokenize model.gguf - --json < text.txt | jq '.ids | length'  # count the tokens\n",
          verb_tokenize},
+    [TOOL_VERB_template] =
+        {"template", "[MODEL]", 0, 1, "a model's chat template, and what it makes of a chat",
+         "Shows the chat template of a model (Jinja, from its file) and the text that it makes of "
+         "a\n"
+         "small conversation, or of yours. Templates run in an interpreter of mnem's own, with\n"
+         "bounds on memory and time; results are those of Python's jinja2. What a template "
+         "refuses\n"
+         "itself (raise_exception), and mistakes in it, are errors with its line.\n",
+         "mnem template model.gguf  # the template, and a small conversation\n"
+         "mnem template model.gguf --messages chat.json --tools tools.json  # just your text\n"
+         "mnem template model.gguf --template-args '{\"enable_thinking\": false}'  # a variable\n"
+         "mnem template --template new.jinja --json | jq -r .text  # a template of your own\n",
+         verb_template},
     [TOOL_VERB_replay] =
         {"replay", "TRACE...", 1, TOOL_OPERANDS_MAX,
          "what each pool policy would have cost on a real trace",

@@ -54,6 +54,7 @@ static void parse(mnem_template *t, const void *context) {
     /* Names that a rendering sets: it finds them here, whose arena stays. */
     static const char *const own[] = {"loop", "caller", "kwargs", "varargs"};
     t->arena = &t->parsed;
+    mnem__template_put(t, "", 0); /* there is an output from here on */
     for (int i = 0; i < 4; i++) mnem__template_intern(t, own[i], strlen(own[i]));
     copy_text(t, text->bytes, text->length);
     mnem__template_parse(t);
@@ -162,7 +163,7 @@ mnem_status mnem_template_render(mnem_template *t, const mnem_template_input *in
     mnem__template_arena_free(t, &t->rendered);
     t->scope = NULL;
     t->variables = NULL;
-    *text = status == MNEM_OK ? (mnem_text){t->out ? t->out : "", t->out_bytes} : (mnem_text){0};
+    *text = status == MNEM_OK ? (mnem_text){t->out, t->out_bytes} : (mnem_text){0};
     return status;
 }
 

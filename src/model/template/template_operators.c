@@ -57,6 +57,12 @@ static double modulo(double a, double b) {
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest != 0 ? rest : copysign(0, b);
 }
 
+/* The quotient is whole but for rounding; a zero has the sign that the quotient would have. */
+static double floor_of(double a, double b) {
+    const double quotient = round((a - modulo(a, b)) / b);
+    return quotient != 0 ? quotient : copysign(0, a / b);
+}
+
 static double floats(mnem_template *t, int sign, double a, double b) {
     switch (sign) {
     case '+': return a + b;
@@ -64,7 +70,7 @@ static double floats(mnem_template *t, int sign, double a, double b) {
     case '*': return a * b;
     case '/': return a / b;
     case '%': return modulo(a, b);
-    case MNEM__SIGN_FLOOR: return round((a - modulo(a, b)) / b); /* whole but for rounding */
+    case MNEM__SIGN_FLOOR: return floor_of(a, b);
     default:
         if ((a < 0 && b != floor(b)) || (a == 0 && b < 0) || (isinf(pow(a, b)) && !isinf(a + b)))
             mnem__template_refuse(t, "a power that is no number");

@@ -237,7 +237,7 @@ static mnem__any_list *rest_of(mnem_template *t, mnem__any_iterator *iterator) {
     mnem__any_list *list = mnem__template_take(t, sizeof *list);
     const uint32_t left = iterator->list->count - iterator->at;
     *list = (mnem__any_list){
-        .items = iterator->list->items + iterator->at, .count = left, .room = left};
+        .items = left ? iterator->list->items + iterator->at : NULL, .count = left, .room = left};
     iterator->at = iterator->list->count;
     return list;
 }

@@ -176,7 +176,7 @@ static void grow_out(mnem_template *t, size_t n) {
 }
 
 void mnem__template_put(mnem_template *t, const char *bytes, size_t n) {
-    if (n > t->out_room - t->out_bytes) grow_out(t, n);
+    if (!t->out || n > t->out_room - t->out_bytes) grow_out(t, n);
     if (n > 0) memcpy(t->out + t->out_bytes, bytes, n);
     t->out_bytes += n;
     mnem__template_step(t, n / 64);

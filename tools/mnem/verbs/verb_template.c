@@ -1,0 +1,121 @@
+/* verb_template.c: `mnem template`: a model's chat template, and what it makes of a chat. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stage.h"
+
+/* What is shown where nobody gives a conversation. */
+static const char small_talk[] =
+    "[{\"role\": \"system\", \"content\": \"You are a helpful assistant.\"},"
+    " {\"role\": \"user\", \"content\": \"Hello!\"},"
+    " {\"role\": \"assistant\", \"content\": \"Good day.\"},"
+    " {\"role\": \"user\", \"content\": \"How are you?\"}]";
+
+/* Texts of the call, each ended by a zero; NULL: not given. */
+typedef struct texts {
+    char *source, *messages, *tools, *bos, *eos;
+} texts;
+
+/* A file's text, NULL where path is. */
+static int read_file(tool_stage *stage, const char *path, char **text) {
+    if (!path) return TOOL_OK;
+    stage->prompt.bytes = 0;
+    const int code = tool_stage_read(stage, path);
+    if (code != TOOL_OK) return code;
+    const size_t n = stage->prompt.bytes;
+    if (!(*text = malloc(n + 1))) return tool_fail(MNEM_NO_MEMORY);
+    if (n > 0) memcpy(*text, stage->prompt.text, n);
+    (*text)[n] = 0;
+    if (strlen(*text) == n) return TOOL_OK;
+    tool_message("%s: a zero byte in the text", path);
+    return TOOL_FAILED;
+}
+
+static char *copy(mnem_text text) {
+    char *out = malloc(text.length + 1);
+    if (!out) return NULL;
+    memcpy(out, text.bytes, text.length);
+    out[text.length] = 0;
+    return out;
+}
+
+/* The file's own template, and the texts of its tokens; without a tokenizer that opens they aren't
+ * defined. */
+static int read_model(tool_stage *stage, texts *given) {
+    mnem_value value;
+    const char key[] = "tokenizer.chat_template";
+    if (!given->source) {
+        if (!mnem_model_key_find(stage->model, key, &value) || value.type != MNEM_VALUE_STRING) {
+            tool_message("the model has no chat template; --template FILE gives one");
+            return TOOL_FAILED;
+        }
+        if (!(given->source = copy(value.text))) return tool_fail(MNEM_NO_MEMORY);
+    }
+    if (mnem_tokenizer_create(stage->model, &stage->tokenizer) != MNEM_OK) {
+        tool_message("%s; the template gets no bos_token and eos_token", mnem_last_error());
+        return TOOL_OK;
+    }
+    mnem_tokenizer_info info;
+    mnem_tokenizer_info_get(stage->tokenizer, &info);
+    if (info.bos >= 0) given->bos = copy(mnem_tokenizer_piece(stage->tokenizer, info.bos, true));
+    if (info.eos >= 0) given->eos = copy(mnem_tokenizer_piece(stage->tokenizer, info.eos, true));
+    return TOOL_OK;
+}
+
+static int open_all(tool_stage *stage, texts *given) {
+    const tool_args *args = stage->args;
+    const char *path = tool_model_path(args);
+    if (!path) return TOOL_FAILED;
+    mnem_status status = mnem_ledger_open(0, &stage->ledger);
+    if (status == MNEM_OK) status = mnem_model_open(path, &stage->model);
+    if (status != MNEM_OK) return tool_fail(status);
+    int code = read_file(stage, args->template, &given->source);
+    if (code == TOOL_OK) code = read_file(stage, args->messages, &given->messages);
+    if (code == TOOL_OK) code = read_file(stage, args->tools, &given->tools);
+    return code == TOOL_OK ? read_model(stage, given) : code;
+}
+
+static void print(const tool_args *args, const texts *given, mnem_text text) {
+    if (args->json) {
+        tool_out_json(json_pack("{s:s, s:o}", "template", given->source, "text",
+                                json_stringn(text.bytes, text.length)));
+        return;
+    }
+    if (!args->messages) {
+        tool_out(given->source, strlen(given->source));
+        tool_outf("\n\n==> a small conversation\n\n");
+    }
+    tool_out(text.bytes, text.length);
+    tool_out("\n", 1);
+}
+
+static int render(const tool_args *args, const texts *given) {
+    mnem_template *t;
+    mnem_text text;
+    const mnem_template_input input = {.messages = given->messages ? given->messages : small_talk,
+                                       .tools = given->tools,
+                                       .arguments = args->template_args,
+                                       .bos = given->bos,
+                                       .eos = given->eos,
+                                       .add_generation_prompt = !args->no_prompt};
+    mnem_status status = mnem_template_open(given->source, strlen(given->source), NULL, &t);
+    if (status == MNEM_OK) status = mnem_template_render(t, &input, &text);
+    const int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    if (code == TOOL_OK) print(args, given, text);
+    mnem_template_close(t);
+    return code == TOOL_OK ? tool_out_end() : code;
+}
+
+int verb_template(const tool_args *args) {
+    tool_stage stage = {.args = args};
+    texts given = {0};
+    int code = open_all(&stage, &given);
+    if (code == TOOL_OK) code = render(args, &given);
+    free(given.source);
+    free(given.messages);
+    free(given.tools);
+    free(given.bos);
+    free(given.eos);
+    tool_stage_close(&stage);
+    return code;
+}
