@@ -124,7 +124,7 @@ static void report(const program *p, const shape *s, double took, int products, 
     const double pairs = (double)s->length * (s->length + 1) / 2 * s->sequences * s->heads;
     const double rate = pairs * products * s->n / took;
     printf("%-28s %-4s %d x %4d tokens, %2d/%-2d heads of %3d: %8.2f ms  %6.1f GMAC/s, %4.1f %%\n",
-           p->op.kernel, mnem_type_info_get(s->type)->name, s->sequences, s->length, s->heads,
+           p->op.kernel, mnem_type_get(s->type)->name, s->sequences, s->length, s->heads,
            s->kv_heads, s->n, took * 1e3, rate * 1e-9, 100 * rate / peak_rate);
 }
 

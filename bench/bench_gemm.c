@@ -121,7 +121,7 @@ static void measure(mnem_op_desc *d, mnem_op_args *args, const char *name, doubl
     mnem_op op;
     char line[120];
     snprintf(line, sizeof line, "%s %s %s", mnem_op_text(d->kind),
-             mnem_type_info_get(d->in[0].type)->name, name);
+             mnem_type_get(d->in[0].type)->name, name);
     if (!strstr(line, filter)) return;
     d->workers = threads;
     if (mnem_op_prepare(d, &op) != MNEM_OK) {
@@ -158,7 +158,7 @@ static void measure_linear(mnem_type type, mnem_type weight, int64_t tokens, int
     const double products = (double)tokens * (double)rows * (double)k;
     mnem_op_args args = {.tokens = tokens};
     snprintf(name, sizeof name, "%ld x %ld x %ld weight %s", (long)tokens, (long)rows, (long)k,
-             mnem_type_info_get(weight)->name);
+             mnem_type_get(weight)->name);
     mnem_op_desc d = {.kind = MNEM_OP_LINEAR, .in = {x, w}, .out = y};
     measure(&d, &args, name, products);
     d = (mnem_op_desc){.kind = MNEM_OP_LINEAR_GRAD_INPUT, .in = {y, w}, .out = x};

@@ -108,7 +108,7 @@ static uint8_t *packed_matrices(mnem_type type, int64_t rows, int64_t k, int64_t
 static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
     const uint64_t bytes = mnem_pack_bytes(type, rows, k);
     const int64_t count = tokens <= 16 ? PAST_CACHES / (int64_t)bytes + 1 : 1;
-    if (!strstr("matmul", filter) && !strstr(mnem_type_info_get(type)->name, filter)) return;
+    if (!strstr("matmul", filter) && !strstr(mnem_type_get(type)->name, filter)) return;
     mnem_op_desc d = {.kind = MNEM_OP_MATMUL};
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, k);
     d.in[1] = mnem_tensor_packed(type, rows, k);
@@ -300,7 +300,7 @@ static void real(const struct real_case *c, mnem_type type) {
     a.out = p[3], a.also[0] = p[4], a.also[1] = p[5];
     op_check_options o = {.team = team, .warmups = 1, .repeats = REPEATS};
     op_check_result r = op_check(&d, &a, &o);
-    all_good &= op_check_print(mnem_type_info_get(type)->name, &r, 0);
+    all_good &= op_check_print(mnem_type_get(type)->name, &r, 0);
     printf("  %5.2f of a copy\n", r.seconds / (bytes / copy_rate));
     for (int i = 0; i < 6; i++) free(p[i]);
 }

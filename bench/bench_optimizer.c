@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "mnem/mnem.h"
-#include "train/step/optimizer.h"
+#include "train/optimizer/optimizer.h"
 
 enum { TURNS = 9 };
 

@@ -6,7 +6,7 @@
  * free (is it live, record, counters). "without" is the same loop that only reads the operations
  * and a row of 64 bytes for each block, as a pool has. First random blocks are freed and taken by
  * turns, at sites that come again in the same order, as in steps of a program; then traces
- * (mnem/workload.h, not compressed) are replayed, with a site for each of 64 classes of sizes. Best
+ * (mnem/replay.h, not compressed) are replayed, with a site for each of 64 classes of sizes. Best
  * of five runs of each. The aim is 15 ns. Random blocks of more than the second cache miss it: a
  * free has to fetch the record. */
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "alloc/track/track.h"
-#include "mnem/workload.h"
+#include "mnem/replay.h"
 
 enum { PAIRS = 1 << 20, RUNS = 5, TAGS = 12, ROW = 64, SIZE_SITES = 64 };
 static double now_ns(void) {

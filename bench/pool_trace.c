@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mnem/workload.h"
+#include "mnem/replay.h"
 #include "pool_subject.h"
 
 typedef struct slot_table {

@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "mnem/mnem.h"
 
@@ -14,16 +13,9 @@ static void check(mnem_status status) {
     exit(status == MNEM_OVER_BUDGET ? 3 : 1);
 }
 
-typedef struct writer {
-    mnem_sampler *sampler;
-    int32_t next;
-} writer;
-
-static bool choose(void *context, int32_t index, const float *logits) {
-    writer *w = context;
-    (void)index;
-    w->next = mnem_sampler_choose(w->sampler, logits);
-    return true;
+static bool print(void *context, const char *text, size_t bytes) {
+    (void)context;
+    return fwrite(text, 1, bytes, stdout) == bytes;
 }
 
 int main(int argc, char **argv) {
@@ -33,30 +25,14 @@ int main(int argc, char **argv) {
 
     // What doesn't fit is refused before a weight is read; the whole process counts.
     mnem_opened o;
-    check(mnem_open(argv[1], budget, &(mnem_session_options){.context = 256}, &o));
-
-    writer w = {0};
-    mnem_tokenizer_info info;
-    mnem_tokenizer_info_get(o.tokenizer, &info);
-    const mnem_sampler_options greedy = {.top_p = 1, .repeat_penalty = 1};
-    check(mnem_sampler_create(&greedy, info.vocab, &w.sampler));
-
-    const int32_t *ids;
-    size_t count;
-    check(mnem_tokenizer_encode(o.tokenizer, argv[3], strlen(argv[3]), 0, &ids, &count));
-    check(mnem_session_eval(o.session, ids, (int32_t)count, (int32_t)count - 1, choose, &w));
-    for (int i = 0; i < atoi(argv[4]) && !mnem_tokenizer_is_end(o.tokenizer, w.next); i++) {
-        const mnem_text piece = mnem_tokenizer_piece(o.tokenizer, w.next, false);
-        fwrite(piece.bytes, 1, piece.length, stdout);
-        check(mnem_session_eval(o.session, &w.next, 1, 0, choose, &w));
-    }
+    check(mnem_open(argv[1], budget, &(mnem_engine_options){.context = 256}, &o));
+    check(mnem_continue(&o, argv[3], atoi(argv[4]), NULL, print, NULL));
     putchar('\n');
 
     mnem_ledger_info account;
     mnem_ledger_info_get(o.ledger, &account);
     fprintf(stderr, "peak %llu of %llu bytes\n", (unsigned long long)account.bytes_peak,
             (unsigned long long)budget);
-    mnem_sampler_destroy(w.sampler);
     mnem_close(&o);
     return 0;
 }

@@ -12,9 +12,9 @@ static mnem_status print_plan(const mnem_model *model, uint64_t budget) {
     mnem_status status =
         mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &ledger);
     if (status != MNEM_OK) return status;
-    mnem_session_options options = {.ledger = ledger, .context = 256};
-    mnem_session_plan plan;
-    status = mnem_session_plan_make(model, &options, &plan);
+    mnem_engine_options options = {.ledger = ledger, .context = 256};
+    mnem_engine_plan plan;
+    status = mnem_engine_plan_make(model, &options, &plan);
     char of[24], bytes[24];
     if (status == MNEM_OK)
         printf("%10s: takes %s, %d of %d layers resident, chunk %d\n",

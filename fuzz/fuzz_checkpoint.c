@@ -54,7 +54,7 @@ static void check_again(const mnem__checkpoint_entry *e, size_t n, const uint8_t
     snprintf(path, sizeof path, "%s/mnem-fuzz-checkpoint-%d",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (int)getpid());
     CHECK(mnem__checkpoint_file_bytes(e, n, &size) == MNEM_OK && size == bytes);
-    CHECK(mnem__checkpoint_write(path, e, n, NULL) == MNEM_OK);
+    CHECK(mnem__checkpoint_write(path, e, n) == MNEM_OK);
     const int fd = open(path, O_RDONLY);
     uint8_t *again = malloc(bytes + 1);
     CHECK(fd >= 0 && again && read(fd, again, bytes + 1) == (ssize_t)bytes);

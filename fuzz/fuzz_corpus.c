@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "train/data/corpus_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mnem/place_csv.h"
+#include "mnem/place.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -61,7 +61,8 @@ static void check_again(mnem_place_csv *csv, const mnem_place_csv_info *t) {
     mnem_place_csv *again;
     CHECK(text && mnem_place_csv_write(csv, text, length) == length);
     CHECK(mnem_place_csv_read(text, length, &again) == MNEM_OK);
-    const mnem_place_csv_info u = mnem_place_csv_info_get(again);
+    mnem_place_csv_info u;
+    mnem_place_csv_info_get(again, &u);
     CHECK(u.n == t->n);
     for (size_t i = 0; i < t->n; i++) {
         CHECK(t->buffers[i].lower == u.buffers[i].lower);
@@ -78,7 +79,8 @@ static void check_again(mnem_place_csv *csv, const mnem_place_csv_info *t) {
 /* Two spaces, the second without a limit, when that is allowed. */
 static void spread(mnem_place_csv *csv, size_t length) {
     static const char *const names[2] = {"chip", "main"};
-    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
+    mnem_place_csv_info t;
+    mnem_place_csv_info_get(csv, &t);
     mnem_place_space spaces[2] = {{.capacity_bytes = 1 + length * 7 % 4096, .cost = length % 3},
                                   {.cost = 1 + length % 5}};
     const mnem_place_options options = {.seconds = 1e-3, .steps_max = 2000};
@@ -102,7 +104,8 @@ static void spread(mnem_place_csv *csv, size_t length) {
 }
 
 static void plan(mnem_place_csv *csv) {
-    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
+    mnem_place_csv_info t;
+    mnem_place_csv_info_get(csv, &t);
     uint64_t fixed[BUFFERS_MAX];
     if (t.n > BUFFERS_MAX) return;
     for (size_t i = 0; i < t.n; i++) fixed[i] = t.buffers[i].offset;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "mnem/template.h"
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -24,13 +24,23 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static int messages;
 
+#define SAY(format)                                                                                \
+    do {                                                                                           \
+        char text[4096];                                                                           \
+        va_list list;                                                                              \
+        va_start(list, format);                                                                    \
+        CHECK(vsnprintf(text, sizeof text, format, list) > 0); /* reads what it is given */        \
+        va_end(list);                                                                              \
+        messages++;                                                                                \
+    } while (0)
+
 void tool_message(const char *format, ...) {
-    char text[4096];
-    va_list list;
-    va_start(list, format);
-    CHECK(vsnprintf(text, sizeof text, format, list) > 0); /* reads what it is given */
-    va_end(list);
-    messages++;
+    SAY(format);
+}
+
+int tool_failed(const char *format, ...) {
+    SAY(format);
+    return TOOL_FAILED;
 }
 
 int tool_usage(const char *verb, const char *format, ...) {
@@ -93,10 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const int fd = memfd_create("config", MFD_CLOEXEC);
     CHECK(fd >= 0 && write(fd, n ? data : (const uint8_t *)whole, n ? n : 2) >= 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    tool_args args = {.config = path, .steps = 1, .data = "/dev/null"};
+    train_options asked = {.config = path, .steps = 1, .data = "/dev/null"};
     train_config c;
     messages = 0;
-    const int code = train_config_make(&args, &c);
+    const int code = train_config_make(&asked, &c);
     CHECK(code == TOOL_OK || code == TOOL_USAGE || messages == 1);
     if (code == TOOL_OK) {
         check_bounds(&c);

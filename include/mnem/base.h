@@ -1,7 +1,9 @@
-/* mnem/base.h: statuses, the last error, sizes as text, and what the process uses.
+/* mnem/base.h: statuses, the last error, sizes as text, progress, what the process uses, and teams
+ * of threads.
  *
  * Not here: devices (device.h), budgets (ledger.h).
- * Threads: every function may be called from any thread; the last error is per thread.
+ * Threads: every function may be called from any thread, a team's by one at a time; the last error
+ * is per thread.
  *
  *     uint64_t budget;
  *     if (mnem_size_parse("64MiB", &budget) != MNEM_OK)
@@ -51,6 +53,14 @@ const char *mnem_last_error(void);
 
 const char *mnem_version(void);
 
+/* Where long work tells how far it is: what it does at the moment ("tokenizing"), done of total in
+ * the unit that the function says (total 0: not known). false ends it with MNEM_CANCELLED. Called
+ * now and then, by the thread that called the function. Zero: nobody is told. */
+typedef struct mnem_progress {
+    bool (*tell)(void *context, const char *what, uint64_t done, uint64_t total);
+    void *context;
+} mnem_progress;
+
 /* Parses "64M", "64MiB" (2^20), "64MB" (10^6), "2G", "1.5GiB", "4096" into bytes. K, M, G, T; any
  * case. MNEM_INVALID for anything else, zero, or more than 2^63 - 1. */
 mnem_status mnem_size_parse(const char *text, uint64_t *bytes);
@@ -85,6 +95,41 @@ typedef struct mnem_heap_usage {
     uint64_t calls; /* allocations, reallocations and frees since the start */
 } mnem_heap_usage;
 void mnem_heap_usage_get(mnem_heap_usage *usage);
+
+/* ---- a fixed team of threads that run one function together (SPMD), and their barrier ----
+ *
+ * The caller of mnem_team_run is worker 0. Workers spin for a short while between runs and then
+ * sleep, so that back-to-back runs cost about a microsecond and an idle team costs nothing.
+ * Each thread's stack is MNEM_TEAM_STACK_BYTES, touched at the start, so that it can be planned;
+ * nothing allocates after mnem_team_create. One run at a time. */
+
+enum { MNEM_TEAM_STACK_BYTES = 256 * 1024, MNEM_TEAM_MAX = 256 };
+
+typedef struct mnem_team mnem_team;
+
+/* One member during a run. */
+typedef struct mnem_worker {
+    mnem_team *team;
+    int32_t index, count;
+} mnem_worker;
+
+typedef void mnem_team_function(const mnem_worker *worker, void *context);
+
+mnem_status mnem_team_create(int32_t count, mnem_team **team);
+void mnem_team_destroy(mnem_team *team); /* joins; NULL is fine */
+int32_t mnem_team_count(const mnem_team *team);
+uint64_t mnem_team_bytes(int32_t count); /* stacks and tables, for the plan */
+
+/* Runs function on every member and returns when all are done. */
+void mnem_team_run(mnem_team *team, mnem_team_function *function, void *context);
+
+/* Inside a run: waits until every member has come here; orders memory among them. With one member
+ * it does nothing. worker may be a lone {NULL, 0, 1}. */
+void mnem_team_barrier(const mnem_worker *worker);
+
+/* Splits [0, n) in units of grain; worker's part is [*begin, *end). */
+void mnem_team_split(const mnem_worker *worker, int64_t n, int64_t grain, int64_t *begin,
+                     int64_t *end);
 
 #ifdef __cplusplus
 }

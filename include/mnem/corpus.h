@@ -39,12 +39,10 @@ typedef struct mnem_corpus_options {
     size_t count;
     const char *cache;         /* path of the cache file (no default) */
     mnem_tokenizer *tokenizer; /* used during the call only; may be NULL where there are no files */
-    int threads;               /* that tokenize (default: the processors this process may use, at
+    int32_t threads;           /* that tokenize (default: the processors this process may use, at
                                   most 8); doesn't change a byte */
-    /* Called now and then: what is "tokenizing" (bytes of text) or "verifying" (bytes of the
-     * cache); false cancels. */
-    bool (*on_progress)(void *context, const char *what, uint64_t done, uint64_t total);
-    void *context;
+    mnem_progress progress;    /* "tokenizing" (bytes of text) or "verifying" (bytes of the
+                                  cache) */
 } mnem_corpus_options;
 
 /* Opens the cache when it is whole and was made of these files (names, sizes, times of change) by

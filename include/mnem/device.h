@@ -72,7 +72,7 @@ mnem_status mnem_device_open(const char *name, const mnem_device_options *option
                              mnem_device **device);
 /* MNEM_BUSY while blocks, streams, events, ranges or granules of it are live. NULL is fine. */
 mnem_status mnem_device_close(mnem_device *device);
-mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info);
+void mnem_device_info_get(mnem_device *device, mnem_device_info *info);
 
 /* Takes bytes (> 0) aligned to alignment (a power of two up to 2 MiB). Host memory comes zeroed and
  * touched: it is resident from then on. MNEM_NO_MEMORY leaves *block untouched. */

@@ -1,14 +1,20 @@
 /* mnem/engine.h: a model that runs many sequences at once, inside a budget.
  *
+ * plan says what an engine would take and refuses what doesn't fit; create takes exactly that; a
+ * step runs tokens and allocates nothing. The ledger's live bytes when planning (code, libraries,
+ * the model's tables, the tokenizer) are part of the plan.
  * An engine holds weights, programs, pages of keys and values and a team of threads; a sequence is
  * one generation: its length and its table of pages. A step runs tokens of any number of sequences,
  * some in their prompts, some generating. Every sequence gets the bits that it gets alone, whatever
  * shares its step. A step reads each streamed weight once for all that go through a pass together.
- * Not here: planning (mnem_session_plan_make, of options.sequences), one sequence made simple
- * and choosing tokens (session.h), text (tokenizer.h).
+ * Not here: one sequence made simple, and choosing tokens (session.h), text (tokenizer.h).
  * Threads: an engine and its sequences belong to one thread at a time; mnem_engine_cancel may be
  * called from any thread and from a signal handler.
  *
+ *     mnem_engine_options o = {.ledger = ledger, .context = 256, .sequences = 2};
+ *     mnem_engine_plan plan;
+ *     if (mnem_engine_plan_make(model, &o, &plan) != MNEM_OK) ...;     // nothing read yet
+ *     mnem_engine_create(model, &o, &plan, &engine);
  *     mnem_sequence *a, *b;
  *     mnem_sequence_create(engine, &a);
  *     mnem_sequence_create(engine, &b);
@@ -18,19 +24,157 @@
 #ifndef MNEM_ENGINE_H
 #define MNEM_ENGINE_H
 
-#include "mnem/session.h"
+#include "mnem/graph.h"
+#include "mnem/ledger.h"
+#include "mnem/model.h"
+#include "mnem/plan.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+typedef enum mnem_kv_choice { MNEM_KV_F16, MNEM_KV_Q8_0, MNEM_KV_AUTO } mnem_kv_choice;
+
+/* What `mnem bench` measured of this machine. Zero: not known. */
+typedef struct mnem_machine_profile {
+    double read_bytes_per_s; /* memory, all cores */
+    double disk_bytes_per_s; /* sequential, past the page cache */
+    double macs_per_s;       /* 8-bit multiply-accumulates, all cores, as the kernels reach them */
+} mnem_machine_profile;
+
+/* Zero means default. */
+typedef struct mnem_engine_options {
+    mnem_ledger *ledger; /* required; its budget is the plan's. While it is preparing, what was live
+                            at the most so far must fit too: the same run has that peak again */
+    mnem_device *device; /* default: host, opened by the engine */
+    int32_t context;     /* tokens; default: the most that fits, up to the model's and 4096 */
+    /* Without a context: what a text wants (a prompt and what may follow), and what of it is needed
+     * at the least (the prompt and a token). The plan holds what is wanted where the budget does,
+     * else what is needed; its wanted_bytes tells. */
+    int32_t context_wanted, context_needed;
+    int32_t threads;     /* default: the processors this process may use */
+    int32_t chunk;       /* prompt tokens run together; default: the largest up to 512 that fits
+                                well */
+    int32_t sequences;   /* that an engine has open at once, each up to context (default 1) */
+    int32_t logits_rows; /* rows of logits computed together (default: one for each sequence) */
+    mnem_kv_choice kv;
+    bool page_cache; /* stream through the page cache */
+    const mnem_machine_profile *profile;
+    mnem_progress progress; /* of loading: bytes */
+} mnem_engine_options;
+
+enum { MNEM_PLAN_LINES = 40 };
+typedef struct mnem_engine_plan {
+    /* chosen */
+    int32_t context, threads, chunk, logits_rows, sequences;
+    mnem_type kv_type; /* MNEM_TYPE_F16 or MNEM_TYPE_Q8_0 */
+    bool streamed;     /* some weights come from disk for every token */
+    bool embedding_resident;
+    int32_t layers, layers_resident; /* layers whose matrices are all resident */
+    int32_t matrices, matrices_resident;
+    uint64_t weight_bytes; /* all matrices, packed */
+    uint64_t weight_bytes_resident;
+    uint64_t bytes_streamed_per_pass; /* read from disk for one token, or one chunk of a prompt */
+    int32_t residency_order; /* which matrices: 0 the output matrix last, 1 first; both after
+                                         a spread over the layers that is fixed by the shapes */
+    int32_t ring_slots;
+    uint64_t ring_slot_bytes;
+    bool direct_io;
+    /* bytes: lines sum to peak_bytes */
+    uint64_t budget_bytes, peak_bytes; /* budget 0: none */
+    unsigned lines;
+    mnem_plan_line line[MNEM_PLAN_LINES];
+    /* why, and what another budget would change */
+    char why[256];
+    uint64_t smaller_bytes, larger_bytes; /* 0: no such step */
+    char smaller[160], larger[160];
+    /* tokens per second from the profile; 0: no profile */
+    double predicted_prompt, predicted_generate;
+    /* of a prompt of up to 512 tokens and 128 more generated, on a plain machine without a profile:
+     * what the choice makes small. A larger budget never makes it larger. */
+    double predicted_seconds;
+    /* The context that was asked for, or that context_wanted or context_needed decided; 0: any
+     * would have done. Also of a refusal. */
+    int32_t context_fixed;
+    uint64_t wanted_bytes; /* where context is below context_wanted: the least that holds that */
+    /* On MNEM_OVER_BUDGET: the least that would do with these options, and the one that would
+     * help instead. */
+    uint64_t needed_bytes;
+    mnem_knob knob;
+} mnem_engine_plan;
+
+/* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes and budget. */
+mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
+                                  mnem_engine_plan *plan);
+
+/* ---- the frontier: what every budget would buy ---- */
+
+typedef struct mnem_engine_way {
+    uint64_t peak_bytes;
+    double seconds;                           /* as predicted_seconds of the plan */
+    double tokens_per_s, prompt_tokens_per_s; /* on a plain machine without a profile */
+    int32_t context, chunk;
+    mnem_type kv_type;
+    int32_t matrices_resident;
+    uint64_t bytes_streamed_per_pass;
+    bool chosen;       /* it is the plan's */
+    char gave_up[160]; /* against the fastest way; "" for that one */
+} mnem_engine_way;
+
+/* Calls on_way for every way to run with the plan's context that no other one beats in both bytes
+ * and seconds, from the smallest to the fastest; false from it stops, with MNEM_OK. options and
+ * what the ledger holds are those that the plan was made with. */
+typedef bool mnem_on_way(void *context, const mnem_engine_way *way);
+mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_options *options,
+                                 const mnem_engine_plan *plan, mnem_on_way *on_way, void *context);
+
+/* ---- several devices, known as numbers only ---- */
+
+/* One of a row of devices that work one after another, and what it holds. */
+typedef struct mnem_engine_device {
+    uint64_t capacity_bytes;
+    /* out */
+    int32_t layer_begin, layers;
+    bool embedding, head; /* holds the embedding matrix, the output matrix */
+    uint64_t weight_bytes, kv_bytes,
+        activation_bytes; /* activations with the operators' workspace */
+    uint64_t bytes_used;  /* their sum; 0: not needed */
+} mnem_engine_device;
+
+typedef struct mnem_engine_split {
+    int32_t context, chunk; /* chosen where options left them open */
+    mnem_type kv_type;
+    uint64_t room_bytes; /* left on the fullest device: no other cut leaves more */
+    /* on MNEM_OVER_BUDGET: what every device would need more, at least, and what would help */
+    uint64_t short_bytes;
+    mnem_knob knob;
+} mnem_engine_split;
+
+/* Cuts the model's layers over the devices, all weights resident, so that the fullest one has the
+ * most room left: the embedding before the first layer, the output matrix behind the
+ * last. Bytes of the devices' own rounding and runtime aren't counted. The largest context that
+ * fits, then the largest chunk. MNEM_OVER_BUDGET: the text says the bytes. */
+mnem_status mnem_engine_split_make(const mnem_model *model, const mnem_engine_options *options,
+                                   mnem_engine_device *devices, int32_t count,
+                                   mnem_engine_split *split);
+
+/* The program of a plan: the body (ids to hidden rows), or the head (hidden rows to logits), for at
+ * most so many tokens (0: the plan's chunk, or its rows of logits). It is compiled, to be looked at
+ * with graph.h; the caller destroys it. A session runs the body of the plan's chunk for any number
+ * of tokens up to it. */
+mnem_status mnem_engine_graph_create(const mnem_model *model, const mnem_engine_options *options,
+                                     const mnem_engine_plan *plan, bool head, int32_t tokens,
+                                     mnem_graph **graph, mnem_graph_sizes *sizes);
+
+/* ---- running ---- */
+
 typedef struct mnem_engine mnem_engine;
 typedef struct mnem_sequence mnem_sequence;
 
 /* Takes the plan's memory, loads what is resident, starts the reader. Everything is charged to the
- * ledger; a step takes nothing more. */
-mnem_status mnem_engine_create(const mnem_model *model, const mnem_session_options *options,
-                               const mnem_session_plan *plan, mnem_engine **engine);
+ * ledger, which is held to its budget from now on (mnem_ledger_hold); a step takes nothing more. */
+mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_options *options,
+                               const mnem_engine_plan *plan, mnem_engine **engine);
 /* With its sequences. NULL is fine. */
 void mnem_engine_destroy(mnem_engine *engine);
 
@@ -65,7 +209,13 @@ mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, i
                              mnem_on_step_logits *on_logits, void *context);
 /* Async-signal-safe; cleared by the next step's end. */
 void mnem_engine_cancel(mnem_engine *engine);
-void mnem_engine_stats_get(const mnem_engine *engine, mnem_session_stats *stats);
+typedef struct mnem_engine_stats {
+    uint64_t tokens, passes;
+    uint64_t bytes_streamed;
+    double seconds_eval, seconds_waiting; /* waiting: for the disk */
+    uint64_t pages_used, pages;
+} mnem_engine_stats;
+void mnem_engine_stats_get(const mnem_engine *engine, mnem_engine_stats *stats);
 
 #ifdef __cplusplus
 }

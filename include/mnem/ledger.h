@@ -46,7 +46,11 @@ typedef struct mnem_ledger mnem_ledger;
 typedef struct mnem_ledger_options {
     uint64_t budget_bytes; /* the hard limit over all accounts (default: none; see
                               mnem_ledger_create_process for its own) */
-    double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
+    /* Room beyond the budget, until mnem_ledger_hold, for what comes before a plan: up to 64 MiB,
+     * at most half of what the machine has. So the plan, which keeps to the budget, can say what
+     * would be enough. Where no budget is given none is needed. */
+    bool preparing;
+    double soft_fraction; /* of the budget, where on_soft is called (default 0.85) */
     /* Called when a charge passes the soft limit, before it is made, with the bytes over it; may
      * release. Not called for bytes placed by a plan (mnem_ledger_alloc,
      * mnem_ledger_charge_planned). No lock is held. */
@@ -61,14 +65,9 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
  * budget of 0 here is 85 % of what the process has and could still take. MNEM_OVER_BUDGET when the
  * process took more than the budget already. Call it first, with no other thread running. */
 mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **ledger);
-/* The same with room beyond the budget (0: as above, no room is needed) for what comes before a
- * plan: up to 64 MiB, at most half of what the machine has. So the plan, which is told the budget,
- * can say what would be enough. */
-mnem_status mnem_ledger_open(uint64_t budget_bytes, mnem_ledger **ledger);
-/* Gives that room again, before another plan; takes it away, once a plan fits the budget
- * (MNEM_OVER_BUDGET when more is live). 0: nothing changes. */
-mnem_status mnem_ledger_ease(mnem_ledger *ledger, uint64_t budget_bytes);
-mnem_status mnem_ledger_hold(mnem_ledger *ledger, uint64_t budget_bytes);
+/* Ends the preparing: from now on the budget is the limit. MNEM_OVER_BUDGET when more is live.
+ * Creating an engine or a trainer calls it. */
+mnem_status mnem_ledger_hold(mnem_ledger *ledger);
 /* MNEM_BUSY when bytes are live that callers charged: the text names kinds, tags and bytes. What
  * the heap and the process were charged for goes with the ledger. NULL is fine. */
 mnem_status mnem_ledger_destroy(mnem_ledger *ledger);
@@ -118,6 +117,7 @@ typedef struct mnem_ledger_info {
     uint64_t refusals;
     uint64_t bytes_refused; /* of the last refusal */
     unsigned accounts;
+    bool preparing;
 } mnem_ledger_info;
 
 void mnem_ledger_info_get(const mnem_ledger *ledger, mnem_ledger_info *info);

@@ -143,17 +143,15 @@ typedef struct mnem_quantize_options {
     /* In any case: the mixes "Q4_0" (the output matrix gets Q6_K) and "Q4_K_M", or one type for all
      * matrices: "F32", "F16", "BF16", "Q8_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K". */
     const char *type;
-    int threads; /* 0: the processors this process may use; doesn't change a byte */
-    /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */
-    bool (*on_report)(void *context, const mnem_quantize_report *report, uint64_t bytes_done,
-                      uint64_t bytes_total);
-    void *context;
+    int32_t threads; /* default: the processors this process may use; doesn't change a byte */
+    mnem_progress progress;                                               /* bytes read */
+    void (*on_report)(void *context, const mnem_quantize_report *report); /* a tensor is done */
+    void *context;                                                        /* of on_report */
 } mnem_quantize_options;
 /* Streams row by row: memory doesn't grow with the model. `to` appears when it is whole. Keys are
  * kept, general.file_type and general.quantization_version set; tensors that have their type
  * already are copied. MNEM_INVALID when `to` is the source by any name, MNEM_BAD_FILE for numbers
- * that aren't finite, MNEM_UNSUPPORTED for what mnem_model_transformer refuses, MNEM_CANCELLED when
- * stopped. */
+ * that aren't finite, MNEM_UNSUPPORTED for what mnem_model_transformer refuses, MNEM_CANCELLED. */
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options);
 
@@ -170,12 +168,11 @@ typedef struct mnem_merge_options {
     /* Of merged tensors: "same", or as mnem_quantize_options says. NULL: F32 and BF16 stay, others
      * become F16, since a change is mostly smaller than what a quantized type rounds away. */
     const char *type;
-    float scale; /* times what adapters add; 0: 1 */
-    int threads; /* 0: the processors this process may use; doesn't change a byte */
-    /* Called when a tensor is done, and with tensor == NULL now and then; false stops. */
-    bool (*on_report)(void *context, const mnem_merge_report *report, uint64_t bytes_done,
-                      uint64_t bytes_total);
-    void *context;
+    float scale;     /* times what adapters add (default 1) */
+    int32_t threads; /* default: the processors this process may use; doesn't change a byte */
+    mnem_progress progress;                                            /* bytes read */
+    void (*on_report)(void *context, const mnem_merge_report *report); /* a tensor is done */
+    void *context;                                                     /* of on_report */
 } mnem_merge_options;
 /* Writes a model with a low-rank adapter added to its weights: W + alpha / rank B A. The adapter is
  * a GGUF file as llama.cpp opens them: general.type "adapter", adapter.type "lora",
@@ -183,8 +180,8 @@ typedef struct mnem_merge_options {
  * [rank, k] and NAME.lora_b [rows, rank]. Streams row by row: memory grows with the largest A only.
  * Keys and other tensors are kept, `to` appears when it is whole. MNEM_INVALID: an adapter for
  * another model, with tensor and shapes; `to` is one of the files. MNEM_BAD_FILE: no adapter, or
- * numbers that aren't finite. MNEM_UNSUPPORTED: adapters of norms and embeddings. MNEM_CANCELLED
- * when stopped. */
+ * numbers that aren't finite. MNEM_UNSUPPORTED: adapters of norms and embeddings.
+ * MNEM_CANCELLED. */
 mnem_status mnem_merge_file(const char *model, const char *adapter, const char *to,
                             const mnem_merge_options *options);
 

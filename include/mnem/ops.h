@@ -2,7 +2,7 @@
  *
  * prepare takes descriptors with the largest shapes, finds every error and says the workspace; run
  * takes the actual number of tokens and the pointers, allocates nothing and cannot fail. All memory
- * is the caller's. run is called by every member of a team at once (SPMD, team.h); a lone caller
+ * is the caller's. run is called by every member of a team at once (SPMD, base.h); a lone caller
  * passes {NULL, 0, 1}. Results don't depend on the team's size, on how many tokens run together,
  * nor on how weights are cut into row ranges: the shapes fix each output's order of additions.
  * Threads: a prepared operator is constant; any number of runs may share it.
@@ -17,7 +17,7 @@
 #ifndef MNEM_OPS_H
 #define MNEM_OPS_H
 
-#include "mnem/team.h"
+#include "mnem/base.h"
 #include "mnem/tensor.h"
 
 #ifdef __cplusplus
@@ -181,7 +181,7 @@ typedef struct mnem_op_desc {
     mnem_op_device device; /* default: host */
     mnem_tensor in[MNEM_OP_INPUTS], out;
     mnem_tensor also[MNEM_OP_ALSO]; /* further outputs */
-    int workers;                    /* the largest team that will run it */
+    int32_t workers;                /* the largest team that will run it */
     float epsilon;                  /* norms */
     float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim); SCALE */
     bool accumulate;                /* MATMUL, gradients: out is added to */

@@ -1,6 +1,6 @@
 /* mnem/place.h: bytes placed before running. Knows numbers only: sizes and lifetimes.
  *
- * Threads: no state; any thread.
+ * Threads: no state; any thread. A table (mnem_place_csv) belongs to one thread at a time.
  *
  *     mnem_place_buffer b[2] = {{.lower = 0, .upper = 2, .bytes = 100},
  *                              {.lower = 2, .upper = 3, .bytes = 80}};
@@ -99,6 +99,121 @@ mnem_status mnem_place_solve_constrained(mnem_place_buffer *buffers,
                                          const mnem_place_constraint *constraints, size_t n,
                                          const mnem_place_options *options,
                                          mnem_place_result *result);
+
+/* ---- several spaces: which one each buffer goes to, and where there ----
+ *
+ * Time and space reused in one model. It moves nothing: a buffer stays all its life in one space.
+ *
+ *     mnem_place_space s[2] = {{.capacity_bytes = 1 << 20, .cost = 1},   // on the chip
+ *                             {.cost = 10}};                            // beside it, no limit
+ *     mnem_place_use u[2] = {{.accesses = 4}, {.accesses = 1, .allowed = 2}}; // b[1]: beside only
+ *     mnem_place_spaces_result r;
+ *     mnem_place_solve_spaces(b, NULL, u, 2, s, 2, NULL, &r); // u[i].space and b[i].offset set
+ */
+
+enum { MNEM_PLACE_SPACES_MAX = 32 };
+
+typedef struct mnem_place_space {
+    uint64_t capacity_bytes; /* 0: no limit */
+    uint64_t cost;           /* of one byte there, each time that it is accessed */
+    uint64_t peak_bytes;     /* out: highest offset + bytes */
+} mnem_place_space;
+
+typedef struct mnem_place_use {
+    uint64_t accesses; /* of each of its bytes; 0: costs nothing anywhere */
+    uint32_t allowed;  /* bit s: may be in space s; 0: in any */
+    uint32_t space;    /* out */
+} mnem_place_use;
+
+typedef struct mnem_place_spaces_result {
+    uint64_t cost;             /* the sum of accesses x bytes x cost of the space */
+    uint64_t lower_bound_cost; /* no placement within the capacities costs less */
+    uint64_t over_bytes;       /* of buffers that no space had room for; 0: the capacities hold */
+    /* FEASIBLE: a lower cost, or for over_bytes > 0 any placement within the capacities, isn't
+     * ruled out. OPTIMAL: no placement costs less. INFEASIBLE: nothing fits the capacities. */
+    mnem_place_verdict verdict;
+    uint64_t nodes; /* decisions of the exact search */
+} mnem_place_spaces_result;
+
+/* The cheapest placement found in the time; valid whatever the verdict: no two buffers of one
+ * space overlap while both are alive, and each is in a space that it may be in. What no space had
+ * room for lies above the capacity of one. Never dearer than greedy by value density (costs saved
+ * for a byte and a moment, each buffer to the cheapest space where it fits). Anytime, the same for
+ * a seed unless time cuts it short. Small instances (8 buffers, 3 spaces) are searched whole. In
+ * spaces without a limit the last quarter of the time lowers the peak.  constraints: [n] or NULL,
+ * as in mnem_place_solve_constrained; buffers that are the same are in one space, in_place counts
+ * where both are in one; what is fixed must be allowed in one space only. options->capacity_bytes
+ * must be 0. MNEM_INVALID as mnem_place_solve_constrained, and for no or more than 32 spaces, more
+ * than 4096 buffers and twice their gaps, buffers without a space or in one that doesn't exist,
+ * offsets fixed above a capacity, costs whose sum overflows. MNEM_NO_MEMORY, MNEM_OVER_BUDGET for
+ * the heap: about 300 bytes per buffer, and 16 for each moment of each space. Lower bound:
+ * Lagrangian relaxation of the sums alive at one time (Held and Karp, 1971). */
+mnem_status mnem_place_solve_spaces(mnem_place_buffer *buffers,
+                                    const mnem_place_constraint *constraints, mnem_place_use *uses,
+                                    size_t n, mnem_place_space *spaces, uint32_t space_count,
+                                    const mnem_place_options *options,
+                                    mnem_place_spaces_result *result);
+
+/* ---- buffers as a table in text: the CSV format of MiniMalloc ----
+ *
+ * Not a general CSV reader: nothing is quoted, a comma always ends a cell. Lines end with LF or CR
+ * LF, empty ones are left out. The first names the columns, in any order:
+ *   id (or buffer, buffer_id)   any text
+ *   lower (or begin, start)     when the life begins
+ *   upper, or end               when it is over; end is the last moment of it, one less
+ *   size                        bytes
+ *   alignment                   a power of two (default 1)
+ *   hint                        where the buffer should go; -1 or nothing: no hint
+ *   gaps                        parts of the life in which it isn't used, with spaces between: 5-9,
+ *                               or 5-9@0:64 when its bytes [0, 64) still are; ends count as the
+ *                               life's do
+ *   accesses                    how often its bytes are used (default 1), for several spaces
+ *   spaces                      names of those it may be in, with spaces between; nothing: any
+ *   space                       the one that it is in; nothing: not yet
+ *   offset                      where the buffer is; nothing or -1: not yet
+ *
+ *     mnem_place_csv *csv;
+ *     if (mnem_place_csv_read(text, length, &csv) == MNEM_OK) {
+ *         mnem_place_csv_info t;
+ *         mnem_place_csv_info_get(csv, &t);
+ *         status = mnem_place_solve_constrained(t.buffers, t.constraints, t.n, NULL, &result);
+ *         size_t room = mnem_place_csv_write(csv, NULL, 0);
+ *         ...
+ *         mnem_place_csv_destroy(csv);
+ *     }
+ */
+
+typedef struct mnem_place_csv mnem_place_csv;
+
+/* Reads a whole text, which is copied. MNEM_INVALID for a column that is missing, unknown or there
+ * twice, and cells that are no numbers or too large: the text names line and column. Lives, gaps
+ * and alignments are checked when they are planned. MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
+mnem_status mnem_place_csv_read(const char *text, size_t length, mnem_place_csv **csv);
+void mnem_place_csv_destroy(mnem_place_csv *csv);
+
+/* What lives in csv until it is destroyed; offsets are written to buffers[n]. Buffers with an
+ * offset are fixed, those with a hint have it for an offset. */
+typedef struct mnem_place_csv_info {
+    mnem_place_buffer *buffers;
+    const mnem_place_constraint *constraints;
+    size_t n;
+} mnem_place_csv_info;
+void mnem_place_csv_info_get(const mnem_place_csv *csv, mnem_place_csv_info *info);
+/* Borrowed until csv is destroyed. */
+const char *mnem_place_csv_id(const mnem_place_csv *csv, size_t i);
+
+/* For mnem_place_solve_spaces: names[count] are borrowed as long as csv is. *uses lives in csv;
+ * what is written to it is what is written as text. MNEM_INVALID for no or more than 32 spaces,
+ * and rows that name another one: the text names line and column. MNEM_NO_MEMORY,
+ * MNEM_OVER_BUDGET. */
+mnem_status mnem_place_csv_uses(mnem_place_csv *csv, const char *const *names, uint32_t count,
+                                mnem_place_use **uses);
+
+/* Writes the table with the buffers' offsets, at most room characters, without a 0 at the end.
+ * Returns how many the whole has. Columns are id, lower, upper, size, then alignment, gaps,
+ * accesses, spaces and space where the text had them (space also after mnem_place_csv_uses), then
+ * offset (a hint has done its work). */
+size_t mnem_place_csv_write(const mnem_place_csv *csv, char *out, size_t room);
 
 #ifdef __cplusplus
 }

@@ -1,11 +1,11 @@
 /* mnem/plan.h: what a plan that doesn't fit its budget says beside the bytes: the option that would
  * help. Data only: who asked knows how options are called where they were given.
- * Not here: the plans themselves (session.h, train.h).
+ * Not here: the plans themselves (engine.h, train.h).
  *
- *     if (mnem_session_plan_make(model, &o, &plan) == MNEM_OVER_BUDGET)
- *         o.budget_bytes = plan.needed_bytes;      // the least that would do as it is
+ *     if (mnem_engine_plan_make(model, &o, &plan) == MNEM_OVER_BUDGET)
+ *         mnem_ledger_budget_set(ledger, plan.needed_bytes); // the least that would do as it is
  *     if (plan.knob.kind == MNEM_KNOB_CONTEXT)
- *         o.context = (int32_t)plan.knob.value;    // or this
+ *         o.context = (int32_t)plan.knob.value;              // or this
  */
 #ifndef MNEM_PLAN_H
 #define MNEM_PLAN_H

@@ -1,4 +1,5 @@
-/* mnem/replay.h: a laboratory: runs a workload through an allocator and says what that cost.
+/* mnem/replay.h: a laboratory: reads workloads, runs one through an allocator and says what that
+ * cost.
  *
  * What runs is a target: one of the offset policies, a model of PyTorch's caching logic, or the
  * caller's own table of functions. No byte of the workload is allocated; a target places numbers.
@@ -14,7 +15,8 @@
  *             completes.
  *   growth    starts with nothing and grows at its end, segment by segment, when a request fails:
  *             reserved bytes, upstream calls, and the hit rate (requests served without one).
- * Threads: a replay is one thread's; different replays may run at once.
+ * Threads: a workload is constant after it is opened, any thread may read it; a replay is one
+ * thread's; different replays may run at once.
  *
  *     mnem_replay_result r;
  *     mnem_replay_target *t;
@@ -27,11 +29,78 @@
 #define MNEM_REPLAY_H
 
 #include "mnem/offset.h"
-#include "mnem/workload.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- workloads: allocation traces: what a program asked for and gave back, in order ----
+ *
+ * Two formats. mnem's text: "a ID BYTES [STREAM]" allocates, "f ID [STREAM]" frees, "#" begins a
+ * comment; an ID is any number and is never reused. And PyTorch's memory snapshot: the pickle that
+ * torch.cuda.memory._dump_snapshot writes, read without executing anything. What a file says is
+ * checked (sizes, ids, order), and is never allocated: addresses and sizes are numbers here.
+ *
+ *     mnem_workload *w;
+ *     if (mnem_workload_open("serve.trace", NULL, &w) == MNEM_OK) {
+ *         mnem_workload_info info;
+ *         mnem_workload_info_get(w, &info);
+ *         for (size_t i = 0; i < info.count; i++) use(info.ops[i]);
+ *     }
+ *     mnem_workload_close(w);
+ */
+
+typedef struct mnem_workload mnem_workload;
+
+typedef struct mnem_workload_op {
+    uint64_t bytes;  /* > 0: an allocation; 0: a free */
+    uint32_t block;  /* 0, 1, 2, ... in the order of allocation; a block is freed at most once */
+    uint32_t stream; /* of the allocation or the free: 0, 1, ... in the order of first use */
+} mnem_workload_op;
+
+typedef struct mnem_workload_info {
+    const mnem_workload_op *ops; /* [count]; borrowed until close */
+    size_t count, allocations;   /* frees = count - allocations */
+    size_t prelude;       /* ops[0..prelude) allocate what was live before the record began */
+    uint64_t bytes_peak;  /* the largest sum of live bytes, as asked for */
+    uint64_t bytes_total; /* of all allocations */
+    uint64_t bytes_end;   /* live after the last op */
+    uint32_t blocks_peak; /* live at one time, at most */
+    uint32_t streams;     /* number of different ones */
+    const char *format;   /* "text", "PyTorch snapshot" */
+    /* Snapshots; zero for text. */
+    uint32_t device, devices;     /* the one that was read; how many have events or blocks */
+    uint64_t segments_asked;      /* segment_alloc and segment_map events: what PyTorch asked for */
+    uint64_t bytes_reserved_peak; /* by PyTorch, where the record shows it */
+    uint64_t dropped;             /* events that contradict the others, left out or mended */
+} mnem_workload_info;
+
+/* Zero means default. */
+typedef struct mnem_workload_options {
+    bool device_given; /* snapshots of several devices: read this one (default: most events) */
+    uint32_t device;
+    mnem_progress progress; /* bytes read, of nobody knows how many */
+} mnem_workload_options;
+
+/* options may be NULL. MNEM_IO, MNEM_BAD_FILE (with the line or the byte), MNEM_UNSUPPORTED
+ * (compressed, or a pickle that needs to run code), MNEM_NOT_FOUND (no such device),
+ * MNEM_CANCELLED, MNEM_NO_MEMORY; *workload is NULL then. A file without one allocation is
+ * MNEM_BAD_FILE. */
+mnem_status mnem_workload_open(const char *path, const mnem_workload_options *options,
+                               mnem_workload **workload);
+/* The same from an open file or pipe, to its end; fd stays open. name is for messages. */
+mnem_status mnem_workload_open_fd(const char *name, int fd, const mnem_workload_options *options,
+                                  mnem_workload **workload);
+/* The same from bytes in memory. */
+mnem_status mnem_workload_read(const char *name, const void *data, size_t bytes,
+                               const mnem_workload_options *options, mnem_workload **workload);
+void mnem_workload_close(mnem_workload *workload); /* NULL is fine */
+void mnem_workload_info_get(const mnem_workload *workload, mnem_workload_info *info);
+/* Where a block was asked for, "train.py:41 forward", as the snapshot says; "" if it doesn't.
+ * Borrowed until close. */
+const char *mnem_workload_site(const mnem_workload *workload, uint32_t block);
+
+/* ---- targets ---- */
 
 typedef struct mnem_replay_usage {
     uint64_t bytes_reserved; /* taken from upstream now */
@@ -48,7 +117,7 @@ typedef struct mnem_replay_target mnem_replay_target;
 struct mnem_replay_target {
     const char *name;
     /* Makes it empty, for blocks 0 .. allocations - 1 of w. start == most: a capacity that stays;
-     * start 0: nothing is reserved, and it grows up to most (UINT64_MAX: no limit).
+     * start 0: nothing is reserved, and it grows up to most (0: no limit).
      * MNEM_UNSUPPORTED if it can't grow, or can't be limited. */
     mnem_status (*open)(mnem_replay_target *self, const mnem_workload *w, uint64_t start,
                         uint64_t most);
@@ -93,9 +162,7 @@ typedef struct mnem_replay_options {
                            it needs if FIT was measured and that is more; growth has no limit) */
     uint32_t runs;      /* times of whole passes, a million operations or 20 passes each (3) */
     uint32_t runs_each; /* passes in which each operation is timed (5) */
-    /* Called about every 65536 operations, with a rough part of all work; false cancels. */
-    bool (*on_progress)(void *context, double part);
-    void *progress_context;
+    mnem_progress progress; /* about every 65536 operations; a rough part of all work */
 } mnem_replay_options;
 
 typedef struct mnem_replay_result {

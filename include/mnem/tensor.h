@@ -64,7 +64,7 @@ typedef struct mnem_type_info {
     uint32_t block_bytes; /* 0: known by name only */
     bool is_weight;       /* matmul takes weights of this type */
 } mnem_type_info;
-const mnem_type_info *mnem_type_info_get(mnem_type type); /* NULL for an unknown number */
+const mnem_type_info *mnem_type_get(mnem_type type); /* NULL for an unknown number */
 
 /* Bytes of one row of n elements; 0 when n isn't whole blocks, or the type is known by name only.
  * A8, n elements (n any; the last block is padded with zeros): blocks of 32 elements, each

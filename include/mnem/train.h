@@ -82,11 +82,8 @@ typedef struct mnem_schedule {
 
 /* Zero means default. */
 typedef struct mnem_train_options {
-    mnem_ledger *ledger; /* required; its budget is the plan's, but for the next */
-    /* The plan's budget where the ledger's is larger while a run is prepared (a larger one than the
-     * ledger's has no effect). What was live at the most so far must fit it too: the same run has
-     * that peak again. */
-    uint64_t budget_bytes;
+    mnem_ledger *ledger; /* required; its budget is the plan's. While it is preparing, what was live
+                            at the most so far must fit too: the same run has that peak again */
     mnem_transformer
         shape; /* "llama" or "gpt2"; layers, embd, heads, kv_heads, head_dim, ff, vocab,
                                context, epsilon and rope are used. With lora.rank: that of its

@@ -33,10 +33,7 @@ typedef struct mnem_vocabulary_options {
                            "default", as tokenizer.ggml.pre names them */
     const char *end;    /* the end-of-text token's text (default "<|endoftext|>"; 1 to 256 bytes) */
     uint64_t bytes_max; /* memory while learning (default 256 MiB, at least 16 MiB) */
-    /* Called now and then: what is "counting words" (bytes) or "merging" (merges); false
-     * cancels. */
-    bool (*on_progress)(void *context, const char *what, uint64_t done, uint64_t total);
-    void *context;
+    mnem_progress progress; /* "counting words" (bytes), then "merging" (merges) */
 } mnem_vocabulary_options;
 
 /* Learns merges (Sennrich et al., 2016, over bytes as Radford et al., 2019): as often as wanted,

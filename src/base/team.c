@@ -11,7 +11,7 @@
  * Invariant: between runs every member but the caller waits for epoch; memory is ordered by the
  * counters (release when moved, acquire when seen).
  * Cost: about a microsecond for a run or a barrier of members that still spin. */
-#include "mnem/team.h"
+#include "mnem/base.h"
 
 #include "base/checked.h"
 #include "base/heap.h"
@@ -56,16 +56,16 @@ static void member_main(void *context) {
 }
 
 /* The heap aligns to 16 bytes, the counters want 64: the team itself lives on pages of its own. */
-static uint64_t team_pages(int count) {
+static uint64_t team_pages(int32_t count) {
     return mnem__align_up(sizeof(mnem_team) + (size_t)count * sizeof(member), mnem__page_size());
 }
 
-uint64_t mnem_team_bytes(int count) {
+uint64_t mnem_team_bytes(int32_t count) {
     if (count < 1) return 0;
     return team_pages(count) + (uint64_t)(count - 1) * MNEM_TEAM_STACK_BYTES;
 }
 
-mnem_status mnem_team_create(int count, mnem_team **out) {
+mnem_status mnem_team_create(int32_t count, mnem_team **out) {
     *out = NULL;
     if (count < 1 || count > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "team: %d threads; 1 to %d are possible", count,
@@ -96,7 +96,7 @@ void mnem_team_destroy(mnem_team *team) {
     mnem__pages_unmap(team, team_pages(team->count));
 }
 
-int mnem_team_count(const mnem_team *team) {
+int32_t mnem_team_count(const mnem_team *team) {
     return team->count;
 }
 

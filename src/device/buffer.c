@@ -9,7 +9,7 @@
  *
  * Cost: zero-copy a counter; staged a copy of the bytes. */
 #include "base/checked.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 static bool shares_memory(const mnem_device *device) {
     return device->backend->host_visible && !device->hidden;

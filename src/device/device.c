@@ -14,7 +14,7 @@
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "base/pages.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 enum { ALIGNMENT_MAX = 2 << 20 };
 
@@ -85,7 +85,7 @@ mnem_status mnem_device_close(mnem_device *device) {
     return MNEM_OK;
 }
 
-mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
+void mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
     uint64_t left = device->capacity - atomic_load(&device->bytes_live);
     const mnem__backend *backend = device->backend;
     uint64_t machine = backend->available ? backend->available() : left;
@@ -106,7 +106,6 @@ mnem_status mnem_device_info_get(mnem_device *device, mnem_device_info *info) {
                                    backend->ranges.pages ? backend->ranges.pages(store) : "none",
                                .bytes_zero_copy = atomic_load(&device->bytes_zero_copy),
                                .bytes_staged = atomic_load(&device->bytes_staged)};
-    return MNEM_OK;
 }
 
 /* ---- failures for tests ---- */
@@ -156,10 +155,9 @@ mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t by
         return mnem__fail(MNEM_INVALID, "device %s: alignment %llu", device->backend->name,
                           (unsigned long long)alignment);
     uint64_t rounded = mnem_device_alloc_bytes(device, space, bytes), address;
-    mnem_status status = mnem__device_call(device, "alloc");
-    if (status == MNEM_OK) status = mnem__device_reserve(device, rounded);
-    if (status != MNEM_OK) return status;
-    status = device->backend->alloc(device, rounded, alignment, &address);
+    MNEM__TRY(mnem__device_call(device, "alloc"));
+    MNEM__TRY(mnem__device_reserve(device, rounded));
+    mnem_status status = device->backend->alloc(device, rounded, alignment, &address);
     if (status != MNEM_OK) {
         mnem__device_unreserve(device, rounded);
         return status;
@@ -233,9 +231,8 @@ static mnem_status block_check(const mnem_block *block, uint64_t offset, uint64_
 mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mnem_block *to,
                              uint64_t to_offset, const mnem_block *from, uint64_t from_offset,
                              uint64_t bytes) {
-    mnem_status status = block_check(to, to_offset, bytes);
-    if (status == MNEM_OK) status = block_check(from, from_offset, bytes);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(block_check(to, to_offset, bytes));
+    MNEM__TRY(block_check(from, from_offset, bytes));
     if (to->device != device && from->device != device)
         return mnem__fail(MNEM_INVALID, "stream: neither block is on device %s",
                           device->backend->name);

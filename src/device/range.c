@@ -17,7 +17,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 #define GIVING UINT32_MAX /* uses of a row on its way out */
 
@@ -86,10 +86,9 @@ mnem_status mnem_granules_take(mnem_device *device, mnem_space space, uint64_t *
         return mnem__fail(MNEM_INVALID, "device %s: %llu granules of space %d",
                           device->backend->name, (unsigned long long)count, (int)space);
     if (!mnem__mul_u64(count, granule_bytes(device), &bytes)) bytes = UINT64_MAX;
-    mnem_status status = mnem__device_call(device, "granules take");
-    if (status == MNEM_OK) status = mnem__device_reserve(device, bytes);
-    if (status != MNEM_OK) return status;
-    status = rows_take(device, count, &first);
+    MNEM__TRY(mnem__device_call(device, "granules take"));
+    MNEM__TRY(mnem__device_reserve(device, bytes));
+    mnem_status status = rows_take(device, count, &first);
     if (status != MNEM_OK) {
         mnem__device_unreserve(device, bytes);
         return status;
@@ -175,11 +174,10 @@ mnem_status mnem_range_reserve(mnem_device *device, uint64_t bytes, mnem_range *
     if (!mnem__align_u64(bytes, ranges->granule_bytes, &made.bytes))
         return mnem__fail(MNEM_NO_MEMORY, "range: there are no %llu bytes of addresses",
                           (unsigned long long)bytes);
-    mnem_status status = mnem__device_call(device, "range reserve");
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__device_call(device, "range reserve"));
     made.slots = mnem__calloc("device", made.bytes / ranges->granule_bytes, sizeof *made.slots);
     if (!made.slots) return mnem__heap_status();
-    status = ranges->reserve(device, made.bytes, &made.address);
+    mnem_status status = ranges->reserve(device, made.bytes, &made.address);
     if (status != MNEM_OK) {
         mnem__free(made.slots);
         return status;

@@ -1,14 +1,14 @@
 /* engine.c: takes what the plan says, and gives it back.
  *
- * Invariant: the bytes taken are those of mnem__session_measure for the plan's choice, the same
+ * Invariant: the bytes taken are those of mnem__engine_measure for the plan's choice, the same
  * call that planning made. An engine that failed half-way is destroyed like a whole one. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "engine/session_pool.h"
+#include "engine/engine_pool.h"
 
-static mnem__choice choice_of(const mnem_session_plan *plan) {
+static mnem__choice choice_of(const mnem_engine_plan *plan) {
     return (mnem__choice){.context = plan->context,
                           .chunk = plan->chunk,
                           .kv_type = plan->kv_type,
@@ -20,7 +20,7 @@ static mnem__choice choice_of(const mnem_session_plan *plan) {
 
 static mnem_status block_take(void *engine, int part, uint64_t bytes) {
     mnem_engine *e = engine;
-    return mnem__session_pool_take(e->blocks, (mnem__part)part, bytes, &e->block[part]);
+    return mnem__engine_pool_take(e->blocks, (mnem__part)part, bytes, &e->block[part]);
 }
 
 static void block_give(void *engine, int part) {
@@ -30,7 +30,7 @@ static void block_give(void *engine, int part) {
 
 /* A device that only counts loads nothing. */
 static mnem__taker taker_of(mnem_engine *e) {
-    return (mnem__taker){.table = mnem__session_parts,
+    return (mnem__taker){.table = mnem__engine_parts,
                          .bytes = e->parts.bytes,
                          .taken = e->taken,
                          .ledger = e->ledger,
@@ -92,18 +92,15 @@ static void clear_ring(mnem_engine *e) {
 }
 
 static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
-    const mnem_session_options *o = setup->options;
-    mnem__weights_options options = mnem__session_weights_options(setup, &e->choice);
+    const mnem_engine_options *o = setup->options;
+    mnem__weights_options options = mnem__engine_weights_options(setup, &e->choice);
     options.tensors = e->map->matrices;
     options.resident = e->tables.resident;
-    mnem_status status = mnem__weights_create(&options, part_host(e, MNEM__PART_MATRICES),
-                                              part_host(e, e->parts.ring), &e->weights);
-    if (status == MNEM_OK) status = mnem_team_create(setup->threads, &e->team);
-    if (status == MNEM_OK)
-        status = mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS));
-    if (status == MNEM_OK)
-        status = mnem__weights_load(e->weights, o->on_progress, o->progress_context);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__weights_create(&options, part_host(e, MNEM__PART_MATRICES),
+                                   part_host(e, e->parts.ring), &e->weights));
+    MNEM__TRY(mnem_team_create(setup->threads, &e->team));
+    MNEM__TRY(mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS)));
+    MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
     clear_ring(e);
     bind(e);
     return MNEM_OK;
@@ -113,7 +110,7 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
 static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
     const mnem__engine_tables *t = &e->tables;
     e->sequences = setup->sequences;
-    e->pages = (mnem__kv_pages){.layout = mnem__session_kv(setup, e->choice.kv_type),
+    e->pages = (mnem__kv_pages){.layout = mnem__engine_kv(setup, e->choice.kv_type),
                                 .layers = e->map->shape.layers,
                                 .count = e->sequences * t->pages_each,
                                 .free = t->free_pages,
@@ -126,14 +123,13 @@ static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
 }
 
 /* The engine with its tables, and the numbers of its parts. Takes setup's map. */
-static mnem_status start(mnem__setup *setup, const mnem_session_plan *plan, mnem_engine **engine) {
+static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_engine **engine) {
     mnem__choice choice = choice_of(plan);
     mnem__residency(setup->map, choice.order, choice.resident, setup->flags);
     choice.embedding_packed = setup->flags[setup->map->embedding];
-    const mnem__weights_options options = mnem__session_weights_options(setup, &choice);
+    const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
     mnem__weights_sizes weights;
-    mnem_status status = mnem__weights_measure(&options, &weights);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__weights_measure(&options, &weights));
     uint8_t *base =
         mnem__calloc("session", 1, mnem__engine_tables_lay_out(setup, &choice, NULL, NULL));
     if (!base) return mnem__heap_status();
@@ -147,40 +143,39 @@ static mnem_status start(mnem__setup *setup, const mnem_session_plan *plan, mnem
     e->logits_rows = setup->logits_rows;
     e->map = setup->map;
     start_sequences(e, setup);
-    status = mnem__graphs_build(setup, &choice, &e->graphs);
+    mnem_status status = mnem__graphs_build(setup, &choice, &e->graphs);
     if (status == MNEM_OK)
-        mnem__session_measure(setup, &choice, &e->graphs.body_sizes, &e->graphs.head_sizes,
-                              &weights, &e->parts);
+        mnem__engine_measure(setup, &choice, &e->graphs.body_sizes, &e->graphs.head_sizes, &weights,
+                             &e->parts);
     return status;
 }
 
 static mnem_status open_device(mnem_engine *e) {
     if (!e->device) {
-        const mnem_status status = mnem_device_open("host", NULL, &e->device);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_device_open("host", NULL, &e->device));
         e->owns_device = true;
     }
     mnem_device_info info;
-    const mnem_status status = mnem_device_info_get(e->device, &info);
-    e->can_run = status == MNEM_OK && info.host_visible;
-    return status;
+    mnem_device_info_get(e->device, &info);
+    e->can_run = info.host_visible;
+    return MNEM_OK;
 }
 
-mnem_status mnem_engine_create(const mnem_model *model, const mnem_session_options *options,
-                               const mnem_session_plan *plan, mnem_engine **engine) {
+mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_options *options,
+                               const mnem_engine_plan *plan, mnem_engine **engine) {
     mnem__setup setup;
     mnem_engine *e = NULL;
     *engine = NULL;
-    mnem_status status = mnem__setup_init(&setup, model, options);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__setup_init(&setup, model, options));
     setup.threads = plan->threads;
     setup.logits_rows = plan->logits_rows;
     setup.sequences = plan->sequences;
-    status = start(&setup, plan, &e);
+    mnem_status status = start(&setup, plan, &e);
     mnem__free(setup.flags); /* no more bytes than the plan's from here on */
     setup.flags = NULL;
+    if (status == MNEM_OK) status = mnem_ledger_hold(e->ledger);
     if (status == MNEM_OK) status = open_device(e);
-    if (status == MNEM_OK) status = mnem__session_pool_create(e->device, e->ledger, &e->blocks);
+    if (status == MNEM_OK) status = mnem__engine_pool_create(e->device, e->ledger, &e->blocks);
     if (status == MNEM_OK) {
         const mnem__taker taker = taker_of(e);
         status = mnem__parts_take(&taker);
@@ -209,7 +204,7 @@ void mnem_engine_destroy(mnem_engine *e) {
     mnem__free(e);
 }
 
-void mnem_engine_stats_get(const mnem_engine *e, mnem_session_stats *stats) {
+void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {
     *stats = e->stats;
     stats->pages_used = (uint64_t)(e->pages.count - e->pages.free_count);
     if (!e->weights) return;

@@ -3,8 +3,8 @@
 #ifndef MNEM_SRC_ENGINE_ENGINE_PRIVATE_H
 #define MNEM_SRC_ENGINE_ENGINE_PRIVATE_H
 
+#include "engine/engine_parts.h"
 #include "engine/kv_pages.h"
-#include "engine/session_parts.h"
 #include "mnem/engine.h"
 #include "mnem/pool.h"
 
@@ -65,7 +65,7 @@ struct mnem_engine {
     void *external[MNEM__SLOTS];
     mnem_graph_weights source;
     int cancel; /* atomic */
-    mnem_session_stats stats;
+    mnem_engine_stats stats;
     mnem_session session; /* of mnem_session_create */
 };
 

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "engine/engine_private.h"
 #include "model/weights/finite.h"
 
@@ -41,18 +42,10 @@ typedef struct step {
     int32_t segments, rows; /* segments: in the engine's table */
 } step;
 
-static int32_t smaller(int32_t a, int32_t b) {
-    return a < b ? a : b;
-}
-
-static int32_t larger(int32_t a, int32_t b) {
-    return a > b ? a : b;
-}
-
 /* How many of the segment's rows have logits that are wanted: its last ones. */
 static int32_t wanted_of(const step *x, const mnem__segment *g) {
     const int32_t wanted = g->at + g->n - x->parts[g->part].first_logits;
-    return x->on_logits ? smaller(larger(wanted, 0), g->n) : 0;
+    return x->on_logits ? mnem__min_i32(mnem__max_i32(wanted, 0), g->n) : 0;
 }
 
 /* A cursor is at a token, or behind the last part. */
@@ -67,7 +60,8 @@ static int32_t deal(const step *x, cursor *c, mnem__segment *out, int32_t *wante
     *wanted = 0;
     while (c->part < x->count && row < x->e->choice.chunk) {
         const int32_t left = x->parts[c->part].n - c->at;
-        const mnem__segment g = {c->part, c->at, smaller(left, x->e->choice.chunk - row), row};
+        const mnem__segment g = {c->part, c->at, mnem__min_i32(left, x->e->choice.chunk - row),
+                                 row};
         if (out) out[segments] = g;
         segments++;
         row += g.n;
@@ -110,10 +104,9 @@ static mnem_status read_rows(mnem_engine *e, int32_t n) {
     const uint32_t tensor = (uint32_t)e->map->matrices[e->map->embedding];
     uint8_t *rows = e->external[MNEM__SLOT_EMBEDDING];
     for (int32_t i = 0; i < n; i++) {
-        const mnem_status status =
-            mnem_model_tensor_read(e->model, tensor, (uint64_t)e->tables.ids[i] * e->row_bytes,
-                                   e->row_bytes, rows + (uint64_t)i * e->row_bytes);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_model_tensor_read(e->model, tensor,
+                                         (uint64_t)e->tables.ids[i] * e->row_bytes, e->row_bytes,
+                                         rows + (uint64_t)i * e->row_bytes));
         e->tables.ids[i] = i;
     }
     return MNEM_OK;
@@ -136,8 +129,7 @@ static mnem_status fill_segment(step *x, int32_t index) {
     const mnem__segment *g = &e->tables.segments[index];
     const mnem_step_part *part = &x->parts[g->part];
     mnem_sequence *s = part->sequence;
-    const mnem_status status = make_room(e, s, g->n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(make_room(e, s, g->n));
     for (int32_t i = 0; i < g->n; i++) {
         e->tables.ids[g->row + i] = part->ids[g->at + i];
         e->tables.positions[g->row + i] = s->length + i;
@@ -223,8 +215,7 @@ static mnem_status give_logits(const step *x, reader *r, const float *logits) {
 /* Nothing can be chosen or measured by logits that are no numbers. Mostly a weight is none. */
 static mnem_status not_finite(const mnem_engine *e) {
     mnem_model_info info;
-    const mnem_status status = mnem__model_check_finite(e->model, &e->cancel);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__model_check_finite(e->model, &e->cancel));
     mnem_model_info_get(e->model, &info);
     return mnem__fail(MNEM_BAD_FILE, "%s: its logits aren't finite numbers, though its weights are",
                       info.path);
@@ -233,15 +224,14 @@ static mnem_status not_finite(const mnem_engine *e) {
 static mnem_status run_head(step *x, float *hidden, int32_t n, reader *r) {
     mnem_engine *e = x->e;
     const float *logits = e->external[MNEM__SLOT_LOGITS];
-    mnem_status status = tell_ahead(x);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(tell_ahead(x));
     mnem_graph_args args = pass_args(x, n);
     void *external[MNEM__SLOTS];
     memcpy(external, e->external, sizeof external);
     external[MNEM__SLOT_HIDDEN] = hidden;
     args.external = external;
     e->stats.passes++;
-    status = mnem_graph_run(e->graphs.head, e->team, &args);
+    mnem_status status = mnem_graph_run(e->graphs.head, e->team, &args);
     if (status == MNEM_OK && !mnem__is_finite(logits, (int64_t)n * e->map->shape.vocab))
         status = not_finite(e);
     for (int32_t i = 0; i < n && status == MNEM_OK; i++)
@@ -260,7 +250,7 @@ static mnem_status run_pass(step *x) {
     reader r = {0, wanted_of(x, e->tables.segments)};
     for (int32_t i = 0; i < wanted && status == MNEM_OK; i += e->logits_rows)
         status = run_head(x, hidden + i * (int64_t)e->map->shape.embd,
-                          smaller(e->logits_rows, wanted - i), &r);
+                          mnem__min_i32(e->logits_rows, wanted - i), &r);
     if (status != MNEM_OK) return status;
     for (int32_t i = 0; i < x->segments; i++)
         x->parts[e->tables.segments[i].part].sequence->length += e->tables.segments[i].n;

@@ -13,7 +13,7 @@ static void *carve(uint8_t *base, uint64_t *at, uint64_t n, uint64_t row_bytes) 
 
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
                                      uint8_t *base, mnem__engine_tables *tables) {
-    const mnem_kv_layout kv = mnem__session_kv(setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
     const uint64_t chunk = (uint64_t)choice->chunk, layers = (uint64_t)setup->map->shape.layers;
     const uint64_t sequences = (uint64_t)setup->sequences, pages = sequences * each;

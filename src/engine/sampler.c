@@ -36,7 +36,7 @@ struct mnem_sampler {
     int32_t last_count, last_next;
 };
 
-mnem_sampler_options mnem_sampler_defaults(void) {
+mnem_sampler_options mnem_sampler_usual(void) {
     return (mnem_sampler_options){.temperature = 0.8f,
                                   .top_k = 40,
                                   .top_p = 0.95f,
@@ -57,7 +57,7 @@ static mnem_status check_options(const mnem_sampler_options *o, int32_t vocab) {
         {"top-k", o->top_k, 0, INT32_MAX},
         {"top-p", o->top_p, 0, 1},
         {"min-p", o->min_p, 0, 1},
-        {"repeat penalty", o->repeat_penalty, FLT_MIN, FLT_MAX},
+        {"repeat penalty", o->repeat_penalty, 0, FLT_MAX},
         {"tokens looked back at", o->repeat_last, 0, REPEAT_LAST_MAX},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
@@ -85,14 +85,14 @@ static mnem_status sampler_init(mnem_sampler *s) {
 
 mnem_status mnem_sampler_create(const mnem_sampler_options *options, int32_t vocab,
                                 mnem_sampler **sampler) {
-    mnem_status status = check_options(options, vocab);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_options(options, vocab));
     mnem_sampler *s = mnem__calloc(TAG, 1, sizeof *s);
     if (!s) return mnem__heap_status();
     s->options = *options;
+    if (options->repeat_penalty == 0) s->options.repeat_penalty = 1;
     s->vocab = vocab;
     s->state = options->seed;
-    status = sampler_init(s);
+    mnem_status status = sampler_init(s);
     if (status != MNEM_OK) {
         mnem_sampler_destroy(s);
         return status;

@@ -25,8 +25,7 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     *sequence = NULL;
     if (n < 0 || n > of->length)
         return mnem__fail(MNEM_INVALID, "engine: %d tokens of %d can't be shared", n, of->length);
-    const mnem_status status = mnem_sequence_create(e, sequence);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_sequence_create(e, sequence));
     mnem_sequence *s = *sequence;
     s->length = n;
     if (!e->can_run) return MNEM_OK;

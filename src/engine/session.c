@@ -1,12 +1,12 @@
 /* session.c: one sequence made simple: an engine of one, and its only sequence. */
+#include "base/error.h"
 #include "engine/engine_private.h"
 
-mnem_status mnem_session_create(const mnem_model *model, const mnem_session_options *options,
-                                const mnem_session_plan *plan, mnem_session **session) {
+mnem_status mnem_session_create(const mnem_model *model, const mnem_engine_options *options,
+                                const mnem_engine_plan *plan, mnem_session **session) {
     mnem_engine *e;
     *session = NULL;
-    mnem_status status = mnem_engine_create(model, options, plan, &e);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_engine_create(model, options, plan, &e));
     e->session.engine = e;
     mnem_sequence_create(e, &e->session.sequence); /* the first of at least one */
     *session = &e->session;
@@ -47,6 +47,6 @@ void mnem_session_cancel(mnem_session *s) {
     mnem_engine_cancel(s->engine);
 }
 
-void mnem_session_stats_get(const mnem_session *s, mnem_session_stats *stats) {
+void mnem_session_stats_get(const mnem_session *s, mnem_engine_stats *stats) {
     mnem_engine_stats_get(s->engine, stats);
 }

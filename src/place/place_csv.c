@@ -5,7 +5,7 @@
  * by column.
  * Invariant: gaps lie in one array, row after row; constraints point into it when it is whole.
  * Cost: one pass; the text, and 88 bytes for a row, 120 where spaces are spoken of. */
-#include "mnem/place_csv.h"
+#include "mnem/place.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -150,8 +150,7 @@ static mnem_status take_gaps(mnem_place_csv *csv, const char *text, bool *good) 
         *good = take_gap(&text, csv->last, &gap);
         if (!*good) return MNEM_OK;
         if (csv->gap_count == csv->gap_room) {
-            mnem_status status = grow((void **)&csv->gaps, &csv->gap_room, sizeof gap);
-            if (status != MNEM_OK) return status;
+            MNEM__TRY(grow((void **)&csv->gaps, &csv->gap_room, sizeof gap));
         }
         size_t at = csv->gap_count++;
         const size_t first = at - w->gap_count++;
@@ -226,8 +225,7 @@ static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
         if (cells == csv->cells)
             return mnem__fail(MNEM_INVALID, "line %zu has more than %d cells", line, csv->cells);
         const column which = (enum column)csv->cell_column[cells];
-        const mnem_status status = set_cell(csv, which, cell, &good);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(set_cell(csv, which, cell, &good));
         if (!good) return wrong_cell(line, column_names[which], cell);
     }
     if (cells < csv->cells)
@@ -316,8 +314,8 @@ void mnem_place_csv_destroy(mnem_place_csv *csv) {
     mnem__free(csv);
 }
 
-mnem_place_csv_info mnem_place_csv_info_get(mnem_place_csv *csv) {
-    return (mnem_place_csv_info){csv->buffers, csv->constraints, csv->n};
+void mnem_place_csv_info_get(const mnem_place_csv *csv, mnem_place_csv_info *info) {
+    *info = (mnem_place_csv_info){csv->buffers, csv->constraints, csv->n};
 }
 
 /* ---- spaces ---- */

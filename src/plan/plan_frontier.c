@@ -39,8 +39,7 @@ static mnem_status reserve(mnem__plan_frontier *f) {
 static mnem_status offer(mnem__plan_frontier *f, const mnem__plan_way *way) {
     int32_t at = count_to(f, way->bytes);
     if (at > 0 && f->way[at - 1].seconds <= way->seconds) return MNEM_OK;
-    const mnem_status status = reserve(f);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(reserve(f));
     if (at > 0 && f->way[at - 1].bytes == way->bytes) at--;
     int32_t beaten = at;
     while (beaten < f->count && f->way[beaten].seconds >= way->seconds) beaten++;

@@ -6,6 +6,7 @@
  * Invariant: the choice is the one that exact bytes would make; bounds save work only.
  * Cost: the fastest takes one walk, the smallest one for each way that it measures. */
 #include "plan/plan_ways.h"
+#include "base/error.h"
 
 static const mnem__plan_way none = {.index = -1};
 
@@ -35,8 +36,7 @@ mnem_status mnem__plan_fastest(const mnem__plan_ways *ways, uint64_t budget, mne
     for (int64_t i = 0; i < ways->count; i++) {
         if (!look(ways, i, &way) || way.bytes > budget || !is_faster(&way, &found)) continue;
         if (way.bound) {
-            const mnem_status status = measure(ways, &way);
-            if (status != MNEM_OK) return status;
+            MNEM__TRY(measure(ways, &way));
             if (way.bytes > budget || !is_faster(&way, &found)) continue;
         }
         found = way;
@@ -54,7 +54,6 @@ mnem_status mnem__plan_smallest(const mnem__plan_ways *ways, double seconds, mne
         *best = found;
         if (found.index < 0 || !found.bound) return MNEM_OK;
         *best = none;
-        const mnem_status status = measure(ways, &found);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(measure(ways, &found));
     }
 }

@@ -274,8 +274,7 @@ static mnem_status choose(mnem__recompute_stage *stages, size_t n, uint64_t capa
             advance(&stages[i], &b, step, t->now);
         }
         count = (found + step - 1) / step;
-        const mnem_status status = remember(t, i, count);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(remember(t, i, count));
     }
     int32_t at = count - 1; /* the fewest seconds */
     for (size_t i = n; i-- > 0;) {

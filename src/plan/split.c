@@ -141,8 +141,7 @@ mnem_status mnem__plan_split(const uint64_t *layer_bytes, size_t layers,
     const chain c = {layer_bytes, layers, devices, device_count};
     uint64_t sum, most;
     *result = (mnem__split_result){0};
-    const mnem_status status = check(&c, &sum, &most);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check(&c, &sum, &most));
     /* With sum more on every device, the first takes everything. */
     const int64_t room = most_room(&c, -(int64_t)sum, (int64_t)most + 1);
     if (room < 0) {

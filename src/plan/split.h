@@ -1,6 +1,6 @@
 /* split.h: a chain of layers cut into parts, one for each device. Knows numbers only.
  *
- * Not here: which bytes a layer has (session.h: mnem_session_split).
+ * Not here: which bytes a layer has (session.h: mnem_engine_split).
  * Threads: no state; any thread.
  *
  *     const uint64_t layers[3] = {40, 10, 10};

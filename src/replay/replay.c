@@ -19,6 +19,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "replay/replay_clock.h"
 #include "replay/replay_private.h"
 
@@ -26,6 +27,7 @@ static const char tag[] = "replay";
 
 enum {
     PIECE = 65536,
+    PARTS = 1000000, /* that progress counts */
     FIT_PASSES = 45,
     GRID_AHEAD = 16,
     MILLION = 1000000,
@@ -44,7 +46,7 @@ typedef struct replay {
     bool is_offset;                    /* the target is an offset policy */
     double part, part_of_pass, weight; /* weight: of the pass that runs */
     uint64_t clock_ns;                 /* that two readings of the thread clock take */
-    size_t silent;                     /* operations since the last call of on_progress */
+    size_t silent;                     /* operations since progress was told */
     uint32_t *least;                   /* [count]: the least ticks of each operation */
     uint32_t *bins;                    /* [BINS] */
 } replay;
@@ -111,9 +113,10 @@ static mnem_status piece_timed(const replay *r, size_t from, size_t n, uint32_t 
 static mnem_status advance(replay *r, size_t ops) {
     r->part += r->weight * r->part_of_pass * (double)ops / (double)r->info.count;
     r->silent += ops;
-    if (!r->o.on_progress || r->silent < PIECE) return MNEM_OK;
+    if (r->silent < PIECE) return MNEM_OK;
     r->silent = 0;
-    if (r->o.on_progress(r->o.progress_context, r->part < 1 ? r->part : 1)) return MNEM_OK;
+    const uint64_t done = (uint64_t)(PARTS * (r->part < 1 ? r->part : 1));
+    if (mnem__progress_tell(&r->o.progress, "replaying", done, PARTS)) return MNEM_OK;
     return mnem__fail(MNEM_CANCELLED, "replay: cancelled");
 }
 
@@ -187,9 +190,8 @@ static mnem_status refusal(replay *r, mnem_status status, size_t op) {
 /* MNEM_OK, MNEM_OVER_BUDGET, or what ended the replay. */
 static mnem_status try_capacity(replay *r, uint64_t capacity) {
     size_t stopped;
-    mnem_status status = r->target->open(r->target, r->w, capacity, capacity);
-    if (status != MNEM_OK) return status;
-    status = pass(r, &stopped, NULL);
+    MNEM__TRY(r->target->open(r->target, r->w, capacity, capacity));
+    mnem_status status = pass(r, &stopped, NULL);
     r->target->close(r->target);
     return status;
 }
@@ -385,8 +387,7 @@ static mnem_status measure_time(replay *r) {
 static mnem_status measure_growth(replay *r) {
     size_t stopped = 0;
     mnem_replay_usage used;
-    const uint64_t most = r->o.capacity ? r->o.capacity : UINT64_MAX;
-    mnem_status status = r->target->open(r->target, r->w, 0, most);
+    mnem_status status = r->target->open(r->target, r->w, 0, r->o.capacity);
     if (status == MNEM_UNSUPPORTED) { /* then it has all it needs from the start */
         const uint64_t needed = r->result->bytes_capacity_needed;
         const uint64_t fixed = r->o.capacity ? r->o.capacity : needed;
@@ -434,85 +435,6 @@ mnem_status mnem_replay_run(const mnem_workload *w, mnem_replay_target *target,
     if (r.o.measure & MNEM_REPLAY_FIT) status = measure_fit(&r);
     if (status == MNEM_OK && r.o.measure & MNEM_REPLAY_TIME) status = measure_time(&r);
     if (status == MNEM_OK && r.o.measure & MNEM_REPLAY_GROWTH) status = measure_growth(&r);
-    return status;
-}
-
-/* ---- the map ---- */
-
-static void tell_box(const mnem_replay_target *target, mnem_replay_box *box, size_t now,
-                     void (*on_box)(void *, const mnem_replay_box *), void *context) {
-    (void)target;
-    box->died = now;
-    if (on_box) on_box(context, box);
-    box->bytes = 0;
-}
-
-typedef struct map_run {
-    mnem_workload_info info;
-    mnem_replay_target *target;
-    mnem_replay_box *boxes; /* [allocations]; bytes 0: not live */
-    uint64_t *asked;        /* [allocations] */
-    uint64_t live;
-} map_run;
-
-static mnem_status map_op(map_run *m, size_t i, void (*on_box)(void *, const mnem_replay_box *),
-                          void *context) {
-    const mnem_workload_op *o = &m->info.ops[i];
-    mnem_replay_box *box = &m->boxes[o->block];
-    if (!o->bytes) {
-        m->target->free(m->target, o->block, o->stream);
-        m->live -= m->asked[o->block];
-        tell_box(m->target, box, i, on_box, context);
-        return MNEM_OK;
-    }
-    const mnem_status status = m->target->alloc(m->target, o->block, o->bytes, o->stream);
-    if (status != MNEM_OK) return status;
-    *box = (mnem_replay_box){.born = i, .block = o->block};
-    box->offset = m->target->place(m->target, o->block, &box->bytes);
-    m->asked[o->block] = o->bytes;
-    m->live += o->bytes;
-    return MNEM_OK;
-}
-
-static mnem_status map_all(map_run *m, void (*on_box)(void *, const mnem_replay_box *),
-                           void (*on_moment)(void *, const mnem_replay_moment *), void *context) {
-    mnem_status status = MNEM_OK;
-    size_t i = 0;
-    for (; i < m->info.count; i++) {
-        status = map_op(m, i, on_box, context);
-        if (status != MNEM_OK) break;
-        if (!on_moment) continue;
-        mnem_replay_usage used;
-        m->target->usage(m->target, &used);
-        on_moment(context, &(mnem_replay_moment){i, m->live, used.bytes_reserved});
-    }
-    for (size_t b = 0; b < m->info.allocations; b++)
-        if (m->boxes[b].bytes) tell_box(m->target, &m->boxes[b], i, on_box, context);
-    return status;
-}
-
-mnem_status mnem_replay_map(const mnem_workload *w, mnem_replay_target *target, uint64_t start,
-                            uint64_t most,
-                            void (*on_box)(void *context, const mnem_replay_box *box),
-                            void (*on_moment)(void *context, const mnem_replay_moment *moment),
-                            void *context) {
-    map_run m = {.target = target};
-    mnem_workload_info_get(w, &m.info);
-    if (!target->place)
-        return mnem__fail(MNEM_UNSUPPORTED, "replay: where %s puts a block isn't known",
-                          target->name);
-    m.boxes = mnem__calloc(tag, m.info.allocations, sizeof *m.boxes);
-    m.asked = mnem__alloc(tag, m.info.allocations * sizeof *m.asked);
-    mnem_status status = m.boxes && m.asked ? MNEM_OK : mnem__heap_status();
-    if (status == MNEM_OK) {
-        status = target->open(target, w, start, most);
-        if (status == MNEM_OK) {
-            status = map_all(&m, on_box, on_moment, context);
-            target->close(target);
-        }
-    }
-    mnem__free(m.boxes);
-    mnem__free(m.asked);
     return status;
 }
 

@@ -7,14 +7,7 @@
 #ifndef MNEM_SRC_REPLAY_REPLAY_CLOCK_H
 #define MNEM_SRC_REPLAY_REPLAY_CLOCK_H
 
-#include <stdint.h>
-#include <time.h>
-
-static inline uint64_t mnem__clock_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
+#include "base/clock.h"
 
 /* What this thread had of a processor: other programs' turns don't count. */
 static inline uint64_t mnem__thread_ns(void) {
@@ -41,11 +34,11 @@ static inline uint64_t mnem__ticks_end(void) {
 }
 #else
 static inline uint64_t mnem__ticks_begin(void) {
-    return mnem__clock_ns();
+    return mnem__nanoseconds();
 }
 
 static inline uint64_t mnem__ticks_end(void) {
-    return mnem__clock_ns();
+    return mnem__nanoseconds();
 }
 #endif
 
@@ -64,10 +57,10 @@ static inline mnem__tick_rate mnem__tick_rate_measure(void) {
         seen[took < MOST ? took : MOST - 1]++;
     }
     for (int below = 0; (below += seen[rate.overhead]) <= TRIES / 2;) rate.overhead++;
-    const uint64_t ns = mnem__clock_ns(), ticks = mnem__ticks_begin();
-    while (mnem__clock_ns() - ns < 2000000) continue;
+    const uint64_t ns = mnem__nanoseconds(), ticks = mnem__ticks_begin();
+    while (mnem__nanoseconds() - ns < 2000000) continue;
     const uint64_t all = mnem__ticks_begin() - ticks;
-    if (all) rate.ns = (double)(mnem__clock_ns() - ns) / (double)all;
+    if (all) rate.ns = (double)(mnem__nanoseconds() - ns) / (double)all;
     return rate;
 }
 

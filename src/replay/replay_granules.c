@@ -77,7 +77,7 @@ static mnem_status granular_open(mnem_replay_target *self, const mnem_workload *
     g->orders = g->misses = 0;
     /* Without a limit: the tables want one all the same. */
     const uint64_t enough = 4 * mnem__div_up(info.bytes_peak, GRANULE) + 64;
-    const uint64_t granules = start || most / GRANULE < enough ? most / GRANULE : enough;
+    const uint64_t granules = start || (most && most / GRANULE < enough) ? most / GRANULE : enough;
     if (granules > GRANULES_MOST || g->alignment > ALIGNMENT_MOST)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "replay: %llu granules of 2 MiB with an alignment of %llu",

@@ -48,8 +48,7 @@ static mnem_status pooled_alloc(mnem_replay_target *self, uint32_t block, uint64
                                        .stream = p->streams[stream % STREAMS_MAX]};
     if (!p->pool) return MNEM_OVER_BUDGET;
     const uint32_t slot = p->spare[p->spare_count - 1];
-    const mnem_status status = mnem_pool_alloc(p->pool, &request, &p->blocks[slot]);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_pool_alloc(p->pool, &request, &p->blocks[slot]));
     p->spare_count--;
     p->slot_of[block] = slot;
     return MNEM_OK;
@@ -79,8 +78,7 @@ static void pooled_close(mnem_replay_target *self) {
 /* Addresses of the null device only go up: all that follow are above this one. */
 static mnem_status first_address(pooled *p) {
     mnem_block block;
-    const mnem_status status = mnem_device_alloc(p->device, MNEM_SPACE_DEVICE, 1, UNIT, &block);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_device_alloc(p->device, MNEM_SPACE_DEVICE, 1, UNIT, &block));
     p->first_address = block.address + block.bytes;
     mnem_device_free(&block);
     return MNEM_OK;
@@ -126,9 +124,9 @@ static mnem_status pooled_open(mnem_replay_target *self, const mnem_workload *w,
     const mnem_pool_options options = {.device = p->device,
                                        .alignment = p->alignment,
                                        .unit_bytes = UNIT,
-                                       .bytes_max = most < BYTES_MOST ? most : BYTES_MOST,
+                                       .bytes_max = most && most < BYTES_MOST ? most : BYTES_MOST,
                                        .bytes_expected = start};
-    if (status == MNEM_OK && most >= UNIT) status = mnem_pool_create(&options, &p->pool);
+    if (status == MNEM_OK && (!most || most >= UNIT)) status = mnem_pool_create(&options, &p->pool);
     if (status != MNEM_OK) pooled_close(self);
     return status;
 }

@@ -277,7 +277,7 @@ static mnem_status caching_open(mnem_replay_target *self, const mnem_workload *w
     c->unused = c->free[0] = c->free[1] = NONE;
     c->address = 0;
     c->used = (mnem_replay_usage){0};
-    c->most = most;
+    c->most = most ? most : UINT64_MAX;
     c->random = 2463534242;
     c->ids = mnem__calloc(tag, info.allocations, sizeof *c->ids);
     return c->ids ? MNEM_OK : mnem__heap_status();

@@ -46,7 +46,7 @@ static mnem_status offset_open(mnem_replay_target *self, const mnem_workload *w,
     mnem_workload_info_get(w, &info);
     t->a = NULL;
     t->used = (mnem_replay_usage){0};
-    t->most = most;
+    t->most = most ? most : UINT64_MAX;
     t->segment = t->settings.segment_bytes ? mnem__align_up(t->settings.segment_bytes, 4096)
                                            : mnem__replay_segment(info.bytes_peak);
     if (!start && t->policy == MNEM_OFFSET_BUDDY)

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "replay/workload_private.h"
 
 static const char tag[] = "workload";
@@ -30,8 +31,8 @@ static mnem_status fill_once(mnem__input *in, size_t used, bool *ended) {
     if (n > 0) in->end += n;
     *ended = n == 0;
     const mnem_workload_options *o = in->options;
-    if (o && o->on_progress &&
-        !o->on_progress(o->progress_context, in->before + (uint64_t)(in->end - in->start)))
+    const uint64_t done = in->before + (uint64_t)(in->end - in->start);
+    if (o && !mnem__progress_tell(&o->progress, "reading", done, 0))
         return mnem__fail(MNEM_CANCELLED, "%s: reading was cancelled", in->name);
     return MNEM_OK;
 }
@@ -45,8 +46,7 @@ mnem_status mnem__input_need(mnem__input *in, size_t n, size_t *have) {
     in->end = in->at + *have;
     bool ended = false;
     while ((size_t)(in->end - in->at) < n && !ended) {
-        const mnem_status status = fill_once(in, (size_t)(in->end - in->start), &ended);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(fill_once(in, (size_t)(in->end - in->start), &ended));
     }
     *have = (size_t)(in->end - in->at);
     return MNEM_OK;
@@ -144,13 +144,11 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
                           (unsigned long long)bytes);
     if (w->info.allocations >= MNEM__NUMBER_NONE)
         return mnem__fail(MNEM_UNSUPPORTED, "more than %u blocks", MNEM__NUMBER_NONE);
-    mnem_status status = stream_index(w, stream, &index);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(stream_index(w, stream, &index));
     if (!grow((void **)&w->blocks, w->info.allocations, &w->blocks_room, sizeof *w->blocks))
         return mnem__heap_status();
     *block = (uint32_t)w->info.allocations;
-    status = add_op(w, (mnem_workload_op){bytes, *block, index});
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(add_op(w, (mnem_workload_op){bytes, *block, index}));
     w->blocks[w->info.allocations++] = (mnem__live_block){bytes, index};
     w->live = live;
     w->info.bytes_total = total;
@@ -161,8 +159,7 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
 
 static mnem_status free_on(mnem_workload *w, uint32_t block, uint32_t stream) {
     if (!w->blocks[block].bytes) return mnem__fail(MNEM_BAD_FILE, "a block that was freed before");
-    const mnem_status status = add_op(w, (mnem_workload_op){0, block, stream});
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(add_op(w, (mnem_workload_op){0, block, stream}));
     w->live -= w->blocks[block].bytes;
     w->blocks[block].bytes = 0;
     w->blocks_live--;
@@ -200,8 +197,7 @@ static const char *compressor(const mnem__input *in, size_t have) {
 
 static mnem_status read_any(mnem__input *in, mnem_workload *w) {
     size_t have;
-    const mnem_status status = mnem__input_need(in, 8, &have);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__input_need(in, 8, &have));
     const char *with = compressor(in, have);
     if (with)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: compressed; give what %s writes", in->name, with);

@@ -175,15 +175,13 @@ static mnem_status push_integer(mnem__pickle *p, int64_t n) {
 static mnem_status need(mnem__pickle *p, size_t n) {
     size_t have = (size_t)(p->in->end - p->in->at);
     if (have >= n) return MNEM_OK;
-    const mnem_status status = mnem__input_need(p->in, n, &have);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__input_need(p->in, n, &have));
     return have >= n ? MNEM_OK : bad(p, "the file ends here, in the middle of a value");
 }
 
 /* A little-endian unsigned number of n bytes, n <= 8. */
 static mnem_status operand(mnem__pickle *p, size_t n, uint64_t *out) {
-    const mnem_status status = need(p, n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(need(p, n));
     *out = 0;
     for (size_t i = 0; i < n; i++) *out |= (uint64_t)p->in->at[i] << 8 * i;
     p->in->at += n;
@@ -192,8 +190,7 @@ static mnem_status operand(mnem__pickle *p, size_t n, uint64_t *out) {
 
 static mnem_status skip(mnem__pickle *p, uint64_t n) {
     while (n) {
-        const mnem_status status = need(p, 1);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(need(p, 1));
         const uint64_t have = (uint64_t)(p->in->end - p->in->at), step = have < n ? have : n;
         p->in->at += step;
         n -= step;
@@ -221,19 +218,18 @@ static mnem_status keep_text(mnem__pickle *p, const uint8_t *bytes, uint32_t n) 
 
 static mnem_status read_text(mnem__pickle *p, size_t length_bytes) {
     uint64_t n;
-    mnem_status status = operand(p, length_bytes, &n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(operand(p, length_bytes, &n));
     const uint32_t kept = n < TEXT_KEPT ? (uint32_t)n : TEXT_KEPT;
-    status = need(p, kept);
-    if (status == MNEM_OK) status = keep_text(p, p->in->at, kept);
-    return status == MNEM_OK ? skip(p, n) : status;
+    MNEM__TRY(need(p, kept));
+    MNEM__TRY(keep_text(p, p->in->at, kept));
+    return skip(p, n);
 }
 
 static mnem_status read_bytes(mnem__pickle *p, size_t length_bytes) {
     uint64_t n;
-    mnem_status status = operand(p, length_bytes, &n);
-    if (status == MNEM_OK) status = skip(p, n);
-    return status == MNEM_OK ? push(p, MNEM__VALUE_OTHER) : status;
+    MNEM__TRY(operand(p, length_bytes, &n));
+    MNEM__TRY(skip(p, n));
+    return push(p, MNEM__VALUE_OTHER);
 }
 
 /* An integer in two's complement of any length. */
@@ -258,8 +254,7 @@ static mnem_status read_long(mnem__pickle *p, size_t length_bytes) {
 
 static mnem_status read_integer(mnem__pickle *p, size_t bytes) {
     uint64_t n;
-    const mnem_status status = operand(p, bytes, &n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(operand(p, bytes, &n));
     return push_integer(p, bytes == 4 ? (int32_t)(uint32_t)n : (int64_t)n);
 }
 
@@ -315,8 +310,7 @@ static mnem_status pop_mark(mnem__pickle *p, size_t *n) {
 
 static mnem_status move_marked(mnem__pickle *p, mnem__value_tag kind) {
     size_t n;
-    const mnem_status status = pop_mark(p, &n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(pop_mark(p, &n));
     /* The container must lie above the mark before. */
     return above_mark(p) < n + 1 ? bad(p, "nothing to add to") : move_into(p, n, kind);
 }
@@ -328,10 +322,8 @@ static mnem_status make_container(mnem__pickle *p, size_t n, mnem__value_tag kin
     p->stack.count -= n;
     if (!reserve(&p->containers, 1, sizeof(container))) return mnem__heap_status();
     ((container *)p->containers.p)[p->containers.count] = (container){NOWHERE, NOWHERE};
-    const mnem_status status =
-        n ? add_chunk(p, p->containers.count, (mnem__value *)p->stack.p + p->stack.count, n)
-          : MNEM_OK;
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(n ? add_chunk(p, p->containers.count, (mnem__value *)p->stack.p + p->stack.count, n)
+                : MNEM_OK);
     return push(p, value_of(kind, p->containers.count++));
 }
 
@@ -400,8 +392,7 @@ static size_t shown_line(const uint8_t *at, const uint8_t *end, char *out) {
 static mnem_status refuse_global(mnem__pickle *p) {
     size_t have;
     char module[NAME_SHOWN + 1], name[NAME_SHOWN + 1], both[2 * NAME_SHOWN + 4];
-    const mnem_status status = mnem__input_need(p->in, 2 * NAME_SHOWN, &have);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__input_need(p->in, 2 * NAME_SHOWN, &have));
     const uint8_t *at = p->in->at;
     at += shown_line(at, p->in->end, module);
     shown_line(at + (at < p->in->end && *at == '\n'), p->in->end, name);
@@ -530,8 +521,7 @@ static mnem_status run(mnem__pickle *p, uint8_t op) {
 static mnem_status read_protocol(mnem__pickle *p) {
     uint64_t head;
     p->op_at = mnem__input_offset(p->in);
-    const mnem_status status = operand(p, 2, &head);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(operand(p, 2, &head));
     const unsigned protocol = (unsigned)(head >> 8);
     if ((head & 255) != OP_PROTO) return bad(p, "not a pickle");
     if (protocol < 2 || protocol > 5)

@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_REPLAY_WORKLOAD_PRIVATE_H
 #define MNEM_SRC_REPLAY_WORKLOAD_PRIVATE_H
 
-#include "mnem/workload.h"
+#include "mnem/replay.h"
 
 /* ---- input: a window over a file, a pipe or memory ---- */
 typedef struct mnem__input {

@@ -72,8 +72,7 @@ static uint64_t number_of(const snapshot *s, const mnem__fields *f, mnem__word w
 /* MNEM_BAD_FILE when it is none. Actions that are nothing to us have the word NONE. */
 static mnem_status read_event(snapshot *s, mnem__value v, uint64_t index, event *e) {
     mnem__fields f;
-    mnem_status status = visit(s);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(visit(s));
     if (!mnem__pickle_fields(s->pickle, v, &f)) return bad(s, "event", index);
     *e = (event){.action = mnem__pickle_word(f.of[MNEM__WORD_ACTION]),
                  .address = number_of(s, &f, MNEM__WORD_ADDR),
@@ -102,8 +101,7 @@ typedef struct segment {
 
 static mnem_status read_segment(snapshot *s, mnem__value v, uint64_t index, segment *out) {
     mnem__fields f;
-    mnem_status status = visit(s);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(visit(s));
     if (!mnem__pickle_fields(s->pickle, v, &f)) return bad(s, "segment", index);
     *out = (segment){.device = number_of(s, &f, MNEM__WORD_DEVICE),
                      .address = number_of(s, &f, MNEM__WORD_ADDRESS),
@@ -119,8 +117,7 @@ static mnem_status read_segment(snapshot *s, mnem__value v, uint64_t index, segm
 static mnem_status read_block(snapshot *s, mnem__value v, uint64_t index, uint64_t *at, event *e) {
     mnem__fields f;
     int64_t n;
-    mnem_status status = visit(s);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(visit(s));
     if (!mnem__pickle_fields(s->pickle, v, &f)) return bad(s, "block", index);
     const uint64_t size = number_of(s, &f, MNEM__WORD_SIZE);
     if (mnem__pickle_integer(s->pickle, f.of[MNEM__WORD_ADDRESS], &n)) *at = (uint64_t)n;
@@ -146,8 +143,7 @@ static mnem_status count_segments(snapshot *s, device_count counts[DEVICES_MAX])
     mnem__value v;
     for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &segments, &v); i++) {
         segment seg;
-        const mnem_status status = read_segment(s, v, i, &seg);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_segment(s, v, i, &seg));
         mnem__pickle_walk blocks = mnem__pickle_walk_begin(s->pickle, seg.blocks);
         while (mnem__pickle_walk_next(s->pickle, &blocks, &v)) {
             if (!s->visits_left--) return visit(s);
@@ -164,8 +160,7 @@ static mnem_status count_traces(snapshot *s, device_count counts[DEVICES_MAX]) {
         if (device == DEVICES_MAX) return bad(s, "device", device);
         mnem__pickle_walk events = mnem__pickle_walk_begin(s->pickle, trace);
         while (mnem__pickle_walk_next(s->pickle, &events, &v)) {
-            const mnem_status status = visit(s);
-            if (status != MNEM_OK) return status;
+            MNEM__TRY(visit(s));
             counts[device].events++;
         }
     }
@@ -229,8 +224,7 @@ static mnem_status follow(snapshot *s, const event *e) {
     if (!allocates && seen == SEEN_LIVE && e->action == MNEM__WORD_FREE_REQUESTED) return MNEM_OK;
     if (!allocates && seen == SEEN_FREED) return MNEM_OK; /* the second pass counts it */
     if (!allocates && seen == MNEM__NUMBER_NONE) {
-        const mnem_status status = add_before(s, e);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(add_before(s, e));
     }
     /* After free_requested without an allocation the block is still there. */
     const uint32_t now = e->action == MNEM__WORD_FREE_COMPLETED ? SEEN_FREED : SEEN_LIVE;
@@ -259,8 +253,7 @@ static mnem_status scan_blocks(snapshot *s, const segment *seg) {
     mnem__value v;
     for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
         event e;
-        mnem_status status = read_block(s, v, i, &at, &e);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_block(s, v, i, &at, &e));
         const uint32_t seen = mnem__number_get(&s->live, e.address);
         e.stream = seg->stream;
         if (e.action != MNEM__WORD_ALLOC || seen == SEEN_LIVE) continue;
@@ -268,7 +261,7 @@ static mnem_status scan_blocks(snapshot *s, const segment *seg) {
             s->w->info.dropped++;
             continue;
         }
-        status = add_before(s, &e);
+        mnem_status status = add_before(s, &e);
         if (status == MNEM_OK && !mnem__number_set(&s->live, e.address, SEEN_LIVE))
             status = mnem__heap_status();
         if (status != MNEM_OK) return status;
@@ -281,12 +274,10 @@ static mnem_status scan_segments(snapshot *s) {
     mnem__value v;
     for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
         segment seg;
-        mnem_status status = read_segment(s, v, i, &seg);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_segment(s, v, i, &seg));
         if (seg.device != s->w->info.device) continue;
         s->reserved += seg.bytes;
-        status = scan_blocks(s, &seg);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(scan_blocks(s, &seg));
     }
     return MNEM_OK;
 }
@@ -378,8 +369,7 @@ static mnem_status site_of(snapshot *s, mnem__value frames, uint32_t *at) {
     char text[SITE_MAX];
     const size_t n = site_text(s, frames, text);
     *at = 0;
-    const mnem_status status = n ? add_site(s, text, n, at) : MNEM_OK;
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(n ? add_site(s, text, n, at) : MNEM_OK);
     return mnem__number_set(&s->sites, frames, *at) ? MNEM_OK : mnem__heap_status();
 }
 
@@ -415,8 +405,7 @@ static mnem_status emit_free(snapshot *s, const event *e) {
         s->w->info.dropped++;
         return MNEM_OK;
     }
-    const mnem_status status = mnem__workload_free(s->w, block, e->stream);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__workload_free(s->w, block, e->stream));
     return mnem__number_set(&s->live, e->address, MNEM__NUMBER_NONE) ? MNEM_OK
                                                                      : mnem__heap_status();
 }
@@ -482,20 +471,18 @@ static mnem_status find_parts(snapshot *s) {
 
 static mnem_status convert(snapshot *s, const mnem_workload_options *o) {
     s->visits_left = 8 * mnem__pickle_elements(s->pickle) + 1000;
-    mnem_status status = find_parts(s);
-    if (status == MNEM_OK) status = choose_device(s, o);
-    if (status == MNEM_OK) status = scan_events(s);
-    if (status == MNEM_OK) status = scan_segments(s);
-    if (status == MNEM_OK) status = emit(s);
-    return status;
+    MNEM__TRY(find_parts(s));
+    MNEM__TRY(choose_device(s, o));
+    MNEM__TRY(scan_events(s));
+    MNEM__TRY(scan_segments(s));
+    return emit(s);
 }
 
 mnem_status mnem__workload_read_snapshot(mnem__input *in, mnem_workload *w) {
     snapshot s = {.w = w};
-    mnem_status status = mnem__pickle_read(in, &s.pickle);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__pickle_read(in, &s.pickle));
     w->info.format = "PyTorch snapshot";
-    status = convert(&s, in->options);
+    mnem_status status = convert(&s, in->options);
     mnem__pickle_free(s.pickle);
     mnem__number_fini(&s.live);
     mnem__number_fini(&s.sites);

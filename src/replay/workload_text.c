@@ -58,9 +58,8 @@ static mnem_status allocate(mnem_workload *w, mnem__number_map *ids, const text_
     if (mnem__number_get(ids, line->field[0]) != MNEM__NUMBER_NONE)
         return mnem__fail(MNEM_BAD_FILE, "id %llu was used before",
                           (unsigned long long)line->field[0]);
-    const mnem_status status =
-        mnem__workload_alloc(w, line->field[1], line->fields == 3 ? line->field[2] : 0, &block);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(
+        mnem__workload_alloc(w, line->field[1], line->fields == 3 ? line->field[2] : 0, &block));
     return mnem__number_set(ids, line->field[0], block) ? MNEM_OK : mnem__heap_status();
 }
 
@@ -79,8 +78,7 @@ static mnem_status find_line(mnem__input *in, size_t *length, size_t *whole) {
     size_t have = (size_t)(in->end - in->at);
     const uint8_t *newline = have ? memchr(in->at, '\n', have) : NULL;
     if (!newline) {
-        const mnem_status status = mnem__input_need(in, LINE_MAX_BYTES + 1, &have);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__input_need(in, LINE_MAX_BYTES + 1, &have));
         newline = have ? memchr(in->at, '\n', have) : NULL;
     }
     *length = newline ? (size_t)(newline - in->at) : have;

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/new_file.h"
+#include "base/file/new_file.h"
 #include "trace/trace_private.h"
 
 typedef struct text_file {

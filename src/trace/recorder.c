@@ -4,10 +4,10 @@
  * counts. Cost: one lock and about 60 bytes per event; nothing is allocated after create. */
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/event.h"
 #include "base/heap.h"
@@ -17,12 +17,6 @@ enum { ROOM_DEFAULT = 16384 };
 
 static atomic_flag listening = ATOMIC_FLAG_INIT;
 
-static uint64_t now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* The lock is held. */
 static void keep(mnem_trace *trace, mnem__record_what what, int kind, const char *name,
                  uint64_t bytes) {
@@ -31,7 +25,7 @@ static void keep(mnem_trace *trace, mnem__record_what what, int kind, const char
         return;
     }
     mnem__record *r = &trace->record[trace->count++];
-    *r = (mnem__record){.nanoseconds = now() - trace->start,
+    *r = (mnem__record){.nanoseconds = mnem__nanoseconds() - trace->start,
                         .bytes = bytes,
                         .thread = gettid(),
                         .what = (uint8_t)what,
@@ -69,7 +63,7 @@ mnem_status mnem_trace_create(uint32_t events, mnem_trace **out) {
         return mnem__heap_status();
     }
     pthread_mutex_init(&trace->lock, NULL);
-    trace->start = now();
+    trace->start = mnem__nanoseconds();
     trace->room = events ? events : ROOM_DEFAULT;
     mnem__event_listen(listen, trace);
     *out = trace;

@@ -294,9 +294,30 @@ static void threads_charge_together(void **state) {
     must(mnem_ledger_destroy(ledger));
 }
 
+/* So that a plan can say what would be enough, though more was live than there may be. */
+static void a_preparing_ledger_has_room_until_it_is_held(void **state) {
+    (void)state;
+    mnem_ledger *ledger;
+    const mnem_ledger_options options = {.budget_bytes = 1000, .preparing = true};
+    must(mnem_ledger_create(&options, &ledger));
+    assert_true(info_get(ledger).preparing);
+    assert_int_equal(info_get(ledger).budget_bytes, 1000);
+    must(mnem_ledger_charge(ledger, MNEM_KIND_HOST, "table", 1001));
+    assert_int_equal(mnem_ledger_hold(ledger), MNEM_OVER_BUDGET);
+    assert_true(info_get(ledger).preparing);
+    must(mnem_ledger_budget_set(ledger, 900)); /* within the room */
+    mnem_ledger_release(ledger, MNEM_KIND_HOST, "table", 101);
+    must(mnem_ledger_hold(ledger));
+    assert_false(info_get(ledger).preparing);
+    assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_HOST, "table", 1), MNEM_OVER_BUDGET);
+    mnem_ledger_release(ledger, MNEM_KIND_HOST, "table", 900);
+    must(mnem_ledger_destroy(ledger));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_budget_says_how_much_is_missing),
+        cmocka_unit_test(a_preparing_ledger_has_room_until_it_is_held),
         cmocka_unit_test(limits_of_kinds_and_tags_hold),
         cmocka_unit_test(wrong_arguments_are_refused),
         cmocka_unit_test(destroying_with_live_bytes_names_them),

@@ -1,147 +1,14 @@
-/* test_offset.c: one suite for every policy of the offset allocators; then what one promises.
- *
- * The oracle is a map of the range, one owner per unit of the alignment: it knows what overlaps,
- * what is free, and the largest gap, and shares nothing with the allocators. */
+/* test_offset.c: one suite for every policy of the offset allocators. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/offset_oracle.h"
 #include "base/heap.h"
-#include "kit/kit.h"
-#include "kit/kit_random.h"
-#include "mnem/offset.h"
-
-enum { UNIT = 256 };
 
 enum { SLOWER = MNEM_SANITIZED ? 10 : 1 };
 
 static mnem_offset_policy policy_of(void **state) {
     return (mnem_offset_policy)(uintptr_t)*state;
-}
-
-static mnem_offset_allocator *make(mnem_offset_policy policy, uint64_t bytes) {
-    mnem_offset_allocator *a;
-    must(mnem_offset_create(&(mnem_offset_options){.policy = policy, .bytes = bytes}, &a));
-    return a;
-}
-
-static mnem_offset_info info_of(const mnem_offset_allocator *a) {
-    mnem_offset_info info;
-    mnem_offset_info_get(a, &info);
-    return info;
-}
-
-/* A block that must fit. */
-static mnem_offset_block take(mnem_offset_allocator *a, uint64_t bytes) {
-    mnem_offset_block b;
-    must(mnem_offset_alloc(a, bytes, &b));
-    return b;
-}
-
-/* Whether an allocation can have every free run (all but buddy and bump), so that what a gap holds
- * is never refused. */
-static bool exact(mnem_offset_policy policy) {
-    return policy != MNEM_OFFSET_BUDDY && policy != MNEM_OFFSET_BUMP;
-}
-
-/* ---- the oracle ---- */
-
-typedef struct live {
-    uint64_t offset, bytes; /* as rounded */
-    uint32_t handle;
-} live;
-
-typedef struct oracle {
-    mnem_offset_allocator *a;
-    mnem_offset_policy policy;
-    uint64_t units, bytes_live;
-    uint8_t *owned; /* [units] */
-    live *blocks;   /* [units] of which count are live */
-    uint32_t count;
-} oracle;
-
-static oracle oracle_make(mnem_offset_policy policy, uint64_t units) {
-    oracle o = {.a = make(policy, units * UNIT), .policy = policy, .units = units};
-    o.owned = calloc(units, 1);
-    o.blocks = calloc(units, sizeof *o.blocks);
-    assert_true(o.owned && o.blocks);
-    return o;
-}
-
-static void oracle_free(oracle *o) {
-    mnem_offset_destroy(o->a);
-    free(o->owned);
-    free(o->blocks);
-}
-
-static void oracle_gaps(const oracle *o, uint64_t *largest, uint32_t *count) {
-    uint64_t run = 0;
-    *largest = *count = 0;
-    for (uint64_t i = 0; i < o->units; i++) {
-        run = o->owned[i] ? 0 : run + 1;
-        if (run == 1) ++*count;
-        if (run > *largest) *largest = run;
-    }
-    *largest *= UNIT;
-}
-
-static void oracle_add(oracle *o, uint64_t asked, mnem_offset_block b) {
-    const uint64_t bytes = mnem_offset_block_bytes(o->a, b.handle);
-    assert_true(bytes >= asked && b.offset % UNIT == 0 && bytes % UNIT == 0);
-    assert_true(b.offset < o->units * UNIT && bytes <= o->units * UNIT - b.offset);
-    if (exact(o->policy) && o->policy != MNEM_OFFSET_BUCKET) assert_true(bytes < asked + UNIT);
-    uint8_t *owned = o->owned + b.offset / UNIT;
-    if (memchr(owned, 1, bytes / UNIT))
-        fail_msg("%llu bytes at %llu overlap a live block", (unsigned long long)bytes,
-                 (unsigned long long)b.offset);
-    memset(owned, 1, bytes / UNIT);
-    o->blocks[o->count++] = (live){b.offset, bytes, b.handle};
-    o->bytes_live += bytes;
-}
-
-static void oracle_drop(oracle *o, uint32_t i) {
-    const live block = o->blocks[i];
-    assert_int_equal(mnem_offset_block_bytes(o->a, block.handle), block.bytes);
-    mnem_offset_free(o->a, block.handle);
-    memset(o->owned + block.offset / UNIT, 0, block.bytes / UNIT);
-    o->bytes_live -= block.bytes;
-    o->blocks[i] = o->blocks[--o->count];
-}
-
-/* What the allocator says of itself, what its structure is, and what the map shows. */
-static void oracle_check(const oracle *o) {
-    const mnem_offset_info info = info_of(o->a);
-    uint64_t largest;
-    uint32_t gaps;
-    must(mnem_offset_check(o->a));
-    oracle_gaps(o, &largest, &gaps);
-    assert_int_equal(info.bytes, o->units * UNIT);
-    assert_int_equal(info.bytes_live, o->bytes_live);
-    assert_int_equal(info.blocks_live, o->count);
-    if (exact(o->policy)) {
-        assert_int_equal(info.bytes_largest_free, largest);
-        assert_int_equal(info.runs_free, gaps);
-    } else {
-        assert_true(info.bytes_largest_free <= largest);
-    }
-}
-
-/* One random call. check: the outcome is compared with what the allocator said before. */
-static void oracle_step(oracle *o, uint64_t fill, uint64_t size_max, bool check) {
-    const bool below = o->bytes_live < fill;
-    if (o->count && random_below(100) < (below ? 40 : 60)) {
-        oracle_drop(o, (uint32_t)random_below(o->count));
-        return;
-    }
-    const int log = 64 - __builtin_clzll(size_max);
-    const uint64_t bytes = 1 + random_below(UINT64_C(1) << random_below((uint64_t)log));
-    const uint64_t largest = check ? info_of(o->a).bytes_largest_free : 0;
-    mnem_offset_block b;
-    const mnem_status status = mnem_offset_alloc(o->a, bytes, &b);
-    if (check) assert_int_equal(status, bytes <= largest ? MNEM_OK : MNEM_OVER_BUDGET);
-    if (status == MNEM_OK)
-        oracle_add(o, bytes, b);
-    else
-        assert_int_equal(status, MNEM_OVER_BUDGET);
 }
 
 /* ---- conformance: state is the policy ---- */
@@ -511,126 +378,6 @@ static void up_to_blocks_max_no_call_takes_heap(void **state) {
     mnem_offset_destroy(a);
 }
 
-/* ---- names ---- */
-
-static void policies_have_names(void **state) {
-    (void)state;
-    mnem_offset_policy p;
-    for (int i = 0; i < MNEM_OFFSET_POLICY_COUNT; i++) {
-        must(mnem_offset_policy_parse(mnem_offset_policy_text((mnem_offset_policy)i), &p));
-        assert_int_equal(p, i);
-    }
-    assert_int_equal(mnem_offset_policy_parse("magic", &p), MNEM_NOT_FOUND);
-    assert_non_null(strstr(mnem_last_error(), "magic"));
-    assert_non_null(strstr(mnem_last_error(), "best-fit"));
-    assert_string_equal(mnem_offset_policy_text(MNEM_OFFSET_POLICY_COUNT), "unknown policy");
-}
-
-/* ---- what one policy promises ---- */
-
-/* Free runs of 9, 4, 6, 4 and 3 units, in this order, with a live unit behind each; the last 100
- * units are free too. Offsets in units. */
-enum { HOLE_9 = 0, HOLE_4 = 10, HOLE_6 = 15, HOLE_4_AGAIN = 22, HOLE_3 = 27, TAIL = 31 };
-
-static mnem_offset_allocator *with_holes(mnem_offset_policy policy) {
-    static const uint64_t walls[] = {9, 14, 21, 26, 30};
-    mnem_offset_allocator *a = make(policy, (TAIL + 100) * UNIT);
-    mnem_offset_block b;
-    for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
-        must(mnem_offset_alloc_at(a, walls[i] * UNIT, UNIT, &b));
-    must(mnem_offset_check(a));
-    return a;
-}
-
-static uint64_t taken_at(mnem_offset_allocator *a, uint64_t units) {
-    return take(a, units * UNIT).offset / UNIT;
-}
-
-static void best_fit_takes_the_smallest_that_is_large_enough(void **state) {
-    (void)state;
-    mnem_offset_allocator *a = with_holes(MNEM_OFFSET_BEST_FIT);
-    assert_int_equal(taken_at(a, 5), HOLE_6);
-    assert_int_equal(taken_at(a, 4), HOLE_4); /* of equals the lowest */
-    assert_int_equal(taken_at(a, 4), HOLE_4_AGAIN);
-    assert_int_equal(taken_at(a, 1), HOLE_6 + 5);
-    assert_int_equal(taken_at(a, 1), HOLE_3);
-    assert_int_equal(taken_at(a, 9), HOLE_9);
-    assert_int_equal(taken_at(a, 3), TAIL);
-    mnem_offset_destroy(a);
-}
-
-static void first_fit_takes_the_lowest_that_is_large_enough(void **state) {
-    (void)state;
-    mnem_offset_allocator *a = with_holes(MNEM_OFFSET_FIRST_FIT);
-    assert_int_equal(taken_at(a, 5), HOLE_9);
-    assert_int_equal(taken_at(a, 5), HOLE_6);
-    assert_int_equal(taken_at(a, 4), HOLE_9 + 5);
-    assert_int_equal(taken_at(a, 3), HOLE_4);
-    assert_int_equal(taken_at(a, 1), HOLE_4 + 3);
-    assert_int_equal(taken_at(a, 10), TAIL);
-    mnem_offset_destroy(a);
-}
-
-static void worst_fit_takes_the_largest(void **state) {
-    (void)state;
-    mnem_offset_allocator *a = with_holes(MNEM_OFFSET_WORST_FIT);
-    assert_int_equal(taken_at(a, 3), TAIL);
-    assert_int_equal(taken_at(a, 90), TAIL + 3);
-    assert_int_equal(taken_at(a, 1), HOLE_9);
-    assert_int_equal(taken_at(a, 1), HOLE_9 + 1);
-    mnem_offset_destroy(a);
-}
-
-static void tlsf_takes_the_newest_of_the_first_class_that_is_large_enough(void **state) {
-    (void)state;
-    mnem_offset_allocator *a = with_holes(MNEM_OFFSET_TLSF);
-    assert_int_equal(taken_at(a, 5), HOLE_6);
-    assert_int_equal(taken_at(a, 4), HOLE_4_AGAIN);
-    assert_int_equal(taken_at(a, 4), HOLE_4);
-    assert_int_equal(taken_at(a, 99), TAIL); /* of a class that has smaller ones, too */
-    mnem_offset_destroy(a);
-}
-
-static void buddies_are_aligned_powers_of_two(void **state) {
-    (void)state;
-    mnem_offset_allocator *a = make(MNEM_OFFSET_BUDDY, 1024 * UNIT);
-    for (uint64_t units = 1; units < 60; units++) {
-        const mnem_offset_block b = take(a, units * UNIT);
-        const uint64_t bytes = mnem_offset_block_bytes(a, b.handle);
-        assert_int_equal(bytes & (bytes - 1), 0);
-        assert_int_equal(b.offset % bytes, 0);
-        assert_true(bytes >= units * UNIT && bytes < 2 * units * UNIT);
-        mnem_offset_free(a, b.handle);
-        assert_int_equal(info_of(a).bytes_largest_free, 1024 * UNIT);
-    }
-    mnem_offset_destroy(a);
-}
-
-static void a_bucket_gives_back_the_block_that_came_last(void **state) {
-    (void)state;
-    mnem_offset_allocator *a = make(MNEM_OFFSET_BUCKET, 1024 * UNIT);
-    const mnem_offset_block x = take(a, 100 * UNIT), y = take(a, 100 * UNIT);
-    assert_int_equal(mnem_offset_block_bytes(a, x.handle), 104 * UNIT); /* eight to a doubling */
-    mnem_offset_free(a, y.handle);
-    mnem_offset_free(a, x.handle);
-    assert_int_equal(take(a, 97 * UNIT).offset, x.offset);
-    assert_int_equal(take(a, 104 * UNIT).offset, y.offset);
-    mnem_offset_destroy(a);
-}
-
-static void bump_goes_up_and_takes_back_the_top(void **state) {
-    (void)state;
-    mnem_offset_allocator *a = make(MNEM_OFFSET_BUMP, 100 * UNIT);
-    const mnem_offset_block x = take(a, 10 * UNIT), y = take(a, 10 * UNIT), z = take(a, UNIT);
-    assert_int_equal(z.offset, 20 * UNIT);
-    mnem_offset_free(a, x.handle);
-    assert_int_equal(take(a, UNIT).offset, 21 * UNIT); /* not into the hole */
-    mnem_offset_free(a, z.handle);
-    mnem_offset_free(a, y.handle);
-    assert_int_equal(info_of(a).bytes_largest_free, 78 * UNIT);
-    mnem_offset_destroy(a);
-}
-
 #define EVERY(X)                                                                                   \
     X(a_million_random_operations_keep_every_invariant)                                            \
     X(hostile_sizes_are_refused)                                                                   \
@@ -660,17 +407,7 @@ static int every_test_on(mnem_offset_policy policy) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(policies_have_names),
-        cmocka_unit_test(best_fit_takes_the_smallest_that_is_large_enough),
-        cmocka_unit_test(first_fit_takes_the_lowest_that_is_large_enough),
-        cmocka_unit_test(worst_fit_takes_the_largest),
-        cmocka_unit_test(tlsf_takes_the_newest_of_the_first_class_that_is_large_enough),
-        cmocka_unit_test(buddies_are_aligned_powers_of_two),
-        cmocka_unit_test(a_bucket_gives_back_the_block_that_came_last),
-        cmocka_unit_test(bump_goes_up_and_takes_back_the_top),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = 0;
     for (int i = 0; i < MNEM_OFFSET_POLICY_COUNT; i++)
         failed += every_test_on((mnem_offset_policy)i);
     return failed;

@@ -4,8 +4,8 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
+#include "mnem/base.h"
 #include "mnem/ledger.h"
-#include "mnem/team.h"
 
 static mnem_process_usage usage_get(void) {
     mnem_process_usage usage;

@@ -312,18 +312,6 @@ static void groups_check(mnem__track *t, const uint64_t *live, const uint64_t *s
     assert_int_equal(blocks, wanted_blocks);
 }
 
-typedef struct walk {
-    uint64_t blocks, bytes, last, stop_after;
-} walk;
-
-static bool walk_visit(void *context, const mnem_live_block *block) {
-    walk *w = context;
-    assert_true(block->sequence > w->last);
-    w->last = block->sequence;
-    w->bytes += block->bytes;
-    return ++w->blocks != w->stop_after;
-}
-
 static void random_operations_keep_every_sum(void **state) {
     (void)state;
     uint64_t seed = 20261121;
@@ -342,14 +330,6 @@ static void random_operations_keep_every_sum(void **state) {
                                             .order = MNEM_LIVE_MOST_BYTES_FIRST});
         }
     }
-    walk w = {0};
-    mnem__track_walk(t, 0, walk_visit, &w);
-    assert_int_equal(w.blocks, t->all.blocks_live);
-    assert_true(w.blocks > 1024); /* more than two of its batches */
-    assert_int_equal(w.bytes, t->all.bytes_live);
-    w = (walk){.stop_after = 700};
-    mnem__track_walk(t, 0, walk_visit, &w);
-    assert_int_equal(w.blocks, 700);
     mnem__track_fini(t);
 }
 
@@ -364,9 +344,7 @@ static void a_steady_state_takes_no_heap(void **state) {
         for (uint32_t i = 0; i < 500; i++) add(t, i, MNEM_KIND_KV, "pages", i % 90, 10);
     }
     mnem_live_group g[8];
-    walk w = {0};
     assert_int_equal(mnem__track_live(t, NULL, g, 8), 90);
-    mnem__track_walk(t, 0, walk_visit, &w);
     mnem_heap_usage_get(&after);
     assert_int_equal(after.calls, before.calls);
     mnem__track_fini(t);

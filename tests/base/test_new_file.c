@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
-#include "base/new_file.h"
+#include "base/file/checksum.h"
+#include "base/file/new_file.h"
 #include "kit/full_disk.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"

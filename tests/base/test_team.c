@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "base/thread.h"
 #include "kit/kit.h"
-#include "mnem/team.h"
+#include "mnem/base.h"
 
 enum { MEMBERS_MAX = 9, ROUNDS = 50 };
 

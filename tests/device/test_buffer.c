@@ -7,14 +7,14 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "kit/kit.h"
 #include "kit/kit_device.h"
 #include "mnem/device.h"
 
 static mnem_device_info info_of(mnem_device *device) {
     mnem_device_info info;
-    must(mnem_device_info_get(device, &info));
+    mnem_device_info_get(device, &info);
     return info;
 }
 

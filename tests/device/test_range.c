@@ -1,27 +1,16 @@
-/* test_range.c: ranges and granules: one suite for every device, then the memory of the host. */
+/* test_range.c: ranges and granules: one suite for every device. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "base/pages.h"
-#include "base/process.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "device/host/host_range.h"
+#include "device/range_case.h"
 #include "kit/kit.h"
 #include "kit/kit_device.h"
 #include "mnem/device.h"
-
-#define GRANULE (2 * MIB)
-
-static uint64_t available(mnem_device *device) {
-    mnem_device_info info;
-    must(mnem_device_info_get(device, &info));
-    return info.available_bytes;
-}
 
 /* A piece of a range as a block. */
 static mnem_block piece(const mnem_range *range, uint64_t offset, uint64_t bytes) {
@@ -55,7 +44,7 @@ static void holds(const mnem_range *range, uint64_t granule, uint8_t value) {
 static void ranges_are_addresses_apart(void **state) {
     mnem_device *device = device_open(*state, 0);
     mnem_device_info info;
-    must(mnem_device_info_get(device, &info));
+    mnem_device_info_get(device, &info);
     assert_int_equal(info.granule_bytes, GRANULE);
     mnem_range ranges[5];
     for (int i = 0; i < 5; i++) {
@@ -300,18 +289,6 @@ static mnem_status everything(mnem_device *device) {
     return status;
 }
 
-/* Memory of the device's files, by the kernel's count. */
-static uint64_t file_bytes(mnem_device *device) {
-    const mnem__host_state *files = mnem__device_state(device);
-    uint64_t bytes = 0;
-    for (int i = 0; i < 2; i++) {
-        struct stat stat;
-        int fd = atomic_load(&files->memory_files[i]);
-        if (fd >= 0 && !fstat(fd, &stat)) bytes += (uint64_t)stat.st_blocks * 512;
-    }
-    return bytes;
-}
-
 /* fail_at is one of the two: of the heap and the pages, or of the device's calls. */
 static void fail_everywhere(void **state, void (*fail_at)(uint64_t n, bool sticky), bool sticky) {
     mnem_heap_usage before, after;
@@ -406,184 +383,6 @@ static void threads_share_a_device(void **state) {
     must(mnem_device_close(device));
 }
 
-/* ---- host: what the kernel says ---- */
-
-static mnem_device *host_open(void) {
-    return device_open("host", 256 * MIB);
-}
-
-static uint64_t resident(void) {
-    mnem_process_usage usage;
-    must(mnem_process_usage_get(&usage));
-    return usage.bytes_resident;
-}
-
-static bool uses_huge(mnem_device *device) {
-    mnem_device_info info;
-    must(mnem_device_info_get(device, &info));
-    return !strcmp(info.granule_pages, "huge");
-}
-
-static void host_memory_is_there_when_taken_and_gone_when_given(void **state) {
-    (void)state;
-    enum { COUNT = 32 };
-    mnem_device *device = host_open();
-    mnem_range range;
-    uint64_t g[COUNT];
-    must(mnem_range_reserve(device, COUNT * GRANULE, &range));
-    uint64_t before = resident();
-    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, COUNT));
-    assert_int_equal(file_bytes(device), COUNT * GRANULE);
-    must(mnem_range_map(&range, 0, g, COUNT));
-    if (!uses_huge(device)) /* the kernel doesn't count those as resident */
-        assert_true(resident() >= before + COUNT * GRANULE);
-    must(mnem_range_unmap(&range, 0, COUNT));
-    assert_true(resident() < before + 4 * MIB);
-    assert_int_equal(file_bytes(device), COUNT * GRANULE);
-    must(mnem_granules_give(device, g + 3, 5));
-    assert_int_equal(file_bytes(device), (COUNT - 5) * GRANULE);
-    must(mnem_granules_give(device, g, 3));
-    must(mnem_granules_give(device, g + 8, COUNT - 8));
-    assert_int_equal(file_bytes(device), 0);
-    mnem_range_release(&range);
-    must(mnem_device_close(device));
-}
-
-/* Whether the kernel can read a byte there. */
-static bool is_readable(const char *p) {
-    int ends[2];
-    assert_int_equal(pipe(ends), 0);
-    ssize_t n = write(ends[1], p, 1);
-    close(ends[0]);
-    close(ends[1]);
-    return n == 1;
-}
-
-static void host_places_fault_unless_something_is_mapped(void **state) {
-    (void)state;
-    mnem_device *device = host_open();
-    mnem_range range;
-    uint64_t g;
-    must(mnem_range_reserve(device, 3 * GRANULE, &range));
-    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, &g, 1));
-    char *p = mnem_range_host(&range);
-    assert_false(is_readable(p + GRANULE));
-    must(mnem_range_map(&range, GRANULE, &g, 1));
-    assert_false(is_readable(p + GRANULE - 1));
-    assert_true(is_readable(p + GRANULE));
-    assert_true(is_readable(p + 2 * GRANULE - 1));
-    assert_false(is_readable(p + 2 * GRANULE));
-    must(mnem_range_unmap(&range, GRANULE, 1));
-    assert_false(is_readable(p + GRANULE));
-    must(mnem_granules_give(device, &g, 1));
-    mnem_range_release(&range);
-    must(mnem_device_close(device));
-}
-
-/* Takes a mapping for every other page until the kernel has no more of them. NULL when the limit is
- * too high to be reached. */
-static char *mappings_use_up(size_t *bytes) {
-    char text[32];
-    must(mnem__file_read_small("/proc/sys/vm/max_map_count", text, sizeof text));
-    size_t pages = strtoull(text, NULL, 10) + 100, page = mnem__page_size();
-    if (pages > 300000) return NULL;
-    *bytes = pages * page;
-    char *p = mmap(NULL, *bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    assert_ptr_not_equal(p, MAP_FAILED);
-    for (size_t i = 0; i < pages; i += 2)
-        if (mprotect(p + i * page, page, PROT_READ)) return p;
-    fail_msg("the machine has more mappings than it says");
-    return NULL;
-}
-
-static void host_without_further_mappings_refuses_and_changes_nothing(void **state) {
-    (void)state;
-    mnem_device *device = host_open();
-    mnem_range range;
-    uint64_t g[3];
-    size_t bytes = 0;
-    must(mnem_range_reserve(device, 16 * GRANULE, &range));
-    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 3));
-    must(mnem_range_map(&range, 2 * GRANULE, g, 3));
-    char *p = mnem_range_host(&range), *all = mappings_use_up(&bytes);
-    if (!all) skip();
-    memset(p + 2 * GRANULE, 5, 3 * GRANULE);
-    mnem_status mapped = mnem_range_map(&range, 8 * GRANULE, g, 3);
-    mnem_status mixed = mnem_range_map(&range, 8 * GRANULE, (uint64_t[]){g[2], g[0], g[1]}, 3);
-    mnem_status unmapped = mnem_range_unmap(&range, 3 * GRANULE, 1);
-    bool kept = p[3 * GRANULE] == 5;
-    munmap(all, bytes);
-    assert_int_equal(mapped, MNEM_NO_MEMORY);
-    assert_int_equal(mixed, MNEM_NO_MEMORY);
-    assert_int_equal(unmapped, MNEM_NO_MEMORY);
-    assert_true(kept);
-    assert_false(is_readable(p + 8 * GRANULE));
-    must(mnem_range_unmap(&range, 3 * GRANULE, 1));
-    must(mnem_range_map(&range, 8 * GRANULE, (uint64_t[]){g[2], g[0], g[1]}, 3));
-    assert_int_equal(p[9 * GRANULE], 5);
-    mnem_range_release(&range);
-    must(mnem_granules_give(device, g, 3));
-    must(mnem_device_close(device));
-}
-
-/* Lowers a limit of the process to what is soft, and back. */
-static struct rlimit limit_lower(int resource, uint64_t soft) {
-    struct rlimit old, low;
-    assert_int_equal(getrlimit((__rlimit_resource_t)resource, &old), 0);
-    low = (struct rlimit){.rlim_cur = soft, .rlim_max = old.rlim_max};
-    assert_int_equal(setrlimit((__rlimit_resource_t)resource, &low), 0);
-    return old;
-}
-
-static void host_under_a_limit_of_the_process_refuses(void **state) {
-    (void)state;
-    mnem_device *device = host_open();
-    uint64_t g[2];
-    struct rlimit old = limit_lower(RLIMIT_NOFILE, 0);
-    mnem_status files = mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 1);
-    setrlimit(RLIMIT_NOFILE, &old);
-    assert_int_equal(files, MNEM_NO_MEMORY);
-    old = limit_lower(RLIMIT_FSIZE, 3 * MIB); /* the kernel's own answer is a signal */
-    mnem_status first = mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 1);
-    mnem_status second = mnem_granules_take(device, MNEM_SPACE_DEVICE, g + 1, 1);
-    setrlimit(RLIMIT_FSIZE, &old);
-    assert_int_equal(first, MNEM_OK);
-    assert_int_equal(second, MNEM_NO_MEMORY);
-    must(mnem_granules_give(device, g, 1));
-    old = limit_lower(RLIMIT_FSIZE, 1 * MIB); /* the file is open and larger now */
-    first = mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 1);
-    setrlimit(RLIMIT_FSIZE, &old);
-    assert_int_equal(first, MNEM_NO_MEMORY);
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* they use all addresses */
-    mnem_range range;
-    old = limit_lower(RLIMIT_AS, UINT64_C(4) << 30);
-    mnem_status addresses = mnem_range_reserve(device, UINT64_C(8) << 30, &range);
-    setrlimit(RLIMIT_AS, &old);
-    assert_int_equal(addresses, MNEM_NO_MEMORY);
-#endif
-    assert_int_equal(available(device), 256 * MIB);
-    must(mnem_device_close(device));
-}
-
-/* Two takes leave a hole between: the next fits it, or goes to the end. */
-static void host_granules_taken_together_are_one_mapping(void **state) {
-    (void)state;
-    mnem_device *device = host_open();
-    uint64_t a[4], b[4], c[4], d[2];
-    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, a, 4));
-    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, b, 4));
-    must(mnem_granules_give(device, a + 1, 2));
-    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, c, 4));
-    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, d, 2));
-    for (uint64_t i = 0; i < 4; i++) assert_int_equal(c[i], c[0] + i);
-    assert_int_equal(d[0], a[1]);
-    assert_int_equal(d[1], a[2]);
-    must(mnem_granules_give(device, (uint64_t[]){a[0], d[0], d[1], a[3]}, 4));
-    must(mnem_granules_give(device, c, 4));
-    must(mnem_granules_give(device, b, 4));
-    must(mnem_device_close(device));
-}
-
 #define ON(test, name)                                                                             \
     { #test " (" name ")", test, NULL, NULL, (void *)(uintptr_t)name }
 #define ON_ALL(test) ON(test, "host"), ON(test, "hidden"), ON(test, "null")
@@ -600,11 +399,6 @@ int main(void) {
         ON_ALL(no_memory_at_any_call_loses_nothing),
         ON_ALL(a_device_that_fails_at_any_call_loses_nothing),
         ON_ALL(threads_share_a_device),
-        cmocka_unit_test(host_memory_is_there_when_taken_and_gone_when_given),
-        cmocka_unit_test(host_places_fault_unless_something_is_mapped),
-        cmocka_unit_test(host_without_further_mappings_refuses_and_changes_nothing),
-        cmocka_unit_test(host_under_a_limit_of_the_process_refuses),
-        cmocka_unit_test(host_granules_taken_together_are_one_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 mnem_status session_case_open(session_case *c, const char *path, uint64_t budget,
-                              const mnem_session_options *options) {
+                              const mnem_engine_options *options) {
     *c = (session_case){0};
     mnem_status status =
         mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &c->ledger);
@@ -14,7 +14,7 @@ mnem_status session_case_open(session_case *c, const char *path, uint64_t budget
     if (status == MNEM_OK) status = mnem_model_open(path, &c->model);
     if (options) c->options = *options;
     c->options.ledger = c->ledger;
-    if (status == MNEM_OK) status = mnem_session_plan_make(c->model, &c->options, &c->plan);
+    if (status == MNEM_OK) status = mnem_engine_plan_make(c->model, &c->options, &c->plan);
     if (status == MNEM_OK)
         status = mnem_session_create(c->model, &c->options, &c->plan, &c->session);
     if (status != MNEM_OK) session_case_close(c);
@@ -22,7 +22,7 @@ mnem_status session_case_open(session_case *c, const char *path, uint64_t budget
 }
 
 void session_case_close(session_case *c) {
-    const mnem_session_plan plan = c->plan;
+    const mnem_engine_plan plan = c->plan;
     mnem_session_destroy(c->session);
     mnem_model_close(c->model);
     if (mnem_ledger_destroy(c->ledger) != MNEM_OK) {
@@ -32,7 +32,7 @@ void session_case_close(session_case *c) {
     *c = (session_case){.plan = plan};
 }
 
-uint64_t session_case_least(const char *path, const mnem_session_options *options) {
+uint64_t session_case_least(const char *path, const mnem_engine_options *options) {
     session_case c;
     if (session_case_open(&c, path, 1 << 19, options) != MNEM_OVER_BUDGET) abort();
     return c.plan.needed_bytes;

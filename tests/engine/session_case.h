@@ -13,15 +13,15 @@
 typedef struct session_case {
     mnem_ledger *ledger;
     mnem_model *model;
-    mnem_session_options options;
-    mnem_session_plan plan;
+    mnem_engine_options options;
+    mnem_engine_plan plan;
     mnem_session *session;
 } session_case;
 
 /* Opens everything; budget 0: none. options->ledger is filled in. On failure everything is closed
  * again and the status returned. */
 mnem_status session_case_open(session_case *c, const char *path, uint64_t budget,
-                              const mnem_session_options *options);
+                              const mnem_engine_options *options);
 void session_case_close(session_case *c);
 
 /* The logits behind the last of n tokens, copied. */
@@ -32,7 +32,7 @@ int32_t argmax(const float *logits, int32_t n);
 mnem_status session_case_greedy(session_case *c, const int32_t *prompt, int32_t n, int32_t *out,
                                 int32_t count);
 /* The least budget that does with these options. */
-uint64_t session_case_least(const char *path, const mnem_session_options *options);
+uint64_t session_case_least(const char *path, const mnem_engine_options *options);
 /* Any n tokens of the models above. */
 void session_case_ids(int32_t *ids, int32_t n);
 /* The vocabulary of the open model. */

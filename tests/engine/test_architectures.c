@@ -14,7 +14,7 @@
 enum { TOKENS = 20, VOCAB_MOST = 1024 };
 
 /* Relative to the spread of the logits. */
-static double worst_error(const char *path, const mnem_session_options *options) {
+static double worst_error(const char *path, const mnem_engine_options *options) {
     static float ours[VOCAB_MOST];
     static double plain[VOCAB_MOST];
     session_case c;
@@ -69,7 +69,7 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
     const char *path = kit_path("made.gguf");
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         make_model(path, models[i].arguments);
-        const mnem_session_options f16 = {.context = 64, .threads = 2, .chunk = 7};
+        const mnem_engine_options f16 = {.context = 64, .threads = 2, .chunk = 7};
         const double error = worst_error(path, &f16);
         print_message("%-72s %.2g\n", models[i].arguments, error);
         assert_true(error < models[i].tolerance);
@@ -92,7 +92,7 @@ static void every_type_gives_the_same_bits_in_any_memory(void **state) {
         make_model(path, arguments);
         for (int variant = 0; variant < 3; variant++) {
             session_case c;
-            const mnem_session_options o = {
+            const mnem_engine_options o = {
                 .context = 64, .threads = 1 + variant, .chunk = variant == 0 ? 1 : 11 * variant};
             uint64_t budget = 0;
             if (variant == 2) { /* the least: everything streamed */

@@ -16,7 +16,7 @@ enum { PAGE = 64 };
 static int32_t ids[200];
 
 static uint64_t pages_used(const mnem_engine *engine) {
-    mnem_session_stats stats;
+    mnem_engine_stats stats;
     mnem_engine_stats_get(engine, &stats);
     return stats.pages_used;
 }
@@ -38,7 +38,7 @@ static void no_more_sequences_than_were_planned(void **state) {
     (void)state;
     engine_case c;
     mnem_sequence *s[3];
-    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.context = 70, .sequences = 2});
+    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 70, .sequences = 2});
     assert_int_equal(mnem_sequence_create(c.engine, &s[0]), MNEM_OK);
     assert_int_equal(mnem_sequence_create(c.engine, &s[1]), MNEM_OK);
     assert_int_equal(mnem_sequence_create(c.engine, &s[2]), MNEM_OVER_BUDGET);
@@ -53,7 +53,7 @@ static void a_fork_shares_pages_until_one_of_them_is_written(void **state) {
     (void)state;
     engine_case c;
     mnem_sequence *b;
-    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.context = 256, .sequences = 2});
+    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 256, .sequences = 2});
     mnem_sequence *a = open_with(&c, PAGE + 10);
     assert_int_equal(pages_used(c.engine), 2);
     assert_int_equal(mnem_sequence_fork(a, PAGE + 5, &b), MNEM_OK);
@@ -74,7 +74,7 @@ static void a_fork_at_a_page_takes_no_copy(void **state) {
     (void)state;
     engine_case c;
     mnem_sequence *b;
-    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.context = 256, .sequences = 2});
+    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 256, .sequences = 2});
     mnem_sequence *a = open_with(&c, 2 * PAGE);
     assert_int_equal(mnem_sequence_fork(a, PAGE, &b), MNEM_OK);
     append(&c, b, 3);
@@ -88,7 +88,7 @@ static void every_sequence_finds_its_pages(void **state) {
     (void)state;
     engine_case c;
     mnem_sequence *s[4];
-    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.context = 150, .sequences = 4});
+    engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 150, .sequences = 4});
     s[0] = open_with(&c, 140);
     for (int i = 1; i < 4; i++) assert_int_equal(mnem_sequence_fork(s[0], 139, &s[i]), MNEM_OK);
     for (int i = 1; i < 4; i++) append(&c, s[i], 11);
@@ -104,7 +104,7 @@ static void every_sequence_finds_its_pages(void **state) {
 static void a_step_that_is_refused_changes_nothing(void **state) {
     (void)state;
     engine_case c, other;
-    const mnem_session_options o = {.context = 70, .sequences = 2};
+    const mnem_engine_options o = {.context = 70, .sequences = 2};
     engine_case_open(&c, MODEL_Q8_0, 0, &o);
     engine_case_open(&other, MODEL_Q8_0, 0, &o);
     mnem_sequence *a = open_with(&c, 5), *b = open_with(&c, 6), *foreign = open_with(&other, 1);
@@ -139,7 +139,7 @@ static void a_stopped_step_ends_every_sequence_before_the_pass(void **state) {
     (void)state;
     engine_case c;
     engine_case_open(&c, MODEL_Q8_0, 0,
-                     &(mnem_session_options){.context = 128, .sequences = 2, .chunk = 8});
+                     &(mnem_engine_options){.context = 128, .sequences = 2, .chunk = 8});
     mnem_sequence *a = open_with(&c, 3), *b = open_with(&c, 2);
     /* Passes: a's first 8; a's last 2 with b's first 6; b's last 4. */
     const mnem_step_part parts[] = {{a, ids, 10, 9}, {b, ids, 10, 0}};
@@ -152,7 +152,7 @@ static void a_stopped_step_ends_every_sequence_before_the_pass(void **state) {
 }
 
 static uint64_t passes_of(const engine_case *c, const mnem_step_part *parts, int32_t count) {
-    mnem_session_stats before, after;
+    mnem_engine_stats before, after;
     mnem_engine_stats_get(c->engine, &before);
     assert_int_equal(mnem_engine_step(c->engine, parts, count, NULL, NULL), MNEM_OK);
     mnem_engine_stats_get(c->engine, &after);
@@ -163,7 +163,7 @@ static void a_step_passes_once_for_all_its_sequences(void **state) {
     (void)state;
     engine_case c;
     mnem_step_part parts[16];
-    const mnem_session_options o = {.context = 64, .sequences = 16, .chunk = 32};
+    const mnem_engine_options o = {.context = 64, .sequences = 16, .chunk = 32};
     engine_case_open(&c, MODEL_F16, engine_case_least(MODEL_F16, &o), &o);
     assert_true(c.plan.streamed);
     assert_int_equal(c.plan.logits_rows, 16);
@@ -177,8 +177,7 @@ static void the_peak_of_many_sequences_is_the_plans(void **state) {
     for (int32_t n = 1; n <= 16; n *= 4) {
         engine_case c;
         mnem_ledger_info info;
-        engine_case_open(&c, MODEL_Q8_0, 0,
-                         &(mnem_session_options){.context = 100, .sequences = n});
+        engine_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 100, .sequences = n});
         for (int32_t i = 0; i < n; i++) open_with(&c, 100);
         mnem_ledger_info_get(c.ledger, &info);
         assert_int_equal(info.bytes_live, c.plan.peak_bytes);

@@ -88,7 +88,7 @@ static const float *alone_get(int model, int kv) {
     engine_case c = {0};
     engine_case_open(
         &c, models[model].path, 0,
-        &(mnem_session_options){
+        &(mnem_engine_options){
             .context = CONTEXT, .kv = kv_types[kv], .threads = 1, .logits_rows = 16, .chunk = 64});
     mnem_engine_destroy(c.engine);
     c.engine = NULL;
@@ -185,7 +185,7 @@ static void run_step(mix *m) {
 }
 
 /* Between the least and what holds all, or none. */
-static uint64_t pick_budget(const char *path, const mnem_session_options *options) {
+static uint64_t pick_budget(const char *path, const mnem_engine_options *options) {
     if (pick(0, 1)) return 0;
     return engine_case_least(path, options) + (uint64_t)pick(0, 400) * 1024;
 }
@@ -199,12 +199,12 @@ static void run_mix(uint64_t seed) {
     m.alone = alone_get(model, kv);
     state_ = 0x9e3779b97f4a7c15 * (seed + 2);
     m.sequences = pick(1, SEQUENCES);
-    const mnem_session_options options = {.context = CONTEXT,
-                                          .kv = kv_types[kv],
-                                          .sequences = m.sequences,
-                                          .threads = pick(1, 2),
-                                          .chunk = pick(0, 1) ? pick(1, 96) : 0,
-                                          .logits_rows = pick(0, 1) ? pick(1, 20) : 0};
+    const mnem_engine_options options = {.context = CONTEXT,
+                                         .kv = kv_types[kv],
+                                         .sequences = m.sequences,
+                                         .threads = pick(1, 2),
+                                         .chunk = pick(0, 1) ? pick(1, 96) : 0,
+                                         .logits_rows = pick(0, 1) ? pick(1, 20) : 0};
     engine_case_open(&m.c, models[model].path, pick_budget(models[model].path, &options), &options);
     mnem_ledger_info before, after;
     mnem_ledger_info_get(m.c.ledger, &before);
@@ -212,7 +212,7 @@ static void run_mix(uint64_t seed) {
     mnem_ledger_info_get(m.c.ledger, &after);
     assert_true(m.rows == m.rows_wanted);
     assert_true(after.bytes_peak == before.bytes_peak); /* a step takes nothing */
-    mnem_session_stats stats;
+    mnem_engine_stats stats;
     for (int32_t i = 0; i < m.sequences; i++) mnem_sequence_destroy(m.follower[i].sequence);
     mnem_engine_stats_get(m.c.engine, &stats);
     assert_int_equal(stats.pages_used, 0);

@@ -32,7 +32,7 @@ static const mnem_machine_profile profiles[] = {
     {20e9, 1e9, 50e9}, {5e9, 100e6, 4e9}, {200e9, 7e9, 3e12}};
 
 /* One of each that stands out; the grid is these by models by budgets. */
-static const mnem_session_options variants[] = {
+static const mnem_engine_options variants[] = {
     {.profile = &profiles[0]},
     {.profile = &profiles[1], .kv = MNEM_KV_AUTO, .threads = 2},
     {.context = 1, .threads = 1},
@@ -69,7 +69,7 @@ static int remove_models(void **state) {
 
 /* ---- predicted is taken ---- */
 
-static uint64_t planned(const mnem_session_plan *plan, const mnem_account_info *account) {
+static uint64_t planned(const mnem_engine_plan *plan, const mnem_account_info *account) {
     for (unsigned i = 0; i < plan->lines; i++)
         if (plan->line[i].kind == account->kind && !strcmp(plan->line[i].tag, account->tag))
             return plan->line[i].bytes;
@@ -91,8 +91,8 @@ static void assert_ledger_is_plan(const session_case *c) {
 }
 
 /* Plans and creates. On MNEM_OK the ledger was compared, and stayed within the budget. */
-static mnem_status try_budget(int model, uint64_t budget, const mnem_session_options *o,
-                              mnem_session_plan *plan) {
+static mnem_status try_budget(int model, uint64_t budget, const mnem_engine_options *o,
+                              mnem_engine_plan *plan) {
     session_case c;
     const mnem_status status = session_case_open(&c, model_path(model), budget, o);
     plans++;
@@ -113,7 +113,7 @@ static mnem_status try_budget(int model, uint64_t budget, const mnem_session_opt
 /* ---- the knob of a refusal ---- */
 
 /* Does what a refusal says. */
-static void turn_knob(const mnem_session_plan *plan, uint64_t *budget, mnem_session_options *o) {
+static void turn_knob(const mnem_engine_plan *plan, uint64_t *budget, mnem_engine_options *o) {
     switch (plan->knob.kind) {
     case MNEM_KNOB_KV: o->kv = (mnem_kv_choice)plan->knob.value; break;
     case MNEM_KNOB_CONTEXT: o->context = (int32_t)plan->knob.value; break;
@@ -124,8 +124,8 @@ static void turn_knob(const mnem_session_plan *plan, uint64_t *budget, mnem_sess
 }
 
 static void assert_refused_with_a_knob_that_works(int model, uint64_t budget,
-                                                  mnem_session_options o) {
-    mnem_session_plan plan;
+                                                  mnem_engine_options o) {
+    mnem_engine_plan plan;
     char text[256];
     assert_int_equal(try_budget(model, budget, &o, &plan), MNEM_OVER_BUDGET);
     snprintf(text, sizeof text, "%s", mnem_last_error());
@@ -144,7 +144,7 @@ typedef struct climb {
     double seconds;
 } climb;
 
-static void assert_climbs(climb *before, const mnem_session_plan *plan, uint64_t budget) {
+static void assert_climbs(climb *before, const mnem_engine_plan *plan, uint64_t budget) {
     if (plan->predicted_seconds > before->seconds || plan->peak_bytes + MIB < before->peak)
         print_message("budget %llu: %.17g s after %.17g s, peak %llu after %llu\n",
                       (unsigned long long)budget, plan->predicted_seconds, before->seconds,
@@ -156,9 +156,9 @@ static void assert_climbs(climb *before, const mnem_session_plan *plan, uint64_t
 }
 
 /* From the least that does to all that helps, in steps that grow. */
-static void climb_budgets(int model, const mnem_session_options *o, uint64_t least, uint64_t most) {
+static void climb_budgets(int model, const mnem_engine_options *o, uint64_t least, uint64_t most) {
     climb last = {0, 1e300};
-    mnem_session_plan plan;
+    mnem_engine_plan plan;
     for (int i = 0; i <= STEPS; i++) {
         const uint64_t budget =
             least + (uint64_t)((double)(most - least) * i * i / (STEPS * STEPS));
@@ -169,8 +169,8 @@ static void climb_budgets(int model, const mnem_session_options *o, uint64_t lea
     }
 }
 
-static void check(int model, const mnem_session_options *o) {
-    mnem_session_plan plan;
+static void check(int model, const mnem_engine_options *o) {
+    mnem_engine_plan plan;
     assert_int_equal(try_budget(model, 0, o, &plan), MNEM_OK);
     const uint64_t most = plan.peak_bytes;
     assert_int_equal(try_budget(model, 9 << 17, o, &plan), MNEM_OVER_BUDGET);
@@ -189,7 +189,7 @@ static void every_plan_of_the_grid_is_what_its_session_takes(void **state) {
     (void)state;
     for (int model = 0; model < MODELS; model++)
         for (int variant = 0; variant < VARIANTS; variant++) {
-            mnem_session_options o = variants[variant];
+            mnem_engine_options o = variants[variant];
             if (model == 0 && o.kv == MNEM_KV_Q8_0) continue; /* heads too small for it */
             if ((model + variant) % 3 == 0) o.device = null_device;
             check(model, &o);
@@ -199,15 +199,15 @@ static void every_plan_of_the_grid_is_what_its_session_takes(void **state) {
 }
 
 /* Planning alone, at budgets close together. */
-static mnem_status plan_only(int model, uint64_t budget, mnem_session_options o,
-                             mnem_session_plan *plan) {
+static mnem_status plan_only(int model, uint64_t budget, mnem_engine_options o,
+                             mnem_engine_plan *plan) {
     mnem_ledger *ledger;
     mnem_model *opened;
     assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &ledger),
                      MNEM_OK);
     assert_int_equal(mnem_model_open(model_path(model), &opened), MNEM_OK);
     o.ledger = ledger;
-    const mnem_status status = mnem_session_plan_make(opened, &o, plan);
+    const mnem_status status = mnem_engine_plan_make(opened, &o, plan);
     mnem_model_close(opened);
     assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
     return status;
@@ -217,15 +217,15 @@ static void budgets_close_together_only_climb(void **state) {
     (void)state;
     static const int variant[] = {0, 1, 8};
     for (size_t v = 0; v < sizeof variant / sizeof *variant; v++) {
-        const mnem_session_options *o = &variants[variant[v]];
-        mnem_session_plan plan;
+        const mnem_engine_options *o = &variants[variant[v]];
+        mnem_engine_plan plan;
         climb last = {0, 1e300};
         assert_int_equal(plan_only(3, 1, *o, &plan), MNEM_OVER_BUDGET);
         const uint64_t least = plan.needed_bytes;
         assert_int_equal(plan_only(3, 0, *o, &plan), MNEM_OK);
         const uint64_t step = (plan.peak_bytes - least) / CLOSE;
         for (uint64_t budget = least; budget <= plan.peak_bytes; budget += step) {
-            mnem_session_plan next;
+            mnem_engine_plan next;
             assert_int_equal(plan_only(3, budget, *o, &next), MNEM_OK);
             assert_climbs(&last, &next, budget);
         }

@@ -11,7 +11,7 @@
 
 /* Everything off but the temperature. */
 static mnem_sampler_options plain(float temperature) {
-    mnem_sampler_options o = mnem_sampler_defaults();
+    mnem_sampler_options o = mnem_sampler_usual();
     o.temperature = temperature;
     o.top_k = 0;
     o.top_p = 1;
@@ -40,7 +40,7 @@ static void count_choices(mnem_sampler_options o, const float *logits, int32_t n
 
 static void defaults_are_as_promised(void **state) {
     (void)state;
-    const mnem_sampler_options o = mnem_sampler_defaults();
+    const mnem_sampler_options o = mnem_sampler_usual();
     assert_true(o.temperature == 0.8f && o.top_k == 40 && o.top_p == 0.95f && o.min_p == 0.05f &&
                 o.repeat_penalty == 1 && o.repeat_last == 64 && o.seed == 0);
 }
@@ -69,7 +69,7 @@ static void a_seed_gives_the_same_choices(void **state) {
     (void)state;
     float logits[1000];
     for (int i = 0; i < 1000; i++) logits[i] = (float)(i * 37 % 101) / 20;
-    mnem_sampler_options o = mnem_sampler_defaults();
+    mnem_sampler_options o = mnem_sampler_usual();
     o.seed = 42;
     mnem_sampler *a = create(o, 1000), *b = create(o, 1000);
     o.seed = 43;
@@ -199,7 +199,7 @@ static void no_logits_lead_out_of_range(void **state) {
     for (int i = 0; i < 6; i++)
         for (int k = 0; k < 6; k++)
             for (int t = 0; t < 3; t++) {
-                mnem_sampler_options o = mnem_sampler_defaults();
+                mnem_sampler_options o = mnem_sampler_usual();
                 o.temperature = t == 0 ? 0 : t == 1 ? 1e-30f : FLT_MAX;
                 o.top_k = k;
                 o.repeat_penalty = k % 2 ? 1 : 3;
@@ -213,6 +213,18 @@ static void no_logits_lead_out_of_range(void **state) {
             }
 }
 
+static void options_of_zeros_choose_the_best_token(void **state) {
+    (void)state;
+    mnem_sampler *s;
+    const float logits[4] = {1, 3, 2, 3};
+    assert_int_equal(mnem_sampler_create(&(mnem_sampler_options){0}, 4, &s), MNEM_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(mnem_sampler_choose(s, logits), 1);
+        mnem_sampler_accept(s, 1);
+    }
+    mnem_sampler_destroy(s);
+}
+
 static void options_out_of_range_are_named(void **state) {
     (void)state;
     const struct {
@@ -224,7 +236,7 @@ static void options_out_of_range_are_named(void **state) {
         {"top-k", {.top_k = -1, .top_p = 1, .repeat_penalty = 1}},
         {"top-p", {.top_p = 1.5f, .repeat_penalty = 1}},
         {"min-p", {.top_p = 1, .min_p = -0.1f, .repeat_penalty = 1}},
-        {"repeat penalty", {.top_p = 1}},
+        {"repeat penalty", {.top_p = 1, .repeat_penalty = -1}},
         {"looked back", {.top_p = 1, .repeat_penalty = 1, .repeat_last = -1}},
     };
     mnem_sampler *s = NULL;
@@ -232,7 +244,7 @@ static void options_out_of_range_are_named(void **state) {
         assert_int_equal(mnem_sampler_create(&cases[i].o, 10, &s), MNEM_INVALID);
         assert_non_null(strstr(mnem_last_error(), cases[i].said));
     }
-    const mnem_sampler_options o = mnem_sampler_defaults();
+    const mnem_sampler_options o = mnem_sampler_usual();
     assert_int_equal(mnem_sampler_create(&o, 0, &s), MNEM_INVALID);
     assert_null(s);
 }
@@ -241,7 +253,7 @@ static void choosing_allocates_nothing_and_creation_survives_no_memory(void **st
     (void)state;
     float logits[300];
     for (int i = 0; i < 300; i++) logits[i] = (float)(i % 17);
-    mnem_sampler_options o = mnem_sampler_defaults();
+    mnem_sampler_options o = mnem_sampler_usual();
     o.repeat_penalty = 1.1f;
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
@@ -274,6 +286,7 @@ int main(void) {
         cmocka_unit_test(cuts_equal_their_definition),
         cmocka_unit_test(repetition_costs_only_while_it_is_looked_back_at),
         cmocka_unit_test(no_logits_lead_out_of_range),
+        cmocka_unit_test(options_of_zeros_choose_the_best_token),
         cmocka_unit_test(options_out_of_range_are_named),
         cmocka_unit_test(choosing_allocates_nothing_and_creation_survives_no_memory),
     };

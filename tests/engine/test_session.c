@@ -19,7 +19,7 @@ static void a_decoded_token_allocates_nothing(void **state) {
         int32_t ids[40];
         session_case_ids(ids, 40);
         assert_int_equal(
-            session_case_open(&c, MODEL_Q8_0, budgets[i], &(mnem_session_options){.context = 128}),
+            session_case_open(&c, MODEL_Q8_0, budgets[i], &(mnem_engine_options){.context = 128}),
             MNEM_OK);
         assert_int_equal(c.plan.streamed, i == 1);
         assert_int_equal(mnem_session_eval(c.session, ids, 40, 40, NULL, NULL), MNEM_OK);
@@ -46,7 +46,7 @@ static void a_full_context_is_refused_and_changes_nothing(void **state) {
     session_case c;
     int32_t ids[100];
     session_case_ids(ids, 100);
-    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.context = 70}),
+    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 70}),
                      MNEM_OK);
     assert_int_equal(mnem_session_eval(c.session, ids, 71, 71, NULL, NULL), MNEM_OVER_BUDGET);
     assert_int_equal(mnem_session_length(c.session), 0);
@@ -61,10 +61,10 @@ static void a_truncated_sequence_continues_as_if_never_longer(void **state) {
     (void)state;
     static float first[VOCAB], again[VOCAB];
     session_case c;
-    mnem_session_stats stats;
+    mnem_engine_stats stats;
     int32_t ids[200];
     session_case_ids(ids, 200);
-    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.context = 256}),
+    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 256}),
                      MNEM_OK);
     assert_int_equal(session_case_logits(&c, ids, 100, first), MNEM_OK);
     assert_int_equal(mnem_session_eval(c.session, ids + 100, 100, 100, NULL, NULL), MNEM_OK);
@@ -87,13 +87,13 @@ static void wrong_tokens_and_options_are_refused(void **state) {
     (void)state;
     session_case c;
     const int32_t bad[2] = {0, VOCAB};
-    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.context = 64}),
+    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &(mnem_engine_options){.context = 64}),
                      MNEM_OK);
     assert_int_equal(mnem_session_eval(c.session, bad, 2, 2, NULL, NULL), MNEM_INVALID);
     assert_int_equal(mnem_session_eval(c.session, bad, -1, 2, NULL, NULL), MNEM_INVALID);
     assert_int_equal(mnem_session_eval(c.session, bad, 0, 0, NULL, NULL), MNEM_OK);
     session_case_close(&c);
-    const mnem_session_options wrong[] = {
+    const mnem_engine_options wrong[] = {
         {.context = -1}, {.threads = 1000}, {.chunk = -5}, {.kv = (mnem_kv_choice)9}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &wrong[i]), MNEM_INVALID);
@@ -127,7 +127,7 @@ static void a_cancelled_eval_keeps_the_chunks_before(void **state) {
         session_case c;
         int32_t ids[100];
         session_case_ids(ids, 100);
-        const mnem_session_options o = {.context = 256, .chunk = 20, .threads = 2};
+        const mnem_engine_options o = {.context = 256, .chunk = 20, .threads = 2};
         assert_int_equal(session_case_open(&c, MODEL_Q8_0, budgets[i], &o), MNEM_OK);
         assert_int_equal(session_case_logits(&c, ids, 100, first), MNEM_OK);
         assert_int_equal(mnem_session_truncate(c.session, 0), MNEM_OK);
@@ -147,8 +147,8 @@ static void a_cancelled_eval_keeps_the_chunks_before(void **state) {
     }
 }
 
-static bool stop_loading(void *context, uint64_t done, uint64_t total) {
-    (void)context;
+static bool stop_loading(void *context, const char *what, uint64_t done, uint64_t total) {
+    (void)context, (void)what;
     return done < total / 2;
 }
 
@@ -157,9 +157,9 @@ static void loading_can_be_stopped(void **state) {
     session_case c;
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
-    assert_int_equal(
-        session_case_open(&c, MODEL_Q8_0, 0, &(mnem_session_options){.on_progress = stop_loading}),
-        MNEM_CANCELLED);
+    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0,
+                                       &(mnem_engine_options){.progress = {.tell = stop_loading}}),
+                     MNEM_CANCELLED);
     mnem_heap_usage_get(&after);
     assert_int_equal(before.bytes_live, after.bytes_live);
 }

@@ -14,8 +14,8 @@ enum { TYPE_STEP = MNEM_SANITIZED ? 3 : 1, VARIANT = MNEM_SANITIZED ? 1 : 0 };
 enum { STREAM_STEP = MNEM_SANITIZED ? 2 : 1, BUDGET_STEP = MNEM_SANITIZED ? 3 : 1 };
 
 /* Logits behind a prompt and behind one more token. */
-static void logits_of(const char *path, uint64_t budget, const mnem_session_options *options,
-                      float *out, mnem_session_plan *plan) {
+static void logits_of(const char *path, uint64_t budget, const mnem_engine_options *options,
+                      float *out, mnem_engine_plan *plan) {
     session_case c;
     int32_t ids[PROMPT + 1];
     session_case_ids(ids, PROMPT + 1);
@@ -32,12 +32,12 @@ static void chunks_and_threads_do_not_change_a_bit(void **state) {
     (void)state;
     static float first[2 * VOCAB], other[2 * VOCAB];
     static const char *const paths[] = {MODEL_F16, MODEL_Q8_0, MODEL_Q4_0, MODEL_Q4_K_M};
-    const mnem_session_options variants[] = {{.context = 256, .chunk = 1, .threads = 1},
-                                             {.context = 256, .chunk = 7, .threads = 3},
-                                             {.context = 200, .chunk = 64, .threads = 2},
-                                             {.context = PROMPT + 1, .logits_rows = 5}};
+    const mnem_engine_options variants[] = {{.context = 256, .chunk = 1, .threads = 1},
+                                            {.context = 256, .chunk = 7, .threads = 3},
+                                            {.context = 200, .chunk = 64, .threads = 2},
+                                            {.context = PROMPT + 1, .logits_rows = 5}};
     for (size_t p = 0; p < 4; p += TYPE_STEP) {
-        logits_of(paths[p], 0, &(mnem_session_options){.threads = 1, .chunk = PROMPT}, first, NULL);
+        logits_of(paths[p], 0, &(mnem_engine_options){.threads = 1, .chunk = PROMPT}, first, NULL);
         for (size_t v = VARIANT; v < sizeof variants / sizeof variants[0]; v += 1 + VARIANT) {
             logits_of(paths[p], 0, &variants[v], other, NULL);
             assert_memory_equal(first, other, sizeof first);
@@ -50,13 +50,14 @@ static void streaming_does_not_change_a_bit(void **state) {
     static float first[2 * VOCAB], other[2 * VOCAB];
     static const char *const paths[] = {MODEL_F16, MODEL_Q8_0, MODEL_Q4_K_M};
     for (size_t p = 0; p < 3; p += STREAM_STEP) {
-        mnem_session_plan plan;
-        mnem_session_options o = {.context = 256, .threads = 2};
+        mnem_engine_plan plan;
+        mnem_engine_options o = {.context = 256, .threads = 2};
         logits_of(paths[p], 0, &o, first, &plan);
         assert_false(plan.streamed);
         const uint64_t small = session_case_least(paths[p], &o);
         for (int i = 0; i < 4; i += BUDGET_STEP) {
             o.page_cache = i & 1;
+            o.threads = 2 - (i & 1);
             logits_of(paths[p], small + (uint64_t)i * MIB / 2, &o, other, &plan);
             assert_true(plan.streamed);
             assert_memory_equal(first, other, sizeof first);
@@ -67,7 +68,7 @@ static void streaming_does_not_change_a_bit(void **state) {
 static void q8_0_pages_give_the_same_bits_for_any_chunk(void **state) {
     (void)state;
     static float first[2 * VOCAB], other[2 * VOCAB];
-    mnem_session_options o = {.context = 256, .kv = MNEM_KV_Q8_0};
+    mnem_engine_options o = {.context = 256, .kv = MNEM_KV_Q8_0};
     logits_of(MODEL_Q8_0, 0, &o, first, NULL);
     o.chunk = 13;
     logits_of(MODEL_Q8_0, 0, &o, other, NULL);

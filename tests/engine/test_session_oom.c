@@ -12,7 +12,7 @@ static void without_memory_nothing_is_left_behind(void **state) {
     static float logits[VOCAB];
     const uint64_t budgets[] = {0, 5 << 20};
     for (int i = 0; i < 4; i++) {
-        const mnem_session_options o = {.context = 64, .chunk = 16, .threads = 2};
+        const mnem_engine_options o = {.context = 64, .chunk = 16, .threads = 2};
         uint64_t n = 1;
         for (int wholes = 0; wholes < 4; n++) { /* one that was done without is no end */
             session_case c;

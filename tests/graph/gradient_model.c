@@ -56,7 +56,7 @@ static int32_t value(gm *m, int64_t n) {
 }
 
 static int32_t heads(gm *m, int32_t of, int32_t count, int64_t column, int64_t row) {
-    const int64_t bytes = mnem_type_info_get(m->shape.type)->block_bytes;
+    const int64_t bytes = mnem_type_get(m->shape.type)->block_bytes;
     mnem_tensor desc = mnem_tensor_3d(m->shape.type, m->shape.tokens, count, m->shape.head_dim);
     desc.stride[0] = row * bytes;
     desc.offset = column * bytes;
@@ -64,7 +64,7 @@ static int32_t heads(gm *m, int32_t of, int32_t count, int64_t column, int64_t r
 }
 
 static int32_t columns(gm *m, int32_t of, int64_t column, int64_t n, int64_t row) {
-    const int64_t bytes = mnem_type_info_get(m->shape.type)->block_bytes;
+    const int64_t bytes = mnem_type_get(m->shape.type)->block_bytes;
     mnem_tensor desc = mnem_tensor_2d(m->shape.type, m->shape.tokens, n);
     desc.stride[0] = row * bytes;
     desc.offset = column * bytes;

@@ -99,7 +99,7 @@ static void add_halves(dag *g, int at) {
     const int64_t n = g->value[at].n;
     if (!g->value[at].whole) return;
     use(g, g->value[at].id);
-    const int64_t bytes = mnem_type_info_get(g->type)->block_bytes;
+    const int64_t bytes = mnem_type_get(g->type)->block_bytes;
     mnem_tensor desc = mnem_tensor_2d(g->type, T, n / 2);
     desc.stride[0] = n * bytes;
     keep_value(g, mnem_graph_view(g->graph, g->value[at].id, &desc), n / 2, false);

@@ -134,7 +134,7 @@ static bool is_llama3(const options *o) {
 
 static mnem_type type_of(const char *name) {
     for (int i = 0; i < 64; i++) {
-        const mnem_type_info *info = mnem_type_info_get((mnem_type)i);
+        const mnem_type_info *info = mnem_type_get((mnem_type)i);
         if (info && info->is_weight && strcmp(info->name, name) == 0) return (mnem_type)i;
     }
     die("a type that can't be made");
@@ -244,7 +244,7 @@ static void set_scales(mnem_type type, uint64_t *state, uint8_t *b, float deviat
 }
 
 static void make_row(mnem_type type, int64_t n, uint64_t *state, float deviation, uint8_t *row) {
-    const mnem_type_info *info = mnem_type_info_get(type);
+    const mnem_type_info *info = mnem_type_get(type);
     if (info->block_elements == 1) {
         for (int64_t i = 0; i < n; i++) {
             float f = normal(state) * deviation;

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "kit/kit.h"
+#include "model/text/utf8.h"
 #include "model/tokenizer/chat_format.h"
-#include "model/tokenizer/utf8.h"
 
 static mnem_chat_format recognise(const char *text) {
     return mnem__chat_recognise((mnem_text){text, strlen(text)});

@@ -56,7 +56,7 @@ static void f16_gives_the_references_logits_and_tokens(void **state) {
     while (fgets(line, sizeof line, file)) {
         session_case c;
         read_reference(line, &r);
-        assert_int_equal(session_case_open(&c, MODEL_F16, 0, &(mnem_session_options){0}), MNEM_OK);
+        assert_int_equal(session_case_open(&c, MODEL_F16, 0, &(mnem_engine_options){0}), MNEM_OK);
         assert_int_equal(session_case_logits(&c, r.ids, r.n, logits), MNEM_OK);
         float worst = 0;
         for (int i = 0; i < VOCAB; i++) worst = fmaxf(worst, fabsf(logits[i] - r.logits[i]));
@@ -111,7 +111,7 @@ typedef struct quality {
 static quality quality_of(const char *path) {
     session_case c;
     size_t n, bytes;
-    const mnem_session_options options = {.context = WINDOW, .logits_rows = 16};
+    const mnem_engine_options options = {.context = WINDOW, .threads = 1, .logits_rows = 16};
     assert_int_equal(session_case_open(&c, path, 0, &options), MNEM_OK);
     int32_t *ids = held_out_ids(&c, &n, &bytes);
     assert_int_equal(n / WINDOW, WINDOWS);

@@ -139,7 +139,7 @@ static void types_known_by_name_are_listed(void **state) {
     assert_int_equal(mnem_model_open(kit_path("named.gguf"), &model), MNEM_OK);
     assert_true(mnem_model_tensor_get(model, 0, &t));
     assert_int_equal(t.bytes, 3 * 74);
-    assert_string_equal(mnem_type_info_get(t.type)->name, "IQ2_XS");
+    assert_string_equal(mnem_type_get(t.type)->name, "IQ2_XS");
     mnem_model_close(model);
 }
 

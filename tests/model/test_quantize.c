@@ -20,28 +20,33 @@ typedef struct seen {
     uint64_t done, total;
 } seen;
 
-static bool on_report(void *context, const mnem_quantize_report *r, uint64_t done, uint64_t total) {
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     seen *s = context;
+    assert_string_equal(what, "quantizing");
     assert_true(done >= s->done && done <= total);
     s->done = done;
     s->total = total;
-    if (!r->tensor) {
-        s->ticks++;
-        return true;
-    }
+    s->ticks++;
+    return !s->stop_at || s->reports < s->stop_at;
+}
+
+static void on_report(void *context, const mnem_quantize_report *r) {
+    seen *s = context;
     s->reports++;
     if (r->relative_error > s->worst) s->worst = r->relative_error;
     assert_true(isfinite(r->rms_error) && r->max_error >= r->rms_error);
     if (r->from == r->to) assert_true(r->rms_error == 0);
-    return s->reports != s->stop_at;
 }
 
 static mnem_status quantize(const char *from, const char *to, const char *type, int threads,
                             seen *s) {
-    return mnem_quantize_file(
-        from, to,
-        &(mnem_quantize_options){
-            .type = type, .threads = threads, .on_report = s ? on_report : NULL, .context = s});
+    mnem_quantize_options options = {.type = type, .threads = threads};
+    if (s) {
+        options.progress = (mnem_progress){on_progress, s};
+        options.on_report = on_report;
+        options.context = s;
+    }
+    return mnem_quantize_file(from, to, &options);
 }
 
 static mnem_type type_in(const char *path, const char *tensor) {

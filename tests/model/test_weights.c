@@ -61,7 +61,7 @@ static void disk_set(disk_mode mode, int good) {
 /* ---- */
 
 static void must_load(weights_case *c) {
-    must(mnem__weights_load(c->weights, NULL, NULL));
+    must(mnem__weights_load(c->weights, &(mnem_progress){0}));
 }
 
 /* A run as a session makes it: two prompt chunks, the head, then decoding. */
@@ -172,7 +172,7 @@ static void acquire_says_what_the_disk_said(void **state) {
     }
     must(weights_case_open(&c, 1, 3, 60 << 12, false));
     disk_set(DISK_BROKEN, 5);
-    assert_int_equal(mnem__weights_load(c.weights, NULL, NULL), MNEM_IO);
+    assert_int_equal(mnem__weights_load(c.weights, &(mnem_progress){0}), MNEM_IO);
     disk_set(DISK_GOOD, 0);
     weights_case_fini(&c);
 }
@@ -297,7 +297,7 @@ static void what_is_not_next_is_refused(void **state) {
     must(weights_case_open(&c, 0, 2, 60 << 12, false));
     assert_int_equal(mnem__weights_acquire(c.weights, 0, &chunk), MNEM_NOT_READY);
     must_load(&c);
-    assert_int_equal(mnem__weights_load(c.weights, NULL, NULL), MNEM_INVALID);
+    assert_int_equal(mnem__weights_load(c.weights, &(mnem_progress){0}), MNEM_INVALID);
     assert_int_equal(mnem__weights_acquire(c.weights, 0, &chunk), MNEM_INVALID);
     must(mnem__weights_schedule(c.weights, MNEM__PASS_BODY));
     assert_int_equal(mnem__weights_acquire(c.weights, 1, &chunk), MNEM_INVALID);
@@ -325,8 +325,9 @@ typedef struct progress {
     uint64_t done, total, stop_at;
 } progress;
 
-static bool on_progress(void *context, uint64_t done, uint64_t total) {
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     progress *p = context;
+    assert_string_equal(what, "loading");
     assert_true(done >= p->done && done <= total);
     p->done = done;
     p->total = total;
@@ -339,9 +340,10 @@ static void loading_tells_its_progress_and_stops(void **state) {
     weights_case_init(&c, path, 3, 2);
     must(weights_case_open(&c, 1, 3, 60 << 12, false));
     progress p = {.stop_at = 100000};
-    assert_int_equal(mnem__weights_load(c.weights, on_progress, &p), MNEM_CANCELLED);
+    assert_int_equal(mnem__weights_load(c.weights, &(mnem_progress){on_progress, &p}),
+                     MNEM_CANCELLED);
     p = (progress){.stop_at = UINT64_MAX};
-    must(mnem__weights_load(c.weights, on_progress, &p));
+    must(mnem__weights_load(c.weights, &(mnem_progress){on_progress, &p}));
     assert_int_equal(p.done, p.total);
     resident_check(&c);
     mnem__weights_stats stats;

@@ -5,7 +5,7 @@
 
 #include "kit/kit.h"
 #include "kit/kit_heap.h"
-#include "mnem/place_csv.h"
+#include "mnem/place.h"
 
 static mnem_place_csv *read_text(const char *text) {
     mnem_place_csv *csv;
@@ -30,7 +30,8 @@ static void assert_writes(const char *text, const char *expected) {
 static void columns_come_in_any_order(void **state) {
     (void)state;
     mnem_place_csv *csv = read_text("size,upper,id,lower\r\n5,3,weights of b,-1\r\n\r\n6,9,,2");
-    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
+    mnem_place_csv_info t;
+    mnem_place_csv_info_get(csv, &t);
     assert_int_equal(t.n, 2);
     assert_int_equal(t.buffers[0].lower, -1);
     assert_int_equal(t.buffers[0].upper, 3);
@@ -44,7 +45,8 @@ static void columns_come_in_any_order(void **state) {
 static void an_end_is_the_last_moment(void **state) {
     (void)state;
     mnem_place_csv *csv = read_text("buffer_id,start,end,size,gaps\nx,0,9,5,2-3");
-    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
+    mnem_place_csv_info t;
+    mnem_place_csv_info_get(csv, &t);
     assert_int_equal(t.buffers[0].upper, 10);
     assert_int_equal(t.constraints[0].gaps[0].upper, 4);
     mnem_place_csv_destroy(csv);
@@ -56,7 +58,8 @@ static void optional_cells_become_wishes(void **state) {
                                     "a,0,20,100,32,,32,10-12@8:16 3-5\n"
                                     "b,0,20,100,-1,64,,\n"
                                     "c,0,20,100,7,-1,8, 1-2 \n");
-    const mnem_place_csv_info t = mnem_place_csv_info_get(csv);
+    mnem_place_csv_info t;
+    mnem_place_csv_info_get(csv, &t);
     assert_true(t.constraints[0].hinted && !t.constraints[0].fixed);
     assert_int_equal(t.buffers[0].offset, 32);
     assert_int_equal(t.buffers[0].alignment, 32);

@@ -6,7 +6,7 @@
 #include "kit/kit.h"
 #include "kit/kit_heap.h"
 #include "kit/kit_random.h"
-#include "mnem/place_spaces.h"
+#include "mnem/place.h"
 #include "place/place_check.h"
 
 enum { FEW = 8, MANY = 400, SPACES = 3 };

@@ -226,21 +226,21 @@ static void parts_are_taken_and_given_back_whole(void **state) {
         }
 }
 
-static void the_budget_is_the_smaller_of_two(void **state) {
+static void what_came_before_counts_while_the_ledger_is_preparing(void **state) {
     (void)state;
-    mnem_ledger *ledger;
-    assert_int_equal(mnem__plan_budget(NULL, 0), UINT64_MAX);
-    assert_int_equal(mnem__plan_budget(NULL, 7), 7);
-    assert_int_equal(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 100}, &ledger),
-                     MNEM_OK);
-    assert_int_equal(mnem__plan_budget(ledger, 0), 100);
-    assert_int_equal(mnem__plan_budget(ledger, 7), 7);
-    assert_int_equal(mnem__plan_budget(ledger, 700), 100);
-    assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_HOST, "x", 60), MNEM_OK);
-    mnem_ledger_release(ledger, MNEM_KIND_HOST, "x", 60);
-    assert_int_equal(mnem__plan_before(ledger, 0), 0);
-    assert_int_equal(mnem__plan_before(ledger, 7), 60);
-    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+    assert_int_equal(mnem__plan_budget(NULL), UINT64_MAX);
+    for (int preparing = 0; preparing < 2; preparing++) {
+        mnem_ledger *ledger;
+        const mnem_ledger_options options = {.budget_bytes = 100, .preparing = preparing};
+        assert_int_equal(mnem_ledger_create(&options, &ledger), MNEM_OK);
+        assert_int_equal(mnem__plan_budget(ledger), 100);
+        assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_HOST, "x", 60), MNEM_OK);
+        mnem_ledger_release(ledger, MNEM_KIND_HOST, "x", 60);
+        assert_int_equal(mnem__plan_before(ledger), preparing ? 60 : 0);
+        assert_int_equal(mnem_ledger_hold(ledger), MNEM_OK);
+        assert_int_equal(mnem__plan_before(ledger), 0);
+        assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+    }
 }
 
 int main(void) {
@@ -250,7 +250,7 @@ int main(void) {
         cmocka_unit_test(a_failure_of_measuring_chooses_nothing),
         cmocka_unit_test(the_first_knob_that_fits_is_named),
         cmocka_unit_test(parts_are_taken_and_given_back_whole),
-        cmocka_unit_test(the_budget_is_the_smaller_of_two),
+        cmocka_unit_test(what_came_before_counts_while_the_ledger_is_preparing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
-#include "mnem/workload.h"
+#include "mnem/replay.h"
 
 static mnem_status read_text(const char *text, mnem_workload **w) {
     char *copy = malloc(strlen(text) + 1); /* exactly as long, so that reading past it is seen */
@@ -125,7 +125,9 @@ static void a_file_that_cannot_be_read_is_named(void **state) {
     assert_null(w);
 }
 
-static bool stop_at_once(void *context, uint64_t bytes) {
+static bool stop_at_once(void *context, const char *what, uint64_t bytes, uint64_t total) {
+    assert_string_equal(what, "reading");
+    assert_int_equal(total, 0);
     *(uint64_t *)context = bytes;
     return false;
 }
@@ -137,7 +139,7 @@ static void reading_can_be_cancelled(void **state) {
     assert_int_equal(write(ends[1], "a 1 1 0\n", 8), 8);
     close(ends[1]);
     uint64_t seen = 0;
-    const mnem_workload_options options = {.on_progress = stop_at_once, .progress_context = &seen};
+    const mnem_workload_options options = {.progress = {stop_at_once, &seen}};
     mnem_workload *w;
     assert_int_equal(mnem_workload_open_fd("-", ends[0], &options, &w), MNEM_CANCELLED);
     assert_null(w);

@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "kit/kit.h"
-#include "mnem/workload.h"
+#include "mnem/replay.h"
 
 static mnem_workload *opened(const char *name, const mnem_workload_options *options) {
     char path[512];

@@ -1,11 +1,9 @@
 /* test_checkpoint.c: checkpoints that are whole or not there: damage, full disks, kills. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25,13 +23,10 @@ static const char *path;
 
 static mnem__fail_point calls;
 static int error_now = ENOSPC; /* 0: writes are cut short instead */
-static volatile int cancel;
-static int cancel_at; /* the write that a Ctrl-C comes in; 0: none */
 
 ssize_t __real_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n);
 ssize_t __wrap_write(int fd, const void *bytes, size_t n) {
-    if (cancel_at && --cancel_at == 0) cancel = 1;
     if (!mnem__fail_point_hit(&calls)) return __real_write(fd, bytes, n);
     if (error_now == 0) return __real_write(fd, bytes, (n + 1) / 2);
     errno = error_now;
@@ -99,10 +94,10 @@ static size_t content_make(content *c, uint64_t step) {
     return sizeof e / sizeof *e;
 }
 
-static mnem_status write_step(uint64_t step, const mnem__checkpoint_options *options) {
+static mnem_status write_step(uint64_t step) {
     static content c;
     const size_t n = content_make(&c, step);
-    return mnem__checkpoint_write(path, c.entries, n, options);
+    return mnem__checkpoint_write(path, c.entries, n);
 }
 
 /* Opens and checks everything; the step. */
@@ -138,33 +133,15 @@ static int setup(void **state) {
     kit_folder_in("/dev/shm"); /* where flushing takes no time */
     path = kit_path("run");
     error_now = ENOSPC;
-    cancel = cancel_at = 0;
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    static const char *const ends[] = {"", ".tmp", ".1", ".2", ".3", ".old"};
     mnem__fail_point_set(&calls, 0, false);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
-        unlink(name);
-    }
+    unlink(path);
+    unlink(kit_path("run.tmp"));
     return kit_folder_remove(); /* fails when something else was left */
-}
-
-/* The path with something behind. */
-static const char *beside(const char *end) {
-    static char name[128];
-    snprintf(name, sizeof name, "%s%s", path, end);
-    return name;
-}
-
-static void put_file(const char *to, const void *bytes, size_t n) {
-    const int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_true(fd >= 0 && __real_write(fd, bytes, n) == (ssize_t)n);
-    close(fd);
 }
 
 static size_t get_file(uint8_t *bytes, size_t room) {
@@ -184,7 +161,7 @@ static void what_is_written_reads_back(void **state) {
     uint64_t bytes;
     struct stat st;
     for (uint64_t step = 0; step < 3; step++) {
-        assert_int_equal(write_step(step, NULL), MNEM_OK);
+        assert_int_equal(write_step(step), MNEM_OK);
         assert_int_equal(read_step(path), step);
     }
     assert_int_equal(mnem__checkpoint_file_bytes(c.entries, content_make(&c, 1), &bytes), MNEM_OK);
@@ -199,7 +176,7 @@ static void entries_come_in_their_order(void **state) {
     mnem__checkpoint *checkpoint;
     mnem__checkpoint_entry e;
     const size_t n = content_make(&c, 9);
-    assert_int_equal(write_step(9, NULL), MNEM_OK);
+    assert_int_equal(write_step(9), MNEM_OK);
     assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_OK);
     for (size_t i = 0; i < n; i++) {
         assert_true(mnem__checkpoint_entry_get(checkpoint, i, &e));
@@ -218,7 +195,7 @@ static void no_entries_are_a_checkpoint_too(void **state) {
     (void)state;
     mnem__checkpoint *checkpoint;
     mnem__checkpoint_entry e;
-    assert_int_equal(mnem__checkpoint_write(path, NULL, 0, NULL), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_write(path, NULL, 0), MNEM_OK);
     assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_OK);
     assert_false(mnem__checkpoint_entry_get(checkpoint, 0, &e));
     mnem__checkpoint_close(checkpoint);
@@ -234,13 +211,13 @@ static size_t small_file(uint8_t *bytes) {
         {.name = "n", .type = MNEM__ENTRY_U64, .u = 77},
         {.name = "bytes", .type = MNEM__ENTRY_BYTES, .data = "0123456789", .bytes = 10},
         {.name = "text", .type = MNEM__ENTRY_TEXT, .data = "abc", .bytes = 3}};
-    assert_int_equal(mnem__checkpoint_write(path, e, 3, NULL), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_write(path, e, 3), MNEM_OK);
     return get_file(bytes, FILE_ROOM);
 }
 
 static void refused(const uint8_t *bytes, size_t n) {
     mnem__checkpoint *checkpoint = (void *)1;
-    put_file(path, bytes, n);
+    write_file(path, bytes, n);
     const mnem_status status = mnem__checkpoint_open(path, &checkpoint);
     assert_true(status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED);
     assert_null(checkpoint);
@@ -282,11 +259,11 @@ static void other_files_are_refused(void **state) {
     mnem__checkpoint *checkpoint;
     uint8_t bytes[FILE_ROOM];
     const size_t n = small_file(bytes);
-    assert_int_equal(mnem__checkpoint_open(beside(".none"), &checkpoint), MNEM_NOT_FOUND);
+    assert_int_equal(mnem__checkpoint_open(kit_path("run.none"), &checkpoint), MNEM_NOT_FOUND);
     assert_int_equal(mnem__checkpoint_open(kit_folder(), &checkpoint), MNEM_BAD_FILE);
     assert_int_equal(mnem__checkpoint_open("", &checkpoint), MNEM_INVALID);
     bytes[8] = 2;
-    put_file(path, bytes, n);
+    write_file(path, bytes, n);
     assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "version 2, expected 1"));
     mnem__checkpoint_close(NULL);
@@ -367,14 +344,13 @@ static void entries_that_are_none_are_refused_and_the_file_stays(void **state) {
         {{.name = "a", .bytes = UINT64_MAX, .data = longest}, {.name = "b"}},
         {{.name = "a", .bytes = INT64_MAX, .data = longest}, {.name = "b"}}};
     uint64_t bytes;
-    assert_int_equal(write_step(3, NULL), MNEM_OK);
+    assert_int_equal(write_step(3), MNEM_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(mnem__checkpoint_write(path, bad[i], 2, NULL), MNEM_INVALID);
+        assert_int_equal(mnem__checkpoint_write(path, bad[i], 2), MNEM_INVALID);
         assert_int_equal(mnem__checkpoint_file_bytes(bad[i], 2, &bytes), MNEM_INVALID);
     }
-    assert_int_equal(mnem__checkpoint_write(path, bad[0], MNEM__CHECKPOINT_ENTRIES + 1, NULL),
+    assert_int_equal(mnem__checkpoint_write(path, bad[0], MNEM__CHECKPOINT_ENTRIES + 1),
                      MNEM_INVALID);
-    assert_int_equal(write_step(4, &(mnem__checkpoint_options){.keep = 100}), MNEM_INVALID);
     assert_int_equal(read_step(path), 3);
     assert_int_equal(kit_folder_count(), 1);
 }
@@ -385,18 +361,18 @@ static void the_nth_call_that_fails_leaves_the_old_one(void **state) {
     (void)state;
     static const int errors[] = {ENOSPC, EIO, EDQUOT};
     uint64_t n = 1;
-    assert_int_equal(write_step(1, NULL), MNEM_OK);
+    assert_int_equal(write_step(1), MNEM_OK);
     for (;; n++) {
         error_now = errors[n % 3];
         mnem__fail_point_set(&calls, n, false);
-        const mnem_status status = write_step(2, NULL);
+        const mnem_status status = write_step(2);
         const bool hit = atomic_load(&calls.left) == 0;
         mnem__fail_point_set(&calls, 0, false);
         if (!hit) break;
         assert_int_equal(kit_folder_count(), 1);
         if (status == MNEM_OK) { /* what is best effort failed: EIO of fallocate, the folder */
             assert_int_equal(read_step(path), 2);
-            assert_int_equal(write_step(1, NULL), MNEM_OK);
+            assert_int_equal(write_step(1), MNEM_OK);
             continue;
         }
         assert_int_equal(status, MNEM_IO);
@@ -415,81 +391,20 @@ static void short_writes_and_signals_are_gone_over(void **state) {
         for (uint64_t n = 1; n < 12; n++) {
             error_now = errors[i];
             mnem__fail_point_set(&calls, n, false);
-            assert_int_equal(write_step(n, NULL), MNEM_OK);
+            assert_int_equal(write_step(n), MNEM_OK);
             mnem__fail_point_set(&calls, 0, false);
             assert_int_equal(read_step(path), n);
         }
 }
 
-static void a_cancel_at_any_write_leaves_the_old_one(void **state) {
-    (void)state;
-    const mnem__checkpoint_options options = {.keep = 1, .cancel = &cancel};
-    assert_int_equal(write_step(1, NULL), MNEM_OK);
-    for (int at = 1;; at++) {
-        cancel = 0;
-        cancel_at = at;
-        const mnem_status status = write_step(2, &options);
-        if (status == MNEM_OK) {
-            assert_true(at > 5 && !cancel);
-            break;
-        }
-        assert_int_equal(status, MNEM_CANCELLED);
-        assert_int_equal(read_step(path), 1);
-        assert_int_equal(kit_folder_count(), 1);
-    }
-    assert_int_equal(read_step(path), 2);
-    assert_int_equal(read_step(beside(".1")), 1);
-}
-
 static void a_stray_temporary_is_ignored_and_replaced(void **state) {
     (void)state;
-    put_file(beside(".tmp"), "half of a checkpoint", 20);
-    put_file(beside(".old"), "and of another", 14);
+    write_file(kit_path("run.tmp"), "half of a checkpoint", 20);
     mnem__checkpoint *checkpoint;
-    unsigned which;
-    assert_int_equal(mnem__checkpoint_open_last(path, 3, &checkpoint, &which), MNEM_NOT_FOUND);
-    assert_int_equal(write_step(5, &(mnem__checkpoint_options){.keep = 1}), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_open(path, &checkpoint), MNEM_NOT_FOUND);
+    assert_int_equal(write_step(5), MNEM_OK);
     assert_int_equal(read_step(path), 5);
     assert_int_equal(kit_folder_count(), 1);
-}
-
-/* ---- older ones ---- */
-
-static void the_last_ones_are_kept(void **state) {
-    (void)state;
-    const mnem__checkpoint_options options = {.keep = 2};
-    for (uint64_t step = 1; step <= 5; step++) {
-        assert_int_equal(write_step(step, &options), MNEM_OK);
-        assert_int_equal(kit_folder_count(), step < 3 ? (int)step : 3);
-    }
-    assert_int_equal(read_step(path), 5);
-    assert_int_equal(read_step(beside(".1")), 4);
-    assert_int_equal(read_step(beside(".2")), 3);
-    mnem__fail_point_set(&calls, 4, false); /* a write that fails moves none of them */
-    assert_int_equal(write_step(6, &options), MNEM_IO);
-    assert_int_equal(read_step(path), 5);
-    assert_int_equal(read_step(beside(".1")), 4);
-    assert_int_equal(kit_folder_count(), 3);
-}
-
-static void the_last_that_opens_is_found(void **state) {
-    (void)state;
-    const mnem__checkpoint_options options = {.keep = 2};
-    mnem__checkpoint *checkpoint;
-    unsigned which;
-    for (uint64_t step = 1; step <= 3; step++) write_step(step, &options);
-    assert_int_equal(mnem__checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
-    assert_int_equal(which, 0);
-    mnem__checkpoint_close(checkpoint);
-    assert_int_equal(truncate(path, 1000), 0);
-    assert_int_equal(unlink(beside(".1")), 0);
-    assert_int_equal(mnem__checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_OK);
-    assert_int_equal(which, 2);
-    mnem__checkpoint_close(checkpoint);
-    assert_int_equal(truncate(beside(".2"), 2000), 0);
-    assert_int_equal(mnem__checkpoint_open_last(path, 2, &checkpoint, &which), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "run: 1000 bytes")); /* of the first */
-    assert_null(checkpoint);
 }
 
 /* ---- memory ---- */
@@ -498,10 +413,10 @@ static void no_memory_anywhere_is_reported(void **state) {
     (void)state;
     mnem__checkpoint *checkpoint;
     mnem_heap_usage before, after;
-    assert_int_equal(write_step(1, NULL), MNEM_OK);
+    assert_int_equal(write_step(1), MNEM_OK);
     mnem_heap_usage_get(&before);
     mnem__heap_fail_at(1, false);
-    assert_int_equal(write_step(2, NULL), MNEM_NO_MEMORY);
+    assert_int_equal(write_step(2), MNEM_NO_MEMORY);
     for (uint64_t n = 1;; n++) {
         mnem__heap_fail_at(n, false);
         const mnem_status status = mnem__checkpoint_open(path, &checkpoint);
@@ -527,9 +442,8 @@ enum { KILLS = 120, SEED = 5 };
 
 /* Writes one step after another; says each that is done. */
 static void write_forever(_Atomic uint64_t *done) {
-    const mnem__checkpoint_options options = {.keep = 1};
     for (uint64_t step = *done + 1;; step++) {
-        if (write_step(step, &options) != MNEM_OK) _exit(1);
+        if (write_step(step) != MNEM_OK) _exit(1);
         atomic_store(done, step);
     }
 }
@@ -540,7 +454,7 @@ static void killed_at_any_moment_one_is_whole(void **state) {
     _Atomic uint64_t *done =
         mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(done != MAP_FAILED);
-    assert_int_equal(write_step(0, NULL), MNEM_OK);
+    assert_int_equal(write_step(0), MNEM_OK);
     for (uint64_t i = 0; i < KILLS; i++) {
         const pid_t child = fork();
         assert_true(child >= 0);
@@ -552,7 +466,7 @@ static void killed_at_any_moment_one_is_whole(void **state) {
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         const uint64_t step = read_step(path);
         assert_true(step == *done || step == *done + 1);
-        between += access(beside(".tmp"), F_OK) == 0;
+        between += access(kit_path("run.tmp"), F_OK) == 0;
         *done = step;
     }
     print_message("seed %d: %d kills, %d of them while one was written, %llu written\n", SEED,
@@ -578,10 +492,7 @@ int main(void) {
         TEST(entries_that_are_none_are_refused_and_the_file_stays),
         TEST(the_nth_call_that_fails_leaves_the_old_one),
         TEST(short_writes_and_signals_are_gone_over),
-        TEST(a_cancel_at_any_write_leaves_the_old_one),
         TEST(a_stray_temporary_is_ignored_and_replaced),
-        TEST(the_last_ones_are_kept),
-        TEST(the_last_that_opens_is_found),
         TEST(no_memory_anywhere_is_reported),
         TEST(killed_at_any_moment_one_is_whole),
     };

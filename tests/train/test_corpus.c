@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "base/heap.h"
 #include "kit/full_disk.h"
 #include "kit/kit.h"
@@ -388,10 +388,9 @@ static void making_and_checking_can_be_cancelled(void **state) {
     char temporary[120];
     snprintf(temporary, sizeof temporary, "%s.tmp", cache);
     mnem_corpus_options options = options_of((const char *[]){one, two}, 2);
-    options.on_progress = stop_after;
     for (int i = 0;; i++) {
         int left = i;
-        options.context = &left;
+        options.progress = (mnem_progress){stop_after, &left};
         const mnem_status status = try_open(&options);
         assert_int_not_equal(access(temporary, F_OK), 0);
         if (status == MNEM_OK) break;
@@ -399,7 +398,7 @@ static void making_and_checking_can_be_cancelled(void **state) {
         assert_true(i < 5);
     }
     int left = 0;
-    options.context = &left;
+    options.progress = (mnem_progress){stop_after, &left};
     assert_int_equal(try_open(&options), MNEM_CANCELLED); /* while it is verified */
     left = 1;
     assert_int_equal(try_open(&options), MNEM_OK);

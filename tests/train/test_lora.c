@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "base/heap.h"
 #include "engine/plain_transformer.h"
 #include "engine/session_case.h"

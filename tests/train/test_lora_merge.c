@@ -277,10 +277,9 @@ static void adapters_that_lie_are_named(void **state) {
     refuse(path[OTHER], path[OUT], NULL, MNEM_BAD_FILE, "row 0 has numbers that aren't finite");
 }
 
-static bool stop_soon(void *context, const mnem_merge_report *report, uint64_t done,
-                      uint64_t total) {
+static bool stop_soon(void *context, const char *what, uint64_t done, uint64_t total) {
     int *left = context;
-    (void)report;
+    assert_string_equal(what, "merging");
     assert_true(done <= total);
     return --*left > 0;
 }
@@ -292,7 +291,7 @@ static void a_merge_that_is_stopped_leaves_nothing(void **state) {
     make_model(path[MODEL], llama);
     make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
     remove(path[OUT]);
-    const mnem_merge_options o = {.on_report = stop_soon, .context = &left};
+    const mnem_merge_options o = {.progress = {stop_soon, &left}};
     assert_int_equal(mnem_merge_file(path[MODEL], path[ADAPTER], path[OUT], &o), MNEM_CANCELLED);
     assert_int_not_equal(stat(path[OUT], &about), 0);
 }

@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "base/random.h"
 #include "kit/kit.h"
-#include "train/step/optimizer.h"
+#include "train/optimizer/optimizer.h"
 
 enum { SEED = 20221 };
 

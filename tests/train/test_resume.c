@@ -98,7 +98,7 @@ static mnem__checkpoint_entry *section(sections *s, const char *name) {
 }
 
 static void sections_store(sections *s) {
-    if (mnem__checkpoint_write(path(), s->entry, s->n, NULL) != MNEM_OK)
+    if (mnem__checkpoint_write(path(), s->entry, s->n) != MNEM_OK)
         fail_msg("%s", mnem_last_error());
     for (size_t i = 0; i < s->n; i++) {
         free((void *)(uintptr_t)s->entry[i].name);

@@ -92,13 +92,13 @@ static void train(const char *architecture, float *logits) {
 /* ---- sessions ---- */
 
 static void open_session(session_case *c, const char *path, uint64_t budget,
-                         const mnem_session_options *o) {
+                         const mnem_engine_options *o) {
     if (session_case_open(c, path, budget, o) != MNEM_OK) fail_msg("%s", mnem_last_error());
 }
 
 /* Once resident, once with the least memory there is: the same bits. */
 static void run_both_ways(const char *path, float *logits) {
-    const mnem_session_options o = {.context = CONTEXT, .threads = 2, .chunk = 7};
+    const mnem_engine_options o = {.context = CONTEXT, .threads = 2, .chunk = 7};
     float streamed[VOCAB];
     int32_t ids[SEQUENCE];
     session_case c;
@@ -154,13 +154,13 @@ static void positions_end_where_the_model_says(void **state) {
     train("gpt2", logits);
     fill_ids(ids, CONTEXT + 1);
     assert_int_equal(
-        session_case_open(&c, f32_path, 0, &(mnem_session_options){.context = CONTEXT + 1}),
+        session_case_open(&c, f32_path, 0, &(mnem_engine_options){.context = CONTEXT + 1}),
         MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "a context of 41; the model has positions for 40"));
-    open_session(&c, f32_path, 0, &(mnem_session_options){.threads = 1});
+    open_session(&c, f32_path, 0, &(mnem_engine_options){.threads = 1});
     assert_true(c.plan.context <= CONTEXT); /* none asked for */
     session_case_close(&c);
-    open_session(&c, f32_path, 0, &(mnem_session_options){.context = CONTEXT, .threads = 1});
+    open_session(&c, f32_path, 0, &(mnem_engine_options){.context = CONTEXT, .threads = 1});
     assert_int_equal(session_case_logits(&c, ids, CONTEXT, logits), MNEM_OK);
     assert_int_equal(session_case_logits(&c, ids, 1, logits), MNEM_OVER_BUDGET);
     session_case_close(&c);

@@ -624,7 +624,7 @@ static void a_checkpoint_of_a_shape_with_spaces_is_refused(void **unused) {
     strcat(shape, " ");
     const mnem__checkpoint_entry e = {
         .name = "shape", .type = MNEM__ENTRY_TEXT, .data = shape, .bytes = strlen(shape)};
-    assert_int_equal(mnem__checkpoint_write(checkpoint_path(), &e, 1, NULL), MNEM_OK);
+    assert_int_equal(mnem__checkpoint_write(checkpoint_path(), &e, 1), MNEM_OK);
     assert_int_equal(mnem_trainer_resume(m.trainer, checkpoint_path(), note, sizeof note),
                      MNEM_BAD_FILE);
     assert_non_null(strstr(mnem_last_error(), "another model"));

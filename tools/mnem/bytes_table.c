@@ -39,20 +39,18 @@ static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t l
 }
 
 void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes) {
-    mnem_process_usage usage = {0};
+    const uint64_t seen = tool_peak_bytes();
     mnem_ledger_info info;
     mnem_account_info account;
     char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT];
-    mnem_process_usage_get(&usage);
     mnem_ledger_info_get(ledger, &info);
     fprintf(file, "ledger%35s %11s %18s\n", "now", "peak", "peak, bytes");
     for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
         ledger_row(file, mnem_kind_text(account.kind), account.tag, account.bytes_live,
                    account.bytes_peak);
     ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
-    if (usage.bytes_peak > info.bytes_peak)
-        ledger_row(file, "unaccounted", "", 0, usage.bytes_peak - info.bytes_peak);
+    if (seen > info.bytes_peak) ledger_row(file, "unaccounted", "", 0, seen - info.bytes_peak);
     fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s; budget %s\n",
-            tool_size(usage.bytes_peak, peak), tool_size(predicted_bytes, predicted),
+            tool_size(seen, peak), tool_size(predicted_bytes, predicted),
             tool_size(info.budget_bytes, budget));
 }

@@ -1,4 +1,8 @@
-/* help.c: help, the man page and the words of completion, all from the tables. */
+/* help.c: help, the man page and the words of completion, all from the tables.
+ *
+ * `mnem help VERB` is for people, wrapped to the terminal; `help man` is docs/mnem.1; `help verbs`
+ * and `help options` are lines that completion reads, so that it never knows less than the command.
+ * What a verb takes but hides (plan: what only run shows) is in none of them. */
 #include <string.h>
 
 #include "options.h"
@@ -10,8 +14,8 @@ void tool_help_overview(FILE *file) {
           "\n"
           "Usage: mnem VERB [operands] [options]\n\n",
           file);
-    for (int i = 0; i < TOOL_VERBS; i++)
-        fprintf(file, "  %-11s %s\n", tool_verbs[i].name, tool_verbs[i].summary);
+    for (int i = 0; tool_verbs[i]; i++)
+        fprintf(file, "  %-11s %s\n", tool_verbs[i]->name, tool_verbs[i]->about.summary);
     fputs("\nStart here:\n"
           "  mnem run -p 'In the beginning'         the model that ships with mnem\n"
           "  mnem plan model.gguf --memory 2G       would this file run in 2 GiB, and how?\n"
@@ -50,28 +54,32 @@ static void variables(FILE *file) {
     }
 }
 
-void tool_help_verb(FILE *file, tool_verb_id verb) {
-    const tool_verb *v = &tool_verbs[verb];
-    fprintf(file, "mnem %s: %s\n\nUsage: mnem %s%s%s [options]\n\n%s\nOptions:\n", v->name,
-            v->summary, v->name, *v->operands ? " " : "", v->operands, v->text);
+static void put_options(FILE *file, const tool_verb *verb) {
+    tool_option o;
     int width = 0;
-    char name[64];
-    for (int i = 0; i < tool_options_count; i++) {
-        if (!(tool_options[i].verbs >> verb & 1)) continue;
-        option_name(&tool_options[i], name, sizeof name);
-        if ((int)strlen(name) > width) width = (int)strlen(name);
+    char name[64], lead[64];
+    for (int i = 0; tool_option_get(verb, i, &o); i++) {
+        option_name(&o, name, sizeof name);
+        if (!o.hidden && (int)strlen(name) > width) width = (int)strlen(name);
     }
-    for (int i = 0; i < tool_options_count; i++) {
-        if (!(tool_options[i].verbs >> verb & 1)) continue;
-        char lead[64];
-        option_name(&tool_options[i], name, sizeof name);
+    for (int i = 0; tool_option_get(verb, i, &o); i++) {
+        if (o.hidden) continue;
+        option_name(&o, name, sizeof name);
         snprintf(lead, sizeof lead, "%-*s", width, name);
-        tool_wrap(file, lead, tool_options[i].help);
+        tool_wrap(file, lead, o.help);
     }
+}
+
+void tool_help_verb(FILE *file, const tool_verb *v) {
+    const bool all = v == &tool_verb_run || v == &tool_verb_help;
+    fprintf(file, "mnem %s: %s\n\nUsage: mnem %s%s%s [options]\n\n%s\nOptions:\n", v->name,
+            v->about.summary, v->name, *v->about.operands ? " " : "", v->about.operands,
+            v->about.text);
+    put_options(file, v);
     fputs("\nExamples:\n", file);
-    examples(file, v->examples);
-    if (verb == TOOL_VERB_run || verb == TOOL_VERB_help) variables(file);
-    if (verb == TOOL_VERB_run || verb == TOOL_VERB_help)
+    examples(file, v->about.examples);
+    if (all) variables(file);
+    if (all)
         fputs(
             "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a\n"
             "signal (130 Ctrl-C, 143 SIGTERM). With --json a failure is an object, too: error, "
@@ -122,16 +130,15 @@ static void roff_option(FILE *file, const tool_option *o) {
     fputc('\n', file);
 }
 
-static void roff_verb(FILE *file, tool_verb_id verb) {
-    const tool_verb *v = &tool_verbs[verb];
-    fprintf(file, ".SS \"mnem %s%s%s\"\n", v->name, *v->operands ? " " : "", v->operands);
-    roff_paragraphs(file, v->text);
-    for (int i = 0; i < tool_options_count; i++) {
-        const tool_option *o = &tool_options[i];
-        if ((o->verbs >> verb & 1) && o->letter != 'h') roff_option(file, o);
-    }
+static void roff_verb(FILE *file, const tool_verb *v) {
+    tool_option o;
+    fprintf(file, ".SS \"mnem %s%s%s\"\n", v->name, *v->about.operands ? " " : "",
+            v->about.operands);
+    roff_paragraphs(file, v->about.text);
+    for (int i = 0; tool_option_get(v, i, &o); i++)
+        if (!o.hidden && o.letter != 'h') roff_option(file, &o);
     fputs(".PP\nExamples:\n.PP\n.nf\n.RS\n", file);
-    for (const char *line = v->examples; *line; line = strchr(line, '\n') + 1) {
+    for (const char *line = v->about.examples; *line; line = strchr(line, '\n') + 1) {
         char example[160];
         snprintf(example, sizeof example, "%.*s\n", (int)strcspn(line, "\n"), line);
         roff(file, example);
@@ -167,7 +174,7 @@ static void help_man(FILE *file) {
         "option that\nwould help. Data goes to standard output, messages to standard error.\n"
         ".SH VERBS\nEvery verb also takes \\fB\\-h\\fR, \\fB\\-\\-help\\fR: show its help.\n",
         file);
-    for (int i = 0; i < TOOL_VERBS; i++) roff_verb(file, (tool_verb_id)i);
+    for (int i = 0; tool_verbs[i]; i++) roff_verb(file, tool_verbs[i]);
     roff_environment(file);
     fputs(".SH EXIT STATUS\n"
           ".TP\n0\ndone\n.TP\n1\nfailed\n.TP\n2\nwrong usage\n.TP\n3\nover budget\n"
@@ -181,7 +188,7 @@ static void help_man(FILE *file) {
 /* ---- for completion: one word a line ---- */
 
 static void words_verbs(FILE *file) {
-    for (int i = 0; i < TOOL_VERBS; i++) fprintf(file, "%s\n", tool_verbs[i].name);
+    for (int i = 0; tool_verbs[i]; i++) fprintf(file, "%s\n", tool_verbs[i]->name);
 }
 
 /* "run --json", "run --memory SIZE", "run -m SIZE", "run --kv = f16 q8_0 auto" */
@@ -193,21 +200,26 @@ static void words_option(FILE *file, const char *verb, const tool_option *o) {
 }
 
 static void words_options(FILE *file) {
-    for (int v = 0; v < TOOL_VERBS; v++)
-        for (int i = 0; i < tool_options_count; i++)
-            if (tool_options[i].verbs >> v & 1)
-                words_option(file, tool_verbs[v].name, &tool_options[i]);
+    tool_option o;
+    for (int v = 0; tool_verbs[v]; v++)
+        for (int i = 0; tool_option_get(tool_verbs[v], i, &o); i++)
+            if (!o.hidden) words_option(file, tool_verbs[v]->name, &o);
 }
 
-int verb_help(const tool_args *args) {
+/* ---- the verbs ---- */
+
+static const tool_option options[] = {{0}}; /* but --help */
+static tool_args asked;
+
+static int verb_help(const tool_args *args) {
     const char *topic = args->operand[0];
     if (!topic) {
         tool_help_overview(stdout);
         return tool_out_end();
     }
-    for (int i = 0; i < TOOL_VERBS; i++) {
-        if (strcmp(topic, tool_verbs[i].name) != 0) continue;
-        tool_help_verb(stdout, (tool_verb_id)i);
+    for (int i = 0; tool_verbs[i]; i++) {
+        if (strcmp(topic, tool_verbs[i]->name) != 0) continue;
+        tool_help_verb(stdout, tool_verbs[i]);
         return tool_out_end();
     }
     if (strcmp(topic, "man") == 0)
@@ -221,8 +233,14 @@ int verb_help(const tool_args *args) {
     return tool_out_end();
 }
 
-int verb_version(const tool_args *args) {
+TOOL_VERB(help, "[VERB]", 0, 1, "this, or all about one verb",
+          "Shows what a verb does, its options and examples. `mnem VERB --help` does the same.\n",
+          "mnem help run  # all about run\n");
+
+static int verb_version(const tool_args *args) {
     (void)args;
     tool_outf("mnem %s\n", mnem_version());
     return tool_out_end();
 }
+
+TOOL_VERB(version, "", 0, 0, "the version", "Prints the version, one line.\n", "mnem version\n");

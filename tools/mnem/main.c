@@ -27,15 +27,15 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is told by write, and is a clean end */
     signal(SIGXFSZ, SIG_IGN); /* a limit on files is, too, and is a full disk */
 
-    tool_args args;
+    const tool_args *args;
     int code = tool_parse(argc, argv, &args);
     if (code != TOOL_OK) return code;
-    if (args.help) {
-        tool_help_verb(stdout, args.verb);
+    if (args->help) {
+        tool_help_verb(stdout, args->verb);
         return tool_out_end();
     }
-    code = tool_new_check(&args);
-    if (code == TOOL_OK) code = tool_verbs[args.verb].entry(&args);
-    tool_error_json(&args, code);
+    code = tool_new_check(args);
+    if (code == TOOL_OK) code = args->verb->entry(args);
+    tool_error_json(args, code);
     return code == TOOL_INTERRUPTED ? tool_interrupt_code() : code;
 }

@@ -1,4 +1,23 @@
-/* options.h: the rows of the option table, for those who print them. */
+/* options.h: options as rows of tables: each verb has its own, made of rows and of shared groups.
+ *
+ * A verb has a struct that begins with tool_args, and a table of its options in the order in which
+ * help shows them. A row says an option's names, its value, the field that it fills, and its help;
+ * a group is another table, whose fields lie in a struct within the verb's. Parsing, help, the man
+ * page and completion read the same rows.
+ *
+ *     typedef struct cut_options {
+ *         tool_args args;
+ *         int32_t threads;
+ *         const char *out;
+ *     } cut_options;
+ *     static const tool_option options[] = {
+ *         TOOL_GROUP(tool_threads_options, offsetof(cut_options, threads)),
+ *         {"out", 'o', "FILE", TOOL_VALUE_TEXT, offsetof(cut_options, out), .help = "where to"},
+ *         {0},
+ *     };
+ *     static cut_options asked;
+ *     TOOL_VERB(cut, "FILE...", 1, 9, "cut files", "All about it.\n", "mnem cut a b  # both\n");
+ */
 #ifndef MNEM_TOOLS_MNEM_OPTIONS_H
 #define MNEM_TOOLS_MNEM_OPTIONS_H
 
@@ -11,24 +30,86 @@ typedef enum tool_value {
     TOOL_VALUE_COUNT,  /* int32_t within [least, most] */
     TOOL_VALUE_NUMBER, /* uint64_t, within [least, most] where most isn't 0 */
     TOOL_VALUE_REAL,   /* double within [least, most] */
+    TOOL_VALUE_FLOAT,  /* float within [least, most] */
     TOOL_VALUE_CHOICE, /* int32_t: which word of choices */
     TOOL_VALUE_NAME,   /* const char *: a word of choices, in any case */
-    TOOL_VALUE_LIST,   /* texts: the option may be given again (stop, space) */
+    TOOL_VALUE_LIST,   /* tool_texts: the option may be given most times */
 } tool_value;
 
-typedef struct tool_option {
+/* What is done with the file that a text names; it is looked at before the work (output_file.c). */
+enum {
+    TOOL_PATH_READ = 1,
+    TOOL_PATH_WRITE = 2,
+    TOOL_PATH_IN_PLACE = 4, /* it may be what is read; - is standard output */
+    TOOL_PATH_PLAIN = 8,    /* a device is none */
+};
+
+struct tool_option {
     const char *name;
     char letter;       /* 0: none */
     const char *value; /* as help shows it; NULL: a flag */
     tool_value kind;
-    size_t offset; /* of the field in tool_args */
-    double least, most;
-    const char *choices; /* words with spaces between; of TEXT only for completion */
-    unsigned verbs;      /* bit per tool_verb_id */
+    size_t offset; /* of the field in the verb's struct, or in the group's */
     const char *help;
-} tool_option;
-extern const tool_option tool_options[];
-extern const int tool_options_count;
+    double least, most;
+    const char *choices;      /* words with spaces between; of TEXT only for completion */
+    const char *once;         /* why it can't be given twice; NULL: the last one counts */
+    unsigned path;            /* TOOL_PATH_*; 0: not a file */
+    const tool_option *group; /* the row stands for this table */
+    bool hidden;              /* taken, but not in the verb's help */
+};
+#define TOOL_GROUP(table, at)                                                                      \
+    { .group = (table), .offset = (at) }
+#define TOOL_GROUP_TAKEN(table, at)                                                                \
+    { .group = (table), .offset = (at), .hidden = true }
+
+/* The verb of a file: verb_NAME with its `options` and what they fill, `asked`; then what it says
+ * of itself (tool_verb.about). set fills in defaults that a constant can't say. */
+#define TOOL_VERB_WITH(verb, set, ...)                                                             \
+    const tool_verb tool_verb_##verb = {                                                           \
+        #verb, {__VA_ARGS__}, options, (tool_args *)&asked, verb_##verb, set}
+#define TOOL_VERB(verb, ...) TOOL_VERB_WITH(verb, NULL, __VA_ARGS__)
+
+/* The verb's options, one after another, groups opened and offsets those in its struct; --help is
+ * the last. false: there are fewer. */
+bool tool_option_get(const tool_verb *verb, int index, tool_option *option);
+/* The path that a command line gave for an option of that kind; NULL: it gave none. */
+const char *tool_option_path(const tool_args *args, const tool_option *option);
+
+/* ---- shared groups (option_groups.c) ---- */
+
+/* What is asked of a session; 0 and NULL: not given. */
+typedef struct tool_session_asked {
+    uint64_t memory;
+    int32_t context, threads, chunk;
+    int32_t kv; /* mnem_kv_choice */
+    bool page_cache;
+    const char *trace;
+    const char *device; /* "host", "null" */
+    uint64_t capacity;  /* of the null device */
+} tool_session_asked;
+extern const tool_option
+    tool_session_options[];                     /* all but trace, device and capacity; these are: */
+extern const tool_option tool_memory_options[]; /* a uint64_t */
+extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
+extern const tool_option tool_page_cache_options[];
+
+/* Words that quantize and merge take for a type. */
+#define TOOL_TYPES "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K"
+extern const tool_option tool_threads_options[];  /* an int32_t */
+extern const tool_option tool_sampling_options[]; /* mnem_sampler_options */
+
+/* What is asked of training; 0: not given. */
+typedef struct tool_training_asked {
+    int32_t batch, micro_batch;
+    int32_t precision, moments; /* auto f32 bf16 f16; f32 8bit */
+    double dropout;
+} tool_training_asked;
+extern const tool_option tool_batch_options[], tool_types_options[], tool_dropout_options[];
+
+extern const tool_option tool_json_options[], tool_quiet_options[], tool_help_options[];
+
+/* ---- the environment ---- */
 
 typedef struct tool_variable {
     const char *name, *fallback, *help;
@@ -37,6 +118,6 @@ extern const tool_variable tool_variables[];
 extern const int tool_variables_count;
 
 void tool_help_overview(FILE *file);
-void tool_help_verb(FILE *file, tool_verb_id verb);
+void tool_help_verb(FILE *file, const tool_verb *verb);
 
 #endif

@@ -65,6 +65,14 @@ json_t *tool_json_real(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *tool_json_known(double value) {
+    return value > 0 ? json_real(value) : json_null();
+}
+
+json_t *tool_json_count(bool known, uint64_t value) {
+    return known ? json_integer((json_int_t)value) : json_null();
+}
+
 /* ---- messages ---- */
 
 /* What went wrong, for --json. What tool_fail says counts before other messages. */
@@ -127,6 +135,14 @@ void tool_failure_bytes(const char *key, uint64_t bytes) {
     json_object_set_new(failure.more, key, json_integer((json_int_t)bytes));
 }
 
+int tool_failed(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    say(format, list);
+    va_end(list);
+    return TOOL_FAILED;
+}
+
 int tool_over(const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -159,6 +175,17 @@ void tool_error_json(const tool_args *args, int code) {
 }
 
 /* ---- numbers as text ---- */
+
+uint64_t tool_peak_bytes(void) {
+    mnem_process_usage usage = {0};
+    mnem_process_usage_get(&usage);
+    return usage.bytes_peak;
+}
+
+const char *tool_file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 char *tool_size(uint64_t bytes, char text[TOOL_TEXT]) {
     return mnem_size_format(bytes, text, TOOL_TEXT);

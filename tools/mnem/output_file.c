@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "output_file.h"
 
 static int fail(const char *path, int error) {
-    tool_message("%s: can't write it: %s", path, strerror(error));
-    return TOOL_FAILED;
+    return tool_failed("%s: can't write it: %s", path, strerror(error));
 }
 
 static bool is_replaced(const char *path) {
@@ -88,47 +88,44 @@ static bool is_same_file(const char *path, const struct stat *about) {
 
 /* Is it one of the files that are read, by any name? */
 static bool is_read(const tool_args *args, const struct stat *about) {
+    tool_option o;
     for (int i = 0; i < args->operands; i++)
         if (is_same_file(args->operand[i], about)) return true;
-    return is_same_file(args->file, about) ||
-           (args->operands == 0 && is_same_file(tool_model_default(), about));
+    for (int i = 0; tool_option_get(args->verb, i, &o); i++)
+        if ((o.path & TOOL_PATH_READ) && is_same_file(tool_option_path(args, &o), about))
+            return true;
+    return args->operands == 0 && is_same_file(tool_model_default(), about);
 }
 
-enum { IN_PLACE = 1, PLAIN = 2 }; /* may be what is read; a device is none */
-
-static int check(const tool_args *args, const char *option, const char *path, unsigned how) {
+static int check(const tool_args *args, const tool_option *o) {
+    const char *path = tool_option_path(args, o);
     struct stat about;
-    if (!path) return TOOL_OK;
-    if (!*path) return tool_usage(tool_verb_name(), "--%s takes the path of a file", option);
+    if (!path || ((o->path & TOOL_PATH_IN_PLACE) && strcmp(path, "-") == 0)) return TOOL_OK;
+    if (!*path) return tool_usage(tool_verb_name(), "--%s takes the path of a file", o->name);
     if (stat(path, &about) != 0) return check_folder(path);
     if (S_ISDIR(about.st_mode)) return fail(path, EISDIR);
-    if (!(how & IN_PLACE) && S_ISREG(about.st_mode) && is_read(args, &about))
-        return tool_usage(tool_verb_name(), "--%s %s would overwrite the file that is read", option,
-                          path);
+    if (!(o->path & TOOL_PATH_IN_PLACE) && S_ISREG(about.st_mode) && is_read(args, &about))
+        return tool_usage(tool_verb_name(), "--%s %s would overwrite the file that is read",
+                          o->name, path);
     if (is_replaced(path)) return check_folder(path);
-    if ((how & PLAIN) && !S_ISREG(about.st_mode)) return fail(path, ENOTSUP);
+    if ((o->path & TOOL_PATH_PLAIN) && !S_ISREG(about.st_mode)) return fail(path, ENOTSUP);
     return access(path, W_OK) == 0 ? TOOL_OK : fail(path, errno);
 }
 
-/* place's picture and table, which would be written over each other. */
-static int check_apart(const tool_args *args) {
-    struct stat about;
-    const char *svg = args->svg;
-    if (!svg) return TOOL_OK;
-    const bool there = stat(svg, &about) == 0;
-    if (there && !S_ISREG(about.st_mode)) return TOOL_OK; /* a device takes both */
-    if (!strcmp(svg, args->out) || (there && is_same_file(args->out, &about)))
-        return tool_usage(tool_verb_name(), "--svg and --out are one file, %s", svg);
-    return TOOL_OK;
+int tool_new_check(const tool_args *args) {
+    int code = TOOL_OK;
+    tool_option o;
+    for (int i = 0; code == TOOL_OK && tool_option_get(args->verb, i, &o); i++)
+        if (o.path & TOOL_PATH_WRITE) code = check(args, &o);
+    return code;
 }
 
-int tool_new_check(const tool_args *args) {
-    int code = check(args, "svg", args->svg, 0);
-    if (code == TOOL_OK) code = check(args, "trace", args->trace, PLAIN);
-    if (code == TOOL_OK && args->verb == TOOL_VERB_place && args->out &&
-        strcmp(args->out, "-") != 0) {
-        code = check(args, "out", args->out, IN_PLACE);
-        if (code == TOOL_OK) code = check_apart(args);
-    }
-    return code;
+int tool_new_check_apart(const char *svg, const char *out) {
+    struct stat about;
+    if (!svg || !out || strcmp(out, "-") == 0) return TOOL_OK;
+    const bool there = stat(svg, &about) == 0;
+    if (there && !S_ISREG(about.st_mode)) return TOOL_OK; /* a device takes both */
+    if (!strcmp(svg, out) || (there && is_same_file(out, &about)))
+        return tool_usage(tool_verb_name(), "--svg and --out are one file, %s", svg);
+    return TOOL_OK;
 }

@@ -21,7 +21,9 @@ int tool_new_open(tool_new *file, const char *path);
 int tool_new_end(tool_new *file);
 /* All of the text, past stdio; false, with errno, when it can't be. */
 bool tool_new_write(int fd, const char *text, size_t n);
-/* Before any work: what --svg, --trace and place's --out name can be written, and isn't read. */
+/* Before any work: what options name as files to write can be written, and isn't read. */
 int tool_new_check(const tool_args *args);
+/* A picture and a table aren't written over each other; NULL: there is none. */
+int tool_new_check_apart(const char *svg, const char *out);
 
 #endif

@@ -52,6 +52,13 @@ void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, 
     line_visible = true;
 }
 
+bool tool_progress_tell(void *context, const char *what, uint64_t done, uint64_t total) {
+    tool_progress *progress = context;
+    progress->what = what;
+    tool_progress_step(progress, done, total, NULL);
+    return !tool_interrupted();
+}
+
 void tool_progress_end(tool_progress *progress) {
     progress->terminal = false;
     tool_progress_hide();

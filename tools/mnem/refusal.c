@@ -9,7 +9,7 @@
 enum { DEVICES_NAMED = 8, WORDS = 256 };
 
 /* The same devices with so much more each, as --devices takes them. */
-static void devices_words(uint64_t more, const mnem_session_device *devices, int32_t count,
+static void devices_words(uint64_t more, const mnem_engine_device *devices, int32_t count,
                           char text[WORDS]) {
     char size[TOOL_TEXT];
     if (count > DEVICES_NAMED) {
@@ -70,7 +70,7 @@ int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes) {
                      tool_size(capacity_bytes, have), least);
 }
 
-int tool_fail_split(const mnem_session_split *split, const mnem_session_device *devices,
+int tool_fail_split(const mnem_engine_split *split, const mnem_engine_device *devices,
                     int32_t count) {
     char words[WORDS];
     tool_failure_bytes("short_bytes", split->short_bytes);

@@ -6,9 +6,8 @@
 void tool_report_model(FILE *file, const tool_stage *stage) {
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);
-    const char *name = strrchr(m.path, '/');
     char size[TOOL_TEXT], count[TOOL_TEXT];
-    fprintf(file, "%s: %s, %s parameters, %s\n", name ? name + 1 : m.path, m.architecture,
+    fprintf(file, "%s: %s, %s parameters, %s\n", tool_file_name(m.path), m.architecture,
             tool_count((double)m.parameters, count), tool_size(m.tensor_bytes, size));
 }
 
@@ -20,7 +19,7 @@ static const char *kv_text(mnem_type type) {
 /* ---- the plan ---- */
 
 /* How much stays in memory is in the plan's own words (why); here is what they leave out. */
-static void plan_choice(FILE *file, const mnem_session_plan *p) {
+static void plan_choice(FILE *file, const mnem_engine_plan *p) {
     char text[256], slot[TOOL_TEXT];
     int n = snprintf(text, sizeof text, "context %d token%s, KV %s, chunks of %d, %d thread%s",
                      p->context, tool_s((uint64_t)p->context), kv_text(p->kv_type), p->chunk,
@@ -33,7 +32,7 @@ static void plan_choice(FILE *file, const mnem_session_plan *p) {
     tool_wrap(file, "  chosen   ", text);
 }
 
-static void plan_speed(FILE *file, const mnem_session_plan *p) {
+static void plan_speed(FILE *file, const mnem_engine_plan *p) {
     char text[160];
     if (p->predicted_generate <= 0)
         snprintf(text, sizeof text, "not known: `mnem bench` measures this machine once");
@@ -44,7 +43,7 @@ static void plan_speed(FILE *file, const mnem_session_plan *p) {
     tool_wrap(file, "  speed    ", text);
 }
 
-static tool_bytes bytes_of(const mnem_session_plan *p, const tool_stage *stage) {
+static tool_bytes bytes_of(const mnem_engine_plan *p, const tool_stage *stage) {
     return (tool_bytes){.line = p->line,
                         .lines = p->lines,
                         .peak_bytes = p->peak_bytes,
@@ -52,7 +51,7 @@ static tool_bytes bytes_of(const mnem_session_plan *p, const tool_stage *stage) 
                         .budget_chosen = stage->budget_chosen};
 }
 
-void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *stage) {
+void tool_report_plan(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
     const tool_bytes bytes = bytes_of(p, stage);
     fprintf(file, "plan\n");
     tool_bytes_plan(file, &bytes);
@@ -63,17 +62,19 @@ void tool_report_plan(FILE *file, const mnem_session_plan *p, const tool_stage *
     plan_speed(file, p);
 }
 
+void tool_report_start(const tool_stage *stage) {
+    if (stage->args->quiet || stage->args->json) return;
+    tool_report_model(stderr, stage);
+    tool_report_plan(stderr, &stage->plan, stage);
+}
+
 static json_t *step_json(uint64_t bytes, const char *change) {
     if (!bytes && !*change) return json_null();
     return json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "change", change);
 }
 
-static json_t *rate_json(double tokens_per_s) {
-    return tokens_per_s > 0 ? json_real(tokens_per_s) : json_null();
-}
-
 /* A path that isn't UTF-8 can't be in JSON: it is null there. */
-json_t *tool_report_plan_json(const mnem_session_plan *p, const tool_stage *stage) {
+json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage) {
     const tool_bytes bytes = bytes_of(p, stage);
     mnem_model_info m;
     mnem_model_info_get(stage->model, &m);
@@ -90,8 +91,8 @@ json_t *tool_report_plan_json(const mnem_session_plan *p, const tool_stage *stag
         (json_int_t)p->bytes_streamed_per_pass, "ring_slots", p->ring_slots, "ring_slot_bytes",
         (json_int_t)p->ring_slot_bytes, "direct_io", p->direct_io, "why", p->why, "smaller",
         step_json(p->smaller_bytes, p->smaller), "larger", step_json(p->larger_bytes, p->larger),
-        "predicted_prompt_tokens_per_s", rate_json(p->predicted_prompt), "predicted_tokens_per_s",
-        rate_json(p->predicted_generate));
+        "predicted_prompt_tokens_per_s", tool_json_known(p->predicted_prompt),
+        "predicted_tokens_per_s", tool_json_known(p->predicted_generate));
     if (plan && more) json_object_update(plan, more);
     json_decref(more);
     return plan;
@@ -109,8 +110,6 @@ static uint64_t unaccounted(uint64_t vmhwm, uint64_t peak) {
 }
 
 json_t *tool_report_ledger_json(const tool_stage *stage) {
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     mnem_ledger_info info;
     mnem_ledger_info_get(stage->ledger, &info);
     json_t *accounts = json_array();
@@ -123,6 +122,6 @@ json_t *tool_report_ledger_json(const tool_stage *stage) {
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "accounts", accounts, "bytes_live",
                      (json_int_t)info.bytes_live, "bytes_peak", (json_int_t)info.bytes_peak,
                      "budget_bytes", (json_int_t)info.budget_bytes, "bytes_unaccounted",
-                     (json_int_t)unaccounted(usage.bytes_peak, info.bytes_peak), "refusals",
+                     (json_int_t)unaccounted(tool_peak_bytes(), info.bytes_peak), "refusals",
                      (json_int_t)info.refusals);
 }

@@ -57,33 +57,33 @@ const char *tool_model_path(const tool_args *args) {
 /* ---- opening ---- */
 
 static int open_device(tool_stage *stage, uint64_t *budget) {
-    const tool_args *args = stage->args;
-    if (strcmp(args->device, "host") == 0) {
-        if (args->capacity)
+    const tool_session_asked *asked = stage->asked;
+    if (!asked->device || strcmp(asked->device, "host") == 0) {
+        if (asked->capacity)
             return tool_usage("plan", "--capacity is of the null device; add --device null");
         return TOOL_OK;
     }
-    if (strcmp(args->device, "null") != 0)
-        return tool_usage("plan", "--device takes host or null, not \"%s\"", args->device);
-    mnem_device_options options = {.capacity_bytes = args->capacity};
-    mnem_status status = mnem_device_open(args->device, &options, &stage->device);
-    mnem_device_info info;
-    if (status == MNEM_OK) status = mnem_device_info_get(stage->device, &info);
+    if (strcmp(asked->device, "null") != 0)
+        return tool_usage("plan", "--device takes host or null, not \"%s\"", asked->device);
+    mnem_device_options options = {.capacity_bytes = asked->capacity};
+    mnem_status status = mnem_device_open(asked->device, &options, &stage->device);
     if (status != MNEM_OK) return tool_fail(status);
+    mnem_device_info info;
+    mnem_device_info_get(stage->device, &info);
     if (!*budget) *budget = info.capacity_bytes;
     stage->options.device = stage->device;
     return TOOL_OK;
 }
 
 static void set_options(tool_stage *stage) {
-    const tool_args *args = stage->args;
-    mnem_session_options *o = &stage->options;
+    const tool_session_asked *asked = stage->asked;
+    mnem_engine_options *o = &stage->options;
     o->ledger = stage->ledger;
-    o->context = args->context;
-    o->threads = args->threads;
-    o->chunk = args->chunk;
-    o->kv = (mnem_kv_choice)args->kv;
-    o->page_cache = args->page_cache;
+    o->context = asked->context;
+    o->threads = asked->threads;
+    o->chunk = asked->chunk;
+    o->kv = (mnem_kv_choice)asked->kv;
+    o->page_cache = asked->page_cache;
     if (tool_profile_load(&stage->profile)) o->profile = &stage->profile;
 }
 
@@ -99,23 +99,23 @@ void tool_stage_end(tool_stage *stage, const char *step) {
 
 int tool_stage_write_trace(tool_stage *stage) {
     if (!stage->trace) return TOOL_OK;
-    mnem_status status = mnem_trace_write(stage->trace, stage->args->trace);
+    mnem_status status = mnem_trace_write(stage->trace, stage->asked->trace);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-int tool_stage_open(const tool_args *args, tool_stage *stage) {
-    *stage = (tool_stage){.args = args};
+int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage) {
+    *stage = (tool_stage){.args = args, .asked = asked};
     tool_progress_quiet(args->quiet);
-    uint64_t budget = args->memory;
+    uint64_t budget = asked->memory;
     int code = open_device(stage, &budget);
     if (code != TOOL_OK) return code;
     const char *path = tool_model_path(args);
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
-    stage->options.budget_bytes = budget;
+    const mnem_ledger_options ledger = {.budget_bytes = budget, .preparing = true};
     mnem_status status = MNEM_OK;
-    if (args->trace) status = mnem_trace_create(0, &stage->trace);
-    if (status == MNEM_OK) status = mnem_ledger_open(budget, &stage->ledger);
+    if (asked->trace) status = mnem_trace_create(0, &stage->trace);
+    if (status == MNEM_OK) status = mnem_ledger_create_process(&ledger, &stage->ledger);
     if (status != MNEM_OK) return tool_fail(status);
     set_options(stage);
     tool_stage_begin(stage, "open");
@@ -137,18 +137,17 @@ int tool_stage_tokenizer(tool_stage *stage) {
 static int grow_prompt(tool_stage *stage, size_t room) {
     uint64_t more = room - stage->prompt.room;
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "prompt", more);
-    if (status == MNEM_OVER_BUDGET && stage->options.budget_bytes) {
+    if (status == MNEM_OVER_BUDGET && !stage->budget_chosen) {
         char have[TOOL_TEXT];
         return tool_over("a text of %zu bytes or more is far beyond a budget of %s: a larger "
                          "--memory would do",
-                         stage->prompt.bytes, tool_size(stage->options.budget_bytes, have));
+                         stage->prompt.bytes, tool_size(tool_budget_bytes(stage->ledger), have));
     }
     if (status != MNEM_OK) return tool_fail(status);
     char *text = realloc(stage->prompt.text, room);
     if (!text) {
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", more);
-        tool_message("the machine has no memory for a prompt of %zu bytes", room);
-        return TOOL_FAILED;
+        return tool_failed("the machine has no memory for a prompt of %zu bytes", room);
     }
     stage->prompt.text = text;
     stage->prompt.room = room;
@@ -157,8 +156,7 @@ static int grow_prompt(tool_stage *stage, size_t room) {
 
 /* What isn't a file may never end. */
 static int refuse_endless(const char *name) {
-    tool_message("%s has more than 1 GiB: so long a text must be in a file", name);
-    return TOOL_FAILED;
+    return tool_failed("%s has more than 1 GiB: so long a text must be in a file", name);
 }
 
 static int read_all(tool_stage *stage, int fd, const char *name) {
@@ -178,10 +176,7 @@ static int read_all(tool_stage *stage, int fd, const char *name) {
                          stage->prompt.room - stage->prompt.bytes);
         if (n == 0) return TOOL_OK;
         if (tool_interrupted()) return TOOL_INTERRUPTED;
-        if (n < 0 && errno != EINTR) {
-            tool_message("can't read %s: %s", name, strerror(errno));
-            return TOOL_FAILED;
-        }
+        if (n < 0 && errno != EINTR) return tool_failed("can't read %s: %s", name, strerror(errno));
         if (n > 0) stage->prompt.bytes += (size_t)n;
     }
 }
@@ -192,10 +187,7 @@ int tool_stage_read(tool_stage *stage, const char *path) {
         return read_all(stage, STDIN_FILENO, "standard input");
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        tool_message("can't open %s: %s", path, strerror(errno));
-        return TOOL_FAILED;
-    }
+    if (fd < 0) return tool_failed("can't open %s: %s", path, strerror(errno));
     int code = read_all(stage, fd, path);
     close(fd);
     return code;
@@ -203,35 +195,27 @@ int tool_stage_read(tool_stage *stage, const char *path) {
 
 /* ---- plan and session ---- */
 
-uint64_t tool_budget_bytes(uint64_t budget_bytes, const mnem_ledger *ledger) {
+uint64_t tool_budget_bytes(const mnem_ledger *ledger) {
     mnem_ledger_info info;
-    if (budget_bytes) return budget_bytes;
     mnem_ledger_info_get(ledger, &info);
     return info.budget_bytes;
 }
 
 int tool_stage_plan(tool_stage *stage) {
     tool_stage_begin(stage, "plan");
-    const mnem_status status = mnem_open_plan(stage->model, &stage->options, &stage->plan);
+    const mnem_status status = mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
     tool_stage_end(stage, "plan");
     if (status == MNEM_OK) return TOOL_OK;
-    const uint64_t needed = stage->plan.needed_bytes, budget = stage->options.budget_bytes;
-    if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->args->memory)
+    const uint64_t needed = stage->plan.needed_bytes, budget = tool_budget_bytes(stage->ledger);
+    if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->asked->memory)
         return tool_fail_capacity(needed, budget);
-    return tool_fail_plan(status, needed, tool_budget_bytes(budget, stage->ledger),
-                          stage->plan.knob);
-}
-
-static bool on_load(void *context, uint64_t done, uint64_t total) {
-    tool_progress_step(context, done, total, NULL);
-    return !tool_interrupted();
+    return tool_fail_plan(status, needed, budget, stage->plan.knob);
 }
 
 int tool_stage_create(tool_stage *stage) {
     tool_progress progress;
     tool_progress_begin(&progress, "loading");
-    stage->options.on_progress = on_load;
-    stage->options.progress_context = &progress;
+    stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
     double start = tool_clock();
     tool_stage_begin(stage, "load");
     mnem_status status =

@@ -5,10 +5,11 @@
 #ifndef MNEM_TOOLS_MNEM_STAGE_H
 #define MNEM_TOOLS_MNEM_STAGE_H
 
-#include "tool.h"
+#include "options.h"
 
 typedef struct tool_stage {
     const tool_args *args;
+    const tool_session_asked *asked;
     mnem_trace *trace; /* NULL: none asked for */
     mnem_ledger *ledger;
     mnem_device *device; /* NULL: the session's own host device */
@@ -16,8 +17,8 @@ typedef struct tool_stage {
     mnem_tokenizer *tokenizer;
     mnem_transformer transformer;
     mnem_machine_profile profile;
-    mnem_session_options options;
-    mnem_session_plan plan;
+    mnem_engine_options options;
+    mnem_engine_plan plan;
     mnem_session *session;
     bool budget_chosen; /* by the ledger: 85 % of what was available */
     double seconds_load;
@@ -31,7 +32,7 @@ typedef struct tool_stage {
  * any case. */
 
 /* Settles, makes the ledger, opens the model. */
-int tool_stage_open(const tool_args *args, tool_stage *stage);
+int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage);
 int tool_stage_tokenizer(tool_stage *stage);
 /* Plans with stage->options, which may be changed before. */
 int tool_stage_plan(tool_stage *stage);
@@ -54,9 +55,11 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
 
 /* ---- the tables (report.c) ---- */
 void tool_report_model(FILE *file, const tool_stage *stage);
-void tool_report_plan(FILE *file, const mnem_session_plan *plan, const tool_stage *stage);
+/* Model and plan on standard error, but with --quiet or --json. */
+void tool_report_start(const tool_stage *stage);
+void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
-json_t *tool_report_plan_json(const mnem_session_plan *plan, const tool_stage *stage);
+json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);
 json_t *tool_report_ledger_json(const tool_stage *stage);
 
 /* ---- the machine profile (profile.c) ---- */

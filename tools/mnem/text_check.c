@@ -126,9 +126,8 @@ static const char *verdict(const look *l, uint64_t *at) {
 }
 
 static int refuse(const char *path, uint64_t at, const char *what) {
-    tool_message("%s: at byte %llu it looks like %s; --any-bytes learns from it as it is", path,
-                 (unsigned long long)at, what);
-    return TOOL_FAILED;
+    return tool_failed("%s: at byte %llu it looks like %s; --any-bytes learns from it as it is",
+                       path, (unsigned long long)at, what);
 }
 
 static int look_through(const train_run *run, int fd, const char *path, uint64_t bytes) {
@@ -155,7 +154,7 @@ static int look_through(const train_run *run, int fd, const char *path, uint64_t
 
 int train_text_check(const train_run *run) {
     int code = TOOL_OK;
-    if (run->args->any_bytes) return code;
+    if (run->asked->any_bytes) return code;
     for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++) {
         struct stat about;
         const char *path = run->config.file[i];

@@ -1,10 +1,10 @@
 /* tool.h: what the files of the mnem command share.
  *
- * One file per verb (verb_*.c), whose entry takes the parsed arguments and returns the exit code.
- * The tables are in verbs.c (verbs) and options.c (options, environment); parsing, help, the man
- * page and completion come from them. Data goes to stdout through tool_out*, messages to stderr.
+ * One file per verb (verb_*.c): its options, its help, and an entry that takes the parsed arguments
+ * and returns the exit code. Parsing, help, the man page and completion come from these tables
+ * (options.h). Data goes to stdout through tool_out*, messages to stderr.
  *
- *     int verb_info(const tool_args *args) {
+ *     static int verb_info(const tool_args *args) {
  *         mnem_model *model;
  *         mnem_status status = mnem_model_open(args->operand[0], &model);
  *         if (status != MNEM_OK) return tool_fail(status);
@@ -23,6 +23,8 @@
 #include "mnem/mnem.h"
 
 typedef struct tool_args tool_args;
+typedef struct tool_option tool_option;
+typedef struct tool_verb tool_verb;
 
 /* ---- exit codes ---- */
 enum {
@@ -43,6 +45,8 @@ int tool_fail_asked(mnem_status status);
 void tool_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same, and a line that leads to the verb's help. Returns TOOL_USAGE. */
 int tool_usage(const char *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for what failed in the tool itself. Returns TOOL_FAILED. */
+int tool_failed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A message of what is over the budget, where no plan says it. Returns TOOL_OVER_BUDGET. */
 int tool_over(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Before standard input is read: somebody who types it is told. */
@@ -61,13 +65,43 @@ int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_by
 /* Of a plan for a device that holds too little: its capacity is the budget. */
 int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes);
 /* Of a model over devices. */
-int tool_fail_split(const mnem_session_split *split, const mnem_session_device *devices,
+int tool_fail_split(const mnem_engine_split *split, const mnem_engine_device *devices,
                     int32_t count);
 
 /* ---- verbs and arguments ---- */
 enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OPTIONS_MAX = 96 };
 
-/* X(NAME): verb_NAME is the entry, in verb_NAME.c. */
+/* What every command line has; a verb's own struct begins with it (options.h). */
+struct tool_args {
+    const tool_verb *verb;
+    int operands;
+    const char *operand[TOOL_OPERANDS_MAX]; /* NULL past the last */
+    bool given[TOOL_OPTIONS_MAX];           /* option i of the verb was on the command line */
+    bool json, quiet, help;
+};
+
+/* Texts of an option that may be given again. */
+typedef struct tool_texts {
+    const char *text[TOOL_SPACES_MAX];
+    int count;
+} tool_texts;
+
+struct tool_verb {
+    const char *name;
+    struct {
+        const char *operands; /* "[MODEL]" as the usage line shows it */
+        int least, most;      /* operands */
+        const char *summary;  /* one line */
+        const char *text;     /* paragraphs of help, lines of at most 80 columns */
+        const char *examples; /* lines: command, two spaces, "# what it does" */
+    } about;
+    const tool_option *options;
+    tool_args *args; /* begins the struct that the options fill */
+    int (*entry)(const tool_args *args);
+    void (*defaults)(tool_args *args); /* those that a constant can't say; NULL: none */
+};
+
+/* X(NAME): tool_verb_NAME is the verb, in verb_NAME.c; in the order of `mnem help`. */
 #define TOOL_VERB_LIST(X)                                                                          \
     X(run)                                                                                         \
     X(plan)                                                                                        \
@@ -85,79 +119,16 @@ enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OP
     X(help)                                                                                        \
     X(version)
 
-typedef enum tool_verb_id {
-#define TOOL_VERB_ENUM(name) TOOL_VERB_##name,
-    TOOL_VERB_LIST(TOOL_VERB_ENUM)
-#undef TOOL_VERB_ENUM
-        TOOL_VERBS
-} tool_verb_id;
-
-struct tool_args {
-    tool_verb_id verb;
-    int operands;
-    const char *operand[TOOL_OPERANDS_MAX]; /* NULL past the last */
-    bool given[TOOL_OPTIONS_MAX];           /* option i of the table was on the command line */
-    /* the options; what isn't given has the default of options.c */
-    const char *prompt, *file, *system, *trace;
-    uint64_t memory, capacity;               /* 0: not given */
-    int32_t tokens, context, threads, chunk; /* 0: not given */
-    int32_t prompt_tokens, repeats;          /* bench */
-    int32_t kv;                              /* mnem_kv_choice */
-    double temperature, top_p, min_p, repeat_penalty;
-    int32_t top_k;
-    uint64_t seed;
-    const char *stop[TOOL_STOPS_MAX];
-    int stops;
-    const char *out;                    /* place */
-    double time_limit;                  /* place: seconds */
-    const char *space[TOOL_SPACES_MAX]; /* place: NAME[=SIZE][:COST] */
-    int spaces;
-    const char *type;   /* quantize */
-    const char *device; /* "host", "null" */
-    bool page_cache, json, quiet, refresh;
-    bool tensors, keys;                                      /* info */
-    const char *devices;                                     /* plan; NULL: not given */
-    bool explain;                                            /* plan */
-    int32_t phase;                                           /* graph: decode, prefill */
-    bool no_special, plain;                                  /* tokenize */
-    const char *template, *template_args, *messages, *tools; /* template; NULL: not given */
-    bool no_prompt;
-    const char *policy, *svg; /* replay */
-    uint64_t align, segment;  /* replay; 0: not given */
-    int32_t snapshot_device;
-    bool timeline;
-    const char *data, *config, *init, *sample; /* train */
-    int32_t batch, micro_batch, vocab;         /* 0: not given */
-    int32_t precision, moments;                /* auto f32 bf16 f16; f32 8bit */
-    int32_t lora;                              /* rank; 0: not given */
-    double lora_alpha;
-    const char *lora_targets;
-    double scale; /* merge */
-    uint64_t steps, train_tokens, stop_after, save_every;
-    double rate, dropout, heldout;
-    bool resume, dry_run, any_bytes;
-    bool help;
-};
-
-typedef struct tool_verb {
-    const char *name;
-    const char *operands; /* "[MODEL]" as the usage line shows it */
-    int operands_min, operands_max;
-    const char *summary;  /* one line */
-    const char *text;     /* paragraphs of help, lines of at most 80 columns */
-    const char *examples; /* lines: command, two spaces, "# what it does" */
-    int (*entry)(const tool_args *args);
-} tool_verb;
-extern const tool_verb tool_verbs[TOOL_VERBS];
-
-#define TOOL_VERB_ENTRY(name) int verb_##name(const tool_args *args);
-TOOL_VERB_LIST(TOOL_VERB_ENTRY)
-#undef TOOL_VERB_ENTRY
+#define TOOL_VERB_DECLARE(name) extern const tool_verb tool_verb_##name;
+TOOL_VERB_LIST(TOOL_VERB_DECLARE)
+#undef TOOL_VERB_DECLARE
+extern const tool_verb *const tool_verbs[]; /* up to a NULL */
 
 /* The verb of this command line. */
 const char *tool_verb_name(void);
-/* Parses the command line; on TOOL_OK *args is whole. Prints what is wrong otherwise. */
-int tool_parse(int argc, char **argv, tool_args *args);
+/* Parses the command line; on TOOL_OK *args are the verb's, and whole. Prints what is wrong
+ * otherwise. */
+int tool_parse(int argc, char **argv, const tool_args **args);
 /* Was the option ("seed") given? */
 bool tool_given(const tool_args *args, const char *name);
 /* The value of an environment variable of the table, or NULL when unset or empty. */
@@ -169,7 +140,7 @@ const char *tool_model_path(const tool_args *args);
 const char *tool_model_default(void);
 
 /* What a plan may take: the budget, or what the ledger chose where nobody gave one (stage.c). */
-uint64_t tool_budget_bytes(uint64_t budget_bytes, const mnem_ledger *ledger);
+uint64_t tool_budget_bytes(const mnem_ledger *ledger);
 
 /* ---- stdout ---- */
 /* Writes text; false when nobody reads any more (EPIPE) or the write failed. */
@@ -184,6 +155,9 @@ int tool_out_end(void);
 bool tool_out_json(json_t *value);
 /* null where it isn't finite, which JSON has no word for. */
 json_t *tool_json_real(double value);
+/* null where it isn't known: not above 0, or not said to be. */
+json_t *tool_json_known(double value);
+json_t *tool_json_count(bool known, uint64_t value);
 
 /* ---- numbers as text; each returns its buffer ---- */
 enum { TOOL_TEXT = 40 };
@@ -192,6 +166,10 @@ char *tool_exact(uint64_t number, char text[TOOL_TEXT]);  /* "1,258,291" */
 char *tool_count(double number, char text[TOOL_TEXT]);    /* "5.2 M" */
 char *tool_seconds(double seconds, char text[TOOL_TEXT]); /* "3.2 s", "12 min" */
 double tool_clock(void);                                  /* seconds, monotonic */
+/* The most that the process had, as the kernel counts it. */
+uint64_t tool_peak_bytes(void);
+/* A path without its folders. */
+const char *tool_file_name(const char *path);
 /* "" for one, "s" for any other number: "%d token%s". */
 const char *tool_s(uint64_t number);
 /* Of the terminal; 0: it isn't one. */
@@ -226,6 +204,8 @@ void tool_progress_begin(tool_progress *progress, const char *what);
 /* Shows "what  42 %  12.3 MiB/s ..." once a second has passed. note may be NULL. Cheap to call
  * often. */
 void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, const char *note);
+/* The library's progress as steps of one (context), and whether to go on. */
+bool tool_progress_tell(void *progress, const char *what, uint64_t done, uint64_t total);
 void tool_progress_end(tool_progress *progress);
 void tool_progress_quiet(bool quiet); /* from now on none */
 void tool_progress_hide(void); /* takes any progress line off the screen (tool_message does) */

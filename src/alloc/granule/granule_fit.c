@@ -334,11 +334,10 @@ mnem_status mnem__granule_fit_create(const mnem__granule_options *options,
     const uint64_t slots = !is_power(o.granule_bytes) ? 0
                            : o.virtual_bytes          ? o.virtual_bytes / o.granule_bytes
                                                       : UINT64_C(16) * o.granules_max;
-    mnem_status status = options_check(&o, slots);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(options_check(&o, slots));
     mnem__granule_fit *f = mnem__calloc("metadata", 1, sizeof *f);
     if (!f) return mnem__heap_status();
-    status = tables_create(f, &o, slots);
+    mnem_status status = tables_create(f, &o, slots);
     if (status == MNEM_OK && o.granules_start) {
         f->growth = o.granules_start;
         status = mnem__granule_grow(f, mnem__granule_units(f));

@@ -1,5 +1,11 @@
 /* granule_offset.c: see granule_offset.h.
  *
+ *     pool -- mnem_offset_alloc --> [ base | fit ] --> granule_fit.h      from its free runs
+ *          -- add, withdraw ------> granules come from nobody, and go back there
+ *          -- survey -------------> which slots of the range are wholly free
+ *
+ * The base's bytes are the largest there can be: what there is to hand out is the granules that
+ * were added, not a range from 0 on.
  * Invariant: bytes_live and blocks_live of the base are those of the granule allocator.
  * Cost: an addition and a jump more than the granule allocator's; what the pool asks for: a pass
  * over the free runs. */
@@ -52,6 +58,8 @@ static mnem_status granules_alloc_at(mnem_offset_allocator *a, uint64_t offset, 
     return MNEM_OK;
 }
 
+/* A bin holds the sizes of a part of a doubling, so the largest run is in the last bin that has
+ * one: only that one is passed over. */
 static void granules_info(const mnem_offset_allocator *a, mnem_offset_info *info) {
     const mnem__granule_fit *f = fit_of(a);
     uint32_t largest = 0;
@@ -167,6 +175,7 @@ uint32_t mnem__granule_offset_withdraw(mnem_offset_allocator *a, uint32_t most,
     uint32_t count = 0;
     if (!most || mnem__granule_collect(f) != MNEM_OK) return 0;
     if (idle) young_mark(f, slot_idle, idle);
+    /* Those to give come to the front of the list: granule_give takes the first count of it. */
     for (uint32_t k = 0; k < p->wholes_count && count < most; k++) {
         const uint32_t granule = p->wholes[k];
         if (p->taken[granule]) continue;

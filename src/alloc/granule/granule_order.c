@@ -10,8 +10,7 @@
 #include "base/heap.h"
 
 static mnem_status issue(mnem__granule_fit *f, const mnem__granule_order *order) {
-    const mnem_status status = f->carry_out ? f->carry_out(f->context, order) : MNEM_OK;
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(f->carry_out ? f->carry_out(f->context, order) : MNEM_OK);
     f->orders++;
     f->granules_mapped += order->map_count;
     f->ranges_unmapped += order->unmap_count;

@@ -22,7 +22,11 @@
 #include "base/heap.h"
 #include "base/minmax.h"
 
-enum { ACCOUNTS_MAX = 128, TEXT_MAX = 600 };
+enum {
+    ACCOUNTS_MAX = 128,
+    TEXT_MAX = 600,
+    ROOM_MOST = 64 << 20, /* while preparing: tables, tokenizers and vocabularies take less */
+};
 #define SOFT_DEFAULT 0.85
 #define BUDGET_PART  0.85 /* of what could be taken, when no budget is given */
 #define NO_LIMIT     UINT64_MAX
@@ -35,6 +39,7 @@ typedef struct account {
 struct mnem_ledger {
     pthread_mutex_t lock;
     uint64_t budget, soft; /* NO_LIMIT: none */
+    uint64_t room;         /* beyond the budget while a run is prepared; 0: it is held to it */
     double soft_fraction;
     void (*on_soft)(void *context, uint64_t bytes_over);
     void *context;
@@ -57,6 +62,22 @@ const char *mnem_kind_text(mnem_kind kind) {
 #undef KIND_TEXT
     };
     return (unsigned)kind < MNEM_KIND_COUNT ? texts[kind] : "unknown kind";
+}
+
+/* A refusal should name the least that would do, and that is known when all is measured: the
+ * program, the model's tables, the tokenizer, the prompt. So the limit is roomier than the budget
+ * until the plan is made; the plan refuses where what was live before it passed the budget, too.
+ * What isn't ours isn't touched for an answer: at most half of what is available. */
+static uint64_t room_of(const mnem_ledger_options *options) {
+    uint64_t available;
+    if (!options->preparing || !options->budget_bytes) return 0;
+    if (mnem_process_available(&available) != MNEM_OK) return 0;
+    return mnem__min_u64(available / 2, ROOM_MOST);
+}
+
+static uint64_t limit_of(const mnem_ledger *ledger) {
+    uint64_t limit;
+    return mnem__add_u64(ledger->budget, ledger->room, &limit) ? limit : NO_LIMIT;
 }
 
 static uint64_t soft_of(uint64_t budget, double fraction) {
@@ -90,7 +111,7 @@ static bool limit_passed(const mnem_ledger *ledger, const account *a, uint64_t b
         uint64_t limit, live;
     } limits[] = {{a->info.limit_bytes ? a->info.limit_bytes : NO_LIMIT, a->info.bytes_live},
                   {kind_limit ? kind_limit : NO_LIMIT, ledger->kind_live[a->info.kind]},
-                  {ledger->budget, ledger->live}};
+                  {limit_of(ledger), ledger->live}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         *limit = limits[i].limit;
         *left = limits[i].limit > limits[i].live ? limits[i].limit - limits[i].live : 0;
@@ -184,6 +205,8 @@ void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, u
     pthread_mutex_unlock(&ledger->lock);
 }
 
+/* Charged before it is taken, in the device's rounding, and given back when the device refuses:
+ * there is no moment in which bytes are taken that no account shows. */
 mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
                               const char *tag, uint64_t bytes, uint64_t alignment,
                               mnem_block *block) {
@@ -235,6 +258,8 @@ static void unwatch_locked(void) {
     watching = NULL;
 }
 
+/* What the heap holds already is charged first, all or nothing; from then on the watcher's counts
+ * and the heap's own are the same. One ledger watches at a time: the last one forgets. */
 mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger) {
     mnem_status status = MNEM_OK;
     pthread_mutex_lock(&watching_lock);
@@ -265,6 +290,7 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     if (!ledger) return mnem__heap_status();
     pthread_mutex_init(&ledger->lock, NULL);
     ledger->budget = options->budget_bytes ? options->budget_bytes : NO_LIMIT;
+    ledger->room = room_of(options);
     ledger->soft_fraction = fraction;
     ledger->soft = soft_of(ledger->budget, fraction);
     ledger->on_soft = options->on_soft;
@@ -275,29 +301,36 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     return MNEM_OK;
 }
 
-/* Charges what the process takes by itself: what is resident but for the library's live heap. */
+/* Charges what the process takes by itself: what is resident but for the library's live heap.
+ *
+ *     resident   [ code, libraries, the caller's own | the library's heap, live ]
+ *                  "code and libraries", now            from here on by the watcher, tag by tag
+ *
+ * Before that, pages of code, data and stack that would come later are made resident, so that what
+ * is charged once stays true while the process runs. The peak is compared, not what is resident: a
+ * budget that was passed already can't be kept. */
 static mnem_status process_charge(mnem_ledger *ledger) {
     mnem_process_usage usage;
     mnem_heap_usage heap;
     mnem_process_settle();
-    mnem_status status = mnem_process_usage_get(&usage);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_process_usage_get(&usage));
     if (ledger->budget == NO_LIMIT) {
         uint64_t available;
         MNEM__TRY(mnem_process_available(&available));
         ledger->budget = (uint64_t)((double)(available + usage.bytes_resident) * BUDGET_PART);
         ledger->soft = soft_of(ledger->budget, ledger->soft_fraction);
     }
-    if (usage.bytes_peak > ledger->budget)
+    const uint64_t limit = limit_of(ledger);
+    if (usage.bytes_peak > limit)
         return mnem__fail(MNEM_OVER_BUDGET,
                           "ledger: the program and its libraries take %llu bytes, budget is %llu "
                           "(%llu over)",
-                          (unsigned long long)usage.bytes_peak, (unsigned long long)ledger->budget,
-                          (unsigned long long)(usage.bytes_peak - ledger->budget));
+                          (unsigned long long)usage.bytes_peak, (unsigned long long)limit,
+                          (unsigned long long)(usage.bytes_peak - limit));
     mnem_heap_usage_get(&heap);
     uint64_t own =
         heap.bytes_live < usage.bytes_resident ? usage.bytes_resident - heap.bytes_live : 0;
-    status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
+    mnem_status status = charge(ledger, MNEM_KIND_RUNTIME, "code and libraries", own, BY_LIBRARY);
     return status == MNEM_OK ? mnem_ledger_watch_heap(ledger) : status;
 }
 
@@ -336,19 +369,28 @@ mnem_status mnem_ledger_destroy(mnem_ledger *ledger) {
     return MNEM_OK;
 }
 
+/* The lock is held. */
+static mnem_status budget_set(mnem_ledger *ledger, uint64_t budget, uint64_t room) {
+    if (ledger->live > budget && ledger->live - budget > room)
+        return mnem__fail(MNEM_OVER_BUDGET, "ledger: %llu bytes are live, budget %llu (%llu over)",
+                          (unsigned long long)ledger->live, (unsigned long long)budget,
+                          (unsigned long long)(ledger->live - budget));
+    ledger->budget = budget;
+    ledger->room = room;
+    ledger->soft = soft_of(budget, ledger->soft_fraction);
+    return MNEM_OK;
+}
+
 mnem_status mnem_ledger_budget_set(mnem_ledger *ledger, uint64_t bytes) {
-    mnem_status status = MNEM_OK;
-    uint64_t budget = bytes ? bytes : NO_LIMIT;
     pthread_mutex_lock(&ledger->lock);
-    if (ledger->live > budget) {
-        status =
-            mnem__fail(MNEM_OVER_BUDGET, "ledger: %llu bytes are live, budget %llu (%llu over)",
-                       (unsigned long long)ledger->live, (unsigned long long)budget,
-                       (unsigned long long)(ledger->live - budget));
-    } else {
-        ledger->budget = budget;
-        ledger->soft = soft_of(budget, ledger->soft_fraction);
-    }
+    const mnem_status status = budget_set(ledger, bytes ? bytes : NO_LIMIT, ledger->room);
+    pthread_mutex_unlock(&ledger->lock);
+    return status;
+}
+
+mnem_status mnem_ledger_hold(mnem_ledger *ledger) {
+    pthread_mutex_lock(&ledger->lock);
+    const mnem_status status = budget_set(ledger, ledger->budget, 0);
     pthread_mutex_unlock(&ledger->lock);
     return status;
 }
@@ -387,7 +429,8 @@ void mnem_ledger_info_get(const mnem_ledger *ledger, mnem_ledger_info *info) {
                                .bytes_peak = ledger->peak,
                                .refusals = ledger->refusals,
                                .bytes_refused = ledger->refused,
-                               .accounts = ledger->count};
+                               .accounts = ledger->count,
+                               .preparing = ledger->room > 0};
     for (unsigned kind = 0; kind < MNEM_KIND_COUNT; kind++)
         info->accounts += in_use(&ledger->accounts[ACCOUNTS_MAX + kind]);
     pthread_mutex_unlock(lock);

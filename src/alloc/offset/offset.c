@@ -65,8 +65,7 @@ static mnem_status options_complete(mnem_offset_options *o) {
 
 mnem_status mnem_offset_create(const mnem_offset_options *options, mnem_offset_allocator **out) {
     mnem_offset_options o = *options;
-    mnem_status status = options_complete(&o);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(options_complete(&o));
     const mnem__offset_ops *ops = policies[o.policy];
     void *memory = mnem__calloc("metadata", 1, ops->size + CACHE_LINE);
     if (!memory) return mnem__heap_status();
@@ -78,7 +77,7 @@ mnem_status mnem_offset_create(const mnem_offset_options *options, mnem_offset_a
                                  .shift = (uint32_t)__builtin_ctzll(o.alignment),
                                  .ops = ops,
                                  .memory = memory};
-    status = ops->init(a, &o);
+    mnem_status status = ops->init(a, &o);
     if (status != MNEM_OK) {
         mnem_offset_destroy(a);
         return status;
@@ -135,10 +134,21 @@ uint64_t mnem_offset_block_bytes(const mnem_offset_allocator *a, uint32_t handle
     return a->ops->block_bytes(a, handle);
 }
 
+static void count_free(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
+    mnem_offset_info *info = context;
+    (void)offset;
+    if (handle != UINT32_MAX) return;
+    info->runs_free++;
+    if (bytes > info->bytes_largest_free) info->bytes_largest_free = bytes;
+}
+
 void mnem_offset_info_get(const mnem_offset_allocator *a, mnem_offset_info *info) {
     *info = (mnem_offset_info){
         .bytes = a->bytes, .bytes_live = a->bytes_live, .blocks_live = a->blocks_live};
-    a->ops->info(a, info);
+    if (a->ops->info)
+        a->ops->info(a, info);
+    else
+        a->ops->walk(a, count_free, info);
 }
 
 void mnem_offset_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context) {

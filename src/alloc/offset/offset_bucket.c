@@ -165,18 +165,6 @@ static void bucket_walk(const mnem_offset_allocator *a, mnem__offset_visit visit
     }
 }
 
-static void info_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
-    mnem_offset_info *info = context;
-    (void)offset;
-    if (handle != UINT32_MAX) return;
-    info->runs_free++;
-    if (bytes > info->bytes_largest_free) info->bytes_largest_free = bytes;
-}
-
-static void bucket_info(const mnem_offset_allocator *a, mnem_offset_info *info) {
-    bucket_walk(a, info_visit, info);
-}
-
 const mnem__offset_ops mnem__offset_bucket = {
     .size = sizeof(bucket),
     .init = bucket_init,
@@ -187,7 +175,6 @@ const mnem__offset_ops mnem__offset_bucket = {
     .extend = bucket_extend,
     .reset = mnem__fit_reset,
     .block_bytes = mnem__fit_block_bytes,
-    .info = bucket_info,
     .walk = bucket_walk,
     .check = mnem__fit_check,
 };

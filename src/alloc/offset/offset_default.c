@@ -109,7 +109,6 @@ const mnem__offset_ops mnem__offset_default = {
     .extend = mnem__range_extend,
     .reset = mnem__range_reset,
     .block_bytes = mnem__range_block_bytes,
-    .info = mnem__range_info,
     .walk = mnem__range_walk,
     .check = mnem__range_check,
 };

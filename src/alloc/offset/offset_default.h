@@ -203,7 +203,6 @@ mnem_status mnem__range_alloc_at(mnem_offset_allocator *a, uint64_t offset, uint
 mnem_status mnem__range_extend(mnem_offset_allocator *a, uint64_t bytes);
 void mnem__range_reset(mnem_offset_allocator *a);
 uint64_t mnem__range_block_bytes(const mnem_offset_allocator *a, uint32_t handle);
-void mnem__range_info(const mnem_offset_allocator *a, mnem_offset_info *info);
 void mnem__range_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context);
 mnem_status mnem__range_check(const mnem_offset_allocator *a);
 

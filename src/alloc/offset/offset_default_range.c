@@ -261,18 +261,6 @@ void mnem__range_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, 
     walk_live(&w, d->units, 0, UINT32_MAX);
 }
 
-static void info_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
-    mnem_offset_info *info = context;
-    (void)offset;
-    if (handle != UINT32_MAX) return;
-    info->runs_free++;
-    if (bytes > info->bytes_largest_free) info->bytes_largest_free = bytes;
-}
-
-void mnem__range_info(const mnem_offset_allocator *a, mnem_offset_info *info) {
-    mnem__range_walk(a, info_visit, info);
-}
-
 /* ---- check ---- */
 
 /* How many runs a list has; UINT32_MAX when one doesn't belong there. */

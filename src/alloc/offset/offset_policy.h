@@ -53,7 +53,7 @@ struct mnem__offset_ops {
     mnem_status (*extend)(mnem_offset_allocator *a, uint64_t bytes);
     void (*reset)(mnem_offset_allocator *a); /* with the two counts */
     uint64_t (*block_bytes)(const mnem_offset_allocator *a, uint32_t handle);
-    /* Sets bytes_largest_free and runs_free; the rest is filled. */
+    /* Sets bytes_largest_free and runs_free; the rest is filled. NULL: a walk shows them. */
     void (*info)(const mnem_offset_allocator *a, mnem_offset_info *info);
     void (*walk)(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context);
     /* The policy's own structure: lists, trees, bitmaps. What a walk shows is checked for all. */

@@ -1,5 +1,10 @@
 /* pool_counters.c: what a pool counts, and the limits on that: hard ones refuse, soft ones ask.
  *
+ *     reserved   [ live blocks | pending | free runs of heaps | units of nobody ]
+ *                                          largest of these = bytes_largest_free
+ *     limits     live + bytes  > soft: on_soft is called, which may free      > hard: refused
+ *
+ * A limit stands beside the counter that it limits: of a kind, or of a tag of a kind.
  * Cost: mnem_pool_info_get passes over the runs of every heap; the others look rows up. */
 #include <string.h>
 
@@ -17,6 +22,8 @@ const char *mnem_pool_rung_text(mnem_pool_rung rung) {
     return (unsigned)rung < MNEM_POOL_RUNGS ? texts[rung] : "unknown rung";
 }
 
+/* What one allocation could have without more from the device: a free run of a heap, or units of
+ * nobody in a row. */
 static uint64_t largest_free(const mnem_pool *pool) {
     uint64_t largest = 0, run = 0;
     for (uint32_t i = 0; i < pool->heap_count; i++) {
@@ -151,6 +158,8 @@ mnem_status mnem_pool_limit_set(mnem_pool *pool, mnem_kind kind, const char *tag
     return status;
 }
 
+/* The lock is given up for the call, since the caller is asked to free blocks of this very pool;
+ * in_soft keeps what it allocates meanwhile from asking again. */
 void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft) {
     if (!pool->options.on_soft || pool->in_soft) return;
     pool->in_soft = true;
@@ -188,9 +197,7 @@ static mnem_status limit_pass(mnem_pool *pool, const mnem__count *live, uint64_t
 mnem_status mnem__pool_limits_pass(mnem_pool *pool, uint32_t tag, uint64_t bytes) {
     const mnem__tag *row = mnem__tag_at(&pool->track.sites, tag);
     const mnem_kind kind = row->kind;
-    const mnem_status status =
-        limit_pass(pool, &row->count, pool->limits->tag_hard[tag], bytes, kind, row->text);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(limit_pass(pool, &row->count, pool->limits->tag_hard[tag], bytes, kind, row->text));
     return limit_pass(pool, &pool->track.kinds[kind], pool->limits->kind_hard[kind], bytes, kind,
                       "");
 }

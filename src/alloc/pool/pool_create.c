@@ -22,7 +22,14 @@ enum {
 #define DEFRAGMENT_DEFAULT 0.3
 #define EXPECTED_MORE      1.2
 
-/* ---- options ---- */
+/* ---- options ----
+ *
+ * Zero means default, and each default depends on those before it only:
+ *
+ *     device --> bytes_max --> unit_bytes --> growth (a range wants its device's granules)
+ *
+ * so a caller who gives one of them moves all that follow, and what can't go together is refused
+ * with the numbers as they have become. */
 
 /* The largest power of two up to 2 MiB that makes enough units of bytes_max, at least the device's
  * granularity. */
@@ -68,7 +75,7 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
 static mnem_status options_complete(mnem_pool_options *o) {
     mnem_device_info device;
     if (!o->device) return mnem__fail(MNEM_INVALID, "pool: no device");
-    MNEM__TRY(mnem_device_info_get(o->device, &device));
+    mnem_device_info_get(o->device, &device);
     if (!o->alignment) o->alignment = ALIGNMENT_DEFAULT;
     if (!o->bytes_max || o->bytes_max > device.capacity_bytes) o->bytes_max = device.capacity_bytes;
     if (o->bytes_max > MNEM__POOL_BYTES_MOST) o->bytes_max = MNEM__POOL_BYTES_MOST;
@@ -132,11 +139,10 @@ static mnem_status pool_prepare(mnem_pool *pool) {
 mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) {
     *out = NULL;
     mnem_pool_options o = *options;
-    mnem_status status = options_complete(&o);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(options_complete(&o));
     mnem_pool *pool = mnem__calloc("pool", 1, sizeof *pool);
     if (!pool) return mnem__heap_status();
-    status = mnem__track_init(&pool->track, 0);
+    mnem_status status = mnem__track_init(&pool->track, 0);
     if (status != MNEM_OK) {
         mnem__free(pool);
         return status;

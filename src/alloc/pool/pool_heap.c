@@ -102,10 +102,8 @@ static void hole_drop(mnem__pool_heap *h, mnem__pool_hole *hole) {
 
 static mnem_status hole_make(const mnem_pool *pool, mnem__pool_heap *h, mnem__pool_hole *hole) {
     mnem_offset_block at;
-    const mnem_status status =
-        mnem_offset_alloc_at(h->offsets, (uint64_t)hole->first << pool->unit_shift,
-                             (uint64_t)hole->count << pool->unit_shift, &at);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_offset_alloc_at(h->offsets, (uint64_t)hole->first << pool->unit_shift,
+                                   (uint64_t)hole->count << pool->unit_shift, &at));
     hole->handle = at.handle;
     h->owed--;
     return MNEM_OK;
@@ -136,9 +134,7 @@ static mnem_status offsets_make(mnem_pool *pool, mnem__pool_heap *h) {
 static mnem_status grant_at_end(mnem_pool *pool, mnem__pool_heap *h, uint32_t first,
                                 uint32_t count) {
     if (!holes_room(h, 1)) return mnem__heap_status();
-    const mnem_status status =
-        mnem_offset_extend(h->offsets, (uint64_t)(first + count) << pool->unit_shift);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_offset_extend(h->offsets, (uint64_t)(first + count) << pool->unit_shift));
     if (first > h->end) hole_add(h, h->end, first - h->end);
     h->end = first + count;
     return MNEM_OK;

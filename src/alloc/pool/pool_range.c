@@ -53,9 +53,7 @@ static mnem_status room(mnem_pool *pool, uint32_t count) {
     while (numbers < count) numbers *= 2;
     if (numbers > pool->units_max) numbers = pool->units_max;
     if (numbers == pool->granules_room) return MNEM_OK;
-    const mnem_status status =
-        mnem__granule_space_room(pool->space, numbers, slots_for(pool, numbers));
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__granule_space_room(pool->space, numbers, slots_for(pool, numbers)));
     return granules_room(pool, numbers) ? MNEM_OK : mnem__heap_status();
 }
 
@@ -63,12 +61,10 @@ mnem_status mnem__pool_range_init(mnem_pool *pool) {
     const mnem_pool_options *o = &pool->options;
     const uint32_t max = pool->units_max, numbers = max <= NUMBERS_AT_ONCE ? max : NUMBERS_FIRST;
     pool->units_range = max * SLOTS_TIMES;
-    mnem_status status = mnem_range_reserve(
-        o->device, (uint64_t)pool->units_range << pool->unit_shift, &pool->range);
-    if (status == MNEM_OK)
-        status = mnem__granule_space_create(numbers, slots_for(pool, numbers),
-                                            2 * o->blocks_max + 64, &pool->space);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_range_reserve(o->device, (uint64_t)pool->units_range << pool->unit_shift,
+                                 &pool->range));
+    MNEM__TRY(mnem__granule_space_create(numbers, slots_for(pool, numbers), 2 * o->blocks_max + 64,
+                                         &pool->space));
     return granules_room(pool, numbers) ? MNEM_OK : mnem__heap_status();
 }
 
@@ -119,9 +115,7 @@ static mnem_status carry_out(void *context, const mnem__granule_order *o) {
             pool->granule_map[i] = pool->granules[o->map[i]].granule;
         const bool growth = is_growth(pool, o);
         pool->counts.device_calls += !growth;
-        const mnem_status status =
-            mnem_range_map(&pool->range, o->map_offset, pool->granule_map, o->map_count);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_range_map(&pool->range, o->map_offset, pool->granule_map, o->map_count));
         if (!growth) pool->counts.bytes_remapped += o->map_count << pool->unit_shift;
     }
     for (uint32_t u = first; u < first + (uint32_t)o->map_count; u++) {

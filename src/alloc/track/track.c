@@ -60,65 +60,6 @@ bool mnem__track_block(const mnem__track *t, uint32_t id, mnem_live_block *out) 
     return true;
 }
 
-/* The ids of the oldest live blocks after a sequence: a heap with the youngest on top. */
-enum { BATCH = 512 };
-typedef struct batch {
-    uint32_t count;
-    struct batch_entry {
-        uint64_t sequence;
-        uint32_t id;
-    } entries[BATCH];
-} batch;
-
-/* Puts entry where it belongs at or below the hole i of a heap of n entries. */
-static void batch_sink(batch *b, uint32_t i, uint32_t n, struct batch_entry entry) {
-    for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && b->entries[child + 1].sequence > b->entries[child].sequence) child++;
-        if (b->entries[child].sequence <= entry.sequence) break;
-        b->entries[i] = b->entries[child];
-    }
-    b->entries[i] = entry;
-}
-
-static void batch_put(batch *b, struct batch_entry entry) {
-    if (b->count == BATCH) {
-        if (entry.sequence < b->entries[0].sequence) batch_sink(b, 0, BATCH, entry);
-        return;
-    }
-    uint32_t i = b->count++;
-    for (uint32_t up; i && b->entries[up = (i - 1) / 2].sequence < entry.sequence; i = up)
-        b->entries[i] = b->entries[up];
-    b->entries[i] = entry;
-}
-
-static void batch_collect(const mnem__track *t, uint64_t since, batch *b) {
-    b->count = 0;
-    for (uint32_t id = 0; id < t->used; id++) {
-        const mnem__record *r = mnem__record_at(t, id);
-        if (r->generation & 1 && r->sequence > since)
-            batch_put(b, (struct batch_entry){r->sequence, id});
-    }
-    for (uint32_t n = b->count; n > 1; n--) { /* heap sort: the oldest first */
-        struct batch_entry last = b->entries[n - 1];
-        b->entries[n - 1] = b->entries[0];
-        batch_sink(b, 0, n - 1, last);
-    }
-}
-
-void mnem__track_walk(const mnem__track *t, uint64_t since,
-                      bool (*visit)(void *context, const mnem_live_block *block), void *context) {
-    batch b;
-    do {
-        batch_collect(t, since, &b);
-        for (uint32_t i = 0; i < b.count; i++) {
-            mnem_live_block block;
-            block_fill(t, b.entries[i].id, &block);
-            if (!visit(context, &block)) return;
-            since = b.entries[i].sequence;
-        }
-    } while (b.count == BATCH);
-}
-
 /* ---- groups ---- */
 
 static void sums_clear(mnem__track *t) {

@@ -133,9 +133,5 @@ size_t mnem__track_live(mnem__track *t, const mnem_live_query *query, mnem_live_
                         size_t max);
 /* A block, live or the last one that had this number; false when there was none. */
 bool mnem__track_block(const mnem__track *t, uint32_t id, mnem_live_block *out);
-/* Calls visit for every live block allocated after since, in the order of numbers; until it says
- * false. */
-void mnem__track_walk(const mnem__track *t, uint64_t since,
-                      bool (*visit)(void *context, const mnem_live_block *block), void *context);
 
 #endif

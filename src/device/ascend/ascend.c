@@ -1,4 +1,4 @@
 /* ascend.c: Ascend NPUs are known by name; no build can open one yet, and opening says so. */
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 const mnem__backend mnem__backend_ascend = {.name = "ascend"};

@@ -13,7 +13,7 @@
 
 #include "base/heap.h"
 #include "base/pages.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 #include "device/host/host_range.h"
 
 enum { SPINS = 200, STREAM_STACK_BYTES = 256 * 1024 };

@@ -13,8 +13,8 @@
  * with numbers in a row are one mapping of the kernel's. */
 #include "device/host/host_range.h"
 
+#include "base/file/memory_file.h"
 #include "base/heap.h"
-#include "base/memory_file.h"
 #include "base/pages.h"
 
 enum { PLAIN, HUGE_PAGES };

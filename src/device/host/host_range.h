@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_DEVICE_HOST_HOST_RANGE_H
 #define MNEM_SRC_DEVICE_HOST_HOST_RANGE_H
 
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 enum { MNEM__HOST_GRANULE = 2 << 20 };
 

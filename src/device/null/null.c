@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/minmax.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 enum { GRANULE = 2 << 20 };
 

@@ -64,8 +64,7 @@ static mnem_status place(mnem_graph *graph) {
             (mnem_place_buffer){.lower = t->first, .upper = t->last + 1, .bytes = bytes};
     }
     mnem_place_result result;
-    const mnem_status status = solve(graph->buffer, n, &result);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(solve(graph->buffer, n, &result));
     n = 0;
     for (int32_t id = 1; id <= graph->tensors; id++)
         if (is_placed(graph, id)) graph->tensor[id].offset = graph->buffer[n++].offset;
@@ -161,14 +160,12 @@ static void find_meetings(mnem_graph *graph) {
 }
 
 mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
-    mnem_status status = mnem__graph_status(graph);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__graph_status(graph));
     graph->compiled = true;
     graph->sizes = (mnem_graph_sizes){0};
     mnem__graph_clean(graph);
-    status = place(graph);
-    if (status == MNEM_OK) status = prepare(graph);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(place(graph));
+    MNEM__TRY(prepare(graph));
     find_meetings(graph);
     *sizes = graph->sizes;
     return MNEM_OK;

@@ -238,8 +238,7 @@ static void go_back(mnem__differentiation *d, int32_t node) {
 static mnem_status open(mnem__differentiation *d, mnem_graph *graph, bool recompute) {
     if (graph->differentiated || graph->compiled)
         mnem__graph_wrong(graph, MNEM_INVALID, "differentiated or compiled before");
-    const mnem_status status = mnem__graph_status(graph);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__graph_status(graph));
     *d = (mnem__differentiation){.graph = graph, .recompute = recompute, .forward = graph->steps};
     const size_t tensors = (size_t)graph->options.tensors + 1, nodes = (size_t)graph->steps;
     d->state = mnem__calloc("graph", 1, tensors * sizeof *d->state + 2 * nodes);
@@ -254,8 +253,7 @@ mnem_status mnem_graph_differentiate(mnem_graph *graph, bool recompute,
                                      mnem_graph_gradients *info) {
     mnem__differentiation d;
     *info = (mnem_graph_gradients){0};
-    mnem_status status = open(&d, graph, recompute);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(open(&d, graph, recompute));
     graph->differentiated = true;
     trace(&d);
     begin(&d);

@@ -21,7 +21,7 @@
 
 /* Elements of a row; 0: they don't lie next to each other. */
 static int64_t row_elements(const mnem_tensor *t) {
-    const mnem_type_info *info = mnem_type_info_get(t->type);
+    const mnem_type_info *info = mnem_type_get(t->type);
     if (t->layout != MNEM_LAYOUT_ROW || info->block_elements != 1) return 0;
     int64_t n = 1;
     for (int d = t->dims - 1; d > 0; d--) {
@@ -35,7 +35,7 @@ bool mnem__columns_get(const mnem__differentiation *d, int32_t tensor, mnem__col
     const mnem__graph_tensor *t = &d->graph->tensor[tensor], *root = &d->graph->tensor[t->root];
     const mnem_tensor *a = &t->desc, *b = &root->desc;
     const int64_t n = row_elements(a), all = row_elements(b);
-    const int64_t bytes = mnem_type_info_get(a->type)->block_bytes;
+    const int64_t bytes = mnem_type_get(a->type)->block_bytes;
     columns->lower = a->offset / bytes;
     columns->upper = columns->lower + n;
     if (n > 0 && all > 0 && a->type == b->type && a->shape[0] == b->shape[0] &&
@@ -85,7 +85,7 @@ static bool cover(mnem__gradient_state *root, mnem__columns c) {
 /* A descriptor of the same shape, rows one after the other. */
 static mnem_tensor contiguous(const mnem_tensor *like) {
     mnem_tensor t = *like;
-    int64_t stride = mnem_type_info_get(t.type)->block_bytes;
+    int64_t stride = mnem_type_get(t.type)->block_bytes;
     t.offset = 0;
     for (int d = t.dims - 1; d >= 0; d--) {
         t.stride[d] = stride;
@@ -112,7 +112,7 @@ static int32_t view_of(mnem__differentiation *d, int32_t whole, const mnem_tenso
     mnem_tensor desc = *shape;
     desc.type = w->type;
     desc = contiguous(&desc);
-    desc.offset = column * mnem_type_info_get(w->type)->block_bytes;
+    desc.offset = column * mnem_type_get(w->type)->block_bytes;
     if (w->dims == desc.dims) {
         bool same = true;
         for (int i = 0; i < desc.dims; i++) same = same && w->shape[i] == desc.shape[i];

@@ -119,8 +119,7 @@ static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem
                                      const void *packed) {
     const mnem_graph_chunk all = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
     if (step->wait) {
-        const mnem_status status = meet(w, -1)->status;
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(meet(w, -1)->status);
     }
     multiply(w, step, args, &all);
     return MNEM_OK;
@@ -146,8 +145,7 @@ static mnem_status run_step(walk *w, const mnem__graph_step *step) {
                       : multiply_streamed(w, step, &b.args);
     }
     if (step->wait) {
-        const mnem_status status = meet(w, -1)->status;
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(meet(w, -1)->status);
     }
     if (b.args.tokens > 0) mnem_op_run(&step->op, &b.args, w->worker);
     return MNEM_OK;

@@ -1,5 +1,5 @@
-/* architectures.c: the list of architectures. A new one is a file arch_NAME.c beside this one, and
- * its line here. */
+/* architectures.c: the list of architectures. A new one is a file arch_NAME.c beside this one, its
+ * line here and its name among the sources. */
 #include <stdio.h>
 #include <string.h>
 

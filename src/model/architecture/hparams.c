@@ -67,8 +67,7 @@ static mnem_status take_int(reader *r, const char *name, int64_t min, int64_t ma
     if (!find(r, name, &value)) {
         if (standard == REQUIRED) return missing(r);
     } else {
-        mnem_status status = one_integer(r, &value, &number);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(one_integer(r, &value, &number));
     }
     if (number < min || number > max)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %lld, expected %lld to %lld",
@@ -283,12 +282,11 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
                           "%s: key general.architecture: is of type %s, expected a "
                           "text",
                           model->path, mnem__gguf_value_name(value.type));
-    mnem_status status = mnem__gguf_check_model(model);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
-    status = take_keys(model, architecture, value.text.bytes, t);
+    mnem_status status = take_keys(model, architecture, value.text.bytes, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)
                              : status;
 }

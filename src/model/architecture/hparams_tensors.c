@@ -59,7 +59,7 @@ static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, i
 }
 
 static mnem_status check_type(const checker *c, const mnem_tensor_info *info, bool matrix) {
-    const mnem_type_info *type = mnem_type_info_get(info->type);
+    const mnem_type_info *type = mnem_type_get(info->type);
     if (matrix ? type->is_weight : info->type == MNEM_TYPE_F32) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s isn't supported%s", c->model->path,
                       info->name, type->name, matrix ? "" : " (expected F32)");

@@ -279,8 +279,7 @@ static mnem_status start(builder *b, const mnem__transformer_graph_options *opti
     const mnem_graph_options graph_options = room(options, body);
     const mnem_transformer *t = &options->map->shape;
     *b = (builder){.o = options, .t = t, .architecture = mnem__architecture_find(t->architecture)};
-    const mnem_status status = mnem_graph_create(&graph_options, &b->graph);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_graph_create(&graph_options, &b->graph));
     const mnem_tensor x = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b->t->embd);
     b->x = mnem_graph_external(b->graph, &x, MNEM__SLOT_HIDDEN, 0);
     mnem_graph_name(b->graph, b->x, "hidden", -1);
@@ -301,8 +300,7 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
                                    mnem_graph **graph, mnem_graph_sizes *sizes) {
     builder b;
     *graph = NULL;
-    const mnem_status status = start(&b, options, true);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(start(&b, options, true));
     add_embedding(&b);
     if (options->map->positions.tensor >= 0) add_positions(&b);
     if (b.architecture->turn) add_table(&b);
@@ -316,8 +314,7 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
                                    mnem_graph **graph, mnem_graph_sizes *sizes) {
     builder b;
     *graph = NULL;
-    const mnem_status status = start(&b, options, false);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(start(&b, options, false));
     const int32_t handle = options->map->body_count;
     b.layer = -1;
     const int32_t weight = vector(&b, &options->map->output_norm);

@@ -94,8 +94,7 @@ static void find_ends(mnem__transformer_map *map) {
 mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map) {
     *map = NULL;
     mnem_transformer shape;
-    const mnem_status status = mnem_model_transformer(model, &shape);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_model_transformer(model, &shape));
     uint8_t *base = mnem__calloc("session", 1, lay_out(shape.layers, NULL));
     if (!base) return mnem__heap_status();
     lay_out(shape.layers, base);

@@ -17,7 +17,9 @@
 
 #include "base/error.h"
 #include "base/heap.h"
-#include "mnem/team.h"
+#include "base/minmax.h"
+#include "base/progress.h"
+#include "mnem/base.h"
 #include "model/convert/merge.h"
 #include "model/convert/quantize.h"
 #include "model/convert/rewrite.h"
@@ -67,12 +69,8 @@ static void add_up(const job *j, const float *b, float *more) {
 
 static mnem_status merge_row(const job *j, int64_t row, float *old, row_sum *sum) {
     float *more = old + j->k, *b = more + j->k;
-    mnem_status status =
-        mnem_dequantize_row(j->tensor.type, j->k, j->in + (uint64_t)row * j->row_from, old);
-    if (status == MNEM_OK)
-        status =
-            mnem_dequantize_row(j->b.type, j->pair->rank, j->in_b + (uint64_t)row * j->row_b, b);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_dequantize_row(j->tensor.type, j->k, j->in + (uint64_t)row * j->row_from, old));
+    MNEM__TRY(mnem_dequantize_row(j->b.type, j->pair->rank, j->in_b + (uint64_t)row * j->row_b, b));
     add_up(j, b, more);
     for (int64_t c = 0; c < j->k; c++) {
         sum->old += (double)old[c] * (double)old[c];
@@ -80,7 +78,7 @@ static mnem_status merge_row(const job *j, int64_t row, float *old, row_sum *sum
         old[c] += more[c];
     }
     uint8_t *out = j->out + (uint64_t)row * j->row_to;
-    status = mnem_quantize_row(j->to, j->k, old, out);
+    mnem_status status = mnem_quantize_row(j->to, j->k, old, out);
     if (status == MNEM_OK) status = mnem_dequantize_row(j->to, j->k, out, more);
     double finite = sum->old + sum->added;
     for (int64_t c = 0; c < j->k; c++) finite += (double)more[c]; /* a type that is too narrow */
@@ -102,9 +100,9 @@ static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
     for (int64_t i = 0; i < j->batch; i++) {
         const row_sum *s = &j->sums[i];
         if (s->status == MNEM_BAD_FILE)
-            return mnem__fail(
-                MNEM_BAD_FILE, "merge: %s: row %lld has numbers that aren't finite in %s",
-                j->tensor.name, (long long)(first + i), mnem_type_info_get(j->to)->name);
+            return mnem__fail(MNEM_BAD_FILE,
+                              "merge: %s: row %lld has numbers that aren't finite in %s",
+                              j->tensor.name, (long long)(first + i), mnem_type_get(j->to)->name);
         if (s->status != MNEM_OK)
             return mnem__fail(s->status, "merge: %s: %s", j->tensor.name,
                               mnem_status_text(s->status));
@@ -116,14 +114,11 @@ static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
 
 static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_sum *all) {
     const uint64_t rows = (uint64_t)j->batch, at = (uint64_t)first;
-    mnem_status status =
-        mnem_model_tensor_read(j->model, index, at * j->row_from, rows * j->row_from, j->in);
-    if (status == MNEM_OK)
-        status = mnem_model_tensor_read(j->adapter, (uint32_t)j->pair->b, at * j->row_b,
-                                        rows * j->row_b, j->in_b);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_model_tensor_read(j->model, index, at * j->row_from, rows * j->row_from, j->in));
+    MNEM__TRY(mnem_model_tensor_read(j->adapter, (uint32_t)j->pair->b, at * j->row_b,
+                                     rows * j->row_b, j->in_b));
     mnem_team_run(j->rewrite.team, merge_rows, j);
-    status = add_sums(j, first, all);
+    mnem_status status = add_sums(j, first, all);
     if (status == MNEM_OK)
         status = mnem__gguf_write_data(j->rewrite.writer, j->out, rows * j->row_to);
     j->bytes_done += rows * j->row_from;
@@ -132,11 +127,10 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_sum *all
 
 /* ---- one tensor ---- */
 
-static mnem_status tell(const job *j, const mnem_merge_report *report) {
-    const mnem_merge_options *o = j->options;
-    if (!o->on_report || o->on_report(o->context, report, j->bytes_done, j->bytes_total))
-        return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "merge: stopped");
+static mnem_status tell(const job *j) {
+    return mnem__progress_tell(&j->options->progress, "merging", j->bytes_done, j->bytes_total)
+               ? MNEM_OK
+               : mnem__fail(MNEM_CANCELLED, "merge: stopped");
 }
 
 static mnem_type wanted_type(const job *j) {
@@ -184,29 +178,29 @@ static mnem_status merge_tensor(job *j, uint32_t index, uint32_t count) {
     for (int64_t row = 0; row < j->rows && status == MNEM_OK; row += j->batch_rows) {
         j->batch = j->rows - row < j->batch_rows ? j->rows - row : j->batch_rows;
         status = run_batch(j, index, row, &all);
-        if (status == MNEM_OK)
-            status = tell(j, &(mnem_merge_report){.index = index, .count = count});
+        if (status == MNEM_OK) status = tell(j);
     }
     if (status != MNEM_OK) return status;
-    return tell(
-        j, &(mnem_merge_report){.tensor = j->tensor.name,
-                                .index = index,
-                                .count = count,
-                                .from = j->tensor.type,
-                                .to = j->to,
-                                .rank = (int32_t)j->pair->rank,
-                                .relative_change = all.old > 0 ? sqrt(all.added / all.old) : 0});
+    const mnem_merge_report report = {.tensor = j->tensor.name,
+                                      .index = index,
+                                      .count = count,
+                                      .from = j->tensor.type,
+                                      .to = j->to,
+                                      .rank = (int32_t)j->pair->rank,
+                                      .relative_change =
+                                          all.old > 0 ? sqrt(all.added / all.old) : 0};
+    if (j->options->on_report) j->options->on_report(j->options->context, &report);
+    return tell(j);
 }
 
-static mnem_status copy_tensor(job *j, uint32_t index, uint32_t count) {
+static mnem_status copy_tensor(job *j, uint32_t index) {
     mnem_status status = MNEM_OK;
     for (uint64_t at = 0; at < j->tensor.bytes && status == MNEM_OK; at += BATCH_BYTES) {
         const uint64_t left = j->tensor.bytes - at, n = left < BATCH_BYTES ? left : BATCH_BYTES;
         status = mnem_model_tensor_read(j->model, index, at, n, j->in);
         if (status == MNEM_OK) status = mnem__gguf_write_data(j->rewrite.writer, j->in, n);
         j->bytes_done += n;
-        if (status == MNEM_OK)
-            status = tell(j, &(mnem_merge_report){.index = index, .count = count});
+        if (status == MNEM_OK) status = tell(j);
     }
     return status;
 }
@@ -267,17 +261,12 @@ static mnem_status write_tensors(void *context) {
     }
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
-        status =
-            j->pair->a < 0 ? copy_tensor(j, i, info.tensors) : merge_tensor(j, i, info.tensors);
+        status = j->pair->a < 0 ? copy_tensor(j, i) : merge_tensor(j, i, info.tensors);
     }
     return status;
 }
 
 /* ---- the job ---- */
-
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
 
 typedef struct room {
     uint64_t in, in_b, out, a, floats, rows;
@@ -292,14 +281,14 @@ static mnem_status measure(job *j, room *r) {
         if (j->pair->a < 0) continue;
         if (!j->row_to)
             return mnem__fail(MNEM_INVALID, "merge: rows of %lld of %s aren't whole blocks of %s",
-                              (long long)j->k, j->tensor.name, mnem_type_info_get(j->to)->name);
+                              (long long)j->k, j->tensor.name, mnem_type_get(j->to)->name);
         const uint64_t batch = (uint64_t)(j->rows < j->batch_rows ? j->rows : j->batch_rows);
-        r->in = larger(r->in, batch * j->row_from);
-        r->in_b = larger(r->in_b, batch * j->row_b);
-        r->out = larger(r->out, batch * j->row_to);
-        r->a = larger(r->a, (uint64_t)j->pair->rank * (uint64_t)j->k);
-        r->floats = larger(r->floats, 2 * (uint64_t)j->k + (uint64_t)j->pair->rank);
-        r->rows = larger(r->rows, batch);
+        r->in = mnem__max_u64(r->in, batch * j->row_from);
+        r->in_b = mnem__max_u64(r->in_b, batch * j->row_b);
+        r->out = mnem__max_u64(r->out, batch * j->row_to);
+        r->a = mnem__max_u64(r->a, (uint64_t)j->pair->rank * (uint64_t)j->k);
+        r->floats = mnem__max_u64(r->floats, 2 * (uint64_t)j->k + (uint64_t)j->pair->rank);
+        r->rows = mnem__max_u64(r->rows, batch);
     }
     return MNEM_OK;
 }
@@ -307,8 +296,7 @@ static mnem_status measure(job *j, room *r) {
 static mnem_status take_buffers(void *context) {
     job *j = context;
     room r;
-    const mnem_status status = measure(j, &r);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(measure(j, &r));
     j->floats_each = r.floats;
     j->in = mnem__alloc(TAG, r.in);
     j->in_b = mnem__alloc(TAG, r.in_b);

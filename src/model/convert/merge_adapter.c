@@ -87,7 +87,7 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
     if (mnem__role_find(name, &layer) == MNEM__ROLE_EMBEDDING)
         return wrong_name(adapter, info.name, "adapters of embeddings aren't supported");
-    const mnem_type_info *type = mnem_type_info_get(info.type);
+    const mnem_type_info *type = mnem_type_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)
         return wrong_name(adapter, info.name, "isn't a matrix of a type that can be read");
     const int32_t to = mnem_model_tensor_find(model, name);
@@ -126,7 +126,7 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
     if (w.dims != 2 || a.shape[1] != w.shape[1] || b.shape[0] != w.shape[0] ||
         a.shape[0] != b.shape[1])
         return wrong_shapes(adapter, &w, &a, &b);
-    const mnem_type_info *type = mnem_type_info_get(w.type);
+    const mnem_type_info *type = mnem_type_get(w.type);
     if (!type || !type->is_weight)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s can't be merged",
                           path_of(model), w.name, type ? type->name : "unknown");

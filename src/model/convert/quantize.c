@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/progress.h"
 #include "model/convert/quantize.h"
 #include "model/convert/rewrite.h"
 #include "model/gguf/gguf.h"
@@ -86,12 +87,12 @@ static mnem_status add_errors(const job *j, int64_t first, row_error *sum) {
             return mnem__fail(MNEM_BAD_FILE,
                               "%s: tensor %s: row %lld has numbers that aren't finite in %s",
                               mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
-                              (long long)(first + i), mnem_type_info_get(j->to)->name);
+                              (long long)(first + i), mnem_type_get(j->to)->name);
         if (e->status != MNEM_OK)
             return mnem__fail(e->status, "%s: tensor %s: %s to %s: %s",
                               mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
-                              mnem_type_info_get(j->tensor.type)->name,
-                              mnem_type_info_get(j->to)->name, mnem_status_text(e->status));
+                              mnem_type_get(j->tensor.type)->name, mnem_type_get(j->to)->name,
+                              mnem_status_text(e->status));
         sum->squares += e->squares;
         sum->squares_old += e->squares_old;
         if (e->max > sum->max) sum->max = e->max;
@@ -102,11 +103,9 @@ static mnem_status add_errors(const job *j, int64_t first, row_error *sum) {
 static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *sum) {
     uint64_t bytes = (uint64_t)j->batch * j->row_from;
     bool same = j->tensor.type == j->to;
-    mnem_status status =
-        mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in));
     mnem_team_run(j->rewrite.team, quantize_rows, j);
-    status = add_errors(j, first, sum);
+    mnem_status status = add_errors(j, first, sum);
     if (status == MNEM_OK)
         status = mnem__gguf_write_data(j->rewrite.writer, same ? j->in : j->out,
                                        (uint64_t)j->batch * j->row_to);
@@ -127,11 +126,10 @@ static void tensor_begin(job *j, uint32_t index) {
     j->batch_rows = rows < 1 ? 1 : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;
 }
 
-static mnem_status tell(const job *j, const mnem_quantize_report *report) {
-    const mnem_quantize_options *o = j->options;
-    if (!o->on_report || o->on_report(o->context, report, j->bytes_done, j->bytes_total))
-        return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "quantize: stopped");
+static mnem_status tell(const job *j) {
+    return mnem__progress_tell(&j->options->progress, "quantizing", j->bytes_done, j->bytes_total)
+               ? MNEM_OK
+               : mnem__fail(MNEM_CANCELLED, "quantize: stopped");
 }
 
 static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
@@ -140,8 +138,7 @@ static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
     for (int64_t row = 0; row < j->rows; row += j->batch_rows) {
         j->batch = j->rows - row < j->batch_rows ? j->rows - row : j->batch_rows;
         mnem_status status = run_batch(j, index, row, &sum);
-        if (status == MNEM_OK)
-            status = tell(j, &(mnem_quantize_report){.index = index, .count = count});
+        if (status == MNEM_OK) status = tell(j);
         if (status != MNEM_OK) return status;
     }
     double elements = (double)j->rows * (double)j->k;
@@ -156,7 +153,8 @@ static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
         .rms_error = sqrt(sum.squares / elements),
         .relative_error = sum.squares_old > 0 ? sqrt(sum.squares / sum.squares_old) : 0,
         .max_error = sum.max};
-    return tell(j, &report);
+    if (j->options->on_report) j->options->on_report(j->options->context, &report);
+    return tell(j);
 }
 
 /* ---- keys ---- */
@@ -198,10 +196,10 @@ static mnem_status write_tensors(void *context) {
 static mnem_status check_types(const mnem_model *model) {
     mnem_tensor_info info;
     for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++)
-        if (!mnem_type_info_get(info.type)->is_weight)
+        if (!mnem_type_get(info.type)->is_weight)
             return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s isn't supported",
                               mnem_model_file_path(model, info.file), info.name,
-                              mnem_type_info_get(info.type)->name);
+                              mnem_type_get(info.type)->name);
     return MNEM_OK;
 }
 
@@ -237,10 +235,9 @@ static void free_buffers(job *j) {
 static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
 
 static mnem_status run(job *j, const char *to) {
-    mnem_status status = mnem_model_transformer(j->model, &j->transformer);
-    if (status == MNEM_OK) status = check_types(j->model);
-    if (status != MNEM_OK) return status;
-    status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
+    MNEM__TRY(mnem_model_transformer(j->model, &j->transformer));
+    MNEM__TRY(check_types(j->model));
+    mnem_status status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
     free_buffers(j);
     return status;
 }
@@ -249,12 +246,10 @@ mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options) {
     job j = {.options = options};
     mnem_model *model;
-    mnem_status status =
-        mnem__recipe_find("quantize", options->type ? options->type : "", &j.recipe);
-    if (status == MNEM_OK) status = mnem_model_open(from, &model);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__recipe_find("quantize", options->type ? options->type : "", &j.recipe));
+    MNEM__TRY(mnem_model_open(from, &model));
     j.model = model;
-    status = run(&j, to);
+    mnem_status status = run(&j, to);
     mnem_model_close(model);
     return status;
 }

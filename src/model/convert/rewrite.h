@@ -2,8 +2,8 @@
 #ifndef MNEM_SRC_MODEL_CONVERT_REWRITE_H
 #define MNEM_SRC_MODEL_CONVERT_REWRITE_H
 
+#include "mnem/base.h"
 #include "mnem/model.h"
-#include "mnem/team.h"
 
 /* What a job begins with. */
 typedef struct mnem__rewrite {

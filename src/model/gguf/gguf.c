@@ -96,9 +96,8 @@ static const char *part_path(const char *path, const layout *all, uint32_t part,
 /* Learns from the given file whether it is one of several. */
 static mnem_status probe(const char *path, layout *all) {
     mnem__gguf_parse p = {.keep_keys = true};
-    mnem_status status = mnem__cursor_open(&p.c, path);
-    if (status != MNEM_OK) return status;
-    status = mnem__gguf_parse_part(&p);
+    MNEM__TRY(mnem__cursor_open(&p.c, path));
+    mnem_status status = mnem__gguf_parse_part(&p);
     mnem__cursor_close(&p.c);
     if (status != MNEM_OK) return status;
     *all = (layout){.parts = 1, .keys = p.keys, .tensors = p.tensors, .pool_bytes = p.pool_used};

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "model/gguf/gguf.h"
 
 static int64_t written(const struct stat *st) {
@@ -109,8 +110,7 @@ mnem_status mnem__cursor_read(mnem__cursor *c, void *out, uint64_t n) {
             return status;
         }
         if (ready == 0) {
-            mnem_status status = refill(c);
-            if (status != MNEM_OK) return status;
+            MNEM__TRY(refill(c));
             continue;
         }
         uint32_t part = n < ready ? (uint32_t)n : ready;

@@ -39,15 +39,14 @@ static mnem_status carve(mnem__gguf_parse *p, uint64_t bytes, uint64_t alignment
 static mnem_status take_text(mnem__gguf_parse *p, uint64_t max, const char **text, uint64_t *length,
                              char *peek, size_t n) {
     uint64_t bytes;
-    mnem_status status = mnem__cursor_u64(&p->c, &bytes);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_u64(&p->c, &bytes));
     if (bytes > max || bytes > mnem__cursor_left(&p->c))
         return mnem__cursor_fail(
             &p->c, MNEM_BAD_FILE, "a text of %llu bytes, expected at most %llu",
             (unsigned long long)bytes,
             (unsigned long long)(max < mnem__cursor_left(&p->c) ? max : mnem__cursor_left(&p->c)));
     void *to;
-    status = carve(p, bytes + 1, 1, &to);
+    mnem_status status = carve(p, bytes + 1, 1, &to);
     if (status != MNEM_OK) return status;
     uint64_t seen = peek ? (bytes < n - 1 ? bytes : n - 1) : 0;
     if (peek) {
@@ -66,9 +65,7 @@ static mnem_status take_text(mnem__gguf_parse *p, uint64_t max, const char **tex
 static mnem_status take_name(mnem__gguf_parse *p, const char *kind, const char **name,
                              uint32_t *length, char peek[MNEM__GGUF_NAME_MAX + 1]) {
     uint64_t bytes;
-    mnem_status status =
-        take_text(p, MNEM__GGUF_NAME_MAX, name, &bytes, peek, MNEM__GGUF_NAME_MAX + 1);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(take_text(p, MNEM__GGUF_NAME_MAX, name, &bytes, peek, MNEM__GGUF_NAME_MAX + 1));
     mnem__cursor_where(&p->c, kind, peek, bytes);
     if (bytes == 0) return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "the name is empty");
     if (memchr(peek, 0, bytes))
@@ -121,8 +118,7 @@ static uint64_t widen(uint32_t type, const void *bytes) {
 
 static mnem_status take_scalar(mnem__gguf_parse *p, mnem__gguf_key *key) {
     uint8_t bytes[8];
-    mnem_status status = mnem__cursor_read(&p->c, bytes, mnem__gguf_value_bytes(key->type));
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_read(&p->c, bytes, mnem__gguf_value_bytes(key->type)));
     if (key->type == MNEM_VALUE_BOOL && bytes[0] > 1)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "a bool is %u, expected 0 or 1", bytes[0]);
     key->number = widen(key->type, bytes);
@@ -160,9 +156,8 @@ static mnem_status take_texts(mnem__gguf_parse *p, mnem__gguf_key *key) {
 static mnem_status take_array(mnem__gguf_parse *p, mnem__gguf_key *key) {
     uint32_t element;
     uint64_t count;
-    mnem_status status = mnem__cursor_u32(&p->c, &element);
-    if (status == MNEM_OK) status = mnem__cursor_u64(&p->c, &count);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_u32(&p->c, &element));
+    MNEM__TRY(mnem__cursor_u64(&p->c, &count));
     if (element == MNEM_VALUE_ARRAY)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "an array of arrays, expected one level");
     if (element >= MNEM_VALUE_TYPES)
@@ -178,15 +173,14 @@ static mnem_status take_array(mnem__gguf_parse *p, mnem__gguf_key *key) {
     key->count = count;
     if (element == MNEM_VALUE_STRING) return take_texts(p, key);
     void *to;
-    status = carve(p, count * bytes, 1, &to);
+    mnem_status status = carve(p, count * bytes, 1, &to);
     key->data = to;
     return status == MNEM_OK ? mnem__cursor_read(&p->c, to, count * bytes) : status;
 }
 
 static mnem_status take_value(mnem__gguf_parse *p, mnem__gguf_key *key) {
     uint32_t type;
-    mnem_status status = mnem__cursor_u32(&p->c, &type);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_u32(&p->c, &type));
     if (type >= MNEM_VALUE_TYPES)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "value of type %u, expected 0 to 12", type);
     key->type = (uint8_t)type;
@@ -194,7 +188,7 @@ static mnem_status take_value(mnem__gguf_parse *p, mnem__gguf_key *key) {
     if (type == MNEM_VALUE_ARRAY) return take_array(p, key);
     if (type != MNEM_VALUE_STRING) return take_scalar(p, key);
     const char *text;
-    status = take_text(p, MNEM__GGUF_TEXT_MAX, &text, &key->number, NULL, 0);
+    mnem_status status = take_text(p, MNEM__GGUF_TEXT_MAX, &text, &key->number, NULL, 0);
     key->data = text;
     return status;
 }
@@ -252,12 +246,10 @@ static mnem_status take_key(mnem__gguf_parse *p, uint32_t index) {
 static mnem_status take_shape(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
     uint32_t dims;
     uint64_t fastest_first[4], elements = 1;
-    mnem_status status = mnem__cursor_u32(&p->c, &dims);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_u32(&p->c, &dims));
     if (dims < 1 || dims > 4)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "%u dimensions, expected 1 to 4", dims);
-    status = mnem__cursor_read(&p->c, fastest_first, dims * 8);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_read(&p->c, fastest_first, dims * 8));
     tensor->dims = (uint16_t)dims;
     for (uint32_t i = 0; i < dims; i++) {
         uint64_t n = fastest_first[i];
@@ -272,8 +264,7 @@ static mnem_status take_shape(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
 }
 
 static mnem_status take_type(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
-    mnem_status status = mnem__cursor_u32(&p->c, &tensor->type);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_u32(&p->c, &tensor->type));
     uint32_t block = 0;
     int64_t n = tensor->shape[tensor->dims - 1];
     uint64_t row = mnem__gguf_row_bytes(tensor->type, n, &block), rows = 1;
@@ -296,11 +287,10 @@ static mnem_status take_tensor(mnem__gguf_parse *p, uint32_t index) {
     mnem__gguf_tensor tensor = {.part = (uint16_t)p->part};
     uint32_t length;
     char peek[MNEM__GGUF_NAME_MAX + 1];
-    mnem_status status = take_name(p, "tensor", &tensor.name, &length, peek);
-    if (status == MNEM_OK) status = take_shape(p, &tensor);
-    if (status == MNEM_OK) status = take_type(p, &tensor);
-    if (status == MNEM_OK) status = mnem__cursor_u64(&p->c, &tensor.offset);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(take_name(p, "tensor", &tensor.name, &length, peek));
+    MNEM__TRY(take_shape(p, &tensor));
+    MNEM__TRY(take_type(p, &tensor));
+    MNEM__TRY(mnem__cursor_u64(&p->c, &tensor.offset));
     if (tensor.offset % p->alignment != 0)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE, "offset %llu isn't a multiple of %llu",
                                  (unsigned long long)tensor.offset,
@@ -333,8 +323,7 @@ static mnem_status take_version(mnem__gguf_parse *p) {
 static mnem_status take_count(mnem__gguf_parse *p, const char *what, uint64_t bytes_min,
                               uint32_t *count) {
     uint64_t n;
-    mnem_status status = mnem__cursor_u64(&p->c, &n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__cursor_u64(&p->c, &n));
     if (n > mnem__cursor_left(&p->c) / bytes_min || n > INT32_MAX / 2)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
                                  "%llu %s, more than a file of %llu bytes can hold",

@@ -51,7 +51,7 @@ static uint32_t name_only_bytes(uint32_t type) {
 }
 
 uint64_t mnem__gguf_row_bytes(uint32_t type, int64_t n, uint32_t *block) {
-    const mnem_type_info *info = type == MNEM_TYPE_A8 ? NULL : mnem_type_info_get((mnem_type)type);
+    const mnem_type_info *info = type == MNEM_TYPE_A8 ? NULL : mnem_type_get((mnem_type)type);
     *block = info ? info->block_elements : 0;
     if (!info || n <= 0 || n % *block != 0) return 0;
     uint64_t bytes = info->block_bytes ? info->block_bytes : name_only_bytes(type), row;

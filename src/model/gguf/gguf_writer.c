@@ -3,13 +3,13 @@
  * The idea: keys and declarations go straight to the file; only the sizes of the tensors are kept.
  * The two counts at the front are put in at the end. The whole file is reserved before its data, so
  * that a full disk is found early.
- * Invariant: PATH is either what it was or a whole file (base/new_file.c). After a failure every
- * call fails with the same status, and finish removes what was written. */
+ * Invariant: PATH is either what it was or a whole file (new_file.c). After a failure every call
+ * fails with the same status, and finish removes what was written. */
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/file/new_file.h"
 #include "base/heap.h"
-#include "base/new_file.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 
@@ -48,8 +48,7 @@ static mnem_status put(mnem_gguf_writer *w, const void *data, uint64_t n) {
     if (w->failed != MNEM_OK) return w->failed;
     w->position += n;
     if (n > BUFFER_BYTES - w->used) {
-        mnem_status status = flush(w);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(flush(w));
         if (n >= BUFFER_BYTES) return write_all(w, data, n);
     }
     if (n) memcpy(w->buffer + w->used, data, n);
@@ -159,9 +158,8 @@ mnem_status mnem__gguf_write_key(mnem_gguf_writer *w, const char *key, const mne
          ((unsigned)value->element >= MNEM_VALUE_TYPES || value->element == MNEM_VALUE_ARRAY)))
         return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: a value of type %d", w->file.path,
                                       key, (int)value->type);
-    mnem_status status = note_alignment(w, key, value);
-    if (status == MNEM_OK) status = begin_key(w, key, value->type);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(note_alignment(w, key, value));
+    MNEM__TRY(begin_key(w, key, value->type));
     if (value->type == MNEM_VALUE_STRING) return put_text(w, value->text.bytes, value->text.length);
     return value->type == MNEM_VALUE_ARRAY ? put_array(w, value) : put_scalar(w, value);
 }
@@ -241,10 +239,9 @@ mnem_status mnem__gguf_write_tensor(mnem_gguf_writer *w, const char *name, mnem_
 static mnem_status begin_data(mnem_gguf_writer *w) {
     if (w->phase == PHASE_DATA) return MNEM_OK;
     w->phase = PHASE_DATA;
-    mnem_status status = pad(w);
-    if (status == MNEM_OK)
-        status = w->failed = mnem__new_file_reserve(&w->file, w->position + w->data_bytes);
-    return status;
+    MNEM__TRY(pad(w));
+    w->failed = mnem__new_file_reserve(&w->file, w->position + w->data_bytes);
+    return w->failed;
 }
 
 mnem_status mnem__gguf_write_data(mnem_gguf_writer *w, const void *data, uint64_t bytes) {

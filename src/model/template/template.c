@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "model/template/template_run.h"
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 enum { BYTES_DEFAULT = 32 << 20, STEPS_DEFAULT = 50000000 };
 

@@ -11,8 +11,9 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/heap.h"
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 /* ---- merges ---- */
 
@@ -50,8 +51,7 @@ static mnem_status merge_put(mnem__bpe *bpe, mnem__token_work *w, uint32_t rank)
     if (!space)
         return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges[%u] is not two texts", rank);
     const size_t split = (size_t)(space - merge.bytes), rest = merge.length - split - 1;
-    mnem_status status = mnem__token_work_text(w, merge.length);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__token_work_text(w, merge.length));
     const size_t left = mnem__bpe_decode(merge.bytes, split, w->text);
     const size_t right = mnem__bpe_decode(space + 1, rest, w->text + left);
     if (right == 0 || mnem__token_vocab_find(w->vocab, w->text, left + right) < 0) return MNEM_OK;
@@ -112,8 +112,7 @@ static mnem_status on_word(void *context, size_t begin, size_t end) {
     const size_t n = end - begin;
     const int32_t whole = p->bpe->whole_words ? mnem__token_vocab_find(v, p->text + begin, n) : -1;
     if (whole >= 0) return mnem__token_work_add(p->work, whole);
-    const mnem_status status = mnem__merger_room(m, n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__merger_room(m, n));
     m->text = p->text + begin;
     m->n = (uint32_t)n;
     for (size_t i = 0; i < n; i++) {
@@ -129,8 +128,7 @@ mnem_status mnem__bpe_encode(const mnem__bpe *bpe, mnem__token_work *work, const
     piece p = {bpe, work, text};
     if (mnem__utf8_invalid(text, n) == n)
         return mnem__pretokenize(bpe->pretokenizer, text, n, on_word, &p);
-    const mnem_status status = mnem__token_work_text(work, n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__token_work_text(work, n));
     mnem__utf8_mask(text, n, work->text);
     return mnem__pretokenize(bpe->pretokenizer, work->text, n, on_word, &p);
 }

@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_MODEL_TOKENIZER_BPE_H
 #define MNEM_SRC_MODEL_TOKENIZER_BPE_H
 
-#include "model/tokenizer/pretokenize.h"
+#include "model/text/pretokenize.h"
 #include "model/tokenizer/token_source.h"
 #include "model/tokenizer/token_work.h"
 

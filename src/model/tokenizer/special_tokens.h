@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_MODEL_TOKENIZER_SPECIAL_TOKENS_H
 #define MNEM_SRC_MODEL_TOKENIZER_SPECIAL_TOKENS_H
 
-#include "model/tokenizer/token_vocab.h"
+#include "model/token/token_vocab.h"
 
 typedef struct mnem__special_tokens {
     int32_t *id; /* sorted by their text, for the longest match */

@@ -9,11 +9,12 @@
  * Cost: as token_merger.c; a key hashes the pair's text, which is never longer than the longest
  * token. */
 #include "model/tokenizer/spm.h"
+#include "base/error.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 
 mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
                            const mnem__token_work *work) {
@@ -70,8 +71,7 @@ static mnem_status encode_part(const mnem__spm *spm, mnem__token_work *w, const 
                                size_t n) {
     const joiner j = {spm, w->vocab};
     mnem__merger *m = &w->merger;
-    const mnem_status status = mnem__merger_room(m, n);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__merger_room(m, n));
     m->text = text;
     m->n = (uint32_t)n;
     first_symbols(w->vocab, m);

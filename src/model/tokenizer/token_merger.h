@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_MODEL_TOKENIZER_TOKEN_MERGER_H
 #define MNEM_SRC_MODEL_TOKENIZER_TOKEN_MERGER_H
 
-#include "model/tokenizer/token_vocab.h"
+#include "model/token/token_vocab.h"
 
 typedef struct mnem__merger {
     uint32_t n, room; /* units (bytes) of the word; what the arrays hold */

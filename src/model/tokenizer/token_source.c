@@ -3,20 +3,24 @@
 
 #include <string.h>
 
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 
-static bool vocabulary_key(const mnem_vocabulary *vocabulary, const char *key, mnem_value *value) {
-    const char *name;
-    for (uint32_t i = 0; mnem_vocabulary_key_get(vocabulary, i, &name, value); i++)
-        if (strcmp(name, key) == 0) return true;
-    return false;
+static bool key_get(const mnem__token_source *s, uint32_t index, const char **name,
+                    mnem_value *value) {
+    if (index >= s->key_count) return false;
+    *name = s->keys[index].name;
+    *value = s->keys[index].value;
+    return true;
 }
 
 bool mnem__token_source_find(const mnem__token_source *s, const char *key, mnem_value *value) {
-    return s->vocabulary ? vocabulary_key(s->vocabulary, key, value)
-                         : mnem_model_key_find(s->model, key, value);
+    if (s->model) return mnem_model_key_find(s->model, key, value);
+    const char *name;
+    for (uint32_t i = 0; key_get(s, i, &name, value); i++)
+        if (strcmp(name, key) == 0) return true;
+    return false;
 }
 
 /* The next key from *index on: false past the last. */
@@ -24,7 +28,7 @@ static bool next_key(const mnem__token_source *s, uint32_t *index, const char **
                      mnem_value *value) {
     static const char prefix[] = "tokenizer.";
     mnem_text text;
-    if (s->vocabulary) return mnem_vocabulary_key_get(s->vocabulary, (*index)++, name, value);
+    if (!s->model) return key_get(s, (*index)++, name, value);
     while (mnem_model_key_get(s->model, (*index)++, &text, value)) {
         *name = text.bytes; /* a zero follows */
         if (strncmp(text.bytes, prefix, sizeof prefix - 1) == 0) return true;

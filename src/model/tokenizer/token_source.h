@@ -3,11 +3,17 @@
 #define MNEM_SRC_MODEL_TOKENIZER_TOKEN_SOURCE_H
 
 #include "base/error.h"
-#include "mnem/vocabulary.h"
+#include "mnem/model.h"
+
+typedef struct mnem__token_key {
+    const char *name;
+    mnem_value value;
+} mnem__token_key;
 
 typedef struct mnem__token_source {
-    const mnem_model *model; /* one of these two */
-    const mnem_vocabulary *vocabulary;
+    const mnem_model *model; /* NULL: these keys */
+    const mnem__token_key *keys;
+    uint32_t key_count;
 } mnem__token_source;
 
 /* false if there is none. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "mnem/vocabulary.h"
 #include "model/gguf/gguf.h"
 #include "model/tokenizer/chat_format.h"
 
@@ -179,12 +180,13 @@ static mnem_status read_all(mnem_tokenizer *t) {
 
 /* ---- life ---- */
 
-static mnem_status create(const mnem_model *model, const mnem_vocabulary *vocabulary,
-                          mnem_tokenizer **tokenizer) {
+mnem_status mnem__tokenizer_create_of(const mnem__token_source *source,
+                                      mnem_tokenizer **tokenizer) {
+    const mnem_model *model = source->model;
     if (model && mnem__gguf_check_model(model) != MNEM_OK) return MNEM_UNSUPPORTED;
     mnem_tokenizer *t = mnem__calloc(MNEM__TOKENIZER_TAG, 1, sizeof *t);
     if (!t) return mnem__heap_status();
-    t->source = (mnem__token_source){model, vocabulary};
+    t->source = *source;
     const mnem_status status = read_all(t);
     if (status != MNEM_OK) {
         mnem_tokenizer_destroy(t);
@@ -197,16 +199,11 @@ static mnem_status create(const mnem_model *model, const mnem_vocabulary *vocabu
 }
 
 mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **tokenizer) {
-    return create(model, NULL, tokenizer);
-}
-
-mnem_status mnem_tokenizer_create_from(const mnem_vocabulary *vocabulary,
-                                       mnem_tokenizer **tokenizer) {
-    return create(NULL, vocabulary, tokenizer);
+    return mnem__tokenizer_create_of(&(mnem__token_source){.model = model}, tokenizer);
 }
 
 mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone) {
-    return create(t->source.model, t->source.vocabulary, clone);
+    return mnem__tokenizer_create_of(&t->source, clone);
 }
 
 void mnem_tokenizer_destroy(mnem_tokenizer *t) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/tokenizer/utf8.h"
+#include "model/text/utf8.h"
 #include "model/values/template_private.h"
 
 typedef struct json_reader {

@@ -52,7 +52,6 @@ mnem_status mnem__model_check_finite(const mnem_model *model, const int *cancel)
     mnem_tensor_info info;
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_tensor_get(model, i, &info); i++)
-        if (mnem_type_info_get(info.type)->is_weight)
-            status = check_tensor(model, i, &info, cancel);
+        if (mnem_type_get(info.type)->is_weight) status = check_tensor(model, i, &info, cancel);
     return status;
 }

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "model/weights/weights_private.h"
 
 /* ---- create, destroy ---- */
@@ -22,8 +23,7 @@ static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *
     uint32_t sums = 0;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
-        mnem_status status = mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m));
         m->resident = o->resident[i];
         m->place = place;
         m->sum_at = sums;
@@ -46,8 +46,7 @@ static mnem_status parts_open(mnem__weights *w, const mnem_model *model) {
     mnem_model_info info;
     mnem_model_info_get(model, &info);
     for (uint32_t i = 0; i < info.files; i++) {
-        mnem_status status = mnem__weights_part_open(model, i, w->page_cache, &w->parts[i]);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__weights_part_open(model, i, w->page_cache, &w->parts[i]));
         w->part_count++;
     }
     return MNEM_OK;
@@ -67,9 +66,8 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, void *resident,
     *out = NULL;
     int32_t slots;
     uint64_t slot_bytes, sums;
-    mnem_status status = mnem__weights_ring_choose(o, &slots, &slot_bytes);
-    if (status == MNEM_OK) status = mnem__weights_sums(o, slot_bytes, &sums);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__weights_ring_choose(o, &slots, &slot_bytes));
+    MNEM__TRY(mnem__weights_sums(o, slot_bytes, &sums));
     mnem__weights *w = mnem__calloc("weights", 1, mnem__weights_lay_out(o, slots, sums, NULL));
     if (!w) return mnem__heap_status();
     mnem__weights_lay_out(o, slots, sums, w);
@@ -82,7 +80,7 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, void *resident,
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->for_readers, NULL);
     pthread_cond_init(&w->for_owner, NULL);
-    status = matrices_fill(w, o);
+    mnem_status status = matrices_fill(w, o);
     if (status == MNEM_OK) status = parts_open(w, o->model);
     if (status == MNEM_OK) status = readers_start(w);
     if (status != MNEM_OK) {
@@ -123,16 +121,15 @@ static mnem_status read_error(const mnem__weights *w) {
 }
 
 /* Waits until every chunk is packed, the owner wants to stop, or a read failed. The lock is held,
- * but not while on_progress runs. */
-static mnem_status load_wait(mnem__weights *w, uint64_t total,
-                             bool (*on_progress)(void *, uint64_t, uint64_t), void *context) {
+ * but not while progress is told. */
+static mnem_status load_wait(mnem__weights *w, uint64_t total, const mnem_progress *progress) {
     uint64_t told = UINT64_MAX;
     for (;;) {
         uint64_t done = w->bytes_loaded;
         if (w->status != MNEM_OK) return read_error(w);
-        if (on_progress && done != told) {
+        if (progress->tell && done != told) {
             pthread_mutex_unlock(&w->lock);
-            bool go_on = on_progress(context, done, total);
+            bool go_on = mnem__progress_tell(progress, "loading", done, total);
             pthread_mutex_lock(&w->lock);
             told = done;
             if (!go_on) return mnem__fail(MNEM_CANCELLED, "weights: loading was stopped");
@@ -144,9 +141,7 @@ static mnem_status load_wait(mnem__weights *w, uint64_t total,
     }
 }
 
-mnem_status mnem__weights_load(mnem__weights *w,
-                               bool (*on_progress)(void *, uint64_t done, uint64_t total),
-                               void *context) {
+mnem_status mnem__weights_load(mnem__weights *w, const mnem_progress *progress) {
     uint64_t total = load_total(w);
     pthread_mutex_lock(&w->lock);
     if (w->mode != MNEM__WEIGHTS_IDLE) {
@@ -157,7 +152,7 @@ mnem_status mnem__weights_load(mnem__weights *w,
     w->bytes_loaded = 0;
     w->read_at = (mnem__weights_cursor){0};
     pthread_cond_broadcast(&w->for_readers);
-    mnem_status status = load_wait(w, total, on_progress, context);
+    mnem_status status = load_wait(w, total, progress);
     w->mode = MNEM__WEIGHTS_IDLE; /* no reader takes another chunk */
     while (w->reading) pthread_cond_wait(&w->for_owner, &w->lock);
     w->ticket_use = w->ticket_read;
@@ -242,12 +237,10 @@ static mnem_status slot_wait(mnem__weights *w, const mnem__ring_slot *slot) {
 
 /* The lock is held. */
 static mnem_status acquire_next(mnem__weights *w, int32_t matrix, mnem__weights_chunk *chunk) {
-    mnem_status status = acquire_check(w, matrix);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(acquire_check(w, matrix));
     const mnem__matrix *m = &w->matrices[matrix];
     uint32_t slot = (uint32_t)(w->ticket_use % w->slot_count);
-    status = slot_wait(w, &w->slots[slot]);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(slot_wait(w, &w->slots[slot]));
     w->slots[slot].state = MNEM__SLOT_HELD;
     w->ticket_use++;
     w->stats.bytes_streamed += mnem__chunk_raw_bytes(m, w->use_at.chunk);

@@ -56,9 +56,7 @@ mnem_status mnem__weights_create(const mnem__weights_options *options, void *res
                                  mnem__weights **weights);
 void mnem__weights_destroy(mnem__weights *weights);
 /* Reads and packs every resident matrix (several reads in flight), then starts the reader. */
-mnem_status mnem__weights_load(mnem__weights *weights,
-                               bool (*on_progress)(void *, uint64_t done, uint64_t total),
-                               void *context);
+mnem_status mnem__weights_load(mnem__weights *weights, const mnem_progress *progress);
 
 /* MNEM_BUSY when 64 passes are scheduled and not begun. A pass that streams nothing needs
  * nothing. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/heap.h"
 #include "model/weights/weights_private.h"
 
@@ -94,8 +95,7 @@ static mnem_status slot_bytes_min(const mnem__weights_options *o, uint64_t *byte
     *bytes = 0;
     for (int32_t i = 0; i < matrix_count(o); i++) {
         mnem__matrix m;
-        mnem_status status = mnem__matrix_describe(o->model, o->tensors[i], 0, &m);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], 0, &m));
         uint64_t need = mnem__matrix_slot_min(&m);
         if (need > *bytes) *bytes = need;
     }
@@ -123,8 +123,7 @@ mnem_status mnem__weights_sums(const mnem__weights_options *o, uint64_t slot_byt
     *sums = 0;
     for (int32_t i = 0; i < o->body_count + o->head_count; i++) {
         mnem__matrix m;
-        const mnem_status status = mnem__matrix_describe(o->model, o->tensors[i], slot_bytes, &m);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], slot_bytes, &m));
         *sums += (uint64_t)m.chunks;
     }
     return MNEM_OK;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "model/weights/weights_private.h"
 
 /* ---- files ---- */

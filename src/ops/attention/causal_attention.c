@@ -104,8 +104,7 @@ static mnem_status check_inputs(const mnem_op_desc *desc) {
 }
 
 static mnem_status check_causal_attention(const mnem_op_desc *desc) {
-    const mnem_status status = check_inputs(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_inputs(desc));
     if (desc->accumulate) return mnem__op_fail(MNEM_INVALID, desc, "out can't be added to");
     if (!is_like(desc, &desc->out, 0))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't of the shape of in[0]");
@@ -115,8 +114,7 @@ static mnem_status check_causal_attention(const mnem_op_desc *desc) {
 }
 
 static mnem_status check_causal_attention_grad(const mnem_op_desc *desc) {
-    const mnem_status status = check_inputs(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_inputs(desc));
     if (!is_like(desc, &desc->in[3], 0) || !is_like(desc, &desc->in[5], 0))
         return mnem__op_fail(MNEM_INVALID, desc, "in[3] or in[5] isn't of the shape of in[0]");
     if (!is_log(desc, &desc->in[4]))

@@ -1,6 +1,6 @@
 /* op_impl.h: how an operator plugs into the registry: device, operator, type, layout.
  *
- *     op.c: [device][operator] --> mnem__op_table --> levels[level] --> kernels by type, layout
+ * registry.c: [device][operator] --> mnem__op_table --> levels[level] --> kernels by type, layout
  *
  * An operator has one mnem__op_table for each device that has kernels for it: a check that finds
  * every error of a descriptor, a key (which operand's type and layout choose the kernel), and one

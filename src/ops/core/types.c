@@ -20,7 +20,7 @@ static const struct entry {
 #undef TYPE_ENTRY
 };
 
-const mnem_type_info *mnem_type_info_get(mnem_type type) {
+const mnem_type_info *mnem_type_get(mnem_type type) {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         if (entries[i].type == type) return &entries[i].info;
     return NULL;
@@ -33,7 +33,7 @@ static uint64_t a8_row_bytes(const mnem_type_info *info, int64_t n) {
 }
 
 uint64_t mnem_type_row_bytes(mnem_type type, int64_t n) {
-    const mnem_type_info *info = mnem_type_info_get(type);
+    const mnem_type_info *info = mnem_type_get(type);
     if (!info || info->block_bytes == 0 || n <= 0 || n > INT64_MAX / 256) return 0;
     if (type == MNEM_TYPE_A8) return a8_row_bytes(info, n);
     if (n % info->block_elements != 0) return 0;
@@ -42,7 +42,7 @@ uint64_t mnem_type_row_bytes(mnem_type type, int64_t n) {
 
 /* Bytes from one element (block) to the next in the last dimension when contiguous. */
 static int64_t unit_stride(mnem_type type) {
-    const mnem_type_info *info = mnem_type_info_get(type);
+    const mnem_type_info *info = mnem_type_get(type);
     if (!info) return 0;
     return type == MNEM_TYPE_A8 ? 1 : info->block_bytes;
 }
@@ -84,7 +84,7 @@ static uint64_t last_bytes(const mnem_tensor *t, int64_t n, int64_t stride) {
     uint64_t row = mnem_type_row_bytes(t->type, n), unit = (uint64_t)unit_stride(t->type);
     if (row == 0 || stride < 0) return 0;
     if ((uint64_t)stride == unit) return row;
-    const mnem_type_info *info = mnem_type_info_get(t->type);
+    const mnem_type_info *info = mnem_type_get(t->type);
     uint64_t bytes;
     if (info->block_elements != 1) return 0;
     if (!mnem__mul_u64((uint64_t)(n - 1), (uint64_t)stride, &bytes)) return 0;

@@ -98,7 +98,7 @@ typedef struct state {
 static void pack_b(const state *s) {
     const mnem__gemm *g = s->g;
     const int64_t width = s->kernels->columns;
-    const bool blocks = mnem_type_info_get(g->b.type)->block_elements > 1;
+    const bool blocks = mnem_type_get(g->b.type)->block_elements > 1;
     int64_t begin, end;
     /* of blocks some 256 columns together: fewer are taken apart twice */
     mnem_team_split(s->worker, panels(s->columns, width), blocks ? 256 / width : 1, &begin, &end);
@@ -148,7 +148,7 @@ static void multiply(const state *s, int64_t row, int64_t rows, int64_t column, 
         .to_out = !partial || last,
         .add_out = g->accumulate || (!partial && s->k > 0),
         .out = g->out + (s->row + row) * g->out_stride +
-               (s->column + column) * mnem_type_info_get(g->out_type)->block_bytes,
+               (s->column + column) * mnem_type_get(g->out_type)->block_bytes,
         .out_type = g->out_type,
         .out_stride = g->out_stride,
     });

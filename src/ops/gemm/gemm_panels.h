@@ -88,7 +88,7 @@ static const float *floats(const mnem__gemm_matrix *m, int64_t row, int64_t firs
     case MNEM_TYPE_F16: to_floats(n, MNEM_TYPE_F16, at + 2 * first, buffer); return buffer;
     default: break;
     }
-    const mnem_type_info *info = mnem_type_info_get(m->type);
+    const mnem_type_info *info = mnem_type_get(m->type);
     const int64_t unit = info->block_elements, before = first % unit;
     at += first / unit * info->block_bytes;
     mnem_dequantize_row(m->type, (before + n + unit - 1) / unit * unit, at, buffer);

@@ -4,8 +4,14 @@
  *     LINEAR_GRAD_INPUT   dx [T, k]     = dy [T, rows] times weight      sums over rows
  *     LINEAR_GRAD_WEIGHT  dw [rows, k] += dy^T         times x [T, k]    sums over 256 tokens each
  *
- * Tokens in multiples of 256, added one call after the other, give the same gradient to the bit as
- * all in one call. */
+ * The last one adds in chains: the products of 256 tokens are summed from zero, and that sum is
+ * added to the gradient, one block of tokens after the other.
+ *
+ *     one call of 512      g + (t0 + ... + t255) + (t256 + ... + t511)
+ *     two calls of 256     g + (t0 + ... + t255)     then     + (t256 + ... + t511)
+ *
+ * So tokens in multiples of 256, added one call after the other, give the same gradient to the bit
+ * as all in one call: it is why a step may be cut into micro-batches of any number. */
 #include "ops/gemm/linear.h"
 
 #include "base/checked.h"
@@ -20,7 +26,7 @@ bool mnem__linear_is_matrix(const mnem_op_desc *desc, const mnem_tensor *tensor,
     if (!mnem__linear_is_real(desc, tensor->type) || tensor->layout != MNEM_LAYOUT_ROW ||
         tensor->dims != 2 || !mnem__tensor_valid(tensor))
         return false;
-    const int64_t size = mnem_type_info_get(tensor->type)->block_bytes;
+    const int64_t size = mnem_type_get(tensor->type)->block_bytes;
     return tensor->stride[1] == size && tensor->stride[0] % size == 0 &&
            tensor->offset % size == 0 && tensor->shape[0] == rows && tensor->shape[1] == columns;
 }
@@ -46,7 +52,7 @@ mnem_status mnem__linear_check_input(const mnem_op_desc *desc) {
 
 mnem_status mnem__linear_check_weight(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1];
-    const mnem_type_info *info = mnem_type_info_get(weight->type);
+    const mnem_type_info *info = mnem_type_get(weight->type);
     if (mnem__linear_is_matrix(desc, weight, weight->shape[0], weight->shape[1])) return MNEM_OK;
     if (info && info->is_weight && info->block_elements > 1 && weight->dims == 2 &&
         weight->layout == MNEM_LAYOUT_ROW && mnem__tensor_valid(weight) &&
@@ -76,9 +82,8 @@ mnem__gemm_matrix mnem__linear_matrix(const mnem_tensor *tensor, const void *bas
 static mnem_status check_linear(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1], *bias = &desc->in[2];
     const bool gradient = desc->kind == MNEM_OP_LINEAR_GRAD_INPUT;
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status == MNEM_OK) status = mnem__linear_check_weight(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
+    MNEM__TRY(mnem__linear_check_weight(desc));
     if (in->shape[1] != weight->shape[gradient ? 0 : 1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] isn't as wide as in[1] says");
     if (!mnem__linear_is_output(desc, &desc->out, in->shape[0], weight->shape[gradient ? 1 : 0]))
@@ -92,11 +97,13 @@ static mnem_status check_linear(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
+/* Without pointers (args of zeros) it is the shape only: the workspace is measured by the same
+ * numbers that run. */
 static mnem__gemm product(const mnem_op *op, const mnem_op_args *args) {
     const mnem_op_desc *d = &op->desc;
     const bool gradient = d->kind == MNEM_OP_LINEAR_GRAD_INPUT;
     const bool bias = !gradient && !mnem__tensor_absent(&d->in[2]);
-    const int64_t unit = mnem_type_info_get(d->in[1].type)->block_elements;
+    const int64_t unit = mnem_type_get(d->in[1].type)->block_elements;
     return (mnem__gemm){
         .m = args->tokens,
         .n = d->out.shape[1],
@@ -128,8 +135,7 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
     const mnem_tensor *dy = &desc->in[0], *x = &desc->in[1], *out = &desc->out;
     const mnem_tensor *bias = &desc->also[0];
     const mnem_type wide = mnem__linear_wide(desc);
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
     if (!mnem__linear_is_matrix(desc, x, dy->shape[0], x->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't as many real rows as in[0]");
     if (mnem__tensor_absent(out) && mnem__tensor_absent(bias))
@@ -167,6 +173,7 @@ static uint64_t workspace_weight(const mnem_op *op) {
     return mnem__gemm_bytes(op->detail, &g, op->desc.workers);
 }
 
+/* The bias's gradient: columns of dy, summed in the same chains of tokens. */
 static void add_bias(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__gemm_kernels *kernels = op->detail;
     const mnem_tensor *dy = &op->desc.in[0];

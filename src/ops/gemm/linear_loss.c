@@ -49,10 +49,6 @@ typedef struct layout {
     uint64_t group, sums, dx, gemm;
 } layout;
 
-static uint64_t least_u64(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 static bool wants(const mnem_op_desc *d, int also) {
     return !mnem__tensor_absent(&d->also[also]);
 }
@@ -60,9 +56,8 @@ static bool wants(const mnem_op_desc *d, int also) {
 static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     const mnem_tensor *x = &desc->in[0], *weight = &desc->in[1], *out = &desc->out;
     const mnem_type wide = mnem__linear_wide(desc);
-    mnem_status status = mnem__linear_check_input(desc);
-    if (status == MNEM_OK) status = mnem__linear_check_weight(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__linear_check_input(desc));
+    MNEM__TRY(mnem__linear_check_weight(desc));
     if (x->shape[1] != weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and in[1] differ in width");
     if (weight->shape[0] > INT32_MAX)
@@ -114,7 +109,7 @@ static mnem__gemm_matrix logits_rows(const state *s, bool across) {
 
 /* logits = x weight^T */
 static mnem__gemm logits_product(const state *s) {
-    const int64_t unit = mnem_type_info_get(s->op->desc.in[1].type)->block_elements;
+    const int64_t unit = mnem_type_get(s->op->desc.in[1].type)->block_elements;
     return (mnem__gemm){.m = s->tokens,
                         .n = s->words,
                         .k = s->n,
@@ -172,7 +167,7 @@ static void multiply(const state *s, const mnem__gemm *g) {
 static void layout_choose(layout *l, const mnem_op_desc *d, int64_t size) {
     const int64_t vocab = d->in[1].shape[0], n = d->in[1].shape[1], tokens = d->in[0].shape[0];
     const uint64_t room = d->keep_bytes ? d->keep_bytes : KEEP_BYTES;
-    const int64_t numbers = (int64_t)(least_u64(room, INT64_MAX) / (uint64_t)size);
+    const int64_t numbers = (int64_t)(mnem__min_u64(room, INT64_MAX) / (uint64_t)size);
     const bool whole =
         vocab <= WHOLE_WORDS || vocab <= numbers / mnem__min_i64(tokens, LEAST_TOKENS);
     l->words = whole ? vocab : GROUP_WORDS;

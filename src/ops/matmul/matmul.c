@@ -34,8 +34,7 @@ static mnem_status check_matmul(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1], *bias = &desc->in[2], *out = &desc->out;
     if (weight->layout != MNEM_LAYOUT_PACKED || !mnem__tensor_valid(weight))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be a packed matrix of a weight type");
-    mnem_status status = check_input(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_input(desc));
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != weight->shape[0]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be one f32 per row of in[1]");

@@ -19,7 +19,7 @@
 
 #include "ops/core/a8.h"
 #include "ops/core/op_impl.h"
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 
 /* Before a loop whose count is a constant after inlining: arrays indexed by it become registers. */
 #if defined(__clang__)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops/core/half.h"
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 
 typedef uint32_t quad __attribute__((vector_size(16)));
 typedef uint16_t octet __attribute__((vector_size(16)));
@@ -198,7 +198,7 @@ static inline source source_at(const matrix *m, int lane, uint64_t at) {
 
 static void pack_pairs(const mnem__pack_form *form, const matrix *m, int64_t blocks,
                        uint8_t *packed) {
-    uint64_t block_bytes = mnem_type_info_get(form->type)->block_bytes;
+    uint64_t block_bytes = mnem_type_get(form->type)->block_bytes;
     for (int64_t b = 0; b < blocks; b++)
         for (int lane = 0; lane < 4; lane++) {
             source s = source_at(m, lane, (uint64_t)b * block_bytes);
@@ -212,7 +212,7 @@ static void pack_pairs(const mnem__pack_form *form, const matrix *m, int64_t blo
 
 static void pack_supers(const mnem__pack_form *form, const matrix *m, int64_t units,
                         uint8_t *packed) {
-    uint64_t block_bytes = mnem_type_info_get(form->type)->block_bytes;
+    uint64_t block_bytes = mnem_type_get(form->type)->block_bytes;
     uint8_t *tails = packed + units * mnem__pack_unit_bytes(form);
     for (int64_t u = 0; u < units; u++)
         for (int lane = 0; lane < 4; lane++) {

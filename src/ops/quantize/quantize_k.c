@@ -26,6 +26,9 @@ typedef struct super {
     uint8_t scale[8], min[8], q[256];
 } super;
 
+/* The largest scale of the fits becomes 63 units, and so does the largest minimum: the unit that
+ * loses least where blocks are alike. d and dmin are rounded to halves first, because the file has
+ * halves: everything after sees the numbers that will be read back. */
 static void units_from_fits(const mnem__fit *fits, super *s) {
     float scale = 0, min = 0;
     for (int i = 0; i < 8; i++) {
@@ -89,6 +92,9 @@ static void solve_units(const float *x, super *s) {
     }
 }
 
+/* Each stage starts from the integers of the one before. The last may be worse (units are rounded
+ * to halves, elements again) or of the wrong sign, which the types can't say: then it is
+ * left out. */
 static void fit_super(const float *x, int most, super *s) {
     mnem__fit fits[8];
     for (int i = 0; i < 8; i++) fits[i] = mnem__fit_range(x + 32 * i, 32, most, true);

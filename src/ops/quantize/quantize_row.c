@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "ops/core/half.h"
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 #include "ops/quantize/quantize_fit.h"
 
 static float put_half(uint8_t *p, float x) {
@@ -64,7 +64,7 @@ static void quantize_block(const mnem__pack_form *form, const float *x, uint8_t 
 }
 
 mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out) {
-    const mnem_type_info *info = mnem_type_info_get(type);
+    const mnem_type_info *info = mnem_type_get(type);
     const mnem__pack_form *form = mnem__pack_form_get(type);
     if (!form)
         return mnem__fail(MNEM_UNSUPPORTED, "quantize: type %s", info ? info->name : "unknown");

@@ -6,7 +6,7 @@
 #include "ops/core/op_rows.h"
 
 static int64_t element_bytes(const mnem_tensor *t) {
-    const mnem_type_info *info = mnem_type_info_get(t->type);
+    const mnem_type_info *info = mnem_type_get(t->type);
     return info && info->block_elements == 1 ? info->block_bytes : 0;
 }
 

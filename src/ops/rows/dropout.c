@@ -6,8 +6,7 @@
 #include "ops/rows/elementwise.h"
 
 static mnem_status check_dropout(const mnem_op_desc *desc) {
-    mnem_status status = mnem__elementwise_check(desc, 1);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__elementwise_check(desc, 1));
     if (!(desc->dropout >= 0.0f && desc->dropout < 1.0f))
         return mnem__op_fail(MNEM_INVALID, desc, "dropout isn't 0 or more and below 1");
     return MNEM_OK;

@@ -4,11 +4,11 @@
  * Where out isn't F32 a row goes through the worker's part of the workspace. */
 #include <string.h>
 
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 #include "ops/rows/real_rows.h"
 
 static bool is_weight(const mnem_tensor *weight) {
-    const mnem_type_info *info = mnem_type_info_get(weight->type);
+    const mnem_type_info *info = mnem_type_get(weight->type);
     if (weight->dims != 2 || !mnem__tensor_valid(weight) || !info) return false;
     return info->is_weight || (weight->type == MNEM_TYPE_F64 && weight->layout == MNEM_LAYOUT_ROW &&
                                weight->stride[1] == 8);

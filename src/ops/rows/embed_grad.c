@@ -10,8 +10,7 @@ enum { PART = 512, GRAIN = 16 };
 
 static mnem_status check_embed_grad(const mnem_op_desc *desc) {
     const mnem_tensor *out = &desc->out;
-    mnem_status status = mnem__real_check_first(desc, 2);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__real_check_first(desc, 2));
     if (!mnem__real_is(desc, out, 2) || out->type != mnem__row_key(desc).type ||
         out->shape[1] != desc->in[0].shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 (F64) [vocab, n], n as in[0]");

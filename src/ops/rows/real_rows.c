@@ -11,7 +11,7 @@ mnem__real_rows mnem__real_rows_get(const mnem__row_kernels *kernels, const mnem
     mnem__real_rows r = {.kernels = kernels, .type = tensor->type};
     if (mnem__tensor_absent(tensor)) return r;
     r.rows = mnem__op_rows_get(tensor, base);
-    r.unit = (int64_t)mnem_type_info_get(tensor->type)->block_bytes;
+    r.unit = (int64_t)mnem_type_get(tensor->type)->block_bytes;
     r.direct = tensor->type == kernels->type;
     return r;
 }
@@ -33,7 +33,7 @@ bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims
         return false;
     return tensor->layout == MNEM_LAYOUT_ROW && tensor->dims == dims &&
            mnem__tensor_valid(tensor) &&
-           tensor->stride[dims - 1] == (int64_t)mnem_type_info_get(tensor->type)->block_bytes;
+           tensor->stride[dims - 1] == (int64_t)mnem_type_get(tensor->type)->block_bytes;
 }
 
 /* "isn't F32, BF16 or F16", or F64 beside others of that type. */

@@ -16,7 +16,7 @@ enum { DIMS_MAX = 65536 };
 static bool is_table(const mnem_tensor *tensor, mnem_type type, int64_t tokens, int32_t dims) {
     return tensor->type == type && tensor->layout == MNEM_LAYOUT_ROW && tensor->dims == 2 &&
            mnem__tensor_valid(tensor) &&
-           tensor->stride[1] == (int64_t)mnem_type_info_get(type)->block_bytes &&
+           tensor->stride[1] == (int64_t)mnem_type_get(type)->block_bytes &&
            tensor->shape[0] == tokens && tensor->shape[1] == dims;
 }
 
@@ -33,8 +33,7 @@ static bool in_range(float x, float least, float most) {
 
 static mnem_status check_rope_table(const mnem_op_desc *desc) {
     const mnem_rope *rope = &desc->rope;
-    mnem_status status = check_dims(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_dims(desc));
     const mnem_type type = desc->out.type == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
     if (!is_table(&desc->out, type, desc->out.shape[0], rope->dims))
         return mnem__op_fail(MNEM_INVALID, desc, "out isn't F32 or F64 [T, rope.dims]");
@@ -123,8 +122,7 @@ const mnem__op_table mnem__op_rope_table = {
 
 static mnem_status check_rope(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
-    mnem_status status = check_dims(desc);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_dims(desc));
     if (!mnem__real_is(desc, in, 3) || in->shape[2] < desc->rope.dims)
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[0] isn't F32, BF16, F16 or F64 [T, heads, rope.dims or more]");

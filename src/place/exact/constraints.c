@@ -431,8 +431,7 @@ mnem_status mnem_place_solve_constrained(mnem_place_buffer *buffers,
     static const mnem_place_options defaults;
     mnem__search_limits limits;
     if (!options) options = &defaults;
-    const mnem_status status = mnem__search_limits_start(options, &limits);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__search_limits_start(options, &limits));
     const mnem__task task = {
         .buffers = buffers, .n = n, .capacity = options->capacity_bytes, .seed = options->seed};
     return mnem__solve_constrained(&task, constraints, &limits, result);

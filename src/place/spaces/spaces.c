@@ -293,11 +293,10 @@ static mnem_status make_tables(mnem__spaces *x) {
 }
 
 static mnem_status prepare(mnem__spaces *x, const mnem_place_use *uses) {
-    mnem_status status = make_tables(x);
-    if (status == MNEM_OK) status = make_movers(x, uses);
-    if (status == MNEM_OK) status = check_fixed(x);
-    if (status == MNEM_OK) status = make_sections(x);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(make_tables(x));
+    MNEM__TRY(make_movers(x, uses));
+    MNEM__TRY(check_fixed(x));
+    MNEM__TRY(make_sections(x));
     sort_spaces(x);
     set_densities(x);
     x->loads = mnem__calloc("plan", (size_t)x->cliques.count * x->count + 1, sizeof *x->loads);

@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_PLACE_SPACES_SPACES_H
 #define MNEM_SRC_PLACE_SPACES_SPACES_H
 
-#include "mnem/place_spaces.h"
+#include "mnem/place.h"
 #include "place/exact/rigid_bodies.h"
 #include "place/exact/solve.h"
 

@@ -2,11 +2,7 @@
  *
  * The idea: the room of header and rows is left free, sections go from where they live to the file
  * in pieces that are summed up just before (so that they are still in the cache), and what is known
- * last is put in front. base/new_file.h makes it appear as a whole.
- *
- *     older ones:  link PATH -> PATH.old, (PATH.tmp -> PATH), PATH.1 -> PATH.2, PATH.old -> PATH.1
- *
- * so that PATH is there at every moment.
+ * last is put in front. base/file/new_file.h makes it appear as a whole.
  *
  * Invariant: PATH is the old checkpoint or the new one. Rows describe the sections in their order,
  * without gaps (checkpoint_format.h).
@@ -14,13 +10,10 @@
  * for the rows only. */
 #include "train/checkpoint/checkpoint.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file/new_file.h"
 #include "base/heap.h"
-#include "base/new_file.h"
 #include "train/checkpoint/checkpoint_format.h"
 
 enum { PIECE = 1 << 20 };
@@ -56,8 +49,7 @@ static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) 
 static mnem_status place(const mnem__checkpoint_entry *entries, size_t i,
                          mnem__checkpoint_row *rows, uint64_t *end) {
     const mnem__checkpoint_entry *e = &entries[i];
-    const mnem_status status = check_entry(entries, i);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_entry(entries, i));
     mnem__checkpoint_row row = {.type = (uint32_t)e->type, .place = *end, .bytes = e->bytes};
     memcpy(row.name, e->name, strlen(e->name));
     if (mnem__checkpoint_is_number(e->type)) {
@@ -107,22 +99,16 @@ static mnem_status put_zeros(mnem__new_file *file, uint64_t n) {
     return status;
 }
 
-static mnem_status check_cancel(const char *path, const volatile int *cancel) {
-    if (!cancel || !*cancel) return MNEM_OK;
-    return mnem__fail(MNEM_CANCELLED, "checkpoint: cancelled; %s is what it was", path);
-}
-
-static mnem_status put_section(mnem__new_file *file, const uint8_t *data, mnem__checkpoint_row *row,
-                               const volatile int *cancel) {
+static mnem_status put_section(mnem__new_file *file, const uint8_t *data,
+                               mnem__checkpoint_row *row) {
     const uint64_t rest = mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN) - row->bytes;
-    mnem_status status = check_cancel(file->path, cancel);
+    mnem_status status = MNEM_OK;
     mnem__checksum sum;
     mnem__checksum_init(&sum);
     for (uint64_t at = 0, part; status == MNEM_OK && at < row->bytes; at += part) {
         part = row->bytes - at < PIECE ? row->bytes - at : PIECE;
         mnem__checksum_add(&sum, data + at, part);
         status = mnem__new_file_put(file, data + at, part);
-        if (status == MNEM_OK) status = check_cancel(file->path, cancel);
     }
     mnem__checksum_add(&sum, zeros, rest);
     row->checksum = mnem__checksum_get(&sum);
@@ -146,76 +132,28 @@ static mnem_status put_front(mnem__new_file *file, const mnem__checkpoint_row *r
 }
 
 static mnem_status put_all(mnem__new_file *file, const mnem__checkpoint_entry *entries,
-                           mnem__checkpoint_row *rows, size_t n, uint64_t file_bytes,
-                           const volatile int *cancel) {
+                           mnem__checkpoint_row *rows, size_t n, uint64_t file_bytes) {
     mnem_status status = mnem__new_file_reserve(file, file_bytes);
     if (status == MNEM_OK) status = put_zeros(file, mnem__checkpoint_front(n));
     for (size_t i = 0; status == MNEM_OK && i < n; i++)
         if (!mnem__checkpoint_is_number(rows[i].type))
-            status = put_section(file, entries[i].data, &rows[i], cancel);
-    if (status == MNEM_OK) status = put_front(file, rows, n, file_bytes);
-    return status == MNEM_OK ? check_cancel(file->path, cancel) : status;
+            status = put_section(file, entries[i].data, &rows[i]);
+    return status == MNEM_OK ? put_front(file, rows, n, file_bytes) : status;
 }
 
-/* ---- older ones ---- */
-
-typedef struct old_name {
-    char text[PATH_MAX + 8];
-} old_name;
-
-/* PATH.number; 0: PATH.old */
-static old_name old_name_of(const char *path, unsigned number) {
-    old_name name;
-    if (number)
-        snprintf(name.text, sizeof name.text, "%s.%u", path, number);
-    else
-        snprintf(name.text, sizeof name.text, "%s.old", path);
-    return name;
-}
-
-/* A second name for what is about to be replaced; false when there is nothing, or no links. */
-static bool hold_old(const char *path) {
-    const old_name old = old_name_of(path, 0);
-    unlink(old.text);
-    return link(path, old.text) == 0;
-}
-
-static void rotate(const char *path, unsigned keep) {
-    for (unsigned k = keep; k > 0; k--) {
-        const old_name from = old_name_of(path, k - 1), to = old_name_of(path, k);
-        rename(from.text, to.text);
-    }
-}
-
-static mnem_status finish(mnem__new_file *file, mnem_status status, const char *path,
-                          unsigned keep) {
-    const bool held = status == MNEM_OK && keep > 0 && hold_old(path);
-    status = mnem__new_file_end(file, status);
-    if (held && status == MNEM_OK)
-        rotate(path, keep);
-    else if (held)
-        unlink(old_name_of(path, 0).text);
-    return status;
-}
-
-/* ---- all ---- */
+/* ---- all of it ---- */
 
 mnem_status mnem__checkpoint_write(const char *path, const mnem__checkpoint_entry *entries,
-                                   size_t n, const mnem__checkpoint_options *options) {
-    const mnem__checkpoint_options o = options ? *options : (mnem__checkpoint_options){0};
+                                   size_t n) {
     uint64_t file_bytes;
-    mnem_status status = check_count(n);
-    if (status == MNEM_OK && o.keep > MNEM__CHECKPOINT_KEEP)
-        status = mnem__fail(MNEM_INVALID, "checkpoint: %u older ones, %d at most", o.keep,
-                            MNEM__CHECKPOINT_KEEP);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_count(n));
     mnem__checkpoint_row *rows = mnem__calloc(TAG, n, sizeof *rows);
     if (!rows) return mnem__heap_status();
-    status = place_all(entries, n, rows, &file_bytes);
     mnem__new_file file = {.fd = -1};
+    mnem_status status = place_all(entries, n, rows, &file_bytes);
     if (status == MNEM_OK) status = mnem__new_file_create(&file, path);
-    if (status == MNEM_OK) status = put_all(&file, entries, rows, n, file_bytes, o.cancel);
-    status = finish(&file, status, path, o.keep);
+    if (status == MNEM_OK) status = put_all(&file, entries, rows, n, file_bytes);
+    status = mnem__new_file_end(&file, status);
     mnem__free(rows);
     return status;
 }

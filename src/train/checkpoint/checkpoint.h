@@ -10,7 +10,7 @@
  *         {.name = "step", .type = MNEM__ENTRY_U64, .u = 1200},
  *         {.name = "config", .type = MNEM__ENTRY_TEXT, .data = text, .bytes = strlen(text)},
  *         {.name = "weights", .type = MNEM__ENTRY_BYTES, .data = weights, .bytes = n}};
- *     mnem__checkpoint_write("run.ckpt", e, 3, &(mnem__checkpoint_options){.keep = 2});
+ *     mnem__checkpoint_write("run.ckpt", e, 3);
  */
 #ifndef MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_H
 #define MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_H
@@ -20,7 +20,6 @@
 enum {
     MNEM__CHECKPOINT_NAME = 64,      /* bytes of a name, with its zero */
     MNEM__CHECKPOINT_ENTRIES = 4096, /* at most */
-    MNEM__CHECKPOINT_KEEP = 99,      /* at most */
 };
 
 typedef enum mnem__entry_type {
@@ -46,19 +45,11 @@ typedef struct mnem__checkpoint_entry {
 
 /* ---- writing ---- */
 
-/* Zero means none. */
-typedef struct mnem__checkpoint_options {
-    unsigned keep; /* older checkpoints stay as PATH.1 (the last one) to PATH.keep; best effort: not
-                      on file systems without links */
-    const volatile int *cancel; /* not 0: stop soon. NULL: never */
-} mnem__checkpoint_options;
-
 /* Writes PATH.tmp (one that a killed run left is replaced), flushes and renames it. MNEM_INVALID
- * (an entry, or the path), MNEM_IO (the disk is full, ...), MNEM_CANCELLED, MNEM_NO_MEMORY,
- * MNEM_OVER_BUDGET; after each of these PATH is what it was and PATH.tmp is gone. options may be
- * NULL. */
+ * (an entry, or the path), MNEM_IO (the disk is full, ...), MNEM_NO_MEMORY, MNEM_OVER_BUDGET; after
+ * each of these PATH is what it was and PATH.tmp is gone. */
 mnem_status mnem__checkpoint_write(const char *path, const mnem__checkpoint_entry *entries,
-                                   size_t n, const mnem__checkpoint_options *options);
+                                   size_t n);
 /* The size that the file will have. */
 mnem_status mnem__checkpoint_file_bytes(const mnem__checkpoint_entry *entries, size_t n,
                                         uint64_t *bytes);
@@ -73,10 +64,6 @@ typedef struct mnem__checkpoint mnem__checkpoint;
  * wrong; MNEM_UNSUPPORTED: of another version; MNEM_NOT_FOUND: no such file; MNEM_IO,
  * MNEM_NO_MEMORY, MNEM_OVER_BUDGET. */
 mnem_status mnem__checkpoint_open(const char *path, mnem__checkpoint **out);
-/* The first of PATH, PATH.1 ... PATH.keep that opens; which: 0 for PATH. When none does, what was
- * said of the first that is there. */
-mnem_status mnem__checkpoint_open_last(const char *path, unsigned keep, mnem__checkpoint **out,
-                                       unsigned *which);
 void mnem__checkpoint_close(mnem__checkpoint *checkpoint); /* NULL is fine */
 
 /* false past the last. The name is borrowed until the checkpoint is closed. */

@@ -10,7 +10,7 @@
 #define MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_FORMAT_H
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "train/checkpoint/checkpoint.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are little-endian");

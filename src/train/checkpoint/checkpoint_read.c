@@ -61,6 +61,7 @@ static mnem_status bad(const mnem__checkpoint *c, const mnem__checkpoint_row *ro
 
 /* ---- checking ---- */
 
+/* Without waiting: a pipe of that name is refused, where opening it would wait for a writer. */
 static mnem_status open_file(mnem__checkpoint *c, const char *path) {
     struct stat st;
     const int length = snprintf(c->path, sizeof c->path, "%s", path);
@@ -81,8 +82,7 @@ static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h)
     if (c->file_bytes < sizeof *h)
         return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes are no checkpoint", c->path,
                           (unsigned long long)c->file_bytes);
-    mnem_status status = read_at(c, h, sizeof *h, 0);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(read_at(c, h, sizeof *h, 0));
     if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: not a checkpoint", c->path);
     if (h->version != MNEM__CHECKPOINT_VERSION)
@@ -128,8 +128,7 @@ static mnem_status read_rows(mnem__checkpoint *c, const mnem__checkpoint_header 
                              uint8_t *buffer) {
     uint64_t sum;
     const uint64_t place = sizeof *h;
-    mnem_status status = sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(sum_file(c, buffer, place, mnem__checkpoint_front(c->n) - place, &sum));
     if (sum != h->rows_checksum || !zeros_behind(c, place + c->n * sizeof *c->rows))
         return mnem__fail(MNEM_BAD_FILE, "%s: the table of sections is damaged", c->path);
     c->rows = mnem__calloc(TAG, c->n, sizeof *c->rows);
@@ -165,11 +164,11 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
     return *end <= c->file_bytes ? MNEM_OK : bad(c, row, "is cut off");
 }
 
+/* Sections fill the file from the rows to its end. */
 static mnem_status check_rows(const mnem__checkpoint *c) {
     uint64_t end = mnem__checkpoint_front(c->n);
     for (size_t i = 0; i < c->n; i++) {
-        const mnem_status status = check_row(c, i, &end);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_row(c, i, &end));
     }
     if (end == c->file_bytes) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE, "%s: sections end at %llu of %llu bytes", c->path,
@@ -181,9 +180,8 @@ static mnem_status check_sections(const mnem__checkpoint *c, uint8_t *buffer) {
         const mnem__checkpoint_row *row = &c->rows[i];
         uint64_t sum;
         if (mnem__checkpoint_is_number(row->type)) continue;
-        const mnem_status status = sum_file(
-            c, buffer, row->place, mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(sum_file(c, buffer, row->place,
+                           mnem__align_up(row->bytes, MNEM__CHECKPOINT_ALIGN), &sum));
         if (sum != row->checksum || !zeros_behind(c, row->place + row->bytes))
             return bad(c, row, "is damaged (checksum)");
     }
@@ -218,25 +216,6 @@ void mnem__checkpoint_close(mnem__checkpoint *c) {
     if (c->fd >= 0) close(c->fd);
     mnem__free(c->rows);
     mnem__free(c);
-}
-
-mnem_status mnem__checkpoint_open_last(const char *path, unsigned keep, mnem__checkpoint **out,
-                                       unsigned *which) {
-    mnem_status first = mnem__checkpoint_open(path, out);
-    *which = 0;
-    if (first == MNEM_OK || keep > MNEM__CHECKPOINT_KEEP) return first;
-    char old[PATH_MAX + 8], said[512];
-    snprintf(said, sizeof said, "%s", mnem_last_error());
-    for (unsigned k = 1; k <= keep; k++) {
-        snprintf(old, sizeof old, "%s.%u", path, k);
-        const mnem_status status = mnem__checkpoint_open(old, out);
-        *which = k;
-        if (status == MNEM_OK) return status;
-        if (first != MNEM_NOT_FOUND || status == MNEM_NOT_FOUND) continue;
-        first = status;
-        snprintf(said, sizeof said, "%s", mnem_last_error());
-    }
-    return mnem__fail(first, "%s", said);
 }
 
 /* ---- what is in it ---- */
@@ -303,12 +282,12 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
     return MNEM_OK;
 }
 
-/* The section into data, and its checksum with the zeros behind. */
+/* The section into data, and its checksum with the zeros behind: open has read these bytes before,
+ * but who replaced the file's content since would be believed otherwise. */
 static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                 void *data) {
     static const uint8_t zeros[MNEM__CHECKPOINT_ALIGN];
-    const mnem_status status = read_at(c, data, row->bytes, row->place);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(read_at(c, data, row->bytes, row->place));
     mnem__checksum sum;
     mnem__checksum_init(&sum);
     mnem__checksum_add(&sum, data, row->bytes);
@@ -322,20 +301,19 @@ static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoin
 mnem_status mnem__checkpoint_read(const mnem__checkpoint *c, const char *name, void *data,
                                   uint64_t bytes) {
     const mnem__checkpoint_row *row;
-    mnem_status status = row_get(c, name, MNEM__ENTRY_BYTES, &row);
-    if (status == MNEM_OK) status = check_bytes(c, row, bytes);
-    return status == MNEM_OK ? read_section(c, row, data) : status;
+    MNEM__TRY(row_get(c, name, MNEM__ENTRY_BYTES, &row));
+    MNEM__TRY(check_bytes(c, row, bytes));
+    return read_section(c, row, data);
 }
 
 mnem_status mnem__checkpoint_text(const mnem__checkpoint *c, const char *name, char *text,
                                   size_t n) {
     const mnem__checkpoint_row *row;
-    mnem_status status = row_get(c, name, MNEM__ENTRY_TEXT, &row);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(row_get(c, name, MNEM__ENTRY_TEXT, &row));
     if (row->bytes >= n)
         return mnem__fail(MNEM_BAD_FILE, "%s: section %s: a text of %llu bytes, room for %zu",
                           c->path, name, (unsigned long long)row->bytes, n ? n - 1 : 0);
-    status = read_section(c, row, text);
+    mnem_status status = read_section(c, row, text);
     text[status == MNEM_OK ? row->bytes : 0] = 0;
     return status;
 }

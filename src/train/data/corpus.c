@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/file/checksum.h"
 #include "base/heap.h"
+#include "base/progress.h"
 #include "mnem/vocabulary.h"
 #include "train/data/corpus_private.h"
 
@@ -101,8 +102,7 @@ static bool next_source(const char **at, const char *end, mnem__cache_source *so
 static mnem_status compare_source(const mnem_corpus *c, const mnem__cache_source *source,
                                   mnem_text name, const char *path) {
     mnem__text_stamp stamp;
-    const mnem_status status = mnem__text_stamp_get(path, &stamp);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__text_stamp_get(path, &stamp));
     if (name.length != strlen(path) || memcmp(name.bytes, path, name.length) != 0)
         return stale(c, path, "is new");
     return memcmp(&stamp, &source->stamp, sizeof stamp) == 0 ? MNEM_OK
@@ -175,9 +175,7 @@ mnem_status mnem_corpus_read(const mnem_corpus *c, uint64_t first, uint64_t coun
                           (unsigned long long)c->head.tokens);
     while (count > 0) {
         const uint64_t most = sizeof raw / c->head.width, n = count < most ? count : most;
-        const mnem_status status =
-            read_at(c, c->head.header_bytes + first * c->head.width, raw, n * c->head.width);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(read_at(c, c->head.header_bytes + first * c->head.width, raw, n * c->head.width));
         const uint64_t good = widen(c, raw, n, ids);
         if (good < n) return bad_id(c, first + good);
         first += n;
@@ -213,7 +211,7 @@ static mnem_status verify(const mnem_corpus *c, const mnem_corpus_options *o, ui
         mnem__checksum_add(&sum, buffer, n);
         const uint64_t count = n / c->head.width, bad = find_bad(c, buffer, count);
         if (bad < count) return bad_id(c, at / c->head.width + bad);
-        if (o->on_progress && !o->on_progress(o->context, "verifying", at + n, bytes))
+        if (!mnem__progress_tell(&o->progress, "verifying", at + n, bytes))
             return mnem__fail(MNEM_CANCELLED, "%s: cancelled", c->path);
     }
     return mnem__checksum_get(&sum) == c->head.data_checksum

@@ -90,8 +90,7 @@ static mnem_status read_batch(const mnem_feed *f, uint64_t number, uint32_t rows
     int32_t *ids = ids_of(f, number), *targets = targets_of(f, number);
     for (uint32_t r = 0; r < rows; r++) {
         const uint64_t start = mnem_windows_start(&o->windows, f->position + r);
-        const mnem_status status = mnem_corpus_read(o->corpus, start, sequence + 1, f->window);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem_corpus_read(o->corpus, start, sequence + 1, f->window));
         memcpy(ids + r * sequence, f->window, sequence * sizeof *ids);
         memcpy(targets + r * sequence, f->window + 1, sequence * sizeof *ids);
     }
@@ -152,8 +151,7 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
 mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mnem_feed **feed) {
     sizes s = {0};
     mnem_feed *f = memory;
-    mnem_status status = check_options(options, memory, &s);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_options(options, memory, &s));
     *f = (mnem_feed){.options = *options, .buffer_bytes = s.buffer, .position = options->first};
     f->buffers = (options->depth ? options->depth : DEPTH_DEFAULT) + 1;
     f->memory = (char *)memory + mnem__align_up(sizeof *f, ALIGNMENT);
@@ -161,7 +159,7 @@ mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mne
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->for_caller, NULL);
     pthread_cond_init(&f->for_reader, NULL);
-    status = mnem__thread_start(&f->thread, MNEM_FEED_STACK_BYTES, feed_main, f);
+    mnem_status status = mnem__thread_start(&f->thread, MNEM_FEED_STACK_BYTES, feed_main, f);
     if (status != MNEM_OK) {
         mnem_feed_destroy(f);
         return status;

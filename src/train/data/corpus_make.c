@@ -10,11 +10,14 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/error.h"
+#include "base/file/checksum.h"
+#include "base/file/new_file.h"
 #include "base/heap.h"
-#include "base/new_file.h"
+#include "base/progress.h"
 #include "base/thread.h"
-#include "mnem/team.h"
+#include "mnem/base.h"
+#include "mnem/vocabulary.h"
 #include "model/tokenizer/tokenizer_private.h"
 #include "train/data/corpus_private.h"
 
@@ -113,8 +116,8 @@ static mnem_status run_round(maker *m, mnem__text_reader *reader) {
     }
     mnem_team_run(m->team, encode_piece, m);
     status = put_round(m);
-    if (status == MNEM_OK && o->on_progress &&
-        !o->on_progress(o->context, "tokenizing", m->head.text_bytes, m->text_total))
+    if (status == MNEM_OK &&
+        !mnem__progress_tell(&o->progress, "tokenizing", m->head.text_bytes, m->text_total))
         status = mnem__fail(MNEM_CANCELLED, "%s: cancelled", o->cache);
     return status;
 }
@@ -141,8 +144,7 @@ static mnem_status look_at_files(maker *m) {
     uint64_t bytes = sizeof m->head;
     for (size_t i = 0; i < o->count; i++) {
         mnem__text_stamp stamp;
-        const mnem_status status = mnem__text_stamp_get(o->files[i], &stamp);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(mnem__text_stamp_get(o->files[i], &stamp));
         m->text_total += stamp.bytes;
         bytes += sizeof(mnem__cache_source) + mnem__align_up(strlen(o->files[i]), 8);
     }

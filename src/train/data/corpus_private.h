@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "mnem/corpus.h"
-#include "model/tokenizer/text_reader.h"
+#include "model/text/text_reader.h"
 
 #define MNEM__CORPUS_TAG     "corpus"
 #define MNEM__CORPUS_MAGIC   "mnemtok"

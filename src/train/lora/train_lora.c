@@ -12,7 +12,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "train/step/train_shape.h"
+#include "train/program/train_shape.h"
 
 enum { FROZEN_ALIGNMENT = 64 };
 
@@ -97,8 +97,7 @@ static mnem_status count_roles(finder *f) {
         has |= bit;
         if (!bit || !(f->lora->targets == 0 || f->lora->targets & bit)) continue;
         f->params_layer += 2;
-        const mnem_status status = check_rank(f, &info);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(check_rank(f, &info));
     }
     f->targets = f->lora->targets ? f->lora->targets : has;
     if (!(f->targets & ~has)) return MNEM_OK;
@@ -190,9 +189,8 @@ mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_sha
     if (!(lora->alpha >= 0 && lora->alpha <= 1e6f))
         return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
     if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
-    mnem_status status = mnem_model_transformer(lora->base, &f.t);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_model_transformer(lora->base, &f.t));
     f.uses = mnem__architecture_find(f.t.architecture)->tensors;
-    status = count_roles(&f);
+    mnem_status status = count_roles(&f);
     return status == MNEM_OK ? create(&f, shape) : status;
 }

@@ -75,8 +75,7 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
                                 mnem_trainer **trainer) {
     mnem__train_setup setup;
     *trainer = NULL;
-    mnem_status status = mnem__train_setup_init(&setup, options);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__train_setup_init(&setup, options));
     setup.o.threads = plan->threads;
     uint8_t *base =
         mnem__calloc("train", 1, mnem__train_tables_lay_out(&setup, plan->micro_batch, NULL, NULL));
@@ -90,9 +89,10 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
     t->rows = mnem__train_rows_get(&setup, plan->micro_batch);
-    t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem__loss_scale_start(NULL)
+    t->scale = setup.o.compute == MNEM_TYPE_F16 ? mnem__loss_scale_start()
                                                 : (mnem__loss_scale){.scale = 1};
-    status = take_all(t, plan);
+    mnem_status status = mnem_ledger_hold(setup.o.ledger);
+    if (status == MNEM_OK) status = take_all(t, plan);
     if (status != MNEM_OK) {
         mnem_trainer_destroy(t);
         return status;
@@ -123,7 +123,8 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
-/* waiting: mnem__trainer_waiting_at, of a step. */
+/* waiting: mnem__trainer_waiting_at, of a step. A cancel ends one run: the run that it stopped
+ * takes it back, so that the trainer can go on. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                        float *waiting, mnem_graph_args *args) {
     void *const external[MNEM__TRAIN_SLOTS] = {[MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
@@ -175,32 +176,34 @@ static mnem_status check_loaded(const mnem_trainer *t) {
 static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, int32_t least,
                         mnem_graph_args *args, int64_t *tokens) {
     mnem_train_batch batch = {.sequences = 0};
-    mnem_status status = check_loaded(t);
-    if (status == MNEM_OK) status = source->next(source->context, &batch);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_loaded(t));
+    MNEM__TRY(source->next(source->context, &batch));
     if (batch.sequences < least || batch.sequences > t->micro_batch)
         return mnem__fail(MNEM_INVALID, "train: the source gave %d sequences, expected %d",
                           batch.sequences, t->micro_batch);
     *tokens = (int64_t)batch.sequences * t->setup.o.sequence;
     args->ids = batch.ids;
     args->targets = batch.targets;
-    status = check_ids(t, args->ids, *tokens, 0);
+    mnem_status status = check_ids(t, args->ids, *tokens, 0);
     return status == MNEM_OK ? check_ids(t, args->targets, *tokens, -1) : status;
 }
 
-/* Adds the gradients of all micro-batches, times scale over the tokens of the batch. */
+/* Adds the gradients of all micro-batches, times scale over the tokens of the batch.
+ *
+ * How many of those count (targets that are below 0 don't) is known only when all have run; so
+ * every micro-batch is divided by all of them, which is the same for each way to cut a step, and
+ * the optimizer multiplies by all / counted afterwards. Rows are numbered through the whole run:
+ * what dropout leaves out follows from a row's number, not from the micro-batch that it is in. */
 static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, double scale,
                               sum *s) {
     const double all = (double)t->setup.o.batch * t->setup.o.sequence;
     mnem_graph_args args = {.gradient_scale = (float)(scale / all)};
     for (int32_t i = 0; i < t->accumulation; i++) {
         int64_t tokens = 0;
-        mnem_status status = next(t, source, t->micro_batch, &args, &tokens);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
         args.row_base = ((int64_t)t->steps * t->accumulation + i) * tokens;
         float *waiting = mnem__trainer_waiting_at(t, i * tokens, args.ids, tokens);
-        status = run(t, &t->graphs.step, tokens, waiting, &args);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, &args));
         add_losses(t, args.targets, tokens, s);
     }
     mnem__trainer_waiting_add(t);
@@ -230,6 +233,15 @@ static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *re
         (long long)r->bad_place);
 }
 
+/* What a step leaves behind, by how it ends:
+ *
+ *     end                       weights, moments   steps   updates   gradients
+ *     applied                   new                +1      +1        zero
+ *     overflow (f16)            as before          +1      as before zero
+ *     not finite (others)       as before          as before         zero
+ *     source, cancel            as before          as before         zero
+ *
+ * So after every end the step may be tried again, or saved. */
 mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
                               mnem_train_report *report) {
     const mnem_train_options *o = &t->setup.o;
@@ -261,7 +273,7 @@ mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
     if (!r.applied && o->compute != MNEM_TYPE_F16) return not_finite(t, report, &r);
     t->steps++;
     t->updates += r.applied;
-    if (o->compute != MNEM_TYPE_F16 || mnem__loss_scale_next(NULL, &t->scale, r.applied) == MNEM_OK)
+    if (o->compute != MNEM_TYPE_F16 || mnem__loss_scale_next(&t->scale, r.applied) == MNEM_OK)
         return MNEM_OK;
     return mnem__fail_in(MNEM_NOT_FINITE, "train: step %llu", (unsigned long long)report->step);
 }
@@ -284,15 +296,15 @@ mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *sour
 }
 
 /* One sequence runs, whatever the micro-batch; what follows count can't be seen by what is before.
- * */
+ * Only the row behind the last token becomes logits, by an operator of its own: the graphs make a
+ * loss of each row, and never keep the vocabulary's numbers. */
 mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t count, float *logits) {
     const int32_t sequence = t->setup.o.sequence;
     mnem_graph_tensor_info last;
     if (count < 1 || count > sequence)
         return mnem__fail(MNEM_INVALID, "train: logits after %d tokens (1 to %d)", count, sequence);
-    mnem_status status = check_loaded(t);
-    if (status == MNEM_OK) status = check_ids(t, ids, count, 0);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(check_loaded(t));
+    MNEM__TRY(check_ids(t, ids, count, 0));
     const bool brief = count <= t->graphs.brief_sequence;
     const mnem__train_graph *graph = brief ? &t->graphs.brief : &t->graphs.forward;
     const int32_t tokens = brief ? t->graphs.brief_sequence : sequence;
@@ -300,9 +312,8 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
         t->tables.ids[i] = i < count ? ids[i] : 0;
         t->tables.targets[i] = -1;
     }
-    status = run(t, graph, tokens, NULL,
-                 &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets});
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(run(t, graph, tokens, NULL,
+                  &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + last.offset +
                          (uint64_t)(count - 1) * (uint64_t)last.desc.stride[0];

@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 #define MNEM_SRC_TRAIN_STEP_TRAINER_PRIVATE_H
 
-#include "train/step/loss_scale.h"
+#include "train/optimizer/loss_scale.h"
 #include "train/ways/train_plan.h"
 
 struct mnem_trainer {
@@ -39,9 +39,6 @@ float *mnem__trainer_waiting_at(const mnem_trainer *t, int64_t token, const int3
 /* After the last micro-batch: to the gradients. Or not at all. */
 void mnem__trainer_waiting_add(mnem_trainer *t);
 void mnem__trainer_waiting_clear(mnem_trainer *t);
-
-/* Heap that saving and resuming take; it is charged all the time, and free while they run. */
-uint64_t mnem__trainer_checkpoint_bytes(void);
 
 static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__train_part part) {
     return mnem_block_host(&t->block[part]);

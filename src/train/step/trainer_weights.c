@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checksum.h"
 #include "base/error.h"
+#include "base/file/checksum.h"
 #include "base/random.h"
 #include "model/architecture/hparams.h"
 #include "model/gguf/gguf_writer.h"
@@ -53,7 +53,7 @@ static void clear_scratch(mnem_trainer *t) {
 }
 
 static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_info *info) {
-    const mnem_type_info *type = mnem_type_info_get(info->type);
+    const mnem_type_info *type = mnem_type_get(info->type);
     const bool same = info->dims == p->dims && info->shape[0] == p->shape[0] &&
                       (p->dims == 1 || info->shape[1] == p->shape[1]);
     if (!same)
@@ -149,11 +149,10 @@ static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, 
 /* What llama.cpp calls an adapter: these keys, and A [rank, columns] and B [rows, rank] of each
  * matrix under its own name with .lora_a and .lora_b; what they add is alpha / rank B A. */
 static mnem_status write_lora_keys(const mnem__train_shape *s, mnem_gguf_writer *w) {
-    mnem_status status = mnem_gguf_key_text(w, "general.architecture", s->t.architecture);
-    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "general.type", "adapter");
-    if (status == MNEM_OK) status = mnem_gguf_key_text(w, "adapter.type", "lora");
-    return status == MNEM_OK ? mnem__gguf_write_key_f32(w, "adapter.lora.alpha", s->lora_alpha)
-                             : status;
+    MNEM__TRY(mnem_gguf_key_text(w, "general.architecture", s->t.architecture));
+    MNEM__TRY(mnem_gguf_key_text(w, "general.type", "adapter"));
+    MNEM__TRY(mnem_gguf_key_text(w, "adapter.type", "lora"));
+    return mnem__gguf_write_key_f32(w, "adapter.lora.alpha", s->lora_alpha);
 }
 
 mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer *w) {

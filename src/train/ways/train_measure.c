@@ -7,7 +7,8 @@
 #include "base/minmax.h"
 #include "base/process.h"
 #include "base/thread.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/step/trainer_private.h"
 #include "train/ways/train_plan.h"
 
@@ -79,15 +80,14 @@ static mnem_status check_options(const mnem_train_options *o) {
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options) {
     *setup = (mnem__train_setup){.o = *options};
     mnem_train_options *o = &setup->o;
-    mnem_status status = o->lora.rank ? mnem__train_shape_create_lora(&o->lora, &setup->shape)
-                                      : mnem__train_shape_create(&o->shape, &setup->shape);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(o->lora.rank ? mnem__train_shape_create_lora(&o->lora, &setup->shape)
+                           : mnem__train_shape_create(&o->shape, &setup->shape));
     o->shape = setup->shape->t;
     if (!o->sequence) o->sequence = o->shape.context;
     if (!o->batch) o->batch = BATCH_DEFAULT;
     if (!o->threads) o->threads = mnem__processors();
     if (o->threads > MNEM_TEAM_MAX && !options->threads) o->threads = MNEM_TEAM_MAX;
-    status = check_options(o);
+    mnem_status status = check_options(o);
     if (status == MNEM_OK) {
         const mnem__train_shape *s = setup->shape;
         setup->segments = mnem__alloc("train", (size_t)s->params * sizeof *setup->segments);
@@ -140,10 +140,9 @@ static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_bat
     mnem__train_graph_options brief = brief_options(setup);
     step.scratch = forward.scratch = brief.scratch = scratch;
     graphs->brief_sequence = brief.sequence;
-    mnem_status status = one(&step, &graphs->step);
-    if (status == MNEM_OK) status = one(&forward, &graphs->forward);
-    if (status == MNEM_OK) status = one(&brief, &graphs->brief);
-    return status;
+    MNEM__TRY(one(&step, &graphs->step));
+    MNEM__TRY(one(&forward, &graphs->forward));
+    return one(&brief, &graphs->brief);
 }
 
 mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
@@ -207,6 +206,7 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
     return at + (tokens + 2 * sequence + waiting) * sizeof(int32_t);
 }
 
+/* What create takes of the heap: asked from those that will take it, never written down twice. */
 static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                          const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     uint64_t *bytes = sizes->bytes;
@@ -219,11 +219,15 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
     bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
         mnem__optimizer_host_bytes((size_t)setup->shape->params);
     bytes[MNEM__TRAIN_PART_HOST_DEVICE] = mnem__device_bytes("host");
-    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__trainer_checkpoint_bytes();
+    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__checkpoint_host_bytes(MNEM__TRAINER_ENTRIES);
     bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
     bytes[MNEM__TRAIN_PART_RESERVE] = RESERVE;
 }
 
+/* One graph runs at a time: the step's, the forward pass's and the short one's share a block of
+ * activations and a workspace, as large as the largest wants.
+ *
+ *     activations   [ block of whichever graph runs | losses, one for each token ] */
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                 const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
@@ -231,11 +235,10 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     *sizes = (mnem__train_sizes){.total = 0};
     uint64_t *bytes = sizes->bytes;
     mnem_op logits;
-    mnem_status status =
-        mnem__optimizer_measure(&setup->o.optimizer, setup->segments, (size_t)setup->shape->params,
-                                &bytes[MNEM__TRAIN_PART_MOMENTS]);
-    if (status == MNEM_OK) status = mnem__train_logits_op(setup, &logits);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__optimizer_measure(&setup->o.optimizer, setup->segments,
+                                      (size_t)setup->shape->params,
+                                      &bytes[MNEM__TRAIN_PART_MOMENTS]));
+    MNEM__TRY(mnem__train_logits_op(setup, &logits));
     const bool lora = setup->shape->lora_rank > 0;
     bytes[lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS] = count * sizeof(float);
     bytes[MNEM__TRAIN_PART_GRADIENTS] = count * sizeof(float);

@@ -117,7 +117,7 @@ static void fill(planner *p, int32_t rank, mnem_train_plan *plan) {
     memcpy(plan->keep, way->keep, (size_t)plan->layers);
     plan->layers_recomputed = recomputed_layers(p, way);
     plan->macs_per_step = mnem__train_way_macs(&p->ways, way, &plan->recomputed);
-    plan->budget_bytes = p->budget;
+    plan->budget_bytes = p->budget == UINT64_MAX ? 0 : p->budget;
     plan->parameters = (uint64_t)p->setup.shape->count;
     fill_parts(&way->sizes, plan);
     fill_all_kept(p, way, plan);
@@ -178,7 +178,7 @@ static mnem_knob knob_of(const planner *p) {
 }
 
 static uint64_t peak_before(const planner *p) {
-    return mnem__plan_before(p->setup.o.ledger, p->setup.o.budget_bytes);
+    return mnem__plan_before(p->setup.o.ledger);
 }
 
 /* What came before counts too; where that is too much, no option helps. */
@@ -211,11 +211,10 @@ static mnem_status check_before(planner *p, mnem_train_plan *plan) {
 
 static mnem_status start(planner *p, const mnem_train_options *options) {
     *p = (planner){.status = MNEM_OK};
-    mnem_status status = mnem__train_setup_init(&p->setup, options);
-    if (status != MNEM_OK) return status;
-    p->budget = mnem__plan_budget(options->ledger, options->budget_bytes);
+    MNEM__TRY(mnem__train_setup_init(&p->setup, options));
+    p->budget = mnem__plan_budget(options->ledger);
     p->fixed = 2 * sizeof(float) * (uint64_t)p->setup.shape->count + p->setup.shape->frozen_bytes;
-    status = mnem__train_ways_create(&p->setup, &p->ways);
+    mnem_status status = mnem__train_ways_create(&p->setup, &p->ways);
     if (status != MNEM_OK) mnem__train_setup_fini(&p->setup);
     return status;
 }
@@ -261,11 +260,10 @@ mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_tr
     mnem__plan_frontier f;
     mnem_ledger_info ledger = {0};
     if (options->ledger) mnem_ledger_info_get(options->ledger, &ledger);
-    mnem_status status = start(&p, options);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(start(&p, options));
     p.before = ledger.bytes_live;
     const mnem__plan_ways ways = ways_of(&p);
-    status = mnem__plan_frontier_make(&ways, noticed, &f);
+    mnem_status status = mnem__plan_frontier_make(&ways, noticed, &f);
     for (int32_t i = 0; i < f.count && status == MNEM_OK; i++) {
         const mnem_train_way way = describe(&p, &f.way[i], plan);
         if (!on_way(context, &way)) break;

@@ -8,8 +8,8 @@
 #define MNEM_SRC_TRAIN_WAYS_TRAIN_PLAN_H
 
 #include "plan/plan_parts.h"
-#include "train/step/optimizer.h"
-#include "train/step/train_graph.h"
+#include "train/optimizer/optimizer.h"
+#include "train/program/train_graph.h"
 
 /* X(NAME, kind, tag, how): everything that a trainer takes, and how (plan_parts.h). */
 #define MNEM__TRAIN_PARTS_LIST(X)                                                                  \
@@ -73,6 +73,10 @@ mnem_status mnem__train_graphs_measure(const mnem__train_setup *setup, int32_t m
                                        mnem__train_graphs *graphs);
 mnem_status mnem__train_brief_measure(const mnem__train_setup *setup, mnem__train_graph *brief);
 void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
+
+/* Sections of a trainer's checkpoint: what saving and resuming take of the heap is charged all the
+ * time, and free while they run. */
+enum { MNEM__TRAINER_ENTRIES = 10 };
 
 /* The trainer's own tables, in one allocation with it. */
 typedef struct mnem__train_tables {

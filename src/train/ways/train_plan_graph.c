@@ -3,6 +3,7 @@
  * Idea: they are built as measuring and creating build them, so what is seen is what runs.
  * Invariant: a graph outlives the shape that its parameters' names lie in, so those are named after
  * their slot instead. Cost: one graph built, twice as the builder does. */
+#include "base/error.h"
 #include "train/ways/train_plan.h"
 
 static void name_parameters(mnem_graph *graph) {
@@ -20,9 +21,8 @@ mnem_status mnem_train_graph_create(const mnem_train_options *options, const mne
     mnem__train_setup setup;
     mnem__train_graphs graphs;
     *graph = NULL;
-    mnem_status status = mnem__train_setup_init(&setup, options);
-    if (status != MNEM_OK) return status;
-    status = mnem__train_graphs_create(&setup, plan->micro_batch, plan->keep, &graphs);
+    MNEM__TRY(mnem__train_setup_init(&setup, options));
+    mnem_status status = mnem__train_graphs_create(&setup, plan->micro_batch, plan->keep, &graphs);
     if (status == MNEM_OK) {
         mnem__train_graph *wanted = forward ? &graphs.forward : &graphs.step;
         *graph = wanted->graph;

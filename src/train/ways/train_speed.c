@@ -52,9 +52,8 @@ static mnem_status take(probe *p, mnem_ledger *ledger, mnem_device *device) {
     uint64_t workspace = 0;
     for (int i = 0; i < 3; i++)
         if (p->op[i].workspace_bytes > workspace) workspace = p->op[i].workspace_bytes;
-    const mnem_status status = mnem_ledger_alloc(ledger, device, MNEM_KIND_WORKSPACE, TAG,
-                                                 x + y + 2 * w + workspace, 64, &p->block);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem_ledger_alloc(ledger, device, MNEM_KIND_WORKSPACE, TAG, x + y + 2 * w + workspace,
+                                64, &p->block));
     uint8_t *at = mnem_block_host(&p->block);
     memset(at, 0, x + y + 2 * w + workspace);
     uint8_t *const at_y = at + x, *const at_w = at_y + y, *const at_dw = at_w + w;
@@ -100,10 +99,10 @@ mnem_status mnem_train_seconds(const mnem_train_options *options, const mnem_tra
     mnem_team *team = NULL;
     probe p = {.macs = 0};
     *seconds = 0;
-    mnem_status status = mnem__train_setup_init(&setup, options);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__train_setup_init(&setup, options));
     const int64_t tokens = (int64_t)plan->micro_batch * setup.o.sequence;
-    status = prepare(&p, &setup.o, tokens < TOKENS_MOST ? tokens : TOKENS_MOST, plan->threads);
+    mnem_status status =
+        prepare(&p, &setup.o, tokens < TOKENS_MOST ? tokens : TOKENS_MOST, plan->threads);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &device);
     if (status == MNEM_OK) status = take(&p, options->ledger, device);
     if (status == MNEM_OK) status = mnem_team_create(plan->threads, &team);

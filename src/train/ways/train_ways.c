@@ -150,8 +150,7 @@ static mnem_status measure_least(const finder *f, int32_t layers, uint8_t what, 
     mnem_graph_tensor_info t;
     int32_t loss = 0;
     if (part->nodes) return MNEM_OK;
-    const mnem_status status = mnem__train_graph_create(&o, &graph);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__train_graph_create(&o, &graph));
     while (mnem_graph_node_get(graph.graph, loss, &node) && node.kind != MNEM_OP_LINEAR_LOSS)
         loss++;
     for (int32_t id = 1; mnem_graph_tensor_get(graph.graph, id, &t); id++)
@@ -298,8 +297,7 @@ void mnem__train_ways_destroy(mnem__train_ways *ways) {
 mnem_status mnem__train_way_measure(mnem__train_ways *ways, mnem__train_way *way) {
     if (way->sizes.total) return MNEM_OK;
     mnem__train_graphs *graphs = &ways->graphs[way->ladder];
-    const mnem_status status = mnem__train_graphs_measure(ways->setup, way->micro_batch, way->keep,
-                                                          &ways->scratch, graphs);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(mnem__train_graphs_measure(ways->setup, way->micro_batch, way->keep, &ways->scratch,
+                                         graphs));
     return mnem__train_measure(ways->setup, way->micro_batch, graphs, &way->sizes);
 }

@@ -2,7 +2,7 @@
  * device failing at every call in turn. */
 #include "alloc/pool/pool_private.h"
 #include "alloc/pool/pool_test.h"
-#include "device/backend.h"
+#include "device/backend/backend.h"
 
 enum { SLOTS = 300, STREAMS = 3 };
 

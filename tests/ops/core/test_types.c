@@ -29,14 +29,14 @@ static void row_bytes_are_zero_for_what_cannot_be(void **state) {
 
 static void unsupported_types_are_known_by_name(void **state) {
     (void)state;
-    assert_string_equal(mnem_type_info_get(MNEM_TYPE_IQ2_XXS)->name, "IQ2_XXS");
-    assert_int_equal(mnem_type_info_get(MNEM_TYPE_IQ2_XXS)->block_bytes, 0);
-    assert_false(mnem_type_info_get(MNEM_TYPE_IQ2_XXS)->is_weight);
-    assert_false(mnem_type_info_get(MNEM_TYPE_I32)->is_weight);
-    assert_false(mnem_type_info_get(MNEM_TYPE_A8)->is_weight);
-    assert_true(mnem_type_info_get(MNEM_TYPE_Q5_K)->is_weight);
-    assert_true(mnem_type_info_get(MNEM_TYPE_BF16)->is_weight);
-    assert_null(mnem_type_info_get((mnem_type)4));
+    assert_string_equal(mnem_type_get(MNEM_TYPE_IQ2_XXS)->name, "IQ2_XXS");
+    assert_int_equal(mnem_type_get(MNEM_TYPE_IQ2_XXS)->block_bytes, 0);
+    assert_false(mnem_type_get(MNEM_TYPE_IQ2_XXS)->is_weight);
+    assert_false(mnem_type_get(MNEM_TYPE_I32)->is_weight);
+    assert_false(mnem_type_get(MNEM_TYPE_A8)->is_weight);
+    assert_true(mnem_type_get(MNEM_TYPE_Q5_K)->is_weight);
+    assert_true(mnem_type_get(MNEM_TYPE_BF16)->is_weight);
+    assert_null(mnem_type_get((mnem_type)4));
 }
 
 static void contiguous_descriptors_are_contiguous(void **state) {

@@ -24,7 +24,7 @@ static void fill_row(matrix *m, int64_t r, float size, rng *random, float *row) 
 matrix matrix_make(mnem_type type, int64_t rows, int64_t columns, int64_t gap, float size,
                    rng *random) {
     matrix m = {.tensor = mnem_tensor_2d(type, rows, columns), .rows = rows, .columns = columns};
-    m.tensor.stride[0] += gap * mnem_type_info_get(type)->block_bytes;
+    m.tensor.stride[0] += gap * mnem_type_get(type)->block_bytes;
     const uint64_t bytes = mnem_tensor_bytes(&m.tensor);
     assert_true(bytes > 0);
     m.data = malloc(bytes);

@@ -218,7 +218,7 @@ static mnem__gemm same_bits_case(mnem_type type, const char *a, const char *b, r
     static const mnem_type out_types[] = {F32, BF16, F16};
     static const int64_t blocks[] = {32, 256, 1536};
     const bool deep = rng_int(random, 0, 9) == 0;
-    const int64_t size = mnem_type_info_get(type)->block_bytes;
+    const int64_t size = mnem_type_get(type)->block_bytes;
     mnem__gemm g = {.m = rng_int(random, 1, deep ? 27 : 70),
                     .n = rng_int(random, 1, deep ? 120 : 230),
                     .k = deep ? rng_int(random, 1537, MOST / 120) : rng_int(random, 1, SIDE),
@@ -445,7 +445,7 @@ static void what_is_not_finite_stays_so(void **state) {
         for (int j = 0; put->type != F32 && j < rows * K; j++)
             ((uint16_t *)(void *)holder)[j] = to_16_bits(put->type, holder[j]);
         put->across = across;
-        put->stride = mnem_type_info_get(put->type)->block_bytes * (across ? rows : K);
+        put->stride = mnem_type_get(put->type)->block_bytes * (across ? rows : K);
         run(list[i / 36], &g);
         for (int j = 0; j < M * N; j++)
             assert_true(isfinite(out[j]) == ((in_b ? j % N : j / N) != row));

@@ -199,7 +199,7 @@ static void weights_may_be_of_any_type(void **state) {
                                     MNEM_TYPE_Q5_1, MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K};
     for (int i = 0; i < 16; i++) {
         const mnem_type type = all[i % 8];
-        const int64_t unit = mnem_type_info_get(type)->block_elements;
+        const int64_t unit = mnem_type_get(type)->block_elements;
         for (int kind = 0; kind < 2; kind++) {
             const shape s = {5 + i, 37 + 20 * i, unit * (i < 8 ? 3 : 1280 / unit + 1)};
             problem p =

@@ -178,7 +178,7 @@ static void product_is_near_the_exact_one(void **state) {
         double most = mnem_matmul_input(types[t]) == MNEM_TYPE_A8              ? 6e-3
                       : ((const mnem__matmul_kernel *)op.detail)->rounds_input ? 3e-3
                                                                                : 2e-6;
-        if (relative > most) fail_msg("%s: %g", mnem_type_info_get(types[t])->name, relative);
+        if (relative > most) fail_msg("%s: %g", mnem_type_get(types[t])->name, relative);
         free(w);
         product_drop(&p);
     }

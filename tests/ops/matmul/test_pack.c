@@ -5,7 +5,7 @@
 #include "kit/kit.h"
 #include "kit/kit_random.h"
 #include "mnem/ops.h"
-#include "ops/matmul/pack_form.h"
+#include "ops/core/pack_form.h"
 
 static const mnem_type types[] = {
     MNEM_TYPE_F32,  MNEM_TYPE_F16,  MNEM_TYPE_BF16, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0,

@@ -25,7 +25,7 @@ typedef struct operand {
 } operand;
 
 static int64_t unit_of(const operand *o) {
-    return (int64_t)mnem_type_info_get(o->tensor.type)->block_bytes;
+    return (int64_t)mnem_type_get(o->tensor.type)->block_bytes;
 }
 
 /* Where row number r (over all dimensions but the last) lies. */

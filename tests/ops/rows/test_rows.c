@@ -85,8 +85,7 @@ static void normal_numbers_keep_their_precision(void **state) {
     fill_normal(&(rng){3});
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         double error = relative_error(limits[i].type, N);
-        if (error > limits[i].most)
-            fail_msg("%s: %g", mnem_type_info_get(limits[i].type)->name, error);
+        if (error > limits[i].most) fail_msg("%s: %g", mnem_type_get(limits[i].type)->name, error);
     }
 }
 
@@ -101,8 +100,7 @@ static void odd_rows_are_quantized(void **state) {
             for (int i = 0; i < 256; i++) x[i] = values[v];
             double error = relative_error(types[t], 256);
             if (fabsf(values[v]) <= 7 && fabsf(values[v]) != 1e-42f && error > 0.01)
-                fail_msg("%s of %g: %g", mnem_type_info_get(types[t])->name, (double)values[v],
-                         error);
+                fail_msg("%s of %g: %g", mnem_type_get(types[t])->name, (double)values[v], error);
         }
 }
 

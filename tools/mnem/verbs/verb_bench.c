@@ -16,7 +16,15 @@
 
 enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3, MOST_TOKENS = 16384 };
 
+typedef struct bench_options {
+    tool_args args;
+    tool_session_asked session;
+    int32_t prompt_tokens, tokens, repeats; /* 0: not given */
+    bool refresh;
+} bench_options;
+
 typedef struct bench {
+    const bench_options *asked;
     tool_stage *stage;
     int32_t prompt, tokens, repeats;
     double prompt_rate, token_rate; /* tokens per second, the best */
@@ -74,8 +82,9 @@ static void read_part(const mnem_worker *worker, void *context) {
 static uint64_t block_bytes(const tool_stage *stage) {
     mnem_ledger_info info;
     mnem_ledger_info_get(stage->ledger, &info);
-    uint64_t left = info.budget_bytes - info.bytes_live, bytes = (uint64_t)256 << 20;
-    if (info.budget_bytes && bytes > left / 2) bytes = left / 2;
+    const uint64_t live = info.bytes_live, most = info.budget_bytes;
+    uint64_t left = most > live ? most - live : 0, bytes = (uint64_t)256 << 20;
+    if (most && bytes > left / 2) bytes = left / 2;
     return bytes & ~(uint64_t)((1 << 20) - 1);
 }
 
@@ -146,15 +155,15 @@ static double measure_disk(const tool_stage *stage) {
 }
 
 /* The profile is of all processors: with fewer threads it is measured, neither used nor kept. */
-static bool of_machine(const tool_args *args) {
-    return args->threads == 0;
+static bool of_machine(const tool_stage *stage) {
+    return stage->asked->threads == 0;
 }
 
-static int measure_machine(tool_stage *stage) {
+static int measure_machine(tool_stage *stage, bool refresh) {
     mnem_machine_profile *p = &stage->profile;
-    if (!of_machine(stage->args))
+    if (!of_machine(stage))
         *p = (mnem_machine_profile){0};
-    else if (p->read_bytes_per_s > 0 && !stage->args->refresh)
+    else if (p->read_bytes_per_s > 0 && !refresh)
         return TOOL_OK;
     int code = measure_memory(stage, &p->read_bytes_per_s);
     if (code == TOOL_OK) p->disk_bytes_per_s = measure_disk(stage);
@@ -231,7 +240,7 @@ static int measure_model(bench *b) {
     if (status != MNEM_OK) return tool_fail(status);
     mnem_machine_profile *p = &b->stage->profile;
     double macs = b->prompt_rate * b->macs_per_token;
-    if (b->stage->args->refresh || macs > p->macs_per_s) p->macs_per_s = macs;
+    if (b->asked->refresh || macs > p->macs_per_s) p->macs_per_s = macs;
     return TOOL_OK;
 }
 
@@ -273,23 +282,17 @@ static void print_table(const bench *b) {
     print_machine(&b->stage->profile);
 }
 
-static json_t *known(double value) {
-    return value > 0 ? json_real(value) : json_null();
-}
-
 static void print_json(const bench *b) {
     const mnem_machine_profile *p = &b->stage->profile;
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
     tool_out_json(json_pack(
         "{s:o?, s:i, s:i, s:f, s:i, s:f, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
         json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
         "prompt_tokens", b->prompt, "prompt_tokens_per_s", b->prompt_rate, "tokens", b->tokens,
         "tokens_per_s", b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token,
-        "read_bytes_per_s", known(p->read_bytes_per_s), "disk_bytes_per_s",
-        known(p->disk_bytes_per_s), "macs_per_s", known(p->macs_per_s), "read_fraction",
-        known(fraction(b)), "vmhwm", (json_int_t)usage.bytes_peak, "predicted_peak",
-        (json_int_t)b->stage->plan.peak_bytes));
+        "read_bytes_per_s", tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
+        tool_json_known(p->disk_bytes_per_s), "macs_per_s", tool_json_known(p->macs_per_s),
+        "read_fraction", tool_json_known(fraction(b)), "vmhwm", (json_int_t)tool_peak_bytes(),
+        "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
 }
 
 /* ---- the way in ---- */
@@ -300,17 +303,18 @@ static int32_t least(int32_t a, int32_t b) {
 
 /* The lengths asked for, within the context; without --ctx just as much context as they need. */
 static int choose_lengths(bench *b) {
-    const tool_args *args = b->stage->args;
-    int32_t most = args->context ? args->context : b->stage->transformer.context;
-    b->repeats = args->repeats ? args->repeats : REPEATS;
-    b->prompt = args->prompt_tokens ? args->prompt_tokens : least(PROMPT_TOKENS, most);
-    b->tokens = args->tokens ? args->tokens : least(TOKENS, most);
+    const bench_options *o = b->asked;
+    const int32_t asked_context = o->session.context;
+    int32_t most = asked_context ? asked_context : b->stage->transformer.context;
+    b->repeats = o->repeats ? o->repeats : REPEATS;
+    b->prompt = o->prompt_tokens ? o->prompt_tokens : least(PROMPT_TOKENS, most);
+    b->tokens = o->tokens ? o->tokens : least(TOKENS, most);
     int32_t longest = b->prompt > b->tokens ? b->prompt : b->tokens;
     if (longest > most || longest > MOST_TOKENS)
         return tool_usage("bench", "%d tokens don't fit the %s of %d", longest,
                           longest > most ? "context" : "most that bench measures,",
                           longest > most ? most : MOST_TOKENS);
-    if (!args->context) b->stage->options.context = longest;
+    if (!asked_context) b->stage->options.context = longest;
     return TOOL_OK;
 }
 
@@ -326,11 +330,11 @@ static int run_bench(bench *b) {
                 stage->plan.kv_type == MNEM_TYPE_Q8_0 ? "q8_0" : "f16", stage->plan.context,
                 stage->plan.streamed ? "streamed" : "resident", b->repeats);
     }
-    code = measure_machine(stage);
+    code = measure_machine(stage, b->asked->refresh);
     if (code == TOOL_OK) code = tool_stage_create(stage);
     if (code == TOOL_OK) code = measure_model(b);
     if (code != TOOL_OK) return code;
-    if (of_machine(stage->args)) tool_profile_save(&stage->profile);
+    if (of_machine(stage)) tool_profile_save(&stage->profile);
     if (stage->args->json)
         print_json(b);
     else
@@ -338,12 +342,40 @@ static int run_bench(bench *b) {
     return tool_out_end();
 }
 
-int verb_bench(const tool_args *args) {
+static int verb_bench(const tool_args *args) {
     static tool_stage stage;
-    bench b = {.stage = &stage};
+    bench b = {.asked = (const bench_options *)args, .stage = &stage};
     tool_interrupt_watch(NULL);
-    int code = tool_stage_open(args, &stage);
+    int code = tool_stage_open(args, &b.asked->session, &stage);
     if (code == TOOL_OK) code = run_bench(&b);
     tool_stage_close(&stage);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(bench_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP(tool_session_options, AT(session)),
+    {"pp", 'p', "N", TOOL_VALUE_COUNT, AT(prompt_tokens), .least = 1, .most = INT32_MAX,
+     .help = "length of the prompt that is measured (default: 512)"},
+    {"tg", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = 1, .most = INT32_MAX,
+     .help = "number of generated tokens that is measured (default: 128)"},
+    {"repeats", 'r', "N", TOOL_VALUE_COUNT, AT(repeats), .least = 1, .most = 1000,
+     .help = "measure N times and show the best (default: 3)"},
+    {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
+     .help = "measure the machine again, even if its profile is known"},
+    TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP(tool_quiet_options, 0),
+    {0},
+};
+
+static bench_options asked;
+TOOL_VERB(bench, "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
+          "Measures the speed of a prompt (pp) and of generation (tg), and how much of this\n"
+          "machine's read bandwidth generation reaches. The machine's numbers are measured "
+          "once and\n"
+          "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
+          "mnem bench model.gguf  # pp512 and tg128\n"
+          "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
+          "mnem bench model.gguf --refresh  # measure the machine again\n");

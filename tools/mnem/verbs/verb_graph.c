@@ -22,67 +22,101 @@ static int print_text(const tool_stage *stage, const graph_program *body, const 
 }
 
 static int print_json(const tool_stage *stage, const graph_program *body, const graph_program *head,
-                      int32_t tokens) {
-    tool_out_json(json_pack("{s:s, s:i, s:i, s:o, s:o}", "phase",
-                            stage->args->phase == PHASE_PREFILL ? "prefill" : "decode", "tokens",
-                            tokens, "layers", stage->plan.layers, "body", graph_json(body), "head",
+                      const char *phase, int32_t tokens) {
+    tool_out_json(json_pack("{s:s, s:i, s:i, s:o, s:o}", "phase", phase, "tokens", tokens, "layers",
+                            stage->plan.layers, "body", graph_json(body), "head",
                             graph_json(head)));
     return tool_out_end();
 }
 
-static int draw(const tool_stage *stage, const graph_program *body, int32_t tokens) {
+static int draw(const tool_stage *stage, const graph_program *body, int32_t tokens,
+                const char *path) {
     mnem_model_info m;
     char title[160];
     mnem_model_info_get(stage->model, &m);
-    const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.100s: body, %d token%s", slash ? slash + 1 : m.path, tokens,
+    snprintf(title, sizeof title, "%.100s: body, %d token%s", tool_file_name(m.path), tokens,
              tool_s((uint64_t)tokens));
-    return graph_draw(body, title, stage->args->svg);
+    return graph_draw(body, title, path);
 }
 
-static int show(const tool_stage *stage) {
-    const int32_t tokens = stage->args->phase == PHASE_PREFILL ? stage->plan.chunk : 1;
+static int show(const tool_stage *stage, const graph_options *asked) {
+    const bool prefill = asked->phase == PHASE_PREFILL;
+    const int32_t tokens = prefill ? stage->plan.chunk : 1;
     graph_program body = {0}, head = {0};
-    mnem_status status = mnem_session_graph_create(stage->model, &stage->options, &stage->plan,
-                                                   false, tokens, &body.graph, &body.sizes);
+    mnem_status status = mnem_engine_graph_create(stage->model, &stage->options, &stage->plan,
+                                                  false, tokens, &body.graph, &body.sizes);
     if (status == MNEM_OK)
-        status = mnem_session_graph_create(stage->model, &stage->options, &stage->plan, true, 0,
-                                           &head.graph, &head.sizes);
+        status = mnem_engine_graph_create(stage->model, &stage->options, &stage->plan, true, 0,
+                                          &head.graph, &head.sizes);
     int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
-    if (code == TOOL_OK && stage->args->svg) code = draw(stage, &body, tokens);
+    if (code == TOOL_OK && asked->svg) code = draw(stage, &body, tokens, asked->svg);
     if (code == TOOL_OK)
-        code = stage->args->json ? print_json(stage, &body, &head, tokens)
-                                 : print_text(stage, &body, &head, tokens);
+        code = stage->args->json
+                   ? print_json(stage, &body, &head, prefill ? "prefill" : "decode", tokens)
+                   : print_text(stage, &body, &head, tokens);
     mnem_graph_destroy(body.graph);
     mnem_graph_destroy(head.graph);
     return code;
 }
 
 /* Options of the other phases would change nothing. */
-static int check(const tool_args *args) {
+static int check(const tool_args *args, int32_t phase) {
     static const char *const training[] = {"batch", "micro-batch", "precision", "moments",
                                            "dropout"};
     static const char *const session[] = {"kv", "chunk", "page-cache"};
     for (size_t i = 0; i < sizeof training / sizeof *training; i++)
-        if (args->phase != PHASE_TRAIN && tool_given(args, training[i]))
+        if (phase != PHASE_TRAIN && tool_given(args, training[i]))
             return tool_usage("graph", "--%s is of training; add --phase train", training[i]);
     for (size_t i = 0; i < sizeof session / sizeof *session; i++)
-        if (args->phase == PHASE_TRAIN && tool_given(args, session[i]))
+        if (phase == PHASE_TRAIN && tool_given(args, session[i]))
             return tool_usage("graph", "--%s is of running, not of training", session[i]);
     return TOOL_OK;
 }
 
-int verb_graph(const tool_args *args) {
+static int verb_graph(const tool_args *args) {
     static tool_stage stage;
-    int code = check(args);
+    const graph_options *o = (const graph_options *)args;
+    int code = check(args, o->phase);
     if (code != TOOL_OK) return code;
-    code = tool_stage_open(args, &stage);
-    if (code == TOOL_OK && args->phase == PHASE_TRAIN) {
-        code = graph_train(&stage);
+    code = tool_stage_open(args, &o->session, &stage);
+    if (code == TOOL_OK && o->phase == PHASE_TRAIN) {
+        code = graph_train(&stage, o);
     } else if (code == TOOL_OK) {
         code = tool_stage_plan(&stage);
-        if (code == TOOL_OK) code = show(&stage);
+        if (code == TOOL_OK) code = show(&stage, o);
     }
     tool_stage_close(&stage);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(graph_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP(tool_session_options, AT(session)),
+    {"phase", 0, "NAME", TOOL_VALUE_CHOICE, AT(phase), .choices = "decode prefill train",
+     .help = "the graph of one token (decode), of a chunk of a prompt (prefill) or of a step of "
+             "training (train) (default: decode)"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
+     .help = "draw it: the tensors over time"},
+    TOOL_GROUP(tool_batch_options, AT(training)),
+    TOOL_GROUP(tool_types_options, AT(training)),
+    TOOL_GROUP(tool_dropout_options, AT(training)),
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static graph_options asked;
+TOOL_VERB(
+    graph, "[MODEL]", 0, 1, "the tensors of a model's graphs: when they live, and where",
+    "Shows the programs that a run would execute: their tensors with bytes, lifetime (the "
+    "first\n"
+    "and last node that touches them) and offset in the block that they share; what cleaning\n"
+    "up and sharing save; and the lower bound, which no placement can pass. The body turns\n"
+    "tokens into hidden rows through all layers; the head turns those into logits. The "
+    "options\n"
+    "that a plan takes choose the plan whose graphs are shown.\n",
+    "mnem graph model.gguf  # one token\n"
+    "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
+    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # of training\n"
+    "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n");

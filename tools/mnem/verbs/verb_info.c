@@ -1,10 +1,20 @@
 /* verb_info.c: `mnem info`: what a model file holds. Works for every file that opens: any
- * architecture, and vocabularies without tensors. */
+ * architecture, and vocabularies without tensors.
+ *
+ * All is gathered first, what can't be had with its reason, then printed as text or as JSON: a file
+ * that doesn't run, or has no tokenizer, is an answer and no failure.
+ * A file's texts may be any bytes: on a terminal what could move the cursor is a dot, JSON gets
+ * UTF-8 or, where it isn't that, ASCII. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "options.h"
+
+typedef struct info_options {
+    tool_args args;
+    bool tensors, keys;
+} info_options;
 
 enum { TYPES_MAX = 64 };
 
@@ -32,7 +42,7 @@ typedef struct info {
 static void count_types(info *i) {
     mnem_tensor_info t;
     for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
-        const char *name = mnem_type_info_get(t.type)->name;
+        const char *name = mnem_type_get(t.type)->name;
         int at = 0;
         while (at < i->types && i->uses[at].name != name) at++;
         if (at == TYPES_MAX) continue;
@@ -237,18 +247,18 @@ static void print_tensors(const info *i) {
         shape_text(&t, shape, sizeof shape);
         tool_outf("  %-32s %-7s %-20s %14s %4u %14" PRIu64 "\n",
                   plain((mnem_text){t.name, strlen(t.name)}, name, sizeof name),
-                  mnem_type_info_get(t.type)->name, shape, tool_exact(t.bytes, bytes), t.file + 1,
+                  mnem_type_get(t.type)->name, shape, tool_exact(t.bytes, bytes), t.file + 1,
                   t.offset);
     }
 }
 
-static void print_text(const info *i, const tool_args *args) {
+static void print_text(const info *i, const info_options *o) {
     print_file(i);
     print_transformer(i);
     print_tensors_summary(i);
     print_tokenizer(i);
-    if (args->keys) print_keys(i);
-    if (args->tensors) print_tensors(i);
+    if (o->keys) print_keys(i);
+    if (o->tensors) print_tensors(i);
 }
 
 /* ---- as JSON ---- */
@@ -334,16 +344,15 @@ static json_t *json_tensors(const info *i) {
     for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
         json_t *shape = json_array();
         for (int d = 0; d < t.dims; d++) json_array_append_new(shape, json_integer(t.shape[d]));
-        json_array_append_new(list,
-                              json_pack("{s:o, s:s, s:o, s:I, s:i, s:I}", "name", json_c(t.name),
-                                        "type", mnem_type_info_get(t.type)->name, "shape", shape,
-                                        "bytes", (json_int_t)t.bytes, "part", (int)t.file + 1,
-                                        "offset", (json_int_t)t.offset));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:I, s:i, s:I}", "name",
+                                              json_c(t.name), "type", mnem_type_get(t.type)->name,
+                                              "shape", shape, "bytes", (json_int_t)t.bytes, "part",
+                                              (int)t.file + 1, "offset", (json_int_t)t.offset));
     }
     return list;
 }
 
-static void print_json(const info *i, const tool_args *args) {
+static void print_json(const info *i, const info_options *o) {
     const mnem_model_info *f = &i->file;
     json_t *root = json_pack("{s:o, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "file",
                              json_c(f->path), "architecture", json_c(f->architecture), "name",
@@ -358,12 +367,13 @@ static void print_json(const info *i, const tool_args *args) {
                                         : json_transformer(&i->transformer));
     if (*i->adapter) json_object_set_new(root, "adapter", json_c(i->adapter));
     json_object_set_new(root, "tokenizer", i->tokenizer ? json_tokenizer(i) : json_null());
-    if (args->keys) json_object_set_new(root, "keys", json_keys(i));
-    if (args->tensors) json_object_set_new(root, "tensors", json_tensors(i));
+    if (o->keys) json_object_set_new(root, "keys", json_keys(i));
+    if (o->tensors) json_object_set_new(root, "tensors", json_tensors(i));
     tool_out_json(root);
 }
 
-int verb_info(const tool_args *args) {
+static int verb_info(const tool_args *args) {
+    const info_options *o = (const info_options *)args;
     const char *path = tool_model_path(args);
     if (!path) return TOOL_FAILED;
     static info i;
@@ -373,10 +383,29 @@ int verb_info(const tool_args *args) {
     i.model = model;
     gather(&i);
     if (args->json)
-        print_json(&i, args);
+        print_json(&i, o);
     else
-        print_text(&i, args);
+        print_text(&i, o);
     mnem_tokenizer_destroy(i.tokenizer);
     mnem_model_close(model);
     return tool_out_end();
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(info_options, field)
+static const tool_option options[] = {
+    {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors),
+     .help = "list every tensor: type, shape and bytes"},
+    {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), .help = "list every key and value"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static info_options asked;
+TOOL_VERB(info, "[MODEL]", 0, 1, "what a model file holds",
+          "Shows a model file's architecture, tensors, types, tokenizer and bytes. Files without\n"
+          "tensors (vocabularies) and any architecture are fine.\n",
+          "mnem info model.gguf  # the summary\n"
+          "mnem info model.gguf --tensors  # every tensor\n"
+          "mnem info model.gguf --json | jq .architecture  # for a script\n");

@@ -1,10 +1,18 @@
 /* verb_merge.c: `mnem merge`: a model with an adapter added to its weights. */
 #include <string.h>
 
-#include "tool.h"
+#include "options.h"
+
+typedef struct merge_options {
+    tool_args args;
+    int32_t threads;
+    const char *out, *type;
+    double scale;
+} merge_options;
 
 typedef struct work {
     const tool_args *args;
+    const merge_options *asked;
     tool_progress progress;
     uint32_t merged;
     double most;
@@ -12,7 +20,7 @@ typedef struct work {
 } work;
 
 static const char *type_name(mnem_type type) {
-    return mnem_type_info_get(type)->name;
+    return mnem_type_get(type)->name;
 }
 
 static void print_tensor(const work *w, const mnem_merge_report *r) {
@@ -26,50 +34,78 @@ static void print_tensor(const work *w, const mnem_merge_report *r) {
               r->tensor, type_name(r->from), type_name(r->to), r->rank, 100 * r->relative_change);
 }
 
-static bool on_report(void *context, const mnem_merge_report *r, uint64_t done, uint64_t total) {
+static void on_report(void *context, const mnem_merge_report *r) {
     work *w = context;
-    if (r->tensor) {
-        w->merged++;
-        if (r->relative_change >= w->most) {
-            w->most = r->relative_change;
-            snprintf(w->where, sizeof w->where, "%s", r->tensor);
-        }
-        tool_progress_hide();
-        print_tensor(w, r);
+    w->merged++;
+    if (r->relative_change >= w->most) {
+        w->most = r->relative_change;
+        snprintf(w->where, sizeof w->where, "%s", r->tensor);
     }
-    tool_progress_step(&w->progress, done, total, NULL);
-    return !tool_interrupted(); /* the model is what was asked for, whoever reads the report */
+    tool_progress_hide();
+    print_tensor(w, r);
 }
 
 static void print_summary(const work *w) {
     if (w->args->json) {
-        tool_out_json(json_pack("{s:s, s:i, s:f, s:s}", "out", w->args->out, "merged",
+        tool_out_json(json_pack("{s:s, s:i, s:f, s:s}", "out", w->asked->out, "merged",
                                 (int)w->merged, "relative_change_most", w->most, "tensor_most",
                                 w->where));
         return;
     }
-    tool_outf("%s: %u tensor%s merged", w->args->out, w->merged, tool_s(w->merged));
+    tool_outf("%s: %u tensor%s merged", w->asked->out, w->merged, tool_s(w->merged));
     if (*w->where) tool_outf("; the largest change %.3f %% in %s", 100 * w->most, w->where);
     tool_outf("\n");
 }
 
-int verb_merge(const tool_args *args) {
+static int verb_merge(const tool_args *args) {
     static work w;
-    if (!args->out) return tool_usage("merge", "--out is missing: the model to write");
-    if (tool_given(args, "scale") && (float)args->scale == 0)
+    const merge_options *o = (const merge_options *)args;
+    if (!o->out) return tool_usage("merge", "--out is missing: the model to write");
+    if (tool_given(args, "scale") && (float)o->scale == 0)
         return tool_usage("merge", "--scale 0 would add nothing");
     w.args = args;
+    w.asked = o;
     tool_interrupt_watch(NULL);
     tool_progress_begin(&w.progress, "merging");
-    const mnem_merge_options options = {.type = args->type,
-                                        .scale = (float)args->scale,
-                                        .threads = args->threads,
+    const mnem_merge_options options = {.type = o->type,
+                                        .scale = (float)o->scale,
+                                        .threads = o->threads,
+                                        .progress = {tool_progress_tell, &w.progress},
                                         .on_report = on_report,
                                         .context = &w};
     const mnem_status status =
-        mnem_merge_file(args->operand[0], args->operand[1], args->out, &options);
+        mnem_merge_file(args->operand[0], args->operand[1], o->out, &options);
     tool_progress_end(&w.progress);
     if (status != MNEM_OK) return tool_fail(status);
     print_summary(&w);
     return tool_out_end();
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(merge_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP(tool_threads_options, AT(threads)),
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .help = "the model to write (required)"},
+    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = "same " TOOL_TYPES,
+     .help = "type of merged tensors: F16, Q8_0, Q4_K_M, ..., or same: that of the model (default: "
+             "F32 and BF16 stay, others become F16)"},
+    {"scale", 0, "X", TOOL_VALUE_REAL, AT(scale), .least = -1000, .most = 1000,
+     .help = "add X times what the adapter says (default: 1)"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static merge_options asked;
+TOOL_VERB(merge, "MODEL ADAPTER", 2, 2, "write a model with a low-rank adapter added to it",
+          "Writes MODEL with the adapter added to its weights, as one file that needs no adapter. "
+          "The\n"
+          "adapter is what `mnem train --lora` writes, or any that llama.cpp opens. Streams row by "
+          "row,\n"
+          "so that a model larger than memory is no problem; OUT appears when it is whole.\n"
+          "\n"
+          "Merged tensors of quantized models become F16: what was learned is mostly smaller than\n"
+          "what a quantized type rounds away. `mnem quantize` makes the result small again, and\n"
+          "--type same keeps the types at once.\n",
+          "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
+          "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # as small as before\n");

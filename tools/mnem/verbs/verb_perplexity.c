@@ -10,6 +10,11 @@
 
 #include "stage.h"
 
+typedef struct perplexity_options {
+    tool_args args;
+    tool_session_asked session;
+} perplexity_options;
+
 enum { DEFAULT_CONTEXT = 4096, LOGITS_BYTES = 4 << 20 };
 
 typedef struct measure {
@@ -111,9 +116,8 @@ static int encode(tool_stage *stage, const char *path, const int32_t **ids, size
     if (*count >= (size_t)context) return TOOL_OK;
     char less[48] = "take more text";
     if (*count >= 4) snprintf(less, sizeof less, "--ctx %zu would do", *count);
-    tool_message("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
-                 context, less);
-    return TOOL_FAILED;
+    return tool_failed("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
+                       context, less);
 }
 
 static int measure_text(tool_stage *stage, const char *path) {
@@ -122,10 +126,7 @@ static int measure_text(tool_stage *stage, const char *path) {
     set_options(stage);
     int code = encode(stage, path, &ids, &count);
     if (code == TOOL_OK) code = tool_stage_plan(stage);
-    if (code == TOOL_OK && !stage->args->quiet && !stage->args->json) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-    }
+    if (code == TOOL_OK) tool_report_start(stage);
     if (code == TOOL_OK) code = tool_stage_create(stage);
     if (code != TOOL_OK) return code;
     mnem_tokenizer_info info;
@@ -136,12 +137,32 @@ static int measure_text(tool_stage *stage, const char *path) {
     return code == TOOL_OK ? print(&m, windows) : code;
 }
 
-int verb_perplexity(const tool_args *args) {
+static int verb_perplexity(const tool_args *args) {
     static tool_stage stage;
+    const perplexity_options *o = (const perplexity_options *)args;
     tool_interrupt_watch(NULL);
-    int code = tool_stage_open(args, &stage);
+    int code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = measure_text(&stage, args->operand[1]);
     tool_stage_close(&stage);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(perplexity_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP(tool_quiet_options, 0),
+    {0},
+};
+
+static perplexity_options asked;
+TOOL_VERB(perplexity, "MODEL FILE", 2, 2, "how well a model predicts a text",
+          "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
+          "In each window the predictions of the second half count. Lower is better; a change\n"
+          "of 0.5 % is what a good 4-bit type costs.\n",
+          "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
+          "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
+          "script\n");

@@ -1,4 +1,10 @@
-/* verb_place.c: `mnem place`: offsets for the buffers of a table. */
+/* verb_place.c: `mnem place`: offsets for the buffers of a table.
+ *
+ * The table is read whole and solved within a time; a signal ends the search, and what it found so
+ * far is shown and written as though the time were over. With --space the same goes for several
+ * spaces, whose own parts are in place_spaces.c.
+ * Who is alive when most is: every birth, death and gap is a moment with more or fewer bytes;
+ * sorted by time, their running sum has its maximum at the busiest one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +38,8 @@ static size_t read_more(FILE *file, char **text, size_t length, size_t *room, co
     return *why ? 0 : got;
 }
 
-/* The whole file, to be freed; NULL with a message. */
+/* The whole file, to be freed; NULL with a message. What never ends (a device, a pipe) is stopped
+ * by its length. */
 static char *read_whole(const char *path, size_t *length) {
     if (strcmp(path, "-") == 0) tool_say_waiting();
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
@@ -58,16 +65,11 @@ static int read_table(placing *p) {
     if (!text) return TOOL_FAILED;
     const mnem_status status = mnem_place_csv_read(text, length, &p->csv);
     free(text);
-    if (status != MNEM_OK) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
-    p->t = mnem_place_csv_info_get(p->csv);
+    if (status != MNEM_OK) return tool_failed("%s: %s", p->path, mnem_last_error());
+    mnem_place_csv_info_get(p->csv, &p->t);
     if (p->space_count &&
-        mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+        mnem_place_csv_uses(p->csv, p->space_names, p->space_count, &p->uses) != MNEM_OK)
+        return tool_failed("%s: %s", p->path, mnem_last_error());
     return TOOL_OK;
 }
 
@@ -85,10 +87,10 @@ static int write_table(const placing *p) {
     if (!text) return tool_fail(MNEM_NO_MEMORY);
     mnem_place_csv_write(p->csv, text, length);
     int code = TOOL_OK;
-    if (strcmp(p->args->out, "-") == 0)
+    if (strcmp(p->asked->out, "-") == 0)
         tool_out(text, length);
     else
-        code = write_file(p->args->out, text, length);
+        code = write_file(p->asked->out, text, length);
     free(text);
     return code;
 }
@@ -126,6 +128,7 @@ static void used(const placing *p, size_t i, int64_t time, uint64_t *bottom, uin
     }
 }
 
+/* Moments at one time count together: what dies then makes room for what is born. */
 static int64_t busiest_time(const placing *p, moment *moments) {
     size_t count = 0;
     for (size_t i = 0; i < p->t.n; i++) {
@@ -183,7 +186,7 @@ static int find_alive(placing *p) {
 
 bool place_fits(const placing *p) {
     if (p->space_count) return p->spread.over_bytes == 0;
-    return !p->args->capacity || p->r.peak_bytes <= p->args->capacity;
+    return !p->asked->capacity || p->r.peak_bytes <= p->asked->capacity;
 }
 
 double place_waste(const placing *p) {
@@ -202,10 +205,10 @@ static void print_verdict(const placing *p) {
     char a[TOOL_TEXT];
     tool_outf("  verdict  %s", place_verdict(p));
     if (p->r.verdict == MNEM_PLACE_INFEASIBLE)
-        tool_outf(": no placement fits %s", tool_exact(p->args->capacity, a));
+        tool_outf(": no placement fits %s", tool_exact(p->asked->capacity, a));
     else if (!place_fits(p))
         tool_outf(": none within %s in %g s (--time), which is no proof",
-                  tool_exact(p->args->capacity, a), p->args->time_limit);
+                  tool_exact(p->asked->capacity, a), p->asked->seconds);
     else if (p->r.verdict == MNEM_PLACE_OPTIMAL)
         tool_outf(": no placement takes less");
     else
@@ -227,8 +230,8 @@ static void print_text(const placing *p) {
     print_line("bound", p->r.lower_bound_bytes, "  no placement is below");
     snprintf(note, sizeof note, "  waste %.2f %%", place_waste(p));
     print_line("peak", p->r.peak_bytes, note);
-    if (p->args->capacity)
-        print_line("capacity", p->args->capacity, place_fits(p) ? "" : "  exceeded");
+    if (p->asked->capacity)
+        print_line("capacity", p->asked->capacity, place_fits(p) ? "" : "  exceeded");
     print_verdict(p);
     tool_outf("  alive at %lld, when most is: %s buffer%s\n", (long long)p->busiest,
               tool_exact(p->alive_count, a), tool_s(p->alive_count));
@@ -272,9 +275,9 @@ static bool is_interrupted(void *context) {
 
 /* Fills in p->r or p->spread. From here on a signal ends the search and nothing else. */
 static mnem_status solve(placing *p) {
-    const mnem_place_options options = {.capacity_bytes = p->args->capacity,
-                                        .seconds = p->args->time_limit,
-                                        .seed = p->args->seed,
+    const mnem_place_options options = {.capacity_bytes = p->asked->capacity,
+                                        .seconds = p->asked->seconds,
+                                        .seed = p->asked->seed,
                                         .stop = is_interrupted};
     const double start = tool_clock();
     tool_interrupt_watch(NULL);
@@ -289,7 +292,7 @@ static mnem_status solve(placing *p) {
 }
 
 static void print(const placing *p) {
-    const bool quiet = p->args->out && strcmp(p->args->out, "-") == 0;
+    const bool quiet = p->asked->out && strcmp(p->asked->out, "-") == 0;
     if (p->args->json && p->space_count)
         place_spaces_json(p);
     else if (p->args->json)
@@ -304,14 +307,11 @@ static void print(const placing *p) {
 
 static int place(placing *p) {
     const mnem_status status = solve(p);
-    if (status == MNEM_INVALID) {
-        tool_message("%s: %s", p->path, mnem_last_error());
-        return TOOL_FAILED;
-    }
+    if (status == MNEM_INVALID) return tool_failed("%s: %s", p->path, mnem_last_error());
     if (status != MNEM_OK) return tool_fail(status);
     int code = p->space_count ? TOOL_OK : find_alive(p);
-    if (code == TOOL_OK && p->args->svg) code = place_draw(p, p->args->svg);
-    if (code == TOOL_OK && p->args->out) code = write_table(p);
+    if (code == TOOL_OK && p->asked->svg) code = place_draw(p, p->asked->svg);
+    if (code == TOOL_OK && p->asked->out) code = write_table(p);
     if (code != TOOL_OK) return code;
     print(p);
     code = tool_out_end();
@@ -319,16 +319,65 @@ static int place(placing *p) {
     return code == TOOL_OK && !place_fits(p) ? TOOL_OVER_BUDGET : code;
 }
 
-int verb_place(const tool_args *args) {
-    placing p = {.args = args, .path = args->operand[0]};
-    if (args->json && args->out && strcmp(args->out, "-") == 0)
+static int verb_place(const tool_args *args) {
+    const place_options *o = (const place_options *)args;
+    placing p = {.args = args, .asked = o, .path = args->operand[0]};
+    if (args->json && o->out && strcmp(o->out, "-") == 0)
         return tool_usage("place", "--json and --out - both want standard output");
-    if (args->capacity && args->spaces)
+    if (o->capacity && o->space.count)
         return tool_usage("place", "--capacity is for one space; --space has its own");
-    int code = place_spaces_parse(&p);
+    int code = tool_new_check_apart(o->svg, o->out);
+    if (code == TOOL_OK) code = place_spaces_parse(&p);
     if (code == TOOL_OK) code = read_table(&p);
     if (code == TOOL_OK) code = place(&p);
     mnem_place_csv_destroy(p.csv);
     free(p.alive);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(place_options, field)
+static const tool_option options[] = {
+    {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity),
+     .help = "what must be enough: stop at the first placement within it (default: as low as "
+             "possible)"},
+    {"space", 0, "SPACE", TOOL_VALUE_LIST, AT(space), .most = TOOL_SPACES_MAX,
+     .help = "NAME, NAME=SIZE or NAME=SIZE:COST, up to 32 times: a space that buffers may be in, "
+             "what it holds (default: no limit), and the cost of a byte and access there (default: "
+             "0 for the first, 1 more for each)"},
+    {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.001, .most = 1e6,
+     .help = "seconds to look for something better (default: 2)"},
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .help = "seed of the search (default: 0)"},
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .path = TOOL_PATH_WRITE | TOOL_PATH_IN_PLACE,
+     .help = "write the table with offsets (- is standard output, without the report)"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
+     .help = "draw it: time to the right, offsets up"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static place_options asked = {.seconds = 2};
+TOOL_VERB(
+    place, "FILE.csv", 1, 1, "offsets for buffers whose lifetimes are known",
+    "Places the buffers of a table so that no two that are alive at one time overlap, and\n"
+    "says how good that is: the bound that nothing can be below, the peak, and whether it is\n"
+    "the best there is. Shows who is alive when most is.\n"
+    "\n"
+    "The table is MiniMalloc's CSV: columns id, lower, upper (the life, without its end),\n"
+    "size; and if wanted alignment, hint, gaps (5-9, or 5-9@0:64 where bytes 0 to 63 are "
+    "still\n"
+    "used) and offset (fixed where one stands). - is standard input.\n"
+    "\n"
+    "With --capacity, exit code 3 when nothing within it was found. Ctrl-C (and SIGTERM) "
+    "ends\n"
+    "the search: what was found so far is shown and written (exit code 130, or 143).\n"
+    "\n"
+    "With --space, once for each, buffers are spread over several spaces so that accesses x\n"
+    "bytes x cost is least. Columns for that: accesses (default: 1), spaces (names of those\n"
+    "that a buffer may be in, with spaces between) and space (the one that it is in).\n",
+    "mnem place buffers.csv  # how low can it be?\n"
+    "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
+    "mnem place buffers.csv --time 60 --svg map.svg  # look longer, and look at it\n"
+    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two spaces\n"
+    "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n");

@@ -18,40 +18,87 @@ static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
     return tool_out_end();
 }
 
-static int explain_plan(const tool_stage *stage) {
-    const tool_args *args = stage->args;
+static int explain_plan(const tool_stage *stage, const char *svg) {
     tool_frontier frontier;
     int code = tool_frontier_make(stage, &frontier);
-    if (code == TOOL_OK && args->svg) code = tool_frontier_draw(stage, &frontier, args->svg);
+    if (code == TOOL_OK && svg) code = tool_frontier_draw(stage, &frontier, svg);
     if (code == TOOL_OK) code = print_plan(stage, &frontier);
     tool_frontier_free(&frontier);
     return code;
 }
 
-static int plan_devices(const tool_args *args) {
+static int plan_devices(const tool_args *args, const plan_options *o) {
     static tool_stage stage;
     if (tool_given(args, "memory") || tool_given(args, "capacity"))
         return tool_usage("plan", "--devices says what each device holds; leave out --%s",
                           tool_given(args, "memory") ? "memory" : "capacity");
-    if (args->explain || args->svg)
+    if (o->explain || o->svg)
         return tool_usage("plan", "--explain and --svg are of one machine; leave out --devices");
-    int code = tool_stage_open(args, &stage);
-    if (code == TOOL_OK) code = tool_plan_devices(&stage);
+    int code = tool_stage_open(args, &o->run.session, &stage);
+    if (code == TOOL_OK) code = tool_plan_devices(&stage, o->devices);
     tool_stage_close(&stage);
     return code;
 }
 
-int verb_plan(const tool_args *args) {
+static int verb_plan(const tool_args *args) {
     static tool_stage stage;
     static tool_generator g;
-    if (args->devices) return plan_devices(args);
-    int code = tool_stage_open(args, &stage);
+    const plan_options *o = (const plan_options *)args;
+    if (o->devices) return plan_devices(args, o);
+    int code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK)
-        code = args->prompt || args->file ? tool_prompt_plan(&stage, &g) : tool_stage_plan(&stage);
+        code = o->run.prompt || o->run.file ? tool_prompt_plan(&stage, &o->run, &g)
+                                            : tool_stage_plan(&stage);
     if (code == TOOL_OK)
-        code = args->explain || args->svg ? explain_plan(&stage) : print_plan(&stage, NULL);
+        code = o->explain || o->svg ? explain_plan(&stage, o->svg) : print_plan(&stage, NULL);
     if (g.stage) tool_generator_close(&g);
     tool_stage_close(&stage);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(plan_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP_TAKEN(tool_run_options, AT(run)),
+    TOOL_GROUP(tool_session_options, AT(run.session)),
+    {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(run.session.device), .choices = "host null",
+     .help = "plan for another device: host, or null, which only pretends (default: host)"},
+    {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(run.session.capacity),
+     .help = "what the null device holds (default: 80G)"},
+    {"devices", 0, "SIZES", TOOL_VALUE_TEXT, AT(devices),
+     .help = "split the layers over devices that hold so much, such as 24G,24G,16G"},
+    {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
+     .help = "show every way to run that no other beats in both bytes and speed, and what each "
+             "gave up"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
+     .help = "draw the ways of --explain: bytes against speed"},
+    TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP_TAKEN(tool_quiet_options, 0),
+    {0},
+};
+
+static void defaults(tool_args *args) {
+    ((plan_options *)args)->run.sampling = mnem_sampler_usual();
+}
+
+static plan_options asked;
+TOOL_VERB_WITH(
+    plan, defaults, "[MODEL]", 0, 1, "show what a run would take, without loading",
+    "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
+    "and why, what the next smaller and larger budget would change, and the predicted peak\n"
+    "and speed. Reads the file's header only, so it takes no time for any size of model.\n"
+    "Exit code 3 when the budget is too small. The other options of run are taken too, so "
+    "that\n"
+    "the command line of a run can be planned; with its prompt (-p, -f) to the byte.\n"
+    "\n"
+    "--device null plans for a machine that isn't here; --capacity says how much it has.\n"
+    "--devices cuts the model over several such devices, so that the fullest has the most\n"
+    "room left. --explain shows what every budget would buy.\n",
+    "mnem plan model.gguf --memory 2G  # would it run in 2 GiB, and how?\n"
+    "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
+    "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
+    "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"
+    "mnem plan model.gguf --explain --svg ways.svg  # bytes against speed\n"
+    "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n");

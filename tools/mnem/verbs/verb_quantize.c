@@ -1,11 +1,22 @@
-/* verb_quantize.c: `mnem quantize`: a model in a smaller type, and each tensor's error. */
+/* verb_quantize.c: `mnem quantize`: a model in a smaller type, and each tensor's error.
+ *
+ * The library streams the rows and reports each tensor when it is written; here its line is shown
+ * and the summary counted. The error is relative to the source, so one that was quantized before
+ * says less than it lost in all: that is warned of. */
 #include <math.h>
 #include <string.h>
 
-#include "tool.h"
+#include "options.h"
+
+typedef struct quantize_options {
+    tool_args args;
+    int32_t threads;
+    const char *type;
+} quantize_options;
 
 typedef struct work {
     const tool_args *args;
+    const char *type;
     tool_progress progress;
     uint64_t bytes_from, bytes_to;
     double relative_worst;
@@ -14,12 +25,12 @@ typedef struct work {
 } work;
 
 static const char *type_name(mnem_type type) {
-    return mnem_type_info_get(type)->name;
+    return mnem_type_get(type)->name;
 }
 
 /* What lost something already: to quantize it again loses more than to quantize its origin. */
 static bool is_quantized(mnem_type type) {
-    return mnem_type_info_get(type)->block_elements > 1;
+    return mnem_type_get(type)->block_elements > 1;
 }
 
 static void print_tensor(const work *w, const mnem_quantize_report *r) {
@@ -51,15 +62,11 @@ static void note(work *w, const mnem_quantize_report *r) {
     snprintf(w->worst, sizeof w->worst, "%s", r->tensor);
 }
 
-static bool on_report(void *context, const mnem_quantize_report *r, uint64_t done, uint64_t total) {
+static void on_report(void *context, const mnem_quantize_report *r) {
     work *w = context;
-    if (r->tensor) {
-        note(w, r);
-        tool_progress_hide();
-        print_tensor(w, r);
-    }
-    tool_progress_step(&w->progress, done, total, NULL);
-    return !tool_interrupted(); /* the model is what was asked for, whoever reads the report */
+    note(w, r);
+    tool_progress_hide();
+    print_tensor(w, r);
 }
 
 static void print_summary(const work *w) {
@@ -69,7 +76,7 @@ static void print_summary(const work *w) {
                      w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
     if (w->args->json) {
         tool_out_json(json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:i}", "out", w->args->operand[1],
-                                "type", w->args->type, "bytes_from", (json_int_t)w->bytes_from,
+                                "type", w->type, "bytes_from", (json_int_t)w->bytes_from,
                                 "bytes_to", (json_int_t)w->bytes_to, "relative_error_worst",
                                 w->relative_worst, "tensor_worst", w->worst, "requantized",
                                 (int)w->lossy_sources));
@@ -83,17 +90,41 @@ static void print_summary(const work *w) {
     tool_outf("\n");
 }
 
-int verb_quantize(const tool_args *args) {
-    if (!args->type) return tool_usage("quantize", "--type is missing: Q8_0, Q4_0, Q4_K_M or F16");
+static int verb_quantize(const tool_args *args) {
+    const quantize_options *o = (const quantize_options *)args;
+    if (!o->type) return tool_usage("quantize", "--type is missing: Q8_0, Q4_0, Q4_K_M or F16");
     static work w;
     w.args = args;
+    w.type = o->type;
     tool_interrupt_watch(NULL);
     tool_progress_begin(&w.progress, "quantizing");
-    const mnem_quantize_options options = {
-        .type = args->type, .threads = args->threads, .on_report = on_report, .context = &w};
+    const mnem_quantize_options options = {.type = o->type,
+                                           .threads = o->threads,
+                                           .progress = {tool_progress_tell, &w.progress},
+                                           .on_report = on_report,
+                                           .context = &w};
     mnem_status status = mnem_quantize_file(args->operand[0], args->operand[1], &options);
     tool_progress_end(&w.progress);
     if (status != MNEM_OK) return tool_fail(status);
     print_summary(&w);
     return tool_out_end();
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(quantize_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP(tool_threads_options, AT(threads)),
+    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = TOOL_TYPES,
+     .help = "what to write: Q8_0, Q4_0, Q4_K_M, F16, or one type for all matrices, such as Q6_K "
+             "(required)"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static quantize_options asked;
+TOOL_VERB(quantize, "IN OUT", 2, 2, "write a model in a smaller type",
+          "Writes the model IN to OUT in another type, row by row, so that a model larger than\n"
+          "memory is no problem, and shows each tensor's error. OUT appears when it is whole.\n",
+          "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
+          "mnem quantize model-f16.gguf model-q8.gguf --type Q8_0  # 8.5 bits, hardly any loss\n");

@@ -48,7 +48,7 @@ static int wrong_policy(const char *word, size_t length) {
 
 /* "a,b"; "all". Without: ours, and what is around. */
 static int choose_policies(replay_case *c) {
-    const char *text = c->args->policy ? c->args->policy : "mnem,tlsf,best-fit,pytorch";
+    const char *text = c->asked->policy ? c->asked->policy : "mnem,tlsf,best-fit,pytorch";
     for (;;) {
         const size_t n = strcspn(text, ",");
         const char *name = known_name(text, n);
@@ -72,10 +72,11 @@ typedef struct running {
     const char *name;
 } running;
 
-static bool on_progress(void *context, double part) {
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     running *r = context;
-    tool_progress_step(&r->progress, (uint64_t)(1000 * ((double)r->done + part)),
-                       (uint64_t)r->all * 1000, r->name);
+    (void)what;
+    tool_progress_step(&r->progress, (uint64_t)r->done * total + done, (uint64_t)r->all * total,
+                       r->name);
     return !tool_interrupted();
 }
 
@@ -84,11 +85,10 @@ mnem_status replay_again(const replay_case *c,
                          void (*on_moment)(void *context, const mnem_replay_moment *moment),
                          void *context) {
     mnem_replay_target *target;
-    const uint64_t needed = c->results[0].bytes_capacity_needed, given = c->args->capacity;
+    const uint64_t needed = c->results[0].bytes_capacity_needed, given = c->asked->capacity;
     mnem_status status = mnem_replay_target_create(c->names[0], &c->settings, &target);
     if (status != MNEM_OK) return status;
-    status = mnem_replay_map(c->workload, target, 0, given ? given : UINT64_MAX, on_box, on_moment,
-                             context);
+    status = mnem_replay_map(c->workload, target, 0, given, on_box, on_moment, context);
     const uint64_t fixed = given ? given : needed;
     if (status == MNEM_UNSUPPORTED && target->place)
         status = mnem_replay_map(c->workload, target, fixed, fixed, on_box, on_moment, context);
@@ -105,11 +105,10 @@ static int run_policies(replay_case *c) {
         mnem_replay_target *target;
         status = mnem_replay_target_create(r.name, &c->settings, &target);
         if (status != MNEM_OK) break;
-        status = mnem_replay_run(c->workload, target,
-                                 &(mnem_replay_options){.capacity = c->args->capacity,
-                                                        .on_progress = on_progress,
-                                                        .progress_context = &r},
-                                 &c->results[r.done]);
+        status = mnem_replay_run(
+            c->workload, target,
+            &(mnem_replay_options){.capacity = c->asked->capacity, .progress = {on_progress, &r}},
+            &c->results[r.done]);
         mnem_replay_target_destroy(target);
     }
     tool_progress_end(&r.progress);
@@ -183,7 +182,7 @@ static void print_refusal(const replay_case *c, const mnem_replay_result *r) {
     if (!r->refused) return;
     tool_outf("  %s: refused at operation %s: %s more with %s live of %s; ", r->name,
               tool_exact(r->refused_op, a), tool_size(r->refused_bytes, b),
-              tool_size(r->refused_live, d), tool_size(c->args->capacity, e));
+              tool_size(r->refused_live, d), tool_size(c->asked->capacity, e));
     const uint64_t unserved = replay_unserved(&c->info, r->refused_op);
     tool_outf("%s of %s allocations not served\n", tool_exact(unserved, a),
               tool_exact(c->info.allocations, b));
@@ -230,10 +229,6 @@ static json_t *json_known(bool known, double value) {
     return known ? tool_json_real(value) : json_null();
 }
 
-static json_t *json_count(bool known, uint64_t value) {
-    return known ? json_integer((json_int_t)value) : json_null();
-}
-
 static json_t *json_verdicts(const mnem_replay_result *r) {
     json_t *all = json_object();
     for (int k = 0; k < MNEM_REPLAY_INDICATORS; k++) {
@@ -255,10 +250,10 @@ static json_t *json_policy(const replay_case *c, const mnem_replay_result *r) {
         json_known(timed, r->ns_p99), "ns_worst", json_known(timed, r->ns_worst),
         "capacity_over_live", json_known(fit, r->capacity_over_live), "reserved_over_live",
         json_known(grown, r->reserved_over_live), "hit_rate", json_known(grown, r->hit_rate),
-        "upstream_calls", json_count(grown, r->upstream_calls), "fragmentation",
+        "upstream_calls", tool_json_count(grown, r->upstream_calls), "fragmentation",
         json_known(grown, r->fragmentation), "capacity_bytes",
-        json_count(fit, r->bytes_capacity_needed), "reserved_bytes",
-        json_count(grown, r->bytes_reserved_peak), "verdicts", json_verdicts(r));
+        tool_json_count(fit, r->bytes_capacity_needed), "reserved_bytes",
+        tool_json_count(grown, r->bytes_reserved_peak), "verdicts", json_verdicts(r));
     json_object_set_new(
         p, "refused",
         r->refused
@@ -287,10 +282,11 @@ static void print_json(const replay_case *c, const replay_advice *advice) {
         (json_int_t)i->bytes_peak, "peak_blocks", (json_int_t)i->blocks_peak, "end_bytes",
         (json_int_t)i->bytes_end, "total_bytes", (json_int_t)i->bytes_total);
     const bool recorded = i->bytes_reserved_peak > 0;
-    json_object_set_new(root, "device", json_count(i->devices > 0, i->device));
+    json_object_set_new(root, "device", tool_json_count(i->devices > 0, i->device));
     json_object_set_new(root, "recorded_reserved_bytes",
-                        json_count(recorded, i->bytes_reserved_peak));
-    json_object_set_new(root, "capacity_bytes", json_count(c->args->capacity, c->args->capacity));
+                        tool_json_count(recorded, i->bytes_reserved_peak));
+    json_object_set_new(root, "capacity_bytes",
+                        tool_json_count(c->asked->capacity, c->asked->capacity));
     json_object_set_new(root, "policies", policies);
     json_object_set_new(root, "advice", replay_advice_json(advice));
     tool_out_json(root);
@@ -311,7 +307,7 @@ static int print_all(replay_case *c) {
     print_table(c);
     print_verdicts(c);
     replay_advice_print(c, &advice);
-    return c->args->timeline ? replay_timeline(c) : TOOL_OK;
+    return c->asked->timeline ? replay_timeline(c) : TOOL_OK;
 }
 
 /* Over budget when nobody came through with the capacity that was given. */
@@ -323,12 +319,12 @@ static int refusals(const replay_case *c) {
 
 static int replay_one(replay_case *c, const char *path) {
     c->path = strcmp(path, "-") == 0 ? "standard input" : path;
-    int code = replay_input_open(c->args, path, &c->workload);
+    int code = replay_input_open(c->asked, path, &c->workload);
     if (code != TOOL_OK) return code;
     mnem_workload_info_get(c->workload, &c->info);
     code = run_policies(c);
     if (code == TOOL_OK) code = print_all(c);
-    if (code == TOOL_OK && c->args->svg) code = replay_draw(c, c->args->svg);
+    if (code == TOOL_OK && c->asked->svg) code = replay_draw(c, c->asked->svg);
     if (code == TOOL_OK) code = refusals(c);
     mnem_workload_close(c->workload);
     return code;
@@ -339,15 +335,17 @@ static int check_alignment(uint64_t n) {
     return TOOL_OK;
 }
 
-int verb_replay(const tool_args *args) {
+static int verb_replay(const tool_args *args) {
     static replay_case c;
+    const replay_options *o = (const replay_options *)args;
     c.args = args;
-    c.settings = (mnem_replay_settings){args->align, args->segment};
-    if (args->svg && args->operands > 1)
+    c.asked = o;
+    c.settings = (mnem_replay_settings){o->align, o->segment};
+    if (o->svg && args->operands > 1)
         return tool_usage("replay", "--svg draws one trace; %d were given", args->operands);
-    if (args->json && args->timeline)
+    if (args->json && o->timeline)
         return tool_usage("replay", "--timeline and --json don't go together");
-    int code = check_alignment(args->align);
+    int code = check_alignment(o->align);
     if (code == TOOL_OK) code = choose_policies(&c);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
@@ -359,3 +357,47 @@ int verb_replay(const tool_args *args) {
     const int end = tool_out_end();
     return code == TOOL_OK ? end : code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(replay_options, field)
+static const tool_option options[] = {
+    {"policy", 0, "NAMES", TOOL_VALUE_TEXT, AT(policy),
+     .choices =
+         "all mnem tlsf bucket buddy first-fit best-fit worst-fit bump pool granules pytorch",
+     .help = "policies to compare, with commas between, or all; pictures show the first (default: "
+             "mnem,tlsf,best-fit,pytorch)"},
+    {"capacity", 0, "SIZE", TOOL_VALUE_SIZE, AT(capacity),
+     .help = "replay within so much memory (default: as much as it takes)"},
+    {"device", 0, "N", TOOL_VALUE_COUNT, AT(device), .least = 0, .most = 4095,
+     .help = "of a snapshot of several devices, the one to replay (default: with most events)"},
+    {"align", 0, "SIZE", TOOL_VALUE_SIZE, AT(align),
+     .help = "alignment of every block, a power of two (default: 256)"},
+    {"segment", 0, "SIZE", TOOL_VALUE_SIZE, AT(segment),
+     .help = "grow by so much (default: a 64th of the peak, as a power of two, at least 2 MiB)"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
+     .help = "draw the memory map over time"},
+    {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline),
+     .help = "show reserved and live bytes over time"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static replay_options asked;
+TOOL_VERB(replay, "TRACE...", 1, TOOL_OPERANDS_MAX,
+          "what each pool policy would have cost on a real trace",
+          "Replays allocation traces through pool policies, without allocating what they ask for:\n"
+          "time per operation, the smallest capacity that completes, what a growing pool would\n"
+          "reserve, how often it would ask the device, a verdict for each, and advice: the policy\n"
+          "and settings that this trace wants, and what they save.\n"
+          "\n"
+          "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
+          "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
+          "line\n"
+          "each. Names that end in .xz are unpacked by xz; - is standard input.\n"
+          "\n"
+          "With --capacity, exit code 3 when no policy comes through.\n",
+          "mnem replay snapshot.pickle  # how would mnem's pool do on this?\n"
+          "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit 16 GiB?\n"
+          "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
+          "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");

@@ -1,8 +1,16 @@
-/* verb_template.c: `mnem template`: a model's chat template, and what it makes of a chat. */
+/* verb_template.c: `mnem template`: a model's chat template, and what it makes of a chat.
+ *
+ * Neither a transformer nor a tokenizer has to open: a file that doesn't run yet has a template. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stage.h"
+
+typedef struct template_options {
+    tool_args args;
+    const char *template, *messages, *tools, *variables;
+    bool no_prompt;
+} template_options;
 
 /* What is shown where nobody gives a conversation. */
 static const char small_talk[] =
@@ -63,25 +71,25 @@ static int read_model(tool_stage *stage, texts *given) {
 }
 
 static int open_all(tool_stage *stage, texts *given) {
-    const tool_args *args = stage->args;
-    const char *path = tool_model_path(args);
+    const template_options *o = (const template_options *)stage->args;
+    const char *path = tool_model_path(stage->args);
     if (!path) return TOOL_FAILED;
-    mnem_status status = mnem_ledger_open(0, &stage->ledger);
+    mnem_status status = mnem_ledger_create_process(NULL, &stage->ledger);
     if (status == MNEM_OK) status = mnem_model_open(path, &stage->model);
     if (status != MNEM_OK) return tool_fail(status);
-    int code = read_file(stage, args->template, &given->source);
-    if (code == TOOL_OK) code = read_file(stage, args->messages, &given->messages);
-    if (code == TOOL_OK) code = read_file(stage, args->tools, &given->tools);
+    int code = read_file(stage, o->template, &given->source);
+    if (code == TOOL_OK) code = read_file(stage, o->messages, &given->messages);
+    if (code == TOOL_OK) code = read_file(stage, o->tools, &given->tools);
     return code == TOOL_OK ? read_model(stage, given) : code;
 }
 
-static void print(const tool_args *args, const texts *given, mnem_text text) {
-    if (args->json) {
+static void print(const template_options *o, const texts *given, mnem_text text) {
+    if (o->args.json) {
         tool_out_json(json_pack("{s:s, s:o}", "template", given->source, "text",
                                 json_stringn(text.bytes, text.length)));
         return;
     }
-    if (!args->messages) {
+    if (!o->messages) {
         tool_out(given->source, strlen(given->source));
         tool_outf("\n\n==> a small conversation\n\n");
     }
@@ -89,28 +97,28 @@ static void print(const tool_args *args, const texts *given, mnem_text text) {
     tool_out("\n", 1);
 }
 
-static int render(const tool_args *args, const texts *given) {
+static int render(const template_options *o, const texts *given) {
     mnem_template *t;
     mnem_text text;
     const mnem_template_input input = {.messages = given->messages ? given->messages : small_talk,
                                        .tools = given->tools,
-                                       .arguments = args->template_args,
+                                       .arguments = o->variables,
                                        .bos = given->bos,
                                        .eos = given->eos,
-                                       .add_generation_prompt = !args->no_prompt};
+                                       .add_generation_prompt = !o->no_prompt};
     mnem_status status = mnem_template_open(given->source, strlen(given->source), NULL, &t);
     if (status == MNEM_OK) status = mnem_template_render(t, &input, &text);
     const int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
-    if (code == TOOL_OK) print(args, given, text);
+    if (code == TOOL_OK) print(o, given, text);
     mnem_template_close(t);
     return code == TOOL_OK ? tool_out_end() : code;
 }
 
-int verb_template(const tool_args *args) {
+static int verb_template(const tool_args *args) {
     tool_stage stage = {.args = args};
     texts given = {0};
     int code = open_all(&stage, &given);
-    if (code == TOOL_OK) code = render(args, &given);
+    if (code == TOOL_OK) code = render((const template_options *)args, &given);
     free(given.source);
     free(given.messages);
     free(given.tools);
@@ -119,3 +127,34 @@ int verb_template(const tool_args *args) {
     tool_stage_close(&stage);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(template_options, field)
+static const tool_option options[] = {
+    {"messages", 0, "FILE", TOOL_VALUE_TEXT, AT(messages),
+     .help = "the conversation: a JSON list of objects with role and content (- is standard "
+             "input); only the text that the template makes of it is shown"},
+    {"tools", 0, "FILE", TOOL_VALUE_TEXT, AT(tools),
+     .help = "a JSON list of tools that the model may call"},
+    {"template", 0, "FILE", TOOL_VALUE_TEXT, AT(template),
+     .help = "another template than the model's"},
+    {"template-args", 0, "JSON", TOOL_VALUE_TEXT, AT(variables),
+     .help = "more variables for the template, such as '{\"enable_thinking\": false}'"},
+    {"no-prompt", 0, NULL, TOOL_VALUE_FLAG, AT(no_prompt),
+     .help = "don't open the assistant's answer at the end"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static template_options asked;
+TOOL_VERB(
+    template, "[MODEL]", 0, 1, "a model's chat template, and what it makes of a chat",
+    "Shows the chat template of a model (Jinja, from its file) and the text that it makes of a\n"
+    "small conversation, or of yours. Templates run in an interpreter of mnem's own, with\n"
+    "bounds on memory and time; results are those of Python's jinja2. What a template refuses\n"
+    "itself (raise_exception), and mistakes in it, are errors with its line.\n",
+    "mnem template model.gguf  # the template, and a small conversation\n"
+    "mnem template model.gguf --messages chat.json --tools tools.json  # just your text\n"
+    "mnem template model.gguf --template-args '{\"enable_thinking\": false}'  # a variable\n"
+    "mnem template --template new.jinja --json | jq -r .text  # a template of your own\n");

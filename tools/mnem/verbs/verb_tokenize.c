@@ -1,21 +1,30 @@
-/* verb_tokenize.c: `mnem tokenize`: text to ids and pieces, of any file with a tokenizer. */
+/* verb_tokenize.c: `mnem tokenize`: text to ids and pieces, of any file with a tokenizer.
+ *
+ * A piece may be a part of a character: the table shows its bytes escaped, one by one, JSON has
+ * U+FFFD for it. The ids are exact in both. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stage.h"
 
+typedef struct tokenize_options {
+    tool_args args;
+    bool no_special, plain;
+} tokenize_options;
+
 /* Opens what this verb needs: no transformer, so that vocabulary-only files work. */
 static int open_tokenizer(tool_stage *stage) {
     const char *path = tool_model_path(stage->args);
     if (!path) return TOOL_FAILED;
-    mnem_status status = mnem_ledger_open(0, &stage->ledger); /* a text has no limit of its own */
+    mnem_status status = /* a text has no limit of its own */
+        mnem_ledger_create_process(NULL, &stage->ledger);
     if (status == MNEM_OK) status = mnem_model_open(path, &stage->model);
     return status == MNEM_OK ? tool_stage_tokenizer(stage) : tool_fail(status);
 }
 
 static int encode(tool_stage *stage, const int32_t **ids, size_t *count) {
-    const tool_args *args = stage->args;
-    const char *text = args->operand[1];
+    const tokenize_options *o = (const tokenize_options *)stage->args;
+    const char *text = o->args.operand[1];
     size_t length = text ? strlen(text) : 0;
     if (!text || strcmp(text, "-") == 0) {
         const int code = tool_stage_read(stage, "-");
@@ -24,7 +33,7 @@ static int encode(tool_stage *stage, const int32_t **ids, size_t *count) {
         length = stage->prompt.bytes;
     }
     const unsigned flags =
-        (args->no_special ? MNEM_ENCODE_NO_SPECIAL : 0) | (args->plain ? MNEM_ENCODE_PLAIN : 0);
+        (o->no_special ? MNEM_ENCODE_NO_SPECIAL : 0) | (o->plain ? MNEM_ENCODE_PLAIN : 0);
     const mnem_status status =
         mnem_tokenizer_encode(stage->tokenizer, text, length, flags, ids, count);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -102,7 +111,7 @@ static int print_json(const tool_stage *stage, const int32_t *ids, size_t count)
     return tool_out_end();
 }
 
-int verb_tokenize(const tool_args *args) {
+static int verb_tokenize(const tool_args *args) {
     tool_stage stage = {.args = args};
     const int32_t *ids;
     size_t count;
@@ -113,3 +122,24 @@ int verb_tokenize(const tool_args *args) {
     tool_stage_close(&stage);
     return code;
 }
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(tokenize_options, field)
+static const tool_option options[] = {
+    {"no-special", 0, NULL, TOOL_VALUE_FLAG, AT(no_special),
+     .help = "add no begin or end token, whatever the file says"},
+    {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain),
+     .help = "treat the texts of special tokens as plain text"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static tokenize_options asked;
+TOOL_VERB(
+    tokenize, "MODEL [TEXT|-]", 1, 2, "text to token ids and pieces",
+    "Shows how the model's tokenizer cuts a text: ids and pieces. The text comes from the\n"
+    "command line or standard input (-, or nothing). Special tokens are recognised in it\n"
+    "unless --plain is given.\n",
+    "mnem tokenize model.gguf 'In the beginning'  # ids and pieces\n"
+    "mnem tokenize model.gguf - --json < text.txt | jq '.ids | length'  # count the tokens\n");

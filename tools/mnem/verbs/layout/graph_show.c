@@ -1,4 +1,8 @@
-/* graph_show.c: a program's tensors as a table, as JSON and as a drawing. */
+/* graph_show.c: a program's tensors as a table, as JSON and as a drawing.
+ *
+ * Only tensors that the graph places are shown: views lie in another one, external ones (weights,
+ * pages) elsewhere. Layers are alike, so the table has the first for all; JSON and the drawing have
+ * every one. */
 #include <stdlib.h>
 #include <string.h>
 

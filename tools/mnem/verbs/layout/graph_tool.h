@@ -4,6 +4,14 @@
 
 #include "stage.h"
 
+typedef struct graph_options {
+    tool_args args;
+    tool_session_asked session;
+    tool_training_asked training;
+    int32_t phase;
+    const char *svg;
+} graph_options;
+
 typedef struct graph_program {
     mnem_graph *graph;
     mnem_graph_sizes sizes;
@@ -16,6 +24,6 @@ json_t *graph_json(const graph_program *program); /* the caller's */
 int graph_draw(const graph_program *program, const char *title, const char *path);
 
 /* graph_train.c: --phase train, with an open stage that isn't planned. */
-int graph_train(tool_stage *stage);
+int graph_train(tool_stage *stage, const graph_options *asked);
 
 #endif

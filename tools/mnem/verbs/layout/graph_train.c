@@ -12,25 +12,24 @@ typedef struct training {
 } training;
 
 /* Options as mnem train takes them: what is chosen here is what it would choose. */
-static void set_options(const tool_stage *stage, training *t) {
-    const tool_args *args = stage->args;
+static void set_options(const tool_stage *stage, const graph_options *o, training *t) {
+    const int32_t context = o->session.context;
     t->options = (mnem_train_options){.ledger = stage->ledger,
-                                      .budget_bytes = stage->options.budget_bytes,
                                       .shape = stage->transformer,
-                                      .sequence = args->context,
-                                      .batch = args->batch,
-                                      .micro_batch = args->micro_batch,
-                                      .threads = args->threads,
-                                      .dropout = (float)args->dropout};
-    if (args->context > t->options.shape.context) t->options.shape.context = args->context;
-    if (args->moments) t->options.optimizer.moments = MNEM_MOMENTS_8BIT;
-    if (args->precision == PRECISION_BF16) t->options.compute = MNEM_TYPE_BF16;
-    if (args->precision == PRECISION_F16) t->options.compute = MNEM_TYPE_F16;
+                                      .sequence = context,
+                                      .batch = o->training.batch,
+                                      .micro_batch = o->training.micro_batch,
+                                      .threads = o->session.threads,
+                                      .dropout = (float)o->training.dropout};
+    if (context > t->options.shape.context) t->options.shape.context = context;
+    if (o->training.moments) t->options.optimizer.moments = MNEM_MOMENTS_8BIT;
+    if (o->training.precision == PRECISION_BF16) t->options.compute = MNEM_TYPE_BF16;
+    if (o->training.precision == PRECISION_F16) t->options.compute = MNEM_TYPE_F16;
 }
 
-static mnem_status plan(const tool_args *args, training *t) {
+static mnem_status plan(int32_t precision, training *t) {
     mnem_status status = mnem_train_plan_make(&t->options, &t->plan);
-    if (status != MNEM_OVER_BUDGET || args->precision != PRECISION_AUTO) return status;
+    if (status != MNEM_OVER_BUDGET || precision != PRECISION_AUTO) return status;
     t->options.compute = MNEM_TYPE_BF16;
     return mnem_train_plan_make(&t->options, &t->plan);
 }
@@ -80,28 +79,25 @@ static int print_json(const training *t) {
     return tool_out_end();
 }
 
-static int draw(const tool_stage *stage, const training *t) {
+static int draw(const tool_stage *stage, const training *t, const char *path) {
     mnem_model_info m;
     char title[160];
     mnem_model_info_get(stage->model, &m);
-    const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.80s: a training step, %d x %d token%s",
-             slash ? slash + 1 : m.path, t->plan.micro_batch, sequence_of(t),
-             tool_s((uint64_t)sequence_of(t)));
-    return graph_draw(&t->step, title, stage->args->svg);
+    snprintf(title, sizeof title, "%.80s: a training step, %d x %d token%s", tool_file_name(m.path),
+             t->plan.micro_batch, sequence_of(t), tool_s((uint64_t)sequence_of(t)));
+    return graph_draw(&t->step, title, path);
 }
 
-int graph_train(tool_stage *stage) {
+int graph_train(tool_stage *stage, const graph_options *asked) {
     static training t;
-    set_options(stage, &t);
-    mnem_status status = plan(stage->args, &t);
+    set_options(stage, asked, &t);
+    mnem_status status = plan(asked->training.precision, &t);
     if (status != MNEM_OK)
-        return tool_fail_plan(status, t.plan.needed_bytes,
-                              tool_budget_bytes(t.options.budget_bytes, stage->ledger),
+        return tool_fail_plan(status, t.plan.needed_bytes, tool_budget_bytes(stage->ledger),
                               t.plan.knob);
     status = mnem_train_graph_create(&t.options, &t.plan, false, &t.step.graph, &t.step.sizes);
     if (status != MNEM_OK) return tool_fail(status);
-    int code = stage->args->svg ? draw(stage, &t) : TOOL_OK;
+    int code = asked->svg ? draw(stage, &t, asked->svg) : TOOL_OK;
     if (code == TOOL_OK) code = stage->args->json ? print_json(&t) : print_text(stage, &t);
     mnem_graph_destroy(t.step.graph);
     return code;

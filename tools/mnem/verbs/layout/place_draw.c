@@ -91,7 +91,7 @@ static tool_svg band(const tool_svg *svg, double high, uint32_t at, uint32_t cou
 
 static double high_of(const placing *p, uint32_t space) {
     uint64_t high = p->r.peak_bytes;
-    if (p->args->capacity > high) high = p->args->capacity;
+    if (p->asked->capacity > high) high = p->asked->capacity;
     if (p->space_count) {
         const mnem_place_space *s = &p->spaces[space];
         high = s->capacity_bytes > s->peak_bytes ? s->capacity_bytes : s->peak_bytes;
@@ -130,7 +130,7 @@ static void draw_bands(const placing *p, const tool_svg *svg) {
 static void draw_one(const placing *p, tool_svg *svg) {
     for (size_t i = 0; i < p->t.n; i++) draw_buffer(p, svg, i);
     draw_level(svg, p->r.lower_bound_bytes, "#1a7f37", "bound", 0);
-    if (p->args->capacity) draw_level(svg, p->args->capacity, "#c0392b", "capacity", 1);
+    if (p->asked->capacity) draw_level(svg, p->asked->capacity, "#c0392b", "capacity", 1);
     tool_svg_axis_y(svg, "offset", true, tool_svg_bytes);
 }
 
@@ -138,8 +138,7 @@ static void draw_one(const placing *p, tool_svg *svg) {
 
 static void set_titles(const placing *p, char title[160], char subtitle[160]) {
     char a[TOOL_TEXT], b[TOOL_TEXT];
-    const char *slash = strrchr(p->path, '/');
-    snprintf(title, 160, "%.100s: %s buffer%s", slash ? slash + 1 : p->path, tool_exact(p->t.n, a),
+    snprintf(title, 160, "%.100s: %s buffer%s", tool_file_name(p->path), tool_exact(p->t.n, a),
              tool_s(p->t.n));
     if (p->space_count)
         snprintf(subtitle, 160, "%u space%s, cost %s, bound %s: %s", p->space_count,

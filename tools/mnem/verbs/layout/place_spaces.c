@@ -1,4 +1,7 @@
-/* place_spaces.c: the spaces of `mnem place`: from the command line, and as text and JSON. */
+/* place_spaces.c: the spaces of `mnem place`: from the command line, and as text and JSON.
+ *
+ * A space is NAME[=SIZE][:COST]. What it costs to be in one is accesses x bytes x COST, summed over
+ * the buffers; the default COST is the place on the command line, so that the first is free. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +47,8 @@ static int parse_space(placing *p, const char *text) {
 }
 
 int place_spaces_parse(placing *p) {
-    for (int i = 0; i < p->args->spaces; i++) {
-        const int code = parse_space(p, p->args->space[i]);
+    for (int i = 0; i < p->asked->space.count; i++) {
+        const int code = parse_space(p, p->asked->space.text[i]);
         if (code != TOOL_OK) return code;
     }
     return TOOL_OK;
@@ -96,7 +99,7 @@ static void print_verdict(const placing *p) {
         tool_outf(": nothing fits these capacities");
     else if (!place_fits(p))
         tool_outf(": no room found for %s bytes in %g s (--time), which is no proof",
-                  tool_exact(p->spread.over_bytes, a), p->args->time_limit);
+                  tool_exact(p->spread.over_bytes, a), p->asked->seconds);
     else if (p->spread.verdict == MNEM_PLACE_OPTIMAL)
         tool_outf(": no placement costs less");
     else if (p->spread.lower_bound_cost == 0)
@@ -156,8 +159,7 @@ static json_t *spaces_json(const placing *p) {
         const uint64_t capacity = p->spaces[s].capacity_bytes;
         json_array_append_new(spaces,
                               json_pack("{s:s, s:o, s:I, s:I, s:I}", "name", p->space_names[s],
-                                        "capacity_bytes",
-                                        capacity ? json_integer((json_int_t)capacity) : json_null(),
+                                        "capacity_bytes", tool_json_count(capacity > 0, capacity),
                                         "peak_bytes", (json_int_t)p->spaces[s].peak_bytes,
                                         "buffers", (json_int_t)count, "cost", (json_int_t)cost));
     }

@@ -2,14 +2,25 @@
 #ifndef MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLACE_TOOL_H
 #define MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLACE_TOOL_H
 
-#include "mnem/place_spaces.h"
+#include "mnem/place.h"
 
+#include "options.h"
 #include "svg.h"
 
 enum { PLACE_SHOWN_MAX = 20, PLACE_NAME = 32 };
 
+typedef struct place_options {
+    tool_args args;
+    uint64_t capacity; /* 0: not given */
+    tool_texts space;  /* NAME[=SIZE][:COST] */
+    double seconds;
+    uint64_t seed;
+    const char *out, *svg;
+} place_options;
+
 typedef struct placing {
     const tool_args *args;
+    const place_options *asked;
     const char *path;
     mnem_place_csv *csv;
     mnem_place_csv_info t;

@@ -6,7 +6,7 @@
 enum { DEVICES_MAX = 64 };
 
 /* "24G,24G,16G" */
-static int parse_devices(const char *text, mnem_session_device *devices, int32_t *count) {
+static int parse_devices(const char *text, mnem_engine_device *devices, int32_t *count) {
     for (*count = 0;; text++) {
         char word[32];
         const size_t n = strcspn(text, ",");
@@ -24,7 +24,7 @@ static int parse_devices(const char *text, mnem_session_device *devices, int32_t
     }
 }
 
-static char *layers_text(const mnem_session_device *d, char text[TOOL_TEXT]) {
+static char *layers_text(const mnem_engine_device *d, char text[TOOL_TEXT]) {
     if (d->layers == 0)
         snprintf(text, TOOL_TEXT, "-");
     else if (d->layers == 1)
@@ -34,7 +34,7 @@ static char *layers_text(const mnem_session_device *d, char text[TOOL_TEXT]) {
     return text;
 }
 
-static void print_device(int32_t i, const mnem_session_device *d) {
+static void print_device(int32_t i, const mnem_engine_device *d) {
     char layers[TOOL_TEXT], size[6][TOOL_TEXT];
     tool_outf("  %6d %12s %10s %10s %11s %10s %10s %10s", i, layers_text(d, layers),
               tool_size(d->weight_bytes, size[0]), tool_size(d->kv_bytes, size[1]),
@@ -47,8 +47,8 @@ static void print_device(int32_t i, const mnem_session_device *d) {
     tool_outf("\n");
 }
 
-static int print_split(const tool_stage *stage, const mnem_session_device *devices, int32_t count,
-                       const mnem_session_split *split) {
+static int print_split(const tool_stage *stage, const mnem_engine_device *devices, int32_t count,
+                       const mnem_engine_split *split) {
     char room[TOOL_TEXT];
     tool_report_model(stdout, stage);
     tool_outf("split over %d device%s: context %d token%s, KV %s, chunks of %d\n", count,
@@ -62,7 +62,7 @@ static int print_split(const tool_stage *stage, const mnem_session_device *devic
     return tool_out_end();
 }
 
-static json_t *device_json(const mnem_session_device *d) {
+static json_t *device_json(const mnem_engine_device *d) {
     return json_pack("{s:I, s:i, s:i, s:b, s:b, s:I, s:I, s:I, s:I}", "capacity_bytes",
                      (json_int_t)d->capacity_bytes, "layer_begin", d->layer_begin, "layers",
                      d->layers, "embedding", d->embedding, "head", d->head, "weight_bytes",
@@ -71,8 +71,8 @@ static json_t *device_json(const mnem_session_device *d) {
                      (json_int_t)d->bytes_used);
 }
 
-static int print_json(const mnem_session_device *devices, int32_t count,
-                      const mnem_session_split *split) {
+static int print_json(const mnem_engine_device *devices, int32_t count,
+                      const mnem_engine_split *split) {
     json_t *list = json_array();
     for (int32_t i = 0; i < count; i++) json_array_append_new(list, device_json(&devices[i]));
     tool_out_json(json_pack("{s:i, s:s, s:i, s:I, s:o}", "context", split->context, "kv",
@@ -82,14 +82,14 @@ static int print_json(const mnem_session_device *devices, int32_t count,
     return tool_out_end();
 }
 
-int tool_plan_devices(tool_stage *stage) {
-    mnem_session_device devices[DEVICES_MAX] = {0};
-    mnem_session_split split;
+int tool_plan_devices(tool_stage *stage, const char *sizes) {
+    mnem_engine_device devices[DEVICES_MAX] = {0};
+    mnem_engine_split split;
     int32_t count;
-    int code = parse_devices(stage->args->devices, devices, &count);
+    int code = parse_devices(sizes, devices, &count);
     if (code != TOOL_OK) return code;
     const mnem_status status =
-        mnem_session_split_make(stage->model, &stage->options, devices, count, &split);
+        mnem_engine_split_make(stage->model, &stage->options, devices, count, &split);
     if (status == MNEM_OVER_BUDGET && split.short_bytes)
         return tool_fail_split(&split, devices, count);
     if (status != MNEM_OK) return tool_fail(status);

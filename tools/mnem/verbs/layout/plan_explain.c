@@ -8,11 +8,11 @@
 
 enum { ROWS_MAX = 24 };
 
-static bool on_way(void *context, const mnem_session_way *way) {
+static bool on_way(void *context, const mnem_engine_way *way) {
     tool_frontier *f = context;
     if (f->count == f->room) {
         const int room = f->room ? 2 * f->room : 64;
-        mnem_session_way *more = realloc(f->ways, (size_t)room * sizeof *more);
+        mnem_engine_way *more = realloc(f->ways, (size_t)room * sizeof *more);
         f->failed = !more;
         if (!more) return false;
         f->ways = more;
@@ -25,11 +25,10 @@ static bool on_way(void *context, const mnem_session_way *way) {
 int tool_frontier_make(const tool_stage *stage, tool_frontier *frontier) {
     *frontier = (tool_frontier){0};
     const mnem_status status =
-        mnem_session_frontier(stage->model, &stage->options, &stage->plan, on_way, frontier);
+        mnem_engine_frontier(stage->model, &stage->options, &stage->plan, on_way, frontier);
     if (status != MNEM_OK) return tool_fail(status);
     if (!frontier->failed && frontier->count > 0) return TOOL_OK;
-    tool_message("no memory for the frontier");
-    return TOOL_FAILED;
+    return tool_failed("no memory for the frontier");
 }
 
 void tool_frontier_free(tool_frontier *frontier) {
@@ -57,7 +56,7 @@ void tool_frontier_print(FILE *file, const tool_stage *stage, const tool_frontie
     fprintf(file, "  %12s %7s %10s %10s  against the fastest\n", "bytes", "speed", "tokens/s",
             "prompt/s");
     for (int i = 0; i < f->count; i++) {
-        const mnem_session_way *w = &f->ways[i];
+        const mnem_engine_way *w = &f->ways[i];
         if (!is_shown(f, i)) continue;
         shown++;
         fprintf(file, "%c %12s %5.1f %% %10.1f %10.1f  %s\n", w->chosen ? '*' : ' ',
@@ -71,7 +70,7 @@ void tool_frontier_print(FILE *file, const tool_stage *stage, const tool_frontie
 json_t *tool_frontier_json(const tool_frontier *f) {
     json_t *list = json_array();
     for (int i = 0; i < f->count; i++) {
-        const mnem_session_way *w = &f->ways[i];
+        const mnem_engine_way *w = &f->ways[i];
         json_array_append_new(
             list, json_pack("{s:I, s:f, s:f, s:f, s:i, s:i, s:s, s:i, s:I, s:b, s:s}", "peak_bytes",
                             (json_int_t)w->peak_bytes, "seconds", w->seconds, "tokens_per_s",
@@ -109,7 +108,7 @@ static void draw_stairs(const tool_svg *svg, const tool_frontier *f) {
 static void draw_points(const tool_svg *svg, const tool_frontier *f) {
     char size[TOOL_TEXT];
     for (int i = 0; i < f->count; i++) {
-        const mnem_session_way *w = &f->ways[i];
+        const mnem_engine_way *w = &f->ways[i];
         const double x = tool_svg_x(svg, (double)w->peak_bytes), y = tool_svg_y(svg, speed(f, i));
         fprintf(svg->file,
                 "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%d\" fill=\"%s\"><title>%s, %.1f %%: ", x, y,
@@ -143,8 +142,7 @@ int tool_frontier_draw(const tool_stage *stage, const tool_frontier *f, const ch
     mnem_model_info m;
     char title[160], subtitle[160];
     mnem_model_info_get(stage->model, &m);
-    const char *slash = strrchr(m.path, '/');
-    snprintf(title, sizeof title, "%.100s: bytes against speed", slash ? slash + 1 : m.path);
+    snprintf(title, sizeof title, "%.100s: bytes against speed", tool_file_name(m.path));
     snprintf(
         subtitle, sizeof subtitle,
         "%d way%s to run at context %d that no other beats in both; 100 %% takes %.3g s for the "

@@ -2,14 +2,20 @@
 #ifndef MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLAN_TOOL_H
 #define MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLAN_TOOL_H
 
-#include "stage.h"
+#include "verbs/run/generate.h"
+
+typedef struct plan_options {
+    run_options run; /* so that the command line of a run can be planned */
+    const char *devices, *svg;
+    bool explain;
+} plan_options;
 
 /* --devices: the layers over devices that are numbers. An exit code. */
-int tool_plan_devices(tool_stage *stage);
+int tool_plan_devices(tool_stage *stage, const char *sizes);
 
 /* --explain and --svg: what every budget would buy, with the model, the plan and its context. */
 typedef struct tool_frontier {
-    mnem_session_way *ways;
+    mnem_engine_way *ways;
     int count, room;
     bool failed;
 } tool_frontier;

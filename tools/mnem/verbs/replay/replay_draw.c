@@ -158,7 +158,6 @@ static bool was_refused(const drawing *d) {
 static void put_head(drawing *d) {
     const mnem_workload_info *i = &d->c->info;
     char ops[TOOL_TEXT], peak[TOOL_TEXT], top[TOOL_TEXT];
-    const char *slash = strrchr(d->c->path, '/');
     fprintf(d->file,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
             "%d\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n",
@@ -168,9 +167,9 @@ static void put_head(drawing *d) {
     for (int k = 0; k < CLASSES; k++) fprintf(d->file, ".c%d{fill:%s}", k, classes[k].colour);
     fputs("</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", d->file);
     fprintf(d->file, "<text x=\"%d\" y=\"26\" font-size=\"18\" font-weight=\"bold\">", LEFT);
-    tool_svg_text(d->file, slash ? slash + 1 : d->c->path);
+    tool_svg_text(d->file, tool_file_name(d->c->path));
     fprintf(d->file, ": memory map, policy %s</text>\n", d->c->names[0]);
-    tool_size(was_refused(d) ? d->c->args->capacity : d->top, top);
+    tool_size(was_refused(d) ? d->c->asked->capacity : d->top, top);
     fprintf(d->file,
             "<text x=\"%d\" y=\"48\" fill=\"#555\">%s operation%s; peak %s live, %s %s</text>\n",
             LEFT, tool_exact(i->count, ops), tool_s(i->count), tool_size(i->bytes_peak, peak),
@@ -357,7 +356,7 @@ static int write_file(drawing *d, const char *path) {
 static uint64_t top_bytes(const replay_case *c) {
     const mnem_replay_result *r = &c->results[0];
     uint64_t top = r->bytes_reserved_peak;
-    if (!top) top = c->args->capacity ? c->args->capacity : r->bytes_capacity_needed;
+    if (!top) top = c->asked->capacity ? c->asked->capacity : r->bytes_capacity_needed;
     return top ? top : c->info.bytes_peak;
 }
 

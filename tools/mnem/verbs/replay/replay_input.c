@@ -17,20 +17,20 @@ typedef struct reading {
     uint64_t bytes; /* of the file; 0: nobody knows */
 } reading;
 
-static bool on_progress(void *context, uint64_t done) {
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     reading *r = context;
     char note[TOOL_TEXT];
+    (void)what, (void)total;
     tool_progress_step(&r->progress, done, r->bytes ? r->bytes : UINT64_MAX, tool_size(done, note));
     return !tool_interrupted();
 }
 
-static mnem_status read_fd(const tool_args *args, const char *name, int fd, uint64_t bytes,
+static mnem_status read_fd(const replay_options *asked, const char *name, int fd, uint64_t bytes,
                            mnem_workload **workload) {
     reading r = {.bytes = bytes};
-    const mnem_workload_options options = {.device_given = tool_given(args, "device"),
-                                           .device = (uint32_t)args->snapshot_device,
-                                           .on_progress = on_progress,
-                                           .progress_context = &r};
+    const mnem_workload_options options = {.device_given = tool_given(&asked->args, "device"),
+                                           .device = (uint32_t)asked->device,
+                                           .progress = {on_progress, &r}};
     tool_progress_begin(&r.progress, "reading");
     const mnem_status status = mnem_workload_open_fd(name, fd, &options, workload);
     tool_progress_end(&r.progress);
@@ -65,29 +65,24 @@ static int xz_start(const char *path, pid_t *pid, int *out) {
     return error;
 }
 
-static int open_xz(const tool_args *args, const char *path, mnem_workload **workload) {
+static int open_xz(const replay_options *asked, const char *path, mnem_workload **workload) {
     pid_t pid;
     int fd = -1, how = 0;
     const int error = xz_start(path, &pid, &fd);
-    if (error == ENOENT) {
-        tool_message("%s: reading it needs the command xz (package xz-utils), which isn't here; or "
-                     "unpack it and give the result",
-                     path);
-        return TOOL_FAILED;
-    }
-    if (error) {
-        tool_message("%s: can't start xz: %s", path, strerror(error));
-        return TOOL_FAILED;
-    }
-    const mnem_status status = read_fd(args, path, fd, 0, workload);
+    if (error == ENOENT)
+        return tool_failed(
+            "%s: reading it needs the command xz (package xz-utils), which isn't here; or "
+            "unpack it and give the result",
+            path);
+    if (error) return tool_failed("%s: can't start xz: %s", path, strerror(error));
+    const mnem_status status = read_fd(asked, path, fd, 0, workload);
     close(fd);
     while (waitpid(pid, &how, 0) < 0 && errno == EINTR) continue;
     if (status == MNEM_CANCELLED) return tool_fail(status);
     if (WIFEXITED(how) && WEXITSTATUS(how) != 0) { /* it has said why */
         mnem_workload_close(*workload);
         *workload = NULL;
-        tool_message("%s: xz couldn't unpack it", path);
-        return TOOL_FAILED;
+        return tool_failed("%s: xz couldn't unpack it", path);
     }
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -97,25 +92,22 @@ static bool ends_with(const char *text, const char *end) {
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
-int replay_input_open(const tool_args *args, const char *path, mnem_workload **workload) {
+int replay_input_open(const replay_options *asked, const char *path, mnem_workload **workload) {
     struct stat st;
     *workload = NULL;
     if (strcmp(path, "-") == 0) {
         tool_say_waiting();
-        const mnem_status status = read_fd(args, "standard input", STDIN_FILENO, 0, workload);
+        const mnem_status status = read_fd(asked, "standard input", STDIN_FILENO, 0, workload);
         return status == MNEM_OK ? TOOL_OK : tool_fail(status);
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        tool_message("%s: can't open it: %s", path, strerror(errno));
-        return TOOL_FAILED;
-    }
+    if (fd < 0) return tool_failed("%s: can't open it: %s", path, strerror(errno));
     if (ends_with(path, ".xz")) {
         close(fd);
-        return open_xz(args, path, workload);
+        return open_xz(asked, path, workload);
     }
     const uint64_t bytes = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-    const mnem_status status = read_fd(args, path, fd, bytes, workload);
+    const mnem_status status = read_fd(asked, path, fd, bytes, workload);
     close(fd);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }

@@ -2,12 +2,21 @@
 #ifndef MNEM_TOOLS_MNEM_VERBS_REPLAY_REPLAY_TOOL_H
 #define MNEM_TOOLS_MNEM_VERBS_REPLAY_REPLAY_TOOL_H
 
-#include "tool.h"
+#include "options.h"
 
 enum { REPLAY_POLICIES_MAX = 16 };
 
+typedef struct replay_options {
+    tool_args args;
+    const char *policy, *svg;
+    uint64_t capacity, align, segment; /* 0: not given */
+    int32_t device;
+    bool timeline;
+} replay_options;
+
 typedef struct replay_case {
     const tool_args *args;
+    const replay_options *asked;
     const char *path;
     mnem_workload *workload;
     mnem_workload_info info;
@@ -19,7 +28,7 @@ typedef struct replay_case {
 
 /* replay_input.c: opens a trace: a path, "-", or one that ends in ".xz". Exit code, with the
  * message printed. */
-int replay_input_open(const tool_args *args, const char *path, mnem_workload **workload);
+int replay_input_open(const replay_options *asked, const char *path, mnem_workload **workload);
 
 /* replay_advice.c: what this trace wants. */
 typedef struct replay_advice {

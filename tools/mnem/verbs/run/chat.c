@@ -175,11 +175,9 @@ static int append(chat *c, const char *text, unsigned flags, int keep, int32_t *
     mnem_tokenizer_info_get(c->stage->tokenizer, &info);
     if (!(flags & MNEM_ENCODE_NO_SPECIAL) && info.add_eos && n && ids[n - 1] == info.eos) n--;
     int64_t answer = c->stage->plan.context / 4; /* some room to answer, where there is */
-    if (!make_room(c, (int64_t)n + answer, keep) && !make_room(c, (int64_t)n + 1, keep)) {
-        tool_message("that is %zu token%s; the context has room for %d", n, tool_s(n),
-                     c->stage->plan.context - c->system_count - 1);
-        return TOOL_FAILED;
-    }
+    if (!make_room(c, (int64_t)n + answer, keep) && !make_room(c, (int64_t)n + 1, keep))
+        return tool_failed("that is %zu token%s; the context has room for %d", n, tool_s(n),
+                           c->stage->plan.context - c->system_count - 1);
     if (at) *at = c->g->count;
     tool_generator_add(c->g, ids, n);
     return TOOL_OK;
@@ -229,7 +227,7 @@ static int begin(chat *c) {
 
 static int32_t answer_limit(const chat *c) {
     int32_t context = c->stage->plan.context;
-    if (c->stage->args->tokens) return c->stage->args->tokens;
+    if (c->g->asked->tokens) return c->g->asked->tokens;
     if (c->format != MNEM_CHAT_PLAIN) return context;
     return context / 4 < PLAIN_TOKENS ? context / 4 + 1 : PLAIN_TOKENS;
 }
@@ -380,14 +378,14 @@ static void banner(const chat *c) {
 
 /* What the talk will take, before the plan: the ids of the sequence, the editor's bytes, and the
  * tokenizer's buffers, which grow with a first message of a usual length. */
-static int reserve(chat *c) {
+static int reserve(chat *c, const run_options *asked) {
     tool_stage *stage = c->stage;
-    int32_t most = stage->args->context;
+    int32_t most = stage->asked->context;
     if (!most) {
         most = stage->transformer.context;
         if (most > DEFAULT_CONTEXT) most = DEFAULT_CONTEXT;
     }
-    int code = tool_generator_open(stage, most, c->g);
+    int code = tool_generator_open(stage, asked, most, c->g);
     if (code != TOOL_OK) return code;
     c->g->on_full = on_full;
     c->g->context = c;
@@ -405,10 +403,7 @@ static int plan_and_talk(chat *c) {
     tool_stage *stage = c->stage;
     int code = tool_stage_plan(stage);
     if (code != TOOL_OK) return code;
-    if (!stage->args->quiet) {
-        tool_report_model(stderr, stage);
-        tool_report_plan(stderr, &stage->plan, stage);
-    }
+    tool_report_start(stage);
     if ((code = tool_stage_create(stage)) != TOOL_OK) return code;
     tool_interrupt_watch(NULL); /* cancels nothing at the prompt */
     banner(c);
@@ -419,17 +414,15 @@ static int plan_and_talk(chat *c) {
     return code;
 }
 
-int tool_chat(tool_stage *stage, tool_generator *g) {
+int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g) {
     static chat c;
     c.stage = stage;
     c.g = g;
     c.format = mnem_tokenizer_chat_format(stage->tokenizer);
-    if (!editor || !history_lines) {
-        tool_message("the terminal can't be used for a chat; give a prompt (-p)");
-        return TOOL_FAILED;
-    }
-    if (stage->args->system) snprintf(c.system, sizeof c.system, "%s", stage->args->system);
-    int code = reserve(&c);
+    if (!editor || !history_lines)
+        return tool_failed("the terminal can't be used for a chat; give a prompt (-p)");
+    if (asked->system) snprintf(c.system, sizeof c.system, "%s", asked->system);
+    int code = reserve(&c, asked);
     if (code != TOOL_OK) return code;
     code = plan_and_talk(&c);
     mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "editor", EDITOR_BYTES);

@@ -10,6 +10,6 @@ enum { TOOL_CHAT_BYTES = 16 * 1024 }; /* the longest message or system text, wit
 void tool_chat_prepare(void);
 void tool_chat_finish(void);
 /* Plans, loads, and talks until /quit or the end of input. */
-int tool_chat(tool_stage *stage, tool_generator *g);
+int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g);
 
 #endif

@@ -22,32 +22,26 @@ static uint64_t random_seed(void) {
     return seed;
 }
 
-static int open_sampler(tool_generator *g, const tool_args *args) {
-    mnem_sampler_options o = mnem_sampler_defaults();
-    o.temperature = (float)args->temperature;
-    o.top_k = args->top_k;
-    o.top_p = (float)args->top_p;
-    o.min_p = (float)args->min_p;
-    o.repeat_penalty = (float)args->repeat_penalty;
-    o.seed = g->seed = tool_given(args, "seed") ? args->seed : random_seed();
+static int open_sampler(tool_generator *g) {
+    mnem_sampler_options o = g->asked->sampling;
+    if (!tool_given(g->stage->args, "seed")) o.seed = random_seed();
+    g->seed = o.seed;
     mnem_status status = mnem_sampler_create(&o, g->stage->transformer.vocab, &g->sampler);
     if (status == MNEM_OK) return TOOL_OK;
     return tool_fail_asked(status);
 }
 
-int tool_generator_open(tool_stage *stage, int32_t room, tool_generator *g) {
-    *g = (tool_generator){.stage = stage, .next = -1, .newline = true};
+int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t room,
+                        tool_generator *g) {
+    *g = (tool_generator){.stage = stage, .asked = asked, .next = -1, .newline = true};
     uint64_t bytes = (uint64_t)room * sizeof *g->ids;
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "sequence", bytes);
     if (status != MNEM_OK) return tool_fail(status);
     g->room = room;
     g->ids = malloc(bytes ? bytes : 1);
-    if (!g->ids) {
-        tool_message("the machine has no memory for a sequence of %d tokens", room);
-        return TOOL_FAILED;
-    }
+    if (!g->ids) return tool_failed("the machine has no memory for a sequence of %d tokens", room);
     memset(g->ids, 0, bytes);
-    return open_sampler(g, stage->args);
+    return open_sampler(g);
 }
 
 void tool_generator_close(tool_generator *g) {
@@ -75,7 +69,7 @@ double tool_generator_prompt_rate(const tool_generator *g) {
 }
 
 void tool_generator_report(FILE *file, const tool_generator *g) {
-    mnem_session_stats s;
+    mnem_engine_stats s;
     mnem_session_stats_get(g->stage->session, &s);
     fputs("speed\n", file);
     if (g->prompt_tokens)
@@ -85,7 +79,8 @@ void tool_generator_report(FILE *file, const tool_generator *g) {
     fprintf(file, "  generated  %6llu token%s", (unsigned long long)g->tokens,
             tool_s((uint64_t)g->tokens));
     if (tool_generator_rate(g) > 0) fprintf(file, ", %.1f tokens/s", tool_generator_rate(g));
-    if (g->stage->args->temperature > 0) fprintf(file, ", seed %llu", (unsigned long long)g->seed);
+    if (g->asked->sampling.temperature > 0)
+        fprintf(file, ", seed %llu", (unsigned long long)g->seed);
     fputc('\n', file);
     char size[TOOL_TEXT];
     if (s.bytes_streamed)
@@ -111,10 +106,10 @@ static void print(tool_generator *g, int32_t id, const char *text, size_t length
 
 /* Where the earliest stop text begins in the held bytes, or held_bytes. */
 static size_t find_stop(const tool_generator *g) {
-    const tool_args *args = g->stage->args;
+    const tool_texts *stop = &g->asked->stop;
     size_t first = g->held_bytes;
-    for (int i = 0; i < args->stops; i++) {
-        const char *at = memmem(g->held, g->held_bytes, args->stop[i], strlen(args->stop[i]));
+    for (int i = 0; i < stop->count; i++) {
+        const char *at = memmem(g->held, g->held_bytes, stop->text[i], strlen(stop->text[i]));
         if (at && (size_t)(at - g->held) < first) first = (size_t)(at - g->held);
     }
     return first;
@@ -122,13 +117,13 @@ static size_t find_stop(const tool_generator *g) {
 
 /* How many bytes at the end may be the beginning of a stop text. */
 static size_t undecided(const tool_generator *g) {
-    const tool_args *args = g->stage->args;
+    const tool_texts *stop = &g->asked->stop;
     size_t most = 0;
-    for (int i = 0; i < args->stops; i++) {
-        size_t length = strlen(args->stop[i]) - 1;
+    for (int i = 0; i < stop->count; i++) {
+        size_t length = strlen(stop->text[i]) - 1;
         if (length > g->held_bytes) length = g->held_bytes;
         for (; length > most; length--)
-            if (memcmp(g->held + g->held_bytes - length, args->stop[i], length) == 0) most = length;
+            if (memcmp(g->held + g->held_bytes - length, stop->text[i], length) == 0) most = length;
     }
     return most;
 }

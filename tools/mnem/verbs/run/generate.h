@@ -9,6 +9,17 @@
 
 enum { TOOL_STOP_BYTES = 256 }; /* longest --stop */
 
+typedef struct run_options {
+    tool_args args;
+    tool_session_asked session;
+    mnem_sampler_options sampling;
+    const char *prompt, *file, *system;
+    int32_t tokens; /* 0: not given */
+    tool_texts stop;
+} run_options;
+/* run's own: plan takes them too. */
+extern const tool_option tool_run_options[];
+
 typedef enum tool_end {
     TOOL_END_LIMIT,       /* as many tokens as asked for */
     TOOL_END_TOKEN,       /* the model ended */
@@ -22,13 +33,12 @@ const char *tool_end_text(tool_end end);
 
 typedef struct tool_generator {
     tool_stage *stage;
+    const run_options *asked;
     mnem_sampler *sampler;
     uint64_t seed;
     int32_t *ids; /* [room], charged to host "sequence" */
     int32_t count, room;
-    uint64_t
-        needed_bytes; /* for room tokens, where the plan's context holds fewer; 0: it doesn't */
-    int32_t next;     /* the token chosen from the last logits; -1: none */
+    int32_t next; /* the token chosen from the last logits; -1: none */
     /* Called when the context is full: makes room by dropping from ids and truncating the session;
      * false: there is none to make. NULL: stop. */
     bool (*on_full)(void *context);
@@ -46,7 +56,8 @@ typedef struct tool_generator {
 
 /* room: the most tokens that will ever be in the sequence. Exit code, with its message printed.
  * Before the plan, so that its bytes are in it. */
-int tool_generator_open(tool_stage *stage, int32_t room, tool_generator *g);
+int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t room,
+                        tool_generator *g);
 void tool_generator_close(tool_generator *g);
 /* Appends to the sequence; false when there is no room in it. */
 bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n);

@@ -1,17 +1,17 @@
 /* prompt.c: from the command line, a file or standard input to tokens, and to a plan with room for
- * them. */
+ * them.
+ *
+ * The tokens are known before the plan: their count and -n are the context that is wanted, the
+ * prompt and one token what is needed. What a plan makes of that is the library's rule
+ * (engine_plan.c); here it is only said where the text may be cut off. */
 #include "verbs/run/prompt.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* What a plan has room for first, when it may choose, and at the least. A longer text says itself
- * what it needs. */
-enum { MODEST_CONTEXT = 1024, LEAST_CONTEXT = 16 };
-
-const char *tool_prompt_source(const tool_args *args) {
-    if (args->prompt) return "-p";
-    if (args->file) return args->file;
+const char *tool_prompt_source(const run_options *asked) {
+    if (asked->prompt) return "-p";
+    if (asked->file) return asked->file;
     return isatty(STDIN_FILENO) ? NULL : "-";
 }
 
@@ -22,12 +22,12 @@ static void strip_newline(tool_stage *stage) {
     if (*n && stage->prompt.text[*n - 1] == '\r') --*n;
 }
 
-static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) {
-    const tool_args *args = stage->args;
-    const char *text = args->prompt;
+static int encode_prompt(tool_stage *stage, const run_options *asked, const int32_t **ids,
+                         size_t *count) {
+    const char *text = asked->prompt;
     size_t length = text ? strlen(text) : 0;
     if (!text) {
-        int code = tool_stage_read(stage, tool_prompt_source(args));
+        int code = tool_stage_read(stage, tool_prompt_source(asked));
         if (code != TOOL_OK) return code;
         strip_newline(stage);
         text = stage->prompt.text;
@@ -51,67 +51,48 @@ static int encode_prompt(tool_stage *stage, const int32_t **ids, size_t *count) 
 }
 
 /* *room: tokens of the whole text, the prompt and what may follow. */
-static int find_room(const tool_stage *stage, size_t prompt, int32_t *room) {
-    const tool_args *args = stage->args;
-    int32_t most = args->context ? args->context : stage->transformer.context;
+static int find_room(const tool_stage *stage, const run_options *asked, size_t prompt,
+                     int32_t *room) {
+    const int32_t context = stage->asked->context;
+    int32_t most = context ? context : stage->transformer.context;
     if (prompt >= (size_t)most) {
         tool_message("the prompt is %zu token%s, the context %d%s", prompt, tool_s(prompt), most,
-                     args->context ? " (--ctx)" : ", which is all that the model has");
-        return args->context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
+                     context ? " (--ctx)" : ", which is all that the model has");
+        return context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
     }
-    int64_t wanted = (int64_t)prompt + (args->tokens ? args->tokens : TOOL_DEFAULT_TOKENS);
+    int64_t wanted = (int64_t)prompt + (asked->tokens ? asked->tokens : TOOL_DEFAULT_TOKENS);
     *room = wanted < most ? (int32_t)wanted : most;
     return TOOL_OK;
 }
 
-/* The context that a plan has when asked for this one (0: what it likes); 0: nothing fits. */
-static int32_t try_context(tool_stage *stage, int32_t context) {
-    stage->options.context = context;
-    const mnem_status status = mnem_session_plan_make(stage->model, &stage->options, &stage->plan);
-    return status == MNEM_OK ? stage->plan.context : 0;
-}
-
-/* Sets the context to plan for: the plan's own choice where it holds the whole text, else just as
- * much as the text needs; where that doesn't fit, a smaller one does for a shorter text, down to
- * the prompt and a token. *needed: what the whole text would take; 0: it fits. */
-static void choose_context(tool_stage *stage, size_t prompt, int32_t room, uint64_t *needed) {
-    int32_t own = room > MODEST_CONTEXT ? 0 : try_context(stage, 0);
-    *needed = 0;
-    if (own >= room || try_context(stage, room)) return;
-    *needed = stage->plan.needed_bytes;
-    if (room > MODEST_CONTEXT) own = try_context(stage, 0);
-    const bool short_prompt = prompt < LEAST_CONTEXT || prompt < (size_t)own;
-    stage->options.context = short_prompt ? 0 : (int32_t)prompt + 1;
-}
-
 /* Said also with --quiet: the text may be cut off, and nobody asked for that. */
-static void say_short(const tool_stage *stage, size_t prompt, int32_t room, uint64_t needed) {
+static void say_short(const mnem_engine_plan *plan, size_t prompt, int32_t room) {
     char least[TOOL_TEXT];
     tool_message("the budget has room for a context of %d tokens; the prompt is %zu, and %d more "
                  "may follow: --memory %s would hold them",
-                 stage->plan.context, prompt, room - (int32_t)prompt,
-                 mnem_size_budget(needed, least, sizeof least));
+                 plan->context, prompt, room - (int32_t)prompt,
+                 mnem_size_budget(plan->wanted_bytes, least, sizeof least));
 }
 
-static int plan(tool_stage *stage, size_t prompt, tool_generator *g) {
-    if (stage->args->context) return tool_stage_plan(stage);
-    choose_context(stage, prompt, g->room, &g->needed_bytes);
+static int plan(tool_stage *stage, size_t prompt, int32_t room) {
+    stage->options.context_wanted = room;
+    stage->options.context_needed = (int32_t)prompt + 1;
     const int code = tool_stage_plan(stage);
-    if (code == TOOL_OVER_BUDGET && stage->options.context)
+    if (code == TOOL_OVER_BUDGET && !stage->asked->context && stage->plan.context_fixed)
         tool_message("the prompt alone is %zu token%s: a smaller --ctx doesn't hold it", prompt,
                      tool_s(prompt));
-    if (code == TOOL_OK && g->needed_bytes) say_short(stage, prompt, g->room, g->needed_bytes);
+    if (code == TOOL_OK && stage->plan.wanted_bytes) say_short(&stage->plan, prompt, room);
     return code;
 }
 
-int tool_prompt_plan(tool_stage *stage, tool_generator *g) {
+int tool_prompt_plan(tool_stage *stage, const run_options *asked, tool_generator *g) {
     const int32_t *ids;
     size_t count;
     int32_t room;
-    int code = encode_prompt(stage, &ids, &count);
-    if (code == TOOL_OK) code = find_room(stage, count, &room);
-    if (code == TOOL_OK) code = tool_generator_open(stage, room, g);
+    int code = encode_prompt(stage, asked, &ids, &count);
+    if (code == TOOL_OK) code = find_room(stage, asked, count, &room);
+    if (code == TOOL_OK) code = tool_generator_open(stage, asked, room, g);
     if (code != TOOL_OK) return code;
     tool_generator_add(g, ids, count);
-    return plan(stage, count, g);
+    return plan(stage, count, room);
 }

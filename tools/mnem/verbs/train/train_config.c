@@ -191,24 +191,17 @@ static bool add_file(train_config *config, const char *path) {
 static int add_data(const char *path, train_config *config) {
     char whole[PATH_MAX] = "-";
     for (int32_t i = 0; i < config->files; i++)
-        if (!strcmp(path, "-") && !strcmp(config->file[i], "-")) {
-            tool_message("standard input (-) can be read once only");
-            return TOOL_FAILED;
-        }
+        if (!strcmp(path, "-") && !strcmp(config->file[i], "-"))
+            return tool_failed("standard input (-) can be read once only");
     struct stat about;
-    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) {
-        tool_message("%s is a pipe, whose text would be gone for --resume: `... | mnem train "
-                     "--data -` keeps it",
-                     path);
-        return TOOL_FAILED;
-    }
-    if (strcmp(path, "-") != 0 && !realpath(path, whole)) {
-        tool_message("%s: %s", path, strerror(errno));
-        return TOOL_FAILED;
-    }
+    if (stat(path, &about) == 0 && S_ISFIFO(about.st_mode))
+        return tool_failed("%s is a pipe, whose text would be gone for --resume: `... | mnem train "
+                           "--data -` keeps it",
+                           path);
+    if (strcmp(path, "-") != 0 && !realpath(path, whole))
+        return tool_failed("%s: %s", path, strerror(errno));
     if (add_file(config, whole)) return TOOL_OK;
-    tool_message("at most %d files of text", TRAIN_FILES_MAX);
-    return TOOL_FAILED;
+    return tool_failed("at most %d files of text", TRAIN_FILES_MAX);
 }
 
 static int read_files(const char *from, json_t *list, train_config *config) {
@@ -216,10 +209,7 @@ static int read_files(const char *from, json_t *list, train_config *config) {
     json_t *path;
     bool ok = json_is_array(list);
     json_array_foreach(list, i, path) ok = ok && json_is_string(path);
-    if (!ok) {
-        tool_message("%s: \"files\" must be a list of paths", from);
-        return TOOL_FAILED;
-    }
+    if (!ok) return tool_failed("%s: \"files\" must be a list of paths", from);
     json_array_foreach(list, i, path) {
         const int code = add_data(json_string_value(path), config);
         if (code != TOOL_OK) return code;
@@ -238,8 +228,7 @@ static int read_key(const char *path, const char *key, json_t *value, train_conf
         say_wrong(path, &fields[i], value);
         return TOOL_FAILED;
     }
-    tool_message("%s: \"%s\" isn't known", path, key);
-    return TOOL_FAILED;
+    return tool_failed("%s: \"%s\" isn't known", path, key);
 }
 
 static json_t *load_object(const char *path) {
@@ -340,9 +329,9 @@ static const train_config for_adapters = {"llama",
                                           .warmup = 20,
                                           SHARED};
 
-static int choose(const tool_args *args, train_config *config) {
-    const char *name = args->config;
-    *config = args->lora ? for_adapters : names[NAME_DEFAULT].config;
+static int choose(const train_options *asked, train_config *config) {
+    const char *name = asked->config;
+    *config = asked->lora ? for_adapters : names[NAME_DEFAULT].config;
     if (!name) return TOOL_OK;
     for (int i = 0; i < NAMES; i++) {
         if (strcmp(name, names[i].name) != 0) continue;
@@ -355,40 +344,38 @@ static int choose(const tool_args *args, train_config *config) {
                       train_config_names());
 }
 
-static void set_texts(const tool_args *args, train_config *c) {
+static void set_texts(const train_options *asked, train_config *c) {
     static const char *const precisions[] = {"auto", "f32", "bf16", "f16"};
     static const char *const moments[] = {"f32", "8bit"};
-    if (tool_given(args, "precision"))
-        snprintf(c->precision, sizeof c->precision, "%s", precisions[args->precision]);
-    if (tool_given(args, "moments"))
-        snprintf(c->moments, sizeof c->moments, "%s", moments[args->moments]);
+    if (tool_given(&asked->args, "precision"))
+        snprintf(c->precision, sizeof c->precision, "%s", precisions[asked->training.precision]);
+    if (tool_given(&asked->args, "moments"))
+        snprintf(c->moments, sizeof c->moments, "%s", moments[asked->training.moments]);
 }
 
 /* What a config's file may say wrongly; options were checked before. */
 int train_config_lora(train_config *c) {
     uint32_t targets;
     if (c->lora && c->lora_alpha == 0) c->lora_alpha = 2.0 * c->lora;
-    if (c->lora && !*c->init) {
-        tool_message("the config's \"lora\" wants \"init\": the model that the adapters are for");
-        return TOOL_FAILED;
-    }
+    if (c->lora && !*c->init)
+        return tool_failed(
+            "the config's \"lora\" wants \"init\": the model that the adapters are for");
     if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
         return TOOL_OK;
-    tool_message("the config's \"lora_targets\": %s", mnem_last_error());
-    return TOOL_FAILED;
+    return tool_failed("the config's \"lora_targets\": %s", mnem_last_error());
 }
 
-static int set_lora(const tool_args *args, train_config *c) {
-    if (!args->lora) {
-        if (tool_given(args, "lora-alpha") || args->lora_targets)
+static int set_lora(const train_options *asked, train_config *c) {
+    if (!asked->lora) {
+        if (tool_given(&asked->args, "lora-alpha") || asked->lora_targets)
             return tool_usage("train", "--lora is missing: the rank of the adapters");
         return TOOL_OK;
     }
-    if (!args->init)
+    if (!asked->init)
         return tool_usage("train", "--lora wants --init: the model that the adapters are for");
-    c->lora = args->lora;
-    c->lora_alpha = args->lora_alpha;
-    const char *targets = args->lora_targets ? args->lora_targets : "";
+    c->lora = asked->lora;
+    c->lora_alpha = asked->lora_alpha;
+    const char *targets = asked->lora_targets ? asked->lora_targets : "";
     uint32_t set;
     if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
         return tool_usage("train", "--lora-targets: %s", mnem_last_error());
@@ -399,56 +386,55 @@ static int set_lora(const tool_args *args, train_config *c) {
 }
 
 /* The whole path, as for data. */
-static int set_init(const tool_args *args, train_config *c) {
-    if (!args->init || realpath(args->init, c->init)) return TOOL_OK;
-    tool_message("%s: %s", args->init, strerror(errno));
-    return TOOL_FAILED;
+static int set_init(const train_options *asked, train_config *c) {
+    if (!asked->init || realpath(asked->init, c->init)) return TOOL_OK;
+    return tool_failed("%s: %s", asked->init, strerror(errno));
 }
 
 /* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
-static void set_length(const tool_args *args, train_config *c) {
-    const bool given =
-        tool_given(args, "steps") || tool_given(args, "tokens") || tool_given(args, "time");
-    if (tool_given(args, "steps")) c->steps = (int64_t)args->steps;
-    if (tool_given(args, "tokens")) {
+static void set_length(const train_options *asked, train_config *c) {
+    const bool given = tool_given(&asked->args, "steps") || tool_given(&asked->args, "tokens") ||
+                       tool_given(&asked->args, "time");
+    if (tool_given(&asked->args, "steps")) c->steps = (int64_t)asked->steps;
+    if (tool_given(&asked->args, "tokens")) {
         const int64_t each = (int64_t)c->batch * c->context;
-        c->steps = ((int64_t)args->train_tokens + each - 1) / each;
+        c->steps = ((int64_t)asked->tokens + each - 1) / each;
     }
-    if (tool_given(args, "time")) {
+    if (tool_given(&asked->args, "time")) {
         c->steps = 0;
-        c->time = args->time_limit;
+        c->time = asked->seconds;
     }
     if (c->steps && c->warmup > (given ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
 }
 
-int train_config_make(const tool_args *args, train_config *c) {
-    int code = choose(args, c);
-    if (code == TOOL_OK) code = set_lora(args, c);
-    if (code == TOOL_OK) code = set_init(args, c);
+int train_config_make(const train_options *asked, train_config *c) {
+    int code = choose(asked, c);
+    if (code == TOOL_OK) code = set_lora(asked, c);
+    if (code == TOOL_OK) code = set_init(asked, c);
     if (code != TOOL_OK) return code;
-    if (tool_given(args, "vocab")) c->vocab = args->vocab;
-    if (tool_given(args, "ctx")) c->context = args->context;
-    if (tool_given(args, "batch")) c->batch = args->batch;
-    if (tool_given(args, "rate")) {
-        c->rate_floor = args->rate * (c->rate > 0 ? c->rate_floor / c->rate : 0.1);
-        c->rate = args->rate;
+    if (tool_given(&asked->args, "vocab")) c->vocab = asked->vocab;
+    if (tool_given(&asked->args, "ctx")) c->context = asked->context;
+    if (tool_given(&asked->args, "batch")) c->batch = asked->training.batch;
+    if (tool_given(&asked->args, "rate")) {
+        c->rate_floor = asked->rate * (c->rate > 0 ? c->rate_floor / c->rate : 0.1);
+        c->rate = asked->rate;
     }
-    if (tool_given(args, "dropout")) c->dropout = args->dropout;
-    if (tool_given(args, "heldout")) c->heldout = args->heldout;
-    if (tool_given(args, "seed")) c->seed = args->seed;
+    if (tool_given(&asked->args, "dropout")) c->dropout = asked->training.dropout;
+    if (tool_given(&asked->args, "heldout")) c->heldout = asked->heldout;
+    if (tool_given(&asked->args, "seed")) c->seed = asked->seed;
     c->memory =
-        args->memory < (uint64_t)TRAIN_NUMBER_MAX ? args->memory : (uint64_t)TRAIN_NUMBER_MAX;
-    set_texts(args, c);
-    if (args->data) code = add_data(args->data, c);
-    for (int i = 0; i < args->operands && code == TOOL_OK; i++)
-        code = add_data(args->operand[i], c);
+        asked->memory < (uint64_t)TRAIN_NUMBER_MAX ? asked->memory : (uint64_t)TRAIN_NUMBER_MAX;
+    set_texts(asked, c);
+    if (asked->data) code = add_data(asked->data, c);
+    for (int i = 0; i < asked->args.operands && code == TOOL_OK; i++)
+        code = add_data(asked->args.operand[i], c);
     if (code == TOOL_OK && c->files == 0)
         return tool_usage("train", "--data is missing: the text files to learn from");
     return code;
 }
 
-int train_config_length(const tool_args *args, train_config *c) {
-    set_length(args, c);
+int train_config_length(const train_options *asked, train_config *c) {
+    set_length(asked, c);
     if (c->steps > 0 || c->time > 0) return TOOL_OK;
     return tool_usage("train", "how long? --steps, --tokens or --time");
 }

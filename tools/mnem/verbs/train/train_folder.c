@@ -31,7 +31,7 @@ static bool is_staged(const train_run *run, const char *name) {
     if (!*run->staging) return false;
     for (int i = 0; i < BEGUN_WITH; i++)
         if (!strcmp(name, begun_with[i])) return true;
-    return run->args->dry_run;
+    return run->asked->dry_run;
 }
 
 const char *train_path(const train_run *run, const char *name) {
@@ -50,13 +50,11 @@ const char *train_path(const train_run *run, const char *name) {
 static int lock_folder(const train_run *run) {
     const int fd = open(run->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return TOOL_OK;
-    tool_message("%s: another mnem train works in it", run->out);
-    return TOOL_FAILED;
+    return tool_failed("%s: another mnem train works in it", run->out);
 }
 
 static int cant_make(const char *path) {
-    tool_message("%s: can't make the folder: %s", path, strerror(errno));
-    return TOOL_FAILED;
+    return tool_failed("%s: can't make the folder: %s", path, strerror(errno));
 }
 
 /* A folder that is only ours, with files only. */
@@ -91,7 +89,7 @@ static int open_staging(train_run *run) {
     }
     put_text_back(run, path);
     remove_staging(path); /* of a run that was killed */
-    if (run->args->resume) return TOOL_OK;
+    if (run->asked->resume) return TOOL_OK;
     if (mkdir(path, 0777) != 0) return cant_make(path);
     memcpy(run->staging, path, sizeof path);
     return TOOL_OK;
@@ -125,21 +123,18 @@ static int make_folder(train_run *run) {
 }
 
 int train_folder_open(train_run *run) {
-    const tool_args *args = run->args;
-    run->out = args->out ? args->out : "mnem-train";
-    if (args->resume) {
-        if (access(train_path(run, "config.json"), F_OK) != 0) {
-            tool_message("%s: there is no run to resume", run->out);
-            return TOOL_FAILED;
-        }
-    } else if (args->dry_run) {
+    const train_options *asked = run->asked;
+    run->out = asked->out ? asked->out : "mnem-train";
+    if (asked->resume) {
+        if (access(train_path(run, "config.json"), F_OK) != 0)
+            return tool_failed("%s: there is no run to resume", run->out);
+    } else if (asked->dry_run) {
         return open_dry(run);
     } else if (access(train_path(run, "checkpoint"), F_OK) == 0) {
-        tool_message("%s holds a run: --resume goes on with it, another --out begins a new one",
-                     run->out);
-        return TOOL_FAILED;
+        return tool_failed(
+            "%s holds a run: --resume goes on with it, another --out begins a new one", run->out);
     }
-    int code = args->resume ? TOOL_OK : make_folder(run);
+    int code = asked->resume ? TOOL_OK : make_folder(run);
     if (code == TOOL_OK) code = lock_folder(run);
     return code == TOOL_OK ? open_staging(run) : code;
 }
@@ -175,20 +170,19 @@ void train_folder_close(train_run *run) {
     if (!*run->staging) return;
     memcpy(staging, run->staging, sizeof staging);
     run->staging[0] = 0;
-    if (!run->args->dry_run && run->spooled) {
+    if (!run->asked->dry_run && run->spooled) {
         unlink(train_path(run, TRAIN_SPOOL));
         put_text_back(run, staging);
     }
     remove_staging(staging);
-    if (run->args->dry_run) return;
+    if (run->asked->dry_run) return;
     if (run->made) rmdir(run->out);
 }
 
 /* ---- standard input ---- */
 
 static int cant_write(const char *path) {
-    tool_message("%s: can't write it: %s", path, strerror(errno));
-    return TOOL_FAILED;
+    return tool_failed("%s: can't write it: %s", path, strerror(errno));
 }
 
 static int copy_input(int fd, const char *path, uint64_t *bytes) {
@@ -197,10 +191,7 @@ static int copy_input(int fd, const char *path, uint64_t *bytes) {
         const ssize_t n = read(STDIN_FILENO, buffer, sizeof buffer);
         if (n == 0) return TOOL_OK;
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) {
-            tool_message("standard input can't be read: %s", strerror(errno));
-            return TOOL_FAILED;
-        }
+        if (n < 0) return tool_failed("standard input can't be read: %s", strerror(errno));
         if (!tool_new_write(fd, buffer, (size_t)n)) return cant_write(path);
         *bytes += (uint64_t)n;
     }
@@ -221,16 +212,13 @@ static int name_spool(const char *path, char **name) {
 static int move_text_aside(const train_run *run, const char *path) {
     char old[2 * PATH_MAX], whole[PATH_MAX];
     struct stat about;
-    if (run->args->dry_run || lstat(path, &about) != 0) return TOOL_OK;
-    if (!S_ISREG(about.st_mode)) {
-        tool_message("%s isn't a file: standard input's text can't be kept there", path);
-        return TOOL_FAILED;
-    }
+    if (run->asked->dry_run || lstat(path, &about) != 0) return TOOL_OK;
+    if (!S_ISREG(about.st_mode))
+        return tool_failed("%s isn't a file: standard input's text can't be kept there", path);
     for (int32_t i = 0; realpath(path, whole) && i < run->config.files; i++)
-        if (!strcmp(run->config.file[i], whole)) {
-            tool_message("%s: standard input's text is kept there; give it another name", path);
-            return TOOL_FAILED;
-        }
+        if (!strcmp(run->config.file[i], whole))
+            return tool_failed("%s: standard input's text is kept there; give it another name",
+                               path);
     waiting_text(run->staging, old);
     return rename(path, old) == 0 ? TOOL_OK : cant_write(path);
 }
@@ -249,8 +237,7 @@ static int spool(train_run *run, int32_t file) {
     if (close(fd) != 0 && code == TOOL_OK) code = cant_write(path);
     if (code != TOOL_OK) return code;
     if (bytes > 0) return name_spool(path, &run->config.file[file]);
-    tool_message("standard input has no text");
-    return TOOL_FAILED;
+    return tool_failed("standard input has no text");
 }
 
 int train_folder_spool(train_run *run) {

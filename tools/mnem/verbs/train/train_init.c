@@ -11,10 +11,10 @@ enum { LORA_CONTEXT = 512 };
 
 static int differs(const train_run *run, const char *name, const char *ours, const char *theirs) {
     const char *option = tool_given(run->args, name) ? "--" : "the config's ";
-    tool_message("%s%s is %s, but %s has %s: with --init the shape is the model's; leave it out%s",
-                 option, name, ours, run->config.init, theirs,
-                 option[0] == '-' ? "" : " (a --config file may have the other keys alone)");
-    return TOOL_FAILED;
+    return tool_failed(
+        "%s%s is %s, but %s has %s: with --init the shape is the model's; leave it out%s", option,
+        name, ours, run->config.init, theirs,
+        option[0] == '-' ? "" : " (a --config file may have the other keys alone)");
 }
 
 static int check_count(const train_run *run, const char *name, int32_t ours, int32_t theirs) {
@@ -93,15 +93,12 @@ static int check_trainable(const train_run *run, const mnem_transformer *t) {
     const bool plain_rope = !r->neox && r->dims == t->head_dim && r->yarn_ext == 0 &&
                             (r->scale == 0 || r->scale == 1) && t->rope_factors < 0;
     if (run->config.lora) return TOOL_OK;
-    if (!strcmp(t->architecture, "llama") && !plain_rope) {
-        tool_message("%s: scaled or partial rotary positions: training doesn't do that",
-                     run->config.init);
-        return TOOL_FAILED;
-    }
+    if (!strcmp(t->architecture, "llama") && !plain_rope)
+        return tool_failed("%s: scaled or partial rotary positions: training doesn't do that",
+                           run->config.init);
     if (t->head_dim * t->heads == t->embd) return TOOL_OK;
-    tool_message("%s: heads of %d don't make %d: training doesn't do that", run->config.init,
-                 t->head_dim, t->embd);
-    return TOOL_FAILED;
+    return tool_failed("%s: heads of %d don't make %d: training doesn't do that", run->config.init,
+                       t->head_dim, t->embd);
 }
 
 int train_init_shape(train_run *run) {

@@ -82,8 +82,7 @@ int train_log_open(train_run *run, int64_t steps) {
     run->log = fopen(path, steps > 0 ? "r+" : "w");
     if (!run->log && steps > 0) run->log = fopen(path, "w");
     if (run->log && (steps == 0 || keep_until(run, run->log, steps))) return TOOL_OK;
-    tool_message("%s: can't write it: %s", path, strerror(errno));
-    return TOOL_FAILED;
+    return tool_failed("%s: can't write it: %s", path, strerror(errno));
 }
 
 /* Past stdio, whose buffer would keep what couldn't be written. With --json to standard output,
@@ -106,9 +105,7 @@ static void write_line(train_run *run, json_t *line) {
 }
 
 static uint64_t peak_bytes(void) {
-    mnem_process_usage usage = {0};
-    mnem_process_usage_get(&usage);
-    return usage.bytes_peak;
+    return tool_peak_bytes();
 }
 
 void train_log_step(train_run *run, const mnem_train_report *r, double tokens_per_s) {

@@ -1,4 +1,8 @@
-/* train_report.c: the plan of a training run as a table and as JSON, and the ledger at its end. */
+/* train_report.c: the plan of a training run as a table and as JSON, and the ledger at its end.
+ *
+ * The peak of a run may lie before its steps, while text is read: then the plan has that as a line
+ * of its own, so that the lines still sum to the peak. Time is that of a short test of the machine,
+ * not of a model of it, and isn't shown where there was no room for the test. */
 #include "verbs/train/train_tool.h"
 
 static const char *type_text(mnem_type type) {
@@ -44,7 +48,7 @@ static void print_time(FILE *file, const train_run *run) {
                       s < 1 || s >= 10 ? 0 : 1, s < 1 ? 1e3 * s : s, s < 1 ? "ms" : "s");
     if (s > 0 && run->config.steps)
         snprintf(text + n, sizeof text - (size_t)n, "; %s%lld step%s take%s about %s",
-                 run->args->resume ? "all " : "", (long long)run->config.steps,
+                 run->asked->resume ? "all " : "", (long long)run->config.steps,
                  tool_s((uint64_t)run->config.steps), run->config.steps == 1 ? "s" : "",
                  tool_seconds((double)run->config.steps * s, whole));
     tool_wrap(file, "  time     ", text);

@@ -53,11 +53,11 @@ static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
     const int32_t most = run->config.context < SAMPLE_PROMPT ? 1 : SAMPLE_PROMPT;
     *n = most;
     const uint64_t begin = run->validation.count ? run->validation.begin : 0;
-    if (!run->args->sample) return mnem_corpus_read(run->corpus, begin, (uint64_t)most, ids);
+    if (!run->asked->sample) return mnem_corpus_read(run->corpus, begin, (uint64_t)most, ids);
     const int32_t *encoded;
     size_t count;
     const mnem_status status =
-        mnem_tokenizer_encode(run->tokenizer, run->args->sample, strlen(run->args->sample),
+        mnem_tokenizer_encode(run->tokenizer, run->asked->sample, strlen(run->asked->sample),
                               MNEM_ENCODE_NO_SPECIAL, &encoded, &count);
     if (status != MNEM_OK) return status;
     *n = count < (size_t)most ? (int32_t)count : most;

@@ -9,13 +9,6 @@
 
 enum { VOCABULARY_LEAST = 16 << 20, VOCABULARY_MOST = 64 << 20 };
 
-static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
-    tool_progress *progress = context;
-    progress->what = what;
-    tool_progress_step(progress, done, total, NULL);
-    return !tool_interrupted();
-}
-
 static mnem_status write_vocabulary(const mnem_tokenizer *tokenizer, const char *path) {
     mnem_gguf_writer *writer;
     mnem_status status = mnem_gguf_create(path, &writer);
@@ -60,16 +53,14 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
     const double start = tool_clock();
     mnem_ledger_info_get(run->ledger, &ledger);
     tool_progress_begin(&progress, "learning the vocabulary");
-    const uint64_t asked = run->options.budget_bytes;
-    const uint64_t budget = asked ? asked : ledger.budget_bytes;
+    const uint64_t budget = ledger.budget_bytes;
     uint64_t room = budget > ledger.bytes_live ? (budget - ledger.bytes_live) / 4 * 3 : 0;
     if (room < VOCABULARY_LEAST) room = VOCABULARY_LEAST; /* the ledger has the last word */
     if (room > VOCABULARY_MOST) room = VOCABULARY_MOST;
     mnem_vocabulary_options options = {.tokens = run->config.vocab,
                                        .pre = run->config.pre,
                                        .bytes_max = room,
-                                       .on_progress = on_progress,
-                                       .context = &progress};
+                                       .progress = {tool_progress_tell, &progress}};
     mnem_status status = mnem_vocabulary_learn(&options, (const char *const *)run->config.file,
                                                (size_t)run->config.files, &vocabulary);
     tool_progress_end(&progress);
@@ -102,9 +93,8 @@ static mnem_status open_corpus(train_run *run) {
                                                 .count = (size_t)run->config.files,
                                                 .cache = train_path(run, "tokens"),
                                                 .tokenizer = run->tokenizer,
-                                                .threads = run->args->threads,
-                                                .on_progress = on_progress,
-                                                .context = &progress},
+                                                .threads = run->asked->threads,
+                                                .progress = {tool_progress_tell, &progress}},
                          &run->corpus);
     tool_progress_end(&progress);
     if (status == MNEM_OK) mnem_corpus_info_get(run->corpus, &run->corpus_info);
@@ -129,11 +119,10 @@ static int check_base(train_run *run) {
     if (status != MNEM_OK) return tool_fail(status);
     run->logits_count = t.vocab;
     if (run->config.vocab <= t.vocab) return TOOL_OK;
-    tool_message(
+    return tool_failed(
         "%s has %d tokens, but %s only %d: it is another model's vocabulary; begin a run in "
         "another --out",
         train_path(run, "vocabulary.gguf"), run->config.vocab, run->config.init, t.vocab);
-    return TOOL_FAILED;
 }
 
 int train_text_open(train_run *run) {
@@ -182,6 +171,28 @@ mnem_status train_feed_next(void *context, mnem_train_batch *out) {
 void train_feed_stop(train_run *run) {
     mnem_feed_destroy(run->feed);
     run->feed = NULL;
+}
+
+mnem_status train_feed_take(train_run *run) {
+    const uint64_t bytes =
+        train_feed_bytes(run, run->plan.micro_batch) + (uint64_t)run->logits_count * sizeof(float);
+    const mnem_status status =
+        mnem_ledger_charge_planned(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+    if (status != MNEM_OK) return status;
+    return mnem_ledger_alloc(run->ledger, run->device, MNEM_KIND_IO, "batches", bytes, 4096,
+                             &run->memory);
+}
+
+void train_feed_give(train_run *run) {
+    train_feed_stop(run);
+    if (run->memory.bytes == 0) return;
+    mnem_ledger_free(run->ledger, MNEM_KIND_IO, "batches", &run->memory);
+    mnem_ledger_release(run->ledger, MNEM_KIND_IO, "feed stack", MNEM_FEED_STACK_BYTES);
+}
+
+void train_text_note(const train_run *run, char note[TRAIN_NOTE]) {
+    snprintf(note, TRAIN_NOTE, "mnem train, text %016llx",
+             (unsigned long long)run->corpus_info.checksum);
 }
 
 void train_text_close(train_run *run) {

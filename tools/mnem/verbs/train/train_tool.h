@@ -15,14 +15,26 @@
 
 #include <limits.h>
 
-#include "tool.h"
+#include "options.h"
 
-enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048 };
+enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048, TRAIN_NOTE = 64 };
 #define TRAIN_SPOOL "text"
 /* As doubles exact, and far from where sums of int64_t overflow; of seeds and bytes, what an
  * integer of JSON holds. */
 #define TRAIN_STEPS_MAX  1e15
 #define TRAIN_NUMBER_MAX 1e18
+
+typedef struct train_options {
+    tool_args args;
+    uint64_t memory; /* 0: not given, as for all numbers but rates */
+    int32_t threads;
+    tool_training_asked training;
+    const char *data, *config, *out, *init, *lora_targets, *sample;
+    int32_t lora, context, vocab;
+    double lora_alpha, seconds, rate, heldout;
+    uint64_t steps, tokens, stop_after, save_every, seed;
+    bool any_bytes, resume, dry_run;
+} train_options;
 
 /* What config.json holds. Names of JSON keys are those of the fields. */
 typedef struct train_config {
@@ -50,9 +62,9 @@ typedef struct train_config {
 
 /* From --config (a name, or a JSON file with any of the keys), then the other options. Prints what
  * is wrong; an exit code. */
-int train_config_make(const tool_args *args, train_config *config);
+int train_config_make(const train_options *asked, train_config *config);
 /* How long, from the options; after the context is known. */
-int train_config_length(const tool_args *args, train_config *config);
+int train_config_length(const train_options *asked, train_config *config);
 int train_config_load(const char *path, train_config *config);
 int train_config_save(const char *path, const train_config *config);
 /* What is said of adapters: whole, and with the alpha that is used. */
@@ -76,6 +88,7 @@ typedef struct train_curve {
 
 typedef struct train_run {
     const tool_args *args;
+    const train_options *asked;
     train_config config;
     const char *out;
     char staging[PATH_MAX]; /* where what a run begins with is made; "": the run has begun */
@@ -150,7 +163,36 @@ mnem_status train_feed_start(train_run *run, const mnem_windows *windows, uint64
                              uint64_t end);
 mnem_status train_feed_next(void *context, mnem_train_batch *batch); /* a mnem_train_source's */
 void train_feed_stop(train_run *run);
+/* The memory of feeds, behind it a row of logits; given back it is room for the result's writer. */
+mnem_status train_feed_take(train_run *run);
+void train_feed_give(train_run *run);
+/* What a checkpoint says of the text: its position means the same only in the same tokens. */
+void train_text_note(const train_run *run, char note[TRAIN_NOTE]);
 void train_text_close(train_run *run);
+
+/* ---- train_budget.c ---- */
+uint64_t train_budget(const train_run *run); /* 0: nobody gave one */
+mnem_schedule train_schedule(const train_config *config);
+/* Before the text is read, and with it; exit codes. */
+int train_plan_early(train_run *run);
+int train_plan(train_run *run);
+/* For --dry-run: the plan and what other budgets would buy, on standard output; an exit code. */
+int train_plan_ways(train_run *run);
+
+/* ---- train_loop.c ---- */
+/* All steps that are left, and the result; an exit code. */
+int train_loop(train_run *run);
+
+/* ---- train_result.c ---- */
+const char *train_result_path(const train_run *run);
+mnem_status train_result_write(train_run *run);
+/* The object that ends a stream of --json; what: the name of the path in it. */
+json_t *train_result_json(const train_run *run, const char *what, const char *path, int64_t step);
+void train_result_say(const train_run *run, int64_t step);
+void train_result_say_use(const train_run *run); /* what the result is for */
+/* A run to resume that has nothing left to do: is it, and what is said then; an exit code. */
+bool train_result_is_whole(const train_run *run);
+int train_result_say_whole(train_run *run);
 
 /* ---- train_log.c ---- */
 int train_log_open(train_run *run, int64_t steps); /* lines past steps are dropped */

@@ -1,0 +1,153 @@
+/* backend.h: what a backend is: one folder, one const table of functions, and a state of its own in
+ * each device.
+ *
+ * device.c checks arguments, counts bytes and handles; a backend only moves addresses and work.
+ * Others read in its table what they want to know: nobody asks for its name. A backend that this
+ * build knows but can't open has a table with a name and no functions.
+ *
+ *     [ mnem_device: the same for all | state_bytes of the backend's ]     one block of the heap */
+#ifndef MNEM_SRC_DEVICE_BACKEND_BACKEND_H
+#define MNEM_SRC_DEVICE_BACKEND_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+#include "base/thread.h"
+#include "mnem/device.h"
+
+/* One thing that a stream does. */
+typedef enum mnem__work_kind {
+    MNEM__WORK_CALL,
+    MNEM__WORK_COPY,
+    MNEM__WORK_FILL,
+    MNEM__WORK_MARK, /* an event's record is reached */
+    MNEM__WORK_WAIT, /* until an event's record is reached */
+} mnem__work_kind;
+
+typedef struct mnem__work {
+    mnem__work_kind kind;
+    uint8_t value;                   /* FILL */
+    uint64_t to, from, bytes;        /* COPY, FILL: addresses */
+    void (*function)(void *context); /* CALL */
+    void *context;
+    mnem_event *event; /* MARK, WAIT */
+    uint32_t record;   /* the number of the event's record */
+} mnem__work;
+
+#define MNEM__GRANULES_MAX (UINT64_C(1) << 31) /* numbers fit a slot; 4 PiB of 2 MiB */
+
+/* Ranges and granules; granule_bytes 0: there are none. range.c checks arguments and keeps the
+ * books; granules have numbers from 0, and come in runs of numbers in a row. No lock is held. */
+typedef struct mnem__backend_ranges {
+    uint64_t granule_bytes;
+    mnem_status (*reserve)(mnem_device *device, uint64_t bytes, uint64_t *address);
+    void (*release)(mnem_device *device, uint64_t address, uint64_t bytes); /* unmaps too */
+    /* *store: a mark of the backend's own for these granules, given back in the other calls. */
+    mnem_status (*take)(mnem_device *device, mnem_space space, uint64_t first, uint64_t count,
+                        uint8_t *store);
+    void (*give)(mnem_device *device, uint64_t first, uint64_t count, uint8_t store);
+    /* For work on the device, at once. Nothing is changed on failure. */
+    mnem_status (*map)(mnem_device *device, uint64_t address, uint64_t first, uint64_t count,
+                       uint8_t store);
+    mnem_status (*unmap)(mnem_device *device, uint64_t address, uint64_t count);
+    const char *(*pages)(uint8_t store); /* for mnem_device_info; NULL: "none" */
+} mnem__backend_ranges;
+
+typedef struct mnem__backend {
+    const char *name;
+    /* The device's memory is the host's: pages of its own process. */
+    bool host_visible;
+    /* What is queued on the default stream, on the others, is done when the call returns. */
+    bool immediate_default, immediate_streams;
+    /* A device's own state (mnem__device_state), zero at first. */
+    size_t state_bytes;
+    mnem_status (*open)(mnem_device *device); /* NULL: nothing is to be done */
+    void (*close)(mnem_device *device);       /* nothing of it is live; NULL: the same */
+    /* Defaults for options that are zero; the capacity of a device that has memory. */
+    uint64_t (*capacity)(void);
+    uint64_t (*granularity)(void);
+    /* What the machine could give besides the capacity (NULL: no other bound). */
+    uint64_t (*available)(void);
+    /* bytes: whole granules. Both are called with no lock held. */
+    mnem_status (*alloc)(mnem_device *device, uint64_t bytes, uint64_t alignment,
+                         uint64_t *address);
+    void (*free)(mnem_device *device, uint64_t address, uint64_t bytes);
+    /* Locks host memory of it into memory, where that may be (NULL: never). */
+    bool (*lock)(mnem_device *device, uint64_t address, uint64_t bytes);
+    mnem__backend_ranges ranges;
+    mnem_status (*stream_create)(mnem_device *device, mnem_stream **stream);
+    void (*stream_destroy)(mnem_stream *stream); /* after its work is done */
+    /* Queues work, in order; stream NULL: the default stream. */
+    void (*submit)(mnem_stream *stream, const mnem__work *work);
+    void (*synchronize)(mnem_stream *stream);
+} mnem__backend;
+
+extern const mnem__backend mnem__backend_host, mnem__backend_null;
+extern const mnem__backend mnem__backend_cuda, mnem__backend_ascend;
+
+/* A granule's row: 0 is free. */
+typedef struct mnem__granule {
+    uint32_t uses; /* 1 when taken, and 1 for each mapping */
+    uint8_t store;
+} mnem__granule;
+
+struct mnem_device {
+    const mnem__backend *backend;
+    uint64_t capacity, granularity;
+    bool hidden;                   /* options.host_hidden */
+    _Atomic uint8_t granule_store; /* of the last granules that were taken */
+    _Atomic uint64_t bytes_live;   /* what counts against the capacity */
+    _Atomic uint64_t blocks, handles;
+    _Atomic uint64_t bytes_zero_copy, bytes_staged;
+
+    pthread_mutex_t lock;    /* of what follows, and of the slots of ranges */
+    mnem__granule *granules; /* rows in use: all below granules_end */
+    uint64_t granules_end, granules_capacity;
+    uint64_t granules_live;
+};
+
+/* The backend's part of a device: state_bytes, aligned for 8 bytes. */
+static inline void *mnem__device_state(mnem_device *device) {
+    return device + 1;
+}
+/* What an open device of this name takes of the heap, to plan it before: 0 for none. */
+size_t mnem__device_bytes(const char *name);
+
+/* Set in addresses of memory that the host can't see on a host device that pretends so: one that is
+ * used as a pointer by mistake faults. */
+#define MNEM__HIDDEN_BIT (UINT64_C(1) << 62)
+static inline uint64_t mnem__hidden_bit(const mnem_device *device) {
+    return device->hidden ? MNEM__HIDDEN_BIT : 0;
+}
+
+/* The first member of a backend's stream. */
+struct mnem_stream {
+    mnem_device *device;
+};
+
+/* An event is two counters: records queued and records reached. Records of one event are reached in
+ * order when they are on one stream; the counter only goes forward. */
+struct mnem_event {
+    mnem_device *device;
+    _Atomic uint32_t recorded;
+    _Atomic uint32_t uses; /* work in queues that points here */
+    mnem__turnstile reached;
+};
+
+/* Counts bytes against the capacity. MNEM_NO_MEMORY when they don't fit. */
+mnem_status mnem__device_reserve(mnem_device *device, uint64_t bytes);
+void mnem__device_unreserve(mnem_device *device, uint64_t bytes);
+
+/* Tests: the n-th following call (1 = the next), and all after it when sticky, of what can fail on
+ * a device fails with MNEM_NO_MEMORY: alloc, stream and event create, launch, copy, fill, record,
+ * wait, range reserve and map and unmap, granules take. n = 0 turns that off. Any device. */
+void mnem__device_fail_at(uint64_t n, bool sticky);
+/* What these calls begin with. */
+mnem_status mnem__device_call(const mnem_device *device, const char *what);
+
+/* For backends: what MARK and WAIT do when their turn comes. */
+void mnem__event_reach(mnem_event *event, uint32_t record);
+void mnem__event_await(mnem_event *event, uint32_t record);
+bool mnem__event_is_reached(mnem_event *event, uint32_t record);
+
+#endif

@@ -1,0 +1,90 @@
+/* engine_frontier.c: what every budget would buy: the ways to run that nothing beats.
+ *
+ * Idea: the ways of the search, with the context of a plan, thinned to those that plan_frontier.c
+ * keeps. Invariant: the plan's own way is among them, whatever was charged since it was made. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/engine_search.h"
+#include "engine/engine_text.h"
+
+/* The plan was made of this choice. */
+static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
+    return c->context == plan->context && c->chunk == plan->chunk && c->kv_type == plan->kv_type &&
+           c->resident == plan->matrices_resident && c->order == plan->residency_order &&
+           c->slots == plan->ring_slots && c->slot_bytes == plan->ring_slot_bytes;
+}
+
+/* fastest NULL: it is this one. */
+static mnem_engine_way describe(const mnem__search *search, const mnem__way *way,
+                                const mnem__way *fastest, const mnem_engine_plan *plan) {
+    const mnem__choice choice = mnem__way_choice(way);
+    mnem_engine_way out = {
+        .peak_bytes = way->peak_bytes,
+        .seconds = way->seconds,
+        .tokens_per_s = 1 / mnem__way_pass_seconds(search, way, 1, true),
+        .prompt_tokens_per_s =
+            choice.chunk / mnem__way_pass_seconds(search, way, choice.chunk, false),
+        .context = choice.context,
+        .chunk = choice.chunk,
+        .kv_type = choice.kv_type,
+        .matrices_resident = choice.resident,
+        .bytes_streamed_per_pass =
+            way->residency->streamed_bytes_body + way->residency->streamed_bytes_head,
+        .chosen = is_chosen(&choice, plan)};
+    char text[192];
+    if (!fastest) return out;
+    mnem__engine_change(fastest, way, text, sizeof text);
+    const char *change = strstr(text, ": ");
+    snprintf(out.gave_up, sizeof out.gave_up, "%s", change ? change + 2 : "");
+    return out;
+}
+
+/* What is charged now, as when the plan was made. */
+static uint64_t bytes_live(const mnem_engine_options *options) {
+    mnem_ledger_info info = {0};
+    if (options->ledger) mnem_ledger_info_get(options->ledger, &info);
+    return info.bytes_live;
+}
+
+/* What the plan's reference job was made for, or anything with the same one. */
+static int32_t reference_context(const mnem__setup *setup, const mnem_engine_plan *plan) {
+    if (plan->context_fixed) return plan->context_fixed;
+    return setup->map->shape.context < 1 ? INT32_MAX : setup->map->shape.context;
+}
+
+/* From the smallest to the fastest, until on_way has seen enough. */
+static mnem_status tell_ways(const mnem__search *search, const mnem_engine_plan *plan,
+                             mnem_on_way *on_way, void *context) {
+    mnem__search_ways list;
+    mnem__plan_frontier f;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, plan->context, &list);
+    const mnem_status status = mnem__plan_frontier_make(&ways, 0, &f);
+    for (int32_t i = 0; i < f.count && status == MNEM_OK; i++) {
+        const mnem__way fastest = mnem__search_way(&list, &f.way[f.count - 1]);
+        const mnem__way way = mnem__search_way(&list, &f.way[i]);
+        const mnem_engine_way told =
+            describe(search, &way, i + 1 < f.count ? &fastest : NULL, plan);
+        if (!on_way(context, &told)) break;
+    }
+    mnem__plan_frontier_free(&f);
+    return status;
+}
+
+mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_options *options,
+                                 const mnem_engine_plan *plan, mnem_on_way *on_way, void *context) {
+    mnem__setup setup;
+    mnem__search search;
+    const uint64_t live = bytes_live(options);
+    MNEM__TRY(mnem__setup_init(&setup, model, options));
+    mnem_status status = mnem__search_init(&search, &setup, live);
+    if (status == MNEM_OK) {
+        mnem__search_reference(&search, reference_context(&setup, plan));
+        status = mnem__search_context(&search, plan->context, options->kv, options->chunk);
+        if (status == MNEM_OK) status = tell_ways(&search, plan, on_way, context);
+        mnem__search_fini(&search);
+    }
+    mnem__setup_fini(&setup);
+    return status;
+}

@@ -1,0 +1,223 @@
+/* engine_measure.c: the bytes of every part of an engine, for planning and for creating.
+ *
+ * Invariant: nothing here takes memory of the engine; graphs are built to be measured by the code
+ * that builds them to be run, weights measured by the code that carves them. */
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/minmax.h"
+#include "base/thread.h"
+#include "device/backend/backend.h"
+#include "engine/engine_pool.h"
+
+static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
+const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
+
+enum { PAGE_TOKENS = 64, SEQUENCES_MAX = 1024 };
+
+/* ---- what planning and creating start from ---- */
+
+/* The largest that planning is sure to look at; 0: its own choice. */
+static int32_t context_most(const mnem_engine_options *o) {
+    return o->context ? o->context : o->context_wanted;
+}
+
+static mnem_status check_options(const mnem_engine_options *o) {
+    const int32_t context = context_most(o);
+    if (!o->ledger) return mnem__fail(MNEM_INVALID, "session: no ledger");
+    if (o->context < 0 || o->chunk < 0 || o->logits_rows < 0)
+        return mnem__fail(MNEM_INVALID, "session: context %d, chunk %d, logits rows %d: below 0",
+                          o->context, o->chunk, o->logits_rows);
+    if (o->sequences < 0 || o->sequences > SEQUENCES_MAX)
+        return mnem__fail(MNEM_INVALID, "session: %d sequences, at most %d", o->sequences,
+                          SEQUENCES_MAX);
+    if (o->context_needed < 0 || o->context_needed > o->context_wanted)
+        return mnem__fail(MNEM_INVALID, "session: a context of %d is needed, one of %d wanted",
+                          o->context_needed, o->context_wanted);
+    if ((int64_t)o->sequences * context > INT32_MAX)
+        return mnem__fail(MNEM_INVALID, "session: %d sequences of %d tokens are too many",
+                          o->sequences, context);
+    if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
+        return mnem__fail(MNEM_INVALID, "session: %d threads, at most %d", o->threads,
+                          MNEM_TEAM_MAX);
+    if ((unsigned)o->kv > MNEM_KV_AUTO)
+        return mnem__fail(MNEM_INVALID, "session: no such KV type (%d)", (int)o->kv);
+    return MNEM_OK;
+}
+
+mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
+                             const mnem_engine_options *options) {
+    *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
+    mnem_status status = check_options(options);
+    if (status == MNEM_OK) status = mnem__transformer_map_create(model, &setup->map);
+    if (status != MNEM_OK) return status;
+    const mnem__transformer_map *map = setup->map;
+    if (map->positions.tensor >= 0 && context_most(options) > map->shape.context) {
+        status = mnem__fail(MNEM_INVALID,
+                            "session: a context of %d; the model has positions for %d tokens",
+                            context_most(options), map->shape.context);
+        mnem__setup_fini(setup);
+        return status;
+    }
+    setup->matrices = map->body_count + map->head_count + map->extra_count;
+    setup->threads = options->threads ? options->threads : mnem__processors();
+    if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
+    setup->sequences = options->sequences ? options->sequences : 1;
+    setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
+    setup->flags = mnem__calloc("session", (size_t)setup->matrices, sizeof(bool));
+    status = setup->flags ? mnem__engine_pool_measure(&setup->pool_bytes, &setup->track_bytes)
+                          : mnem__heap_status();
+    if (status == MNEM_OK) return MNEM_OK;
+    mnem__setup_fini(setup);
+    return status;
+}
+
+void mnem__setup_fini(mnem__setup *setup) {
+    mnem__transformer_map_destroy(setup->map);
+    mnem__free(setup->flags);
+    *setup = (mnem__setup){0};
+}
+
+static uint32_t reverse_bits(uint32_t x, int bits) {
+    uint32_t r = 0;
+    for (int i = 0; i < bits; i++) r |= (x >> i & 1u) << (bits - 1 - i);
+    return r;
+}
+
+int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at) {
+    const uint32_t head_first = order == 1;
+    int bits = 0;
+    while ((int64_t)1 << bits < map->body_count) bits++;
+    if (head_first && *at == 0) {
+        ++*at;
+        return map->body_count;
+    }
+    for (;;) {
+        const uint32_t r = (*at)++ - head_first, body = (uint32_t)1 << bits;
+        if (r >= body) return map->body_count + (int32_t)(r - body + head_first);
+        const int32_t i = (int32_t)reverse_bits(r, bits);
+        if (i < map->body_count) return i;
+    }
+}
+
+void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags) {
+    const int32_t total = map->body_count + map->head_count + map->extra_count;
+    uint32_t at = 0;
+    for (int32_t i = 0; i < total; i++) flags[i] = false;
+    for (int32_t n = 0; n < count && n < total; n++)
+        flags[mnem__residency_next(map, order, &at)] = true;
+}
+
+/* ---- the parts ---- */
+
+mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
+    return (mnem_kv_layout){.type = type,
+                            .kv_heads = setup->map->shape.kv_heads,
+                            .head_dim = setup->map->shape.head_dim,
+                            .page_tokens = PAGE_TOKENS};
+}
+
+static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
+                                                     const mnem__choice *choice, int32_t tokens) {
+    return (mnem__transformer_graph_options){.map = setup->map,
+                                             .tokens = tokens,
+                                             .workers = setup->threads,
+                                             .kv = mnem__engine_kv(setup, choice->kv_type),
+                                             .context = choice->context,
+                                             .embedding_packed =
+                                                 setup->flags[setup->map->embedding]};
+}
+
+mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *choice,
+                               mnem__graph_pair *pair) {
+    *pair = (mnem__graph_pair){0};
+    const mnem__transformer_graph_options body = graph_options(setup, choice, choice->chunk);
+    const mnem__transformer_graph_options head = graph_options(setup, choice, setup->logits_rows);
+    mnem_status status = mnem__transformer_body(&body, &pair->body, &pair->body_sizes);
+    if (status == MNEM_OK) status = mnem__transformer_head(&head, &pair->head, &pair->head_sizes);
+    if (status != MNEM_OK) mnem__graphs_destroy(pair);
+    return status;
+}
+
+void mnem__graphs_destroy(mnem__graph_pair *pair) {
+    mnem_graph_destroy(pair->body);
+    mnem_graph_destroy(pair->head);
+    *pair = (mnem__graph_pair){0};
+}
+
+mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
+                                                   const mnem__choice *choice) {
+    return (mnem__weights_options){.model = setup->model,
+                                   .tensors = setup->map->matrices,
+                                   .resident = setup->flags,
+                                   .body_count = setup->map->body_count,
+                                   .head_count = setup->map->head_count,
+                                   .extra_count = setup->map->extra_count,
+                                   .slots = choice->slots,
+                                   .slot_bytes = choice->slot_bytes,
+                                   .page_cache = setup->options->page_cache};
+}
+
+/* Heap bytes of both graphs, the map and the tables are asked from the code that takes them. */
+static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
+                         const mnem__weights_sizes *weights, mnem__parts *parts) {
+    const mnem__transformer_graph_options graphs = graph_options(setup, choice, choice->chunk);
+    parts->bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
+                                            mnem__transformer_map_bytes(setup->map);
+    parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
+    parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
+    if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
+    parts->bytes[MNEM__PART_HOST_POOL] = setup->pool_bytes;
+    parts->bytes[MNEM__PART_HOST_TRACK] = setup->track_bytes;
+}
+
+/* A ring that is free after loading lies in the block that passes fill most of, which isn't used
+ * before; that block is made larger if it must. So the bytes never shrink when anything grows. */
+static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weights,
+                       mnem__parts *parts) {
+    static const mnem__part passes[] = {MNEM__PART_PAGES, MNEM__PART_ACTIVATIONS, MNEM__PART_LOGITS,
+                                        MNEM__PART_WORKSPACE};
+    mnem__part idle = passes[0];
+    for (size_t i = 1; i < sizeof passes / sizeof *passes; i++)
+        if (parts->bytes[passes[i]] > parts->bytes[idle]) idle = passes[i];
+    parts->ring = MNEM__PART_RING;
+    parts->idle_bytes = parts->bytes[idle];
+    if (mnem__weights_stream(weights)) return;
+    const uint64_t ring = mnem__part_block_bytes(setup->device, weights->ring_bytes);
+    if (ring > parts->idle_bytes) parts->bytes[idle] = ring;
+    parts->ring_extra_bytes = parts->bytes[idle] - parts->idle_bytes;
+    parts->bytes[MNEM__PART_RING] = 0;
+    parts->ring = idle;
+}
+
+void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
+                          const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                          const mnem__weights_sizes *weights, mnem__parts *parts) {
+    const mnem_transformer *t = &setup->map->shape;
+    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
+    mnem_tensor_info embedding = {0};
+    *parts = (mnem__parts){0};
+    parts->hidden_bytes =
+        mnem__align_up((uint64_t)choice->chunk * (uint64_t)t->embd * sizeof(float), 64);
+    uint64_t *bytes = parts->bytes;
+    bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
+    bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
+    bytes[MNEM__PART_PAGES] =
+        mnem__kv_bytes(&kv, t->layers, setup->sequences * mnem__kv_pages_for(&kv, choice->context));
+    bytes[MNEM__PART_ACTIVATIONS] =
+        parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
+    bytes[MNEM__PART_LOGITS] = (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);
+    bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
+    bytes[MNEM__PART_RING] = weights->ring_bytes;
+    mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
+                          &embedding);
+    if (!choice->embedding_packed)
+        bytes[MNEM__PART_ROWS] =
+            (uint64_t)choice->chunk * mnem_type_row_bytes(embedding.type, t->embd);
+    measure_host(setup, choice, weights, parts);
+    bytes[MNEM__PART_TEAM] = mnem_team_bytes(setup->threads);
+    bytes[MNEM__PART_READER] = weights->stack_bytes;
+    bytes[MNEM__PART_RESERVE] = MNEM__ENGINE_RESERVE;
+    mnem__parts_round(&mnem__engine_parts, setup->device, bytes);
+    place_ring(setup, weights, parts);
+    parts->total = mnem__parts_total(&mnem__engine_parts, bytes);
+}

@@ -1,0 +1,101 @@
+/* engine_parts.h: what planning decides, and the bytes of everything that an engine takes.
+ *
+ * One code measures and takes: mnem__engine_measure fills the bytes of every part for a choice;
+ * plan_make adds them up, create takes the same numbers from the ledger. */
+#ifndef MNEM_SRC_ENGINE_SESSION_PARTS_H
+#define MNEM_SRC_ENGINE_SESSION_PARTS_H
+
+#include "mnem/session.h"
+#include "model/architecture/transformer_graph.h"
+#include "model/weights/weights.h"
+#include "plan/plan_parts.h"
+
+/* X(NAME, kind, tag, how): everything that an engine takes, and how (plan_parts.h). */
+#define MNEM__PART_LIST(X)                                                                         \
+    X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
+    X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
+    X(PAGES, KV, "pages", BLOCK)                                                                   \
+    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
+    X(LOGITS, ACTIVATION, "logits", BLOCK)                                                         \
+    X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
+    X(RING, IO, "ring", BLOCK)                                                                     \
+    X(ROWS, IO, "embedding rows", BLOCK)                                                           \
+    X(HOST_SESSION, HOST, "session", HEAP)                                                         \
+    X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
+    X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
+    X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
+    X(HOST_POOL, HOST, "pool", HEAP)                                                               \
+    X(HOST_TRACK, HOST, "track", HEAP)                                                             \
+    X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
+    X(READER, RUNTIME, "reader stack", CHARGE)                                                     \
+    X(RESERVE, RUNTIME, "reserve", CHARGE)
+typedef enum mnem__part {
+#define MNEM__PART_ENUM(name, kind, tag, how) MNEM__PART_##name,
+    MNEM__PART_LIST(MNEM__PART_ENUM)
+#undef MNEM__PART_ENUM
+        MNEM__PARTS
+} mnem__part;
+extern const mnem__part_table mnem__engine_parts;
+
+/* For what isn't counted byte by byte: the heap's own rounding and page tables. */
+enum { MNEM__ENGINE_RESERVE = 1 << 20 };
+
+/* What planning chooses. */
+typedef struct mnem__choice {
+    int32_t context, chunk;
+    mnem_type kv_type;
+    int32_t resident, order; /* how many matrices, in which order: mnem__residency */
+    int32_t slots;
+    uint64_t slot_bytes;
+    bool embedding_packed; /* follows from resident and order */
+} mnem__choice;
+
+/* What planning and creating start from. */
+typedef struct mnem__setup {
+    const mnem_model *model;
+    const mnem_engine_options *options;
+    mnem_device *device; /* NULL while planning without one: host rounding */
+    mnem__transformer_map *map;
+    bool *flags; /* [matrices], scratch and result of mnem__residency */
+    int32_t matrices, threads, logits_rows, sequences;
+    uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */
+} mnem__setup;
+mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
+                             const mnem_engine_options *options);
+void mnem__setup_fini(mnem__setup *setup);
+
+/* Sets which matrices are resident: count of them, spread evenly over the order of use by
+ * bit reversal, so that each step up keeps what was resident before. The output matrix comes last
+ * (order 0) or first (1), an embedding matrix of its own after all others. */
+void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags);
+/* The matrix by which the next larger count is more; *at: 0 at first. At most once for each. */
+int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at);
+
+typedef struct mnem__graph_pair {
+    mnem_graph *body, *head;
+    mnem_graph_sizes body_sizes, head_sizes;
+} mnem__graph_pair;
+/* Builds both for a choice; destroy accepts a zeroed pair. */
+mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *choice,
+                               mnem__graph_pair *pair);
+void mnem__graphs_destroy(mnem__graph_pair *pair);
+mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
+mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
+                                                   const mnem__choice *choice);
+
+typedef struct mnem__parts {
+    uint64_t bytes[MNEM__PARTS];
+    uint64_t total;
+    uint64_t hidden_bytes; /* at the start of the activations; the graphs' block follows */
+    /* Where the ring lies. When nothing is streamed it is used before everything else, and lies
+     * in the largest block that a pass will fill: idle until then, and no smaller than the ring. */
+    mnem__part ring;
+    uint64_t idle_bytes;       /* of that block, as a pass needs it */
+    uint64_t ring_extra_bytes; /* that the ring made it larger */
+} mnem__parts;
+/* The bytes of every part from the measured graphs and weights. */
+void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
+                          const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                          const mnem__weights_sizes *weights, mnem__parts *parts);
+
+#endif

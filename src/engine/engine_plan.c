@@ -1,0 +1,301 @@
+/* engine_plan.c: what an engine would take, and the choice under the budget.
+ *
+ * Rule: with a context asked for, the fastest way that fits. Without one: the fastest way at a
+ * modest context; a larger context only when nothing can be faster, a smaller one only when the
+ * modest one leaves no room for chunks and slots of a sensible size. So a larger budget is never
+ * predicted slower, whatever is left open.
+ * With a context that a text wants: the planner's own choice where it holds the text, else just as
+ * much as the text wants; where that doesn't fit, the own choice if it holds what is needed at the
+ * least, and that otherwise. What is settled so is planned as though it had been asked for.
+ * Cost: reads nothing but the header; no memory of the engine is taken. */
+#include <math.h>
+
+#include "base/error.h"
+#include "base/minmax.h"
+#include "engine/engine_knob.h"
+#include "engine/engine_search.h"
+#include "engine/engine_text.h"
+#include "plan/plan_budget.h"
+
+enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128 };
+
+typedef struct planner {
+    mnem_engine_options options; /* the caller's; the context is settled here */
+    mnem__setup setup;
+    mnem__search search;
+    uint64_t budget;
+    mnem_status status; /* of measuring; ways are empty after a failure */
+} planner;
+
+/* The fastest way within budget at this context, measured when first asked for. */
+static mnem__way fastest(planner *p, int32_t context, uint64_t budget) {
+    const mnem_engine_options *o = p->setup.options;
+    if (p->status == MNEM_OK)
+        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
+    if (p->status != MNEM_OK) return (mnem__way){0};
+    return mnem__search_fastest(&p->search, context, budget);
+}
+
+static mnem__way smallest(planner *p, int32_t context, double seconds) {
+    const mnem_engine_options *o = p->setup.options;
+    if (p->status == MNEM_OK)
+        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
+    if (p->status != MNEM_OK) return (mnem__way){0};
+    return mnem__search_smallest(&p->search, context, seconds);
+}
+
+static int32_t context_max(const planner *p) {
+    const int32_t context = p->setup.map->shape.context;
+    return context < 1 || context > CONTEXT_MAX ? CONTEXT_MAX : context;
+}
+
+static int32_t context_modest(const planner *p) {
+    return mnem__min_i32(context_max(p), CONTEXT_MODEST);
+}
+
+static bool fits(const mnem__way *way, uint64_t budget) {
+    return way->graphs && way->peak_bytes <= budget;
+}
+
+/* Just above the seconds of a modest way: they don't depend on the context. */
+static double modest_seconds(planner *p, int32_t context) {
+    if (p->status != MNEM_OK) return 0;
+    return nextafter(mnem__search_modest(&p->search, context).seconds, INFINITY);
+}
+
+/* Below the modest context: the largest one that leaves room for a modest way; else, with a small
+ * context, the fastest that fits at all. */
+static mnem__way choose_below(planner *p, int32_t modest, double seconds, uint64_t budget) {
+    for (int32_t c = modest / 2; c >= MNEM__CONTEXT_LEAST && p->status == MNEM_OK; c /= 2) {
+        const mnem__way way = smallest(p, c, seconds);
+        if (fits(&way, budget)) return way;
+    }
+    for (int32_t c = mnem__min_i32(modest, CONTEXT_SMALL); c >= MNEM__CONTEXT_LEAST; c /= 2) {
+        const mnem__way way = fastest(p, c, budget);
+        if (way.graphs || p->status != MNEM_OK) return way;
+    }
+    return (mnem__way){0};
+}
+
+/* The way for a budget, by the rule above. */
+static mnem__way choose(planner *p, uint64_t budget) {
+    const int32_t asked = p->setup.options->context;
+    if (asked) return fastest(p, asked, budget);
+    const int32_t most = context_max(p), modest = context_modest(p);
+    mnem__way way = fastest(p, modest, budget);
+    const double seconds = modest_seconds(p, modest);
+    if (!way.graphs || way.seconds >= seconds) return choose_below(p, modest, seconds, budget);
+    const double best = fastest(p, modest, UINT64_MAX).seconds;
+    for (int32_t c = modest; way.seconds <= best && c < most;) {
+        c = mnem__min_i32(2 * c, most);
+        const mnem__way next = fastest(p, c, budget);
+        if (!next.graphs || next.seconds > way.seconds) break;
+        way = next;
+    }
+    return way;
+}
+
+/* What was charged before, at the most; the same run has that peak again. */
+static uint64_t peak_before(const planner *p) {
+    return mnem__plan_before(p->setup.options->ledger);
+}
+
+/* The least that any way takes with the options as they are. */
+static uint64_t least(planner *p) {
+    const int32_t asked = p->setup.options->context;
+    const int32_t context = asked ? asked : mnem__min_i32(context_max(p), MNEM__CONTEXT_LEAST);
+    return smallest(p, context, INFINITY).peak_bytes;
+}
+
+/* ---- the context that a text wants ---- */
+
+/* From here on as though this context had been asked for (0: any), its reference job too. */
+static void settle(planner *p, int32_t context) {
+    p->options.context = context;
+    mnem__search_reference(&p->search, context ? context : context_modest(p));
+}
+
+/* The context of the way that is chosen when this one is asked for; 0: none fits. */
+static int32_t try_context(planner *p, int32_t context) {
+    settle(p, context);
+    const mnem__way way = choose(p, p->budget);
+    return way.graphs && peak_before(p) <= p->budget ? way.graphs->context : 0;
+}
+
+/* Up to the modest context the planner's own choice is looked at first, which may be larger. */
+static void settle_context(planner *p, mnem_engine_plan *plan) {
+    const int32_t wanted = p->options.context_wanted, needed = p->options.context_needed;
+    const bool modest = wanted <= CONTEXT_MODEST;
+    if (p->options.context || !wanted) {
+        settle(p, p->options.context);
+        return;
+    }
+    int32_t own = modest ? try_context(p, 0) : 0;
+    if (own >= wanted || try_context(p, wanted)) return;
+    plan->wanted_bytes = mnem__max_u64(least(p), peak_before(p));
+    if (!modest) own = try_context(p, 0);
+    settle(p, needed <= mnem__max_i32(own, MNEM__CONTEXT_LEAST) ? 0 : needed);
+}
+
+/* ---- filling the plan ---- */
+
+static mnem__plan_lines lines_of(mnem_engine_plan *plan) {
+    return (mnem__plan_lines){plan->line, &plan->lines, MNEM_PLAN_LINES, &plan->peak_bytes};
+}
+
+static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    const mnem__choice choice = mnem__way_choice(way);
+    const mnem__plan_lines lines = lines_of(plan);
+    mnem__parts parts;
+    const mnem__weights_sizes weights = mnem__way_weights(way);
+    mnem__engine_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
+                         &parts);
+    mnem__parts_add_lines(&mnem__engine_parts, parts.bytes, &lines);
+}
+
+static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    const mnem__transformer_map *map = p->setup.map;
+    mnem__residency(map, way->residency->order, way->residency->resident, p->setup.flags);
+    plan->layers = map->shape.layers;
+    plan->matrices = p->setup.matrices;
+    plan->matrices_resident = way->residency->resident;
+    plan->embedding_resident = way->residency->embedding_packed;
+    for (int32_t i = 0; i < plan->matrices; i++) {
+        mnem_tensor_info info;
+        mnem_model_tensor_get(p->setup.model, (uint32_t)map->matrices[i], &info);
+        const uint64_t bytes = mnem_pack_bytes(info.type, info.shape[0], info.shape[1]);
+        plan->weight_bytes += bytes;
+        if (p->setup.flags[i]) plan->weight_bytes_resident += bytes;
+    }
+    for (int32_t layer = 0; layer < plan->layers; layer++) {
+        bool whole = true;
+        for (int32_t i = 0; i < map->layer_matrices; i++)
+            whole = whole && p->setup.flags[layer * map->layer_matrices + i];
+        plan->layers_resident += whole;
+    }
+    plan->bytes_streamed_per_pass =
+        way->residency->streamed_bytes_body + way->residency->streamed_bytes_head;
+    plan->streamed = plan->bytes_streamed_per_pass > 0;
+    plan->direct_io = way->ring->sizes.direct_io;
+}
+
+static void fill_speed(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    plan->predicted_seconds = way->seconds;
+    if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
+    plan->predicted_prompt =
+        plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, false);
+    plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, true);
+}
+
+static void fill(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    const mnem__choice choice = mnem__way_choice(way);
+    plan->context = choice.context;
+    plan->threads = p->setup.threads;
+    plan->chunk = choice.chunk;
+    plan->logits_rows = p->setup.logits_rows;
+    plan->sequences = p->setup.sequences;
+    plan->kv_type = choice.kv_type;
+    plan->residency_order = choice.order;
+    plan->ring_slots = choice.slots;
+    plan->ring_slot_bytes = choice.slot_bytes;
+    plan->budget_bytes = p->budget == UINT64_MAX ? 0 : p->budget;
+    fill_parts(p, way, plan);
+    fill_weights(p, way, plan);
+    fill_speed(p, way, plan);
+    mnem__engine_why(plan);
+}
+
+/* ---- other budgets ---- */
+
+static void fill_smaller(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    const mnem__way next = choose(p, way->peak_bytes - 1);
+    if (!next.graphs) return;
+    plan->smaller_bytes = next.peak_bytes;
+    mnem__engine_change(way, &next, plan->smaller, sizeof plan->smaller);
+}
+
+/* The same rule upwards: a larger context below the modest one, more speed, then more context. */
+static mnem__way next_larger(planner *p, const mnem__way *way) {
+    const int32_t context = way->graphs->context, most = context_max(p);
+    const bool open = !p->setup.options->context;
+    const int32_t modest = context_modest(p);
+    const double seconds = open ? modest_seconds(p, modest) : 0;
+    if (open && context < modest)
+        return smallest(p, way->seconds < seconds ? 2 * context : MNEM__CONTEXT_LEAST, seconds);
+    const mnem__way faster = smallest(p, context, way->seconds);
+    if (faster.graphs || !open || context == most) return faster;
+    return smallest(p, mnem__min_i32(2 * context, most), nextafter(way->seconds, INFINITY));
+}
+
+static void fill_larger(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    const mnem__way next = next_larger(p, way);
+    if (!next.graphs) return;
+    plan->larger_bytes = next.peak_bytes;
+    mnem__engine_change(way, &next, plan->larger, sizeof plan->larger);
+}
+
+/* ---- refusing ---- */
+
+/* Would the least with other options fit? Its chunk is one token where none is asked for. The
+ * graphs measured before are forgotten: this is the end of planning. */
+static bool would_fit(void *owner, const mnem_engine_options *options) {
+    planner *p = owner;
+    const mnem_engine_options *asked = p->setup.options;
+    mnem_engine_options o = *options;
+    if (p->status != MNEM_OK) return false;
+    if (!o.chunk) o.chunk = 1;
+    p->setup.options = &o;
+    p->search.graph_count = 0;
+    const uint64_t bytes = least(p);
+    p->setup.options = asked;
+    if (p->status == MNEM_INVALID) { /* the model can't have that: no knob */
+        p->status = MNEM_OK;
+        return false;
+    }
+    return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
+}
+
+/* What came before counts too; where that is too much, no option helps. */
+static mnem_status say_refused(const planner *p, mnem_engine_plan *plan) {
+    const uint64_t before = peak_before(p);
+    plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
+    plan->budget_bytes = p->budget;
+    if (before > p->budget) plan->knob = (mnem_knob){MNEM_KNOB_NONE, 0};
+    return mnem__engine_refuse(plan->needed_bytes, p->budget);
+}
+
+static mnem_status refuse(planner *p, mnem_engine_plan *plan) {
+    plan->needed_bytes = least(p);
+    plan->knob = mnem__engine_knob(p->setup.options, would_fit, p);
+    return p->status == MNEM_OK ? say_refused(p, plan) : p->status;
+}
+
+/* A plan that fits where its preparation doesn't. */
+static mnem_status check_before(planner *p, mnem_engine_plan *plan) {
+    return peak_before(p) <= p->budget ? MNEM_OK : say_refused(p, plan);
+}
+
+mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
+                                  mnem_engine_plan *plan) {
+    planner p = {.options = *options, .budget = mnem__plan_budget(options->ledger)};
+    *plan = (mnem_engine_plan){0};
+    const mnem__plan_lines lines = lines_of(plan);
+    /* Not the planner's own tables, yet to come. */
+    if (options->ledger) mnem__plan_lines_add_live(&lines, options->ledger);
+    MNEM__TRY(mnem__setup_init(&p.setup, model, &p.options));
+    mnem_status status = mnem__search_init(&p.search, &p.setup, plan->peak_bytes);
+    if (status == MNEM_OK) {
+        settle_context(&p, plan);
+        plan->context_fixed = p.options.context;
+        const mnem__way way = choose(&p, p.budget);
+        if (p.status == MNEM_OK && !way.graphs) p.status = refuse(&p, plan);
+        if (p.status == MNEM_OK) fill(&p, &way, plan);
+        if (p.status == MNEM_OK) fill_smaller(&p, &way, plan);
+        if (p.status == MNEM_OK) fill_larger(&p, &way, plan);
+        if (p.status == MNEM_OK) p.status = check_before(&p, plan);
+        status = p.status;
+        mnem__search_fini(&p.search);
+    }
+    mnem__setup_fini(&p.setup);
+    return status;
+}

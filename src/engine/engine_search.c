@@ -1,0 +1,366 @@
+/* engine_search.c: the ways to run a model, their bytes and their time.
+ *
+ * Time is that of a reference job (a prompt of up to 512 tokens, 128 more generated): for each pass
+ * the larger of computing (multiply-accumulates, or reading the weights from memory) and of reading
+ * what is streamed from disk, and a part of the smaller. A request to the disk costs its latency,
+ * so small slots read slower.
+ * Cost: (graph points) x (weights points) evaluations of a sum; a few ten thousand. */
+#include "engine/engine_search.h"
+
+#include <math.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/minmax.h"
+#include "plan/plan_machine.h"
+
+enum { GRAPH_POINTS_MAX = 512, CHUNK_MAX = 512 };
+enum { MODEST_CHUNK = 32, MODEST_SLOT = 256 << 10 };
+enum { LOAD_SLOT = 512 << 10 }; /* of this size and more, slots load about as fast as any */
+
+/* Slots worth trying. Those that can't hold 16 rows of a matrix are refused by the measuring. */
+static const struct {
+    int32_t slots;
+    uint64_t bytes;
+} rings[] = {{2, 32 << 10},  {2, 64 << 10},  {2, 128 << 10}, {3, 128 << 10}, {2, 256 << 10},
+             {3, 256 << 10}, {4, 256 << 10}, {3, 512 << 10}, {4, 512 << 10}, {4, 1 << 20},
+             {8, 1 << 20},   {2, 1 << 20},   {2, 4 << 20},   {3, 2 << 20}};
+enum { RINGS = sizeof rings / sizeof rings[0] };
+
+static const double request_seconds = 80e-6, row_seconds = 10e-6;
+/* Reading beside computing isn't free: packing takes cycles, and chunks take meetings. */
+static const double overlap_cost = 0.25;
+/* q8_0 keys and values are taken only where they make more room for speed than this. */
+static const double q8_penalty = 1.03;
+
+/* ---- what is measured ---- */
+
+static void count_work(mnem__search *search) {
+    const mnem__transformer_map *map = search->setup->map;
+    for (int32_t i = 0; i < map->body_count + map->head_count; i++) {
+        mnem_tensor_info info;
+        if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[i], &info)) continue;
+        const double macs = (double)info.shape[0] * (double)info.shape[1];
+        const double bytes = (double)mnem_pack_bytes(info.type, info.shape[0], info.shape[1]);
+        *(i < map->body_count ? &search->body_macs : &search->head_macs) += macs;
+        *(i < map->body_count ? &search->body_bytes : &search->head_bytes) += bytes;
+        search->file_bytes += (double)info.bytes;
+    }
+}
+
+/* One matrix by itself. */
+static mnem_status measure_matrix(const mnem__search *search, int32_t index, bool resident,
+                                  mnem__weights_sizes *sizes) {
+    const mnem__choice choice = {.slots = 2};
+    mnem__weights_options options = mnem__engine_weights_options(search->setup, &choice);
+    const bool used = index < options.body_count + options.head_count;
+    options.tensors += index;
+    options.resident = &resident;
+    options.body_count = index < options.body_count;
+    options.head_count = used && !options.body_count;
+    options.extra_count = !used;
+    options.page_cache = true; /* doesn't matter here, and nothing is opened */
+    return mnem__weights_measure(&options, sizes);
+}
+
+/* The point after this one: one more matrix is resident. */
+static mnem_status add_resident(mnem__search *search, int32_t index, mnem__residency_point *p) {
+    mnem__weights_sizes before, after;
+    mnem_status status = measure_matrix(search, index, false, &before);
+    if (status == MNEM_OK) status = measure_matrix(search, index, true, &after);
+    if (status != MNEM_OK) return status;
+    search->setup->flags[index] = true;
+    p->resident++;
+    p->embedding_packed = search->setup->flags[search->setup->map->embedding];
+    p->resident_bytes += after.resident_bytes;
+    p->streamed_bytes_body -= before.streamed_bytes_body;
+    p->streamed_bytes_head -= before.streamed_bytes_head;
+    return MNEM_OK;
+}
+
+/* All numbers of resident matrices in one order, with a ring that the measuring chooses. */
+static mnem_status measure_order(mnem__search *search, int32_t order) {
+    mnem__setup *setup = search->setup;
+    const mnem__choice choice = {.slots = 2};
+    const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
+    mnem__weights_sizes sizes;
+    uint32_t at = 0;
+    mnem__residency(setup->map, order, 0, setup->flags);
+    mnem_status status = mnem__weights_measure(&options, &sizes);
+    mnem__residency_point point = {.order = order,
+                                   .resident_bytes = sizes.resident_bytes,
+                                   .streamed_bytes_body = sizes.streamed_bytes_body,
+                                   .streamed_bytes_head = sizes.streamed_bytes_head};
+    for (int32_t n = 0; n <= setup->matrices - order && status == MNEM_OK; n++) {
+        if (n > 0)
+            status = add_resident(search, mnem__residency_next(setup->map, order, &at), &point);
+        if (n >= order) search->residency[search->residency_count++] = point;
+    }
+    return status;
+}
+
+/* The rings that can hold the matrices; they take the same whatever is resident. */
+static mnem_status measure_rings(mnem__search *search) {
+    mnem__setup *setup = search->setup;
+    mnem__residency(setup->map, 0, 0, setup->flags);
+    for (int i = 0; i < RINGS; i++) {
+        const mnem__choice choice = {.slots = rings[i].slots, .slot_bytes = rings[i].bytes};
+        const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
+        mnem__ring_point *point = &search->rings[search->ring_count];
+        if (mnem__weights_measure(&options, &point->sizes) != MNEM_OK) continue;
+        point->slots = choice.slots;
+        point->slot_bytes = choice.slot_bytes;
+        search->ring_count++;
+    }
+    return search->ring_count ? MNEM_OK
+                              : mnem__fail_in(MNEM_INVALID, "plan: no ring can hold the matrices");
+}
+
+mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live) {
+    const mnem_engine_options *o = setup->options;
+    *search = (mnem__search){.setup = setup,
+                             .bytes_live = bytes_live,
+                             .profile = {.read_bytes_per_s = mnem__plain_machine.read_bytes_per_s,
+                                         .disk_bytes_per_s = mnem__plain_machine.disk_bytes_per_s,
+                                         .macs_per_s = mnem__plain_machine.packed_macs_per_s}};
+    if (o->profile && o->profile->read_bytes_per_s > 0 && o->profile->disk_bytes_per_s > 0 &&
+        o->profile->macs_per_s > 0)
+        search->profile = *o->profile;
+    search->graphs = mnem__calloc("plan", GRAPH_POINTS_MAX, sizeof *search->graphs);
+    search->residency =
+        mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1), sizeof *search->residency);
+    search->rings = mnem__calloc("plan", RINGS, sizeof *search->rings);
+    mnem_status status = MNEM_OK;
+    if (!search->graphs || !search->residency || !search->rings) status = mnem__heap_status();
+    count_work(search);
+    for (int32_t order = 0; order < 2 && status == MNEM_OK; order++)
+        status = measure_order(search, order);
+    if (status == MNEM_OK) status = measure_rings(search);
+    if (status != MNEM_OK) mnem__search_fini(search);
+    return status;
+}
+
+void mnem__search_fini(mnem__search *search) {
+    mnem__free(search->graphs);
+    mnem__free(search->residency);
+    mnem__free(search->rings);
+    search->graphs = NULL;
+    search->residency = NULL;
+    search->rings = NULL;
+}
+
+static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_type kv_type,
+                              int32_t chunk) {
+    mnem__graph_pair pair;
+    const mnem__choice choice = {.context = context, .chunk = chunk, .kv_type = kv_type};
+    if (search->graph_count == GRAPH_POINTS_MAX) return MNEM_OK;
+    MNEM__TRY(mnem__graphs_build(search->setup, &choice, &pair));
+    search->graphs[search->graph_count++] = (mnem__graph_point){.context = context,
+                                                                .chunk = chunk,
+                                                                .kv_type = kv_type,
+                                                                .body = pair.body_sizes,
+                                                                .head = pair.head_sizes};
+    mnem__graphs_destroy(&pair);
+    return MNEM_OK;
+}
+
+static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type kv_type,
+                              int32_t chunk) {
+    if (chunk) return add_graphs(search, context, kv_type, chunk < context ? chunk : context);
+    mnem_status status = MNEM_OK;
+    int32_t largest = CHUNK_MAX;
+    while (largest > context) largest /= 2;
+    for (chunk = largest; chunk >= 1 && status == MNEM_OK; chunk /= 2)
+        status = add_graphs(search, context, kv_type, chunk);
+    return status;
+}
+
+void mnem__search_reference(mnem__search *search, int32_t context) {
+    search->reference_prompt = context < 512 ? context : 512;
+    search->reference_generate = context / 2 < 128 ? (context + 1) / 2 : 128;
+}
+
+mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_choice kv,
+                                 int32_t chunk) {
+    for (int32_t i = 0; i < search->graph_count; i++)
+        if (search->graphs[i].context == context) return MNEM_OK;
+    if (search->reference_prompt == 0) mnem__search_reference(search, context);
+    const mnem_kv_layout q8 = mnem__engine_kv(search->setup, MNEM_TYPE_Q8_0);
+    mnem_status status = MNEM_OK;
+    if (kv != MNEM_KV_Q8_0) status = add_chunks(search, context, MNEM_TYPE_F16, chunk);
+    if (status == MNEM_OK &&
+        (kv == MNEM_KV_Q8_0 || (kv == MNEM_KV_AUTO && mnem_kv_page_bytes(&q8))))
+        status = add_chunks(search, context, MNEM_TYPE_Q8_0, chunk);
+    return status;
+}
+
+/* ---- time ---- */
+
+/* Two things at once: the longer, and a part of the shorter. */
+static double both(double a, double b) {
+    return fmax(a, b) + overlap_cost * fmin(a, b);
+}
+
+static double pass_seconds(const mnem__search *search, const mnem__way *way, double tokens,
+                           bool head) {
+    const mnem_machine_profile *p = &search->profile;
+    const double rows = head ? 1 : tokens;
+    const double macs = (head ? search->head_macs : search->body_macs) * rows;
+    const double bytes = head ? search->head_bytes : search->body_bytes;
+    const double streamed =
+        (double)(head ? way->residency->streamed_bytes_head : way->residency->streamed_bytes_body);
+    const double computing = both(macs / p->macs_per_s, bytes / p->read_bytes_per_s);
+    if (streamed == 0) return computing;
+    const double requests = ceil(streamed / (double)way->ring->slot_bytes);
+    const double reading = (streamed / p->disk_bytes_per_s + requests * request_seconds) *
+                           (1 + 0.1 / (double)way->ring->slots);
+    return both(computing, reading);
+}
+
+static double job_seconds(const mnem__search *search, const mnem__way *way) {
+    const double prompt = search->reference_prompt, generate = search->reference_generate;
+    const double head = pass_seconds(search, way, 1, true);
+    const double chunk = fmin(way->graphs->chunk, prompt);
+    double seconds = ceil(prompt / chunk) * pass_seconds(search, way, chunk, false) + head;
+    seconds += generate * (pass_seconds(search, way, 1, false) + head);
+    if (!way->residency->embedding_packed) seconds += (prompt + generate) * row_seconds;
+    seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +
+                       search->file_bytes / (double)way->ring->slot_bytes * request_seconds /
+                           (double)way->ring->slots);
+    return way->graphs->kv_type == MNEM_TYPE_Q8_0 ? seconds * q8_penalty : seconds;
+}
+
+double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
+                              bool head) {
+    return pass_seconds(search, way, tokens, false) +
+           (head ? pass_seconds(search, way, 1, true) : 0);
+}
+
+/* ---- choosing ---- */
+
+mnem__choice mnem__way_choice(const mnem__way *way) {
+    return (mnem__choice){.context = way->graphs->context,
+                          .chunk = way->graphs->chunk,
+                          .kv_type = way->graphs->kv_type,
+                          .resident = way->residency->resident,
+                          .order = way->residency->order,
+                          .slots = way->ring->slots,
+                          .slot_bytes = way->ring->slot_bytes,
+                          .embedding_packed = way->residency->embedding_packed};
+}
+
+mnem__weights_sizes mnem__way_weights(const mnem__way *way) {
+    mnem__weights_sizes sizes = way->ring->sizes;
+    sizes.resident_bytes = way->residency->resident_bytes;
+    sizes.streamed_bytes_body = way->residency->streamed_bytes_body;
+    sizes.streamed_bytes_head = way->residency->streamed_bytes_head;
+    return sizes;
+}
+
+/* A ring that is only for loading makes a block larger, while another would load well in it as it
+ * is, or a smaller one would hold all that is loaded. */
+static bool wastes_ring(const mnem__search *search, const mnem__way *way,
+                        const mnem__parts *parts) {
+    if (parts->ring_extra_bytes == 0) return false;
+    const mnem__weights_sizes weights = mnem__way_weights(way);
+    for (int32_t i = 0; i < search->ring_count; i++) {
+        const mnem__ring_point *ring = &search->rings[i];
+        const uint64_t other = ring->sizes.ring_bytes;
+        if (other <= parts->idle_bytes && ring->slot_bytes >= LOAD_SLOT) return true;
+        if (other < weights.ring_bytes && other >= weights.resident_bytes) return true;
+    }
+    return false;
+}
+
+bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
+    const mnem__choice choice = mnem__way_choice(way);
+    const mnem__weights_sizes weights = mnem__way_weights(way);
+    mnem__parts parts;
+    mnem__engine_measure(search->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
+                         &parts);
+    way->seconds = job_seconds(search, way);
+    way->peak_bytes = search->bytes_live + parts.total;
+    return !wastes_ring(search, way, &parts);
+}
+
+/* Modest sizes, or the smallest there are: they leave the others out of a list of ways. */
+static void make_modest(mnem__search_ways *list) {
+    const mnem__search *search = list->search;
+    int32_t chunk = INT32_MAX;
+    uint64_t slot = UINT64_MAX;
+    for (int32_t i = 0; i < list->graph_count; i++)
+        chunk = mnem__min_i32(chunk, search->graphs[list->graph_first + i].chunk);
+    for (int32_t i = 0; i < search->ring_count; i++)
+        if (search->rings[i].slot_bytes < slot) slot = search->rings[i].slot_bytes;
+    list->chunk_most = mnem__max_i32(chunk, MODEST_CHUNK);
+    list->slot_most = mnem__max_u64(slot, MODEST_SLOT);
+    list->resident_most = 0;
+}
+
+static mnem__way way_at(const mnem__search_ways *list, int64_t index) {
+    const mnem__search *search = list->search;
+    const int64_t points = search->residency_count, ways = points * search->ring_count;
+    return (mnem__way){.graphs = &search->graphs[list->graph_first + index / ways],
+                       .ring = &search->rings[index % ways / points],
+                       .residency = &search->residency[index % points]};
+}
+
+static bool look(void *owner, int64_t index, mnem__plan_way *out) {
+    const mnem__search_ways *list = owner;
+    mnem__way way = way_at(list, index);
+    if (way.residency->resident > list->resident_most || way.graphs->chunk > list->chunk_most ||
+        way.ring->slot_bytes > list->slot_most)
+        return false;
+    if (!mnem__way_complete(list->search, &way)) return false;
+    out->seconds = way.seconds;
+    out->bytes = way.peak_bytes;
+    return true;
+}
+
+mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context,
+                                     mnem__search_ways *list) {
+    *list = (mnem__search_ways){.search = search,
+                                .chunk_most = INT32_MAX,
+                                .slot_most = UINT64_MAX,
+                                .resident_most = INT32_MAX};
+    for (int32_t i = 0; i < search->graph_count; i++)
+        if (search->graphs[i].context == context && list->graph_count++ == 0) list->graph_first = i;
+    return (mnem__plan_ways){.owner = list,
+                             .count = (int64_t)list->graph_count * search->ring_count *
+                                      search->residency_count,
+                             .look = look};
+}
+
+mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *found) {
+    if (found->index < 0) return (mnem__way){0};
+    mnem__way way = way_at(list, found->index);
+    way.seconds = found->seconds;
+    way.peak_bytes = found->bytes;
+    return way;
+}
+
+/* Nothing is measured here, so nothing fails. */
+mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget) {
+    mnem__search_ways list;
+    mnem__plan_way found;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
+    (void)mnem__plan_fastest(&ways, budget, &found);
+    return mnem__search_way(&list, &found);
+}
+
+mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, double seconds) {
+    mnem__search_ways list;
+    mnem__plan_way found;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
+    (void)mnem__plan_smallest(&ways, seconds, &found);
+    return mnem__search_way(&list, &found);
+}
+
+mnem__way mnem__search_modest(const mnem__search *search, int32_t context) {
+    mnem__search_ways list;
+    mnem__plan_way found;
+    const mnem__plan_ways ways = mnem__search_ways_of(search, context, &list);
+    make_modest(&list);
+    (void)mnem__plan_fastest(&ways, UINT64_MAX, &found);
+    return mnem__search_way(&list, &found);
+}

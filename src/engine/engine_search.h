@@ -1,0 +1,91 @@
+/* engine_search.h: every way to run a model that is worth a thought, with its bytes and its time.
+ * How one is chosen among them: plan_ways.h. */
+#ifndef MNEM_SRC_ENGINE_SESSION_SEARCH_H
+#define MNEM_SRC_ENGINE_SESSION_SEARCH_H
+
+#include "engine/engine_parts.h"
+#include "plan/plan_ways.h"
+
+/* Graphs measured for one context, KV type and chunk. */
+typedef struct mnem__graph_point {
+    int32_t context, chunk;
+    mnem_type kv_type;
+    mnem_graph_sizes body, head;
+} mnem__graph_point;
+
+/* Weights measured for one order and number of resident matrices. */
+typedef struct mnem__residency_point {
+    int32_t order, resident;
+    bool embedding_packed;
+    uint64_t resident_bytes, streamed_bytes_body, streamed_bytes_head;
+} mnem__residency_point;
+
+/* Weights measured for one ring; the rest of sizes doesn't depend on what is resident. */
+typedef struct mnem__ring_point {
+    int32_t slots;
+    uint64_t slot_bytes;
+    mnem__weights_sizes sizes;
+} mnem__ring_point;
+
+typedef struct mnem__search {
+    mnem__setup *setup;
+    uint64_t bytes_live; /* charged before the engine */
+    mnem_machine_profile profile;
+    double body_macs, head_macs, body_bytes, head_bytes; /* of one token; bytes packed */
+    double file_bytes;
+    int32_t reference_prompt, reference_generate; /* tokens that the time is counted for */
+    mnem__graph_point *graphs;
+    int32_t graph_count;
+    mnem__residency_point *residency;
+    int32_t residency_count;
+    mnem__ring_point *rings;
+    int32_t ring_count;
+} mnem__search;
+
+typedef struct mnem__way {
+    const mnem__graph_point *graphs; /* NULL: none */
+    const mnem__residency_point *residency;
+    const mnem__ring_point *ring;
+    double seconds;
+    uint64_t peak_bytes;
+} mnem__way;
+
+/* bytes_live: what the ledger holds before anything is planned. */
+mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live);
+void mnem__search_fini(mnem__search *search);
+/* Sets the reference job to one that a context has room for; the first context measured does so. */
+void mnem__search_reference(mnem__search *search, int32_t context);
+/* Measures the graphs for a context, if that hasn't been done. kv may be MNEM_KV_AUTO, chunk 0. */
+mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_choice kv,
+                                 int32_t chunk);
+/* The fastest way with this context of at most budget bytes. */
+mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget);
+/* The smallest way with this context that takes less than this many seconds. */
+mnem__way mnem__search_smallest(const mnem__search *search, int32_t context, double seconds);
+/* The fastest way with this context that keeps chunks and slots small and nothing resident: what a
+ * budget should at least allow before it buys a larger context. */
+mnem__way mnem__search_modest(const mnem__search *search, int32_t context);
+
+/* The ways with one context as a list for choosing: graphs x rings x residency, of each up to a
+ * limit. */
+typedef struct mnem__search_ways {
+    const mnem__search *search;
+    int32_t graph_first, graph_count; /* of the context: they were measured in a row */
+    int32_t chunk_most, resident_most;
+    uint64_t slot_most;
+} mnem__search_ways;
+/* Fills *list, which the ways borrow. */
+mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context,
+                                     mnem__search_ways *list);
+/* What was found among them; graphs NULL for index -1. */
+mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *found);
+
+/* Fills bytes and seconds; false when another way is better whatever is wanted. */
+bool mnem__way_complete(const mnem__search *search, mnem__way *way);
+mnem__choice mnem__way_choice(const mnem__way *way);
+mnem__weights_sizes mnem__way_weights(const mnem__way *way);
+/* Seconds for a pass over tokens: a chunk of a prompt (head false), or its last logits too. */
+double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
+                              bool head);
+
+#endif

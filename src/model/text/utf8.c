@@ -1,0 +1,84 @@
+/* utf8.c: where UTF-8 characters begin and end, and the joiner of streamed pieces.
+ *
+ * The idea: the table of well-formed sequences (Unicode 15, table 3-7): the lead byte says the
+ * length and the range of the second byte, all later bytes are 80..BF. The joiner holds an
+ * unfinished character back (at most three bytes) and writes U+FFFD for each longest beginning of a
+ * character that can't be finished, as browsers do.
+ * Cost: linear. */
+#include "model/text/utf8.h"
+
+#include <string.h>
+
+/* What a lead byte asks for. length 0: not a lead byte. */
+typedef struct lead {
+    unsigned char length, low, high; /* of the second byte */
+} lead;
+
+static lead lead_of(unsigned char c) {
+    if (c < 0x80) return (lead){1, 0, 0};
+    if (c < 0xC2) return (lead){0, 0, 0};
+    if (c < 0xE0) return (lead){2, 0x80, 0xBF};
+    if (c < 0xF0) return (lead){3, c == 0xE0 ? 0xA0 : 0x80, c == 0xED ? 0x9F : 0xBF};
+    if (c < 0xF5) return (lead){4, c == 0xF0 ? 0x90 : 0x80, c == 0xF4 ? 0x8F : 0xBF};
+    return (lead){0, 0, 0};
+}
+
+/* Whether c may be byte i (from 1) of a character that starts with first. */
+static bool continues(unsigned char first, int i, unsigned char c) {
+    const lead l = lead_of(first);
+    return i == 1 ? c >= l.low && c <= l.high : c >= 0x80 && c <= 0xBF;
+}
+
+size_t mnem__utf8_length(const char *text, size_t n) {
+    const unsigned char *s = (const unsigned char *)text;
+    const size_t length = lead_of(s[0]).length;
+    if (length > n) return 0;
+    for (size_t i = 1; i < length; i++)
+        if (!continues(s[0], (int)i, s[i])) return 0;
+    return length;
+}
+
+size_t mnem__utf8_invalid(const char *text, size_t n) {
+    size_t i = 0;
+    while (i < n) {
+        const size_t length =
+            (unsigned char)text[i] < 0x80 ? 1 : mnem__utf8_length(text + i, n - i);
+        if (length == 0) return i;
+        i += length;
+    }
+    return n;
+}
+
+void mnem__utf8_mask(const char *text, size_t n, char *out) {
+    memcpy(out, text, n);
+    for (size_t i = mnem__utf8_invalid(text, n); i < n; i++) {
+        out[i] = 1;
+        i += mnem__utf8_invalid(text + i + 1, n - i - 1);
+    }
+}
+
+static char *write_replacement(mnem_utf8_joiner *joiner, char *out) {
+    joiner->count = 0;
+    memcpy(out, "\xEF\xBF\xBD", 3);
+    return out + 3;
+}
+
+/* Takes one byte; what became whole, or can't any more, goes to out. */
+static char *join_byte(mnem_utf8_joiner *joiner, unsigned char c, char *out) {
+    if (joiner->count > 0 && !continues(joiner->held[0], joiner->count, c))
+        out = write_replacement(joiner, out);
+    joiner->held[joiner->count++] = c;
+    const int length = lead_of(joiner->held[0]).length;
+    if (length == 0) return write_replacement(joiner, out);
+    if (joiner->count < length) return out;
+    memcpy(out, joiner->held, (size_t)length);
+    joiner->count = 0;
+    return out + length;
+}
+
+size_t mnem_utf8_join(mnem_utf8_joiner *joiner, const char *bytes, size_t length, char *out) {
+    char *end = out;
+    for (size_t i = 0; i < length; i++) end = join_byte(joiner, (unsigned char)bytes[i], end);
+    if (length == 0 && joiner->count > 0) end = write_replacement(joiner, end);
+    return (size_t)(end - out);
+}

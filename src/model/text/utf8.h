@@ -1,0 +1,16 @@
+/* utf8.h: what of a text are characters. */
+#ifndef MNEM_SRC_MODEL_TEXT_UTF8_H
+#define MNEM_SRC_MODEL_TEXT_UTF8_H
+
+#include "mnem/tokenizer.h"
+
+/* Bytes of the character that text (n > 0) starts with, 0 if it isn't one. */
+size_t mnem__utf8_length(const char *text, size_t n);
+/* The first byte of text that is not part of a valid character; n if there is none. */
+size_t mnem__utf8_invalid(const char *text, size_t n);
+/* A copy of n bytes in which every byte that is no character is U+0001: in every pattern's classes
+ * that is what U+FFFD would be (neither letter, digit, space nor punctuation), and it keeps the
+ * offsets. */
+void mnem__utf8_mask(const char *text, size_t n, char *out);
+
+#endif

@@ -1,0 +1,81 @@
+/* registry.c: prepare: check a descriptor, choose the kernel, say the workspace.
+ *
+ * The registry has one table per device and operator (op_impl.h); an operator whose table is
+ * missing here is refused by name. Cost: a few comparisons; nothing is allocated. */
+#include "ops/core/op_impl.h"
+
+static const mnem__op_table *const host[MNEM_OP_COUNT] = {
+    [MNEM_OP_EMBED] = &mnem__op_embed,
+    [MNEM_OP_RMS_NORM] = &mnem__op_rms_norm,
+    [MNEM_OP_QUANTIZE] = &mnem__op_quantize,
+    [MNEM_OP_MATMUL] = &mnem__op_matmul,
+    [MNEM_OP_ROPE_TABLE] = &mnem__op_rope_table,
+    [MNEM_OP_ROPE] = &mnem__op_rope,
+    [MNEM_OP_KV_STORE] = &mnem__op_kv_store,
+    [MNEM_OP_ATTENTION] = &mnem__op_attention,
+    [MNEM_OP_SILU_MUL] = &mnem__op_silu_mul,
+    [MNEM_OP_ADD] = &mnem__op_add,
+    [MNEM_OP_COPY] = &mnem__op_copy,
+    [MNEM_OP_RMS_NORM_GRAD] = &mnem__op_rms_norm_grad,
+    [MNEM_OP_LAYER_NORM] = &mnem__op_layer_norm,
+    [MNEM_OP_LAYER_NORM_GRAD] = &mnem__op_layer_norm_grad,
+    [MNEM_OP_GELU] = &mnem__op_gelu,
+    [MNEM_OP_GELU_GRAD] = &mnem__op_gelu_grad,
+    [MNEM_OP_SILU_MUL_GRAD] = &mnem__op_silu_mul_grad,
+    [MNEM_OP_EMBED_GRAD] = &mnem__op_embed_grad,
+    [MNEM_OP_DROPOUT] = &mnem__op_dropout,
+    [MNEM_OP_SCALE] = &mnem__op_scale,
+    [MNEM_OP_LINEAR] = &mnem__op_linear,
+    [MNEM_OP_LINEAR_GRAD_INPUT] = &mnem__op_linear_grad_input,
+    [MNEM_OP_LINEAR_GRAD_WEIGHT] = &mnem__op_linear_grad_weight,
+    [MNEM_OP_LINEAR_LOSS] = &mnem__op_linear_loss,
+    [MNEM_OP_CAUSAL_ATTENTION] = &mnem__op_causal_attention,
+    [MNEM_OP_CAUSAL_ATTENTION_GRAD] = &mnem__op_causal_attention_grad,
+};
+
+/* A backend with kernels has its list of tables here. */
+static const mnem__op_table *const *const devices[MNEM_OP_DEVICE_COUNT] = {
+    [MNEM_OP_DEVICE_HOST] = host,
+};
+
+static const char *const device_texts[MNEM_OP_DEVICE_COUNT] = {
+#define DEVICE_TEXT(name, text) [MNEM_OP_DEVICE_##name] = text,
+    MNEM_OP_DEVICE_LIST(DEVICE_TEXT)
+#undef DEVICE_TEXT
+};
+
+static const mnem__op_kernel *find(const mnem__op_table *table, mnem__op_key key) {
+    for (int level = (int)mnem__cpu_level_get(); level >= 0; level--) {
+        const mnem__op_kernels *kernels = table->levels[level];
+        for (int i = 0; kernels && i < kernels->count; i++)
+            if (kernels->list[i].type == key.type && kernels->list[i].layout == key.layout)
+                return &kernels->list[i];
+    }
+    return NULL;
+}
+
+static mnem_status find_table(const mnem_op_desc *desc, const mnem__op_table **table) {
+    if ((unsigned)desc->kind >= MNEM_OP_COUNT)
+        return mnem__fail(MNEM_INVALID, "operator %d does not exist", (int)desc->kind);
+    if ((unsigned)desc->device >= MNEM_OP_DEVICE_COUNT)
+        return mnem__fail(MNEM_INVALID, "%s: device %d does not exist", mnem_op_text(desc->kind),
+                          (int)desc->device);
+    *table = devices[desc->device] ? devices[desc->device][desc->kind] : NULL;
+    if (*table) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED, "%s has no kernel for %s", mnem_op_text(desc->kind),
+                      device_texts[desc->device]);
+}
+
+mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
+    const mnem__op_table *table;
+    MNEM__TRY(find_table(desc, &table));
+    if (desc->workers < 1 || desc->workers > MNEM_TEAM_MAX)
+        return mnem__op_fail(MNEM_INVALID, desc, "workers must be 1 to 256");
+    MNEM__TRY(table->check(desc));
+    const mnem__op_kernel *kernel = find(table, table->key(desc));
+    if (!kernel) return mnem__op_fail(MNEM_UNSUPPORTED, desc, "no kernel for these types");
+    *op = (mnem_op){
+        .desc = *desc, .kernel = kernel->name, .run = kernel->run, .detail = kernel->detail};
+    op->workspace_bytes = table->workspace ? table->workspace(op) : 0;
+    return MNEM_OK;
+}

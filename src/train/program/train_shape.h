@@ -1,0 +1,83 @@
+/* train_shape.h: which parameters a model has, and where each lies in the flat blocks.
+ *
+ * Weights and gradients have one layout: matrices row by row, one parameter behind another, those
+ * that are multiplied together side by side, so that q and k, or gate and up, are one matrix:
+ *
+ *     [embedding | position | layer 0: norm q k v o norm gate up down | layer 1 ... | last norm]
+ *
+ * With low-rank adapters these are the parameters, and the model's own tensors lie in a block of
+ * their own, in the types of the file:
+ *
+ *     [layer 0: q's A, B, k's A, B ... | layer 1 ...]   [embedding | layer 0: norm q k v ... | ...]
+ */
+#ifndef MNEM_SRC_TRAIN_PROGRAM_TRAIN_SHAPE_H
+#define MNEM_SRC_TRAIN_PROGRAM_TRAIN_SHAPE_H
+
+#include "mnem/train.h"
+#include "model/architecture/architecture.h"
+
+typedef enum mnem__train_init {
+    MNEM__TRAIN_NORMAL,   /* deviation 0.02 */
+    MNEM__TRAIN_RESIDUAL, /* that over sqrt(2 layers) */
+    MNEM__TRAIN_ONES,
+    MNEM__TRAIN_ZEROS,
+    MNEM__TRAIN_LORA_A, /* deviation 1 / sqrt(columns) */
+} mnem__train_init;
+
+typedef struct mnem__train_param {
+    char name[MNEM__ROLE_NAME];
+    mnem__role role;
+    int32_t layer; /* -1: outside of layers */
+    int dims;
+    int64_t shape[2], count;
+    int64_t offset; /* in numbers */
+    mnem__train_init init;
+} mnem__train_param;
+
+/* A tensor that isn't trained. */
+typedef struct mnem__train_frozen {
+    char name[MNEM__ROLE_NAME];
+    mnem__role role;
+    int32_t layer; /* -1: outside of layers */
+    mnem_type type;
+    int dims;
+    int64_t shape[2];
+    uint64_t bytes, offset; /* in the block of frozen weights */
+} mnem__train_frozen;
+
+typedef struct mnem__train_shape {
+    mnem_transformer t;
+    uint64_t bytes; /* of this allocation */
+    int32_t params;
+    int64_t count;              /* numbers of all */
+    int32_t first[MNEM__ROLES]; /* of layer 0 or outside; -1: the model has none */
+    int32_t per_layer;
+    /* With adapters; first and per_layer are those of A matrices then, each followed by its B. */
+    int32_t lora_rank; /* 0: none, nothing is frozen */
+    float lora_alpha;
+    uint32_t lora_targets;
+    int32_t frozen_count, frozen_per_layer;
+    int32_t frozen_first[MNEM__ROLES];
+    uint64_t frozen_bytes;
+    mnem__train_frozen *frozen; /* [frozen_count], behind param */
+    mnem__train_param param[];  /* [params] */
+} mnem__train_shape;
+
+/* Checks the shape and lays it out; one heap allocation, tag "train". MNEM_INVALID names the field,
+ * MNEM_UNSUPPORTED what training doesn't do. */
+mnem_status mnem__train_shape_create(const mnem_transformer *t, mnem__train_shape **shape);
+/* The same for adapters on a model (train_lora.c). Statuses of mnem_model_transformer too. */
+mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape);
+void mnem__train_shape_destroy(mnem__train_shape *shape);
+
+/* A parameter of a layer (or outside: layer 0); NULL if the model has none. With adapters: A of the
+ * matrix, B is the next one. */
+const mnem__train_param *mnem__train_param_get(const mnem__train_shape *shape, mnem__role role,
+                                               int32_t layer);
+/* NULL if the model has none, or it is trained. */
+const mnem__train_frozen *mnem__train_frozen_get(const mnem__train_shape *shape, mnem__role role,
+                                                 int32_t layer);
+/* The frozen output matrix: its own, or the embedding; NULL when it is trained. */
+const mnem__train_frozen *mnem__train_output_get(const mnem__train_shape *shape);
+
+#endif

@@ -1,0 +1,216 @@
+/* trainer_checkpoint.c: all that a trainer needs to go on, as a checkpoint.
+ *
+ * Idea: what a step computes depends on the weights, the moments, the number of steps done, the
+ * loss scale, and what the caller feeds it; the caller's part is a text. The model's shape and the
+ * kind of moments are a text too: a file of another one is refused before anything is read, and so
+ * is one whose sections or loss scale can't be right.
+ * Invariant: between steps gradients are zero and needn't be kept. Cost: one pass over weights and
+ * moments; heap that is charged from the start (MNEM__TRAIN_PART_CHECKPOINT). */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "train/checkpoint/checkpoint.h"
+#include "train/step/trainer_private.h"
+
+enum { ENTRIES = MNEM__TRAINER_ENTRIES, SHAPE_TEXT = 512 };
+
+/* While a file is written or read, its heap takes the place of the charge. */
+static void lend(mnem_trainer *t) {
+    const mnem__taker taker = mnem__trainer_taker(t);
+    mnem__part_give(&taker, MNEM__TRAIN_PART_CHECKPOINT);
+}
+
+static void take_back(mnem_trainer *t) {
+    const mnem__taker taker = mnem__trainer_taker(t);
+    (void)mnem__part_take(&taker, MNEM__TRAIN_PART_CHECKPOINT);
+}
+
+typedef struct words {
+    char bytes[SHAPE_TEXT];
+    size_t length;
+} words;
+
+__attribute__((format(printf, 2, 3))) static void add(words *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(to->bytes + to->length, sizeof to->bytes - to->length, format, args);
+    va_end(args);
+    to->length += (size_t)n;
+}
+
+static float or_one(float x) {
+    return x != 0 ? x : 1;
+}
+
+/* What numbers a step computes with; values that mean the same are written the same. */
+static void add_constants(words *to, const mnem__train_shape *shape) {
+    const mnem_rope *r = &shape->t.rope;
+    const bool yarn = r->yarn_ext != 0;
+    add(to, " epsilon %.9g", (double)shape->t.epsilon);
+    if (!mnem__architecture_find(shape->t.architecture)->turn) return;
+    add(to, " rope %d rope_base %.9g rope_neox %d rope_scale %.9g", r->dims, (double)r->base,
+        r->neox, (double)or_one(r->scale));
+    add(to, " yarn %.9g yarn_attn %.9g yarn_fast %.9g yarn_slow %.9g yarn_context %d",
+        (double)r->yarn_ext, (double)or_one(r->yarn_attn), yarn ? (double)r->yarn_beta_fast : 0,
+        yarn ? (double)r->yarn_beta_slow : 0, yarn ? r->original_context : 0);
+}
+
+/* constants false: as checkpoints said it that don't have them. */
+static words shape_text(const mnem_trainer *t, bool constants) {
+    const mnem_transformer *s = &t->setup.shape->t;
+    words to = {.length = 0};
+    add(&to,
+        "%s layers %d embd %d heads %d kv_heads %d head_dim %d ff %d vocab %d context %d "
+        "moments %d",
+        s->architecture, s->layers, s->embd, s->heads, s->kv_heads, s->head_dim, s->ff, s->vocab,
+        s->context, (int)t->setup.o.optimizer.moments);
+    if (constants) add_constants(&to, t->setup.shape);
+    const mnem__train_shape *lora = t->setup.shape;
+    if (lora->lora_rank)
+        add(&to, " lora %d alpha %g of %u on %016llx", lora->lora_rank, (double)lora->lora_alpha,
+            (unsigned)lora->lora_targets, (unsigned long long)t->frozen_sum);
+    return to;
+}
+
+static void fill(mnem_trainer *t, const char *shape, const char *note,
+                 mnem__checkpoint_entry entries[ENTRIES]) {
+    const mnem__checkpoint_entry list[ENTRIES] = {
+        {.name = "shape", .type = MNEM__ENTRY_TEXT, .data = shape, .bytes = strlen(shape)},
+        {.name = "note", .type = MNEM__ENTRY_TEXT, .data = note, .bytes = strlen(note)},
+        {.name = "steps", .type = MNEM__ENTRY_U64, .u = t->steps},
+        {.name = "updates", .type = MNEM__ENTRY_U64, .u = t->updates},
+        {.name = "scale", .type = MNEM__ENTRY_F64, .f = t->scale.scale},
+        {.name = "scale_good", .type = MNEM__ENTRY_U64, .u = t->scale.good},
+        {.name = "scale_at_floor", .type = MNEM__ENTRY_U64, .u = t->scale.at_floor},
+        {.name = "scale_skipped", .type = MNEM__ENTRY_U64, .u = t->scale.skipped},
+        {.name = "weights",
+         .type = MNEM__ENTRY_BYTES,
+         .data = t->weights,
+         .bytes = (uint64_t)t->setup.shape->count * sizeof(float)},
+        {.name = "moments",
+         .type = MNEM__ENTRY_BYTES,
+         .data = t->moments,
+         .bytes = mnem__optimizer_bytes(t->optimizer)}};
+    memcpy(entries, list, sizeof list);
+}
+
+mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *note) {
+    const words shape = shape_text(t, true);
+    mnem__checkpoint_entry entries[ENTRIES];
+    fill(t, shape.bytes, note, entries);
+    lend(t);
+    const mnem_status status = mnem__checkpoint_write(path, entries, ENTRIES);
+    take_back(t);
+    return status;
+}
+
+typedef struct numbers {
+    uint64_t steps, updates, good, at_floor, skipped;
+    double scale;
+} numbers;
+
+static mnem_status read_numbers(const mnem__checkpoint *c, numbers *n) {
+    MNEM__TRY(mnem__checkpoint_u64(c, "steps", &n->steps));
+    MNEM__TRY(mnem__checkpoint_u64(c, "updates", &n->updates));
+    MNEM__TRY(mnem__checkpoint_f64(c, "scale", &n->scale));
+    MNEM__TRY(mnem__checkpoint_u64(c, "scale_good", &n->good));
+    MNEM__TRY(mnem__checkpoint_u64(c, "scale_at_floor", &n->at_floor));
+    return mnem__checkpoint_u64(c, "scale_skipped", &n->skipped);
+}
+
+/* The next word of a text, and where the rest begins. */
+static mnem_text take_word(const char **text) {
+    const char *word = *text;
+    const size_t n = strcspn(word, " ");
+    *text = word + n + (word[n] == ' ');
+    return (mnem_text){word, n};
+}
+
+static bool is_same(mnem_text a, mnem_text b) {
+    return a.length == b.length && !memcmp(a.bytes, b.bytes, a.length);
+}
+
+/* Shapes are "ARCHITECTURE name value name value ...": the first that differs is said. */
+static mnem_status say_difference(const char *ours, const char *theirs) {
+    mnem_text name = {"architecture", 12}, a = take_word(&ours), b = take_word(&theirs);
+    mnem_text other = name;
+    while (is_same(name, other) && is_same(a, b) && (*ours || *theirs)) {
+        name = take_word(&ours), other = take_word(&theirs);
+        a = take_word(&ours), b = take_word(&theirs);
+    }
+    if (!is_same(name, other))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of another model: %s",
+                          name.length ? "it has no adapters" : "it has adapters");
+    if (is_same(name, (mnem_text){"on", 2}))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint's adapters are for another model: "
+                                         "its weights differ");
+    return mnem__fail(MNEM_BAD_FILE,
+                      "train: the checkpoint is of another model: %.*s %.*s, not "
+                      "%.*s",
+                      (int)name.length, name.bytes, (int)b.length, b.bytes, (int)a.length, a.bytes);
+}
+
+static mnem_status check_shape(const mnem_trainer *t, const mnem__checkpoint *c) {
+    char theirs[SHAPE_TEXT];
+    MNEM__TRY(mnem__checkpoint_text(c, "shape", theirs, sizeof theirs));
+    const words ours = shape_text(t, strstr(theirs, " epsilon ") != NULL);
+    return strcmp(ours.bytes, theirs) ? say_difference(ours.bytes, theirs) : MNEM_OK;
+}
+
+/* The loss scale to go on with. */
+static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__loss_scale *scale) {
+    *scale = t->scale;
+    /* A run that wasn't f16 before begins with the usual scale. */
+    if (t->setup.o.compute != MNEM_TYPE_F16 || (n->scale == 1 && !n->good && !n->at_floor))
+        return MNEM_OK;
+    if (n->good > UINT32_MAX || n->at_floor > UINT32_MAX)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "train: a loss scale after %llu good steps, %llu at the "
+                          "floor",
+                          (unsigned long long)n->good, (unsigned long long)n->at_floor);
+    *scale = (mnem__loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
+    return mnem__loss_scale_restore(scale);
+}
+
+/* Everything that can be wrong is looked at before the trainer changes. */
+static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, size_t n) {
+    mnem__checkpoint_entry entries[ENTRIES];
+    mnem__loss_scale scale;
+    numbers found;
+    fill(t, "", "", entries);
+    MNEM__TRY(check_shape(t, c));
+    MNEM__TRY(mnem__checkpoint_expect(c, entries, ENTRIES));
+    MNEM__TRY(read_numbers(c, &found));
+    MNEM__TRY(check_scale(t, &found, &scale));
+    MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
+    MNEM__TRY(mnem__checkpoint_read(c, "weights", t->weights,
+                                    (uint64_t)t->setup.shape->count * sizeof(float)));
+    MNEM__TRY(mnem__checkpoint_read(c, "moments", t->moments, mnem__optimizer_bytes(t->optimizer)));
+    t->steps = found.steps;
+    t->updates = found.updates;
+    t->scale = scale;
+    return MNEM_OK;
+}
+
+mnem_status mnem_trainer_resume(mnem_trainer *t, const char *path, char *note, size_t n) {
+    mnem__checkpoint *c;
+    lend(t);
+    mnem_status status = mnem__checkpoint_open(path, &c);
+    if (status == MNEM_OK) {
+        status = load(t, c, note, n);
+        mnem__checkpoint_close(c);
+        if (status != MNEM_OK) status = mnem__fail_in(status, "%s", path);
+    }
+    take_back(t);
+    return status;
+}
+
+mnem_status mnem_trainer_steps_saved(const char *path, uint64_t *steps) {
+    mnem__checkpoint *c;
+    MNEM__TRY(mnem__checkpoint_open(path, &c));
+    mnem_status status = mnem__checkpoint_u64(c, "steps", steps);
+    mnem__checkpoint_close(c);
+    return status;
+}

@@ -1,0 +1,33 @@
+/* trainer_waiting.c: rows that wait, filled, added and cleared (train_waiting.c says why). */
+#include <string.h>
+
+#include "train/step/trainer_private.h"
+
+float *mnem__trainer_waiting_at(const mnem_trainer *t, int64_t token, const int32_t *ids,
+                                int64_t tokens) {
+    if (t->rows.waiting != MNEM__TRAIN_WAITING_TOKENS) return t->waiting;
+    memcpy(t->tables.waiting + token, ids, (size_t)tokens * sizeof *ids);
+    return t->waiting + token * t->setup.shape->t.embd;
+}
+
+static void add(const mnem_worker *worker, void *context) {
+    const mnem_trainer *t = context;
+    const mnem__train_param *p = mnem__train_param_get(t->setup.shape, MNEM__ROLE_EMBEDDING, -1);
+    mnem_op_run(&t->add_rows,
+                &(mnem_op_args){.tokens = t->rows.rows,
+                                .in = {t->waiting},
+                                .out = t->gradients + p->offset,
+                                .ids = t->tables.waiting},
+                worker);
+}
+
+void mnem__trainer_waiting_add(mnem_trainer *t) {
+    if (!t->waiting) return;
+    mnem_team_run(t->team, add, t);
+    mnem__trainer_waiting_clear(t);
+}
+
+void mnem__trainer_waiting_clear(mnem_trainer *t) {
+    if (!t->waiting) return;
+    memset(t->waiting, 0, (size_t)(t->rows.rows * t->setup.shape->t.embd) * sizeof(float));
+}

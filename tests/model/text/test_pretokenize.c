@@ -1,0 +1,134 @@
+/* test_pretokenize.c: the words of texts, and where texts can be cut without changing them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kit/kit.h"
+#include "kit/kit_random.h"
+#include "model/text/pretokenize.h"
+#include "model/text/text_reader.h"
+
+static const char *const pres[] = {"gpt-2", "llama-bpe", "qwen2", "default"};
+
+static int group_setup(void **state) {
+    (void)state;
+    random_seed_by_clock();
+    return 0;
+}
+
+typedef struct words {
+    const char *text;
+    char *out;
+} words;
+
+static mnem_status on_word(void *context, size_t begin, size_t end) {
+    words *w = context;
+    w->out += sprintf(w->out, "[%.*s]", (int)(end - begin), w->text + begin);
+    return MNEM_OK;
+}
+
+static void assert_words(const char *name, const char *text, const char *expected) {
+    mnem__pretokenizer *p;
+    char out[1024] = "";
+    words w = {text, out};
+    assert_int_equal(mnem__pretokenizer_create(name, &p), MNEM_OK);
+    assert_int_equal(mnem__pretokenize(p, text, strlen(text), on_word, &w), MNEM_OK);
+    assert_string_equal(out, expected);
+    mnem__pretokenizer_destroy(p);
+}
+
+static void patterns_cut_as_published(void **state) {
+    (void)state;
+    assert_words("gpt-2", "I'll  go 1234\n\nnow!?", "[I]['ll][ ][ go][ 1234][\n][\n][now][!?]");
+    assert_words("llama-bpe", "I'LL  go 1234\n\nnow!?\n",
+                 "[I]['LL][ ][ go][ ][123][4][\n\n][now][!?\n]");
+    assert_words("qwen2", "it's 12 $x", "[it]['s][ ][1][2][ $][x]");
+    assert_words("default", "a+b, 12345 = (x)", "[a][+][b][,][ ][123][45][ ][=][ ][(][x][)]");
+    assert_words("gpt-2", "\xC2\x85\xC2\xA0\xE2\x80\x8Bx", "[\xC2\x85][\xC2\xA0][\xE2\x80\x8B][x]");
+}
+
+typedef struct borders {
+    size_t at[4096];
+    size_t base, n;
+} borders;
+
+static mnem_status on_border(void *context, size_t begin, size_t end) {
+    borders *b = context;
+    (void)begin;
+    assert_true(b->n < 4096);
+    b->at[b->n++] = b->base + end;
+    return MNEM_OK;
+}
+
+static size_t random_text(char *out, size_t n) {
+    static const char *const parts[] = {"a",
+                                        "Word",
+                                        "don't",
+                                        "'s",
+                                        "'LL",
+                                        "7",
+                                        "123456",
+                                        " ",
+                                        "  ",
+                                        "\n",
+                                        "\n\n",
+                                        "\r\n",
+                                        "\t",
+                                        "!",
+                                        "..",
+                                        "\xC3\xA4",
+                                        "\xCC\x81",
+                                        "\xE3\x80\x80",
+                                        "\xC2\xA0",
+                                        "$",
+                                        "\xE2\x80\xA8",
+                                        "_",
+                                        "\xE9\x81\x93",
+                                        "\xE3\x80\x82",
+                                        "\xF0\x9F\x98\x80",
+                                        "\xC2\x85",
+                                        "\v",
+                                        "x\ny"};
+    size_t at = 0;
+    for (;;) {
+        const char *part = parts[random_below(sizeof parts / sizeof *parts)];
+        if (at + strlen(part) > n) return at;
+        memcpy(out + at, part, strlen(part));
+        at += strlen(part);
+    }
+}
+
+/* Cutting at every place that mnem__text_cut finds from behind changes no word. */
+static void cuts_change_no_word(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof pres / sizeof *pres; i++) {
+        mnem__pretokenizer *p;
+        size_t cuts = 0;
+        assert_int_equal(mnem__pretokenizer_create(pres[i], &p), MNEM_OK);
+        for (int round = 0; round < 400; round++) {
+            char text[200];
+            borders whole = {0}, parts = {0};
+            const size_t n = random_text(text, sizeof text);
+            const size_t seen = n / 2 + random_below((uint32_t)(n / 2)); /* what a buffer holds */
+            const size_t cut = mnem__text_cut(text, seen);
+            if (cut == 0) continue;
+            assert_true(cut < seen);
+            assert_int_equal(mnem__pretokenize(p, text, n, on_border, &whole), MNEM_OK);
+            assert_int_equal(mnem__pretokenize(p, text, cut, on_border, &parts), MNEM_OK);
+            parts.base = cut;
+            assert_int_equal(mnem__pretokenize(p, text + cut, n - cut, on_border, &parts), MNEM_OK);
+            assert_int_equal(whole.n, parts.n);
+            assert_memory_equal(whole.at, parts.at, whole.n * sizeof *whole.at);
+            cuts++;
+        }
+        assert_true(cuts > 300);
+        mnem__pretokenizer_destroy(p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_cut_as_published),
+        cmocka_unit_test(cuts_change_no_word),
+    };
+    return cmocka_run_group_tests(tests, group_setup, NULL);
+}

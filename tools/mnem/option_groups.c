@@ -1,0 +1,109 @@
+/* option_groups.c: the options that several verbs have, as tables that their own are made of.
+ *
+ * One meaning for a name in all verbs: what means the same stands here once. */
+#include "options.h"
+
+/* ---- one option each ---- */
+
+const tool_option tool_memory_options[] = {
+    {"memory", 'm', "SIZE", TOOL_VALUE_SIZE, 0,
+     .help = "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes "
+             "each, 64MB is 10^6; default: 85 % of what is available)"},
+    {0},
+};
+
+const tool_option tool_threads_options[] = {
+    {"threads", 't', "N", TOOL_VALUE_COUNT, 0, .least = 1, .most = MNEM_TEAM_MAX,
+     .help = "worker threads (default: the processors this process may use)"},
+    {0},
+};
+
+#define AT(field) offsetof(tool_args, field)
+const tool_option tool_json_options[] = {
+    {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json),
+     .help = "JSON on standard output: one object, or one per line where it streams"},
+    {0},
+};
+
+const tool_option tool_quiet_options[] = {
+    {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet),
+     .help = "no plan, progress or ledger on standard error; errors are still shown"},
+    {0},
+};
+
+const tool_option tool_help_options[] = {
+    {"help", 'h', NULL, TOOL_VALUE_FLAG, AT(help), .help = "show this help"},
+    {0},
+};
+#undef AT
+
+#define AT(field) offsetof(tool_session_asked, field)
+const tool_option tool_shape_options[] = {
+    {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = INT32_MAX,
+     .help = "context in tokens (default: the largest that fits, up to the model's and 4096)"},
+    TOOL_GROUP(tool_threads_options, AT(threads)),
+    {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto",
+     .help = "type of the KV cache: f16, q8_0 (half the bytes) or auto (default: f16)"},
+    {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), .least = 1, .most = INT32_MAX,
+     .help = "prompt tokens run together (default: the largest up to 512 that fits well)"},
+    {0},
+};
+
+const tool_option tool_page_cache_options[] = {
+    {"page-cache", 0, NULL, TOOL_VALUE_FLAG, AT(page_cache),
+     .help = "stream weights through the page cache: it may win where memory is plenty, and is "
+             "outside the budget"},
+    {0},
+};
+
+const tool_option tool_session_options[] = {
+    TOOL_GROUP(tool_memory_options, AT(memory)),
+    TOOL_GROUP(tool_shape_options, 0),
+    TOOL_GROUP(tool_page_cache_options, 0),
+    {0},
+};
+#undef AT
+
+#define AT(field) offsetof(tool_training_asked, field)
+const tool_option tool_batch_options[] = {
+    {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
+     .help = "sequences of a step"},
+    {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
+     .help = "of them run together; divides the batch (default: chosen under the budget)"},
+    {0},
+};
+
+const tool_option tool_types_options[] = {
+    {"precision", 0, "TYPE", TOOL_VALUE_CHOICE, AT(precision), .choices = "auto f32 bf16 f16",
+     .help = "type of activations: f32, bf16 or f16 (half the bytes), or auto: f32 where it fits, "
+             "else bf16 (default: auto)"},
+    {"moments", 0, "TYPE", TOOL_VALUE_CHOICE, AT(moments), .choices = "f32 8bit",
+     .help =
+         "type of the optimizer's moments: f32, or 8bit (a quarter of the bytes) (default: f32)"},
+    {0},
+};
+
+const tool_option tool_dropout_options[] = {
+    {"dropout", 0, "P", TOOL_VALUE_REAL, AT(dropout), .least = 0, .most = 0.99,
+     .help = "leave out activations with this probability while training"},
+    {0},
+};
+#undef AT
+
+#define AT(field) offsetof(mnem_sampler_options, field)
+const tool_option tool_sampling_options[] = {
+    {"temp", 0, "X", TOOL_VALUE_FLOAT, AT(temperature), .least = 0, .most = 100,
+     .help = "temperature; 0 takes the likeliest token every time (default: 0.8)"},
+    {"top-k", 0, "N", TOOL_VALUE_COUNT, AT(top_k), .least = 0, .most = INT32_MAX,
+     .help = "choose among the N likeliest tokens; 0 is off (default: 40)"},
+    {"top-p", 0, "X", TOOL_VALUE_FLOAT, AT(top_p), .least = 0, .most = 1,
+     .help = "choose among the likeliest tokens that sum to X; 1 is off (default: 0.95)"},
+    {"min-p", 0, "X", TOOL_VALUE_FLOAT, AT(min_p), .least = 0, .most = 1,
+     .help = "drop tokens less likely than X times the likeliest; 0 is off (default: 0.05)"},
+    {"repeat-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(repeat_penalty), .least = 0.01, .most = 100,
+     .help = "make recent tokens less likely by this factor; 1 is off (default: 1)"},
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed),
+     .help = "seed of the sampler, for the same text again (default: random, and shown)"},
+    {0},
+};
+#undef AT

@@ -1,0 +1,186 @@
+/* train_budget.c: from a config and a text to the plan of a run, or its refusal.
+ *
+ * The plan is made twice: early, before a long text is read, for what can't fit whatever the text
+ * is; then with the text's own bytes. `auto` precision is settled by it: f32 where it fits. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verbs/train/train_tool.h"
+
+/* ---- options ---- */
+
+/* 0: nobody gave one. */
+uint64_t train_budget(const train_run *run) {
+    return run->asked->memory ? run->asked->memory : run->config.memory;
+}
+
+static void set_lora(train_run *run) {
+    const train_config *c = &run->config;
+    mnem_lora *lora = &run->options.lora;
+    if (!c->lora) return;
+    *lora = (mnem_lora){.rank = c->lora, .alpha = (float)c->lora_alpha, .base = run->base};
+    if (*c->lora_targets) mnem_lora_targets_parse(c->lora_targets, &lora->targets);
+}
+
+static void set_shape(const train_config *c, mnem_transformer *t) {
+    snprintf(t->architecture, sizeof t->architecture, "%s", c->architecture);
+    t->layers = c->layers;
+    t->embd = c->embd;
+    t->heads = c->heads;
+    t->kv_heads = c->kv_heads;
+    t->head_dim = c->embd / c->heads;
+    t->ff = c->ff;
+    t->vocab = c->vocab;
+    t->context = c->context;
+    t->epsilon = (float)c->epsilon;
+    t->rope = (mnem_rope){.dims = t->head_dim, .base = (float)c->rope_base};
+    t->rope_factors = -1;
+    t->tied = true;
+}
+
+mnem_schedule train_schedule(const train_config *c) {
+    const int64_t steps = c->steps ? c->steps : INT64_C(1) << 40;
+    return (mnem_schedule){.rate_peak = c->rate,
+                           .rate_floor = c->rate_floor,
+                           .warmup_steps = (uint64_t)(c->warmup < steps ? c->warmup : steps),
+                           .total_steps = (uint64_t)steps};
+}
+
+static void set_options(train_run *run) {
+    const train_config *c = &run->config;
+    mnem_train_options *o = &run->options;
+    *o = (mnem_train_options){.ledger = run->ledger,
+                              .sequence = c->context,
+                              .batch = c->batch,
+                              .micro_batch = run->asked->training.micro_batch,
+                              .threads = run->asked->threads,
+                              .dropout = (float)c->dropout,
+                              .seed = c->seed,
+                              .schedule = train_schedule(c),
+                              .norm_max = c->clip};
+    set_shape(c, &o->shape);
+    set_lora(run);
+    o->optimizer.weight_decay = c->weight_decay;
+    o->optimizer.seed = c->seed;
+    o->optimizer.moments = strcmp(c->moments, "8bit") ? MNEM_MOMENTS_F32 : MNEM_MOMENTS_8BIT;
+    /* The tool's own bytes while steps run: a batch of one sequence and so much for each further
+     * one, the stack of the thread that reads, and a row of logits for samples. */
+    const uint64_t one = train_feed_bytes(run, 1), two = train_feed_bytes(run, 2);
+    o->io_bytes_sequence = two - one + 64;
+    const uint64_t logits = (uint64_t)(run->logits_count ? run->logits_count : c->vocab);
+    o->io_bytes = one + MNEM_FEED_STACK_BYTES + 4096 + logits * sizeof(float);
+}
+
+static void set_compute(train_run *run) {
+    const char *precision = run->config.precision;
+    run->options.compute = !strcmp(precision, "bf16")  ? MNEM_TYPE_BF16
+                           : !strcmp(precision, "f16") ? MNEM_TYPE_F16
+                                                       : MNEM_TYPE_F32;
+}
+
+/* ---- the plan ---- */
+
+/* auto: f32 where it fits, else bf16; what was chosen stays for --resume. */
+static mnem_status make_plan(train_run *run) {
+    train_config *c = &run->config;
+    const bool open = !strcmp(c->precision, "auto");
+    set_compute(run);
+    mnem_status status = mnem_train_plan_make(&run->options, &run->plan);
+    if (open && status == MNEM_OVER_BUDGET) {
+        run->options.compute = MNEM_TYPE_BF16;
+        status = mnem_train_plan_make(&run->options, &run->plan);
+    }
+    if (open && status == MNEM_OK)
+        snprintf(c->precision, sizeof c->precision, "%s",
+                 run->options.compute == MNEM_TYPE_BF16 ? "bf16" : "f32");
+    return status;
+}
+
+static int make_sampler(train_run *run) {
+    mnem_sampler_options options = mnem_sampler_usual();
+    options.seed = run->config.seed;
+    const mnem_status status = mnem_sampler_create(&options, run->config.vocab, &run->sampler);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static int fail_plan(const train_run *run, mnem_status status, const mnem_train_plan *plan) {
+    return tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
+}
+
+int train_plan(train_run *run) {
+    set_options(run);
+    const int code = make_sampler(run);
+    if (code != TOOL_OK) return code;
+    mnem_status status = make_plan(run);
+    if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger);
+    if (status != MNEM_OK) return fail_plan(run, status, &run->plan);
+    /* Where there is no room for the test, the time isn't known before the first step. */
+    if (!run->args->quiet || run->asked->dry_run)
+        (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
+    run->text_bytes = tool_peak_bytes();
+    if (!run->args->quiet) train_report_plan(stderr, run);
+    return TOOL_OK;
+}
+
+/* ---- before the text ---- */
+
+/* What the tokenizer and the text will take, about, and rather more: pieces of text and their ids,
+ * tables of the vocabulary. */
+static uint64_t text_bytes(const train_run *run, uint64_t all) {
+    enum { PIECE = 1 << 20, TABLES = 256 << 10, EACH = 96 };
+    return (all < PIECE ? all : PIECE) * 3 + TABLES + (uint64_t)run->config.vocab * EACH;
+}
+
+static uint64_t file_bytes(const train_run *run) {
+    uint64_t all = 0;
+    struct stat about;
+    for (int32_t i = 0; i < run->config.files; i++)
+        if (stat(run->config.file[i], &about) == 0) all += (uint64_t)about.st_size;
+    return all;
+}
+
+/* What can't be, or can't fit whatever the text is, gets its answer before a long text is read; the
+ * least that it names has room for the text. A short one is read, for the least to the byte. */
+int train_plan_early(train_run *run) {
+    enum { SHORT = 16 << 20 };
+    mnem_train_plan plan;
+    const uint64_t all = file_bytes(run);
+    set_options(run);
+    set_compute(run);
+    if (strcmp(run->config.precision, "auto") == 0 && run->options.compute == MNEM_TYPE_F32)
+        run->options.compute = MNEM_TYPE_BF16; /* the smaller of the two */
+    mnem_status status = mnem_train_plan_make(&run->options, &plan);
+    if (status == MNEM_OVER_BUDGET && all < SHORT) return TOOL_OK;
+    if (status == MNEM_OVER_BUDGET) {
+        run->options.io_bytes += text_bytes(run, all);
+        status = mnem_train_plan_make(&run->options, &plan);
+    }
+    if (status == MNEM_OK) return TOOL_OK;
+    return fail_plan(run, status, &plan);
+}
+
+/* ---- what other budgets would buy ---- */
+
+static bool print_way(void *context, const mnem_train_way *way) {
+    const train_run *run = context;
+    char size[TOOL_TEXT];
+    if (run->args->json) {
+        tool_out_json(json_pack("{s:I, s:f, s:i, s:i, s:b}", "peak_bytes",
+                                (json_int_t)way->peak_bytes, "cost", way->cost, "micro_batch",
+                                way->micro_batch, "layers_recomputed", way->layers_recomputed,
+                                "chosen", way->chosen));
+        return !tool_out_closed();
+    }
+    return tool_outf("%c %12s %10.0f %% %12d %18d\n", way->chosen ? '*' : ' ',
+                     tool_size(way->peak_bytes, size), 100 * way->cost, way->micro_batch,
+                     way->layers_recomputed);
+}
+
+int train_plan_ways(train_run *run) {
+    if (run->args->json)
+        tool_out_json(train_report_plan_json(run));
+    else
+        tool_outf("         memory    step time  micro-batch  layers recomputed\n");
+    const mnem_status status = mnem_train_frontier(&run->options, &run->plan, print_way, run);
+    return status == MNEM_OK ? tool_out_end() : tool_fail(status);
+}

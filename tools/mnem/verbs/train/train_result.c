@@ -1,0 +1,105 @@
+/* train_result.c: what a run leaves: a model or an adapter, and what is said of it.
+ *
+ * It is written from the trainer's weights when all steps are done, and has its name when it is
+ * whole; a run that has the last checkpoint and the result has nothing left to do. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/train/train_tool.h"
+
+const char *train_result_path(const train_run *run) {
+    return train_path(run, run->config.lora ? "adapter.gguf" : "model.gguf");
+}
+
+/* general.name and general.license. */
+static mnem_status write_names(const train_run *run, mnem_gguf_writer *writer) {
+    const train_config *c = &run->config;
+    char whole[PATH_MAX];
+    const char *name = c->name;
+    if (!*name) name = realpath(run->out, whole) ? strrchr(whole, '/') + 1 : run->out;
+    const mnem_status status = mnem_gguf_key_text(writer, "general.name", name);
+    if (status != MNEM_OK || !*c->license) return status;
+    return mnem_gguf_key_text(writer, "general.license", c->license);
+}
+
+mnem_status train_result_write(train_run *run) {
+    mnem_gguf_writer *writer;
+    mnem_status status = mnem_gguf_create(train_result_path(run), &writer);
+    if (status != MNEM_OK) return status;
+    status = write_names(run, writer);
+    const bool lora = run->config.lora != 0;
+    if (status == MNEM_OK && !lora) status = mnem_tokenizer_write(run->tokenizer, writer);
+    if (status == MNEM_OK)
+        status = mnem_trainer_write(run->trainer, lora ? MNEM_TYPE_F32 : MNEM_TYPE_F16, writer);
+    if (status == MNEM_OK) return mnem_gguf_finish(writer);
+    mnem_gguf_abort(writer);
+    return status;
+}
+
+/* ---- what is said at the end ---- */
+
+/* The object that ends a stream of --json. */
+json_t *train_result_json(const train_run *run, const char *what, const char *path, int64_t step) {
+    json_t *object =
+        json_pack("{s:b, s:o?, s:I, s:f, s:o}", "finished", run->finished, what, json_string(path),
+                  "step", (json_int_t)step, "loss", run->loss_last, "validation_loss",
+                  run->validated ? tool_json_real(run->loss_validation) : json_null());
+    json_t *bytes = json_pack("{s:I, s:I, s:I}", "bytes_peak", (json_int_t)tool_peak_bytes(),
+                              "predicted_bytes", (json_int_t)train_report_peak(run), "budget_bytes",
+                              (json_int_t)run->plan.budget_bytes);
+    if (object && bytes && run->trainer) json_object_update(object, bytes); /* else nothing ran */
+    json_decref(bytes);
+    return object;
+}
+
+void train_result_say(const train_run *run, int64_t step) {
+    const char *path = train_result_path(run);
+    if (run->args->json) {
+        const char *what = run->config.lora ? "adapter" : "model";
+        tool_out_json(train_result_json(run, what, path, step));
+        return;
+    }
+    tool_outf("%s: %lld step%s, loss %.4f", path, (long long)step, tool_s((uint64_t)step),
+              run->loss_last);
+    if (run->validation_curve.count)
+        tool_outf(", held-out perplexity %.4g", exp(run->loss_validation));
+    tool_outf("\n");
+}
+
+/* What the result is for. */
+void train_result_say_use(const train_run *run) {
+    const char *path = train_result_path(run);
+    if (run->args->quiet || run->args->json) return;
+    tool_out_flush(); /* in the order in which they are said */
+    if (run->config.lora)
+        fprintf(stderr, "`mnem merge %s %s -o OUT` makes a model that runs\n", run->config.init,
+                path);
+    else
+        fprintf(stderr, "`mnem run %s -p TEXT` lets it write\n", path);
+}
+
+/* ---- a run that is finished already ---- */
+
+/* The checkpoint has all steps, and the result was written after it. */
+bool train_result_is_whole(const train_run *run) {
+    uint64_t steps = 0;
+    if (!run->asked->resume || !run->config.steps || access(train_result_path(run), F_OK) != 0)
+        return false;
+    return mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK &&
+           steps >= (uint64_t)run->config.steps;
+}
+
+int train_result_say_whole(train_run *run) {
+    const bool lora = run->config.lora != 0;
+    run->finished = true;
+    train_log_read(run);
+    tool_message("%s is finished: all %lld steps are done. To learn more, begin a run from %s:\n"
+                 "      mnem train --init %s --data FILE --out NEW",
+                 run->out, (long long)run->config.steps,
+                 lora ? "a model that has the adapter (mnem merge)" : "its model",
+                 lora ? "MERGED" : train_result_path(run));
+    train_result_say(run, run->config.steps);
+    return tool_out_end();
+}
