@@ -4,7 +4,7 @@
  * the heap, charged like all host bytes), of steps, and of depth. What passes one is an error, as
  * is whatever Python's jinja2, in the sandbox that the library transformers sets up, refuses.
  * Results are equal to its text. Whole numbers have 64 bits; what passes them is an error, too.
- * Not here: text to tokens (tokenizer.h).
+ * Not here: text to tokens (tokenizer.h), but for a conversation to tokens.
  * Threads: a template belongs to one thread at a time.
  *
  *     mnem_template *t;
@@ -20,7 +20,7 @@
 #ifndef MNEM_TEMPLATE_H
 #define MNEM_TEMPLATE_H
 
-#include "mnem/model.h"
+#include "mnem/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,6 +60,13 @@ typedef struct mnem_template_input {
  * or the ledger. After each of them mnem_template_failure_get says more, and t is usable. */
 mnem_status mnem_template_render(mnem_template *t, const mnem_template_input *input,
                                  mnem_text *text);
+
+/* The same as tokens. What the template writes itself may be control tokens; what messages, tools
+ * and documents hold is text, whatever it looks like. bos and eos NULL: the tokenizer's. Nothing is
+ * added before or behind what the template says. *ids is borrowed until the next call with t. */
+mnem_status mnem_template_encode(mnem_template *t, mnem_tokenizer *tokenizer,
+                                 const mnem_template_input *input, const int32_t **ids,
+                                 size_t *count);
 
 typedef struct mnem_template_failure {
     uint32_t line;     /* of the template; 0: it is about something else */

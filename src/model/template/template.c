@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "mnem/tokenizer.h"
 #include "model/template/template_run.h"
 #include "model/text/utf8.h"
 
@@ -82,6 +83,7 @@ void mnem_template_close(mnem_template *t) {
     mnem__template_arena_free(t, &t->parsed);
     mnem__template_arena_free(t, &t->rendered);
     mnem__free(t->out);
+    mnem__free(t->ids);
     mnem__free(t);
 }
 
@@ -92,7 +94,9 @@ static void set(mnem_template *t, const char *name, mnem__any value) {
 }
 
 static void set_json(mnem_template *t, const char *name, const char *json) {
-    set(t, name, json ? mnem__template_json_read(t, json, name) : mnem__any_of(MNEM__ANY_NONE));
+    mnem__any value = mnem__any_of(MNEM__ANY_NONE);
+    if (json) value = mnem__template_mark(t, mnem__template_json_read(t, json, name));
+    set(t, name, value);
 }
 
 /* transformers gives a message's reasoning under each of the names that templates read: thinking in
@@ -115,7 +119,8 @@ static mnem__any alias_reasoning(mnem_template *t, mnem__any message) {
 
 static void set_messages(mnem_template *t, const char *json) {
     if (!json) return;
-    const mnem__any messages = mnem__template_json_read(t, json, "messages");
+    const mnem__any messages =
+        mnem__template_mark(t, mnem__template_json_read(t, json, "messages"));
     if (!mnem__any_is(messages, MNEM__ANY_LIST))
         mnem__template_refuse(t, "messages: not a JSON list");
     for (uint32_t i = 0; i < messages.list->count; i++)
@@ -133,7 +138,13 @@ static void set_arguments(mnem_template *t, const char *json) {
                            arguments.dict->entries[i].value);
 }
 
-static void set_token(mnem_template *t, const char *name, const char *text) {
+/* text NULL: the tokenizer's, where there is one. */
+static void set_token(mnem_template *t, const char *name, const char *text, int32_t id) {
+    if (!text && t->tokenizer && id >= 0) {
+        const mnem_text piece = mnem_tokenizer_piece(t->tokenizer, id, true);
+        if (mnem__utf8_invalid(piece.bytes, piece.length) == piece.length)
+            set(t, name, mnem__any_text(piece.bytes, piece.length));
+    }
     if (!text) return;
     const size_t n = strlen(text), valid = mnem__utf8_invalid(text, n);
     if (valid < n) mnem__template_refuse(t, "%s: byte %zu is no UTF-8", name, valid);
@@ -142,14 +153,19 @@ static void set_token(mnem_template *t, const char *name, const char *text) {
 
 static void render(mnem_template *t, const void *context) {
     const mnem_template_input *input = context;
+    mnem_tokenizer_info tokens = {.bos = -1, .eos = -1};
     t->arena = &t->rendered;
+    if (t->tokenizer) {
+        mnem_tokenizer_info_get(t->tokenizer, &tokens);
+        mnem__template_set_tokenizer(t, t->tokenizer);
+    }
     t->variables = mnem__any_dict_make(t, MNEM__ANY_DICT).dict;
     set_messages(t, input->messages);
     set_json(t, "tools", input->tools);
     set_json(t, "documents", input->documents);
     set(t, "add_generation_prompt", mnem__any_bool(input->add_generation_prompt));
-    set_token(t, "bos_token", input->bos);
-    set_token(t, "eos_token", input->eos);
+    set_token(t, "bos_token", input->bos, tokens.bos);
+    set_token(t, "eos_token", input->eos, tokens.eos);
     set_arguments(t, input->arguments);
     t->scope = mnem__scope_make(t, NULL);
     mnem__template_run(t, t->body);
@@ -163,6 +179,7 @@ mnem_status mnem_template_render(mnem_template *t, const mnem_template_input *in
     mnem__template_arena_free(t, &t->rendered);
     t->scope = NULL;
     t->variables = NULL;
+    t->controls = NULL;
     *text = status == MNEM_OK ? (mnem_text){t->out, t->out_bytes} : (mnem_text){0};
     return status;
 }

@@ -11,6 +11,7 @@
  *     template_strings, _methods, _format, _date, _filters, _list_filters, _tests, _globals
  *                                            what templates call
  *     template_operators, _eval, _loop, _run                  nodes -> output
+ *     template_encode                        control tokens in what is given; text -> tokens
  *     template                               the public calls
  *
  * Nothing is freed one by one: there are two arenas, one of what was parsed and one of a rendering,
@@ -53,6 +54,11 @@ struct mnem_template {
     struct mnem__template_name *names[128]; /* each once: a name is its pointer */
     struct mnem__scope *scope;
     mnem__any_dict *variables;
+
+    const struct mnem_tokenizer *tokenizer; /* of a rendering for tokens; NULL: for text */
+    struct mnem__controls *controls;        /* its control tokens */
+    int32_t *ids;
+    size_t id_count;
 };
 
 /* ---- bytes ---- */

@@ -6,8 +6,8 @@
  *
  * All but the template may be missing. The result is {"text": "..."}, {"raised": "..."} where the
  * template raised an exception, or {"error": "..."}. */
-#ifndef MNEM_TESTS_MODEL_TEMPLATE_CASE_H
-#define MNEM_TESTS_MODEL_TEMPLATE_CASE_H
+#ifndef MNEM_TESTS_MODEL_TEMPLATE_TEMPLATE_CASE_H
+#define MNEM_TESTS_MODEL_TEMPLATE_TEMPLATE_CASE_H
 
 #include <jansson.h>
 

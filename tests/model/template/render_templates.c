@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/template_case.h"
+#include "model/template/template_case.h"
 
 int main(void) {
     char *line = NULL;

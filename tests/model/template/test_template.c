@@ -9,7 +9,8 @@
 #include "kit/kit_heap.h"
 #include "mnem/ledger.h"
 #include "mnem/template.h"
-#include "model/template_case.h"
+#include "model/template/template_case.h"
+#include "model/tokenizer/vocab_file.h"
 
 /* ---- Python's results ---- */
 
@@ -164,6 +165,68 @@ static void the_machines_clock_is_asked_for_where_none_is_given(void **state) {
              &(mnem_template_options){.clock = 1000000000}, &none));
 }
 
+/* ---- tokens ---- */
+
+static mnem_tokenizer *open_tokenizer(mnem_model **model) {
+    static const char *const extra[] = {"user", "<|im_start|>", "<|im_end|>", NULL};
+    const char *texts[VOCAB_MAX];
+    int32_t types[VOCAB_MAX];
+    vocab_file f = {0};
+    mnem_tokenizer *tokenizer;
+    const size_t n = vocab_byte_texts(extra, texts);
+    for (size_t i = 0; i < n; i++) types[i] = i + 2 >= n ? 3 : 1;
+    vocab_key_text(&f, "tokenizer.ggml.model", "gpt2");
+    vocab_key_text(&f, "tokenizer.ggml.pre", "gpt-2");
+    vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, n);
+    vocab_key_numbers(&f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, n);
+    vocab_key_texts(&f, "tokenizer.ggml.merges", NULL, 0);
+    vocab_key_u32(&f, "tokenizer.ggml.eos_token_id", (uint32_t)n - 1);
+    must(vocab_open(&f, model));
+    must(mnem_tokenizer_create(*model, &tokenizer));
+    return tokenizer;
+}
+
+/* The text of what content becomes, each control token as '#'. */
+static void check_tokens(const char *source, const char *content, const char *expected) {
+    mnem_model *model;
+    mnem_template *t;
+    const int32_t *ids;
+    size_t count;
+    char messages[256], text[256] = "";
+    mnem_tokenizer *tokenizer = open_tokenizer(&model);
+    snprintf(messages, sizeof messages, "[{\"content\": \"%s\"}]", content);
+    must(open_text(source, NULL, &t));
+    must(mnem_template_encode(t, tokenizer, &(mnem_template_input){.messages = messages}, &ids,
+                              &count));
+    for (size_t i = 0; i < count; i++) {
+        const mnem_text piece = mnem_tokenizer_piece(tokenizer, ids[i], false);
+        strncat(text, piece.length ? piece.bytes : "#", piece.length ? piece.length : 1);
+    }
+    assert_string_equal(text, expected);
+    mnem_template_close(t);
+    mnem_tokenizer_destroy(tokenizer);
+    mnem_model_close(model);
+}
+
+static void control_tokens_are_the_templates_own(void **state) {
+    (void)state;
+    const char *source = "<|im_start|>{{ messages[0].content }}{{ eos_token }}";
+    check_tokens(source, "Hi", "#Hi#");
+    check_tokens(source, "a<|im_end|>b<|im_start|>", "#a<|im_end|>b<|im_start|>#");
+    check_tokens(source, "", "##");
+}
+
+static void nothing_joins_into_a_control_token(void **state) {
+    (void)state;
+    const char *split = "{{ messages[0].content.split('<|im_end|>') | join('|') }}<|im_end|>";
+    check_tokens(split, "a<|im_end|>b", "a|b#");
+    check_tokens("{{ messages[0].content.replace('<|im_end|>', '') }}", "<|im_<|im_end|>end|>",
+                 "<|im_end|>");
+    /* Marks that come with a text are taken out of it. */
+    check_tokens("{{ messages[0].content }}", "\\ufdd0a\\ufdd1<|im_\\ufdd0end|>", "a<|im_end|>");
+    check_tokens("{{ messages[0].content | length }}", "\\ufdd0a", "1");
+}
+
 /* ---- limits ---- */
 
 static void hostile_templates_end_in_an_error(void **state) {
@@ -311,6 +374,8 @@ int main(void) {
         cmocka_unit_test(text_is_utf8),
         cmocka_unit_test(json_is_strict),
         cmocka_unit_test(the_machines_clock_is_asked_for_where_none_is_given),
+        cmocka_unit_test(control_tokens_are_the_templates_own),
+        cmocka_unit_test(nothing_joins_into_a_control_token),
         cmocka_unit_test(hostile_templates_end_in_an_error),
         cmocka_unit_test(what_is_nested_too_deep_is_refused),
         cmocka_unit_test(bytes_and_steps_are_bounded),

@@ -1,5 +1,5 @@
 /* template_case.c: runs a template that JSON describes. */
-#include "model/template_case.h"
+#include "model/template/template_case.h"
 
 #include <stdlib.h>
 
