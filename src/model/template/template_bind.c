@@ -41,6 +41,7 @@ mnem__any mnem__template_apply(mnem_template *t, const mnem__function *f, mnem__
                                const mnem__arguments *arguments) {
     mnem__any a[MNEM__PARAMETERS_MAX] = {{0}};
     const uint32_t given = arguments->list ? arguments->list->count : 0;
+    if (mnem__any_is(in, MNEM__ANY_TEXT)) mnem__template_step(t, in.length / 64);
     if (!f->parameters) mnem__template_fail(t, MNEM_UNSUPPORTED, "%s() is not supported", f->name);
     if (strcmp(f->parameters, "*") == 0) return f->run(t, in, a, arguments);
     const int most = count_words(f->parameters);

@@ -15,9 +15,14 @@ static mnem__any undefined(mnem__any name, int flag) {
 /* ---- names ---- */
 
 static mnem__any look_up(mnem_template *t, mnem__any name) {
+    uint64_t seen = 0;
     for (const mnem__scope *scope = t->scope; scope; scope = scope->parent)
-        for (const mnem__binding *b = scope->first; b; b = b->next)
-            if (b->name == name.text && mnem__is_given(b->value)) return b->value;
+        for (const mnem__binding *b = scope->first; b; b = b->next, seen++)
+            if (b->name == name.text && mnem__is_given(b->value)) {
+                mnem__template_step(t, seen / 16);
+                return b->value;
+            }
+    mnem__template_step(t, seen / 16);
     const mnem__any *variable = mnem__any_dict_find(t, t->variables, name);
     if (variable) return *variable;
     const mnem__any global = mnem__template_global(name);
@@ -32,7 +37,9 @@ mnem__scope *mnem__scope_make(mnem_template *t, mnem__scope *parent) {
 
 void mnem__scope_set(mnem_template *t, mnem__scope *scope, const char *name, mnem__any value) {
     mnem__binding *b = scope->first;
-    while (b && b->name != name) b = b->next;
+    uint64_t seen = 0;
+    for (; b && b->name != name; b = b->next) seen++;
+    mnem__template_step(t, seen / 16);
     if (!b) {
         b = mnem__template_take(t, sizeof *b);
         *b = (mnem__binding){.name = name, .next = scope->first};
@@ -105,7 +112,7 @@ mnem__any mnem__template_item(mnem_template *t, mnem__any a, mnem__any key) {
     const bool listed = a.kind == MNEM__ANY_TEXT || a.kind == MNEM__ANY_LIST ||
                         a.kind == MNEM__ANY_TUPLE || a.kind == MNEM__ANY_RANGE;
     if (mnem__any_is(a, MNEM__ANY_UNDEFINED)) mnem__template_undefined(t, a);
-    if (mnem__any_is(a, MNEM__ANY_DICT) && mnem__any_hashable(key)) {
+    if (mnem__any_is(a, MNEM__ANY_DICT) && mnem__any_hashable(t, key)) {
         const mnem__any *value = mnem__any_dict_find(t, a.dict, key);
         if (value) return *value;
     }

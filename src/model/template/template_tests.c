@@ -99,7 +99,7 @@ TEST(upper) {
 static bool is_function(mnem_template *t, mnem__any name,
                         const mnem__function *(*find)(const char *name)) {
     char text[32] = "";
-    if (!mnem__any_hashable(name))
+    if (!mnem__any_hashable(t, name))
         mnem__template_refuse(t, "a %s is no name", mnem__any_type(name));
     if (!mnem__any_is(name, MNEM__ANY_TEXT) || name.length >= sizeof text) return false;
     memcpy(text, name.text, name.length);

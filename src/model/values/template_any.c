@@ -71,22 +71,22 @@ mnem__any mnem__any_view_make(mnem_template *t, mnem__any_dict *dict, int of) {
 
 enum { FEW = 8 }; /* entries that are searched one by one */
 
-bool mnem__any_hashable(mnem__any a) {
-    switch (a.kind) {
-    case MNEM__ANY_LIST:
-    case MNEM__ANY_DICT: return false;
-    case MNEM__ANY_TUPLE:
-        for (uint32_t i = 0; i < a.list->count; i++)
-            if (!mnem__any_hashable(a.list->items[i])) return false;
-        return true;
-    default: return true;
-    }
+bool mnem__any_hashable(mnem_template *t, mnem__any a) {
+    bool hashable = !mnem__any_is(a, MNEM__ANY_LIST) && !mnem__any_is(a, MNEM__ANY_DICT);
+    if (!mnem__any_is(a, MNEM__ANY_TUPLE)) return hashable;
+    mnem__template_enter(t);
+    for (uint32_t i = 0; i < a.list->count && hashable; i++)
+        hashable = mnem__any_hashable(t, a.list->items[i]);
+    mnem__template_leave(t);
+    return hashable;
 }
 
-/* Equal values have equal hashes: 1, 1.0 and true are equal. */
-static uint32_t hash_of(mnem__any a) {
+/* Equal values have equal hashes: 1, 1.0 and true are equal. Of what is hashable, and so not too
+ * deep. */
+static uint32_t hash_of(mnem_template *t, mnem__any a) {
     uint64_t hash = 0;
     if (mnem__any_is(a, MNEM__ANY_TEXT)) {
+        mnem__template_step(t, a.length / 64);
         hash = 0xCBF29CE484222325u; /* FNV-1a */
         for (uint32_t i = 0; i < a.length; i++)
             hash = (hash ^ (unsigned char)a.text[i]) * 0x100000001B3u;
@@ -94,7 +94,8 @@ static uint32_t hash_of(mnem__any a) {
         const double f = mnem__any_f64(a) + 0.0; /* no -0 */
         memcpy(&hash, &f, sizeof hash);
     } else if (mnem__any_is(a, MNEM__ANY_TUPLE)) {
-        for (uint32_t i = 0; i < a.list->count; i++) hash = hash * 31 + hash_of(a.list->items[i]);
+        for (uint32_t i = 0; i < a.list->count; i++)
+            hash = hash * 31 + hash_of(t, a.list->items[i]);
     }
     hash *= 0x9E3779B97F4A7C15u;
     return (uint32_t)(hash >> 32);
@@ -143,19 +144,19 @@ static mnem__any_entry *find_entry(mnem_template *t, const mnem__any_dict *dict,
 }
 
 static void check_key(mnem_template *t, mnem__any key) {
-    if (!mnem__any_hashable(key))
+    if (!mnem__any_hashable(t, key))
         mnem__template_refuse(t, "a %s can't be a key", mnem__any_type(key));
 }
 
 mnem__any *mnem__any_dict_find(mnem_template *t, const mnem__any_dict *dict, mnem__any key) {
     check_key(t, key);
-    mnem__any_entry *entry = find_entry(t, dict, key, hash_of(key));
+    mnem__any_entry *entry = find_entry(t, dict, key, hash_of(t, key));
     return entry ? &entry->value : NULL;
 }
 
 void mnem__any_dict_set(mnem_template *t, mnem__any_dict *dict, mnem__any key, mnem__any value) {
     check_key(t, key);
-    const uint32_t hash = hash_of(key);
+    const uint32_t hash = hash_of(t, key);
     mnem__any_entry *entry = find_entry(t, dict, key, hash);
     if (entry) {
         entry->value = value;
@@ -262,12 +263,12 @@ mnem__any_list *mnem__any_items(mnem_template *t, mnem__any a) {
 }
 
 mnem__any mnem__any_at(mnem_template *t, mnem__any a, int64_t i) {
+    if (mnem__any_is(a, MNEM__ANY_TEXT)) mnem__template_step(t, a.length / 64);
     const int64_t n = mnem__any_length(a);
     if (i < 0) i += n;
     if (i < 0 || i >= n) return mnem__any_of(MNEM__ANY_MISSING);
     if (mnem__any_is(a, MNEM__ANY_RANGE)) return mnem__any_int(a.range->start + i * a.range->step);
     if (!mnem__any_is(a, MNEM__ANY_TEXT)) return a.list->items[i];
-    mnem__template_step(t, (uint64_t)i / 64);
     const size_t at = mnem__char_offset(a.text, a.length, (size_t)i);
     return mnem__any_text(a.text + at, mnem__char_bytes(a.text[at]));
 }
@@ -312,6 +313,7 @@ mnem__any mnem__any_slice(mnem_template *t, mnem__any a, const mnem__any bounds[
                            a.kind == MNEM__ANY_TUPLE || a.kind == MNEM__ANY_RANGE;
     if (!sliceable) mnem__template_refuse(t, "a %s has no slices", mnem__any_type(a));
     int64_t step = 1;
+    if (mnem__any_is(a, MNEM__ANY_TEXT)) mnem__template_step(t, a.length / 64);
     const int64_t n = mnem__any_length(a);
     if (mnem__any_whole(bounds[2]))
         step = bounds[2].i;

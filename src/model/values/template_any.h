@@ -151,7 +151,8 @@ bool mnem__any_says(mnem__any a, const char *word);
 /* Python's name of its type. */
 const char *mnem__any_type(mnem__any a);
 bool mnem__any_truth(mnem__any a);
-bool mnem__any_hashable(mnem__any a);
+/* Can it be a key? */
+bool mnem__any_hashable(mnem_template *t, mnem__any a);
 bool mnem__any_equal(mnem_template *t, mnem__any a, mnem__any b);
 /* Below 0, 0 or above; fails where Python has no order. */
 int mnem__any_compare(mnem_template *t, mnem__any a, mnem__any b);

@@ -248,6 +248,12 @@ static void hostile_templates_end_in_an_error(void **state) {
         "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
         "{% set ns = namespace(x={}) %}{% for i in range(9999) %}{% set ns.x = {'a': ns.x} %}"
         "{% endfor %}{{ ns.x | tojson }}",
+        "{% set ns = namespace(x=(1,)) %}{% for i in range(99999) %}{% set ns.x = (ns.x,) %}"
+        "{% endfor %}{{ {ns.x: 1} }}",
+        "{% set x = 'a' * 1000000 %}{% for i in range(100000) %}{{ x | length }}{% endfor %}",
+        "{% set x = 'a' * 1000000 %}{% for i in range(100000) %}{{ {x: 1}[x] }}{% endfor %}",
+        "{% set x = 'a' * 1000000 %}{% for i in range(100000) %}{{ x.isalpha() }}{{ x[-1] }}"
+        "{% endfor %}",
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
         "{% macro f(n) %}{{ f(n) }}{{ f(n) }}{% endmacro %}{{ f(1) }}",
         "{% for x in [[1]] recursive %}{{ loop([[1]]) }}{% endfor %}",
