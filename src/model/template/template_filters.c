@@ -235,7 +235,7 @@ FILTER(round) {
         mnem__template_refuse(t, "round: no such method");
     if (up || down) {
         const double unit = pow(10, (double)digits), f = mnem__any_f64(in) * unit;
-        return mnem__any_float((up ? ceil(f) : floor(f)) / unit);
+        return mnem__any_float(((up ? ceil(f) : floor(f)) + 0.0) / unit); /* no -0 */
     }
     if (mnem__any_whole(in) && digits >= 0) return mnem__any_int(in.i);
     const double f = mnem__round(mnem__any_f64(in), digits);

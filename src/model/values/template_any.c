@@ -73,6 +73,7 @@ enum { FEW = 8 }; /* entries that are searched one by one */
 
 bool mnem__any_hashable(mnem_template *t, mnem__any a) {
     bool hashable = !mnem__any_is(a, MNEM__ANY_LIST) && !mnem__any_is(a, MNEM__ANY_DICT);
+    if (mnem__any_is(a, MNEM__ANY_VIEW)) return a.view->of == MNEM__VIEW_VALUES;
     if (!mnem__any_is(a, MNEM__ANY_TUPLE)) return hashable;
     mnem__template_enter(t);
     for (uint32_t i = 0; i < a.list->count && hashable; i++)
