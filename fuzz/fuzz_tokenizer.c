@@ -20,13 +20,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 /* ---- good vocabularies ---- */
 
-enum { VOCABULARIES = 9 };
+enum { SPM, GEMMA, UNIGRAM, FILES, BPE = FILES + 4, BPE_MAX = 56, VOCABULARIES = BPE + BPE_MAX };
 static mnem_model *models[VOCABULARIES];
 static mnem_tokenizer *tokenizers[VOCABULARIES]; /* NULL: its file isn't here */
 
-static void add_spm(vocab_file *f) {
+/* Tokens of marked text, with which model's keys: "llama", "gemma4", "t5". */
+static void add_marked(vocab_file *f, const char *model) {
+    static const char *const merges[] = {
+        "t h", "\xE2\x96\x81 th", "h e", "\xE2\x96\x81th e", "i n", "\xE2\x96\x81 \xE2\x96\x81"};
     static const char *const extra[] = {"e",
                                         "a",
+                                        "t",
+                                        "h",
+                                        "i",
+                                        "n",
                                         "th",
                                         "he",
                                         "\xE2\x96\x81",
@@ -55,10 +62,11 @@ static void add_spm(vocab_file *f) {
         types[259 + i] = 1;
         scores[259 + i] = (float)(-i % 5);
     }
-    vocab_key_text(f, "tokenizer.ggml.model", "llama");
+    vocab_key_text(f, "tokenizer.ggml.model", model);
     vocab_key_texts(f, "tokenizer.ggml.tokens", texts, ALL);
     vocab_key_numbers(f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, ALL);
     vocab_key_numbers(f, "tokenizer.ggml.scores", MNEM_VALUE_F32, scores, ALL);
+    vocab_key_texts(f, "tokenizer.ggml.merges", merges, sizeof merges / sizeof *merges);
 }
 
 static void add_bpe(vocab_file *f, const char *pre) {
@@ -76,20 +84,37 @@ static void add_bpe(vocab_file *f, const char *pre) {
     vocab_key_texts(f, "tokenizer.ggml.merges", merges, sizeof merges / sizeof *merges);
 }
 
+/* Makes *name the first name of row i of the pre-tokenizers; false past the last. */
+static bool first_name(size_t i, char name[64]) {
+    const char *names = mnem_tokenizer_pre_names(i);
+    if (!names) return false;
+    const size_t n = strcspn(names, " ");
+    CHECK(n < 64);
+    memcpy(name, names, n);
+    name[n] = 0;
+    return true;
+}
+
 static void open_vocabularies(void) {
-    static const char *const pres[] = {"default", "gpt-2", "llama-bpe", "qwen2"};
+    static const char *const marked[] = {"llama", "gemma4", "t5"};
     static const char *const files[] = {MNEM_SHARED_DATA "/tokenizers/ggml-vocab-gpt-2.gguf",
                                         MNEM_SHARED_DATA "/tokenizers/ggml-vocab-llama-bpe.gguf",
                                         MNEM_SHARED_DATA "/tokenizers/ggml-vocab-llama-spm.gguf",
                                         MNEM_SHARED_DATA "/tokenizers/ggml-vocab-qwen2.gguf"};
     vocab_file f = {0};
-    add_spm(&f);
-    CHECK(vocab_open(&f, &models[0]) == MNEM_OK);
-    for (int i = 0; i < 4; i++) {
-        add_bpe(&f, pres[i]);
-        CHECK(vocab_open(&f, &models[1 + i]) == MNEM_OK);
+    char name[64];
+    for (int i = 0; i < 3; i++) {
+        add_marked(&f, marked[i]);
+        CHECK(vocab_open(&f, &models[SPM + i]) == MNEM_OK);
+    }
+    for (int i = 0; i < 4; i++)
         if (access(files[i], R_OK) == 0)
-            CHECK(mnem_model_open(files[i], &models[5 + i]) == MNEM_OK);
+            CHECK(mnem_model_open(files[i], &models[FILES + i]) == MNEM_OK);
+    for (size_t i = 0; first_name(i, name); i++) {
+        CHECK(i < BPE_MAX);
+        if (strcmp(name, "gemma4") == 0) continue;
+        add_bpe(&f, name);
+        CHECK(vocab_open(&f, &models[BPE + i]) == MNEM_OK);
     }
     for (int i = 0; i < VOCABULARIES; i++)
         if (models[i]) CHECK(mnem_tokenizer_create(models[i], &tokenizers[i]) == MNEM_OK);
@@ -115,11 +140,11 @@ static void check_text(mnem_tokenizer *t, const char *text, size_t n, unsigned f
     mnem_tokenizer_info_get(t, &info);
     CHECK(mnem_tokenizer_encode(t, text, n, flags | MNEM_ENCODE_NO_SPECIAL, &ids, &count) ==
           MNEM_OK);
-    const bool spm = strcmp(info.model, "llama") == 0;
+    const bool spm = strcmp(info.model, "gpt2") != 0, prefix = strcmp(info.model, "llama") == 0;
     char *expected = malloc(n + 1), *joined = malloc(n + count + 1);
     CHECK(expected && joined);
     size_t wanted = 0;
-    if (spm && n) expected[wanted++] = ' ';
+    if (prefix && n) expected[wanted++] = ' ';
     for (size_t i = 0; i < n; wanted++) {
         const bool mark = spm && n - i >= 3 && memcmp(text + i, "\xE2\x96\x81", 3) == 0;
         expected[wanted] = mark ? ' ' : text[i];
@@ -192,18 +217,39 @@ static void key_ids(vocab_file *f, reader *r) {
     if (which & 64) vocab_key_bool(f, "tokenizer.ggml.add_space_prefix", which & 128);
 }
 
+static void key_charsmap(vocab_file *f, reader *r) {
+    unsigned char map[4 + 4 * TEXTS_MAX + 8] = {0};
+    const uint32_t bytes = 4u * (take(r) % TEXTS_MAX);
+    memcpy(map, &bytes, 4);
+    for (uint32_t i = 0; i < bytes; i++) map[4 + i] = take(r);
+    memcpy(map + 4 + bytes, "ab\0 c\0", 7);
+    vocab_key_bytes(f, "tokenizer.ggml.precompiled_charsmap", map, 4 + bytes + take(r) % 8);
+}
+
 static void write_vocabulary(vocab_file *f, reader *r) {
-    static const char *const pres[] = {"default", "gpt-2", "llama-bpe", "qwen2", "other"};
+    static const char *const others[] = {"gemma4", "t5", "bert", "other"};
     const uint8_t shape = take(r);
     const size_t count = take(r) % TEXTS_MAX;
-    vocab_key_text(f, "tokenizer.ggml.model", shape & 1 ? "gpt2" : "llama");
-    if (shape & 2) vocab_key_text(f, "tokenizer.ggml.pre", pres[take(r) % 5]);
+    char pre[64] = "other";
+    const char *model = shape & 1 ? "gpt2" : "llama";
+    vocab_key_text(f, "tokenizer.ggml.model", shape & 128 ? others[take(r) % 4] : model);
+    if (shape & 2) {
+        first_name(take(r) % 32, pre);
+        vocab_key_text(f, "tokenizer.ggml.pre", pre);
+    }
     key_texts(f, r, "tokenizer.ggml.tokens", count);
     if (shape & 4) key_numbers(f, r, "tokenizer.ggml.token_type", MNEM_VALUE_I32, count);
     if (shape & 8) key_numbers(f, r, "tokenizer.ggml.scores", MNEM_VALUE_F32, count);
     if (shape & 16) key_texts(f, r, "tokenizer.ggml.merges", take(r) % TEXTS_MAX);
     if (shape & 32) key_ids(f, r);
     if (shape & 64) vocab_key_text(f, "tokenizer.chat_template", "<|user|>{{ '<|assistant|>'");
+    if (shape & 64) vocab_key_text(f, "general.name", "phi-3");
+    if (shape & 128) {
+        const uint8_t flags = take(r);
+        if (flags & 1) key_charsmap(f, r);
+        if (flags & 2) vocab_key_bool(f, "tokenizer.ggml.remove_extra_whitespaces", flags & 4);
+        if (flags & 8) vocab_key_bool(f, "tokenizer.ggml.normalizer.lowercase", flags & 16);
+    }
 }
 
 static void check_vocabulary(const uint8_t *data, size_t n) {

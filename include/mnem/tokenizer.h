@@ -1,6 +1,9 @@
 /* mnem/tokenizer.h: text to tokens and back, as the model file says; and its chat format.
  *
- * Byte-level BPE (pre-tokenizers default, gpt-2, llama-bpe, qwen2) and SentencePiece-style (llama).
+ * Of files whose tokenizer.ggml.model is gpt2 or gemma4 (BPE; mnem_tokenizer_pre_names), llama
+ * (SentencePiece's BPE), t5 (its unigram model) or bert (WordPiece). Ids are those of llama.cpp.
+ * Any bytes come back as they were from BPE's pieces, and from those of others that have tokens
+ * for bytes, but for spaces put before and marks (U+2581), which are spaces; WordPiece normalizes.
  * Threads: encode keeps scratch inside; one thread at a time per tokenizer. piece is constant.
  *
  *     mnem_tokenizer *tok;
@@ -21,10 +24,21 @@ typedef struct mnem_tokenizer mnem_tokenizer;
 
 /* Copies nothing that the model already holds: the model must outlive the tokenizer. */
 mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **tokenizer);
+/* Zero means default. */
+typedef struct mnem_tokenizer_options {
+    const char *pre; /* how text is cut into words, instead of what the file's tokenizer.ggml.pre
+                        says; for BPE only (MNEM_INVALID) */
+} mnem_tokenizer_options;
+mnem_status mnem_tokenizer_create_with(const mnem_model *model,
+                                       const mnem_tokenizer_options *options,
+                                       mnem_tokenizer **tokenizer);
+/* Names that tokenizer.ggml.pre may have, those of one way to cut in one text ("qwen2
+ * deepseek-r1-qwen ..."); NULL past the last. */
+const char *mnem_tokenizer_pre_names(size_t index);
 void mnem_tokenizer_destroy(mnem_tokenizer *tokenizer);
 
 typedef struct mnem_tokenizer_info {
-    const char *model, *pre; /* "gpt2" or "llama"; "llama-bpe", ... */
+    const char *model, *pre; /* as in the file; "llama-bpe", ... */
     int32_t vocab;
     int32_t bos, eos, eot, unk, pad; /* -1: none */
     bool add_bos, add_eos, add_space_prefix;

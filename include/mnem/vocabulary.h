@@ -29,8 +29,8 @@ enum { MNEM_VOCABULARY_TOKENS_MAX = 1 << 20 };
 typedef struct mnem_vocabulary_options {
     int32_t tokens;     /* 256: the bytes alone; 257 and more: bytes, merges, and the end-of-text
                            token as the last id (no default; at most MNEM_VOCABULARY_TOKENS_MAX) */
-    const char *pre;    /* how text is cut into words: "gpt-2" (default), "llama-bpe", "qwen2",
-                           "default", as tokenizer.ggml.pre names them */
+    const char *pre;    /* how text is cut into words: "gpt-2" (default) and others that
+                           mnem_tokenizer_pre_names has, but not those without words (gemma4) */
     const char *end;    /* the end-of-text token's text (default "<|endoftext|>"; 1 to 256 bytes) */
     uint64_t bytes_max; /* memory while learning (default 256 MiB, at least 16 MiB) */
     mnem_progress progress; /* "counting words" (bytes), then "merging" (merges) */

@@ -13,11 +13,7 @@ enum { LAST_ERROR_BYTES = 1024 };
 static _Thread_local char last_error[LAST_ERROR_BYTES];
 
 const char *mnem_status_text(mnem_status status) {
-    static const char *const texts[] = {
-#define STATUS_TEXT(name, text) text,
-        MNEM_STATUS_LIST(STATUS_TEXT)
-#undef STATUS_TEXT
-    };
+    static const char *const texts[] = {MNEM_STATUS_LIST(MNEM__TEXT_ROW)};
     return (unsigned)status < MNEM_STATUS_COUNT ? texts[status] : "unknown status";
 }
 

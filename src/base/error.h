@@ -21,4 +21,7 @@ mnem_status mnem__fail_in(mnem_status status, const char *format, ...)
         if (mnem__tried != MNEM_OK) return mnem__tried;                                            \
     } while (0)
 
+/* A text of a table, from a list's X(NAME, text): texts[] = {MNEM_KIND_LIST(MNEM__TEXT_ROW)}. */
+#define MNEM__TEXT_ROW(name, text) text,
+
 #endif

@@ -1,5 +1,9 @@
 /* place_csv.c: MiniMalloc's CSV format, read and written.
  *
+ *     id,lower,upper,size,alignment,gaps      columns in any order; id to size must be there
+ *     a,0,9,4096,64,2-4 6-8@0:1024            unused in [2, 4); in [6, 8) all but 1024 bytes
+ *     b,3,5,512,,                             empty: as if there were no such column
+ *
  * Idea: the text is copied and cut in place: every cell becomes a string in the copy, so ids need
  * no memory of their own. The header says which cell goes to which column; a row is then set column
  * by column.
@@ -113,6 +117,8 @@ static bool has_spaces(const mnem_place_csv *csv) {
     return csv->has[COLUMN_ACCESSES] || csv->has[COLUMN_SPACES] || csv->has[COLUMN_SPACE];
 }
 
+/* The tables of rows have one room, which the last of them sets: after a failure those that did
+ * grow are larger than it says, which harms nobody. */
 static mnem_status grow_rows(mnem_place_csv *csv) {
     size_t ids = csv->room, constraints = csv->room, in = csv->room;
     mnem_status status = grow((void **)&csv->ids, &ids, sizeof *csv->ids);
@@ -161,6 +167,8 @@ static mnem_status take_gaps(mnem_place_csv *csv, const char *text, bool *good) 
     return MNEM_OK;
 }
 
+/* hint and offset are both kept in the buffer's offset; a fixed one wins, whatever the columns'
+ * order. */
 static mnem_status set_cell(mnem_place_csv *csv, column which, const char *text, bool *good) {
     mnem_place_buffer *b = &csv->buffers[csv->n];
     mnem_place_constraint *w = &csv->constraints[csv->n];
@@ -213,8 +221,7 @@ static mnem_status wrong_cell(size_t line, const char *name, const char *text) {
 
 static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {
     if (csv->n == csv->room) {
-        mnem_status status = grow_rows(csv);
-        if (status != MNEM_OK) return status;
+        MNEM__TRY(grow_rows(csv));
     }
     csv->buffers[csv->n] = (mnem_place_buffer){.alignment = 1};
     csv->constraints[csv->n] = (mnem_place_constraint){0};
@@ -265,6 +272,8 @@ static mnem_status read_header(mnem_place_csv *csv, char *text, size_t line) {
     return MNEM_OK;
 }
 
+/* The first line that isn't empty is the header. Gaps move while their array grows, so constraints
+ * are pointed into it at the end: each row's are behind those of the row before. */
 static mnem_status read_lines(mnem_place_csv *csv) {
     size_t line = 0;
     for (char *text = csv->text; text;) {
@@ -342,6 +351,8 @@ static bool take_names(const char *text, const char *const *names, uint32_t coun
     return true;
 }
 
+/* "spaces" lists where a buffer may go, "space" where it must; the second has to agree with the
+ * first. Rows are kept as text until here, because names are only known when a caller says them. */
 static mnem_status find_spaces(mnem_place_csv *csv, uint32_t count) {
     for (size_t i = 0; i < csv->n; i++) {
         mnem_place_use *use = &csv->uses[i];
@@ -384,6 +395,8 @@ typedef struct writer {
     size_t room, length;
 } writer;
 
+/* Writes what has room and counts everything, as snprintf does: a caller asks for the length
+ * without any room, then again with enough. */
 static void put(writer *w, const char *text) {
     const size_t n = strlen(text), left = w->length < w->room ? w->room - w->length : 0;
     if (left) memcpy(w->out + w->length, text, n < left ? n : left);

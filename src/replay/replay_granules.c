@@ -112,10 +112,6 @@ static uint64_t granular_place(const mnem_replay_target *self, uint32_t block, u
     return g->offsets[block];
 }
 
-static void granular_destroy(mnem_replay_target *self) {
-    mnem__free(self);
-}
-
 mnem_status mnem__granule_target_create(const mnem_replay_settings *settings,
                                         mnem_replay_target **out) {
     granular *g = mnem__calloc(tag, 1, sizeof *g);
@@ -127,7 +123,7 @@ mnem_status mnem__granule_target_create(const mnem_replay_settings *settings,
                                    .close = granular_close,
                                    .usage = granular_usage,
                                    .place = granular_place,
-                                   .destroy = granular_destroy};
+                                   .destroy = mnem__replay_target_free};
     g->alignment = settings && settings->alignment ? settings->alignment : 256;
     *out = &g->base;
     return MNEM_OK;

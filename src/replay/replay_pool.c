@@ -155,10 +155,6 @@ static uint64_t pooled_place(const mnem_replay_target *self, uint32_t block, uin
     return memory->address - p->first_address;
 }
 
-static void pooled_destroy(mnem_replay_target *self) {
-    mnem__free(self);
-}
-
 mnem_status mnem__pool_target_create(const mnem_replay_settings *settings,
                                      mnem_replay_target **out) {
     pooled *p = mnem__calloc(tag, 1, sizeof *p);
@@ -170,7 +166,7 @@ mnem_status mnem__pool_target_create(const mnem_replay_settings *settings,
                                    .close = pooled_close,
                                    .usage = pooled_usage,
                                    .place = pooled_place,
-                                   .destroy = pooled_destroy};
+                                   .destroy = mnem__replay_target_free};
     p->alignment = settings && settings->alignment ? settings->alignment : 256;
     *out = &p->base;
     return MNEM_OK;

@@ -40,6 +40,9 @@ static inline void mnem__offset_target_free(mnem_replay_target *self, uint32_t b
 
 bool mnem__is_offset_target(const mnem_replay_target *target);
 
+/* The destroy of targets whose close leaves nothing but themselves. */
+void mnem__replay_target_free(mnem_replay_target *self);
+
 /* The model of PyTorch's caching allocator. MNEM_NO_MEMORY. */
 mnem_status mnem__pytorch_target_create(mnem_replay_target **target);
 

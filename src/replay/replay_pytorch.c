@@ -294,10 +294,6 @@ static uint64_t caching_place(const mnem_replay_target *self, uint32_t block, ui
     return b->address;
 }
 
-static void caching_destroy(mnem_replay_target *self) {
-    mnem__free(self);
-}
-
 mnem_status mnem__pytorch_target_create(mnem_replay_target **out) {
     caching *c = mnem__calloc(tag, 1, sizeof *c);
     if (!c) return mnem__heap_status();
@@ -308,7 +304,7 @@ mnem_status mnem__pytorch_target_create(mnem_replay_target **out) {
                                    .close = caching_close,
                                    .usage = caching_usage,
                                    .place = caching_place,
-                                   .destroy = caching_destroy};
+                                   .destroy = mnem__replay_target_free};
     *out = &c->base;
     return MNEM_OK;
 }

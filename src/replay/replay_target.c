@@ -20,6 +20,10 @@ uint64_t mnem__replay_segment(uint64_t bytes_peak) {
     return segment;
 }
 
+void mnem__replay_target_free(mnem_replay_target *self) {
+    mnem__free(self);
+}
+
 /* ---- an offset policy ---- */
 
 static mnem_status make(mnem__offset_target *t, uint64_t bytes) {
@@ -127,10 +131,6 @@ static uint64_t offset_place(const mnem_replay_target *self, uint32_t block, uin
     return t->offsets[block];
 }
 
-static void any_destroy(mnem_replay_target *self) {
-    mnem__free(self);
-}
-
 static mnem_status offset_create(mnem_offset_policy policy, const mnem_replay_settings *settings,
                                  mnem_replay_target **out) {
     mnem__offset_target *t = mnem__calloc(tag, 1, sizeof *t);
@@ -142,7 +142,7 @@ static mnem_status offset_create(mnem_offset_policy policy, const mnem_replay_se
                                    .close = offset_close,
                                    .usage = offset_usage,
                                    .place = offset_place,
-                                   .destroy = any_destroy};
+                                   .destroy = mnem__replay_target_free};
     t->policy = policy;
     if (settings) t->settings = *settings;
     *out = &t->base;

@@ -56,6 +56,13 @@ const tool_option tool_page_cache_options[] = {
     {0},
 };
 
+const tool_option tool_pre_options[] = {
+    {"pretokenizer", 0, "NAME", TOOL_VALUE_TEXT, 0,
+     .help = "cut text into words as NAME does (gpt-2, qwen2, tekken, ...; a wrong one shows all), "
+             "not as the file says"},
+    {0},
+};
+
 const tool_option tool_session_options[] = {
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_shape_options, 0),

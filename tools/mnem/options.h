@@ -85,14 +85,16 @@ typedef struct tool_session_asked {
     int32_t kv; /* mnem_kv_choice */
     bool page_cache;
     const char *trace;
+    const char *pre;    /* the pre-tokenizer's name */
     const char *device; /* "host", "null" */
     uint64_t capacity;  /* of the null device */
 } tool_session_asked;
 extern const tool_option
-    tool_session_options[];                     /* all but trace, device and capacity; these are: */
+    tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
 extern const tool_option tool_memory_options[]; /* a uint64_t */
 extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
 extern const tool_option tool_page_cache_options[];
+extern const tool_option tool_pre_options[]; /* a const char * */
 
 /* Words that quantize and merge take for a type. */
 #define TOOL_TYPES "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K"

@@ -125,11 +125,23 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* What to do about a pre-tokenizer that isn't known. */
+static void show_pre_names(void) {
+    const char *names;
+    if (!strstr(mnem_last_error(), "pre-tokenizer '")) return;
+    tool_message("--pretokenizer NAME cuts as another does; names on a line are the same:");
+    for (size_t i = 0; (names = mnem_tokenizer_pre_names(i)); i++) tool_message("  %s", names);
+}
+
 int tool_stage_tokenizer(tool_stage *stage) {
+    const mnem_tokenizer_options options = {.pre = stage->asked->pre};
     tool_stage_begin(stage, "tokenizer");
-    mnem_status status = mnem_tokenizer_create(stage->model, &stage->tokenizer);
+    mnem_status status = mnem_tokenizer_create_with(stage->model, &options, &stage->tokenizer);
     tool_stage_end(stage, "tokenizer");
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    if (status == MNEM_OK) return TOOL_OK;
+    const int code = tool_fail(status);
+    if (status == MNEM_UNSUPPORTED) show_pre_names();
+    return code;
 }
 
 /* ---- the prompt ---- */

@@ -25,15 +25,11 @@ static const struct {
     {"{\"", 2, 8, "a safetensors file"},
     {"PK\3\4", 4, 0, "a zip archive (as PyTorch writes, too)"},
     {"\x1f\x8b", 2, 0, "a gzip archive: unpack it first"},
-    {"\xfd"
-     "7zXZ",
-     5, 0, "an xz archive: unpack it first"},
+    {"\3757zXZ", 5, 0, "an xz archive: unpack it first"},
     {"\x28\xb5\x2f\xfd", 4, 0, "a zstd archive: unpack it first"},
     {"BZh91AY&SY", 10, 0, "a bzip2 archive: unpack it first"},
     {"%PDF-", 5, 0, "a PDF: its text must be taken out first"},
-    {"\x7f"
-     "ELF",
-     4, 0, "a program"},
+    {"\177ELF", 4, 0, "a program"},
     {"\x89PNG", 4, 0, "a PNG picture"},
     {"\xff\xd8\xff", 3, 0, "a JPEG picture"},
     {"SQLite format 3", 16, 0, "an SQLite database"},

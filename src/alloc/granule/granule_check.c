@@ -20,6 +20,8 @@ static void wrong(audit *a, const char *what) {
     if (!a->wrong) a->wrong = what;
 }
 
+/* Where a unit of a run really lies: its slot says which granule is mapped there, and the bit is of
+ * the granule. So two runs in different places that share bytes are seen, too. */
 static void unit_cover(audit *a, uint64_t unit) {
     const mnem__granule_fit *f = a->f;
     const uint32_t granule = f->space->slot_granule[mnem__slot_of(f, unit)];
@@ -47,6 +49,7 @@ static void links_audit(audit *a, uint32_t i) {
         wrong(a, "two free runs that should be one");
 }
 
+/* What the ordinary paths count as they go, run by run. */
 static void run_audit(audit *a, uint32_t i) {
     const mnem__grun *run = mnem__grun_at(a->f, i);
     for (uint64_t unit = run->start; unit < mnem__grun_end(run) && !a->wrong; unit++)
@@ -67,6 +70,7 @@ static void run_audit(audit *a, uint32_t i) {
     a->whole += mnem__wholes(a->f, run->start, mnem__grun_end(run));
 }
 
+/* Each list holds free runs of its zone and class and nothing else; together they hold all. */
 static void lists_audit(audit *a) {
     uint32_t count = 0;
     for (int zone = 0; zone < MNEM__GRANULE_ZONES; zone++) {

@@ -63,7 +63,9 @@ static uint32_t run_make(mnem__granule_fit *f, uint64_t start, uint32_t units) {
 
 /* ---- growth ---- */
 
-/* How many granules to take for units, of those that may still be taken. */
+/* How many granules to take for units, of those that may still be taken: as many as hold what a
+ * free tail doesn't, and no less than the growth of the options, or else an eighth of what there
+ * is. So a pool that grows byte by byte asks the device a logarithm of times. */
 static uint32_t growth_count(const mnem__granule_fit *f, uint64_t units) {
     const mnem__grun *tail = f->tail ? mnem__grun_at(f, f->tail) : NULL;
     if (tail && !tail->live && tail->zone == MNEM__LARGE)

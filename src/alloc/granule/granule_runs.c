@@ -39,6 +39,7 @@ mnem_status mnem__gruns_room(mnem__granule_fit *f, uint64_t count) {
     return runs_grow(f, count);
 }
 
+/* Links are between runs whose places touch, not whose bytes do. */
 static void link_between(mnem__granule_fit *f, uint32_t before, uint32_t i, uint32_t after) {
     mnem__grun_at(f, i)->prev = before;
     mnem__grun_at(f, i)->next = after;
@@ -70,7 +71,16 @@ static inline void link_set(mnem__granule_fit *f, uint32_t before, uint32_t afte
     if (after) mnem__grun_at(f, after)->prev = before;
 }
 
-/* Run i, in no list, is free and joins its neighbours: the number of what it became, in a list. */
+/* Run i, in no list, is free and joins its neighbours: the number of what it became, in a list.
+ *
+ *     before is free   after is free
+ *     no               no              i goes into a list as it is
+ *     no               yes             after begins where i did; i is dropped
+ *     yes              no              before ends where i did; i is dropped
+ *     yes              yes             before ends where after did; i and after are dropped
+ *
+ * A neighbour that stays keeps its number, and is moved to another list only when its size changed
+ * the class. "Free" is one_run: of the same zone, and small ones within a granule. */
 static inline uint32_t join(mnem__granule_fit *f, uint32_t i) {
     mnem__grun *run = mnem__grun_at(f, i);
     const uint32_t before = run->prev, after = run->next;
@@ -103,6 +113,8 @@ static inline uint32_t join(mnem__granule_fit *f, uint32_t i) {
     return before;
 }
 
+/* A granule that small blocks shared and that is empty now is anybody's again: it becomes a large
+ * run, which may join large neighbours, so it goes through join once more. */
 void mnem__granule_merge(mnem__granule_fit *f, uint32_t i) {
     i = join(f, i);
     mnem__grun *run = mnem__grun_at(f, i);

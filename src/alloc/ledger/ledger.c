@@ -56,11 +56,7 @@ static pthread_mutex_t watching_lock = PTHREAD_MUTEX_INITIALIZER;
 static mnem_ledger *watching;
 
 const char *mnem_kind_text(mnem_kind kind) {
-    static const char *const texts[] = {
-#define KIND_TEXT(name, text) text,
-        MNEM_KIND_LIST(KIND_TEXT)
-#undef KIND_TEXT
-    };
+    static const char *const texts[] = {MNEM_KIND_LIST(MNEM__TEXT_ROW)};
     return (unsigned)kind < MNEM_KIND_COUNT ? texts[kind] : "unknown kind";
 }
 

@@ -27,10 +27,7 @@ static const mnem__offset_ops *const policies[MNEM_OFFSET_POLICY_COUNT] = {
 };
 
 static const char *const texts[MNEM_OFFSET_POLICY_COUNT] = {
-#define MNEM_OFFSET_POLICY_TEXT(name, text) text,
-    MNEM_OFFSET_POLICY_LIST(MNEM_OFFSET_POLICY_TEXT)
-#undef MNEM_OFFSET_POLICY_TEXT
-};
+    MNEM_OFFSET_POLICY_LIST(MNEM__TEXT_ROW)};
 
 const char *mnem_offset_policy_text(mnem_offset_policy policy) {
     return (unsigned)policy < MNEM_OFFSET_POLICY_COUNT ? texts[policy] : "unknown policy";
@@ -63,6 +60,11 @@ static mnem_status options_complete(mnem_offset_options *o) {
     return MNEM_OK;
 }
 
+/* The policy's struct begins at a cache line, somewhere in what the heap gave:
+ *
+ *     memory  [ up to 63 bytes | mnem_offset_allocator, then the policy's own ]
+ *                              a
+ * When init fails, fini still runs: policies take down what they had built, zeros included. */
 mnem_status mnem_offset_create(const mnem_offset_options *options, mnem_offset_allocator **out) {
     mnem_offset_options o = *options;
     MNEM__TRY(options_complete(&o));
@@ -92,12 +94,17 @@ void mnem_offset_destroy(mnem_offset_allocator *a) {
     mnem__free(a->memory);
 }
 
+/* A refusal is an ordinary answer, asked for again and again by pools that then grow: no text is
+ * made for it. Zero bytes are a mistake, and are told. */
 static mnem_status refuse_bytes(uint64_t bytes) {
     return bytes ? MNEM_OVER_BUDGET : mnem__fail(MNEM_INVALID, "offset: 0 bytes asked for");
 }
 
+/* One comparison refuses both ends: 0 - 1 is the largest number of all. What passes is at most
+ * a->bytes, a multiple of the alignment, and stays so when it is rounded up; nothing overflows,
+ * because a->bytes is at most 2^62. */
 mnem_status mnem_offset_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block) {
-    if (__builtin_expect(bytes - 1 >= a->bytes, 0)) return refuse_bytes(bytes); /* 0 wraps */
+    if (__builtin_expect(bytes - 1 >= a->bytes, 0)) return refuse_bytes(bytes);
     return a->alloc(a, (bytes + a->mask) & ~a->mask, block);
 }
 
@@ -157,6 +164,9 @@ void mnem_offset_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, 
 
 /* ---- check ---- */
 
+/* A walk is checked as a tiling: each run begins where the last ended, the last ends where the
+ * range does, and no two free ones touch unless the policy keeps them apart. What is summed on the
+ * way must be what the counters say. */
 typedef struct tally {
     const mnem_offset_allocator *a;
     mnem_offset_info seen; /* bytes: the end of what was seen so far */

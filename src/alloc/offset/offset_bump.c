@@ -46,30 +46,10 @@ static const mnem__fit_index bump_index = {
     .check = bump_check,
 };
 
-static mnem_status bump_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
-    ((mnem__fit *)a)->index = &bump_index;
-    return mnem__fit_init(a, options);
-}
-
-static mnem_status bump_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block) {
-    return mnem__fit_alloc(a, bytes, block, &bump_index);
-}
-
-static void bump_free(mnem_offset_allocator *a, uint32_t handle) {
-    mnem__fit_free(a, handle, &bump_index);
-}
+MNEM__FIT_CALLS(bump)
 
 const mnem__offset_ops mnem__offset_bump = {
     .size = sizeof(mnem__fit),
     .partial = true,
-    .init = bump_init,
-    .alloc = bump_alloc,
-    .free = bump_free,
-    .fini = mnem__fit_fini,
-    .extend = mnem__fit_extend,
-    .reset = mnem__fit_reset,
-    .block_bytes = mnem__fit_block_bytes,
-    .info = mnem__fit_info,
-    .walk = mnem__fit_walk,
-    .check = mnem__fit_check,
+    MNEM__FIT_OPS(bump),
 };

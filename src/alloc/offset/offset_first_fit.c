@@ -87,23 +87,10 @@ static const mnem__fit_index first_index = {
     .extra_bytes = sizeof(uint64_t),
 };
 
-static mnem_status first_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
-    ((mnem__fit *)a)->index = &first_index;
-    return mnem__fit_init(a, options);
-}
-
-static mnem_status first_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block) {
-    return mnem__fit_alloc(a, bytes, block, &first_index);
-}
-
-static void first_free(mnem_offset_allocator *a, uint32_t handle) {
-    mnem__fit_free(a, handle, &first_index);
-}
+MNEM__FIT_CALLS(first)
 
 const mnem__offset_ops mnem__offset_first_fit = {
     .size = sizeof(first_fit),
-    .init = first_init,
-    .alloc = first_alloc,
-    .free = first_free,
-    MNEM__FIT_OPS,
+    .alloc_at = mnem__fit_alloc_at,
+    MNEM__FIT_OPS(first),
 };

@@ -198,9 +198,24 @@ void mnem__fit_info(const mnem_offset_allocator *a, mnem_offset_info *info);
 void mnem__fit_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context);
 mnem_status mnem__fit_check(const mnem_offset_allocator *a);
 
-#define MNEM__FIT_OPS                                                                              \
-    .fini = mnem__fit_fini, .alloc_at = mnem__fit_alloc_at, .extend = mnem__fit_extend,            \
-    .reset = mnem__fit_reset, .block_bytes = mnem__fit_block_bytes, .info = mnem__fit_info,        \
-    .walk = mnem__fit_walk, .check = mnem__fit_check
+/* The calls that differ between those policies only by their index, POLICY_index, a constant: so
+ * each policy has its own, with the index's functions inlined. */
+#define MNEM__FIT_CALLS(policy)                                                                    \
+    static mnem_status policy##_init(mnem_offset_allocator *a, const mnem_offset_options *o) {     \
+        ((mnem__fit *)a)->index = &policy##_index;                                                 \
+        return mnem__fit_init(a, o);                                                               \
+    }                                                                                              \
+    static mnem_status policy##_alloc(mnem_offset_allocator *a, uint64_t bytes,                    \
+                                      mnem_offset_block *block) {                                  \
+        return mnem__fit_alloc(a, bytes, block, &policy##_index);                                  \
+    }                                                                                              \
+    static void policy##_free(mnem_offset_allocator *a, uint32_t handle) {                         \
+        mnem__fit_free(a, handle, &policy##_index);                                                \
+    }
+/* Their rows of the table, and those that are the same for all; alloc_at is left to the policy. */
+#define MNEM__FIT_OPS(policy)                                                                      \
+    .init = policy##_init, .alloc = policy##_alloc, .free = policy##_free, .fini = mnem__fit_fini, \
+    .extend = mnem__fit_extend, .reset = mnem__fit_reset, .block_bytes = mnem__fit_block_bytes,    \
+    .info = mnem__fit_info, .walk = mnem__fit_walk, .check = mnem__fit_check
 
 #endif

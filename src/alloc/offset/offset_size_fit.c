@@ -124,40 +124,17 @@ static const mnem__fit_index worst_index = {
     .check = size_check,
 };
 
-static mnem_status best_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
-    ((mnem__fit *)a)->index = &best_index;
-    return mnem__fit_init(a, options);
-}
-
-static mnem_status worst_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
-    ((mnem__fit *)a)->index = &worst_index;
-    return mnem__fit_init(a, options);
-}
-
-static mnem_status best_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block) {
-    return mnem__fit_alloc(a, bytes, block, &best_index);
-}
-
-static mnem_status worst_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block) {
-    return mnem__fit_alloc(a, bytes, block, &worst_index);
-}
-
-static void size_free(mnem_offset_allocator *a, uint32_t handle) {
-    mnem__fit_free(a, handle, &best_index);
-}
+MNEM__FIT_CALLS(best)
+MNEM__FIT_CALLS(worst)
 
 const mnem__offset_ops mnem__offset_best_fit = {
     .size = sizeof(size_fit),
-    .init = best_init,
-    .alloc = best_alloc,
-    .free = size_free,
-    MNEM__FIT_OPS,
+    .alloc_at = mnem__fit_alloc_at,
+    MNEM__FIT_OPS(best),
 };
 
 const mnem__offset_ops mnem__offset_worst_fit = {
     .size = sizeof(size_fit),
-    .init = worst_init,
-    .alloc = worst_alloc,
-    .free = size_free,
-    MNEM__FIT_OPS,
+    .alloc_at = mnem__fit_alloc_at,
+    MNEM__FIT_OPS(worst),
 };

@@ -53,23 +53,10 @@ static const mnem__fit_index tlsf_index = {
     .check = tlsf_check_index,
 };
 
-static mnem_status tlsf_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
-    ((mnem__fit *)a)->index = &tlsf_index;
-    return mnem__fit_init(a, options);
-}
-
-static mnem_status tlsf_alloc(mnem_offset_allocator *a, uint64_t bytes, mnem_offset_block *block) {
-    return mnem__fit_alloc(a, bytes, block, &tlsf_index);
-}
-
-static void tlsf_free(mnem_offset_allocator *a, uint32_t handle) {
-    mnem__fit_free(a, handle, &tlsf_index);
-}
+MNEM__FIT_CALLS(tlsf)
 
 const mnem__offset_ops mnem__offset_tlsf = {
     .size = sizeof(tlsf),
-    .init = tlsf_init,
-    .alloc = tlsf_alloc,
-    .free = tlsf_free,
-    MNEM__FIT_OPS,
+    .alloc_at = mnem__fit_alloc_at,
+    MNEM__FIT_OPS(tlsf),
 };

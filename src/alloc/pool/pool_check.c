@@ -75,6 +75,8 @@ static mnem_status check_slots(const mnem_pool *pool) {
     return MNEM_OK;
 }
 
+/* Granules of a range: counters say how many are taken and whose, and two hints say from where on a
+ * search has to look. */
 static mnem_status check_range(const mnem_pool *pool) {
     uint32_t reserved = 0, nobody = 0, own = 0;
     for (uint32_t i = 0; i < pool->granules_room; i++) {
@@ -93,6 +95,7 @@ static mnem_status check_range(const mnem_pool *pool) {
     return MNEM_OK;
 }
 
+/* Without a range: the table of owners, one for each unit. */
 static mnem_status check_units(const mnem_pool *pool) {
     uint32_t reserved = 0;
     for (uint32_t i = 0; i < pool->units; i++) {

@@ -14,11 +14,7 @@
 /* ---- counters ---- */
 
 const char *mnem_pool_rung_text(mnem_pool_rung rung) {
-    static const char *const texts[] = {
-#define RUNG_TEXT(name, text) text,
-        MNEM_POOL_RUNG_LIST(RUNG_TEXT)
-#undef RUNG_TEXT
-    };
+    static const char *const texts[] = {MNEM_POOL_RUNG_LIST(MNEM__TEXT_ROW)};
     return (unsigned)rung < MNEM_POOL_RUNGS ? texts[rung] : "unknown rung";
 }
 

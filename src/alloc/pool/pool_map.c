@@ -111,6 +111,13 @@ static bool in_the_way(const mnem_pool *pool, const mnem__pool_entry *e, bool mo
     return movable && !mnem__pool_movable(mnem__pool_slot_at(pool, e->slot));
 }
 
+/* Grows at the end by one run a time; what can't be emptied starts it anew. While the window would
+ * be long enough without its first run, that one is dropped:
+ *
+ *     [ live 3 | free 5 | live 1 | free 4 | pinned | live 2 | free 9 ]
+ *                ^start            ^i      9 wanted: 10 are spanned, of which 1 must move
+ *
+ * Each run enters once and leaves once. */
 bool mnem__pool_window(const mnem_pool *pool, uint64_t bytes, bool movable, uint32_t *first,
                        uint32_t *last) {
     uint64_t span = 0, live = 0, best = UINT64_MAX;

@@ -72,6 +72,11 @@ static bool units_fit(uint64_t units) {
     return units && units >> MNEM__THREAD_CACHE_LOG_MOST < 2;
 }
 
+/* One bin for each size up to EXACT, then eight for each power of two:
+ *
+ *     units   1 2 3 ... 255 | 256..287 288..319 ... 480..511 | 512..575 ...
+ *     bin     1 2 3 ... 255 | 256      257      ... 263      | 264 ...
+ */
 static uint32_t bin_of(uint32_t units) {
     if (units < MNEM__THREAD_CACHE_EXACT) return units;
     const uint32_t log = 31 - (uint32_t)__builtin_clz(units);
@@ -109,6 +114,8 @@ static uint32_t bin_next(const mnem__thread_cache *cache, uint32_t bin, uint32_t
     return found <= last ? found : NONE;
 }
 
+/* What may serve is at most 1/16 larger, and a bin is at least as wide as that: the request's own
+ * bin and the next have all of it. */
 static uint32_t take_from_mixed(mnem__thread_caches *caches, mnem__thread_cache *cache,
                                 uint32_t units, uint32_t most) {
     for (uint32_t bin = bin_of(units), end = bin + 2; bin < end && bin < MNEM__THREAD_CACHE_BINS;
@@ -169,6 +176,9 @@ static void limits_read(mnem__thread_caches *caches, const mnem__pool_limits *li
 
 /* ---- without the pool's lock ---- */
 
+/* What is served is the plain case: the cache's stream, no wishes, a place of the program that was
+ * seen before, credit of its tag and a kept block. All else goes the slow way, which learns it. The
+ * generation is stored last: whoever sees it odd sees the whole record. */
 static bool alloc_held(mnem__thread_caches *caches, mnem__thread_cache *cache,
                        const mnem_pool_request *r, const char *file, uint32_t line,
                        mnem_pool_block *block) {
@@ -214,6 +224,9 @@ bool mnem__thread_cache_alloc(mnem__thread_caches *caches, const mnem_pool_reque
     return done;
 }
 
+/* The block stays where it is and becomes KEPT; what the counters should lose is credit, which the
+ * next allocations of the tag use up again. The claim comes last of the checks: of two threads that
+ * free one block it lets one through. */
 static bool free_held(mnem__thread_caches *caches, mnem__thread_cache *cache,
                       const mnem_pool_block *block, const mnem_stream *stream) {
     if (!cache->heap || cache->stream != stream || block->id >= caches->capacity ||
@@ -256,6 +269,7 @@ static void count_correct(mnem__count *c, const mnem__thread_cache_credit *credi
     c->allocations += credit->allocations;
 }
 
+/* The pool's counters take what the cache owes them; only tags that it touched. */
 static void credits_merge(mnem_pool *pool, mnem__thread_cache *cache) {
     for (uint32_t word = 0; word < MNEM__TAGS_MAX / 64; word++)
         for (uint64_t bits = cache->dirty[word]; bits; bits &= bits - 1) {
@@ -306,6 +320,8 @@ void mnem__thread_caches_recall(mnem__thread_caches *caches) {
     }
 }
 
+/* Closed first, then emptied: a thread that holds its cache finishes its call, and looks at `open`
+ * again before the next. */
 void mnem__thread_caches_close(mnem__thread_caches *caches, uint32_t pause) {
     if (caches->pause < pause) caches->pause = pause;
     if (!is_open(caches)) return;
@@ -319,6 +335,7 @@ void mnem__thread_caches_close(mnem__thread_caches *caches, uint32_t pause) {
     }
 }
 
+/* Copies of what the fast way reads are taken while nobody can be in it. */
 void mnem__thread_caches_open(mnem__thread_caches *caches) {
     const mnem_pool *pool = caches->pool;
     if (is_open(caches) || pool->guard || pool->options.backtrace) return;

@@ -2,14 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "mnem/live.h"
 
 const char *mnem_misuse_what_text(mnem_misuse_what what) {
-    static const char *const texts[] = {
-#define WHAT_TEXT(name, text) text,
-        MNEM_MISUSE_LIST(WHAT_TEXT)
-#undef WHAT_TEXT
-    };
+    static const char *const texts[] = {MNEM_MISUSE_LIST(MNEM__TEXT_ROW)};
     return (unsigned)what < MNEM_MISUSE_COUNT ? texts[what] : "unknown misuse";
 }
 

@@ -10,7 +10,12 @@
 #include "base/heap.h"
 #include "graph/build/graph_private.h"
 
-/* Lays out the tables behind the struct; base NULL measures. */
+/* Lays out the tables behind the struct; base NULL measures.
+ *
+ *     [ mnem_graph | tensor[0..tensors] | buffer[tensors] | step[nodes] ]
+ *
+ * tensor[0] is no tensor: 0 is what a failed call returns and what an unused input says. The
+ * buffers are for compile, which gives them to the planner. */
 static uint64_t lay_out(const mnem_graph_options *options, uint8_t *base) {
     const uint64_t tensors = (uint64_t)options->tensors, nodes = (uint64_t)options->nodes;
     const uint64_t tensor_at = mnem__align_up(sizeof(mnem_graph), 16);
@@ -67,6 +72,8 @@ mnem_status mnem__graph_status(const mnem_graph *graph) {
     return mnem__fail(graph->error, "graph: %s", graph->error_text);
 }
 
+/* Building goes on after an error, so that a model's builder is a plain list of calls; what failed
+ * first is kept, and whoever compiles is told. */
 static int32_t wrong(mnem_graph *graph, const char *what, int64_t number) {
     mnem__graph_wrong(graph, MNEM_INVALID, "%s (%lld)", what, (long long)number);
     return 0;
@@ -116,6 +123,12 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
     return graph->tensors;
 }
 
+/* A view of a view is kept as one of the root, with the offsets added up: so a lifetime has only
+ * one owner, however deep the views were made.
+ *
+ *     root      [ . . . . . . . . . . ]
+ *     of            [ . . . . . ]          of.desc.offset = begin of `of` in the root
+ *     tensor            [ . . ]            desc.offset is in `of`; kept: both together */
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) {
     if (of < 1 || of > graph->tensors) return wrong(graph, "a view of no tensor", of);
     const int32_t root = graph->tensor[of].root;
@@ -136,6 +149,8 @@ void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_
     graph->tensor[tensor].number = number;
 }
 
+/* What is computed from constants alone can be computed once (mnem_graph_fold). 0: the positions,
+ * which are an argument of a run and no tensor. */
 void mnem_graph_constant(mnem_graph *graph, int32_t tensor) {
     graph->constants = true;
     if (tensor == 0) {

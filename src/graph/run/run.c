@@ -44,7 +44,13 @@ static mnem_status cancelled(const run *r) {
     return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) ? MNEM_CANCELLED : MNEM_OK;
 }
 
-/* All come here. worker 0 looks for a cancel and, for a streamed matrix, takes its next chunk. */
+/* All come here. worker 0 looks for a cancel and, for a streamed matrix, takes its next chunk.
+ *
+ *     worker 0   notice[0] written | barrier | work      notice[1] written | barrier | work
+ *     others                       | barrier | notice[0] read, work        | barrier | ...
+ *
+ * With one notice a slow reader would see the next meeting's; with two, the next write to the same
+ * one comes after a barrier that the reader must reach first. */
 static const notice *meet(walk *w, int32_t matrix) {
     run *r = w->run;
     notice *n = &r->notice[w->meetings++ & 1];
@@ -72,6 +78,7 @@ typedef struct bound {
     mnem_kv_sequence kv;
 } bound;
 
+/* first: the row of a tail's tensors that it begins with; one-dimensional ones have no rows. */
 static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
     if (id == 0) return NULL;
     const mnem__graph_tensor *tensor = &r->graph->tensor[id];
@@ -83,6 +90,8 @@ static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
     return base + root->offset + skipped;
 }
 
+/* A tail's nodes compute only what somebody reads, the rows from first_row on: for them the batch
+ * begins there, and so does the sequence. */
 static void bind(const run *r, const mnem__graph_step *step, bound *b) {
     const int64_t first = step->tail ? r->args->first_row : 0;
     b->args = (mnem_op_args){.tokens = r->args->tokens - first,
@@ -125,6 +134,7 @@ static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem
     return MNEM_OK;
 }
 
+/* A meeting before each chunk, none behind the last: where the next node needs one, it waits. */
 static mnem_status multiply_streamed(walk *w, const mnem__graph_step *step, mnem_op_args *args) {
     for (;;) {
         const notice *n = meet(w, step->matrix);
@@ -161,6 +171,8 @@ static mnem_status run_step_observed(walk *w, int32_t i) {
     return status;
 }
 
+/* A failure ends the walk of all members at the same node, since they read it in the same notice;
+ * nobody is left waiting at a barrier. */
 static void member(const mnem_worker *worker, void *context) {
     walk w = {.run = context, .worker = worker};
     const bool observed = w.run->args->observer && worker->index == 0;

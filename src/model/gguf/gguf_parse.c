@@ -76,44 +76,23 @@ static mnem_status take_name(mnem__gguf_parse *p, const char *kind, const char *
 
 /* ---- keys ---- */
 
+/* A scalar as 64 bits: integers keep their value, floats are a double's bits. */
 static uint64_t widen(uint32_t type, const void *bytes) {
-    int64_t i = 0;
-    double f;
+    uint64_t bits = 0; /* the file's order is the machine's: the low bytes first */
     float f32;
+    double f;
+    memcpy(&bits, bytes, mnem__gguf_value_bytes(type));
     switch (type) {
-    case MNEM_VALUE_U8:
-    case MNEM_VALUE_BOOL: return *(const uint8_t *)bytes;
-    case MNEM_VALUE_I8: i = *(const int8_t *)bytes; break;
-    case MNEM_VALUE_U16: {
-        uint16_t u;
-        memcpy(&u, bytes, 2);
-        return u;
-    }
-    case MNEM_VALUE_I16: {
-        int16_t s;
-        memcpy(&s, bytes, 2);
-        i = s;
-        break;
-    }
-    case MNEM_VALUE_U32: {
-        uint32_t u;
-        memcpy(&u, bytes, 4);
-        return u;
-    }
-    case MNEM_VALUE_I32: {
-        int32_t s;
-        memcpy(&s, bytes, 4);
-        i = s;
-        break;
-    }
+    case MNEM_VALUE_I8: return (uint64_t)(int8_t)bits;
+    case MNEM_VALUE_I16: return (uint64_t)(int16_t)bits;
+    case MNEM_VALUE_I32: return (uint64_t)(int32_t)bits;
     case MNEM_VALUE_F32:
-        memcpy(&f32, bytes, 4);
+        memcpy(&f32, bytes, sizeof f32);
         f = f32;
-        memcpy(&i, &f, 8);
-        break;
-    default: memcpy(&i, bytes, 8);
+        memcpy(&bits, &f, sizeof bits);
+        return bits;
+    default: return bits;
     }
-    return (uint64_t)i;
 }
 
 static mnem_status take_scalar(mnem__gguf_parse *p, mnem__gguf_key *key) {

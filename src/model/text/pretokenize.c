@@ -2,9 +2,8 @@
  *
  * The idea: a pre-tokenizer is a list of patterns; the first cuts the text into its matches and
  * what lies between them, the next cuts each of these, and so on; what comes out at the end are
- * words. Patterns are compiled for UTF-8 with Unicode properties, and get valid UTF-8 only, so that
- * PCRE2 doesn't check the whole text again for every word.
- * Space means Unicode's White_Space, as in the engines that the patterns were published for.
+ * words (pre_schemes.c has the patterns). They are compiled for UTF-8 with Unicode properties, and
+ * get valid UTF-8 only, so that PCRE2 doesn't check the whole text again for every word.
  * Invariant: words follow each other without gaps.
  * Cost: linear. Inside one match the patterns step back only over one run of spaces, with one
  * frame, so the limits below are never met by them: they are a net. */
@@ -12,43 +11,18 @@
 #include "model/text/pretokenize.h"
 
 #include <pcre2.h>
-#include <string.h>
 
 #include "base/heap.h"
-#include "model/token/id_table.h"
+#include "model/text/utf8.h"
 
-enum { PATTERNS_MAX = 4, DEPTH_MAX = 1000, FRAMES_MAX_KIB = 1024 };
-
-#define SPACE     "\\p{White_Space}"
-#define NOT_SPACE "\\P{White_Space}"
-#define SUFFIXES  "'s|'t|'re|'ve|'m|'ll|'d"
-#define OTHER     " ?[^" SPACE "\\p{L}\\p{N}]+"
-#define SPACES    SPACE "+(?!" NOT_SPACE ")|" SPACE "+"
-#define GPT2      SUFFIXES "| ?\\p{L}+| ?\\p{N}+|" OTHER "|" SPACES
-/* Llama 3 and Qwen 2 differ in how many digits go together. */
-#define CL100K(digits)                                                                             \
-    "(?i:" SUFFIXES ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits "|" OTHER "[\\r\\n]*|" SPACE         \
-    "*[\\r\\n]+|" SPACES
-
-typedef struct scheme {
-    const char *names[4];
-    const char *patterns[PATTERNS_MAX];
-    bool llama3;
-} scheme;
-
-static const scheme schemes[] = {
-    {{"gpt-2"}, {GPT2}, false},
-    {{"llama-bpe", "llama-v3", "llama3"}, {CL100K("\\p{N}{1,3}")}, true},
-    {{"qwen2", "deepseek-r1-qwen"}, {CL100K("\\p{N}")}, false},
-    {{"default"}, {"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}, false},
-};
+enum { DEPTH_MAX = 1000, FRAMES_MAX_KIB = 1024 };
 
 struct mnem__pretokenizer {
     pcre2_general_context *memory;
     pcre2_match_context *limits;
     pcre2_match_data *match;
     int patterns;
-    pcre2_code *pattern[PATTERNS_MAX];
+    pcre2_code *pattern[MNEM__PATTERNS_MAX];
 };
 
 static void *pcre_alloc(size_t n, void *context) {
@@ -61,23 +35,11 @@ static void pcre_free(void *p, void *context) {
     mnem__free(p);
 }
 
-static const scheme *scheme_find(const char *name) {
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        for (int j = 0; j < 4 && schemes[i].names[j]; j++)
-            if (strcmp(schemes[i].names[j], name) == 0) return &schemes[i];
-    return NULL;
-}
-
-bool mnem__pretokenizer_is_llama3(const char *name) {
-    const scheme *s = scheme_find(name);
-    return s && s->llama3;
-}
-
 static mnem_status compile(mnem__pretokenizer *p, const char *const *patterns) {
     pcre2_compile_context *context = pcre2_compile_context_create(p->memory);
     if (!context) return mnem__heap_status();
     int error = 0;
-    for (int i = 0; i < PATTERNS_MAX && patterns[i] && !error; i++) {
+    for (int i = 0; i < MNEM__PATTERNS_MAX && patterns[i] && !error; i++) {
         PCRE2_SIZE at;
         p->pattern[i] = pcre2_compile((PCRE2_SPTR)patterns[i], PCRE2_ZERO_TERMINATED,
                                       PCRE2_UTF | PCRE2_UCP, &error, &at, context);
@@ -91,7 +53,7 @@ static mnem_status compile(mnem__pretokenizer *p, const char *const *patterns) {
                  : MNEM_OK;
 }
 
-static mnem_status pretokenizer_init(mnem__pretokenizer *p, const scheme *s) {
+static mnem_status pretokenizer_init(mnem__pretokenizer *p, const mnem__pre_scheme *s) {
     p->memory = pcre2_general_context_create(pcre_alloc, pcre_free, NULL);
     p->limits = p->memory ? pcre2_match_context_create(p->memory) : NULL;
     p->match = p->limits ? pcre2_match_data_create(1, p->memory) : NULL;
@@ -102,12 +64,11 @@ static mnem_status pretokenizer_init(mnem__pretokenizer *p, const scheme *s) {
     return compile(p, s->patterns);
 }
 
-mnem_status mnem__pretokenizer_create(const char *name, mnem__pretokenizer **pretokenizer) {
-    const scheme *s = scheme_find(name);
-    if (!s) return mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer '%s' is not supported", name);
+mnem_status mnem__pretokenizer_create(const mnem__pre_scheme *scheme,
+                                      mnem__pretokenizer **pretokenizer) {
     mnem__pretokenizer *p = mnem__calloc(MNEM__TOKENIZER_TAG, 1, sizeof *p);
     if (!p) return mnem__heap_status();
-    const mnem_status status = pretokenizer_init(p, s);
+    const mnem_status status = pretokenizer_init(p, scheme);
     if (status != MNEM_OK) {
         mnem__pretokenizer_destroy(p);
         return status;
@@ -147,10 +108,10 @@ static mnem_status next_match(const cutter *c, int pattern, size_t from, size_t 
     return MNEM_OK;
 }
 
-/* Cuts [from, end) by this pattern and those after it. At most PATTERNS_MAX deep. */
+/* Cuts [from, end) by this pattern and those after it. At most MNEM__PATTERNS_MAX deep. */
 static mnem_status cut(const cutter *c, int pattern, size_t from, size_t end) {
     if (from == end) return MNEM_OK;
-    if (pattern == PATTERNS_MAX || pattern == c->p->patterns)
+    if (pattern == MNEM__PATTERNS_MAX || pattern == c->p->patterns)
         return c->on_word(c->context, from, end);
     for (size_t at = from, begin, stop; at < end; at = stop) {
         mnem_status status = next_match(c, pattern, from, at, end, &begin, &stop);

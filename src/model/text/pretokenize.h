@@ -3,13 +3,12 @@
 #define MNEM_SRC_MODEL_TEXT_PRETOKENIZE_H
 
 #include "base/error.h"
+#include "model/text/pre_schemes.h"
 
 typedef struct mnem__pretokenizer mnem__pretokenizer;
-/* MNEM_UNSUPPORTED names a pre-tokenizer that isn't known. */
-mnem_status mnem__pretokenizer_create(const char *name, mnem__pretokenizer **pretokenizer);
+mnem_status mnem__pretokenizer_create(const mnem__pre_scheme *scheme,
+                                      mnem__pretokenizer **pretokenizer);
 void mnem__pretokenizer_destroy(mnem__pretokenizer *pretokenizer);
-/* Whole words that are tokens aren't joined from bytes, and text begins with BOS. */
-bool mnem__pretokenizer_is_llama3(const char *name);
 typedef mnem_status mnem__on_word(void *context, size_t begin, size_t end);
 /* Cuts valid UTF-8 into words, which follow each other without gaps. */
 mnem_status mnem__pretokenize(mnem__pretokenizer *pretokenizer, const char *text, size_t n,

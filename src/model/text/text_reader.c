@@ -4,10 +4,11 @@
  * reach across; the rest moves to the front of the buffer. There are two kinds of such places:
  *
  *     ...word| more       after an ASCII letter or digit, before ASCII white space
- *     ...any⏎|any...      after a line feed that stands alone between two that aren't white space
+ *     ...any⏎|any...      after a line feed that stands alone between two that aren't white space,
+ *                         and before none of Bloom's signs
  *
  * No pattern has a letter or a digit followed by white space in one match, and a lone line feed
- * is a word of its own, or ends one, whatever follows (pretokenize.c).
+ * is a word of its own, or ends one (pre_schemes.c); Bloom's leaves it together with signs.
  * A buffer without such a place is cut at a character.
  * Invariant: pieces depend on the file's bytes and the buffer's size only.
  * Cost: one pass; what moves is hardly ever more than a line. */
@@ -39,13 +40,10 @@ static bool is_space(uint32_t code) {
            code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
 }
 
-/* Whether white space starts at text (n > 0). Longer characters than three bytes are none. */
+/* Whether white space starts at text (n > 0). */
 static bool starts_with_space(const char *text, size_t n) {
-    const unsigned char *s = (const unsigned char *)text;
     const size_t length = mnem__utf8_length(text, n);
-    if (length == 1) return is_space(s[0]);
-    if (length == 2) return is_space((s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu));
-    return length == 3 && is_space((s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu));
+    return length > 0 && is_space(mnem__utf8_code(text, length));
 }
 
 static bool ends_with_space(const char *text, size_t n) {
@@ -55,11 +53,32 @@ static bool ends_with_space(const char *text, size_t n) {
     return false;
 }
 
+/* What Bloom's pattern has in no word, but for white space. */
+static bool starts_with_sign(const char *text, size_t n) {
+    static const char *const signs[] = {"(",
+                                        ")",
+                                        "|",
+                                        ".",
+                                        ",",
+                                        "!",
+                                        "?",
+                                        "\xE2\x80\xA6",
+                                        "\xE3\x80\x82",
+                                        "\xEF\xBC\x8C",
+                                        "\xE3\x80\x81",
+                                        "\xE0\xA5\xA4",
+                                        "\xDB\x94",
+                                        "\xD8\x8C"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (strlen(signs[i]) <= n && memcmp(signs[i], text, strlen(signs[i])) == 0) return true;
+    return false;
+}
+
 static bool can_cut(const char *text, size_t n, size_t at) {
     const unsigned char before = (unsigned char)text[at - 1], after = (unsigned char)text[at];
     if (is_ascii_word(before) && is_ascii_space(after)) return true;
     return before == '\n' && at >= 2 && !ends_with_space(text, at - 1) &&
-           !starts_with_space(text + at, n - at);
+           !starts_with_space(text + at, n - at) && !starts_with_sign(text + at, n - at);
 }
 
 /* The last 3 bytes may be the beginning of a character, which could be white space. */

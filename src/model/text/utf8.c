@@ -38,6 +38,24 @@ size_t mnem__utf8_length(const char *text, size_t n) {
     return length;
 }
 
+uint32_t mnem__utf8_code(const char *text, size_t length) {
+    const unsigned char *s = (const unsigned char *)text;
+    uint32_t code = length == 1 ? s[0] : s[0] & 0x7Fu >> length;
+    for (size_t i = 1; i < length; i++) code = code << 6 | (s[i] & 0x3Fu);
+    return code;
+}
+
+size_t mnem__utf8_put(uint32_t code, char *out) {
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    const size_t length = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = length; i-- > 1; code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)(0xF00u >> length | code);
+    return length;
+}
+
 size_t mnem__utf8_invalid(const char *text, size_t n) {
     size_t i = 0;
     while (i < n) {

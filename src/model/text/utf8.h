@@ -4,8 +4,15 @@
 
 #include "mnem/tokenizer.h"
 
+/* Of every block that a tokenizer takes. */
+#define MNEM__TOKENIZER_TAG "tokenizer"
+
 /* Bytes of the character that text (n > 0) starts with, 0 if it isn't one. */
 size_t mnem__utf8_length(const char *text, size_t n);
+/* The character of these bytes, which are one. */
+uint32_t mnem__utf8_code(const char *text, size_t length);
+/* Writes a character's bytes, at most 4; returns how many. */
+size_t mnem__utf8_put(uint32_t code, char *out);
 /* The first byte of text that is not part of a valid character; n if there is none. */
 size_t mnem__utf8_invalid(const char *text, size_t n);
 /* A copy of n bytes in which every byte that is no character is U+0001: in every pattern's classes

@@ -3,9 +3,7 @@
 #define MNEM_SRC_MODEL_TOKEN_ID_TABLE_H
 
 #include "base/error.h"
-
-/* Of every block that a tokenizer takes. */
-#define MNEM__TOKENIZER_TAG "tokenizer"
+#include "model/text/utf8.h"
 
 /* Open addressing with linear probing over numbers that the model's tables explain. A slot holds
  * number + 1 in its low bits (0: empty) and in the others a part of the hash, so that hardly any

@@ -39,14 +39,18 @@ size_t mnem__bpe_spell(const char *bytes, size_t n, char *out) {
     return (size_t)(end - out);
 }
 
+/* The byte that the character of this many bytes stands for, or -1. */
+static int byte_spelled(const char *text, size_t length) {
+    const unsigned char c = (unsigned char)text[0];
+    if (length == 2) return byte_of((c & 0x1Fu) << 6 | ((unsigned char)text[1] & 0x3Fu));
+    return length == 1 ? byte_of(c) : -1;
+}
+
 size_t mnem__bpe_decode(const char *text, size_t n, char *out) {
     size_t bytes = 0;
     for (size_t i = 0; i < n;) {
-        const unsigned char c = (unsigned char)text[i];
         const size_t length = mnem__utf8_length(text + i, n - i);
-        const unsigned code =
-            length == 2 ? (c & 0x1Fu) << 6 | ((unsigned char)text[i + 1] & 0x3Fu) : c;
-        const int byte = length == 1 || length == 2 ? byte_of(code) : -1;
+        const int byte = byte_spelled(text + i, length);
         const size_t taken = length == 0 ? 1 : length;
         if (byte >= 0)
             out[bytes] = (char)byte;
@@ -56,6 +60,14 @@ size_t mnem__bpe_decode(const char *text, size_t n, char *out) {
         i += taken;
     }
     return bytes;
+}
+
+bool mnem__bpe_is_spelled(mnem_text text) {
+    for (size_t i = 0, length; i < text.length; i += length) {
+        length = mnem__utf8_length(text.bytes + i, text.length - i);
+        if (byte_spelled(text.bytes + i, length) < 0) return false;
+    }
+    return true;
 }
 
 /* ---- SentencePiece-style ---- */

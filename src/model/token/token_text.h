@@ -19,6 +19,8 @@ enum { MNEM__SPECIAL_BYTES_MAX = 256 };
 
 /* What a byte-level token's text stands for; out has room for n bytes. Returns the bytes. */
 size_t mnem__bpe_decode(const char *text, size_t n, char *out);
+/* Whether a text is made of such characters only. */
+bool mnem__bpe_is_spelled(mnem_text text);
 /* The other way round, for any bytes: out has room for 2 n bytes. Returns the bytes. */
 size_t mnem__bpe_spell(const char *bytes, size_t n, char *out);
 /* The character that stands for a byte: at most 0x143. */

@@ -25,7 +25,7 @@ mnem_text mnem__token_vocab_text(const mnem__token_vocab *v, int32_t id) {
 }
 
 void mnem__token_vocab_force(mnem__token_vocab *v, int32_t id) {
-    v->forced[v->forceds++] = id;
+    if (v->forceds < MNEM__END_TOKENS_MAX) v->forced[v->forceds++] = id;
 }
 
 static bool is_forced(const mnem__token_vocab *v, int32_t id) {
@@ -41,7 +41,8 @@ mnem__token_type mnem__token_vocab_type(const mnem__token_vocab *v, int32_t id) 
 }
 
 static bool is_byte_token(const mnem__token_vocab *v, int32_t id) {
-    return !v->bpe && (v->types.count == 0 || mnem__token_vocab_type(v, id) == MNEM__TOKEN_BYTE);
+    return !v->spelled &&
+           (v->types.count == 0 || mnem__token_vocab_type(v, id) == MNEM__TOKEN_BYTE);
 }
 
 static size_t decode(const mnem__token_vocab *v, int32_t id, mnem_text text, char *out) {
@@ -51,7 +52,7 @@ static size_t decode(const mnem__token_vocab *v, int32_t id, mnem_text text, cha
         out[0] = (char)byte;
         return 1;
     }
-    if (!v->bpe) return mnem__spm_decode(text.bytes, text.length, out);
+    if (!v->spelled) return mnem__spm_decode(text.bytes, text.length, out);
     if (type == MNEM__TOKEN_NORMAL || type == MNEM__TOKEN_UNUSED)
         return mnem__bpe_decode(text.bytes, text.length, out);
     memcpy(out, text.bytes, text.length);
@@ -108,14 +109,20 @@ static mnem_status vocab_put(mnem__token_vocab *v, int32_t id) {
     return mnem__id_table_put(&v->table, mnem__hash_bytes(piece.bytes, piece.length), (uint32_t)id);
 }
 
+/* Whether text may become this token at all: not one that stands for a byte, nor one whose text
+ * isn't written as this vocabulary's are (some files have emoji twice). */
+static bool is_text(const mnem__token_vocab *v, int32_t id) {
+    const mnem_text text = mnem__token_vocab_text(v, id);
+    if (v->spelled) return mnem__bpe_is_spelled(text);
+    return !is_byte_token(v, id) || mnem__byte_named(text) < 0;
+}
+
 static mnem_status vocab_put_types(mnem__token_vocab *v, mnem__token_type first,
                                    mnem__token_type second) {
     mnem_status status = MNEM_OK;
     for (int32_t id = 0; id < (int32_t)v->tokens.count && status == MNEM_OK; id++) {
         const mnem__token_type type = mnem__token_vocab_type(v, id);
-        const bool byte = type == MNEM__TOKEN_NORMAL && is_byte_token(v, id) &&
-                          mnem__byte_named(mnem__token_vocab_text(v, id)) >= 0;
-        if ((type == first || type == second) && !byte) status = vocab_put(v, id);
+        if ((type == first || type == second) && is_text(v, id)) status = vocab_put(v, id);
     }
     return status;
 }
@@ -123,9 +130,9 @@ static mnem_status vocab_put_types(mnem__token_vocab *v, mnem__token_type first,
 static void find_byte_ids(mnem__token_vocab *v) {
     for (int byte = 0; byte < 256; byte++) {
         const char c = (char)byte;
-        v->byte_id[byte] = v->bpe ? mnem__token_vocab_find(v, &c, 1) : -1;
+        v->byte_id[byte] = v->spelled ? mnem__token_vocab_find(v, &c, 1) : -1;
     }
-    for (int32_t id = v->bpe ? 0 : (int32_t)v->tokens.count; id-- > 0;) {
+    for (int32_t id = v->spelled ? 0 : (int32_t)v->tokens.count; id-- > 0;) {
         const int byte =
             is_byte_token(v, id) ? mnem__byte_named(mnem__token_vocab_text(v, id)) : -1;
         if (byte >= 0) v->byte_id[byte] = id;

@@ -11,11 +11,11 @@
 #include "model/token/id_table.h"
 #include "model/token/token_text.h"
 
-enum { MNEM__END_TOKENS_MAX = 24 };
+enum { MNEM__END_TOKENS_MAX = 48 };
 
 typedef struct mnem__token_vocab {
     mnem_value tokens, types; /* types.count 0: all normal */
-    bool bpe;                 /* byte-level texts; else SentencePiece-style */
+    bool spelled;             /* bytes as characters; else text with U+2581 for spaces */
     bool words;               /* no token has a space after something else: spm.c */
     char *piece_bytes;
     uint32_t *piece_at;
@@ -26,7 +26,7 @@ typedef struct mnem__token_vocab {
     int forceds;
 } mnem__token_vocab;
 
-/* The caller has set tokens, types and bpe. After a failure too, what it took is given back by
+/* The caller has set tokens, types and spelled. After a failure too, what it took is given back by
  * fini. */
 mnem_status mnem__token_vocab_init(mnem__token_vocab *vocab);
 void mnem__token_vocab_fini(mnem__token_vocab *vocab);

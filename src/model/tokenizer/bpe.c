@@ -1,10 +1,12 @@
-/* bpe.c: byte-level BPE ("gpt2"): words of bytes, joined in the order of the file's merges.
+/* bpe.c: BPE ("gpt2", "gemma4"): words of bytes, joined in the order of the file's merges.
  *
  * The idea (Sennrich et al., 2016; Radford et al., 2019): every byte is a token; the pair of
  * neighbouring tokens with the lowest rank is joined. Files write bytes as printable characters:
  * 188 as themselves, the other 68 as U+0100 onwards; that is undone when the tables are made, so
  * that text is looked up as it is. A merge is found by the ids of its two tokens; the table holds
  * its rank only, and the model's own texts confirm it.
+ * Where the scheme is marked (Gemma 4), texts are as SentencePiece writes them, characters are the
+ * first symbols, and one that is no token is written as byte tokens.
  * A merge of which a part, or the result, is no token can never apply and is left out.
  * Cost: as token_merger.c; a key is one look-up and one comparison of the pair's texts. */
 #include "model/tokenizer/bpe.h"
@@ -44,6 +46,10 @@ static uint32_t rank_find(const joiner *j, int32_t left, int32_t right) {
     return MNEM__NO_PAIR;
 }
 
+static size_t decode(const mnem__token_vocab *v, const char *text, size_t n, char *out) {
+    return v->spelled ? mnem__bpe_decode(text, n, out) : mnem__spm_decode(text, n, out);
+}
+
 static mnem_status merge_put(mnem__bpe *bpe, mnem__token_work *w, uint32_t rank) {
     const joiner j = {bpe, w->vocab};
     const mnem_text merge = mnem_value_text(&bpe->merges, rank);
@@ -52,8 +58,8 @@ static mnem_status merge_put(mnem__bpe *bpe, mnem__token_work *w, uint32_t rank)
         return mnem__fail(MNEM_BAD_FILE, "tokenizer.ggml.merges[%u] is not two texts", rank);
     const size_t split = (size_t)(space - merge.bytes), rest = merge.length - split - 1;
     MNEM__TRY(mnem__token_work_text(w, merge.length));
-    const size_t left = mnem__bpe_decode(merge.bytes, split, w->text);
-    const size_t right = mnem__bpe_decode(space + 1, rest, w->text + left);
+    const size_t left = decode(w->vocab, merge.bytes, split, w->text);
+    const size_t right = decode(w->vocab, space + 1, rest, w->text + left);
     if (right == 0 || mnem__token_vocab_find(w->vocab, w->text, left + right) < 0) return MNEM_OK;
     const int32_t a = mnem__token_vocab_find(w->vocab, w->text, left);
     const int32_t b = mnem__token_vocab_find(w->vocab, w->text + left, right);
@@ -79,11 +85,12 @@ static mnem_status read_merges(mnem__bpe *bpe, const mnem__token_source *source,
     return status;
 }
 
-mnem_status mnem__bpe_init(mnem__bpe *bpe, const mnem__token_source *source, const char *pre,
-                           mnem__token_work *work) {
-    bpe->whole_words = mnem__pretokenizer_is_llama3(pre);
+mnem_status mnem__bpe_init(mnem__bpe *bpe, const mnem__token_source *source,
+                           const mnem__pre_scheme *scheme, mnem__token_work *work) {
+    bpe->scheme = scheme;
     const mnem_status status = read_merges(bpe, source, work);
-    return status == MNEM_OK ? mnem__pretokenizer_create(pre, &bpe->pretokenizer) : status;
+    if (status != MNEM_OK || scheme->marked) return status;
+    return mnem__pretokenizer_create(scheme, &bpe->pretokenizer);
 }
 
 void mnem__bpe_fini(mnem__bpe *bpe) {
@@ -104,28 +111,55 @@ typedef struct piece {
     const char *text; /* the bytes as they came; the words were cut from a copy without bad UTF-8 */
 } piece;
 
-static mnem_status on_word(void *context, size_t begin, size_t end) {
-    const piece *p = context;
-    const mnem__token_vocab *v = p->work->vocab;
-    const joiner j = {p->bpe, v};
-    mnem__merger *m = &p->work->merger;
-    const size_t n = end - begin;
-    const int32_t whole = p->bpe->whole_words ? mnem__token_vocab_find(v, p->text + begin, n) : -1;
-    if (whole >= 0) return mnem__token_work_add(p->work, whole);
-    MNEM__TRY(mnem__merger_room(m, n));
-    m->text = p->text + begin;
-    m->n = (uint32_t)n;
-    for (size_t i = 0; i < n; i++) {
+static void first_symbols(mnem__merger *m, const mnem__token_vocab *v) {
+    if (!v->spelled) {
+        mnem__merger_characters(m, v);
+        return;
+    }
+    for (uint32_t i = 0; i < m->n; i++) {
         m->span[i] = 1;
         m->id[i] = v->byte_id[(unsigned char)m->text[i]];
     }
+}
+
+/* whole: a word that is a token isn't joined. */
+static mnem_status add_word(const piece *p, const char *word, size_t n, bool whole) {
+    const mnem__token_vocab *v = p->work->vocab;
+    const joiner j = {p->bpe, v};
+    mnem__merger *m = &p->work->merger;
+    const int32_t id = whole ? mnem__token_vocab_find(v, word, n) : -1;
+    if (id >= 0) return mnem__token_work_add(p->work, id);
+    MNEM__TRY(mnem__merger_room(m, n));
+    m->text = word;
+    m->n = (uint32_t)n;
+    first_symbols(m, v);
     mnem__merger_run(m, &(mnem__merge_rule){bpe_key, &j, v});
     return mnem__token_work_add_merged(p->work);
+}
+
+static mnem_status on_word(void *context, size_t begin, size_t end) {
+    const piece *p = context;
+    return add_word(p, p->text + begin, end - begin, p->bpe->scheme->whole_words);
+}
+
+/* Marked text has no words: it is cut at line feeds only. */
+static mnem_status encode_marked(const piece *p, const char *text, size_t n) {
+    mnem__token_work *w = p->work;
+    mnem_status status = mnem__token_work_text(w, n);
+    if (status != MNEM_OK) return status;
+    const size_t bytes = mnem__spm_decode(text, n, w->text);
+    for (size_t begin = 0, end = 0; begin < bytes && status == MNEM_OK; begin = end) {
+        const bool feeds = w->text[begin] == '\n';
+        while (end < bytes && (w->text[end] == '\n') == feeds) end++;
+        status = add_word(p, w->text + begin, end - begin, feeds);
+    }
+    return status;
 }
 
 mnem_status mnem__bpe_encode(const mnem__bpe *bpe, mnem__token_work *work, const char *text,
                              size_t n) {
     piece p = {bpe, work, text};
+    if (bpe->scheme->marked) return encode_marked(&p, text, n);
     if (mnem__utf8_invalid(text, n) == n)
         return mnem__pretokenize(bpe->pretokenizer, text, n, on_word, &p);
     MNEM__TRY(mnem__token_work_text(work, n));

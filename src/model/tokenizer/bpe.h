@@ -1,4 +1,4 @@
-/* bpe.h: byte-level BPE, for a piece of text without special tokens. */
+/* bpe.h: BPE by a list of merges, for a piece of text without special tokens. */
 #ifndef MNEM_SRC_MODEL_TOKENIZER_BPE_H
 #define MNEM_SRC_MODEL_TOKENIZER_BPE_H
 
@@ -10,14 +10,14 @@ typedef struct mnem__bpe {
     mnem_value merges;
     mnem__id_table ranks; /* (left id, right id) → rank, over the model's merges */
     uint32_t merge_count; /* that can apply */
-    bool whole_words;     /* that are tokens aren't joined from bytes */
-    mnem__pretokenizer *pretokenizer;
+    const mnem__pre_scheme *scheme;
+    mnem__pretokenizer *pretokenizer; /* NULL where the scheme is marked */
 } mnem__bpe;
 
-/* pre: the pre-tokenizer's name. work->vocab is there; its text is scratch. After a failure too,
- * what it took is given back by fini. */
-mnem_status mnem__bpe_init(mnem__bpe *bpe, const mnem__token_source *source, const char *pre,
-                           mnem__token_work *work);
+/* work->vocab is there; its text is scratch. After a failure too, what it took is given back by
+ * fini. */
+mnem_status mnem__bpe_init(mnem__bpe *bpe, const mnem__token_source *source,
+                           const mnem__pre_scheme *scheme, mnem__token_work *work);
 void mnem__bpe_fini(mnem__bpe *bpe);
 mnem_status mnem__bpe_encode(const mnem__bpe *bpe, mnem__token_work *work, const char *text,
                              size_t n);

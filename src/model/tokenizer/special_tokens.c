@@ -13,22 +13,71 @@
 
 /* Texts that end a turn or a text in the formats of known models. Files often call them normal. */
 static const char *const end_texts[] = {
-    "</s>",       "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>",         "<|eom_id|>",
-    "<|im_end|>", "<|end|>",       "<end_of_turn>",   "<end_of_utterance>",
+    "</s>",
+    "<eos>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOS]",
+    "[EOT]",
+    "[e~[",
+    "<turn|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eom_id|>",
+    "<|eot_id|>",
+    "<|flush|>",
+    "<|im_end|>",
+    "<|return|>",
+    "<|tool_response>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
 };
 
-static bool is_end_text(mnem_text text) {
+/* Texts of which the first doesn't end a turn where the others are tokens too. */
+static const char *const end_exceptions[][3] = {
+    {"<|end|>", "<|return|>", "<|call|>"},
+    {"<|end|>", "<|flush|>", "<|calls|>"},
+    {"</s>", "<|tool_response>", "<|tool_response>"},
+};
+
+static bool text_is(mnem_text text, const char *expected) {
+    return text.length == strlen(expected) && memcmp(text.bytes, expected, text.length) == 0;
+}
+
+static bool has_text(const mnem__token_vocab *v, const char *text) {
+    for (int32_t id = 0; id < (int32_t)v->tokens.count; id++)
+        if (text_is(mnem__token_vocab_text(v, id), text)) return true;
+    return false;
+}
+
+static bool ends_in(const mnem__token_vocab *v, const char *end_text) {
+    for (size_t i = 0; i < sizeof end_exceptions / sizeof *end_exceptions; i++) {
+        const char *const *row = end_exceptions[i];
+        if (strcmp(row[0], end_text) == 0 && has_text(v, row[1]) && has_text(v, row[2]))
+            return false;
+    }
+    return true;
+}
+
+/* Whether a token with this text ends a turn. */
+static bool is_end_text(const mnem__token_vocab *v, mnem_text text) {
     for (size_t i = 0; i < sizeof end_texts / sizeof *end_texts; i++)
-        if (strlen(end_texts[i]) == text.length &&
-            memcmp(end_texts[i], text.bytes, text.length) == 0)
-            return true;
+        if (text_is(text, end_texts[i])) return ends_in(v, end_texts[i]);
     return false;
 }
 
 static void force_controls(mnem__token_vocab *v) {
-    for (size_t i = 0; i < sizeof end_texts / sizeof *end_texts; i++) {
-        const int32_t id = mnem__token_vocab_find(v, end_texts[i], strlen(end_texts[i]));
-        if (id >= 0) mnem__token_vocab_force(v, id);
+    for (int32_t id = 0; id < (int32_t)v->tokens.count; id++) {
+        const mnem_text text = mnem__token_vocab_text(v, id);
+        const bool may_end = text.length > 0 && memchr("<[_", text.bytes[0], 3);
+        const mnem__token_type type = may_end ? mnem__token_vocab_type(v, id) : MNEM__TOKEN_BYTE;
+        if (type != MNEM__TOKEN_CONTROL && type != MNEM__TOKEN_BYTE && is_end_text(v, text))
+            mnem__token_vocab_force(v, id);
     }
 }
 
@@ -106,16 +155,19 @@ static uint32_t bound(const texts *t, uint32_t low, uint32_t high, size_t depth,
 }
 
 int32_t mnem__special_tokens_match(const mnem__special_tokens *special,
-                                   const mnem__token_vocab *vocab, const char *text, size_t n,
-                                   size_t *length) {
+                                   const mnem__token_vocab *vocab, bool user, const char *text,
+                                   size_t n, size_t *length) {
     const texts t = {special, vocab};
     const unsigned char *s = (const unsigned char *)text;
     uint32_t low = special->at[s[0]], high = special->at[s[0] + 1];
     int32_t best = -1;
     for (size_t depth = 1; low < high; depth++) { /* [low, high) start with text's depth bytes */
         if (text_at(&t, low).length == depth) {
-            best = special->id[low++];
-            *length = depth;
+            const int32_t id = special->id[low++];
+            if (!user || mnem__token_vocab_type(vocab, id) == MNEM__TOKEN_USER) {
+                best = id;
+                *length = depth;
+            }
         }
         if (depth == n || low == high) break;
         if (byte_at(&t, low, depth) == s[depth] && byte_at(&t, high - 1, depth) == s[depth])
@@ -124,6 +176,19 @@ int32_t mnem__special_tokens_match(const mnem__special_tokens *special,
         high = bound(&t, low, high, depth, s[depth] + 1);
     }
     return best;
+}
+
+/* White space as C's isspace has it. Phi 3's tokenizer does so, but its files don't say it. */
+size_t mnem__special_tokens_skip(const mnem__special_tokens *s, const mnem__token_vocab *v,
+                                 int32_t id, const char *text, size_t n) {
+    static const char *const keeping[] = {"<unk>", "<s>", "<|endoftext|>"};
+    size_t spaces = 0;
+    if (!s->strips_after) return 0;
+    for (size_t i = 0; i < sizeof keeping / sizeof *keeping; i++)
+        if (text_is(mnem__token_vocab_text(v, id), keeping[i])) return 0;
+    while (spaces < n && (text[spaces] == ' ' || (text[spaces] >= '\t' && text[spaces] <= '\r')))
+        spaces++;
+    return spaces;
 }
 
 /* ---- ends ---- */
@@ -140,16 +205,18 @@ static void add_end(mnem__special_tokens *s, int32_t id) {
 }
 
 static void find_ends(mnem__special_tokens *s, const mnem__token_vocab *v, mnem__end_ids *ids) {
-    static const char *const turns[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>"};
+    static const char *const turns[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>",
+                                        "<turn|>"};
     add_end(s, ids->eos);
     for (uint32_t i = 0; i < s->count; i++) {
         const int32_t id = s->id[i];
         const bool control = mnem__token_vocab_type(v, id) == MNEM__TOKEN_CONTROL;
-        if (control && is_end_text(mnem__token_vocab_text(v, id))) add_end(s, id);
+        if (control && is_end_text(v, mnem__token_vocab_text(v, id))) add_end(s, id);
     }
     for (size_t i = 0; i < sizeof turns / sizeof *turns && ids->eot < 0; i++) {
         size_t length;
-        const int32_t id = mnem__special_tokens_match(s, v, turns[i], strlen(turns[i]), &length);
+        const int32_t id =
+            mnem__special_tokens_match(s, v, false, turns[i], strlen(turns[i]), &length);
         if (id >= 0 && length == strlen(turns[i])) ids->eot = id;
     }
     add_end(s, ids->eot);

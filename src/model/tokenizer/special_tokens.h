@@ -10,6 +10,7 @@ typedef struct mnem__special_tokens {
     uint32_t at[257]; /* where those with this first byte start */
     int32_t end[MNEM__END_TOKENS_MAX];
     int ends;
+    bool strips_after; /* white space after most of them is left out */
 } mnem__special_tokens;
 
 /* What a file says of its ids; -1: nothing. */
@@ -18,14 +19,18 @@ typedef struct mnem__end_ids {
 } mnem__end_ids;
 
 /* Collects them; tokens with texts that end a turn become control tokens. ids->eot is found by its
- * text where the file doesn't say it. */
+ * text where the file doesn't say it. strips_after is the caller's. */
 mnem_status mnem__special_tokens_init(mnem__special_tokens *special, mnem__token_vocab *vocab,
                                       mnem__end_ids *ids);
 void mnem__special_tokens_fini(mnem__special_tokens *special);
-/* The longest special token that text starts with, or -1. */
+/* The longest special token that text starts with, or -1. user: user-defined ones only. */
 int32_t mnem__special_tokens_match(const mnem__special_tokens *special,
-                                   const mnem__token_vocab *vocab, const char *text, size_t n,
-                                   size_t *length);
+                                   const mnem__token_vocab *vocab, bool user, const char *text,
+                                   size_t n, size_t *length);
+/* Bytes of text after token id that aren't encoded. */
+size_t mnem__special_tokens_skip(const mnem__special_tokens *special,
+                                 const mnem__token_vocab *vocab, int32_t id, const char *text,
+                                 size_t n);
 bool mnem__special_tokens_is_end(const mnem__special_tokens *special, int32_t id);
 
 #endif

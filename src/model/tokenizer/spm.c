@@ -14,8 +14,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/text/utf8.h"
-
 mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
                            const mnem__token_work *work) {
     const mnem_value *scores = &spm->scores;
@@ -56,17 +54,6 @@ static uint32_t spm_key(const void *context, const mnem__merger *m, uint32_t lef
     return id < 0 ? MNEM__NO_PAIR : score_key((float)mnem_value_f64(&j->spm->scores, (uint64_t)id));
 }
 
-/* One symbol for each character; a byte that is part of none is its own. */
-static void first_symbols(const mnem__token_vocab *v, mnem__merger *m) {
-    for (uint32_t i = 0; i < m->n;) {
-        size_t length = mnem__utf8_length(m->text + i, m->n - i);
-        if (length == 0) length = 1;
-        m->span[i] = m->span[i + length - 1] = (uint32_t)length;
-        m->id[i] = mnem__token_vocab_find(v, m->text + i, length);
-        i += (uint32_t)length;
-    }
-}
-
 static mnem_status encode_part(const mnem__spm *spm, mnem__token_work *w, const char *text,
                                size_t n) {
     const joiner j = {spm, w->vocab};
@@ -74,13 +61,12 @@ static mnem_status encode_part(const mnem__spm *spm, mnem__token_work *w, const 
     MNEM__TRY(mnem__merger_room(m, n));
     m->text = text;
     m->n = (uint32_t)n;
-    first_symbols(w->vocab, m);
+    mnem__merger_characters(m, w->vocab);
     mnem__merger_run(m, &(mnem__merge_rule){spm_key, &j, w->vocab});
     return mnem__token_work_add_merged(w);
 }
 
-/* The end of the word that starts at begin: before the next space that follows something else. */
-static size_t word_end(const char *text, size_t n, size_t begin) {
+size_t mnem__spm_word_end(const char *text, size_t n, size_t begin) {
     size_t end = begin + 1;
     while (end < n && (text[end] != ' ' || text[end - 1] == ' ')) end++;
     return end;
@@ -94,7 +80,7 @@ mnem_status mnem__spm_encode(const mnem__spm *spm, mnem__token_work *w, const ch
     w->text[0] = ' ';
     const size_t bytes = prefix + mnem__spm_decode(text, n, w->text + prefix);
     for (size_t begin = 0, end; begin < bytes && status == MNEM_OK; begin = end) {
-        end = w->vocab->words ? word_end(w->text, bytes, begin) : bytes;
+        end = w->vocab->words ? mnem__spm_word_end(w->text, bytes, begin) : bytes;
         status = encode_part(spm, w, w->text + begin, end - begin);
     }
     return status;

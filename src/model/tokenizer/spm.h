@@ -15,5 +15,7 @@ mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
 /* space: put one before the text. */
 mnem_status mnem__spm_encode(const mnem__spm *spm, mnem__token_work *work, const char *text,
                              size_t n, bool space);
+/* The end of the word that starts at begin: before the next space that follows something else. */
+size_t mnem__spm_word_end(const char *text, size_t n, size_t begin);
 
 #endif

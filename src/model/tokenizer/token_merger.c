@@ -16,6 +16,7 @@
 #include "model/tokenizer/token_merger.h"
 
 #include "base/heap.h"
+#include "model/text/utf8.h"
 
 enum { MERGER_ROOM_FIRST = 256 };
 
@@ -39,6 +40,16 @@ void mnem__merger_fini(mnem__merger *m) {
     mnem__free(m->span);
     mnem__free(m->tree);
     *m = (mnem__merger){0};
+}
+
+void mnem__merger_characters(mnem__merger *m, const mnem__token_vocab *v) {
+    for (uint32_t i = 0; i < m->n;) {
+        size_t length = mnem__utf8_length(m->text + i, m->n - i);
+        if (length == 0) length = 1;
+        m->span[i] = m->span[i + length - 1] = (uint32_t)length;
+        m->id[i] = mnem__token_vocab_find(v, m->text + i, length);
+        i += (uint32_t)length;
+    }
 }
 
 static uint32_t power_of_two(uint32_t n) {

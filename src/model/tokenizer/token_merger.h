@@ -25,6 +25,9 @@ typedef struct mnem__merge_rule {
 
 mnem_status mnem__merger_room(mnem__merger *m, size_t n);
 void mnem__merger_fini(mnem__merger *m);
+/* The first symbols where they are characters; a byte that is part of none is its own. The caller
+ * has set text and n. */
+void mnem__merger_characters(mnem__merger *m, const mnem__token_vocab *vocab);
 /* Joins until no pair has a key. The caller has set text, n and the first symbols' id and span. */
 void mnem__merger_run(mnem__merger *m, const mnem__merge_rule *rule);
 

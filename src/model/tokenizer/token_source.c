@@ -7,6 +7,8 @@
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 
+static const char pre_key[] = "tokenizer.ggml.pre";
+
 static bool key_get(const mnem__token_source *s, uint32_t index, const char **name,
                     mnem_value *value) {
     if (index >= s->key_count) return false;
@@ -15,7 +17,19 @@ static bool key_get(const mnem__token_source *s, uint32_t index, const char **na
     return true;
 }
 
+static bool is_replaced(const mnem__token_source *s, const char *key) {
+    return s->pre && strcmp(key, pre_key) == 0;
+}
+
+static mnem_value pre_value(const mnem__token_source *s) {
+    return (mnem_value){.type = MNEM_VALUE_STRING, .count = 1, .text = {s->pre, strlen(s->pre)}};
+}
+
 bool mnem__token_source_find(const mnem__token_source *s, const char *key, mnem_value *value) {
+    if (is_replaced(s, key)) {
+        *value = pre_value(s);
+        return true;
+    }
     if (s->model) return mnem_model_key_find(s->model, key, value);
     const char *name;
     for (uint32_t i = 0; key_get(s, i, &name, value); i++)
@@ -23,9 +37,8 @@ bool mnem__token_source_find(const mnem__token_source *s, const char *key, mnem_
     return false;
 }
 
-/* The next key from *index on: false past the last. */
-static bool next_key(const mnem__token_source *s, uint32_t *index, const char **name,
-                     mnem_value *value) {
+static bool stored_key(const mnem__token_source *s, uint32_t *index, const char **name,
+                       mnem_value *value) {
     static const char prefix[] = "tokenizer.";
     mnem_text text;
     if (!s->model) return key_get(s, (*index)++, name, value);
@@ -34,6 +47,19 @@ static bool next_key(const mnem__token_source *s, uint32_t *index, const char **
         if (strncmp(text.bytes, prefix, sizeof prefix - 1) == 0) return true;
     }
     return false;
+}
+
+/* The next key, *index is 0 at first: false past the last. What is replaced comes last. */
+static bool next_key(const mnem__token_source *s, uint32_t *index, const char **name,
+                     mnem_value *value) {
+    if (*index == UINT32_MAX) return false;
+    while (stored_key(s, index, name, value))
+        if (!is_replaced(s, *name)) return true;
+    *index = UINT32_MAX;
+    if (!s->pre) return false;
+    *name = pre_key;
+    *value = pre_value(s);
+    return true;
 }
 
 mnem_status mnem__token_source_write(const mnem__token_source *source, mnem_gguf_writer *writer) {

@@ -14,6 +14,7 @@ typedef struct mnem__token_source {
     const mnem_model *model; /* NULL: these keys */
     const mnem__token_key *keys;
     uint32_t key_count;
+    const char *pre; /* instead of tokenizer.ggml.pre; NULL: as the keys say */
 } mnem__token_source;
 
 /* false if there is none. */

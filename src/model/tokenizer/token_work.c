@@ -41,7 +41,7 @@ mnem_status mnem__token_work_add(mnem__token_work *w, int32_t id) {
     return MNEM_OK;
 }
 
-static mnem_status add_bytes(mnem__token_work *w, const char *bytes, uint32_t n) {
+mnem_status mnem__token_work_add_bytes(mnem__token_work *w, const char *bytes, uint32_t n) {
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; i < n && status == MNEM_OK; i++) {
         int32_t id = w->vocab->byte_id[(unsigned char)bytes[i]];
@@ -56,7 +56,7 @@ mnem_status mnem__token_work_add_merged(mnem__token_work *w) {
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; i < m->n && status == MNEM_OK; i += m->span[i])
         status = m->id[i] >= 0 ? mnem__token_work_add(w, m->id[i])
-                               : add_bytes(w, m->text + i, m->span[i]);
+                               : mnem__token_work_add_bytes(w, m->text + i, m->span[i]);
     return status;
 }
 

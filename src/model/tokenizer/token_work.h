@@ -16,6 +16,8 @@ typedef struct mnem__token_work {
 } mnem__token_work;
 
 mnem_status mnem__token_work_add(mnem__token_work *work, int32_t id);
+/* Adds the ids of bytes, the unknown one for those without. */
+mnem_status mnem__token_work_add_bytes(mnem__token_work *work, const char *bytes, uint32_t n);
 /* Adds the ids of the merger's symbols, and of those without one the ids of their bytes. */
 mnem_status mnem__token_work_add_merged(mnem__token_work *work);
 /* text holds at least n bytes afterwards; its content is lost. */

@@ -9,6 +9,7 @@
 #include "model/tokenizer/tokenizer_private.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/heap.h"
 #include "mnem/vocabulary.h"
@@ -81,13 +82,19 @@ static mnem_status read_types(mnem_tokenizer *t) {
                       (unsigned long long)t->vocab.tokens.count);
 }
 
-/* SentencePiece files that don't name these tokens have them at 0, 1 and 2, with these types. */
+/* What files that don't name their special tokens mean by that. */
 static void default_ids(mnem_tokenizer *t) {
-    t->info.bos = t->info.eos = t->info.eot = t->info.unk = t->info.pad = -1;
-    if (t->vocab.bpe || t->info.vocab < 3) return;
-    if (mnem__token_vocab_type(&t->vocab, 0) == MNEM__TOKEN_UNKNOWN) t->info.unk = 0;
-    if (mnem__token_vocab_type(&t->vocab, 1) == MNEM__TOKEN_CONTROL) t->info.bos = 1;
-    if (mnem__token_vocab_type(&t->vocab, 2) == MNEM__TOKEN_CONTROL) t->info.eos = 2;
+    mnem_tokenizer_info *i = &t->info;
+    i->bos = i->eos = i->eot = i->unk = i->pad = t->last = -1;
+    if (t->model == MNEM__MODEL_SPM && i->vocab >= 3) { /* with these types */
+        if (mnem__token_vocab_type(&t->vocab, 0) == MNEM__TOKEN_UNKNOWN) i->unk = 0;
+        if (mnem__token_vocab_type(&t->vocab, 1) == MNEM__TOKEN_CONTROL) i->bos = 1;
+        if (mnem__token_vocab_type(&t->vocab, 2) == MNEM__TOKEN_CONTROL) i->eos = 2;
+    } else if (t->model == MNEM__MODEL_UNIGRAM && i->vocab >= 3) {
+        i->pad = 0, i->eos = 1, i->unk = 2;
+    } else if (t->model == MNEM__MODEL_WORDPIECE && i->vocab >= 103) {
+        i->pad = 0, i->unk = 100, i->bos = 101, t->last = 102;
+    }
 }
 
 static mnem_status read_ids(mnem_tokenizer *t, int32_t *eom) {
@@ -96,6 +103,7 @@ static mnem_status read_ids(mnem_tokenizer *t, int32_t *eom) {
         int32_t *id;
         bool lenient;
     } ids[] = {
+        {"tokenizer.ggml.seperator_token_id", &t->last, true}, /* as files spell it */
         {"tokenizer.ggml.bos_token_id", &t->info.bos, false},
         {"tokenizer.ggml.eos_token_id", &t->info.eos, false},
         {"tokenizer.ggml.eot_token_id", &t->info.eot, false},
@@ -122,6 +130,38 @@ static mnem_status copy_name(mnem_text text, const char *key, char *out, size_t 
     return MNEM_OK;
 }
 
+static const struct {
+    const char *name;
+    mnem__token_model model;
+} token_models[] = {
+    {"gpt2", MNEM__MODEL_BPE},   {"gemma4", MNEM__MODEL_BPE},     {"llama", MNEM__MODEL_SPM},
+    {"t5", MNEM__MODEL_UNIGRAM}, {"bert", MNEM__MODEL_WORDPIECE},
+};
+
+static mnem_status find_model(mnem_tokenizer *t, mnem_text name) {
+    for (size_t i = 0; i < sizeof token_models / sizeof *token_models; i++) {
+        if (!text_is(name, token_models[i].name)) continue;
+        t->info.model = token_models[i].name;
+        t->model = token_models[i].model;
+        return MNEM_OK;
+    }
+    return mnem__fail(MNEM_UNSUPPORTED, "tokenizer.ggml.model '%.*s' is not supported",
+                      (int)(name.length < 64 ? name.length : 64), name.bytes);
+}
+
+static mnem_status find_scheme(mnem_tokenizer *t) {
+    t->info.pre = t->pre;
+    if (t->model != MNEM__MODEL_BPE) {
+        if (!t->source.pre) return MNEM_OK;
+        return mnem__fail(MNEM_INVALID, "tokenizer.ggml.model '%s' has no pre-tokenizer to choose",
+                          t->info.model);
+    }
+    t->scheme = mnem__pre_scheme_find(t->pre);
+    t->vocab.spelled = t->scheme && !t->scheme->marked;
+    return t->scheme ? MNEM_OK
+                     : mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer '%s' is not supported", t->pre);
+}
+
 static mnem_status read_model(mnem_tokenizer *t) {
     mnem_text model, pre;
     mnem_status status = read_text(t, "tokenizer.ggml.model", &model);
@@ -129,24 +169,57 @@ static mnem_status read_model(mnem_tokenizer *t) {
     if (status != MNEM_OK) return status;
     if (model.length == 0)
         return mnem__fail(MNEM_BAD_FILE, "no tokenizer: key tokenizer.ggml.model is missing");
-    t->vocab.bpe = text_is(model, "gpt2");
-    if (!t->vocab.bpe && !text_is(model, "llama"))
-        return mnem__fail(MNEM_UNSUPPORTED, "tokenizer.ggml.model '%.*s' is not supported",
-                          (int)(model.length < 64 ? model.length : 64), model.bytes);
+    status = find_model(t, model);
     if (pre.length == 0) pre = (mnem_text){"default", 7};
-    t->info.model = t->vocab.bpe ? "gpt2" : "llama";
-    t->info.pre = t->pre;
-    return copy_name(pre, "tokenizer.ggml.pre", t->pre, sizeof t->pre);
+    if (text_is(model, "gemma4") && !t->source.pre) pre = model;
+    if (status == MNEM_OK && !t->source.pre)
+        status = copy_name(pre, "tokenizer.ggml.pre", t->pre, sizeof t->pre);
+    return status == MNEM_OK ? find_scheme(t) : status;
+}
+
+static mnem_status read_around(mnem_tokenizer *t) {
+    mnem_tokenizer_info *info = &t->info;
+    info->add_bos = t->model == MNEM__MODEL_SPM || (t->scheme && t->scheme->bos);
+    info->add_eos = t->model == MNEM__MODEL_UNIGRAM;
+    mnem_status status = read_bool(t, "tokenizer.ggml.add_bos_token", &info->add_bos);
+    if (status == MNEM_OK) status = read_bool(t, "tokenizer.ggml.add_eos_token", &info->add_eos);
+    if (t->scheme && t->scheme->force_bos) info->add_bos = true;
+    if (t->model == MNEM__MODEL_WORDPIECE) /* always between its own two */
+        info->add_bos = info->add_eos = true;
+    else
+        t->last = info->add_eos ? info->eos : -1;
+    return status;
 }
 
 static mnem_status read_flags(mnem_tokenizer *t) {
-    const bool llama3 = t->vocab.bpe && mnem__pretokenizer_is_llama3(t->info.pre);
-    t->info.add_bos = llama3 || !t->vocab.bpe;
-    t->info.add_space_prefix = !t->vocab.bpe;
-    mnem_status status = read_bool(t, "tokenizer.ggml.add_bos_token", &t->info.add_bos);
-    if (status == MNEM_OK) status = read_bool(t, "tokenizer.ggml.add_eos_token", &t->info.add_eos);
+    mnem__wordpiece *wp = &t->wordpiece;
+    mnem_status status = read_around(t);
+    t->info.add_space_prefix = t->model == MNEM__MODEL_SPM;
     if (status == MNEM_OK)
         status = read_bool(t, "tokenizer.ggml.add_space_prefix", &t->info.add_space_prefix);
+    if (t->model == MNEM__MODEL_UNIGRAM && status == MNEM_OK) {
+        t->unigram.space_prefix = t->info.add_space_prefix;
+        status = read_bool(t, "tokenizer.ggml.remove_extra_whitespaces", &t->unigram.merges_spaces);
+    }
+    if (t->model != MNEM__MODEL_WORDPIECE || status != MNEM_OK) return status;
+    wp->lower = true;
+    status = read_bool(t, "tokenizer.ggml.normalizer.lowercase", &wp->lower);
+    wp->strips_accents = wp->lower;
+    if (status == MNEM_OK)
+        status = read_bool(t, "tokenizer.ggml.normalizer.strip_accents", &wp->strips_accents);
+    return status;
+}
+
+/* What a file doesn't say of its special tokens, but its model's name does. */
+static mnem_status read_strips(mnem_tokenizer *t) {
+    mnem_text name;
+    const mnem_status status = read_text(t, "general.name", &name);
+    for (size_t i = 0; i + 4 <= name.length; i++) {
+        const char *s = name.bytes + i;
+        const size_t left = name.length - i;
+        t->special.strips_after |=
+            strncasecmp(s, "phi3", 4) == 0 || (left >= 5 && strncasecmp(s, "phi-3", 5) == 0);
+    }
     return status;
 }
 
@@ -158,8 +231,11 @@ static mnem_status make_tables(mnem_tokenizer *t, int32_t eom) {
     t->info.eot = ids.eot;
     t->work.vocab = &t->vocab;
     t->work.unknown = t->info.unk;
-    if (!t->vocab.bpe) return mnem__spm_init(&t->spm, &t->source, &t->work);
-    status = mnem__bpe_init(&t->bpe, &t->source, t->info.pre, &t->work);
+    if (t->model == MNEM__MODEL_SPM) return mnem__spm_init(&t->spm, &t->source, &t->work);
+    if (t->model == MNEM__MODEL_UNIGRAM)
+        return mnem__unigram_init(&t->unigram, &t->source, &t->work);
+    if (t->model == MNEM__MODEL_WORDPIECE) return MNEM_OK;
+    status = mnem__bpe_init(&t->bpe, &t->source, t->scheme, &t->work);
     t->info.merges = t->bpe.merge_count;
     return status;
 }
@@ -172,6 +248,7 @@ static mnem_status read_all(mnem_tokenizer *t) {
     if (status == MNEM_OK) status = read_types(t);
     if (status == MNEM_OK) status = read_ids(t, &eom);
     if (status == MNEM_OK) status = read_flags(t);
+    if (status == MNEM_OK) status = read_strips(t);
     if (status == MNEM_OK) status = read_text(t, "tokenizer.chat_template", &chat_template);
     if (status != MNEM_OK) return status;
     t->chat = mnem__chat_recognise(chat_template);
@@ -187,7 +264,13 @@ mnem_status mnem__tokenizer_create_of(const mnem__token_source *source,
     mnem_tokenizer *t = mnem__calloc(MNEM__TOKENIZER_TAG, 1, sizeof *t);
     if (!t) return mnem__heap_status();
     t->source = *source;
-    const mnem_status status = read_all(t);
+    mnem_status status = MNEM_OK;
+    if (source->pre) { /* the caller's may go */
+        const mnem_text pre = {source->pre, strlen(source->pre)};
+        status = copy_name(pre, "pre-tokenizer", t->pre, sizeof t->pre);
+        t->source.pre = t->pre;
+    }
+    if (status == MNEM_OK) status = read_all(t);
     if (status != MNEM_OK) {
         mnem_tokenizer_destroy(t);
         const bool of_file = status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED;
@@ -199,7 +282,18 @@ mnem_status mnem__tokenizer_create_of(const mnem__token_source *source,
 }
 
 mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **tokenizer) {
-    return mnem__tokenizer_create_of(&(mnem__token_source){.model = model}, tokenizer);
+    return mnem_tokenizer_create_with(model, &(mnem_tokenizer_options){0}, tokenizer);
+}
+
+mnem_status mnem_tokenizer_create_with(const mnem_model *model,
+                                       const mnem_tokenizer_options *options,
+                                       mnem_tokenizer **tokenizer) {
+    const mnem__token_source source = {.model = model, .pre = options->pre};
+    return mnem__tokenizer_create_of(&source, tokenizer);
+}
+
+const char *mnem_tokenizer_pre_names(size_t index) {
+    return mnem__pre_scheme_names(index);
 }
 
 mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone) {
@@ -208,7 +302,8 @@ mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clon
 
 void mnem_tokenizer_destroy(mnem_tokenizer *t) {
     if (!t) return;
-    if (t->vocab.bpe) mnem__bpe_fini(&t->bpe);
+    if (t->model == MNEM__MODEL_BPE) mnem__bpe_fini(&t->bpe);
+    if (t->model == MNEM__MODEL_UNIGRAM) mnem__unigram_fini(&t->unigram);
     mnem__special_tokens_fini(&t->special);
     mnem__token_vocab_fini(&t->vocab);
     mnem__token_work_fini(&t->work);
@@ -245,31 +340,31 @@ uint64_t mnem_tokenizer_checksum(const mnem_tokenizer *tokenizer) {
 
 /* ---- encoding ---- */
 
-/* Where the next special token starts; n if there is none. */
-static size_t next_special(const mnem_tokenizer *t, const char *text, size_t n, size_t at,
-                           int32_t *id, size_t *length) {
-    for (*id = -1; at < n; at++) {
-        *id = mnem__special_tokens_match(&t->special, &t->vocab, text + at, n - at, length);
-        if (*id >= 0) break;
-    }
-    return at;
-}
-
-static mnem_status encode_plain(mnem_tokenizer *t, const char *text, size_t n, bool after_special) {
+static mnem_status encode_piece(mnem_tokenizer *t, const char *text, size_t n) {
+    mnem__token_work *w = &t->work;
     if (n == 0) return MNEM_OK;
-    if (t->vocab.bpe) return mnem__bpe_encode(&t->bpe, &t->work, text, n);
-    return mnem__spm_encode(&t->spm, &t->work, text, n, after_special && t->info.add_space_prefix);
+    switch (t->model) {
+    case MNEM__MODEL_BPE: return mnem__bpe_encode(&t->bpe, w, text, n);
+    case MNEM__MODEL_UNIGRAM: return mnem__unigram_encode(&t->unigram, w, text, n);
+    case MNEM__MODEL_WORDPIECE: return mnem__wordpiece_encode(&t->wordpiece, w, text, n);
+    default: return mnem__spm_encode(&t->spm, w, text, n, t->info.add_space_prefix);
+    }
 }
 
-static mnem_status encode_parsed(mnem_tokenizer *t, const char *text, size_t n) {
+/* plain: the texts of control tokens aren't looked for. */
+static mnem_status encode_text(mnem_tokenizer *t, const char *text, size_t n, bool plain) {
     mnem_status status = MNEM_OK;
     for (size_t at = 0; at < n && status == MNEM_OK;) {
-        int32_t id;
-        size_t length = 0;
-        const size_t special = next_special(t, text, n, at, &id, &length);
-        status = encode_plain(t, text + at, special - at, true);
-        if (status == MNEM_OK && id >= 0) status = mnem__token_work_add(&t->work, id);
-        at = special + length;
+        size_t begin = at, length = 0;
+        int32_t id = -1;
+        for (; begin < n && id < 0; begin += id < 0)
+            id = mnem__special_tokens_match(&t->special, &t->vocab, plain, text + begin, n - begin,
+                                            &length);
+        status = encode_piece(t, text + at, begin - at);
+        at = begin + length;
+        if (id < 0) continue;
+        if (status == MNEM_OK) status = mnem__token_work_add(&t->work, id);
+        at += mnem__special_tokens_skip(&t->special, &t->vocab, id, text + at, n - at);
     }
     return status;
 }
@@ -284,11 +379,9 @@ mnem_status mnem_tokenizer_encode(mnem_tokenizer *t, const char *text, size_t le
     mnem__token_work_ids_trim(&t->work);
     if (around && t->info.add_bos && t->info.bos >= 0)
         status = mnem__token_work_add(&t->work, t->info.bos);
-    if (status == MNEM_OK)
-        status = flags & MNEM_ENCODE_PLAIN ? encode_plain(t, text, length, true)
-                                           : encode_parsed(t, text, length);
-    if (status == MNEM_OK && around && t->info.add_eos && t->info.eos >= 0)
-        status = mnem__token_work_add(&t->work, t->info.eos);
+    if (status == MNEM_OK) status = encode_text(t, text, length, flags & MNEM_ENCODE_PLAIN);
+    if (status == MNEM_OK && around && t->last >= 0)
+        status = mnem__token_work_add(&t->work, t->last);
     mnem__token_work_trim(&t->work);
     if (status != MNEM_OK) return status;
     *ids = t->work.ids;

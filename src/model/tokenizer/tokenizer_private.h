@@ -2,7 +2,7 @@
  *
  *     special_tokens                    named as a whole
  *     token_merger, token_work          joining              token_source
- *     bpe, spm                          a piece of text → ids
+ *     bpe, spm, unigram, wordpiece      a piece of text → ids          charsmap
  *     tokenizer                         the file's keys, and text cut at special tokens
  *
  * Below them are characters and words (src/model/text), and tokens and their bytes
@@ -15,17 +15,32 @@
 #include "model/tokenizer/bpe.h"
 #include "model/tokenizer/special_tokens.h"
 #include "model/tokenizer/spm.h"
+#include "model/tokenizer/unigram.h"
+#include "model/tokenizer/wordpiece.h"
+
+/* tokenizer.ggml.model */
+typedef enum mnem__token_model {
+    MNEM__MODEL_BPE,
+    MNEM__MODEL_SPM,
+    MNEM__MODEL_UNIGRAM,
+    MNEM__MODEL_WORDPIECE
+} mnem__token_model;
 
 struct mnem_tokenizer {
     mnem__token_source source;
     mnem_tokenizer_info info;
     char pre[32];
+    const mnem__pre_scheme *scheme; /* of BPE */
+    mnem__token_model model;
+    int32_t last; /* added after a text; -1: none */
     mnem_chat_format chat;
     mnem__token_vocab vocab;
     mnem__special_tokens special;
     union {
-        mnem__bpe bpe; /* of vocab.bpe */
+        mnem__bpe bpe;
         mnem__spm spm;
+        mnem__unigram unigram;
+        mnem__wordpiece wordpiece;
     };
     mnem__token_work work;
 };

@@ -272,7 +272,10 @@ static mnem_status check_options(const mnem_vocabulary_options *o, mnem_vocabula
 static mnem_status learn(learning *l, const char *const *files, size_t count, mnem_vocabulary *v) {
     const mnem_vocabulary_options *o = l->options;
     mnem_status status = check_options(o, v);
-    if (status == MNEM_OK) status = mnem__pretokenizer_create(v->pre, &l->pretokenizer);
+    const mnem__pre_scheme *scheme = mnem__pre_scheme_find(v->pre);
+    if (status == MNEM_OK && (!scheme || scheme->marked))
+        status = mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer '%s' is not supported", v->pre);
+    if (status == MNEM_OK) status = mnem__pretokenizer_create(scheme, &l->pretokenizer);
     if (status != MNEM_OK) return status;
     l->memory.max = o->bytes_max ? o->bytes_max : BYTES_MAX_DEFAULT;
     l->wanted = o->tokens > BYTES + 1 ? (uint32_t)o->tokens - BYTES - 1 : 0;

@@ -51,6 +51,8 @@ static void add_load(mnem__spaces *x, uint32_t body, uint32_t space, int64_t byt
     }
 }
 
+/* By sums: what is alive at each moment, with this body, isn't over the capacity. Necessary, and
+ * nearly always enough; whether offsets exist is pack's question. */
 bool mnem__spaces_has_room(const mnem__spaces *x, uint32_t body, uint32_t space) {
     const mnem__body *b = &x->b.bodies[body];
     const int32_t at = x->movers[body].item;
@@ -68,6 +70,8 @@ bool mnem__spaces_has_room(const mnem__spaces *x, uint32_t body, uint32_t space)
     return true;
 }
 
+/* Put and take are each other's inverse, and keep score and loads as they go; a body is taken
+ * before it is put elsewhere. NOWHERE is a space that all fit in, and that counts as over. */
 void mnem__spaces_put(mnem__spaces *x, uint32_t body, uint32_t space) {
     mnem__body *b = &x->b.bodies[body];
     x->space_of[body] = space;
@@ -109,7 +113,9 @@ void mnem__spaces_keep(mnem__spaces *x) {
 
 /* ---- offsets in one space ---- */
 
-/* The buffers in space, with their constraints for each other. */
+/* The buffers in space, with their constraints for each other. Those name buffers by index + 1, 0
+ * being none, and are renumbered for the part; a body lies in one space whole, so same_as is always
+ * there, while an in-place partner may be elsewhere and then is none. */
 static size_t gather(mnem__spaces *x, uint32_t space) {
     size_t count = 0;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -150,6 +156,8 @@ mnem__packed mnem__spaces_pack(mnem__spaces *x, uint32_t space, mnem__search_lim
     return MNEM__PACKED;
 }
 
+/* With so many steps at most, which are counted in the whole search's: one hard space doesn't eat
+ * the time of all others. */
 mnem__packed mnem__spaces_try_pack(mnem__spaces *x, uint32_t space, uint64_t steps) {
     mnem__search_limits limits = x->limits;
     if (limits.steps_max == 0 || limits.steps_max - limits.steps > steps)
@@ -195,6 +203,7 @@ static mnem_status make_movers(mnem__spaces *x, const mnem_place_use *uses) {
     return MNEM_OK;
 }
 
+/* Fixed bodies can't be moved, so they are checked against each other before any search. */
 static mnem_status check_fixed(mnem__spaces *x) {
     for (uint32_t i = 0; i < x->b.count; i++) {
         const uint32_t allowed = x->movers[i].allowed;
@@ -249,6 +258,7 @@ static mnem_status make_sections(mnem__spaces *x) {
     return status;
 }
 
+/* By insertion: there are a few spaces. Of equal costs the first stays first. */
 static void sort_spaces(mnem__spaces *x) {
     for (uint32_t s = 0; s < x->count; s++) {
         uint32_t at = s;
@@ -258,6 +268,8 @@ static void sort_spaces(mnem__spaces *x) {
     }
 }
 
+/* What a byte of the body in the cheapest of its spaces saves against the dearest, for each moment
+ * that it lives: greedy takes the densest first. 0 where all cost the same. */
 static void set_densities(mnem__spaces *x) {
     for (uint32_t i = 0; i < x->b.count; i++) {
         mnem__mover *m = &x->movers[i];

@@ -318,31 +318,23 @@ mnem_status mnem__checkpoint_text(const mnem__checkpoint *c, const char *name, c
     return status;
 }
 
+/* The 8 bytes of a number of that type. */
 static mnem_status number_get(const mnem__checkpoint *c, const char *name, mnem__entry_type type,
-                              mnem__checkpoint_entry *entry) {
+                              void *number) {
     const mnem__checkpoint_row *row;
-    const mnem_status status = row_get(c, name, type, &row);
-    if (status == MNEM_OK) *entry = entry_of(row);
-    return status;
+    MNEM__TRY(row_get(c, name, type, &row));
+    memcpy(number, &row->place, sizeof row->place); /* of numbers the row itself has them */
+    return MNEM_OK;
 }
 
 mnem_status mnem__checkpoint_u64(const mnem__checkpoint *c, const char *name, uint64_t *number) {
-    mnem__checkpoint_entry e;
-    const mnem_status status = number_get(c, name, MNEM__ENTRY_U64, &e);
-    if (status == MNEM_OK) *number = e.u;
-    return status;
+    return number_get(c, name, MNEM__ENTRY_U64, number);
 }
 
 mnem_status mnem__checkpoint_i64(const mnem__checkpoint *c, const char *name, int64_t *number) {
-    mnem__checkpoint_entry e;
-    const mnem_status status = number_get(c, name, MNEM__ENTRY_I64, &e);
-    if (status == MNEM_OK) *number = e.i;
-    return status;
+    return number_get(c, name, MNEM__ENTRY_I64, number);
 }
 
 mnem_status mnem__checkpoint_f64(const mnem__checkpoint *c, const char *name, double *number) {
-    mnem__checkpoint_entry e;
-    const mnem_status status = number_get(c, name, MNEM__ENTRY_F64, &e);
-    if (status == MNEM_OK) *number = e.f;
-    return status;
+    return number_get(c, name, MNEM__ENTRY_F64, number);
 }

@@ -45,6 +45,7 @@ static mnem_status read_at(const mnem_corpus *c, uint64_t at, void *out, uint64_
     return MNEM_OK;
 }
 
+/* Of the header with its own checksum as zero, as it was when the sum was made. */
 uint64_t mnem__cache_header_checksum(const void *header, uint64_t bytes) {
     mnem__cache_head head;
     mnem__checksum sum;
@@ -109,6 +110,8 @@ static mnem_status compare_source(const mnem_corpus *c, const mnem__cache_source
                                                              : stale(c, path, "has changed");
 }
 
+/* A cache may be opened without naming its files (count 0): then what it was made of is only read
+ * through, to see that the header is whole. */
 static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options *o,
                                  const char *header) {
     const char *at = header + sizeof c->head, *end = header + c->head.header_bytes;
@@ -262,6 +265,8 @@ static mnem_status load(const mnem_corpus_options *o, bool checked, mnem_corpus 
     return MNEM_OK;
 }
 
+/* Why the old one didn't do is kept for mnem_corpus_info, before the making puts another text into
+ * the last error. */
 static mnem_status make(const mnem_corpus_options *o, mnem_corpus **corpus) {
     const char *why = mnem_last_error();
     char *reason = mnem__strndup(MNEM__CORPUS_TAG, why, strlen(why));

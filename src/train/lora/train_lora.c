@@ -74,11 +74,13 @@ static uint32_t target_of(mnem__role role) {
     return 0;
 }
 
+/* The tensor of a role in a layer of the base; false: it has none. */
 static bool find(const finder *f, mnem__role role, int32_t layer, mnem_tensor_info *info) {
     const int32_t index = mnem__role_tensor(f->lora->base, role, layer);
     return index >= 0 && mnem_model_tensor_get(f->lora->base, (uint32_t)index, info);
 }
 
+/* B A has at most the rank of what it is added to; above that, rows of A would be wasted. */
 static mnem_status check_rank(const finder *f, const mnem_tensor_info *info) {
     const int64_t least = info->shape[0] < info->shape[1] ? info->shape[0] : info->shape[1];
     if (f->lora->rank <= least) return MNEM_OK;
@@ -87,6 +89,8 @@ static mnem_status check_rank(const finder *f, const mnem_tensor_info *info) {
                       (long long)info->shape[1], (long long)least);
 }
 
+/* What the first layer has stands for all: how many tensors are frozen, in a layer and outside, and
+ * how many parameters a layer gets. Targets that weren't named are all that the model has. */
 static mnem_status count_roles(finder *f) {
     uint32_t has = 0;
     for (const mnem__tensor_use *use = f->uses; use->role; use++) {

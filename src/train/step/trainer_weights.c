@@ -30,6 +30,10 @@ static void fill(float *x, int64_t n, float value) {
     for (int64_t i = 0; i < n; i++) x[i] = value;
 }
 
+/* As GPT-2 begins: normal numbers of deviation 0.02; what ends a branch is divided by sqrt(2
+ * layers), for as many branches are added up in the residual stream. An adapter's A is random and
+ * its B zero, so that at first it changes nothing.
+ * A tensor's numbers depend on the seed and its index alone, not on those before it. */
 void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
     const mnem__train_shape *s = t->setup.shape;
     const float normal = 0.02f, residual = normal / sqrtf(2.0f * (float)s->t.layers);
@@ -66,6 +70,8 @@ static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_in
     return MNEM_OK;
 }
 
+/* Row by row through the scratch. It is as large as all parameters in F32, so a row of any type has
+ * room in it. */
 static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
                                   const mnem__train_param *p) {
     const int32_t index = mnem_model_tensor_find(model, p->name);
@@ -85,6 +91,8 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
     return status;
 }
 
+/* As it is in the file, without the scratch: kernels read quantized rows as they are. The sum goes
+ * into checkpoints, so that no run is resumed over another base. */
 static mnem_status load_frozen(mnem_trainer *t, const mnem_model *model,
                                const mnem__train_frozen *f, mnem__checksum *sum) {
     const int32_t index = mnem_model_tensor_find(model, f->name);
@@ -128,6 +136,8 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     return status;
 }
 
+/* Norms and biases stay in F32, whatever matrices become: they are few bytes, and every layer's
+ * numbers go through them. */
 static mnem_type type_in_file(const mnem__train_param *p, mnem_type type) {
     return p->dims == 1 ? MNEM_TYPE_F32 : type;
 }

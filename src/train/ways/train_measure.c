@@ -124,6 +124,8 @@ static mnem__train_graph_options graph_options(const mnem__train_setup *setup, i
                                        .keep = keep};
 }
 
+/* A sample's first tokens: the logits of a short text shouldn't cost a pass of the whole sequence,
+ * which is forward's graph. */
 static mnem__train_graph_options brief_options(const mnem__train_setup *setup) {
     mnem__train_graph_options brief = graph_options(setup, 1, NULL);
     if (brief.sequence > BRIEF_TOKENS) brief.sequence = BRIEF_TOKENS;
@@ -132,6 +134,8 @@ static mnem__train_graph_options brief_options(const mnem__train_setup *setup) {
 
 typedef mnem_status make(const mnem__train_graph_options *options, mnem__train_graph *out);
 
+/* The same three graphs, whether they are built or measured: `one` says which, so a plan can't
+ * measure another set than create builds. */
 static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_batch,
                                const uint8_t *keep, make *one, mnem__train_scratch *scratch,
                                mnem__train_graphs *graphs) {
@@ -154,6 +158,8 @@ mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t mi
     return status;
 }
 
+/* Planning tries many ways to keep layers with the same micro-batch; forward and brief keep nothing
+ * and are measured once for all of them. */
 static mnem_status measure_unknown(const mnem__train_graph_options *options,
                                    mnem__train_graph *out) {
     return out->room.tensors ? MNEM_OK : mnem__train_graph_measure(options, out);
@@ -190,6 +196,12 @@ mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
 
 /* ---- the parts ---- */
 
+/* Behind the trainer, in its allocation:
+ *
+ *     [ mnem_trainer | positions[tokens] | ids[sequence] | targets[sequence] | waiting[rows] ]
+ *
+ * waiting only where each token's row waits; where a row waits for each word, the id is its
+ * place. */
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;

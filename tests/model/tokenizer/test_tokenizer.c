@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
+#include "mnem/vocabulary.h"
 #include "model/tokenizer/tokenizer_case.h"
 #include "model/tokenizer/tokenizer_private.h"
 
@@ -125,6 +126,47 @@ static void the_longest_special_token_counts(void **state) {
     ASSERT_IDS(o.t, "<unk>", 0, UNK);
     ASSERT_IDS(o.t, "<unk>", MNEM_ENCODE_PLAIN, '<', 'u', 'n', 'k', '>');
     close_opened(&o);
+}
+
+static void user_defined_tokens_are_found_in_plain_text_too(void **state) {
+    (void)state;
+    vocab_file f = bpe_vocab("gpt-2");
+    opened o = open_vocab(&f);
+    ASSERT_IDS(o.t, "a\xC3\xA9<|a|>", MNEM_ENCODE_PLAIN, 'a', USER, '<', '|', 'a', '|', '>');
+    close_opened(&o);
+}
+
+/* Some files have an emoji twice: as its bytes' characters, and as it is, which no text becomes. */
+static void only_spelled_tokens_are_joined(void **state) {
+    (void)state;
+    const char *const extra[] = {"\xC3\xA9", "\xC3\x83\xC2\xA9", NULL}; /* U+00E9 both times */
+    const char *const merges[] = {"\xC3\x83 \xC2\xA9"};
+    const char *texts[VOCAB_MAX];
+    const size_t n = vocab_byte_texts(extra, texts);
+    vocab_file f = {0};
+    vocab_key_text(&f, "tokenizer.ggml.model", "gpt2");
+    vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, n);
+    vocab_key_texts(&f, "tokenizer.ggml.merges", merges, 1);
+    opened o = open_vocab(&f);
+    ASSERT_IDS(o.t, "\xC3\xA9", 0, VOCAB_BYTES + 1);
+    close_opened(&o);
+}
+
+static void a_pre_tokenizer_can_be_chosen(void **state) {
+    (void)state;
+    vocab_file f = bpe_vocab("sausage");
+    opened o = {0};
+    mnem_tokenizer *clone;
+    char name[] = "llama-bpe";
+    assert_int_equal(vocab_open(&f, &o.model), MNEM_OK);
+    assert_int_equal(mnem_tokenizer_create_with(o.model, &(mnem_tokenizer_options){name}, &o.t),
+                     MNEM_OK);
+    memset(name, 'x', strlen(name)); /* it isn't kept */
+    ASSERT_IDS(o.t, "abc", 0, ABC);
+    assert_int_equal(mnem__tokenizer_clone(o.t, &clone), MNEM_OK);
+    assert_true(mnem_tokenizer_checksum(clone) == mnem_tokenizer_checksum(o.t));
+    close_opened(&o);
+    mnem_tokenizer_destroy(clone);
 }
 
 static void pieces_are_bytes_and_hide_control_tokens(void **state) {
@@ -281,6 +323,52 @@ static void without_byte_tokens_bytes_are_unknown(void **state) {
     close_opened(&o);
 }
 
+/* ---- BPE of marked text ---- */
+
+static void marked_text_is_joined_across_spaces(void **state) {
+    (void)state;
+    vocab_file f = marked_vocab();
+    opened o = open_vocab(&f);
+    ASSERT_IDS(o.t, "b a a", 0, 2, MARKED_B_SPACE_A, MARKED_SPACE_A);
+    ASSERT_IDS(o.t, "b\n\n a\n", 0, 2, MARKED_B, MARKED_FEEDS, MARKED_SPACE_A, MARKED_BYTES + '\n');
+    ASSERT_IDS(o.t, "\xFF\xC3\xA9", MNEM_ENCODE_NO_SPECIAL, MARKED_BYTES + 0xFF,
+               MARKED_BYTES + 0xC3, MARKED_BYTES + 0xA9);
+    assert_memory_equal(mnem_tokenizer_piece(o.t, MARKED_B_SPACE_A, false).bytes, "b a", 3);
+    close_opened(&o);
+}
+
+/* ---- special tokens ---- */
+
+static void phi_3_leaves_out_spaces_after_its_tokens(void **state) {
+    (void)state;
+    vocab_file f = spm_vocab(true);
+    vocab_key_text(&f, "general.name", "Phi-3-mini");
+    opened o = open_vocab(&f);
+    ASSERT_IDS(o.t, "</s> \n\ta", MNEM_ENCODE_NO_SPECIAL, 2, SPM_SPACE_A);
+    ASSERT_IDS(o.t, "<s> a", MNEM_ENCODE_NO_SPECIAL, 1, SPM_SPACE,
+               SPM_SPACE_A); /* not after this one */
+    close_opened(&o);
+}
+
+/* GPT-OSS ends messages with <|end|>, and a turn with another token. */
+static void an_end_of_a_message_is_no_end_of_a_turn(void **state) {
+    (void)state;
+    const char *const extra[] = {"<|end|>", "<|return|>", "<|call|>", NULL};
+    for (int harmony = 0; harmony < 2; harmony++) {
+        const char *texts[VOCAB_MAX];
+        const size_t n = vocab_byte_texts(extra, texts) - (harmony ? 0 : 1);
+        vocab_file f = {0};
+        vocab_key_text(&f, "tokenizer.ggml.model", "gpt2");
+        vocab_key_text(&f, "tokenizer.ggml.pre", "gpt-4o");
+        vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, n);
+        vocab_key_texts(&f, "tokenizer.ggml.merges", NULL, 0);
+        opened o = open_vocab(&f);
+        assert_int_equal(mnem_tokenizer_is_end(o.t, VOCAB_BYTES), !harmony);
+        assert_true(mnem_tokenizer_is_end(o.t, VOCAB_BYTES + 1));
+        close_opened(&o);
+    }
+}
+
 /* ---- ends ---- */
 
 static void ends_are_known_by_key_and_by_text(void **state) {
@@ -321,12 +409,18 @@ int main(void) {
         cmocka_unit_test(merges_go_by_rank),
         cmocka_unit_test(llama_bpe_takes_whole_words_and_begins_with_bos),
         cmocka_unit_test(the_longest_special_token_counts),
+        cmocka_unit_test(user_defined_tokens_are_found_in_plain_text_too),
+        cmocka_unit_test(only_spelled_tokens_are_joined),
+        cmocka_unit_test(a_pre_tokenizer_can_be_chosen),
         cmocka_unit_test(pieces_are_bytes_and_hide_control_tokens),
         cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(joining_equals_the_definition),
         cmocka_unit_test(scores_decide_what_is_joined),
         cmocka_unit_test(what_the_file_says_of_bos_and_prefix_holds),
         cmocka_unit_test(without_byte_tokens_bytes_are_unknown),
+        cmocka_unit_test(marked_text_is_joined_across_spaces),
+        cmocka_unit_test(phi_3_leaves_out_spaces_after_its_tokens),
+        cmocka_unit_test(an_end_of_a_message_is_no_end_of_a_turn),
         cmocka_unit_test(ends_are_known_by_key_and_by_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

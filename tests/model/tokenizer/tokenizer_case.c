@@ -90,3 +90,68 @@ vocab_file spm_vocab(bool bytes) {
     vocab_key_numbers(&f, "tokenizer.ggml.scores", MNEM_VALUE_F32, scores, SPM_BYTES + 256 + 6);
     return f;
 }
+
+vocab_file marked_vocab(void) {
+    static char byte_texts[256][7];
+    const char *texts[MARKED_FEEDS + 1] = {"<pad>", "<eos>", "<bos>"};
+    int32_t types[MARKED_FEEDS + 1] = {3, 3, 3};
+    const char *const words[] = {"a", "b", MARK, MARK "a", "b" MARK "a", "\n\n"};
+    const char *const merges[] = {"b " MARK "a", MARK " a"};
+    vocab_file f = {0};
+    for (int i = 0; i < 256; i++) {
+        snprintf(byte_texts[i], 7, "<0x%02X>", (unsigned)i);
+        texts[MARKED_BYTES + i] = byte_texts[i];
+        types[MARKED_BYTES + i] = 6;
+    }
+    for (int i = 0; i < 6; i++) {
+        texts[MARKED_A + i] = words[i];
+        types[MARKED_A + i] = 1;
+    }
+    vocab_key_text(&f, "tokenizer.ggml.model", "gemma4");
+    vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, MARKED_FEEDS + 1);
+    vocab_key_numbers(&f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, MARKED_FEEDS + 1);
+    vocab_key_texts(&f, "tokenizer.ggml.merges", merges, 2);
+    vocab_key_u32(&f, "tokenizer.ggml.bos_token_id", 2);
+    vocab_key_bool(&f, "tokenizer.ggml.add_bos_token", false); /* wrong in files */
+    return f;
+}
+
+vocab_file unigram_vocab(bool bytes) {
+    static char byte_texts[256][7];
+    const char *texts[UNI_BYTES + 256] = {"<pad>", "</s>", "<unk>", MARK,     "a",
+                                          "ab",    "bc",   "c",     MARK "a", "<u>"};
+    int32_t types[UNI_BYTES + 256] = {3, 3, 2, 1, 1, 1, 1, 1, 1, 4};
+    float scores[UNI_BYTES + 256] = {0, 0, 0, -2, -3, -4, -4.5f, -3, -3.5f, -9};
+    const uint64_t n = UNI_BYTES + (bytes ? 256 : 0);
+    vocab_file f = {0};
+    for (int i = 0; i < 256; i++) {
+        snprintf(byte_texts[i], 7, "<0x%02X>", (unsigned)i);
+        texts[UNI_BYTES + i] = byte_texts[i];
+        types[UNI_BYTES + i] = 6;
+    }
+    vocab_key_text(&f, "tokenizer.ggml.model", "t5");
+    vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, n);
+    vocab_key_numbers(&f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, n);
+    vocab_key_numbers(&f, "tokenizer.ggml.scores", MNEM_VALUE_F32, scores, n);
+    vocab_key_bool(&f, "tokenizer.ggml.add_space_prefix", true);
+    vocab_key_bool(&f, "tokenizer.ggml.remove_extra_whitespaces", true);
+    return f;
+}
+
+vocab_file wordpiece_vocab(void) {
+    static char unused[100][12];
+    const char *texts[WP_IDEOGRAPH + 1];
+    int32_t types[WP_IDEOGRAPH + 1];
+    const char *const words[] = {"[UNK]", "[CLS]",  "[SEP]",  MARK "he",          MARK "hello",
+                                 "llo",   MARK ".", MARK "e", MARK "\xE4\xBD\xA0"};
+    vocab_file f = {0};
+    for (int i = 0; i <= WP_IDEOGRAPH; i++) {
+        if (i < WP_UNK) snprintf(unused[i], 12, "[unused%d]", i);
+        texts[i] = i < WP_UNK ? unused[i] : words[i - WP_UNK];
+        types[i] = i >= WP_UNK && i <= WP_SEP ? 3 : 1;
+    }
+    vocab_key_text(&f, "tokenizer.ggml.model", "bert");
+    vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, WP_IDEOGRAPH + 1);
+    vocab_key_numbers(&f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, WP_IDEOGRAPH + 1);
+    return f;
+}

@@ -31,4 +31,24 @@ vocab_file bpe_vocab(const char *pre);
 enum { SPM_BYTES = 3, SPM_A = SPM_BYTES + 256, SPM_AB, SPM_B, SPM_SPACE, SPM_SPACE_A, SPM_PAIR };
 vocab_file spm_vocab(bool bytes);
 
+/* Gemma 4's: merges of marked text, with tokens for bytes. */
+enum {
+    MARKED_BYTES = 3,
+    MARKED_A = MARKED_BYTES + 256,
+    MARKED_B,
+    MARKED_SPACE,
+    MARKED_SPACE_A,
+    MARKED_B_SPACE_A,
+    MARKED_FEEDS
+};
+vocab_file marked_vocab(void);
+
+/* A unigram model; bytes: with tokens for bytes, after the others. */
+enum { UNI_SPACE = 3, UNI_A, UNI_AB, UNI_BC, UNI_C, UNI_SPACE_A, UNI_USER, UNI_BYTES };
+vocab_file unigram_vocab(bool bytes);
+
+/* WordPiece: [UNK], [CLS] and [SEP] at 100 to 102. */
+enum { WP_UNK = 100, WP_CLS, WP_SEP, WP_HE, WP_HELLO, WP_LLO, WP_DOT, WP_E, WP_IDEOGRAPH };
+vocab_file wordpiece_vocab(void);
+
 #endif

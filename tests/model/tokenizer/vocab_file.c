@@ -60,6 +60,11 @@ void vocab_key_numbers(vocab_file *f, const char *key, mnem_value_type type, con
     put(f, numbers, count * 4);
 }
 
+void vocab_key_bytes(vocab_file *f, const char *key, const unsigned char *bytes, uint64_t count) {
+    put_array(f, key, MNEM_VALUE_U8, count);
+    put(f, bytes, count);
+}
+
 void vocab_key_texts(vocab_file *f, const char *key, const char *const *texts, uint64_t count) {
     put_array(f, key, MNEM_VALUE_STRING, count);
     for (uint64_t i = 0; i < count; i++) put_text(f, texts[i], strlen(texts[i]));

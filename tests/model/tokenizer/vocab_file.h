@@ -16,6 +16,7 @@ void vocab_key_u32(vocab_file *f, const char *key, uint32_t number);
 void vocab_key_bool(vocab_file *f, const char *key, bool flag);
 void vocab_key_numbers(vocab_file *f, const char *key, mnem_value_type type, const void *numbers,
                        uint64_t count); /* i32 or f32 */
+void vocab_key_bytes(vocab_file *f, const char *key, const unsigned char *bytes, uint64_t count);
 void vocab_key_texts(vocab_file *f, const char *key, const char *const *texts, uint64_t count);
 void vocab_key_pieces(vocab_file *f, const char *key, const mnem_text *texts, uint64_t count);
 /* Opens what was written, and forgets it. */

@@ -1,4 +1,7 @@
-/* verb_graph.c: `mnem graph`: the tensors of a model's programs, when they live and where. */
+/* verb_graph.c: `mnem graph`: the tensors of a model's programs, when they live and where.
+ *
+ * What is shown is what a run would execute: the plan is made with the same options, and the graphs
+ * are built by the code that builds a session's. Training is in graph_train.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,16 +32,6 @@ static int print_json(const tool_stage *stage, const graph_program *body, const 
     return tool_out_end();
 }
 
-static int draw(const tool_stage *stage, const graph_program *body, int32_t tokens,
-                const char *path) {
-    mnem_model_info m;
-    char title[160];
-    mnem_model_info_get(stage->model, &m);
-    snprintf(title, sizeof title, "%.100s: body, %d token%s", tool_file_name(m.path), tokens,
-             tool_s((uint64_t)tokens));
-    return graph_draw(body, title, path);
-}
-
 static int show(const tool_stage *stage, const graph_options *asked) {
     const bool prefill = asked->phase == PHASE_PREFILL;
     const int32_t tokens = prefill ? stage->plan.chunk : 1;
@@ -49,7 +42,9 @@ static int show(const tool_stage *stage, const graph_options *asked) {
         status = mnem_engine_graph_create(stage->model, &stage->options, &stage->plan, true, 0,
                                           &head.graph, &head.sizes);
     int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
-    if (code == TOOL_OK && asked->svg) code = draw(stage, &body, tokens, asked->svg);
+    if (code == TOOL_OK && asked->svg)
+        code = graph_draw(stage, &body, asked->svg, "body, %d token%s", tokens,
+                          tool_s((uint64_t)tokens));
     if (code == TOOL_OK)
         code = stage->args->json
                    ? print_json(stage, &body, &head, prefill ? "prefill" : "decode", tokens)

@@ -14,6 +14,7 @@
 typedef struct info_options {
     tool_args args;
     bool tensors, keys;
+    mnem_tokenizer_options tokenizer;
 } info_options;
 
 enum { TYPES_MAX = 64 };
@@ -83,7 +84,7 @@ static void gather_adapter(info *i) {
         snprintf(i->adapter + n, sizeof i->adapter - (size_t)n, ", alpha %g", alpha.f);
 }
 
-static void gather(info *i) {
+static void gather(info *i, const info_options *o) {
     mnem_model_info_get(i->model, &i->file);
     count_types(i);
     gather_adapter(i);
@@ -91,7 +92,7 @@ static void gather(info *i) {
         snprintf(i->why_not_run, sizeof i->why_not_run, "the file has no tensors");
     else if (mnem_model_transformer(i->model, &i->transformer) != MNEM_OK)
         snprintf(i->why_not_run, sizeof i->why_not_run, "%s", mnem_last_error());
-    if (mnem_tokenizer_create(i->model, &i->tokenizer) == MNEM_OK)
+    if (mnem_tokenizer_create_with(i->model, &o->tokenizer, &i->tokenizer) == MNEM_OK)
         mnem_tokenizer_info_get(i->tokenizer, &i->tokens);
     else
         snprintf(i->why_no_tokenizer, sizeof i->why_no_tokenizer, "%s", mnem_last_error());
@@ -381,7 +382,7 @@ static int verb_info(const tool_args *args) {
     mnem_status status = mnem_model_open(path, &model);
     if (status != MNEM_OK) return tool_fail(status);
     i.model = model;
-    gather(&i);
+    gather(&i, o);
     if (args->json)
         print_json(&i, o);
     else
@@ -398,6 +399,7 @@ static const tool_option options[] = {
     {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors),
      .help = "list every tensor: type, shape and bytes"},
     {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), .help = "list every key and value"},
+    TOOL_GROUP(tool_pre_options, AT(tokenizer.pre)),
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };

@@ -1,4 +1,7 @@
-/* verb_merge.c: `mnem merge`: a model with an adapter added to its weights. */
+/* verb_merge.c: `mnem merge`: a model with an adapter added to its weights.
+ *
+ * The library streams the rows and reports each merged tensor; here its line is shown and the
+ * largest change kept, by which one sees whether the adapter does anything. */
 #include <string.h>
 
 #include "options.h"

@@ -153,6 +153,7 @@ static int verb_perplexity(const tool_args *args) {
 #define AT(field) offsetof(perplexity_options, field)
 static const tool_option options[] = {
     TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
     {0},

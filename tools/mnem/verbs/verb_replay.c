@@ -80,6 +80,9 @@ static bool on_progress(void *context, const char *what, uint64_t done, uint64_t
     return !tool_interrupted();
 }
 
+/* The first policy once more, now telling where everything lay; the results are there already. A
+ * policy that can't grow is given its whole capacity at the start. Not all fitting is no failure:
+ * what did fit is shown. */
 mnem_status replay_again(const replay_case *c,
                          void (*on_box)(void *context, const mnem_replay_box *box),
                          void (*on_moment)(void *context, const mnem_replay_moment *moment),

@@ -152,6 +152,7 @@ const tool_option tool_run_options[] = {
     {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = 1, .most = INT32_MAX,
      .help = "generate at most N tokens (default: 256; a chat's answers end by themselves)"},
     TOOL_GROUP(tool_shape_options, AT(session)),
+    TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     {"stop", 0, "TEXT", TOOL_VALUE_LIST, AT(stop), .most = TOOL_STOPS_MAX,
      .help = "stop before this text; may be given up to 8 times"},

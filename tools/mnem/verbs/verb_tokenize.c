@@ -9,6 +9,7 @@
 
 typedef struct tokenize_options {
     tool_args args;
+    tool_session_asked session; /* the pre-tokenizer only */
     bool no_special, plain;
 } tokenize_options;
 
@@ -112,7 +113,8 @@ static int print_json(const tool_stage *stage, const int32_t *ids, size_t count)
 }
 
 static int verb_tokenize(const tool_args *args) {
-    tool_stage stage = {.args = args};
+    const tokenize_options *o = (const tokenize_options *)args;
+    tool_stage stage = {.args = args, .asked = &o->session};
     const int32_t *ids;
     size_t count;
     int code = open_tokenizer(&stage);
@@ -131,6 +133,7 @@ static const tool_option options[] = {
      .help = "add no begin or end token, whatever the file says"},
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain),
      .help = "treat the texts of special tokens as plain text"},
+    TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };

@@ -3,6 +3,7 @@
  * Only tensors that the graph places are shown: views lie in another one, external ones (weights,
  * pages) elsewhere. Layers are alike, so the table has the first for all; JSON and the drawing have
  * every one. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,8 +181,16 @@ static void draw_legend(const tool_svg *svg, const roles *r) {
     }
 }
 
-int graph_draw(const graph_program *p, const char *title, const char *path) {
-    char subtitle[200], a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT];
+int graph_draw(const tool_stage *stage, const graph_program *p, const char *path,
+               const char *format, ...) {
+    char title[200], what[80], subtitle[200], a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT];
+    mnem_model_info m;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    mnem_model_info_get(stage->model, &m);
+    snprintf(title, sizeof title, "%.100s: %s", tool_file_name(m.path), what);
     snprintf(subtitle, sizeof subtitle, "block %s, lower bound %s, without reuse %s",
              tool_size(p->sizes.block_bytes, a), tool_size(p->sizes.lower_bound_bytes, b),
              tool_size(p->sizes.total_bytes, c));

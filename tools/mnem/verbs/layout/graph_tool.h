@@ -20,8 +20,9 @@ typedef struct graph_program {
 /* Bytes, what cleaning up and sharing saved, and the tensors; the first layer stands for all. */
 void graph_print(const graph_program *program);
 json_t *graph_json(const graph_program *program); /* the caller's */
-/* Nodes to the right, offsets up; an exit code. */
-int graph_draw(const graph_program *program, const char *title, const char *path);
+/* Nodes to the right, offsets up; the title is the model's file and the text. An exit code. */
+int graph_draw(const tool_stage *stage, const graph_program *program, const char *path,
+               const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* graph_train.c: --phase train, with an open stage that isn't planned. */
 int graph_train(tool_stage *stage, const graph_options *asked);

@@ -1,4 +1,7 @@
-/* graph_train.c: `mnem graph --phase train`: where the bytes of a training step lie. */
+/* graph_train.c: `mnem graph --phase train`: where the bytes of a training step lie.
+ *
+ * The step is planned as mnem train would plan it, with the model's shape and none of its weights:
+ * a precision that isn't given is F32 where that fits, else BF16. */
 #include <string.h>
 
 #include "verbs/layout/graph_tool.h"
@@ -79,15 +82,6 @@ static int print_json(const training *t) {
     return tool_out_end();
 }
 
-static int draw(const tool_stage *stage, const training *t, const char *path) {
-    mnem_model_info m;
-    char title[160];
-    mnem_model_info_get(stage->model, &m);
-    snprintf(title, sizeof title, "%.80s: a training step, %d x %d token%s", tool_file_name(m.path),
-             t->plan.micro_batch, sequence_of(t), tool_s((uint64_t)sequence_of(t)));
-    return graph_draw(&t->step, title, path);
-}
-
 int graph_train(tool_stage *stage, const graph_options *asked) {
     static training t;
     set_options(stage, asked, &t);
@@ -97,7 +91,10 @@ int graph_train(tool_stage *stage, const graph_options *asked) {
                               t.plan.knob);
     status = mnem_train_graph_create(&t.options, &t.plan, false, &t.step.graph, &t.step.sizes);
     if (status != MNEM_OK) return tool_fail(status);
-    int code = asked->svg ? draw(stage, &t, asked->svg) : TOOL_OK;
+    int code = TOOL_OK;
+    if (asked->svg)
+        code = graph_draw(stage, &t.step, asked->svg, "a training step, %d x %d token%s",
+                          t.plan.micro_batch, sequence_of(&t), tool_s((uint64_t)sequence_of(&t)));
     if (code == TOOL_OK) code = stage->args->json ? print_json(&t) : print_text(stage, &t);
     mnem_graph_destroy(t.step.graph);
     return code;

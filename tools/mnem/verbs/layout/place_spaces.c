@@ -86,6 +86,7 @@ static void print_spaces(const placing *p) {
     }
 }
 
+/* In percent; a bound of 0 under a cost above it says nothing, and 100 stands for that. */
 static double above_bound(const placing *p) {
     const mnem_place_spaces_result *r = &p->spread;
     if (r->cost <= r->lower_bound_cost) return 0;

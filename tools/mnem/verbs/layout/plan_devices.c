@@ -1,4 +1,7 @@
-/* plan_devices.c: `mnem plan --devices 24G,24G,16G`: which layers go where. */
+/* plan_devices.c: `mnem plan --devices 24G,24G,16G`: which layers go where.
+ *
+ * The chain of embedding, layers and head is cut into pieces in the order of the devices. The
+ * library cuts; here the sizes are read and its answer shown, with the devices that got nothing. */
 #include <string.h>
 
 #include "verbs/layout/plan_tool.h"

@@ -41,7 +41,8 @@ static double speed(const tool_frontier *f, int i) {
     return 100 * f->ways[f->count - 1].seconds / f->ways[i].seconds;
 }
 
-/* The rows shown are spread over the list; the ends and the plan's own are among them. */
+/* The rows shown are spread over the list; the ends and the plan's own are among them. The list is
+ * cut into ROWS_MAX - 2 parts of the same length, and a row is shown that is the first of one. */
 static bool is_shown(const tool_frontier *f, int i) {
     if (f->count <= ROWS_MAX || f->ways[i].chosen || i == f->count - 1) return true;
     return i * (ROWS_MAX - 2) / (f->count - 1) != (i - 1) * (ROWS_MAX - 2) / (f->count - 1) ||

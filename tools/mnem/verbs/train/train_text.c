@@ -1,4 +1,12 @@
-/* train_text.c: from text files to batches: vocabulary, tokens, windows, feeds. */
+/* train_text.c: from text files to batches: vocabulary, tokens, windows, feeds.
+ *
+ *     text files -> vocabulary.gguf   learned, or the base model's; once for a run
+ *                -> tokens            a cache, made again when files or tokenizer changed
+ *                -> windows           of the context's length, a share held out for validation
+ *                -> feed              batches, read ahead by a thread of its own
+ *
+ * The first two are files in the run's folder, so that a resumed run sees the same tokens. The feed
+ * lives in a block of the ledger, whose size the plan knows before (train_feed_bytes). */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +53,8 @@ static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double
             tool_size(room, size));
 }
 
+/* Counting words wants room before the trainer has its own: three quarters of what is free now, but
+ * no less than can count a small text and no more than a large one needs. */
 static mnem_status learn_vocabulary(train_run *run, const char *path) {
     tool_progress progress;
     mnem_vocabulary *vocabulary;
