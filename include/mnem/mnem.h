@@ -17,6 +17,7 @@
 #include "mnem/pool.h"
 #include "mnem/replay.h"
 #include "mnem/session.h"
+#include "mnem/template.h"
 #include "mnem/tensor.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"

@@ -114,6 +114,7 @@ struct tool_verb {
     X(train)                                                                                       \
     X(perplexity)                                                                                  \
     X(tokenize)                                                                                    \
+    X(template)                                                                                    \
     X(replay)                                                                                      \
     X(help)                                                                                        \
     X(version)
