@@ -44,7 +44,7 @@
 #include "mnem/mnem.h"
 #include "pool_granules.h"
 #include "pool_loop.h"
-#include "pool_report.h"
+#include "pool_tables.h"
 
 enum { SUBJECTS = 32, RUNS = 3, REPLAYS = 5, ROOM = 4, NEEDS_MOST = 64, MILLION = 1000000 };
 

@@ -1,5 +1,5 @@
-/* test_replay_targets.c: replays on what isn't a policy of offsets: the model of PyTorch's allocator,
- * the pool and the granules. */
+/* test_replay_targets.c: replays on what isn't a policy of offsets: the model of PyTorch's
+ * allocator, the pool and the granules. */
 #include <stdlib.h>
 
 #include "base/heap.h"

@@ -1,4 +1,5 @@
-/* train_words.h: `mnem train` on random words, as somebody meets it for the first time, for tests. */
+/* train_words.h: `mnem train` on random words, as somebody meets it for the first time, for
+ * tests. */
 #ifndef MNEM_TESTS_TOOLS_TRAIN_WORDS_H
 #define MNEM_TESTS_TOOLS_TRAIN_WORDS_H
 

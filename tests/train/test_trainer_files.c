@@ -1,5 +1,6 @@
-/* test_trainer_files.c: a trainer through files: resumed it goes on with the same bits, a checkpoint
- * of another model is refused, and weights that are written are those that are loaded. */
+/* test_trainer_files.c: a trainer through files: resumed it goes on with the same bits, a
+ * checkpoint of another model is refused, and weights that are written are those that are
+ * loaded. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

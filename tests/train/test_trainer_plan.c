@@ -1,5 +1,5 @@
-/* test_trainer_plan.c: what a trainer's plan says before a step: bytes that are those of the ledger,
- * the least budget, time, and more budget that is never worse. */
+/* test_trainer_plan.c: what a trainer's plan says before a step: bytes that are those of the
+ * ledger, the least budget, time, and more budget that is never worse. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* skyline_state.c: the state of a dive: lowest offsets, floors, slacks, and what a decision changes.
+/* skyline_state.c: the state of a dive: lowest offsets, floors, slacks, and what a decision
+ * changes.
  *
  * Bound: the items of a clique, each with its lowest offset (release date) and size (work), are
  * jobs of one machine, so r + the sum of sizes with lowest offset >= r must fit, for every r

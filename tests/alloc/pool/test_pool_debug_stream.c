@@ -1,5 +1,6 @@
-/* test_pool_debug_stream.c: a pool in debug mode whose blocks are used by streams and threads: misuse
- * is told in the order of the streams, and right use, however far one is ahead, is told of nothing. */
+/* test_pool_debug_stream.c: a pool in debug mode whose blocks are used by streams and threads:
+ * misuse is told in the order of the streams, and right use, however far one is ahead, is told
+ * of nothing. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

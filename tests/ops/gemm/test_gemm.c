@@ -3,7 +3,6 @@
  * Against plain C to the bit; test_linear.c holds results against doubles. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cpu.h"
 #include "kit/kit.h"

@@ -2,7 +2,6 @@
  * the largest sums, and what isn't finite. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kit/kit.h"
 #include "ops/gemm/gemm_case.h"

@@ -1,6 +1,6 @@
-/* pool_report.c: what bench_pool measured, as tables and as JSON. bench_pool.c says what the columns
- * are. */
-#include "pool_report.h"
+/* pool_tables.c: what bench_pool measured, as tables and as JSON. bench_pool.c says what the
+ * columns are. */
+#include "pool_tables.h"
 
 #include "mnem/mnem.h"
 

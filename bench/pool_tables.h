@@ -1,6 +1,6 @@
-/* pool_report.h: what bench_pool measured of one subject on one trace, as tables and as JSON. */
-#ifndef MNEM_BENCH_POOL_REPORT_H
-#define MNEM_BENCH_POOL_REPORT_H
+/* pool_tables.h: what bench_pool measured of one subject on one trace, as tables and as JSON. */
+#ifndef MNEM_BENCH_POOL_TABLES_H
+#define MNEM_BENCH_POOL_TABLES_H
 
 #include <stdio.h>
 
