@@ -2,18 +2,13 @@
  *
  * Idea: a pickle is a program for a small stack machine (PEP 3154, and pickletools of Python's
  * library describe it). The opcodes that make plain values are carried out here; every opcode that
- * names or calls code ends the reading. Values are 8 bytes; elements lie in one array of cells:
+ * names or calls code ends the reading. How values are kept is told in pickle_values.c; texts are
+ * kept once each time that they occur (picklers refer back to them), cut at 4096 bytes.
  *
- *     container: first chunk, last chunk
- *     cells:     ... | next chunk | n | v1 ... vn | ...     one chunk per APPENDS or SETITEMS
- *
- * so that nothing moves and nothing is visited twice. Texts are kept once each time that they occur
- * (picklers refer back to them), cut at 4096 bytes.
- *
- * Invariant: every value refers to what exists; containers may contain themselves, so nobody may
- * recurse into them. Bounds: the stack has at most 2^24 values, marks nest 1000 deep, a memo's
- * number is at most the number of opcodes so far, and what is kept is at most about 40 bytes for a
- * byte of input. Lengths in the file are never allocated: bytes are kept as they arrive.
+ * Invariant: every value refers to what exists. Bounds: the stack has at most 2^24 values, marks
+ * nest 1000 deep, a memo's number is at most the number of opcodes so far, and what is kept is at
+ * most about 40 bytes for a byte of input. Lengths in the file are never allocated: bytes are kept
+ * as they arrive.
  * Cost: one pass, a few nanoseconds per opcode. */
 #include "replay/workload_pickle.h"
 
@@ -21,17 +16,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/heap.h"
+#include "replay/pickle_values.h"
 
-static const char tag[] = "workload";
-
-enum {
-    TEXT_KEPT = 4096,
-    STACK_MAX = 1 << 24,
-    MARKS_MAX = 1000,
-    NAME_SHOWN = 60,
-    KEYS_MAX = 256,
-};
+enum { TEXT_KEPT = 4096, STACK_MAX = 1 << 24, MARKS_MAX = 1000, NAME_SHOWN = 60 };
 
 typedef enum opcode {
     OP_MARK = '(',
@@ -84,63 +71,7 @@ typedef enum opcode {
     OP_BYTEARRAY8 = 0x96,
 } opcode;
 
-typedef struct container {
-    uint64_t first, last; /* chunks; NOWHERE: none */
-} container;
-#define NOWHERE UINT64_MAX
-
-/* An array that grows; element sizes are known to who uses it. */
-typedef struct array {
-    void *p;
-    size_t count, room;
-} array;
-
-struct mnem__pickle {
-    mnem__input *in;  /* while reading */
-    uint64_t op_at;   /* where the opcode lies */
-    uint64_t opcodes; /* so far */
-    array cells;      /* uint64_t */
-    array containers; /* container */
-    array large;      /* int64_t */
-    array text;       /* char: length (4 bytes), bytes, ... */
-    array stack;      /* mnem__value */
-    array marks;      /* size_t: depths of the stack */
-    array memo;       /* mnem__value */
-    uint64_t memoized;
-    mnem__value top;
-    bool stopped;
-};
-
-static const struct word {
-    const char *text;
-    size_t length;
-} words[MNEM__WORDS] = {{"", 0},
-#define WORD_ROW(name, text) {text, sizeof(text) - 1},
-                        MNEM__WORD_LIST(WORD_ROW)
-#undef WORD_ROW
-};
-
 /* ---- values ---- */
-
-static mnem__value value_of(mnem__value_tag value_tag, uint64_t number) {
-    return number << 4 | (uint64_t)value_tag;
-}
-
-static uint64_t index_of(mnem__value v) {
-    return v >> 4;
-}
-
-/* Room for n more elements. */
-static bool reserve(array *a, size_t n, size_t size) {
-    if (a->room - a->count >= n) return true;
-    size_t room = a->room ? a->room * 2 : 256;
-    while (room - a->count < n) room *= 2;
-    void *p = mnem__realloc(tag, a->p, room * size);
-    if (!p) return false;
-    a->p = p;
-    a->room = room;
-    return true;
-}
 
 static mnem_status bad(const mnem__pickle *p, const char *what) {
     return mnem__fail(MNEM_BAD_FILE, "%s: byte %llu: %s", p->in->name, (unsigned long long)p->op_at,
@@ -150,7 +81,7 @@ static mnem_status bad(const mnem__pickle *p, const char *what) {
 static mnem_status push(mnem__pickle *p, mnem__value v) {
     if (p->stack.count == STACK_MAX)
         return bad(p, "more values on the stack than any snapshot has");
-    if (!reserve(&p->stack, 1, sizeof v)) return mnem__heap_status();
+    if (!mnem__array_reserve(&p->stack, 1, sizeof v)) return mnem__heap_status();
     ((mnem__value *)p->stack.p)[p->stack.count++] = v;
     return MNEM_OK;
 }
@@ -163,10 +94,10 @@ static size_t above_mark(const mnem__pickle *p) {
 
 static mnem_status push_integer(mnem__pickle *p, int64_t n) {
     const int64_t most = (int64_t)1 << 59;
-    if (n >= -most && n < most) return push(p, value_of(MNEM__VALUE_SMALL, (uint64_t)n));
-    if (!reserve(&p->large, 1, sizeof n)) return mnem__heap_status();
+    if (n >= -most && n < most) return push(p, mnem__value_make(MNEM__VALUE_SMALL, (uint64_t)n));
+    if (!mnem__array_reserve(&p->large, 1, sizeof n)) return mnem__heap_status();
     ((int64_t *)p->large.p)[p->large.count] = n;
-    return push(p, value_of(MNEM__VALUE_LARGE, p->large.count++));
+    return push(p, mnem__value_make(MNEM__VALUE_LARGE, p->large.count++));
 }
 
 /* ---- reading operands ---- */
@@ -198,20 +129,19 @@ static mnem_status skip(mnem__pickle *p, uint64_t n) {
     return MNEM_OK;
 }
 
-static mnem__word word_of(const uint8_t *bytes, size_t n) {
-    for (unsigned w = 1; w < MNEM__WORDS; w++)
-        if (words[w].length == n && memcmp(words[w].text, bytes, n) == 0) return (mnem__word)w;
-    return MNEM__WORD_NONE;
+static mnem_status skip_and_push(mnem__pickle *p, uint64_t n) {
+    MNEM__TRY(skip(p, n));
+    return push(p, MNEM__VALUE_OTHER);
 }
 
 static mnem_status keep_text(mnem__pickle *p, const uint8_t *bytes, uint32_t n) {
-    const mnem__word word = word_of(bytes, n);
-    if (word) return push(p, value_of(MNEM__VALUE_WORD, (uint64_t)word));
-    if (!reserve(&p->text, n + sizeof n, 1)) return mnem__heap_status();
+    const mnem__word word = mnem__word_of(bytes, n);
+    if (word) return push(p, mnem__value_make(MNEM__VALUE_WORD, (uint64_t)word));
+    if (!mnem__array_reserve(&p->text, n + sizeof n, 1)) return mnem__heap_status();
     char *to = (char *)p->text.p + p->text.count;
     memcpy(to, &n, sizeof n);
     memcpy(to + sizeof n, bytes, n);
-    const mnem_status status = push(p, value_of(MNEM__VALUE_TEXT, p->text.count));
+    const mnem_status status = push(p, mnem__value_make(MNEM__VALUE_TEXT, p->text.count));
     p->text.count += n + sizeof n;
     return status;
 }
@@ -228,24 +158,18 @@ static mnem_status read_text(mnem__pickle *p, size_t length_bytes) {
 static mnem_status read_bytes(mnem__pickle *p, size_t length_bytes) {
     uint64_t n;
     MNEM__TRY(operand(p, length_bytes, &n));
-    MNEM__TRY(skip(p, n));
-    return push(p, MNEM__VALUE_OTHER);
+    return skip_and_push(p, n);
 }
 
 /* An integer in two's complement of any length. */
 static mnem_status read_long(mnem__pickle *p, size_t length_bytes) {
     uint64_t n, number = 0;
-    mnem_status status = operand(p, length_bytes, &n);
-    if (status != MNEM_OK) return status;
-    if (n > 9) {
-        status = skip(p, n);
-        return status == MNEM_OK ? push(p, MNEM__VALUE_OTHER) : status;
-    }
+    MNEM__TRY(operand(p, length_bytes, &n));
+    if (n > 9) return skip_and_push(p, n);
     const uint64_t low = n < 8 ? n : 8;
     uint64_t sign = 0;
-    status = operand(p, low, &number);
-    if (status == MNEM_OK && n == 9) status = operand(p, 1, &sign);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(operand(p, low, &number));
+    if (n == 9) MNEM__TRY(operand(p, 1, &sign));
     if (n == 9) /* a ninth byte of 0: an unsigned number of 64 bits, kept as its bits */
         return sign ? push(p, MNEM__VALUE_OTHER) : push_integer(p, (int64_t)number);
     if (low && low < 8 && number >> (8 * low - 1)) number |= UINT64_MAX << 8 * low;
@@ -260,23 +184,17 @@ static mnem_status read_integer(mnem__pickle *p, size_t bytes) {
 
 /* ---- containers ---- */
 
-static mnem_status push_container(mnem__pickle *p, mnem__value_tag kind) {
-    if (!reserve(&p->containers, 1, sizeof(container))) return mnem__heap_status();
-    ((container *)p->containers.p)[p->containers.count] = (container){NOWHERE, NOWHERE};
-    return push(p, value_of(kind, p->containers.count++));
-}
-
 /* Adds n > 0 values to a container as one chunk. */
 static mnem_status add_chunk(mnem__pickle *p, uint64_t to, const mnem__value *values, size_t n) {
-    if (!reserve(&p->cells, n + 2, sizeof(uint64_t))) return mnem__heap_status();
-    container *c = (container *)p->containers.p + to;
+    if (!mnem__array_reserve(&p->cells, n + 2, sizeof(uint64_t))) return mnem__heap_status();
+    mnem__container *c = (mnem__container *)p->containers.p + to;
     uint64_t *cells = p->cells.p;
     const uint64_t chunk = p->cells.count;
-    cells[chunk] = NOWHERE;
+    cells[chunk] = MNEM__NOWHERE;
     cells[chunk + 1] = n;
     memcpy(cells + chunk + 2, values, n * sizeof *values);
     p->cells.count += n + 2;
-    if (c->first == NOWHERE)
+    if (c->first == MNEM__NOWHERE)
         c->first = chunk;
     else
         cells[c->last] = chunk;
@@ -291,7 +209,7 @@ static mnem_status move_into(mnem__pickle *p, size_t n, mnem__value_tag kind) {
     p->stack.count -= n;
     const mnem__value *stack = p->stack.p, to = stack[p->stack.count - 1];
     if (mnem__value_tag_of(to) != kind) return bad(p, "elements for what can't have them");
-    return n ? add_chunk(p, index_of(to), stack + p->stack.count, n) : MNEM_OK;
+    return n ? add_chunk(p, mnem__value_index(to), stack + p->stack.count, n) : MNEM_OK;
 }
 
 /* APPEND and SETITEM: n values above no mark of their own. */
@@ -320,11 +238,13 @@ static mnem_status make_container(mnem__pickle *p, size_t n, mnem__value_tag kin
     if (above_mark(p) < n) return bad(p, "too few values");
     if (kind == MNEM__VALUE_DICT && n % 2) return bad(p, "a key without a value");
     p->stack.count -= n;
-    if (!reserve(&p->containers, 1, sizeof(container))) return mnem__heap_status();
-    ((container *)p->containers.p)[p->containers.count] = (container){NOWHERE, NOWHERE};
+    if (!mnem__array_reserve(&p->containers, 1, sizeof(mnem__container)))
+        return mnem__heap_status();
+    ((mnem__container *)p->containers.p)[p->containers.count] =
+        (mnem__container){MNEM__NOWHERE, MNEM__NOWHERE};
     MNEM__TRY(n ? add_chunk(p, p->containers.count, (mnem__value *)p->stack.p + p->stack.count, n)
                 : MNEM_OK);
-    return push(p, value_of(kind, p->containers.count++));
+    return push(p, mnem__value_make(kind, p->containers.count++));
 }
 
 static mnem_status make_marked(mnem__pickle *p, mnem__value_tag kind) {
@@ -335,7 +255,7 @@ static mnem_status make_marked(mnem__pickle *p, mnem__value_tag kind) {
 
 static mnem_status set_mark(mnem__pickle *p) {
     if (p->marks.count == MARKS_MAX) return bad(p, "nested deeper than any snapshot");
-    if (!reserve(&p->marks, 1, sizeof(size_t))) return mnem__heap_status();
+    if (!mnem__array_reserve(&p->marks, 1, sizeof(size_t))) return mnem__heap_status();
     ((size_t *)p->marks.p)[p->marks.count++] = p->stack.count;
     return MNEM_OK;
 }
@@ -347,7 +267,7 @@ static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
     if (at > p->opcodes) return bad(p, "a memo that no pickler writes");
     if (at >= p->memo.count) {
         const size_t more = at + 1 - p->memo.count;
-        if (!reserve(&p->memo, more, sizeof(mnem__value))) return mnem__heap_status();
+        if (!mnem__array_reserve(&p->memo, more, sizeof(mnem__value))) return mnem__heap_status();
         memset((mnem__value *)p->memo.p + p->memo.count, 0, more * sizeof(mnem__value));
         p->memo.count += more;
     }
@@ -453,11 +373,6 @@ static mnem_status duplicate(mnem__pickle *p) {
     return push(p, ((mnem__value *)p->stack.p)[p->stack.count - 1]);
 }
 
-static mnem_status skip_and_push(mnem__pickle *p, uint64_t n) {
-    const mnem_status status = skip(p, n);
-    return status == MNEM_OK ? push(p, MNEM__VALUE_OTHER) : status;
-}
-
 /* Opcodes that make or keep one value. */
 static mnem_status run_value(mnem__pickle *p, uint8_t op) {
     switch ((opcode)op) {
@@ -500,8 +415,8 @@ static mnem_status run(mnem__pickle *p, uint8_t op) {
     case OP_DUP: return duplicate(p);
     case OP_EMPTY_LIST:
     case OP_EMPTY_TUPLE:
-    case OP_EMPTY_SET: return push_container(p, MNEM__VALUE_LIST);
-    case OP_EMPTY_DICT: return push_container(p, MNEM__VALUE_DICT);
+    case OP_EMPTY_SET: return make_container(p, 0, MNEM__VALUE_LIST);
+    case OP_EMPTY_DICT: return make_container(p, 0, MNEM__VALUE_DICT);
     case OP_APPEND: return move_some(p, 1, MNEM__VALUE_LIST);
     case OP_APPENDS:
     case OP_ADDITEMS: return move_marked(p, MNEM__VALUE_LIST);
@@ -532,7 +447,7 @@ static mnem_status read_protocol(mnem__pickle *p) {
 
 mnem_status mnem__pickle_read(mnem__input *in, mnem__pickle **out) {
     *out = NULL;
-    mnem__pickle *p = mnem__calloc(tag, 1, sizeof *p);
+    mnem__pickle *p = mnem__calloc("workload", 1, sizeof *p);
     if (!p) return mnem__heap_status();
     p->in = in;
     mnem_status status = read_protocol(p);
@@ -547,79 +462,4 @@ mnem_status mnem__pickle_read(mnem__input *in, mnem__pickle **out) {
     else
         mnem__pickle_free(p);
     return status;
-}
-
-void mnem__pickle_free(mnem__pickle *p) {
-    if (!p) return;
-    mnem__free(p->cells.p);
-    mnem__free(p->containers.p);
-    mnem__free(p->large.p);
-    mnem__free(p->text.p);
-    mnem__free(p->stack.p);
-    mnem__free(p->marks.p);
-    mnem__free(p->memo.p);
-    mnem__free(p);
-}
-
-/* ---- what was read ---- */
-
-mnem__value mnem__pickle_top(const mnem__pickle *p) {
-    return p->top;
-}
-
-bool mnem__pickle_integer(const mnem__pickle *p, mnem__value v, int64_t *out) {
-    switch (mnem__value_tag_of(v)) {
-    case MNEM__VALUE_SMALL: *out = (int64_t)v >> 4; return true;
-    case MNEM__VALUE_LARGE: *out = ((const int64_t *)p->large.p)[index_of(v)]; return true;
-    default: return false;
-    }
-}
-
-const char *mnem__pickle_text(const mnem__pickle *p, mnem__value v, size_t *length) {
-    if (mnem__value_tag_of(v) == MNEM__VALUE_WORD) {
-        *length = words[index_of(v)].length;
-        return words[index_of(v)].text;
-    }
-    if (mnem__value_tag_of(v) != MNEM__VALUE_TEXT) return NULL;
-    const char *at = (const char *)p->text.p + index_of(v);
-    uint32_t n;
-    memcpy(&n, at, sizeof n);
-    *length = n;
-    return at + sizeof n;
-}
-
-mnem__word mnem__pickle_word(mnem__value v) {
-    return mnem__value_tag_of(v) == MNEM__VALUE_WORD ? (mnem__word)index_of(v) : MNEM__WORD_NONE;
-}
-
-mnem__pickle_walk mnem__pickle_walk_begin(const mnem__pickle *p, mnem__value v) {
-    const mnem__value_tag kind = mnem__value_tag_of(v);
-    if (kind != MNEM__VALUE_LIST && kind != MNEM__VALUE_DICT)
-        return (mnem__pickle_walk){NOWHERE, 0};
-    return (mnem__pickle_walk){((const container *)p->containers.p)[index_of(v)].first, 0};
-}
-
-bool mnem__pickle_walk_next(const mnem__pickle *p, mnem__pickle_walk *walk, mnem__value *v) {
-    const uint64_t *cells = p->cells.p;
-    if (walk->chunk == NOWHERE) return false;
-    *v = cells[walk->chunk + 2 + walk->at];
-    if (++walk->at == cells[walk->chunk + 1]) *walk = (mnem__pickle_walk){cells[walk->chunk], 0};
-    return true;
-}
-
-bool mnem__pickle_fields(const mnem__pickle *p, mnem__value dict, mnem__fields *fields) {
-    *fields = (mnem__fields){{0}};
-    if (mnem__value_tag_of(dict) != MNEM__VALUE_DICT) return false;
-    mnem__pickle_walk walk = mnem__pickle_walk_begin(p, dict);
-    int keys = 0;
-    for (mnem__value key, v; mnem__pickle_walk_next(p, &walk, &key);) {
-        if (++keys > KEYS_MAX || !mnem__pickle_walk_next(p, &walk, &v)) return false;
-        const mnem__word word = mnem__pickle_word(key);
-        if (word) fields->of[word] = v;
-    }
-    return true;
-}
-
-uint64_t mnem__pickle_elements(const mnem__pickle *p) {
-    return p->cells.count;
 }

@@ -13,23 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit/kit_random.h"
+#include "kit/make_model.h"
 #include "mnem/mnem.h"
 #include "model/architecture/architecture.h"
-#include "model/gguf/gguf_writer.h"
 
-typedef struct options {
-    const char *out, *arch, *type, *output_type, *rope_scaling, *tokenizer, *chat_template;
-    long embd, layers, heads, kv_heads, head_dim, ff, vocab, context, alignment, seed;
-    bool tied, bias;
-} options;
-
-static void die(const char *what) {
+void die(const char *what) {
     fprintf(stderr, "make_model: %s\n", what);
     exit(1);
 }
 
-static void must(mnem_status status) {
+void must(mnem_status status) {
     if (status != MNEM_OK) die(mnem_last_error());
 }
 
@@ -141,127 +134,13 @@ static mnem_type type_of(const char *name) {
     return MNEM_TYPE_F32;
 }
 
-/* ---- random numbers ---- */
-
-static void random_bytes(uint64_t *state, uint8_t *out, size_t n) {
-    for (; n >= 8; n -= 8, out += 8) {
-        uint64_t r = next_random(state);
-        memcpy(out, &r, 8);
-    }
-    uint64_t r = next_random(state);
-    memcpy(out, &r, n);
-}
-
-/* About normal (the sum of four uniform numbers), of standard deviation 1. */
-static float normal(uint64_t *state) {
-    uint64_t r = next_random(state);
-    int sum =
-        (int)(r & 0xffff) + (int)(r >> 16 & 0xffff) + (int)(r >> 32 & 0xffff) + (int)(r >> 48);
-    return ((float)sum / 65536.f - 2.f) * 1.7320508f;
-}
+/* ---- tensors: declared by one walk, written by the same walk ---- */
 
 static uint64_t seed_of(const options *o, const char *name) {
     uint64_t h = 0xcbf29ce484222325 ^ (uint64_t)o->seed * 0x9e3779b97f4a7c15;
     for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3;
     return h;
 }
-
-/* ---- blocks ---- */
-
-/* Positive normal halves are all that scales need; smaller ones become the smallest normal. */
-static uint16_t half_of(float f) {
-    uint32_t bits, sign;
-    memcpy(&bits, &f, 4);
-    sign = bits >> 16 & 0x8000;
-    int32_t exponent = (int32_t)(bits >> 23 & 0xff) - 127 + 15;
-    if (exponent <= 0) return (uint16_t)(sign | (fabsf(f) < 3e-5f ? 0 : 0x0400));
-    if (exponent > 30) return (uint16_t)(sign | 0x7bff);
-    return (uint16_t)(sign | (uint32_t)exponent << 10 | (bits >> 13 & 0x3ff));
-}
-
-static uint16_t bfloat_of(float f) {
-    uint32_t bits;
-    memcpy(&bits, &f, 4);
-    return (uint16_t)(bits >> 16);
-}
-
-static void put_half(uint8_t *at, float f) {
-    uint16_t half = half_of(f);
-    memcpy(at, &half, 2);
-}
-
-/* Eight 6-bit scales and the same eight as minima, in the packing of Q4_K and Q5_K. */
-static void put_k_scales(uint64_t *state, uint8_t *out) {
-    uint64_t r = next_random(state);
-    memset(out, 0, 12);
-    for (int j = 0; j < 8; j++) {
-        unsigned s = 24 + (unsigned)(r >> 5 * j & 31);
-        if (j < 4) {
-            out[j] |= (uint8_t)s;
-            out[j + 4] |= (uint8_t)s;
-        } else {
-            out[j + 4] = (uint8_t)((s & 15) | (s & 15) << 4);
-            out[j - 4] |= (uint8_t)(s >> 4 << 6);
-            out[j] |= (uint8_t)(s >> 4 << 6);
-        }
-    }
-}
-
-/* Sets the scales of a block of random bytes so that its weights have about this deviation: the
- * numbers are the deviations of uniform integers. Those of types without a minimum have a mean of
- * -1/2; a random sign keeps it from adding up to one direction that all outputs share. */
-static void set_scales(mnem_type type, uint64_t *state, uint8_t *b, float deviation) {
-    uint64_t r = next_random(state);
-    float d = deviation * (0.8f + 0.4f * (float)(r >> 40) / 16777216.f), turned = r & 1 ? -d : d;
-    switch (type) {
-    case MNEM_TYPE_Q4_0: put_half(b, turned / 4.64f); break;
-    case MNEM_TYPE_Q5_0: put_half(b, turned / 9.25f); break;
-    case MNEM_TYPE_Q8_0: put_half(b, turned / 73.9f); break;
-    case MNEM_TYPE_Q4_1:
-        put_half(b, d / 4.61f);
-        put_half(b + 2, d / 4.61f * -7.5f);
-        break;
-    case MNEM_TYPE_Q5_1:
-        put_half(b, d / 9.23f);
-        put_half(b + 2, d / 9.23f * -15.5f);
-        break;
-    case MNEM_TYPE_Q4_K:
-        put_half(b, d / (4.61f * 40));
-        put_half(b + 2, d / (4.61f * 40) * 7.5f);
-        put_k_scales(state, b + 4);
-        break;
-    case MNEM_TYPE_Q5_K:
-        put_half(b, d / (9.23f * 40));
-        put_half(b + 2, d / (9.23f * 40) * 15.5f);
-        put_k_scales(state, b + 4);
-        break;
-    case MNEM_TYPE_Q6_K:
-        for (int i = 192; i < 208; i++) b[i] = (uint8_t)(32 + (b[i] & 63));
-        put_half(b + 208, turned / (18.5f * 63.5f));
-        break;
-    default: die("a type that can't be made");
-    }
-}
-
-static void make_row(mnem_type type, int64_t n, uint64_t *state, float deviation, uint8_t *row) {
-    const mnem_type_info *info = mnem_type_get(type);
-    if (info->block_elements == 1) {
-        for (int64_t i = 0; i < n; i++) {
-            float f = normal(state) * deviation;
-            uint16_t h = type == MNEM_TYPE_F16 ? half_of(f) : bfloat_of(f);
-            if (type == MNEM_TYPE_F32)
-                memcpy(row + 4 * i, &f, 4);
-            else
-                memcpy(row + 2 * i, &h, 2);
-        }
-        return;
-    }
-    random_bytes(state, row, mnem_type_row_bytes(type, n));
-    for (int64_t i = 0; i < n / info->block_elements; i++)
-        set_scales(type, state, row + i * info->block_bytes, deviation);
-}
-
-/* ---- tensors: declared by one walk, written by the same walk ---- */
 
 typedef struct walk {
     const options *o;
@@ -381,152 +260,6 @@ static void tensors(const walk *w) {
             if (is_made(w->o, use->option)) put_tensor(w, use->role, layer);
     for (; use->role; use++)
         if (is_made(w->o, use->option)) put_tensor(w, use->role, -1);
-}
-
-/* ---- tokenizers ---- */
-
-enum { PIECE = 16, KIND_NORMAL = 1, KIND_UNKNOWN = 2, KIND_CONTROL = 3, KIND_BYTE = 6 };
-
-typedef struct vocabulary {
-    long count, room;
-    char (*text)[PIECE];
-    int32_t *kind;
-    char (*merge)[2 * PIECE]; /* of the token with the same index; "" if none */
-} vocabulary;
-
-static bool add(vocabulary *v, int32_t kind, const char *left, const char *right) {
-    if (v->count == v->room) return false;
-    snprintf(v->text[v->count], PIECE, "%s%s", left, right);
-    v->kind[v->count] = kind;
-    if (*right) snprintf(v->merge[v->count], 2 * PIECE, "%s %s", left, right);
-    v->count++;
-    return true;
-}
-
-/* Words of 1 to 4 letters with and without the space's sign before them, shorter ones first; each
- * is the one before it and a letter, so that merging reaches all of them. */
-static void add_words(vocabulary *v, const char *space) {
-    for (int length = 1, words = 26; length <= 4; length++, words *= 26)
-        for (int spaced = 1; spaced >= 0; spaced--)
-            for (int word = 0; word < words; word++) {
-                char left[PIECE], right[2] = {(char)('a' + word % 26), 0};
-                int at = snprintf(left, sizeof left, "%s", spaced ? space : "");
-                for (int i = 1, rest = word / 26, unit = words / 26 / 26;
-                     i<length; i++, unit = unit> 1 ? unit / 26 : 1) {
-                    left[at++] = (char)('a' + rest / unit % 26);
-                    left[at] = 0;
-                }
-                if (at == 0) continue; /* a letter alone is there already */
-                if (!add(v, KIND_NORMAL, left, right)) return;
-            }
-}
-
-/* Pieces as SentencePiece makes them: control, bytes, characters, words. */
-static void sentencepiece(vocabulary *v) {
-    add(v, KIND_UNKNOWN, "<unk>", "");
-    add(v, KIND_CONTROL, "<s>", "");
-    add(v, KIND_CONTROL, "</s>", "");
-    for (int i = 0; i < 256; i++) {
-        char text[PIECE];
-        snprintf(text, sizeof text, "<0x%02X>", i);
-        add(v, KIND_BYTE, text, "");
-    }
-    add(v, KIND_NORMAL, "\xe2\x96\x81", "");
-    for (int c = '!'; c < 127; c++) add(v, KIND_NORMAL, (char[]){(char)c, 0}, "");
-    add_words(v, "\xe2\x96\x81");
-}
-
-/* GPT-2's letter for a byte, as UTF-8. */
-static void byte_letter(int byte, char *out) {
-    bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
-    int code = byte;
-    if (!printable) {
-        code = 256;
-        for (int i = 0; i < byte; i++)
-            code += !((i >= 33 && i <= 126) || (i >= 161 && i <= 172) || i >= 174);
-    }
-    int n = 0;
-    if (code >= 128) out[n++] = (char)(0xc0 | code >> 6);
-    out[n++] = (char)(code < 128 ? code : 0x80 | (code & 63));
-    out[n] = 0;
-}
-
-static void byte_level(vocabulary *v) {
-    static const char *const special[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
-    v->room -= 3;
-    for (int i = 0; i < 256; i++) {
-        char text[PIECE];
-        byte_letter(i, text);
-        add(v, KIND_NORMAL, text, "");
-    }
-    add_words(v, "\xc4\xa0");
-    v->room += 3;
-    for (int i = 0; i < 3; i++) add(v, KIND_CONTROL, special[i], "");
-}
-
-static void put_array(mnem_gguf_writer *w, const char *key, mnem_value_type element, long count,
-                      const void *elements) {
-    mnem_value value = {.type = MNEM_VALUE_ARRAY,
-                        .element = element,
-                        .count = (uint64_t)count,
-                        .elements = elements};
-    must(mnem__gguf_write_key(w, key, &value));
-}
-
-static void put_bool(mnem_gguf_writer *w, const char *key, bool yes) {
-    must(
-        mnem__gguf_write_key(w, key, &(mnem_value){.type = MNEM_VALUE_BOOL, .count = 1, .u = yes}));
-}
-
-static void put_vocabulary(mnem_gguf_writer *w, const vocabulary *v, bool byte_pairs) {
-    mnem_text *texts = calloc((size_t)v->count, sizeof *texts);
-    float *scores = calloc((size_t)v->count, sizeof *scores);
-    if (!texts || !scores) die("no memory");
-    for (long i = 0; i < v->count; i++) {
-        texts[i] = (mnem_text){v->text[i], strlen(v->text[i])};
-        scores[i] = v->kind[i] == KIND_NORMAL ? -(float)i : 0;
-    }
-    must(mnem__gguf_write_key_texts(w, "tokenizer.ggml.tokens", texts, (uint64_t)v->count));
-    put_array(w, "tokenizer.ggml.token_type", MNEM_VALUE_I32, v->count, v->kind);
-    if (byte_pairs) {
-        uint64_t merges = 0;
-        for (long i = 0; i < v->count; i++)
-            if (*v->merge[i]) texts[merges++] = (mnem_text){v->merge[i], strlen(v->merge[i])};
-        must(mnem__gguf_write_key_texts(w, "tokenizer.ggml.merges", texts, merges));
-    } else {
-        put_array(w, "tokenizer.ggml.scores", MNEM_VALUE_F32, v->count, scores);
-    }
-    free(texts);
-    free(scores);
-}
-
-static void put_tokenizer(mnem_gguf_writer *w, const options *o) {
-    bool byte_pairs = strcmp(o->tokenizer, "gpt2") == 0;
-    vocabulary v = {.room = o->vocab};
-    if (o->vocab < 384) die("--vocab: expected at least 384");
-    v.text = calloc((size_t)o->vocab, sizeof *v.text);
-    v.kind = calloc((size_t)o->vocab, sizeof *v.kind);
-    v.merge = calloc((size_t)o->vocab, sizeof *v.merge);
-    if (!v.text || !v.kind || !v.merge) die("no memory");
-    if (byte_pairs)
-        byte_level(&v);
-    else
-        sentencepiece(&v);
-    if (v.count != o->vocab) die("--vocab: too large for the words there are");
-    must(mnem_gguf_key_text(w, "tokenizer.ggml.model", o->tokenizer));
-    must(mnem_gguf_key_text(w, "tokenizer.ggml.pre", byte_pairs ? "gpt-2" : "default"));
-    put_vocabulary(w, &v, byte_pairs);
-    uint32_t last = (uint32_t)o->vocab - 1;
-    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.bos_token_id", byte_pairs ? last - 2 : 1));
-    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.eos_token_id", byte_pairs ? last - 2 : 2));
-    if (!byte_pairs) must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.unknown_token_id", 0));
-    put_bool(w, "tokenizer.ggml.add_bos_token", !byte_pairs);
-    put_bool(w, "tokenizer.ggml.add_eos_token", false);
-    if (!byte_pairs) put_bool(w, "tokenizer.ggml.add_space_prefix", true);
-    if (o->chat_template) must(mnem_gguf_key_text(w, "tokenizer.chat_template", o->chat_template));
-    free(v.text);
-    free(v.kind);
-    free(v.merge);
 }
 
 /* ---- keys ---- */

@@ -17,9 +17,9 @@
  * with 4-bit states", 2023), and even blocks have steps of 1 %.
  * Rounding is stochastic: random bits are added below the cut, so that a code's expectation is the
  * number (a float's bits are straight between two codes), also when (1 - beta2) g^2 is much less
- * than a step, where rounding to nearest would stand still (the net of test_optimizer.c after 2000
- * steps: 0.1 % below the loss of f32 moments; rounded to nearest, 33 % above it). The bits are a
- * function of (seed, step, block, place). The weight is updated by the moments before they are
+ * than a step, where rounding to nearest would stand still (the net of test_optimizer_8bit.c after
+ * 2000 steps: 0.1 % below the loss of f32 moments; rounded to nearest, 33 % above it). The bits are
+ * a function of (seed, step, block, place). The weight is updated by the moments before they are
  * rounded.
  *
  * Against Dettmers et al., "8-bit optimizers via block-wise quantization" (2022), whose code is a

@@ -1,53 +1,17 @@
-/* test_gemm.c: the packed product by itself: shares, sizes, conversions, levels.
+/* test_gemm.c: the packed product by itself: shares, sizes, conversions, levels, pairs of bf16.
  *
  * Against plain C to the bit; test_linear.c holds results against doubles. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cpu.h"
 #include "kit/kit.h"
 #include "ops/core/half.h"
-#include "ops/gemm/gemm.h"
+#include "ops/gemm/gemm_case.h"
 #include "ops/gemm/gemm_pairs.h"
 #include "ops/gemm/real_matrix.h"
 
-#define F32  MNEM_TYPE_F32
-#define BF16 MNEM_TYPE_BF16
-#define F16  MNEM_TYPE_F16
-
 static const mnem_worker alone = {NULL, 0, 1};
-
-/* What this machine can run, plain first. */
-static int kernels_get(const mnem__gemm_kernels **list) {
-    int count = 0;
-    list[count++] = &mnem__gemm_plain;
-#if MNEM_X86
-    if (mnem__cpu_level_get() >= MNEM__CPU_AVX2) list[count++] = &mnem__gemm_avx2;
-    if (mnem__cpu_level_get() >= MNEM__CPU_AVX512) list[count++] = &mnem__gemm_avx512;
-#endif
-    return count;
-}
-
-/* Of blocks of whole numbers. */
-static int blocks_get(const mnem__gemm_kernels **list) {
-    int count = 0;
-    list[count++] = &mnem__gemm_blocks_plain;
-#if MNEM_X86
-    if (mnem__cpu_level_get() >= MNEM__CPU_AVX2) list[count++] = &mnem__gemm_blocks_avx2;
-    if (mnem__cpu_level_get() >= MNEM__CPU_AVX512) list[count++] = &mnem__gemm_blocks_avx512;
-#endif
-    return count;
-}
-
-/* Alone, in a workspace of exactly the bytes asked for. */
-static void run(const mnem__gemm_kernels *kernels, const mnem__gemm *g) {
-    const uint64_t bytes = mnem__gemm_bytes(kernels, g, 1);
-    void *workspace = aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
-    memset(workspace, 0xff, bytes);
-    mnem__gemm_run(kernels, g, workspace, &alone);
-    free(workspace);
-}
 
 static void shares_cover_every_output_once(void **state) {
     (void)state;
@@ -194,67 +158,6 @@ static void outputs_are_rounded_to_nearest_even(void **state) {
     free(x), free(out);
 }
 
-static uint16_t to_16_bits(mnem_type type, float x) {
-    return type == BF16 ? mnem__float_bf16(x) : mnem__float_half(x);
-}
-
-enum { SIDE = 300, MOST = 400000 };
-
-/* Random numbers of type. */
-static char *some_numbers(int64_t n, mnem_type type, rng *random) {
-    float *x = malloc((size_t)n * sizeof *x);
-    rng_fill(random, x, n, 1);
-    for (int64_t i = 0; type != F32 && i < n; i++)
-        ((uint16_t *)(void *)x)[i] = to_16_bits(type, x[i]);
-    return (char *)x;
-}
-
-static char *numbers_make(mnem_type type, rng *random) {
-    return some_numbers(MOST, type, random);
-}
-
-/* A tenth has a deep sum: several blocks of k, also of the largest. */
-static mnem__gemm same_bits_case(mnem_type type, const char *a, const char *b, rng *random) {
-    static const mnem_type out_types[] = {F32, BF16, F16};
-    static const int64_t blocks[] = {32, 256, 1536};
-    const bool deep = rng_int(random, 0, 9) == 0;
-    const int64_t size = mnem_type_get(type)->block_bytes;
-    mnem__gemm g = {.m = rng_int(random, 1, deep ? 27 : 70),
-                    .n = rng_int(random, 1, deep ? 120 : 230),
-                    .k = deep ? rng_int(random, 1537, MOST / 120) : rng_int(random, 1, SIDE),
-                    .k_block = blocks[rng_int(random, 0, 2)],
-                    .a = {type, a, SIDE * size, rng_int(random, 0, 1)},
-                    .b = {type, b, SIDE * size, rng_int(random, 0, 1)},
-                    .out_type = out_types[rng_int(random, 0, 2)],
-                    .out_stride = SIDE * 4,
-                    .accumulate = rng_int(random, 0, 1)};
-    if (!deep) return g;
-    g.a.stride = (g.a.across ? g.m : g.k) * size;
-    g.b.stride = (g.b.across ? g.n : g.k) * size;
-    return g;
-}
-
-static void same_bits(const mnem__gemm_kernels **list, int count, mnem_type type) {
-    rng random = {7};
-    float *start = malloc(SIDE * 4);
-    rng_fill(&random, start, SIDE, 1);
-    char *a = numbers_make(type, &random), *b = numbers_make(type, &random);
-    char *out[2] = {malloc(MOST * 4), malloc(MOST * 4)};
-    for (int i = 0; i < (MNEM_SANITIZED ? 80 : 240); i++) {
-        mnem__gemm g = same_bits_case(type, a, b, &random);
-        g.start = rng_int(&random, 0, 2) ? start : NULL;
-        char *before = numbers_make(g.out_type, &random);
-        for (int k = 0; k < count; k++) {
-            memcpy(out[k > 0], before, MOST * 4);
-            g.out = out[k > 0];
-            run(list[k], &g);
-            if (k) assert_memory_equal(out[0], out[1], MOST * 4);
-        }
-        free(before);
-    }
-    free(a), free(b), free(start), free(out[0]), free(out[1]);
-}
-
 static void levels_give_the_bits_of_plain(void **state) {
     (void)state;
     const mnem__gemm_kernels *list[3];
@@ -327,145 +230,6 @@ static void pairs_are_products_of_rounded_numbers(void **state) {
     }
 }
 
-/* ---- blocks of whole numbers ---- */
-
-static void blocks_give_the_bits_of_plain(void **state) {
-    (void)state;
-    const mnem__gemm_kernels *list[3];
-    same_bits(list, blocks_get(list), F32);
-    same_bits(list, blocks_get(list), BF16);
-    same_bits(list, blocks_get(list), F16);
-}
-
-/* Several of all that products are cut into: a worker's rows, a part's (where sums wait in the
- * workspace), pieces of columns, blocks of k. */
-static void large_blocks_give_the_bits_of_plain(void **state) {
-    (void)state;
-    static const struct {
-        int64_t m, n, k, k_block;
-        mnem_type out;
-        bool a_across, b_across;
-    } shapes[] = {{197, 650, 1600, 1536, F32, false, false},
-                  {97, 650, 1500, 1536, BF16, true, true},
-                  {530, 33, 1700, 1536, BF16, false, true},
-                  {100, 2100, 300, 256, F16, true, false}};
-    const mnem__gemm_kernels *list[3];
-    const int count = blocks_get(list);
-    rng random = {11};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        const int64_t m = shapes[i].m, n = shapes[i].n, k = shapes[i].k;
-        const size_t bytes = (size_t)(m * n) * 4;
-        char *a = some_numbers(m * k, BF16, &random), *b = some_numbers(n * k, BF16, &random);
-        char *out[2] = {calloc(1, bytes), calloc(1, bytes)};
-        mnem__gemm g = {.m = m,
-                        .n = n,
-                        .k = k,
-                        .k_block = shapes[i].k_block,
-                        .a = {BF16, a, 2 * (shapes[i].a_across ? m : k), shapes[i].a_across},
-                        .b = {BF16, b, 2 * (shapes[i].b_across ? n : k), shapes[i].b_across},
-                        .out_type = shapes[i].out,
-                        .out_stride = 4 * n};
-        for (int j = 0; j < count; j++) {
-            g.out = out[j > 0];
-            run(list[j], &g);
-            if (j) assert_memory_equal(out[0], out[1], bytes);
-        }
-        free(a), free(b), free(out[0]), free(out[1]);
-    }
-}
-
-/* [m, k] times [k, n], F32, in one block of k. */
-static mnem__gemm block_case(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
-                             float *out) {
-    return (mnem__gemm){.m = m,
-                        .n = n,
-                        .k = k,
-                        .k_block = 512,
-                        .a = {F32, (const char *)a, 4 * k, false},
-                        .b = {F32, (const char *)b, 4 * k, false},
-                        .out = (char *)out,
-                        .out_type = F32,
-                        .out_stride = 4 * n};
-}
-
-/* All numbers the largest, of one sign or of both: a block has the largest sums there are. */
-static void largest_sums_fit(void **state) {
-    (void)state;
-    enum { M = 15, N = 35, K = 512 };
-    const mnem__gemm_kernels *list[3];
-    const int count = blocks_get(list);
-    static float a[M * K], b[N * K], out[M * N];
-    for (int i = 0; i < count * 4; i++) {
-        const float x = i & 1 ? -3.25f : 3.25f, y = i & 2 ? -0x1p60f : 0x1p-60f;
-        for (int j = 0; j < M * K; j++) a[j] = x;
-        for (int j = 0; j < N * K; j++) b[j] = y;
-        const mnem__gemm g = block_case(M, N, K, a, b, out);
-        run(list[i / 4], &g);
-        for (int j = 0; j < M * N; j++)
-            assert_true(fabsf(out[j] - x * y * K) <= fabsf(x * y * K) * 0x1p-20f);
-    }
-}
-
-/* One large number among small ones: these keep what is left of 13 bits, in their block only. */
-static void a_block_has_its_own_scale(void **state) {
-    (void)state;
-    enum { K = 256 };
-    const mnem__gemm_kernels *list[3];
-    const int count = blocks_get(list);
-    float a[K], b[K], out;
-    for (int i = 0; i < count; i++) {
-        for (int k = 0; k < K; k++) a[k] = 1e-6f, b[k] = k > 0;
-        a[0] = 1;
-        const mnem__gemm g = block_case(1, 1, K, a, b, &out);
-        run(list[i], &g);
-        assert_true(fabsf(out - 128e-6f) < 1e-10f); /* those of the second block */
-    }
-}
-
-/* In either operand, either way it lies, of each type: its row or column, and nothing else. */
-static void what_is_not_finite_stays_so(void **state) {
-    (void)state;
-    enum { M = 17, N = 33, K = 300 };
-    static const float values[3] = {NAN, INFINITY, -INFINITY};
-    static const mnem_type types[3] = {F32, BF16, F16};
-    const mnem__gemm_kernels *list[3];
-    const int count = blocks_get(list);
-    static float a[M * K], b[N * K], out[M * N];
-    rng random = {11};
-    for (int i = 0; i < count * 36; i++) {
-        const bool in_b = i & 1, across = i & 2;
-        const int rows = in_b ? N : M, row = rng_int(&random, 0, rows - 1),
-                  k = rng_int(&random, 0, K - 1);
-        rng_fill(&random, a, M * K, 1), rng_fill(&random, b, N * K, 1);
-        float *holder = in_b ? b : a;
-        holder[across ? k * rows + row : row * K + k] = values[i / 4 % 3];
-        mnem__gemm g = block_case(M, N, K, a, b, out);
-        mnem__gemm_matrix *put = in_b ? &g.b : &g.a;
-        put->type = types[i / 12 % 3];
-        for (int j = 0; put->type != F32 && j < rows * K; j++)
-            ((uint16_t *)(void *)holder)[j] = to_16_bits(put->type, holder[j]);
-        put->across = across;
-        put->stride = mnem_type_get(put->type)->block_bytes * (across ? rows : K);
-        run(list[i / 36], &g);
-        for (int j = 0; j < M * N; j++)
-            assert_true(isfinite(out[j]) == ((in_b ? j % N : j / N) != row));
-    }
-}
-
-static void numbers_too_small_for_a_scale_are_zeros(void **state) {
-    (void)state;
-    enum { K = 130 };
-    const mnem__gemm_kernels *list[3];
-    const int count = blocks_get(list);
-    float a[K], b[K], out;
-    for (int i = 0; i < count; i++) {
-        for (int k = 0; k < K; k++) a[k] = 0x1p-120f, b[k] = 0x1p100f;
-        const mnem__gemm g = block_case(1, 1, K, a, b, &out);
-        run(list[i], &g);
-        assert_true(out == 0);
-    }
-}
-
 /* Whatever a NaN's other bits are, wherever it is. */
 static void a_nan_makes_a_sum_of_exponentials_nan(void **state) {
     (void)state;
@@ -506,12 +270,6 @@ int main(void) {
         cmocka_unit_test(all_halves_become_their_floats),
         cmocka_unit_test(outputs_are_rounded_to_nearest_even),
         cmocka_unit_test(levels_give_the_bits_of_plain),
-        cmocka_unit_test(blocks_give_the_bits_of_plain),
-        cmocka_unit_test(large_blocks_give_the_bits_of_plain),
-        cmocka_unit_test(largest_sums_fit),
-        cmocka_unit_test(a_block_has_its_own_scale),
-        cmocka_unit_test(what_is_not_finite_stays_so),
-        cmocka_unit_test(numbers_too_small_for_a_scale_are_zeros),
         cmocka_unit_test(pairs_are_products_of_rounded_numbers),
         cmocka_unit_test(a_nan_makes_a_sum_of_exponentials_nan),
         cmocka_unit_test(pairs_take_half_the_panels),

@@ -1,0 +1,59 @@
+/* pickle_values.h: where the values of a pickle are kept: between the machine that makes them
+ * (workload_pickle.c) and what asks for them (pickle_values.c). */
+#ifndef MNEM_SRC_REPLAY_PICKLE_VALUES_H
+#define MNEM_SRC_REPLAY_PICKLE_VALUES_H
+
+#include "base/heap.h"
+#include "replay/workload_pickle.h"
+
+typedef struct mnem__container {
+    uint64_t first, last; /* chunks; MNEM__NOWHERE: none */
+} mnem__container;
+#define MNEM__NOWHERE UINT64_MAX
+
+/* An array that grows; element sizes are known to who uses it. */
+typedef struct mnem__array {
+    void *p;
+    size_t count, room;
+} mnem__array;
+
+struct mnem__pickle {
+    mnem__input *in;        /* while reading */
+    uint64_t op_at;         /* where the opcode lies */
+    uint64_t opcodes;       /* so far */
+    mnem__array cells;      /* uint64_t */
+    mnem__array containers; /* container */
+    mnem__array large;      /* int64_t */
+    mnem__array text;       /* char: length (4 bytes), bytes, ... */
+    mnem__array stack;      /* mnem__value */
+    mnem__array marks;      /* size_t: depths of the stack */
+    mnem__array memo;       /* mnem__value */
+    uint64_t memoized;
+    mnem__value top;
+    bool stopped;
+};
+
+static inline mnem__value mnem__value_make(mnem__value_tag value_tag, uint64_t number) {
+    return number << 4 | (uint64_t)value_tag;
+}
+
+static inline uint64_t mnem__value_index(mnem__value v) {
+    return v >> 4;
+}
+
+/* Room for n more elements. */
+static inline bool mnem__array_reserve(mnem__array *a, size_t n, size_t size) {
+    if (a->room - a->count >= n) return true;
+    size_t room = a->room ? a->room * 2 : 256;
+    while (room - a->count < n) room *= 2;
+    void *p = mnem__realloc("workload", a->p, room * size);
+    if (!p) return false;
+    a->p = p;
+    a->room = room;
+    return true;
+}
+
+/* The word that n bytes are, or NONE. */
+mnem__word mnem__word_of(const uint8_t *bytes, size_t n);
+
+#endif
