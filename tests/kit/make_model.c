@@ -239,6 +239,20 @@ static void set_scales(mnem_type type, uint64_t *state, uint8_t *b, float deviat
         for (int i = 192; i < 208; i++) b[i] = (uint8_t)(32 + (b[i] & 63));
         put_half(b + 208, turned / (18.5f * 63.5f));
         break;
+    case MNEM_TYPE_Q2_K: /* a minimum of one and a half scales: the mean is zero */
+        for (int i = 0; i < 16; i++) b[i] = (uint8_t)((b[i] & 15) * 17);
+        put_half(b + 80, d / (1.12f * 8.8f));
+        put_half(b + 82, d / (1.12f * 8.8f) * 1.5f);
+        break;
+    case MNEM_TYPE_Q3_K: put_half(b + 108, turned / (2.35f * 18.5f)); break;
+    case MNEM_TYPE_IQ4_NL: put_half(b, turned / 67.4f); break;
+    case MNEM_TYPE_IQ4_XS: put_half(b, turned / (67.4f * 18.5f)); break;
+    case MNEM_TYPE_MXFP4: b[0] = (uint8_t)(128 + (int)lrintf(log2f(d / 5.85f))); break;
+    case MNEM_TYPE_IQ2_XXS:
+    case MNEM_TYPE_IQ2_XS:
+    case MNEM_TYPE_IQ2_S: put_half(b, d / (24 * 2.31f)); break;
+    case MNEM_TYPE_IQ3_XXS: put_half(b, d / (30.8f * 4.61f)); break;
+    case MNEM_TYPE_IQ3_S: put_half(b, d / (7.6f * 18.5f)); break;
     default: die("a type that can't be made");
     }
 }

@@ -14,7 +14,9 @@
 #define AT(field) offsetof(tool_args, field)
 #define V(name)   (1u << TOOL_VERB_##name)
 #define STEPS_MAX 1e15 /* far from where sums of int64_t overflow */
-#define TYPES     "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K"
+#define TYPES                                                                                      \
+    "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K Q2_K Q3_K Q3_K_M IQ4_NL IQ4_XS "  \
+    "MXFP4"
 enum {
     SESSION =
         V(run) | V(plan) | V(graph) | V(bench) | V(perplexity), /* verbs that plan a session */
