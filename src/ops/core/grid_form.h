@@ -1,4 +1,4 @@
-/* grid_form.h: IQ2 and IQ3: weights whose magnitudes are points of a grid, and whose signs are apart.
+/* grid_form.h: IQ2 and IQ3: magnitudes of weights are points of a grid, and signs are apart.
  *
  * A superblock of 256 is 16 bits of scale d, then 4-byte words of:
  *     numbers of points   8 to 10 bits, a point for 8 weights (IQ2) or for 4 (IQ3)

@@ -63,7 +63,7 @@ static void quantize_fp4(const float *x, uint8_t *out) {
     float most = 0, best = INFINITY;
     for (int j = 0; j < 32; j++) most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
     memset(out, 0, 17);
-    if (!(most > 0)) return;
+    if (!(most > 0) || isinf(most)) return;
     int exponent = ilogbf(most) + 125; /* 12 / 2 is the largest number: 4 to 8 times the power */
     for (int e = exponent - 1; e <= exponent + 1; e++) {
         if (e < 0 || e > 254) continue;
