@@ -140,10 +140,12 @@ static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
 }
 
 static void all_matmuls(void) {
-    static const mnem_type types[] = {MNEM_TYPE_Q4_0, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_K,
-                                      MNEM_TYPE_Q6_K, MNEM_TYPE_F16,  MNEM_TYPE_Q4_1,
-                                      MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1, MNEM_TYPE_Q5_K,
-                                      MNEM_TYPE_BF16, MNEM_TYPE_F32};
+    static const mnem_type types[] = {
+        MNEM_TYPE_Q4_0,  MNEM_TYPE_Q8_0,    MNEM_TYPE_Q4_K,   MNEM_TYPE_Q6_K,   MNEM_TYPE_F16,
+        MNEM_TYPE_Q4_1,  MNEM_TYPE_Q5_0,    MNEM_TYPE_Q5_1,   MNEM_TYPE_Q5_K,   MNEM_TYPE_BF16,
+        MNEM_TYPE_F32,   MNEM_TYPE_Q2_K,    MNEM_TYPE_Q3_K,   MNEM_TYPE_IQ4_NL, MNEM_TYPE_IQ4_XS,
+        MNEM_TYPE_MXFP4, MNEM_TYPE_IQ2_XXS, MNEM_TYPE_IQ2_XS, MNEM_TYPE_IQ2_S,  MNEM_TYPE_IQ3_XXS,
+        MNEM_TYPE_IQ3_S};
     static const int64_t shapes[][2] = {{2048, 2048}, {5632, 2048}, {2048, 5632}};
     static const int64_t tokens[] = {1, 8, 512};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)

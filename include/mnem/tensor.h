@@ -26,20 +26,20 @@ extern "C" {
     X(Q5_1, 7, 32, 24)                                                                             \
     X(Q8_0, 8, 32, 34)                                                                             \
     X(Q8_1, 9, 32, 0)                                                                              \
-    X(Q2_K, 10, 256, 0)                                                                            \
-    X(Q3_K, 11, 256, 0)                                                                            \
+    X(Q2_K, 10, 256, 84)                                                                           \
+    X(Q3_K, 11, 256, 110)                                                                          \
     X(Q4_K, 12, 256, 144)                                                                          \
     X(Q5_K, 13, 256, 176)                                                                          \
     X(Q6_K, 14, 256, 210)                                                                          \
     X(Q8_K, 15, 256, 0)                                                                            \
-    X(IQ2_XXS, 16, 256, 0)                                                                         \
-    X(IQ2_XS, 17, 256, 0)                                                                          \
-    X(IQ3_XXS, 18, 256, 0)                                                                         \
+    X(IQ2_XXS, 16, 256, 66)                                                                        \
+    X(IQ2_XS, 17, 256, 74)                                                                         \
+    X(IQ3_XXS, 18, 256, 98)                                                                        \
     X(IQ1_S, 19, 256, 0)                                                                           \
-    X(IQ4_NL, 20, 32, 0)                                                                           \
-    X(IQ3_S, 21, 256, 0)                                                                           \
-    X(IQ2_S, 22, 256, 0)                                                                           \
-    X(IQ4_XS, 23, 256, 0)                                                                          \
+    X(IQ4_NL, 20, 32, 18)                                                                          \
+    X(IQ3_S, 21, 256, 110)                                                                         \
+    X(IQ2_S, 22, 256, 82)                                                                          \
+    X(IQ4_XS, 23, 256, 136)                                                                        \
     X(I8, 24, 1, 1)                                                                                \
     X(I16, 25, 1, 2)                                                                               \
     X(I32, 26, 1, 4)                                                                               \
@@ -49,7 +49,7 @@ extern "C" {
     X(BF16, 30, 1, 2)                                                                              \
     X(TQ1_0, 34, 256, 0)                                                                           \
     X(TQ2_0, 35, 256, 0)                                                                           \
-    X(MXFP4, 39, 32, 0)                                                                            \
+    X(MXFP4, 39, 32, 17)                                                                           \
     X(A8, 1000, 32, 48)
 
 typedef enum mnem_type {
@@ -114,7 +114,7 @@ void mnem_pack_group(mnem_type type, int64_t rows, int64_t k, const void *raw, v
 
 /* ---- rows between types; n is whole blocks ---- */
 mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out);
-/* To F32 F16 BF16 Q8_0 Q4_0 Q4_K Q6_K Q4_1 Q5_0 Q5_1 Q5_K. MNEM_UNSUPPORTED otherwise. */
+/* To every type of weights but IQ2_* and IQ3_*: MNEM_UNSUPPORTED for those. */
 mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out);
 
 #ifdef __cplusplus

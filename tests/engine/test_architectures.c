@@ -79,8 +79,10 @@ static void every_architecture_is_what_its_formulas_say(void **state) {
 /* Chunks, threads and streaming: the same bits for every weight type. */
 static void every_type_gives_the_same_bits_in_any_memory(void **state) {
     const char *architecture = *state;
-    static const char *const types[] = {"F32",  "F16",  "BF16", "Q8_0", "Q4_0", "Q4_1",
-                                        "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K"};
+    static const char *const types[] = {"F32",   "F16",     "BF16",   "Q8_0",  "Q4_0",    "Q4_1",
+                                        "Q5_0",  "Q5_1",    "Q4_K",   "Q5_K",  "Q6_K",    "Q2_K",
+                                        "Q3_K",  "IQ4_NL",  "IQ4_XS", "MXFP4", "IQ2_XXS", "IQ2_XS",
+                                        "IQ2_S", "IQ3_XXS", "IQ3_S"};
     static float first[VOCAB_MOST], other[VOCAB_MOST];
     const char *path = kit_path("made.gguf");
     char arguments[128];

@@ -78,10 +78,11 @@ static void each_type_has_its_mix_and_a_small_error(void **state) {
         uint32_t file_type;
         double worst; /* relative error of the worst tensor */
     } types[] = {
-        {"F16", MODEL("f16"), 1, 0},
-        {"Q8_0", NULL, 7, 0.008},
-        {"Q4_0", MODEL("q4_0"), 2, 0.11},
-        {"Q4_K_M", MODEL("q4_k_m"), 15, 0.09},
+        {"F16", MODEL("f16"), 1, 0},      {"Q8_0", NULL, 7, 0.008},
+        {"Q4_0", MODEL("q4_0"), 2, 0.11}, {"Q4_K_M", MODEL("q4_k_m"), 15, 0.09},
+        {"Q2_K", NULL, 10, 0.35},         {"Q3_K", NULL, 11, 0.18},
+        {"Q3_K_M", NULL, 12, 0.18},       {"IQ4_NL", NULL, 25, 0.1},
+        {"IQ4_XS", NULL, 30, 0.1},        {"MXFP4", NULL, 38, 0.14},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const char *out = kit_path("out.gguf");
@@ -165,6 +166,8 @@ static void rows_that_are_not_whole_blocks_fall_back(void **state) {
     assert_int_equal(type_in(out, "blk.0.attn_q.weight"), MNEM_TYPE_Q5_0);
     assert_int_equal(type_in(out, "output.weight"), MNEM_TYPE_Q8_0);
     assert_int_equal(type_in(out, "token_embd.weight"), MNEM_TYPE_Q5_0);
+    OK(quantize(in, out, "Q2_K", 1, NULL));
+    assert_int_equal(type_in(out, "blk.0.attn_q.weight"), MNEM_TYPE_IQ4_NL);
     recipe_write(&(recipe){.embd = 64, .ff = 96, .tied = true}, in);
     OK(quantize(in, out, "Q4_K_M", 1, NULL));
     assert_int_equal(type_in(out, "token_embd.weight"), MNEM_TYPE_Q8_0);

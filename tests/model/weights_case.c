@@ -9,9 +9,11 @@
 
 #include "model/gguf/gguf_writer.h"
 
-static const mnem_type types[] = {MNEM_TYPE_F32,  MNEM_TYPE_F16,  MNEM_TYPE_BF16, MNEM_TYPE_Q4_0,
-                                  MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1, MNEM_TYPE_Q8_0,
-                                  MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K};
+static const mnem_type types[] = {
+    MNEM_TYPE_F32,  MNEM_TYPE_F16,    MNEM_TYPE_BF16,  MNEM_TYPE_Q4_0,
+    MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0,   MNEM_TYPE_Q5_1,  MNEM_TYPE_Q8_0,
+    MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K,   MNEM_TYPE_Q6_K,  MNEM_TYPE_Q2_K,
+    MNEM_TYPE_Q3_K, MNEM_TYPE_IQ4_XS, MNEM_TYPE_MXFP4, MNEM_TYPE_IQ2_S};
 enum { TYPES = sizeof types / sizeof *types, K_SMALL = 256, K_LARGE = 768 };
 
 /* Rows that are no multiple of 16, fewer than 16, exactly 16, and many. */

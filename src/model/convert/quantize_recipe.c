@@ -1,9 +1,9 @@
 /* quantize_recipe.c: which type each tensor of a quantized file gets.
  *
  * The mixes are those that files in circulation use, so that sizes and qualities can be compared:
- * the output matrix gets 6 bits in 4-bit files; in Q4_K_M the values and the down projections of
- * some layers do, because errors there weigh most, and values that share a matrix with queries and
- * keys get 5. */
+ * the output matrix gets 6 bits in files of 2 to 4 bits; in Q4_K_M the values and the down
+ * projections of some layers do, because errors there weigh most, and values that share a matrix
+ * with queries and keys get 5. Q3_K_M and Q2_K do likewise with fewer bits. */
 #include <stdio.h>
 #include <strings.h>
 
@@ -15,13 +15,17 @@
 #define PLAIN(name, file_type)                                                                     \
     { #name, file_type, MNEM_TYPE_##name, MNEM_TYPE_##name, MNEM_TYPE_##name, MNEM_TYPE_##name }
 
+/* One type for all matrices but the output's, whose errors meet every token. */
+#define BUT_OUTPUT(name, file_type, output)                                                        \
+    { #name, file_type, MNEM_TYPE_##name, output, MNEM_TYPE_##name, MNEM_TYPE_##name }
+
 /* Plain ones of Q4_K and Q5_K have the numbers of llama.cpp's small mixes, which are nearest. */
 static const mnem__recipe recipes[] = {
     PLAIN(F32, 0),
     PLAIN(F16, 1),
     PLAIN(BF16, 32),
     PLAIN(Q8_0, 7),
-    {"Q4_0", 2, MNEM_TYPE_Q4_0, MNEM_TYPE_Q6_K, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_0},
+    BUT_OUTPUT(Q4_0, 2, MNEM_TYPE_Q6_K),
     PLAIN(Q4_1, 3),
     PLAIN(Q5_0, 8),
     PLAIN(Q5_1, 9),
@@ -29,10 +33,16 @@ static const mnem__recipe recipes[] = {
     PLAIN(Q4_K, 14),
     PLAIN(Q5_K, 16),
     PLAIN(Q6_K, 18),
+    {"Q2_K", 10, MNEM_TYPE_Q2_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q4_K, MNEM_TYPE_Q3_K},
+    BUT_OUTPUT(Q3_K, 11, MNEM_TYPE_Q6_K),
+    {"Q3_K_M", 12, MNEM_TYPE_Q3_K, MNEM_TYPE_Q6_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q4_K},
+    BUT_OUTPUT(IQ4_NL, 25, MNEM_TYPE_Q6_K),
+    BUT_OUTPUT(IQ4_XS, 30, MNEM_TYPE_Q6_K),
+    BUT_OUTPUT(MXFP4, 38, MNEM_TYPE_Q8_0),
 };
 
 mnem_status mnem__recipe_find(const char *what, const char *name, const mnem__recipe **recipe) {
-    char names[128] = "";
+    char names[192] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
         *recipe = &recipes[i];
@@ -70,17 +80,25 @@ static mnem_type wanted_type(const mnem__recipe *recipe, const mnem_transformer 
     return recipe->matrices;
 }
 
+/* The type of blocks of 32 that is no coarser. */
+static mnem_type in_small_blocks(mnem_type type) {
+    switch (type) {
+    case MNEM_TYPE_Q2_K:
+    case MNEM_TYPE_Q3_K:
+    case MNEM_TYPE_IQ4_XS: return MNEM_TYPE_IQ4_NL;
+    case MNEM_TYPE_Q4_K: return MNEM_TYPE_Q5_0;
+    case MNEM_TYPE_Q5_K: return MNEM_TYPE_Q5_1;
+    case MNEM_TYPE_Q6_K: return MNEM_TYPE_Q8_0;
+    default: return type;
+    }
+}
+
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *t,
                             const mnem_tensor_info *tensor) {
     if (tensor->dims == 1) return MNEM_TYPE_F32;
     mnem_type type = wanted_type(recipe, t, tensor->name);
     int64_t k = tensor->shape[tensor->dims - 1];
     if (mnem_type_row_bytes(type, k)) return type;
-    if (type == MNEM_TYPE_Q4_K)
-        type = MNEM_TYPE_Q5_0;
-    else if (type == MNEM_TYPE_Q5_K)
-        type = MNEM_TYPE_Q5_1;
-    else if (type == MNEM_TYPE_Q6_K)
-        type = MNEM_TYPE_Q8_0;
+    type = in_small_blocks(type);
     return mnem_type_row_bytes(type, k) ? type : MNEM_TYPE_F16;
 }

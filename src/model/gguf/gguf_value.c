@@ -31,21 +31,11 @@ const char *mnem__gguf_value_name(uint32_t type) {
 static uint32_t name_only_bytes(uint32_t type) {
     switch (type) {
     case MNEM_TYPE_Q8_1: return 36;
-    case MNEM_TYPE_Q2_K: return 84;
-    case MNEM_TYPE_Q3_K: return 110;
     case MNEM_TYPE_Q8_K: return 292;
-    case MNEM_TYPE_IQ2_XXS: return 66;
-    case MNEM_TYPE_IQ2_XS: return 74;
-    case MNEM_TYPE_IQ3_XXS: return 98;
     case MNEM_TYPE_IQ1_S: return 50;
-    case MNEM_TYPE_IQ4_NL: return 18;
-    case MNEM_TYPE_IQ3_S: return 110;
-    case MNEM_TYPE_IQ2_S: return 82;
-    case MNEM_TYPE_IQ4_XS: return 136;
     case MNEM_TYPE_IQ1_M: return 56;
     case MNEM_TYPE_TQ1_0: return 54;
     case MNEM_TYPE_TQ2_0: return 66;
-    case MNEM_TYPE_MXFP4: return 17;
     default: return 0;
     }
 }

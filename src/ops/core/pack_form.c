@@ -8,13 +8,20 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "ops/core/grid_form.h"
 #include "ops/core/half.h"
 
-static const mnem__pack_form forms[] = {{MNEM_TYPE_F32, MNEM__SCALES_NONE, 32, 0, 0, 0, 0, 0},
-                                        {MNEM_TYPE_F16, MNEM__SCALES_NONE, 16, 0, 0, 0, 0, 0},
-                                        {MNEM_TYPE_BF16, MNEM__SCALES_NONE, 16, 0, 0, 0, 0, 0},
-#define FORM(TYPE, name, scales, bits, zero, blocks, header, block, tail)                          \
-    {MNEM_TYPE_##TYPE, scales, bits, zero, blocks, header, block, tail},
+/* -127 to 113, close together around zero as weights are; 128 added. */
+const uint8_t mnem__iq4_values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+                                      129, 141, 153, 166, 181, 197, 217, 241};
+/* Twice the numbers of FP4 (sign, 2 bits of exponent, 1 of mantissa); 128 added. */
+const uint8_t mnem__fp4_values[16] = {128, 129, 130, 131, 132, 134, 136, 140,
+                                      128, 127, 126, 125, 124, 122, 120, 116};
+
+static const mnem__pack_form forms[] = {{.type = MNEM_TYPE_F32, .bits = 32},
+                                        {.type = MNEM_TYPE_F16, .bits = 16},
+                                        {.type = MNEM_TYPE_BF16, .bits = 16},
+#define FORM(TYPE, name, ...) {MNEM_TYPE_##TYPE, __VA_ARGS__},
                                         MNEM__PACK_QUANTIZED(FORM)
 #undef FORM
 };
@@ -58,7 +65,37 @@ static void set_k_scale(const uint8_t *s, int i, float d, float dmin, mnem__bloc
     int scale, min;
     k_scale(s, i, &scale, &min);
     out->scale[0] = out->scale[1] = d * (float)scale;
-    out->min = dmin * (float)min;
+    out->min[0] = out->min[1] = dmin * (float)min;
+}
+
+/* Two of Q2_K's 16 pairs of nibbles. */
+static void set_k2_scales(const uint8_t *s, int i, float d, float dmin, mnem__block *out) {
+    for (int h = 0; h < 2; h++) {
+        out->scale[h] = d * (float)(s[2 * i + h] & 15);
+        out->min[h] = dmin * (float)(s[2 * i + h] >> 4);
+    }
+}
+
+/* Two of Q3_K's 16 scales: 8 bytes of two low nibbles, then 4 of four upper parts. */
+static void set_k3_scales(const uint8_t *s, int i, float d, mnem__block *out) {
+    for (int h = 0; h < 2; h++) {
+        int j = 2 * i + h, low = s[j % 8] >> (j / 8 * 4) & 15,
+            high = s[8 + j % 4] >> (j / 4 * 2) & 3;
+        out->scale[h] = d * (float)((low | high << 4) - 32);
+    }
+}
+
+/* One of IQ4_XS's 8 scales, from the superblock's first 8 bytes. */
+static void set_xs_scale(const uint8_t *s, int i, mnem__block *out) {
+    int low = s[4 + i / 2] >> (i % 2 * 4) & 15, high = mnem__load_u16(s + 2) >> (2 * i) & 3;
+    out->scale[0] = out->scale[1] =
+        mnem__half_float(mnem__load_u16(s)) * (float)((low | high << 4) - 32);
+}
+
+/* Half of 2^(e - 127): what the doubled numbers of FP4 are scaled by. Any e is finite. */
+static void set_e8_scale(uint8_t e, mnem__block *out) {
+    uint32_t bits = e < 2 ? (uint32_t)0x00200000 << e : (uint32_t)(e - 1) << 23;
+    out->scale[0] = out->scale[1] = mnem__bits_float(bits);
 }
 
 /* ---- raw ----
@@ -76,23 +113,29 @@ static void add_bits5(uint32_t bits, uint8_t *q) {
     for (int j = 0; j < 32; j++) q[j] |= (uint8_t)((bits >> j & 1) << 4);
 }
 
+static uint8_t value(const mnem__pack_form *form, int nibble) {
+    return form->table ? form->table[nibble] : (uint8_t)nibble;
+}
+
+static void raw_nibbles(const mnem__pack_form *form, const uint8_t *low, mnem__block *out) {
+    for (int j = 0; j < 16; j++) {
+        out->q[j] = value(form, low[j] & 15);
+        out->q[j + 16] = value(form, low[j] >> 4);
+    }
+}
+
 static void raw_pair(const mnem__pack_form *form, const uint8_t *p, mnem__block *out) {
     out->scale[0] = out->scale[1] = mnem__half_float(mnem__load_u16(p));
     p += 2;
-    out->min = 0;
     if (form->scales == MNEM__SCALES_PAIR_MIN) {
-        out->min = -mnem__half_float(mnem__load_u16(p));
+        out->min[0] = out->min[1] = -mnem__half_float(mnem__load_u16(p));
         p += 2;
     }
     if (form->bits == 8) {
         for (int j = 0; j < 32; j++) out->q[j] = p[j] ^ 0x80;
         return;
     }
-    const uint8_t *low = form->bits == 5 ? p + 4 : p;
-    for (int j = 0; j < 16; j++) {
-        out->q[j] = low[j] & 15;
-        out->q[j + 16] = low[j] >> 4;
-    }
+    raw_nibbles(form, form->bits == 5 ? p + 4 : p, out);
     if (form->bits == 5) add_bits5(mnem__load_u32(p), out->q);
 }
 
@@ -110,9 +153,23 @@ static void raw_k6(const uint8_t *p, int i, mnem__block *out) {
     const uint8_t *low = p + i / 4 * 64 + i % 2 * 32, *high = p + 128 + i / 4 * 32;
     float d = mnem__half_float(mnem__load_u16(p + 208));
     for (int h = 0; h < 2; h++) out->scale[h] = d * (float)(int8_t)p[192 + 2 * i + h];
-    out->min = 0;
     for (int j = 0; j < 32; j++)
         out->q[j] = (uint8_t)((low[j] >> (i % 4 / 2 * 4) & 15) | (high[j] >> (i % 4 * 2) & 3) << 4);
+}
+
+/* 2 bits of four blocks in a byte; Q3_K's third bits are those of eight blocks in a byte. */
+static void raw_k23(const mnem__pack_form *form, const uint8_t *p, int i, mnem__block *out) {
+    const bool three = form->bits == 3;
+    const uint8_t *low = p + (three ? 32 : 16) + i / 4 * 32;
+    float d = mnem__half_float(mnem__load_u16(p + (three ? 108 : 80)));
+    if (three)
+        set_k3_scales(p + 96, i, d, out);
+    else
+        set_k2_scales(p, i, d, mnem__half_float(mnem__load_u16(p + 82)), out);
+    for (int j = 0; j < 32; j++) {
+        out->q[j] = low[j] >> (i % 4 * 2) & 3;
+        if (three) out->q[j] |= (uint8_t)((p[j] >> i & 1) << 2);
+    }
 }
 
 void mnem__raw_block(const mnem__pack_form *form, const void *raw, int64_t block,
@@ -120,9 +177,23 @@ void mnem__raw_block(const mnem__pack_form *form, const void *raw, int64_t block
     const mnem_type_info *info = mnem_type_get(form->type);
     const uint8_t *p = raw;
     p += block * 32 / info->block_elements * info->block_bytes;
+    const int i = (int)(block % 8);
+    out->min[0] = out->min[1] = 0;
     switch (form->scales) {
-    case MNEM__SCALES_K: raw_k(form, p, (int)(block % 8), out); break;
-    case MNEM__SCALES_K6: raw_k6(p, (int)(block % 8), out); break;
+    case MNEM__SCALES_K: raw_k(form, p, i, out); break;
+    case MNEM__SCALES_K6: raw_k6(p, i, out); break;
+    case MNEM__SCALES_K2:
+    case MNEM__SCALES_K3: raw_k23(form, p, i, out); break;
+    case MNEM__SCALES_GRID:
+    case MNEM__SCALES_GRID_HALVES: mnem__grid_block(form->type, p, i, out); break;
+    case MNEM__SCALES_XS:
+        set_xs_scale(p, i, out);
+        raw_nibbles(form, p + 8 + 16 * i, out);
+        break;
+    case MNEM__SCALES_E8:
+        set_e8_scale(p[0], out);
+        raw_nibbles(form, p + 1, out);
+        break;
     default: raw_pair(form, p, out); break;
     }
 }
@@ -133,39 +204,58 @@ static float lane_half(const uint8_t *lanes, int row) {
     return mnem__half_float(mnem__load_u16(lanes + 2 * row));
 }
 
+/* The bytes of one row in count words from a header's vectors on. */
+static void row_words(const uint8_t *vectors, int row, int count, uint8_t *out) {
+    for (int w = 0; w < count; w++) memcpy(out + 4 * w, vectors + 64 * w + 4 * row, 4);
+}
+
 static void packed_scales(const mnem__pack_form *form, const uint8_t *unit, const uint8_t *tail,
                           int i, int row, mnem__block *out) {
     uint8_t words[16];
-    for (int j = 0; form->unit_blocks == 8 && j < 16; j++)
-        words[j] = unit[(form->scales == MNEM__SCALES_K && j < 12 ? 64 : 0) + j / 4 * 64 + row * 4 +
-                        j % 4];
-    out->min = 0;
     switch (form->scales) {
     case MNEM__SCALES_K:
+        row_words(unit + 64, row, 3, words);
         set_k_scale(words, i, lane_half(unit, row), lane_half(unit + 32, row), out);
         break;
     case MNEM__SCALES_K6:
+        row_words(unit, row, 4, words);
         for (int h = 0; h < 2; h++)
             out->scale[h] = lane_half(tail, row) * (float)(int8_t)words[2 * i + h];
         break;
+    case MNEM__SCALES_K2:
+        row_words(unit, row, 4, words);
+        set_k2_scales(words, i, lane_half(unit + 256, row), lane_half(unit + 288, row), out);
+        break;
+    case MNEM__SCALES_K3:
+        row_words(unit, row, 3, words);
+        set_k3_scales(words, i, lane_half(tail, row), out);
+        break;
+    case MNEM__SCALES_XS:
+        row_words(unit, row, 2, words);
+        set_xs_scale(words, i, out);
+        break;
+    case MNEM__SCALES_E8: set_e8_scale(unit[16 * i + row], out); break;
     default:
         out->scale[0] = out->scale[1] = lane_half(unit + 32 * i, row);
-        if (form->scales == MNEM__SCALES_PAIR_MIN) out->min = -lane_half(unit + 64 + 32 * i, row);
+        if (form->scales == MNEM__SCALES_PAIR_MIN)
+            out->min[0] = out->min[1] = -lane_half(unit + 64 + 32 * i, row);
     }
 }
 
 static void packed_elements(const mnem__pack_form *form, const uint8_t *block, int row,
                             uint8_t *q) {
-    const uint8_t *low = block + form->block_bytes - (form->bits == 8 ? 512 : 256) + 4 * row;
+    const int low_bits = form->bits == 8 ? 8 : form->bits < 4 ? 2 : 4, per = 8 / low_bits;
+    const uint8_t *low = block + form->block_bytes - 64 * low_bits + 4 * row;
     const uint8_t *high = block + 4 * row;
     for (int j = 0; j < 32; j++) {
         int v = j / 4, b = j % 4;
-        if (form->bits == 8)
-            q[j] = low[64 * v + b];
-        else
-            q[j] = low[64 * (v % 4) + b] >> (v / 4 * 4) & 15;
+        /* nibbles: vectors v and v + 4 share bytes; 2 bits: four neighbours do */
+        int at = low_bits == 4 ? v % 4 : v / per, shift = low_bits == 4 ? v / 4 : v % per;
+        q[j] = low[64 * at + b] >> (shift * low_bits) & ((1 << low_bits) - 1);
+        if (form->bits == 3) q[j] |= (uint8_t)((high[b] >> v & 1) << 2);
         if (form->bits == 5) q[j] |= (uint8_t)((high[b] >> v & 1) << 4);
         if (form->bits == 6) q[j] |= (uint8_t)((high[64 * (v / 4) + b] >> (v % 4 * 2) & 3) << 4);
+        if (form->table) q[j] = form->table[q[j]];
     }
 }
 
@@ -176,6 +266,14 @@ void mnem__packed_block(const mnem__pack_form *form, int64_t k, const void *grou
     const uint8_t *unit = (const uint8_t *)group + u * mnem__pack_unit_bytes(form);
     const uint8_t *tail =
         (const uint8_t *)group + units * mnem__pack_unit_bytes(form) + u * form->tail_bytes;
+    out->min[0] = out->min[1] = 0;
+    if (mnem__form_is_grid(form)) { /* as it lay in the file */
+        uint8_t super[128];
+        memcpy(super, tail + 2 * row, 2);
+        row_words(unit, row, form->header_bytes / 64, super + 2);
+        mnem__grid_block(form->type, super, (int)i, out);
+        return;
+    }
     packed_scales(form, unit, tail, (int)i, row, out);
     packed_elements(form, unit + form->header_bytes + i * form->block_bytes, row, out->q);
 }
@@ -183,7 +281,8 @@ void mnem__packed_block(const mnem__pack_form *form, int64_t k, const void *grou
 /* ---- floats ---- */
 
 static void block_floats(const mnem__pack_form *form, const mnem__block *b, float *out) {
-    for (int j = 0; j < 32; j++) out[j] = b->scale[j / 16] * (float)(b->q[j] - form->zero) - b->min;
+    for (int j = 0; j < 32; j++)
+        out[j] = b->scale[j / 16] * (float)(b->q[j] - form->zero) - b->min[j / 16];
 }
 
 static float float_element(mnem_type type, const uint8_t *p) {

@@ -6,6 +6,7 @@
  * Orders of operations: matmul_kernel.h. */
 #include <immintrin.h>
 
+#include "ops/core/grid_form.h"
 #include "ops/matmul/matmul_kernel.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -18,7 +19,7 @@ enum {
 
 /* What a unit's header becomes: one vector per block. */
 typedef struct scales {
-    __m512 scale[8], second[8], min[8];
+    __m512 scale[8], second[8], min[8], second_min[8];
 } scales;
 
 INLINE __m512i load(const void *p) {
@@ -69,6 +70,69 @@ INLINE void scales_k6(const uint8_t *unit, const uint8_t *tail, scales *s) {
     }
 }
 
+INLINE void scales_k2(const uint8_t *unit, scales *s) {
+    const __m512i four = _mm512_set1_epi8(0x0f);
+    /* what the minimums meet is 128 times too large */
+    __m512 d = load_halves(unit + 256),
+           dmin = _mm512_mul_ps(load_halves(unit + 288), _mm512_set1_ps(0x1p-7f));
+    MNEM__UNROLL
+    for (int i = 0; i < 8; i++) {
+        __m512i word = load(unit + 64 * (i / 2)), scale = _mm512_and_si512(word, four),
+                min = _mm512_and_si512(_mm512_srli_epi32(word, 4), four);
+        s->scale[i] = _mm512_mul_ps(d, unsigned_byte(scale, i % 2 * 2));
+        s->second[i] = _mm512_mul_ps(d, unsigned_byte(scale, i % 2 * 2 + 1));
+        s->min[i] = _mm512_mul_ps(dmin, unsigned_byte(min, i % 2 * 2));
+        s->second_min[i] = _mm512_mul_ps(dmin, unsigned_byte(min, i % 2 * 2 + 1));
+    }
+}
+
+/* The 12 bytes of Q3_K: low nibbles of 16 scales in two words, the rest's fields of 2 bits. */
+INLINE void scales_k3(const uint8_t *unit, const uint8_t *tail, scales *s) {
+    const __m512i four = _mm512_set1_epi8(0x0f), upper = _mm512_set1_epi8(0x30);
+    __m512 d = load_halves(tail);
+    __m512i high = load(unit + 128);
+    MNEM__UNROLL
+    for (int w = 0; w < 4; w++) {
+        __m512i low = _mm512_and_si512(
+            _mm512_srli_epi32(load(unit + w % 2 * 64), (unsigned)(w / 2 * 4)), four);
+        __m512i part = w < 2 ? _mm512_slli_epi32(high, (unsigned)(4 - 2 * w))
+                             : _mm512_srli_epi32(high, (unsigned)(2 * w - 4));
+        __m512i word = _mm512_sub_epi8(_mm512_or_si512(low, _mm512_and_si512(part, upper)),
+                                       _mm512_set1_epi8(32));
+        for (int i = 2 * w; i < 2 * w + 2; i++) {
+            s->scale[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2));
+            s->second[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2 + 1));
+        }
+    }
+}
+
+INLINE void scales_xs(const uint8_t *unit, scales *s) {
+    __m512i high = load(unit), low = load(unit + 64);
+    __m512 d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(high));
+    MNEM__UNROLL
+    for (int i = 0; i < 8; i++) {
+        __m512i x =
+            _mm512_and_si512(_mm512_srli_epi32(low, (unsigned)(4 * i)), _mm512_set1_epi32(15));
+        __m512i y = _mm512_and_si512(_mm512_srli_epi32(high, (unsigned)(12 + 2 * i)),
+                                     _mm512_set1_epi32(0x30));
+        s->scale[i] = _mm512_mul_ps(
+            d, _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_or_si512(x, y), _mm512_set1_epi32(32))));
+    }
+}
+
+/* Exponents become floats by their place; the lowest two are subnormal. */
+INLINE void scales_e8(const uint8_t *unit, scales *s) {
+    const __m512i one = _mm512_set1_epi32(1);
+    MNEM__UNROLL
+    for (int i = 0; i < 4; i++) {
+        __m512i e = _mm512_cvtepu8_epi32(_mm_load_si128((const void *)(unit + 16 * i)));
+        __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(e, one), 23);
+        bits = _mm512_mask_sllv_epi32(bits, _mm512_cmple_epi32_mask(e, one),
+                                      _mm512_set1_epi32(0x00200000), e);
+        s->scale[i] = _mm512_castsi512_ps(bits);
+    }
+}
+
 INLINE void scales_pair(const uint8_t *unit, bool min, scales *s) {
     MNEM__UNROLL
     for (int i = 0; i < 2; i++) {
@@ -84,12 +148,38 @@ INLINE __m512i put_bits(__m512i w, __m512i x, int from, int to, __m512i mask) {
     return _mm512_ternarylogic_epi32(w, x, mask, 0xf8); /* w | (x & mask) */
 }
 
+/* The scales of a unit's blocks; those of a grid come with each block. */
+INLINE void unit_scales(const mnem__pack_form *form, const uint8_t *unit, const uint8_t *tail,
+                        scales *s) {
+    switch (form->scales) {
+    case MNEM__SCALES_K: scales_k(unit, s); break;
+    case MNEM__SCALES_K6: scales_k6(unit, tail, s); break;
+    case MNEM__SCALES_K2: scales_k2(unit, s); break;
+    case MNEM__SCALES_K3: scales_k3(unit, tail, s); break;
+    case MNEM__SCALES_XS: scales_xs(unit, s); break;
+    case MNEM__SCALES_E8: scales_e8(unit, s); break;
+    case MNEM__SCALES_GRID:
+    case MNEM__SCALES_GRID_HALVES: break;
+    default: scales_pair(unit, form->scales == MNEM__SCALES_PAIR_MIN, s); break;
+    }
+}
+
 /* Elements 4v..4v+3 of each row of a block, as unsigned bytes. */
-INLINE __m512i unpack(int bits, const uint8_t *block, int v) {
+INLINE __m512i unpack(const mnem__pack_form *form, const uint8_t *block, int v) {
+    const int bits = form->bits;
     if (bits == 8) return load(block + 64 * v);
+    if (bits < 4) {
+        __m512i x = _mm512_srli_epi16(load(block + (bits - 2 + v / 4) * 64), (unsigned)(v % 4 * 2));
+        x = _mm512_and_si512(x, _mm512_set1_epi8(3));
+        return bits == 3 ? put_bits(x, load(block), v, 2, _mm512_set1_epi8(4)) : x;
+    }
     __m512i x = load(block + (bits - 4 + v % 4) * 64);
     if (v >= 4) x = _mm512_srli_epi16(x, 4);
     x = _mm512_and_si512(x, _mm512_set1_epi8(15));
+    if (form->table) {
+        __m128i table = _mm_loadu_si128((const void *)form->table);
+        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), x);
+    }
     if (bits == 5) x = put_bits(x, load(block), v, 4, _mm512_set1_epi8(0x10));
     if (bits == 6) x = put_bits(x, load(block + v / 4 * 64), v % 4 * 2, 4, _mm512_set1_epi8(0x30));
     return x;
@@ -117,11 +207,11 @@ INLINE __m512i start_at(int zero, int32_t start) {
 }
 
 /* sum[t] += products of vectors [begin, end) of a block with those elements of each token. */
-INLINE void dots(int bits, const uint8_t *block, const mnem__a8_block *const *a, const int count,
-                 const int begin, const int end, __m512i *sum) {
+INLINE void dots(const mnem__pack_form *form, const uint8_t *block, const mnem__a8_block *const *a,
+                 const int count, const int begin, const int end, __m512i *sum) {
     MNEM__UNROLL
     for (int v = begin; v < end; v++) {
-        __m512i w = unpack(bits, block, v);
+        __m512i w = unpack(form, block, v);
         MNEM__UNROLL
         for (int t = 0; t < count; t++) sum[t] = dot(sum[t], w, a[t]->q + 4 * v);
     }
@@ -130,18 +220,18 @@ INLINE void dots(int bits, const uint8_t *block, const mnem__a8_block *const *a,
 /* f[t] = scale * sum, or of both halves. */
 INLINE void block_products(const mnem__pack_form *form, const uint8_t *block, const scales *s,
                            int i, const mnem__a8_block *const *a, const int count, __m512 *f) {
-    const bool halves = form->scales == MNEM__SCALES_K6;
+    const bool halves = mnem__form_has_halves(form);
     __m512i sum[TOGETHER];
     if (halves) {
         MNEM__UNROLL
         for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start_half);
-        dots(form->bits, block, a, count, 0, 4, sum);
+        dots(form, block, a, count, 0, 4, sum);
         MNEM__UNROLL
         for (int t = 0; t < count; t++) {
             f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
             sum[t] = start_at(form->zero, a[t]->start - a[t]->start_half);
         }
-        dots(form->bits, block, a, count, 4, 8, sum);
+        dots(form, block, a, count, 4, 8, sum);
         MNEM__UNROLL
         for (int t = 0; t < count; t++)
             f[t] = _mm512_fmadd_ps(s->second[i], _mm512_cvtepi32_ps(sum[t]), f[t]);
@@ -149,9 +239,16 @@ INLINE void block_products(const mnem__pack_form *form, const uint8_t *block, co
     }
     MNEM__UNROLL
     for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start);
-    dots(form->bits, block, a, count, 0, 8, sum);
+    dots(form, block, a, count, 0, 8, sum);
     MNEM__UNROLL
     for (int t = 0; t < count; t++) f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
+}
+
+/* What Q2_K's two minimums add to f. */
+INLINE __m512 add_minimums(const scales *s, int i, const mnem__a8_block *a, __m512 f) {
+    const int32_t second = a->start - a->start_half;
+    f = _mm512_fmadd_ps(s->min[i], _mm512_cvtepi32_ps(_mm512_set1_epi32(a->start_half)), f);
+    return _mm512_fmadd_ps(s->second_min[i], _mm512_cvtepi32_ps(_mm512_set1_epi32(second)), f);
 }
 
 /* One block of `count` (a constant) tokens, whose sums run side by side. */
@@ -161,8 +258,9 @@ INLINE void add_blocks(const mnem__pack_form *form, const uint8_t *block, const 
     block_products(form, block, s, i, a, count, f);
     MNEM__UNROLL
     for (int t = 0; t < count; t++) {
+        if (form->scales == MNEM__SCALES_K2) f[t] = add_minimums(s, i, a[t], f[t]);
         acc[t] = _mm512_fmadd_ps(f[t], _mm512_set1_ps(a[t]->scale), acc[t]);
-        if (form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K)
+        if (mnem__form_has_min(form))
             acc[t] = _mm512_fmadd_ps(s->min[i], _mm512_set1_ps(a[t]->minus_sum), acc[t]);
     }
 }
@@ -185,6 +283,15 @@ INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block) {
         _mm_prefetch(block + FETCH_AHEAD + line, _MM_HINT_T0);
 }
 
+/* A grid's block as bytes, which all tokens of a tile use. */
+INLINE const uint8_t *grid_block(const mnem__pack_form *form, const uint8_t *unit,
+                                 const uint8_t *tail, int i, mnem__grid_lanes *lanes, scales *s) {
+    mnem__grid_unpack_avx512(form->type, unit, tail, i, lanes);
+    s->scale[i] = _mm512_load_ps(lanes->scale[0]);
+    s->second[i] = _mm512_load_ps(lanes->scale[1]);
+    return lanes->q[0];
+}
+
 /* tokens (a constant, up to TILE) of one group. */
 INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
                  int64_t token, const int tokens) {
@@ -194,6 +301,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const uint8_t *input[(TILE + 3) / 4];
     int64_t stride = job->input_stride;
     const int together = tokens % TOGETHER == 0 ? TOGETHER : 4;
+    mnem__grid_lanes lanes;
     __m512 acc[TILE];
     MNEM__UNROLL
     for (int t = 0; t < tokens; t++) acc[t] = _mm512_setzero_ps();
@@ -201,16 +309,12 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     for (int t = 0; t < tokens; t += 4) input[t / 4] = job->input + (token + t) * stride;
     for (int64_t b = 0; b < blocks; b += form->unit_blocks) {
         scales s;
-        if (form->scales == MNEM__SCALES_K)
-            scales_k(unit, &s);
-        else if (form->scales == MNEM__SCALES_K6)
-            scales_k6(unit, tail, &s);
-        else
-            scales_pair(unit, form->scales == MNEM__SCALES_PAIR_MIN, &s);
+        unit_scales(form, unit, tail, &s);
         const uint8_t *block = unit + form->header_bytes;
         int count = blocks - b < form->unit_blocks ? (int)(blocks - b) : form->unit_blocks;
         for (int i = 0; i < count; i++, block += form->block_bytes) {
             if (form->bits != 8 || tokens > 2) fetch_ahead(form, block);
+            if (mnem__form_is_grid(form)) block = grid_block(form, unit, tail, i, &lanes, &s);
             MNEM__UNROLL
             for (int t = 0; t < tokens; t += together) {
                 const mnem__a8_block *a[TOGETHER];
@@ -255,10 +359,9 @@ INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
     }
 }
 
-#define KERNEL(TYPE, name, scales, bits, zero, blocks, header, block, tail)                        \
+#define KERNEL(TYPE, name, ...)                                                                    \
     static void compute_##name(const mnem__matmul_job *job) {                                      \
-        static const mnem__pack_form form = {MNEM_TYPE_##TYPE, scales, bits,  zero,                \
-                                             blocks,           header, block, tail};               \
+        static const mnem__pack_form form = {MNEM_TYPE_##TYPE, __VA_ARGS__};                       \
         compute(job, &form);                                                                       \
     }                                                                                              \
     static const mnem__matmul_kernel kernel_##name = {.type = MNEM_TYPE_##TYPE,                    \

@@ -4,7 +4,8 @@
  * only for types with two scales; sums of integers are exact):
  *     i = sum(q_weight * q_input) + (start >> shift)         start >> shift == -zero * sum(q_input)
  *     f = scale * i            or   f = fma(scale[1], i[1], scale[0] * i[0])
- *     acc = fma(f, input scale, acc);  with minimums: acc = fma(min, minus_sum, acc)
+ *     with two minimums: f = fma(min[h] / 128, -128 * sum(q_input of half h), f), h = 0, then 1
+ *     acc = fma(f, input scale, acc);  with one minimum: acc = fma(min, minus_sum, acc)
  * Float weights: acc = fma(weight, input, acc). Every kernel does exactly this, whatever its tiles,
  * so all of them give the same bits. Then bias is added, then what out held.
  *
@@ -62,7 +63,7 @@ static inline int64_t mnem__token_step(const mnem__matmul_job *job, int tile) {
 
 /* log2(128 / zero), for `start >> shift`. */
 static inline int mnem__start_shift(int zero) {
-    return zero == 8 ? 4 : zero == 16 ? 3 : zero == 32 ? 2 : 0;
+    return zero == 4 ? 5 : zero == 8 ? 4 : zero == 16 ? 3 : zero == 32 ? 2 : 0;
 }
 
 /* The lists of each level, and the function that runs them all. */

@@ -28,15 +28,18 @@ static float add_block(const mnem__pack_form *form, const mnem__block *w, const 
     /* -128 sum(q) is a multiple of 128: the shift is an exact division */
     int32_t start = form->zero ? a->start / (1 << shift) : 0;
     float f;
-    if (form->scales == MNEM__SCALES_K6) {
-        int32_t half = a->start_half / (1 << shift);
+    if (mnem__form_has_halves(form)) {
+        int32_t half = form->zero ? a->start_half / (1 << shift) : 0;
         f = fmaf(w->scale[1], (float)(i[1] + start - half), w->scale[0] * (float)(i[0] + half));
     } else {
         f = w->scale[0] * (float)(i[0] + i[1] + start);
     }
+    if (form->scales == MNEM__SCALES_K2) {
+        f = fmaf(w->min[0] * 0x1p-7f, (float)a->start_half, f);
+        f = fmaf(w->min[1] * 0x1p-7f, (float)(a->start - a->start_half), f);
+    }
     acc = fmaf(f, a->scale, acc);
-    bool min = form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K;
-    return min ? fmaf(w->min, a->minus_sum, acc) : acc;
+    return mnem__form_has_min(form) ? fmaf(w->min[0], a->minus_sum, acc) : acc;
 }
 
 static void quantized_tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t row,

@@ -58,6 +58,11 @@ static inline void store_words(uint8_t *out, const quad *words, int count) {
     for (int w = 0; w < count; w++) store_quad(out + 64 * w, words[w]);
 }
 
+/* Words as they are, where fewer than 4 may be left. */
+static inline void copy_words(const source *s, int64_t at, int words, uint8_t *out) {
+    for (int w = 0; w < words; w++) store_quad(out + 64 * w, load_word(s, at + 4 * w));
+}
+
 static inline void copy_halves(const source *s, int64_t at, uint8_t *out) {
     for (int r = 0; r < 4; r++) memcpy(out + 2 * r, s->row[r] + at, 2);
 }
@@ -102,15 +107,23 @@ static inline void split_nibbles(const quad *words, quad *first, quad *second) {
 
 /* ---- one unit, four rows; lane is the quad's number in the group ---- */
 
+/* The header's part of a block that is a unit's i-th; returns where its elements begin. */
+static inline int64_t pack_pair_scale(const mnem__pack_form *form, const source *s, int lane, int i,
+                                      uint8_t *unit) {
+    if (form->scales == MNEM__SCALES_E8) {
+        for (int r = 0; r < 4; r++) unit[16 * i + 4 * lane + r] = *s->row[r];
+        return 1;
+    }
+    copy_halves(s, 0, unit + 32 * i + 8 * lane);
+    if (form->scales != MNEM__SCALES_PAIR_MIN) return 2;
+    copy_halves(s, 2, unit + 64 + 32 * i + 8 * lane);
+    return 4;
+}
+
 static inline void pack_pair(const mnem__pack_form *form, const source *s, int lane, int i,
                              uint8_t *unit) {
     uint8_t *block = unit + form->header_bytes + i * form->block_bytes + 16 * lane;
-    int64_t at = 2;
-    copy_halves(s, 0, unit + 32 * i + 8 * lane);
-    if (form->scales == MNEM__SCALES_PAIR_MIN) {
-        copy_halves(s, 2, unit + 64 + 32 * i + 8 * lane);
-        at = 4;
-    }
+    int64_t at = pack_pair_scale(form, s, lane, i, unit);
     if (form->bits == 5) {
         store_quad(block, spread_bits(load_word(s, at)));
         at += 4;
@@ -127,17 +140,35 @@ static inline void pack_pair(const mnem__pack_form *form, const source *s, int l
     }
 }
 
+/* A bit of 8 blocks in each of 32 bytes: a vector for each block. */
+static inline void pack_ones(const source *s, int64_t at, uint8_t *blocks, int64_t block_bytes) {
+    quad words[8];
+    load_words(s, at, 8, words);
+    transpose_fields(words, 8, 1);
+    for (int i = 0; i < 8; i++) store_quad(blocks + i * block_bytes, words[i]);
+}
+
+/* Two bits of 4 blocks in each of 32 bytes: two vectors for each block. */
+static inline void pack_twos(const source *s, int64_t at, uint8_t *blocks, int64_t block_bytes) {
+    quad words[8];
+    load_words(s, at, 8, words);
+    transpose_fields(words, 4, 2);
+    transpose_fields(words + 4, 4, 2);
+    for (int i = 0; i < 4; i++) {
+        store_quad(blocks + i * block_bytes, words[i]);
+        store_quad(blocks + i * block_bytes + 64, words[4 + i]);
+    }
+}
+
 static inline void pack_k(const mnem__pack_form *form, const source *s, int lane, uint8_t *unit) {
     quad words[8], first[4], second[4];
     int64_t at = 16, skip = form->block_bytes - 256;
     uint8_t *blocks = unit + form->header_bytes + 16 * lane;
     copy_halves(s, 0, unit + 8 * lane);
     copy_halves(s, 2, unit + 32 + 8 * lane);
-    for (int w = 0; w < 3; w++) store_quad(unit + 64 + 64 * w + 16 * lane, load_word(s, 4 + 4 * w));
+    copy_words(s, 4, 3, unit + 64 + 16 * lane);
     if (form->bits == 5) {
-        load_words(s, at, 8, words);
-        transpose_fields(words, 8, 1);
-        for (int i = 0; i < 8; i++) store_quad(blocks + i * form->block_bytes, words[i]);
+        pack_ones(s, at, blocks, form->block_bytes);
         at += 32;
     }
     for (int i = 0; i < 8; i += 2, at += 32) {
@@ -156,13 +187,7 @@ static inline void pack_k6_half(const source *s, int half, uint8_t *blocks, int6
         split_nibbles(words, block[i], block[i + 2]);
     }
     for (int i = 0; i < 4; i++) store_words(blocks + i * block_bytes + 128, block[i], 4);
-    load_words(s, 128 + half * 32, 8, words);
-    transpose_fields(words, 4, 2);
-    transpose_fields(words + 4, 4, 2);
-    for (int i = 0; i < 4; i++) {
-        store_quad(blocks + i * block_bytes, words[i]);
-        store_quad(blocks + i * block_bytes + 64, words[4 + i]);
-    }
+    pack_twos(s, 128 + half * 32, blocks, block_bytes);
 }
 
 static inline void pack_k6(const mnem__pack_form *form, const source *s, int lane, uint8_t *unit,
@@ -174,6 +199,54 @@ static inline void pack_k6(const mnem__pack_form *form, const source *s, int lan
     for (int half = 0; half < 2; half++)
         pack_k6_half(s, half, blocks + half * 4 * form->block_bytes, form->block_bytes);
     copy_halves(s, 208, tail + 8 * lane);
+}
+
+static inline void pack_k23(const mnem__pack_form *form, const source *s, int lane, uint8_t *unit,
+                            uint8_t *tail) {
+    const bool three = form->bits == 3;
+    uint8_t *blocks = unit + form->header_bytes + 16 * lane;
+    if (three) {
+        copy_words(s, 96, 3, unit + 16 * lane);
+        copy_halves(s, 108, tail + 8 * lane);
+        pack_ones(s, 0, blocks, form->block_bytes);
+        blocks += 64;
+    } else {
+        copy_words(s, 0, 4, unit + 16 * lane);
+        copy_halves(s, 80, unit + 256 + 8 * lane);
+        copy_halves(s, 82, unit + 288 + 8 * lane);
+    }
+    for (int half = 0; half < 2; half++)
+        pack_twos(s, (three ? 32 : 16) + 32 * half, blocks + half * 4 * form->block_bytes,
+                  form->block_bytes);
+}
+
+static inline void pack_xs(const mnem__pack_form *form, const source *s, int lane, uint8_t *unit) {
+    uint8_t *blocks = unit + form->header_bytes + 16 * lane;
+    quad words[4];
+    copy_words(s, 0, 2, unit + 16 * lane);
+    for (int i = 0; i < 8; i++) {
+        load_words(s, 8 + 16 * i, 4, words);
+        store_words(blocks + i * form->block_bytes, words, 4);
+    }
+}
+
+/* As in the file, but for the scale. */
+static inline void pack_grid(const mnem__pack_form *form, const source *s, int lane, uint8_t *unit,
+                             uint8_t *tail) {
+    copy_halves(s, 0, tail + 8 * lane);
+    copy_words(s, 2, form->header_bytes / 64, unit + 16 * lane);
+}
+
+static inline void pack_super(const mnem__pack_form *form, const source *s, int lane, uint8_t *unit,
+                              uint8_t *tail) {
+    switch (form->scales) {
+    case MNEM__SCALES_K: pack_k(form, s, lane, unit); break;
+    case MNEM__SCALES_K6: pack_k6(form, s, lane, unit, tail); break;
+    case MNEM__SCALES_XS: pack_xs(form, s, lane, unit); break;
+    case MNEM__SCALES_GRID:
+    case MNEM__SCALES_GRID_HALVES: pack_grid(form, s, lane, unit, tail); break;
+    default: pack_k23(form, s, lane, unit, tail); break;
+    }
 }
 
 /* ---- a group ---- */
@@ -202,11 +275,14 @@ static void pack_pairs(const mnem__pack_form *form, const matrix *m, int64_t blo
     for (int64_t b = 0; b < blocks; b++)
         for (int lane = 0; lane < 4; lane++) {
             source s = source_at(m, lane, (uint64_t)b * block_bytes);
-            pack_pair(form, &s, lane, (int)(b % 2), packed + b / 2 * mnem__pack_unit_bytes(form));
+            pack_pair(form, &s, lane, (int)(b % form->unit_blocks),
+                      packed + b / form->unit_blocks * mnem__pack_unit_bytes(form));
         }
-    if (blocks % 2) { /* the missing second block's scales and minimums */
-        uint8_t *unit = packed + blocks / 2 * mnem__pack_unit_bytes(form);
-        for (int i = 32; i < form->header_bytes; i += 64) memset(unit + i, 0, 32);
+    const int64_t there = blocks % form->unit_blocks;
+    if (there) { /* the missing blocks' scales and minimums: a line has one of each block */
+        uint8_t *unit = packed + blocks / form->unit_blocks * mnem__pack_unit_bytes(form);
+        const size_t used = (size_t)(64 / form->unit_blocks * there);
+        for (int i = 0; i < form->header_bytes; i += 64) memset(unit + i + used, 0, 64 - used);
     }
 }
 
@@ -218,10 +294,7 @@ static void pack_supers(const mnem__pack_form *form, const matrix *m, int64_t un
         for (int lane = 0; lane < 4; lane++) {
             source s = source_at(m, lane, (uint64_t)u * block_bytes);
             uint8_t *unit = packed + u * mnem__pack_unit_bytes(form);
-            if (form->scales == MNEM__SCALES_K6)
-                pack_k6(form, &s, lane, unit, tails + 32 * u);
-            else
-                pack_k(form, &s, lane, unit);
+            pack_super(form, &s, lane, unit, tails + form->tail_bytes * u);
         }
     if (form->tail_bytes && units % 2) memset(tails + 32 * units, 0, 32);
 }
@@ -283,9 +356,9 @@ void mnem_pack_group(mnem_type type, int64_t rows, int64_t k, const void *raw, v
     matrix m = {raw, mnem_type_row_bytes(type, k), rows};
     switch (form->scales) {
     case MNEM__SCALES_PAIR:
-    case MNEM__SCALES_PAIR_MIN: pack_pairs(form, &m, k / 32, packed); break;
-    case MNEM__SCALES_K:
-    case MNEM__SCALES_K6: pack_supers(form, &m, k / 256, packed); break;
+    case MNEM__SCALES_PAIR_MIN:
+    case MNEM__SCALES_E8: pack_pairs(form, &m, k / 32, packed); break;
+    default: pack_supers(form, &m, k / 256, packed); break;
     case MNEM__SCALES_NONE:
         if (type == MNEM_TYPE_F32)
             pack_words(&m, k, packed);

@@ -6,10 +6,22 @@
 /* Trials are this many on each side of the plain scale, a tenth of a step of the largest apart. */
 enum { TRIALS = 9 };
 
-float mnem__fit_error(const float *x, int n, float scale, float min, int low, int high) {
+/* Trials change the scale by 1.25 % each, as those of 4 bits do. */
+const mnem__code mnem__code_iq4 = {-127, 113, 127 / 80.0f, true};
+
+int mnem__iq4_nearest(float x) {
+    static const float between[15] = {-115.5f, -93.5f, -74,   -57,   -42, -28.5f, -16, -4.5f,
+                                      7,       19,     31.5f, 45.5f, 61,  79,     101};
+    int k = x > between[7] ? 8 : 0;
+    k += x > between[k + 3] ? 4 : 0;
+    k += x > between[k + 1] ? 2 : 0;
+    return k + (x > between[k]);
+}
+
+float mnem__fit_error(const float *x, int n, float scale, float min, const mnem__code *code) {
     float inverse = mnem__inverse(scale), error = 0;
     for (int j = 0; j < n; j++) {
-        int q = mnem__round_clamp((x[j] - min) * inverse, low, high);
+        int q = mnem__code_nearest(code, (x[j] - min) * inverse);
         float e = x[j] - (scale * (float)q + min);
         error += e * e;
     }
@@ -25,10 +37,10 @@ static float signed_extreme(const float *x, int n) {
 
 /* The integers that x * inverse rounds to give a best scale; gain is how much of sum(x^2) it
  * explains. */
-static float solve_signed(const float *x, int n, int limit, float inverse, float *gain) {
+static float solve_code(const float *x, int n, const mnem__code *code, float inverse, float *gain) {
     float xq = 0, qq = 0;
     for (int j = 0; j < n; j++) {
-        float q = (float)mnem__round_clamp(x[j] * inverse, -limit, limit - 1);
+        float q = (float)mnem__code_nearest(code, x[j] * inverse);
         xq += x[j] * q;
         qq += q * q;
     }
@@ -36,22 +48,22 @@ static float solve_signed(const float *x, int n, int limit, float inverse, float
     return qq > 0 ? xq / qq : 0;
 }
 
-mnem__fit mnem__fit_signed(const float *x, int n, int limit) {
+mnem__fit mnem__fit_code(const float *x, int n, const mnem__code *code) {
     mnem__fit best = {0, 0};
     float most = signed_extreme(x, n), best_gain = 0;
     if (!(fabsf(most) > 0x1p-100f)) return best;
-    for (int side = 0; side < 2; side++) { /* the extreme at -limit, or at limit - 1 */
-        float to = side == 0 ? (float)-limit : (float)(limit - 1);
+    for (int side = 0; side < 2; side++) { /* the extreme at one end, or at the other */
+        float to = (float)(side == 0 ? code->low : code->high);
         for (int s = -TRIALS; s <= TRIALS; s++) {
-            float gain, inverse = (to + (side == 0 ? -0.1f : 0.1f) * (float)s) / most;
-            float scale = solve_signed(x, n, limit, inverse, &gain);
+            float gain, inverse = (to + (side == 0 ? -code->step : code->step) * (float)s) / most;
+            float scale = solve_code(x, n, code, inverse, &gain);
             if (gain > best_gain) {
                 best_gain = gain;
                 best.scale = scale;
             }
         }
     }
-    float gain, again = solve_signed(x, n, limit, mnem__inverse(best.scale), &gain);
+    float gain, again = solve_code(x, n, code, mnem__inverse(best.scale), &gain);
     if (gain > best_gain) best.scale = again;
     return best;
 }

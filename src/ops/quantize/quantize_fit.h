@@ -6,15 +6,28 @@
 #ifndef MNEM_SRC_OPS_QUANTIZE_QUANTIZE_FIT_H
 #define MNEM_SRC_OPS_QUANTIZE_QUANTIZE_FIT_H
 
-#include "mnem/ops.h"
+#include "ops/core/pack_form.h"
 
 /* x ~ scale * q + min */
 typedef struct mnem__fit {
     float scale, min;
 } mnem__fit;
 
-/* q in [-limit, limit - 1], min 0; scale may be negative (the largest element then gets -limit). */
-mnem__fit mnem__fit_signed(const float *x, int n, int limit);
+/* What an element may become before it is scaled: every integer in [low, high], or some. */
+typedef struct mnem__code {
+    int low, high;
+    float step; /* between trials of what the largest element becomes */
+    bool iq4;   /* mnem__iq4_values only */
+} mnem__code;
+
+/* Every integer in [-limit, limit - 1]. */
+static inline mnem__code mnem__code_signed(int limit) {
+    return (mnem__code){-limit, limit - 1, 0.1f, false};
+}
+extern const mnem__code mnem__code_iq4;
+
+/* q of code, min 0; scale may be negative (the largest element then gets code->low). */
+mnem__fit mnem__fit_code(const float *x, int n, const mnem__code *code);
 /* q in [0, most]; with lower, min is at most 0 (what K types can store). */
 mnem__fit mnem__fit_range(const float *x, int n, int most, bool lower);
 
@@ -25,15 +38,23 @@ static inline int mnem__round_clamp(float x, int low, int high) {
     return (int)(x + 12582912.0f - 12582912.0f); /* 1.5 * 2^23: to nearest even */
 }
 
+/* Which of mnem__iq4_values (less 128) is nearest. */
+int mnem__iq4_nearest(float x);
+/* The number of code that is nearest. */
+static inline int mnem__code_nearest(const mnem__code *code, float x) {
+    if (code->iq4) return mnem__iq4_values[mnem__iq4_nearest(x)] - 128;
+    return mnem__round_clamp(x, code->low, code->high);
+}
+
 static inline float mnem__inverse(float x) {
     return x != 0 ? 1.0f / x : 0;
 }
 
-/* Sum of (x - scale * q - min)^2 with the best q in [low, high]. */
-float mnem__fit_error(const float *x, int n, float scale, float min, int low, int high);
+/* Sum of (x - scale * q - min)^2 with the best q. */
+float mnem__fit_error(const float *x, int n, float scale, float min, const mnem__code *code);
 
-/* A superblock of 256. */
-void mnem__quantize_k45(mnem_type type, const float *x, uint8_t *out);
-void mnem__quantize_k6(const float *x, uint8_t *out);
+/* A superblock of 256: with minimums (Q2_K, Q4_K, Q5_K), or without (Q3_K, Q6_K, IQ4_XS). */
+void mnem__quantize_ranges(mnem_type type, const float *x, uint8_t *out);
+void mnem__quantize_signed(mnem_type type, const float *x, uint8_t *out);
 
 #endif

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "ops/core/grid_form.h"
 #include "ops/core/half.h"
-#include "ops/core/pack_form.h"
 #include "ops/quantize/quantize_fit.h"
 
 static float put_half(uint8_t *p, float x) {
@@ -28,7 +28,8 @@ static void quantize_8(const float *x, uint8_t *out) {
 static void quantize_45(const mnem__pack_form *form, const float *x, uint8_t *out) {
     bool min = form->scales == MNEM__SCALES_PAIR_MIN;
     int most = (1 << form->bits) - 1;
-    mnem__fit fit = min ? mnem__fit_range(x, 32, most, false) : mnem__fit_signed(x, 32, form->zero);
+    mnem__code code = mnem__code_signed(form->zero);
+    mnem__fit fit = min ? mnem__fit_range(x, 32, most, false) : mnem__fit_code(x, 32, &code);
     fit.scale = put_half(out, fit.scale);
     if (min) fit.min = put_half(out + 2, fit.min);
     uint8_t *high = out + (min ? 4 : 2), *low = form->bits == 5 ? high + 4 : high, q[32];
@@ -42,6 +43,44 @@ static void quantize_45(const mnem__pack_form *form, const float *x, uint8_t *ou
     for (int j = 0; j < 16; j++) low[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
 }
 
+static void quantize_iq4(const float *x, uint8_t *out) {
+    float inverse = mnem__inverse(put_half(out, mnem__fit_code(x, 32, &mnem__code_iq4).scale));
+    for (int j = 0; j < 16; j++)
+        out[2 + j] = (uint8_t)(mnem__iq4_nearest(x[j] * inverse) |
+                               mnem__iq4_nearest(x[j + 16] * inverse) << 4);
+}
+
+/* The number of FP4 nearest to x, for doubled numbers: ties go to the smaller one. */
+static int fp4_nearest(float x) {
+    static const float between[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5, 7, 10};
+    int k = 0;
+    for (int j = 0; j < 7; j++) k += fabsf(x) > between[j];
+    return k | (x < 0 && k ? 8 : 0);
+}
+
+/* One of the powers of two whose largest number is near the largest element. */
+static void quantize_fp4(const float *x, uint8_t *out) {
+    float most = 0, best = INFINITY;
+    for (int j = 0; j < 32; j++) most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
+    memset(out, 0, 17);
+    if (!(most > 0) || isinf(most)) return;
+    int exponent = ilogbf(most) + 125; /* 12 / 2 is the largest number: 4 to 8 times the power */
+    for (int e = exponent - 1; e <= exponent + 1; e++) {
+        if (e < 0 || e > 254) continue;
+        uint8_t q[32];
+        float scale = ldexpf(1, e - 128), error = 0;
+        for (int j = 0; j < 32; j++) {
+            q[j] = (uint8_t)fp4_nearest(x[j] / scale);
+            float d = x[j] - scale * (float)(mnem__fp4_values[q[j]] - 128);
+            error += d * d;
+        }
+        if (!(error < best)) continue;
+        best = error;
+        out[0] = (uint8_t)e;
+        for (int j = 0; j < 16; j++) out[1 + j] = (uint8_t)(q[j] | q[j + 16] << 4);
+    }
+}
+
 static void quantize_floats(mnem_type type, int64_t n, const float *row, uint8_t *out) {
     for (int64_t i = 0; i < n; i++) {
         uint16_t half = type == MNEM_TYPE_F16 ? mnem__float_half(row[i]) : mnem__float_bf16(row[i]);
@@ -53,20 +92,27 @@ static void quantize_floats(mnem_type type, int64_t n, const float *row, uint8_t
 }
 
 static void quantize_block(const mnem__pack_form *form, const float *x, uint8_t *out) {
-    if (form->scales == MNEM__SCALES_K)
-        mnem__quantize_k45(form->type, x, out);
-    else if (form->scales == MNEM__SCALES_K6)
-        mnem__quantize_k6(x, out);
-    else if (form->bits == 8)
-        quantize_8(x, out);
-    else
-        quantize_45(form, x, out);
+    switch (form->scales) {
+    case MNEM__SCALES_K:
+    case MNEM__SCALES_K2: mnem__quantize_ranges(form->type, x, out); break;
+    case MNEM__SCALES_K6:
+    case MNEM__SCALES_K3:
+    case MNEM__SCALES_XS: mnem__quantize_signed(form->type, x, out); break;
+    case MNEM__SCALES_E8: quantize_fp4(x, out); break;
+    default:
+        if (form->table)
+            quantize_iq4(x, out);
+        else if (form->bits == 8)
+            quantize_8(x, out);
+        else
+            quantize_45(form, x, out);
+    }
 }
 
 mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out) {
     const mnem_type_info *info = mnem_type_get(type);
     const mnem__pack_form *form = mnem__pack_form_get(type);
-    if (!form)
+    if (!form || mnem__form_is_grid(form))
         return mnem__fail(MNEM_UNSUPPORTED, "quantize: type %s", info ? info->name : "unknown");
     if (mnem_type_row_bytes(type, n) == 0)
         return mnem__fail(MNEM_INVALID, "quantize: %lld elements aren't whole %s blocks",

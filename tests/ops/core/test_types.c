@@ -12,6 +12,16 @@ static void types_have_the_bytes_of_the_format(void **state) {
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_Q8_0, 64), 68);
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_Q4_K, 512), 288);
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_Q6_K, 256), 210);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_Q2_K, 256), 84);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_Q3_K, 256), 110);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ4_NL, 64), 36);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ4_XS, 256), 136);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_MXFP4, 64), 34);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ2_XXS, 256), 66);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ2_XS, 256), 74);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ2_S, 256), 82);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ3_XXS, 256), 98);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ3_S, 256), 110);
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_A8, 1), 64);
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_A8, 128), 192);
 }
@@ -23,15 +33,20 @@ static void row_bytes_are_zero_for_what_cannot_be(void **state) {
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_F32, 0), 0);
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_F32, -4), 0);
     assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_F64, INT64_MAX), 0);
-    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_Q2_K, 256), 0);
+    assert_int_equal(mnem_type_row_bytes(MNEM_TYPE_IQ1_S, 256), 0);
     assert_int_equal(mnem_type_row_bytes((mnem_type)12345, 256), 0);
 }
 
 static void unsupported_types_are_known_by_name(void **state) {
     (void)state;
-    assert_string_equal(mnem_type_get(MNEM_TYPE_IQ2_XXS)->name, "IQ2_XXS");
-    assert_int_equal(mnem_type_get(MNEM_TYPE_IQ2_XXS)->block_bytes, 0);
-    assert_false(mnem_type_get(MNEM_TYPE_IQ2_XXS)->is_weight);
+    static const mnem_type unsupported[] = {MNEM_TYPE_IQ1_S, MNEM_TYPE_IQ1_M, MNEM_TYPE_TQ1_0,
+                                            MNEM_TYPE_TQ2_0};
+    static const char *const names[] = {"IQ1_S", "IQ1_M", "TQ1_0", "TQ2_0"};
+    for (int i = 0; i < 4; i++) {
+        assert_string_equal(mnem_type_get(unsupported[i])->name, names[i]);
+        assert_int_equal(mnem_type_get(unsupported[i])->block_bytes, 0);
+        assert_false(mnem_type_get(unsupported[i])->is_weight);
+    }
     assert_false(mnem_type_get(MNEM_TYPE_I32)->is_weight);
     assert_false(mnem_type_get(MNEM_TYPE_A8)->is_weight);
     assert_true(mnem_type_get(MNEM_TYPE_Q5_K)->is_weight);

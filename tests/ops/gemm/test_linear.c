@@ -195,13 +195,15 @@ static void types_mix_at_will(void **state) {
 
 static void weights_may_be_of_any_type(void **state) {
     (void)state;
-    static const mnem_type all[] = {MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0,
-                                    MNEM_TYPE_Q5_1, MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K};
-    for (int i = 0; i < 16; i++) {
-        const mnem_type type = all[i % 8];
+    static const mnem_type all[] = {MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_0,   MNEM_TYPE_Q4_1,
+                                    MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1,   MNEM_TYPE_Q4_K,
+                                    MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K,   MNEM_TYPE_Q2_K,
+                                    MNEM_TYPE_Q3_K, MNEM_TYPE_IQ4_XS, MNEM_TYPE_MXFP4};
+    for (int i = 0; i < 24; i++) {
+        const mnem_type type = all[i % 12];
         const int64_t unit = mnem_type_get(type)->block_elements;
         for (int kind = 0; kind < 2; kind++) {
-            const shape s = {5 + i, 37 + 20 * i, unit * (i < 8 ? 3 : 1280 / unit + 1)};
+            const shape s = {5 + i, 37 + 20 * i, unit * (i < 12 ? 3 : 1280 / unit + 1)};
             problem p =
                 make(kinds[kind], s, (types){i % 2 ? F32 : BF16, type, F32}, i % 3, (uint64_t)i);
             run_and_check(&p, 1 + i % 3, (uint64_t)i);

@@ -8,8 +8,11 @@
 #include "ops/core/pack_form.h"
 
 static const mnem_type types[] = {
-    MNEM_TYPE_F32,  MNEM_TYPE_F16,  MNEM_TYPE_BF16, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0,
-    MNEM_TYPE_Q5_1, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_K, MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K,
+    MNEM_TYPE_F32,   MNEM_TYPE_F16,     MNEM_TYPE_BF16,   MNEM_TYPE_Q4_0,   MNEM_TYPE_Q4_1,
+    MNEM_TYPE_Q5_0,  MNEM_TYPE_Q5_1,    MNEM_TYPE_Q8_0,   MNEM_TYPE_Q4_K,   MNEM_TYPE_Q5_K,
+    MNEM_TYPE_Q6_K,  MNEM_TYPE_Q2_K,    MNEM_TYPE_Q3_K,   MNEM_TYPE_IQ4_NL, MNEM_TYPE_IQ4_XS,
+    MNEM_TYPE_MXFP4, MNEM_TYPE_IQ2_XXS, MNEM_TYPE_IQ2_XS, MNEM_TYPE_IQ2_S,  MNEM_TYPE_IQ3_XXS,
+    MNEM_TYPE_IQ3_S,
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -67,7 +70,7 @@ static void packed_bytes_grow_by_a_line_at_most(void **state) {
 static void other_types_are_not_packed(void **state) {
     (void)state;
     assert_int_equal(mnem_pack_group_bytes(MNEM_TYPE_A8, 32), 0);
-    assert_int_equal(mnem_pack_group_bytes(MNEM_TYPE_Q2_K, 256), 0);
+    assert_int_equal(mnem_pack_group_bytes(MNEM_TYPE_IQ1_S, 256), 0);
     assert_int_equal(mnem_pack_group_bytes(MNEM_TYPE_Q4_0, -32), 0);
     assert_int_equal(mnem_pack_bytes(MNEM_TYPE_Q4_0, INT64_MAX, 1 << 30), 0);
 }

@@ -77,10 +77,12 @@ static void normal_numbers_keep_their_precision(void **state) {
         mnem_type type;
         double most;
     } limits[] = {
-        {MNEM_TYPE_F32, 0},       {MNEM_TYPE_F16, 0.0003},  {MNEM_TYPE_BF16, 0.0018},
-        {MNEM_TYPE_Q8_0, 0.0055}, {MNEM_TYPE_Q4_0, 0.0815}, {MNEM_TYPE_Q4_1, 0.0705},
-        {MNEM_TYPE_Q5_0, 0.0405}, {MNEM_TYPE_Q5_1, 0.0342}, {MNEM_TYPE_Q4_K, 0.0710},
-        {MNEM_TYPE_Q5_K, 0.0352}, {MNEM_TYPE_Q6_K, 0.0172},
+        {MNEM_TYPE_F32, 0},        {MNEM_TYPE_F16, 0.0003},    {MNEM_TYPE_BF16, 0.0018},
+        {MNEM_TYPE_Q8_0, 0.0055},  {MNEM_TYPE_Q4_0, 0.0815},   {MNEM_TYPE_Q4_1, 0.0705},
+        {MNEM_TYPE_Q5_0, 0.0405},  {MNEM_TYPE_Q5_1, 0.0342},   {MNEM_TYPE_Q4_K, 0.0710},
+        {MNEM_TYPE_Q5_K, 0.0352},  {MNEM_TYPE_Q6_K, 0.0172},   {MNEM_TYPE_Q2_K, 0.2600},
+        {MNEM_TYPE_Q3_K, 0.1430},  {MNEM_TYPE_IQ4_NL, 0.0735}, {MNEM_TYPE_IQ4_XS, 0.0740},
+        {MNEM_TYPE_MXFP4, 0.1120},
     };
     fill_normal(&(rng){3});
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
@@ -91,15 +93,17 @@ static void normal_numbers_keep_their_precision(void **state) {
 
 static void odd_rows_are_quantized(void **state) {
     (void)state;
-    static const mnem_type types[] = {MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_1,
-                                      MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1, MNEM_TYPE_Q4_K,
-                                      MNEM_TYPE_Q5_K, MNEM_TYPE_Q6_K};
+    static const mnem_type types[] = {
+        MNEM_TYPE_Q8_0,   MNEM_TYPE_Q4_0,   MNEM_TYPE_Q4_1, MNEM_TYPE_Q5_0, MNEM_TYPE_Q5_1,
+        MNEM_TYPE_Q4_K,   MNEM_TYPE_Q5_K,   MNEM_TYPE_Q6_K, MNEM_TYPE_Q2_K, MNEM_TYPE_Q3_K,
+        MNEM_TYPE_IQ4_NL, MNEM_TYPE_IQ4_XS, MNEM_TYPE_MXFP4};
     static const float values[] = {0, 1, -1, 1e-42f, 3e38f, INFINITY, NAN, -7};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
             for (int i = 0; i < 256; i++) x[i] = values[v];
             double error = relative_error(types[t], 256);
-            if (fabsf(values[v]) <= 7 && fabsf(values[v]) != 1e-42f && error > 0.01)
+            const double most = types[t] == MNEM_TYPE_MXFP4 ? 1 / 7.0 + 1e-6 : 0.01; /* 6 or 8 */
+            if (fabsf(values[v]) <= 7 && fabsf(values[v]) != 1e-42f && error > most)
                 fail_msg("%s of %g: %g", mnem_type_get(types[t])->name, (double)values[v], error);
         }
 }
@@ -107,10 +111,11 @@ static void odd_rows_are_quantized(void **state) {
 static void other_types_and_parts_of_blocks_are_refused(void **state) {
     (void)state;
     assert_int_equal(mnem_quantize_row(MNEM_TYPE_A8, 32, x, row), MNEM_UNSUPPORTED);
-    assert_int_equal(mnem_quantize_row(MNEM_TYPE_Q2_K, 256, x, row), MNEM_UNSUPPORTED);
+    assert_int_equal(mnem_quantize_row(MNEM_TYPE_IQ2_S, 256, x, row), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "IQ2_S"));
     assert_int_equal(mnem_quantize_row(MNEM_TYPE_Q4_K, 32, x, row), MNEM_INVALID);
-    assert_int_equal(mnem_dequantize_row(MNEM_TYPE_IQ4_XS, 256, row, x), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "IQ4_XS"));
+    assert_int_equal(mnem_dequantize_row(MNEM_TYPE_IQ1_S, 256, row, x), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "IQ1_S"));
     assert_int_equal(mnem_dequantize_row(MNEM_TYPE_Q4_0, 31, row, x), MNEM_INVALID);
 }
 
