@@ -233,7 +233,7 @@ static void wrong_input_is_named(void **state) {
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf")), 1,
           "isn't a low-rank adapter");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--type", "Q9"), 2,
-          "Q6_K; not \"Q9\"\nTry: mnem help merge\n");
+          "MXFP4; not \"Q9\"\nTry: mnem help merge\n");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--scale", "0"), 2,
           "--scale 0");
 }
