@@ -1,7 +1,7 @@
 /* mnem/corpus.h: text for training: tokenized once into a cache file, cut into windows, shuffled
  * without memory, and read ahead by a thread.
  *
- * Not here: making a tokenizer (vocabulary.h, tokenizer.h).
+ * Not here: making a tokenizer (tokenizer.h).
  * Threads: an open corpus and its windows are constant, any thread may read them; a feed belongs to
  * one thread at a time.
  *

@@ -22,6 +22,5 @@
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
 #include "mnem/train.h"
-#include "mnem/vocabulary.h"
 
 #endif

@@ -126,7 +126,7 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *tr
 
 /* ---- writing ---- */
 
-/* A file that is filled by mnem_tokenizer_write (vocabulary.h) and mnem_trainer_write (train.h). */
+/* A file that is filled by mnem_tokenizer_write (tokenizer.h) and mnem_trainer_write (train.h). */
 typedef struct mnem_gguf_writer mnem_gguf_writer;
 /* Writes to path + ".tmp"; finish renames, abort removes. After a failure every call returns the
  * same status. */

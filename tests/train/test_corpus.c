@@ -13,7 +13,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 #include "train/data/corpus_private.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"

@@ -9,7 +9,7 @@
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/corpus.h"
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 
 #define MIXED MNEM_TEST_DATA "/vocabulary/mixed.txt"
 

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "base/heap.h"
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 #include "model/gguf/gguf.h"
 #include "model/tokenizer/chat_format.h"
 

@@ -4,7 +4,7 @@
  * tokenizer is made of them and a file is written from them by the code that serves models. Two
  * passes of one function make an array of texts: the first measures, the second writes.
  * Cost: reading and cutting into words takes nearly all the time of large texts. */
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 
 #include <string.h>
 

@@ -18,7 +18,7 @@
 #include "base/file/checksum.h"
 #include "base/heap.h"
 #include "base/progress.h"
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 #include "train/data/corpus_private.h"
 
 enum { READ_BYTES = 4096 };

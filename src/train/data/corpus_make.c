@@ -17,7 +17,7 @@
 #include "base/progress.h"
 #include "base/thread.h"
 #include "mnem/base.h"
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 #include "model/tokenizer/tokenizer_private.h"
 #include "train/data/corpus_private.h"
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 #include "model/tokenizer/tokenizer_case.h"
 #include "model/tokenizer/tokenizer_private.h"
 

@@ -11,7 +11,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
-#include "mnem/vocabulary.h"
+#include "mnem/tokenizer.h"
 #include "model/token/token_text.h"
 #include "model/vocabulary/bpe_learn.h"
 
