@@ -39,11 +39,11 @@ typedef struct account {
 struct mnem_ledger {
     pthread_mutex_t lock;
     uint64_t budget, soft; /* NO_LIMIT: none */
-    uint64_t room;         /* beyond the budget while a run is prepared; 0: it is held to it */
     double soft_fraction;
     void (*on_soft)(void *context, uint64_t bytes_over);
     void *context;
-    bool in_soft; /* on_soft is running: charges made by it don't call it again */
+    uint32_t room; /* beyond the budget while a run is prepared; 0: it is held to it */
+    bool in_soft;  /* on_soft is running: charges made by it don't call it again */
     uint64_t live, peak, refusals, refused;
     uint64_t kind_live[MNEM_KIND_COUNT], kind_limit[MNEM_KIND_COUNT];
     account accounts[ACCOUNTS_MAX + MNEM_KIND_COUNT]; /* the last ones: "others" of each kind */
@@ -64,11 +64,11 @@ const char *mnem_kind_text(mnem_kind kind) {
  * program, the model's tables, the tokenizer, the prompt. So the limit is roomier than the budget
  * until the plan is made; the plan refuses where what was live before it passed the budget, too.
  * What isn't ours isn't touched for an answer: at most half of what is available. */
-static uint64_t room_of(const mnem_ledger_options *options) {
+static uint32_t room_of(const mnem_ledger_options *options) {
     uint64_t available;
     if (!options->preparing || !options->budget_bytes) return 0;
     if (mnem_process_available(&available) != MNEM_OK) return 0;
-    return mnem__min_u64(available / 2, ROOM_MOST);
+    return (uint32_t)mnem__min_u64(available / 2, ROOM_MOST);
 }
 
 static uint64_t limit_of(const mnem_ledger *ledger) {
@@ -366,7 +366,7 @@ mnem_status mnem_ledger_destroy(mnem_ledger *ledger) {
 }
 
 /* The lock is held. */
-static mnem_status budget_set(mnem_ledger *ledger, uint64_t budget, uint64_t room) {
+static mnem_status budget_set(mnem_ledger *ledger, uint64_t budget, uint32_t room) {
     if (ledger->live > budget && ledger->live - budget > room)
         return mnem__fail(MNEM_OVER_BUDGET, "ledger: %llu bytes are live, budget %llu (%llu over)",
                           (unsigned long long)ledger->live, (unsigned long long)budget,
