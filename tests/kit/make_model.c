@@ -241,7 +241,7 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
 static bool is_made(const options *o, mnem__option option) {
     switch (option) {
     case MNEM__REQUIRED: return true;
-    case MNEM__OPTION_QKV_BIAS: return o->bias;
+    case MNEM__OPTION_QKV_BIAS:
     case MNEM__OPTION_FFN_BIAS: return o->bias;
     case MNEM__OPTION_OUT_BIAS:
     case MNEM__OPTION_ROPE_LONG: return false;

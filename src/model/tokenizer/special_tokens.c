@@ -34,8 +34,7 @@ static const char *const end_texts[] = {
     "<|tool_response>",
     "<end_of_turn>",
     "<end_of_utterance>",
-    "<\xEF\xBD\x9C"
-    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+    "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
 };
 
 /* Texts of which the first doesn't end a turn where the others are tokens too. */

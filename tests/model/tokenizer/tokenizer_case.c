@@ -118,8 +118,8 @@ vocab_file marked_vocab(void) {
 
 vocab_file unigram_vocab(bool bytes) {
     static char byte_texts[256][7];
-    const char *texts[UNI_BYTES + 256] = {"<pad>", "</s>", "<unk>", MARK,     "a",
-                                          "ab",    "bc",   "c",     MARK "a", "<u>"};
+    const char *texts[UNI_BYTES + 256] = {"<pad>", "</s>", "<unk>", MARK,      "a",
+                                          "ab",    "bc",   "c",     "\u2581a", "<u>"};
     int32_t types[UNI_BYTES + 256] = {3, 3, 2, 1, 1, 1, 1, 1, 1, 4};
     float scores[UNI_BYTES + 256] = {0, 0, 0, -2, -3, -4, -4.5f, -3, -3.5f, -9};
     const uint64_t n = UNI_BYTES + (bytes ? 256 : 0);
