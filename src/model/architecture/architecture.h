@@ -1,9 +1,9 @@
 /* architecture.h: a transformer's architecture as data.
  *
- * Each architecture is one file, arch_NAME.c, with one table of this type: which tensors it has,
- * and which parts a layer is made of. Reading a file, the programs of a run and of training,
- * quantizing and adapters all follow the table; none of them knows an architecture by name. A part
- * of a layer is
+ * Each architecture is one file, families/arch_NAME.c, with one table of this type: which tensors
+ * it has, and which parts a layer is made of. Reading a file, the programs of a run and of
+ * training, quantizing and adapters all follow the table; none of them knows an architecture by
+ * name. A part of a layer is
  *
  *     x ─ norm ─ in ─ core ─ out ─ post norm ─ + ─ x     core: attention, or what is between two
  *     └────────────────────────────────────────┘               products of a feed-forward

@@ -1,4 +1,4 @@
-/* architectures.c: the list of architectures. A new one is a file arch_NAME.c beside this one, its
+/* architectures.c: the list of architectures. A new one is a file arch_NAME.c in families, its
  * line here and its name among the sources. */
 #include <stdio.h>
 #include <string.h>
