@@ -5,7 +5,8 @@
  * many digits go together, in what of a contraction is a word, and in what is cut before.
  * White space is Unicode's White_Space. Where files and llama.cpp's reading of a published pattern
  * differ, its reading is followed, since files are made and used with it: letters other than a to z
- * count as upper and as lower case (tekken, gpt-4o), or all letters do (tiny_aya, youtu), and wide spaces aren't punctuation (deepseek).
+ * count as upper and as lower case (tekken, gpt-4o), or all letters do (tiny_aya, youtu), and wide
+ * spaces aren't punctuation (deepseek).
  * Cost: no pattern looks at more than it takes but for one character, and none steps back over more
  * than one run, so that cutting is linear (see pretokenize.c). */
 #include "model/text/pre_schemes.h"
