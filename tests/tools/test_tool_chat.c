@@ -106,11 +106,14 @@ static const char *model_copy(const char *template, uint32_t context) {
 
 /* ---- what is said ---- */
 
-static void chat_uses_the_format_of_the_template(void **state) {
+static const char tagged[] = "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}"
+                             "{% if add_generation_prompt %}<assistant>{% endif %}";
+
+static void chat_runs_the_models_template(void **state) {
     (void)state;
-    const char *model = model_copy("<|im_start|>user<|im_end|>", 256);
+    const char *model = model_copy(tagged, 256);
     CHAT("run", model, "--temp", "0", "-n", "8", "--system", "Be brief");
-    size_t at = expect_from(0, "Chat in the model's format (chatml)");
+    size_t at = expect_from(0, "Chat by the model's own template");
     at = expect_from(at, "> ");
     type("Hello\n");
     at = expect_from(at, "stopped after 8 tokens (-n)");
@@ -124,21 +127,68 @@ static void chat_uses_the_format_of_the_template(void **state) {
     assert_int_equal(chat_end(), 0);
 }
 
-static void a_format_without_system_turns_keeps_the_system_text(void **state) {
+/* What the second turn evaluates is what wasn't there: not the first, and not twice the same. */
+static void a_turn_evaluates_only_what_is_new(void **state) {
     (void)state;
-    const char *model = model_copy("[INST] user [/INST]", 256);
-    CHAT("run", model, "--temp", "0", "-n", "20", "--system", "Be brief", "--ctx", "96");
-    size_t at = expect_from(0, "(mistral)");
+    const char *model = model_copy(tagged, 256);
+    const char long_text[] = "and it came to pass in those days that there went out a decree from "
+                             "Caesar that all the world should be taxed\n";
+    CHAT("run", model, "--temp", "0", "-n", "4");
+    size_t at = expect_from(0, "> ");
+    type(long_text);
+    at = expect_from(at, "(-n)");
     at = expect_from(at, "> ");
     type("/stats\n");
-    at = expect_from(at, "context: ");
-    assert_true(atoi(screen + at) > 4); /* the system text is in the context */
+    const int first = atoi(screen + expect_from(at, "prompt "));
+    at = expect_from(at, "1 turn");
     at = expect_from(at, "> ");
-    for (int i = 0; i < 4; i++) {
+    type("Yes\n");
+    at = expect_from(at, "(-n)");
+    at = expect_from(at, "> ");
+    type("/stats\n");
+    const int both = atoi(screen + expect_from(at, "prompt "));
+    at = expect_from(at, "2 turns");
+    assert_true(first > 20);
+    assert_in_range(both, first + 1, first + 20);
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void a_full_context_keeps_the_system_text(void **state) {
+    (void)state;
+    const char *model = model_copy(tagged, 256);
+    CHAT("run", model, "--temp", "0", "-n", "20", "--system", "Be brief", "--ctx", "96");
+    size_t at = expect_from(0, "> ");
+    for (int i = 0; i < 5; i++) {
         type("Hello\n");
+        at = expect_from(at, "(-n)");
         at = expect_from(at, "> ");
     }
     assert_non_null(strstr(screen, "dropped the oldest"));
+    assert_non_null(strstr(screen, "a larger --ctx (the model has 256)"));
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void a_template_that_refuses_a_system_text_says_the_way_out(void **state) {
+    (void)state;
+    const char *model = model_copy("{% for m in messages %}{% if m.role == 'system' %}\n"
+                                   "{{ raise_exception('No system.') }}{% endif %}"
+                                   "{{ m.content }}{% endfor %}",
+                                   256);
+    CHAT("run", model, "--system", "Be brief");
+    size_t at = expect_from(0, "line 2: it refuses: No system.");
+    expect_from(at, "--raw");
+    assert_int_equal(chat_end(), 1);
+    CHAT("run", model, "-n", "4");
+    at = expect_from(0, "> ");
+    type("/system Be brief\n");
+    at = expect_from(at, "it refuses: No system.");
+    at = expect_from(at, "> ");
+    type("Hello\n");
+    at = expect_from(at, "stopped after 4 tokens");
     type("/quit\n");
     expect_from(at, "ledger");
     assert_int_equal(chat_end(), 0);
@@ -148,7 +198,7 @@ static void chat_says_what_it_is_and_ends_with_the_ledger(void **state) {
     (void)state;
     CHAT("run", "--temp", "0", "-n", "8");
     size_t at = expect_from(0, "plan");
-    at = expect_from(at, "no chat format that mnem knows");
+    at = expect_from(at, "The model has no chat template");
     at = expect_from(at, "> ");
     type("In the beginning\n");
     at = expect_from(at, "\n");
@@ -200,8 +250,8 @@ static void interrupt_at_the_prompt_warns_then_leaves(void **state) {
 /* The context is long, so that the answer is still coming when Ctrl-C does. */
 static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
     (void)state;
-    const char *model = model_copy("unknown", 4096);
-    CHAT("run", model, "--seed", "1", "-n", "100000", "--threads", "1", "--ctx", "4096");
+    const char *model = model_copy(tagged, 4096);
+    CHAT("run", model, "--seed", "1", "-n", "100000", "--threads", "1", "--ctx", "4096", "--raw");
     size_t at = expect_from(0, "> ");
     type("And it came to pass\n");
     at = expect_from(at, "pass\r\n");
@@ -258,8 +308,10 @@ static void too_long_a_message_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chat_uses_the_format_of_the_template),
-        cmocka_unit_test(a_format_without_system_turns_keeps_the_system_text),
+        cmocka_unit_test(chat_runs_the_models_template),
+        cmocka_unit_test(a_turn_evaluates_only_what_is_new),
+        cmocka_unit_test(a_full_context_keeps_the_system_text),
+        cmocka_unit_test(a_template_that_refuses_a_system_text_says_the_way_out),
         cmocka_unit_test(chat_says_what_it_is_and_ends_with_the_ledger),
         cmocka_unit_test(who_types_a_text_is_told_how_it_ends),
         cmocka_unit_test(end_of_input_leaves),
