@@ -1,108 +1,13 @@
 /* test_tool_chat.c: the chat, through a pseudo-terminal, as someone types. */
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
-#include "mnem/mnem.h"
-#include "model/gguf/gguf_writer.h"
+#include "tools/chat_run.h"
+#include "tools/model_copy.h"
 #include "tools/tool_run.h"
-
-static char screen[TOOL_RUN_BYTES]; /* all that the terminal got */
-static size_t screen_bytes;
-static int terminal;
-static pid_t child;
-
-static void chat_start(const char *const *args) {
-    const char *argv[32] = {"mnem"};
-    for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
-    tool_scratch();
-    setenv("TERM", "xterm", 1);
-    screen_bytes = 0;
-    struct winsize size = {.ws_row = 40, .ws_col = 100};
-    child = forkpty(&terminal, NULL, NULL, &size);
-    assert_true(child >= 0);
-    if (child == 0) {
-        execv(MNEM_COMMAND, (char *const *)argv);
-        _exit(127);
-    }
-}
-#define CHAT(...) chat_start((const char *const[]){__VA_ARGS__, NULL})
-
-/* Reads until text appears after position from; the position after it. */
-static size_t expect_from(size_t from, const char *text) {
-    for (int i = 0; i < 600; i++) {
-        screen[screen_bytes] = 0;
-        const char *at = strstr(screen + from, text);
-        if (at) return (size_t)(at - screen) + strlen(text);
-        struct pollfd fd = {.fd = terminal, .events = POLLIN};
-        if (poll(&fd, 1, 100) <= 0) continue;
-        ssize_t n = read(terminal, screen + screen_bytes, sizeof screen - 1 - screen_bytes);
-        if (n <= 0) break;
-        screen_bytes += (size_t)n;
-    }
-    kill(child, SIGKILL);
-    size_t tail = from < 200 ? 0 : from - 200;
-    fail_msg("no \"%s\" after byte 200 of:\n%s", text, screen + tail);
-    return 0;
-}
-
-static void type(const char *text) {
-    assert_int_equal(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
-}
-
-static int chat_end(void) {
-    char rest[4096];
-    while (read(terminal, rest, sizeof rest) > 0) continue;
-    int code = tool_wait(child);
-    close(terminal);
-    return code;
-}
-
-/* ---- a copy of the model with a chat template and another context ---- */
-
-static void copy_keys(const mnem_model *model, mnem_gguf_writer *writer, uint32_t context) {
-    mnem_text key;
-    mnem_value value;
-    for (uint32_t i = 0; mnem_model_key_get(model, i, &key, &value); i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%.*s", (int)key.length, key.bytes);
-        if (strcmp(name, "llama.context_length") == 0) value.u = context;
-        assert_int_equal(mnem__gguf_write_key(writer, name, &value), MNEM_OK);
-    }
-}
-
-static void copy_tensors(const mnem_model *model, mnem_gguf_writer *writer) {
-    static char data[1 << 20];
-    mnem_tensor_info t;
-    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
-        assert_int_equal(mnem__gguf_write_tensor(writer, t.name, t.type, t.dims, t.shape), MNEM_OK);
-    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
-        assert_true(t.bytes <= sizeof data);
-        assert_int_equal(mnem_model_tensor_read(model, i, 0, t.bytes, data), MNEM_OK);
-        assert_int_equal(mnem__gguf_write_data(writer, data, t.bytes), MNEM_OK);
-    }
-}
-
-static const char *model_copy(const char *template, uint32_t context) {
-    static char path[128];
-    mnem_model *model;
-    mnem_gguf_writer *writer;
-    snprintf(path, sizeof path, "%s/chat.gguf", tool_scratch());
-    assert_int_equal(mnem_model_open(tool_model, &model), MNEM_OK);
-    assert_int_equal(mnem_gguf_create(path, &writer), MNEM_OK);
-    copy_keys(model, writer, context);
-    assert_int_equal(mnem_gguf_key_text(writer, "tokenizer.chat_template", template), MNEM_OK);
-    copy_tensors(model, writer);
-    assert_int_equal(mnem_gguf_finish(writer), MNEM_OK);
-    mnem_model_close(model);
-    return path;
-}
 
 /* ---- what is said ---- */
 
@@ -270,7 +175,7 @@ static void a_signal_ends_a_chat_with_the_ledger(void **state) {
     CHAT("run", "--temp", "0", "-n", "8");
     const size_t at = expect_from(0, "> ");
     usleep(100000); /* waiting for a line */
-    kill(child, SIGTERM);
+    kill(chat_child, SIGTERM);
     expect_from(at, "ledger");
     assert_int_equal(chat_end(), 128 + SIGTERM);
 }

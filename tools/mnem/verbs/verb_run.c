@@ -68,7 +68,7 @@ static int end_code(const tool_generator *g, tool_end end) {
 /* On a terminal the text follows its prompt, which is a message, not output. */
 static void echo_prompt(const tool_args *args, const char *prompt) {
     enum { TAIL = 400 };
-    if (args->json || args->quiet || !prompt) return;
+    if (args->json || args->quiet) return;
     if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
     size_t n = strlen(prompt);
     const char *tail = prompt;
@@ -84,7 +84,8 @@ static int run_text(tool_generator *g) {
     const run_options *asked = g->asked;
     int32_t limit = asked->tokens;
     if (!limit) limit = g->answers ? INT32_MAX : TOOL_DEFAULT_TOKENS;
-    if (!g->answers) echo_prompt(&asked->args, asked->prompt);
+    if (!g->answers && strcmp(tool_prompt_source(asked), "-p") == 0)
+        echo_prompt(&asked->args, asked->prompt);
     tool_end end = tool_generate(g, limit);
     if ((!g->newline || end == TOOL_END_INTERRUPTED) && isatty(STDOUT_FILENO) &&
         isatty(STDERR_FILENO))
@@ -160,7 +161,8 @@ static int verb_run(const tool_args *args) {
 #define AT(field) offsetof(run_options, field)
 const tool_option tool_run_options[] = {
     {"prompt", 'p', "TEXT", TOOL_VALUE_TEXT, AT(prompt),
-     .help = "what to answer (a user's turn, where the model has a chat template), or continue"},
+     .help = "what to answer (a user's turn, where the model has a chat template), or continue (- "
+             "is standard input)"},
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "read the prompt from a file (- is standard input)"},
     {"system", 0, "TEXT", TOOL_VALUE_TEXT, AT(system),

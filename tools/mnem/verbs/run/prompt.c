@@ -22,8 +22,14 @@ typedef struct encoded {
     int32_t end;
 } encoded;
 
+/* "-p -" reads standard input, as "-f -" does. */
+static const char *prompt_text(const run_options *asked) {
+    return asked->prompt && strcmp(asked->prompt, "-") != 0 ? asked->prompt : NULL;
+}
+
 const char *tool_prompt_source(const run_options *asked) {
-    if (asked->prompt) return "-p";
+    if (prompt_text(asked)) return "-p";
+    if (asked->prompt) return asked->prompt;
     if (asked->file) return asked->file;
     return isatty(STDIN_FILENO) ? NULL : "-";
 }
@@ -36,7 +42,7 @@ static void strip_newline(tool_stage *stage) {
 }
 
 static int read_prompt(tool_stage *stage, const run_options *asked, mnem_text *text) {
-    if (asked->prompt) {
+    if (prompt_text(asked)) {
         *text = (mnem_text){asked->prompt, strlen(asked->prompt)};
         return TOOL_OK;
     }

@@ -9,6 +9,12 @@
 
 /* ---- which template ---- */
 
+static uint64_t refusals_of(const mnem_ledger *ledger) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    return info.refusals;
+}
+
 /* The text's storage is the prompt's, which is read later. */
 static int read_template(tool_rendering *r, const char *path, mnem_text *text) {
     tool_stage *stage = r->stage;
@@ -38,7 +44,9 @@ static void find_template(tool_rendering *r, bool chat, mnem_text *text) {
 
 int tool_rendering_open(tool_stage *stage, const run_options *asked, bool chat, tool_rendering *r) {
     mnem_text text = {0};
-    *r = (tool_rendering){.stage = stage, .arguments = asked->template.arguments};
+    *r = (tool_rendering){.stage = stage,
+                          .arguments = asked->template.arguments,
+                          .refusals = refusals_of(stage->ledger)};
     if (asked->raw) return TOOL_OK;
     if (asked->template.file) {
         const int code = read_template(r, asked->template.file, &text);
@@ -57,13 +65,15 @@ void tool_rendering_close(tool_rendering *r) {
     *r = (tool_rendering){0};
 }
 
+/* A template that passes limits of its own is over no budget: more memory wouldn't help it. */
 int tool_rendering_fail(const tool_rendering *r, mnem_status status) {
     char advice[400];
-    if (status == MNEM_OVER_BUDGET || status == MNEM_CANCELLED) return tool_fail(status);
+    if (refusals_of(r->stage->ledger) > r->refusals) return tool_fail(status);
     snprintf(advice, sizeof advice,
              " (%s; --raw continues text without a template, --template FILE has another)",
              r->source);
-    return tool_fail_with(status, advice);
+    tool_fail_with(status, advice);
+    return TOOL_FAILED;
 }
 
 /* ---- encoding ---- */

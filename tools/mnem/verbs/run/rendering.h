@@ -20,6 +20,7 @@ typedef struct tool_rendering {
     char source[200];        /* of the template, in words */
     mnem_template *template; /* NULL: raw */
     uint64_t reserved_bytes; /* charged to host "rendering" */
+    uint64_t refusals;       /* of the ledger, before */
 } tool_rendering;
 
 /* Opens the template there is, or none; chat: one of ours will do. Exit code, with its message
