@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "kit/kit.h"
-#include "tools/chat_run.h"
-#include "tools/model_copy.h"
+#include "tools/chat/chat_run.h"
+#include "tools/chat/model_copy.h"
 #include "tools/tool_run.h"
 
 #define PROMPT "What did \"God\" create?"

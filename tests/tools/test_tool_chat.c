@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
-#include "tools/chat_run.h"
-#include "tools/model_copy.h"
+#include "tools/chat/chat_run.h"
+#include "tools/chat/model_copy.h"
 #include "tools/tool_run.h"
 
 /* ---- what is said ---- */

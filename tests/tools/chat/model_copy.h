@@ -1,6 +1,6 @@
 /* model_copy.h: the model that ships, with a chat template and another context. */
-#ifndef MNEM_TESTS_TOOLS_MODEL_COPY_H
-#define MNEM_TESTS_TOOLS_MODEL_COPY_H
+#ifndef MNEM_TESTS_TOOLS_CHAT_MODEL_COPY_H
+#define MNEM_TESTS_TOOLS_CHAT_MODEL_COPY_H
 
 #include <stdint.h>
 

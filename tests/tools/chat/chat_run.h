@@ -1,6 +1,6 @@
 /* chat_run.h: a chat with the mnem command on a pseudo-terminal of 100 columns. One at a time. */
-#ifndef MNEM_TESTS_TOOLS_CHAT_RUN_H
-#define MNEM_TESTS_TOOLS_CHAT_RUN_H
+#ifndef MNEM_TESTS_TOOLS_CHAT_CHAT_RUN_H
+#define MNEM_TESTS_TOOLS_CHAT_CHAT_RUN_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* chat_run.c: see chat_run.h. */
-#include "tools/chat_run.h"
+#include "tools/chat/chat_run.h"
 
 #include <poll.h>
 #include <pty.h>

@@ -1,5 +1,5 @@
 /* model_copy.c: see model_copy.h. */
-#include "tools/model_copy.h"
+#include "tools/chat/model_copy.h"
 
 #include <stdio.h>
 #include <string.h>
