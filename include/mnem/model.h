@@ -115,6 +115,7 @@ typedef struct mnem_transformer {
     int32_t window_period;  /* of so many layers the last has none; 0: all have */
     float window_rope_base; /* layers with a window: this base, no scaling */
     int32_t unturned_every; /* of so many layers the last doesn't turn heads */
+    int32_t leading_layers; /* so many begin a model, of another kind than those behind them */
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     float attention_cap, logit_cap;                                      /* cap tanh(x / cap) */
 } mnem_transformer;

@@ -46,8 +46,8 @@ static uint64_t vector_bytes(const mnem__vector *v) {
 static uint64_t layer_weight_bytes(const splitter *s, int32_t layer) {
     const mnem__transformer_map *map = s->setup.map;
     uint64_t bytes = 0;
-    for (int32_t i = 0; i < map->layer_matrices; i++)
-        bytes += matrix_bytes(s, layer * map->layer_matrices + i);
+    for (int32_t i = map->layer_first[layer]; i < map->layer_first[layer + 1]; i++)
+        bytes += matrix_bytes(s, i);
     for (int i = 0; i < MNEM__LAYER_VECTORS; i++)
         bytes += vector_bytes(&map->vectors[(int64_t)layer * MNEM__LAYER_VECTORS + i]);
     return bytes;

@@ -257,7 +257,9 @@ static void tensors(const walk *w) {
     const mnem__tensor_use *first = use;
     for (long layer = 0; layer < w->o->layers; layer++)
         for (use = first; mnem__role_in_layer(use->role); use++)
-            if (is_made(w->o, use->option)) put_tensor(w, use->role, layer);
+            if (is_made(w->o, use->option) &&
+                mnem__layer_is(&w->shape, (int32_t)layer, use->layers))
+                put_tensor(w, use->role, layer);
     for (; use->role; use++)
         if (is_made(w->o, use->option)) put_tensor(w, use->role, -1);
 }

@@ -84,6 +84,38 @@ static void layers_stand_together_in_an_architecture(void **state) {
     }
 }
 
+static mnem__layers layers_of(const mnem__architecture *a, mnem__role role) {
+    const mnem__tensor_use *use = a->tensors;
+    while (use->role && use->role != role) use++;
+    return use->layers;
+}
+
+static void tensors_are_in_the_layers_of_the_part_that_uses_them(void **state) {
+    (void)state;
+    EACH(a)
+    for (const mnem__layer_part *part = a->parts; part->out; part++) {
+        const mnem__role roles[] = {part->norm,   part->in[0],  part->in[1], part->in[2],
+                                    part->q_norm, part->k_norm, part->out,   part->post_norm};
+        for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+            const mnem__role bias = mnem__role_get(roles[i])->bias;
+            if (roles[i]) assert_int_equal(layers_of(a, roles[i]), part->layers);
+            if (bias && count_of(a, bias)) assert_int_equal(layers_of(a, bias), part->layers);
+        }
+    }
+}
+
+static void layers_are_leading_or_later(void **state) {
+    (void)state;
+    const mnem_transformer plain = {.layers = 3}, mixed = {.layers = 3, .leading_layers = 1};
+    for (int32_t layer = 0; layer < 3; layer++) {
+        assert_true(mnem__layer_is(&mixed, layer, MNEM__LAYERS_ALL));
+        assert_true(mnem__layer_is(&plain, layer, MNEM__LAYERS_LATER));
+        assert_false(mnem__layer_is(&plain, layer, MNEM__LAYERS_LEADING));
+        assert_int_equal(mnem__layer_is(&mixed, layer, MNEM__LAYERS_LEADING), layer == 0);
+        assert_int_equal(mnem__layer_is(&mixed, layer, MNEM__LAYERS_LATER), layer > 0);
+    }
+}
+
 /* Counts what the parts use in used[], biases with the matrices and norms that they belong to. */
 static void use_role(const mnem__architecture *a, mnem__role role, int *used) {
     if (!role) return;
@@ -194,6 +226,8 @@ int main(void) {
         cmocka_unit_test(layers_stand_together_in_an_architecture),
         cmocka_unit_test(every_tensor_of_an_architecture_is_used_once),
         cmocka_unit_test(matrices_of_a_layer_stand_in_the_order_of_use),
+        cmocka_unit_test(tensors_are_in_the_layers_of_the_part_that_uses_them),
+        cmocka_unit_test(layers_are_leading_or_later),
         cmocka_unit_test(parts_are_of_kinds_that_the_programs_have),
         cmocka_unit_test(architectures_have_names_and_keys_of_their_own),
         cmocka_unit_test(each_architecture_loads_a_made_model),

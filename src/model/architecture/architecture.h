@@ -10,6 +10,7 @@
  *
  * and either norm may be missing. Numbers (scales, caps, windows) are the file's; the table says
  * which of them an architecture has, and what they are where files don't say.
+ * A part and its tensors may be in some of the layers only (mnem__layers).
  * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
  * bias where the model has the tensor. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_ARCHITECTURE_H
@@ -17,8 +18,8 @@
 
 #include "model/architecture/roles.h"
 
-/* Tensors that a file may lack. The first layer says whether those of one option are there; then
- * all of them are, in every layer, or none is. */
+/* Tensors that a file may lack. The first layer that may have them says whether those of one option
+ * are there; then all of them are, in every layer that may, or none is. */
 typedef enum mnem__option {
     MNEM__REQUIRED,
     MNEM__OPTION_QKV_BIAS,
@@ -29,15 +30,27 @@ typedef enum mnem__option {
     MNEM__OPTION_ROPE_LONG
 } mnem__option;
 
+/* Which layers a part and its tensors are in. */
+typedef enum mnem__layers {
+    MNEM__LAYERS_ALL,
+    MNEM__LAYERS_LEADING, /* the first transformer.leading_layers */
+    MNEM__LAYERS_LATER    /* the others */
+} mnem__layers;
+bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
+
 typedef struct mnem__tensor_use {
     mnem__role role;
     mnem__option option;
+    mnem__layers layers; /* of a role outside of layers: ALL */
 } mnem__tensor_use;
 
 #define MNEM__HAS(role)                                                                            \
-    { MNEM__ROLE_##role, MNEM__REQUIRED }
+    { MNEM__ROLE_##role, MNEM__REQUIRED, MNEM__LAYERS_ALL }
 #define MNEM__MAY_HAVE(role, option)                                                               \
-    { MNEM__ROLE_##role, MNEM__OPTION_##option }
+    { MNEM__ROLE_##role, MNEM__OPTION_##option, MNEM__LAYERS_ALL }
+/* MNEM__IN(LEADING, GATE) */
+#define MNEM__IN(layers, role)                                                                     \
+    { MNEM__ROLE_##role, MNEM__REQUIRED, MNEM__LAYERS_##layers }
 
 /* How heads are turned by their positions: elements in pairs, or not at all. */
 typedef enum mnem__turn {
@@ -49,6 +62,7 @@ typedef enum mnem__turn {
 enum { MNEM__PART_INPUTS = 3, MNEM__PARTS_MAX = 4, MNEM__NAMES_MAX = 4 };
 
 typedef struct mnem__layer_part {
+    mnem__layers layers;
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
     mnem_op_kind core;                /* ATTENTION, GELU, SILU_MUL and GELU_MUL (of two, or of one

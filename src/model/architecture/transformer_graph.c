@@ -121,8 +121,7 @@ static mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
 }
 
 static int32_t layer_handle(const builder *b, mnem__role role) {
-    const int32_t place = b->o->map->place[role - MNEM__LAYER_MATRIX_FIRST];
-    return b->layer * b->o->map->layer_matrices + place;
+    return mnem__transformer_handle(b->o->map, role, b->layer);
 }
 
 static bool wants_a8(const builder *b, int32_t handle) {
@@ -400,7 +399,7 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
     if (b.architecture->turn) add_tables(&b);
     for (b.layer = 0; b.layer < b.t->layers; b.layer++)
         for (const mnem__layer_part *part = b.architecture->parts; part->out; part++)
-            add_part(&b, part);
+            if (mnem__layer_is(b.t, b.layer, part->layers)) add_part(&b, part);
     return finish(&b, graph, sizes);
 }
 

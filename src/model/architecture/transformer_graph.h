@@ -19,11 +19,10 @@ typedef struct mnem__vector {
 typedef struct mnem__transformer_map {
     const mnem_model *model;
     mnem_transformer shape;
-    int32_t layer_matrices;                      /* how many a layer has */
-    int8_t place[MNEM__LAYER_MATRICES];          /* of a role among them; -1: it has none */
     int32_t body_count, head_count, extra_count; /* of matrices; extra: an embedding of its own */
     int32_t embedding;     /* handle of the embedding matrix: of the head when tied */
     int32_t *matrices;     /* tensor indices */
+    int32_t *layer_first;  /* [layers + 1]: handle of a layer's first matrix; body_count */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
     mnem__vector output_norm, output_norm_bias, rope_factors, rope_long, rope_short;
     mnem__vector positions; /* n rows of the file's type */
@@ -34,6 +33,8 @@ typedef struct mnem__transformer_map {
  * mnem__transformer_map_bytes, tag "session". */
 mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map);
 void mnem__transformer_map_destroy(mnem__transformer_map *map);
+/* The handle of a layer's matrix, which the layer has. */
+int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer);
 uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map);
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block);

@@ -3,8 +3,6 @@
  * Invariant: matrices are in the order of use (layer by layer, then the output), then an embedding
  * matrix that isn't also the output; vectors lie in the small block one after another, 64-byte
  * aligned. mnem_model_transformer has checked presence, types and shapes before. */
-#include <string.h>
-
 #include "base/checked.h"
 #include "base/heap.h"
 #include "model/architecture/transformer_graph.h"
@@ -34,11 +32,14 @@ static mnem__vector add_positions(mnem__transformer_map *map) {
 
 static uint64_t lay_out(int32_t layers, uint8_t *base) {
     const uint64_t matrices_at = mnem__align_up(sizeof(mnem__transformer_map), 16);
-    const uint64_t vectors_at = mnem__align_up(
-        matrices_at + ((uint64_t)layers * MNEM__LAYER_MATRICES + 2) * sizeof(int32_t), 16);
+    const uint64_t first_at =
+        matrices_at + ((uint64_t)layers * MNEM__LAYER_MATRICES + 2) * sizeof(int32_t);
+    const uint64_t vectors_at =
+        mnem__align_up(first_at + ((uint64_t)layers + 1) * sizeof(int32_t), 16);
     if (base) {
         mnem__transformer_map *map = (void *)base;
         map->matrices = (void *)(base + matrices_at);
+        map->layer_first = (void *)(base + first_at);
         map->vectors = (void *)(base + vectors_at);
     }
     return vectors_at + (uint64_t)layers * MNEM__LAYER_VECTORS * sizeof(mnem__vector);
@@ -52,17 +53,18 @@ static bool is_layer_matrix(mnem__role role) {
     return role < MNEM__LAYER_VECTOR_FIRST;
 }
 
-/* Which matrices a layer has. */
-static void find_places(mnem__transformer_map *map, const mnem__tensor_use *uses) {
-    memset(map->place, -1, sizeof map->place);
-    for (const mnem__tensor_use *use = uses; use->role; use++)
-        if (is_layer_matrix(use->role))
-            map->place[use->role - MNEM__LAYER_MATRIX_FIRST] = (int8_t)map->layer_matrices++;
+int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer) {
+    const mnem__tensor_use *use = mnem__architecture_find(map->shape.architecture)->tensors;
+    int32_t handle = map->layer_first[layer];
+    for (; use->role != role; use++)
+        handle += is_layer_matrix(use->role) && mnem__layer_is(&map->shape, layer, use->layers);
+    return handle;
 }
 
 static void find_layer(mnem__transformer_map *map, const mnem__tensor_use *uses, int32_t layer) {
+    map->layer_first[layer] = map->body_count;
     for (const mnem__tensor_use *use = uses; use->role; use++)
-        if (is_layer_matrix(use->role))
+        if (is_layer_matrix(use->role) && mnem__layer_is(&map->shape, layer, use->layers))
             map->matrices[map->body_count++] = mnem__role_tensor(map->model, use->role, layer);
     mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
     for (int i = 0; i < MNEM__LAYER_VECTORS; i++) {
@@ -104,8 +106,8 @@ mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transfor
     made->model = model;
     made->shape = shape;
     const mnem__tensor_use *uses = mnem__architecture_find(shape.architecture)->tensors;
-    find_places(made, uses);
     for (int32_t layer = 0; layer < shape.layers; layer++) find_layer(made, uses, layer);
+    made->layer_first[shape.layers] = made->body_count;
     find_ends(made);
     *map = made;
     return MNEM_OK;
