@@ -34,8 +34,13 @@ typedef enum mnem__option {
 typedef enum mnem__layers {
     MNEM__LAYERS_ALL,
     MNEM__LAYERS_LEADING, /* the first transformer.leading_layers */
-    MNEM__LAYERS_LATER    /* the others */
+    MNEM__LAYERS_LATER,   /* the others */
+    MNEM__LAYERS_ATTENTION,
+    MNEM__LAYERS_CONV /* transformer.conv_layers */
 } mnem__layers;
+static inline bool mnem__layer_convolves(const mnem_transformer *transformer, int32_t layer) {
+    return transformer->conv_layers[layer / 8] >> layer % 8 & 1;
+}
 bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
 
 typedef struct mnem__tensor_use {
@@ -66,8 +71,9 @@ typedef struct mnem__layer_part {
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
     mnem_op_kind core;                /* ATTENTION, GELU, SILU_MUL and GELU_MUL (of two, or of one
-                                         matrix that has both) */
+                                         matrix that has both), SHORT_CONV */
     mnem__role q_norm, k_norm;        /* of attention's heads */
+    mnem__role weight;                /* of a convolution */
     mnem__role out;
     mnem__role post_norm;
 } mnem__layer_part;
@@ -88,6 +94,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCALES = 1, /* of embedding, residuals, scores and logits (which are divided) */
     MNEM__TAKES_ATTENTION_CAP = 2,
     MNEM__TAKES_LOGIT_CAP = 4,
+    MNEM__TAKES_CONV = 16,       /* its length; heads of 0 say which layers convolve */
     MNEM__TAKES_TEMPERATURE = 8, /* grows with the position, from the original context on */
 } mnem__takes;
 
@@ -101,8 +108,9 @@ typedef struct mnem__architecture {
      * parts end with an empty one. */
     mnem__tensor_use tensors[MNEM__ROLES];
     mnem__layer_part parts[MNEM__PARTS_MAX];
-    unsigned takes;  /* bits of mnem__takes */
-    bool root_scale; /* the embedding is multiplied by sqrt(embd) */
+    mnem__role last_norm; /* of the last hidden rows; default: OUTPUT_NORM */
+    unsigned takes;       /* bits of mnem__takes */
+    bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
     int32_t window, window_period; /* where a file doesn't say */
     float window_rope_base;        /* so too */

@@ -11,8 +11,8 @@
 #include "model/architecture/architecture.h"
 
 typedef struct mnem__vector {
-    int32_t tensor; /* -1: there is none */
-    int64_t n;
+    int32_t tensor;  /* -1: there is none */
+    int64_t n;       /* numbers; of the table of positions: rows */
     uint64_t offset; /* in the small block */
 } mnem__vector;
 

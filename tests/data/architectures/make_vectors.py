@@ -31,6 +31,7 @@ LONG = dict(rope_type="longrope", rope_theta=10000.0, original_max_position_embe
 GLM = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
 MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, beta_fast=32.0,
                  beta_slow=1.0, original_max_position_embeddings=200, max_position_embeddings=256)
+LFM2 = dict(num_hidden_layers=3, block_auto_adjust_ff_dim=False, tie_word_embeddings=True)
 GEMMA3 = dict(full_attention=dict(rope_type="default", rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
 
@@ -61,6 +62,10 @@ MODELS = {
                                     attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
     "gemma3": ("Gemma3TextConfig", dict(head_dim=8, sliding_window=24, query_pre_attn_scalar=8,
                                         num_hidden_layers=6, rope_parameters=GEMMA3)),
+    "lfm2": ("Lfm2Config", dict(LFM2, layer_types=["conv", "full_attention", "conv"])),
+    "lfm2_ends": ("Lfm2Config", dict(LFM2, conv_L_cache=4, head_dim=16, num_key_value_heads=1,
+                                     tie_word_embeddings=False,
+                                     layer_types=["full_attention", "conv", "full_attention"])),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
