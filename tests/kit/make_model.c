@@ -221,6 +221,7 @@ static mnem_transformer shape_of(const options *o) {
                           .context = (int32_t)o->context,
                           .rope.dims = (int32_t)o->head_dim,
                           .conv_length = is_conv(o) ? 3 : 0,
+                          .token_types = architecture(o)->encoder ? 2 : 0,
                           .wide_qk_norm = architecture(o)->wide_qk_norm,
                           .gate_in_up = is_gate_in_up(architecture(o))};
     for (int32_t layer = 0; layer < t.layers; layer++)
@@ -341,6 +342,16 @@ static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key)
                     : mnem__gguf_write_key_u32(w, key, heads[0]));
 }
 
+static void put_encoder(mnem_gguf_writer *w, const options *o) {
+    const mnem_value no = {.type = MNEM_VALUE_BOOL, .count = 1};
+    char key[96];
+    snprintf(key, sizeof key, "%s.attention.causal", o->arch);
+    must(mnem__gguf_write_key(w, key, &no));
+    snprintf(key, sizeof key, "%s.pooling_type", o->arch);
+    must(mnem__gguf_write_key_u32(w, key, MNEM_POOLING_MEAN));
+    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.token_type_count", 2));
+}
+
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
@@ -364,6 +375,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
 #undef KEY
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
+    if (architecture(o)->encoder) put_encoder(w, o);
     put_tokenizer(w, o);
 }
 

@@ -19,7 +19,9 @@
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(starcoder2)                                                                                  \
-    X(gpt2)
+    X(gpt2)                                                                                        \
+    X(bert)                                                                                        \
+    X(nomic_bert)
 
 #define DECLARE(name) extern const mnem__architecture mnem__architecture_##name;
 ARCHITECTURES(DECLARE)
@@ -66,6 +68,7 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
 const char *mnem__architecture_untrained(const mnem_transformer *t) {
     const mnem__architecture *a = mnem__architecture_find(t->architecture);
     const mnem__layer_part *part = a ? a->parts : NULL;
+    if (t->encoder) return "attention both ways";
     for (; part && part->out; part++) {
         if (part->layers) return "layers of several kinds";
         if (!part->norm || part->post_norm) return "norms behind products";

@@ -330,7 +330,6 @@ static mnem_status check_neutral(reader *r, const mnem__architecture *architectu
     } keys[] = {
         {"expert_count", 0, 0},
         {"expert_used_count", 0, 0},
-        {"attention.causal", 1, 0},
         {"attention.clamp_kqv", 0, 0},
         {"attention.scale", 0, MNEM__TAKES_SCALES},
         {"attention.max_alibi_bias", 0, 0},
@@ -358,6 +357,26 @@ static mnem_status check_neutral(reader *r, const mnem__architecture *architectu
     return MNEM_OK;
 }
 
+/* What an encoder says of itself, and what of its rows is an embedding; decoders may say that too. */
+static mnem_status take_embedding(reader *r, const mnem__architecture *a, mnem_transformer *t) {
+    mnem_value value;
+    int32_t pooling = 0;
+    t->encoder = a->encoder;
+    if (find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d isn't supported", r->model->path,
+                          r->key, value.i != 0);
+    MNEM__TRY(take_int(r, "pooling_type", 0, 4, 0, &pooling));
+    if (pooling > MNEM_POOLING_LAST)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: 4 (a score of two texts) isn't supported, only embeddings",
+                          r->model->path, r->key);
+    t->pooling = (mnem_pooling)pooling;
+    if (mnem_model_key_find(r->model, "tokenizer.ggml.token_type_count", &value) && value.i > 0 &&
+        value.i <= WIDTH_MAX)
+        t->token_types = (int32_t)value.i;
+    return MNEM_OK;
+}
+
 static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
                              const char *prefix, mnem_transformer *t) {
     reader r = {.model = model, .prefix = prefix};
@@ -379,6 +398,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
     if (status == MNEM_OK) status = take_window(&r, architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
+    if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     return status;
 }
 
