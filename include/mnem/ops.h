@@ -117,7 +117,21 @@ typedef struct mnem_kv_sequence {
  *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Tiled, never the
  *             whole matrix of scores. What later tokens hold, even NaN, doesn't matter
  * CAUSAL_ATTENTION_GRAD  in[0] q, in[1] k, in[2] v, in[3] out, in[4] that log, in[5] dout ->
- *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are added to) */
+ *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are added to)
+ *
+ * Mixtures of experts (Shazeer et al. 2017), N experts of which a token uses k = desc.route.used:
+ * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone (dims 0: none)
+ *             -> out [T, 2 k] f32: numbers of the k best experts (of equal ones the first),
+ *             ascending, then their weights in this order
+ * EXPERTS     in[0] [T, n] as MATMUL takes it, in[1] gates, in[2] ups PACKED [N * ff, n], in[3]
+ *             downs PACKED [N * n_out, ff], in[4] ROUTE's out, in[5] biases [N * (2 ff + n_out)]
+ *             f32, all gates', then ups', then downs' (dims 0: none) -> out [T, n_out] f32: the sum
+ *             of weight * down(core(gate x, up x)) over a token's experts, added in the order of
+ *             their numbers. desc.core: SILU_MUL, GELU_MUL or SWIGLU_MUL; ff and n_out are
+ *             multiples of 16. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
+ *             each once for all its tokens
+ * SWIGLU_MUL  in[0] gate, in[1] up, like SILU_MUL: g / (1 + e^(-1.702 g)) * (u + 1), with
+ *             g = min(gate, 7), u = up within -7 to 7 */
 #define MNEM_OP_LIST(X)                                                                            \
     X(EMBED, "embed")                                                                              \
     X(RMS_NORM, "rms_norm")                                                                        \
@@ -146,7 +160,10 @@ typedef struct mnem_kv_sequence {
     X(GELU_MUL, "gelu_mul")                                                                        \
     X(SOFT_CAP, "soft_cap")                                                                        \
     X(CAUSAL_ATTENTION, "causal_attention")                                                        \
-    X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")
+    X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")                                              \
+    X(ROUTE, "route")                                                                              \
+    X(EXPERTS, "experts")                                                                          \
+    X(SWIGLU_MUL, "swiglu_mul")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -180,7 +197,15 @@ typedef struct mnem_rope {
     int32_t original_context;             /* YaRN: context before scaling */
 } mnem_rope;
 
-enum { MNEM_OP_INPUTS = 6, MNEM_OP_ALSO = 2 };
+/* How ROUTE chooses, and what of a score becomes a weight. */
+typedef struct mnem_route {
+    int32_t used;    /* experts of a token */
+    bool sigmoid;    /* of each score; else softmax over all of a token */
+    bool normalized; /* the weights of those used are divided by their sum */
+    float scale;     /* then multiplied by this; 0: 1 */
+} mnem_route;
+
+enum { MNEM_OP_INPUTS = 7, MNEM_OP_ALSO = 2 };
 
 typedef struct mnem_op_desc {
     mnem_op_kind kind;
@@ -204,7 +229,25 @@ typedef struct mnem_op_desc {
     float dropout;                  /* DROPOUT: probability, 0 to below 1 */
     uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */
     uint64_t keep_bytes;            /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
+    mnem_route route;               /* ROUTE, EXPERTS */
+    mnem_op_kind core;              /* EXPERTS */
 } mnem_op_desc;
+
+/* One expert's matrices. */
+typedef struct mnem_op_expert {
+    int32_t number;
+    const void *packed[3]; /* gate, up, down: its first group */
+} mnem_op_expert;
+
+/* Where EXPERTS gets them. want: by worker 0, which experts the tokens have, ascending; the array
+ * stays until the run ends. in_order: they must come so; else in any order. next: by every member,
+ * for at = 0, 1, ..., count - 1, with the at-th number filled in: the same expert for all of them,
+ * valid until the next call; false ends the run, whose out is nothing then. */
+typedef struct mnem_op_experts {
+    void (*want)(void *context, const int32_t *numbers, int32_t count, bool in_order);
+    bool (*next)(void *context, const mnem_worker *worker, int32_t at, mnem_op_expert *expert);
+    void *context;
+} mnem_op_experts;
 
 typedef struct mnem_op mnem_op;
 typedef struct mnem_op_args {
@@ -222,6 +265,7 @@ typedef struct mnem_op_args {
     float gradient_scale;   /* LINEAR_LOSS */
     uint64_t seed;          /* DROPOUT */
     int64_t row_base;       /* DROPOUT */
+    const mnem_op_experts *experts; /* EXPERTS */
 } mnem_op_args;
 
 struct mnem_op {

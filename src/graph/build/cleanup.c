@@ -128,8 +128,8 @@ static bool is_steady(const mnem_graph *graph, int32_t tensor) {
 /* Neither touches more than its operands, nor comes in chunks, nor at other rows. */
 static bool is_plain(const mnem_graph *graph, const mnem__graph_step *step) {
     const mnem_op_kind kind = step->op.desc.kind;
-    if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION ||
-        step->tail || step->op.desc.accumulate || step->out == 0)
+    if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS || kind == MNEM_OP_KV_STORE ||
+        kind == MNEM_OP_ATTENTION || step->tail || step->op.desc.accumulate || step->out == 0)
         return false;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
         if (step->in[j] && !is_steady(graph, step->in[j])) return false;
@@ -164,12 +164,18 @@ static bool same_rope(const mnem_rope *a, const mnem_rope *b) {
            a->original_context == b->original_context;
 }
 
+static bool same_route(const mnem_route *a, const mnem_route *b) {
+    return a->used == b->used && a->sigmoid == b->sigmoid && a->normalized == b->normalized &&
+           a->scale == b->scale;
+}
+
 /* Of plain nodes. */
 static bool same_parameters(const mnem_op_desc *a, const mnem_op_desc *b) {
     return a->kind == b->kind && a->device == b->device && a->epsilon == b->epsilon &&
            a->scale == b->scale && same_rope(&a->rope, &b->rope) && a->inverse == b->inverse &&
            a->by_position == b->by_position && a->by_token == b->by_token &&
-           a->sequence == b->sequence && a->dropout == b->dropout && a->stream == b->stream;
+           a->sequence == b->sequence && a->dropout == b->dropout && a->stream == b->stream &&
+           same_route(&a->route, &b->route);
 }
 
 static bool same_node(const mnem_graph *graph, const mnem__graph_step *a,
@@ -281,7 +287,8 @@ static void drop(mnem_graph *graph) {
     for (int32_t i = graph->steps - 1; i >= graph->folded; i--) {
         mnem__graph_step *step = &graph->step[i];
         const mnem_op_kind kind = step->op.desc.kind;
-        bool needed = kind == MNEM_OP_MATMUL || step->out == 0 || is_needed(graph, step->out);
+        bool needed = kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS || step->out == 0 ||
+                      is_needed(graph, step->out);
         for (int j = 0; j < MNEM_OP_ALSO; j++) needed = needed || is_needed(graph, step->also[j]);
         if (!needed) {
             graph->sizes.dropped.nodes++;
