@@ -60,7 +60,8 @@ typedef struct mnem_graph_node {
     mnem_op_desc desc; /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
                            (in[1] to in[3] of EXPERTS) is the packed matrix's own descriptor,
                            given here */
-    int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none. in[1] of a MATMUL, in[1] to in[3] of EXPERTS:
+    int32_t in[MNEM_OP_INPUTS],
+        out; /* tensors; 0: none. in[1] of a MATMUL, in[1] to in[3] of EXPERTS:
                                         none */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL: the handle; EXPERTS: the gates', then the ups' and downs' follow */
@@ -205,7 +206,8 @@ typedef struct mnem_graph_experts {
                         bool in_order);
     mnem_status (*acquire)(void *context, int32_t gates, mnem_graph_expert *expert);
     void (*release)(void *context, const mnem_graph_expert *expert);
-    void (*guess)(void *context, int32_t gates, const int32_t *numbers, int32_t count); /* or NULL */
+    void (*guess)(void *context, int32_t gates, const int32_t *numbers,
+                  int32_t count); /* or NULL */
 } mnem_graph_experts;
 
 /* Where matrices come from. resident is called by all members; acquire and release by worker 0

@@ -31,6 +31,7 @@ void must(mnem_status status) {
 static const char HELP[] =
     "usage: make_model OUT [--arch NAME] [--embd N] [--layers N] [--heads N]\n"
     "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
+    "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
     "  [--output-type TYPE] [--tied] [--bias] [--rope-scaling yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n";
 
@@ -39,10 +40,13 @@ static bool take_number(options *o, const char *name, const char *value) {
         const char *name;
         long *to;
     } numbers[] = {
-        {"--embd", &o->embd},         {"--layers", &o->layers},     {"--heads", &o->heads},
-        {"--kv-heads", &o->kv_heads}, {"--head-dim", &o->head_dim}, {"--ff", &o->ff},
-        {"--vocab", &o->vocab},       {"--context", &o->context},   {"--alignment", &o->alignment},
-        {"--seed", &o->seed},
+        {"--embd", &o->embd},           {"--layers", &o->layers},
+        {"--heads", &o->heads},         {"--kv-heads", &o->kv_heads},
+        {"--head-dim", &o->head_dim},   {"--ff", &o->ff},
+        {"--vocab", &o->vocab},         {"--context", &o->context},
+        {"--alignment", &o->alignment}, {"--seed", &o->seed},
+        {"--experts", &o->experts},     {"--experts-used", &o->experts_used},
+        {"--ff-expert", &o->ff_expert}, {"--ff-shared", &o->ff_shared},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(name, numbers[i].name) == 0) {
@@ -89,7 +93,9 @@ static options parse(int argc, char **argv) {
                  .kv_heads = 0,
                  .ff = 768,
                  .vocab = 2048,
-                 .context = 2048};
+                 .context = 2048,
+                 .experts = 8,
+                 .experts_used = 2};
     for (int i = 1; i < argc; i++) {
         if (take_flag(&o, argv[i])) continue;
         if (argv[i][0] != '-' && !o.out) {
@@ -110,6 +116,8 @@ static options parse(int argc, char **argv) {
     }
     if (o.kv_heads == 0) o.kv_heads = o.heads;
     if (o.head_dim == 0) o.head_dim = o.embd / o.heads;
+    if (o.ff_expert == 0) o.ff_expert = o.ff;
+    if (o.ff_shared == 0) o.ff_shared = o.ff_expert;
     if (!o.output_type) o.output_type = o.type;
     if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";
     return o;
@@ -149,12 +157,14 @@ typedef struct walk {
     bool data;
 } walk;
 
-static void matrix(const walk *w, const char *name, const char *type_name, int64_t rows, int64_t k,
-                   float deviation) {
+/* Matrices of rows of k, below each other where there are three dimensions. */
+static void matrix(const walk *w, const char *name, const char *type_name, int dims,
+                   const int64_t *shape, float deviation) {
+    const int64_t k = shape[dims - 1], rows = dims == 3 ? shape[0] * shape[1] : shape[0];
     mnem_type type = type_of(type_name);
     if (mnem_type_row_bytes(type, k) == 0) type = MNEM_TYPE_F16; /* not whole blocks */
     if (!w->data) {
-        must(mnem__gguf_write_tensor(w->writer, name, type, 2, (int64_t[]){rows, k}));
+        must(mnem__gguf_write_tensor(w->writer, name, type, dims, shape));
         return;
     }
     uint64_t state = seed_of(w->o, name), bytes = mnem_type_row_bytes(type, k);
@@ -212,6 +222,9 @@ static mnem_transformer shape_of(const options *o) {
                               .context = (int32_t)o->context,
                               .rope.dims = (int32_t)o->head_dim,
                               .wide_qk_norm = architecture(o)->wide_qk_norm,
+                              .experts = (int32_t)o->experts,
+                              .ff_expert = (int32_t)o->ff_expert,
+                              .ff_shared = (int32_t)o->ff_shared,
                               .gate_in_up = is_gate_in_up(architecture(o))};
 }
 
@@ -221,18 +234,20 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     const mnem__role_info *info = mnem__role_get(role);
     const bool to_stream = info->columns == MNEM__WIDTH_EMBD;
     char name[MNEM__ROLE_NAME];
-    int64_t shape[2];
+    int64_t shape[3];
     const int dims = mnem__role_shape(role, &w->shape, shape);
-    const float by_row = 1 / sqrtf((float)shape[1]);
+    const float by_row = 1 / sqrtf((float)shape[dims - 1]);
     mnem__role_name(role, (int32_t)layer, name);
     if (role == MNEM__ROLE_ROPE_FACTORS)
         rope_factors(w, name);
     else if (dims == 1)
         vector(w, name, shape[0], info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
     else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
-        matrix(w, name, o->output_type, shape[0], shape[1], 3 * by_row);
+        matrix(w, name, o->output_type, dims, shape, 3 * by_row);
+    else if (info->precision == MNEM__PRECISION_WHOLE)
+        matrix(w, name, "F32", dims, shape, 2 * by_row);
     else
-        matrix(w, name, o->type, shape[0], shape[1],
+        matrix(w, name, o->type, dims, shape,
                role == MNEM__ROLE_EMBEDDING   ? 1
                : role == MNEM__ROLE_POSITIONS ? 0.5f
                                               : by_row);
@@ -316,6 +331,20 @@ static void put_numbers(mnem_gguf_writer *w, const options *o) {
     if (a->window_period) must(mnem__gguf_write_key_u32(w, key, 9));
 }
 
+static void put_experts(mnem_gguf_writer *w, const options *o) {
+    const struct {
+        const char *name;
+        long value;
+    } keys[] = {{"expert_count", o->experts},
+                {"expert_used_count", o->experts_used},
+                {"expert_feed_forward_length", o->ff_expert}};
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
+        must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
+    }
+}
+
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
@@ -338,6 +367,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
 #undef KEY
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
+    if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
     put_tokenizer(w, o);
 }
 

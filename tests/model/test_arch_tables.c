@@ -94,8 +94,10 @@ static void tensors_are_in_the_layers_of_the_part_that_uses_them(void **state) {
     (void)state;
     EACH(a)
     for (const mnem__layer_part *part = a->parts; part->out; part++) {
-        const mnem__role roles[] = {part->norm,   part->in[0],  part->in[1], part->in[2],
-                                    part->q_norm, part->k_norm, part->out,   part->post_norm};
+        const mnem__role roles[] = {part->norm,         part->in[0],        part->in[1],
+                                    part->in[2],        part->q_norm,       part->k_norm,
+                                    part->out,          part->post_norm,    part->router,
+                                    part->shared_in[0], part->shared_in[1], part->shared_out};
         for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
             const mnem__role bias = mnem__role_get(roles[i])->bias;
             if (roles[i]) assert_int_equal(layers_of(a, roles[i]), part->layers);
@@ -136,6 +138,10 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->k_norm, used);
             use_role(a, part->out, used);
             use_role(a, part->post_norm, used);
+            use_role(a, part->router, used);
+            use_role(a, part->shared_in[0], used);
+            use_role(a, part->shared_in[1], used);
+            use_role(a, part->shared_out, used);
         }
         use_role(a, MNEM__ROLE_EMBEDDING, used);
         use_role(a, MNEM__ROLE_OUTPUT_NORM, used);

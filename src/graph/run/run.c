@@ -110,8 +110,8 @@ static void multiply(const mnem__walk *w, const mnem__graph_step *step, mnem_op_
     if (args->tokens > 0) mnem_op_run(&step->op, args, w->worker);
 }
 
-static mnem_status multiply_resident(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args,
-                                     const void *packed) {
+static mnem_status multiply_resident(mnem__walk *w, const mnem__graph_step *step,
+                                     mnem_op_args *args, const void *packed) {
     const mnem_graph_chunk all = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
     if (step->wait) {
         MNEM__TRY(meet(w));
@@ -121,7 +121,8 @@ static mnem_status multiply_resident(mnem__walk *w, const mnem__graph_step *step
 }
 
 /* A meeting before each chunk, none behind the last: where the next node needs one, it waits. */
-static mnem_status multiply_streamed(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+static mnem_status multiply_streamed(mnem__walk *w, const mnem__graph_step *step,
+                                     mnem_op_args *args) {
     for (;;) {
         const mnem__notice *n = mnem__run_meet(w, MNEM__HOLDS_CHUNK, step->matrix);
         if (n->status != MNEM_OK) return n->status;

@@ -69,8 +69,7 @@ static void want(void *context, const int32_t *numbers, int32_t count, bool in_o
     experts *x = context;
     mnem__run *r = x->walk->run;
     const mnem_graph_weights *weights = r->args->weights;
-    r->status =
-        weights->experts->want(weights->context, x->step->matrix, numbers, count, in_order);
+    r->status = weights->experts->want(weights->context, x->step->matrix, numbers, count, in_order);
     if (r->status == MNEM_OK) tell_guess(x);
 }
 

@@ -10,6 +10,7 @@
  *
  * and either norm may be missing. Numbers (scales, caps, windows) are the file's; the table says
  * which of them an architecture has, and what they are where files don't say.
+ * A part with a router is a mixture of experts (transformer_mixture.c).
  * A part and its tensors may be in some of the layers only (mnem__layers).
  * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
  * bias where the model has the tensor. */
@@ -70,6 +71,8 @@ typedef struct mnem__layer_part {
     mnem__role q_norm, k_norm;        /* of attention's heads */
     mnem__role out;
     mnem__role post_norm;
+    mnem__role router;                   /* then in and out are experts, and core is in each */
+    mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -89,6 +92,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_ATTENTION_CAP = 2,
     MNEM__TAKES_LOGIT_CAP = 4,
     MNEM__TAKES_TEMPERATURE = 8, /* grows with the position, from the original context on */
+    MNEM__TAKES_EXPERTS = 64,    /* how many, how wide, how they are chosen */
 } mnem__takes;
 
 typedef struct mnem__architecture {
@@ -109,6 +113,7 @@ typedef struct mnem__architecture {
     bool window_rope_plain;        /* the base of other layers, but no scaling */
     int32_t unturned_every;        /* transformer.unturned_every */
     int32_t split_scale_layers;    /* a model of so many scales scores by (embd / heads)^-1/2 */
+    bool normalized_weights;       /* of the experts used, where a file doesn't say */
     bool trained;                  /* from random weights too; adapters are for all */
     bool plain_heads; /* such training wants kv_heads = heads and embd = heads * head_dim */
 } mnem__architecture;

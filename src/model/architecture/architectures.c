@@ -17,6 +17,7 @@
     X(phi3)                                                                                        \
     X(glm4)                                                                                        \
     X(olmo2)                                                                                       \
+    X(olmoe)                                                                                       \
     X(starcoder2)                                                                                  \
     X(gpt2)
 
@@ -64,6 +65,7 @@ const char *mnem__architecture_untrained(const mnem_transformer *t) {
     const mnem__architecture *a = mnem__architecture_find(t->architecture);
     const mnem__layer_part *part = a ? a->parts : NULL;
     for (; part && part->out; part++) {
+        if (part->router) return "mixtures of experts";
         if (part->layers) return "layers of several kinds";
         if (!part->norm || part->post_norm) return "norms behind products";
         if (part->core == MNEM_OP_GELU_MUL) return "GELU's gate";

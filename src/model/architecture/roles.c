@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MATRIX(n, t, r, c) .name = n, .text = t, .rows = MNEM__WIDTH_##r, .columns = MNEM__WIDTH_##c
-#define VECTOR(n, c)       .name = n, .columns = MNEM__WIDTH_##c
-#define BIAS(b)            .bias = MNEM__ROLE_##b##_BIAS
-#define PRECISION(p)       .precision = MNEM__PRECISION_##p
+#define MATRIX(n, t, r, c)  .name = n, .text = t, .rows = MNEM__WIDTH_##r, .columns = MNEM__WIDTH_##c
+#define VECTOR(n, c)        .name = n, .columns = MNEM__WIDTH_##c
+#define BIAS(b)             .bias = MNEM__ROLE_##b##_BIAS
+#define PRECISION(p)        .precision = MNEM__PRECISION_##p
+#define EXPERTS(n, t, r, c) MATRIX(n, t, r, c), .each = MNEM__WIDTH_EXPERTS
 
 static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q] = {MATRIX("attn_q.weight", "q", Q, EMBD), BIAS(Q)},
@@ -20,6 +21,16 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
     [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
                          PRECISION(BETTER)},
+    [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD),
+                           PRECISION(WHOLE)},
+    [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD)},
+    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD)},
+    [MNEM__ROLE_DOWN_EXPERTS] = {EXPERTS("ffn_down_exps.weight", "downs", EMBD, FF_EXPERT),
+                                 PRECISION(BETTER)},
+    [MNEM__ROLE_GATE_SHARED] = {MATRIX("ffn_gate_shexp.weight", "shared gate", FF_SHARED, EMBD)},
+    [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
+    [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
+                                PRECISION(BETTER)},
     [MNEM__ROLE_ATTN_NORM] = {VECTOR("attn_norm.weight", EMBD), BIAS(ATTN_NORM), .is_norm = true},
     [MNEM__ROLE_ATTN_NORM_BIAS] = {VECTOR("attn_norm.bias", EMBD)},
     [MNEM__ROLE_QKV_BIAS] = {VECTOR("attn_qkv.bias", QKV)},
@@ -65,16 +76,21 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_VOCAB: return t->vocab;
     case MNEM__WIDTH_CONTEXT: return t->context;
     case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
+    case MNEM__WIDTH_EXPERTS: return t->experts;
+    case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
+    case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
     }
     return 0;
 }
 
-int mnem__role_shape(mnem__role role, const mnem_transformer *t, int64_t shape[2]) {
+int mnem__role_shape(mnem__role role, const mnem_transformer *t, int64_t shape[3]) {
     const mnem__role_info *info = &infos[role];
-    const bool is_vector = info->rows == MNEM__WIDTH_NONE;
-    shape[0] = width_get(is_vector ? info->columns : info->rows, t);
-    shape[1] = is_vector ? 1 : width_get(info->columns, t);
-    return is_vector ? 1 : 2;
+    int dims = 0;
+    shape[1] = 1;
+    if (info->each) shape[dims++] = width_get(info->each, t);
+    if (info->rows) shape[dims++] = width_get(info->rows, t);
+    shape[dims++] = width_get(info->columns, t);
+    return dims;
 }
 
 void mnem__role_name(mnem__role role, int32_t layer, char name[MNEM__ROLE_NAME]) {

@@ -19,6 +19,13 @@ typedef enum mnem__role {
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
     MNEM__ROLE_DOWN,
+    MNEM__ROLE_ROUTER, /* a row for each expert: scores */
+    MNEM__ROLE_GATE_EXPERTS,
+    MNEM__ROLE_UP_EXPERTS,
+    MNEM__ROLE_DOWN_EXPERTS,
+    MNEM__ROLE_GATE_SHARED, /* of the expert that every token uses */
+    MNEM__ROLE_UP_SHARED,
+    MNEM__ROLE_DOWN_SHARED,
     MNEM__ROLE_ATTN_NORM,
     MNEM__ROLE_ATTN_NORM_BIAS,
     MNEM__ROLE_QKV_BIAS,
@@ -64,7 +71,10 @@ typedef enum mnem__width {
     MNEM__WIDTH_UP, /* ff, twice with the gate in it */
     MNEM__WIDTH_VOCAB,
     MNEM__WIDTH_CONTEXT,
-    MNEM__WIDTH_ROPE_PAIRS
+    MNEM__WIDTH_ROPE_PAIRS,
+    MNEM__WIDTH_EXPERTS,
+    MNEM__WIDTH_FF_EXPERT,
+    MNEM__WIDTH_FF_SHARED
 } mnem__width;
 
 /* What a mix of types gives a matrix (quantize.h). */
@@ -72,15 +82,17 @@ typedef enum mnem__precision {
     MNEM__PRECISION_USUAL,
     MNEM__PRECISION_BETTER, /* errors weigh most here: more bits in some layers */
     MNEM__PRECISION_FUSED,  /* a part of it is of the kind before */
-    MNEM__PRECISION_HALF    /* small, and added to everything */
+    MNEM__PRECISION_HALF,   /* small, and added to everything */
+    MNEM__PRECISION_WHOLE   /* small, and decides: F32 */
 } mnem__precision;
 
 typedef struct mnem__role_info {
     const char *name; /* in a file; of a layer's, what follows "blk.N." */
     const char *text; /* of a layer's matrix in graphs: "q" */
     mnem__width rows, columns;
-    mnem__role bias; /* of a matrix or a norm: what is added to what it gives */
-    bool is_norm;    /* a factor for each number: about 1 */
+    mnem__width each; /* so many of them below each other: EXPERTS */
+    mnem__role bias;  /* of a matrix or a norm: what is added to what it gives */
+    bool is_norm;     /* a factor for each number: about 1 */
     mnem__precision precision;
 } mnem__role_info;
 const mnem__role_info *mnem__role_get(mnem__role role);
@@ -90,8 +102,12 @@ static inline bool mnem__role_in_layer(mnem__role role) {
     return role != MNEM__ROLE_NONE && role < MNEM__OUTER_FIRST;
 }
 
-/* [rows, columns], or [columns, 1] of a vector, and how many dimensions these are. */
-int mnem__role_shape(mnem__role role, const mnem_transformer *transformer, int64_t shape[2]);
+/* [rows, columns], [experts, rows, columns], or [columns, 1] of a vector, and how many dimensions
+ * these are. */
+int mnem__role_shape(mnem__role role, const mnem_transformer *transformer, int64_t shape[3]);
+static inline bool mnem__role_is_matrix(mnem__role role) {
+    return mnem__role_get(role)->rows != MNEM__WIDTH_NONE;
+}
 
 enum { MNEM__ROLE_NAME = 40 };
 /* What a tensor is called in a file: "blk.3.attn_q.weight". layer: any when outside of layers. */

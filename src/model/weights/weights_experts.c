@@ -30,8 +30,8 @@ static mnem_status read_matrix(mnem__weights *w, const mnem__matrix *m, int32_t 
     mnem_status status =
         mnem__weights_part_read(&w->parts[m->file], w->page_cache,
                                 m->offset + (uint64_t)number * bytes, bytes, place + raw_at, &raw);
-    if (status == MNEM_OK) status = mnem__gguf_part_check(w->parts[m->file].file,
-                                                          w->parts[m->file].fd);
+    if (status == MNEM_OK)
+        status = mnem__gguf_part_check(w->parts[m->file].file, w->parts[m->file].fd);
     if (status != MNEM_OK) return mnem__fail_in(status, "%s", m->name);
     mnem__weights_pack(m, rows, raw, place);
     pthread_mutex_lock(&w->lock);

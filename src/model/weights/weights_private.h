@@ -37,7 +37,7 @@ typedef struct mnem__matrix {
     uint32_t sum_at; /* of chunk 0; of the body and the head */
     int64_t rows, k;
     int64_t expert_groups; /* of 16 rows of each expert; 0: a matrix by itself */
-    uint64_t offset;                             /* in the file */
+    uint64_t offset;       /* in the file */
     uint64_t row_bytes, raw_bytes, packed_bytes; /* of a raw row; of a group of 16 */
     int64_t chunk_groups, chunks;
     uint64_t raw_at; /* in a slot, of a chunk that is packed there */

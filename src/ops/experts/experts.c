@@ -93,7 +93,8 @@ static mnem__experts_sizes sizes_of(const mnem_op_desc *d) {
 
 static uint64_t workspace(const mnem_op *op) {
     const mnem__experts_sizes s = sizes_of(&op->desc);
-    return s.lists + 2 * s.hidden + s.results + (s.gathered + s.products) * (uint64_t)op->desc.workers;
+    return s.lists + 2 * s.hidden + s.results +
+           (s.gathered + s.products) * (uint64_t)op->desc.workers;
 }
 
 static void open_run(mnem__experts *x, const mnem_op *op, const mnem_op_args *args,

@@ -17,8 +17,8 @@
 #include "ops/rows/row_kernels.h"
 
 enum {
-    MNEM__EXPERTS_BLOCK = 64,      /* rows gathered for a product at a time */
-    MNEM__EXPERTS_ANY_ORDER = 16,  /* tokens, at most, of a run whose experts come in any order */
+    MNEM__EXPERTS_BLOCK = 64,     /* rows gathered for a product at a time */
+    MNEM__EXPERTS_ANY_ORDER = 16, /* tokens, at most, of a run whose experts come in any order */
     MNEM__EXPERTS_GATE = 0,
     MNEM__EXPERTS_UP = 1,
     MNEM__EXPERTS_DOWN = 2,
@@ -40,9 +40,9 @@ typedef struct mnem__experts {
     const mnem__row_kernels *rows;
     const mnem__matmul_kernel *kernel[3];
     mnem__op_rows in, routes, out;
-    int32_t *first;   /* [experts + 1] an expert's rows in entry */
-    int32_t *entry;   /* [T k] token * k + place among the token's experts */
-    int32_t *wanted;  /* [experts] those that have rows, ascending */
+    int32_t *first;  /* [experts + 1] an expert's rows in entry */
+    int32_t *entry;  /* [T k] token * k + place among the token's experts */
+    int32_t *wanted; /* [experts] those that have rows, ascending */
     uint8_t *hidden[2], *gathered;
     float *results, *products;
     bool any_order;

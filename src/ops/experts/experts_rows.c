@@ -19,12 +19,12 @@ static mnem__matmul_job job_of(const mnem__experts *x, const mnem_op_expert *exp
     const mnem__experts_sizes *s = &x->sizes;
     const int64_t group = (int64_t)mnem_pack_group_bytes(weight->type, weight->shape[1]);
     const int64_t rows = which == MNEM__EXPERTS_DOWN ? s->n_out : s->ff;
-    mnem__matmul_job job = {
-        .weights = (const uint8_t *)expert->packed[which] + begin / MNEM_PACK_ROWS * group,
-        .group_bytes = group,
-        .k = weight->shape[1],
-        .rows = end - begin,
-        .out_stride = end - begin};
+    mnem__matmul_job job = {.weights = (const uint8_t *)expert->packed[which] +
+                                       begin / MNEM_PACK_ROWS * group,
+                            .group_bytes = group,
+                            .k = weight->shape[1],
+                            .rows = end - begin,
+                            .out_stride = end - begin};
     if (!mnem__tensor_absent(bias))
         job.bias = (const float *)(const void *)((const char *)x->args->in[5] + bias->offset) +
                    s->experts * s->ff * which + expert->number * rows + begin;
@@ -34,8 +34,8 @@ static mnem__matmul_job job_of(const mnem__experts *x, const mnem_op_expert *exp
 /* ---- gate, up and what is between them and down ---- */
 
 /* Tokens of the rows, as the kernel reads them: in place if there is one and it is so already. */
-static void gather(const mnem__experts *x, const mnem__matmul_kernel *kernel,
-                   const int32_t *entry, mnem__matmul_job *job) {
+static void gather(const mnem__experts *x, const mnem__matmul_kernel *kernel, const int32_t *entry,
+                   mnem__matmul_job *job) {
     const int64_t n = x->sizes.n, blocks = (n + 31) / 32, stride = (int64_t)x->sizes.input_row;
     const bool ready = x->op->desc.in[0].type == mnem__matmul_ready_type(kernel);
     job->input_stride = stride;

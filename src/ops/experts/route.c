@@ -63,8 +63,7 @@ static void choose(const mnem_route *route, int64_t n, const float *by, const fl
                    float *out) {
     const int32_t used = route->used;
     float sum = 0, *chosen = out + used;
-    for (int32_t i = 0; i < used; i++)
-        insert(out, i, (float)best_of_rest(n, by, out, i));
+    for (int32_t i = 0; i < used; i++) insert(out, i, (float)best_of_rest(n, by, out, i));
     for (int32_t i = 0; i < used; i++) {
         chosen[i] = weights[(int64_t)out[i]];
         sum += chosen[i];

@@ -13,8 +13,9 @@ void ROW(add)(int64_t n, const void *x, const void *y, void *to) {
 }
 
 static void add_scaled(int64_t n, const float *x, float factor, float *out) {
-    EACH_LANES(n, lanes_store_part(out + i, lanes_fma(lanes_set(factor), lanes_load_part(x + i, m),
-                                                      lanes_load_part(out + i, m)),
+    EACH_LANES(n, lanes_store_part(out + i,
+                                   lanes_fma(lanes_set(factor), lanes_load_part(x + i, m),
+                                             lanes_load_part(out + i, m)),
                                    m))
 }
 

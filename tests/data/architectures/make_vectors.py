@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tiny random models of every dense family, and what `transformers` makes of a text.
+"""Tiny random models of every family, and what `transformers` makes of a text.
 
     make_vectors.py LLAMA_CPP [NAME ...]
 
@@ -33,6 +33,7 @@ MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
                  beta_slow=1.0, original_max_position_embeddings=200, max_position_embeddings=256)
 GEMMA3 = dict(full_attention=dict(rope_type="default", rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
+MIXTURE = dict(num_experts=8, num_experts_per_tok=3)
 
 # name: (config's class, what differs from SHAPE)
 MODELS = {
@@ -61,6 +62,7 @@ MODELS = {
                                     attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
     "gemma3": ("Gemma3TextConfig", dict(head_dim=8, sliding_window=24, query_pre_attn_scalar=8,
                                         num_hidden_layers=6, rope_parameters=GEMMA3)),
+    "olmoe": ("OlmoeConfig", dict(MIXTURE, intermediate_size=16)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
@@ -68,8 +70,8 @@ MODELS = {
 def randomize(model, gemma):
     """Weights that make attention sharp and every tensor matter."""
     for name, p in model.named_parameters():
-        if p.dim() == 2:
-            scale = 1.0 if "embed" in name else 1.5 / p.shape[1] ** 0.5
+        if p.dim() >= 2:
+            scale = 1.0 if "embed" in name else 1.5 / p.shape[-1] ** 0.5
             p.data = torch.randn_like(p) * scale
         elif "bias" in name:
             p.data = torch.randn_like(p) * 0.3
