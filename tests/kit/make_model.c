@@ -177,11 +177,13 @@ static void matrix(const walk *w, const char *name, const char *type_name, int d
     free(row);
 }
 
-static void vector(const walk *w, const char *name, int64_t n, float center, float deviation) {
+static void vector(const walk *w, const char *name, int dims, const int64_t *shape, float center,
+                   float deviation) {
     if (!w->data) {
-        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
+        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, dims, shape));
         return;
     }
+    const int64_t n = dims == 2 ? shape[0] * shape[1] : shape[0];
     uint64_t state = seed_of(w->o, name);
     for (int64_t i = 0; i < n; i++) {
         float f = center + deviation * normal(&state);
@@ -240,8 +242,8 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     mnem__role_name(role, (int32_t)layer, name);
     if (role == MNEM__ROLE_ROPE_FACTORS)
         rope_factors(w, name);
-    else if (dims == 1)
-        vector(w, name, shape[0], info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
+    else if (!mnem__role_is_matrix(role))
+        vector(w, name, dims, shape, info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
     else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
         matrix(w, name, o->output_type, dims, shape, 3 * by_row);
     else if (info->precision == MNEM__PRECISION_WHOLE)

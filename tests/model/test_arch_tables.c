@@ -139,6 +139,9 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->out, used);
             use_role(a, part->post_norm, used);
             use_role(a, part->router, used);
+            use_role(a, part->choice_bias, used);
+            use_role(a, part->sinks, used);
+            use_role(a, part->shared_gate, used);
             use_role(a, part->shared_in[0], used);
             use_role(a, part->shared_in[1], used);
             use_role(a, part->shared_out, used);

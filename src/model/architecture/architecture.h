@@ -69,10 +69,13 @@ typedef struct mnem__layer_part {
     mnem_op_kind core;                /* ATTENTION, GELU, SILU_MUL and GELU_MUL (of two, or of one
                                          matrix that has both) */
     mnem__role q_norm, k_norm;        /* of attention's heads */
+    mnem__role sinks;
     mnem__role out;
     mnem__role post_norm;
-    mnem__role router;                   /* then in and out are experts, and core is in each */
+    mnem__role router; /* then in and out are experts, and core is in each */
+    mnem__role choice_bias;
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
+    mnem__role shared_gate;              /* how much of it */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -83,7 +86,8 @@ static inline int mnem__part_inputs(const mnem__layer_part *part) {
 }
 
 static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
-    return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL;
+    return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL ||
+           part->core == MNEM_OP_SWIGLU_MUL;
 }
 
 /* Which keys are read; the others must be neutral (hparams.c). */
@@ -108,11 +112,13 @@ typedef struct mnem__architecture {
     unsigned takes;  /* bits of mnem__takes */
     bool root_scale; /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
+    bool yarn_unrounded;           /* files don't say it */
     int32_t window, window_period; /* where a file doesn't say */
     float window_rope_base;        /* so too */
     bool window_rope_plain;        /* the base of other layers, but no scaling */
     int32_t unturned_every;        /* transformer.unturned_every */
     int32_t split_scale_layers;    /* a model of so many scales scores by (embd / heads)^-1/2 */
+    const char *mixture;           /* the table of files that have experts; NULL: this one */
     bool normalized_weights;       /* of the experts used, where a file doesn't say */
     bool trained;                  /* from random weights too; adapters are for all */
     bool plain_heads; /* such training wants kv_heads = heads and embd = heads * head_dim */

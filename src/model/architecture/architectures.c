@@ -18,6 +18,10 @@
     X(glm4)                                                                                        \
     X(olmo2)                                                                                       \
     X(olmoe)                                                                                       \
+    X(mixtral)                                                                                     \
+    X(qwen2moe)                                                                                    \
+    X(qwen3moe)                                                                                    \
+    X(gpt_oss)                                                                                     \
     X(starcoder2)                                                                                  \
     X(gpt2)
 

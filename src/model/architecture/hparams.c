@@ -339,6 +339,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
 static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
                              const char *prefix, mnem_transformer *t) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
+    t->rope.yarn_unrounded = architecture->yarn_unrounded;
     t->rope.neox = architecture->turn == MNEM__TURN_HALVES;
     t->wide_qk_norm = architecture->wide_qk_norm;
     t->unturned_every = architecture->unturned_every;
@@ -372,6 +373,12 @@ static mnem_status refuse_architecture(const mnem_model *model, const mnem_value
         names);
 }
 
+static bool has_experts(const mnem_model *model, const char *prefix) {
+    mnem__key_reader r = {.model = model, .prefix = prefix};
+    mnem_value value;
+    return mnem__key_find(&r, "expert_count", &value) && value.u > 0;
+}
+
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t) {
     memset(t, 0, sizeof *t);
     t->rope_factors = -1;
@@ -386,6 +393,8 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
     MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
+    if (architecture->mixture && has_experts(model, value.text.bytes))
+        architecture = mnem__architecture_find(architecture->mixture);
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
     mnem_status status = take_keys(model, architecture, value.text.bytes, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)

@@ -37,6 +37,17 @@ static mnem_status take_route(mnem__key_reader *r, const mnem__architecture *a,
     return status;
 }
 
+/* Shared experts are one matrix: their width, or how many of an expert's width. */
+static mnem_status take_shared(mnem__key_reader *r, const mnem__architecture *a,
+                               mnem_transformer *t) {
+    int32_t count = 0;
+    if (!mnem__architecture_has(a, MNEM__ROLE_DOWN_SHARED)) return MNEM_OK;
+    MNEM__TRY(mnem__take_int(r, "expert_shared_count", 1, EXPERTS_MAX, 1, &count));
+    const int64_t width = (int64_t)count * t->ff_expert;
+    return mnem__take_int(r, "expert_shared_feed_forward_length", 1, WIDTH_MAX, width,
+                          &t->ff_shared);
+}
+
 mnem_status mnem__hparams_experts(mnem__key_reader *r, const mnem__architecture *a,
                                   mnem_transformer *t) {
     mnem_status status =
@@ -46,5 +57,6 @@ mnem_status mnem__hparams_experts(mnem__key_reader *r, const mnem__architecture 
         status =
             mnem__take_int(r, "expert_feed_forward_length", 1, WIDTH_MAX, t->ff, &t->ff_expert);
     if (status == MNEM_OK) status = check_rows(r, r->key, t->ff_expert);
-    return status == MNEM_OK ? check_rows(r, "embedding_length", t->embd) : status;
+    if (status == MNEM_OK) status = check_rows(r, "embedding_length", t->embd);
+    return status == MNEM_OK ? take_shared(r, a, t) : status;
 }

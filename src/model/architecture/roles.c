@@ -9,7 +9,8 @@
 #define VECTOR(n, c)        .name = n, .columns = MNEM__WIDTH_##c
 #define BIAS(b)             .bias = MNEM__ROLE_##b##_BIAS
 #define PRECISION(p)        .precision = MNEM__PRECISION_##p
-#define EXPERTS(n, t, r, c) MATRIX(n, t, r, c), .each = MNEM__WIDTH_EXPERTS
+#define EACH                .each = MNEM__WIDTH_EXPERTS
+#define EXPERTS(n, t, r, c) MATRIX(n, t, r, c), EACH
 
 static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q] = {MATRIX("attn_q.weight", "q", Q, EMBD), BIAS(Q)},
@@ -21,12 +22,14 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
     [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
                          PRECISION(BETTER)},
-    [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD),
+    [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD), BIAS(ROUTER),
                            PRECISION(WHOLE)},
-    [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD)},
-    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD)},
+    [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD),
+                                 BIAS(GATE_EXPERTS)},
+    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD),
+                               BIAS(UP_EXPERTS)},
     [MNEM__ROLE_DOWN_EXPERTS] = {EXPERTS("ffn_down_exps.weight", "downs", EMBD, FF_EXPERT),
-                                 PRECISION(BETTER)},
+                                 BIAS(DOWN_EXPERTS), PRECISION(BETTER)},
     [MNEM__ROLE_GATE_SHARED] = {MATRIX("ffn_gate_shexp.weight", "shared gate", FF_SHARED, EMBD)},
     [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
     [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
@@ -46,6 +49,13 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", UP)},
     [MNEM__ROLE_DOWN_BIAS] = {VECTOR("ffn_down.bias", EMBD)},
     [MNEM__ROLE_FFN_POST_NORM] = {VECTOR("post_ffw_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_SINKS] = {VECTOR("attn_sinks.weight", HEADS)},
+    [MNEM__ROLE_ROUTER_BIAS] = {VECTOR("ffn_gate_inp.bias", EXPERTS)},
+    [MNEM__ROLE_CHOICE_BIAS] = {VECTOR("exp_probs_b.bias", EXPERTS)},
+    [MNEM__ROLE_GATE_EXPERTS_BIAS] = {VECTOR("ffn_gate_exps.bias", FF_EXPERT), EACH},
+    [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
+    [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
+    [MNEM__ROLE_SHARED_GATE] = {VECTOR("ffn_gate_inp_shexp.weight", EMBD)},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
     [MNEM__ROLE_OUTPUT_NORM] = {VECTOR("output_norm.weight", EMBD), BIAS(OUTPUT_NORM),
@@ -79,6 +89,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_EXPERTS: return t->experts;
     case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
     case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
+    case MNEM__WIDTH_HEADS: return t->heads;
     }
     return 0;
 }

@@ -41,6 +41,13 @@ typedef enum mnem__role {
     MNEM__ROLE_UP_BIAS,
     MNEM__ROLE_DOWN_BIAS,
     MNEM__ROLE_FFN_POST_NORM,
+    MNEM__ROLE_SINKS, /* of heads: a score that has no value */
+    MNEM__ROLE_ROUTER_BIAS,
+    MNEM__ROLE_CHOICE_BIAS,       /* of experts, for the choice alone */
+    MNEM__ROLE_GATE_EXPERTS_BIAS, /* these three lie beside each other */
+    MNEM__ROLE_UP_EXPERTS_BIAS,
+    MNEM__ROLE_DOWN_EXPERTS_BIAS,
+    MNEM__ROLE_SHARED_GATE, /* how much of the shared expert a token gets */
     MNEM__ROLE_EMBEDDING,
     MNEM__ROLE_POSITIONS, /* a row for each place in the context, added to the embedding */
     MNEM__ROLE_OUTPUT_NORM,
@@ -74,7 +81,8 @@ typedef enum mnem__width {
     MNEM__WIDTH_ROPE_PAIRS,
     MNEM__WIDTH_EXPERTS,
     MNEM__WIDTH_FF_EXPERT,
-    MNEM__WIDTH_FF_SHARED
+    MNEM__WIDTH_FF_SHARED,
+    MNEM__WIDTH_HEADS
 } mnem__width;
 
 /* What a mix of types gives a matrix (quantize.h). */

@@ -195,7 +195,7 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
                                       .max_positions = b->o->context,
                                       .window = has_window(t, b->layer) ? t->window : 0,
                                       .soft_cap = t->attention_cap},
-                             .in = {in.q},
+                             .in = {in.q, layer_vector(b, part->sinks)},
                              .out = a8 ? flat : heads_view(b, flat, t->heads),
                              .layer = b->layer});
     return flat;

@@ -33,7 +33,9 @@ MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
                  beta_slow=1.0, original_max_position_embeddings=200, max_position_embeddings=256)
 GEMMA3 = dict(full_attention=dict(rope_type="default", rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
-MIXTURE = dict(num_experts=8, num_experts_per_tok=3)
+OSS = dict(YARN, beta_fast=32.0, beta_slow=1.0, truncate=False)
+MIXED = dict(intermediate_size=16)
+MIXTURE = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16)
 
 # name: (config's class, what differs from SHAPE)
 MODELS = {
@@ -62,6 +64,12 @@ MODELS = {
                                     attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
     "gemma3": ("Gemma3TextConfig", dict(head_dim=8, sliding_window=24, query_pre_attn_scalar=8,
                                         num_hidden_layers=6, rope_parameters=GEMMA3)),
+    "mixtral": ("MixtralConfig", dict(MIXED, num_local_experts=6, num_experts_per_tok=2)),
+    "qwen2moe": ("Qwen2MoeConfig", dict(MIXTURE, shared_expert_intermediate_size=48)),
+    "qwen3moe": ("Qwen3MoeConfig", dict(MIXTURE, head_dim=16, norm_topk_prob=True)),
+    "gpt_oss": ("GptOssConfig", dict(MIXED, head_dim=16, num_local_experts=6,
+                                     num_experts_per_tok=2, sliding_window=24,
+                                     rope_parameters=OSS)),
     "olmoe": ("OlmoeConfig", dict(MIXTURE, intermediate_size=16)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
