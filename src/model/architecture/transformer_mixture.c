@@ -24,8 +24,9 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
     const int32_t scores = value_2d(b, "scores", MNEM_TYPE_F32, t->experts);
     const int32_t routes = value_2d(b, "routes", MNEM_TYPE_F32, 2 * (int64_t)t->route.used);
     add_matmul(b, layer_handle(b, part->router), n, layer_bias(b, part->router), scores, false);
-    add(b, (mnem_graph_node){
-               .desc = {.kind = MNEM_OP_ROUTE, .route = t->route}, .in = {scores}, .out = routes});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROUTE, .route = t->route},
+                             .in = {scores, layer_vector(b, part->choice_bias)},
+                             .out = routes});
     return routes;
 }
 
@@ -39,11 +40,6 @@ static int32_t add_guess(builder *b, const mnem__layer_part *part) {
     const int32_t guess = add_route(b, part, n);
     b->layer--;
     return guess;
-}
-
-static mnem_tensor experts_desc(const builder *b, int32_t handle) {
-    const mnem_tensor_info info = matrix_info(b, handle);
-    return mnem_tensor_packed(info.type, info.shape[0] * info.shape[1], info.shape[2]);
 }
 
 /* The three vectors lie one behind the other: 16 rows of f32 are whole lines. */
@@ -64,7 +60,7 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
         .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, experts_bias(b, part), add_guess(b, part)},
         .out = out,
         .matrix = gates};
-    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = experts_desc(b, gates + i);
+    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = matrices_desc(b, gates + i);
     if (node.in[6]) {
         b->layer++;
         node.guess = layer_handle(b, part->in[0]);

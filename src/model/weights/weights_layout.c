@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "model/architecture/roles.h"
 #include "model/weights/weights_private.h"
 
 enum { SLOTS_DEFAULT = 4, SLOTS_MAX = 256, SLOT_BYTES_DEFAULT = 1 << 20 };
@@ -73,7 +74,9 @@ mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint6
                         .rows = mnem__matrix_rows(&info),
                         .k = mnem__matrix_k(&info),
                         .offset = info.offset};
-    if (info.dims == 3) m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
+    int32_t layer;
+    const bool experts = mnem__role_is_experts(mnem__role_find(info.name, &layer));
+    if (experts && info.dims == 3) m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
     const bool whole = info.dims == 2 || (info.dims == 3 && info.shape[1] % MNEM_PACK_ROWS == 0);
     m->packed_bytes = whole ? mnem_pack_group_bytes(info.type, m->k) : 0;
     if (!m->packed_bytes || m->rows < 1)

@@ -109,6 +109,8 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [heads]");
     if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
+    if (desc->both_ways && desc->window > 0)
+        return mnem__op_fail(MNEM_INVALID, desc, "a window has one side only");
     if (desc->max_positions <= 0)
         return mnem__op_fail(MNEM_INVALID, desc, "max_positions isn't positive");
     return check_out(desc);
@@ -175,6 +177,7 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
                 ? NULL
                 : (const float *)(const void *)((const char *)args->in[1] + sinks->offset) + head,
         .window = desc->window > 0 ? desc->window : INT32_MAX,
+        .both_ways = desc->both_ways,
         .query = mnem__op_row(&in, row, head),
         .query_token = in.token,
         .query_head = in.head,

@@ -129,7 +129,8 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     for (int64_t t = begin; t < end; t++) {
         const float *scores = mnem__op_row(&in, t, 0);
         (d->route.sigmoid ? kernels->sigmoid : kernels->softmax)(in.n, scores, weights);
-        memcpy(by, biased ? weights : scores, (size_t)in.n * sizeof *by);
+        /* Scores are in the order of weights, but can't be added up. */
+        memcpy(by, biased || d->route.groups > 0 ? weights : scores, (size_t)in.n * sizeof *by);
         if (biased) kernels->add(in.n, by, (const char *)args->in[1] + d->in[1].offset, by);
         if (d->route.groups > 0) leave_groups(&d->route, in.n, by);
         choose(&d->route, in.n, by, weights, mnem__op_row(&out, t, 0));
