@@ -58,11 +58,16 @@ void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_
 
 typedef struct mnem_graph_node {
     mnem_op_desc desc; /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
-                           is the packed matrix's own descriptor, given here */
-    int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none. in[1] of a MATMUL: none */
+                           (in[1] to in[3] of EXPERTS) is the packed matrix's own descriptor,
+                           given here */
+    int32_t in[MNEM_OP_INPUTS],
+        out; /* tensors; 0: none. in[1] of a MATMUL, in[1] to in[3] of EXPERTS:
+                                        none */
     int32_t also[MNEM_OP_ALSO];
-    int32_t matrix; /* MATMUL: the handle */
+    int32_t matrix; /* MATMUL: the handle; EXPERTS: the gates', then the ups' and downs' follow */
     int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV: which layer's pages */
+    int32_t guess;  /* EXPERTS with in[6], ROUTE's out of another router: the gates' handle of the
+                       experts that are likely to be wanted next */
     bool tail; /* only the rows from args.first_row on: what nobody reads isn't computed. Tensors of
                   two and more dimensions are rows here; one sequence */
 } mnem_graph_node;
@@ -158,7 +163,7 @@ typedef struct mnem_graph_node_info {
     mnem_op_kind kind;
     int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none */
     int32_t also[MNEM_OP_ALSO];
-    int32_t matrix; /* MATMUL: the handle; else -1 */
+    int32_t matrix; /* MATMUL, EXPERTS: the handle; else -1 */
     int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV; else -1 */
     uint64_t workspace_bytes;
     bool waits; /* the team meets before it */
@@ -175,6 +180,36 @@ typedef struct mnem_graph_chunk {
     int32_t slot; /* the source's own */
 } mnem_graph_chunk;
 
+/* One expert of a layer, whole. */
+typedef struct mnem_graph_expert {
+    mnem_op_expert expert;
+    int32_t slot; /* the source's own */
+} mnem_graph_expert;
+
+/* Where experts come from that aren't resident, called by worker 0 only. A run goes through the
+ * layers in order; gates names a layer's experts by the handle of their gates (the ups' and the
+ * downs' follow it), which are matrices [N * rows, k]: expert e is rows [e rows, (e + 1) rows).
+ *
+ *     want(layer, {3, 8, 40})         the router has chosen: this step needs these, each once
+ *     guess(next layer, {3, 9, 11})   may be needed soon; only where the graph guesses
+ *     acquire, acquire, release, acquire, release, release      three times, two held at most
+ *
+ * want: numbers ascend, and stay readable until the last is acquired. in_order: acquire must hand
+ * them out so; else in any order, such as those that are in memory first: results don't depend on
+ * it. What is left over of the want before (its run was cancelled or failed) is forgotten.
+ * acquire: one that wasn't handed out yet, all three matrices; waits for the disk. release: nobody
+ * reads it any more, and the source may evict it; before that it must stay.
+ * guess: a hint, ascending too, that costs nothing if it is wrong; numbers are readable during the
+ * call only. */
+typedef struct mnem_graph_experts {
+    mnem_status (*want)(void *context, int32_t gates, const int32_t *numbers, int32_t count,
+                        bool in_order);
+    mnem_status (*acquire)(void *context, int32_t gates, mnem_graph_expert *expert);
+    void (*release)(void *context, const mnem_graph_expert *expert);
+    void (*guess)(void *context, int32_t gates, const int32_t *numbers,
+                  int32_t count); /* or NULL */
+} mnem_graph_experts;
+
 /* Where matrices come from. resident is called by all members; acquire and release by worker 0
  * only, for what isn't resident, in the order of the nodes; two chunks are held at most. */
 typedef struct mnem_graph_weights {
@@ -182,6 +217,7 @@ typedef struct mnem_graph_weights {
     mnem_status (*acquire)(void *context, int32_t matrix, mnem_graph_chunk *chunk);
     void (*release)(void *context, const mnem_graph_chunk *chunk);
     void *context;
+    const mnem_graph_experts *experts; /* NULL: all that there are are resident */
 } mnem_graph_weights;
 
 /* Told after each node what it took: by worker 0, when it goes on to the next one. Alone that is
@@ -202,7 +238,7 @@ typedef struct mnem_graph_args {
     const int32_t *positions;   /* ROPE_TABLE [tokens] */
     const mnem_kv_sequence *kv; /* [layers][kv_count] */
     int32_t kv_count;
-    const mnem_graph_weights *weights;   /* of MATMUL; NULL where there is none */
+    const mnem_graph_weights *weights;   /* of MATMUL, EXPERTS; NULL where there is none */
     const int32_t *targets;              /* LINEAR_LOSS [tokens] */
     float gradient_scale;                /* LINEAR_LOSS */
     uint64_t seed;                       /* DROPOUT */

@@ -132,10 +132,18 @@ typedef struct mnem_transformer {
     int32_t token_types;    /* rows of token_types.weight, of which the first is used */
     int32_t leading_layers; /* so many begin a model, of another kind than those behind them */
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
-    float attention_cap, logit_cap;                                      /* cap tanh(x / cap) */
+    int32_t experts;              /* of a layer with a mixture of them; route.used for each token */
+    int32_t ff_expert, ff_shared; /* width of one, and of what every token uses beside them */
+    mnem_route route;
+    /* Attention through a latent (head_dim is what pages hold of it: latent + rope.dims). */
+    int32_t latent, latent_q, key_dim,
+        value_dim;                  /* of keys and values, queries (0: none); a head */
+    float attention_cap, logit_cap; /* cap tanh(x / cap) */
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
- * phi3, glm4, olmo2 (and 3), lfm2, starcoder2, gpt2, and the encoders bert and nomic-bert. Checks hyperparameters and every tensor's
+ * phi3, glm4, olmo2 (and 3), lfm2, starcoder2 and gpt2; the encoders bert and nomic-bert; with
+ * experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, gpt-oss and deepseek2. Checks
+ * hyperparameters and every tensor's
  * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

@@ -64,7 +64,8 @@ typedef struct mnem_kv_sequence {
  *             workspace), in[1] weight PACKED [rows, k], in[2] bias [rows] f32 (dims 0: none)
  *             -> out [T, rows] f32; desc.accumulate adds to out. args.row_begin, row_end: which
  *             rows this call does (begin a multiple of 16, end too or = rows); args.in[1] points at
- *             row_begin's group.
+ *             row_begin's group. in[0] [T, heads, k] f32, out [T, heads, rows / heads]: each head
+ *             has rows of its own, a multiple of 16
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
@@ -74,7 +75,8 @@ typedef struct mnem_kv_sequence {
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
  *             With desc.window a row sees that many positions, its own the last; with
  *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap). With desc.both_ways a
- *             row sees all of its sequence, up to the last row of this run
+ *             row sees all of its sequence, up to the last row of this run. in[1] sinks [heads] f32
+ *             (dims 0: none): a score beside the others whose value is zero
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
@@ -128,7 +130,25 @@ typedef struct mnem_kv_sequence {
  *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Tiled, never the
  *             whole matrix of scores. What later tokens hold, even NaN, doesn't matter
  * CAUSAL_ATTENTION_GRAD  in[0] q, in[1] k, in[2] v, in[3] out, in[4] that log, in[5] dout ->
- *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are added to) */
+ *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are added to)
+ *
+ * Mixtures of experts (Shazeer et al. 2017), N experts of which a token uses k = desc.route.used:
+ * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone (dims 0: none)
+ *             -> out [T, 2 k] f32: numbers of the k best experts (of equal ones the first),
+ *             ascending, then their weights in this order
+ *             With desc.route.groups the experts are as many ranges of equal size, of which those
+ *             count whose two best have the largest sums
+ * EXPERTS     in[0] [T, n] as MATMUL takes it, in[1] gates, in[2] ups PACKED [N * ff, n], in[3]
+ *             downs PACKED [N * n_out, ff], in[4] ROUTE's out, in[5] biases [N * (2 ff + n_out)]
+ *             f32, all gates', then ups', then downs' (dims 0: none) -> out [T, n_out] f32: the sum
+ *             of weight * down(core(gate x, up x)) over a token's experts, added in the order of
+ *             their numbers. desc.core: SILU_MUL, GELU_MUL or SWIGLU_MUL; ff and n_out are
+ *             multiples of 16. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
+ *             each once for all its tokens
+ * SWIGLU_MUL  in[0] gate, in[1] up, like SILU_MUL: g / (1 + e^(-1.702 g)) * (u + 1), with
+ *             g = min(gate, 7), u = up within -7 to 7
+ * ROW_GATE    in[0] [T, n] f32, in[1] [T, k] f32, in[2] weight [k] f32 -> out (may be in[0]): each
+ *             row times the sigmoid of in[1]'s row times the weight */
 #define MNEM_OP_LIST(X)                                                                            \
     X(EMBED, "embed")                                                                              \
     X(RMS_NORM, "rms_norm")                                                                        \
@@ -159,7 +179,11 @@ typedef struct mnem_kv_sequence {
     X(SHORT_CONV, "short_conv")                                                                    \
     X(GELU_ERF, "gelu_erf")                                                                        \
     X(CAUSAL_ATTENTION, "causal_attention")                                                        \
-    X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")
+    X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")                                              \
+    X(ROUTE, "route")                                                                              \
+    X(EXPERTS, "experts")                                                                          \
+    X(SWIGLU_MUL, "swiglu_mul")                                                                    \
+    X(ROW_GATE, "row_gate")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -190,10 +214,20 @@ typedef struct mnem_rope {
     float yarn_ext;  /* 0: no YaRN; 1: YaRN's mix of interpolated and extrapolated angles */
     float yarn_attn; /* magnitude factor, before YaRN's 1 + 0.1 ln(1/scale); 0: 1 */
     float yarn_beta_fast, yarn_beta_slow; /* 32, 1 */
-    int32_t original_context;             /* YaRN: context before scaling */
+    bool yarn_unrounded;      /* the mix begins and ends between pairs, not at whole ones */
+    int32_t original_context; /* YaRN: context before scaling */
 } mnem_rope;
 
-enum { MNEM_OP_INPUTS = 6, MNEM_OP_ALSO = 2 };
+/* How ROUTE chooses, and what of a score becomes a weight. */
+typedef struct mnem_route {
+    int32_t used;                /* experts of a token */
+    bool sigmoid;                /* of each score; else softmax over all of a token */
+    bool normalized;             /* the weights of those used are divided by their sum */
+    float scale;                 /* then multiplied by this; 0: 1 */
+    int32_t groups, groups_used; /* 0: no groups */
+} mnem_route;
+
+enum { MNEM_OP_INPUTS = 7, MNEM_OP_ALSO = 2 };
 
 typedef struct mnem_op_desc {
     mnem_op_kind kind;
@@ -218,7 +252,25 @@ typedef struct mnem_op_desc {
     float dropout;                  /* DROPOUT: probability, 0 to below 1 */
     uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */
     uint64_t keep_bytes;            /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
+    mnem_route route;               /* ROUTE, EXPERTS */
+    mnem_op_kind core;              /* EXPERTS */
 } mnem_op_desc;
+
+/* One expert's matrices. */
+typedef struct mnem_op_expert {
+    int32_t number;
+    const void *packed[3]; /* gate, up, down: its first group */
+} mnem_op_expert;
+
+/* Where EXPERTS gets them. want: by worker 0, which experts the tokens have, ascending; the array
+ * stays until the run ends. in_order: they must come so; else in any order. next: by every member,
+ * for at = 0, 1, ..., count - 1, with the at-th number filled in: the same expert for all of them,
+ * valid until the next call; false ends the run, whose out is nothing then. */
+typedef struct mnem_op_experts {
+    void (*want)(void *context, const int32_t *numbers, int32_t count, bool in_order);
+    bool (*next)(void *context, const mnem_worker *worker, int32_t at, mnem_op_expert *expert);
+    void *context;
+} mnem_op_experts;
 
 typedef struct mnem_op mnem_op;
 typedef struct mnem_op_args {
@@ -236,6 +288,7 @@ typedef struct mnem_op_args {
     float gradient_scale;   /* LINEAR_LOSS */
     uint64_t seed;          /* DROPOUT */
     int64_t row_base;       /* DROPOUT */
+    const mnem_op_experts *experts; /* EXPERTS */
 } mnem_op_args;
 
 struct mnem_op {

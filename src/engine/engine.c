@@ -82,7 +82,8 @@ static void bind(mnem_engine *e) {
         e->choice.embedding_packed
             ? (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding)
             : part_host(e, MNEM__PART_ROWS);
-    e->source = (mnem_graph_weights){source_resident, source_acquire, source_release, e->weights};
+    e->source = (mnem_graph_weights){source_resident, source_acquire, source_release, e->weights,
+                                     &mnem__weights_experts};
 }
 
 /* A block that was the ring is as new again: zeros. */

@@ -163,7 +163,7 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *pla
     for (int32_t i = 0; i < plan->matrices; i++) {
         mnem_tensor_info info;
         mnem_model_tensor_get(p->setup.model, (uint32_t)map->matrices[i], &info);
-        const uint64_t bytes = mnem_pack_bytes(info.type, info.shape[0], info.shape[1]);
+        const uint64_t bytes = mnem__matrix_pack_bytes(&info);
         plan->weight_bytes += bytes;
         if (p->setup.flags[i]) plan->weight_bytes_resident += bytes;
     }

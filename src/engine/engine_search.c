@@ -40,8 +40,9 @@ static void count_work(mnem__search *search) {
     for (int32_t i = 0; i < map->body_count + map->head_count; i++) {
         mnem_tensor_info info;
         if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[i], &info)) continue;
-        const double macs = (double)info.shape[0] * (double)info.shape[1];
-        const double bytes = (double)mnem_pack_bytes(info.type, info.shape[0], info.shape[1]);
+        const double used = mnem__transformer_used_part(map, &info);
+        const double macs = used * (double)mnem__matrix_rows(&info) * (double)mnem__matrix_k(&info);
+        const double bytes = used * (double)mnem__matrix_pack_bytes(&info);
         *(i < map->body_count ? &search->body_macs : &search->head_macs) += macs;
         *(i < map->body_count ? &search->body_bytes : &search->head_bytes) += bytes;
         search->file_bytes += (double)info.bytes;
@@ -72,7 +73,7 @@ static mnem_status add_resident(mnem__search *search, int32_t index, mnem__resid
     search->setup->flags[index] = true;
     p->resident++;
     p->embedding_packed = search->setup->flags[search->setup->map->embedding];
-    p->resident_bytes += after.resident_bytes;
+    p->resident_bytes += after.resident_bytes - after.expert_bytes;
     p->streamed_bytes_body -= before.streamed_bytes_body;
     p->streamed_bytes_head -= before.streamed_bytes_head;
     return MNEM_OK;

@@ -35,6 +35,10 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_LINEAR_LOSS] = &mnem__op_linear_loss,
     [MNEM_OP_CAUSAL_ATTENTION] = &mnem__op_causal_attention,
     [MNEM_OP_CAUSAL_ATTENTION_GRAD] = &mnem__op_causal_attention_grad,
+    [MNEM_OP_ROUTE] = &mnem__op_route,
+    [MNEM_OP_EXPERTS] = &mnem__op_experts,
+    [MNEM_OP_SWIGLU_MUL] = &mnem__op_swiglu_mul,
+    [MNEM_OP_ROW_GATE] = &mnem__op_row_gate,
 };
 
 /* A backend with kernels has its list of tables here. */

@@ -31,6 +31,7 @@ void must(mnem_status status) {
 static const char HELP[] =
     "usage: make_model OUT [--arch NAME] [--embd N] [--layers N] [--heads N]\n"
     "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
+    "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
     "  [--output-type TYPE] [--tied] [--bias] [--rope-scaling yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n";
 
@@ -39,10 +40,13 @@ static bool take_number(options *o, const char *name, const char *value) {
         const char *name;
         long *to;
     } numbers[] = {
-        {"--embd", &o->embd},         {"--layers", &o->layers},     {"--heads", &o->heads},
-        {"--kv-heads", &o->kv_heads}, {"--head-dim", &o->head_dim}, {"--ff", &o->ff},
-        {"--vocab", &o->vocab},       {"--context", &o->context},   {"--alignment", &o->alignment},
-        {"--seed", &o->seed},
+        {"--embd", &o->embd},           {"--layers", &o->layers},
+        {"--heads", &o->heads},         {"--kv-heads", &o->kv_heads},
+        {"--head-dim", &o->head_dim},   {"--ff", &o->ff},
+        {"--vocab", &o->vocab},         {"--context", &o->context},
+        {"--alignment", &o->alignment}, {"--seed", &o->seed},
+        {"--experts", &o->experts},     {"--experts-used", &o->experts_used},
+        {"--ff-expert", &o->ff_expert}, {"--ff-shared", &o->ff_shared},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(name, numbers[i].name) == 0) {
@@ -89,7 +93,9 @@ static options parse(int argc, char **argv) {
                  .kv_heads = 0,
                  .ff = 768,
                  .vocab = 2048,
-                 .context = 2048};
+                 .context = 2048,
+                 .experts = 8,
+                 .experts_used = 2};
     for (int i = 1; i < argc; i++) {
         if (take_flag(&o, argv[i])) continue;
         if (argv[i][0] != '-' && !o.out) {
@@ -110,6 +116,8 @@ static options parse(int argc, char **argv) {
     }
     if (o.kv_heads == 0) o.kv_heads = o.heads;
     if (o.head_dim == 0) o.head_dim = o.embd / o.heads;
+    if (o.ff_expert == 0) o.ff_expert = o.ff;
+    if (o.ff_shared == 0) o.ff_shared = o.ff_expert;
     if (!o.output_type) o.output_type = o.type;
     if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";
     return o;
@@ -149,12 +157,14 @@ typedef struct walk {
     bool data;
 } walk;
 
-static void matrix(const walk *w, const char *name, const char *type_name, int64_t rows, int64_t k,
-                   float deviation) {
+/* Matrices of rows of k, below each other where there are three dimensions. */
+static void matrix(const walk *w, const char *name, const char *type_name, int dims,
+                   const int64_t *shape, float deviation) {
+    const int64_t k = shape[dims - 1], rows = dims == 3 ? shape[0] * shape[1] : shape[0];
     mnem_type type = type_of(type_name);
     if (mnem_type_row_bytes(type, k) == 0) type = MNEM_TYPE_F16; /* not whole blocks */
     if (!w->data) {
-        must(mnem__gguf_write_tensor(w->writer, name, type, 2, (int64_t[]){rows, k}));
+        must(mnem__gguf_write_tensor(w->writer, name, type, dims, shape));
         return;
     }
     uint64_t state = seed_of(w->o, name), bytes = mnem_type_row_bytes(type, k);
@@ -167,11 +177,13 @@ static void matrix(const walk *w, const char *name, const char *type_name, int64
     free(row);
 }
 
-static void vector(const walk *w, const char *name, int64_t n, float center, float deviation) {
+static void vector(const walk *w, const char *name, int dims, const int64_t *shape, float center,
+                   float deviation) {
     if (!w->data) {
-        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
+        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, dims, shape));
         return;
     }
+    const int64_t n = dims == 2 ? shape[0] * shape[1] : shape[0];
     uint64_t state = seed_of(w->o, name);
     for (int64_t i = 0; i < n; i++) {
         float f = center + deviation * normal(&state);
@@ -210,6 +222,15 @@ static uint32_t kv_heads_of(const options *o, long layer) {
     return is_conv(o) && layer % 3 != 1 ? 0 : (uint32_t)o->kv_heads;
 }
 
+/* Keys and values through a latent as wide as a head; beside it half as much is turned. */
+static bool is_latent(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_LATENT;
+}
+
+static int32_t rope_dims_of(const options *o) {
+    return (int32_t)(is_latent(o) ? o->head_dim / 2 : o->head_dim);
+}
+
 static mnem_transformer shape_of(const options *o) {
     mnem_transformer t = {.layers = (int32_t)o->layers,
                           .embd = (int32_t)o->embd,
@@ -219,11 +240,21 @@ static mnem_transformer shape_of(const options *o) {
                           .ff = (int32_t)o->ff,
                           .vocab = (int32_t)o->vocab,
                           .context = (int32_t)o->context,
-                          .rope.dims = (int32_t)o->head_dim,
+                          .rope.dims = rope_dims_of(o),
                           .conv_length = is_conv(o) ? 3 : 0,
                           .token_types = architecture(o)->encoder ? 2 : 0,
                           .wide_qk_norm = architecture(o)->wide_qk_norm,
+                          .experts = (int32_t)o->experts,
+                          .ff_expert = (int32_t)o->ff_expert,
+                          .ff_shared = (int32_t)o->ff_shared,
                           .gate_in_up = is_gate_in_up(architecture(o))};
+    if (is_latent(o)) {
+        t.latent = t.value_dim = (int32_t)o->head_dim;
+        t.latent_q = (int32_t)o->embd / 2;
+        t.key_dim = t.head_dim = (int32_t)o->head_dim + t.rope.dims;
+        t.kv_heads = 1;
+        t.leading_layers = 1;
+    }
     for (int32_t layer = 0; layer < t.layers; layer++)
         if (kv_heads_of(o, layer) == 0) t.conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
     return t;
@@ -235,18 +266,20 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     const mnem__role_info *info = mnem__role_get(role);
     const bool to_stream = info->columns == MNEM__WIDTH_EMBD;
     char name[MNEM__ROLE_NAME];
-    int64_t shape[2];
+    int64_t shape[3];
     const int dims = mnem__role_shape(role, &w->shape, shape);
-    const float by_row = 1 / sqrtf((float)shape[1]);
+    const float by_row = 1 / sqrtf((float)shape[dims - 1]);
     mnem__role_name(role, (int32_t)layer, name);
     if (role == MNEM__ROLE_ROPE_FACTORS)
         rope_factors(w, name);
-    else if (dims == 1)
-        vector(w, name, shape[0], info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
+    else if (!mnem__role_is_matrix(role))
+        vector(w, name, dims, shape, info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
     else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
-        matrix(w, name, o->output_type, shape[0], shape[1], 3 * by_row);
+        matrix(w, name, o->output_type, dims, shape, 3 * by_row);
+    else if (info->precision == MNEM__PRECISION_WHOLE)
+        matrix(w, name, "F32", dims, shape, 2 * by_row);
     else
-        matrix(w, name, o->type, shape[0], shape[1],
+        matrix(w, name, o->type, dims, shape,
                role == MNEM__ROLE_EMBEDDING   ? 1
                : role == MNEM__ROLE_POSITIONS ? 0.5f
                                               : by_row);
@@ -258,6 +291,7 @@ static bool is_made(const options *o, mnem__option option) {
     case MNEM__OPTION_QKV_BIAS:
     case MNEM__OPTION_FFN_BIAS: return o->bias;
     case MNEM__OPTION_OUT_BIAS:
+    case MNEM__OPTION_CHOICE_BIAS:
     case MNEM__OPTION_ROPE_LONG: return false;
     case MNEM__OPTION_OUTPUT: return !o->tied;
     case MNEM__OPTION_ROPE_FACTORS: return is_llama3(o);
@@ -298,7 +332,7 @@ static void put_rope(mnem_gguf_writer *w, const options *o) {
     char key[96];
 #define KEY(rest) (snprintf(key, sizeof key, "%s." rest, o->arch), key)
     const bool llama3 = is_llama3(o);
-    must(mnem__gguf_write_key_u32(w, KEY("rope.dimension_count"), (uint32_t)o->head_dim));
+    must(mnem__gguf_write_key_u32(w, KEY("rope.dimension_count"), (uint32_t)rope_dims_of(o)));
     must(mnem__gguf_write_key_f32(w, KEY("rope.freq_base"), llama3 ? 500000.f : 10000.f));
     if (!o->rope_scaling || llama3) return;
     must(mnem_gguf_key_text(w, KEY("rope.scaling.type"), o->rope_scaling));
@@ -330,6 +364,20 @@ static void put_numbers(mnem_gguf_writer *w, const options *o) {
     if (a->window_period) must(mnem__gguf_write_key_u32(w, key, 9));
 }
 
+static void put_experts(mnem_gguf_writer *w, const options *o) {
+    const struct {
+        const char *name;
+        long value;
+    } keys[] = {{"expert_count", o->experts},
+                {"expert_used_count", o->experts_used},
+                {"expert_feed_forward_length", o->ff_expert}};
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
+        must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
+    }
+}
+
 /* One number, or one a layer where they differ. */
 static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key) {
     uint32_t heads[MNEM_LAYERS_MAX];
@@ -352,6 +400,24 @@ static void put_encoder(mnem_gguf_writer *w, const options *o) {
     must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.token_type_count", 2));
 }
 
+static void put_latent(mnem_gguf_writer *w, const options *o) {
+    const mnem_transformer t = shape_of(o);
+    const struct {
+        const char *name;
+        int32_t value;
+    } keys[] = {{"attention.kv_lora_rank", t.latent},
+                {"attention.q_lora_rank", t.latent_q},
+                {"attention.key_length_mla", t.key_dim},
+                {"attention.value_length_mla", t.value_dim},
+                {"leading_dense_block_count", t.leading_layers}};
+    const bool has_q = mnem__architecture_has(architecture(o), MNEM__ROLE_Q_LATENT);
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
+        if (i != 1 || has_q) must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
+    }
+}
+
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
@@ -368,7 +434,8 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     must(mnem__gguf_write_key_u32(w, KEY("attention.head_count"), (uint32_t)o->heads));
     put_kv_heads(w, o, KEY("attention.head_count_kv"));
     if (is_conv(o)) must(mnem__gguf_write_key_u32(w, KEY("shortconv.l_cache"), 3));
-    must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)o->head_dim));
+    const mnem_transformer t = shape_of(o);
+    must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)t.head_dim));
     must(mnem__gguf_write_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
     snprintf(key, sizeof key, "%s.%s", o->arch, architecture(o)->epsilon_key);
     must(mnem__gguf_write_key_f32(w, key, 1e-5f));
@@ -376,11 +443,14 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
     if (architecture(o)->encoder) put_encoder(w, o);
+    if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
+    if (is_latent(o)) put_latent(w, o);
     put_tokenizer(w, o);
 }
 
 int main(int argc, char **argv) {
     options o = parse(argc, argv);
+    if (is_latent(&o)) o.kv_heads = 1;
     walk w = {.o = &o, .shape = shape_of(&o)};
     must(mnem_gguf_create(o.out, &w.writer));
     put_keys(w.writer, &o);

@@ -102,9 +102,10 @@ static void tensors_are_in_the_layers_of_the_part_that_uses_them(void **state) {
     (void)state;
     EACH(a)
     for (const mnem__layer_part *part = a->parts; part->out; part++) {
-        const mnem__role roles[] = {part->norm,   part->in[0],   part->in[1], part->in[2],
-                                    part->q_norm, part->k_norm,  part->out,   part->post_norm,
-                                    part->weight, part->sum_norm};
+        const mnem__role roles[] = {
+            part->norm,         part->in[0],        part->in[1],      part->in[2],   part->q_norm,
+            part->k_norm,       part->out,          part->post_norm,  part->weight,  part->router,
+            part->shared_in[0], part->shared_in[1], part->shared_out, part->sum_norm};
         for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
             const mnem__role bias = mnem__role_get(roles[i])->bias;
             if (roles[i] && uses_of(a, roles[i]) > 1) continue;
@@ -148,6 +149,17 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->out, used);
             use_role(a, part->post_norm, used);
             use_role(a, part->sum_norm, used);
+            use_role(a, part->router, used);
+            use_role(a, part->choice_bias, used);
+            use_role(a, part->sinks, used);
+            use_role(a, part->q_b, used);
+            use_role(a, part->k_b, used);
+            use_role(a, part->v_b, used);
+            use_role(a, part->kv_norm, used);
+            use_role(a, part->shared_gate, used);
+            use_role(a, part->shared_in[0], used);
+            use_role(a, part->shared_in[1], used);
+            use_role(a, part->shared_out, used);
         }
         use_role(a, MNEM__ROLE_EMBEDDING, used);
         if (a->encoder) {
@@ -196,6 +208,11 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
             assert_true(part->core == MNEM_OP_GELU || part->core == MNEM_OP_GELU_ERF ||
                         mnem__part_is_gated(part));
             assert_true(inputs == 1 || (inputs == 2 && mnem__part_is_gated(part)));
+            continue;
+        }
+        if (part->k_b) {
+            assert_true(inputs == 2 && part->v_b && part->kv_norm);
+            assert_int_equal(!part->q_b, !part->q_norm);
             continue;
         }
         assert_true(inputs == 1 || inputs == 3);

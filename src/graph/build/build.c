@@ -176,8 +176,11 @@ void mnem_graph_node_add(mnem_graph *graph, const mnem_graph_node *node) {
         return;
     }
     mnem__graph_step *step = &graph->step[graph->steps++];
-    *step = (mnem__graph_step){
-        .out = node->out, .matrix = node->matrix, .layer = node->layer, .tail = node->tail};
+    *step = (mnem__graph_step){.out = node->out,
+                               .matrix = node->matrix,
+                               .layer = node->layer,
+                               .guess = node->guess,
+                               .tail = node->tail};
     step->op.desc = node->desc;
     for (int i = 0; i < MNEM_OP_INPUTS; i++) step->in[i] = known(graph, node->in[i]);
     for (int i = 0; i < MNEM_OP_ALSO; i++) step->also[i] = known(graph, node->also[i]);

@@ -28,7 +28,7 @@ typedef struct mnem__graph_tensor {
 typedef struct mnem__graph_step {
     mnem_op op; /* desc only until compile has prepared it */
     int32_t in[MNEM_OP_INPUTS], out, also[MNEM_OP_ALSO];
-    int32_t matrix, layer;
+    int32_t matrix, layer, guess;
     int32_t next; /* for cleanup.c: an earlier node with the same first input */
     bool tail;
     bool wait;  /* the team meets before this node */

@@ -25,9 +25,10 @@ bool mnem_graph_node_get(const mnem_graph *graph, int32_t index, mnem_graph_node
     if (index < 0 || index >= graph->steps) return false;
     const mnem__graph_step *step = &graph->step[index];
     const mnem_op_kind kind = step->op.desc.kind;
+    const bool has_matrix = kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS;
     *info = (mnem_graph_node_info){.kind = kind,
                                    .out = step->out,
-                                   .matrix = kind == MNEM_OP_MATMUL ? step->matrix : -1,
+                                   .matrix = has_matrix ? step->matrix : -1,
                                    .layer = -1,
                                    .workspace_bytes = step->op.workspace_bytes,
                                    .waits = step->wait};

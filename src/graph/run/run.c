@@ -9,37 +9,17 @@
  * Cost: nothing is allocated; one barrier per meeting. */
 #include "base/clock.h"
 #include "base/error.h"
-#include "graph/build/graph_private.h"
+#include "graph/run/run_private.h"
 
-typedef struct notice {
-    mnem_status status;
-    mnem_graph_chunk chunk;
-} notice;
-
-/* One run; on the stack of worker 0. */
-typedef struct run {
-    const mnem_graph *graph;
-    const mnem_graph_args *args;
-    int32_t from, to; /* nodes */
-    notice notice[2];
-    mnem_graph_chunk held; /* worker 0: used since the last meeting, to be given back at the next */
-    bool holds;
-    mnem_status status;
-} run;
-
-/* One member's walk. */
-typedef struct walk {
-    run *run;
-    const mnem_worker *worker;
-    unsigned meetings;
-} walk;
-
-static void give_back(run *r) {
-    if (r->holds) r->args->weights->release(r->args->weights->context, &r->held);
-    r->holds = false;
+static void give_back(mnem__run *r) {
+    const mnem_graph_weights *weights = r->args->weights;
+    if (r->holds == MNEM__HOLDS_CHUNK) weights->release(weights->context, &r->held.chunk);
+    if (r->holds == MNEM__HOLDS_EXPERT)
+        weights->experts->release(weights->context, &r->held.expert);
+    r->holds = MNEM__HOLDS_NOTHING;
 }
 
-static mnem_status cancelled(const run *r) {
+static mnem_status cancelled(const mnem__run *r) {
     const volatile int *cancel = r->args->cancel;
     return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) ? MNEM_CANCELLED : MNEM_OK;
 }
@@ -51,25 +31,31 @@ static mnem_status cancelled(const run *r) {
  *
  * With one notice a slow reader would see the next meeting's; with two, the next write to the same
  * one comes after a barrier that the reader must reach first. */
-static const notice *meet(walk *w, int32_t matrix) {
-    run *r = w->run;
-    notice *n = &r->notice[w->meetings++ & 1];
+const mnem__notice *mnem__run_meet(mnem__walk *w, mnem__holds what, int32_t matrix) {
+    mnem__run *r = w->run;
+    const mnem_graph_weights *weights = r->args->weights;
+    mnem__notice *n = &r->notice[w->meetings++ & 1];
     if (w->worker->index == 0) {
-        n->status = cancelled(r);
-        if (n->status == MNEM_OK && matrix >= 0)
-            n->status = r->args->weights->acquire(r->args->weights->context, matrix, &n->chunk);
+        n->status = r->status != MNEM_OK ? r->status : cancelled(r);
+        if (n->status == MNEM_OK && what == MNEM__HOLDS_CHUNK)
+            n->status = weights->acquire(weights->context, matrix, &n->taken.chunk);
+        else if (n->status == MNEM_OK && what == MNEM__HOLDS_EXPERT)
+            n->status = weights->experts->acquire(weights->context, matrix, &n->taken.expert);
     }
     mnem_team_barrier(w->worker);
     if (w->worker->index == 0) {
         give_back(r);
-        if (n->status != MNEM_OK)
-            r->status = n->status;
-        else if (matrix >= 0) {
-            r->held = n->chunk;
-            r->holds = true;
+        r->status = n->status;
+        if (n->status == MNEM_OK) {
+            r->held = n->taken;
+            r->holds = what;
         }
     }
     return n;
+}
+
+static mnem_status meet(mnem__walk *w) {
+    return mnem__run_meet(w, MNEM__HOLDS_NOTHING, -1)->status;
 }
 
 /* One node's arguments, with the sequence that a tail sees. */
@@ -79,7 +65,7 @@ typedef struct bound {
 } bound;
 
 /* first: the row of a tail's tensors that it begins with; one-dimensional ones have no rows. */
-static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
+static uint8_t *tensor_pointer(const mnem__run *r, int32_t id, int64_t first) {
     if (id == 0) return NULL;
     const mnem__graph_tensor *tensor = &r->graph->tensor[id];
     const mnem__graph_tensor *root = &r->graph->tensor[tensor->root];
@@ -92,7 +78,7 @@ static uint8_t *tensor_pointer(const run *r, int32_t id, int64_t first) {
 
 /* A tail's nodes compute only what somebody reads, the rows from first_row on: for them the batch
  * begins there, and so does the sequence. */
-static void bind(const run *r, const mnem__graph_step *step, bound *b) {
+static void bind(const mnem__run *r, const mnem__graph_step *step, bound *b) {
     const int64_t first = step->tail ? r->args->first_row : 0;
     b->args = (mnem_op_args){.tokens = r->args->tokens - first,
                              .out = tensor_pointer(r, step->out, first),
@@ -116,7 +102,7 @@ static void bind(const run *r, const mnem__graph_step *step, bound *b) {
     b->args.kv = &b->kv;
 }
 
-static void multiply(const walk *w, const mnem__graph_step *step, mnem_op_args *args,
+static void multiply(const mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args,
                      const mnem_graph_chunk *chunk) {
     args->in[1] = chunk->packed;
     args->row_begin = chunk->row_begin;
@@ -124,28 +110,29 @@ static void multiply(const walk *w, const mnem__graph_step *step, mnem_op_args *
     if (args->tokens > 0) mnem_op_run(&step->op, args, w->worker);
 }
 
-static mnem_status multiply_resident(walk *w, const mnem__graph_step *step, mnem_op_args *args,
-                                     const void *packed) {
+static mnem_status multiply_resident(mnem__walk *w, const mnem__graph_step *step,
+                                     mnem_op_args *args, const void *packed) {
     const mnem_graph_chunk all = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
     if (step->wait) {
-        MNEM__TRY(meet(w, -1)->status);
+        MNEM__TRY(meet(w));
     }
     multiply(w, step, args, &all);
     return MNEM_OK;
 }
 
 /* A meeting before each chunk, none behind the last: where the next node needs one, it waits. */
-static mnem_status multiply_streamed(walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+static mnem_status multiply_streamed(mnem__walk *w, const mnem__graph_step *step,
+                                     mnem_op_args *args) {
     for (;;) {
-        const notice *n = meet(w, step->matrix);
+        const mnem__notice *n = mnem__run_meet(w, MNEM__HOLDS_CHUNK, step->matrix);
         if (n->status != MNEM_OK) return n->status;
-        const bool last = n->chunk.last;
-        multiply(w, step, args, &n->chunk);
+        const bool last = n->taken.chunk.last;
+        multiply(w, step, args, &n->taken.chunk);
         if (last) return MNEM_OK;
     }
 }
 
-static mnem_status run_step(walk *w, const mnem__graph_step *step) {
+static mnem_status run_step(mnem__walk *w, const mnem__graph_step *step) {
     bound b;
     bind(w->run, step, &b);
     if (step->op.desc.kind == MNEM_OP_MATMUL) {
@@ -155,13 +142,14 @@ static mnem_status run_step(walk *w, const mnem__graph_step *step) {
                       : multiply_streamed(w, step, &b.args);
     }
     if (step->wait) {
-        MNEM__TRY(meet(w, -1)->status);
+        MNEM__TRY(meet(w));
     }
+    if (step->op.desc.kind == MNEM_OP_EXPERTS) return mnem__run_experts(w, step, &b.args);
     if (b.args.tokens > 0) mnem_op_run(&step->op, &b.args, w->worker);
     return MNEM_OK;
 }
 
-static mnem_status run_step_observed(walk *w, int32_t i) {
+static mnem_status run_step_observed(mnem__walk *w, int32_t i) {
     const mnem_graph_observer *observer = w->run->args->observer;
     const mnem__graph_step *step = &w->run->graph->step[i];
     const double start = mnem__seconds();
@@ -174,7 +162,7 @@ static mnem_status run_step_observed(walk *w, int32_t i) {
 /* A failure ends the walk of all members at the same node, since they read it in the same notice;
  * nobody is left waiting at a barrier. */
 static void member(const mnem_worker *worker, void *context) {
-    walk w = {.run = context, .worker = worker};
+    mnem__walk w = {.run = context, .worker = worker};
     const bool observed = w.run->args->observer && worker->index == 0;
     for (int32_t i = w.run->from; i < w.run->to; i++) {
         const mnem_status status =
@@ -184,17 +172,19 @@ static void member(const mnem_worker *worker, void *context) {
 }
 
 /* Somebody has to hold the matrices. */
-static mnem_status check_weights(const run *r) {
-    for (int32_t i = r->from; !r->args->weights && i < r->to; i++)
-        if (r->graph->step[i].op.desc.kind == MNEM_OP_MATMUL)
-            return mnem__fail(MNEM_INVALID, "graph: node %d (matmul), but args.weights is NULL",
-                              i - r->from);
+static mnem_status check_weights(const mnem__run *r) {
+    for (int32_t i = r->from; !r->args->weights && i < r->to; i++) {
+        const mnem_op_kind kind = r->graph->step[i].op.desc.kind;
+        if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS)
+            return mnem__fail(MNEM_INVALID, "graph: node %d (%s), but args.weights is NULL",
+                              i - r->from, mnem_op_text(kind));
+    }
     return MNEM_OK;
 }
 
 static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, mnem_team *team,
                              const mnem_graph_args *args) {
-    run r = {.graph = graph, .args = args, .from = from, .to = to};
+    mnem__run r = {.graph = graph, .args = args, .from = from, .to = to};
     if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
         return mnem__fail(MNEM_INVALID, "graph: %lld tokens, the tail from %lld",
                           (long long)args->tokens, (long long)args->first_row);

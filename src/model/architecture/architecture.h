@@ -10,6 +10,7 @@
  *
  * and either norm may be missing; encoders norm x behind the addition instead. Numbers (scales, caps, windows) are the file's; the table says
  * which of them an architecture has, and what they are where files don't say.
+ * A part with a router is a mixture of experts (transformer_mixture.c).
  * A part and its tensors may be in some of the layers only (mnem__layers).
  * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
  * bias where the model has the tensor. */
@@ -27,7 +28,8 @@ typedef enum mnem__option {
     MNEM__OPTION_FFN_BIAS,
     MNEM__OPTION_OUTPUT, /* without it the embedding is the output matrix too */
     MNEM__OPTION_ROPE_FACTORS,
-    MNEM__OPTION_ROPE_LONG
+    MNEM__OPTION_ROPE_LONG,
+    MNEM__OPTION_CHOICE_BIAS
 } mnem__option;
 
 /* Which layers a part and its tensors are in. */
@@ -73,10 +75,16 @@ typedef struct mnem__layer_part {
     mnem_op_kind core;                /* ATTENTION, GELU, GELU_ERF, SILU_MUL and GELU_MUL (of two,
                                          or of one matrix that has both), SHORT_CONV */
     mnem__role q_norm, k_norm;        /* of attention's heads */
-    mnem__role weight;                /* of a convolution */
+    mnem__role sinks;
+    mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
+    mnem__role weight;                 /* of a convolution */
     mnem__role out;
     mnem__role post_norm; /* before the addition */
     mnem__role sum_norm;  /* of x, behind it */
+    mnem__role router;    /* then in and out are experts, and core is in each */
+    mnem__role choice_bias;
+    mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
+    mnem__role shared_gate;              /* how much of it */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -87,7 +95,8 @@ static inline int mnem__part_inputs(const mnem__layer_part *part) {
 }
 
 static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
-    return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL;
+    return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL ||
+           part->core == MNEM_OP_SWIGLU_MUL;
 }
 
 /* Which keys are read; the others must be neutral (hparams.c). */
@@ -97,6 +106,8 @@ typedef enum mnem__takes {
     MNEM__TAKES_LOGIT_CAP = 4,
     MNEM__TAKES_CONV = 16,       /* its length; heads of 0 say which layers convolve */
     MNEM__TAKES_TEMPERATURE = 8, /* grows with the position, from the original context on */
+    MNEM__TAKES_LATENT = 128,    /* attention's */
+    MNEM__TAKES_EXPERTS = 64,    /* how many, how wide, how they are chosen */
 } mnem__takes;
 
 typedef struct mnem__architecture {
@@ -114,13 +125,17 @@ typedef struct mnem__architecture {
     unsigned takes;       /* bits of mnem__takes */
     bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
+    bool yarn_unrounded;           /* files don't say it */
     int32_t window, window_period; /* where a file doesn't say */
     float window_rope_base;        /* so too */
     bool window_rope_plain;        /* the base of other layers, but no scaling */
     int32_t unturned_every;        /* transformer.unturned_every */
     int32_t split_scale_layers;    /* a model of so many scales scores by (embd / heads)^-1/2 */
-    bool trained;                  /* from random weights too; adapters are for all */
-    bool plain_heads; /* such training wants kv_heads = heads and embd = heads * head_dim */
+    const char *other;             /* the table of files that have other_key, not 0 */
+    const char *other_key;
+    bool normalized_weights; /* of the experts used, where a file doesn't say */
+    bool trained;            /* from random weights too; adapters are for all */
+    bool plain_heads;        /* such training wants kv_heads = heads and embd = heads * head_dim */
 } mnem__architecture;
 
 /* By any of its names; NULL. There is one for mnem_transformer.architecture where

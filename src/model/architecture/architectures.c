@@ -18,6 +18,13 @@
     X(glm4)                                                                                        \
     X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
+    X(olmoe)                                                                                       \
+    X(mixtral)                                                                                     \
+    X(qwen2moe)                                                                                    \
+    X(qwen3moe)                                                                                    \
+    X(gpt_oss)                                                                                     \
+    X(deepseek2)                                                                                   \
+    X(deepseek2_q)                                                                                 \
     X(starcoder2)                                                                                  \
     X(gpt2)                                                                                        \
     X(bert)                                                                                        \
@@ -70,6 +77,7 @@ const char *mnem__architecture_untrained(const mnem_transformer *t) {
     const mnem__layer_part *part = a ? a->parts : NULL;
     if (t->encoder) return "attention both ways";
     for (; part && part->out; part++) {
+        if (part->router) return "mixtures of experts";
         if (part->layers) return "layers of several kinds";
         if (!part->norm || part->post_norm) return "norms behind products";
         if (part->core == MNEM_OP_GELU_MUL) return "GELU's gate";

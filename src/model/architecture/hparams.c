@@ -15,22 +15,15 @@ enum {
     HEADS_MAX = 4096,
     HEAD_DIM_MAX = 1024,
     CONTEXT_MAX = 1 << 26,
-    REQUIRED = -1 /* as the default of an integer */
+    REQUIRED = MNEM__KEY_REQUIRED
 };
 
-typedef struct reader {
-    const mnem_model *model;
-    const char *prefix;
-    char key[128]; /* the last one looked for */
-} reader;
-
-/* The value of PREFIX.NAME. */
-static bool find(reader *r, const char *name, mnem_value *value) {
+bool mnem__key_find(mnem__key_reader *r, const char *name, mnem_value *value) {
     snprintf(r->key, sizeof r->key, "%s.%s", r->prefix, name);
     return mnem_model_key_find(r->model, r->key, value);
 }
 
-static mnem_status missing(const reader *r) {
+static mnem_status missing(const mnem__key_reader *r) {
     return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is missing", r->model->path, r->key);
 }
 
@@ -43,7 +36,8 @@ static bool is_float(mnem_value_type type) {
 }
 
 /* One integer; an array of them (one a layer) counts when all are equal. */
-static mnem_status one_integer(const reader *r, const mnem_value *value, int64_t *number) {
+static mnem_status one_integer(const mnem__key_reader *r, const mnem_value *value,
+                               int64_t *number) {
     if (value->type != MNEM_VALUE_ARRAY || value->count == 0 || !is_integer(value->element)) {
         if (!is_integer(value->type))
             return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected an integer",
@@ -60,11 +54,11 @@ static mnem_status one_integer(const reader *r, const mnem_value *value, int64_t
     return MNEM_OK;
 }
 
-static mnem_status take_int(reader *r, const char *name, int64_t min, int64_t max, int64_t standard,
-                            int32_t *out) {
+mnem_status mnem__take_int(mnem__key_reader *r, const char *name, int64_t min, int64_t max,
+                           int64_t standard, int32_t *out) {
     mnem_value value;
     int64_t number = standard;
-    if (!find(r, name, &value)) {
+    if (!mnem__key_find(r, name, &value)) {
         if (standard == REQUIRED) return missing(r);
     } else {
         MNEM__TRY(one_integer(r, &value, &number));
@@ -77,12 +71,11 @@ static mnem_status take_int(reader *r, const char *name, int64_t min, int64_t ma
     return MNEM_OK;
 }
 
-/* standard NAN: required. */
-static mnem_status take_float(reader *r, const char *name, double min, double max, double standard,
-                              float *out) {
+mnem_status mnem__take_float(mnem__key_reader *r, const char *name, double min, double max,
+                             double standard, float *out) {
     mnem_value value;
     double number = standard;
-    if (find(r, name, &value)) {
+    if (mnem__key_find(r, name, &value)) {
         if (!is_float(value.type))
             return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected f32",
                               r->model->path, r->key, mnem__gguf_value_name(value.type));
@@ -102,10 +95,10 @@ static mnem_status take_float(reader *r, const char *name, double min, double ma
 typedef enum scaling { SCALING_NONE, SCALING_LINEAR, SCALING_YARN, SCALING_LONG } scaling;
 
 /* Without a type, a factor means linear scaling. */
-static mnem_status take_scaling(reader *r, scaling *kind) {
+static mnem_status take_scaling(mnem__key_reader *r, scaling *kind) {
     mnem_value value;
     *kind = SCALING_LINEAR;
-    if (!find(r, "rope.scaling.type", &value)) return MNEM_OK;
+    if (!mnem__key_find(r, "rope.scaling.type", &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a text",
                           r->model->path, r->key, mnem__gguf_value_name(value.type));
@@ -122,10 +115,11 @@ static mnem_status take_scaling(reader *r, scaling *kind) {
 }
 
 /* 1 / factor; 0 and absence mean 1. The older key is scale_linear. */
-static mnem_status take_factor(reader *r, mnem_rope *rope) {
+static mnem_status take_factor(mnem__key_reader *r, mnem_rope *rope) {
     float factor = 0, older = 0;
-    mnem_status status = take_float(r, "rope.scale_linear", 0, 1e6, 0, &older);
-    if (status == MNEM_OK) status = take_float(r, "rope.scaling.factor", 0, 1e6, older, &factor);
+    mnem_status status = mnem__take_float(r, "rope.scale_linear", 0, 1e6, 0, &older);
+    if (status == MNEM_OK)
+        status = mnem__take_float(r, "rope.scaling.factor", 0, 1e6, older, &factor);
     rope->scale = factor > 0 ? 1 / factor : 1;
     if (status == MNEM_OK && !(rope->scale <= 1e6f))
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %g, expected 0 or 1e-6 to 1e6",
@@ -134,54 +128,57 @@ static mnem_status take_factor(reader *r, mnem_rope *rope) {
 }
 
 /* What YaRN multiplies all angles' sizes with, divided by the same of a multiplier of its own. */
-static mnem_status take_yarn_log(reader *r, mnem_rope *rope) {
+static mnem_status take_yarn_log(mnem__key_reader *r, mnem_rope *rope) {
     float multiplier = 0;
     const mnem_status status =
-        take_float(r, "rope.scaling.yarn_log_multiplier", 0, 100, 0, &multiplier);
+        mnem__take_float(r, "rope.scaling.yarn_log_multiplier", 0, 100, 0, &multiplier);
     if (rope->scale < 1) rope->yarn_attn /= 1 - 0.1f * multiplier * logf(rope->scale);
     return status;
 }
 
-static mnem_status take_yarn(reader *r, const mnem_transformer *t, mnem_rope *rope) {
-    mnem_status status = take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX,
-                                  t->context, &rope->original_context);
+static mnem_status take_yarn(mnem__key_reader *r, const mnem_transformer *t, mnem_rope *rope) {
+    mnem_status status = mnem__take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX,
+                                        t->context, &rope->original_context);
     if (status == MNEM_OK)
-        status = take_float(r, "rope.scaling.yarn_ext_factor", 0, 1, 1, &rope->yarn_ext);
+        status = mnem__take_float(r, "rope.scaling.yarn_ext_factor", 0, 1, 1, &rope->yarn_ext);
     if (status == MNEM_OK)
-        status = take_float(r, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32, &rope->yarn_beta_fast);
+        status = mnem__take_float(r, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32,
+                                  &rope->yarn_beta_fast);
     if (status == MNEM_OK)
-        status = take_float(r, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1, &rope->yarn_beta_slow);
+        status =
+            mnem__take_float(r, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1, &rope->yarn_beta_slow);
     float attn = 1;
     if (status == MNEM_OK)
-        status = take_float(r, "rope.scaling.yarn_attn_factor", 1e-6, 1e6, 1, &attn);
+        status = mnem__take_float(r, "rope.scaling.yarn_attn_factor", 1e-6, 1e6, 1, &attn);
     rope->yarn_attn *= attn;
     return status == MNEM_OK ? take_yarn_log(r, rope) : status;
 }
 
 /* Two lists of factors: which one counts, says the context. */
-static bool has_long_factors(const reader *r) {
+static bool has_long_factors(const mnem__key_reader *r) {
     return mnem__role_tensor(r->model, MNEM__ROLE_ROPE_LONG, -1) >= 0;
 }
 
-static mnem_status take_rope(reader *r, mnem_transformer *t) {
+static mnem_status take_rope(mnem__key_reader *r, mnem_transformer *t) {
     mnem_rope *rope = &t->rope;
     scaling kind;
-    mnem_status status = take_int(r, MNEM__KEY_ROPE_DIMS, 2, t->head_dim, t->head_dim, &rope->dims);
+    mnem_status status =
+        mnem__take_int(r, MNEM__KEY_ROPE_DIMS, 2, t->head_dim, t->head_dim, &rope->dims);
     if (status == MNEM_OK && rope->dims % 2 != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected an even number",
                           r->model->path, r->key, rope->dims);
     if (status == MNEM_OK)
-        status = take_float(r, MNEM__KEY_ROPE_BASE, 1e-3, 1e30, 1e4, &rope->base);
+        status = mnem__take_float(r, MNEM__KEY_ROPE_BASE, 1e-3, 1e30, 1e4, &rope->base);
     if (status == MNEM_OK) status = take_scaling(r, &kind);
     if (status == MNEM_OK) status = take_factor(r, rope);
     if (status == MNEM_OK)
-        status = take_float(r, "rope.scaling.attn_factor", 1e-6, 1e6, 1, &rope->yarn_attn);
+        status = mnem__take_float(r, "rope.scaling.attn_factor", 1e-6, 1e6, 1, &rope->yarn_attn);
     if (status != MNEM_OK) return status;
     if (kind == SCALING_YARN) return take_yarn(r, t, rope);
     if (kind == SCALING_NONE || kind == SCALING_LONG) rope->scale = 1;
     if (has_long_factors(r))
-        return take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX, REQUIRED,
-                        &rope->original_context);
+        return mnem__take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX, REQUIRED,
+                              &rope->original_context);
     if (kind == SCALING_LONG)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s.%s: is longrope, but tensor %s is missing",
                           r->model->path, r->prefix, "rope.scaling.type",
@@ -195,10 +192,11 @@ static mnem_status take_rope(reader *r, mnem_transformer *t) {
 /* ---- attention ---- */
 
 /* A number for each layer: 0 where it convolves, the same where it attends. */
-static mnem_status take_layer_heads(reader *r, mnem_transformer *t) {
+static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
     mnem_value value;
-    MNEM__TRY(take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED, &t->conv_length));
-    const bool is_there = find(r, MNEM__KEY_KV_HEADS, &value);
+    MNEM__TRY(
+        mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED, &t->conv_length));
+    const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
     if (!is_there || value.type != MNEM_VALUE_ARRAY || !is_integer(value.element) ||
         value.count != (uint64_t)t->layers)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected a number for each of %d layers",
@@ -217,26 +215,27 @@ static mnem_status take_layer_heads(reader *r, mnem_transformer *t) {
     return MNEM_OK;
 }
 
-static mnem_status take_heads(reader *r, const mnem__architecture *a, mnem_transformer *t) {
-    mnem_status status = take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
+static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
+                              mnem_transformer *t) {
+    mnem_status status = mnem__take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
         status = a->takes & MNEM__TAKES_CONV
                      ? take_layer_heads(r, t)
-                     : take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
+                     : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",
                           r->model->path, r->key, t->kv_heads, t->heads);
     int32_t value_dim = 0;
     if (status == MNEM_OK)
-        status =
-            take_int(r, "attention.key_length", 2, HEAD_DIM_MAX, t->embd / t->heads, &t->head_dim);
+        status = mnem__take_int(r, "attention.key_length", 2, HEAD_DIM_MAX, t->embd / t->heads,
+                                &t->head_dim);
     if (status == MNEM_OK && t->head_dim % 2 != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected an even number",
                           r->model->path, r->key, t->head_dim);
     if (status == MNEM_OK)
-        status =
-            take_int(r, "attention.value_length", 2, HEAD_DIM_MAX, t->embd / t->heads, &value_dim);
-    if (status == MNEM_OK && value_dim != t->head_dim)
+        status = mnem__take_int(r, "attention.value_length", 2, HEAD_DIM_MAX, t->embd / t->heads,
+                                &value_dim);
+    if (status == MNEM_OK && value_dim != t->head_dim && !(a->takes & MNEM__TAKES_LATENT))
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected that of the keys, %d",
                           r->model->path, r->key, value_dim, t->head_dim);
     if (status == MNEM_OK && (int64_t)t->heads * t->head_dim > WIDTH_MAX)
@@ -247,11 +246,12 @@ static mnem_status take_heads(reader *r, const mnem__architecture *a, mnem_trans
 
 /* Which layers have a window: a period as a number, or a flag for each layer, which must be as of a
  * period. 1: none has. */
-static mnem_status take_pattern(reader *r, mnem_transformer *t) {
+static mnem_status take_pattern(mnem__key_reader *r, mnem_transformer *t) {
     mnem_value value;
-    if (!find(r, "attention.sliding_window_pattern", &value)) return MNEM_OK;
+    if (!mnem__key_find(r, "attention.sliding_window_pattern", &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_ARRAY)
-        return take_int(r, "attention.sliding_window_pattern", 0, LAYERS_MAX, 0, &t->window_period);
+        return mnem__take_int(r, "attention.sliding_window_pattern", 0, LAYERS_MAX, 0,
+                              &t->window_period);
     const bool is_flags = is_integer(value.element) || value.element == MNEM_VALUE_BOOL;
     if (!is_flags || value.count != (uint64_t)t->layers)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected %d flags", r->model->path, r->key,
@@ -269,24 +269,26 @@ static mnem_status take_pattern(reader *r, mnem_transformer *t) {
 }
 
 /* A window of 0 is none. */
-static mnem_status take_window(reader *r, const mnem__architecture *a, mnem_transformer *t) {
+static mnem_status take_window(mnem__key_reader *r, const mnem__architecture *a,
+                               mnem_transformer *t) {
     t->window_period = a->window_period;
     mnem_status status =
-        take_int(r, "attention.sliding_window", 0, INT32_MAX, a->window, &t->window);
+        mnem__take_int(r, "attention.sliding_window", 0, INT32_MAX, a->window, &t->window);
     if (status == MNEM_OK && t->window > 0) status = take_pattern(r, t);
     if (status != MNEM_OK) return status;
     if (t->window_period == 1) t->window = 0;
     if (t->window == 0) return MNEM_OK;
     const float base = a->window_rope_plain ? t->rope.base : a->window_rope_base;
-    if (base == 0 && !find(r, "rope.freq_base_swa", &(mnem_value){0})) return MNEM_OK;
-    return take_float(r, "rope.freq_base_swa", 1e-3, 1e30, (double)base, &t->window_rope_base);
+    if (base == 0 && !mnem__key_find(r, "rope.freq_base_swa", &(mnem_value){0})) return MNEM_OK;
+    return mnem__take_float(r, "rope.freq_base_swa", 1e-3, 1e30, (double)base,
+                            &t->window_rope_base);
 }
 
 /* Positions before the original context are scaled by 1, so that is how long the context may be. */
-static mnem_status take_temperature(reader *r, mnem_transformer *t) {
+static mnem_status take_temperature(mnem__key_reader *r, mnem_transformer *t) {
     float temperature = 0;
     const mnem_status status =
-        take_float(r, "attention.temperature_scale", 0, 1e6, 0, &temperature);
+        mnem__take_float(r, "attention.temperature_scale", 0, 1e6, 0, &temperature);
     if (status != MNEM_OK || temperature == 0) return status;
     if (t->rope.original_context == 0)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %g is supported with YaRN only",
@@ -296,7 +298,8 @@ static mnem_status take_temperature(reader *r, mnem_transformer *t) {
 }
 
 /* Factors and caps. 1 is written as 0, so that nothing is done. */
-static mnem_status take_scales(reader *r, const mnem__architecture *a, mnem_transformer *t) {
+static mnem_status take_scales(mnem__key_reader *r, const mnem__architecture *a,
+                               mnem_transformer *t) {
     float logits = 0;
     const struct {
         const char *name;
@@ -310,7 +313,8 @@ static mnem_status take_scales(reader *r, const mnem__architecture *a, mnem_tran
                 {"final_logit_softcapping", MNEM__TAKES_LOGIT_CAP, &t->logit_cap}};
     mnem_status status = MNEM_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == MNEM_OK; i++)
-        if (a->takes & keys[i].bit) status = take_float(r, keys[i].name, 0, 1e5, 0, keys[i].out);
+        if (a->takes & keys[i].bit)
+            status = mnem__take_float(r, keys[i].name, 0, 1e5, 0, keys[i].out);
     if (logits > 1e-5f && logits != 1) t->logit_scale = 1 / logits;
     if (t->embedding_scale == 1) t->embedding_scale = 0;
     if (t->residual_scale == 1) t->residual_scale = 0;
@@ -322,14 +326,14 @@ static mnem_status take_scales(reader *r, const mnem__architecture *a, mnem_tran
 }
 
 /* Keys that change the computation, and the only value at which they don't. */
-static mnem_status check_neutral(reader *r, const mnem__architecture *architecture) {
+static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *architecture) {
     static const struct {
         const char *name;
         double neutral;
         unsigned taken; /* by architectures with this bit: not checked */
     } keys[] = {
-        {"expert_count", 0, 0},
-        {"expert_used_count", 0, 0},
+        {"expert_count", 0, MNEM__TAKES_EXPERTS},
+        {"expert_used_count", 0, MNEM__TAKES_EXPERTS},
         {"attention.clamp_kqv", 0, 0},
         {"attention.scale", 0, MNEM__TAKES_SCALES},
         {"attention.max_alibi_bias", 0, 0},
@@ -340,11 +344,12 @@ static mnem_status check_neutral(reader *r, const mnem__architecture *architectu
         {"embedding_scale", 1, MNEM__TAKES_SCALES},
         {"attention.temperature_scale", 0, MNEM__TAKES_TEMPERATURE},
         {"use_parallel_residual", 0, 0},
-        {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE},
+        {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE | MNEM__TAKES_LATENT},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         mnem_value value;
-        if (architecture->takes & keys[i].taken || !find(r, keys[i].name, &value)) continue;
+        if (architecture->takes & keys[i].taken || !mnem__key_find(r, keys[i].name, &value))
+            continue;
         double number = is_float(value.type) ? value.f : (double)value.i;
         if (value.type == MNEM_VALUE_STRING || value.type == MNEM_VALUE_ARRAY)
             return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a number",
@@ -358,14 +363,15 @@ static mnem_status check_neutral(reader *r, const mnem__architecture *architectu
 }
 
 /* What an encoder says of itself, and what of its rows is an embedding; decoders may say that too. */
-static mnem_status take_embedding(reader *r, const mnem__architecture *a, mnem_transformer *t) {
+static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture *a,
+                                  mnem_transformer *t) {
     mnem_value value;
     int32_t pooling = 0;
     t->encoder = a->encoder;
-    if (find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
+    if (mnem__key_find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d isn't supported", r->model->path,
                           r->key, value.i != 0);
-    MNEM__TRY(take_int(r, "pooling_type", 0, 4, 0, &pooling));
+    MNEM__TRY(mnem__take_int(r, "pooling_type", 0, 4, 0, &pooling));
     if (pooling > MNEM_POOLING_LAST)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s: key %s: 4 (a score of two texts) isn't supported, only embeddings",
@@ -379,7 +385,8 @@ static mnem_status take_embedding(reader *r, const mnem__architecture *a, mnem_t
 
 static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
                              const char *prefix, mnem_transformer *t) {
-    reader r = {.model = model, .prefix = prefix};
+    mnem__key_reader r = {.model = model, .prefix = prefix};
+    t->rope.yarn_unrounded = architecture->yarn_unrounded;
     t->rope.neox = architecture->turn == MNEM__TURN_HALVES;
     t->wide_qk_norm = architecture->wide_qk_norm;
     t->unturned_every = architecture->unturned_every;
@@ -387,18 +394,23 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1;
     mnem_status status = check_neutral(&r, architecture);
     if (status == MNEM_OK)
-        status = take_int(&r, MNEM__KEY_LAYERS, 1, LAYERS_MAX, REQUIRED, &t->layers);
-    if (status == MNEM_OK) status = take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
-    if (status == MNEM_OK) status = take_int(&r, MNEM__KEY_FF, 1, FF_MAX, REQUIRED, &t->ff);
+        status = mnem__take_int(&r, MNEM__KEY_LAYERS, 1, LAYERS_MAX, REQUIRED, &t->layers);
     if (status == MNEM_OK)
-        status = take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
+        status = mnem__take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
+    if (status == MNEM_OK) status = mnem__take_int(&r, MNEM__KEY_FF, 1, FF_MAX, REQUIRED, &t->ff);
     if (status == MNEM_OK)
-        status = take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
+        status = mnem__take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
+    if (status == MNEM_OK)
+        status = mnem__take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
     if (status == MNEM_OK) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
     if (status == MNEM_OK) status = take_window(&r, architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
     if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
+        status = mnem__hparams_latent(&r, architecture, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_EXPERTS)
+        status = mnem__hparams_experts(&r, architecture, t);
     return status;
 }
 
@@ -409,6 +421,13 @@ static mnem_status refuse_architecture(const mnem_model *model, const mnem_value
         MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",
         model->path, mnem__gguf_printable(value->text.bytes, value->text.length, text, sizeof text),
         names);
+}
+
+/* Some files of one name need another table. */
+static bool is_other(const mnem_model *model, const mnem__architecture *a, const char *prefix) {
+    mnem__key_reader r = {.model = model, .prefix = prefix};
+    mnem_value value;
+    return a->other && mnem__key_find(&r, a->other_key, &value) && value.u > 0;
 }
 
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t) {
@@ -425,6 +444,8 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
     MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
+    if (is_other(model, architecture, value.text.bytes))
+        architecture = mnem__architecture_find(architecture->other);
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
     mnem_status status = take_keys(model, architecture, value.text.bytes, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)

@@ -1,4 +1,5 @@
-/* hparams.h: the two halves of mnem_model_transformer: keys (hparams.c), then tensors. */
+/* hparams.h: the parts of mnem_model_transformer: keys (hparams.c, hparams_experts.c), then
+ * tensors. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_HPARAMS_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_HPARAMS_H
 
@@ -15,6 +16,30 @@
 #define MNEM__KEY_VOCAB     "vocab_size"
 #define MNEM__KEY_ROPE_DIMS "rope.dimension_count"
 #define MNEM__KEY_ROPE_BASE "rope.freq_base"
+
+/* Reads keys, each checked by name and range. */
+typedef struct mnem__key_reader {
+    const mnem_model *model;
+    const char *prefix;
+    char key[128]; /* the last one looked for */
+} mnem__key_reader;
+
+enum { MNEM__KEY_REQUIRED = -1 }; /* as what stands for a missing integer; NAN for a float */
+
+/* The value of PREFIX.NAME. */
+bool mnem__key_find(mnem__key_reader *reader, const char *name, mnem_value *value);
+/* standard: where the key is missing. */
+mnem_status mnem__take_int(mnem__key_reader *reader, const char *name, int64_t min, int64_t max,
+                           int64_t standard, int32_t *out);
+mnem_status mnem__take_float(mnem__key_reader *reader, const char *name, double min, double max,
+                             double standard, float *out);
+/* What mixtures of experts have; ff is read. */
+mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
+                                  mnem_transformer *transformer);
+
+/* What attention through a latent has; heads and RoPE are read. */
+mnem_status mnem__hparams_latent(mnem__key_reader *reader, const mnem__architecture *architecture,
+                                 mnem_transformer *transformer);
 
 /* Checks every tensor and fills vocab, qkv_bias, out_bias, qk_norm, tied and rope_factors; the rest
  * is filled. prefix: of the file's keys. */

@@ -31,7 +31,9 @@ static bool is_never_read(const checker *c, const char *rest) {
 static mnem_status check_name(const checker *c, const char *name) {
     int32_t layer;
     const mnem__role role = mnem__role_find(name, &layer);
-    if (strstr(name, "_exps.") || strstr(name, "_gate_inp.") || strstr(name, "_shexp."))
+    const bool of_experts =
+        strstr(name, "_exps.") || strstr(name, "_gate_inp.") || strstr(name, "_shexp.");
+    if (of_experts && (!role || !mnem__architecture_has(c->architecture, role)))
         return unknown(c, name, " (mixture of experts)");
     if (!role && !is_never_read(c, mnem__layer_name(name, &layer))) return unknown(c, name, "");
     if (role && !mnem__architecture_has(c->architecture, role))
@@ -41,19 +43,22 @@ static mnem_status check_name(const checker *c, const char *name) {
                       name, c->prefix, MNEM__KEY_LAYERS, c->t->layers);
 }
 
-static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, int dims,
-                               const int64_t *shape) {
-    if (info->dims == dims && info->shape[0] == shape[0] &&
-        (dims == 1 || info->shape[1] == shape[1]))
+static void shape_text(int dims, const int64_t *shape, char *text, size_t size) {
+    for (int i = 0, at = 0; i < dims; i++)
+        at += snprintf(text + at, size - (size_t)at, "%s%lld", i ? ", " : "", (long long)shape[i]);
+}
+
+/* The gate of a shared expert is a vector, or a matrix of one row. */
+static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, mnem__role role) {
+    char is[96] = "", expected[72] = "";
+    int64_t shape[3];
+    const int dims = mnem__role_shape(role, c->t, shape);
+    const bool one_row = role == MNEM__ROLE_SHARED_GATE && info->dims == 2 && info->shape[0] == 1;
+    if ((info->dims == dims || one_row) &&
+        memcmp(info->shape + one_row, shape, (size_t)dims * sizeof *shape) == 0)
         return MNEM_OK;
-    char is[96] = "", expected[48];
-    for (int i = 0, at = 0; i < info->dims; i++)
-        at += snprintf(is + at, sizeof is - (size_t)at, "%s%lld", i ? ", " : "",
-                       (long long)info->shape[i]);
-    if (dims == 2)
-        snprintf(expected, sizeof expected, "%lld, %lld", (long long)shape[0], (long long)shape[1]);
-    else
-        snprintf(expected, sizeof expected, "%lld", (long long)shape[0]);
+    shape_text(info->dims, info->shape, is, sizeof is);
+    shape_text(dims, shape, expected, sizeof expected);
     return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: shape [%s], expected [%s]", c->model->path,
                       info->name, is, expected);
 }
@@ -68,8 +73,6 @@ static mnem_status check_type(const checker *c, const mnem_tensor_info *info, bo
 /* A matrix is of a weight's type, a vector F32. */
 static mnem_status check_tensor(const checker *c, mnem__role role, int32_t layer) {
     mnem_tensor_info info;
-    int64_t shape[2];
-    const int dims = mnem__role_shape(role, c->t, shape);
     const int32_t index = mnem__role_tensor(c->model, role, layer);
     if (index < 0) {
         char name[MNEM__ROLE_NAME];
@@ -77,8 +80,8 @@ static mnem_status check_tensor(const checker *c, mnem__role role, int32_t layer
         return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: is missing", c->model->path, name);
     }
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
-    mnem_status status = check_shape(c, &info, dims, shape);
-    return status == MNEM_OK ? check_type(c, &info, dims == 2) : status;
+    mnem_status status = check_shape(c, &info, role);
+    return status == MNEM_OK ? check_type(c, &info, mnem__role_is_matrix(role)) : status;
 }
 
 /* The first layer that may have the tensor. */

@@ -5,29 +5,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MATRIX(n, t, r, c) .name = n, .text = t, .rows = MNEM__WIDTH_##r, .columns = MNEM__WIDTH_##c
-#define VECTOR(n, c)       .name = n, .columns = MNEM__WIDTH_##c
-#define BIAS(b)            .bias = MNEM__ROLE_##b##_BIAS
-#define PRECISION(p)       .precision = MNEM__PRECISION_##p
+#define MATRIX(n, t, r, c)  .name = n, .text = t, .rows = MNEM__WIDTH_##r, .columns = MNEM__WIDTH_##c
+#define VECTOR(n, c)        .name = n, .columns = MNEM__WIDTH_##c
+#define BIAS(b)             .bias = MNEM__ROLE_##b##_BIAS
+#define PRECISION(p)        .precision = MNEM__PRECISION_##p
+#define EACH                .each = MNEM__WIDTH_EXPERTS
+#define EXPERTS(n, t, r, c) MATRIX(n, t, r, c), EACH
 
 static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q] = {MATRIX("attn_q.weight", "q", Q, EMBD), BIAS(Q)},
     [MNEM__ROLE_K] = {MATRIX("attn_k.weight", "k", KV, EMBD), BIAS(K)},
     [MNEM__ROLE_V] = {MATRIX("attn_v.weight", "v", KV, EMBD), BIAS(V), PRECISION(BETTER)},
     [MNEM__ROLE_QKV] = {MATRIX("attn_qkv.weight", "qkv", QKV, EMBD), BIAS(QKV), PRECISION(FUSED)},
-    [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, Q), BIAS(O)},
+    [MNEM__ROLE_Q_LATENT] = {MATRIX("attn_q_a.weight", "q latent", Q_LATENT, EMBD)},
+    [MNEM__ROLE_KV_LATENT] = {MATRIX("attn_kv_a_mqa.weight", "kv latent", KV_LATENT, EMBD)},
+    [MNEM__ROLE_Q_B] = {MATRIX("attn_q_b.weight", "q", Q, Q_LATENT)},
+    [MNEM__ROLE_K_B] = {MATRIX("attn_k_b.weight", "k", LATENT, UNTURNED),
+                        .each = MNEM__WIDTH_HEADS},
+    [MNEM__ROLE_V_B] = {MATRIX("attn_v_b.weight", "v", VALUE, LATENT), .each = MNEM__WIDTH_HEADS},
+    [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, OUT), BIAS(O)},
     [MNEM__ROLE_CONV_IN] = {MATRIX("shortconv.in_proj.weight", "conv in", 3_EMBD, EMBD)},
     [MNEM__ROLE_CONV_OUT] = {MATRIX("shortconv.out_proj.weight", "conv out", EMBD, EMBD)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
     [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
                          PRECISION(BETTER)},
+    [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD), BIAS(ROUTER),
+                           PRECISION(WHOLE)},
+    [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD),
+                                 BIAS(GATE_EXPERTS)},
+    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD),
+                               BIAS(UP_EXPERTS)},
+    [MNEM__ROLE_DOWN_EXPERTS] = {EXPERTS("ffn_down_exps.weight", "downs", EMBD, FF_EXPERT),
+                                 BIAS(DOWN_EXPERTS), PRECISION(BETTER)},
+    [MNEM__ROLE_GATE_SHARED] = {MATRIX("ffn_gate_shexp.weight", "shared gate", FF_SHARED, EMBD)},
+    [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
+    [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
+                                PRECISION(BETTER)},
     [MNEM__ROLE_ATTN_NORM] = {VECTOR("attn_norm.weight", EMBD), BIAS(ATTN_NORM), .is_norm = true},
     [MNEM__ROLE_ATTN_NORM_BIAS] = {VECTOR("attn_norm.bias", EMBD)},
     [MNEM__ROLE_QKV_BIAS] = {VECTOR("attn_qkv.bias", QKV)},
     [MNEM__ROLE_Q_BIAS] = {VECTOR("attn_q.bias", Q)},
     [MNEM__ROLE_K_BIAS] = {VECTOR("attn_k.bias", KV)},
     [MNEM__ROLE_V_BIAS] = {VECTOR("attn_v.bias", KV)},
+    [MNEM__ROLE_Q_LATENT_NORM] = {VECTOR("attn_q_a_norm.weight", Q_LATENT), .is_norm = true},
+    [MNEM__ROLE_KV_LATENT_NORM] = {VECTOR("attn_kv_a_norm.weight", LATENT), .is_norm = true},
     [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", Q_NORM), .is_norm = true},
     [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", K_NORM), .is_norm = true},
     [MNEM__ROLE_O_BIAS] = {VECTOR("attn_output.bias", EMBD)},
@@ -44,6 +66,13 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_FFN_SUM_NORM] = {VECTOR("layer_output_norm.weight", EMBD), BIAS(FFN_SUM_NORM),
                                  .is_norm = true},
     [MNEM__ROLE_FFN_SUM_NORM_BIAS] = {VECTOR("layer_output_norm.bias", EMBD)},
+    [MNEM__ROLE_SINKS] = {VECTOR("attn_sinks.weight", HEADS)},
+    [MNEM__ROLE_ROUTER_BIAS] = {VECTOR("ffn_gate_inp.bias", EXPERTS)},
+    [MNEM__ROLE_CHOICE_BIAS] = {VECTOR("exp_probs_b.bias", EXPERTS)},
+    [MNEM__ROLE_GATE_EXPERTS_BIAS] = {VECTOR("ffn_gate_exps.bias", FF_EXPERT), EACH},
+    [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
+    [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
+    [MNEM__ROLE_SHARED_GATE] = {VECTOR("ffn_gate_inp_shexp.weight", EMBD)},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
     [MNEM__ROLE_TOKEN_TYPES] = {MATRIX("token_types.weight", NULL, TYPES, EMBD), PRECISION(HALF)},
@@ -64,7 +93,8 @@ const mnem__role_info *mnem__role_get(mnem__role role) {
 }
 
 static int64_t width_get(mnem__width width, const mnem_transformer *t) {
-    const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
+    const int64_t q = (int64_t)t->heads * (t->latent ? t->key_dim : t->head_dim);
+    const int64_t kv = (int64_t)t->kv_heads * t->head_dim;
     switch (width) {
     case MNEM__WIDTH_NONE: return 1;
     case MNEM__WIDTH_EMBD: return t->embd;
@@ -81,16 +111,28 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_CONTEXT: return t->context;
     case MNEM__WIDTH_TYPES: return t->token_types;
     case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
+    case MNEM__WIDTH_EXPERTS: return t->experts;
+    case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
+    case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
+    case MNEM__WIDTH_HEADS: return t->heads;
+    case MNEM__WIDTH_OUT: return (int64_t)t->heads * (t->latent ? t->value_dim : t->head_dim);
+    case MNEM__WIDTH_Q_LATENT: return t->latent_q;
+    case MNEM__WIDTH_LATENT: return t->latent;
+    case MNEM__WIDTH_KV_LATENT: return t->latent + t->rope.dims;
+    case MNEM__WIDTH_UNTURNED: return t->key_dim - t->rope.dims;
+    case MNEM__WIDTH_VALUE: return t->value_dim;
     }
     return 0;
 }
 
-int mnem__role_shape(mnem__role role, const mnem_transformer *t, int64_t shape[2]) {
+int mnem__role_shape(mnem__role role, const mnem_transformer *t, int64_t shape[3]) {
     const mnem__role_info *info = &infos[role];
-    const bool is_vector = info->rows == MNEM__WIDTH_NONE;
-    shape[0] = width_get(is_vector ? info->columns : info->rows, t);
-    shape[1] = is_vector ? 1 : width_get(info->columns, t);
-    return is_vector ? 1 : 2;
+    int dims = 0;
+    shape[1] = 1;
+    if (info->each) shape[dims++] = width_get(info->each, t);
+    if (info->rows) shape[dims++] = width_get(info->rows, t);
+    shape[dims++] = width_get(info->columns, t);
+    return dims;
 }
 
 void mnem__role_name(mnem__role role, int32_t layer, char name[MNEM__ROLE_NAME]) {

@@ -18,29 +18,15 @@
  * may be normed or scaled before it is added to x; embedding, scores and logits may be scaled, the
  * last two capped. A layer with a window may turn heads by angles of its own.
  *
+ * A part with a router is a mixture of experts (transformer_mixture.c).
+ *
  * In the last layer, what comes after the pages serves only rows whose logits are wanted: a tail.
  * Activations are quantized once for all matrices that read them, on the way out of the operator
  * that makes them. */
 #include <math.h>
 
 #include "base/error.h"
-#include "model/architecture/transformer_graph.h"
-
-typedef struct builder {
-    const mnem__transformer_graph_options *o;
-    const mnem_transformer *t;
-    const mnem__architecture *architecture;
-    mnem_graph *graph;
-    int32_t x;        /* [T, E] f32 */
-    int32_t table[2]; /* angles [T, rope.dims] f32, of layers without and with a window; 0: none */
-    int32_t layer;
-    bool tail; /* what is added now serves only the rows whose logits are wanted */
-} builder;
-
-/* Activations in the types that their matrices read. */
-typedef struct inputs {
-    int32_t a8, f32; /* 0: not needed */
-} inputs;
+#include "model/architecture/transformer_builder.h"
 
 /* At most, per layer and around: the largest that add_* below can add for the parts there are.
  * Compiling refuses more. */
@@ -60,8 +46,12 @@ static bool adds_apart(const mnem_transformer *t) {
 static mnem_graph_options room(const mnem__transformer_graph_options *o, bool body) {
     const int32_t layers = body ? o->map->shape.layers : 0;
     const bool apart = adds_apart(&o->map->shape);
-    const int32_t tensors = LAYER_TENSORS + (apart ? APART_TENSORS : 0);
-    const int32_t nodes = LAYER_NODES + (apart ? APART_NODES : 0);
+    const bool mixed = o->map->shape.experts > 0, latent = o->map->shape.latent > 0;
+    const int32_t tensors =
+        LAYER_TENSORS + (apart ? APART_TENSORS : 0) + (mixed ? (int32_t)MNEM__MIXTURE_TENSORS : 0);
+    const int32_t nodes = LAYER_NODES + (apart ? APART_NODES : 0) +
+                          (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) +
+                          (latent ? (int32_t)MNEM__LATENT_NODES : 0);
     return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS,
                                 .nodes = layers * nodes + OTHER_NODES,
                                 .workers = o->workers};
@@ -71,18 +61,6 @@ uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *o
     const mnem_graph_options body = room(options, true), head = room(options, false);
     return mnem_graph_host_bytes(&body) +
            (options->map->shape.encoder ? 0 : mnem_graph_host_bytes(&head));
-}
-
-static void add(builder *b, mnem_graph_node node) {
-    node.tail = b->tail;
-    mnem_graph_node_add(b->graph, &node);
-}
-
-static int32_t value_2d(builder *b, const char *name, mnem_type type, int64_t n) {
-    const mnem_tensor desc = mnem_tensor_2d(type, b->o->tokens, n);
-    const int32_t id = mnem_graph_value(b->graph, &desc);
-    mnem_graph_name(b->graph, id, name, b->layer);
-    return id;
 }
 
 /* Heads from the first-th on, of a value [T, width * head_dim]. */
@@ -98,37 +76,6 @@ static int32_t heads_view(builder *b, int32_t of, int32_t heads) {
     return heads_part(b, of, heads, 0, heads);
 }
 
-/* 0 for a vector that the model doesn't have. */
-static int32_t vector(builder *b, const mnem__vector *v) {
-    if (v->tensor < 0) return 0;
-    const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v->n);
-    return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
-}
-
-static int32_t layer_vector(builder *b, mnem__role role) {
-    if (!role) return 0;
-    const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS;
-    return vector(b, &b->o->map->vectors[first + role - MNEM__LAYER_VECTOR_FIRST]);
-}
-
-static int32_t layer_bias(builder *b, mnem__role role) {
-    return layer_vector(b, mnem__role_get(role)->bias);
-}
-
-static mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
-    mnem_tensor_info info = {0};
-    mnem_model_tensor_get(b->o->map->model, (uint32_t)b->o->map->matrices[handle], &info);
-    return info;
-}
-
-static int32_t layer_handle(const builder *b, mnem__role role) {
-    return mnem__transformer_handle(b->o->map, role, b->layer);
-}
-
-static bool wants_a8(const builder *b, int32_t handle) {
-    return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
-}
-
 /* x itself for the matrices first to last. */
 static inputs add_stream(builder *b, int32_t first, int32_t last) {
     inputs in = {.f32 = b->x};
@@ -140,8 +87,7 @@ static inputs add_stream(builder *b, int32_t first, int32_t last) {
     return in;
 }
 
-/* norm(x) for the matrices first to last. */
-static inputs add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
+inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
     inputs in = {0};
     bool a8 = false, f32 = false;
     for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
@@ -155,23 +101,12 @@ static inputs add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, 
     return in;
 }
 
-static void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int32_t out,
-                       bool accumulate) {
-    const mnem_tensor_info info = matrix_info(b, handle);
-    mnem_graph_node node = {.desc = {.kind = MNEM_OP_MATMUL, .accumulate = accumulate},
-                            .in = {wants_a8(b, handle) ? in.a8 : in.f32, 0, bias},
-                            .out = out,
-                            .matrix = handle};
-    node.desc.in[1] = mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
-    add(b, node);
-}
-
 /* The norm of a part, or x, for its matrices. */
 static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count) {
     const int32_t first = layer_handle(b, part->in[0]);
     if (!part->norm) return add_stream(b, first, layer_handle(b, part->in[count - 1]));
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
-    return add_norm(b, weight, bias, first, layer_handle(b, part->in[count - 1]));
+    return mnem__add_norm(b, weight, bias, first, layer_handle(b, part->in[count - 1]));
 }
 
 static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
@@ -208,7 +143,7 @@ static int add_products(builder *b, const mnem__layer_part *part, int32_t *out) 
     const int count = mnem__part_inputs(part);
     const inputs n = add_layer_norm(b, part, count);
     for (int i = 0; i < count; i++) {
-        int64_t shape[2];
+        int64_t shape[3];
         mnem__role_shape(part->in[i], b->t, shape);
         out[i] = value_2d(b, mnem__role_get(part->in[i])->text, MNEM_TYPE_F32, shape[0]);
     }
@@ -268,7 +203,7 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
                                       .window = has_window(t, b->layer) ? t->window : 0,
                                       .soft_cap = t->attention_cap,
                                       .both_ways = t->encoder},
-                             .in = {in.q},
+                             .in = {in.q, layer_vector(b, part->sinks)},
                              .out = a8 ? flat : heads_view(b, flat, t->heads),
                              .layer = pages_of(b)});
     return flat;
@@ -330,6 +265,7 @@ static void add_sum_norm(builder *b, int32_t weight, int32_t bias) {
 }
 
 static int32_t add_core(builder *b, const mnem__layer_part *part) {
+    if (part->k_b) return mnem__add_latent(b, part, b->table[0]);
     if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
     if (part->core == MNEM_OP_SHORT_CONV) return add_short_conv(b, part);
     return add_activation(b, part);
@@ -450,7 +386,8 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
     if (b.architecture->turn) add_tables(&b);
     for (b.layer = 0; b.layer < b.t->layers; b.layer++)
         for (const mnem__layer_part *part = b.architecture->parts; part->out; part++)
-            if (mnem__layer_is(b.t, b.layer, part->layers)) add_part(&b, part);
+            if (mnem__layer_is(b.t, b.layer, part->layers))
+                (part->router ? mnem__add_mixture : add_part)(&b, part);
     return finish(&b, graph, sizes);
 }
 
@@ -465,7 +402,7 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
     b.layer = -1;
     const int32_t weight = vector(&b, &options->map->output_norm);
     const int32_t bias = vector(&b, &options->map->output_norm_bias);
-    const inputs n = add_norm(&b, weight, bias, handle, handle);
+    const inputs n = mnem__add_norm(&b, weight, bias, handle, handle);
     const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b.t->vocab);
     const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
     mnem_graph_name(b.graph, logits, "logits", -1);

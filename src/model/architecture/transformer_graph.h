@@ -37,6 +37,13 @@ void mnem__transformer_map_destroy(mnem__transformer_map *map);
 /* The handle of a layer's matrix, which the layer has. */
 int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer);
 uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map);
+/* Of a matrix of the body: which part of it a token uses. */
+static inline double mnem__transformer_used_part(const mnem__transformer_map *map,
+                                                 const mnem_tensor_info *info) {
+    int32_t layer;
+    const bool experts = mnem__role_is_experts(mnem__role_find(info->name, &layer));
+    return experts ? (double)map->shape.route.used / map->shape.experts : 1;
+}
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block);
 
@@ -57,6 +64,7 @@ typedef struct mnem__transformer_graph_options {
     int32_t context;       /* the most positions */
     bool embedding_packed; /* false: the slot holds the raw rows of the tokens in their order, and
                               the ids are 0, 1, 2, ... */
+    bool guess_experts;    /* of the next layer, for the source (routers must be resident then) */
 } mnem__transformer_graph_options;
 
 /* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head of an encoder. */

@@ -12,7 +12,8 @@ static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
     mnem__vector v = {.tensor = -1};
     if (tensor < 0 || !mnem_model_tensor_get(map->model, (uint32_t)tensor, &info)) return v;
     v.tensor = tensor;
-    v.n = info.shape[0] * (info.dims > 1 ? info.shape[1] : 1);
+    v.n = 1;
+    for (int i = 0; i < info.dims; i++) v.n *= info.shape[i];
     v.offset = map->vector_bytes;
     map->vector_bytes += mnem__align_up((uint64_t)v.n * sizeof(float), 64);
     return v;

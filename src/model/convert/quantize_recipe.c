@@ -96,7 +96,9 @@ static mnem_type in_small_blocks(mnem_type type) {
 
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *t,
                             const mnem_tensor_info *tensor) {
-    if (tensor->dims == 1) return MNEM_TYPE_F32;
+    int32_t layer;
+    const mnem__role role = mnem__role_find(tensor->name, &layer);
+    if (tensor->dims == 1 || (role && !mnem__role_is_matrix(role))) return MNEM_TYPE_F32;
     mnem_type type = wanted_type(recipe, t, tensor->name);
     int64_t k = tensor->shape[tensor->dims - 1];
     if (mnem_type_row_bytes(type, k)) return type;

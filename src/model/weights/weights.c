@@ -19,8 +19,11 @@
 /* ---- create, destroy ---- */
 
 static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *o) {
-    uint64_t place = 0;
+    mnem__expert_reads *experts = &w->experts;
+    MNEM__TRY(mnem__weights_expert_place(o, &experts->place_bytes));
+    uint64_t place = MNEM__EXPERT_PLACES * experts->place_bytes;
     uint32_t sums = 0;
+    experts->base = w->resident;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
         MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m));
@@ -33,7 +36,7 @@ static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *
             place += mnem_pack_bytes(m->type, m->rows, m->k);
             list = &w->load_list;
         } else if (i < o->body_count) {
-            list = &w->pass_list[MNEM__PASS_BODY];
+            list = m->expert_groups ? NULL : &w->pass_list[MNEM__PASS_BODY];
         } else if (i < o->body_count + o->head_count) {
             list = &w->pass_list[MNEM__PASS_HEAD];
         }

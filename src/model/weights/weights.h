@@ -10,18 +10,24 @@
  *     schedule(BODY), schedule(HEAD)
  *     for each matrix of the body:  do { acquire → compute rows → release } while (!chunk.last)
  *
+ * Experts that aren't resident are no part of a pass: which of them a layer needs is known only when
+ * its router has run. They are read when they are acquired (mnem_graph_experts), into two places
+ * before the resident matrices.
+ *
  * Memory: two blocks of the owner's, carved by the code that measures them. Nothing is allocated
  * after create. acquire, release and schedule are called from one thread. */
 #ifndef MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
 #define MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
 
+#include "mnem/graph.h"
 #include "mnem/model.h"
 
 typedef enum mnem__pass { MNEM__PASS_BODY, MNEM__PASS_HEAD, MNEM__PASSES } mnem__pass;
 
 typedef struct mnem__weights_options {
     const mnem_model *model;
-    /* Matrices: tensor indices, each [rows, k] of a weight type; first body_count of the body in
+    /* Matrices: tensor indices, each [rows, k] of a weight type, or [experts, rows, k], rows a
+     * multiple of 16: gates, ups and downs one after another; first body_count of the body in
      * the order of use, then head_count of the head; extra_count more follow, which no pass uses,
      * resident or absent (an embedding table that isn't also the output). */
     const int32_t *tensors;
@@ -34,6 +40,7 @@ typedef struct mnem__weights_options {
 
 typedef struct mnem__weights_sizes {
     uint64_t resident_bytes; /* block 1: kind weights */
+    uint64_t expert_bytes;   /* of it, where experts are read to: as soon as there are any */
     uint64_t ring_bytes;     /* block 2: kind io; also used while loading resident matrices */
     uint64_t host_bytes;     /* heap: tables */
     uint64_t stack_bytes;    /* the reader's thread: kind runtime */
@@ -76,8 +83,22 @@ mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix,
 void mnem__weights_release(mnem__weights *weights, const mnem__weights_chunk *chunk);
 /* Forgets the schedule (a pass was cancelled); what was read ahead may be read again. */
 mnem_status mnem__weights_rewind(mnem__weights *weights);
+/* A tensor that is a matrix, or matrices of the same shape below each other. */
+static inline int64_t mnem__matrix_rows(const mnem_tensor_info *info) {
+    return info->dims == 3 ? info->shape[0] * info->shape[1] : info->shape[0];
+}
+static inline int64_t mnem__matrix_k(const mnem_tensor_info *info) {
+    return info->shape[info->dims - 1];
+}
+static inline uint64_t mnem__matrix_pack_bytes(const mnem_tensor_info *info) {
+    return mnem_pack_bytes(info->type, mnem__matrix_rows(info), mnem__matrix_k(info));
+}
+
 /* The packed matrix if it is resident, else NULL. */
 const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
+
+/* The source of experts; its context is the mnem__weights. */
+extern const mnem_graph_experts mnem__weights_experts;
 
 typedef struct mnem__weights_stats {
     uint64_t bytes_read, bytes_streamed;

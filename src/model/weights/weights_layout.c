@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "model/architecture/roles.h"
 #include "model/weights/weights_private.h"
 
 enum { SLOTS_DEFAULT = 4, SLOTS_MAX = 256, SLOT_BYTES_DEFAULT = 1 << 20 };
@@ -35,6 +36,25 @@ uint64_t mnem__matrix_slot_min(const mnem__matrix *m) {
     return chunk_slot_bytes(m, 1);
 }
 
+uint64_t mnem__matrix_place(const mnem__matrix *m, int64_t groups, uint64_t *at) {
+    *at = raw_at(m, (uint64_t)groups);
+    return up(chunk_slot_bytes(m, (uint64_t)groups));
+}
+
+mnem_status mnem__weights_expert_place(const mnem__weights_options *o, uint64_t *bytes) {
+    *bytes = 0;
+    for (int32_t i = 0; i < o->body_count; i++) {
+        mnem__matrix m;
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], 0, &m));
+        uint64_t at;
+        if (m.expert_groups == 0) continue;
+        /* the largest of all matrices three times: a bound, and simple */
+        const uint64_t place = 3 * mnem__matrix_place(&m, m.expert_groups, &at);
+        if (place > *bytes) *bytes = place;
+    }
+    return MNEM_OK;
+}
+
 /* The most groups that a slot takes; 0: not even one. */
 static uint64_t groups_that_fit(const mnem__matrix *m, uint64_t slot_bytes) {
     uint64_t larger = m->packed_bytes > m->raw_bytes ? m->packed_bytes : m->raw_bytes;
@@ -51,10 +71,14 @@ mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint6
     *m = (mnem__matrix){.name = info.name,
                         .type = info.type,
                         .file = info.file,
-                        .rows = info.shape[0],
-                        .k = info.shape[1],
+                        .rows = mnem__matrix_rows(&info),
+                        .k = mnem__matrix_k(&info),
                         .offset = info.offset};
-    m->packed_bytes = info.dims == 2 ? mnem_pack_group_bytes(info.type, m->k) : 0;
+    int32_t layer;
+    const bool experts = mnem__role_is_experts(mnem__role_find(info.name, &layer));
+    if (experts && info.dims == 3) m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
+    const bool whole = info.dims == 2 || (info.dims == 3 && info.shape[1] % MNEM_PACK_ROWS == 0);
+    m->packed_bytes = whole ? mnem_pack_group_bytes(info.type, m->k) : 0;
     if (!m->packed_bytes || m->rows < 1)
         return mnem__fail(MNEM_UNSUPPORTED, "weights: %s isn't a matrix of a weight's type",
                           info.name);
@@ -181,6 +205,10 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
         else if (head)
             sizes->streamed_bytes_head += raw;
     }
+    uint64_t place;
+    MNEM__TRY(mnem__weights_expert_place(o, &place));
+    sizes->expert_bytes = MNEM__EXPERT_PLACES * place;
+    sizes->resident_bytes += sizes->expert_bytes;
     if (any_read) {
         sizes->ring_bytes = (uint64_t)sizes->slots * sizes->slot_bytes;
         sizes->stack_bytes = MNEM__WEIGHTS_READERS * MNEM__WEIGHTS_STACK_BYTES;

@@ -1,7 +1,8 @@
-/* weights_private.h: the tables of weights, shared by its three files.
+/* weights_private.h: the tables of weights, shared by its files.
  *
  *     weights_layout.c   how a matrix is cut into chunks, and where a chunk lies in a slot
  *     weights_reader.c   the threads that read and pack, and the order in which they do
+ *     weights_experts.c  experts, read when they are wanted
  *     weights.c          what the owner calls
  *
  * A slot holds one chunk. The raw bytes are read to its end, so far behind the start that packing
@@ -35,7 +36,8 @@ typedef struct mnem__matrix {
     bool resident;
     uint32_t sum_at; /* of chunk 0; of the body and the head */
     int64_t rows, k;
-    uint64_t offset;                             /* in the file */
+    int64_t expert_groups; /* of 16 rows of each expert; 0: a matrix by itself */
+    uint64_t offset;       /* in the file */
     uint64_t row_bytes, raw_bytes, packed_bytes; /* of a raw row; of a group of 16 */
     int64_t chunk_groups, chunks;
     uint64_t raw_at; /* in a slot, of a chunk that is packed there */
@@ -54,6 +56,17 @@ typedef struct mnem__weights_cursor {
     int32_t at;
     int64_t chunk;
 } mnem__weights_cursor;
+
+enum { MNEM__EXPERT_PLACES = 2 };
+
+/* Experts that the running layer wants, and the places that they are read to. */
+typedef struct mnem__expert_reads {
+    uint8_t *base;        /* before the resident matrices */
+    uint64_t place_bytes; /* of one expert: what reads and packing of its three matrices take */
+    bool held[MNEM__EXPERT_PLACES];
+    const int32_t *wanted;
+    int32_t count, at;
+} mnem__expert_reads;
 
 typedef enum mnem__slot_state {
     MNEM__SLOT_FREE,
@@ -91,6 +104,7 @@ struct mnem__weights {
     uint64_t slot_bytes;
     uint32_t slot_count;
     bool page_cache;
+    mnem__expert_reads experts; /* the owner's; no reader sees them */
 
     pthread_mutex_t lock; /* everything below */
     pthread_cond_t for_readers, for_owner;
@@ -117,6 +131,10 @@ struct mnem__weights {
  * chunks out. */
 mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint64_t slot_bytes,
                                   mnem__matrix *matrix);
+/* What reading and packing so many groups takes, and where in it the raw bytes begin. */
+uint64_t mnem__matrix_place(const mnem__matrix *matrix, int64_t groups, uint64_t *raw_at);
+/* What an expert of these, whose matrices lie one after another, takes at most. */
+mnem_status mnem__weights_expert_place(const mnem__weights_options *options, uint64_t *bytes);
 /* The smallest slot that holds 16 rows. */
 uint64_t mnem__matrix_slot_min(const mnem__matrix *matrix);
 /* Checks the options and chooses what is 0. */
@@ -142,6 +160,10 @@ mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, boo
  * them); *raw is where they begin. MNEM_IO. */
 mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, uint64_t offset,
                                     uint64_t bytes, uint8_t *buffer, uint8_t **raw);
+
+/* Packs rows into whole groups, forward. */
+void mnem__weights_pack(const mnem__matrix *matrix, int64_t rows, const uint8_t *raw,
+                        uint8_t *packed);
 
 /* ---- the order; the lock is held ---- */
 

@@ -149,7 +149,7 @@ static bool job_take(mnem__weights *w, job *j) {
     return true;
 }
 
-static void chunk_pack(const mnem__matrix *m, int64_t rows, const uint8_t *raw, uint8_t *packed) {
+void mnem__weights_pack(const mnem__matrix *m, int64_t rows, const uint8_t *raw, uint8_t *packed) {
     for (; rows > 0; rows -= MNEM_PACK_ROWS) {
         mnem_pack_group(m->type, rows < MNEM_PACK_ROWS ? rows : MNEM_PACK_ROWS, m->k, raw, packed);
         raw += m->raw_bytes;
@@ -194,7 +194,7 @@ static mnem_status job_run(mnem__weights *w, job *j) {
     if (!j->load) j->sum = sample_sum(raw, mnem__chunk_raw_bytes(m, j->chunk));
     uint8_t *to = slot;
     if (j->load) to = w->resident + m->place + (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
-    chunk_pack(m, end - begin, raw, to);
+    mnem__weights_pack(m, end - begin, raw, to);
     return MNEM_OK;
 }
 

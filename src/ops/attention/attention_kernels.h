@@ -9,7 +9,7 @@
  *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
  *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
  *
- * A soft cap comes before the max. What a row doesn't see, behind it or before its window, is minus
+ * A sink is where a row begins: m = its score, l = 1. A soft cap comes before the max. What a row doesn't see, behind it or before its window, is minus
  * infinity then; tiles and blocks that no row sees are left out.
  *
  * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
@@ -57,6 +57,7 @@ typedef struct mnem__attention_unit {
     int64_t first, tokens;           /* rows of the sequence */
     float scale;                     /* times log2(e) */
     float soft_cap;                  /* so too; 0: none */
+    const float *sinks;              /* of the group's heads; NULL: none */
     int64_t window;                  /* how many positions a row sees */
     bool both_ways;                  /* up to the sequence's last, not its own */
     const char *query;               /* first token, first head of the group */

@@ -34,6 +34,7 @@ static mnem_status check_matmul(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1], *bias = &desc->in[2], *out = &desc->out;
     if (weight->layout != MNEM_LAYOUT_PACKED || !mnem__tensor_valid(weight))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be a packed matrix of a weight type");
+    if (desc->in[0].dims == 3) return mnem__matmul_check_heads(desc);
     MNEM__TRY(check_input(desc));
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != weight->shape[0]))
@@ -48,10 +49,12 @@ static mnem__op_key key(const mnem_op_desc *desc) {
     return (mnem__op_key){desc->in[1].type, desc->in[1].layout};
 }
 
-/* What the kernel reads. */
-static mnem_type ready_type(const mnem_op *op) {
-    const mnem__matmul_kernel *kernel = op->detail;
+mnem_type mnem__matmul_ready_type(const mnem__matmul_kernel *kernel) {
     return kernel->rounds_input ? MNEM_TYPE_BF16 : mnem_matmul_input(kernel->type);
+}
+
+static mnem_type ready_type(const mnem_op *op) {
+    return mnem__matmul_ready_type(op->detail);
 }
 
 /* Whether the kernel can read in[0] where it is. */
@@ -67,6 +70,7 @@ static int64_t ready_row_bytes(const mnem_op *op) {
 }
 
 static uint64_t workspace(const mnem_op *op) {
+    if (op->desc.in[0].dims == 3) return mnem__matmul_heads_workspace(op);
     if (input_ready(op)) return 0;
     return (uint64_t)op->desc.in[0].shape[0] * (uint64_t)ready_row_bytes(op);
 }
@@ -88,26 +92,35 @@ static void round_block(const float *x, int64_t n, char *out) {
     memcpy(out, rounded, (size_t)n * 2);
 }
 
+void mnem__matmul_ready(const mnem__matmul_kernel *kernel, const float *x, int64_t n, int64_t block,
+                        int64_t blocks, void *row) {
+    char *ready = row;
+    const mnem_type type = mnem__matmul_ready_type(kernel);
+    if (type == MNEM_TYPE_A8) {
+        kernel->quantize(x, n, block, blocks, row);
+        return;
+    }
+    for (int64_t i = block; i < block + blocks; i++, x += 32) {
+        const int64_t left = n - 32 * i, count = left < 32 ? left : 32;
+        if (type == MNEM_TYPE_BF16)
+            round_block(x, count, ready + i * 64);
+        else
+            memcpy(ready + i * 128, x, (size_t)count * 4);
+    }
+}
+
 static void make_ready(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_tensor *in = &op->desc.in[0];
     const mnem__matmul_kernel *kernel = op->detail;
     int64_t n = in->shape[1], blocks = (n + 31) / 32, begin, end;
-    const mnem_type type = ready_type(op);
     const int64_t row_bytes = ready_row_bytes(op);
     mnem_team_split(worker, args->tokens * blocks, 1, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        int64_t t = i / blocks, block = i % blocks, left = n - 32 * block;
-        int64_t count = left < 32 ? left : 32;
+        int64_t t = i / blocks, block = i % blocks;
         float buffer[32];
         const char *row = (const char *)args->in[0] + in->offset + t * in->stride[0];
         const float *x = gather(in, row, block, buffer);
-        char *ready = (char *)args->workspace + t * row_bytes;
-        if (type == MNEM_TYPE_A8)
-            kernel->quantize(x, n, block, 1, ready);
-        else if (type == MNEM_TYPE_BF16)
-            round_block(x, count, ready + block * 64);
-        else
-            memcpy(ready + block * 128, x, (size_t)count * 4);
+        mnem__matmul_ready(kernel, x, n, block, 1, (char *)args->workspace + t * row_bytes);
     }
     mnem_team_barrier(worker);
 }
@@ -137,8 +150,7 @@ static mnem__matmul_job whole_job(const mnem_op *op, const mnem_op_args *args) {
     return job;
 }
 
-/* Narrows a job to groups [begin, end). */
-static void take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
+void mnem__matmul_take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
     int64_t rows = job->rows < end * MNEM_PACK_ROWS ? job->rows : end * MNEM_PACK_ROWS;
     job->weights += begin * job->group_bytes;
     job->out += begin * MNEM_PACK_ROWS;
@@ -148,12 +160,16 @@ static void take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
 
 void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__matmul_kernel *kernel = op->detail;
+    if (op->desc.in[0].dims == 3) {
+        mnem__matmul_run_heads(op, args, worker);
+        return;
+    }
     if (!input_ready(op)) make_ready(op, args, worker);
     mnem__matmul_job job = whole_job(op, args);
     int64_t begin, end;
     mnem_team_split(worker, mnem__matmul_groups(&job), 1, &begin, &end);
     if (begin >= end || args->tokens <= 0) return;
-    take_groups(&job, begin, end);
+    mnem__matmul_take_groups(&job, begin, end);
     kernel->compute(&job);
 }
 
@@ -171,3 +187,12 @@ const mnem__op_table mnem__op_matmul = {
 #endif
         },
 };
+
+const mnem__matmul_kernel *mnem__matmul_kernel_get(mnem_type type) {
+    for (int level = (int)mnem__cpu_level_get(); level >= 0; level--) {
+        const mnem__op_kernels *kernels = mnem__op_matmul.levels[level];
+        for (int i = 0; kernels && i < kernels->count; i++)
+            if (kernels->list[i].type == type) return kernels->list[i].detail;
+    }
+    return NULL;
+}

@@ -1,5 +1,5 @@
-/* activation_kernels.c: SILU_MUL, GELU, GELU_MUL and SOFT_CAP of a row, and gradients, over lanes;
- * compiled once for each level. */
+/* activation_kernels.c: SILU_MUL, GELU, GELU_MUL, SWIGLU_MUL and SOFT_CAP of a row, gradients, and
+ * what makes weights of a router's scores, over lanes; compiled once for each level. */
 #include "ops/rows/row_lanes.h"
 
 /* ---- SILU_MUL ---- */
@@ -18,6 +18,21 @@ void ROW(silu_mul)(int64_t n, const void *gate, const void *up, void *out) {
 
 void ROW(silu_mul_bf16)(int64_t n, const void *gate, const void *up, void *out){
     EACH_LANES(n, put(BF16, out, i, m, silu_mul_lanes(get(BF16, gate, i, m), get(BF16, up, i, m))))}
+
+/* ---- SWIGLU_MUL ---- */
+
+/* A NaN of gate or up stays one: min and max return their second operand. */
+LANES_INLINE lanes swiglu_lanes(lanes gate, lanes up) {
+    const lanes limit = lanes_set(7.0f), one = lanes_set(1.0f);
+    const lanes g = lanes_min(limit, gate);
+    const lanes u = lanes_max(lanes_set(-7.0f), lanes_min(limit, up));
+    const lanes e = lanes_exp2(lanes_mul(g, lanes_set(-1.702f * 0x1.715476p+0f))); /* log2(e) */
+    const lanes top = lanes_max(lanes_set(-100.0f), g);
+    return lanes_mul(lanes_div(top, lanes_add(one, e)), lanes_add(u, one));
+}
+
+void ROW(swiglu_mul)(int64_t n, const void *gate, const void *up, void *out){
+    EACH_LANES(n, put(F32, out, i, m, swiglu_lanes(get(F32, gate, i, m), get(F32, up, i, m))))}
 
 /* ---- GELU, SILU_MUL_GRAD ---- */
 
@@ -182,4 +197,34 @@ void ROW(silu_mul_grad)(int64_t n, const void *const in[3], void *dgate, void *d
 
 void ROW(silu_mul_grad_bf16)(int64_t n, const void *const in[3], void *dgate, void *dup) {
     EACH_LANES(n, silu_mul_grad_part(BF16, in, i, dgate, dup, m))
+}
+
+/* ---- weights of scores ---- */
+
+/* The largest of a row; any NaN in it makes all of the softmax NaN, by the sum. */
+static float largest(int64_t n, const float *x) {
+    float top = x[0];
+    for (int64_t i = 1; i < n; i++) top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+void ROW(softmax)(int64_t n, const float *x, float *out) {
+    const lanes top = lanes_set(largest(n, x));
+    lanes sum = lanes_zero();
+    EACH_LANES(n, {
+        const lanes e = exp_below(lanes_sub(lanes_load_part(x + i, m), top));
+        lanes_store_part(out + i, e, m);
+        sum = lanes_add(sum, lanes_load_part(out + i, m));
+    })
+    const lanes all = lanes_set(lanes_reduce_add(sum));
+    EACH_LANES(n, lanes_store_part(out + i, lanes_div(lanes_load_part(out + i, m), all), m))
+}
+
+LANES_INLINE lanes sigmoid_lanes(lanes x) {
+    const sigmoids both = sigmoids_of(exp_below(minus_abs(x)));
+    return lanes_select_sign(x, both.low, both.high);
+}
+
+void ROW(sigmoid)(int64_t n, const float *x, float *out) {
+    EACH_LANES(n, lanes_store_part(out + i, sigmoid_lanes(lanes_load_part(x + i, m)), m))
 }

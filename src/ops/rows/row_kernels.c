@@ -12,6 +12,19 @@ void ROW(add)(int64_t n, const void *x, const void *y, void *to) {
     for (; i < n; i++) out[i] = a[i] + b[i];
 }
 
+static void add_scaled(int64_t n, const float *x, float factor, float *out) {
+    EACH_LANES(n, lanes_store_part(out + i,
+                                   lanes_fma(lanes_set(factor), lanes_load_part(x + i, m),
+                                             lanes_load_part(out + i, m)),
+                                   m))
+}
+
+static float dot(int64_t n, const float *a, const float *b) {
+    lanes sum = lanes_zero();
+    EACH_LANES(n, sum = lanes_fma(lanes_load_part(a + i, m), lanes_load_part(b + i, m), sum))
+    return lanes_reduce_add(sum);
+}
+
 static void add_bf16(int64_t n, const void *a, const void *b, void *out) {
     EACH_LANES(n, put(BF16, out, i, m, lanes_add(get(BF16, a, i, m), get(BF16, b, i, m))))
 }
@@ -124,6 +137,11 @@ const mnem__row_kernels ROW(kernels) = {
     .gelu = ROW(gelu),
     .gelu_erf = ROW(gelu_erf),
     .gelu_mul = ROW(gelu_mul),
+    .swiglu_mul = ROW(swiglu_mul),
+    .dot = dot,
+    .softmax = ROW(softmax),
+    .sigmoid = ROW(sigmoid),
+    .add_scaled = add_scaled,
     .soft_cap = ROW(soft_cap),
     .gelu_grad = ROW(gelu_grad),
     .silu_mul_grad = ROW(silu_mul_grad),

@@ -58,6 +58,14 @@ typedef struct mnem__row_kernels {
     void (*gelu_erf)(int64_t n, const void *x, void *out);
     /* gelu(gate) up */
     void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
+    /* ops.h: SWIGLU_MUL */
+    void (*swiglu_mul)(int64_t n, const void *gate, const void *up, void *out);
+    /* out = e^x / sum(e^x), or 1 / (1 + e^-x); the sum in 16 partial sums. Floats only, as is
+     * add_scaled: out += factor x, one rounding. */
+    float (*dot)(int64_t n, const float *a, const float *b); /* in 16 partial sums */
+    void (*softmax)(int64_t n, const float *x, float *out);
+    void (*sigmoid)(int64_t n, const float *x, float *out);
+    void (*add_scaled)(int64_t n, const float *x, float factor, float *out);
     /* out = cap tanh(x / cap), errors as lanes_soft_cap says. */
     void (*soft_cap)(int64_t n, const void *x, float cap, void *out);
     /* dx = dy (s + x s (1 - s) v'); error at most 2^-20 |dy|. */
@@ -79,6 +87,10 @@ typedef struct mnem__row_kernels {
 
 extern const mnem__row_kernels mnem__row_kernels_plain, mnem__row_kernels_avx2,
     mnem__row_kernels_avx512, mnem__row_kernels_f64;
+
+typedef void mnem__row_gated_kernel(int64_t n, const void *gate, const void *up, void *out);
+/* Of SILU_MUL, GELU_MUL or SWIGLU_MUL. */
+mnem__row_gated_kernel *mnem__row_gated(const mnem__row_kernels *kernels, mnem_op_kind kind);
 
 /* mnem__op_NAME (op_impl.h): one kernel per level, which all run the same function, with the
  * level's table as detail. Doubles have the plain level only. */

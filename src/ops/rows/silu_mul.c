@@ -1,4 +1,4 @@
-/* silu_mul.c: SILU_MUL, its gradient, and GELU_MUL in chunks of columns, so that one wide row is
+/* silu_mul.c: SILU_MUL, its gradient, GELU_MUL and SWIGLU_MUL in chunks of columns, so that one wide row is
  * split over the team too.
  *
  * With A8 output a chunk is made in a buffer on the stack and quantized from there; chunks are
@@ -21,14 +21,25 @@ static mnem_status check_silu_mul(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
+/* Inference has it only: F32. */
+static mnem_status check_swiglu_mul(const mnem_op_desc *desc) {
+    if (desc->in[0].type != MNEM_TYPE_F32)
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "in[0] isn't F32");
+    return check_silu_mul(desc);
+}
+
 static mnem_status check_silu_mul_grad(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 3);
 }
 
+mnem__row_gated_kernel *mnem__row_gated(const mnem__row_kernels *kernels, mnem_op_kind kind) {
+    if (kind == MNEM_OP_GELU_MUL) return kernels->gelu_mul;
+    return kind == MNEM_OP_SWIGLU_MUL ? kernels->swiglu_mul : kernels->silu_mul;
+}
+
 static void gated(const mnem__row_kernels *kernels, const mnem_op *op, const mnem__chunk *c,
                   void *out) {
-    const bool gelu = op->desc.kind == MNEM_OP_GELU_MUL;
-    (gelu ? kernels->gelu_mul : kernels->silu_mul)(c->n, c->in[0], c->in[1], out);
+    mnem__row_gated(kernels, op->desc.kind)(c->n, c->in[0], c->in[1], out);
 }
 
 static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
@@ -57,4 +68,5 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
 
 MNEM__ROW_OP(silu_mul, check_silu_mul, NULL, run)
 MNEM__ROW_OP(gelu_mul, check_silu_mul, NULL, run)
+MNEM__ROW_OP(swiglu_mul, check_swiglu_mul, NULL, run)
 MNEM__ROW_OP(silu_mul_grad, check_silu_mul_grad, NULL, run)

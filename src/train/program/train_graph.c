@@ -77,7 +77,7 @@ static int32_t frozen(builder *b, const mnem__train_frozen *f) {
 }
 
 static int32_t matrix(builder *b, mnem__role role) {
-    int64_t shape[2];
+    int64_t shape[3];
     const mnem__train_frozen *f = mnem__train_frozen_get(b->o->shape, role, b->layer);
     if (f) return frozen(b, f);
     mnem__role_shape(role, b->t, shape);
@@ -141,7 +141,7 @@ static int32_t adapted(builder *b, const char *name, int32_t x, int32_t y,
 /* A matrix of a layer on x, which is kept as with_x says. */
 static int32_t linear(builder *b, int32_t x, mnem__role role, mnem_train_keep with_x) {
     const mnem__role_info *info = mnem__role_get(role);
-    int64_t shape[2];
+    int64_t shape[3];
     mnem__role_shape(role, b->t, shape);
     const int32_t weight = matrix(b, role);
     const int32_t y = product(b, info->text, x, weight, vector(b, info->bias), shape[0]);

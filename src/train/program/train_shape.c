@@ -111,7 +111,7 @@ static mnem__train_init init_of(const mnem__architecture *architecture, mnem__ro
 }
 
 static void add(walk *w, mnem__role role, int32_t layer) {
-    int64_t shape[2];
+    int64_t shape[3];
     const int dims = mnem__role_shape(role, w->t, shape);
     const int64_t count = shape[0] * shape[1];
     if (w->shape) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tiny random models of every dense family, and what `transformers` makes of a text.
+"""Tiny random models of every family, and what `transformers` makes of a text.
 
     make_vectors.py LLAMA_CPP [NAME ...]
 
@@ -36,6 +36,12 @@ MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
 LFM2 = dict(num_hidden_layers=3, block_auto_adjust_ff_dim=False, tie_word_embeddings=True)
 GEMMA3 = dict(full_attention=dict(rope_type="default", rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
+OSS = dict(YARN, beta_fast=32.0, beta_slow=1.0, truncate=False)
+MIXED = dict(intermediate_size=16)
+MIXTURE = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16)
+LATENT = dict(kv_lora_rank=32, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16,
+              n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
+              first_k_dense_replace=1, num_key_value_heads=4, routed_scaling_factor=1.5)
 
 # name: (config's class, what differs from SHAPE)
 MODELS = {
@@ -64,6 +70,19 @@ MODELS = {
                                     attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
     "gemma3": ("Gemma3TextConfig", dict(head_dim=8, sliding_window=24, query_pre_attn_scalar=8,
                                         num_hidden_layers=6, rope_parameters=GEMMA3)),
+    "mixtral": ("MixtralConfig", dict(MIXED, num_local_experts=6, num_experts_per_tok=2)),
+    "qwen2moe": ("Qwen2MoeConfig", dict(MIXTURE, shared_expert_intermediate_size=48)),
+    "qwen3moe": ("Qwen3MoeConfig", dict(MIXTURE, head_dim=16, norm_topk_prob=True)),
+    "gpt_oss": ("GptOssConfig", dict(MIXED, head_dim=16, num_local_experts=6,
+                                     num_experts_per_tok=2, sliding_window=24,
+                                     rope_parameters=OSS)),
+    "deepseek2": ("DeepseekV2Config", dict(LATENT, q_lora_rank=None, moe_intermediate_size=16,
+                                           rope_parameters=dict(YARN, mscale=0.7,
+                                                                mscale_all_dim=0.7))),
+    "deepseek3": ("DeepseekV3Config", dict(LATENT, q_lora_rank=24, moe_intermediate_size=16,
+                                           n_group=4, topk_group=2,
+                                           scoring_func="sigmoid")),
+    "olmoe": ("OlmoeConfig", dict(MIXTURE, intermediate_size=16)),
     "lfm2": ("Lfm2Config", dict(LFM2, layer_types=["conv", "full_attention", "conv"])),
     "lfm2_ends": ("Lfm2Config", dict(LFM2, conv_L_cache=4, head_dim=16, num_key_value_heads=1,
                                      tie_word_embeddings=False,
@@ -81,14 +100,17 @@ POOLED = ["llama_tied", "lfm2"]
 def randomize(model, gemma):
     """Weights that make attention sharp and every tensor matter."""
     for name, p in model.named_parameters():
-        if p.dim() == 2:
-            scale = 1.0 if "embed" in name else 1.5 / p.shape[1] ** 0.5
+        if p.dim() >= 2:
+            scale = 1.0 if "embed" in name else 1.5 / p.shape[-1] ** 0.5
             p.data = torch.randn_like(p) * scale
         elif "bias" in name:
             p.data = torch.randn_like(p) * 0.3
         else:
             p.data = torch.randn_like(p) * 0.2 + (0.0 if gemma else 1.0)
         p.data = p.data.bfloat16().float()
+    for name, b in model.named_buffers():
+        if "correction_bias" in name:
+            b.data = (torch.randn_like(b) * 0.2).bfloat16().float()
 
 
 def write_vocabulary(self):

@@ -39,6 +39,11 @@ static const kv_case shapes[] = {
     {MNEM_TYPE_Q8_0, 8, 2, 64, 32, 300, 3, .window = 3},
     {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 330, 3, .window = 70, .soft_cap = 3},
     {MNEM_TYPE_Q8_0, 3, 3, 32, 16, 130, 3, .window = 129},
+    {MNEM_TYPE_F32, 8, 2, 64, 32, 150, 3, .sinks = true},
+    {MNEM_TYPE_F16, 6, 2, 72, 64, 130, 3, .window = 30, .sinks = true},
+    {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 130, 3, .sinks = true},
+    {MNEM_TYPE_F16, 16, 1, 576, 16, 65, 3, .window = 0},
+    {MNEM_TYPE_Q8_0, 4, 1, 576, 64, 100, 3, .window = 0},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 /* Under sanitizers every shape, but fewer teams of each and fewer random ones. */

@@ -1,0 +1,102 @@
+/* run_experts.c: where an EXPERTS node gets its experts: from memory, or one by one from a source.
+ *
+ * Resident ones are pointers that every member makes for itself. Others come at a meeting each, as
+ * chunks do: worker 0 takes the next one before it, and gives the last one back after it. A failure
+ * is told in the notice, so that all members leave the operator at the same expert.
+ * Cost: a meeting for each expert that isn't resident. */
+#include "base/error.h"
+#include "graph/run/run_private.h"
+
+typedef struct experts {
+    mnem__walk *walk;
+    const mnem__graph_step *step;
+    const mnem_op_args *args;
+    const uint8_t *packed[3]; /* of expert 0, resident */
+    uint64_t bytes[3];        /* of one expert */
+    mnem_status status;
+} experts;
+
+/* ---- resident ---- */
+
+static bool find_resident(experts *x) {
+    const mnem_graph_weights *weights = x->walk->run->args->weights;
+    const mnem_tensor *in = x->step->op.desc.in;
+    const int64_t n_out = x->step->op.desc.out.shape[1], number = in[3].shape[0] / n_out;
+    for (int i = 0; i < 3; i++) {
+        const mnem_tensor *all = &in[1 + i];
+        x->packed[i] = weights->resident(weights->context, x->step->matrix + i);
+        if (!x->packed[i]) return false;
+        x->bytes[i] = mnem_pack_bytes(all->type, all->shape[0] / number, all->shape[1]);
+    }
+    return true;
+}
+
+static void want_nothing(void *context, const int32_t *numbers, int32_t count, bool in_order) {
+    (void)context, (void)numbers, (void)count, (void)in_order;
+}
+
+static bool next_resident(void *context, const mnem_worker *worker, int32_t at,
+                          mnem_op_expert *expert) {
+    const experts *x = context;
+    (void)worker, (void)at;
+    for (int i = 0; i < 3; i++)
+        expert->packed[i] = x->packed[i] + (uint64_t)expert->number * x->bytes[i];
+    return true;
+}
+
+/* ---- from a source ---- */
+
+/* The experts of all tokens' guesses, ascending, told after what is wanted for sure. */
+static void tell_guess(const experts *x) {
+    enum { MOST = 512 };
+    const mnem_graph_weights *weights = x->walk->run->args->weights;
+    const mnem_tensor *routes = &x->step->op.desc.in[6];
+    uint8_t seen[MOST] = {0};
+    int32_t numbers[MOST], count = 0;
+    if (!x->step->in[6] || !weights->experts->guess) return;
+    const char *row = (const char *)x->args->in[6] + routes->offset;
+    for (int64_t t = 0; t < x->args->tokens; t++, row += routes->stride[0])
+        for (int64_t i = 0; i < routes->shape[1] / 2; i++) {
+            const float number = ((const float *)(const void *)row)[i];
+            if (number < MOST) seen[(int32_t)number] = 1;
+        }
+    for (int32_t i = 0; i < MOST; i++)
+        if (seen[i]) numbers[count++] = i;
+    weights->experts->guess(weights->context, x->step->guess, numbers, count);
+}
+
+static void want(void *context, const int32_t *numbers, int32_t count, bool in_order) {
+    experts *x = context;
+    mnem__run *r = x->walk->run;
+    const mnem_graph_weights *weights = r->args->weights;
+    r->status = weights->experts->want(weights->context, x->step->matrix, numbers, count, in_order);
+    if (r->status == MNEM_OK) tell_guess(x);
+}
+
+static bool next(void *context, const mnem_worker *worker, int32_t at, mnem_op_expert *expert) {
+    experts *x = context;
+    (void)worker, (void)at;
+    const mnem__notice *n = mnem__run_meet(x->walk, MNEM__HOLDS_EXPERT, x->step->matrix);
+    x->status = n->status;
+    if (n->status == MNEM_OK) *expert = n->taken.expert.expert;
+    return n->status == MNEM_OK;
+}
+
+static mnem_status no_source(mnem__walk *w) {
+    const mnem_status status =
+        mnem__fail(MNEM_INVALID, "graph: experts that aren't resident have no source");
+    if (w->worker->index == 0) w->run->status = status;
+    return status;
+}
+
+mnem_status mnem__run_experts(mnem__walk *w, const mnem__graph_step *step, mnem_op_args *args) {
+    experts x = {.walk = w, .step = step, .args = args};
+    if (args->tokens == 0) return MNEM_OK;
+    const bool resident = find_resident(&x);
+    if (!resident && !w->run->args->weights->experts) return no_source(w);
+    const mnem_op_experts source = {resident ? want_nothing : want, resident ? next_resident : next,
+                                    &x};
+    args->experts = &source;
+    mnem_op_run(&step->op, args, w->worker);
+    return x.status;
+}

@@ -1,0 +1,96 @@
+/* transformer_builder.h: what the sources that build a transformer's programs share. */
+#ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_BUILDER_H
+#define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_BUILDER_H
+
+#include "model/architecture/transformer_graph.h"
+
+typedef struct builder {
+    const mnem__transformer_graph_options *o;
+    const mnem_transformer *t;
+    const mnem__architecture *architecture;
+    mnem_graph *graph;
+    int32_t x;        /* [T, E] f32 */
+    int32_t table[2]; /* angles [T, rope.dims] f32, of layers without and with a window; 0: none */
+    int32_t layer;
+    bool tail; /* what is added now serves only the rows whose logits are wanted */
+} builder;
+
+/* Activations in the types that their matrices read. */
+typedef struct inputs {
+    int32_t a8, f32; /* 0: not needed */
+} inputs;
+
+static inline void add(builder *b, mnem_graph_node node) {
+    node.tail = b->tail;
+    mnem_graph_node_add(b->graph, &node);
+}
+
+static inline int32_t value_2d(builder *b, const char *name, mnem_type type, int64_t n) {
+    const mnem_tensor desc = mnem_tensor_2d(type, b->o->tokens, n);
+    const int32_t id = mnem_graph_value(b->graph, &desc);
+    mnem_graph_name(b->graph, id, name, b->layer);
+    return id;
+}
+
+/* 0 for a vector that the model doesn't have. */
+static inline int32_t vector(builder *b, const mnem__vector *v) {
+    if (v->tensor < 0) return 0;
+    const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v->n);
+    return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
+}
+
+static inline int32_t layer_vector(builder *b, mnem__role role) {
+    if (!role) return 0;
+    const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS;
+    return vector(b, &b->o->map->vectors[first + role - MNEM__LAYER_VECTOR_FIRST]);
+}
+
+static inline int32_t layer_bias(builder *b, mnem__role role) {
+    return layer_vector(b, mnem__role_get(role)->bias);
+}
+
+static inline mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
+    mnem_tensor_info info = {0};
+    mnem_model_tensor_get(b->o->map->model, (uint32_t)b->o->map->matrices[handle], &info);
+    return info;
+}
+
+static inline int32_t layer_handle(const builder *b, mnem__role role) {
+    return mnem__transformer_handle(b->o->map, role, b->layer);
+}
+
+static inline bool wants_a8(const builder *b, int32_t handle) {
+    return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
+}
+
+/* Matrices of one tensor, below each other. */
+static inline mnem_tensor matrices_desc(const builder *b, int32_t handle) {
+    const mnem_tensor_info info = matrix_info(b, handle);
+    return mnem_tensor_packed(info.type, info.shape[0] * info.shape[1], info.shape[2]);
+}
+
+static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int32_t out,
+                              bool accumulate) {
+    const mnem_tensor_info info = matrix_info(b, handle);
+    mnem_graph_node node = {.desc = {.kind = MNEM_OP_MATMUL, .accumulate = accumulate},
+                            .in = {wants_a8(b, handle) ? in.a8 : in.f32, 0, bias},
+                            .out = out,
+                            .matrix = handle};
+    node.desc.in[1] = mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
+    add(b, node);
+}
+
+/* norm(x) for the matrices first to last. */
+inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last);
+
+/* A part with a router (transformer_mixture.c): x += the sum over a token's experts. */
+void mnem__add_mixture(builder *b, const mnem__layer_part *part);
+/* What that adds to a graph at most. */
+enum { MNEM__MIXTURE_TENSORS = 20, MNEM__MIXTURE_NODES = 14 };
+
+/* Attention through a latent (transformer_latent.c): [T, heads * value_dim] in the type that the
+ * matrix behind it reads. */
+int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angles);
+enum { MNEM__LATENT_TENSORS = 12, MNEM__LATENT_NODES = 8 };
+
+#endif

@@ -1,0 +1,66 @@
+/* experts.h: what EXPERTS works with, shared by its two files.
+ *
+ *     experts.c        checks, the workspace, the walk over the experts
+ *     experts_rows.c   one expert's products for one member's columns
+ *
+ * The workspace:
+ *     [ lists | hidden 0, hidden 1 | results | a member's scratch, for each ]
+ *
+ * lists: the rows of each expert. hidden: what the downs read of all rows of an expert, two of
+ * them, so that one meeting an expert is enough. results: each row's product, where few tokens let
+ * experts come in any order. scratch: rows gathered for a product, and what products give. */
+#ifndef MNEM_SRC_OPS_EXPERTS_EXPERTS_H
+#define MNEM_SRC_OPS_EXPERTS_EXPERTS_H
+
+#include "ops/core/op_rows.h"
+#include "ops/matmul/matmul_kernel.h"
+#include "ops/rows/row_kernels.h"
+
+enum {
+    MNEM__EXPERTS_BLOCK = 64,     /* rows gathered for a product at a time */
+    MNEM__EXPERTS_ANY_ORDER = 16, /* tokens, at most, of a run whose experts come in any order */
+    MNEM__EXPERTS_GATE = 0,
+    MNEM__EXPERTS_UP = 1,
+    MNEM__EXPERTS_DOWN = 2,
+};
+
+typedef struct mnem__experts_sizes {
+    int64_t tokens, used, experts;
+    int64_t n, ff, n_out;
+    uint64_t input_row, hidden_row; /* bytes of a row that is ready for its kernel */
+    uint64_t lists, hidden, results, gathered, products;
+} mnem__experts_sizes;
+
+/* One member's view of a run. */
+typedef struct mnem__experts {
+    const mnem_op *op;
+    const mnem_op_args *args;
+    const mnem_worker *worker;
+    mnem__experts_sizes sizes;
+    const mnem__row_kernels *rows;
+    const mnem__matmul_kernel *kernel[3];
+    mnem__op_rows in, routes, out;
+    int32_t *first;  /* [experts + 1] an expert's rows in entry */
+    int32_t *entry;  /* [T k] token * k + place among the token's experts */
+    int32_t *wanted; /* [experts] those that have rows, ascending */
+    uint8_t *hidden[2], *gathered;
+    float *results, *products;
+    bool any_order;
+} mnem__experts;
+
+/* The rows of an expert, and where their hidden rows are. */
+typedef struct mnem__expert_rows {
+    const mnem_op_expert *expert;
+    const int32_t *entry;
+    int64_t count;
+    uint8_t *hidden;
+} mnem__expert_rows;
+
+/* core(gate x, up x) of this member's columns. */
+void mnem__experts_hidden(const mnem__experts *x, const mnem__expert_rows *rows);
+/* weight * down of this member's columns, added to out, or down kept in results. */
+void mnem__experts_result(const mnem__experts *x, const mnem__expert_rows *rows);
+/* This member's columns of a token's out. */
+void mnem__experts_columns(const mnem__experts *x, int64_t *begin, int64_t *end);
+
+#endif
