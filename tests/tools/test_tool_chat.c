@@ -169,6 +169,9 @@ static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
     at = expect_from(at, "> ");
     usleep(200000); /* Ctrl-C empties the terminal's queue */
     assert_null(strstr(screen, "to leave)"));
+    type("/stats\n");
+    at = expect_from(at, "of 4096 tokens, 1 turn"); /* what there is of it stays */
+    at = expect_from(at, "> ");
     type("/quit\n");
     expect_from(at, "ledger");
     assert_int_equal(chat_end(), 0);
