@@ -2,8 +2,9 @@
 # compare_llama.sh PATH_TO_LLAMA_BENCH MODEL [THREADS]: mnem beside llama.cpp on one file.
 #
 # Speed: a prompt of 512 tokens and 128 generated ones, each program in turn, ROUNDS times (default
-# 5); the medians, and the median of the ratios of each pair, which a change of the machine's speed
-# between rounds leaves alone. Memory: VmHWM at a context of 512 with each program's own defaults.
+# 5); the medians, and the median of the ratios of each pair, with the least and the greatest, which
+# a change of the machine's speed between rounds leaves alone. Memory: VmHWM at a context of 512 with
+# each program's own defaults.
 # MNEM: the command (default: build/release). Wait for a quiet machine.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 PATH_TO_LLAMA_BENCH MODEL [THREADS]" >&2 && exit 2; }
@@ -88,18 +89,19 @@ function median(list, n,    i, j, swap) {
         }
     return n % 2 ? list[(n + 1) / 2] : (list[n / 2] + list[n / 2 + 1]) / 2
 }
-function line(what, unit, digits,    i, n, a, b, r) {
+function line(what, unit, digits,    i, n, a, b, r, ratio) {
     for (i = 1; i <= count[what]; i++) {
         a[i] = mnem[what, i]; b[i] = llama[what, i]; r[i] = a[i] / b[i]
     }
     n = count[what]
-    printf "%-10s %12." digits "f %12." digits "f %9.2f  %s\n", what, median(a, n), median(b, n),
-        median(r, n), unit
+    ratio = median(r, n) # which sorts them
+    printf "%-10s %12." digits "f %12." digits "f %9.2f  %4.2f to %4.2f  %s\n", what, median(a, n),
+        median(b, n), ratio, r[1], r[n], unit
 }
 { n = ++count[$1]; mnem[$1, n] = $2; llama[$1, n] = $3 }
 $1 == "memory" { mnem[$1, n] /= 1024; llama[$1, n] /= 1024 }
 END {
-    printf "%-10s %12s %12s %9s\n", "", "mnem", "llama.cpp", "ratio"
+    printf "%-10s %12s %12s %9s  %12s\n", "", "mnem", "llama.cpp", "ratio", "of all pairs"
     line("prompt", "tokens/s, 512 tokens", 1)
     line("generate", "tokens/s, 128 tokens", 1)
     line("memory", "MiB at the peak, context 512", 1)

@@ -1,5 +1,6 @@
 /* test_tool_chat.c: the chat, through a pseudo-terminal, as someone types. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,10 +33,12 @@ static void chat_runs_the_models_template(void **state) {
     assert_int_equal(chat_end(), 0);
 }
 
-/* What the second turn evaluates is what wasn't there: not the first, and not twice the same. */
+/* What the second turn evaluates is what wasn't there, though the template says the time. */
 static void a_turn_evaluates_only_what_is_new(void **state) {
     (void)state;
-    const char *model = model_copy(tagged, 256);
+    char timed[512];
+    snprintf(timed, sizeof timed, "{{ strftime_now('%%M:%%S') }} %s", tagged);
+    const char *model = model_copy(timed, 256);
     const char long_text[] = "and it came to pass in those days that there went out a decree from "
                              "Caesar that all the world should be taxed\n";
     CHAT("run", model, "--temp", "0", "-n", "4");
@@ -47,6 +50,7 @@ static void a_turn_evaluates_only_what_is_new(void **state) {
     const int first = atoi(screen + expect_from(at, "prompt "));
     at = expect_from(at, "1 turn");
     at = expect_from(at, "> ");
+    usleep(1100000);
     type("Yes\n");
     at = expect_from(at, "(-n)");
     at = expect_from(at, "> ");
@@ -165,6 +169,9 @@ static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
     at = expect_from(at, "> ");
     usleep(200000); /* Ctrl-C empties the terminal's queue */
     assert_null(strstr(screen, "to leave)"));
+    type("/stats\n");
+    at = expect_from(at, "of 4096 tokens, 1 turn"); /* what there is of it stays */
+    at = expect_from(at, "> ");
     type("/quit\n");
     expect_from(at, "ledger");
     assert_int_equal(chat_end(), 0);

@@ -42,7 +42,9 @@ static void say_dropped(chat *c, int turns, size_t read_again) {
                  "token%s again",
                  context, turns, tool_s((uint64_t)turns), read_again, tool_s(read_again));
     if (!c->told_full && context < c->stage->transformer.context)
-        tool_message("a longer conversation fits with a larger --ctx (the model has %d)",
+        tool_message("a longer conversation fits with a larger %s (the model has %d)",
+                     c->stage->asked->context || context == TOOL_USUAL_CONTEXT ? "--ctx"
+                                                                               : "--memory",
                      c->stage->transformer.context);
     c->told_full = true;
 }

@@ -6,6 +6,7 @@
 #include "verbs/run/rendering.h"
 
 #include <string.h>
+#include <time.h>
 
 /* ---- which template ---- */
 
@@ -42,6 +43,15 @@ static void find_template(tool_rendering *r, bool chat, mnem_text *text) {
              mnem_chat_format_text(format));
 }
 
+/* Stopped at the start, so that a template that says the time says it again in later turns: a text
+ * that begins otherwise would be evaluated anew. */
+static int64_t wall_clock(void) {
+    const time_t now = time(NULL);
+    struct tm local = {0};
+    localtime_r(&now, &local);
+    return (int64_t)now + local.tm_gmtoff;
+}
+
 int tool_rendering_open(tool_stage *stage, const run_options *asked, bool chat, tool_rendering *r) {
     mnem_text text = {0};
     *r = (tool_rendering){.stage = stage,
@@ -54,7 +64,8 @@ int tool_rendering_open(tool_stage *stage, const run_options *asked, bool chat, 
     } else
         find_template(r, chat, &text);
     if (!text.bytes) return TOOL_OK;
-    const mnem_status status = mnem_template_open(text.bytes, text.length, NULL, &r->template);
+    const mnem_template_options options = {.clock = wall_clock()};
+    const mnem_status status = mnem_template_open(text.bytes, text.length, &options, &r->template);
     return status == MNEM_OK ? TOOL_OK : tool_rendering_fail(r, status);
 }
 
