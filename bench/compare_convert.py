@@ -28,6 +28,7 @@ TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo
           r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?"
           r"[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 VOCAB = 320
+SHARD = "100KB"
 
 MAY_DIFFER = {
     "general.basename": "from the folder's name and the model card, which mnem doesn't take apart",
@@ -147,6 +148,7 @@ def write_pieces(folder, with_json):
     sentencepiece.SentencePieceTrainer.train(
         input=str(TEXT), model_prefix=str(folder / "tokenizer"), vocab_size=VOCAB,
         model_type="bpe", byte_fallback=True, character_coverage=0.999,
+        normalization_rule_name="identity",
         user_defined_symbols=["<start_of_turn>"], minloglevel=2)
     (folder / "tokenizer.vocab").unlink()
     added = {"0": dict(content="<unk>", special=True), "1": dict(content="<s>", special=True),
@@ -176,7 +178,7 @@ def make(name, folder):
     kind, changes, tokenizer, stored, shards = MODELS[name]
     torch.manual_seed(sum(name.encode()))
     if kind == "GPT2Config":
-        config = transformers.GPT2Config(vocab_size=VOCAB, n_embd=64, n_layer=2, n_head=4,
+        config = transformers.GPT2Config(vocab_size=VOCAB, n_embd=SHAPE["hidden_size"], n_layer=2, n_head=4,
                                          n_positions=256, bos_token_id=0, eos_token_id=1)
     else:
         config = getattr(transformers, kind)(**{**SHAPE, **changes})
@@ -186,7 +188,7 @@ def make(name, folder):
     model = model.to(getattr(torch, stored))
     model.generation_config = transformers.GenerationConfig(temperature=0.6, top_k=20, top_p=0.95,
                                                             do_sample=True)
-    model.save_pretrained(folder, max_shard_size="5GB" if shards == 1 else "100KB")
+    model.save_pretrained(folder, max_shard_size="5GB" if shards == 1 else SHARD)
     path = Path(folder) / "config.json"
     config = json.loads(path.read_text())
     if kind == "GPT2Config":

@@ -183,6 +183,7 @@ static mnem_status check_overlap(const char *path, const mnem__st_tensor *t, uin
 static mnem_status sort_file(mnem__safetensors *st, uint32_t first) {
     const char *path = st->part[st->parts - 1].path;
     const uint32_t n = st->tensors - first;
+    if (n == 0) return MNEM_OK;
     mnem__st_tensor *t = st->tensor + first;
     uint32_t *order = mnem__alloc(MNEM__IMPORT_TAG, (size_t)n * sizeof *order);
     mnem__st_tensor *sorted = mnem__alloc(MNEM__IMPORT_TAG, (size_t)n * sizeof *sorted);
@@ -191,7 +192,7 @@ static mnem_status sort_file(mnem__safetensors *st, uint32_t first) {
         for (uint32_t i = 0; i < n; i++) order[i] = i;
         mnem__sort(order, n, by_name, t);
         for (uint32_t i = 0; i < n; i++) sorted[i] = t[order[i]];
-        if (n) memcpy(t, sorted, (size_t)n * sizeof *sorted);
+        memcpy(t, sorted, (size_t)n * sizeof *sorted);
     }
     mnem__free(order);
     mnem__free(sorted);
