@@ -104,8 +104,7 @@ static void read_keys(const mnem_model *model) {
     mnem_text key;
     mnem_value value;
     for (uint32_t i = 0; mnem_model_key_get(model, i, &key, &value); i++)
-        CHECK(key.length == strlen(key.bytes) &&
-              mnem_model_key_find(model, key.bytes, &value));
+        CHECK(key.length == strlen(key.bytes) && mnem_model_key_find(model, key.bytes, &value));
 }
 
 void fuzz_folder_open(void) {

@@ -1,5 +1,5 @@
-/* fuzz_hf_config.c: any bytes as config.json, in the folder of a
- * model: what opens has keys that are found, and tensors whose bytes can be read.
+/* fuzz_hf_config.c: any bytes as config.json, in the folder of a model: what opens has keys that
+ * are found, and tensors whose bytes can be read.
  *
  *     fuzz_hf_config -max_len=4096 -dict=fuzz/json.dict NEW_FOLDER fuzz/corpus/hf_config */
 #include <string.h>

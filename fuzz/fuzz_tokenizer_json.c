@@ -1,7 +1,7 @@
-/* fuzz_tokenizer_json.c: any bytes as tokenizer.json, in the folder of a
- * model: what opens has keys that are found, and tensors whose bytes can be read.
+/* fuzz_tokenizer_json.c: any bytes as tokenizer.json, in the folder of a model: what opens has keys
+ * that are found, and tensors whose bytes can be read.
  *
- *     fuzz_tokenizer_json -max_len=4096 -dict=fuzz/json.dict NEW_FOLDER fuzz/corpus/tokenizer_json */
+ *     fuzz_tokenizer_json -max_len=4096 -dict=fuzz/json.dict NEW fuzz/corpus/tokenizer_json */
 #include <string.h>
 
 #include "fuzz_folder.h"

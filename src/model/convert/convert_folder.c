@@ -17,10 +17,8 @@ static const char *own_type(const mnem_model *model) {
 static mnem_status convert(const mnem_model *model, const char *to,
                            const mnem_convert_options *options) {
     const char *type = options->type ? options->type : own_type(model);
-    mnem__quantize_job job = {.model = model,
-                              .stays_f32 = mnem__hf_stays_f32,
-                              .what = "convert",
-                              .doing = "converting"};
+    mnem__quantize_job job = {
+        .model = model, .stays_f32 = mnem__hf_stays_f32, .what = "convert", .doing = "converting"};
     const mnem_quantize_options as = {.type = type,
                                       .threads = options->threads,
                                       .progress = options->progress,

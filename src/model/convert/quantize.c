@@ -130,7 +130,8 @@ static void tensor_begin(job *j, uint32_t index) {
 }
 
 static mnem_status tell(const job *j) {
-    return mnem__progress_tell(&j->options->progress, j->asked->doing, j->bytes_done, j->bytes_total)
+    return mnem__progress_tell(&j->options->progress, j->asked->doing, j->bytes_done,
+                               j->bytes_total)
                ? MNEM_OK
                : mnem__fail(MNEM_CANCELLED, "%s: stopped", j->asked->what);
 }
@@ -247,8 +248,7 @@ static mnem_status run(job *j, const char *to) {
 
 mnem_status mnem__quantize_run(const mnem__quantize_job *asked, const char *to,
                                const mnem_quantize_options *options) {
-    job j = {
-        .asked = asked, .model = asked->model, .options = options, .recipe = asked->recipe};
+    job j = {.asked = asked, .model = asked->model, .options = options, .recipe = asked->recipe};
     return run(&j, to);
 }
 

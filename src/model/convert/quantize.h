@@ -28,14 +28,13 @@ bool mnem__recipe_is_mix(const mnem__recipe *recipe);
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *transformer,
                             const mnem_tensor_info *tensor);
 
-/* Writes an open model. stays_f32: a tensor's type in any case (NULL: the recipe says all); what: who
- * asks, for errors, and what is said while it goes on. */
 typedef struct mnem__quantize_job {
     const mnem_model *model;
     const mnem__recipe *recipe;
-    bool (*stays_f32)(const char *name, int dims);
-    const char *what, *doing;
+    bool (*stays_f32)(const char *name, int dims); /* whatever the recipe says; NULL: none */
+    const char *what, *doing;                      /* "quantize", "quantizing": who asks */
 } mnem__quantize_job;
+/* Writes an open model. */
 mnem_status mnem__quantize_run(const mnem__quantize_job *job, const char *to,
                                const mnem_quantize_options *options);
 

@@ -43,7 +43,7 @@ static void *grow(mnem__folder *f, void *old, uint32_t count, uint32_t *room, si
 
 /* ---- keys ---- */
 
-/* The key's row, named; NULL: it failed before, or does now. Putting a key once more replaces it. */
+/* The key's row, named; NULL: it failed before, or does now. A key that is there is replaced. */
 static mnem__gguf_key *put(mnem__folder *f, const char *key, mnem_value_type type) {
     char name[160];
     if (f->status != MNEM_OK) return NULL;

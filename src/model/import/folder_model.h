@@ -44,7 +44,7 @@ void mnem__put_i32(mnem__folder *folder, const char *key, int32_t number);
 void mnem__put_f32(mnem__folder *folder, const char *key, double number);
 void mnem__put_bool(mnem__folder *folder, const char *key, bool flag);
 void mnem__put_text(mnem__folder *folder, const char *key, const char *text, size_t bytes);
-/* The elements are the arena's: elements with bytes of each, or texts as mnem_value_text has them. */
+/* elements are the arena's: packed numbers, or texts as mnem_value_text has them. */
 void mnem__put_array(mnem__folder *folder, const char *key, mnem_value_type element,
                      const void *elements, uint64_t count);
 /* From the folder's arena, NULL and the status set when that fails. */

@@ -117,8 +117,7 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     c->root = root;
     c->text = mnem__node_get(root, "text_config");
     const mnem__node *class_name = mnem__node_at(mnem__node_get(root, "architectures"), 0);
-    if (!class_name)
-        return mnem__fail(MNEM_BAD_FILE, "%s: architectures: is missing", path);
+    if (!class_name) return mnem__fail(MNEM_BAD_FILE, "%s: architectures: is missing", path);
     c->family = mnem__hf_family_find(mnem__node_text(class_name, ""));
     if (!c->family) return refuse_class(path, mnem__node_text(class_name, "?"));
     find_rope(c);

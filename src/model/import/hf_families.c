@@ -6,26 +6,25 @@
 
 #define OUT "." /* names outside of layers begin so */
 
-static const mnem__hf_name common[] = {
-    {OUT "embed_tokens", "token_embd", MNEM__HF_AS_IS},
-    {OUT "norm", "output_norm", MNEM__HF_AS_IS},
-    {OUT "lm_head", "output", MNEM__HF_AS_IS},
-    {"input_layernorm", "attn_norm", MNEM__HF_AS_IS},
-    {"post_attention_layernorm", "ffn_norm", MNEM__HF_AS_IS},
-    {"self_attn.q_proj", "attn_q", MNEM__HF_AS_IS},
-    {"self_attn.k_proj", "attn_k", MNEM__HF_AS_IS},
-    {"self_attn.v_proj", "attn_v", MNEM__HF_AS_IS},
-    {"self_attn.qkv_proj", "attn_qkv", MNEM__HF_AS_IS},
-    {"self_attn.o_proj", "attn_output", MNEM__HF_AS_IS},
-    {"self_attn.q_norm", "attn_q_norm", MNEM__HF_AS_IS},
-    {"self_attn.k_norm", "attn_k_norm", MNEM__HF_AS_IS},
-    {"self_attn.rotary_emb.inv_freq", "", MNEM__HF_DROP},
-    {"self_attn.masked_bias", "", MNEM__HF_DROP},
-    {"mlp.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
-    {"mlp.up_proj", "ffn_up", MNEM__HF_AS_IS},
-    {"mlp.down_proj", "ffn_down", MNEM__HF_AS_IS},
-    {"mlp.gate_up_proj", "ffn_up", MNEM__HF_AS_IS},
-    {0}};
+static const mnem__hf_name common[] = {{OUT "embed_tokens", "token_embd", MNEM__HF_AS_IS},
+                                       {OUT "norm", "output_norm", MNEM__HF_AS_IS},
+                                       {OUT "lm_head", "output", MNEM__HF_AS_IS},
+                                       {"input_layernorm", "attn_norm", MNEM__HF_AS_IS},
+                                       {"post_attention_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+                                       {"self_attn.q_proj", "attn_q", MNEM__HF_AS_IS},
+                                       {"self_attn.k_proj", "attn_k", MNEM__HF_AS_IS},
+                                       {"self_attn.v_proj", "attn_v", MNEM__HF_AS_IS},
+                                       {"self_attn.qkv_proj", "attn_qkv", MNEM__HF_AS_IS},
+                                       {"self_attn.o_proj", "attn_output", MNEM__HF_AS_IS},
+                                       {"self_attn.q_norm", "attn_q_norm", MNEM__HF_AS_IS},
+                                       {"self_attn.k_norm", "attn_k_norm", MNEM__HF_AS_IS},
+                                       {"self_attn.rotary_emb.inv_freq", "", MNEM__HF_DROP},
+                                       {"self_attn.masked_bias", "", MNEM__HF_DROP},
+                                       {"mlp.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
+                                       {"mlp.up_proj", "ffn_up", MNEM__HF_AS_IS},
+                                       {"mlp.down_proj", "ffn_down", MNEM__HF_AS_IS},
+                                       {"mlp.gate_up_proj", "ffn_up", MNEM__HF_AS_IS},
+                                       {0}};
 
 /* Heads that are turned by neighbours. */
 static const mnem__hf_name turned[] = {{"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
@@ -55,9 +54,8 @@ static const mnem__hf_name glm4[] = {
     {"post_self_attn_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
     {"post_mlp_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
     {0}};
-static const mnem__hf_name starcoder2[] = {{"mlp.c_fc", "ffn_up", MNEM__HF_AS_IS},
-                                           {"mlp.c_proj", "ffn_down", MNEM__HF_AS_IS},
-                                           {0}};
+static const mnem__hf_name starcoder2[] = {
+    {"mlp.c_fc", "ffn_up", MNEM__HF_AS_IS}, {"mlp.c_proj", "ffn_down", MNEM__HF_AS_IS}, {0}};
 static const mnem__hf_name gpt2[] = {{OUT "wte", "token_embd", MNEM__HF_AS_IS},
                                      {OUT "wpe", "position_embd", MNEM__HF_AS_IS},
                                      {OUT "ln_f", "output_norm", MNEM__HF_AS_IS},
@@ -96,11 +94,10 @@ static const mnem__hf_default gemma3_defaults[] = {{"head_dim", 256},
                                                    {"vocab_size", 262208},
                                                    {"max_position_embeddings", 131072},
                                                    {0}};
-static const mnem__hf_default phi3_defaults[] = {{"rms_norm_eps", 1e-5},
-                                                 {"rope_theta", 1e4},
-                                                 {"original_max_position_embeddings", 4096},
-                                                 {0}};
-static const mnem__hf_default smollm3_defaults[] = {{"rms_norm_eps", 1e-6}, {"rope_theta", 2e6}, {0}};
+static const mnem__hf_default phi3_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {"original_max_position_embeddings", 4096}, {0}};
+static const mnem__hf_default smollm3_defaults[] = {
+    {"rms_norm_eps", 1e-6}, {"rope_theta", 2e6}, {0}};
 static const mnem__hf_default olmo2_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
 static const mnem__hf_default olmo3_defaults[] = {
     {"rms_norm_eps", 1e-5}, {"rope_theta", 5e5}, {"sliding_window", 4096}, {0}};
@@ -111,9 +108,12 @@ static const mnem__hf_default glm4_defaults[] = {{"rms_norm_eps", 1.5625e-7},
                                                  {0}};
 static const mnem__hf_default starcoder2_defaults[] = {
     {"norm_epsilon", 1e-5}, {"rope_theta", 1e4}, {0}};
-static const mnem__hf_default gpt2_defaults[] = {{"n_positions", 1024}, {"n_embd", 768},
-                                                 {"n_head", 12},        {"n_layer", 12},
-                                                 {"layer_norm_epsilon", 1e-5}, {0}};
+static const mnem__hf_default gpt2_defaults[] = {{"n_positions", 1024},
+                                                 {"n_embd", 768},
+                                                 {"n_head", 12},
+                                                 {"n_layer", 12},
+                                                 {"layer_norm_epsilon", 1e-5},
+                                                 {0}};
 
 enum { LLAMA_KEYS = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS };
 

@@ -84,8 +84,7 @@ static void put_yarn(const writer *w) {
     put_whole(w, ".rope.scaling.original_context_length",
               mnem__hf_rope_number(w->c, "original_max_position_embeddings"));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        put_real(w, rows[i].key,
-                 mnem__node_number(mnem__node_get(w->c->rope, rows[i].names), NAN));
+        put_real(w, rows[i].key, mnem__node_number(mnem__node_get(w->c->rope, rows[i].names), NAN));
 }
 
 static mnem_status refuse_scaling(const writer *w, const char *type) {
@@ -168,8 +167,8 @@ static mnem_status put_pattern(const writer *w) {
     uint8_t *flags = mnem__folder_alloc(w->folder, (size_t)layers);
     if (!flags) return w->folder->status;
     for (uint32_t i = 0; i < layers; i++)
-        flags[i] = types ? mnem__node_is(mnem__node_at(types, i), "sliding_attention")
-                         : (i + 1) % 4 != 0;
+        flags[i] =
+            types ? mnem__node_is(mnem__node_at(types, i), "sliding_attention") : (i + 1) % 4 != 0;
     put_window(w);
     mnem__put_array(w->folder, ".attention.sliding_window_pattern", MNEM_VALUE_BOOL, flags,
                     (uint64_t)layers);

@@ -18,11 +18,11 @@ typedef struct tensor_writer {
 
 /* Parts of models that see, hear or speak, and what isn't a weight. */
 static bool is_left_out(const char *name) {
-    static const char *const beginnings[] = {"vit.", "vpm.", "siglip2.", "conformer.", "merger.",
-                                             "resampler."};
-    static const char *const parts[] = {"visual.",  "vision.", "vision_",     "audio.", "audio_",
-                                        "projector.", "image_newline", "patch_merger.",
-                                        "rotary_emb.inv_freq"};
+    static const char *const beginnings[] = {"vit.",       "vpm.",    "siglip2.",
+                                             "conformer.", "merger.", "resampler."};
+    static const char *const parts[] = {"visual.",       "vision.",       "vision_",
+                                        "audio.",        "audio_",        "projector.",
+                                        "image_newline", "patch_merger.", "rotary_emb.inv_freq"};
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
         if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) return true;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -142,8 +142,9 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
     else
         snprintf(name, sizeof name, "%s%s", row->to, p->suffix);
     if (t->type == (mnem_type)MNEM__ST_OTHER)
-        return refuse(w, t, MNEM_UNSUPPORTED,
-                      "its dtype isn't supported; F32, F16 and BF16 are, which transformers writes");
+        return refuse(
+            w, t, MNEM_UNSUPPORTED,
+            "its dtype isn't supported; F32, F16 and BF16 are, which transformers writes");
     uint32_t *source = mnem__folder_alloc(w->folder, sizeof *source);
     if (!source) return w->folder->status;
     *source = index;
@@ -166,8 +167,7 @@ static mnem_status put_one(const tensor_writer *w, uint32_t index) {
     parsed p;
     if (is_left_out(t->name)) return MNEM_OK;
     parse_name(t->name, &p);
-    const mnem__hf_name *row =
-        mnem__hf_name_find(w->c->family, p.layer >= 0, p.base, p.base_bytes);
+    const mnem__hf_name *row = mnem__hf_name_find(w->c->family, p.layer >= 0, p.base, p.base_bytes);
     if (!row)
         return refuse(w, t, MNEM_UNSUPPORTED, "this kind of model has no place for it in mnem");
     return row->how == MNEM__HF_DROP ? MNEM_OK : put_view(w, index, row, &p);
@@ -242,8 +242,7 @@ static mnem_status put_long(const tensor_writer *w) {
 mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *c,
                                  int64_t vocabulary) {
     const tensor_writer w = {folder, c, vocabulary};
-    if (c->family->traits & MNEM__HF_LLAMA3_FACTORS &&
-        strcmp(mnem__hf_rope_type(c), "llama3") == 0)
+    if (c->family->traits & MNEM__HF_LLAMA3_FACTORS && strcmp(mnem__hf_rope_type(c), "llama3") == 0)
         MNEM__TRY(put_llama3(&w));
     if (c->family->traits & MNEM__HF_LONG_FACTORS && mnem__node_get(c->rope, "long_factor"))
         MNEM__TRY(put_long(&w));

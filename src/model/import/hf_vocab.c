@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "model/token/id_table.h"
 
 static const char *text_of(const mnem__hf_vocab *v, const mnem__hf_token *t) {
@@ -58,8 +59,8 @@ static const char *named_token(const mnem__node *config, uint32_t i) {
                                         "pad_token", "cls_token", "mask_token"};
     enum { NAMES = sizeof names / sizeof *names };
     const mnem__node *list = mnem__node_get(config, "additional_special_tokens");
-    const mnem__node *node = i < NAMES ? mnem__node_get(config, names[i])
-                                       : mnem__node_at(list, i - NAMES);
+    const mnem__node *node =
+        i < NAMES ? mnem__node_get(config, names[i]) : mnem__node_at(list, i - NAMES);
     if (i >= NAMES && !node) return NULL;
     return mnem__node_text(node, mnem__node_text(mnem__node_get(node, "content"), ""));
 }
@@ -69,7 +70,8 @@ static void mark_named(mnem__hf_vocab *v) {
     const char *name;
     for (uint32_t i = 0; (name = named_token(v->config, i)); i++)
         for (uint32_t id = 0; id < v->tokens && *name; id++)
-            if (v->token[id].type == MNEM__HF_NORMAL && strcmp(text_of(v, &v->token[id]), name) == 0)
+            if (v->token[id].type == MNEM__HF_NORMAL &&
+                strcmp(text_of(v, &v->token[id]), name) == 0)
                 v->token[id].type = MNEM__HF_CONTROL;
 }
 
@@ -85,27 +87,27 @@ static mnem_status set_all_added(mnem__hf_vocab *v, float score) {
 
 /* ---- pieces ---- */
 
-/* {"text": id}, and {"id": {"content": ..., "special": ...}}: older files beside tokenizer.model. */
-static mnem_status add_to_pieces(const char *path, const mnem__hf_config *c, mnem__hf_vocab *v,
-                                 int64_t most) {
+/* {"text": id}, and {"id": {"content": ..., "special": ...}}: beside tokenizer.model. */
+static mnem_status add_to_pieces(const char *path, const mnem__hf_config *c, mnem__hf_vocab *v) {
     char file[PATH_MAX];
     mnem__node *list;
     MNEM__TRY(mnem__folder_path(path, "added_tokens.json", file));
     MNEM__TRY(mnem__tree_open(&v->arena, file, &list));
     for (const mnem__node *n = list && list->kind == MNEM__JSON_OBJECT ? list->first : NULL; n;
          n = n->next)
-        if (n->is_integer && n->integer < most)
-            MNEM__TRY(mnem__hf_vocab_set(v, n->integer, n->key, strlen(n->key), MNEM__HF_USER,
-                                         -1000));
+        if (n->is_integer && n->integer < v->most)
+            MNEM__TRY(
+                mnem__hf_vocab_set(v, n->integer, n->key, strlen(n->key), MNEM__HF_USER, -1000));
     const mnem__node *decoder = mnem__node_get(v->config, "added_tokens_decoder");
     for (const mnem__node *n = decoder ? decoder->first : NULL; n; n = n->next) {
         const char *text = mnem__node_text(mnem__node_get(n, "content"), NULL);
         double id;
-        if (text && n->key && sscanf(n->key, "%lf", &id) == 1 && id >= 0 && id < (double)most)
+        if (text && n->key && sscanf(n->key, "%lf", &id) == 1 && id >= 0 && id < (double)v->most)
             MNEM__TRY(set_added(v, (int64_t)id, text, mnem__node_true(mnem__node_get(n, "special")),
                                 -1000));
     }
-    return c->family->traits & MNEM__HF_LONG_FACTORS || !decoder ? set_all_added(v, -1000) : MNEM_OK;
+    return c->family->traits & MNEM__HF_LONG_FACTORS || !decoder ? set_all_added(v, -1000)
+                                                                 : MNEM_OK;
 }
 
 static bool is_byte(const char *text) {
@@ -128,7 +130,8 @@ static mnem_status score_merges(mnem__hf_vocab *v) {
         char joined[512];
         const char *text = v->merge_texts.bytes + v->merge[m], *space = strchr(text, ' ');
         if (!space || strlen(text) >= sizeof joined) continue;
-        const int n = snprintf(joined, sizeof joined, "%.*s%s", (int)(space - text), text, space + 1);
+        const int n =
+            snprintf(joined, sizeof joined, "%.*s%s", (int)(space - text), text, space + 1);
         uint32_t id;
         mnem__id_probe probe = mnem__id_table_find(&table, mnem__hash_bytes(joined, (size_t)n));
         while (mnem__id_table_next(&table, &probe, &id)) {
@@ -178,7 +181,8 @@ static bool puts_space(const mnem__hf_vocab *v) {
 
 static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
     if (*v->model_type)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s/tokenizer.json: a model of type \"%s\": BPE is "
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s/tokenizer.json: a model of type \"%s\": BPE is "
                           "supported, and SentencePiece's tokenizer.model",
                           path, v->model_type);
     return mnem__fail(MNEM_UNSUPPORTED,
@@ -187,8 +191,7 @@ static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
                       path);
 }
 
-static mnem_status read_vocab(const char *path, const mnem__hf_config *c, int64_t vocab_size,
-                              mnem__hf_vocab *v) {
+static mnem_status read_vocab(const char *path, const mnem__hf_config *c, mnem__hf_vocab *v) {
     char file[PATH_MAX];
     mnem__node *config;
     bool found = false;
@@ -205,9 +208,9 @@ static mnem_status read_vocab(const char *path, const mnem__hf_config *c, int64_
     const uint32_t tokens = v->tokens;
     v->tokens = 0;
     v->pieces = true;
-    MNEM__TRY(mnem__sentencepiece_read(path, vocab_size, v, &found));
+    MNEM__TRY(mnem__sentencepiece_read(path, v, &found));
     v->space_prefix = true;
-    if (found) return add_to_pieces(path, c, v, vocab_size > 0 ? vocab_size : v->tokens);
+    if (found) return add_to_pieces(path, c, v);
     if (!bpe) return refuse(path, v);
     v->tokens = tokens;
     v->space_prefix = puts_space(v);
@@ -261,8 +264,7 @@ static void put_tokens(mnem__folder *f, const mnem__hf_vocab *v) {
             list_add(&list, i, unused, (uint32_t)unused_text(i, unused));
     }
     mnem__put_array(f, "tokenizer.ggml.tokens", MNEM_VALUE_STRING, list.offset, v->tokens);
-    if (v->pieces)
-        mnem__put_array(f, "tokenizer.ggml.scores", MNEM_VALUE_F32, scores, v->tokens);
+    if (v->pieces) mnem__put_array(f, "tokenizer.ggml.scores", MNEM_VALUE_F32, scores, v->tokens);
     mnem__put_array(f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, v->tokens);
 }
 
@@ -302,25 +304,37 @@ static mnem_status put_keys(mnem__folder *f, const char *path, const mnem__hf_co
     return f->status;
 }
 
-/* As many tokens as the model has rows. */
-static mnem_status fill(const char *path, int64_t vocab_size, mnem__hf_vocab *v) {
-    if (vocab_size > 0 && v->tokens > vocab_size)
-        return mnem__fail(MNEM_BAD_FILE, "%s: %u tokens, but config.json says vocab_size %lld",
-                          path, v->tokens, (long long)vocab_size);
-    if (v->tokens == 0) return mnem__fail(MNEM_BAD_FILE, "%s: a tokenizer without tokens", path);
-    if (vocab_size <= v->tokens) return MNEM_OK;
-    MNEM__TRY(mnem__hf_vocab_set(v, vocab_size - 1, "", 0, 0, 0));
+/* As many tokens as some matrix has rows: a number that lies is found before anything is made of
+ * it. */
+static mnem_status bound_tokens(const mnem__folder *f, const mnem__hf_config *c,
+                                mnem__hf_vocab *v) {
+    const double said = mnem__hf_number(c, "vocab_size");
+    v->most = 0;
+    for (uint32_t i = 0; i < f->st.tensors; i++)
+        if (f->st.tensor[i].dims == 2) v->most = mnem__max_i64(v->most, f->st.tensor[i].shape[0]);
+    if (v->most > MNEM__HF_TOKENS_MAX) v->most = MNEM__HF_TOKENS_MAX;
+    if (isnan(said)) return MNEM_OK;
+    if (!(said >= 1 && said <= (double)v->most))
+        return mnem__fail(MNEM_BAD_FILE, "%s: vocab_size: is %.0f, but no matrix has so many rows",
+                          c->path, said);
+    v->most = v->vocab_size = (int64_t)said;
     return MNEM_OK;
 }
 
-mnem_status mnem__hf_put_tokenizer(mnem__folder *folder, const char *path,
-                                   const mnem__hf_config *c, const char *pre, int64_t *tokens) {
+/* Ids that nothing stands for, up to the model's last row. */
+static mnem_status fill(const char *path, mnem__hf_vocab *v) {
+    if (v->tokens == 0) return mnem__fail(MNEM_BAD_FILE, "%s: a tokenizer without tokens", path);
+    if (v->vocab_size <= v->tokens) return MNEM_OK;
+    return mnem__hf_vocab_set(v, v->vocab_size - 1, "", 0, 0, 0);
+}
+
+mnem_status mnem__hf_put_tokenizer(mnem__folder *folder, const char *path, const mnem__hf_config *c,
+                                   const char *pre, int64_t *tokens) {
     mnem__hf_vocab *v = mnem__calloc(MNEM__IMPORT_TAG, 1, sizeof *v);
     if (!v) return mnem__heap_status();
-    const double said = mnem__hf_number(c, "vocab_size");
-    const int64_t vocab_size = said >= 1 && said <= MNEM__HF_TOKENS_MAX ? (int64_t)said : 0;
-    mnem_status status = read_vocab(path, c, vocab_size, v);
-    if (status == MNEM_OK) status = fill(path, vocab_size, v);
+    mnem_status status = bound_tokens(folder, c, v);
+    if (status == MNEM_OK) status = read_vocab(path, c, v);
+    if (status == MNEM_OK) status = fill(path, v);
     if (status == MNEM_OK) status = put_keys(folder, path, c, v, pre);
     *tokens = v->tokens;
     mnem__hf_vocab_free(v);

@@ -1,8 +1,7 @@
 /* hf_vocab.h: a folder's vocabulary while it is read: tokens by id, merges in their order.
  *
  *     tokenizer.json   tokenizer_json.c   BPE; tokens and merges as events, the small rest as trees
- *     tokenizer.model  sentencepiece.c    pieces with their scores, when tokenizer.json isn't BPE of
- *                                         bytes
+ *     tokenizer.model  sentencepiece.c    pieces with their scores, when that isn't BPE of bytes
  *     the rest         special_vocab.c    which tokens are special, what is put around a text
  *                      pre_definitions.c  the name for a pre-tokenizer's definition
  *     hf_vocab.c       puts it together, as keys */
@@ -47,11 +46,12 @@ typedef struct mnem__hf_vocab {
     mnem__texts texts, merge_texts;
     mnem__hf_token *token;
     uint32_t tokens, token_room; /* the highest id + 1 */
+    int64_t vocab_size;          /* config.json's, 0: it doesn't say */
+    int64_t most;                /* ids are below */
     uint32_t *merge;             /* where each begins in merge_texts */
     uint32_t merges, merge_room;
     mnem__hf_added *added; /* in the file's order */
     uint32_t addeds, added_room;
-    uint32_t base_tokens; /* of the model itself: entries of its vocab */
     /* of tokenizer.json; NULL: it hasn't it */
     const mnem__node *normalizer, *pre_tokenizer, *post_processor, *decoder;
     char model_type[16]; /* "BPE"; "": there is no tokenizer.json */
@@ -73,8 +73,7 @@ int64_t mnem__hf_vocab_added(const mnem__hf_vocab *vocab, const char *text);
 /* MNEM_OK without tokens when there is no such file. */
 mnem_status mnem__tokenizer_json_read(const char *folder, mnem__hf_vocab *vocab);
 /* *found false: there is no such file. */
-mnem_status mnem__sentencepiece_read(const char *folder, int64_t vocab_size, mnem__hf_vocab *vocab,
-                                     bool *found);
+mnem_status mnem__sentencepiece_read(const char *folder, mnem__hf_vocab *vocab, bool *found);
 
 enum { MNEM__PRE_NAME = 32 };
 /* The name that files give the definition in tokenizer.json, for a family that is usually one of
@@ -89,7 +88,6 @@ mnem_status mnem__hf_put_special(mnem__folder *folder, const char *path,
 /* All keys of a tokenizer. pre: the name of the pre-tokenizer, NULL by its definition.
  * *tokens: how many rows the embedding has use for. */
 mnem_status mnem__hf_put_tokenizer(mnem__folder *folder, const char *path,
-                                   const mnem__hf_config *config, const char *pre,
-                                   int64_t *tokens);
+                                   const mnem__hf_config *config, const char *pre, int64_t *tokens);
 
 #endif

@@ -20,19 +20,24 @@ enum { DEFINITION_MAX = 2048 };
 #define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define CL100K(digits)                                                                             \
     "/" SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits "|" OTHER "[\\r\\n]*|" SPACES "/\n"
-#define HIGH       "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
-#define LOW        "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define NO_LETTER  "[^\\r\\n\\p{L}\\p{N}]?"
+#define HIGH      "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define LOW       "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define NO_LETTER "[^\\r\\n\\p{L}\\p{N}]?"
 #define O200K(tail, digits)                                                                        \
     "/" NO_LETTER HIGH "*" LOW "+" tail "|" NO_LETTER HIGH "+" LOW "*" tail "|" digits "|" OTHER   \
     "[\\r\\n/]*|" SPACES "/\n"
 #define DEEPSEEK3                                                                                  \
-    "/\\p{N}{1,3}/\n/[一-龥぀-ゟ゠-ヿ]+/\n/[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"  \
+    "/\\p{N}{1,3}/\n/[一-龥぀-ゟ゠-ヿ]+/\n/[!\"#$%&'()*+,\\-./"                              \
+    ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"                                                          \
     "[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES "/\n"
 #define DEEPSEEK_CODER                                                                             \
     "/[\\r\\n]/\n/\\s?\\p{L}+/\n/\\s?\\p{P}+/\n/[一-龥ࠀ-一가-퟿]+/\ndigits1\n"
 
-typedef enum whole { ANY, WHOLE, JOINED } whole; /* words that are tokens aren't joined from bytes */
+typedef enum whole {
+    ANY,
+    WHOLE,
+    JOINED
+} whole; /* words that are tokens aren't joined from bytes */
 
 static const struct {
     const char *definition, *names;
@@ -44,8 +49,9 @@ static const struct {
     {CL100K("\\p{N}{1,3}"), "llama-bpe glm4", WHOLE},
     {CL100K("\\p{N}{1,3}"), "dbrx chatglm-bpe smaug-bpe", JOINED},
     {CL100K("\\p{N}"), "qwen2", ANY},
-    {"/" SUFFIX "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|"
-     SPACES "/\n",
+    {"/" SUFFIX
+     "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES
+     "/\n",
      "qwen35", ANY},
     {O200K("", "\\p{N}"), "tekken", ANY},
     {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o", ANY},
@@ -87,7 +93,8 @@ static void not_known(lines *l, const char *what) {
 
 /* Matches are words, or (Removed, inverted) what isn't a match goes, where all is matched. */
 static void add_split(lines *l, const mnem__node *step) {
-    const char *regex = mnem__node_text(mnem__node_get(mnem__node_get(step, "pattern"), "Regex"), "");
+    const char *regex =
+        mnem__node_text(mnem__node_get(mnem__node_get(step, "pattern"), "Regex"), "");
     const char *behavior = mnem__node_text(mnem__node_get(step, "behavior"), "");
     const bool inverted = mnem__node_true(mnem__node_get(step, "invert"));
     const bool isolated = strcmp(behavior, "Isolated") == 0 && !inverted;
@@ -106,7 +113,8 @@ static void add_step(lines *l, const mnem__node *step) {
     if (strcmp(type, "Split") == 0) {
         add_split(l, step);
     } else if (strcmp(type, "Digits") == 0) {
-        add_line(l, mnem__node_true(mnem__node_get(step, "individual_digits")) ? "digits1" : "digits");
+        add_line(l,
+                 mnem__node_true(mnem__node_get(step, "individual_digits")) ? "digits1" : "digits");
     } else if (strcmp(type, "Punctuation") == 0 &&
                mnem__node_is(mnem__node_get(step, "behavior"), "Contiguous")) {
         add_line(l, "punctuation");
@@ -147,13 +155,11 @@ static mnem_status refuse(const char *folder, const char *what, const char *whic
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s/tokenizer.json: %s: \"%s\" isn't one that mnem knows; --pretokenizer "
                       "NAME says which one cuts alike",
-                      folder, what,
-                      mnem__gguf_printable(which, strlen(which), text, sizeof text));
+                      folder, what, mnem__gguf_printable(which, strlen(which), text, sizeof text));
 }
 
 mnem_status mnem__pre_definition_find(const char *folder, const mnem__hf_vocab *v,
-                                      const mnem__hf_family *family,
-                                      char name[MNEM__PRE_NAME]) {
+                                      const mnem__hf_family *family, char name[MNEM__PRE_NAME]) {
     lines l = {.used = 0};
     const char *normalizer = mnem__node_text(mnem__node_get(v->normalizer, "type"), "none");
     if (v->normalizer && strcmp(normalizer, "NFC") != 0)

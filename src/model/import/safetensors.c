@@ -31,11 +31,12 @@ static const struct {
     const char *dtype;
     uint32_t bytes;
     int type; /* of mnem_type */
-} dtypes[] = {{"F32", 4, MNEM_TYPE_F32}, {"F16", 2, MNEM_TYPE_F16},  {"BF16", 2, MNEM_TYPE_BF16},
-              {"F64", 8, MNEM__ST_OTHER},    {"I64", 8, MNEM__ST_OTHER},     {"U64", 8, MNEM__ST_OTHER},
-              {"I32", 4, MNEM__ST_OTHER},    {"U32", 4, MNEM__ST_OTHER},     {"I16", 2, MNEM__ST_OTHER},
-              {"U16", 2, MNEM__ST_OTHER},    {"I8", 1, MNEM__ST_OTHER},      {"U8", 1, MNEM__ST_OTHER},
-              {"BOOL", 1, MNEM__ST_OTHER},   {"F8_E4M3", 1, MNEM__ST_OTHER}, {"F8_E5M2", 1, MNEM__ST_OTHER}};
+} dtypes[] = {
+    {"F32", 4, MNEM_TYPE_F32},   {"F16", 2, MNEM_TYPE_F16},      {"BF16", 2, MNEM_TYPE_BF16},
+    {"F64", 8, MNEM__ST_OTHER},  {"I64", 8, MNEM__ST_OTHER},     {"U64", 8, MNEM__ST_OTHER},
+    {"I32", 4, MNEM__ST_OTHER},  {"U32", 4, MNEM__ST_OTHER},     {"I16", 2, MNEM__ST_OTHER},
+    {"U16", 2, MNEM__ST_OTHER},  {"I8", 1, MNEM__ST_OTHER},      {"U8", 1, MNEM__ST_OTHER},
+    {"BOOL", 1, MNEM__ST_OTHER}, {"F8_E4M3", 1, MNEM__ST_OTHER}, {"F8_E5M2", 1, MNEM__ST_OTHER}};
 
 static mnem_status bad(const mnem__json *j, const char *name, const char *text) {
     char printable[72];
@@ -123,7 +124,8 @@ static mnem_status add_tensor(mnem__safetensors *st, mnem__json *j, mnem__st_ten
     }
     mnem__st_tensor *t = *out = &st->tensor[st->tensors];
     *t = (mnem__st_tensor){.part = st->parts - 1};
-    if (j->text_bytes == 0 || j->text_bytes > MNEM__GGUF_NAME_MAX || strlen(j->text) < j->text_bytes)
+    if (j->text_bytes == 0 || j->text_bytes > MNEM__GGUF_NAME_MAX ||
+        strlen(j->text) < j->text_bytes)
         return mnem__json_fail(j, MNEM_BAD_FILE, "a tensor's name of 0, or more than 1023, bytes");
     t->name = mnem__arena_text(&st->arena, j->text, j->text_bytes);
     if (!t->name) return mnem__fail_in(MNEM_NO_MEMORY, "%s", j->file.path);

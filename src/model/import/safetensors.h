@@ -9,7 +9,7 @@
 
 #include <limits.h>
 
-#include "model/import/json_tree.h"
+#include "model/json/json_tree.h"
 
 /* A type that no weight has here; dtype says which. */
 enum { MNEM__ST_OTHER = MNEM_TYPE_A8 };
@@ -17,7 +17,7 @@ enum { MNEM__ST_OTHER = MNEM_TYPE_A8 };
 typedef struct mnem__st_tensor {
     const char *name;
     uint32_t part;
-    int dims; /* 0: one number */
+    int dims;       /* 0: one number */
     mnem_type type; /* F32, F16, BF16 or ST_OTHER */
     char dtype[12];
     int64_t shape[4]; /* slowest first */

@@ -16,7 +16,7 @@ enum { WIRE_VARINT, WIRE_8, WIRE_LENGTH, WIRE_4 = 5, PIECE_MAX = 4096, UNIGRAM =
 typedef struct proto {
     mnem__cursor file;
     mnem__hf_vocab *vocab;
-    int64_t vocab_size, id;
+    int64_t id;
     uint64_t model_type;
 } proto;
 
@@ -66,7 +66,7 @@ static mnem_status put_piece(proto *p, const char *text, size_t n, float score, 
                                     MNEM__HF_BYTE};
     if (mnem__utf8_invalid(text, n) != n) return bad(p, "a piece that isn't UTF-8");
     if (type == 0 || type >= sizeof types) return bad(p, "a piece of an unknown type");
-    if (p->id >= p->vocab_size) return MNEM_OK; /* nothing in the model stands for it */
+    if (p->id >= p->vocab->most) return MNEM_OK; /* nothing in the model stands for it */
     return mnem__hf_vocab_set(p->vocab, p->id++, text, n, types[type], score);
 }
 
@@ -129,11 +129,9 @@ static mnem_status take_file(proto *p) {
     return MNEM_OK;
 }
 
-mnem_status mnem__sentencepiece_read(const char *folder, int64_t vocab_size, mnem__hf_vocab *vocab,
-                                     bool *found) {
+mnem_status mnem__sentencepiece_read(const char *folder, mnem__hf_vocab *vocab, bool *found) {
     char path[PATH_MAX];
     proto p = {.vocab = vocab, .model_type = UNIGRAM};
-    p.vocab_size = vocab_size > 0 ? vocab_size : MNEM__HF_TOKENS_MAX;
     MNEM__TRY(mnem__folder_path(folder, "tokenizer.model", path));
     *found = access(path, F_OK) == 0;
     if (!*found) return MNEM_OK;

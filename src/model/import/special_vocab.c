@@ -158,8 +158,8 @@ static void take_glm(special *s) {
     static const struct {
         int kind;
         const char *text;
-    } rows[] = {{EOS, "<|endoftext|>"}, {EOT, "<|user|>"}, {UNK, "<|endoftext|>"},
-                {BOS, "<|endoftext|>"}};
+    } rows[] = {
+        {EOS, "<|endoftext|>"}, {EOT, "<|user|>"}, {UNK, "<|endoftext|>"}, {BOS, "<|endoftext|>"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (s->id[rows[i].kind] < 0)
             s->id[rows[i].kind] = mnem__hf_vocab_added(s->vocab, rows[i].text);

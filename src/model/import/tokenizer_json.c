@@ -41,9 +41,9 @@ mnem_status mnem__texts_add(mnem__texts *t, const char *text, size_t n, uint32_t
 
 /* The token of this id, whose text is in texts. */
 static mnem_status place(mnem__hf_vocab *v, int64_t id, const mnem__hf_token *token) {
-    if (id < 0 || id >= MNEM__HF_TOKENS_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "a token's id is %lld, expected 0 to %d", (long long)id,
-                          MNEM__HF_TOKENS_MAX - 1);
+    if (id < 0 || id >= v->most)
+        return mnem__fail(MNEM_BAD_FILE, "a token's id is %lld, but the model's vocab_size is %lld",
+                          (long long)id, (long long)v->most);
     while (v->tokens <= id) {
         MNEM__TRY(grow((void **)&v->token, v->tokens, &v->token_room, sizeof *v->token));
         v->token[v->tokens++] = (mnem__hf_token){0};
@@ -94,8 +94,8 @@ static mnem_status take_vocab(mnem__json *j, mnem__hf_vocab *v) {
         MNEM__TRY(mnem__json_next(j, &event));
         if (event != MNEM__JSON_NUMBER || !j->is_integer)
             return bad(j, "model.vocab: expected a number for each token");
-        MNEM__TRY(place(v, j->integer, &token));
-        v->base_tokens++;
+        const mnem_status status = place(v, j->integer, &token);
+        if (status != MNEM_OK) return mnem__fail_in(status, "%s", j->file.path);
     }
 }
 

@@ -26,10 +26,8 @@ static uint32_t crc32_of(uint32_t crc, const void *bytes, size_t n) {
 /* ---- a file as lines ---- */
 
 static int array_line(const mnem_value *v, char *out, size_t n) {
-    static const int widths[MNEM_VALUE_TYPES] = {[MNEM_VALUE_I32] = 4,
-                                                 [MNEM_VALUE_U32] = 4,
-                                                 [MNEM_VALUE_F32] = 4,
-                                                 [MNEM_VALUE_BOOL] = 1};
+    static const int widths[MNEM_VALUE_TYPES] = {
+        [MNEM_VALUE_I32] = 4, [MNEM_VALUE_U32] = 4, [MNEM_VALUE_F32] = 4, [MNEM_VALUE_BOOL] = 1};
     uint32_t crc = 0;
     if (v->element != MNEM_VALUE_STRING)
         crc = crc32_of(0, v->elements, v->count * (size_t)widths[v->element]);
@@ -63,7 +61,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(a, b);
 }
 
-/* Scores aren't llama.cpp's where tokenizer.json stands alone; a size isn't where a name has one. */
+/* Scores aren't llama.cpp's where tokenizer.json stands alone, a size where a name has one. */
 static bool is_left_out(const char *key) {
     return strcmp(key, "tokenizer.ggml.scores") == 0 || strcmp(key, "general.size_label") == 0;
 }
@@ -189,9 +187,10 @@ static void pieces_without_a_model_are_cut_as_with_it(void **state) {
     must(mnem_tokenizer_create(model, &tokenizer));
     must(mnem_tokenizer_encode(tokenizer, text, sizeof text - 1, MNEM_ENCODE_PLAIN, &ids, &n));
     for (size_t i = 0; i < n; i++) at += sprintf(at, "%d ", ids[i]);
-    assert_string_equal(got, "1 271 300 277 263 271 291 272 290 270 277 270 290 271 299 276 281 271 288 "
-                             "269 275 273 272 281 263 266 272 275 292 272 277 262 264 263 271 272 275 "
-                             "280 260 294 ");
+    assert_string_equal(got,
+                        "1 271 300 277 263 271 291 272 290 270 277 270 290 271 299 276 281 271 288 "
+                        "269 275 273 272 281 263 266 272 275 292 272 277 262 264 263 271 272 275 "
+                        "280 260 294 ");
     mnem_tokenizer_destroy(tokenizer);
     mnem_model_close(model);
 }

@@ -8,7 +8,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_heap.h"
-#include "model/import/json_tree.h"
+#include "model/json/json_tree.h"
 
 static const char *json_file(const char *text, size_t n) {
     const char *path = kit_path("a.json");
@@ -32,8 +32,8 @@ static mnem_status events(const char *path, char *out, size_t room) {
         if (event == MNEM__JSON_KEY || event == MNEM__JSON_TEXT)
             used += (size_t)snprintf(out + used, room - used, "(%s)", j.text);
         if (event == MNEM__JSON_NUMBER)
-            used += (size_t)snprintf(out + used, room - used, j.is_integer ? "%.0fi" : "%g",
-                                     j.number);
+            used +=
+                (size_t)snprintf(out + used, room - used, j.is_integer ? "%.0fi" : "%g", j.number);
     } while (event != MNEM__JSON_END);
     mnem__json_close(&j);
     return status;
@@ -62,11 +62,11 @@ static void wrong_text_is_refused_with_its_byte(void **state) {
     (void)state;
     static const struct {
         const char *text, *word;
-    } cases[] = {{"{", "no name"},        {"[1,]", "no value"},      {"{\"a\" 1}", "no ':'"},
-                 {"{\"a\":1,}", "name"},  {"[1 2]", "no ','"},       {"\"a", "doesn't end"},
-                 {"\"\\x\"", "escape"},   {"\"\\ud83d\"", "\\u"},    {"01", "no value"},
+    } cases[] = {{"{", "no name"},          {"[1,]", "no value"},    {"{\"a\" 1}", "no ':'"},
+                 {"{\"a\":1,}", "name"},    {"[1 2]", "no ','"},     {"\"a", "doesn't end"},
+                 {"\"\\x\"", "escape"},     {"\"\\ud83d\"", "\\u"},  {"01", "no value"},
                  {"[1]]", "more than one"}, {"\"\x01\"", "control"}, {"\"\xff\"", "UTF-8"},
-                 {"tru", "no value"},     {"[+1]", "no value"},      {"1.", "no value"}};
+                 {"tru", "no value"},       {"[+1]", "no value"},    {"1.", "no value"}};
     char got[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *path = json_file(cases[i].text, strlen(cases[i].text));

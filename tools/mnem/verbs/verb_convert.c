@@ -115,13 +115,14 @@ static const tool_option options[] = {
 };
 
 static convert_options asked;
-TOOL_VERB(convert, "FOLDER", 1, 1, "write a Hugging Face folder as a GGUF file",
-          "Writes the model in FOLDER (config.json, safetensors, whole or in parts, and\n"
-          "tokenizer.json or tokenizer.model) as one GGUF file, in any type at once. Streams row by\n"
-          "row, so that a model larger than memory is no problem; the file appears when it is\n"
-          "whole. Tensors and keys are those that llama.cpp's converter writes.\n"
-          "\n"
-          "Not opened: pickled weights (.bin, .pt), which could run code, and weights that others\n"
-          "quantized (GPTQ, AWQ, FP8). Other verbs take a FOLDER for a MODEL too.\n",
-          "mnem convert SmolLM2-1.7B -o smollm2.gguf  # as it is, about 2 bytes a weight\n"
-          "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized on the way\n");
+TOOL_VERB(
+    convert, "FOLDER", 1, 1, "write a Hugging Face folder as a GGUF file",
+    "Writes the model in FOLDER (config.json, safetensors, whole or in parts, and\n"
+    "tokenizer.json or tokenizer.model) as one GGUF file, in any type at once. Streams row by\n"
+    "row, so that a model larger than memory is no problem; the file appears when it is\n"
+    "whole. Tensors and keys are those that llama.cpp's converter writes.\n"
+    "\n"
+    "Not opened: pickled weights (.bin, .pt), which could run code, and weights that others\n"
+    "quantized (GPTQ, AWQ, FP8). Other verbs take a FOLDER for a MODEL too.\n",
+    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # as it is, about 2 bytes a weight\n"
+    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized on the way\n");

@@ -1,7 +1,7 @@
 /* json_pull.h: JSON from a file, one event after another.
  *
- * A reader of another's file: nothing is kept but the text at hand and how deep it stands, so that a
- * file of any size takes the bytes of its longest text. Strict (RFC 8259), but for what Python
+ * A reader of another's file: nothing is kept but the text at hand and how deep it stands, so that
+ * a file of any size takes the bytes of its longest text. Strict (RFC 8259), but for what Python
  * writes too: NaN, Infinity and -Infinity.
  *
  *     mnem__json json;
@@ -10,8 +10,8 @@
  *     while (status == MNEM_OK && (status = mnem__json_next(&json, &event)) == MNEM_OK) ...
  *     mnem__json_close(&json);
  */
-#ifndef MNEM_SRC_MODEL_IMPORT_JSON_PULL_H
-#define MNEM_SRC_MODEL_IMPORT_JSON_PULL_H
+#ifndef MNEM_SRC_MODEL_JSON_JSON_PULL_H
+#define MNEM_SRC_MODEL_JSON_JSON_PULL_H
 
 #include <string.h>
 

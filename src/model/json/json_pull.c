@@ -4,7 +4,7 @@
  * nothing recurses. Texts are put together in one block that grows to the longest of them.
  * Invariant: texts that are handed out are valid UTF-8.
  * Cost: linear; 16 KiB of buffer, and the longest text. */
-#include "model/import/json_pull.h"
+#include "model/json/json_pull.h"
 
 #include <errno.h>
 #include <math.h>
@@ -157,7 +157,7 @@ static mnem_status take_text(mnem__json *j) {
         MNEM__TRY(take_escape(j));
     }
     return mnem__utf8_invalid(j->text, j->text_bytes) == j->text_bytes ? MNEM_OK
-                                                                        : bad(j, "no UTF-8");
+                                                                       : bad(j, "no UTF-8");
 }
 
 /* ---- numbers and words ---- */

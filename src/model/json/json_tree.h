@@ -2,10 +2,10 @@
  *
  * A tree lives in an arena, whose bytes are bounded and charged like all of the heap. Asking for
  * what isn't there gives NULL or the caller's default, so that questions can be chained. */
-#ifndef MNEM_SRC_MODEL_IMPORT_JSON_TREE_H
-#define MNEM_SRC_MODEL_IMPORT_JSON_TREE_H
+#ifndef MNEM_SRC_MODEL_JSON_JSON_TREE_H
+#define MNEM_SRC_MODEL_JSON_JSON_TREE_H
 
-#include "model/import/json_pull.h"
+#include "model/json/json_pull.h"
 
 enum { MNEM__ARENA_BYTES_MAX = 64 << 20 };
 

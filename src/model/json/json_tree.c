@@ -4,7 +4,7 @@
  * the parser keeps on a stack as deep as events may nest.
  * Cost: 96 bytes a value, and its texts; finding a member walks over those before it, which is
  * right for the tens that a configuration has. */
-#include "model/import/json_tree.h"
+#include "model/json/json_tree.h"
 
 #include <errno.h>
 #include <sys/stat.h>
