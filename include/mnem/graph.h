@@ -62,7 +62,7 @@ typedef struct mnem_graph_node {
     int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none. in[1] of a MATMUL: none */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL: the handle */
-    int32_t layer;  /* KV_STORE, ATTENTION: which layer's pages */
+    int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV: which layer's pages */
     bool tail; /* only the rows from args.first_row on: what nobody reads isn't computed. Tensors of
                   two and more dimensions are rows here; one sequence */
 } mnem_graph_node;
@@ -159,7 +159,7 @@ typedef struct mnem_graph_node_info {
     int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL: the handle; else -1 */
-    int32_t layer;  /* KV_STORE, ATTENTION; else -1 */
+    int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV; else -1 */
     uint64_t workspace_bytes;
     bool waits; /* the team meets before it */
 } mnem_graph_node_info;

@@ -101,6 +101,16 @@ int64_t mnem_value_i64(const mnem_value *array, uint64_t i);
 
 /* ---- the transformer that a file describes ---- */
 
+/* Which of a text's hidden rows are its embedding: their mean, the first, the last. The numbers are
+ * those of files; NONE: a file doesn't say. */
+typedef enum mnem_pooling {
+    MNEM_POOLING_NONE,
+    MNEM_POOLING_MEAN,
+    MNEM_POOLING_CLS,
+    MNEM_POOLING_LAST
+} mnem_pooling;
+
+enum { MNEM_LAYERS_MAX = 1024 };
 typedef struct mnem_transformer {
     char architecture[16]; /* "llama", "qwen2", ... */
     int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab;
@@ -116,11 +126,17 @@ typedef struct mnem_transformer {
     int32_t window_period;  /* of so many layers the last has none; 0: all have */
     float window_rope_base; /* layers with a window: this base, no scaling */
     int32_t unturned_every; /* of so many layers the last doesn't turn heads */
+    int32_t conv_length;    /* positions that a short convolution sees, its own the last */
+    uint8_t conv_layers[MNEM_LAYERS_MAX / 8]; /* bits: the layers that convolve, not attend */
+    bool encoder; /* tokens see the whole text; it makes embeddings, no logits */
+    mnem_pooling pooling;
+    int32_t token_types;    /* rows of token_types.weight, of which the first is used */
+    int32_t leading_layers; /* so many begin a model, of another kind than those behind them */
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     float attention_cap, logit_cap;                                      /* cap tanh(x / cap) */
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
- * phi3, glm4, olmo2 (and 3), starcoder2 and gpt2. Checks hyperparameters and every tensor's
+ * phi3, glm4, olmo2 (and 3), lfm2, starcoder2, gpt2, and the encoders bert and nomic-bert. Checks hyperparameters and every tensor's
  * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

@@ -201,18 +201,32 @@ static bool is_gate_in_up(const mnem__architecture *a) {
     return false;
 }
 
+static bool is_conv(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_CONV;
+}
+
+/* Of three layers that convolve, two do, the second attends. */
+static uint32_t kv_heads_of(const options *o, long layer) {
+    return is_conv(o) && layer % 3 != 1 ? 0 : (uint32_t)o->kv_heads;
+}
+
 static mnem_transformer shape_of(const options *o) {
-    return (mnem_transformer){.layers = (int32_t)o->layers,
-                              .embd = (int32_t)o->embd,
-                              .heads = (int32_t)o->heads,
-                              .kv_heads = (int32_t)o->kv_heads,
-                              .head_dim = (int32_t)o->head_dim,
-                              .ff = (int32_t)o->ff,
-                              .vocab = (int32_t)o->vocab,
-                              .context = (int32_t)o->context,
-                              .rope.dims = (int32_t)o->head_dim,
-                              .wide_qk_norm = architecture(o)->wide_qk_norm,
-                              .gate_in_up = is_gate_in_up(architecture(o))};
+    mnem_transformer t = {.layers = (int32_t)o->layers,
+                          .embd = (int32_t)o->embd,
+                          .heads = (int32_t)o->heads,
+                          .kv_heads = (int32_t)o->kv_heads,
+                          .head_dim = (int32_t)o->head_dim,
+                          .ff = (int32_t)o->ff,
+                          .vocab = (int32_t)o->vocab,
+                          .context = (int32_t)o->context,
+                          .rope.dims = (int32_t)o->head_dim,
+                          .conv_length = is_conv(o) ? 3 : 0,
+                          .token_types = architecture(o)->encoder ? 2 : 0,
+                          .wide_qk_norm = architecture(o)->wide_qk_norm,
+                          .gate_in_up = is_gate_in_up(architecture(o))};
+    for (int32_t layer = 0; layer < t.layers; layer++)
+        if (kv_heads_of(o, layer) == 0) t.conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
+    return t;
 }
 
 /* Vectors that add to the stream of residuals are smaller than those inside a layer. */
@@ -257,7 +271,9 @@ static void tensors(const walk *w) {
     const mnem__tensor_use *first = use;
     for (long layer = 0; layer < w->o->layers; layer++)
         for (use = first; mnem__role_in_layer(use->role); use++)
-            if (is_made(w->o, use->option)) put_tensor(w, use->role, layer);
+            if (is_made(w->o, use->option) &&
+                mnem__layer_is(&w->shape, (int32_t)layer, use->layers))
+                put_tensor(w, use->role, layer);
     for (; use->role; use++)
         if (is_made(w->o, use->option)) put_tensor(w, use->role, -1);
 }
@@ -314,6 +330,28 @@ static void put_numbers(mnem_gguf_writer *w, const options *o) {
     if (a->window_period) must(mnem__gguf_write_key_u32(w, key, 9));
 }
 
+/* One number, or one a layer where they differ. */
+static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key) {
+    uint32_t heads[MNEM_LAYERS_MAX];
+    for (long layer = 0; layer < o->layers; layer++) heads[layer] = kv_heads_of(o, layer);
+    const mnem_value value = {.type = MNEM_VALUE_ARRAY,
+                              .element = MNEM_VALUE_U32,
+                              .count = (uint64_t)o->layers,
+                              .elements = heads};
+    must(is_conv(o) ? mnem__gguf_write_key(w, key, &value)
+                    : mnem__gguf_write_key_u32(w, key, heads[0]));
+}
+
+static void put_encoder(mnem_gguf_writer *w, const options *o) {
+    const mnem_value no = {.type = MNEM_VALUE_BOOL, .count = 1};
+    char key[96];
+    snprintf(key, sizeof key, "%s.attention.causal", o->arch);
+    must(mnem__gguf_write_key(w, key, &no));
+    snprintf(key, sizeof key, "%s.pooling_type", o->arch);
+    must(mnem__gguf_write_key_u32(w, key, MNEM_POOLING_MEAN));
+    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.token_type_count", 2));
+}
+
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
@@ -328,7 +366,8 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     must(mnem__gguf_write_key_u32(w, KEY("block_count"), (uint32_t)o->layers));
     must(mnem__gguf_write_key_u32(w, KEY("feed_forward_length"), (uint32_t)o->ff));
     must(mnem__gguf_write_key_u32(w, KEY("attention.head_count"), (uint32_t)o->heads));
-    must(mnem__gguf_write_key_u32(w, KEY("attention.head_count_kv"), (uint32_t)o->kv_heads));
+    put_kv_heads(w, o, KEY("attention.head_count_kv"));
+    if (is_conv(o)) must(mnem__gguf_write_key_u32(w, KEY("shortconv.l_cache"), 3));
     must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)o->head_dim));
     must(mnem__gguf_write_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
     snprintf(key, sizeof key, "%s.%s", o->arch, architecture(o)->epsilon_key);
@@ -336,6 +375,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
 #undef KEY
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
+    if (architecture(o)->encoder) put_encoder(w, o);
     put_tokenizer(w, o);
 }
 

@@ -60,7 +60,8 @@ static void matrices_of_a_layer_come_first_then_its_vectors(void **state) {
     for (int role = 1; role < MNEM__OUTER_FIRST; role++) {
         const mnem__role_info *info = mnem__role_get((mnem__role)role);
         const bool is_matrix = role < MNEM__LAYER_VECTOR_FIRST;
-        assert_int_equal(info->rows != MNEM__WIDTH_NONE, is_matrix);
+        if (info->precision != MNEM__PRECISION_WHOLE)
+            assert_int_equal(info->rows != MNEM__WIDTH_NONE, is_matrix);
         assert_int_equal(info->text != NULL, is_matrix);
     }
 }
@@ -80,7 +81,48 @@ static void layers_stand_together_in_an_architecture(void **state) {
         assert_int_equal(a->tensors[0].role, MNEM__ROLE_EMBEDDING);
         for (const mnem__tensor_use *use = a->tensors; use[1].role; use++)
             changes += mnem__role_in_layer(use->role) != mnem__role_in_layer(use[1].role);
-        assert_int_equal(changes, 2);
+        assert_int_equal(changes, a->encoder ? 1 : 2);
+    }
+}
+
+static mnem__layers layers_of(const mnem__architecture *a, mnem__role role) {
+    const mnem__tensor_use *use = a->tensors;
+    while (use->role && use->role != role) use++;
+    return use->layers;
+}
+
+/* Parts that stand in for each other in a layer may begin with the same norm. */
+static int uses_of(const mnem__architecture *a, mnem__role role) {
+    int parts = 0;
+    for (const mnem__layer_part *part = a->parts; part->out; part++) parts += part->norm == role;
+    return parts > 1 ? parts : 1;
+}
+
+static void tensors_are_in_the_layers_of_the_part_that_uses_them(void **state) {
+    (void)state;
+    EACH(a)
+    for (const mnem__layer_part *part = a->parts; part->out; part++) {
+        const mnem__role roles[] = {part->norm,   part->in[0],   part->in[1], part->in[2],
+                                    part->q_norm, part->k_norm,  part->out,   part->post_norm,
+                                    part->weight, part->sum_norm};
+        for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+            const mnem__role bias = mnem__role_get(roles[i])->bias;
+            if (roles[i] && uses_of(a, roles[i]) > 1) continue;
+            if (roles[i]) assert_int_equal(layers_of(a, roles[i]), part->layers);
+            if (bias && count_of(a, bias)) assert_int_equal(layers_of(a, bias), part->layers);
+        }
+    }
+}
+
+static void layers_are_leading_or_later(void **state) {
+    (void)state;
+    const mnem_transformer plain = {.layers = 3}, mixed = {.layers = 3, .leading_layers = 1};
+    for (int32_t layer = 0; layer < 3; layer++) {
+        assert_true(mnem__layer_is(&mixed, layer, MNEM__LAYERS_ALL));
+        assert_true(mnem__layer_is(&plain, layer, MNEM__LAYERS_LATER));
+        assert_false(mnem__layer_is(&plain, layer, MNEM__LAYERS_LEADING));
+        assert_int_equal(mnem__layer_is(&mixed, layer, MNEM__LAYERS_LEADING), layer == 0);
+        assert_int_equal(mnem__layer_is(&mixed, layer, MNEM__LAYERS_LATER), layer > 0);
     }
 }
 
@@ -102,18 +144,25 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->norm, used);
             use_role(a, part->q_norm, used);
             use_role(a, part->k_norm, used);
+            use_role(a, part->weight, used);
             use_role(a, part->out, used);
             use_role(a, part->post_norm, used);
+            use_role(a, part->sum_norm, used);
         }
         use_role(a, MNEM__ROLE_EMBEDDING, used);
-        use_role(a, MNEM__ROLE_OUTPUT_NORM, used);
-        use_role(a, MNEM__ROLE_OUTPUT, used);
+        if (a->encoder) {
+            use_role(a, MNEM__ROLE_TOKEN_TYPES, used);
+            use_role(a, MNEM__ROLE_EMBED_NORM, used);
+        } else {
+            use_role(a, a->last_norm ? a->last_norm : MNEM__ROLE_OUTPUT_NORM, used);
+            use_role(a, MNEM__ROLE_OUTPUT, used);
+        }
         used[MNEM__ROLE_POSITIONS]++;
         used[MNEM__ROLE_ROPE_FACTORS]++;
         used[MNEM__ROLE_ROPE_LONG]++;
         used[MNEM__ROLE_ROPE_SHORT]++;
         for (const mnem__tensor_use *use = a->tensors; use->role; use++)
-            assert_int_equal(used[use->role], 1);
+            assert_int_equal(used[use->role], uses_of(a, use->role));
     }
 }
 
@@ -139,8 +188,13 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
     EACH(a)
     for (const mnem__layer_part *part = a->parts; part->out; part++) {
         const int inputs = mnem__part_inputs(part);
+        if (part->core == MNEM_OP_SHORT_CONV) {
+            assert_true(inputs == 1 && part->weight && a->takes & MNEM__TAKES_CONV);
+            continue;
+        }
         if (part->core != MNEM_OP_ATTENTION) {
-            assert_true(part->core == MNEM_OP_GELU || mnem__part_is_gated(part));
+            assert_true(part->core == MNEM_OP_GELU || part->core == MNEM_OP_GELU_ERF ||
+                        mnem__part_is_gated(part));
             assert_true(inputs == 1 || (inputs == 2 && mnem__part_is_gated(part)));
             continue;
         }
@@ -194,6 +248,8 @@ int main(void) {
         cmocka_unit_test(layers_stand_together_in_an_architecture),
         cmocka_unit_test(every_tensor_of_an_architecture_is_used_once),
         cmocka_unit_test(matrices_of_a_layer_stand_in_the_order_of_use),
+        cmocka_unit_test(tensors_are_in_the_layers_of_the_part_that_uses_them),
+        cmocka_unit_test(layers_are_leading_or_later),
         cmocka_unit_test(parts_are_of_kinds_that_the_programs_have),
         cmocka_unit_test(architectures_have_names_and_keys_of_their_own),
         cmocka_unit_test(each_architecture_loads_a_made_model),

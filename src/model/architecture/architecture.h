@@ -8,8 +8,9 @@
  *     x ─ norm ─ in ─ core ─ out ─ post norm ─ + ─ x     core: attention, or what is between two
  *     └────────────────────────────────────────┘               products of a feed-forward
  *
- * and either norm may be missing. Numbers (scales, caps, windows) are the file's; the table says
+ * and either norm may be missing; encoders norm x behind the addition instead. Numbers (scales, caps, windows) are the file's; the table says
  * which of them an architecture has, and what they are where files don't say.
+ * A part and its tensors may be in some of the layers only (mnem__layers).
  * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
  * bias where the model has the tensor. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_ARCHITECTURE_H
@@ -17,8 +18,8 @@
 
 #include "model/architecture/roles.h"
 
-/* Tensors that a file may lack. The first layer says whether those of one option are there; then
- * all of them are, in every layer, or none is. */
+/* Tensors that a file may lack. The first layer that may have them says whether those of one option
+ * are there; then all of them are, in every layer that may, or none is. */
 typedef enum mnem__option {
     MNEM__REQUIRED,
     MNEM__OPTION_QKV_BIAS,
@@ -29,15 +30,32 @@ typedef enum mnem__option {
     MNEM__OPTION_ROPE_LONG
 } mnem__option;
 
+/* Which layers a part and its tensors are in. */
+typedef enum mnem__layers {
+    MNEM__LAYERS_ALL,
+    MNEM__LAYERS_LEADING, /* the first transformer.leading_layers */
+    MNEM__LAYERS_LATER,   /* the others */
+    MNEM__LAYERS_ATTENTION,
+    MNEM__LAYERS_CONV /* transformer.conv_layers */
+} mnem__layers;
+static inline bool mnem__layer_convolves(const mnem_transformer *transformer, int32_t layer) {
+    return transformer->conv_layers[layer / 8] >> layer % 8 & 1;
+}
+bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
+
 typedef struct mnem__tensor_use {
     mnem__role role;
     mnem__option option;
+    mnem__layers layers; /* of a role outside of layers: ALL */
 } mnem__tensor_use;
 
 #define MNEM__HAS(role)                                                                            \
-    { MNEM__ROLE_##role, MNEM__REQUIRED }
+    { MNEM__ROLE_##role, MNEM__REQUIRED, MNEM__LAYERS_ALL }
 #define MNEM__MAY_HAVE(role, option)                                                               \
-    { MNEM__ROLE_##role, MNEM__OPTION_##option }
+    { MNEM__ROLE_##role, MNEM__OPTION_##option, MNEM__LAYERS_ALL }
+/* MNEM__IN(LEADING, GATE) */
+#define MNEM__IN(layers, role)                                                                     \
+    { MNEM__ROLE_##role, MNEM__REQUIRED, MNEM__LAYERS_##layers }
 
 /* How heads are turned by their positions: elements in pairs, or not at all. */
 typedef enum mnem__turn {
@@ -49,13 +67,16 @@ typedef enum mnem__turn {
 enum { MNEM__PART_INPUTS = 3, MNEM__PARTS_MAX = 4, MNEM__NAMES_MAX = 4 };
 
 typedef struct mnem__layer_part {
+    mnem__layers layers;
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
-    mnem_op_kind core;                /* ATTENTION, GELU, SILU_MUL and GELU_MUL (of two, or of one
-                                         matrix that has both) */
+    mnem_op_kind core;                /* ATTENTION, GELU, GELU_ERF, SILU_MUL and GELU_MUL (of two,
+                                         or of one matrix that has both), SHORT_CONV */
     mnem__role q_norm, k_norm;        /* of attention's heads */
+    mnem__role weight;                /* of a convolution */
     mnem__role out;
-    mnem__role post_norm;
+    mnem__role post_norm; /* before the addition */
+    mnem__role sum_norm;  /* of x, behind it */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -74,6 +95,7 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCALES = 1, /* of embedding, residuals, scores and logits (which are divided) */
     MNEM__TAKES_ATTENTION_CAP = 2,
     MNEM__TAKES_LOGIT_CAP = 4,
+    MNEM__TAKES_CONV = 16,       /* its length; heads of 0 say which layers convolve */
     MNEM__TAKES_TEMPERATURE = 8, /* grows with the position, from the original context on */
 } mnem__takes;
 
@@ -87,8 +109,10 @@ typedef struct mnem__architecture {
      * parts end with an empty one. */
     mnem__tensor_use tensors[MNEM__ROLES];
     mnem__layer_part parts[MNEM__PARTS_MAX];
-    unsigned takes;  /* bits of mnem__takes */
-    bool root_scale; /* the embedding is multiplied by sqrt(embd) */
+    mnem__role last_norm; /* of the last hidden rows; default: OUTPUT_NORM */
+    bool encoder;         /* both ways, no output matrix */
+    unsigned takes;       /* bits of mnem__takes */
+    bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
     int32_t window, window_period; /* where a file doesn't say */
     float window_rope_base;        /* so too */

@@ -16,9 +16,12 @@
     X(gemma3)                                                                                      \
     X(phi3)                                                                                        \
     X(glm4)                                                                                        \
+    X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(starcoder2)                                                                                  \
-    X(gpt2)
+    X(gpt2)                                                                                        \
+    X(bert)                                                                                        \
+    X(nomic_bert)
 
 #define DECLARE(name) extern const mnem__architecture mnem__architecture_##name;
 ARCHITECTURES(DECLARE)
@@ -51,10 +54,23 @@ void mnem__architecture_names(bool trained, char *text, size_t size) {
     }
 }
 
+bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layers) {
+    switch (layers) {
+    case MNEM__LAYERS_ALL: return true;
+    case MNEM__LAYERS_LEADING: return layer < t->leading_layers;
+    case MNEM__LAYERS_LATER: return layer >= t->leading_layers;
+    case MNEM__LAYERS_ATTENTION: return !mnem__layer_convolves(t, layer);
+    case MNEM__LAYERS_CONV: return mnem__layer_convolves(t, layer);
+    }
+    return false;
+}
+
 const char *mnem__architecture_untrained(const mnem_transformer *t) {
     const mnem__architecture *a = mnem__architecture_find(t->architecture);
     const mnem__layer_part *part = a ? a->parts : NULL;
+    if (t->encoder) return "attention both ways";
     for (; part && part->out; part++) {
+        if (part->layers) return "layers of several kinds";
         if (!part->norm || part->post_norm) return "norms behind products";
         if (part->core == MNEM_OP_GELU_MUL) return "GELU's gate";
         if (part->core == MNEM_OP_ATTENTION && a->turn && !part->in[1])

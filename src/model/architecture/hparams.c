@@ -9,7 +9,7 @@
 #include "model/architecture/hparams.h"
 
 enum {
-    LAYERS_MAX = 1024,
+    LAYERS_MAX = MNEM_LAYERS_MAX,
     WIDTH_MAX = 1 << 20, /* embd, heads * head_dim */
     FF_MAX = 1 << 22,
     HEADS_MAX = 4096,
@@ -194,10 +194,35 @@ static mnem_status take_rope(reader *r, mnem_transformer *t) {
 
 /* ---- attention ---- */
 
-static mnem_status take_heads(reader *r, mnem_transformer *t) {
+/* A number for each layer: 0 where it convolves, the same where it attends. */
+static mnem_status take_layer_heads(reader *r, mnem_transformer *t) {
+    mnem_value value;
+    MNEM__TRY(take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED, &t->conv_length));
+    const bool is_there = find(r, MNEM__KEY_KV_HEADS, &value);
+    if (!is_there || value.type != MNEM_VALUE_ARRAY || !is_integer(value.element) ||
+        value.count != (uint64_t)t->layers)
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected a number for each of %d layers",
+                          r->model->path, r->key, t->layers);
+    int64_t heads = 0;
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
+        if (n == 0) t->conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
+        if (heads == 0) heads = n;
+        if (n != 0 && (n != heads || n < 0 || n > t->heads))
+            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: layer %d has %lld, expected 0 or %lld",
+                              r->model->path, r->key, layer, (long long)n,
+                              (long long)(heads > 0 && heads <= t->heads ? heads : t->heads));
+    }
+    t->kv_heads = heads ? (int32_t)heads : t->heads;
+    return MNEM_OK;
+}
+
+static mnem_status take_heads(reader *r, const mnem__architecture *a, mnem_transformer *t) {
     mnem_status status = take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
-        status = take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
+        status = a->takes & MNEM__TAKES_CONV
+                     ? take_layer_heads(r, t)
+                     : take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",
                           r->model->path, r->key, t->kv_heads, t->heads);
@@ -305,7 +330,6 @@ static mnem_status check_neutral(reader *r, const mnem__architecture *architectu
     } keys[] = {
         {"expert_count", 0, 0},
         {"expert_used_count", 0, 0},
-        {"attention.causal", 1, 0},
         {"attention.clamp_kqv", 0, 0},
         {"attention.scale", 0, MNEM__TAKES_SCALES},
         {"attention.max_alibi_bias", 0, 0},
@@ -333,6 +357,26 @@ static mnem_status check_neutral(reader *r, const mnem__architecture *architectu
     return MNEM_OK;
 }
 
+/* What an encoder says of itself, and what of its rows is an embedding; decoders may say that too. */
+static mnem_status take_embedding(reader *r, const mnem__architecture *a, mnem_transformer *t) {
+    mnem_value value;
+    int32_t pooling = 0;
+    t->encoder = a->encoder;
+    if (find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d isn't supported", r->model->path,
+                          r->key, value.i != 0);
+    MNEM__TRY(take_int(r, "pooling_type", 0, 4, 0, &pooling));
+    if (pooling > MNEM_POOLING_LAST)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: 4 (a score of two texts) isn't supported, only embeddings",
+                          r->model->path, r->key);
+    t->pooling = (mnem_pooling)pooling;
+    if (mnem_model_key_find(r->model, "tokenizer.ggml.token_type_count", &value) && value.i > 0 &&
+        value.i <= WIDTH_MAX)
+        t->token_types = (int32_t)value.i;
+    return MNEM_OK;
+}
+
 static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
                              const char *prefix, mnem_transformer *t) {
     reader r = {.model = model, .prefix = prefix};
@@ -350,10 +394,11 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
     if (status == MNEM_OK)
         status = take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
-    if (status == MNEM_OK) status = take_heads(&r, t);
+    if (status == MNEM_OK) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
     if (status == MNEM_OK) status = take_window(&r, architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
+    if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     return status;
 }
 

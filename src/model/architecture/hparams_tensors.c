@@ -81,11 +81,18 @@ static mnem_status check_tensor(const checker *c, mnem__role role, int32_t layer
     return status == MNEM_OK ? check_type(c, &info, dims == 2) : status;
 }
 
-/* What the model has beside what it must, and the first layer says for all of them. */
+/* The first layer that may have the tensor. */
+static int32_t first_layer(const checker *c, const mnem__tensor_use *use) {
+    int32_t layer = 0;
+    while (layer < c->t->layers && !mnem__layer_is(c->t, layer, use->layers)) layer++;
+    return layer;
+}
+
+/* What the model has beside what it must. */
 static void see_options(checker *c) {
     const mnem__tensor_use *uses = c->architecture->tensors;
     for (const mnem__tensor_use *use = uses; use->role; use++)
-        if (use->option && mnem__role_tensor(c->model, use->role, 0) >= 0)
+        if (use->option && mnem__role_tensor(c->model, use->role, first_layer(c, use)) >= 0)
             c->options |= 1u << use->option;
 }
 
@@ -101,11 +108,12 @@ static bool has_one(const checker *c, const mnem__role roles[2]) {
 }
 
 static mnem_status check_use(const checker *c, const mnem__tensor_use *use, int32_t layer) {
-    if (wanted(c, use)) return check_tensor(c, use->role, layer);
+    const bool here = mnem__layer_is(c->t, layer, use->layers);
+    if (here && wanted(c, use)) return check_tensor(c, use->role, layer);
     if (mnem__role_tensor(c->model, use->role, layer) < 0) return MNEM_OK;
     char name[MNEM__ROLE_NAME];
     mnem__role_name(use->role, layer, name);
-    return unknown(c, name, " in this architecture");
+    return unknown(c, name, here ? " in this architecture" : " in this layer");
 }
 
 /* The vocabulary is as large as the embedding, and so say all who say it. */

@@ -16,6 +16,8 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_V] = {MATRIX("attn_v.weight", "v", KV, EMBD), BIAS(V), PRECISION(BETTER)},
     [MNEM__ROLE_QKV] = {MATRIX("attn_qkv.weight", "qkv", QKV, EMBD), BIAS(QKV), PRECISION(FUSED)},
     [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, Q), BIAS(O)},
+    [MNEM__ROLE_CONV_IN] = {MATRIX("shortconv.in_proj.weight", "conv in", 3_EMBD, EMBD)},
+    [MNEM__ROLE_CONV_OUT] = {MATRIX("shortconv.out_proj.weight", "conv out", EMBD, EMBD)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
     [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
@@ -29,14 +31,25 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", Q_NORM), .is_norm = true},
     [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", K_NORM), .is_norm = true},
     [MNEM__ROLE_O_BIAS] = {VECTOR("attn_output.bias", EMBD)},
+    [MNEM__ROLE_ATTN_SUM_NORM] = {VECTOR("attn_output_norm.weight", EMBD), BIAS(ATTN_SUM_NORM),
+                                  .is_norm = true},
+    [MNEM__ROLE_ATTN_SUM_NORM_BIAS] = {VECTOR("attn_output_norm.bias", EMBD)},
     [MNEM__ROLE_ATTN_POST_NORM] = {VECTOR("post_attention_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_CONV] = {MATRIX("shortconv.conv.weight", NULL, EMBD, CONV), PRECISION(WHOLE)},
     [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
     [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
     [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", UP)},
     [MNEM__ROLE_DOWN_BIAS] = {VECTOR("ffn_down.bias", EMBD)},
     [MNEM__ROLE_FFN_POST_NORM] = {VECTOR("post_ffw_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_FFN_SUM_NORM] = {VECTOR("layer_output_norm.weight", EMBD), BIAS(FFN_SUM_NORM),
+                                 .is_norm = true},
+    [MNEM__ROLE_FFN_SUM_NORM_BIAS] = {VECTOR("layer_output_norm.bias", EMBD)},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
+    [MNEM__ROLE_TOKEN_TYPES] = {MATRIX("token_types.weight", NULL, TYPES, EMBD), PRECISION(HALF)},
+    [MNEM__ROLE_EMBED_NORM] = {VECTOR("token_embd_norm.weight", EMBD), BIAS(EMBED_NORM),
+                               .is_norm = true},
+    [MNEM__ROLE_EMBED_NORM_BIAS] = {VECTOR("token_embd_norm.bias", EMBD)},
     [MNEM__ROLE_OUTPUT_NORM] = {VECTOR("output_norm.weight", EMBD), BIAS(OUTPUT_NORM),
                                 .is_norm = true},
     [MNEM__ROLE_OUTPUT_NORM_BIAS] = {VECTOR("output_norm.bias", EMBD)},
@@ -58,12 +71,15 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_Q: return q;
     case MNEM__WIDTH_KV: return kv;
     case MNEM__WIDTH_QKV: return q + 2 * kv;
+    case MNEM__WIDTH_3_EMBD: return 3 * (int64_t)t->embd;
+    case MNEM__WIDTH_CONV: return t->conv_length;
     case MNEM__WIDTH_Q_NORM: return t->wide_qk_norm ? q : t->head_dim;
     case MNEM__WIDTH_K_NORM: return t->wide_qk_norm ? kv : t->head_dim;
     case MNEM__WIDTH_FF: return t->ff;
     case MNEM__WIDTH_UP: return t->gate_in_up ? 2 * (int64_t)t->ff : t->ff;
     case MNEM__WIDTH_VOCAB: return t->vocab;
     case MNEM__WIDTH_CONTEXT: return t->context;
+    case MNEM__WIDTH_TYPES: return t->token_types;
     case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
     }
     return 0;

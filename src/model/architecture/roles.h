@@ -16,6 +16,8 @@ typedef enum mnem__role {
     MNEM__ROLE_V,
     MNEM__ROLE_QKV, /* the three in one, below each other */
     MNEM__ROLE_O,
+    MNEM__ROLE_CONV_IN, /* gates b and c, and x, below each other */
+    MNEM__ROLE_CONV_OUT,
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
     MNEM__ROLE_DOWN,
@@ -28,14 +30,22 @@ typedef enum mnem__role {
     MNEM__ROLE_Q_NORM, /* of each head, or wide_qk_norm */
     MNEM__ROLE_K_NORM,
     MNEM__ROLE_O_BIAS,
+    MNEM__ROLE_ATTN_SUM_NORM, /* of x behind the addition */
+    MNEM__ROLE_ATTN_SUM_NORM_BIAS,
     MNEM__ROLE_ATTN_POST_NORM, /* of what the part gives, before it is added */
+    MNEM__ROLE_CONV,           /* of a few columns of each channel */
     MNEM__ROLE_FFN_NORM,
     MNEM__ROLE_FFN_NORM_BIAS,
     MNEM__ROLE_UP_BIAS,
     MNEM__ROLE_DOWN_BIAS,
     MNEM__ROLE_FFN_POST_NORM,
+    MNEM__ROLE_FFN_SUM_NORM,
+    MNEM__ROLE_FFN_SUM_NORM_BIAS,
     MNEM__ROLE_EMBEDDING,
-    MNEM__ROLE_POSITIONS, /* a row for each place in the context, added to the embedding */
+    MNEM__ROLE_POSITIONS,   /* a row for each place in the context, added to the embedding */
+    MNEM__ROLE_TOKEN_TYPES, /* the first row is added to every token's embedding */
+    MNEM__ROLE_EMBED_NORM,  /* LFM2 calls its last norm so */
+    MNEM__ROLE_EMBED_NORM_BIAS,
     MNEM__ROLE_OUTPUT_NORM,
     MNEM__ROLE_OUTPUT_NORM_BIAS,
     MNEM__ROLE_OUTPUT,
@@ -55,15 +65,18 @@ typedef enum mnem__role {
 typedef enum mnem__width {
     MNEM__WIDTH_NONE, /* as rows: a vector */
     MNEM__WIDTH_EMBD,
-    MNEM__WIDTH_Q,      /* heads * head_dim */
-    MNEM__WIDTH_KV,     /* kv_heads * head_dim */
-    MNEM__WIDTH_QKV,    /* the first, and the second twice */
+    MNEM__WIDTH_Q,   /* heads * head_dim */
+    MNEM__WIDTH_KV,  /* kv_heads * head_dim */
+    MNEM__WIDTH_QKV, /* the first, and the second twice */
+    MNEM__WIDTH_3_EMBD,
+    MNEM__WIDTH_CONV,   /* conv_length */
     MNEM__WIDTH_Q_NORM, /* a head, or the width of q */
     MNEM__WIDTH_K_NORM,
     MNEM__WIDTH_FF,
     MNEM__WIDTH_UP, /* ff, twice with the gate in it */
     MNEM__WIDTH_VOCAB,
     MNEM__WIDTH_CONTEXT,
+    MNEM__WIDTH_TYPES,
     MNEM__WIDTH_ROPE_PAIRS
 } mnem__width;
 
@@ -72,7 +85,8 @@ typedef enum mnem__precision {
     MNEM__PRECISION_USUAL,
     MNEM__PRECISION_BETTER, /* errors weigh most here: more bits in some layers */
     MNEM__PRECISION_FUSED,  /* a part of it is of the kind before */
-    MNEM__PRECISION_HALF    /* small, and added to everything */
+    MNEM__PRECISION_HALF,   /* small, and added to everything */
+    MNEM__PRECISION_WHOLE   /* rows too short for blocks: f32 */
 } mnem__precision;
 
 typedef struct mnem__role_info {

@@ -1,7 +1,7 @@
 /* transformer_graph.h: a transformer's tensors found by role, and its two programs.
  *
  * The body turns ids into hidden rows and stores keys and values; the head turns hidden rows into
- * logits. Matrices are handles into `matrices`, in the order of use; vectors (norms, biases,
+ * logits; an encoder has none. Matrices are handles into `matrices`, in the order of use; vectors (norms, biases,
  * frequency factors) live as f32 in one small block, and a table of positions beside them, in the
  * file's type. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
@@ -11,20 +11,20 @@
 #include "model/architecture/architecture.h"
 
 typedef struct mnem__vector {
-    int32_t tensor; /* -1: there is none */
-    int64_t n;
+    int32_t tensor;  /* -1: there is none */
+    int64_t n;       /* numbers; of the table of positions: rows */
     uint64_t offset; /* in the small block */
 } mnem__vector;
 
 typedef struct mnem__transformer_map {
     const mnem_model *model;
     mnem_transformer shape;
-    int32_t layer_matrices;                      /* how many a layer has */
-    int8_t place[MNEM__LAYER_MATRICES];          /* of a role among them; -1: it has none */
     int32_t body_count, head_count, extra_count; /* of matrices; extra: an embedding of its own */
     int32_t embedding;     /* handle of the embedding matrix: of the head when tied */
     int32_t *matrices;     /* tensor indices */
+    int32_t *layer_first;  /* [layers + 1]: handle of a layer's first matrix; body_count */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
+    mnem__vector token_type, embed_norm, embed_norm_bias;
     mnem__vector output_norm, output_norm_bias, rope_factors, rope_long, rope_short;
     mnem__vector positions; /* n rows of the file's type */
     uint64_t vector_bytes;  /* of the small block */
@@ -34,6 +34,8 @@ typedef struct mnem__transformer_map {
  * mnem__transformer_map_bytes, tag "session". */
 mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transformer_map **map);
 void mnem__transformer_map_destroy(mnem__transformer_map *map);
+/* The handle of a layer's matrix, which the layer has. */
+int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer);
 uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map);
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block);
@@ -57,7 +59,7 @@ typedef struct mnem__transformer_graph_options {
                               the ids are 0, 1, 2, ... */
 } mnem__transformer_graph_options;
 
-/* Builds and compiles. The graph is the caller's. */
+/* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head of an encoder. */
 mnem_status mnem__transformer_body(const mnem__transformer_graph_options *options,
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
 mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,

@@ -3,8 +3,6 @@
  * Invariant: matrices are in the order of use (layer by layer, then the output), then an embedding
  * matrix that isn't also the output; vectors lie in the small block one after another, 64-byte
  * aligned. mnem_model_transformer has checked presence, types and shapes before. */
-#include <string.h>
-
 #include "base/checked.h"
 #include "base/heap.h"
 #include "model/architecture/transformer_graph.h"
@@ -14,7 +12,7 @@ static mnem__vector add_vector(mnem__transformer_map *map, int32_t tensor) {
     mnem__vector v = {.tensor = -1};
     if (tensor < 0 || !mnem_model_tensor_get(map->model, (uint32_t)tensor, &info)) return v;
     v.tensor = tensor;
-    v.n = info.shape[0];
+    v.n = info.shape[0] * (info.dims > 1 ? info.shape[1] : 1);
     v.offset = map->vector_bytes;
     map->vector_bytes += mnem__align_up((uint64_t)v.n * sizeof(float), 64);
     return v;
@@ -34,11 +32,14 @@ static mnem__vector add_positions(mnem__transformer_map *map) {
 
 static uint64_t lay_out(int32_t layers, uint8_t *base) {
     const uint64_t matrices_at = mnem__align_up(sizeof(mnem__transformer_map), 16);
-    const uint64_t vectors_at = mnem__align_up(
-        matrices_at + ((uint64_t)layers * MNEM__LAYER_MATRICES + 2) * sizeof(int32_t), 16);
+    const uint64_t first_at =
+        matrices_at + ((uint64_t)layers * MNEM__LAYER_MATRICES + 2) * sizeof(int32_t);
+    const uint64_t vectors_at =
+        mnem__align_up(first_at + ((uint64_t)layers + 1) * sizeof(int32_t), 16);
     if (base) {
         mnem__transformer_map *map = (void *)base;
         map->matrices = (void *)(base + matrices_at);
+        map->layer_first = (void *)(base + first_at);
         map->vectors = (void *)(base + vectors_at);
     }
     return vectors_at + (uint64_t)layers * MNEM__LAYER_VECTORS * sizeof(mnem__vector);
@@ -52,17 +53,18 @@ static bool is_layer_matrix(mnem__role role) {
     return role < MNEM__LAYER_VECTOR_FIRST;
 }
 
-/* Which matrices a layer has. */
-static void find_places(mnem__transformer_map *map, const mnem__tensor_use *uses) {
-    memset(map->place, -1, sizeof map->place);
-    for (const mnem__tensor_use *use = uses; use->role; use++)
-        if (is_layer_matrix(use->role))
-            map->place[use->role - MNEM__LAYER_MATRIX_FIRST] = (int8_t)map->layer_matrices++;
+int32_t mnem__transformer_handle(const mnem__transformer_map *map, mnem__role role, int32_t layer) {
+    const mnem__tensor_use *use = mnem__architecture_find(map->shape.architecture)->tensors;
+    int32_t handle = map->layer_first[layer];
+    for (; use->role != role; use++)
+        handle += is_layer_matrix(use->role) && mnem__layer_is(&map->shape, layer, use->layers);
+    return handle;
 }
 
 static void find_layer(mnem__transformer_map *map, const mnem__tensor_use *uses, int32_t layer) {
+    map->layer_first[layer] = map->body_count;
     for (const mnem__tensor_use *use = uses; use->role; use++)
-        if (is_layer_matrix(use->role))
+        if (is_layer_matrix(use->role) && mnem__layer_is(&map->shape, layer, use->layers))
             map->matrices[map->body_count++] = mnem__role_tensor(map->model, use->role, layer);
     mnem__vector *vectors = map->vectors + (int64_t)layer * MNEM__LAYER_VECTORS;
     for (int i = 0; i < MNEM__LAYER_VECTORS; i++) {
@@ -75,16 +77,36 @@ static mnem__vector find_vector(mnem__transformer_map *map, mnem__role role) {
     return add_vector(map, mnem__role_tensor(map->model, role, -1));
 }
 
-static void find_ends(mnem__transformer_map *map) {
-    const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
-    const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
-    map->output_norm = find_vector(map, MNEM__ROLE_OUTPUT_NORM);
+/* The first row is all that is read. */
+static mnem__vector find_token_type(mnem__transformer_map *map) {
+    const uint64_t offset = map->vector_bytes;
+    mnem__vector v = find_vector(map, MNEM__ROLE_TOKEN_TYPES);
+    if (v.tensor < 0) return v;
+    v.n = map->shape.embd;
+    map->vector_bytes = offset + mnem__align_up((uint64_t)v.n * sizeof(float), 64);
+    return v;
+}
+
+static void find_vectors(mnem__transformer_map *map) {
+    const bool encoder = map->shape.encoder;
+    const mnem__role last = mnem__architecture_find(map->shape.architecture)->last_norm;
+    const mnem__vector none = {.tensor = -1};
+    map->token_type = find_token_type(map);
+    map->embed_norm = encoder ? find_vector(map, MNEM__ROLE_EMBED_NORM) : none;
+    map->embed_norm_bias = encoder ? find_vector(map, MNEM__ROLE_EMBED_NORM_BIAS) : none;
+    map->output_norm = find_vector(map, last ? last : MNEM__ROLE_OUTPUT_NORM);
     map->output_norm_bias = find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS);
     map->rope_factors = add_vector(map, map->shape.rope_factors);
     map->rope_long = find_vector(map, MNEM__ROLE_ROPE_LONG);
     map->rope_short = find_vector(map, MNEM__ROLE_ROPE_SHORT);
     map->positions = add_positions(map);
-    map->head_count = 1;
+}
+
+static void find_ends(mnem__transformer_map *map) {
+    const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
+    const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
+    map->head_count = !map->shape.encoder;
+    map->extra_count = map->shape.encoder;
     map->matrices[map->body_count] = output < 0 ? embedding : output;
     map->embedding = map->body_count;
     if (output < 0) return;
@@ -104,8 +126,9 @@ mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transfor
     made->model = model;
     made->shape = shape;
     const mnem__tensor_use *uses = mnem__architecture_find(shape.architecture)->tensors;
-    find_places(made, uses);
     for (int32_t layer = 0; layer < shape.layers; layer++) find_layer(made, uses, layer);
+    made->layer_first[shape.layers] = made->body_count;
+    find_vectors(made);
     find_ends(made);
     *map = made;
     return MNEM_OK;
@@ -144,8 +167,11 @@ static mnem_status load_positions(const mnem__transformer_map *map, uint8_t *blo
 }
 
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block) {
-    mnem_status status = load_vector(map, &map->output_norm, block);
-    if (status == MNEM_OK) status = load_vector(map, &map->output_norm_bias, block);
+    const mnem__vector *const ends[] = {&map->token_type, &map->embed_norm, &map->embed_norm_bias,
+                                        &map->output_norm, &map->output_norm_bias};
+    mnem_status status = MNEM_OK;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends && status == MNEM_OK; i++)
+        status = load_vector(map, ends[i], block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_factors, block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_long, block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_short, block);

@@ -72,6 +72,7 @@ static mnem_type wanted_type(const mnem__recipe *recipe, const mnem_transformer 
     switch (mnem__role_get(role)->precision) {
     case MNEM__PRECISION_HALF:
         return recipe->matrices == MNEM_TYPE_F32 ? MNEM_TYPE_F32 : MNEM_TYPE_F16;
+    case MNEM__PRECISION_WHOLE: return MNEM_TYPE_F32;
     case MNEM__PRECISION_FUSED: return recipe->fused;
     case MNEM__PRECISION_BETTER:
         return matters(layer, t->layers) ? recipe->better : recipe->matrices;

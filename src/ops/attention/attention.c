@@ -106,6 +106,8 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc,
                              "soft_cap isn't 0 (for none) or a positive number");
     if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
+    if (desc->both_ways && desc->window > 0)
+        return mnem__op_fail(MNEM_INVALID, desc, "a window has one side only");
     if (desc->max_positions <= 0)
         return mnem__op_fail(MNEM_INVALID, desc, "max_positions isn't positive");
     return check_out(desc);
@@ -167,6 +169,7 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
         .scale = desc->scale * log2_e,
         .soft_cap = desc->soft_cap * log2_e,
         .window = desc->window > 0 ? desc->window : INT32_MAX,
+        .both_ways = desc->both_ways,
         .query = mnem__op_row(&in, row, head),
         .query_token = in.token,
         .query_head = in.head,

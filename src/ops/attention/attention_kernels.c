@@ -158,7 +158,9 @@ static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *la
         if (scratch->query_q8 != NULL)
             quantize_query(d, scratch->query + r * d, scratch->query_q8 + r * d,
                            scratch->query_scale + r * scales, scratch->query_sum + r * scales);
-        scratch->position[r] = (int32_t)(unit->sequence->first_position + unit->first + t);
+        const int64_t own = unit->first + t, last = unit->sequence->rows - 1;
+        scratch->position[r] =
+            (int32_t)(unit->sequence->first_position + (unit->both_ways ? last : own));
         scratch->max[r] = -INFINITY;
         lanes_store(scratch->sum + r * LANES, lanes_zero());
     }

@@ -39,7 +39,7 @@ typedef struct mnem__attention_scratch {
     float *acc;           /* [rows][D] */
     float *sum;           /* [rows][16] */
     float *max;           /* [rows] */
-    int32_t *position;    /* [rows] */
+    int32_t *position;    /* [rows] the last that it sees */
     float *p;             /* [STEP_ROWS][64] scores, then probabilities */
     float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
     int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
@@ -58,6 +58,7 @@ typedef struct mnem__attention_unit {
     float scale;                     /* times log2(e) */
     float soft_cap;                  /* so too; 0: none */
     int64_t window;                  /* how many positions a row sees */
+    bool both_ways;                  /* up to the sequence's last, not its own */
     const char *query;               /* first token, first head of the group */
     int64_t query_token, query_head; /* strides in bytes */
     char *out; /* f32: first token, first head of the group; A8: the first token's row */

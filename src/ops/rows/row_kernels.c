@@ -122,6 +122,7 @@ const mnem__row_kernels ROW(kernels) = {
     .rms_norm_grad = ROW(rms_norm_grad),
     .layer_norm_grad = ROW(layer_norm_grad),
     .gelu = ROW(gelu),
+    .gelu_erf = ROW(gelu_erf),
     .gelu_mul = ROW(gelu_mul),
     .soft_cap = ROW(soft_cap),
     .gelu_grad = ROW(gelu_grad),

@@ -54,6 +54,8 @@ typedef struct mnem__row_kernels {
      * the error is at most (4 + 3 |v|) 2^-24 of the result where s >= 2^-126; below 2^-128 s is 0.
      */
     void (*gelu)(int64_t n, const void *x, void *out);
+    /* x times the normal distribution, the exact form: error at most 2^-22 |x|. */
+    void (*gelu_erf)(int64_t n, const void *x, void *out);
     /* gelu(gate) up */
     void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* out = cap tanh(x / cap), errors as lanes_soft_cap says. */

@@ -47,13 +47,14 @@ static void expect_row(const kv_data *data, const double *keys, const double *va
                        int h) {
     const kv_case *c = &data->c;
     const int d = c->head_dim, kv = h / (c->heads / c->kv_heads);
-    double *scores = calloc((size_t)t + 1, sizeof *scores), q[256], top = -INFINITY, sum = 0;
+    const int last = c->both_ways ? c->positions - 1 : t;
+    double *scores = calloc((size_t)last + 1, sizeof *scores), q[256], top = -INFINITY, sum = 0;
     /* the kernel's scores are powers of two: log2(e) is part of the scale */
     through_query(c->type, d, data->fused + (int64_t)t * data->row + h * d,
                   scale_of(c) * 0x1.715476p+0f, q);
     const int first = c->window && t >= c->window ? t - c->window + 1 : 0;
     const double cap = (double)c->soft_cap * log2(exp(1));
-    for (int j = first; j <= t; j++) {
+    for (int j = first; j <= last; j++) {
         const double *k = keys + ((int64_t)j * c->kv_heads + kv) * d;
         for (int i = 0; i < d; i++) scores[j] += q[i] * k[i];
         if (cap > 0) scores[j] = cap * tanh(scores[j] / cap);
@@ -61,7 +62,7 @@ static void expect_row(const kv_data *data, const double *keys, const double *va
     }
     float *out = data->expected + ((int64_t)t * c->heads + h) * d;
     double acc[256] = {0};
-    for (int j = first; j <= t; j++) {
+    for (int j = first; j <= last; j++) {
         const double p = exp2(scores[j] - top);
         const double *v = values + ((int64_t)j * c->kv_heads + kv) * d;
         for (int i = 0; i < d; i++) acc[i] += p * v[i];
@@ -134,6 +135,7 @@ static void prepare(const kv_data *data, int workers, int most, program *p) {
     desc.scale = scale_of(c);
     desc.window = c->window;
     desc.soft_cap = c->soft_cap;
+    desc.both_ways = c->both_ways;
     desc.max_positions = c->positions;
     desc.in[0] = view(data, most, c->heads, 0);
     desc.in[1] = (mnem_tensor){0};

@@ -13,6 +13,7 @@ typedef struct kv_case {
     bool equal_keys; /* all keys the same */
     int window;      /* 0: none */
     float soft_cap;  /* 0: none */
+    bool both_ways;  /* not causal; all positions are one run then */
 } kv_case;
 
 typedef struct kv_data {
