@@ -83,6 +83,15 @@ MODELS = {
     "glm4": ("Glm4Config", dict(head_dim=32, rope_parameters=GLM, attention_bias=True), "glm4",
              "bfloat16", 1),
     "gpt2": ("GPT2Config", dict(), "gpt-2", "float32", 1),
+    "lfm2": ("Lfm2Config", dict(num_hidden_layers=4, layer_types=[
+        "conv", "full_attention", "conv", "full_attention"]), "llama-bpe", "bfloat16", 1),
+    "olmoe": ("OlmoeConfig", dict(num_experts=12, num_experts_per_tok=3), "gpt-2", "bfloat16", 1),
+    "mixtral": ("MixtralConfig", dict(num_local_experts=4), "spm", "bfloat16", 4),
+    "qwen2moe": ("Qwen2MoeConfig", dict(num_experts=12, moe_intermediate_size=32,
+                                        shared_expert_intermediate_size=64), "qwen2",
+                 "bfloat16", 2),
+    "qwen3moe": ("Qwen3MoeConfig", dict(num_experts=12, moe_intermediate_size=32, head_dim=32,
+                                        norm_topk_prob=True), "qwen2", "bfloat16", 1),
 }
 
 # name: (steps of the pre-tokenizer, whether words that are tokens aren't joined from bytes)

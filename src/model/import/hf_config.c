@@ -2,6 +2,7 @@
 #include "model/import/hf_config.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* ---- asking ---- */
 
@@ -95,6 +96,30 @@ static mnem_status check_quantized(const mnem__hf_config *c) {
                       mnem__gguf_printable(method, strlen(method), printable, sizeof printable));
 }
 
+/* As a word of mnem__hf_fixed. */
+static void value_word(const mnem__node *node, char word[40]) {
+    switch ((mnem__json_event)node->kind) {
+    case MNEM__JSON_TRUE: snprintf(word, 40, "true"); break;
+    case MNEM__JSON_FALSE: snprintf(word, 40, "false"); break;
+    case MNEM__JSON_NUMBER: snprintf(word, 40, "%g", node->number); break;
+    case MNEM__JSON_LIST: snprintf(word, 40, node->count ? "[...]" : "[]"); break;
+    default: mnem__gguf_printable(node->text, node->text_bytes, word, 40);
+    }
+}
+
+static mnem_status check_fixed(const mnem__hf_config *c) {
+    char word[40];
+    for (const mnem__hf_fixed *f = c->family->fixed; f && f->name; f++) {
+        const mnem__node *node = mnem__hf_find(c, f->name);
+        if (!node) continue;
+        value_word(node, word);
+        if (!mnem__hf_has_word(f->values, word))
+            return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %s isn't supported (%s is)", c->path,
+                              f->name, word, f->values);
+    }
+    return MNEM_OK;
+}
+
 /* By whatever name; of two kinds of layers, those of each. */
 static void find_rope(mnem__hf_config *c) {
     const mnem__node *rope = mnem__hf_find(c, "rope_parameters rope_scaling");
@@ -121,5 +146,6 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     c->family = mnem__hf_family_find(mnem__node_text(class_name, ""));
     if (!c->family) return refuse_class(path, mnem__node_text(class_name, "?"));
     find_rope(c);
+    MNEM__TRY(check_fixed(c));
     return check_quantized(c);
 }

@@ -15,6 +15,8 @@ typedef enum mnem__hf_how {
     MNEM__HF_TURN_K,
     MNEM__HF_TRANSPOSE, /* a matrix; a vector of the same name stays */
     MNEM__HF_CUT_VOCAB, /* rows behind the vocabulary go */
+    MNEM__HF_STACK,     /* of an expert, whose number is '*': all of a layer's in one */
+    MNEM__HF_SQUEEZE,   /* [rows, 1, columns] is [rows, columns] */
     MNEM__HF_DROP       /* belongs to no model that runs */
 } mnem__hf_how;
 
@@ -47,7 +49,9 @@ typedef enum mnem__hf_keys {
     MNEM__HF_TEMPERATURE = 1 << 17, /* Ministral's, and YaRN's multiplier */
     MNEM__HF_ORIGINAL = 1 << 18,    /* the context before scaling */
     MNEM__HF_FF_OF_EMBD = 1 << 19,  /* feed-forward is 4 * embedding where nothing says otherwise */
-    MNEM__HF_USUAL = (1 << 10) - 1  /* the first ten */
+    MNEM__HF_EXPERTS = 1 << 20,    /* how many, how many of them a token takes, how wide they are */
+    MNEM__HF_SHORT_CONV = 1 << 21, /* its length; and what follows from the kinds of layers */
+    MNEM__HF_USUAL = (1 << 10) - 1 /* the first ten */
 } mnem__hf_keys;
 
 typedef enum mnem__hf_traits {
@@ -69,6 +73,12 @@ typedef struct mnem__hf_default {
     double number;
 } mnem__hf_default;
 
+/* What a member must say, if it is there, for mnem to compute what the model does: a word of values
+ * (numbers as %g, true, false, [] for an empty list). */
+typedef struct mnem__hf_fixed {
+    const char *name, *values;
+} mnem__hf_fixed;
+
 typedef struct mnem__hf_family {
     const char *classes; /* a space between two: config.json's architectures */
     const char *architecture;
@@ -76,6 +86,7 @@ typedef struct mnem__hf_family {
     unsigned keys, traits;
     const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
     const mnem__hf_default *defaults;
+    const mnem__hf_fixed *fixed;
 } mnem__hf_family;
 
 /* NULL: none. */

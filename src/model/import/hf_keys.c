@@ -192,6 +192,46 @@ static void put_factors(const writer *w) {
     }
 }
 
+/* ---- experts, short convolutions ---- */
+
+static mnem_status put_experts(const writer *w) {
+    static const struct {
+        const char *key, *names;
+    } rows[] = {{".expert_feed_forward_length", "moe_intermediate_size"},
+                {".expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
+    MNEM__TRY(put_size(w, ".expert_count", "num_local_experts num_experts n_routed_experts"));
+    MNEM__TRY(put_size(w, ".expert_used_count", "num_experts_per_tok"));
+    for (int i = 0; i < 2; i++) put_whole(w, rows[i].key, mnem__hf_number(w->c, rows[i].names));
+    return MNEM_OK;
+}
+
+/* Layers that are convolutions have no heads of keys; the width of a feed-forward may be made of the
+ * one that is written down. */
+static mnem_status put_short_conv(const writer *w) {
+    int64_t layers, ff;
+    const mnem__node *types = mnem__hf_find(w->c, "layer_types");
+    const mnem__node *adjust = mnem__hf_find(w->c, "block_auto_adjust_ff_dim");
+    const double part = mnem__hf_number(w->c, "block_ffn_dim_multiplier"),
+                 unit = mnem__hf_number(w->c, "block_multiple_of");
+    MNEM__TRY(put_size(w, ".shortconv.l_cache", "conv_L_cache"));
+    MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers));
+    MNEM__TRY(mnem__hf_size(w->c, "block_ff_dim intermediate_size", MOST / 4, &ff));
+    if (!adjust || mnem__node_true(adjust)) {
+        ff = (int64_t)((double)(2 * ff / 3) * (part > 0 && part < 16 ? part : 1));
+        if (unit >= 1 && unit <= MOST)
+            ff = (ff + (int64_t)unit - 1) / (int64_t)unit * (int64_t)unit;
+    }
+    mnem__put_u32(w->folder, ".feed_forward_length", (uint32_t)ff);
+    int32_t *heads = mnem__folder_alloc(w->folder, (size_t)layers * sizeof *heads);
+    if (!heads) return w->folder->status;
+    for (uint32_t i = 0; i < layers; i++)
+        heads[i] = mnem__node_is(mnem__node_at(types, i), "conv")
+                       ? 0
+                       : (int32_t)mnem__hf_heads(w->c, true);
+    mnem__put_array(w->folder, ".attention.head_count_kv", MNEM_VALUE_I32, heads, (uint64_t)layers);
+    return MNEM_OK;
+}
+
 /* Of Ministral 3 alone; others of the same architecture are plain. */
 static void put_temperature(const writer *w) {
     if (!mnem__node_is(mnem__hf_find(w->c, "model_type"), "ministral3")) return;
@@ -211,6 +251,8 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     MNEM__TRY(put_rope(&w));
     if (has(&w, MNEM__HF_WINDOW)) put_window(&w);
     if (has(&w, MNEM__HF_PATTERN)) MNEM__TRY(put_pattern(&w));
+    if (has(&w, MNEM__HF_EXPERTS)) MNEM__TRY(put_experts(&w));
+    if (has(&w, MNEM__HF_SHORT_CONV)) MNEM__TRY(put_short_conv(&w));
     put_factors(&w);
     if (has(&w, MNEM__HF_TEMPERATURE)) put_temperature(&w);
     return folder->status;

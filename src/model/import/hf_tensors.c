@@ -8,10 +8,19 @@
 
 enum { NAME = 96 };
 
+enum { STACKS = 3, LAYERS_MAX = 1024 };
+
+/* The experts of a layer, while they come: their indices for each of its matrices. */
+typedef struct stacks {
+    uint32_t *source[STACKS];
+    uint32_t found;
+} stacks;
+
 typedef struct tensor_writer {
     mnem__folder *folder;
     const mnem__hf_config *c;
-    int64_t vocabulary;
+    int64_t vocabulary, layers, experts;
+    stacks *stacks; /* of each layer; NULL: there are no experts */
 } tensor_writer;
 
 /* ---- names ---- */
@@ -41,7 +50,8 @@ typedef struct parsed {
     char text[MNEM__GGUF_NAME_MAX + 1];
     const char *base, *suffix;
     size_t base_bytes;
-    long layer; /* -1: outside */
+    long layer;  /* -1: outside */
+    long expert; /* whose number is '*' in base; -1 */
 } parsed;
 
 static const char *skip_beginning(const char *name, const char *beginning) {
@@ -49,10 +59,25 @@ static const char *skip_beginning(const char *name, const char *beginning) {
     return strncmp(name, beginning, n) == 0 ? name + n : name;
 }
 
+/* "experts.12." becomes "experts.*." */
+static void take_expert(parsed *p) {
+    static const char word[] = "experts.";
+    char *at = strstr(p->text, word), *end;
+    p->expert = -1;
+    if (!at) return;
+    at += sizeof word - 1;
+    const long number = strtol(at, &end, 10);
+    if (end == at || *end != '.' || *at < '0' || *at > '9') return;
+    p->expert = number;
+    *at = '*';
+    memmove(at + 1, end, strlen(end) + 1);
+}
+
 static void parse_name(const char *name, parsed *p) {
     snprintf(p->text, sizeof p->text, "%s", name);
     cut(p->text, "language_model.");
     cut(p->text, "text_model.");
+    take_expert(p);
     const char *at = skip_beginning(skip_beginning(p->text, "model."), "transformer.");
     const char *number = skip_beginning(skip_beginning(at, "layers."), "h.");
     p->layer = -1;
@@ -80,7 +105,8 @@ static bool ends_with(const char *name, const char *end) {
 
 bool mnem__hf_stays_f32(const char *name, int dims) {
     return dims <= 1 || ends_with(name, "_norm.weight") || !ends_with(name, ".weight") ||
-           ends_with(name, "ffn_gate_inp.weight") || strcmp(name, "position_embd.weight") == 0;
+           ends_with(name, "ffn_gate_inp.weight") || ends_with(name, "ffn_gate_inp_shexp.weight") ||
+           ends_with(name, "shortconv.conv.weight") || strcmp(name, "position_embd.weight") == 0;
 }
 
 uint32_t mnem__hf_file_type(const mnem__folder *f) {
@@ -127,28 +153,42 @@ static mnem_status apply(const tensor_writer *w, const mnem__st_tensor *t, mnem_
     case MNEM__HF_CUT_VOCAB:
         if (shape[0] > w->vocabulary && w->vocabulary > 0) shape[0] = w->vocabulary;
         return MNEM_OK;
+    case MNEM__HF_SQUEEZE:
+        if (t->dims != 3 || shape[1] != 1)
+            return refuse(w, t, MNEM_BAD_FILE, "expected a shape [rows, 1, columns]");
+        shape[1] = shape[2];
+        return MNEM_OK;
     case MNEM__HF_AS_IS:
+    case MNEM__HF_STACK:
     case MNEM__HF_DROP: break;
     }
     return MNEM_OK;
+}
+
+/* "blk.3.ffn_up.weight" */
+static void name_of(const mnem__hf_name *row, const parsed *p, char name[NAME]) {
+    if (p->layer >= 0)
+        snprintf(name, NAME, "blk.%ld.%s%s", p->layer, row->to, p->suffix);
+    else
+        snprintf(name, NAME, "%s%s", row->to, p->suffix);
+}
+
+static mnem_status check_type(const tensor_writer *w, const mnem__st_tensor *t) {
+    if (t->type != (mnem_type)MNEM__ST_OTHER) return MNEM_OK;
+    return refuse(w, t, MNEM_UNSUPPORTED,
+                  "its dtype isn't supported; F32, F16 and BF16 are, which transformers writes");
 }
 
 static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
                             const parsed *p) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     char name[NAME];
-    if (p->layer >= 0)
-        snprintf(name, sizeof name, "blk.%ld.%s%s", p->layer, row->to, p->suffix);
-    else
-        snprintf(name, sizeof name, "%s%s", row->to, p->suffix);
-    if (t->type == (mnem_type)MNEM__ST_OTHER)
-        return refuse(
-            w, t, MNEM_UNSUPPORTED,
-            "its dtype isn't supported; F32, F16 and BF16 are, which transformers writes");
+    name_of(row, p, name);
+    MNEM__TRY(check_type(w, t));
     uint32_t *source = mnem__folder_alloc(w->folder, sizeof *source);
     if (!source) return w->folder->status;
     *source = index;
-    const int dims = t->dims ? t->dims : 1;
+    const int dims = row->how == MNEM__HF_SQUEEZE ? 2 : t->dims ? t->dims : 1;
     int64_t shape[4] = {t->dims ? t->shape[0] : 1, t->shape[1], t->shape[2], t->shape[3]};
     mnem__view view = {.source = source, .sources = 1, .stored = t->type};
     MNEM__TRY(apply(w, t, row->how, shape, &view));
@@ -162,6 +202,79 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
     return w->folder->status;
 }
 
+/* ---- experts ---- */
+
+/* The matrices of all experts, one behind another. */
+static mnem_status put_stack(const tensor_writer *w, const uint32_t *source,
+                             const mnem__hf_name *row, const parsed *p) {
+    const mnem__st_tensor *st = w->folder->st.tensor, *first = &st[source[0]];
+    char name[NAME];
+    name_of(row, p, name);
+    for (int64_t i = 0; i < w->experts; i++) {
+        const mnem__st_tensor *t = &st[source[i]];
+        if (t->dims != 2 || t->type != first->type || t->shape[0] != first->shape[0] ||
+            t->shape[1] != first->shape[1])
+            return refuse(w, t, MNEM_BAD_FILE, "expected a matrix like that of the first expert");
+    }
+    const int64_t shape[3] = {w->experts, first->shape[0], first->shape[1]};
+    const mnem__view view = {.source = source,
+                             .sources = (uint32_t)w->experts,
+                             .each = shape[1] * shape[2],
+                             .stored = first->type};
+    mnem__put_tensor(w->folder, name, first->type, 3, shape, &view);
+    return w->folder->status;
+}
+
+/* Which of its layer's stacks a row is: they are written in their order, when all are there. */
+static int stack_of(const tensor_writer *w, const mnem__hf_name *row) {
+    int n = 0;
+    for (const mnem__hf_name *r = w->c->family->names; r != row; r++) n += r->how == MNEM__HF_STACK;
+    return n;
+}
+
+static mnem_status put_stacks(const tensor_writer *w, const stacks *s, const parsed *p) {
+    for (const mnem__hf_name *r = w->c->family->names; r->from; r++)
+        if (r->how == MNEM__HF_STACK) MNEM__TRY(put_stack(w, s->source[stack_of(w, r)], r, p));
+    return MNEM_OK;
+}
+
+static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
+                              const parsed *p) {
+    const mnem__st_tensor *t = &w->folder->st.tensor[index];
+    if (p->layer < 0 || p->layer >= w->layers || p->expert < 0 || p->expert >= w->experts)
+        return refuse(w, t, MNEM_BAD_FILE, "config.json doesn't say so many layers or experts");
+    MNEM__TRY(check_type(w, t));
+    stacks *s = &w->stacks[p->layer];
+    for (int i = 0; i < STACKS && !s->source[i]; i++) {
+        const size_t bytes = (size_t)w->experts * sizeof *s->source[i];
+        s->source[i] = mnem__folder_alloc(w->folder, bytes);
+        if (!s->source[i]) return w->folder->status;
+        memset(s->source[i], 0xff, bytes); /* UINT32_MAX: not there yet */
+    }
+    uint32_t *source = &s->source[stack_of(w, row)][p->expert];
+    if (*source != UINT32_MAX) return refuse(w, t, MNEM_BAD_FILE, "another one is the same");
+    *source = index;
+    return ++s->found == STACKS * w->experts ? put_stacks(w, s, p) : MNEM_OK;
+}
+
+static mnem_status check_stacks(const tensor_writer *w) {
+    for (int64_t i = 0; w->stacks && i < w->layers; i++)
+        if (w->stacks[i].found != 0 && w->stacks[i].found != STACKS * w->experts)
+            return mnem__fail(MNEM_BAD_FILE, "%s: layer %d has %u of %d matrices of experts",
+                              w->folder->model.path, (int)i, w->stacks[i].found,
+                              (int)(STACKS * w->experts));
+    return MNEM_OK;
+}
+
+static mnem_status begin_stacks(tensor_writer *w) {
+    const double experts = mnem__hf_number(w->c, "num_local_experts num_experts");
+    if (!(w->c->family->keys & MNEM__HF_EXPERTS)) return MNEM_OK;
+    MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &w->layers));
+    w->experts = experts >= 1 && experts <= 65536 ? (int64_t)experts : 0;
+    w->stacks = mnem__folder_alloc(w->folder, (size_t)w->layers * sizeof *w->stacks);
+    return w->folder->status;
+}
+
 static mnem_status put_one(const tensor_writer *w, uint32_t index) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     parsed p;
@@ -170,6 +283,7 @@ static mnem_status put_one(const tensor_writer *w, uint32_t index) {
     const mnem__hf_name *row = mnem__hf_name_find(w->c->family, p.layer >= 0, p.base, p.base_bytes);
     if (!row)
         return refuse(w, t, MNEM_UNSUPPORTED, "this kind of model has no place for it in mnem");
+    if (row->how == MNEM__HF_STACK) return put_expert(w, index, row, &p);
     return row->how == MNEM__HF_DROP ? MNEM_OK : put_view(w, index, row, &p);
 }
 
@@ -241,11 +355,12 @@ static mnem_status put_long(const tensor_writer *w) {
 
 mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *c,
                                  int64_t vocabulary) {
-    const tensor_writer w = {folder, c, vocabulary};
+    tensor_writer w = {.folder = folder, .c = c, .vocabulary = vocabulary};
+    MNEM__TRY(begin_stacks(&w));
     if (c->family->traits & MNEM__HF_LLAMA3_FACTORS && strcmp(mnem__hf_rope_type(c), "llama3") == 0)
         MNEM__TRY(put_llama3(&w));
     if (c->family->traits & MNEM__HF_LONG_FACTORS && mnem__node_get(c->rope, "long_factor"))
         MNEM__TRY(put_long(&w));
     for (uint32_t i = 0; i < folder->st.tensors; i++) MNEM__TRY(put_one(&w, i));
-    return MNEM_OK;
+    return check_stacks(&w);
 }
