@@ -2,6 +2,7 @@
  *
  * Opening reads the header only: keys, tensor names, types, shapes and offsets. A file that lies is
  * refused with MNEM_BAD_FILE and the field's name. Split files open as one, from any of the parts.
+ * A folder of Hugging Face's opens too, as what mnem_convert_folder would write of it.
  * Not here: text to tokens (tokenizer.h), running (session.h).
  * Threads: an open model is constant; any thread may read it.
  *
@@ -31,7 +32,7 @@ typedef struct mnem_model_info {
     const char *path; /* as opened; borrowed like all texts here until the model is closed */
     const char *architecture; /* "llama"; "" if the file doesn't say */
     const char *name;         /* general.name or "" */
-    uint32_t version;         /* of GGUF */
+    uint32_t version;         /* of GGUF; 0: a folder of safetensors */
     uint32_t files;           /* parts of a split model */
     uint64_t alignment;
     uint64_t file_bytes;   /* of all parts */
@@ -188,6 +189,25 @@ typedef struct mnem_quantize_options {
  * that aren't finite, MNEM_UNSUPPORTED for what mnem_model_transformer refuses, MNEM_CANCELLED. */
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options);
+
+/* ---- convert ---- */
+
+typedef struct mnem_convert_options {
+    /* As mnem_quantize_options says. NULL: that of the first matrix of 16 bits, otherwise F16. */
+    const char *type;
+    const char *pretokenizer; /* its name (tokenizer.h); NULL: by tokenizer.json's definition */
+    int32_t threads; /* default: the processors this process may use; doesn't change a byte */
+    mnem_progress progress;                                               /* bytes read */
+    void (*on_report)(void *context, const mnem_quantize_report *report); /* a tensor is done */
+    void *context;                                                        /* of on_report */
+} mnem_convert_options;
+/* Writes a folder as Hugging Face has them (config.json; safetensors, whole or in parts;
+ * tokenizer.json or tokenizer.model) as a GGUF file: tensors and keys as llama.cpp's converter
+ * writes them. Streams as quantizing does; memory grows with the vocabulary only. `to` appears when
+ * it is whole. MNEM_UNSUPPORTED names what isn't supported: class, pickled or quantized weights, a
+ * tensor, the pre-tokenizer; MNEM_BAD_FILE the file and the member that lie. MNEM_CANCELLED. */
+mnem_status mnem_convert_folder(const char *folder, const char *to,
+                                const mnem_convert_options *options);
 
 /* ---- merge ---- */
 

@@ -109,6 +109,7 @@ struct tool_verb {
     X(place)                                                                                       \
     X(info)                                                                                        \
     X(bench)                                                                                       \
+    X(convert)                                                                                     \
     X(quantize)                                                                                    \
     X(merge)                                                                                       \
     X(train)                                                                                       \

@@ -28,6 +28,7 @@ typedef struct row_error {
 
 typedef struct job {
     mnem__rewrite rewrite; /* first: its steps get the job */
+    const mnem__quantize_job *asked;
     const mnem_model *model;
     const mnem_quantize_options *options;
     const mnem__recipe *recipe;
@@ -117,7 +118,9 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *s
 
 static void tensor_begin(job *j, uint32_t index) {
     mnem_model_tensor_get(j->model, index, &j->tensor);
-    j->to = mnem__recipe_type(j->recipe, &j->transformer, &j->tensor);
+    j->to = j->asked->stays_f32 && j->asked->stays_f32(j->tensor.name, j->tensor.dims)
+                ? MNEM_TYPE_F32
+                : mnem__recipe_type(j->recipe, &j->transformer, &j->tensor);
     j->k = j->tensor.shape[j->tensor.dims - 1];
     j->row_from = mnem_type_row_bytes(j->tensor.type, j->k);
     j->row_to = mnem_type_row_bytes(j->to, j->k);
@@ -127,9 +130,10 @@ static void tensor_begin(job *j, uint32_t index) {
 }
 
 static mnem_status tell(const job *j) {
-    return mnem__progress_tell(&j->options->progress, "quantizing", j->bytes_done, j->bytes_total)
+    return mnem__progress_tell(&j->options->progress, j->asked->doing, j->bytes_done,
+                               j->bytes_total)
                ? MNEM_OK
-               : mnem__fail(MNEM_CANCELLED, "quantize: stopped");
+               : mnem__fail(MNEM_CANCELLED, "%s: stopped", j->asked->what);
 }
 
 static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
@@ -242,14 +246,20 @@ static mnem_status run(job *j, const char *to) {
     return status;
 }
 
+mnem_status mnem__quantize_run(const mnem__quantize_job *asked, const char *to,
+                               const mnem_quantize_options *options) {
+    job j = {.asked = asked, .model = asked->model, .options = options, .recipe = asked->recipe};
+    return run(&j, to);
+}
+
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options) {
-    job j = {.options = options};
+    mnem__quantize_job asked = {.what = "quantize", .doing = "quantizing"};
     mnem_model *model;
-    MNEM__TRY(mnem__recipe_find("quantize", options->type ? options->type : "", &j.recipe));
+    MNEM__TRY(mnem__recipe_find("quantize", options->type ? options->type : "", &asked.recipe));
     MNEM__TRY(mnem_model_open(from, &model));
-    j.model = model;
-    mnem_status status = run(&j, to);
+    asked.model = model;
+    mnem_status status = mnem__quantize_run(&asked, to, options);
     mnem_model_close(model);
     return status;
 }

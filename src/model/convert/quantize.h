@@ -28,4 +28,14 @@ bool mnem__recipe_is_mix(const mnem__recipe *recipe);
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *transformer,
                             const mnem_tensor_info *tensor);
 
+typedef struct mnem__quantize_job {
+    const mnem_model *model;
+    const mnem__recipe *recipe;
+    bool (*stays_f32)(const char *name, int dims); /* whatever the recipe says; NULL: none */
+    const char *what, *doing;                      /* "quantize", "quantizing": who asks */
+} mnem__quantize_job;
+/* Writes an open model. */
+mnem_status mnem__quantize_run(const mnem__quantize_job *job, const char *to,
+                               const mnem_quantize_options *options);
+
 #endif

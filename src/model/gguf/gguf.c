@@ -201,6 +201,7 @@ static mnem_status create(const char *path, const layout *all, mnem_model **out)
     mnem_model *model = mnem__alloc("metadata", lay_out(all, path_bytes, NULL));
     if (!model) return mnem__fail_in(mnem__heap_status(), "%s: header", path);
     lay_out(all, path_bytes, model);
+    model->source = NULL;
     model->parts = all->parts;
     model->keys = all->keys;
     model->tensors = all->tensors;
@@ -257,7 +258,7 @@ static mnem_status check_overlap(mnem_model *model) {
     return MNEM_OK;
 }
 
-mnem_status mnem_model_open(const char *path, mnem_model **out) {
+mnem_status mnem__gguf_open(const char *path, mnem_model **out) {
     *out = NULL;
     layout all;
     mnem_model *model = NULL;
@@ -277,6 +278,10 @@ mnem_status mnem_model_open(const char *path, mnem_model **out) {
 
 void mnem_model_close(mnem_model *model) {
     if (!model) return;
+    if (model->source) {
+        model->source->close(model);
+        return;
+    }
     for (uint32_t i = 0; i < model->parts; i++) {
         mnem__cursor c = {.fd = model->part[i].fd};
         mnem__cursor_close(&c);

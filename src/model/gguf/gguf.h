@@ -42,7 +42,18 @@ typedef struct mnem__gguf_tensor {
     uint64_t bytes, offset;
 } mnem__gguf_tensor;
 
+/* What a model that isn't a GGUF file does by itself: its tensors are views of something else. */
+typedef struct mnem__model_source {
+    /* mnem_model_tensor_read, with a range that is inside. */
+    mnem_status (*read)(const mnem_model *model, uint32_t tensor, uint64_t offset, uint64_t bytes,
+                        void *out);
+    /* The tensor's bytes lie in its part, at its offset. */
+    bool (*is_plain)(const mnem_model *model, uint32_t tensor);
+    void (*close)(mnem_model *model);
+} mnem__model_source;
+
 struct mnem_model {
+    const mnem__model_source *source; /* NULL: a GGUF file */
     uint32_t version, parts, keys, tensors;
     uint64_t alignment;
     const char *path;
@@ -53,6 +64,16 @@ struct mnem_model {
     uint8_t *pool;
     uint64_t pool_bytes;
 };
+
+/* mnem_model_open of a file. */
+mnem_status mnem__gguf_open(const char *path, mnem_model **model);
+
+/* Bytes of a part's file at offset; what: the tensor, for errors. MNEM_IO. */
+mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, uint64_t offset,
+                                 uint64_t bytes, void *out);
+/* Whether a tensor's bytes lie in its part at its offset: otherwise mnem_model_tensor_read has to
+ * make them. */
+bool mnem__model_is_plain(const mnem_model *model, uint32_t tensor);
 
 /* fd, a descriptor of the part's file, still has the size and the time of writing that it had when
  * the model was opened. To be asked after a read. MNEM_BAD_FILE. */

@@ -116,6 +116,23 @@ int32_t mnem_model_tensor_find(const mnem_model *model, const char *name) {
     return -1;
 }
 
+mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, uint64_t offset,
+                                 uint64_t bytes, void *out) {
+    uint8_t *to = out;
+    while (bytes > 0) {
+        ssize_t got = pread(part->fd, to, bytes, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            return mnem__fail(MNEM_IO, "%s: tensor %s: can't be read at byte %llu: %s", part->path,
+                              what, (unsigned long long)offset,
+                              got < 0 ? strerror(errno) : "the file became shorter");
+        to += got;
+        offset += (uint64_t)got;
+        bytes -= (uint64_t)got;
+    }
+    return mnem__gguf_part_check(part, part->fd);
+}
+
 mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint64_t offset,
                                    uint64_t bytes, void *out) {
     if (index >= model->tensors)
@@ -126,20 +143,12 @@ mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint
         return mnem__fail(MNEM_INVALID, "%s: tensor %s: %llu bytes at %llu, it has %llu",
                           part->path, t->name, (unsigned long long)bytes,
                           (unsigned long long)offset, (unsigned long long)t->bytes);
-    uint8_t *to = out;
-    uint64_t at = t->offset + offset;
-    while (bytes > 0) {
-        ssize_t got = pread(part->fd, to, bytes, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0)
-            return mnem__fail(MNEM_IO, "%s: tensor %s: can't be read at byte %llu: %s", part->path,
-                              t->name, (unsigned long long)at,
-                              got < 0 ? strerror(errno) : "the file became shorter");
-        to += got;
-        at += (uint64_t)got;
-        bytes -= (uint64_t)got;
-    }
-    return mnem__gguf_part_check(part, part->fd);
+    if (model->source) return model->source->read(model, index, offset, bytes, out);
+    return mnem__gguf_part_read(part, t->name, t->offset + offset, bytes, out);
+}
+
+bool mnem__model_is_plain(const mnem_model *model, uint32_t tensor) {
+    return !model->source || model->source->is_plain(model, tensor);
 }
 
 /* ---- keys ---- */

@@ -75,6 +75,7 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, void *resident,
     if (!w) return mnem__heap_status();
     mnem__weights_lay_out(o, slots, sums, w);
     w->matrix_count = o->body_count + o->head_count + o->extra_count;
+    w->model = o->model;
     w->resident = resident;
     w->ring = ring;
     w->slot_count = (uint32_t)slots;

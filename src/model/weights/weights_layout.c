@@ -69,6 +69,7 @@ mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint6
     if (tensor < 0 || !mnem_model_tensor_get(model, (uint32_t)tensor, &info))
         return mnem__fail(MNEM_INVALID, "weights: no tensor %d", tensor);
     *m = (mnem__matrix){.name = info.name,
+                        .made = mnem__model_is_plain(model, (uint32_t)tensor) ? -1 : tensor,
                         .type = info.type,
                         .file = info.file,
                         .rows = mnem__matrix_rows(&info),

@@ -31,6 +31,7 @@ enum {
 
 typedef struct mnem__matrix {
     const char *name; /* the model's */
+    int32_t made;     /* the tensor's index where its bytes aren't the file's as they are; or -1 */
     mnem_type type;
     uint32_t file;
     bool resident;
@@ -95,6 +96,7 @@ typedef struct mnem__weights_part {
 
 struct mnem__weights {
     /* constant after create */
+    const mnem_model *model;
     mnem__matrix *matrices;
     int32_t matrix_count;
     mnem__matrix_list pass_list[MNEM__PASSES], load_list;

@@ -1,7 +1,7 @@
 /* quantize_row.c: rows of floats to the types of weights, one block after another.
  *
  * Scales are rounded to the type's own precision before the elements are rounded, so that the
- * elements make up for it. Plain squared error is what is minimised. */
+ * elements make up for it (not of Q8_0). Plain squared error is what is minimised. */
 #include <math.h>
 #include <string.h>
 
@@ -16,12 +16,15 @@ static float put_half(uint8_t *p, float x) {
     return mnem__half_float(half);
 }
 
+/* To the bit what llama.cpp writes, so that files can be compared: the elements are rounded by the
+ * scale before it is rounded, halves away from zero. */
 static void quantize_8(const float *x, uint8_t *out) {
     float most = 0;
     for (int j = 0; j < 32; j++) most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
-    float inverse = mnem__inverse(put_half(out, most / 127));
+    const float inverse = mnem__inverse(most / 127);
+    put_half(out, most / 127);
     for (int j = 0; j < 32; j++)
-        out[2 + j] = (uint8_t)(int8_t)mnem__round_clamp(x[j] * inverse, -127, 127);
+        out[2 + j] = (uint8_t)(int8_t)mnem__round_clamp(roundf(x[j] * inverse), -127, 127);
 }
 
 /* Q4 and Q5, with or without minimum. */

@@ -160,9 +160,15 @@ static void print_file(const info *i) {
     const mnem_model_info *f = &i->file;
     char text[256], size[TOOL_TEXT], exact[TOOL_TEXT], name[128];
     line("file", f->path);
-    snprintf(text, sizeof text, "GGUF version %u, %u part%s, alignment %" PRIu64 ", %s (%s bytes)",
-             f->version, f->files, tool_s(f->files), f->alignment, tool_size(f->file_bytes, size),
-             tool_exact(f->file_bytes, exact));
+    tool_size(f->file_bytes, size);
+    tool_exact(f->file_bytes, exact);
+    if (f->version)
+        snprintf(text, sizeof text,
+                 "GGUF version %u, %u part%s, alignment %" PRIu64 ", %s (%s bytes)", f->version,
+                 f->files, tool_s(f->files), f->alignment, size, exact);
+    else
+        snprintf(text, sizeof text, "a folder of safetensors, %u part%s, %s (%s bytes)", f->files,
+                 tool_s(f->files), size, exact);
     line("format", text);
     if (*f->name) line("name", plain((mnem_text){f->name, strlen(f->name)}, name, sizeof name));
     line("architecture",

@@ -1,0 +1,329 @@
+#!/usr/bin/env python3
+"""Folders converted by `mnem convert` and by llama.cpp's converter: are tensors and keys the same?
+
+    compare_convert.py LLAMA_CPP MNEM [--types f32,f16,bf16,q8_0] [--keep FOLDER] [NAME ...]
+
+Makes a tiny random model of each family with transformers (several stored types, shards, and ways
+to write a configuration down), gives it a tokenizer that is learnt here and has the definition that
+such models have, converts it both ways into every type, and compares: the names, shapes, types and
+bytes of all tensors, and all keys. What may differ is listed in MAY_DIFFER with its reason. One
+line a model and type; exits with 1 when anything else differs.
+
+Needs torch, transformers, tokenizers and sentencepiece. llama.cpp's check of known tokenizers (a
+hash of ids) is overridden: it gets the name that the definition has."""
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+TEXT = Path(__file__).resolve().parent.parent / "tests/data/model/heldout.txt"
+CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+          r"\s*[\r\n]+|\s+(?!\S)|\s+")
+TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
+          r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?"
+          r"[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+VOCAB = 320
+SHARD = "100KB"
+
+MAY_DIFFER = {
+    "general.basename": "from the folder's name and the model card, which mnem doesn't take apart",
+    "general.finetune": "the same", "general.version": "the same", "general.license": "the same",
+    "general.organization": "the same", "general.size_label": "only where a name has one",
+    "general.languages": "the same", "general.tags": "the same",
+}
+
+SHAPE = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2,
+             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256,
+             bos_token_id=0, eos_token_id=1, pad_token_id=1)
+LLAMA3 = dict(rope_type="llama3", rope_theta=500000.0, factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=64)
+YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=64)
+LONG = dict(rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=64,
+            long_factor=[1.0, 1.5, 2.5, 4.0, 5, 6, 7, 8], short_factor=[1.0, 1.1, 1.2, 1.3, 1, 1, 1, 1])
+GLM = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
+MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, beta_fast=32.0,
+                 beta_slow=1.0, original_max_position_embeddings=200, max_position_embeddings=256)
+GEMMA3 = dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
+              sliding_attention=dict(rope_type="default", rope_theta=10000.0))
+
+# name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
+MODELS = {
+    "llama": ("LlamaConfig", dict(), "llama-bpe", "bfloat16", 1),
+    "llama_3": ("LlamaConfig", dict(rope_parameters=LLAMA3, tie_word_embeddings=True),
+                "llama-bpe", "bfloat16", 3),
+    "llama_spm": ("LlamaConfig", dict(), "spm", "float16", 1),
+    "llama_pieces": ("LlamaConfig", dict(), "pieces", "float16", 1),
+    "llama_bias": ("LlamaConfig", dict(attention_bias=True), "smollm", "float32", 1),
+    "llama_linear": ("LlamaConfig", dict(rope_parameters=dict(
+        rope_type="linear", rope_theta=10000.0, factor=4.0)), "smollm", "bfloat16", 1),
+    "llama_yarn": ("LlamaConfig", dict(rope_parameters=YARN), "llama-bpe", "bfloat16", 1),
+    "mistral": ("MistralConfig", dict(head_dim=32, sliding_window=64), "spm", "bfloat16", 2),
+    "mistral3": ("Ministral3Config", dict(head_dim=32, rope_parameters=MINISTRAL), "tekken",
+                 "bfloat16", 1),
+    "granite": ("GraniteConfig", dict(embedding_multiplier=6.0, residual_multiplier=0.4,
+                                      attention_multiplier=0.25, logits_scaling=3.0),
+                "refact", "bfloat16", 1),
+    "smollm3": ("SmolLM3Config", dict(num_hidden_layers=4), "llama-bpe", "bfloat16", 1),
+    "qwen2": ("Qwen2Config", dict(tie_word_embeddings=True), "qwen2", "bfloat16", 1),
+    "qwen3": ("Qwen3Config", dict(head_dim=32, vocab_size=VOCAB + 24), "qwen2", "bfloat16", 2),
+    "olmo2": ("Olmo2Config", dict(), "dbrx", "float32", 1),
+    "olmo3": ("Olmo3Config", dict(num_hidden_layers=4, sliding_window=24), "dbrx", "bfloat16", 1),
+    "starcoder2": ("Starcoder2Config", dict(use_bias=True), "starcoder", "bfloat16", 1),
+    "phi3": ("Phi3Config", dict(sliding_window=24), "spm", "bfloat16", 1),
+    "phi3_long": ("Phi3Config", dict(original_max_position_embeddings=64, rope_parameters=LONG),
+                  "spm", "bfloat16", 2),
+    "gemma2": ("Gemma2Config", dict(head_dim=32, sliding_window=24), "spm", "bfloat16", 1),
+    "gemma3": ("Gemma3TextConfig", dict(head_dim=32, num_hidden_layers=6, sliding_window=24,
+                                        rope_parameters=GEMMA3), "spm", "bfloat16", 1),
+    "glm4": ("Glm4Config", dict(head_dim=32, rope_parameters=GLM, attention_bias=True), "glm4",
+             "bfloat16", 1),
+    "gpt2": ("GPT2Config", dict(), "gpt-2", "float32", 1),
+    "lfm2": ("Lfm2Config", dict(num_hidden_layers=4, layer_types=[
+        "conv", "full_attention", "conv", "full_attention"]), "llama-bpe", "bfloat16", 1),
+    "olmoe": ("OlmoeConfig", dict(num_experts=12, num_experts_per_tok=3), "gpt-2", "bfloat16", 1),
+    "mixtral": ("MixtralConfig", dict(num_local_experts=4), "spm", "bfloat16", 4),
+    "qwen2moe": ("Qwen2MoeConfig", dict(num_experts=12, moe_intermediate_size=32,
+                                        shared_expert_intermediate_size=64), "qwen2",
+                 "bfloat16", 2),
+    "qwen3moe": ("Qwen3MoeConfig", dict(num_experts=12, moe_intermediate_size=32, head_dim=32,
+                                        norm_topk_prob=True), "qwen2", "bfloat16", 1),
+}
+
+# name: (steps of the pre-tokenizer, whether words that are tokens aren't joined from bytes)
+DEFINITIONS = {
+    "llama-bpe": ([CL100K % r"\p{N}{1,3}"], True), "glm4": ([CL100K % r"\p{N}{1,3}"], True),
+    "dbrx": ([CL100K % r"\p{N}{1,3}"], False), "qwen2": ([CL100K % r"\p{N}"], False),
+    "tekken": ([TEKKEN], True), "gpt-2": (["gpt2"], False),
+    "smollm": (["digits", "gpt2"], False), "refact": (["digits", "gpt2"], False),
+    "starcoder": (["digits", "gpt2"], False),
+}
+
+
+# ---- tokenizers ----
+
+def definition(name):
+    from tokenizers import Regex, pre_tokenizers as pre
+    steps = []
+    for step in DEFINITIONS[name][0]:
+        if step == "gpt2":
+            steps.append(pre.ByteLevel(add_prefix_space=False, use_regex=True))
+        elif step == "digits":
+            steps.append(pre.Digits(individual_digits=True))
+        else:
+            steps.append(pre.Split(Regex(step), "isolated"))
+    if DEFINITIONS[name][0][-1] != "gpt2":
+        steps.append(pre.ByteLevel(add_prefix_space=False, use_regex=False))
+    return pre.Sequence(steps) if len(steps) > 1 else steps[0]
+
+
+def write_bpe(folder, name):
+    from tokenizers import AddedToken, Tokenizer, decoders, models, processors, trainers
+    t = Tokenizer(models.BPE(ignore_merges=DEFINITIONS[name][1]))
+    t.pre_tokenizer = definition(name)
+    t.decoder = decoders.ByteLevel()
+    from tokenizers.pre_tokenizers import ByteLevel
+    end = "<|endoftext|>" if name == "qwen2" else "<|end|>"  # transformers adds it otherwise
+    special = ["<|begin|>", end] + (["<|user|>", "<|endoftext|>"] if name == "glm4" else [])
+    trainer = trainers.BpeTrainer(vocab_size=VOCAB - 3, initial_alphabet=ByteLevel.alphabet(),
+                                  special_tokens=special)
+    t.train([str(TEXT)], trainer)
+    t.add_tokens([AddedToken("<tool>", special=False), AddedToken("\u2581x", special=False)])
+    t.add_special_tokens([AddedToken("<|im_end|>")])
+    if name in ("llama-bpe", "tekken"):
+        t.post_processor = processors.Sequence([
+            processors.ByteLevel(trim_offsets=False),
+            processors.TemplateProcessing(single="<|begin|> $A", pair="<|begin|> $A <|begin|> $B",
+                                          special_tokens=[("<|begin|>", 0)])])
+    elif name != "qwen2":
+        t.post_processor = processors.ByteLevel(trim_offsets=False)
+    t.save(str(folder / "tokenizer.json"))
+    config = dict(bos_token="<|begin|>", eos_token=end,
+                  tokenizer_class="PreTrainedTokenizerFast", chat_template="{% for m in messages %}<|begin|>{{ m['content'] }}{% endfor %}")
+    if name == "qwen2":
+        del config["bos_token"]
+        config["add_bos_token"] = False
+    if name == "smollm":
+        (folder / "chat_template.jinja").write_text(config.pop("chat_template"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+def write_pieces(folder, with_json):
+    import sentencepiece
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(TEXT), model_prefix=str(folder / "tokenizer"), vocab_size=VOCAB,
+        model_type="bpe", byte_fallback=True, character_coverage=0.999,
+        normalization_rule_name="identity",
+        user_defined_symbols=["<start_of_turn>"], minloglevel=2)
+    (folder / "tokenizer.vocab").unlink()
+    added = {"0": dict(content="<unk>", special=True), "1": dict(content="<s>", special=True),
+             "2": dict(content="</s>", special=True)}
+    (folder / "tokenizer_config.json").write_text(json.dumps(dict(
+        bos_token="<s>", eos_token="</s>", unk_token="<unk>", add_bos_token=True,
+        add_eos_token=False, added_tokens_decoder=added, tokenizer_class="LlamaTokenizer")))
+    if with_json:
+        json_of_pieces(folder)
+
+
+def json_of_pieces(folder):
+    """tokenizer.json alone, as transformers makes one of tokenizer.model."""
+    import transformers
+    t = transformers.LlamaTokenizerFast.from_pretrained(folder)
+    keep = (folder / "tokenizer_config.json").read_text()
+    t.save_pretrained(folder)
+    (folder / "tokenizer_config.json").write_text(keep)
+    (folder / "tokenizer.model").unlink(missing_ok=True)
+
+
+# ---- models ----
+
+def make(name, folder):
+    import torch
+    import transformers
+    kind, changes, tokenizer, stored, shards = MODELS[name]
+    torch.manual_seed(sum(name.encode()))
+    if kind == "GPT2Config":
+        config = transformers.GPT2Config(vocab_size=VOCAB, n_embd=SHAPE["hidden_size"], n_layer=2, n_head=4,
+                                         n_positions=256, bos_token_id=0, eos_token_id=1)
+    else:
+        config = getattr(transformers, kind)(**{**SHAPE, **changes})
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    for p in model.parameters():
+        p.data = torch.randn_like(p) * 0.4
+    model = model.to(getattr(torch, stored))
+    model.generation_config = transformers.GenerationConfig(temperature=0.6, top_k=20, top_p=0.95,
+                                                            do_sample=True)
+    model.save_pretrained(folder, max_shard_size="5GB" if shards == 1 else SHARD)
+    path = Path(folder) / "config.json"
+    config = json.loads(path.read_text())
+    if kind == "GPT2Config":
+        config["n_ctx"] = config["n_positions"]  # llama.cpp asks for it
+    path.write_text(json.dumps(config))
+    if tokenizer in ("spm", "pieces"):
+        write_pieces(Path(folder), tokenizer == "pieces")
+    else:
+        write_bpe(Path(folder), tokenizer)
+
+
+# ---- converting ----
+
+def run_llama_cpp(converter, folder, out, kind, pre):
+    found = converter.get_model_class
+
+    def patched(*args, **kwargs):
+        cls = found(*args, **kwargs)
+        for c in [cls] + [v for v in vars(cls).values() if isinstance(v, type)]:
+            c.get_vocab_base_pre = lambda self, tokenizer: pre
+        return cls
+
+    converter.get_model_class = patched
+    sys.argv = ["convert", str(folder), "--outtype", kind, "--outfile", str(out)]
+    try:
+        converter.main()
+    finally:
+        converter.get_model_class = found
+
+
+def value_of(field):
+    return field.contents()
+
+
+def same_value(a, b):
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or np.float32(a) == np.float32(b)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same_value(x, y) for x, y in zip(a, b))
+    return a == b
+
+
+def short(value):
+    text = repr(value)
+    return text if len(text) < 90 else text[:87] + "..."
+
+
+def first_difference(a, b):
+    if isinstance(a, list) and isinstance(b, list):
+        if len(a) != len(b):
+            return f"{len(a)} and {len(b)} elements"
+        i = next(i for i, (x, y) in enumerate(zip(a, b)) if not same_value(x, y))
+        return f"[{i}] {short(a[i])} and {short(b[i])}"
+    return f"{short(a)} and {short(b)}"
+
+
+def compare(gguf, ours, theirs, pieces):
+    a, b = gguf.GGUFReader(ours), gguf.GGUFReader(theirs)
+    found = []
+    skip = {"GGUF.version", "GGUF.tensor_count", "GGUF.kv_count"} | set(MAY_DIFFER)
+    if pieces:  # llama.cpp writes -1000 for all of them
+        skip.add("tokenizer.ggml.scores")
+    for key in sorted((set(a.fields) | set(b.fields)) - skip):
+        x = a.fields[key].contents() if key in a.fields else None
+        y = b.fields[key].contents() if key in b.fields else None
+        if x is None or y is None or not same_value(x, y):
+            found.append(f"key {key}: {first_difference(x, y)}")
+        elif a.fields[key].types != b.fields[key].types:
+            found.append(f"key {key}: types {a.fields[key].types} and {b.fields[key].types}")
+    if [t.name for t in a.tensors] != [t.name for t in b.tensors]:
+        found.append("tensors: names or order")
+    theirs = {t.name: t for t in b.tensors}
+    for t in a.tensors:
+        u = theirs.get(t.name)
+        if u is None:
+            continue
+        if list(t.shape) != list(u.shape) or t.tensor_type != u.tensor_type:
+            found.append(f"tensor {t.name}: {t.tensor_type.name} {list(t.shape)} and "
+                         f"{u.tensor_type.name} {list(u.shape)}")
+        elif t.data.tobytes() != u.data.tobytes():
+            bad = np.flatnonzero(np.frombuffer(t.data.tobytes(), np.uint8) !=
+                                 np.frombuffer(u.data.tobytes(), np.uint8))
+            found.append(f"tensor {t.name}: {len(bad)} of {t.data.nbytes} bytes, at {bad[0]} first")
+    return found, len(a.tensors), len(a.fields)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("llama_cpp")
+    parser.add_argument("mnem")
+    parser.add_argument("--types", default="f32,f16,bf16,q8_0,auto")
+    parser.add_argument("--keep")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_intermixed_args()
+    sys.path[:0] = [args.llama_cpp, args.llama_cpp + "/gguf-py"]
+    import convert_hf_to_gguf
+    import gguf
+    root = Path(args.keep or tempfile.mkdtemp())
+    wrong = 0
+    for name in args.names or MODELS:
+        folder = root / name / f"tiny-{name}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        make(name, folder)
+        tokenizer = MODELS[name][2]
+        for kind in args.types.split(","):
+            ours, theirs = root / name / f"ours-{kind}.gguf", root / name / f"theirs-{kind}.gguf"
+            theirs.unlink(missing_ok=True)
+            type_args = [] if kind == "auto" else ["--type", kind.upper()]
+            run = subprocess.run([args.mnem, "convert", str(folder), "-o", str(ours), "-q",
+                                  *type_args], capture_output=True, text=True)
+            if run.returncode:
+                print(f"{name:14} {kind:5} mnem: {run.stderr.strip()}")
+                wrong += 1
+                continue
+            run_llama_cpp(convert_hf_to_gguf, folder, theirs, kind, tokenizer)
+            found, tensors, keys = compare(gguf, ours, theirs, tokenizer == "pieces")
+            print(f"{name:14} {kind:5} {tensors} tensors, {keys} keys: "
+                  f"{'the same' if not found else 'different'}", flush=True)
+            for line in found:
+                print(f"    {line}")
+            wrong += bool(found)
+    if not args.keep:
+        shutil.rmtree(root)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+/* folder_read.c: the bytes of a view's tensor, made of what its sources hold.
+ *
+ * The idea: elements that follow each other in a source and in the view are a run; runs are read
+ * one by one, straight into their place where the type is that of the source, otherwise through
+ * a few KiB of floats. A run is a row where rows are in another order, a block where they aren't.
+ * Cost: one read of the file a run; a transposed tensor takes one for each of its columns, for as
+ * many rows as are asked for together. */
+#include "model/import/folder_model.h"
+
+#include "base/minmax.h"
+
+enum { STEP = 1024 }; /* elements that are widened together */
+
+typedef struct reader {
+    const mnem__folder *folder;
+    const mnem__view *view;
+    const mnem__gguf_tensor *tensor;
+    int64_t columns; /* of a row: the last dimension; 1 of a vector */
+    uint64_t wide;   /* bytes of an element here, and in the source */
+    uint64_t narrow;
+} reader;
+
+/* n elements of a source from `at` on. */
+static mnem_status read_source(const reader *r, uint32_t source, int64_t at, int64_t n, void *out) {
+    const mnem__st_tensor *t = &r->folder->st.tensor[r->view->source[source]];
+    return mnem__st_read(&r->folder->st, t, (uint64_t)at * r->narrow, (uint64_t)n * r->narrow, out);
+}
+
+/* The same in this tensor's type. */
+static mnem_status read_wide(const reader *r, uint32_t source, int64_t at, int64_t n,
+                             uint8_t *out) {
+    uint8_t raw[STEP * sizeof(float)];
+    float numbers[STEP];
+    if (r->tensor->type == r->view->stored && r->view->add == 0)
+        return read_source(r, source, at, n, out);
+    for (int64_t i = 0; i < n; i += STEP) {
+        const int64_t step = mnem__min_i64(n - i, STEP);
+        MNEM__TRY(read_source(r, source, at + i, step, raw));
+        MNEM__TRY(mnem_dequantize_row(r->view->stored, step, raw, numbers));
+        for (int64_t k = 0; k < step; k++) numbers[k] += r->view->add;
+        memcpy(out + (uint64_t)i * sizeof(float), numbers, (size_t)step * sizeof(float));
+    }
+    return MNEM_OK;
+}
+
+/* Where element e of a block is, and how many follow it there. */
+static int64_t find_run(const reader *r, int64_t e, int64_t *run) {
+    *run = r->view->each - e;
+    if (!r->view->halves) return e;
+    const int64_t row = e / r->columns, column = e % r->columns, half = r->view->halves / 2;
+    const int64_t in_head = row % r->view->halves;
+    *run = r->columns - column;
+    return (row - in_head + in_head % 2 * half + in_head / 2) * r->columns + column;
+}
+
+static mnem_status read_runs(const reader *r, int64_t e, int64_t n, uint8_t *out) {
+    const mnem__view *v = r->view;
+    while (n > 0) {
+        int64_t run;
+        const int64_t block = e / v->each, at = v->skip + find_run(r, e % v->each, &run);
+        const uint32_t source = v->sources > 1 ? (uint32_t)block : 0;
+        run = mnem__min_i64(run, n);
+        MNEM__TRY(read_wide(r, source, v->sources > 1 ? at : at + block * v->stride, run, out));
+        e += run;
+        n -= run;
+        out += (uint64_t)run * r->wide;
+    }
+    return MNEM_OK;
+}
+
+/* Rows [row, row + n) of a transposed tensor, whole: from each row of the source n numbers. */
+static mnem_status read_columns(const reader *r, int64_t row, int64_t n, uint8_t *out) {
+    uint8_t raw[STEP * sizeof(float)];
+    const int64_t rows = r->tensor->shape[0];
+    for (int64_t i = 0; i < n; i += STEP) {
+        const int64_t step = mnem__min_i64(n - i, STEP);
+        for (int64_t c = 0; c < r->columns; c++) {
+            MNEM__TRY(read_source(r, 0, c * rows + row + i, step, raw));
+            for (int64_t k = 0; k < step; k++)
+                memcpy(out + (uint64_t)((i + k) * r->columns + c) * r->wide,
+                       raw + (uint64_t)k * r->wide, r->wide);
+        }
+    }
+    return MNEM_OK;
+}
+
+static mnem_status read_transposed(const reader *r, int64_t e, int64_t n, uint8_t *out) {
+    while (n > 0) {
+        const int64_t row = e / r->columns, column = e % r->columns, rows = n / r->columns;
+        int64_t done = 1;
+        if (column == 0 && rows > 0) {
+            MNEM__TRY(read_columns(r, row, rows, out));
+            done = rows * r->columns;
+        } else {
+            MNEM__TRY(read_source(r, 0, column * r->tensor->shape[0] + row, 1, out));
+        }
+        e += done;
+        n -= done;
+        out += (uint64_t)done * r->wide;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status read_elements(const reader *r, uint64_t e, uint64_t n, uint8_t *out) {
+    if (!r->view->values && r->view->transposed)
+        return read_transposed(r, (int64_t)e, (int64_t)n, out);
+    if (!r->view->values) return read_runs(r, (int64_t)e, (int64_t)n, out);
+    memcpy(out, r->view->values + e, n * sizeof(float));
+    return MNEM_OK;
+}
+
+/* A part of one element. */
+static mnem_status read_piece(const reader *r, uint64_t offset, uint64_t bytes, uint8_t *out) {
+    uint8_t element[8];
+    MNEM__TRY(read_elements(r, offset / r->wide, 1, element));
+    memcpy(out, element + offset % r->wide, bytes);
+    return MNEM_OK;
+}
+
+mnem_status mnem__folder_read(const mnem_model *model, uint32_t tensor, uint64_t offset,
+                              uint64_t bytes, void *out) {
+    const mnem__folder *f = (const mnem__folder *)model;
+    reader r = {.folder = f, .view = &f->view[tensor], .tensor = &model->tensor[tensor]};
+    uint8_t *to = out;
+    r.columns = r.tensor->dims > 1 ? r.tensor->shape[r.tensor->dims - 1] : 1;
+    r.wide = mnem_type_row_bytes((mnem_type)r.tensor->type, 1);
+    r.narrow = mnem_type_row_bytes(r.view->stored, 1);
+    const uint64_t head = offset % r.wide, first = mnem__min_u64(bytes, (r.wide - head) % r.wide);
+    if (head && first) MNEM__TRY(read_piece(&r, offset, first, to));
+    const uint64_t done = head ? first : 0, whole = (bytes - done) / r.wide;
+    if (whole) MNEM__TRY(read_elements(&r, (offset + done) / r.wide, whole, to + done));
+    const uint64_t end = done + whole * r.wide;
+    return end < bytes ? read_piece(&r, offset + end, bytes - end, to + end) : MNEM_OK;
+}

@@ -1,0 +1,151 @@
+/* hf_config.c: see hf_config.h. */
+#include "model/import/hf_config.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- asking ---- */
+
+const mnem__node *mnem__hf_find(const mnem__hf_config *c, const char *names) {
+    char name[64];
+    for (const char *at = names; *at; at += *at == ' ') {
+        const size_t n = strcspn(at, " ");
+        if (n >= sizeof name) return NULL;
+        memcpy(name, at, n);
+        name[n] = 0;
+        at += n;
+        const mnem__node *found = mnem__node_get(c->text, name);
+        if (!found) found = mnem__node_get(c->root, name);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+static double default_number(const mnem__hf_config *c, const char *names) {
+    for (const mnem__hf_default *d = c->family->defaults; d && d->name; d++)
+        if (mnem__hf_has_word(names, d->name)) return d->number;
+    return NAN;
+}
+
+double mnem__hf_number(const mnem__hf_config *c, const char *names) {
+    const mnem__node *found = mnem__hf_find(c, names);
+    return found ? mnem__node_number(found, NAN) : default_number(c, names);
+}
+
+static const mnem__node *in_rope(const mnem__hf_config *c, const char *name) {
+    return mnem__node_get(c->rope, name);
+}
+
+double mnem__hf_rope_number(const mnem__hf_config *c, const char *name) {
+    const mnem__node *found = in_rope(c, name);
+    return found ? mnem__node_number(found, NAN) : mnem__hf_number(c, name);
+}
+
+const char *mnem__hf_rope_type(const mnem__hf_config *c) {
+    const mnem__node *type = in_rope(c, "rope_type");
+    return mnem__node_text(type ? type : in_rope(c, "type"), "");
+}
+
+mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double most, int64_t *size) {
+    const double number = mnem__hf_number(c, names);
+    if (number >= 1 && number <= most && number == floor(number)) {
+        *size = (int64_t)number;
+        return MNEM_OK;
+    }
+    if (isnan(number))
+        return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is missing, or no number", c->path,
+                          (int)strcspn(names, " "), names);
+    return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is %g, expected 1 to %g", c->path,
+                      (int)strcspn(names, " "), names, number, most);
+}
+
+int64_t mnem__hf_heads(const mnem__hf_config *c, bool keys) {
+    const double heads = mnem__hf_number(c, "num_attention_heads n_head n_heads");
+    const double kv = keys ? mnem__hf_number(c, "num_key_value_heads n_kv_heads") : NAN;
+    const double number = isnan(kv) ? heads : kv;
+    return number >= 1 && number <= 65536 ? (int64_t)number : 0;
+}
+
+int64_t mnem__hf_head_dim(const mnem__hf_config *c) {
+    const double heads = (double)mnem__hf_heads(c, false);
+    double dim = c->family->traits & MNEM__HF_NO_HEAD_DIM ? NAN : mnem__hf_number(c, "head_dim");
+    if (isnan(dim) && c->family->traits & MNEM__HF_MAKES_HEAD_DIM && heads > 0)
+        dim = floor(mnem__hf_number(c, "hidden_size") / heads);
+    return dim >= 1 && dim <= 65536 ? (int64_t)dim : 0;
+}
+
+/* ---- opening ---- */
+
+static mnem_status refuse_class(const char *path, const char *name) {
+    char names[512], printable[72];
+    mnem__hf_family_names(names, sizeof names);
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: architectures: \"%s\" isn't supported (%s are)", path,
+                      mnem__gguf_printable(name, strlen(name), printable, sizeof printable), names);
+}
+
+/* Numbers that were quantized by another are no weights that could be read. */
+static mnem_status check_quantized(const mnem__hf_config *c) {
+    const mnem__node *q = mnem__hf_find(c, "quantization_config");
+    char printable[40];
+    if (!q) return MNEM_OK;
+    const char *method = mnem__node_text(mnem__node_get(q, "quant_method"), "unknown");
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: quantization_config: weights quantized by \"%s\" aren't supported; take "
+                      "the folder that they were made of, and --type here",
+                      c->path,
+                      mnem__gguf_printable(method, strlen(method), printable, sizeof printable));
+}
+
+/* As a word of mnem__hf_fixed. */
+static void value_word(const mnem__node *node, char word[40]) {
+    switch ((mnem__json_event)node->kind) {
+    case MNEM__JSON_TRUE: snprintf(word, 40, "true"); break;
+    case MNEM__JSON_FALSE: snprintf(word, 40, "false"); break;
+    case MNEM__JSON_NUMBER: snprintf(word, 40, "%g", node->number); break;
+    case MNEM__JSON_LIST: snprintf(word, 40, node->count ? "[...]" : "[]"); break;
+    default: mnem__gguf_printable(node->text, node->text_bytes, word, 40);
+    }
+}
+
+static mnem_status check_fixed(const mnem__hf_config *c) {
+    char word[40];
+    for (const mnem__hf_fixed *f = c->family->fixed; f && f->name; f++) {
+        const mnem__node *node = mnem__hf_find(c, f->name);
+        if (!node) continue;
+        value_word(node, word);
+        if (!mnem__hf_has_word(f->values, word))
+            return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %s isn't supported (%s is)", c->path,
+                              f->name, word, f->values);
+    }
+    return MNEM_OK;
+}
+
+/* By whatever name; of two kinds of layers, those of each. */
+static void find_rope(mnem__hf_config *c) {
+    const mnem__node *rope = mnem__hf_find(c, "rope_parameters rope_scaling");
+    const mnem__node *full = mnem__node_get(rope, "full_attention");
+    c->rope_window = mnem__node_get(rope, "sliding_attention");
+    c->rope = full || c->rope_window ? full : rope;
+}
+
+mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__hf_config *c) {
+    char path[PATH_MAX];
+    mnem__node *root;
+    *c = (mnem__hf_config){0};
+    MNEM__TRY(mnem__folder_path(folder, "config.json", path));
+    c->path = mnem__arena_text(arena, path, strlen(path));
+    if (!c->path) return mnem__fail(MNEM_NO_MEMORY, "%s", path);
+    MNEM__TRY(mnem__tree_open(arena, path, &root));
+    if (!root)
+        return mnem__fail(MNEM_BAD_FILE, "%s: isn't there: is %s a folder of a model?", path,
+                          folder);
+    c->root = root;
+    c->text = mnem__node_get(root, "text_config");
+    const mnem__node *class_name = mnem__node_at(mnem__node_get(root, "architectures"), 0);
+    if (!class_name) return mnem__fail(MNEM_BAD_FILE, "%s: architectures: is missing", path);
+    c->family = mnem__hf_family_find(mnem__node_text(class_name, ""));
+    if (!c->family) return refuse_class(path, mnem__node_text(class_name, "?"));
+    find_rope(c);
+    MNEM__TRY(check_fixed(c));
+    return check_quantized(c);
+}

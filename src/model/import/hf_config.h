@@ -1,0 +1,36 @@
+/* hf_config.h: config.json, as the classes of transformers understand it.
+ *
+ * A model of texts and images has its text's members in text_config: they stand before the others.
+ * RoPE's are in rope_parameters, rope_scaling or beside everything else, by age. */
+#ifndef MNEM_SRC_MODEL_IMPORT_HF_CONFIG_H
+#define MNEM_SRC_MODEL_IMPORT_HF_CONFIG_H
+
+#include "model/import/hf_family.h"
+
+typedef struct mnem__hf_config {
+    const char *path; /* of config.json */
+    const mnem__node *root, *text;
+    const mnem__node *rope; /* of layers that see all; NULL: none */
+    const mnem__node *rope_window;
+    const mnem__hf_family *family;
+} mnem__hf_config;
+
+/* MNEM_UNSUPPORTED: a class that isn't known, or weights that are quantized already. */
+mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__hf_config *config);
+
+/* The first of names (a space between two) that is there; NULL. */
+const mnem__node *mnem__hf_find(const mnem__hf_config *config, const char *names);
+/* So as a number; a family's default, else NAN. */
+double mnem__hf_number(const mnem__hf_config *config, const char *names);
+/* Of RoPE, here or beside everything else. */
+double mnem__hf_rope_number(const mnem__hf_config *config, const char *names);
+const char *mnem__hf_rope_type(const mnem__hf_config *config);
+/* Required, a whole number from 1 to most. */
+mnem_status mnem__hf_size(const mnem__hf_config *config, const char *names, double most,
+                          int64_t *size);
+/* The numbers of a head; 0 when config.json doesn't say so and the family doesn't make one. */
+int64_t mnem__hf_head_dim(const mnem__hf_config *config);
+/* Heads of queries, or of keys and values. */
+int64_t mnem__hf_heads(const mnem__hf_config *config, bool keys);
+
+#endif

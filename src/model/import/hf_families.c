@@ -1,0 +1,357 @@
+/* hf_families.c: the families, one row each, and the names that most of them share. */
+#include <stdio.h>
+#include <string.h>
+
+#include "model/import/hf_family.h"
+
+#define OUT "." /* names outside of layers begin so */
+
+static const mnem__hf_name common[] = {{OUT "embed_tokens", "token_embd", MNEM__HF_AS_IS},
+                                       {OUT "norm", "output_norm", MNEM__HF_AS_IS},
+                                       {OUT "lm_head", "output", MNEM__HF_AS_IS},
+                                       {"input_layernorm", "attn_norm", MNEM__HF_AS_IS},
+                                       {"post_attention_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+                                       {"self_attn.q_proj", "attn_q", MNEM__HF_AS_IS},
+                                       {"self_attn.k_proj", "attn_k", MNEM__HF_AS_IS},
+                                       {"self_attn.v_proj", "attn_v", MNEM__HF_AS_IS},
+                                       {"self_attn.qkv_proj", "attn_qkv", MNEM__HF_AS_IS},
+                                       {"self_attn.o_proj", "attn_output", MNEM__HF_AS_IS},
+                                       {"self_attn.q_norm", "attn_q_norm", MNEM__HF_AS_IS},
+                                       {"self_attn.k_norm", "attn_k_norm", MNEM__HF_AS_IS},
+                                       {"self_attn.rotary_emb.inv_freq", "", MNEM__HF_DROP},
+                                       {"self_attn.masked_bias", "", MNEM__HF_DROP},
+                                       {"mlp.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
+                                       {"mlp.up_proj", "ffn_up", MNEM__HF_AS_IS},
+                                       {"mlp.down_proj", "ffn_down", MNEM__HF_AS_IS},
+                                       {"mlp.gate_up_proj", "ffn_up", MNEM__HF_AS_IS},
+                                       {0}};
+
+/* Heads that are turned by neighbours. */
+static const mnem__hf_name turned[] = {{"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
+                                       {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
+                                       {0}};
+
+/* Norms behind the parts, and with Gemma before them too. */
+static const mnem__hf_name post_norms[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"pre_feedforward_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {OUT "lm_head", "output", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name gemma2[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"pre_feedforward_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {OUT "lm_head", "", MNEM__HF_DROP},
+    {0}};
+static const mnem__hf_name gemma3[] = {
+    {OUT "embed_tokens", "token_embd", MNEM__HF_CUT_VOCAB},
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"pre_feedforward_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+    {"post_feedforward_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name glm4[] = {
+    {"post_self_attn_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"post_mlp_layernorm", "post_ffw_norm", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name starcoder2[] = {
+    {"mlp.c_fc", "ffn_up", MNEM__HF_AS_IS}, {"mlp.c_proj", "ffn_down", MNEM__HF_AS_IS}, {0}};
+static const mnem__hf_name gpt2[] = {{OUT "wte", "token_embd", MNEM__HF_AS_IS},
+                                     {OUT "wpe", "position_embd", MNEM__HF_AS_IS},
+                                     {OUT "ln_f", "output_norm", MNEM__HF_AS_IS},
+                                     {"ln_1", "attn_norm", MNEM__HF_AS_IS},
+                                     {"attn.c_attn", "attn_qkv", MNEM__HF_TRANSPOSE},
+                                     {"attn.c_proj", "attn_output", MNEM__HF_TRANSPOSE},
+                                     {"attn", "", MNEM__HF_DROP}, /* attn.bias: a mask */
+                                     {"attn.masked_bias", "", MNEM__HF_DROP},
+                                     {"ln_2", "ffn_norm", MNEM__HF_AS_IS},
+                                     {"mlp.c_fc", "ffn_up", MNEM__HF_TRANSPOSE},
+                                     {"mlp.c_proj", "ffn_down", MNEM__HF_TRANSPOSE},
+                                     {0}};
+
+static const mnem__hf_name experts[] = {
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.shared_expert.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_expert_gate", "ffn_gate_inp_shexp", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name mixtral[] = {
+    {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
+    {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
+    {"block_sparse_moe.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.*.w1", "ffn_gate_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w2", "ffn_down_exps", MNEM__HF_STACK},
+    {"block_sparse_moe.experts.*.w3", "ffn_up_exps", MNEM__HF_STACK},
+    {0}};
+static const mnem__hf_name lfm2[] = {{OUT "embedding_norm", "token_embd_norm", MNEM__HF_AS_IS},
+                                     {"operator_norm", "attn_norm", MNEM__HF_AS_IS},
+                                     {"ffn_norm", "ffn_norm", MNEM__HF_AS_IS},
+                                     {"self_attn.q_layernorm", "attn_q_norm", MNEM__HF_AS_IS},
+                                     {"self_attn.k_layernorm", "attn_k_norm", MNEM__HF_AS_IS},
+                                     {"self_attn.out_proj", "attn_output", MNEM__HF_AS_IS},
+                                     {"conv.conv", "shortconv.conv", MNEM__HF_SQUEEZE},
+                                     {"conv.in_proj", "shortconv.in_proj", MNEM__HF_AS_IS},
+                                     {"conv.out_proj", "shortconv.out_proj", MNEM__HF_AS_IS},
+                                     {"feed_forward.w1", "ffn_gate", MNEM__HF_AS_IS},
+                                     {"feed_forward.w2", "ffn_down", MNEM__HF_AS_IS},
+                                     {"feed_forward.w3", "ffn_up", MNEM__HF_AS_IS},
+                                     {0}};
+
+static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
+static const mnem__hf_fixed gelu[] = {
+    {"hidden_activation", "gelu_pytorch_tanh gelu"}, {"hidden_act", "gelu_pytorch_tanh gelu"}, {0}};
+static const mnem__hf_fixed gelu_tanh[] = {{"hidden_act", "gelu_pytorch_tanh"},
+                                           {"activation_function", "gelu_new gelu_pytorch_tanh"},
+                                           {"scale_attn_by_inverse_layer_idx", "false"},
+                                           {"scale_attn_weights", "true"},
+                                           {0}};
+static const mnem__hf_fixed shares_of_all[] = {
+    {"hidden_act", "silu swish"}, {"norm_topk_prob", "false"},  {"clip_qkv", "none"},
+    {"mlp_only_layers", "[]"},    {"decoder_sparse_step", "1"}, {0}};
+static const mnem__hf_fixed shares_of_chosen[] = {{"hidden_act", "silu swish"},
+                                                  {"norm_topk_prob", "true"},
+                                                  {"mlp_only_layers", "[]"},
+                                                  {"decoder_sparse_step", "1"},
+                                                  {0}};
+
+static const mnem__hf_default lfm2_defaults[] = {{"norm_eps", 1e-5},
+                                                 {"rope_theta", 1e6},
+                                                 {"conv_L_cache", 3},
+                                                 {"block_multiple_of", 256},
+                                                 {"block_ffn_dim_multiplier", 1},
+                                                 {0}};
+static const mnem__hf_default mixtral_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 1e6}, {0}};
+static const mnem__hf_default llama_defaults[] = {{"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default qwen3_defaults[] = {
+    {"head_dim", 128}, {"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default mistral3_defaults[] = {
+    {"head_dim", 128}, {"rms_norm_eps", 1e-5}, {"rope_theta", 1e6}, {0}};
+static const mnem__hf_default gemma2_defaults[] = {{"head_dim", 256},
+                                                   {"rms_norm_eps", 1e-6},
+                                                   {"sliding_window", 4096},
+                                                   {"attn_logit_softcapping", 50},
+                                                   {"final_logit_softcapping", 30},
+                                                   {"max_position_embeddings", 8192},
+                                                   {0}};
+static const mnem__hf_default gemma3_defaults[] = {{"head_dim", 256},
+                                                   {"rms_norm_eps", 1e-6},
+                                                   {"sliding_window", 4096},
+                                                   {"rope_theta", 1e6},
+                                                   {"rope_local_base_freq", 1e4},
+                                                   {"num_attention_heads", 8},
+                                                   {"num_key_value_heads", 4},
+                                                   {"hidden_size", 2304},
+                                                   {"intermediate_size", 9216},
+                                                   {"num_hidden_layers", 26},
+                                                   {"vocab_size", 262208},
+                                                   {"max_position_embeddings", 131072},
+                                                   {0}};
+static const mnem__hf_default phi3_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {"original_max_position_embeddings", 4096}, {0}};
+static const mnem__hf_default smollm3_defaults[] = {
+    {"rms_norm_eps", 1e-6}, {"rope_theta", 2e6}, {0}};
+static const mnem__hf_default olmo2_defaults[] = {{"rms_norm_eps", 1e-5}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default olmo3_defaults[] = {
+    {"rms_norm_eps", 1e-5}, {"rope_theta", 5e5}, {"sliding_window", 4096}, {0}};
+static const mnem__hf_default glm4_defaults[] = {{"rms_norm_eps", 1.5625e-7},
+                                                 {"head_dim", 128},
+                                                 {"rope_theta", 1e4},
+                                                 {"partial_rotary_factor", 0.5},
+                                                 {0}};
+static const mnem__hf_default starcoder2_defaults[] = {
+    {"norm_epsilon", 1e-5}, {"rope_theta", 1e4}, {0}};
+static const mnem__hf_default gpt2_defaults[] = {{"n_positions", 1024},
+                                                 {"n_embd", 768},
+                                                 {"n_head", 12},
+                                                 {"n_layer", 12},
+                                                 {"layer_norm_epsilon", 1e-5},
+                                                 {0}};
+
+enum { LLAMA_KEYS = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS };
+
+static const mnem__hf_family families[] = {
+    {.classes = "LlamaForCausalLM LLaMAForCausalLM MistralForCausalLM",
+     .architecture = "llama",
+     .names = turned,
+     .keys = LLAMA_KEYS,
+     .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_MAKES_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
+     .pre = "llama-bpe smollm tekken",
+     .defaults = llama_defaults,
+     .fixed = silu},
+    {.classes = "Mistral3ForConditionalGeneration Ministral3ForCausalLM",
+     .architecture = "mistral3",
+     .names = turned,
+     .keys = LLAMA_KEYS | MNEM__HF_TEMPERATURE,
+     .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SAYS_PREFIX,
+     .pre = "tekken",
+     .defaults = mistral3_defaults,
+     .fixed = silu},
+    {.classes = "Qwen2ForCausalLM",
+     .architecture = "qwen2",
+     .keys = MNEM__HF_USUAL,
+     .pre = "qwen2",
+     .defaults = llama_defaults,
+     .fixed = silu},
+    {.classes = "Qwen3ForCausalLM",
+     .architecture = "qwen3",
+     .keys = MNEM__HF_USUAL,
+     .pre = "qwen2",
+     .defaults = qwen3_defaults,
+     .fixed = silu},
+    {.classes = "Gemma2ForCausalLM",
+     .architecture = "gemma2",
+     .names = gemma2,
+     .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
+             MNEM__HF_KV_HEADS | MNEM__HF_RMS_EPSILON | MNEM__HF_HEAD_DIM | MNEM__HF_WINDOW |
+             MNEM__HF_ATTENTION_CAP | MNEM__HF_LOGIT_CAP,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX,
+     .defaults = gemma2_defaults,
+     .fixed = gelu},
+    {.classes = "Gemma3ForCausalLM Gemma3ForConditionalGeneration",
+     .architecture = "gemma3",
+     .names = gemma3,
+     .keys = MNEM__HF_USUAL | MNEM__HF_WINDOW | MNEM__HF_LOGIT_CAP,
+     .traits = MNEM__HF_NORM_PLUS_1 | MNEM__HF_NO_SPACE_PREFIX | MNEM__HF_TWO_BASES,
+     .defaults = gemma3_defaults,
+     .fixed = gelu},
+    {.classes = "Phi3ForCausalLM",
+     .architecture = "phi3",
+     .keys = (MNEM__HF_USUAL & ~(unsigned)(MNEM__HF_SCALING | MNEM__HF_HEAD_DIM)) |
+             MNEM__HF_ROPE_DIMS | MNEM__HF_WINDOW | MNEM__HF_ORIGINAL,
+     .traits = MNEM__HF_LONG_FACTORS | MNEM__HF_NO_HEAD_DIM,
+     .pre = "dbrx",
+     .defaults = phi3_defaults,
+     .fixed = silu},
+    {.classes = "SmolLM3ForCausalLM",
+     .architecture = "smollm3",
+     .names = turned,
+     .keys = LLAMA_KEYS,
+     .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_SAYS_PREFIX,
+     .pre = "llama-bpe",
+     .defaults = smollm3_defaults,
+     .fixed = silu},
+    {.classes = "Olmo2ForCausalLM",
+     .architecture = "olmo2",
+     .names = post_norms,
+     .keys = MNEM__HF_USUAL,
+     .pre = "dbrx",
+     .defaults = olmo2_defaults,
+     .fixed = silu},
+    {.classes = "Olmo3ForCausalLM",
+     .architecture = "olmo2",
+     .names = post_norms,
+     .keys = MNEM__HF_USUAL | MNEM__HF_PATTERN,
+     .traits = MNEM__HF_TWO_BASES,
+     .pre = "dbrx",
+     .defaults = olmo3_defaults,
+     .fixed = silu},
+    {.classes = "GraniteForCausalLM",
+     .architecture = "granite",
+     .names = turned,
+     .keys = LLAMA_KEYS | MNEM__HF_SCALES,
+     .traits = MNEM__HF_LLAMA3_FACTORS | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
+     .pre = "refact dbrx",
+     .defaults = llama_defaults,
+     .fixed = silu},
+    {.classes = "Glm4ForCausalLM",
+     .architecture = "glm4",
+     .names = glm4,
+     .keys = MNEM__HF_USUAL | MNEM__HF_ROPE_DIMS,
+     .traits = MNEM__HF_GLM_ENDS,
+     .pre = "glm4",
+     .defaults = glm4_defaults,
+     .fixed = silu},
+    {.classes = "Starcoder2ForCausalLM",
+     .architecture = "starcoder2",
+     .names = starcoder2,
+     .keys = MNEM__HF_USUAL,
+     .pre = "starcoder",
+     .defaults = starcoder2_defaults,
+     .fixed = gelu_tanh},
+    {.classes = "GPT2LMHeadModel",
+     .architecture = "gpt2",
+     .names = gpt2,
+     .keys = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
+             MNEM__HF_EPSILON | MNEM__HF_FF_OF_EMBD,
+     .pre = "gpt-2",
+     .defaults = gpt2_defaults,
+     .fixed = gelu_tanh},
+    {.classes = "MixtralForCausalLM",
+     .architecture = "llama",
+     .names = mixtral,
+     .keys = LLAMA_KEYS | MNEM__HF_EXPERTS,
+     .traits = MNEM__HF_SAYS_PREFIX,
+     .pre = "tekken",
+     .defaults = mixtral_defaults,
+     .fixed = silu},
+    {.classes = "OlmoeForCausalLM",
+     .architecture = "olmoe",
+     .names = experts,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
+     .pre = "olmo gpt-2",
+     .defaults = olmo2_defaults,
+     .fixed = shares_of_all},
+    {.classes = "Qwen2MoeForCausalLM",
+     .architecture = "qwen2moe",
+     .names = experts,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
+     .pre = "qwen2",
+     .defaults = llama_defaults,
+     .fixed = shares_of_all},
+    {.classes = "Qwen3MoeForCausalLM",
+     .architecture = "qwen3moe",
+     .names = experts,
+     .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
+     .pre = "qwen2",
+     .defaults = llama_defaults,
+     .fixed = shares_of_chosen},
+    {.classes = "Lfm2ForCausalLM LFM2ForCausalLM",
+     .architecture = "lfm2",
+     .names = lfm2,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_SHORT_CONV,
+     .pre = "lfm2",
+     .defaults = lfm2_defaults},
+};
+
+enum { FAMILIES = sizeof families / sizeof *families };
+
+bool mnem__hf_has_word(const char *words, const char *word) {
+    const size_t n = strlen(word);
+    for (const char *at = words; at; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncmp(at, word, n) == 0 && (at[n] == 0 || at[n] == ' ')) return n > 0;
+    }
+    return false;
+}
+
+const mnem__hf_family *mnem__hf_family_find(const char *class_name) {
+    for (int i = 0; i < FAMILIES; i++)
+        if (!strchr(class_name, ' ') && mnem__hf_has_word(families[i].classes, class_name))
+            return &families[i];
+    return NULL;
+}
+
+void mnem__hf_family_names(char *text, size_t size) {
+    size_t used = 0;
+    *text = 0;
+    for (int i = 0; i < FAMILIES && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i ? ", " : "",
+                                 (int)strcspn(families[i].classes, " "), families[i].classes);
+}
+
+const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,
+                                        const char *base, size_t n) {
+    const mnem__hf_name *const tables[] = {family->names, common};
+    for (int i = 0; i < 2; i++)
+        for (const mnem__hf_name *row = tables[i]; row && row->from; row++) {
+            const bool outer = row->from[0] == '.';
+            const char *from = row->from + outer;
+            if (outer != in_layer && strlen(from) == n && memcmp(from, base, n) == 0) return row;
+        }
+    return NULL;
+}

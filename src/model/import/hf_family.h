@@ -1,0 +1,102 @@
+/* hf_family.h: what a family's folders look like, as data: one row of hf_families.c each.
+ *
+ * A row says which classes config.json may name, how they are called in GGUF files, where tensors
+ * go by what their names end with, which keys are written from which members, and what is done to
+ * rows and numbers on the way. Whoever adds a family adds a row; nothing else knows one by name. */
+#ifndef MNEM_SRC_MODEL_IMPORT_HF_FAMILY_H
+#define MNEM_SRC_MODEL_IMPORT_HF_FAMILY_H
+
+#include "model/import/folder_model.h"
+
+/* What is done to a tensor that goes to a name. */
+typedef enum mnem__hf_how {
+    MNEM__HF_AS_IS,
+    MNEM__HF_TURN_Q, /* rows of each head: halves become neighbours */
+    MNEM__HF_TURN_K,
+    MNEM__HF_TRANSPOSE, /* a matrix; a vector of the same name stays */
+    MNEM__HF_CUT_VOCAB, /* rows behind the vocabulary go */
+    MNEM__HF_STACK,     /* of an expert, whose number is '*': all of a layer's in one */
+    MNEM__HF_SQUEEZE,   /* [rows, 1, columns] is [rows, columns] */
+    MNEM__HF_DROP       /* belongs to no model that runs */
+} mnem__hf_how;
+
+/* What stands between "layers.N." (or nothing) and ".weight" or ".bias" (or nothing), there and
+ * here. Tables end with an empty row. */
+typedef struct mnem__hf_name {
+    const char *from, *to;
+    mnem__hf_how how;
+} mnem__hf_name;
+
+/* Keys, in groups that a family has or hasn't (hf_keys.c). */
+typedef enum mnem__hf_keys {
+    MNEM__HF_BLOCKS = 1 << 0,
+    MNEM__HF_CONTEXT = 1 << 1,
+    MNEM__HF_WIDTHS = 1 << 2, /* embedding and feed-forward */
+    MNEM__HF_HEADS = 1 << 3,
+    MNEM__HF_KV_HEADS = 1 << 4,
+    MNEM__HF_SCALING = 1 << 5, /* of RoPE, by its type */
+    MNEM__HF_BASE = 1 << 6,    /* of RoPE, also of layers with windows */
+    MNEM__HF_RMS_EPSILON = 1 << 7,
+    MNEM__HF_EPSILON = 1 << 8,
+    MNEM__HF_HEAD_DIM = 1 << 9, /* where config.json has it */
+    MNEM__HF_VOCAB = 1 << 10,
+    MNEM__HF_ROPE_DIMS = 1 << 11, /* of a head, times partial_rotary_factor */
+    MNEM__HF_WINDOW = 1 << 12,    /* 0 where there is none */
+    MNEM__HF_PATTERN = 1 << 13,   /* the window, and a flag for each layer */
+    MNEM__HF_ATTENTION_CAP = 1 << 14,
+    MNEM__HF_LOGIT_CAP = 1 << 15,
+    MNEM__HF_SCALES = 1 << 16,      /* Granite's four */
+    MNEM__HF_TEMPERATURE = 1 << 17, /* Ministral's, and YaRN's multiplier */
+    MNEM__HF_ORIGINAL = 1 << 18,    /* the context before scaling */
+    MNEM__HF_FF_OF_EMBD = 1 << 19,  /* feed-forward is 4 * embedding where nothing says otherwise */
+    MNEM__HF_EXPERTS = 1 << 20,    /* how many, how many of them a token takes, how wide they are */
+    MNEM__HF_SHORT_CONV = 1 << 21, /* its length; and what follows from the kinds of layers */
+    MNEM__HF_USUAL = (1 << 10) - 1 /* the first ten */
+} mnem__hf_keys;
+
+typedef enum mnem__hf_traits {
+    MNEM__HF_LLAMA3_FACTORS = 1,    /* rope_type "llama3" becomes a tensor of factors */
+    MNEM__HF_LONG_FACTORS = 2,      /* long_factor and short_factor become two */
+    MNEM__HF_NORM_PLUS_1 = 4,       /* a norm's weights are what is added to 1 */
+    MNEM__HF_NO_HEAD_DIM = 8,       /* config.json may have one that means nothing */
+    MNEM__HF_MAKES_HEAD_DIM = 16,   /* hidden_size / num_attention_heads where nothing says it */
+    MNEM__HF_TWO_BASES = 32,        /* layers with windows have a base of their own */
+    MNEM__HF_TIED_ALWAYS = 64,      /* lm_head is left out */
+    MNEM__HF_NO_SPACE_PREFIX = 128, /* SentencePiece puts no space before a text */
+    MNEM__HF_GLM_ENDS = 256,        /* special tokens that are known by their texts */
+    MNEM__HF_SAYS_PREFIX = 512 /* tokenizer_config.json says whether a space is put before a text */
+} mnem__hf_traits;
+
+/* A member of config.json that its class has when the file hasn't. */
+typedef struct mnem__hf_default {
+    const char *name;
+    double number;
+} mnem__hf_default;
+
+/* What a member must say, if it is there, for mnem to compute what the model does: a word of values
+ * (numbers as %g, true, false, [] for an empty list). */
+typedef struct mnem__hf_fixed {
+    const char *name, *values;
+} mnem__hf_fixed;
+
+typedef struct mnem__hf_family {
+    const char *classes; /* a space between two: config.json's architectures */
+    const char *architecture;
+    const mnem__hf_name *names; /* before the common ones; NULL: only those */
+    unsigned keys, traits;
+    const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
+    const mnem__hf_default *defaults;
+    const mnem__hf_fixed *fixed;
+} mnem__hf_family;
+
+/* NULL: none. */
+const mnem__hf_family *mnem__hf_family_find(const char *class_name);
+/* "LlamaForCausalLM, ...": the first of each. */
+void mnem__hf_family_names(char *text, size_t size);
+/* The row for base, of a layer or outside; NULL. */
+const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,
+                                        const char *base, size_t n);
+/* Whether word stands in a list of words. */
+bool mnem__hf_has_word(const char *words, const char *word);
+
+#endif

@@ -1,0 +1,114 @@
+/* hf_general.c: keys that say what a file is: its name, its size in words, how it likes to be
+ * sampled. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "model/import/hf_keys.h"
+
+/* ---- the name ---- */
+
+/* "v2", "v1.5" and what begins with a digit stay as they are. */
+static bool is_version(const char *word, size_t n) {
+    if (isdigit((unsigned char)*word)) return true;
+    size_t i = 1;
+    if (*word != 'v' || n < 2) return false;
+    while (i < n && (isdigit((unsigned char)word[i]) ||
+                     (word[i] == '.' && i > 1 && i + 1 < n && word[i - 1] != '.')))
+        i++;
+    return i == n;
+}
+
+/* A word of small letters gets a large one behind everything that isn't a letter. */
+static void to_title(char *word, size_t n) {
+    bool letters = false, inside = false;
+    for (size_t i = 0; i < n; i++) {
+        if (isupper((unsigned char)word[i])) return;
+        letters |= islower((unsigned char)word[i]) != 0;
+    }
+    if (!letters || is_version(word, n)) return;
+    for (size_t i = 0; i < n; i++) {
+        const bool letter = isalpha((unsigned char)word[i]) != 0;
+        if (letter && !inside) word[i] = (char)toupper((unsigned char)word[i]);
+        inside = letter;
+    }
+}
+
+/* "tiny-llama-v2" is "Tiny Llama v2". */
+static void name_of(const char *path, char name[NAME_MAX + 1]) {
+    char whole[PATH_MAX];
+    const char *base = realpath(path, whole) ? strrchr(whole, '/') : NULL;
+    size_t used = 0;
+    for (const char *at = base ? base + 1 : ""; *at && used < NAME_MAX;) {
+        const size_t n = strcspn(at, "- ");
+        if (n && used) name[used++] = ' ';
+        const size_t fits = n < NAME_MAX - used ? n : NAME_MAX - used;
+        memcpy(name + used, at, fits);
+        to_title(name + used, fits);
+        used += fits;
+        at += n + (at[n] != 0);
+    }
+    name[used] = 0;
+}
+
+/* "1.1B": at least two digits. */
+static void size_text(double parameters, char text[32]) {
+    static const struct {
+        double over, unit;
+        char letter;
+    } rows[] = {{1e12, 1e-12, 'T'}, {1e9, 1e-9, 'B'}, {1e6, 1e-6, 'M'}, {0, 1e-3, 'K'}};
+    int i = 0;
+    while (i < 3 && !(parameters > rows[i].over)) i++;
+    const double scaled = parameters * rows[i].unit;
+    const int digits = rint(scaled) >= 10 ? 2 : rint(scaled) >= 1 ? 1 : 0;
+    snprintf(text, 32, "%.*f%c", 2 - digits, scaled, rows[i].letter);
+}
+
+static double count_parameters(const mnem__folder *f) {
+    double all = 0;
+    for (uint32_t i = 0; i < f->model.tensors; i++) {
+        double n = 1;
+        for (int d = 0; d < 4; d++) n *= (double)f->model.tensor[i].shape[d];
+        all += n;
+    }
+    return all;
+}
+
+/* ---- sampling ---- */
+
+static mnem_status put_sampling(mnem__folder *f, const mnem__node *config) {
+    static const struct {
+        const char *key, *name;
+        bool whole;
+    } rows[] = {{"general.sampling.top_k", "top_k", true},
+                {"general.sampling.top_p", "top_p", false},
+                {"general.sampling.min_p", "min_p", false},
+                {"general.sampling.temp", "temperature", false},
+                {"general.sampling.penalty_repeat", "repetition_penalty", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const double number = mnem__node_number(mnem__node_get(config, rows[i].name), NAN);
+        if (!isfinite(number)) continue;
+        if (!rows[i].whole)
+            mnem__put_f32(f, rows[i].key, number);
+        else if (fabs(number) <= INT32_MAX)
+            mnem__put_i32(f, rows[i].key, (int32_t)number);
+    }
+    return f->status;
+}
+
+mnem_status mnem__hf_put_general(mnem__folder *f, const char *path) {
+    char name[NAME_MAX + 1], size[32], file[PATH_MAX];
+    mnem__arena arena = {0};
+    mnem__node *config;
+    name_of(path, name);
+    size_text(count_parameters(f), size);
+    mnem__put_text(f, "general.type", "model", 5);
+    mnem__put_text(f, "general.name", name, strlen(name));
+    mnem__put_text(f, "general.size_label", size, strlen(size));
+    MNEM__TRY(mnem__folder_path(path, "generation_config.json", file));
+    mnem_status status = mnem__tree_open(&arena, file, &config);
+    if (status == MNEM_OK) status = put_sampling(f, config);
+    mnem__arena_free(&arena);
+    return status;
+}

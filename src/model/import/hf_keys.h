@@ -1,0 +1,12 @@
+/* hf_keys.h: what config.json says, as the keys of a GGUF file. */
+#ifndef MNEM_SRC_MODEL_IMPORT_HF_KEYS_H
+#define MNEM_SRC_MODEL_IMPORT_HF_KEYS_H
+
+#include "model/import/hf_config.h"
+
+/* All but general.file_type and the tokenizer's. MNEM_BAD_FILE names the member of config.json. */
+mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *config);
+/* general.*, with what generation_config.json says of sampling. Tensors are there. */
+mnem_status mnem__hf_put_general(mnem__folder *folder, const char *path);
+
+#endif

@@ -1,0 +1,366 @@
+/* hf_tensors.c: see hf_tensors.h. The order is that of the safetensors files; what is made of
+ * config.json (factors of RoPE) comes before. */
+#include "model/import/hf_tensors.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NAME = 96 };
+
+enum { STACKS = 3, LAYERS_MAX = 1024 };
+
+/* The experts of a layer, while they come: their indices for each of its matrices. */
+typedef struct stacks {
+    uint32_t *source[STACKS];
+    uint32_t found;
+} stacks;
+
+typedef struct tensor_writer {
+    mnem__folder *folder;
+    const mnem__hf_config *c;
+    int64_t vocabulary, layers, experts;
+    stacks *stacks; /* of each layer; NULL: there are no experts */
+} tensor_writer;
+
+/* ---- names ---- */
+
+/* Parts of models that see, hear or speak, and what isn't a weight. */
+static bool is_left_out(const char *name) {
+    static const char *const beginnings[] = {"vit.",       "vpm.",    "siglip2.",
+                                             "conformer.", "merger.", "resampler."};
+    static const char *const parts[] = {"visual.",       "vision.",       "vision_",
+                                        "audio.",        "audio_",        "projector.",
+                                        "image_newline", "patch_merger.", "rotary_emb.inv_freq"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strstr(name, parts[i])) return true;
+    return false;
+}
+
+/* Cuts a part out, wherever it is. */
+static void cut(char *name, const char *part) {
+    char *at = strstr(name, part);
+    if (at) memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
+}
+
+/* What a name says: "model.layers.3.mlp.up_proj.weight" is layer 3, "mlp.up_proj", ".weight". */
+typedef struct parsed {
+    char text[MNEM__GGUF_NAME_MAX + 1];
+    const char *base, *suffix;
+    size_t base_bytes;
+    long layer;  /* -1: outside */
+    long expert; /* whose number is '*' in base; -1 */
+} parsed;
+
+static const char *skip_beginning(const char *name, const char *beginning) {
+    const size_t n = strlen(beginning);
+    return strncmp(name, beginning, n) == 0 ? name + n : name;
+}
+
+/* "experts.12." becomes "experts.*." */
+static void take_expert(parsed *p) {
+    static const char word[] = "experts.";
+    char *at = strstr(p->text, word), *end;
+    p->expert = -1;
+    if (!at) return;
+    at += sizeof word - 1;
+    const long number = strtol(at, &end, 10);
+    if (end == at || *end != '.' || *at < '0' || *at > '9') return;
+    p->expert = number;
+    *at = '*';
+    memmove(at + 1, end, strlen(end) + 1);
+}
+
+static void parse_name(const char *name, parsed *p) {
+    snprintf(p->text, sizeof p->text, "%s", name);
+    cut(p->text, "language_model.");
+    cut(p->text, "text_model.");
+    take_expert(p);
+    const char *at = skip_beginning(skip_beginning(p->text, "model."), "transformer.");
+    const char *number = skip_beginning(skip_beginning(at, "layers."), "h.");
+    p->layer = -1;
+    if (number != at && *number >= '0' && *number <= '9') {
+        char *end;
+        p->layer = strtol(number, &end, 10);
+        at = *end == '.' ? end + 1 : end;
+    }
+    p->base = at;
+    p->base_bytes = strlen(at);
+    p->suffix = at + p->base_bytes;
+    const char *dot = strrchr(at, '.');
+    if (dot && (strcmp(dot, ".weight") == 0 || strcmp(dot, ".bias") == 0)) {
+        p->suffix = dot;
+        p->base_bytes = (size_t)(dot - at);
+    }
+}
+
+/* ---- types ---- */
+
+static bool ends_with(const char *name, const char *end) {
+    const size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+bool mnem__hf_stays_f32(const char *name, int dims) {
+    return dims <= 1 || ends_with(name, "_norm.weight") || !ends_with(name, ".weight") ||
+           ends_with(name, "ffn_gate_inp.weight") || ends_with(name, "ffn_gate_inp_shexp.weight") ||
+           ends_with(name, "shortconv.conv.weight") || strcmp(name, "position_embd.weight") == 0;
+}
+
+uint32_t mnem__hf_file_type(const mnem__folder *f) {
+    for (uint32_t i = 0; i < f->model.tensors; i++) {
+        const mnem__gguf_tensor *t = &f->model.tensor[i];
+        const mnem_type stored = f->view[i].values ? MNEM_TYPE_F32 : f->view[i].stored;
+        if (t->dims >= 2 && stored == MNEM_TYPE_BF16) return 32;
+        if (t->dims >= 2 && stored == MNEM_TYPE_F16) return 1;
+    }
+    return 1;
+}
+
+/* ---- one tensor ---- */
+
+static mnem_status refuse(const tensor_writer *w, const mnem__st_tensor *t, mnem_status status,
+                          const char *text) {
+    char name[96];
+    return mnem__fail(status, "%s: tensor %s: %s", w->folder->st.part[t->part].path,
+                      mnem__gguf_printable(t->name, strlen(t->name), name, sizeof name), text);
+}
+
+static mnem_status turn(const tensor_writer *w, const mnem__st_tensor *t, bool keys,
+                        mnem__view *view) {
+    const int64_t heads = mnem__hf_heads(w->c, keys), rows = t->shape[0];
+    if (!heads || rows % heads != 0 || rows / heads % 2 != 0)
+        return refuse(w, t, MNEM_BAD_FILE, "its rows aren't heads of an even number of rows");
+    view->halves = rows / heads;
+    return MNEM_OK;
+}
+
+static mnem_status apply(const tensor_writer *w, const mnem__st_tensor *t, mnem__hf_how how,
+                         int64_t shape[4], mnem__view *view) {
+    switch (how) {
+    case MNEM__HF_TURN_Q: return turn(w, t, false, view);
+    case MNEM__HF_TURN_K: return turn(w, t, true, view);
+    case MNEM__HF_TRANSPOSE:
+        view->transposed = t->dims == 2;
+        if (t->dims > 2) return refuse(w, t, MNEM_BAD_FILE, "expected a matrix or a vector");
+        if (t->dims == 2) {
+            shape[0] = t->shape[1];
+            shape[1] = t->shape[0];
+        }
+        return MNEM_OK;
+    case MNEM__HF_CUT_VOCAB:
+        if (shape[0] > w->vocabulary && w->vocabulary > 0) shape[0] = w->vocabulary;
+        return MNEM_OK;
+    case MNEM__HF_SQUEEZE:
+        if (t->dims != 3 || shape[1] != 1)
+            return refuse(w, t, MNEM_BAD_FILE, "expected a shape [rows, 1, columns]");
+        shape[1] = shape[2];
+        return MNEM_OK;
+    case MNEM__HF_AS_IS:
+    case MNEM__HF_STACK:
+    case MNEM__HF_DROP: break;
+    }
+    return MNEM_OK;
+}
+
+/* "blk.3.ffn_up.weight" */
+static void name_of(const mnem__hf_name *row, const parsed *p, char name[NAME]) {
+    if (p->layer >= 0)
+        snprintf(name, NAME, "blk.%ld.%s%s", p->layer, row->to, p->suffix);
+    else
+        snprintf(name, NAME, "%s%s", row->to, p->suffix);
+}
+
+static mnem_status check_type(const tensor_writer *w, const mnem__st_tensor *t) {
+    if (t->type != (mnem_type)MNEM__ST_OTHER) return MNEM_OK;
+    return refuse(w, t, MNEM_UNSUPPORTED,
+                  "its dtype isn't supported; F32, F16 and BF16 are, which transformers writes");
+}
+
+static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
+                            const parsed *p) {
+    const mnem__st_tensor *t = &w->folder->st.tensor[index];
+    char name[NAME];
+    name_of(row, p, name);
+    MNEM__TRY(check_type(w, t));
+    uint32_t *source = mnem__folder_alloc(w->folder, sizeof *source);
+    if (!source) return w->folder->status;
+    *source = index;
+    const int dims = row->how == MNEM__HF_SQUEEZE ? 2 : t->dims ? t->dims : 1;
+    int64_t shape[4] = {t->dims ? t->shape[0] : 1, t->shape[1], t->shape[2], t->shape[3]};
+    mnem__view view = {.source = source, .sources = 1, .stored = t->type};
+    MNEM__TRY(apply(w, t, row->how, shape, &view));
+    if (w->c->family->traits & MNEM__HF_NORM_PLUS_1 && ends_with(t->name, "norm.weight"))
+        view.add = 1;
+    view.each = 1;
+    for (int d = 0; d < dims; d++) view.each *= shape[d];
+    const mnem_type type = mnem__hf_stays_f32(name, dims) ? MNEM_TYPE_F32 : t->type;
+    view.plain = type == t->type && !view.halves && !view.transposed && view.add == 0;
+    mnem__put_tensor(w->folder, name, type, dims, shape, &view);
+    return w->folder->status;
+}
+
+/* ---- experts ---- */
+
+/* The matrices of all experts, one behind another. */
+static mnem_status put_stack(const tensor_writer *w, const uint32_t *source,
+                             const mnem__hf_name *row, const parsed *p) {
+    const mnem__st_tensor *st = w->folder->st.tensor, *first = &st[source[0]];
+    char name[NAME];
+    name_of(row, p, name);
+    for (int64_t i = 0; i < w->experts; i++) {
+        const mnem__st_tensor *t = &st[source[i]];
+        if (t->dims != 2 || t->type != first->type || t->shape[0] != first->shape[0] ||
+            t->shape[1] != first->shape[1])
+            return refuse(w, t, MNEM_BAD_FILE, "expected a matrix like that of the first expert");
+    }
+    const int64_t shape[3] = {w->experts, first->shape[0], first->shape[1]};
+    const mnem__view view = {.source = source,
+                             .sources = (uint32_t)w->experts,
+                             .each = shape[1] * shape[2],
+                             .stored = first->type};
+    mnem__put_tensor(w->folder, name, first->type, 3, shape, &view);
+    return w->folder->status;
+}
+
+/* Which of its layer's stacks a row is: they are written in their order, when all are there. */
+static int stack_of(const tensor_writer *w, const mnem__hf_name *row) {
+    int n = 0;
+    for (const mnem__hf_name *r = w->c->family->names; r != row; r++) n += r->how == MNEM__HF_STACK;
+    return n;
+}
+
+static mnem_status put_stacks(const tensor_writer *w, const stacks *s, const parsed *p) {
+    for (const mnem__hf_name *r = w->c->family->names; r->from; r++)
+        if (r->how == MNEM__HF_STACK) MNEM__TRY(put_stack(w, s->source[stack_of(w, r)], r, p));
+    return MNEM_OK;
+}
+
+static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
+                              const parsed *p) {
+    const mnem__st_tensor *t = &w->folder->st.tensor[index];
+    if (p->layer < 0 || p->layer >= w->layers || p->expert < 0 || p->expert >= w->experts)
+        return refuse(w, t, MNEM_BAD_FILE, "config.json doesn't say so many layers or experts");
+    MNEM__TRY(check_type(w, t));
+    stacks *s = &w->stacks[p->layer];
+    for (int i = 0; i < STACKS && !s->source[i]; i++) {
+        const size_t bytes = (size_t)w->experts * sizeof *s->source[i];
+        s->source[i] = mnem__folder_alloc(w->folder, bytes);
+        if (!s->source[i]) return w->folder->status;
+        memset(s->source[i], 0xff, bytes); /* UINT32_MAX: not there yet */
+    }
+    uint32_t *source = &s->source[stack_of(w, row)][p->expert];
+    if (*source != UINT32_MAX) return refuse(w, t, MNEM_BAD_FILE, "another one is the same");
+    *source = index;
+    return ++s->found == STACKS * w->experts ? put_stacks(w, s, p) : MNEM_OK;
+}
+
+static mnem_status check_stacks(const tensor_writer *w) {
+    for (int64_t i = 0; w->stacks && i < w->layers; i++)
+        if (w->stacks[i].found != 0 && w->stacks[i].found != STACKS * w->experts)
+            return mnem__fail(MNEM_BAD_FILE, "%s: layer %d has %u of %d matrices of experts",
+                              w->folder->model.path, (int)i, w->stacks[i].found,
+                              (int)(STACKS * w->experts));
+    return MNEM_OK;
+}
+
+static mnem_status begin_stacks(tensor_writer *w) {
+    const double experts = mnem__hf_number(w->c, "num_local_experts num_experts");
+    if (!(w->c->family->keys & MNEM__HF_EXPERTS)) return MNEM_OK;
+    MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &w->layers));
+    w->experts = experts >= 1 && experts <= 65536 ? (int64_t)experts : 0;
+    w->stacks = mnem__folder_alloc(w->folder, (size_t)w->layers * sizeof *w->stacks);
+    return w->folder->status;
+}
+
+static mnem_status put_one(const tensor_writer *w, uint32_t index) {
+    const mnem__st_tensor *t = &w->folder->st.tensor[index];
+    parsed p;
+    if (is_left_out(t->name)) return MNEM_OK;
+    parse_name(t->name, &p);
+    const mnem__hf_name *row = mnem__hf_name_find(w->c->family, p.layer >= 0, p.base, p.base_bytes);
+    if (!row)
+        return refuse(w, t, MNEM_UNSUPPORTED, "this kind of model has no place for it in mnem");
+    if (row->how == MNEM__HF_STACK) return put_expert(w, index, row, &p);
+    return row->how == MNEM__HF_DROP ? MNEM_OK : put_view(w, index, row, &p);
+}
+
+/* ---- factors of RoPE ---- */
+
+static void put_values(const tensor_writer *w, const char *name, const float *values, int64_t n) {
+    const mnem__view view = {.values = values, .stored = MNEM_TYPE_F32, .each = n};
+    mnem__put_tensor(w->folder, name, MNEM_TYPE_F32, 1, &n, &view);
+}
+
+static float rope_or(const tensor_writer *w, const char *name, double otherwise) {
+    return (float)mnem__node_number(mnem__node_get(w->c->rope, name), otherwise);
+}
+
+/* Llama 3: long waves are stretched, short ones aren't, those between a part of it. In floats, as
+ * whoever trained it computed it. */
+static float llama3_factor(const tensor_writer *w, float frequency) {
+    const float factor = rope_or(w, "factor", 8), low = rope_or(w, "low_freq_factor", 1),
+                high = rope_or(w, "high_freq_factor", 4),
+                context = rope_or(w, "original_max_position_embeddings", 8192);
+    const float wave = 2 * (float)M_PI / frequency;
+    if (wave < context / high) return 1;
+    if (wave > context / low) return factor;
+    const float smooth = (context / wave - low) / (high - low);
+    return 1 / ((1 - smooth) / factor + smooth);
+}
+
+static mnem_status put_llama3(const tensor_writer *w) {
+    int64_t dim = mnem__hf_head_dim(w->c), embd;
+    const int64_t heads = mnem__hf_heads(w->c, false);
+    const float base = (float)mnem__hf_rope_number(w->c, "rope_theta");
+    MNEM__TRY(mnem__hf_size(w->c, "hidden_size", 1 << 30, &embd));
+    if (!dim) dim = heads ? embd / heads : 0;
+    if (dim < 2 || dim > 65536)
+        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim: is %lld, expected 2 to 65536", w->c->path,
+                          (long long)dim);
+    float *factors = mnem__folder_alloc(w->folder, (size_t)(dim / 2) * sizeof *factors);
+    if (!factors) return w->folder->status;
+    for (int64_t i = 0; i < dim / 2; i++)
+        factors[i] = llama3_factor(w, 1 / powf(base, (float)(2 * i) / (float)dim));
+    put_values(w, "rope_freqs.weight", factors, dim / 2);
+    return w->folder->status;
+}
+
+static mnem_status put_list(const tensor_writer *w, const char *member, const char *name) {
+    const mnem__node *list = mnem__node_get(w->c->rope, member);
+    if (!list || list->kind != MNEM__JSON_LIST || list->count == 0 || list->count > 32768)
+        return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of factors", w->c->path, member);
+    float *factors = mnem__folder_alloc(w->folder, list->count * sizeof *factors), *out = factors;
+    if (!factors) return w->folder->status;
+    for (const mnem__node *n = list->first; n; n = n->next)
+        *out++ = (float)mnem__node_number(n, NAN);
+    put_values(w, name, factors, list->count);
+    return w->folder->status;
+}
+
+/* What longrope multiplies the sizes of all angles with. */
+static mnem_status put_long(const tensor_writer *w) {
+    const double original = mnem__hf_rope_number(w->c, "original_max_position_embeddings");
+    const double context = mnem__hf_number(w->c, "max_position_embeddings"),
+                 scale = context / original;
+    const bool yarn = strcmp(mnem__hf_rope_type(w->c), "yarn") == 0;
+    double factor = 1;
+    if (scale > 1) factor = yarn ? 0.1 * log(scale) + 1 : sqrt(1 + log(scale) / log(original));
+    mnem__put_f32(w->folder, ".rope.scaling.attn_factor", factor);
+    MNEM__TRY(put_list(w, "long_factor", "rope_factors_long.weight"));
+    return put_list(w, "short_factor", "rope_factors_short.weight");
+}
+
+mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *c,
+                                 int64_t vocabulary) {
+    tensor_writer w = {.folder = folder, .c = c, .vocabulary = vocabulary};
+    MNEM__TRY(begin_stacks(&w));
+    if (c->family->traits & MNEM__HF_LLAMA3_FACTORS && strcmp(mnem__hf_rope_type(c), "llama3") == 0)
+        MNEM__TRY(put_llama3(&w));
+    if (c->family->traits & MNEM__HF_LONG_FACTORS && mnem__node_get(c->rope, "long_factor"))
+        MNEM__TRY(put_long(&w));
+    for (uint32_t i = 0; i < folder->st.tensors; i++) MNEM__TRY(put_one(&w, i));
+    return check_stacks(&w);
+}

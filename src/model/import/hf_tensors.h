@@ -1,0 +1,16 @@
+/* hf_tensors.h: a folder's tensors as those of a GGUF file. */
+#ifndef MNEM_SRC_MODEL_IMPORT_HF_TENSORS_H
+#define MNEM_SRC_MODEL_IMPORT_HF_TENSORS_H
+
+#include "model/import/hf_config.h"
+
+/* vocabulary: tokens that there are, for families whose matrix may have more rows. MNEM_UNSUPPORTED
+ * names a tensor that the family has no place for, or of a type that isn't read. */
+mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *config,
+                                 int64_t vocabulary);
+/* A file's general.file_type: of its first matrix, F16 for other types. */
+uint32_t mnem__hf_file_type(const mnem__folder *folder);
+/* Tensors that stay F32 in a file of any of the types F32, F16, BF16 and Q8_0, by name. */
+bool mnem__hf_stays_f32(const char *name, int dims);
+
+#endif

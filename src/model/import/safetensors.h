@@ -1,0 +1,48 @@
+/* safetensors.h: the tensors of a folder's safetensors files, whole or in parts.
+ *
+ *     8 bytes: n | n bytes of JSON: {"name": {"dtype", "shape", "data_offsets"}, ...} | data
+ *
+ * Only headers are read. The order is that of the parts' names, and within a part of the tensors'
+ * names, in bytes. */
+#ifndef MNEM_SRC_MODEL_IMPORT_SAFETENSORS_H
+#define MNEM_SRC_MODEL_IMPORT_SAFETENSORS_H
+
+#include <limits.h>
+
+#include "model/json/json_tree.h"
+
+/* A type that no weight has here; dtype says which. */
+enum { MNEM__ST_OTHER = MNEM_TYPE_A8 };
+
+typedef struct mnem__st_tensor {
+    const char *name;
+    uint32_t part;
+    int dims;       /* 0: one number */
+    mnem_type type; /* F32, F16, BF16 or ST_OTHER */
+    char dtype[12];
+    int64_t shape[4]; /* slowest first */
+    uint64_t offset;  /* in the file */
+    uint64_t bytes;
+} mnem__st_tensor;
+
+typedef struct mnem__safetensors {
+    mnem__gguf_part *part; /* open files */
+    uint32_t parts;
+    mnem__st_tensor *tensor;
+    uint32_t tensors, room;
+    mnem__arena arena; /* names */
+} mnem__safetensors;
+
+/* Opens what a folder has; close in any case. MNEM_UNSUPPORTED: pickled weights only;
+ * MNEM_BAD_FILE: a header that lies, an index that names what isn't there. */
+mnem_status mnem__safetensors_open(const char *folder, mnem__safetensors *st);
+void mnem__safetensors_close(mnem__safetensors *st);
+
+/* Bytes [offset, offset + bytes) of a tensor. MNEM_IO; MNEM_BAD_FILE: the file was written to. */
+mnem_status mnem__st_read(const mnem__safetensors *st, const mnem__st_tensor *tensor,
+                          uint64_t offset, uint64_t bytes, void *out);
+
+/* "FOLDER/NAME"; MNEM_INVALID when it is too long. */
+mnem_status mnem__folder_path(const char *folder, const char *name, char path[PATH_MAX]);
+
+#endif

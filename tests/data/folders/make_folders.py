@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Tiny folders as transformers saves them, and what llama.cpp's converter makes of them.
+
+    make_folders.py LLAMA_CPP
+
+Beside this script, for each of a few kinds of folders (parts, rows that are turned, a transposed
+model, norms that count from 1, SentencePiece and tokenizer.json alone): NAME/ and NAME/expected.txt,
+the keys of its file, and for each type the tensors with their shapes and the CRC-32 of their bytes.
+What it needs, and which keys aren't compared, says ../../../bench/compare_convert.py."""
+import shutil
+import struct
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent.parent / "bench"))
+import compare_convert as compare  # noqa: E402
+
+compare.SHAPE.update(hidden_size=32, intermediate_size=32)
+compare.SHARD = "20KB"
+NAMES = ["llama_3", "llama_pieces", "gemma3", "gpt2", "phi3_long"]
+compare.MODELS["gemma3"][1].update(head_dim=16, num_hidden_layers=2)
+compare.MODELS["gpt2"] = compare.MODELS["gpt2"][:3] + ("bfloat16", 1)
+compare.MODELS["phi3_long"][1]["rope_parameters"].update(
+    long_factor=[1.0, 1.5, 2.5, 4.0], short_factor=[1.0, 1.1, 1.2, 1.3])
+TYPES = ["f32", "f16", "bf16", "q8_0"]
+
+
+def value_text(gguf, field):
+    kinds, value = field.types, field.contents()
+    if kinds[0] == gguf.GGUFValueType.ARRAY:
+        if kinds[1] == gguf.GGUFValueType.STRING:
+            data = b"".join(x.encode() + b"\n" for x in value)
+        else:
+            letter = {"INT32": "i", "UINT32": "I", "FLOAT32": "f", "BOOL": "?"}[kinds[1].name]
+            data = struct.pack(f"<{len(value)}{letter}", *value)
+        return f"{len(value)} elements {zlib.crc32(data):08x}"
+    if kinds[0] == gguf.GGUFValueType.STRING:
+        plain = len(value) < 60 and value.isprintable()
+        return value if plain else f"text {zlib.crc32(value.encode()):08x}"
+    if kinds[0] == gguf.GGUFValueType.BOOL:
+        return "true" if value else "false"
+    return format(value, ".9g")
+
+
+def expected(gguf, path, keys):
+    reader = gguf.GGUFReader(path)
+    lines = []
+    skip = set(compare.MAY_DIFFER) | {"tokenizer.ggml.scores", "general.size_label"}
+    for name in sorted(reader.fields) if keys else []:
+        if not name.startswith("GGUF.") and name not in skip:
+            lines.append(f"{name}: {value_text(gguf, reader.fields[name])}")
+    for t in reader.tensors:
+        shape = ", ".join(str(n) for n in reversed(t.shape))
+        lines.append(f"{t.name} {t.tensor_type.name} [{shape}] {zlib.crc32(t.data.tobytes()):08x}")
+    return lines
+
+
+def main():
+    llama_cpp = sys.argv[1]
+    sys.path[:0] = [llama_cpp, llama_cpp + "/gguf-py"]
+    import convert_hf_to_gguf
+    import gguf
+    for name in NAMES:
+        folder = HERE / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        compare.make(name, folder)
+        lines = []
+        for kind in TYPES:
+            with tempfile.TemporaryDirectory() as scratch:
+                out = Path(scratch) / "out.gguf"
+                compare.run_llama_cpp(convert_hf_to_gguf, folder, out, kind,
+                                      compare.MODELS[name][2])
+                lines += [f"== {kind.upper()}"] + expected(gguf, out, kind == "f32")
+        (folder / "expected.txt").write_text("\n".join(lines) + "\n")
+
+
+main()

@@ -1,0 +1,236 @@
+/* test_import.c: folders as models: what lies is refused by its name, and what opens gives the same
+ * bytes whatever part of a tensor is asked for. Each case is a copy of a stored folder with one
+ * thing changed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "kit/kit_heap.h"
+#include "mnem/tokenizer.h"
+#include "model/import/import_case.h"
+
+static void a_folder_opens_as_a_model(void **state) {
+    (void)state;
+    mnem_model *model;
+    mnem_model_info info;
+    mnem_transformer t;
+    must(mnem_model_open(STORED("llama_3"), &model));
+    mnem_model_info_get(model, &info);
+    assert_string_equal(info.architecture, "llama");
+    assert_string_equal(info.name, "Llama_3");
+    assert_int_equal(info.version, 0);
+    assert_int_equal(info.files, 3);
+    must(mnem_model_transformer(model, &t));
+    assert_int_equal(t.layers, 2);
+    assert_true(t.tied && t.rope_factors >= 0);
+    mnem_model_close(model);
+}
+
+/* Transposed, turned, widened, made: every offset and length gives a part of the whole. */
+static void parts_of_a_tensor_are_parts_of_the_whole(void **state) {
+    (void)state;
+    static const char *const folders[] = {STORED("gpt2"), STORED("llama_3"), STORED("gemma3")};
+    for (int f = 0; f < 3; f++) {
+        mnem_model *model;
+        mnem_tensor_info info;
+        must(mnem_model_open(folders[f], &model));
+        for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++) {
+            uint8_t *whole = malloc(info.bytes), part[600];
+            must(mnem_model_tensor_read(model, i, 0, info.bytes, whole));
+            for (uint64_t at = 0; at < info.bytes; at += 97) {
+                const uint64_t left = info.bytes - at, n = at % 600 < left ? at % 600 : left;
+                must(mnem_model_tensor_read(model, i, at, n, part));
+                if (memcmp(part, whole + at, n) != 0) fail_msg("%s at %d", info.name, (int)at);
+            }
+            free(whole);
+        }
+        mnem_model_close(model);
+    }
+}
+
+/* ---- config.json ---- */
+
+static void config_is_refused_by_member(void **state) {
+    (void)state;
+    const char *f = copy_folder(STORED("llama_3"), "config");
+    edit_file(f, "config.json", "LlamaForCausalLM", "MambaForCausalLM");
+    refuses(f, MNEM_UNSUPPORTED, "config.json", "MambaForCausalLM", "Qwen3ForCausalLM", NULL);
+    f = copy_folder(STORED("llama_3"), "config");
+    edit_file(f, "config.json", "\"hidden_size\": 32", "\"hidden_size\": -1");
+    refuses(f, MNEM_BAD_FILE, "config.json", "hidden_size", "-1", NULL);
+    f = copy_folder(STORED("llama_3"), "config");
+    edit_file(f, "config.json", "\"vocab_size\": 320", "\"vocab_size\": 321");
+    refuses(f, MNEM_BAD_FILE, "config.json", "vocab_size", "321", "rows", NULL);
+    f = copy_folder(STORED("llama_3"), "config");
+    edit_file(f, "config.json", "\"llama3\"", "\"dynamic\"");
+    refuses(f, MNEM_UNSUPPORTED, "rope_type", "dynamic", NULL);
+    f = copy_folder(STORED("llama_3"), "config");
+    edit_file(f, "config.json", "{", "{\"quantization_config\": {\"quant_method\": \"gptq\"},");
+    refuses(f, MNEM_UNSUPPORTED, "quantization_config", "gptq", "--type", NULL);
+    put_file(f, "config.json", NULL);
+    refuses(f, MNEM_BAD_FILE, "config.json", "folder", NULL);
+    put_file(f, "config.json", "{\"architectures\": [");
+    refuses(f, MNEM_BAD_FILE, "config.json", "byte", NULL);
+}
+
+/* ---- safetensors ---- */
+
+static void put_weights(const char *folder, const char *header, size_t data) {
+    char path[512], *bytes = calloc(1, 8 + strlen(header) + data);
+    const uint64_t n = strlen(header);
+    memcpy(bytes, &n, 8);
+    memcpy(bytes + 8, header, n);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    write_file(path, bytes, 8 + n + data);
+    free(bytes);
+}
+
+static void headers_that_lie_are_refused(void **state) {
+    (void)state;
+#define TENSOR(name, type, shape, range)                                                           \
+    "\"" name "\": {\"dtype\": \"" type "\", \"shape\": " shape ", \"data_offsets\": " range "}"
+    static const struct {
+        const char *header, *word;
+    } cases[] = {
+        {"{" TENSOR("a", "F32", "[2]", "[0, 8]"), "no ','"},
+        {"[]", "object"},
+        {"{" TENSOR("a", "F32", "[2]", "[0, 80]") "}", "cut off"},
+        {"{" TENSOR("a", "F32", "[2]", "[8, 0]") "}", "cut off"},
+        {"{" TENSOR("a", "F32", "[3]", "[0, 8]") "}", "far apart"},
+        {"{" TENSOR("a", "F32", "[4611686018427387904, 4]", "[0, 8]") "}", "far apart"},
+        {"{" TENSOR("a", "F32", "[2, 1, 1, 1, 1]", "[0, 8]") "}", "4 dimensions"},
+        {"{" TENSOR("a", "F32", "[-2]", "[0, 8]") "}", "whole numbers"},
+        {"{\"a\": {\"dtype\": \"F32\"}}", "missing"},
+        {"{" TENSOR("a", "F32", "[2]", "[0, 8]") "," TENSOR("b", "F32", "[2]", "[4, 12]") "}",
+         "overlaps"},
+        {"{" TENSOR("a", "F32", "[2]", "[0, 8]") "," TENSOR("a", "F32", "[2]", "[8, 16]") "}",
+         "twice"},
+        {"{" TENSOR("a", "F32", "[2]", "[0, 8]") "}", "no matrix has so many rows"},
+    };
+    const char *f = copy_folder(STORED("llama_pieces"), "weights");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_weights(f, cases[i].header, 32);
+        mnem_model *model;
+        const mnem_status status = mnem_model_open(f, &model);
+        assert_true(status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED);
+        if (!strstr(mnem_last_error(), cases[i].word))
+            fail_msg("%s: %s", cases[i].header, mnem_last_error());
+    }
+    put_file(f, "model.safetensors", "12345678");
+    refuses(f, MNEM_BAD_FILE, "model.safetensors", "header", NULL);
+}
+
+static void tensors_that_nothing_takes_are_named(void **state) {
+    (void)state;
+#define ROWS TENSOR("model.embed_tokens.weight", "F16", "[320, 1]", "[0, 640]")
+    const char *f = copy_folder(STORED("llama_pieces"), "names");
+    put_weights(f, "{" ROWS ", " TENSOR("model.nothing", "F16", "[2]", "[640, 644]") "}", 700);
+    refuses(f, MNEM_UNSUPPORTED, "model.safetensors", "model.nothing", "no place", NULL);
+    put_weights(f, "{" ROWS ", " TENSOR("model.norm.weight", "F8_E4M3", "[2]", "[640, 642]") "}",
+                700);
+    refuses(f, MNEM_UNSUPPORTED, "model.norm.weight", "dtype", NULL);
+}
+
+static void pickled_weights_are_refused_with_the_way_out(void **state) {
+    (void)state;
+    const char *f = copy_folder(STORED("llama_pieces"), "pickled");
+    put_file(f, "model.safetensors", NULL);
+    refuses(f, MNEM_BAD_FILE, "no model*.safetensors", NULL);
+    put_file(f, "pytorch_model.bin", "x");
+    refuses(f, MNEM_UNSUPPORTED, "pickled", "can run code", "transformers", NULL);
+}
+
+static void an_index_names_files_of_the_folder_only(void **state) {
+    (void)state;
+    const char *f = copy_folder(STORED("llama_3"), "index");
+    put_file(f, "model-00002-of-00003.safetensors", NULL);
+    refuses(f, MNEM_IO, "model-00002-of-00003.safetensors", NULL);
+    f = copy_folder(STORED("llama_3"), "index");
+    put_file(f, "model.safetensors.index.json", "{\"weight_map\": {\"a\": \"../a.safetensors\"}}");
+    refuses(f, MNEM_BAD_FILE, "../a.safetensors", NULL);
+    f = copy_folder(STORED("llama_3"), "index");
+    edit_file(f, "model.safetensors.index.json", "model.norm.weight", "model.other.weight");
+    refuses(f, MNEM_BAD_FILE, "model.other.weight", "index", NULL);
+    put_file(f, "model.safetensors.index.json", "{}");
+    refuses(f, MNEM_BAD_FILE, "weight_map", NULL);
+}
+
+/* ---- tokenizers ---- */
+
+static mnem_status convert(const char *folder, const char *pre) {
+    const mnem_convert_options options = {.pretokenizer = pre, .threads = 1};
+    return mnem_convert_folder(folder, kit_path("out.gguf"), &options);
+}
+
+static void an_unknown_pre_tokenizer_is_refused_and_may_be_named(void **state) {
+    (void)state;
+    const char *f = copy_folder(STORED("llama_3"), "pre");
+    edit_file(f, "tokenizer.json", "{1,3}", "{1,9}");
+    assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "--pretokenizer NAME"));
+    assert_non_null(strstr(mnem_last_error(), "{1,9}"));
+    must(convert(f, "llama-bpe"));
+    mnem_model *model; /* it opens, and only its tokenizer is refused */
+    mnem_tokenizer *tokenizer;
+    must(mnem_model_open(f, &model));
+    assert_int_equal(mnem_tokenizer_create(model, &tokenizer), MNEM_UNSUPPORTED);
+    mnem_model_close(model);
+}
+
+static void other_tokenizers_are_refused_by_name(void **state) {
+    (void)state;
+    const char *f = copy_folder(STORED("llama_3"), "tokens");
+    put_file(f, "tokenizer.json", "{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}}}");
+    assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "WordPiece"));
+    put_file(f, "tokenizer.json", NULL);
+    assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "neither tokenizer.json nor tokenizer.model"));
+    put_file(f, "tokenizer.json", "{\"model\": {\"vocab\": {\"a\": 16777216}, \"merges\": []}}");
+    assert_int_equal(convert(f, NULL), MNEM_BAD_FILE);
+    put_file(f, "tokenizer.json", "{\"model\": {\"vocab\": {\"a\": 900}, \"merges\": []}}");
+    assert_int_equal(convert(f, NULL), MNEM_BAD_FILE);
+    assert_non_null(strstr(mnem_last_error(), "vocab_size is 320"));
+    f = copy_folder(STORED("gemma3"), "tokens");
+    put_file(f, "tokenizer.model",
+             "\x0a\x05\x0a\x03"
+             "ab");
+    assert_int_equal(convert(f, NULL), MNEM_BAD_FILE);
+    put_file(f, "tokenizer.model",
+             "\x0a\x03\x0a\x01"
+             "a");
+    assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
+    assert_non_null(strstr(mnem_last_error(), "unigram"));
+}
+
+/* ---- memory ---- */
+
+static void no_memory_leaves_nothing_behind(void **state) {
+    (void)state;
+    heap_sweep sweep = {.most = 5000};
+    mnem_status status;
+    do {
+        mnem_model *model = NULL;
+        heap_sweep_begin(&sweep, false);
+        status = mnem_model_open(STORED("llama_3"), &model);
+        mnem_model_close(model);
+    } while (heap_sweep_next(&sweep, status));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_folder_opens_as_a_model),
+        cmocka_unit_test(parts_of_a_tensor_are_parts_of_the_whole),
+        cmocka_unit_test(config_is_refused_by_member),
+        cmocka_unit_test(headers_that_lie_are_refused),
+        cmocka_unit_test(tensors_that_nothing_takes_are_named),
+        cmocka_unit_test(pickled_weights_are_refused_with_the_way_out),
+        cmocka_unit_test(an_index_names_files_of_the_folder_only),
+        cmocka_unit_test(an_unknown_pre_tokenizer_is_refused_and_may_be_named),
+        cmocka_unit_test(other_tokenizers_are_refused_by_name),
+        cmocka_unit_test(no_memory_leaves_nothing_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,128 @@
+/* verb_convert.c: `mnem convert`: a folder of Hugging Face's as one GGUF file.
+ *
+ * The library streams the rows and reports each tensor; here its line is shown, and what the whole
+ * took is held against the budget, which watches every allocation from before the folder opens. */
+#include <string.h>
+
+#include "options.h"
+
+typedef struct convert_options {
+    tool_args args;
+    int32_t threads;
+    const char *out, *type, *pre;
+    uint64_t memory;
+} convert_options;
+
+typedef struct work {
+    const tool_args *args;
+    const convert_options *asked;
+    tool_progress progress;
+    uint64_t bytes_from, bytes_to, peak;
+    uint32_t tensors;
+} work;
+
+static const char *type_name(mnem_type type) {
+    return mnem_type_get(type)->name;
+}
+
+static void on_report(void *context, const mnem_quantize_report *r) {
+    work *w = context;
+    char from[TOOL_TEXT], to[TOOL_TEXT];
+    w->bytes_from += r->bytes_from;
+    w->bytes_to += r->bytes_to;
+    w->tensors++;
+    tool_progress_hide();
+    if (w->args->json) {
+        tool_out_json(json_pack("{s:s, s:s, s:s, s:I, s:I}", "tensor", r->tensor, "from",
+                                type_name(r->from), "to", type_name(r->to), "bytes_from",
+                                (json_int_t)r->bytes_from, "bytes_to", (json_int_t)r->bytes_to));
+        return;
+    }
+    if (w->args->quiet) return;
+    tool_outf("%4u/%-4u %-28s %4s %9s -> %-4s %9s\n", r->index + 1, r->count, r->tensor,
+              type_name(r->from), tool_size(r->bytes_from, from), type_name(r->to),
+              tool_size(r->bytes_to, to));
+}
+
+static void print_summary(const work *w) {
+    char from[TOOL_TEXT], to[TOOL_TEXT], peak[TOOL_TEXT];
+    if (w->args->json) {
+        tool_out_json(json_pack("{s:s, s:i, s:I, s:I, s:I}", "out", w->asked->out, "tensors",
+                                (int)w->tensors, "bytes_from", (json_int_t)w->bytes_from,
+                                "bytes_to", (json_int_t)w->bytes_to, "peak_bytes",
+                                (json_int_t)w->peak));
+        return;
+    }
+    tool_outf("%s: %u tensor%s, %s -> %s; in %s of memory\n", w->asked->out, w->tensors,
+              tool_s(w->tensors), tool_size(w->bytes_from, from), tool_size(w->bytes_to, to),
+              tool_size(w->peak, peak));
+}
+
+/* Under a ledger of the process. */
+static mnem_status convert(work *w) {
+    const convert_options *o = w->asked;
+    const mnem_ledger_options budget = {.budget_bytes = o->memory};
+    mnem_ledger *ledger;
+    mnem_status status = mnem_ledger_create_process(&budget, &ledger);
+    if (status != MNEM_OK) return status;
+    tool_progress_begin(&w->progress, "converting");
+    const mnem_convert_options options = {.type = o->type,
+                                          .pretokenizer = o->pre,
+                                          .threads = o->threads,
+                                          .progress = {tool_progress_tell, &w->progress},
+                                          .on_report = on_report,
+                                          .context = w};
+    status = mnem_convert_folder(w->args->operand[0], o->out, &options);
+    tool_progress_end(&w->progress);
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    w->peak = info.bytes_peak;
+    mnem_ledger_destroy(ledger);
+    return status;
+}
+
+static int verb_convert(const tool_args *args) {
+    static work w;
+    const convert_options *o = (const convert_options *)args;
+    if (!o->out) return tool_usage("convert", "--out is missing: the file to write");
+    w.args = args;
+    w.asked = o;
+    tool_progress_quiet(args->quiet);
+    tool_interrupt_watch(NULL);
+    const mnem_status status = convert(&w);
+    if (status == MNEM_OVER_BUDGET)
+        return tool_fail_with(status, "the vocabulary, and a few MiB of rows, have to fit: a "
+                                      "larger --memory, or fewer --threads");
+    if (status != MNEM_OK) return tool_fail(status);
+    print_summary(&w);
+    return tool_out_end();
+}
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(convert_options, field)
+static const tool_option options[] = {
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .help = "the file to write (required)"},
+    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = TOOL_TYPES,
+     .help = "type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: BF16 or F16, as "
+             "the folder has them; of F32 it is F16)"},
+    TOOL_GROUP(tool_memory_options, AT(memory)),
+    TOOL_GROUP(tool_threads_options, AT(threads)),
+    TOOL_GROUP(tool_pre_options, AT(pre)),
+    TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static convert_options asked;
+TOOL_VERB(
+    convert, "FOLDER", 1, 1, "write a Hugging Face folder as a GGUF file",
+    "Writes the model in FOLDER (config.json, safetensors, whole or in parts, and\n"
+    "tokenizer.json or tokenizer.model) as one GGUF file, in any type at once. Streams row by\n"
+    "row, so that a model larger than memory is no problem; the file appears when it is\n"
+    "whole. Tensors and keys are those that llama.cpp's converter writes.\n"
+    "\n"
+    "Not opened: pickled weights (.bin, .pt), which could run code, and weights that others\n"
+    "quantized (GPTQ, AWQ, FP8). Other verbs take a FOLDER for a MODEL too.\n",
+    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # as it is, about 2 bytes a weight\n"
+    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized on the way\n");
