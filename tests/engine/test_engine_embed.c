@@ -1,5 +1,5 @@
-/* test_engine_embed.c: embeddings against `transformers` (tests/data/architectures), of encoders and
- * decoders; the same bits whatever the memory, the threads and the company; what is refused. */
+/* test_engine_embed.c: embeddings against `transformers` (tests/data/architectures), of encoders
+ * and decoders; the same bits whatever the memory, the threads and the company; what is refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -260,7 +260,8 @@ TOOL_VERB(embed, "MODEL [TEXT...]", 1, TOOL_OPERANDS_MAX, "texts to embeddings",
           "Writes a line of numbers for each text, in their order: where the text lies among\n"
           "others (the sum of the products of two lines is how near two texts are, 1 at the\n"
           "most). Of encoders (bert, nomic-bert), which are made for this, a text is one pass, so\n"
-          "it must fit the context; any other model does it too, with --pooling last or mean.\n",
+          "it must fit the context, by default the longest text's; any other model does it too,\n"
+          "with --pooling last or mean.\n",
           "mnem embed minilm.gguf 'a cat' 'a dog'  # two lines of numbers\n"
           "mnem embed minilm.gguf -f lines.txt --json  # an object for each line\n"
           "mnem embed llama.gguf --pooling last -f - -m 2G < lines.txt  # inside 2 GiB\n");
