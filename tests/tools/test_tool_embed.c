@@ -9,6 +9,7 @@
 #include "tools/tool_run.h"
 
 #define BERT  MNEM_SOURCE "/tests/data/architectures/bert.gguf" /* 256 tokens */
+#define LFM2  MNEM_SOURCE "/tests/data/architectures/lfm2.gguf"
 #define LLAMA MNEM_SOURCE "/tests/data/architectures/llama.gguf"
 enum { EMBD = 32 };
 
@@ -102,7 +103,9 @@ static void what_wants_a_next_token_refuses_an_encoder_by_name(void **state) {
     assert_non_null(strstr(RUN("graph", BERT, "--phase", "train").err, "bert"));
     assert_int_equal(RUN("plan", BERT).code, 0);
     assert_int_equal(RUN("graph", BERT).code, 0);
-    assert_int_equal(RUN("info", BERT).code, 0);
+    assert_non_null(strstr(RUN("info", BERT).out, "runs           embeddings only: mnem embed"));
+    assert_non_null(strstr(RUN("info", BERT).out, "pooling        mean"));
+    assert_non_null(strstr(RUN("info", LFM2).out, "convolutions   2 of 3 layers, over 3 pos"));
 }
 
 int main(void) {
