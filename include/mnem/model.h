@@ -144,9 +144,9 @@ typedef struct mnem_transformer {
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
  * phi3, glm4, olmo2 (and 3), lfm2, starcoder2 and gpt2; the encoders bert and nomic-bert; with
  * experts olmoe, mixtral (a llama in files), qwen2moe, qwen3moe, gpt-oss and deepseek2. Checks
- * hyperparameters and every tensor's
- * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
- * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
+ * hyperparameters and every tensor's presence, type and shape: vectors are F32, matrices of a
+ * weight's type. MNEM_UNSUPPORTED names what isn't supported (architecture, experts, type);
+ * MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);
 
 /* ---- writing ---- */

@@ -346,6 +346,11 @@ static void trim(const step *x) {
     mnem__weights_rewind(x->e->weights);
 }
 
+mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t) {
+    return mnem__fail(MNEM_UNSUPPORTED, "session: %s is for embeddings, not for text: mnem embed",
+                      t->architecture);
+}
+
 static mnem_status run_step(step *x) {
     mnem_engine *e = x->e;
     mnem_status status = check_parts(e, x->parts, x->count);

@@ -1,10 +1,9 @@
-/* test_engine_embed.c: embeddings against `transformers` (tests/data/architectures), of encoders and
- * decoders; the same bits whatever the memory, the threads and the company; what is refused. */
+/* test_engine_embed.c: embeddings against `transformers` (tests/data/architectures), of encoders
+ * and decoders; the same bits whatever the memory, the threads and the company; what is refused. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/engine_case.h"
 #include "kit/kit.h"
@@ -130,11 +129,11 @@ static void streamed_encoders_give_the_bits_of_resident_ones(void **state) {
     (void)state;
     static const char *const arches[] = {"bert", "nomic-bert", "lfm2"};
     for (int a = 0; a < 3; a++) {
-        char path[64], arguments[128];
+        char arguments[128];
         float first[TEXTS * WIDE], out[TEXTS * WIDE];
         const mnem_embed_options e = {.pooling = MNEM_POOLING_MEAN};
         const mnem_engine_options o = {.context = 128, .threads = 2, .sequences = 2};
-        snprintf(path, sizeof path, "/tmp/mnem_test_engine_embed_%d.gguf", (int)getpid());
+        const char *path = kit_path("made.gguf");
         snprintf(arguments, sizeof arguments,
                  "--arch %s --embd %d --layers 3 --heads 4 --ff 512 --type Q8_0", arches[a], WIDE);
         make_model(path, arguments);
@@ -146,7 +145,6 @@ static void streamed_encoders_give_the_bits_of_resident_ones(void **state) {
             engine_case_close(&c);
         }
         assert_memory_equal(out, first, sizeof out);
-        unlink(path);
     }
 }
 

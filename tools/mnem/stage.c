@@ -125,6 +125,12 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+int tool_stage_needs_text(const tool_stage *stage) {
+    if (!stage->transformer.encoder) return TOOL_OK;
+    return tool_failed("%s is for embeddings, not for text: mnem embed",
+                       stage->transformer.architecture);
+}
+
 /* What to do about a pre-tokenizer that isn't known. */
 static void show_pre_names(void) {
     const char *names;

@@ -34,6 +34,8 @@ typedef struct tool_stage {
 /* Settles, makes the ledger, opens the model. */
 int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage);
 int tool_stage_tokenizer(tool_stage *stage);
+/* Refuses a model that makes embeddings only. */
+int tool_stage_needs_text(const tool_stage *stage);
 /* Plans with stage->options, which may be changed before. */
 int tool_stage_plan(tool_stage *stage);
 /* Loads, with progress; Ctrl-C cancels it. */

@@ -114,6 +114,7 @@ struct tool_verb {
     X(merge)                                                                                       \
     X(train)                                                                                       \
     X(perplexity)                                                                                  \
+    X(embed)                                                                                       \
     X(tokenize)                                                                                    \
     X(template)                                                                                    \
     X(replay)                                                                                      \

@@ -8,9 +8,9 @@
  *     x ─ norm ─ in ─ core ─ out ─ post norm ─ + ─ x     core: attention, or what is between two
  *     └────────────────────────────────────────┘               products of a feed-forward
  *
- * and either norm may be missing; encoders norm x behind the addition instead. Numbers (scales, caps, windows) are the file's; the table says
- * which of them an architecture has, and what they are where files don't say.
- * A part with a router is a mixture of experts (transformer_mixture.c).
+ * and either norm may be missing; encoders norm x behind the addition instead. Numbers (scales,
+ * caps, windows) are the file's; the table says which of them an architecture has, and what they
+ * are where files don't say. A part with a router is a mixture of experts (transformer_mixture.c).
  * A part and its tensors may be in some of the layers only (mnem__layers).
  * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
  * bias where the model has the tensor. */

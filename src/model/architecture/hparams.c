@@ -362,7 +362,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
     return MNEM_OK;
 }
 
-/* What an encoder says of itself, and what of its rows is an embedding; decoders may say that too. */
+/* What an encoder says of itself, and which rows are an embedding, which decoders may say too. */
 static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture *a,
                                   mnem_transformer *t) {
     mnem_value value;

@@ -1,9 +1,9 @@
 /* transformer_graph.h: a transformer's tensors found by role, and its two programs.
  *
  * The body turns ids into hidden rows and stores keys and values; the head turns hidden rows into
- * logits; an encoder has none. Matrices are handles into `matrices`, in the order of use; vectors (norms, biases,
- * frequency factors) live as f32 in one small block, and a table of positions beside them, in the
- * file's type. */
+ * logits; an encoder has none. Matrices are handles into `matrices`, in the order of use; vectors
+ * (norms, biases, frequency factors) live as f32 in one small block, and a table of positions
+ * beside them, in the file's type. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
 

@@ -353,6 +353,7 @@ static int verb_bench(const tool_args *args) {
     bench b = {.asked = (const bench_options *)args, .stage = &stage};
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &b.asked->session, &stage);
+    if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = run_bench(&b);
     tool_stage_close(&stage);
     return code;

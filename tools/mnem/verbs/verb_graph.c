@@ -17,6 +17,7 @@ static int print_text(const tool_stage *stage, const graph_program *body, const 
               tool_s((uint64_t)stage->plan.layers), body->sizes.nodes, body->sizes.barriers,
               tool_s((uint64_t)body->sizes.barriers));
     graph_print(body);
+    if (!head->graph) return tool_out_end();
     tool_outf("head, %d row%s of logits: %d node%s\n", stage->plan.logits_rows,
               tool_s((uint64_t)stage->plan.logits_rows), head->sizes.nodes,
               tool_s((uint64_t)head->sizes.nodes));
@@ -28,7 +29,7 @@ static int print_json(const tool_stage *stage, const graph_program *body, const 
                       const char *phase, int32_t tokens) {
     tool_out_json(json_pack("{s:s, s:i, s:i, s:o, s:o}", "phase", phase, "tokens", tokens, "layers",
                             stage->plan.layers, "body", graph_json(body), "head",
-                            graph_json(head)));
+                            head->graph ? graph_json(head) : json_null()));
     return tool_out_end();
 }
 
@@ -38,7 +39,7 @@ static int show(const tool_stage *stage, const graph_options *asked) {
     graph_program body = {0}, head = {0};
     mnem_status status = mnem_engine_graph_create(stage->model, &stage->options, &stage->plan,
                                                   false, tokens, &body.graph, &body.sizes);
-    if (status == MNEM_OK)
+    if (status == MNEM_OK && !stage->transformer.encoder)
         status = mnem_engine_graph_create(stage->model, &stage->options, &stage->plan, true, 0,
                                           &head.graph, &head.sizes);
     int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);

@@ -191,6 +191,18 @@ static void print_experts(const mnem_transformer *t) {
     line("latent", text);
 }
 
+/* Layers that convolve, and what an encoder is for. */
+static void print_kind(const mnem_transformer *t) {
+    static const char *const poolings[] = {"not said", "mean", "first token", "last token"};
+    char text[64];
+    int layers = 0;
+    for (int i = 0; i < t->layers; i++) layers += t->conv_layers[i / 8] >> i % 8 & 1;
+    snprintf(text, sizeof text, "%d of %d layers, over %d positions", layers, t->layers,
+             t->conv_length);
+    if (layers) line("convolutions", text);
+    if (t->encoder || t->pooling) line("pooling", poolings[t->pooling]);
+}
+
 static void print_transformer(const info *i) {
     const mnem_transformer *t = &i->transformer;
     char text[256];
@@ -204,6 +216,7 @@ static void print_transformer(const info *i) {
              t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads), t->ff);
     line("shape", text);
     print_experts(t);
+    print_kind(t);
     snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
     line("context", text);
     if (t->window > 0) {
@@ -220,7 +233,9 @@ static void print_transformer(const info *i) {
     } else {
         line("positions", "learned, one vector for each");
     }
-    if (t->rope.dims)
+    if (t->encoder)
+        snprintf(text, sizeof text, "an encoder, LayerNorm behind each part");
+    else if (t->rope.dims)
         snprintf(text, sizeof text, "%s%s%s%s", t->tied ? "tied embeddings" : "own output matrix",
                  t->qkv_bias ? ", biases of q, k, v" : "",
                  t->out_bias ? ", bias of the output" : "", t->qk_norm ? ", norms of q and k" : "");
@@ -228,7 +243,7 @@ static void print_transformer(const info *i) {
         snprintf(text, sizeof text, "%s, LayerNorm, GELU, biases everywhere",
                  t->tied ? "tied embeddings" : "own output matrix");
     line("details", text);
-    line("runs", "yes");
+    line("runs", t->encoder ? "embeddings only: mnem embed" : "yes");
 }
 
 static void print_tensors_summary(const info *i) {
@@ -331,12 +346,14 @@ static json_t *json_value(const mnem_value *v) {
 
 static json_t *json_transformer(const mnem_transformer *t) {
     return json_pack(
-        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:b, s:b, s:b}",
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:b, s:b, s:b, s:b, "
+        "s:i, s:i}",
         "architecture", t->architecture, "layers", t->layers, "embd", t->embd, "heads", t->heads,
         "kv_heads", t->kv_heads, "head_dim", t->head_dim, "ff", t->ff, "vocab", t->vocab, "context",
         t->context, "epsilon", decimal((double)t->epsilon), "rope_base",
         decimal((double)t->rope.base), "rope_scaling", rope_scaling(t), "tied", t->tied, "qkv_bias",
-        t->qkv_bias, "out_bias", t->out_bias, "qk_norm", t->qk_norm);
+        t->qkv_bias, "out_bias", t->out_bias, "qk_norm", t->qk_norm, "encoder", t->encoder,
+        "pooling", (int)t->pooling, "conv_length", t->conv_length);
 }
 
 static json_t *json_tokenizer(const info *i) {

@@ -142,6 +142,7 @@ static int verb_perplexity(const tool_args *args) {
     const perplexity_options *o = (const perplexity_options *)args;
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &o->session, &stage);
+    if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = measure_text(&stage, args->operand[1]);
     tool_stage_close(&stage);

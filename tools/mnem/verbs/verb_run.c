@@ -146,6 +146,7 @@ static int verb_run(const tool_args *args) {
     tool_interrupt_watch(NULL);
     if (chat) tool_editor_open();
     code = tool_stage_open(args, &o->session, &stage);
+    if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = chat ? tool_chat(&stage, o, &g) : run_prompt(&stage, o, &g);
     int traced = tool_stage_write_trace(&stage);

@@ -21,11 +21,6 @@ typedef struct pooler {
     float *out; /* [parts][embd] */
 } pooler;
 
-mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t) {
-    return mnem__fail(MNEM_UNSUPPORTED, "session: %s is for embeddings, not for text: mnem embed",
-                      t->architecture);
-}
-
 /* The norm that comes before the output matrix, in place. */
 static mnem_status norm_rows(const mnem_engine *e, int32_t n, float *rows) {
     const mnem__transformer_map *map = e->map;

@@ -1,0 +1,152 @@
+/* test_layer_kinds.c: models whose layers differ (lfm2) and encoders (bert): what their keys say,
+ * what lies is named, quantizing and training know them. The stored files are patched in place. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "mnem/mnem.h"
+#include "model/architecture/architecture.h"
+
+#define LFM2 MNEM_TEST_DATA "/architectures/lfm2.gguf" /* conv, attention, conv */
+#define BERT MNEM_TEST_DATA "/architectures/bert.gguf"
+
+/* Behind the key's text, its type and, of an array, the type and number of its elements. */
+static char *value_of(char *bytes, size_t n, const char *key, size_t skip) {
+    char *at = memmem(bytes, n, key, strlen(key));
+    assert_non_null(at);
+    return at + strlen(key) + skip;
+}
+
+/* Describes a copy in which the key's value begins with these bytes. */
+static mnem_status describe(const char *from, const char *key, size_t skip, const void *value,
+                            size_t value_bytes) {
+    size_t n;
+    char *bytes = read_file(from, &n);
+    mnem_model *model;
+    mnem_transformer t;
+    memcpy(value_of(bytes, n, key, skip), value, value_bytes);
+    write_file(kit_path("patched.gguf"), bytes, n);
+    free(bytes);
+    must(mnem_model_open(kit_path("patched.gguf"), &model));
+    const mnem_status status = mnem_model_transformer(model, &t);
+    mnem_model_close(model);
+    return status;
+}
+
+enum { NUMBER = 4, ARRAY = 16 }; /* what lies before a value */
+
+static void refused(mnem_status status, mnem_status wanted, const char *text) {
+    assert_int_equal(status, wanted);
+    if (!strstr(mnem_last_error(), text)) fail_msg("\"%s\": %s", text, mnem_last_error());
+}
+
+static void heads_of(const int32_t heads[3], mnem_status wanted, const char *text) {
+    refused(describe(LFM2, "attention.head_count_kv", ARRAY, heads, 3 * sizeof *heads), wanted,
+            text);
+}
+
+static mnem_transformer described(const char *from) {
+    mnem_model *model;
+    mnem_transformer t;
+    must(mnem_model_open(from, &model));
+    must(mnem_model_transformer(model, &t));
+    mnem_model_close(model);
+    return t;
+}
+
+static void layers_without_kv_heads_convolve(void **state) {
+    (void)state;
+    const mnem_transformer t = described(LFM2);
+    assert_int_equal(t.layers, 3);
+    assert_int_equal(t.conv_length, 3);
+    assert_int_equal(t.conv_layers[0], 1 | 4);
+    assert_int_equal(t.kv_heads, 2);
+    assert_false(t.encoder);
+    assert_true(mnem__layer_is(&t, 0, MNEM__LAYERS_CONV));
+    assert_true(mnem__layer_is(&t, 1, MNEM__LAYERS_ATTENTION));
+    assert_false(mnem__layer_is(&t, 1, MNEM__LAYERS_CONV));
+}
+
+static void layers_that_lie_are_named(void **state) {
+    (void)state;
+    heads_of((const int32_t[]){1, 2, 0}, MNEM_BAD_FILE, "layer 1 has 2, expected 0 or 1");
+    heads_of((const int32_t[]){0, -2, 0}, MNEM_BAD_FILE, "layer 1 has -2, expected 0 or 4");
+    heads_of((const int32_t[]){0, 8, 0}, MNEM_BAD_FILE, "layer 1 has 8, expected 0 or 4");
+    heads_of((const int32_t[]){0, 0, 0}, MNEM_BAD_FILE,
+             "blk.1.shortconv.in_proj.weight: is missing");
+    heads_of((const int32_t[]){2, 2, 0}, MNEM_UNSUPPORTED,
+             "blk.0.shortconv.in_proj.weight: isn't supported in this layer");
+    heads_of((const int32_t[]){0, 1, 0}, MNEM_BAD_FILE, "blk.1.attn_k.weight: shape [16, 32]");
+}
+
+static void lengths_of_a_convolution_are_checked(void **state) {
+    (void)state;
+    static const struct {
+        int32_t length;
+        const char *text;
+    } cases[] = {{17, "is 17, expected 2 to 16"},
+                 {1, "is 1, expected 2 to 16"},
+                 {4, "blk.0.shortconv.conv.weight: shape [32, 3], expected [32, 4]"}};
+    for (int i = 0; i < 3; i++)
+        refused(describe(LFM2, "shortconv.l_cache", NUMBER, &cases[i].length, 4), MNEM_BAD_FILE,
+                cases[i].text);
+}
+
+static void encoders_say_how_they_pool(void **state) {
+    (void)state;
+    const mnem_transformer t = described(BERT);
+    const int32_t rank = 4, five = 5;
+    const bool yes = true;
+    assert_true(t.encoder);
+    assert_int_equal(t.pooling, MNEM_POOLING_MEAN);
+    assert_int_equal(t.token_types, 2);
+    assert_int_equal(described(MNEM_TEST_DATA "/architectures/bert_cls.gguf").pooling,
+                     MNEM_POOLING_CLS);
+    refused(describe(BERT, "bert.pooling_type", NUMBER, &rank, 4), MNEM_UNSUPPORTED,
+            "key bert.pooling_type: 4 (a score of two texts)");
+    refused(describe(BERT, "bert.pooling_type", NUMBER, &five, 4), MNEM_BAD_FILE,
+            "is 5, expected 0 to 4");
+    refused(describe(BERT, "bert.attention.causal", NUMBER, &yes, 1), MNEM_UNSUPPORTED,
+            "key bert.attention.causal: 1 isn't supported");
+}
+
+static void training_names_what_it_lacks(void **state) {
+    (void)state;
+    const mnem_transformer lfm2 = described(LFM2), bert = described(BERT);
+    assert_string_equal(mnem__architecture_untrained(&lfm2), "layers of several kinds");
+    assert_string_equal(mnem__architecture_untrained(&bert), "attention both ways");
+}
+
+static void quantizing_follows_the_layers(void **state) {
+    (void)state;
+    mnem_model *model;
+    mnem_tensor_info info;
+    mnem_transformer t;
+    int quantized = 0, whole = 0;
+    const char *path = kit_path("quantized.gguf");
+    must(mnem_quantize_file(LFM2, path, &(mnem_quantize_options){.type = "Q8_0"}));
+    must(mnem_model_open(path, &model));
+    must(mnem_model_transformer(model, &t));
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++) {
+        if (!strstr(info.name, "shortconv")) continue;
+        const bool kernel = strstr(info.name, ".conv.weight") != NULL;
+        assert_int_equal(info.type, kernel ? MNEM_TYPE_F32 : MNEM_TYPE_Q8_0);
+        kernel ? whole++ : quantized++;
+    }
+    assert_int_equal(whole, 2);
+    assert_int_equal(quantized, 4);
+    mnem_model_close(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_without_kv_heads_convolve),
+        cmocka_unit_test(layers_that_lie_are_named),
+        cmocka_unit_test(lengths_of_a_convolution_are_checked),
+        cmocka_unit_test(encoders_say_how_they_pool),
+        cmocka_unit_test(training_names_what_it_lacks),
+        cmocka_unit_test(quantizing_follows_the_layers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
