@@ -82,10 +82,10 @@ typedef struct mnem_kv_sequence {
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
  * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either)
- * SHORT_CONV  in[0] b, c, x side by side [T, 3 n] f32, in[1] weight [n, length] f32, length 2 to 16,
- *             pages of columns in args.kv (page_tokens of desc.kv) -> out [T, n] f32: c times the
- *             convolution of b x of the last length positions, of which those before this run come
- *             from the pages, zeros before position 0; then the pages have this run's
+ * SHORT_CONV  in[0] b, c, x side by side [T, 3 n] f32, in[1] weight [n, length] f32, length 2 to
+ *             16, pages of columns in args.kv (page_tokens of desc.kv) -> out [T, n] f32: c times
+ *             the convolution of b x of the last length positions, of which those before this run
+ *             come from the pages, zeros before position 0; then the pages have this run's
  * COPY        in[0] of any strides, up to 4 dims, any type of single elements -> out of the same
  *             type, rows with or without gaps
  *
