@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MATRIX(n, t, r, c)  .name = n, .text = t, .rows = MNEM__WIDTH_##r, .columns = MNEM__WIDTH_##c
+#define MATRIX(n, t, r, c)  VECTOR(n, c), .text = t, .rows = MNEM__WIDTH_##r
 #define VECTOR(n, c)        .name = n, .columns = MNEM__WIDTH_##c
 #define BIAS(b)             .bias = MNEM__ROLE_##b##_BIAS
 #define PRECISION(p)        .precision = MNEM__PRECISION_##p

@@ -10,9 +10,9 @@
  *     schedule(BODY), schedule(HEAD)
  *     for each matrix of the body:  do { acquire → compute rows → release } while (!chunk.last)
  *
- * Experts that aren't resident are no part of a pass: which of them a layer needs is known only when
- * its router has run. They are read when they are acquired (mnem_graph_experts), into two places
- * before the resident matrices.
+ * Experts that aren't resident are no part of a pass: which of them a layer needs is known only
+ * when its router has run. They are read when they are acquired (mnem_graph_experts), into two
+ * places before the resident matrices.
  *
  * Memory: two blocks of the owner's, carved by the code that measures them. Nothing is allocated
  * after create. acquire, release and schedule are called from one thread. */

@@ -9,8 +9,9 @@
  *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
  *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
  *
- * A sink is where a row begins: m = its score, l = 1. A soft cap comes before the max. What a row doesn't see, behind it or before its window, is minus
- * infinity then; tiles and blocks that no row sees are left out.
+ * A sink is where a row begins: m = its score, l = 1. A soft cap comes before the max. What a row
+ * doesn't see, behind it or before its window, is minus infinity then; tiles and blocks that no row
+ * sees are left out.
  *
  * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
  * added at the end. All levels give the same bits. */

@@ -82,7 +82,7 @@ MODELS = {
     "deepseek3": ("DeepseekV3Config", dict(LATENT, q_lora_rank=24, moe_intermediate_size=16,
                                            n_group=4, topk_group=2,
                                            scoring_func="sigmoid")),
-    "olmoe": ("OlmoeConfig", dict(MIXTURE, intermediate_size=16)),
+    "olmoe": ("OlmoeConfig", dict(MIXTURE, intermediate_size=16, num_key_value_heads=4)),
     "lfm2": ("Lfm2Config", dict(LFM2, layer_types=["conv", "full_attention", "conv"])),
     "lfm2_ends": ("Lfm2Config", dict(LFM2, conv_L_cache=4, head_dim=16, num_key_value_heads=1,
                                      tie_word_embeddings=False,

@@ -1,5 +1,5 @@
-/* test_experts.c: EXPERTS against a plain sum in double, and the promise that a row's bits depend on
- * its token only: not on the other rows, the order of the experts, the team or the level. */
+/* test_experts.c: EXPERTS against a plain sum in double, and the promise that a row's bits depend
+ * on its token only: not on the other rows, the order of the experts, the team or the level. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* arch_deepseek2.c: DeepSeek-V2-Lite and what is built like it: attention through a latent, dense layers
- * first, then experts and some that every token uses. */
+/* arch_deepseek2.c: DeepSeek-V2-Lite and what is built like it: attention through a latent, dense
+ * layers first, then experts and some that every token uses. */
 #include "model/architecture/architecture.h"
 
 const mnem__architecture mnem__architecture_deepseek2 = {

@@ -1,5 +1,5 @@
-/* arch_deepseek2_q.c: DeepSeek-V2 and V3: as deepseek2, with queries through a latent of their own. Files
- * say that they are deepseek2, and how wide that is. */
+/* arch_deepseek2_q.c: DeepSeek-V2 and V3: as deepseek2, with queries through a latent of their own.
+ * Files say that they are deepseek2, and how wide that is. */
 #include "model/architecture/architecture.h"
 
 const mnem__architecture mnem__architecture_deepseek2_q = {

@@ -1,5 +1,5 @@
-/* arch_gpt_oss.c: gpt-oss: biases everywhere, a sink in each head, a window in every other layer, and
- * experts with a SwiGLU that is held within 7. */
+/* arch_gpt_oss.c: gpt-oss: biases everywhere, a sink in each head, a window in every other layer,
+ * and experts with a SwiGLU that is held within 7. */
 #include "model/architecture/architecture.h"
 
 const mnem__architecture mnem__architecture_gpt_oss = {
