@@ -246,7 +246,8 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
         matrix(w, name, o->output_type, shape[0], shape[1], 3 * by_row);
     else
-        matrix(w, name, o->type, shape[0], shape[1],
+        matrix(w, name, info->precision == MNEM__PRECISION_WHOLE ? "F32" : o->type, shape[0],
+               shape[1],
                role == MNEM__ROLE_EMBEDDING   ? 1
                : role == MNEM__ROLE_POSITIONS ? 0.5f
                                               : by_row);
