@@ -93,6 +93,26 @@ static void what_cannot_be_embedded_is_named_with_its_place(void **state) {
     free(file);
 }
 
+/* The least budget of so many texts of 256 tokens each. */
+static long needed(int texts) {
+    static char lines[8 * 257 + 1];
+    memset(lines, 'a', sizeof lines - 1);
+    for (int i = 0; i < 8; i++) lines[i * 257 + 256] = '\n';
+    lines[texts * 257] = 0;
+    const tool_result r = RUN_INPUT(lines, "embed", BERT, "-f", "-", "-m", "1M", "--json");
+    const char *bytes = strstr(r.out, "\"needed_bytes\":");
+    assert_int_equal(r.code, 3);
+    assert_non_null(bytes);
+    return strtol(bytes + 15, NULL, 10);
+}
+
+/* Pages of eight such texts are 224 KiB more than those of one. */
+static void texts_run_alone_where_a_group_does_not_fit(void **state) {
+    (void)state;
+    const long one = needed(1), eight = needed(8);
+    if (labs(eight - one) > 128 << 10) fail_msg("one needs %ld, eight %ld", one, eight);
+}
+
 static void what_wants_a_next_token_refuses_an_encoder_by_name(void **state) {
     (void)state;
     static const char said[] = "bert is for embeddings, not for text: mnem embed";
@@ -115,6 +135,7 @@ int main(void) {
         cmocka_unit_test(json_is_an_object_a_line),
         cmocka_unit_test(a_decoder_embeds_where_pooling_is_named),
         cmocka_unit_test(what_cannot_be_embedded_is_named_with_its_place),
+        cmocka_unit_test(texts_run_alone_where_a_group_does_not_fit),
         cmocka_unit_test(what_wants_a_next_token_refuses_an_encoder_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
