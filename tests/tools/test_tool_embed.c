@@ -8,9 +8,9 @@
 #include "kit/kit.h"
 #include "tools/tool_run.h"
 
-#define BERT  MNEM_SOURCE "/tests/data/architectures/bert.gguf" /* 256 tokens */
-#define LFM2  MNEM_SOURCE "/tests/data/architectures/lfm2.gguf"
-#define LLAMA MNEM_SOURCE "/tests/data/architectures/llama.gguf"
+static const char bert[] = MNEM_SOURCE "/tests/data/architectures/bert.gguf"; /* 256 tokens */
+static const char lfm2[] = MNEM_SOURCE "/tests/data/architectures/lfm2.gguf";
+static const char llama[] = MNEM_SOURCE "/tests/data/architectures/llama.gguf";
 enum { EMBD = 32 };
 
 static int count(const char *text, char c) {
@@ -23,7 +23,7 @@ static void a_text_is_a_line_of_numbers(void **state) {
     (void)state;
     char *end;
     double square = 0;
-    const tool_result r = RUN("embed", BERT, "abc", "(d e f)", "-q");
+    const tool_result r = RUN("embed", bert, "abc", "(d e f)", "-q");
     assert_int_equal(r.code, 0);
     assert_string_equal(r.err, "");
     assert_int_equal(count(r.out, '\n'), 2);
@@ -40,18 +40,18 @@ static void a_text_is_a_line_of_numbers(void **state) {
 static void lines_of_a_file_give_what_texts_do(void **state) {
     (void)state;
     static char want[TOOL_RUN_BYTES];
-    strcpy(want, RUN("embed", BERT, "abc", "(d e f)", "last", "-q").out);
+    strcpy(want, RUN("embed", bert, "abc", "(d e f)", "last", "-q").out);
     const char *file = tool_file("lines.txt", "(d e f)\r\nlast");
-    assert_string_equal(RUN("embed", BERT, "abc", "-f", file, "-q").out, want);
-    assert_string_equal(RUN_INPUT("abc\n(d e f)\nlast\n", "embed", BERT, "-f", "-", "-q").out,
+    assert_string_equal(RUN("embed", bert, "abc", "-f", file, "-q").out, want);
+    assert_string_equal(RUN_INPUT("abc\n(d e f)\nlast\n", "embed", bert, "-f", "-", "-q").out,
                         want);
     assert_string_equal(
-        RUN("embed", BERT, "abc", "(d e f)", "last", "-q", "-m", "9M", "-t", "1").out, want);
+        RUN("embed", bert, "abc", "(d e f)", "last", "-q", "-m", "9M", "-t", "1").out, want);
 }
 
 static void json_is_an_object_a_line(void **state) {
     (void)state;
-    const tool_result r = RUN("embed", BERT, "abc", "defgh", "--json");
+    const tool_result r = RUN("embed", bert, "abc", "defgh", "--json");
     assert_int_equal(r.code, 0);
     assert_int_equal(count(r.out, '\n'), 2);
     assert_int_equal(strncmp(r.out, "{\"text\":1,\"tokens\":3,\"embedding\":[", 34), 0);
@@ -60,10 +60,10 @@ static void json_is_an_object_a_line(void **state) {
 
 static void a_decoder_embeds_where_pooling_is_named(void **state) {
     (void)state;
-    tool_result r = RUN("embed", LLAMA, "abc", "-q");
+    tool_result r = RUN("embed", llama, "abc", "-q");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "--pooling last, or mean"));
-    r = RUN("embed", LLAMA, "abc", "-q", "--pooling", "last");
+    r = RUN("embed", llama, "abc", "-q", "--pooling", "last");
     assert_int_equal(r.code, 0);
     assert_int_equal(count(r.out, ' '), EMBD - 1);
 }
@@ -73,39 +73,59 @@ static void what_cannot_be_embedded_is_named_with_its_place(void **state) {
     char text[701] = "", *file;
     memset(text, 'a', 700);
     file = strdup(tool_file("long.txt", text));
-    tool_result r = RUN("embed", BERT, "-f", file);
+    tool_result r = RUN("embed", bert, "-f", file);
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "long.txt:1 has 700 tokens, and bert takes texts of 256: cut"));
-    r = RUN_INPUT("a\n\nb\n", "embed", BERT, "-f", "-");
+    r = RUN_INPUT("a\n\nb\n", "embed", bert, "-f", "-");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "standard input:2 has no tokens: leave it out"));
-    r = RUN("embed", BERT, "a", "abcdef", "-c", "3");
+    r = RUN("embed", bert, "a", "abcdef", "-c", "3");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "text 2 has 6 tokens: --ctx 6 takes it"));
-    r = RUN("embed", BERT);
+    r = RUN("embed", bert);
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "name a TEXT, or -f FILE"));
-    r = RUN("embed", BERT, "-f", tool_file("empty.txt", ""));
+    r = RUN("embed", bert, "-f", tool_file("empty.txt", ""));
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "empty.txt has no line to embed"));
-    r = RUN("embed", BERT, "abc", "-m", "1M");
+    r = RUN("embed", bert, "abc", "-m", "1M");
     assert_int_equal(r.code, 3);
     free(file);
+}
+
+/* The least budget of so many texts of 256 tokens each. */
+static long needed(int texts) {
+    static char lines[8 * 257 + 1];
+    memset(lines, 'a', sizeof lines - 1);
+    for (int i = 0; i < 8; i++) lines[i * 257 + 256] = '\n';
+    lines[texts * 257] = 0;
+    const tool_result r = RUN_INPUT(lines, "embed", bert, "-f", "-", "-m", "1M", "--json");
+    const char *bytes = strstr(r.out, "\"needed_bytes\":");
+    assert_int_equal(r.code, 3);
+    assert_non_null(bytes);
+    return strtol(bytes + 15, NULL, 10);
+}
+
+/* Pages of eight such texts are 224 KiB more than those of one. */
+static void texts_run_alone_where_a_group_does_not_fit(void **state) {
+    (void)state;
+    const long one = needed(1), eight = needed(8);
+    if (labs(eight - one) > 128 << 10) fail_msg("one needs %ld, eight %ld", one, eight);
 }
 
 static void what_wants_a_next_token_refuses_an_encoder_by_name(void **state) {
     (void)state;
     static const char said[] = "bert is for embeddings, not for text: mnem embed";
-    assert_non_null(strstr(RUN("run", BERT, "-p", "abc").err, said));
-    assert_non_null(strstr(RUN("bench", BERT).err, said));
-    assert_non_null(strstr(RUN("perplexity", BERT, BERT).err, said));
-    assert_int_equal(RUN("run", BERT, "-p", "abc").code, 1);
-    assert_non_null(strstr(RUN("graph", BERT, "--phase", "train").err, "bert"));
-    assert_int_equal(RUN("plan", BERT).code, 0);
-    assert_int_equal(RUN("graph", BERT).code, 0);
-    assert_non_null(strstr(RUN("info", BERT).out, "runs           embeddings only: mnem embed"));
-    assert_non_null(strstr(RUN("info", BERT).out, "pooling        mean"));
-    assert_non_null(strstr(RUN("info", LFM2).out, "convolutions   2 of 3 layers, over 3 pos"));
+    assert_non_null(strstr(RUN("run", bert, "-p", "abc").err, said));
+    assert_non_null(strstr(RUN("bench", bert).err, said));
+    assert_non_null(strstr(RUN("perplexity", bert, bert).err, said));
+    assert_int_equal(RUN("run", bert, "-p", "abc").code, 1);
+    assert_non_null(strstr(RUN("graph", bert, "--phase", "train").err, "bert"));
+    assert_int_equal(RUN("plan", bert).code, 0);
+    assert_int_equal(RUN("graph", bert).code, 0);
+    assert_non_null(strstr(RUN("info", bert).out, "runs           embeddings only: mnem embed"));
+    assert_non_null(strstr(RUN("info", bert).out, "pooling        mean"));
+    assert_non_null(strstr(RUN("info", lfm2).out, "convolutions   2 of 3 layers, over 3 pos"));
 }
 
 int main(void) {
@@ -115,6 +135,7 @@ int main(void) {
         cmocka_unit_test(json_is_an_object_a_line),
         cmocka_unit_test(a_decoder_embeds_where_pooling_is_named),
         cmocka_unit_test(what_cannot_be_embedded_is_named_with_its_place),
+        cmocka_unit_test(texts_run_alone_where_a_group_does_not_fit),
         cmocka_unit_test(what_wants_a_next_token_refuses_an_encoder_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,14 @@ static int check_pooling(const tool_stage *stage, const embed_options *o) {
                       stage->transformer.architecture);
 }
 
+/* As many texts together as the budget has pages for: a group's, or one's. */
+static int plan(embed *e) {
+    tool_stage *s = e->stage;
+    if (e->group > 1 && mnem_engine_plan_make(s->model, &s->options, &s->plan) == MNEM_OVER_BUDGET)
+        s->options.sequences = e->group = 1;
+    return tool_stage_plan(s);
+}
+
 static void cancel(void *engine) {
     mnem_engine_cancel(engine);
 }
@@ -213,7 +221,7 @@ static int embed_texts(embed *e) {
     if (code == TOOL_OK) code = tool_stage_tokenizer(e->stage);
     if (code == TOOL_OK) code = read_texts(e);
     if (code == TOOL_OK) code = set_options(e);
-    if (code == TOOL_OK) code = tool_stage_plan(e->stage);
+    if (code == TOOL_OK) code = plan(e);
     if (code == TOOL_OK) tool_report_start(e->stage);
     if (code == TOOL_OK) code = create(e);
     return code == TOOL_OK ? run(e) : code;
