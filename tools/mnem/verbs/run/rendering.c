@@ -115,6 +115,7 @@ mnem_status tool_rendering_encode(tool_rendering *r, tool_conversation *c, const
                                   size_t *count) {
     mnem_ledger *ledger = r->stage->ledger;
     const uint64_t bytes = r->reserved_bytes;
+    r->refusals = refusals_of(ledger);
     if (bytes) mnem_ledger_release(ledger, MNEM_KIND_HOST, "rendering", bytes);
     const mnem_status status = encode(r, c, true, ids, count);
     /* Refused only where the template kept more than was foreseen, which is charged itself. */
