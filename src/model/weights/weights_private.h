@@ -145,6 +145,11 @@ mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, boo
 mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, uint64_t offset,
                                     uint64_t bytes, uint8_t *buffer, uint8_t **raw);
 
+/* The same of a matrix's raw rows, bytes from `at` on, wherever they come from: a tensor that isn't
+ * what its file holds is made. */
+mnem_status mnem__matrix_read(mnem__weights *weights, const mnem__matrix *matrix, uint64_t at,
+                              uint64_t bytes, uint8_t *buffer, uint8_t **raw);
+
 /* ---- the order; the lock is held ---- */
 
 /* Settles the cursor on a chunk; false when nothing is there. guess: also in the pass that isn't
