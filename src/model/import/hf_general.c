@@ -35,7 +35,7 @@ static void to_title(char *word, size_t n) {
     if (!has_small_letters_only(word, n) || is_version(word, n)) return;
     for (size_t i = 0; i < n; i++) {
         const bool letter = isalpha((unsigned char)word[i]) != 0;
-        if (letter && !inside) word[i] = (char)toupper((unsigned char)word[i]);
+        if (letter && !inside) word[i] = (char)(word[i] - 'a' + 'A');
         inside = letter;
     }
 }

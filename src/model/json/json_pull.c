@@ -200,7 +200,7 @@ static bool is_number(const char *text, bool *whole) {
 /* What stands between two delimiters, at most NUMBER_MAX - 1 bytes. */
 static bool take_word(mnem__json *j, char word[NUMBER_MAX]) {
     size_t n = 0;
-    for (int c = peek(j); c != NOTHING && c > ' ' && !strchr(",]}:", c); c = peek(j)) {
+    for (int c = peek(j); c > ' ' && !strchr(",]}:", c); c = peek(j)) {
         if (n == NUMBER_MAX - 1) return false;
         word[n++] = (char)take(j);
     }
