@@ -8,11 +8,11 @@
 #include "kit/kit_file.h"
 #include "tools/tool_run.h"
 
-#define FOLDER MNEM_TEST_DATA "/folders/llama_3"
+static const char llama[] = MNEM_TEST_DATA "/folders/llama_3";
 
 static void a_folder_runs_as_its_file_does(void **state) {
     (void)state;
-    static const char *const folders[] = {FOLDER, MNEM_TEST_DATA "/folders/gpt2",
+    static const char *const folders[] = {llama, MNEM_TEST_DATA "/folders/gpt2",
                                           MNEM_TEST_DATA "/folders/gemma3"};
     for (int i = 0; i < 3; i++) {
         static char from_folder[TOOL_RUN_BYTES];
@@ -33,23 +33,23 @@ static void a_folder_runs_as_its_file_does(void **state) {
 
 static void every_verb_takes_a_folder(void **state) {
     (void)state;
-    tool_result r = RUN("info", FOLDER);
+    tool_result r = RUN("info", llama);
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "a folder of safetensors, 3 parts"));
-    assert_int_equal(RUN("plan", FOLDER, "-m", "64M").code, 0);
-    assert_int_equal(RUN("tokenize", FOLDER, "And God said").code, 0);
-    r = RUN("quantize", FOLDER, at("q.gguf"), "--type", "Q8_0");
+    assert_int_equal(RUN("plan", llama, "-m", "64M").code, 0);
+    assert_int_equal(RUN("tokenize", llama, "And God said").code, 0);
+    r = RUN("quantize", llama, at("q.gguf"), "--type", "Q8_0");
     assert_int_equal(r.code, 0);
     assert_int_equal(RUN("run", at("q.gguf"), "-p", "And", "-n", "4", "-q").code, 0);
 }
 
 static void the_report_says_what_was_written(void **state) {
     (void)state;
-    tool_result r = RUN("convert", FOLDER, "-o", at("r.gguf"), "--type", "Q8_0");
+    tool_result r = RUN("convert", llama, "-o", at("r.gguf"), "--type", "Q8_0");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "blk.0.attn_q.weight"));
     assert_non_null(strstr(r.out, "21 tensors"));
-    r = RUN("convert", FOLDER, "-o", at("r.gguf"), "--json");
+    r = RUN("convert", llama, "-o", at("r.gguf"), "--json");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "\"peak_bytes\""));
 }
@@ -61,10 +61,10 @@ static void wrong(tool_result r, int code, const char *words) {
 
 static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
-    wrong(RUN("convert", FOLDER), 2, "--out is missing");
+    wrong(RUN("convert", llama), 2, "--out is missing");
     wrong(RUN("convert", at("none"), "-o", at("x.gguf")), 1, "config.json: isn't there");
-    wrong(RUN("convert", FOLDER, "-o", at("x.gguf"), "--type", "Q9"), 2, "Q9");
-    wrong(RUN("convert", FOLDER, "-o", at("x.gguf"), "-m", "5M"), 3, "--memory");
+    wrong(RUN("convert", llama, "-o", at("x.gguf"), "--type", "Q9"), 2, "Q9");
+    wrong(RUN("convert", llama, "-o", at("x.gguf"), "-m", "5M"), 3, "--memory");
     assert_int_equal(access(at("x.gguf"), F_OK), -1);
     assert_int_equal(access(at("x.gguf.tmp"), F_OK), -1);
 }

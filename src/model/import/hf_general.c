@@ -20,17 +20,22 @@ static bool is_version(const char *word, size_t n) {
     return i == n;
 }
 
-/* A word of small letters gets a large one behind everything that isn't a letter. */
-static void to_title(char *word, size_t n) {
-    bool letters = false, inside = false;
+static bool has_small_letters_only(const char *word, size_t n) {
+    bool letters = false;
     for (size_t i = 0; i < n; i++) {
-        if (isupper((unsigned char)word[i])) return;
+        if (isupper((unsigned char)word[i])) return false;
         letters |= islower((unsigned char)word[i]) != 0;
     }
-    if (!letters || is_version(word, n)) return;
+    return letters;
+}
+
+/* A word of small letters gets a large one behind everything that isn't a letter. */
+static void to_title(char *word, size_t n) {
+    bool inside = false;
+    if (!has_small_letters_only(word, n) || is_version(word, n)) return;
     for (size_t i = 0; i < n; i++) {
         const bool letter = isalpha((unsigned char)word[i]) != 0;
-        if (letter && !inside) word[i] = (char)toupper((unsigned char)word[i]);
+        if (letter && !inside) word[i] = (char)(word[i] - 'a' + 'A');
         inside = letter;
     }
 }

@@ -113,10 +113,19 @@ static int32_t take_hex(mnem__json *j) {
     return value;
 }
 
+/* Takes these bytes, as many as are there. */
+static bool skip_word(mnem__json *j, const char *word) {
+    while (*word && peek(j) == *word) {
+        take(j);
+        word++;
+    }
+    return *word == 0;
+}
+
 static mnem_status take_unicode(mnem__json *j) {
     char utf8[4];
     int32_t code = take_hex(j);
-    if (code >= 0xD800 && code < 0xDC00 && take(j) == '\\' && take(j) == 'u') {
+    if (code >= 0xD800 && code < 0xDC00 && skip_word(j, "\\u")) {
         const int32_t low = take_hex(j);
         code = low >= 0xDC00 && low <= 0xDFFF ? 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)
                                               : -1;
@@ -191,7 +200,7 @@ static bool is_number(const char *text, bool *whole) {
 /* What stands between two delimiters, at most NUMBER_MAX - 1 bytes. */
 static bool take_word(mnem__json *j, char word[NUMBER_MAX]) {
     size_t n = 0;
-    for (int c = peek(j); c != NOTHING && c > ' ' && !strchr(",]}:", c); c = peek(j)) {
+    for (int c = peek(j); c > ' ' && !strchr(",]}:", c); c = peek(j)) {
         if (n == NUMBER_MAX - 1) return false;
         word[n++] = (char)take(j);
     }

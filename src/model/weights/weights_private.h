@@ -166,6 +166,10 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
 /* Packs rows into whole groups, forward. */
 void mnem__weights_pack(const mnem__matrix *matrix, int64_t rows, const uint8_t *raw,
                         uint8_t *packed);
+/* The same of a matrix's raw rows, bytes from `at` on, wherever they come from: a tensor that isn't
+ * what its file holds is made. */
+mnem_status mnem__matrix_read(mnem__weights *weights, const mnem__matrix *matrix, uint64_t at,
+                              uint64_t bytes, uint8_t *buffer, uint8_t **raw);
 
 /* ---- the order; the lock is held ---- */
 

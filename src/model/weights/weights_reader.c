@@ -88,6 +88,15 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
                       error == FILE_ENDS ? "the file ends before" : strerrordesc_np(error));
 }
 
+mnem_status mnem__matrix_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
+                              uint8_t *buffer, uint8_t **raw) {
+    if (m->made < 0)
+        return mnem__weights_part_read(&w->parts[m->file], w->page_cache, m->offset + at, bytes,
+                                       buffer, raw);
+    *raw = buffer;
+    return mnem_model_tensor_read(w->model, (uint32_t)m->made, at, bytes, buffer);
+}
+
 /* ---- the order ---- */
 
 mnem__pass mnem__weights_guess(const mnem__weights *w) {
@@ -175,26 +184,15 @@ static mnem_status check_parts(const mnem__weights *w) {
     return status;
 }
 
-/* The raw rows of a chunk, somewhere in the end of a slot. */
-static mnem_status chunk_read(mnem__weights *w, const mnem__matrix *m, int64_t chunk, uint8_t *slot,
-                              uint8_t **raw) {
-    int64_t begin, end;
-    mnem__chunk_rows(m, chunk, &begin, &end);
-    const uint64_t at = (uint64_t)begin * m->row_bytes, bytes = mnem__chunk_raw_bytes(m, chunk);
-    if (m->made < 0)
-        return mnem__weights_part_read(&w->parts[m->file], w->page_cache, m->offset + at, bytes,
-                                       slot + m->raw_at, raw);
-    *raw = slot + m->raw_at;
-    return mnem_model_tensor_read(w->model, (uint32_t)m->made, at, bytes, *raw);
-}
-
 /* Reads and packs; no lock is held. */
 static mnem_status job_run(mnem__weights *w, job *j) {
     const mnem__matrix *m = j->matrix;
     uint8_t *slot = w->ring + (uint64_t)j->slot * w->slot_bytes, *raw;
     int64_t begin, end;
     mnem__chunk_rows(m, j->chunk, &begin, &end);
-    mnem_status status = chunk_read(w, m, j->chunk, slot, &raw);
+    mnem_status status =
+        mnem__matrix_read(w, m, (uint64_t)begin * m->row_bytes, mnem__chunk_raw_bytes(m, j->chunk),
+                          slot + m->raw_at, &raw);
     if (status != MNEM_OK) status = mnem__fail_in(status, "%s", m->name);
     /* A file that was cut off was written to. */
     if (j->check || status != MNEM_OK) {

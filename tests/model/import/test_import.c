@@ -28,6 +28,17 @@ static void a_folder_opens_as_a_model(void **state) {
     mnem_model_close(model);
 }
 
+static void read_in_parts(const mnem_model *model, uint32_t index, const mnem_tensor_info *info) {
+    uint8_t *whole = malloc(info->bytes), part[600];
+    must(mnem_model_tensor_read(model, index, 0, info->bytes, whole));
+    for (uint64_t at = 0; at < info->bytes; at += 97) {
+        const uint64_t left = info->bytes - at, n = at % 600 < left ? at % 600 : left;
+        must(mnem_model_tensor_read(model, index, at, n, part));
+        if (memcmp(part, whole + at, n) != 0) fail_msg("%s at %d", info->name, (int)at);
+    }
+    free(whole);
+}
+
 /* Transposed, turned, widened, made: every offset and length gives a part of the whole. */
 static void parts_of_a_tensor_are_parts_of_the_whole(void **state) {
     (void)state;
@@ -36,16 +47,8 @@ static void parts_of_a_tensor_are_parts_of_the_whole(void **state) {
         mnem_model *model;
         mnem_tensor_info info;
         must(mnem_model_open(folders[f], &model));
-        for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++) {
-            uint8_t *whole = malloc(info.bytes), part[600];
-            must(mnem_model_tensor_read(model, i, 0, info.bytes, whole));
-            for (uint64_t at = 0; at < info.bytes; at += 97) {
-                const uint64_t left = info.bytes - at, n = at % 600 < left ? at % 600 : left;
-                must(mnem_model_tensor_read(model, i, at, n, part));
-                if (memcmp(part, whole + at, n) != 0) fail_msg("%s at %d", info.name, (int)at);
-            }
-            free(whole);
-        }
+        for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++)
+            read_in_parts(model, i, &info);
         mnem_model_close(model);
     }
 }
@@ -66,6 +69,9 @@ static void config_is_refused_by_member(void **state) {
     f = copy_folder(STORED("llama_3"), "config");
     edit_file(f, "config.json", "\"llama3\"", "\"dynamic\"");
     refuses(f, MNEM_UNSUPPORTED, "rope_type", "dynamic", NULL);
+    f = copy_folder(STORED("llama_3"), "config");
+    edit_file(f, "config.json", "\"silu\"", "\"relu\"");
+    refuses(f, MNEM_UNSUPPORTED, "hidden_act", "relu", "silu", NULL);
     f = copy_folder(STORED("llama_3"), "config");
     edit_file(f, "config.json", "{", "{\"quantization_config\": {\"quant_method\": \"gptq\"},");
     refuses(f, MNEM_UNSUPPORTED, "quantization_config", "gptq", "--type", NULL);
@@ -157,6 +163,68 @@ static void an_index_names_files_of_the_folder_only(void **state) {
     refuses(f, MNEM_BAD_FILE, "weight_map", NULL);
 }
 
+/* ---- experts ---- */
+
+/* Two experts of one layer, each with three matrices [1, 2] of BF16: the numbers are the order in
+ * the file. */
+static const char *experts_folder(const char *numbers) {
+    char header[2048];
+    uint64_t at = 640;
+    int n = sprintf(header, "{" ROWS);
+    const char *f = copy_folder(STORED("llama_3"), "experts");
+    put_file(f, "config.json",
+             "{\"architectures\": [\"OlmoeForCausalLM\"], \"num_experts\": 2, \"hidden_size\": 2,"
+             " \"num_experts_per_tok\": 1, \"intermediate_size\": 1, \"num_hidden_layers\": 1,"
+             " \"num_attention_heads\": 1, \"max_position_embeddings\": 8}");
+    put_file(f, "model.safetensors.index.json", NULL);
+    for (int i = 1; i <= 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "model-0000%d-of-00003.safetensors", i);
+        put_file(f, name, NULL);
+    }
+    for (; *numbers; numbers++) {
+        static const char *const names[] = {"gate", "up", "down"};
+        for (int i = 0; i < 3; i++, at += 4)
+            n +=
+                sprintf(header + n,
+                        ", \"model.layers.0.mlp.experts.%c.%s_proj.weight\": {\"dtype\": \"BF16\", "
+                        "\"shape\": [1, 2], \"data_offsets\": [%d, %d]}",
+                        *numbers, names[i], (int)at, (int)at + 4);
+    }
+    sprintf(header + n, "}");
+    put_weights(f, header, 640 + 4 * 6);
+    return f;
+}
+
+static void experts_are_stacked_by_their_numbers(void **state) {
+    (void)state;
+    const char *f = experts_folder("10"); /* the second one stands first */
+    char path[512];
+    size_t n;
+    snprintf(path, sizeof path, "%s/model.safetensors", f);
+    char *file = read_file(path, &n);
+    for (int i = 0; i < 24; i++) file[n - 24 + (size_t)i] = (char)i;
+    write_file(path, file, n);
+    free(file);
+    mnem_model *model;
+    mnem_tensor_info info;
+    must(mnem_model_open(f, &model));
+    const int32_t up = mnem_model_tensor_find(model, "blk.0.ffn_up_exps.weight");
+    assert_true(up >= 0 && mnem_model_tensor_get(model, (uint32_t)up, &info));
+    assert_true(info.dims == 3 && info.shape[0] == 2 && info.shape[1] == 1 && info.shape[2] == 2);
+    uint8_t got[8];
+    static const uint8_t expected[8] = {16, 17, 18, 19, 4, 5, 6, 7};
+    must(mnem_model_tensor_read(model, (uint32_t)up, 0, 8, got));
+    assert_memory_equal(got, expected, 8);
+    mnem_model_close(model);
+}
+
+static void a_missing_expert_is_noticed(void **state) {
+    (void)state;
+    refuses(experts_folder("0"), MNEM_BAD_FILE, "layer 0", "3 of 6", NULL);
+    refuses(experts_folder("02"), MNEM_BAD_FILE, "experts.2.", "so many", NULL);
+}
+
 /* ---- tokenizers ---- */
 
 static mnem_status convert(const char *folder, const char *pre) {
@@ -228,6 +296,8 @@ int main(void) {
         cmocka_unit_test(tensors_that_nothing_takes_are_named),
         cmocka_unit_test(pickled_weights_are_refused_with_the_way_out),
         cmocka_unit_test(an_index_names_files_of_the_folder_only),
+        cmocka_unit_test(experts_are_stacked_by_their_numbers),
+        cmocka_unit_test(a_missing_expert_is_noticed),
         cmocka_unit_test(an_unknown_pre_tokenizer_is_refused_and_may_be_named),
         cmocka_unit_test(other_tokenizers_are_refused_by_name),
         cmocka_unit_test(no_memory_leaves_nothing_behind),
