@@ -202,12 +202,35 @@ typedef struct mnem_step_part {
  * stops the step with MNEM_CANCELLED. */
 typedef bool mnem_on_step_logits(void *context, int32_t part, int32_t index, const float *logits);
 /* Runs all parts, in passes of up to the plan's chunk of tokens, filled in the order of the parts.
+ * MNEM_UNSUPPORTED for an encoder.
  * MNEM_INVALID for ids that the vocabulary lacks, a sequence named twice or of another engine;
  * MNEM_OVER_BUDGET when a context has no room; nothing has changed then. MNEM_CANCELLED after
  * mnem_engine_cancel, or on_logits; after that, or an error while running, every sequence ends
  * before the pass that was stopped. */
 mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
                              mnem_on_step_logits *on_logits, void *context);
+
+/* ---- embeddings ---- */
+
+typedef struct mnem_embed_text {
+    const int32_t *ids; /* [n] */
+    int32_t n;          /* 1 or more, up to the context */
+} mnem_embed_text;
+/* Zero means default. */
+typedef struct mnem_embed_options {
+    mnem_pooling pooling; /* default: the file's */
+    bool raw;             /* default: every embedding is scaled to a length of 1 */
+} mnem_embed_options;
+/* The embeddings of texts, out [count][embd] f32. An encoder sees a text whole, so one is a pass
+ * (its plan's chunk is its context), as many texts in each as fit; any other model sees it in
+ * chunks, and its last norm is part of an embedding. Texts run together, as many as the plan has
+ * sequences that aren't open; the bits are those that each gets alone. Nothing of them is kept.
+ * options may be NULL. MNEM_INVALID: a text without tokens, ids that the vocabulary lacks, no
+ * pooling named and none in the file; MNEM_OVER_BUDGET: a text is longer than the context, or all
+ * sequences are open; MNEM_BAD_FILE and MNEM_CANCELLED as a step. */
+mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
+                              const mnem_embed_options *options, float *out);
+
 /* Async-signal-safe; cleared by the next step's end. */
 void mnem_engine_cancel(mnem_engine *engine);
 typedef struct mnem_engine_stats {

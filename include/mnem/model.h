@@ -100,6 +100,15 @@ int64_t mnem_value_i64(const mnem_value *array, uint64_t i);
 
 /* ---- the transformer that a file describes ---- */
 
+/* Which of a text's hidden rows are its embedding: their mean, the first, the last. The numbers are
+ * those of files; NONE: a file doesn't say. */
+typedef enum mnem_pooling {
+    MNEM_POOLING_NONE,
+    MNEM_POOLING_MEAN,
+    MNEM_POOLING_CLS,
+    MNEM_POOLING_LAST
+} mnem_pooling;
+
 enum { MNEM_LAYERS_MAX = 1024 };
 typedef struct mnem_transformer {
     char architecture[16]; /* "llama", "qwen2", ... */
@@ -118,6 +127,9 @@ typedef struct mnem_transformer {
     int32_t unturned_every; /* of so many layers the last doesn't turn heads */
     int32_t conv_length;    /* positions that a short convolution sees, its own the last */
     uint8_t conv_layers[MNEM_LAYERS_MAX / 8]; /* bits: the layers that convolve, not attend */
+    bool encoder; /* tokens see the whole text; it makes embeddings, no logits */
+    mnem_pooling pooling;
+    int32_t token_types;    /* rows of token_types.weight, of which the first is used */
     int32_t leading_layers; /* so many begin a model, of another kind than those behind them */
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     int32_t experts;              /* of a layer with a mixture of them; route.used for each token */
@@ -130,7 +142,8 @@ typedef struct mnem_transformer {
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
  * phi3, glm4, olmo2 (and 3), lfm2, starcoder2 and gpt2; with experts olmoe, mixtral (a llama in
- * files), qwen2moe, qwen3moe and gpt-oss. Checks hyperparameters and every tensor's
+ * files), qwen2moe, qwen3moe, gpt-oss and deepseek2; and the encoders bert and nomic-bert. Checks
+ * hyperparameters and every tensor's
  * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

@@ -74,7 +74,8 @@ typedef struct mnem_utf8_joiner {
 /* Appends to out (room for 3 * (length + 4) bytes); returns the bytes written. length 0 flushes. */
 size_t mnem_utf8_join(mnem_utf8_joiner *joiner, const char *bytes, size_t length, char *out);
 
-/* ---- chat formats, recognised from tokenizer.chat_template ---- */
+/* ---- chat formats: the name of a file's template (which template.h runs), and templates for files
+ * that have none ---- */
 typedef enum mnem_chat_format {
     MNEM_CHAT_PLAIN, /* none recognised */
     MNEM_CHAT_CHATML,
@@ -82,18 +83,11 @@ typedef enum mnem_chat_format {
     MNEM_CHAT_MISTRAL,
     MNEM_CHAT_ZEPHYR,
 } mnem_chat_format;
+/* What tokenizer.chat_template looks like, or without one the control tokens. */
 mnem_chat_format mnem_tokenizer_chat_format(const mnem_tokenizer *tokenizer);
 const char *mnem_chat_format_text(mnem_chat_format format);
-/* False where a system turn is written as nothing (Mistral): put its text and an empty line before
- * the text of the first user turn. */
-bool mnem_chat_has_system(mnem_chat_format format);
-/* Text of one turn as the format writes it, to be encoded with special tokens parsed. role:
- * "system", "user", "assistant". open: also the opening of the assistant's answer. first: the turn
- * begins the conversation. Returns the bytes needed without the zero (like snprintf). */
-size_t mnem_chat_turn(mnem_chat_format format, const char *role, const char *text, bool first,
-                      bool open, char *out, size_t n);
-/* The text that ends an assistant's turn in the context ("<|im_end|>\n"). */
-const char *mnem_chat_turn_end(mnem_chat_format format);
+/* A template that writes the format; NULL for MNEM_CHAT_PLAIN. */
+const char *mnem_chat_format_template(mnem_chat_format format);
 
 /* ---- a byte-level BPE vocabulary learned from text files, for a model that is yet to
  * be trained ----

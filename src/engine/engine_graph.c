@@ -25,6 +25,11 @@ mnem_status mnem_engine_graph_create(const mnem_model *model, const mnem_engine_
         return mnem__fail(MNEM_INVALID, "session: a graph of %d tokens, the context is %d", tokens,
                           plan->context);
     MNEM__TRY(mnem__setup_init(&setup, model, options));
+    if (head && setup.map->shape.encoder) {
+        const mnem_transformer t = setup.map->shape;
+        mnem__setup_fini(&setup);
+        return mnem__engine_refuse_encoder(&t);
+    }
     const mnem__choice choice = choice_of(&setup, plan, tokens);
     mnem_status status = mnem__graphs_build(&setup, &choice, &pair);
     if (status == MNEM_OK) {

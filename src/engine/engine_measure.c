@@ -122,9 +122,13 @@ uint64_t mnem__engine_layer_bytes(const mnem_transformer *t, const mnem_kv_layou
                                            : mnem_kv_page_bytes(kv);
 }
 
+int32_t mnem__engine_page_layers(const mnem_transformer *t) {
+    return t->encoder ? 1 : t->layers;
+}
+
 uint64_t mnem__engine_page_bytes(const mnem_transformer *t, const mnem_kv_layout *kv) {
     uint64_t bytes = 0;
-    for (int32_t layer = 0; layer < t->layers; layer++)
+    for (int32_t layer = 0; layer < mnem__engine_page_layers(t); layer++)
         bytes += mnem__engine_layer_bytes(t, kv, layer);
     return bytes;
 }
@@ -219,7 +223,8 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
         (uint64_t)(setup->sequences * mnem__kv_pages_for(&kv, choice->context));
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
-    bytes[MNEM__PART_LOGITS] = (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);
+    bytes[MNEM__PART_LOGITS] =
+        t->encoder ? 0 : (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);
     bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
     bytes[MNEM__PART_RING] = weights->ring_bytes;
     mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],

@@ -83,6 +83,8 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
 /* Bytes of one page of one layer, and of all: keys and values, or what a convolution keeps. */
 uint64_t mnem__engine_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *kv,
                                   int32_t layer);
+/* How many layers have pages of their own: those of an encoder share one's. */
+int32_t mnem__engine_page_layers(const mnem_transformer *t);
 uint64_t mnem__engine_page_bytes(const mnem_transformer *t, const mnem_kv_layout *kv);
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice);

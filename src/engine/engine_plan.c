@@ -184,7 +184,8 @@ static void fill_speed(const planner *p, const mnem__way *way, mnem_engine_plan 
     if (!p->setup.options->profile || p->setup.options->profile->macs_per_s <= 0) return;
     plan->predicted_prompt =
         plan->chunk / mnem__way_pass_seconds(&p->search, way, plan->chunk, false);
-    plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, true);
+    if (!p->setup.map->shape.encoder)
+        plan->predicted_generate = 1 / mnem__way_pass_seconds(&p->search, way, 1, true);
 }
 
 static void fill(planner *p, const mnem__way *way, mnem_engine_plan *plan) {

@@ -54,6 +54,16 @@ int32_t mnem__sequence_ready(const mnem_sequence *sequence, int32_t n);
  * sequence's. */
 void mnem__sequence_doubt(mnem_sequence *sequence);
 
+/* MNEM_UNSUPPORTED: an encoder has no next token. */
+mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t);
+
+/* A step whose hidden rows are wanted, all of them: told for each pass and part, tokens at and
+ * behind it, in order. Rows are as the body leaves them; they may be changed. */
+typedef mnem_status mnem__on_hidden(void *context, int32_t part, int32_t at, int32_t n,
+                                    float *rows);
+mnem_status mnem__engine_step_hidden(mnem_engine *engine, const mnem_step_part *parts,
+                                     int32_t count, mnem__on_hidden *on_hidden, void *context);
+
 struct mnem_engine {
     const mnem_model *model;
     mnem_ledger *ledger;

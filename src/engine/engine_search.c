@@ -167,6 +167,8 @@ static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_type k
 
 static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type kv_type,
                               int32_t chunk) {
+    if (search->setup->map->shape.encoder) /* a text is one pass */
+        return add_graphs(search, context, kv_type, context);
     if (chunk) return add_graphs(search, context, kv_type, chunk < context ? chunk : context);
     mnem_status status = MNEM_OK;
     int32_t largest = CHUNK_MAX;
@@ -179,6 +181,7 @@ static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type k
 void mnem__search_reference(mnem__search *search, int32_t context) {
     search->reference_prompt = context < 512 ? context : 512;
     search->reference_generate = context / 2 < 128 ? (context + 1) / 2 : 128;
+    if (search->setup->map->shape.encoder) search->reference_generate = 0;
 }
 
 mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_choice kv,

@@ -62,6 +62,13 @@ static uint64_t positions_bytes(const splitter *s) {
     return mnem__align_up(info.bytes, 64);
 }
 
+/* Of one layer, or of all those of an encoder on a device. */
+static uint64_t layer_pages_bytes(const splitter *s, const mnem__choice *choice, int32_t layer) {
+    const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
+    return mnem__engine_layer_bytes(&s->setup.map->shape, &kv, layer) *
+           (uint64_t)(s->setup.sequences * mnem__kv_pages_for(&kv, choice->context));
+}
+
 /* What a pass needs beside weights and pages, on any device. */
 static uint64_t pass_bytes(const splitter *s, int32_t chunk, const mnem__graph_pair *pair) {
     const mnem_graph_sizes *b = &pair->body_sizes, *h = &pair->head_sizes;
@@ -73,11 +80,9 @@ static uint64_t pass_bytes(const splitter *s, int32_t chunk, const mnem__graph_p
 
 static void fill_chain(splitter *s, const mnem__choice *choice) {
     const mnem__transformer_map *map = s->setup.map;
-    const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
     const int32_t layers = map->shape.layers;
     for (int32_t i = 0; i < layers; i++) {
-        s->kv[i + 1] = mnem__engine_layer_bytes(&map->shape, &kv, i) *
-                       (uint64_t)(s->setup.sequences * mnem__kv_pages_for(&kv, choice->context));
+        s->kv[i + 1] = map->shape.encoder ? 0 : layer_pages_bytes(s, choice, i);
         s->bytes[i + 1] = layer_weight_bytes(s, i) + s->kv[i + 1];
     }
     const uint64_t logits =
@@ -85,6 +90,7 @@ static void fill_chain(splitter *s, const mnem__choice *choice) {
     s->bytes[0] = matrix_bytes(s, map->embedding) + positions_bytes(s);
     s->bytes[layers + 1] = matrix_bytes(s, map->body_count) + vector_bytes(&map->output_norm) +
                            vector_bytes(&map->output_norm_bias) + logits;
+    if (map->shape.encoder) s->bytes[layers + 1] = 0;
 }
 
 /* Cuts with these numbers; result holds the room, or what is short. */
@@ -93,6 +99,7 @@ static mnem_status cut(splitter *s, const mnem__choice *choice) {
     mnem__residency(s->setup.map, 0, s->setup.matrices, s->setup.flags);
     MNEM__TRY(mnem__graphs_build(&s->setup, choice, &pair));
     s->fixed_bytes = pass_bytes(s, choice->chunk, &pair);
+    if (s->setup.map->shape.encoder) s->fixed_bytes += layer_pages_bytes(s, choice, 0);
     mnem__graphs_destroy(&pair);
     fill_chain(s, choice);
     for (int32_t i = 0; i < s->count; i++)
@@ -105,7 +112,7 @@ static mnem_status cut(splitter *s, const mnem__choice *choice) {
 
 /* The largest chunk, not below least, that fits. MNEM_OVER_BUDGET: none. */
 static mnem_status try_chunks(splitter *s, mnem__choice *choice, int32_t least) {
-    const int32_t asked = s->setup.options->chunk;
+    const int32_t asked = s->setup.map->shape.encoder ? choice->context : s->setup.options->chunk;
     if (asked) {
         choice->chunk = mnem__min_i32(asked, choice->context);
         return cut(s, choice);

@@ -33,6 +33,7 @@ typedef struct step {
     const mnem_step_part *parts;
     int32_t count;
     mnem_on_step_logits *on_logits;
+    mnem__on_hidden *on_hidden; /* NULL: logits are wanted */
     void *context;
     cursor next; /* pass to run */
     /* Passes told to the reader run ahead of those run. */
@@ -69,8 +70,9 @@ static int32_t deal(const step *x, cursor *c, mnem__segment *out, int32_t *wante
     *wanted = 0;
     while (c->part < x->count && row < x->e->choice.chunk) {
         const int32_t left = x->parts[c->part].n - c->at;
-        const mnem__segment g = {c->part, c->at, mnem__min_i32(left, x->e->choice.chunk - row),
-                                 row};
+        const int32_t room = x->e->choice.chunk - row;
+        if (left > room && x->e->map->shape.encoder) break; /* its texts are whole */
+        const mnem__segment g = {c->part, c->at, mnem__min_i32(left, room), row};
         if (out) out[segments] = g;
         segments++;
         row += g.n;
@@ -156,7 +158,7 @@ static mnem_status fill_segment(step *x, int32_t index) {
     uint64_t offset = 0; /* of the layer in a page */
     MNEM__TRY(make_room(e, s, g->n));
     fill_ids(x, g);
-    for (int32_t layer = 0; layer < t->layers; layer++) {
+    for (int32_t layer = 0; layer < mnem__engine_page_layers(t); layer++) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)layer * x->segments + index];
         *kv = mnem__kv_sequence_of(&e->pages, offset, s->table);
         kv->first_position = s->ready;
@@ -185,7 +187,7 @@ static mnem_graph_args pass_args(const step *x, int64_t tokens) {
 /* Of one sequence, rows before the first wanted one needn't be finished. */
 static int32_t first_wanted(const step *x) {
     const mnem__segment *g = x->e->tables.segments;
-    return x->segments == 1 ? g->n - wanted_of(x, g) : 0;
+    return x->segments == 1 && !x->on_hidden ? g->n - wanted_of(x, g) : 0;
 }
 
 static mnem_status run_body(step *x) {
@@ -262,6 +264,22 @@ static mnem_status run_head(step *x, float *hidden, int32_t n, reader *r) {
     return status;
 }
 
+static mnem_status give_hidden(const step *x) {
+    const mnem_engine *e = x->e;
+    const int64_t embd = e->map->shape.embd;
+    float *hidden = e->external[MNEM__SLOT_HIDDEN];
+    mnem_status status = MNEM_OK;
+    if (!mnem__is_finite(hidden, x->rows * embd)) return not_finite(e);
+    for (int32_t i = 0; i < x->segments && status == MNEM_OK; i++) {
+        const mnem__segment *g = &e->tables.segments[i];
+        if (g->at + g->n > 0) /* not one that only runs again */
+            status = x->on_hidden(x->context, g->part, mnem__max_i32(g->at, 0),
+                                  g->n + mnem__min_i32(g->at, 0),
+                                  hidden + (g->row - mnem__min_i32(g->at, 0)) * embd);
+    }
+    return status;
+}
+
 static mnem_status run_pass(step *x) {
     mnem_engine *e = x->e;
     int32_t wanted;
@@ -269,6 +287,7 @@ static mnem_status run_pass(step *x) {
     const mnem__segment *last = &e->tables.segments[x->segments - 1];
     x->rows = last->row + last->n;
     mnem_status status = run_body(x);
+    if (status == MNEM_OK && x->on_hidden) status = give_hidden(x);
     float *hidden = gather_wanted(x);
     reader r = {0, wanted_of(x, e->tables.segments)};
     for (int32_t i = 0; i < wanted && status == MNEM_OK; i += e->logits_rows)
@@ -327,20 +346,32 @@ static void trim(const step *x) {
     mnem__weights_rewind(x->e->weights);
 }
 
-mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_t count,
-                             mnem_on_step_logits *on_logits, void *context) {
-    step x = {e, parts, count, on_logits, context, .heads = 0};
-    mnem_status status = check_parts(e, parts, count);
+static mnem_status run_step(step *x) {
+    mnem_engine *e = x->e;
+    mnem_status status = check_parts(e, x->parts, x->count);
     if (status != MNEM_OK) return status;
     const double start = mnem__seconds();
-    x.next = begin_part(&x, 0);
-    skip_empty(&x, &x.next);
-    x.told = x.next;
-    while (status == MNEM_OK && x.next.part < count) status = run_pass(&x);
-    if (status != MNEM_OK) trim(&x);
+    x->next = begin_part(x, 0);
+    skip_empty(x, &x->next);
+    x->told = x->next;
+    while (status == MNEM_OK && x->next.part < x->count) status = run_pass(x);
+    if (status != MNEM_OK) trim(x);
     __atomic_store_n(&e->cancel, 0, __ATOMIC_RELAXED);
     e->stats.seconds_eval += mnem__seconds() - start;
     return status;
+}
+
+mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_t count,
+                             mnem_on_step_logits *on_logits, void *context) {
+    step x = {.e = e, .parts = parts, .count = count, .on_logits = on_logits, .context = context};
+    if (e->map->shape.encoder) return mnem__engine_refuse_encoder(&e->map->shape);
+    return run_step(&x);
+}
+
+mnem_status mnem__engine_step_hidden(mnem_engine *e, const mnem_step_part *parts, int32_t count,
+                                     mnem__on_hidden *on_hidden, void *context) {
+    step x = {.e = e, .parts = parts, .count = count, .on_hidden = on_hidden, .context = context};
+    return run_step(&x);
 }
 
 void mnem_engine_cancel(mnem_engine *e) {

@@ -15,7 +15,9 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
                                      uint8_t *base, mnem__engine_tables *tables) {
     const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
-    const uint64_t chunk = (uint64_t)choice->chunk, layers = (uint64_t)setup->map->shape.layers;
+    const mnem_transformer *shape = &setup->map->shape;
+    const uint64_t chunk = (uint64_t)choice->chunk;
+    const uint64_t layers = (uint64_t)mnem__engine_page_layers(shape);
     const uint64_t sequences = (uint64_t)setup->sequences, pages = sequences * each;
     uint64_t at = sizeof(mnem_engine);
     mnem__engine_tables t = {.pages_each = (int32_t)each};
@@ -27,7 +29,7 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     t.sequences = carve(base, &at, sequences, sizeof(mnem_sequence));
     t.pages = carve(base, &at, pages, sizeof(int32_t));
     t.free_pages = carve(base, &at, pages, sizeof(int32_t));
-    if (setup->map->shape.conv_length)
+    if (shape->conv_length)
         t.page_ids = carve(base, &at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
     t.references = carve(base, &at, pages, sizeof(uint16_t));
     if (tables) *tables = t;

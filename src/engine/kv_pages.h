@@ -8,8 +8,11 @@
  * A page holds page_tokens positions of every layer, so that a sequence has one table for all
  * layers; a layer that convolves has the last columns of these positions in it (short_conv.c).
  * Where a model has such layers a page knows its tokens too: to go back to a position whose columns
- * are gone, a sequence runs its last page again (sequence.c). The pages are planned and touched at the start; taking one is popping a number. Whoever
- * writes into a page must be its only owner: mnem__kv_pages_own copies what is shared. */
+ * are gone, a sequence runs its last page again (sequence.c). The layers of an encoder share a page,
+ * since a text is one pass and nothing of it is kept.
+ *
+ * The pages are planned and touched at the start; taking one is popping a number. Whoever writes
+ * into a page must be its only owner: mnem__kv_pages_own copies what is shared. */
 #ifndef MNEM_SRC_ENGINE_KV_PAGES_H
 #define MNEM_SRC_ENGINE_KV_PAGES_H
 

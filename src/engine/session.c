@@ -5,7 +5,10 @@
 mnem_status mnem_session_create(const mnem_model *model, const mnem_engine_options *options,
                                 const mnem_engine_plan *plan, mnem_session **session) {
     mnem_engine *e;
+    mnem_transformer t;
     *session = NULL;
+    MNEM__TRY(mnem_model_transformer(model, &t));
+    if (t.encoder) return mnem__engine_refuse_encoder(&t);
     MNEM__TRY(mnem_engine_create(model, options, plan, &e));
     e->session.engine = e;
     mnem_sequence_create(e, &e->session.sequence); /* the first of at least one */

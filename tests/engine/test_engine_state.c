@@ -1,6 +1,6 @@
-/* test_engine_state.c: sequences of a model whose layers carry states (lfm2: what short convolutions
- * keep): cut, forked and stopped anywhere they go on with the bits of a text that never was; the
- * plan counts each layer's page as what it is. */
+/* test_engine_state.c: sequences of a model whose layers carry states (lfm2: what convolutions
+ * keep): cut, forked and stopped anywhere they go on with the bits of a text that never was cut;
+ * the plan counts each layer's page as what it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -242,6 +242,7 @@ static mnem_transformer shape_of(const options *o) {
                           .context = (int32_t)o->context,
                           .rope.dims = rope_dims_of(o),
                           .conv_length = is_conv(o) ? 3 : 0,
+                          .token_types = architecture(o)->encoder ? 2 : 0,
                           .wide_qk_norm = architecture(o)->wide_qk_norm,
                           .experts = (int32_t)o->experts,
                           .ff_expert = (int32_t)o->ff_expert,
@@ -407,6 +408,16 @@ static void put_latent(mnem_gguf_writer *w, const options *o) {
     }
 }
 
+static void put_encoder(mnem_gguf_writer *w, const options *o) {
+    const mnem_value no = {.type = MNEM_VALUE_BOOL, .count = 1};
+    char key[96];
+    snprintf(key, sizeof key, "%s.attention.causal", o->arch);
+    must(mnem__gguf_write_key(w, key, &no));
+    snprintf(key, sizeof key, "%s.pooling_type", o->arch);
+    must(mnem__gguf_write_key_u32(w, key, MNEM_POOLING_MEAN));
+    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.token_type_count", 2));
+}
+
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
@@ -433,6 +444,7 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     put_numbers(w, o);
     if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
     if (is_latent(o)) put_latent(w, o);
+    if (architecture(o)->encoder) put_encoder(w, o);
     put_tokenizer(w, o);
 }
 

@@ -1,9 +1,11 @@
-/* test_chat_format.c: templates recognised, turns written; and the joiner of streamed UTF-8. */
+/* test_chat_format.c: chat formats recognised and written; and the joiner of streamed UTF-8. */
 #include <string.h>
 
 #include "kit/kit.h"
+#include "mnem/template.h"
 #include "model/text/utf8.h"
 #include "model/tokenizer/chat_format.h"
+#include "model/tokenizer/vocab_file.h"
 
 static mnem_chat_format recognise(const char *text) {
     return mnem__chat_recognise((mnem_text){text, strlen(text)});
@@ -44,49 +46,82 @@ static void what_only_looks_alike_is_plain(void **state) {
         assert_int_equal(recognise(texts[i]), MNEM_CHAT_PLAIN);
 }
 
-static void assert_turn(mnem_chat_format format, const char *role, const char *text, bool open,
-                        const char *expected) {
-    char out[256];
-    assert_int_equal(mnem_chat_turn(format, role, text, false, open, out, sizeof out),
-                     strlen(expected));
-    assert_string_equal(out, expected);
+/* What a format's template makes of a short chat. */
+static void assert_chat(mnem_chat_format format, const char *expected) {
+    const char *source = mnem_chat_format_template(format);
+    const mnem_template_input input = {.messages =
+                                           "[{\"role\": \"system\", \"content\": \"Be brief.\"},"
+                                           " {\"role\": \"user\", \"content\": \" Hi\"},"
+                                           " {\"role\": \"assistant\", \"content\": \"Yes.\"},"
+                                           " {\"role\": \"user\", \"content\": \"So?\"}]",
+                                       .bos = "<s>",
+                                       .eos = "</s>",
+                                       .add_generation_prompt = true};
+    mnem_template *t;
+    mnem_text text;
+    assert_non_null(source);
+    assert_int_equal(mnem_template_open(source, strlen(source), NULL, &t), MNEM_OK);
+    assert_int_equal(mnem_template_render(t, &input, &text), MNEM_OK);
+    assert_int_equal(text.length, strlen(expected));
+    assert_memory_equal(text.bytes, expected, text.length);
+    mnem_template_close(t);
 }
 
-static void turns_are_written_as_the_templates_do(void **state) {
+static void formats_are_written_as_their_models_know_them(void **state) {
     (void)state;
-    assert_turn(MNEM_CHAT_CHATML, "system", "Be brief.", false,
-                "<|im_start|>system\nBe brief.<|im_end|>\n");
-    assert_turn(MNEM_CHAT_CHATML, "user", "Hi", true,
-                "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
-    assert_turn(MNEM_CHAT_CHATML, "assistant", "Yes.", false,
-                "<|im_start|>assistant\nYes.<|im_end|>\n");
-    assert_turn(MNEM_CHAT_LLAMA3, "user", " Hi\n", true,
+    assert_chat(MNEM_CHAT_CHATML, "<|im_start|>system\nBe brief.<|im_end|>\n"
+                                  "<|im_start|>user\n Hi<|im_end|>\n"
+                                  "<|im_start|>assistant\nYes.<|im_end|>\n"
+                                  "<|im_start|>user\nSo?<|im_end|>\n"
+                                  "<|im_start|>assistant\n");
+    assert_chat(MNEM_CHAT_LLAMA3,
+                "<s><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
                 "<|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>"
+                "<|start_header_id|>assistant<|end_header_id|>\n\nYes.<|eot_id|>"
+                "<|start_header_id|>user<|end_header_id|>\n\nSo?<|eot_id|>"
                 "<|start_header_id|>assistant<|end_header_id|>\n\n");
-    assert_turn(MNEM_CHAT_LLAMA3, "assistant", "Yes.", false,
-                "<|start_header_id|>assistant<|end_header_id|>\n\nYes.<|eot_id|>");
-    assert_turn(MNEM_CHAT_MISTRAL, "user", "Hi", true, "[INST] Hi [/INST]");
-    assert_turn(MNEM_CHAT_MISTRAL, "assistant", "Yes.", false, " Yes.</s>");
-    assert_turn(MNEM_CHAT_MISTRAL, "system", "Be brief.", false, "");
-    assert_turn(MNEM_CHAT_ZEPHYR, "system", "Be brief.", false, "<|system|>\nBe brief.</s>\n");
-    assert_turn(MNEM_CHAT_ZEPHYR, "user", "Hi", true, "<|user|>\nHi</s>\n<|assistant|>\n");
-    assert_turn(MNEM_CHAT_ZEPHYR, "assistant", "Yes.", false, "<|assistant|>\nYes.</s>\n");
-    assert_turn(MNEM_CHAT_PLAIN, "user", "Hi", true, "Hi");
-    assert_turn((mnem_chat_format)99, "user", "Hi", true, "Hi");
-    assert_false(mnem_chat_has_system(MNEM_CHAT_MISTRAL));
-    assert_true(mnem_chat_has_system(MNEM_CHAT_CHATML));
-    assert_string_equal(mnem_chat_turn_end(MNEM_CHAT_CHATML), "<|im_end|>\n");
-    assert_string_equal(mnem_chat_turn_end(MNEM_CHAT_PLAIN), "");
+    assert_chat(MNEM_CHAT_MISTRAL, "<s>[INST] Be brief.\n\n Hi [/INST] Yes.</s>[INST] So? [/INST]");
+    assert_chat(MNEM_CHAT_ZEPHYR, "<|system|>\nBe brief.</s>\n<|user|>\n Hi</s>\n"
+                                  "<|assistant|>\nYes.</s>\n<|user|>\nSo?</s>\n<|assistant|>\n");
+    assert_null(mnem_chat_format_template(MNEM_CHAT_PLAIN));
+    assert_null(mnem_chat_format_template((mnem_chat_format)99));
+    assert_string_equal(mnem_chat_format_text((mnem_chat_format)99), "plain");
 }
 
-static void a_small_buffer_gets_the_beginning(void **state) {
+/* The format of a file whose vocabulary has these control tokens; template NULL: it has none. */
+static mnem_chat_format of_tokens(const char *const *tokens, const char *template) {
+    vocab_file f = {0};
+    const char *texts[VOCAB_MAX];
+    int32_t types[VOCAB_MAX];
+    mnem_model *model;
+    mnem_tokenizer *tokenizer;
+    const size_t n = vocab_byte_texts(tokens, texts);
+    for (size_t i = 0; i < n; i++) types[i] = i < VOCAB_BYTES ? 1 : 3; /* normal, control */
+    vocab_key_text(&f, "tokenizer.ggml.model", "gpt2");
+    vocab_key_text(&f, "tokenizer.ggml.pre", "gpt-2");
+    vocab_key_texts(&f, "tokenizer.ggml.tokens", texts, n);
+    vocab_key_numbers(&f, "tokenizer.ggml.token_type", MNEM_VALUE_I32, types, n);
+    vocab_key_texts(&f, "tokenizer.ggml.merges", (const char *const[]){"a b"}, 1);
+    if (template) vocab_key_text(&f, "tokenizer.chat_template", template);
+    assert_int_equal(vocab_open(&f, &model), MNEM_OK);
+    assert_int_equal(mnem_tokenizer_create(model, &tokenizer), MNEM_OK);
+    const mnem_chat_format format = mnem_tokenizer_chat_format(tokenizer);
+    mnem_tokenizer_destroy(tokenizer);
+    mnem_model_close(model);
+    return format;
+}
+#define OF_TOKENS(...) of_tokens((const char *const[]){__VA_ARGS__, NULL}, NULL)
+
+static void a_file_without_a_template_is_known_by_its_tokens(void **state) {
     (void)state;
-    char out[8] = "?????";
-    assert_int_equal(mnem_chat_turn(MNEM_CHAT_CHATML, "user", "Hi", true, false, NULL, 0), 30);
-    assert_int_equal(mnem_chat_turn(MNEM_CHAT_CHATML, "user", "Hi", true, false, out, 1), 30);
-    assert_string_equal(out, "");
-    mnem_chat_turn(MNEM_CHAT_CHATML, "user", "Hi", true, false, out, sizeof out);
-    assert_string_equal(out, "<|im_st");
+    assert_int_equal(OF_TOKENS("<|im_start|>", "<|im_end|>"), MNEM_CHAT_CHATML);
+    assert_int_equal(OF_TOKENS("<|start_header_id|>", "<|eot_id|>"), MNEM_CHAT_LLAMA3);
+    assert_int_equal(OF_TOKENS("[INST]", "[/INST]"), MNEM_CHAT_MISTRAL);
+    assert_int_equal(OF_TOKENS("[INST]", "[/INST]", "[SYSTEM_PROMPT]"), MNEM_CHAT_PLAIN);
+    assert_int_equal(OF_TOKENS("<|im_start|>"), MNEM_CHAT_PLAIN);
+    assert_int_equal(OF_TOKENS("<|endoftext|>"), MNEM_CHAT_PLAIN);
+    const char *const chatml[] = {"<|im_start|>", "<|im_end|>", NULL};
+    assert_int_equal(of_tokens(chatml, "{{ messages }}"), MNEM_CHAT_PLAIN);
 }
 
 /* ---- the joiner ---- */
@@ -156,8 +191,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(templates_are_recognised),
         cmocka_unit_test(what_only_looks_alike_is_plain),
-        cmocka_unit_test(turns_are_written_as_the_templates_do),
-        cmocka_unit_test(a_small_buffer_gets_the_beginning),
+        cmocka_unit_test(formats_are_written_as_their_models_know_them),
+        cmocka_unit_test(a_file_without_a_template_is_known_by_its_tokens),
         cmocka_unit_test(text_is_the_same_however_it_is_cut),
         cmocka_unit_test(what_is_no_character_is_replaced),
     };

@@ -1,116 +1,24 @@
 /* test_tool_chat.c: the chat, through a pseudo-terminal, as someone types. */
-#include <poll.h>
-#include <pty.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
-#include "mnem/mnem.h"
-#include "model/gguf/gguf_writer.h"
+#include "tools/chat/chat_run.h"
+#include "tools/chat/model_copy.h"
 #include "tools/tool_run.h"
-
-static char screen[TOOL_RUN_BYTES]; /* all that the terminal got */
-static size_t screen_bytes;
-static int terminal;
-static pid_t child;
-
-static void chat_start(const char *const *args) {
-    const char *argv[32] = {"mnem"};
-    for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
-    tool_scratch();
-    setenv("TERM", "xterm", 1);
-    screen_bytes = 0;
-    struct winsize size = {.ws_row = 40, .ws_col = 100};
-    child = forkpty(&terminal, NULL, NULL, &size);
-    assert_true(child >= 0);
-    if (child == 0) {
-        execv(MNEM_COMMAND, (char *const *)argv);
-        _exit(127);
-    }
-}
-#define CHAT(...) chat_start((const char *const[]){__VA_ARGS__, NULL})
-
-/* Reads until text appears after position from; the position after it. */
-static size_t expect_from(size_t from, const char *text) {
-    for (int i = 0; i < 600; i++) {
-        screen[screen_bytes] = 0;
-        const char *at = strstr(screen + from, text);
-        if (at) return (size_t)(at - screen) + strlen(text);
-        struct pollfd fd = {.fd = terminal, .events = POLLIN};
-        if (poll(&fd, 1, 100) <= 0) continue;
-        ssize_t n = read(terminal, screen + screen_bytes, sizeof screen - 1 - screen_bytes);
-        if (n <= 0) break;
-        screen_bytes += (size_t)n;
-    }
-    kill(child, SIGKILL);
-    size_t tail = from < 200 ? 0 : from - 200;
-    fail_msg("no \"%s\" after byte 200 of:\n%s", text, screen + tail);
-    return 0;
-}
-
-static void type(const char *text) {
-    assert_int_equal(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
-}
-
-static int chat_end(void) {
-    char rest[4096];
-    while (read(terminal, rest, sizeof rest) > 0) continue;
-    int code = tool_wait(child);
-    close(terminal);
-    return code;
-}
-
-/* ---- a copy of the model with a chat template and another context ---- */
-
-static void copy_keys(const mnem_model *model, mnem_gguf_writer *writer, uint32_t context) {
-    mnem_text key;
-    mnem_value value;
-    for (uint32_t i = 0; mnem_model_key_get(model, i, &key, &value); i++) {
-        char name[128];
-        snprintf(name, sizeof name, "%.*s", (int)key.length, key.bytes);
-        if (strcmp(name, "llama.context_length") == 0) value.u = context;
-        assert_int_equal(mnem__gguf_write_key(writer, name, &value), MNEM_OK);
-    }
-}
-
-static void copy_tensors(const mnem_model *model, mnem_gguf_writer *writer) {
-    static char data[1 << 20];
-    mnem_tensor_info t;
-    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
-        assert_int_equal(mnem__gguf_write_tensor(writer, t.name, t.type, t.dims, t.shape), MNEM_OK);
-    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
-        assert_true(t.bytes <= sizeof data);
-        assert_int_equal(mnem_model_tensor_read(model, i, 0, t.bytes, data), MNEM_OK);
-        assert_int_equal(mnem__gguf_write_data(writer, data, t.bytes), MNEM_OK);
-    }
-}
-
-static const char *model_copy(const char *template, uint32_t context) {
-    static char path[128];
-    mnem_model *model;
-    mnem_gguf_writer *writer;
-    snprintf(path, sizeof path, "%s/chat.gguf", tool_scratch());
-    assert_int_equal(mnem_model_open(tool_model, &model), MNEM_OK);
-    assert_int_equal(mnem_gguf_create(path, &writer), MNEM_OK);
-    copy_keys(model, writer, context);
-    assert_int_equal(mnem_gguf_key_text(writer, "tokenizer.chat_template", template), MNEM_OK);
-    copy_tensors(model, writer);
-    assert_int_equal(mnem_gguf_finish(writer), MNEM_OK);
-    mnem_model_close(model);
-    return path;
-}
 
 /* ---- what is said ---- */
 
-static void chat_uses_the_format_of_the_template(void **state) {
+static const char tagged[] = "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}"
+                             "{% if add_generation_prompt %}<assistant>{% endif %}";
+
+static void chat_runs_the_models_template(void **state) {
     (void)state;
-    const char *model = model_copy("<|im_start|>user<|im_end|>", 256);
+    const char *model = model_copy(tagged, 256);
     CHAT("run", model, "--temp", "0", "-n", "8", "--system", "Be brief");
-    size_t at = expect_from(0, "Chat in the model's format (chatml)");
+    size_t at = expect_from(0, "Chat by the model's own template");
     at = expect_from(at, "> ");
     type("Hello\n");
     at = expect_from(at, "stopped after 8 tokens (-n)");
@@ -124,21 +32,68 @@ static void chat_uses_the_format_of_the_template(void **state) {
     assert_int_equal(chat_end(), 0);
 }
 
-static void a_format_without_system_turns_keeps_the_system_text(void **state) {
+/* What the second turn evaluates is what wasn't there: not the first, and not twice the same. */
+static void a_turn_evaluates_only_what_is_new(void **state) {
     (void)state;
-    const char *model = model_copy("[INST] user [/INST]", 256);
-    CHAT("run", model, "--temp", "0", "-n", "20", "--system", "Be brief", "--ctx", "96");
-    size_t at = expect_from(0, "(mistral)");
+    const char *model = model_copy(tagged, 256);
+    const char long_text[] = "and it came to pass in those days that there went out a decree from "
+                             "Caesar that all the world should be taxed\n";
+    CHAT("run", model, "--temp", "0", "-n", "4");
+    size_t at = expect_from(0, "> ");
+    type(long_text);
+    at = expect_from(at, "(-n)");
     at = expect_from(at, "> ");
     type("/stats\n");
-    at = expect_from(at, "context: ");
-    assert_true(atoi(screen + at) > 4); /* the system text is in the context */
+    const int first = atoi(screen + expect_from(at, "prompt "));
+    at = expect_from(at, "1 turn");
     at = expect_from(at, "> ");
-    for (int i = 0; i < 4; i++) {
+    type("Yes\n");
+    at = expect_from(at, "(-n)");
+    at = expect_from(at, "> ");
+    type("/stats\n");
+    const int both = atoi(screen + expect_from(at, "prompt "));
+    at = expect_from(at, "2 turns");
+    assert_true(first > 20);
+    assert_in_range(both, first + 1, first + 20);
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void a_full_context_keeps_the_system_text(void **state) {
+    (void)state;
+    const char *model = model_copy(tagged, 256);
+    CHAT("run", model, "--temp", "0", "-n", "20", "--system", "Be brief", "--ctx", "96");
+    size_t at = expect_from(0, "> ");
+    for (int i = 0; i < 5; i++) {
         type("Hello\n");
+        at = expect_from(at, "(-n)");
         at = expect_from(at, "> ");
     }
     assert_non_null(strstr(screen, "dropped the oldest"));
+    assert_non_null(strstr(screen, "a larger --ctx (the model has 256)"));
+    type("/quit\n");
+    expect_from(at, "ledger");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void a_template_that_refuses_a_system_text_says_the_way_out(void **state) {
+    (void)state;
+    const char *model = model_copy("{% for m in messages %}{% if m.role == 'system' %}\n"
+                                   "{{ raise_exception('No system.') }}{% endif %}"
+                                   "{{ m.content }}{% endfor %}",
+                                   256);
+    CHAT("run", model, "--system", "Be brief");
+    size_t at = expect_from(0, "line 2: it refuses: No system.");
+    expect_from(at, "--raw");
+    assert_int_equal(chat_end(), 1);
+    CHAT("run", model, "-n", "4");
+    at = expect_from(0, "> ");
+    type("/system Be brief\n");
+    at = expect_from(at, "it refuses: No system.");
+    at = expect_from(at, "> ");
+    type("Hello\n");
+    at = expect_from(at, "stopped after 4 tokens");
     type("/quit\n");
     expect_from(at, "ledger");
     assert_int_equal(chat_end(), 0);
@@ -148,7 +103,7 @@ static void chat_says_what_it_is_and_ends_with_the_ledger(void **state) {
     (void)state;
     CHAT("run", "--temp", "0", "-n", "8");
     size_t at = expect_from(0, "plan");
-    at = expect_from(at, "no chat format that mnem knows");
+    at = expect_from(at, "The model has no chat template");
     at = expect_from(at, "> ");
     type("In the beginning\n");
     at = expect_from(at, "\n");
@@ -200,8 +155,8 @@ static void interrupt_at_the_prompt_warns_then_leaves(void **state) {
 /* The context is long, so that the answer is still coming when Ctrl-C does. */
 static void interrupt_stops_an_answer_and_the_chat_goes_on(void **state) {
     (void)state;
-    const char *model = model_copy("unknown", 4096);
-    CHAT("run", model, "--seed", "1", "-n", "100000", "--threads", "1", "--ctx", "4096");
+    const char *model = model_copy(tagged, 4096);
+    CHAT("run", model, "--seed", "1", "-n", "100000", "--threads", "1", "--ctx", "4096", "--raw");
     size_t at = expect_from(0, "> ");
     type("And it came to pass\n");
     at = expect_from(at, "pass\r\n");
@@ -220,7 +175,7 @@ static void a_signal_ends_a_chat_with_the_ledger(void **state) {
     CHAT("run", "--temp", "0", "-n", "8");
     const size_t at = expect_from(0, "> ");
     usleep(100000); /* waiting for a line */
-    kill(child, SIGTERM);
+    kill(chat_child, SIGTERM);
     expect_from(at, "ledger");
     assert_int_equal(chat_end(), 128 + SIGTERM);
 }
@@ -258,8 +213,10 @@ static void too_long_a_message_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chat_uses_the_format_of_the_template),
-        cmocka_unit_test(a_format_without_system_turns_keeps_the_system_text),
+        cmocka_unit_test(chat_runs_the_models_template),
+        cmocka_unit_test(a_turn_evaluates_only_what_is_new),
+        cmocka_unit_test(a_full_context_keeps_the_system_text),
+        cmocka_unit_test(a_template_that_refuses_a_system_text_says_the_way_out),
         cmocka_unit_test(chat_says_what_it_is_and_ends_with_the_ledger),
         cmocka_unit_test(who_types_a_text_is_told_how_it_ends),
         cmocka_unit_test(end_of_input_leaves),

@@ -97,6 +97,16 @@ const tool_option tool_dropout_options[] = {
 };
 #undef AT
 
+#define AT(field) offsetof(tool_template_asked, field)
+const tool_option tool_template_options[] = {
+    {"template", 0, "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
+     .help = "another chat template (Jinja) than the model's"},
+    {"template-args", 0, "JSON", TOOL_VALUE_TEXT, AT(arguments),
+     .help = "more variables for the template, such as '{\"enable_thinking\": false}'"},
+    {0},
+};
+#undef AT
+
 #define AT(field) offsetof(mnem_sampler_options, field)
 const tool_option tool_sampling_options[] = {
     {"temp", 0, "X", TOOL_VALUE_FLOAT, AT(temperature), .least = 0, .most = 100,

@@ -96,6 +96,12 @@ extern const tool_option tool_shape_options[];  /* context, threads, KV and chun
 extern const tool_option tool_page_cache_options[];
 extern const tool_option tool_pre_options[]; /* a const char * */
 
+/* Of a chat template; NULL: not given. */
+typedef struct tool_template_asked {
+    const char *file, *arguments; /* the second is JSON */
+} tool_template_asked;
+extern const tool_option tool_template_options[];
+
 /* Words that quantize and merge take for a type. */
 #define TOOL_TYPES                                                                                 \
     "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K Q2_K Q3_K Q3_K_M IQ4_NL IQ4_XS "  \

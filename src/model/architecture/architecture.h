@@ -8,8 +8,9 @@
  *     x ─ norm ─ in ─ core ─ out ─ post norm ─ + ─ x     core: attention, or what is between two
  *     └────────────────────────────────────────┘               products of a feed-forward
  *
- * and either norm may be missing. Numbers (scales, caps, windows) are the file's; the table says
- * which of them an architecture has, and what they are where files don't say.
+ * and either norm may be missing; encoders norm x behind the addition instead. Numbers (scales,
+ * caps, windows) are the file's; the table says which of them an architecture has, and what they
+ * are where files don't say.
  * A part with a router is a mixture of experts (transformer_mixture.c).
  * A part and its tensors may be in some of the layers only (mnem__layers).
  * Beside it stands what follows from the roles of its tensors (roles.h): a matrix or a norm has a
@@ -72,15 +73,16 @@ typedef struct mnem__layer_part {
     mnem__layers layers;
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
-    mnem_op_kind core;                /* ATTENTION, GELU, SILU_MUL and GELU_MUL (of two, or of one
-                                         matrix that has both), SHORT_CONV */
+    mnem_op_kind core;                /* ATTENTION, GELU, GELU_ERF, SILU_MUL and GELU_MUL (of two,
+                                         or of one matrix that has both), SHORT_CONV */
     mnem__role q_norm, k_norm;        /* of attention's heads */
     mnem__role sinks;
     mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
     mnem__role weight;                 /* of a convolution */
     mnem__role out;
-    mnem__role post_norm;
-    mnem__role router; /* then in and out are experts, and core is in each */
+    mnem__role post_norm; /* before the addition */
+    mnem__role sum_norm;  /* of x, behind it */
+    mnem__role router;    /* then in and out are experts, and core is in each */
     mnem__role choice_bias;
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
     mnem__role shared_gate;              /* how much of it */
@@ -120,6 +122,7 @@ typedef struct mnem__architecture {
     mnem__tensor_use tensors[MNEM__ROLES];
     mnem__layer_part parts[MNEM__PARTS_MAX];
     mnem__role last_norm; /* of the last hidden rows; default: OUTPUT_NORM */
+    bool encoder;         /* both ways, no output matrix */
     unsigned takes;       /* bits of mnem__takes */
     bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;

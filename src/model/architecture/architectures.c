@@ -26,7 +26,9 @@
     X(deepseek2)                                                                                   \
     X(deepseek2_q)                                                                                 \
     X(starcoder2)                                                                                  \
-    X(gpt2)
+    X(gpt2)                                                                                        \
+    X(bert)                                                                                        \
+    X(nomic_bert)
 
 #define DECLARE(name) extern const mnem__architecture mnem__architecture_##name;
 ARCHITECTURES(DECLARE)
@@ -73,6 +75,7 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
 const char *mnem__architecture_untrained(const mnem_transformer *t) {
     const mnem__architecture *a = mnem__architecture_find(t->architecture);
     const mnem__layer_part *part = a ? a->parts : NULL;
+    if (t->encoder) return "attention both ways";
     for (; part && part->out; part++) {
         if (part->router) return "mixtures of experts";
         if (part->layers) return "layers of several kinds";

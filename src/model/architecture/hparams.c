@@ -334,7 +334,6 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
     } keys[] = {
         {"expert_count", 0, MNEM__TAKES_EXPERTS},
         {"expert_used_count", 0, MNEM__TAKES_EXPERTS},
-        {"attention.causal", 1, 0},
         {"attention.clamp_kqv", 0, 0},
         {"attention.scale", 0, MNEM__TAKES_SCALES},
         {"attention.max_alibi_bias", 0, 0},
@@ -360,6 +359,27 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
                 MNEM_UNSUPPORTED, "%s: key %s: %g isn't supported%s", r->model->path, r->key,
                 number, strncmp(keys[i].name, "expert", 6) == 0 ? " (mixture of experts)" : "");
     }
+    return MNEM_OK;
+}
+
+/* What an encoder says of itself, and what of its rows is an embedding; decoders may, too. */
+static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture *a,
+                                  mnem_transformer *t) {
+    mnem_value value;
+    int32_t pooling = 0;
+    t->encoder = a->encoder;
+    if (mnem__key_find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d isn't supported", r->model->path,
+                          r->key, value.i != 0);
+    MNEM__TRY(mnem__take_int(r, "pooling_type", 0, 4, 0, &pooling));
+    if (pooling > MNEM_POOLING_LAST)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: 4 (a score of two texts) isn't supported, only embeddings",
+                          r->model->path, r->key);
+    t->pooling = (mnem_pooling)pooling;
+    if (mnem_model_key_find(r->model, "tokenizer.ggml.token_type_count", &value) && value.i > 0 &&
+        value.i <= WIDTH_MAX)
+        t->token_types = (int32_t)value.i;
     return MNEM_OK;
 }
 
@@ -390,6 +410,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = mnem__hparams_latent(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_EXPERTS)
         status = mnem__hparams_experts(&r, architecture, t);
+    if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     return status;
 }
 

@@ -53,6 +53,9 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", Q_NORM), .is_norm = true},
     [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", K_NORM), .is_norm = true},
     [MNEM__ROLE_O_BIAS] = {VECTOR("attn_output.bias", EMBD)},
+    [MNEM__ROLE_ATTN_SUM_NORM] = {VECTOR("attn_output_norm.weight", EMBD), BIAS(ATTN_SUM_NORM),
+                                  .is_norm = true},
+    [MNEM__ROLE_ATTN_SUM_NORM_BIAS] = {VECTOR("attn_output_norm.bias", EMBD)},
     [MNEM__ROLE_ATTN_POST_NORM] = {VECTOR("post_attention_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_CONV] = {MATRIX("shortconv.conv.weight", NULL, EMBD, CONV), PRECISION(WHOLE)},
     [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
@@ -67,9 +70,15 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
     [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
     [MNEM__ROLE_SHARED_GATE] = {VECTOR("ffn_gate_inp_shexp.weight", EMBD)},
+    [MNEM__ROLE_FFN_SUM_NORM] = {VECTOR("layer_output_norm.weight", EMBD), BIAS(FFN_SUM_NORM),
+                                 .is_norm = true},
+    [MNEM__ROLE_FFN_SUM_NORM_BIAS] = {VECTOR("layer_output_norm.bias", EMBD)},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
-    [MNEM__ROLE_EMBED_NORM] = {VECTOR("token_embd_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_TOKEN_TYPES] = {MATRIX("token_types.weight", NULL, TYPES, EMBD), PRECISION(HALF)},
+    [MNEM__ROLE_EMBED_NORM] = {VECTOR("token_embd_norm.weight", EMBD), BIAS(EMBED_NORM),
+                               .is_norm = true},
+    [MNEM__ROLE_EMBED_NORM_BIAS] = {VECTOR("token_embd_norm.bias", EMBD)},
     [MNEM__ROLE_OUTPUT_NORM] = {VECTOR("output_norm.weight", EMBD), BIAS(OUTPUT_NORM),
                                 .is_norm = true},
     [MNEM__ROLE_OUTPUT_NORM_BIAS] = {VECTOR("output_norm.bias", EMBD)},
@@ -100,6 +109,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_UP: return t->gate_in_up ? 2 * (int64_t)t->ff : t->ff;
     case MNEM__WIDTH_VOCAB: return t->vocab;
     case MNEM__WIDTH_CONTEXT: return t->context;
+    case MNEM__WIDTH_TYPES: return t->token_types;
     case MNEM__WIDTH_ROPE_PAIRS: return t->rope.dims / 2;
     case MNEM__WIDTH_EXPERTS: return t->experts;
     case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;

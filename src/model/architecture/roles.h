@@ -44,6 +44,8 @@ typedef enum mnem__role {
     MNEM__ROLE_Q_NORM, /* of each head, or wide_qk_norm */
     MNEM__ROLE_K_NORM,
     MNEM__ROLE_O_BIAS,
+    MNEM__ROLE_ATTN_SUM_NORM, /* of x behind the addition */
+    MNEM__ROLE_ATTN_SUM_NORM_BIAS,
     MNEM__ROLE_ATTN_POST_NORM, /* of what the part gives, before it is added */
     MNEM__ROLE_CONV,           /* of a few columns of each channel */
     MNEM__ROLE_FFN_NORM,
@@ -58,9 +60,13 @@ typedef enum mnem__role {
     MNEM__ROLE_UP_EXPERTS_BIAS,
     MNEM__ROLE_DOWN_EXPERTS_BIAS,
     MNEM__ROLE_SHARED_GATE, /* how much of the shared expert a token gets */
+    MNEM__ROLE_FFN_SUM_NORM,
+    MNEM__ROLE_FFN_SUM_NORM_BIAS,
     MNEM__ROLE_EMBEDDING,
-    MNEM__ROLE_POSITIONS, /* a row for each place in the context, added to the embedding */
-    MNEM__ROLE_EMBED_NORM,
+    MNEM__ROLE_POSITIONS,   /* a row for each place in the context, added to the embedding */
+    MNEM__ROLE_TOKEN_TYPES, /* the first row is added to every token's embedding */
+    MNEM__ROLE_EMBED_NORM,  /* LFM2 calls its last norm so */
+    MNEM__ROLE_EMBED_NORM_BIAS,
     MNEM__ROLE_OUTPUT_NORM,
     MNEM__ROLE_OUTPUT_NORM_BIAS,
     MNEM__ROLE_OUTPUT,
@@ -91,6 +97,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_UP, /* ff, twice with the gate in it */
     MNEM__WIDTH_VOCAB,
     MNEM__WIDTH_CONTEXT,
+    MNEM__WIDTH_TYPES,
     MNEM__WIDTH_ROPE_PAIRS,
     MNEM__WIDTH_EXPERTS,
     MNEM__WIDTH_FF_EXPERT,

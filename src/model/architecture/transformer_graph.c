@@ -59,7 +59,8 @@ static mnem_graph_options room(const mnem__transformer_graph_options *o, bool bo
 
 uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options) {
     const mnem_graph_options body = room(options, true), head = room(options, false);
-    return mnem_graph_host_bytes(&body) + mnem_graph_host_bytes(&head);
+    return mnem_graph_host_bytes(&body) +
+           (options->map->shape.encoder ? 0 : mnem_graph_host_bytes(&head));
 }
 
 /* Heads from the first-th on, of a value [T, width * head_dim]. */
@@ -173,6 +174,11 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     return in;
 }
 
+/* The layers of an encoder have their keys and values in the same place, one after another. */
+static int32_t pages_of(const builder *b) {
+    return b->t->encoder ? 0 : b->layer;
+}
+
 /* [T, H D], in the type that the matrix behind it reads. */
 static int32_t add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
@@ -181,7 +187,7 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
     add_rope(b, in.k);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
                              .in = {in.k, in.v},
-                             .layer = b->layer});
+                             .layer = pages_of(b)});
     b->tail = b->layer + 1 == t->layers;
     add_head_norm(b, in.q, in.q_flat, part->q_norm);
     add_rope(b, in.q);
@@ -195,10 +201,11 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
                                       .kv = b->o->kv,
                                       .max_positions = b->o->context,
                                       .window = has_window(t, b->layer) ? t->window : 0,
-                                      .soft_cap = t->attention_cap},
+                                      .soft_cap = t->attention_cap,
+                                      .both_ways = t->encoder},
                              .in = {in.q, layer_vector(b, part->sinks)},
                              .out = a8 ? flat : heads_view(b, flat, t->heads),
-                             .layer = b->layer});
+                             .layer = pages_of(b)});
     return flat;
 }
 
@@ -218,7 +225,7 @@ static int32_t add_activation(builder *b, const mnem__layer_part *part) {
         in[1] = half_of(b, in[0], b->t->ff);
         in[0] = half_of(b, in[0], 0);
     }
-    const char *name = part->core == MNEM_OP_GELU ? "gelu" : "gated";
+    const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
     const int32_t out =
         wants_a8(b, layer_handle(b, part->out)) ? value_2d(b, name, MNEM_TYPE_A8, b->t->ff) : in[0];
     add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = out});
@@ -250,6 +257,13 @@ static void add_scale(builder *b, int32_t x, float factor) {
         (mnem_graph_node){.desc = {.kind = MNEM_OP_SCALE, .scale = factor}, .in = {x}, .out = x});
 }
 
+/* x = norm(x): encoders have it in the place of norms before products. */
+static void add_sum_norm(builder *b, int32_t weight, int32_t bias) {
+    add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
+                             .in = {b->x, weight, bias},
+                             .out = b->x});
+}
+
 static int32_t add_core(builder *b, const mnem__layer_part *part) {
     if (part->k_b) return mnem__add_latent(b, part, b->table[0]);
     if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
@@ -263,6 +277,8 @@ static void add_part(builder *b, const mnem__layer_part *part) {
     const bool apart = part->post_norm || b->t->residual_scale > 0;
     const int32_t out = apart ? value_2d(b, "part", MNEM_TYPE_F32, b->t->embd) : b->x;
     add_layer_matmul(b, part->out, (inputs){made, made}, out, !apart);
+    if (part->sum_norm)
+        add_sum_norm(b, layer_vector(b, part->sum_norm), layer_bias(b, part->sum_norm));
     if (!apart) return;
     if (part->post_norm)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
@@ -295,6 +311,16 @@ static void add_positions(builder *b) {
     add(b, (mnem_graph_node){
                .desc = {.kind = MNEM_OP_EMBED, .by_position = true}, .in = {table}, .out = rows});
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, rows}, .out = b->x});
+}
+
+/* x = norm(x + the first type's row), which all tokens have. */
+static void add_token_type(builder *b) {
+    const mnem__transformer_map *map = b->o->map;
+    mnem_tensor every = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, b->t->embd);
+    every.stride[0] = 0;
+    const int32_t row = mnem_graph_view(b->graph, vector(b, &map->token_type), &every);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {b->x, row}, .out = b->x});
+    add_sum_norm(b, vector(b, &map->embed_norm), vector(b, &map->embed_norm_bias));
 }
 
 static int32_t add_table(builder *b, const mnem_rope *rope, const mnem__vector *factors) {
@@ -356,6 +382,7 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
     add_embedding(&b);
     add_scale(&b, b.x, b.t->embedding_scale);
     if (options->map->positions.tensor >= 0) add_positions(&b);
+    if (b.t->encoder) add_token_type(&b);
     if (b.architecture->turn) add_tables(&b);
     for (b.layer = 0; b.layer < b.t->layers; b.layer++)
         for (const mnem__layer_part *part = b.architecture->parts; part->out; part++)
@@ -368,6 +395,8 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
                                    mnem_graph **graph, mnem_graph_sizes *sizes) {
     builder b;
     *graph = NULL;
+    *sizes = (mnem_graph_sizes){0};
+    if (options->map->shape.encoder) return MNEM_OK;
     MNEM__TRY(start(&b, options, false));
     const int32_t handle = options->map->body_count;
     b.layer = -1;

@@ -1,7 +1,7 @@
 /* transformer_graph.h: a transformer's tensors found by role, and its two programs.
  *
  * The body turns ids into hidden rows and stores keys and values; the head turns hidden rows into
- * logits. Matrices are handles into `matrices`, in the order of use; vectors (norms, biases,
+ * logits; an encoder has none. Matrices are handles into `matrices`, in the order of use; vectors (norms, biases,
  * frequency factors) live as f32 in one small block, and a table of positions beside them, in the
  * file's type. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_GRAPH_H
@@ -24,6 +24,7 @@ typedef struct mnem__transformer_map {
     int32_t *matrices;     /* tensor indices */
     int32_t *layer_first;  /* [layers + 1]: handle of a layer's first matrix; body_count */
     mnem__vector *vectors; /* [layers][MNEM__LAYER_VECTORS] */
+    mnem__vector token_type, embed_norm, embed_norm_bias;
     mnem__vector output_norm, output_norm_bias, rope_factors, rope_long, rope_short;
     mnem__vector positions; /* n rows of the file's type */
     uint64_t vector_bytes;  /* of the small block */
@@ -66,7 +67,7 @@ typedef struct mnem__transformer_graph_options {
     bool guess_experts;    /* of the next layer, for the source (routers must be resident then) */
 } mnem__transformer_graph_options;
 
-/* Builds and compiles. The graph is the caller's. */
+/* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head of an encoder. */
 mnem_status mnem__transformer_body(const mnem__transformer_graph_options *options,
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
 mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,

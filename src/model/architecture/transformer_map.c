@@ -78,17 +78,36 @@ static mnem__vector find_vector(mnem__transformer_map *map, mnem__role role) {
     return add_vector(map, mnem__role_tensor(map->model, role, -1));
 }
 
-static void find_ends(mnem__transformer_map *map) {
-    const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
-    const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
+/* The first row is all that is read. */
+static mnem__vector find_token_type(mnem__transformer_map *map) {
+    const uint64_t offset = map->vector_bytes;
+    mnem__vector v = find_vector(map, MNEM__ROLE_TOKEN_TYPES);
+    if (v.tensor < 0) return v;
+    v.n = map->shape.embd;
+    map->vector_bytes = offset + mnem__align_up((uint64_t)v.n * sizeof(float), 64);
+    return v;
+}
+
+static void find_vectors(mnem__transformer_map *map) {
+    const bool encoder = map->shape.encoder;
     const mnem__role last = mnem__architecture_find(map->shape.architecture)->last_norm;
+    const mnem__vector none = {.tensor = -1};
+    map->token_type = find_token_type(map);
+    map->embed_norm = encoder ? find_vector(map, MNEM__ROLE_EMBED_NORM) : none;
+    map->embed_norm_bias = encoder ? find_vector(map, MNEM__ROLE_EMBED_NORM_BIAS) : none;
     map->output_norm = find_vector(map, last ? last : MNEM__ROLE_OUTPUT_NORM);
     map->output_norm_bias = find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS);
     map->rope_factors = add_vector(map, map->shape.rope_factors);
     map->rope_long = find_vector(map, MNEM__ROLE_ROPE_LONG);
     map->rope_short = find_vector(map, MNEM__ROLE_ROPE_SHORT);
     map->positions = add_positions(map);
-    map->head_count = 1;
+}
+
+static void find_ends(mnem__transformer_map *map) {
+    const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
+    const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
+    map->head_count = !map->shape.encoder;
+    map->extra_count = map->shape.encoder;
     map->matrices[map->body_count] = output < 0 ? embedding : output;
     map->embedding = map->body_count;
     if (output < 0) return;
@@ -110,6 +129,7 @@ mnem_status mnem__transformer_map_create(const mnem_model *model, mnem__transfor
     const mnem__tensor_use *uses = mnem__architecture_find(shape.architecture)->tensors;
     for (int32_t layer = 0; layer < shape.layers; layer++) find_layer(made, uses, layer);
     made->layer_first[shape.layers] = made->body_count;
+    find_vectors(made);
     find_ends(made);
     *map = made;
     return MNEM_OK;
@@ -148,8 +168,11 @@ static mnem_status load_positions(const mnem__transformer_map *map, uint8_t *blo
 }
 
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block) {
-    mnem_status status = load_vector(map, &map->output_norm, block);
-    if (status == MNEM_OK) status = load_vector(map, &map->output_norm_bias, block);
+    const mnem__vector *const ends[] = {&map->token_type, &map->embed_norm, &map->embed_norm_bias,
+                                        &map->output_norm, &map->output_norm_bias};
+    mnem_status status = MNEM_OK;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends && status == MNEM_OK; i++)
+        status = load_vector(map, ends[i], block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_factors, block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_long, block);
     if (status == MNEM_OK) status = load_vector(map, &map->rope_short, block);

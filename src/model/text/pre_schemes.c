@@ -5,7 +5,8 @@
  * many digits go together, in what of a contraction is a word, and in what is cut before.
  * White space is Unicode's White_Space. Where files and llama.cpp's reading of a published pattern
  * differ, its reading is followed, since files are made and used with it: letters other than a to z
- * count as upper and as lower case (tekken, gpt-4o), and wide spaces aren't punctuation (deepseek).
+ * count as upper and as lower case (tekken, gpt-4o), or all letters do (tiny_aya, youtu), and wide
+ * spaces aren't punctuation (deepseek).
  * Cost: no pattern looks at more than it takes but for one character, and none steps back over more
  * than one run, so that cutting is linear (see pretokenize.c). */
 #include "model/text/pre_schemes.h"
@@ -28,20 +29,31 @@
 #define CL100K(digits) CL100K_OF("\\p{L}+", digits, OTHER)
 
 /* Words begin anew where lower case goes over into upper case. */
-#define UPPER               "[^\\P{L}a-z]"
-#define LOWER               "[^\\P{L}A-Z]"
-#define CASED(tail)         CASED_BY(UPPER "*" LOWER "+" tail, UPPER "+" LOWER "*" tail)
-#define CASED_BY(low, high) NO_LETTER low "|" NO_LETTER high
-#define O200K(tail, digits) CASED(tail) "|" digits "|" OTHER "[\\r\\n/]*|" LINES "|" SPACES
+#define UPPER                   "[^\\P{L}a-z]"
+#define LOWER                   "[^\\P{L}A-Z]"
+#define CASED(tail)             CASED_BY(UPPER "*" LOWER "+" tail, UPPER "+" LOWER "*" tail)
+#define CASED_BY(low, high)     NO_LETTER low "|" NO_LETTER high
+#define O200K(tail, digits)     O200K_OF(CASED(tail), digits)
+#define O200K_OF(words, digits) words "|" digits "|" OTHER "[\\r\\n/]*|" LINES "|" SPACES
+#define MAY_BE(part)            "(?:" part ")?"
+/* With the marks of letters, but any case. */
+#define MARKED_WORDS            NO_LETTER "[\\p{L}\\p{M}]+" MAY_BE(SUFFIX)
+#define NEITHER_LETTER_NOR_MARK "\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}"
+#define MARKED_UPPER            "[^a-z" NEITHER_LETTER_NOR_MARK "]"
+#define MARKED_LOWER            "[^A-Z" NEITHER_LETTER_NOR_MARK "]"
+#define MARKED_CASED                                                                               \
+    CASED_BY(MARKED_UPPER "*" MARKED_LOWER "+" MAY_BE(SUFFIX),                                     \
+             MARKED_UPPER "+" MARKED_LOWER "*" MAY_BE(SUFFIX))
 
 /* Of Chinese, Japanese and Korean, but no white space. */
 #define IDEOGRAPHS "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{30ff}]+"
 #define EASTERN                                                                                    \
     "[\\x{800}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}"                 \
     "\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{9fa5}\\x{ac00}-\\x{d7ff}]+"
-#define DEEPSEEK                                                                                   \
-    "[!-/:-@\\[-`{-~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+"      \
-    "[\\r\\n]*|" LINES "|" SPACES
+#define DEEPSEEK_WORDS                                                                             \
+    "[!-/:-@\\[-`{-~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+"
+#define DEEPSEEK DEEPSEEK_WORDS "[\\r\\n]*|" LINES "|" SPACES
+#define SPARK    DEEPSEEK_WORDS "|[\\r\\n]|" SPACES
 /* Cased letters of the scripts that had them when the pattern was written out. */
 #define DEEPSEEK_LETTERS                                                                           \
     SPACE "?[^\\P{L&}\\x{560}-\\x{588}\\x{10c7}-\\x{10ff}\\x{1c80}-\\x{1c8f}\\x{2d00}-\\x{2d2d}"   \
@@ -59,6 +71,35 @@
 #define SEED_CODER                                                                                 \
     SUFFIX "|" NO_LETTER "\\p{L}+|\\p{N}| ?[^" SPACE "\\p{L}\\p{N}\\r\\n]+|" LINES "|" SPACES
 #define BAILING SUFFIX "|" NO_LETTER "\\p{L}+|\\p{N}|" OTHER "[\\r\\n]*|" SPACE "*[\\r\\n]|" SPACES
+
+/* Numbers by their thousands, the first digits left with what stands before them: up to the end of
+ * a number, then what is whole groups of three behind its first digits, then these. */
+#define THOUSANDS                                                                                  \
+    "\\P{N}*+(*COMMIT)\\p{N}++", "(?<=\\p{N})(?:\\p{N}{3})++\\z", "(?<!\\P{N})\\p{N}{3}"
+
+#define HAN_SIGNS                                                                                  \
+    "\\x{4e00}-\\x{9fff}\\x{3400}-\\x{4dbf}\\x{20000}-\\x{2a6df}\\x{2a700}-\\x{2ceaf}"             \
+    "\\x{2ceb0}-\\x{2ebef}\\x{f900}-\\x{faff}\\x{2f800}-\\x{2fa1f}"
+#define KIMI                                                                                       \
+    "[" HAN_SIGNS "]+|" NO_LETTER "[^\\P{L}" HAN_SIGNS                                             \
+    "]+" MAY_BE(SUFFIX) "|\\p{N}{1,3}|" OTHER "[\\r\\n]*|" LINES "|" SPACES
+/* Scripts of Asia, and what lies between Han and its compatibility forms. */
+#define ASIAN                                                                                      \
+    "[\\x{3400}-\\x{4dbf}\\x{4e00}-\\x{faff}\\x{3040}-\\x{30ff}\\x{ff65}-\\x{ff9f}"                \
+    "\\x{2f00}-\\x{2fdf}\\x{e40}-\\x{eff}\\x{1780}-\\x{17ff}\\x{1000}-\\x{109f}"                   \
+    "\\x{aa60}-\\x{aa7f}\\x{a9e0}-\\x{a9ff}\\x{1100}-\\x{11ff}]+"
+#define YOUTU_SCRIPTS                                                                              \
+    "[\\x{ac00}-\\x{d7a3}\\x{3131}-\\x{318e}]+|[\\x{ff01}\\x{2026}\\x{201c}\\x{201d}\\x{2018}"     \
+    "\\x{2019}\\x{2014}\\x{ff1a}\\x{ff1b}\\x{ff0c}\\x{3001}-\\x{303f}\\x{fe30}-\\x{fe4f}]+|"       \
+    "[\\x{3105}-\\x{312f}]+|" IDEOGRAPHS
+/* Runs of spaces by powers of two: of what cl100k's cut, the pieces that are nothing else. (In one
+ * pattern, each power would look for a line's end in the whole run.) */
+#define BLANK        "[^\\P{White_Space}\\r\\n]"
+#define BLANKS_OF(n) "|" BLANK "{" n "}"
+#define BLANKS_BY_POWERS                                                                           \
+    "\\A" BLANK "*+(?!" BLANK ")(?s:.++)" BLANKS_OF("512") BLANKS_OF("256") BLANKS_OF("128")       \
+        BLANKS_OF("64") BLANKS_OF("32") BLANKS_OF("16") BLANKS_OF("8") BLANKS_OF("4")              \
+            BLANKS_OF("1,2")
 
 static const mnem__pre_scheme schemes[] = {
     {.names = "default", .patterns = {"[\\p{P}$+<=>^~|]+", GPT2, "\\p{N}+", "[0-9][0-9][0-9]"}},
@@ -86,7 +127,19 @@ static const mnem__pre_scheme schemes[] = {
     {.names = "bailingmoe bailingmoe2 llada-moe", .patterns = {BAILING}},
     {.names = "tekken", .patterns = {O200K("", "\\p{N}")}, .whole_words = true, .bos = true},
     {.names = "gpt-4o llama4 kanana2 talkie minimax-m2",
-     .patterns = {O200K("(?:" SUFFIX ")?", "\\p{N}{1,3}")}},
+     .patterns = {O200K(MAY_BE(SUFFIX), "\\p{N}{1,3}")}},
+    {.names = "granite-embed-multi-97m",
+     .patterns = {O200K_OF(MARKED_CASED, "\\p{N}{1,3}")},
+     .whole_words = true},
+    {.names = "tiny_aya cohere2moe",
+     .patterns = {THOUSANDS, O200K_OF(MARKED_WORDS, "\\p{N}{1,3}")}},
+    {.names = "youtu",
+     .patterns = {YOUTU_SCRIPTS, O200K_OF(MARKED_WORDS, "\\p{N}")},
+     .whole_words = true},
+    {.names = "jais-2", .patterns = {CL100K("\\p{N}{1,3}"), BLANKS_BY_POWERS}},
+    {.names = "kimi-k2", .patterns = {KIMI}},
+    {.names = "afmoe", .patterns = {THOUSANDS, ASIAN, DEEPSEEK}},
+    {.names = "spark2_5", .patterns = {"\\p{N}{1,3}", IDEOGRAPHS, SPARK, "\\p{N}"}},
     {.names = "deepseek-llm",
      .patterns = {"[\\r\\n]", DEEPSEEK_LETTERS, DEEPSEEK_SIGNS, "(?<!" SPACE ")" SPACE "+\\z",
                   EASTERN, "\\p{N}+"}},
@@ -100,7 +153,11 @@ static const mnem__pre_scheme schemes[] = {
      .patterns = {"<sentinel:[0-9]+>", "IMGIMG[A-I]{1,4}Z", "[\\t\\n]|    |  ", "\\p{N}",
                   "[\\p{P}!-/:-@\\[-`{-~]", GPT2},
      .bos = true},
-    {.names = "gemma4 granite-embed-multi-311m", .marked = true, .force_bos = true},
+    {.names = "gemma4 granite-embed-multi-311m",
+     .marked = true,
+     .force_bos = true,
+     .whole_words = true},
+    {.names = "sarvam-moe", .marked = true},
 };
 
 /* Whether name is one of names. */

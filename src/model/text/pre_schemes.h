@@ -10,7 +10,8 @@ enum { MNEM__PATTERNS_MAX = 6 };
 typedef struct mnem__pre_scheme {
     const char *names;                        /* a space between two */
     const char *patterns[MNEM__PATTERNS_MAX]; /* see pretokenize.c */
-    bool whole_words;                         /* that are tokens aren't joined from bytes */
+    bool whole_words;                         /* that are tokens aren't joined; marked: if they are
+                                                 line feeds */
     bool bos;       /* text begins with BOS unless the file says otherwise */
     bool marked;    /* tokens are text with U+2581 for spaces, not bytes as characters, and words
                          end at line feeds only (no patterns) */

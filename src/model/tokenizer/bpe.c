@@ -151,7 +151,7 @@ static mnem_status encode_marked(const piece *p, const char *text, size_t n) {
     for (size_t begin = 0, end = 0; begin < bytes && status == MNEM_OK; begin = end) {
         const bool feeds = w->text[begin] == '\n';
         while (end < bytes && (w->text[end] == '\n') == feeds) end++;
-        status = add_word(p, w->text + begin, end - begin, feeds);
+        status = add_word(p, w->text + begin, end - begin, feeds && p->bpe->scheme->whole_words);
     }
     return status;
 }

@@ -1,10 +1,10 @@
-/* chat_format.c: the chat formats of known models: recognised from the template, written as text.
+/* chat_format.c: the chat formats of known models: recognised by their marks, written as templates.
  *
- * The idea: tokenizer.chat_template is a program in Jinja; it is not run. What marks a format in it
- * is searched for, and a format is a row of strings around a turn's text. A template that only
- * looks like a known one (Llama 2's <<SYS>>, Phi 3's <|end|>, Mistral's later [SYSTEM_PROMPT]) is
- * not recognised.
- * Cost: a few searches through the template. */
+ * The idea: a file's own template (tokenizer.chat_template) is run as it is, and here only named by
+ * what stands in it. A file without one is known by its control tokens, and gets a template of
+ * ours. What only looks like a known format (Llama 2's <<SYS>>, Phi 3's <|end|>, Mistral's later
+ * [SYSTEM_PROMPT]) is none.
+ * Cost: a few searches through the template or the control tokens. */
 #include "model/tokenizer/chat_format.h"
 
 #include <string.h>
@@ -31,96 +31,73 @@ mnem_chat_format mnem__chat_recognise(mnem_text text) {
     return is_zephyr(text) ? MNEM_CHAT_ZEPHYR : MNEM_CHAT_PLAIN;
 }
 
-/* A turn is open, role, middle, text, close; then an assistant's answer is opened by answer. */
-typedef struct format_row {
-    const char *name, *open, *middle, *close, *answer, *answer_end;
-    bool roles, trims; /* the role is written; the text loses its outer white space */
-} format_row;
+/* ---- files without a template ---- */
 
-static const format_row formats[] = {
-    [MNEM_CHAT_PLAIN] = {"plain", "", "", "", "", "", false, false},
-    [MNEM_CHAT_CHATML] = {"chatml", "<|im_start|>", "\n", "<|im_end|>\n", "<|im_start|>assistant\n",
-                          "<|im_end|>\n", true, false},
-    [MNEM_CHAT_LLAMA3] = {"llama3", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>",
-                          "<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>", true,
-                          true},
-    [MNEM_CHAT_MISTRAL] = {"mistral", "[INST] ", "", " [/INST]", "", "</s>", false, false},
-    [MNEM_CHAT_ZEPHYR] = {"zephyr", "<|", "|>\n", "</s>\n", "<|assistant|>\n", "</s>\n", true,
-                          false},
+static bool has_token(const mnem__special_tokens *special, const mnem__token_vocab *vocab,
+                      const char *text) {
+    size_t length = 0;
+    return mnem__special_tokens_match(special, vocab, false, text, strlen(text), &length) >= 0 &&
+           length == strlen(text);
+}
+
+mnem_chat_format mnem__chat_of_tokens(const mnem__special_tokens *special,
+                                      const mnem__token_vocab *vocab) {
+    static const struct {
+        mnem_chat_format format;
+        const char *begin, *end, *but_not;
+    } marks[] = {
+        {MNEM_CHAT_CHATML, "<|im_start|>", "<|im_end|>", "<|im_sep|>"},
+        {MNEM_CHAT_LLAMA3, "<|start_header_id|>", "<|eot_id|>", "<|header_start|>"},
+        {MNEM_CHAT_MISTRAL, "[INST]", "[/INST]", "[SYSTEM_PROMPT]"},
+    };
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (has_token(special, vocab, marks[i].begin) && has_token(special, vocab, marks[i].end) &&
+            !has_token(special, vocab, marks[i].but_not))
+            return marks[i].format;
+    return MNEM_CHAT_PLAIN;
+}
+
+/* ---- as templates ---- */
+
+/* Mistral's has no system turns: their text stands before that of the first user. */
+static const struct {
+    const char *name, *text;
+} formats[] = {
+    [MNEM_CHAT_PLAIN] = {"plain", NULL},
+    [MNEM_CHAT_CHATML] = {"chatml",
+                          "{% for m in messages %}"
+                          "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+                          "{% endfor %}"
+                          "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"},
+    [MNEM_CHAT_LLAMA3] = {"llama3", "{{ bos_token }}{% for m in messages %}"
+                                    "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n"
+                                    "{{ m.content | trim }}<|eot_id|>"
+                                    "{% endfor %}{% if add_generation_prompt %}"
+                                    "<|start_header_id|>assistant<|end_header_id|>\n\n"
+                                    "{% endif %}"},
+    [MNEM_CHAT_MISTRAL] = {"mistral",
+                           "{{ bos_token }}{% set ns = namespace(system='') %}"
+                           "{% for m in messages %}{% if m.role == 'system' %}"
+                           "{% set ns.system = m.content + '\n\n' %}"
+                           "{% elif m.role == 'user' %}"
+                           "[INST] {{ ns.system }}{{ m.content }} [/INST]{% set ns.system = '' %}"
+                           "{% else %} {{ m.content | trim }}{{ eos_token }}"
+                           "{% endif %}{% endfor %}"},
+    [MNEM_CHAT_ZEPHYR] = {"zephyr", "{% for m in messages %}"
+                                    "<|{{ m.role }}|>\n{{ m.content }}{{ eos_token }}\n"
+                                    "{% endfor %}"
+                                    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"},
 };
 
-static const format_row *row_of(mnem_chat_format format) {
+static size_t row_of(mnem_chat_format format) {
     const bool known = (unsigned)format < sizeof formats / sizeof *formats;
-    return &formats[known ? format : MNEM_CHAT_PLAIN];
+    return (size_t)(known ? format : MNEM_CHAT_PLAIN);
 }
 
 const char *mnem_chat_format_text(mnem_chat_format format) {
-    return row_of(format)->name;
+    return formats[row_of(format)].name;
 }
 
-const char *mnem_chat_turn_end(mnem_chat_format format) {
-    return row_of(format)->answer_end;
-}
-
-/* Like snprintf: counts everything, writes what fits. */
-typedef struct writer {
-    char *out;
-    size_t n, bytes;
-} writer;
-
-static void put(writer *w, const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++, w->bytes++)
-        if (w->bytes + 1 < w->n) w->out[w->bytes] = text[i];
-}
-
-static void put_text(writer *w, const char *text) {
-    put(w, text, strlen(text));
-}
-
-static void put_content(writer *w, const char *text, bool trim) {
-    static const char white[] = " \t\n\v\f\r";
-    size_t length = strlen(text);
-    if (trim) {
-        const size_t skip = strspn(text, white);
-        text += skip;
-        length -= skip;
-        while (length > 0 && strchr(white, text[length - 1])) length--;
-    }
-    put(w, text, length);
-}
-
-static size_t finish(writer *w) {
-    if (w->n > 0) w->out[w->bytes < w->n ? w->bytes : w->n - 1] = 0;
-    return w->bytes;
-}
-
-bool mnem_chat_has_system(mnem_chat_format format) {
-    return format != MNEM_CHAT_MISTRAL;
-}
-
-/* What the context holds of an answer: the text after its opening, and its end. */
-static void put_answer(writer *w, const format_row *row, const char *text) {
-    put_text(w, row->answer);
-    put_content(w, text, row->trims);
-    put_text(w, row->answer_end);
-}
-
-size_t mnem_chat_turn(mnem_chat_format format, const char *role, const char *text, bool first,
-                      bool open, char *out, size_t n) {
-    const format_row *row = row_of(format);
-    writer w = {out, n, 0};
-    (void)first; /* no format so far writes its first turn in another way */
-    if (strcmp(role, "assistant") == 0) {
-        put_text(&w, format == MNEM_CHAT_MISTRAL ? " " : "");
-        put_answer(&w, row, text);
-        return finish(&w);
-    }
-    if (strcmp(role, "system") == 0 && !mnem_chat_has_system(format)) return finish(&w);
-    put_text(&w, row->open);
-    if (row->roles) put_text(&w, role);
-    put_text(&w, row->middle);
-    put_content(&w, text, row->trims);
-    put_text(&w, row->close);
-    if (open) put_text(&w, row->answer);
-    return finish(&w);
+const char *mnem_chat_format_template(mnem_chat_format format) {
+    return formats[row_of(format)].text;
 }

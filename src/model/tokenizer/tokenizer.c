@@ -251,8 +251,11 @@ static mnem_status read_all(mnem_tokenizer *t) {
     if (status == MNEM_OK) status = read_strips(t);
     if (status == MNEM_OK) status = read_text(t, "tokenizer.chat_template", &chat_template);
     if (status != MNEM_OK) return status;
-    t->chat = mnem__chat_recognise(chat_template);
-    return make_tables(t, eom);
+    status = make_tables(t, eom);
+    if (status == MNEM_OK)
+        t->chat = chat_template.length > 0 ? mnem__chat_recognise(chat_template)
+                                           : mnem__chat_of_tokens(&t->special, &t->vocab);
+    return status;
 }
 
 /* ---- life ---- */

@@ -1,5 +1,5 @@
-/* gelu.c: GELU, GELU_ERF and GELU's gradient (Hendrycks and Gimpel 2016, the form with tanh, as GPT-2 has it),
- * in chunks of columns.
+/* gelu.c: GELU and its gradient (Hendrycks and Gimpel 2016, the form with tanh, as GPT-2 has it),
+ * and the exact GELU_ERF, in chunks of columns.
  *
  * 0.5 (1 + tanh(u)) = 1 / (1 + e^-2u), so that one power of two and one division make an element;
  * the gradient computes them again from x, since nothing of the forward pass is kept.

@@ -6,7 +6,9 @@
 Needs torch and transformers, and a source tree of llama.cpp, whose converter writes the files; its
 check of known tokenizers is overridden, since the vocabulary means nothing here. For each model,
 beside this script: NAME.gguf (F32) and NAME.logits: two int32 (rows, vocabulary), then for every
-fifth of 200 tokens the logits in f32. Token i is (7 i i + 13 i + 5) mod 96.
+fifth of 200 tokens the logits in f32. Token i is (7 i i + 13 i + 5) mod 96. For
+encoders and a few others NAME.pooled: the same of two rows, the mean of the last hidden rows
+(of NAME_cls the first of them) and the last of them.
 
 Weights are rounded to bf16 (they are stored as f32), which halves what they take in archives."""
 import json
@@ -85,8 +87,14 @@ MODELS = {
     "lfm2_ends": ("Lfm2Config", dict(LFM2, conv_L_cache=4, head_dim=16, num_key_value_heads=1,
                                      tie_word_embeddings=False,
                                      layer_types=["full_attention", "conv", "full_attention"])),
+    "bert": ("BertConfig", dict(num_key_value_heads=4)),
+    "bert_cls": ("BertConfig", dict(hidden_size=24, num_attention_heads=3,
+                                      num_key_value_heads=3)),
+    "nomic_bert": ("NomicBertConfig", dict(num_key_value_heads=4)),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
+
+POOLED = ["llama_tied", "lfm2"]
 
 
 def randomize(model, gemma):
@@ -114,6 +122,24 @@ def write_vocabulary(self):
     self.gguf_writer.add_token_merges(["! !"])
     self.gguf_writer.add_bos_token_id(0)
     self.gguf_writer.add_eos_token_id(0)
+    if "type_vocab_size" in self.hparams:
+        self.gguf_writer.add_token_type_count(self.hparams["type_vocab_size"])
+
+
+def describe_encoder(folder, cls):
+    """What the converter asks of Nomic's own configurations, and how sentence-transformers pool."""
+    config = json.loads((folder / "config.json").read_text())
+    config.update(n_positions=8192, activation_function="swiglu", causal=False, prenorm=False,
+                  qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False,
+                  rotary_emb_fraction=1.0, rotary_emb_interleaved=False,
+                  rotary_emb_scale_base=None)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "modules.json").write_text(json.dumps(
+        [dict(type="sentence_transformers.models.Pooling", path="1_Pooling")]))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(
+        dict(pooling_mode_mean_tokens=not cls, pooling_mode_cls_token=cls,
+             pooling_mode_lasttoken=False)))
 
 
 def convert(converter, folder, out):
@@ -134,25 +160,38 @@ def convert(converter, folder, out):
     converter.get_model_class = found
 
 
+def write_rows(path, rows):
+    rows = rows.float().numpy()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<ii", *rows.shape))
+        f.write(rows.astype("<f4").tobytes())
+
+
 def make(converter, name):
     kind, changes = MODELS[name]
     torch.manual_seed(sum(name.encode()))
     config = getattr(transformers, kind)(**{**SHAPE, **changes})
-    model = transformers.AutoModelForCausalLM.from_config(config).float().eval()
+    encoder = "bert" in name
+    auto = transformers.AutoModel if encoder else transformers.AutoModelForCausalLM
+    model = auto.from_config(config).float().eval()
     randomize(model, name.startswith("gemma"))
     model.tie_weights()
     ids = torch.tensor([[(7 * i * i + 13 * i + 5) % VOCAB for i in range(TOKENS)]])
     with torch.no_grad():
-        logits = model(ids).logits[0].float().numpy()[EVERY - 1::EVERY]
-    with open(HERE / f"{name}.logits", "wb") as f:
-        f.write(struct.pack("<ii", *logits.shape))
-        f.write(logits.astype("<f4").tobytes())
+        hidden = (model if encoder else model.model)(ids).last_hidden_state[0]
+        pooled = hidden[0] if name.endswith("_cls") else hidden.mean(0)
+        if encoder or name in POOLED:
+            write_rows(HERE / f"{name}.pooled", torch.stack([pooled, hidden[-1]]))
+        if not encoder:
+            write_rows(HERE / f"{name}.logits", model(ids).logits[0][EVERY - 1::EVERY])
     with tempfile.TemporaryDirectory() as parent:
         folder = parent + "/tiny"  # the converter makes the model's name of it
         model.save_pretrained(folder)
         vocab = {str(i): i for i in range(VOCAB)}
         (Path(folder) / "tokenizer.json").write_text(
-            json.dumps(dict(model=dict(vocab=vocab), added_tokens=[])))
+            json.dumps(dict(model=dict(type="WordPiece", vocab=vocab), added_tokens=[])))
+        if encoder:
+            describe_encoder(Path(folder), name.endswith("_cls"))
         convert(converter, folder, HERE / f"{name}.gguf")
 
 

@@ -52,6 +52,13 @@ static void patterns_cut_as_published(void **state) {
     assert_words("bloom", "a b, (c) d", "[a][ b][, (][c][)][ d]");
     assert_words("chameleon", "IMGIMGABZ<sentinel:1>a    b",
                  "[IMGIMGABZ][<][sentinel][:][1][>][a][    ][b]");
+    assert_words("tiny_aya", "ab1234567 12\n345", "[ab][1][234][567][ ][12][\n][345]");
+    assert_words("afmoe", "x  12345.", "[x][ ][ ][12][345][.]");
+    assert_words("kimi-k2", "a\xE4\xB8\xAD\xE6\x96\x87word's 1234",
+                 "[a][\xE4\xB8\xAD\xE6\x96\x87][word's][ ][123][4]");
+    assert_words("jais-2", "a            b       \n  ", "[a][        ][  ][ ][ b][       \n][  ]");
+    assert_words("youtu", "it's 12", "[it's][ ][1][2]");
+    assert_words("spark2_5", "hi!\n\n12", "[hi][!][\n][\n][1][2]");
     assert_words("gpt-2", "\xC2\x85\xC2\xA0\xE2\x80\x8Bx", "[\xC2\x85][\xC2\xA0][\xE2\x80\x8B][x]");
 }
 

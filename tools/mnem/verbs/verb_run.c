@@ -9,6 +9,7 @@
 
 #include "verbs/run/chat.h"
 #include "verbs/run/generate.h"
+#include "verbs/run/line_editor.h"
 #include "verbs/run/prompt.h"
 
 /* ---- the end ---- */
@@ -29,7 +30,7 @@ static json_t *stats_json(const tool_generator *g, tool_end end) {
 /* With the context that the prompt and -n want, and what it would take where there isn't room. */
 static json_t *plan_json(const tool_generator *g) {
     json_t *plan = tool_report_plan_json(&g->stage->plan, g->stage);
-    json_object_set_new(plan, "context_wanted", json_integer(g->room));
+    json_object_set_new(plan, "context_wanted", json_integer(g->stage->options.context_wanted));
     const uint64_t bytes = g->stage->plan.wanted_bytes;
     json_object_set_new(plan, "context_needed_bytes", tool_json_count(bytes > 0, bytes));
     return plan;
@@ -67,7 +68,7 @@ static int end_code(const tool_generator *g, tool_end end) {
 /* On a terminal the text follows its prompt, which is a message, not output. */
 static void echo_prompt(const tool_args *args, const char *prompt) {
     enum { TAIL = 400 };
-    if (args->json || args->quiet || !prompt) return;
+    if (args->json || args->quiet) return;
     if (!isatty(STDOUT_FILENO) || !isatty(STDERR_FILENO)) return;
     size_t n = strlen(prompt);
     const char *tail = prompt;
@@ -81,11 +82,15 @@ static void echo_prompt(const tool_args *args, const char *prompt) {
 
 static int run_text(tool_generator *g) {
     const run_options *asked = g->asked;
-    echo_prompt(&asked->args, asked->prompt);
-    tool_end end = tool_generate(g, asked->tokens ? asked->tokens : TOOL_DEFAULT_TOKENS);
+    int32_t limit = asked->tokens;
+    if (!limit) limit = g->answers ? INT32_MAX : TOOL_DEFAULT_TOKENS;
+    if (!g->answers && strcmp(tool_prompt_source(asked), "-p") == 0)
+        echo_prompt(&asked->args, asked->prompt);
+    tool_end end = tool_generate(g, limit);
     if ((!g->newline || end == TOOL_END_INTERRUPTED) && isatty(STDOUT_FILENO) &&
         isatty(STDERR_FILENO))
         fputc('\n', stderr);
+    tool_generator_say_empty(g, end, 0);
     int code = end_code(g, end);
     report_end(g, end);
     int out = tool_out_end();
@@ -101,6 +106,13 @@ static int run_prompt(tool_stage *stage, const run_options *asked, tool_generato
     return run_text(g);
 }
 
+static bool is_object(const char *text) {
+    json_t *value = json_loads(text, 0, NULL);
+    const bool is = json_is_object(value);
+    json_decref(value);
+    return is;
+}
+
 static int check(const run_options *asked) {
     const char *model = asked->args.operand[0];
     if (model && !strstr(model, ".gguf") && access(model, F_OK) != 0)
@@ -109,8 +121,13 @@ static int check(const run_options *asked) {
         return tool_usage("run", "--prompt and --file are two prompts; give one of them");
     if (asked->args.json && !tool_prompt_source(asked))
         return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
-    if (asked->system && tool_prompt_source(asked))
-        return tool_usage("run", "--system is of a chat; with a prompt, write it into the prompt");
+    if (asked->raw && (asked->template.file || asked->template.arguments))
+        return tool_usage("run", "--raw takes no template; leave out --%s",
+                          asked->template.file ? "template" : "template-args");
+    if (asked->raw && asked->system && tool_prompt_source(asked))
+        return tool_usage("run", "--raw continues the prompt alone; write --system's text into it");
+    if (asked->template.arguments && !is_object(asked->template.arguments))
+        return tool_usage("run", "--template-args takes a JSON object, such as '{\"name\": 1}'");
     if (asked->system && strlen(asked->system) >= TOOL_CHAT_BYTES)
         return tool_usage("run", "--system takes at most %d bytes", TOOL_CHAT_BYTES - 1);
     for (int i = 0; i < asked->stop.count; i++)
@@ -127,7 +144,7 @@ static int verb_run(const tool_args *args) {
     if (code != TOOL_OK) return code;
     bool chat = !tool_prompt_source(o);
     tool_interrupt_watch(NULL);
-    if (chat) tool_chat_prepare();
+    if (chat) tool_editor_open();
     code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = chat ? tool_chat(&stage, o, &g) : run_prompt(&stage, o, &g);
@@ -135,7 +152,7 @@ static int verb_run(const tool_args *args) {
     if (code == TOOL_OK) code = traced;
     if (g.stage) tool_generator_close(&g);
     tool_stage_close(&stage);
-    if (chat) tool_chat_finish();
+    if (chat) tool_editor_close();
     return code;
 }
 
@@ -143,14 +160,18 @@ static int verb_run(const tool_args *args) {
 
 #define AT(field) offsetof(run_options, field)
 const tool_option tool_run_options[] = {
-    {"prompt", 'p', "TEXT", TOOL_VALUE_TEXT, AT(prompt), .help = "the text to continue"},
+    {"prompt", 'p', "TEXT", TOOL_VALUE_TEXT, AT(prompt),
+     .help = "what to answer (a user's turn, where the model has a chat template), or continue (- "
+             "is standard input)"},
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "read the prompt from a file (- is standard input)"},
     {"system", 0, "TEXT", TOOL_VALUE_TEXT, AT(system),
-     .help = "chat: the instructions that stay when old turns are dropped"},
+     .help = "instructions before the first turn, which stay when old turns are dropped"},
+    {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .help = "continue text: run no chat template"},
+    TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_memory_options, AT(session.memory)),
     {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = 1, .most = INT32_MAX,
-     .help = "generate at most N tokens (default: 256; a chat's answers end by themselves)"},
+     .help = "generate at most N tokens (default: 256; answers end by themselves)"},
     TOOL_GROUP(tool_shape_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
@@ -184,15 +205,18 @@ TOOL_VERB_WITH(
     "output carries the generated text only; all else goes to standard error.\n"
     "\n"
     "The prompt comes from --prompt, --file or standard input; without any of them, on a\n"
-    "terminal, a chat begins (/help there lists its commands). Without MODEL the one that\n"
-    "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer "
-    "by\n"
-    "layer, for every token: the same text, more slowly. Without --ctx the context holds the\n"
-    "prompt and -n tokens; where the budget has no room for them, a warning says what would.\n"
+    "terminal, a chat begins (/help there lists its commands). Where the file has a chat\n"
+    "template a prompt is a user's turn, and an answer follows that ends by itself; --raw\n"
+    "continues the prompt as text, up to 256 tokens without -n. Without MODEL the one that\n"
+    "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer\n"
+    "by layer, for every token: the same text, more slowly. Without --ctx the context holds\n"
+    "the prompt and -n tokens; where the budget has no room for them, a warning says what\n"
+    "would.\n"
     "\n"
     "Ctrl-C ends the text and still prints the ledger (exit code 130); a second one exits\n"
     "at once.\n",
     "mnem run -p 'In the beginning'  # the model that ships\n"
     "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
-    "mnem run model.gguf -f essay.txt -n 100 --temp 0  # always the likeliest token\n"
+    "mnem run model.gguf -p 'What is a ledger?' --system 'Be brief.'  # one answer\n"
+    "mnem run model.gguf --raw -f essay.txt -n 100 --temp 0  # go on, likeliest tokens only\n"
     "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n");

@@ -8,7 +8,8 @@
 
 typedef struct template_options {
     tool_args args;
-    const char *template, *messages, *tools, *variables;
+    tool_template_asked template;
+    const char *messages, *tools;
     bool no_prompt;
 } template_options;
 
@@ -77,7 +78,7 @@ static int open_all(tool_stage *stage, texts *given) {
     mnem_status status = mnem_ledger_create_process(NULL, &stage->ledger);
     if (status == MNEM_OK) status = mnem_model_open(path, &stage->model);
     if (status != MNEM_OK) return tool_fail(status);
-    int code = read_file(stage, o->template, &given->source);
+    int code = read_file(stage, o->template.file, &given->source);
     if (code == TOOL_OK) code = read_file(stage, o->messages, &given->messages);
     if (code == TOOL_OK) code = read_file(stage, o->tools, &given->tools);
     return code == TOOL_OK ? read_model(stage, given) : code;
@@ -102,7 +103,7 @@ static int render(const template_options *o, const texts *given) {
     mnem_text text;
     const mnem_template_input input = {.messages = given->messages ? given->messages : small_talk,
                                        .tools = given->tools,
-                                       .arguments = o->variables,
+                                       .arguments = o->template.arguments,
                                        .bos = given->bos,
                                        .eos = given->eos,
                                        .add_generation_prompt = !o->no_prompt};
@@ -137,10 +138,7 @@ static const tool_option options[] = {
              "input); only the text that the template makes of it is shown"},
     {"tools", 0, "FILE", TOOL_VALUE_TEXT, AT(tools),
      .help = "a JSON list of tools that the model may call"},
-    {"template", 0, "FILE", TOOL_VALUE_TEXT, AT(template),
-     .help = "another template than the model's"},
-    {"template-args", 0, "JSON", TOOL_VALUE_TEXT, AT(variables),
-     .help = "more variables for the template, such as '{\"enable_thinking\": false}'"},
+    TOOL_GROUP(tool_template_options, AT(template)),
     {"no-prompt", 0, NULL, TOOL_VALUE_FLAG, AT(no_prompt),
      .help = "don't open the assistant's answer at the end"},
     TOOL_GROUP(tool_json_options, 0),

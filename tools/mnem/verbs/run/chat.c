@@ -1,226 +1,108 @@
 /* chat.c: a conversation on the terminal that keeps its context.
  *
- * The sequence is [system part][turn][turn]...; a turn is what the user wrote and the answer. When
- * the context is full the oldest turns are dropped: the system part stays where it is in the KV
- * cache, what is kept after it is evaluated again, at its new positions.
- *
- * The line editor writes to stderr, so that stdout has the answers only. */
+ * What was said is kept as messages (conversation.h). For each answer all of them are rendered
+ * anew, since only the template knows how (rendering.h), and of the sequence stays what the new one
+ * begins with: usually all but the last turn, so that no more is evaluated than was said. When the
+ * context is full the oldest turns are dropped; the system text stays. */
 #include "verbs/run/chat.h"
 
-#include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <wchar.h>
 
-#include <histedit.h>
+#include "verbs/run/line_editor.h"
+#include "verbs/run/rendering.h"
 
 enum {
-    TURNS_MAX = 1024,
-    USUAL_BYTES = 2048,
-    EDITOR_BYTES = 512 * 1024, /* what the editor and its history may take, charged */
-    HISTORY_LINES = 64,
-    HISTORY_BYTES = 512, /* of a line that is kept */
-    DEFAULT_CONTEXT = 4096,
-    PLAIN_TOKENS = 128, /* of a continuation, when no format says where it ends */
+    USUAL_BYTES = 2048, /* a message that any context's conversation has room for */
+    TOKEN_BYTES = 8,    /* more than tokens of text have on average */
+    PLAIN_TOKENS = 128, /* of a continuation, when no template says where it ends */
 };
 
 typedef struct chat {
     tool_stage *stage;
     tool_generator *g;
-    mnem_chat_format format;
-    int32_t system_count;    /* tokens that stay */
-    int32_t turn[TURNS_MAX]; /* where each turn begins in the sequence */
-    int turns;
+    tool_rendering rendering;
+    tool_conversation said;
+    int32_t fixed_tokens; /* of a rendering before anything is said */
+    int32_t answer_at;    /* where the answer begins in the sequence */
+    bool has_system, told_full;
     char line[TOOL_CHAT_BYTES]; /* the message, or the system text */
     char system[TOOL_CHAT_BYTES];
     int interrupts; /* Ctrl-C at the prompt, one after another */
 } chat;
 
-static EditLine *editor;
-static History *history_lines;
-static bool continued; /* the prompt is of a line that goes on */
-
-/* ---- the editor ---- */
-
-static char *prompt_text(EditLine *line) {
-    (void)line;
-    static char first[] = "> ", next[] = "... ";
-    return continued ? next : first;
-}
-
-/* Reads one character. Ctrl-C ends the wait whichever thread its signal came to, and even if it
- * came just before the wait. */
-static int read_character(EditLine *line, wchar_t *character) {
-    (void)line;
-    struct pollfd wait[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                             {.fd = tool_interrupt_fd(), .events = POLLIN}};
-    mbstate_t state = {0};
-    for (;;) {
-        if (poll(wait, 2, -1) < 0 && errno != EINTR) return -1;
-        errno = EINTR;
-        if (tool_interrupted()) return -1;
-        if (!wait[0].revents) continue;
-        char byte;
-        ssize_t n = read(STDIN_FILENO, &byte, 1);
-        if (n <= 0) return (int)n;
-        size_t length = mbrtowc(character, &byte, 1, &state);
-        if (length == (size_t)-2) continue; /* more bytes to come */
-        if (length == (size_t)-1) *character = L'?';
-        return 1;
-    }
-}
-
-void tool_chat_prepare(void) {
-    /* Characters are UTF-8 whatever the locale says. */
-    if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-        setlocale(LC_CTYPE, "C.UTF-8");
-    HistEvent event;
-    tool_interrupt_fd(); /* there before the first wait */
-    editor = el_init("mnem", stdin, stderr, stderr);
-    history_lines = history_init();
-    if (!editor || !history_lines) return;
-    history(history_lines, &event, H_SETSIZE, HISTORY_LINES);
-    history(history_lines, &event, H_SETUNIQUE, 1);
-    el_set(editor, EL_PROMPT, prompt_text);
-    el_set(editor, EL_EDITOR, "emacs");
-    el_set(editor, EL_HIST, history, history_lines);
-    el_set(editor, EL_SIGNAL, 0);
-    el_set(editor, EL_GETCFN, read_character);
-    el_set(editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
-}
-
-void tool_chat_finish(void) {
-    if (history_lines) history_end(history_lines);
-    if (editor) el_end(editor);
-}
-
-typedef enum input { INPUT_LINE, INPUT_END, INPUT_INTERRUPTED, INPUT_LONG } input;
-
-/* Reads a message; a line that ends with a backslash goes on in the next one. */
-static input read_message(chat *c) {
-    size_t used = 0;
-    el_resize(editor); /* the terminal may have another width now */
-    for (continued = false;; continued = true) {
-        int n;
-        /* Before the prompt is shown: el_gets does it after, and what is typed between is lost. */
-        el_set(editor, EL_PREP_TERM, 1);
-        const char *text = el_gets(editor, &n);
-        if (tool_interrupted()) return INPUT_INTERRUPTED;
-        if (!text || n <= 0) return used ? INPUT_LINE : INPUT_END;
-        size_t length = strcspn(text, "\r\n");
-        bool more = length && text[length - 1] == '\\';
-        if (more) length--;
-        if (used + length + 2 > sizeof c->line) return INPUT_LONG;
-        memcpy(c->line + used, text, length);
-        used += length;
-        if (more) c->line[used++] = '\n';
-        c->line[used] = 0;
-        HistEvent event;
-        if (length && length < HISTORY_BYTES) history(history_lines, &event, H_ENTER, text);
-        if (!more) return INPUT_LINE;
-    }
-}
-
 /* ---- the sequence ---- */
 
-/* Drops the `drop` oldest turns from the sequence and from the session. */
-static bool drop_turns(chat *c, int drop) {
-    tool_generator *g = c->g;
-    int32_t from = c->turn[drop], gone = from - c->system_count;
-    int32_t length = mnem_session_length(c->stage->session);
-    if (length > c->system_count &&
-        mnem_session_truncate(c->stage->session, c->system_count) != MNEM_OK)
-        return false;
-    memmove(g->ids + c->system_count, g->ids + from, (size_t)(g->count - from) * sizeof *g->ids);
-    g->count -= gone;
-    c->turns -= drop;
-    for (int i = 0; i < c->turns; i++) c->turn[i] = c->turn[i + drop] - gone;
-    tool_message(
-        "the context is full: dropped the oldest %d turn%s (%d token%s), reading the last %d "
-        "again",
-        drop, tool_s((uint64_t)drop), gone, tool_s((uint64_t)gone), g->count - c->system_count);
-    return true;
+/* Said once what would help, where something does. */
+static void say_dropped(chat *c, int turns, size_t read_again) {
+    const int32_t context = c->stage->plan.context;
+    if (!c->g->newline && isatty(STDOUT_FILENO)) fputc('\n', stderr);
+    tool_message("the context of %d tokens is full: dropped the oldest %d turn%s, reading %zu "
+                 "token%s again",
+                 context, turns, tool_s((uint64_t)turns), read_again, tool_s(read_again));
+    if (!c->told_full && context < c->stage->transformer.context)
+        tool_message("a longer conversation fits with a larger --ctx (the model has %d)",
+                     c->stage->transformer.context);
+    c->told_full = true;
 }
 
-/* Makes room for n more tokens by dropping the oldest turns, but not the last `keep`. */
-static bool make_room(chat *c, int64_t n, int keep) {
-    c->turn[c->turns] = c->g->count; /* where the next one would begin */
-    for (int drop = 0; drop <= c->turns - keep; drop++) {
-        int32_t gone = c->turn[drop] - c->system_count;
-        if (c->g->count - gone + n <= c->stage->plan.context)
-            return drop == 0 || drop_turns(c, drop);
+/* Renders what was said in place of the sequence's first `until` tokens, without the `drop` oldest
+ * turns, and without more of them where there is no room: for a quarter of the context to answer
+ * in, or at the least a token. */
+static mnem_status lay(chat *c, int32_t until, int drop, bool *fits) {
+    const int32_t *ids;
+    size_t n = 0;
+    const int64_t tail = c->g->count - until, context = c->stage->plan.context;
+    if (drop) tool_conversation_drop(&c->said, drop);
+    for (;; drop++) {
+        const mnem_status status = tool_rendering_encode(&c->rendering, &c->said, &ids, &n);
+        const bool last = c->said.turns == 1, too_large = status == MNEM_OVER_BUDGET;
+        if (status != MNEM_OK && (!too_large || last)) return status;
+        const int64_t room = too_large ? -1 : context - tail - (int64_t)n;
+        if (room >= context / 4 || last) {
+            *fits = n > 0 && room >= 1 && tool_generator_replace(c->g, until, ids, n);
+            break;
+        }
+        tool_conversation_drop(&c->said, 1);
     }
-    return false;
+    if (drop && *fits) say_dropped(c, drop, n);
+    c->answer_at = (int32_t)n;
+    return MNEM_OK;
 }
 
-/* The context is full in the middle of an answer: a quarter of it is made free where possible. */
+/* The context is full in the middle of an answer. */
 static bool on_full(void *context) {
     chat *c = context;
-    if (!c->g->newline && isatty(STDOUT_FILENO)) fputc('\n', stderr);
-    return make_room(c, c->stage->plan.context / 4, 1) || make_room(c, 1, 1);
+    bool fits = false;
+    return c->said.turns > 1 && lay(c, c->answer_at, 1, &fits) == MNEM_OK && fits;
 }
 
-/* Encodes text onto the sequence, keeping the last `keep` turns; *at: where it begins. */
-static int append(chat *c, const char *text, unsigned flags, int keep, int32_t *at) {
-    const int32_t *ids;
-    size_t n;
-    mnem_tokenizer_info info;
-    mnem_status status =
-        mnem_tokenizer_encode(c->stage->tokenizer, text, strlen(text), flags, &ids, &n);
-    if (status != MNEM_OK) return tool_fail(status);
-    mnem_tokenizer_info_get(c->stage->tokenizer, &info);
-    if (!(flags & MNEM_ENCODE_NO_SPECIAL) && info.add_eos && n && ids[n - 1] == info.eos) n--;
-    int64_t answer = c->stage->plan.context / 4; /* some room to answer, where there is */
-    if (!make_room(c, (int64_t)n + answer, keep) && !make_room(c, (int64_t)n + 1, keep))
-        return tool_failed("that is %zu token%s; the context has room for %d", n, tool_s(n),
-                           c->stage->plan.context - c->system_count - 1);
-    if (at) *at = c->g->count;
-    tool_generator_add(c->g, ids, n);
-    return TOOL_OK;
+static void on_text(void *context, const char *text, size_t length) {
+    chat *c = context;
+    tool_conversation_answer(&c->said, text, length);
 }
 
-/* Text of one turn as the format writes it; the caller frees it. */
-static char *turn_text(chat *c, const char *role, const char *text, bool first, bool open) {
-    size_t n = mnem_chat_turn(c->format, role, text, first, open, NULL, 0);
-    char *turn = malloc(n + 1);
-    if (turn)
-        mnem_chat_turn(c->format, role, text, first, open, turn, n + 1);
-    else
-        tool_message("the machine has no memory for a turn of %zu bytes", n);
-    return turn;
-}
-
-/* The system part as text. A format without system turns (Mistral) has it as a first exchange,
- * which stays like any system part. NULL: no memory. */
-static char *system_text(chat *c) {
-    if (!*c->system) return strdup("");
-    if (mnem_chat_has_system(c->format)) return turn_text(c, "system", c->system, true, false);
-    char *user = turn_text(c, "user", c->system, true, true);
-    char *answer = turn_text(c, "assistant", "Understood.", false, false);
-    char *text = user && answer ? realloc(user, strlen(user) + strlen(answer) + 1) : NULL;
-    if (text)
-        strcat(text, answer);
-    else
-        free(user);
-    free(answer);
-    return text;
-}
-
-/* Empties the sequence and begins it again with the system part (and a begin token, if the file
- * wants one). */
+/* Forgets what was said, but for the system text, and finds out what that takes. */
 static int begin(chat *c) {
-    c->g->count = c->turns = c->system_count = 0;
+    tool_conversation *said = &c->said;
+    const int32_t *ids;
+    size_t n = 0;
+    const char *first = said->bare ? "" : "Hi";
+    c->g->count = 0;
     mnem_session_truncate(c->stage->session, 0);
-    char *text = system_text(c);
-    if (!text) return TOOL_FAILED;
-    int code = append(c, text, 0, 0, NULL);
-    free(text);
-    c->system_count = c->g->count;
-    return code;
+    tool_conversation_clear(said);
+    bool room = !c->has_system || tool_conversation_system(said, c->system);
+    room = room && tool_conversation_user(said, first, strlen(first));
+    if (room) {
+        const mnem_status status = tool_rendering_encode(&c->rendering, said, &ids, &n);
+        if (status != MNEM_OK) return tool_rendering_fail(&c->rendering, status);
+        tool_conversation_take_back(said);
+    }
+    c->fixed_tokens = (int32_t)n;
+    if (room && c->fixed_tokens < c->stage->plan.context) return TOOL_OK;
+    return tool_failed("the system text is %zu token%s; the context has room for %d", n, tool_s(n),
+                       c->stage->plan.context - 1);
 }
 
 /* ---- turns ---- */
@@ -228,64 +110,89 @@ static int begin(chat *c) {
 static int32_t answer_limit(const chat *c) {
     int32_t context = c->stage->plan.context;
     if (c->g->asked->tokens) return c->g->asked->tokens;
-    if (c->format != MNEM_CHAT_PLAIN) return context;
+    if (c->g->answers) return INT32_MAX;
     return context / 4 < PLAIN_TOKENS ? context / 4 + 1 : PLAIN_TOKENS;
 }
 
-static void end_answer(chat *c, tool_end end) {
+static void end_answer(chat *c, tool_end end, uint64_t before) {
     if (!c->g->newline) {
         tool_out("\n", 1);
         c->g->newline = true;
     }
     tool_out_flush();
+    tool_generator_say_empty(c->g, end, before);
     if (end == TOOL_END_CONTEXT)
         tool_message("stopped: this answer fills the context of %d tokens", c->stage->plan.context);
-    if (end == TOOL_END_LIMIT && c->format != MNEM_CHAT_PLAIN)
+    if (end == TOOL_END_LIMIT && c->g->answers)
         tool_message("stopped after %d token%s (-n)", answer_limit(c),
                      tool_s((uint64_t)answer_limit(c)));
 }
 
-/* The turn that the user stopped before it had an answer is as if it hadn't been said. */
-static void take_back(chat *c) {
-    c->g->count = c->turn[--c->turns];
-    if (mnem_session_length(c->stage->session) > c->g->count)
-        mnem_session_truncate(c->stage->session, c->g->count);
-}
-
+/* What the user stopped before it had an answer is as if it hadn't been said. */
 static int answer(chat *c) {
-    uint64_t before = c->g->tokens;
+    const uint64_t before = c->g->text_bytes, tokens = c->g->tokens;
     tool_interrupt_watch(c->stage->session);
     tool_end end = tool_generate(c->g, answer_limit(c));
     tool_interrupt_watch(NULL);
     if (tool_interrupt_ends()) return TOOL_INTERRUPTED;
     tool_interrupt_clear();
     if (end == TOOL_END_FAILED) return tool_fail(c->g->status);
-    end_answer(c, end);
-    if (end == TOOL_END_INTERRUPTED && c->g->tokens == before)
-        take_back(c);
-    else
-        append(c, mnem_chat_turn_end(c->format), MNEM_ENCODE_NO_SPECIAL, 1, NULL);
+    tool_conversation_end(&c->said);
+    if (end == TOOL_END_INTERRUPTED && c->g->tokens == tokens)
+        tool_conversation_take_back(&c->said);
+    end_answer(c, end, before);
     return TOOL_OK;
+}
+
+/* A message that can't fit is refused before any turn is dropped for it. */
+static bool fits_alone(chat *c, const char *text, size_t length) {
+    const int32_t *ids, room = c->stage->plan.context - c->fixed_tokens - 1;
+    size_t n;
+    const mnem_status status =
+        mnem_tokenizer_encode(c->stage->tokenizer, text, length, MNEM_ENCODE_NO_SPECIAL, &ids, &n);
+    if (status != MNEM_OK)
+        tool_fail(status);
+    else if (n > (size_t)(room > 0 ? room : 0))
+        tool_message("that is %zu token%s; the context has room for %d", n, tool_s(n), room);
+    else
+        return true;
+    return false;
+}
+
+static bool say(chat *c, const char *text, size_t length) {
+    tool_conversation *said = &c->said;
+    if (said->turns == TOOL_TURNS_MAX) tool_conversation_drop(said, said->turns / 2);
+    while (!tool_conversation_user(said, text, length)) {
+        if (said->turns == 0) {
+            tool_message("that is %zu bytes: too many for a context of %d tokens", length,
+                         c->stage->plan.context);
+            return false;
+        }
+        tool_conversation_drop(said, 1);
+    }
+    return true;
 }
 
 /* Exit code when the chat can't go on, otherwise TOOL_OK. */
 static int talk(chat *c) {
-    if (c->turns == TURNS_MAX - 1) drop_turns(c, c->turns / 2);
-    char *text = turn_text(c, "user", c->line, c->turns == 0 && !*c->system, true);
-    if (!text) return TOOL_FAILED;
-    int32_t at;
-    int code = append(c, text, MNEM_ENCODE_NO_SPECIAL, 0, &at);
-    free(text);
-    if (code != TOOL_OK) return TOOL_OK; /* said so; the conversation is as before */
-    c->turn[c->turns++] = at;
-    return answer(c);
+    const size_t length = strlen(c->line);
+    bool fits = false;
+    if (!fits_alone(c, c->line, length) || !say(c, c->line, length)) return TOOL_OK;
+    const mnem_status status = lay(c, c->g->count, 0, &fits);
+    if (status == MNEM_OK && fits) return answer(c);
+    tool_conversation_take_back(&c->said);
+    if (status != MNEM_OK)
+        tool_rendering_fail(&c->rendering, status);
+    else
+        tool_message("that is too long for a context of %d tokens", c->stage->plan.context);
+    return TOOL_OK;
 }
 
 /* ---- commands ---- */
 
 static void command_help(void) {
     fputs("  /help           this\n"
-          "  /system TEXT    new instructions; begins the conversation again\n"
+          "  /system TEXT    new instructions, without TEXT none; begins again\n"
           "  /reset          begin the conversation again\n"
           "  /stats          context, speed and the ledger\n"
           "  /quit           leave (or Ctrl-D)\n"
@@ -297,16 +204,19 @@ static void command_stats(chat *c) {
     tool_report_ledger(stderr, c->stage);
     tool_generator_report(stderr, c->g);
     fprintf(stderr, "context: %d of %d tokens, %d turn%s\n", c->g->count, c->stage->plan.context,
-            c->turns, tool_s((uint64_t)c->turns));
+            c->said.turns, tool_s((uint64_t)c->said.turns));
 }
 
 static int command_system(chat *c, const char *text) {
-    text += strspn(text, " ");
     char before[TOOL_CHAT_BYTES];
+    const bool had_system = c->has_system;
+    text += strspn(text, " ");
     memcpy(before, c->system, sizeof before);
     snprintf(c->system, sizeof c->system, "%s", text);
+    c->has_system = *text != 0;
     if (begin(c) == TOOL_OK) return TOOL_OK;
     memcpy(c->system, before, sizeof before);
+    c->has_system = had_system;
     return begin(c);
 }
 
@@ -341,16 +251,16 @@ static bool interrupted(chat *c) {
 static int conversation(chat *c) {
     int code = begin(c);
     for (bool quit = false; code == TOOL_OK && !quit;) {
-        input in = read_message(c);
-        if (in == INPUT_INTERRUPTED) {
+        const tool_input in = tool_editor_read(c->line, sizeof c->line);
+        if (in == TOOL_INPUT_INTERRUPTED) {
             if (interrupted(c)) return TOOL_INTERRUPTED;
             continue;
         }
         c->interrupts = 0;
-        if (in == INPUT_END) {
+        if (in == TOOL_INPUT_END) {
             fputc('\n', stderr);
             quit = true;
-        } else if (in == INPUT_LONG) {
+        } else if (in == TOOL_INPUT_LONG) {
             tool_message("a message may have %d bytes; a longer one fits in a file (--file)",
                          TOOL_CHAT_BYTES - 2);
         } else if (c->line[0] == '/')
@@ -364,38 +274,43 @@ static int conversation(chat *c) {
 /* ---- the way in ---- */
 
 static void banner(const chat *c) {
+    const char *source = c->rendering.source;
     fputc('\n', stderr);
-    if (c->format == MNEM_CHAT_PLAIN)
-        fputs("The model has no chat format that mnem knows: it continues what you type.\n",
-              stderr);
+    if (!c->g->answers)
+        fprintf(stderr, "%s: it continues what you type.\n",
+                c->g->asked->raw ? "A chat without a template (--raw)"
+                                 : "The model has no chat template");
     else
-        fprintf(stderr, "Chat in the model's format (%s).\n", mnem_chat_format_text(c->format));
-    fputs(
-        "/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves. When the context is full "
-        "the\noldest turns are dropped; --system text stays.\n\n",
-        stderr);
+        fprintf(stderr, "Chat by %s.\n", source);
+    fputs("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves. When the\n"
+          "context is full the oldest turns are dropped; --system text stays.\n\n",
+          stderr);
 }
 
-/* What the talk will take, before the plan: the ids of the sequence, the editor's bytes, and the
- * tokenizer's buffers, which grow with a first message of a usual length. */
+/* What the talk will take, before the plan: the ids of the sequence, the messages, a rendering of
+ * as many as there may be, and the editor's bytes. */
 static int reserve(chat *c, const run_options *asked) {
     tool_stage *stage = c->stage;
     int32_t most = stage->asked->context;
     if (!most) {
         most = stage->transformer.context;
-        if (most > DEFAULT_CONTEXT) most = DEFAULT_CONTEXT;
+        if (most > TOOL_USUAL_CONTEXT) most = TOOL_USUAL_CONTEXT;
     }
+    const size_t room = (size_t)most * TOKEN_BYTES + USUAL_BYTES;
     int code = tool_generator_open(stage, asked, most, c->g);
+    if (code == TOOL_OK)
+        code = tool_conversation_open(stage->ledger, room, !c->rendering.template, &c->said);
+    if (code == TOOL_OK)
+        code = tool_rendering_try(&c->rendering, &c->said, c->has_system ? c->system : NULL,
+                                  &c->g->end);
+    if (code == TOOL_OK) code = tool_rendering_reserve(&c->rendering, &c->said);
     if (code != TOOL_OK) return code;
     c->g->on_full = on_full;
+    c->g->on_text = on_text;
     c->g->context = c;
-    const int32_t *ids;
-    size_t n;
-    memset(c->line, 'a', USUAL_BYTES);
-    for (int i = 3; i < USUAL_BYTES; i += 4) c->line[i] = ' ';
-    mnem_status status = mnem_tokenizer_encode(stage->tokenizer, c->line, USUAL_BYTES, 0, &ids, &n);
-    if (status == MNEM_OK)
-        status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "editor", EDITOR_BYTES);
+    c->g->answers = c->rendering.template != NULL;
+    const mnem_status status =
+        mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "editor", TOOL_EDITOR_BYTES);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -418,13 +333,16 @@ int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g) {
     static chat c;
     c.stage = stage;
     c.g = g;
-    c.format = mnem_tokenizer_chat_format(stage->tokenizer);
-    if (!editor || !history_lines)
+    if (!tool_editor_works())
         return tool_failed("the terminal can't be used for a chat; give a prompt (-p)");
-    if (asked->system) snprintf(c.system, sizeof c.system, "%s", asked->system);
-    int code = reserve(&c, asked);
-    if (code != TOOL_OK) return code;
-    code = plan_and_talk(&c);
-    mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "editor", EDITOR_BYTES);
+    if ((c.has_system = asked->system != NULL))
+        snprintf(c.system, sizeof c.system, "%s", asked->system);
+    int code = tool_rendering_open(stage, asked, true, &c.rendering);
+    if (code == TOOL_OK && (code = reserve(&c, asked)) == TOOL_OK) {
+        code = plan_and_talk(&c);
+        mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "editor", TOOL_EDITOR_BYTES);
+    }
+    tool_conversation_close(&c.said);
+    tool_rendering_close(&c.rendering);
     return code;
 }

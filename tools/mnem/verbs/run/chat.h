@@ -6,10 +6,7 @@
 
 enum { TOOL_CHAT_BYTES = 16 * 1024 }; /* the longest message or system text, with its zero */
 
-/* Makes the line editor, before the process's size is taken. */
-void tool_chat_prepare(void);
-void tool_chat_finish(void);
-/* Plans, loads, and talks until /quit or the end of input. */
+/* Plans, loads, and talks until /quit or the end of input. The line editor is open. */
 int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g);
 
 #endif

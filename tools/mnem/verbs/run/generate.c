@@ -33,7 +33,7 @@ static int open_sampler(tool_generator *g) {
 
 int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t room,
                         tool_generator *g) {
-    *g = (tool_generator){.stage = stage, .asked = asked, .next = -1, .newline = true};
+    *g = (tool_generator){.stage = stage, .asked = asked, .next = -1, .end = -1, .newline = true};
     uint64_t bytes = (uint64_t)room * sizeof *g->ids;
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "sequence", bytes);
     if (status != MNEM_OK) return tool_fail(status);
@@ -58,6 +58,28 @@ bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n) {
     memcpy(g->ids + g->count, ids, n * sizeof *ids);
     g->count += (int32_t)n;
     return true;
+}
+
+bool tool_generator_replace(tool_generator *g, int32_t until, const int32_t *ids, size_t n) {
+    const int32_t tail = g->count - until, length = mnem_session_length(g->stage->session);
+    if (n > (size_t)(g->room - tail)) return false;
+    int32_t same = 0, most = n < (size_t)until ? (int32_t)n : until;
+    while (same < most && g->ids[same] == ids[same]) same++;
+    const bool all = same == until && n == (size_t)until;
+    memmove(g->ids + n, g->ids + until, (size_t)tail * sizeof *ids);
+    memcpy(g->ids, ids, n * sizeof *ids);
+    g->count = (int32_t)n + tail;
+    if (all) same = g->count;
+    if (same >= g->count) same = g->count - 1; /* the next token comes from the last one's logits */
+    return length <= same || mnem_session_truncate(g->stage->session, same) == MNEM_OK;
+}
+
+void tool_generator_say_empty(const tool_generator *g, tool_end end, uint64_t before) {
+    if (g->text_bytes > before) return;
+    if (end == TOOL_END_TOKEN)
+        tool_message(g->answers ? "the answer is empty: the model ended its turn at once"
+                                : "nothing follows: the model ended the text at once");
+    if (end == TOOL_END_STOP) tool_message("nothing came before the --stop text");
 }
 
 double tool_generator_rate(const tool_generator *g) {
@@ -101,7 +123,10 @@ static void print(tool_generator *g, int32_t id, const char *text, size_t length
         tool_out(text, length);
         tool_out_flush();
     }
-    if (length) g->newline = text[length - 1] == '\n';
+    if (!length) return;
+    g->newline = text[length - 1] == '\n';
+    g->text_bytes += length;
+    if (g->on_text) g->on_text(g->context, text, length);
 }
 
 /* Where the earliest stop text begins in the held bytes, or held_bytes. */
@@ -204,15 +229,20 @@ static tool_end ended(tool_generator *g, mnem_status status) {
 
 /* Makes room for one more token. */
 static bool room(tool_generator *g) {
-    if (g->count < g->stage->plan.context) return true;
+    if (g->count < g->stage->plan.context && g->count < g->room) return true;
     return g->on_full && g->on_full(g->context) && g->count < g->stage->plan.context;
+}
+
+static bool is_end(const tool_generator *g) {
+    return mnem_tokenizer_is_end(g->stage->tokenizer, g->next) ||
+           (g->next == g->end && g->next >= 0);
 }
 
 static tool_end generate(tool_generator *g, int32_t limit) {
     for (int32_t made = 0; made < limit; made++) {
         mnem_status status = catch_up(g);
         if (status != MNEM_OK) return ended(g, status);
-        if (mnem_tokenizer_is_end(g->stage->tokenizer, g->next)) return TOOL_END_TOKEN;
+        if (is_end(g)) return TOOL_END_TOKEN;
         g->tokens++;
         bool stopped = take_token(g, g->next);
         if (stopped) return TOOL_END_STOP;

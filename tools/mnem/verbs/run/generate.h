@@ -7,13 +7,18 @@
 
 #include "stage.h"
 
-enum { TOOL_STOP_BYTES = 256 }; /* longest --stop */
+enum {
+    TOOL_STOP_BYTES = 256,     /* longest --stop */
+    TOOL_USUAL_CONTEXT = 4096, /* most that a plan chooses by itself */
+};
 
 typedef struct run_options {
     tool_args args;
     tool_session_asked session;
     mnem_sampler_options sampling;
     const char *prompt, *file, *system;
+    tool_template_asked template;
+    bool raw;
     int32_t tokens; /* 0: not given */
     tool_texts stop;
 } run_options;
@@ -39,15 +44,20 @@ typedef struct tool_generator {
     int32_t *ids; /* [room], charged to host "sequence" */
     int32_t count, room;
     int32_t next; /* the token chosen from the last logits; -1: none */
+    int32_t end;  /* one more token that ends a text; -1: only the tokenizer's */
+    bool answers; /* the text is an answer, which ends by itself */
     /* Called when the context is full: makes room by dropping from ids and truncating the session;
      * false: there is none to make. NULL: stop. */
     bool (*on_full)(void *context);
+    /* Gets the text that is printed; NULL: nobody wants it. */
+    void (*on_text)(void *context, const char *text, size_t length);
     void *context;
     /* text */
     mnem_utf8_joiner joiner;
     char held[4096]; /* what may be the beginning of a stop text */
     size_t held_bytes;
     bool newline; /* the last character written was one */
+    uint64_t text_bytes;
     /* what was done */
     mnem_status status; /* of TOOL_END_FAILED */
     uint64_t prompt_tokens, tokens, decoded;
@@ -61,8 +71,13 @@ int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t roo
 void tool_generator_close(tool_generator *g);
 /* Appends to the sequence; false when there is no room in it. */
 bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n);
+/* Puts other ids in place of the first `until`, and keeps what the session has of them, up to where
+ * they differ. false when there is no room. */
+bool tool_generator_replace(tool_generator *g, int32_t until, const int32_t *ids, size_t n);
 /* Evaluates what isn't yet, then generates and prints up to limit tokens. */
 tool_end tool_generate(tool_generator *g, int32_t limit);
+/* A message where an end came before any text. before: text_bytes when it began. */
+void tool_generator_say_empty(const tool_generator *g, tool_end end, uint64_t before);
 /* Tokens per second of decoding, and of prompts; 0: none yet. */
 double tool_generator_rate(const tool_generator *g);
 double tool_generator_prompt_rate(const tool_generator *g);

@@ -9,8 +9,27 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verbs/run/rendering.h"
+
+enum { TOOL_PROMPT_TRIED = 256 }; /* what tool_rendering_try says */
+
+/* A prompt's tokens, and what they are borrowed from. */
+typedef struct encoded {
+    tool_rendering rendering;
+    tool_conversation said;
+    const int32_t *ids;
+    size_t count;
+    int32_t end;
+} encoded;
+
+/* "-p -" reads standard input, as "-f -" does. */
+static const char *prompt_text(const run_options *asked) {
+    return asked->prompt && strcmp(asked->prompt, "-") != 0 ? asked->prompt : NULL;
+}
+
 const char *tool_prompt_source(const run_options *asked) {
-    if (asked->prompt) return "-p";
+    if (prompt_text(asked)) return "-p";
+    if (asked->prompt) return asked->prompt;
     if (asked->file) return asked->file;
     return isatty(STDIN_FILENO) ? NULL : "-";
 }
@@ -22,33 +41,73 @@ static void strip_newline(tool_stage *stage) {
     if (*n && stage->prompt.text[*n - 1] == '\r') --*n;
 }
 
-static int encode_prompt(tool_stage *stage, const run_options *asked, const int32_t **ids,
-                         size_t *count) {
-    const char *text = asked->prompt;
-    size_t length = text ? strlen(text) : 0;
-    if (!text) {
-        int code = tool_stage_read(stage, tool_prompt_source(asked));
-        if (code != TOOL_OK) return code;
-        strip_newline(stage);
-        text = stage->prompt.text;
-        length = stage->prompt.bytes;
+static int read_prompt(tool_stage *stage, const run_options *asked, mnem_text *text) {
+    if (prompt_text(asked)) {
+        *text = (mnem_text){asked->prompt, strlen(asked->prompt)};
+        return TOOL_OK;
     }
-    mnem_status status = mnem_tokenizer_encode(stage->tokenizer, text, length, 0, ids, count);
+    const int code = tool_stage_read(stage, tool_prompt_source(asked));
+    if (code != TOOL_OK) return code;
+    strip_newline(stage);
+    *text = (mnem_text){stage->prompt.text, stage->prompt.bytes};
+    return TOOL_OK;
+}
+
+/* ---- as text ---- */
+
+static int add_raw(tool_stage *stage, mnem_text text, encoded *p) {
+    mnem_status status =
+        mnem_tokenizer_encode(stage->tokenizer, text.bytes, text.length, 0, &p->ids, &p->count);
     if (status != MNEM_OK) return tool_fail(status);
     static int32_t begin;
     mnem_tokenizer_info info;
     mnem_tokenizer_info_get(stage->tokenizer, &info);
     /* A file may ask for an end token after every text; a prompt goes on. */
-    if (info.add_eos && *count && (*ids)[*count - 1] == info.eos) --*count;
-    if (*count) return TOOL_OK;
+    if (info.add_eos && p->count && p->ids[p->count - 1] == info.eos) --p->count;
+    if (p->count) return TOOL_OK;
     if (info.bos < 0)
         return tool_usage("run",
                           "the prompt is empty, and this model has no begin token to start from");
     begin = info.bos;
-    *ids = &begin;
-    *count = 1;
+    p->ids = &begin;
+    p->count = 1;
     return TOOL_OK;
 }
+
+/* ---- as a user's turn ---- */
+
+static int add_turn(const run_options *asked, mnem_text text, encoded *p) {
+    tool_conversation *c = &p->said;
+    const char *system = asked->system;
+    int code = tool_rendering_try(&p->rendering, c, system, &p->end);
+    if (code != TOOL_OK) return code;
+    /* There is room for both. */
+    if (system) tool_conversation_system(c, system);
+    tool_conversation_user(c, text.bytes, text.length);
+    const mnem_status status = tool_rendering_encode(&p->rendering, c, &p->ids, &p->count);
+    if (status != MNEM_OK) return tool_rendering_fail(&p->rendering, status);
+    return p->count ? TOOL_OK : tool_failed("the template makes nothing of the prompt");
+}
+
+static int encode_prompt(tool_stage *stage, const run_options *asked, encoded *p) {
+    mnem_text text;
+    int code = tool_rendering_open(stage, asked, false, &p->rendering);
+    if (code == TOOL_OK) code = read_prompt(stage, asked, &text);
+    if (code != TOOL_OK) return code;
+    if (!p->rendering.template) {
+        if (asked->system)
+            return tool_usage("run", "--system needs a chat template, which this run hasn't; write "
+                                     "the text into the prompt");
+        return add_raw(stage, text, p);
+    }
+    const size_t room =
+        tool_conversation_bytes(text.bytes, text.length) + 2 * TOOL_PROMPT_TRIED +
+        (asked->system ? tool_conversation_bytes(asked->system, strlen(asked->system)) : 0);
+    code = tool_conversation_open(stage->ledger, room, false, &p->said);
+    return code == TOOL_OK ? add_turn(asked, text, p) : code;
+}
+
+/* ---- the plan ---- */
 
 /* *room: tokens of the whole text, the prompt and what may follow. */
 static int find_room(const tool_stage *stage, const run_options *asked, size_t prompt,
@@ -85,14 +144,33 @@ static int plan(tool_stage *stage, size_t prompt, int32_t room) {
     return code;
 }
 
-int tool_prompt_plan(tool_stage *stage, const run_options *asked, tool_generator *g) {
-    const int32_t *ids;
-    size_t count;
-    int32_t room;
-    int code = encode_prompt(stage, asked, &ids, &count);
-    if (code == TOOL_OK) code = find_room(stage, asked, count, &room);
-    if (code == TOOL_OK) code = tool_generator_open(stage, asked, room, g);
+/* The sequence has room for all that the plan may give an answer, which ends by itself. */
+static int32_t sequence_room(const tool_stage *stage, const run_options *asked, int32_t wanted) {
+    int32_t most = stage->asked->context ? stage->asked->context : stage->transformer.context;
+    if (!stage->asked->context && most > TOOL_USUAL_CONTEXT) most = TOOL_USUAL_CONTEXT;
+    return asked->tokens || wanted > most ? wanted : most;
+}
+
+static int plan_prompt(tool_stage *stage, const run_options *asked, const encoded *p,
+                       tool_generator *g, int32_t *wanted) {
+    int code = find_room(stage, asked, p->count, wanted);
     if (code != TOOL_OK) return code;
-    tool_generator_add(g, ids, count);
-    return plan(stage, count, room);
+    const bool answers = p->rendering.template != NULL;
+    const int32_t room = answers ? sequence_room(stage, asked, *wanted) : *wanted;
+    if ((code = tool_generator_open(stage, asked, room, g)) != TOOL_OK) return code;
+    g->answers = answers;
+    g->end = p->end;
+    tool_generator_add(g, p->ids, p->count);
+    return TOOL_OK;
+}
+
+int tool_prompt_plan(tool_stage *stage, const run_options *asked, tool_generator *g) {
+    encoded p = {.end = -1};
+    int32_t wanted = 0;
+    int code = encode_prompt(stage, asked, &p);
+    if (code == TOOL_OK) code = plan_prompt(stage, asked, &p, g, &wanted);
+    const size_t count = p.count;
+    tool_conversation_close(&p.said);
+    tool_rendering_close(&p.rendering); /* the ids are in g */
+    return code == TOOL_OK ? plan(stage, count, wanted) : code;
 }

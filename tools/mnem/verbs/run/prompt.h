@@ -8,8 +8,9 @@ enum { TOOL_DEFAULT_TOKENS = 256 };
 
 /* Where the prompt comes from: "-p", a path, "-" (standard input), or NULL: there is none. */
 const char *tool_prompt_source(const run_options *asked);
-/* Reads and encodes the prompt into g's sequence, chooses the context to ask for, and plans. Exit
- * code, with the message printed; stage has its tokenizer. */
+/* Reads the prompt (with a chat template, but for --raw, it is a user's turn), encodes it into g's
+ * sequence, chooses the context to ask for, and plans. Exit code, with the message printed; stage
+ * has its tokenizer. */
 int tool_prompt_plan(tool_stage *stage, const run_options *asked, tool_generator *g);
 
 #endif

@@ -1,0 +1,130 @@
+/* engine_embed.c: texts to embeddings.
+ *
+ * Idea: a text is a sequence that lives for one step, whose hidden rows are pooled as passes make
+ * them: added up, or the first or the last one kept. A decoder's rows are normed before, as its
+ * head would.
+ * Invariant: a text's rows are added in their order, so its embedding doesn't depend on chunks,
+ * threads or company. Cost: the body once a token; nothing is allocated. */
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/minmax.h"
+#include "engine/engine_private.h"
+
+enum { TOGETHER = 32 }; /* at most in a step */
+
+typedef struct pooler {
+    mnem_engine *e;
+    const mnem_step_part *parts;
+    mnem_pooling pooling;
+    float *out; /* [parts][embd] */
+} pooler;
+
+mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t) {
+    return mnem__fail(MNEM_UNSUPPORTED, "session: %s is for embeddings, not for text: mnem embed",
+                      t->architecture);
+}
+
+/* The norm that comes before the output matrix, in place. */
+static mnem_status norm_rows(const mnem_engine *e, int32_t n, float *rows) {
+    const mnem__transformer_map *map = e->map;
+    const mnem_transformer *t = &map->shape;
+    const uint8_t *vectors = e->external[MNEM__SLOT_VECTORS];
+    const mnem__vector *weight = &map->output_norm, *bias = &map->output_norm_bias;
+    const mnem_worker alone = {NULL, 0, 1};
+    mnem_op_desc d = {.kind = mnem__architecture_find(t->architecture)->norm,
+                      .workers = 1,
+                      .epsilon = t->epsilon};
+    mnem_op_args args = {.tokens = n, .in = {rows, vectors + weight->offset}, .out = rows};
+    mnem_op op;
+    d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, n, t->embd);
+    d.in[1] = mnem_tensor_1d(MNEM_TYPE_F32, weight->n);
+    if (bias->tensor >= 0) {
+        d.in[2] = mnem_tensor_1d(MNEM_TYPE_F32, bias->n);
+        args.in[2] = vectors + bias->offset;
+    }
+    MNEM__TRY(mnem_op_prepare(&d, &op)); /* f32 throughout: no workspace */
+    mnem_op_run(&op, &args, &alone);
+    return MNEM_OK;
+}
+
+static mnem_status pool(void *context, int32_t part, int32_t at, int32_t n, float *rows) {
+    const pooler *p = context;
+    const int64_t embd = p->e->map->shape.embd;
+    float *out = p->out + part * embd;
+    if (!p->e->map->shape.encoder) MNEM__TRY(norm_rows(p->e, n, rows));
+    if (p->pooling == MNEM_POOLING_MEAN)
+        for (int64_t i = 0; i < n * embd; i++) out[i % embd] += rows[i];
+    else if (p->pooling == MNEM_POOLING_CLS && at == 0)
+        memcpy(out, rows, (size_t)embd * sizeof *out);
+    else if (p->pooling == MNEM_POOLING_LAST && at + n == p->parts[part].n)
+        memcpy(out, rows + (n - 1) * embd, (size_t)embd * sizeof *out);
+    return MNEM_OK;
+}
+
+/* Divides sums by their number, then all by their length (one of 0 stays). */
+static void finish(const pooler *p, int32_t count, bool raw) {
+    const int64_t embd = p->e->map->shape.embd;
+    for (int32_t t = 0; t < count; t++) {
+        float *out = p->out + t * embd;
+        const bool mean = p->pooling == MNEM_POOLING_MEAN;
+        double square = 0;
+        for (int64_t i = 0; i < embd; i++) {
+            if (mean) out[i] /= (float)p->parts[t].n;
+            square += (double)out[i] * (double)out[i];
+        }
+        const double factor = raw || square == 0 ? 1 : 1 / sqrt(square);
+        for (int64_t i = 0; i < embd; i++) out[i] = (float)((double)out[i] * factor);
+    }
+}
+
+/* One step of up to TOGETHER texts; *count: how many it took. */
+static mnem_status embed_some(pooler *p, const mnem_embed_text *texts, int32_t *count, bool raw) {
+    mnem_step_part parts[TOGETHER];
+    int32_t open = 0;
+    mnem_status status = MNEM_OK;
+    while (open < *count && status == MNEM_OK) {
+        parts[open] = (mnem_step_part){.ids = texts[open].ids, .n = texts[open].n};
+        status = mnem_sequence_create(p->e, &parts[open].sequence);
+        open += status == MNEM_OK;
+    }
+    *count = open;
+    if (open == 0) return status;
+    p->parts = parts; /* those that there are sequences for */
+    memset(p->out, 0, (size_t)open * (size_t)p->e->map->shape.embd * sizeof *p->out);
+    status = mnem__engine_step_hidden(p->e, parts, open, pool, p);
+    if (status == MNEM_OK) finish(p, open, raw);
+    for (int32_t i = 0; i < open; i++) mnem_sequence_destroy(parts[i].sequence);
+    return status;
+}
+
+static mnem_status check(const mnem_engine *e, const mnem_embed_text *texts, int32_t count,
+                         mnem_pooling pooling) {
+    if (pooling <= MNEM_POOLING_NONE || pooling > MNEM_POOLING_LAST)
+        return mnem__fail(MNEM_INVALID,
+                          "embed: %s doesn't say how a text's rows are pooled: mean, cls or last",
+                          e->map->shape.architecture);
+    for (int32_t i = 0; i < count; i++) {
+        if (texts[i].n < 1) return mnem__fail(MNEM_INVALID, "embed: text %d has no tokens", i + 1);
+        if (texts[i].n > (e->map->shape.encoder ? e->choice.chunk : e->choice.context))
+            return mnem__fail(MNEM_OVER_BUDGET,
+                              "embed: text %d has %d tokens, the context is of %d", i + 1,
+                              texts[i].n, e->choice.context);
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem_engine_embed(mnem_engine *e, const mnem_embed_text *texts, int32_t count,
+                              const mnem_embed_options *options, float *out) {
+    const mnem_embed_options o = options ? *options : (mnem_embed_options){0};
+    pooler p = {.e = e, .pooling = o.pooling ? o.pooling : e->map->shape.pooling};
+    MNEM__TRY(check(e, texts, count, p.pooling));
+    mnem_status status = MNEM_OK;
+    for (int32_t at = 0, n; at < count && status == MNEM_OK; at += n) {
+        n = mnem__min_i32(count - at, TOGETHER);
+        p.out = out + (int64_t)at * e->map->shape.embd;
+        status = embed_some(&p, texts + at, &n, o.raw);
+    }
+    return status;
+}
