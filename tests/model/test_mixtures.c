@@ -84,9 +84,9 @@ static void mixtures_are_not_trained(void **state) {
 /* ---- quantize ---- */
 
 static mnem_tensor_info tensor_of(const mnem_model *model, const char *name) {
-    mnem_tensor_info info;
-    const int32_t index = mnem_model_tensor_find(model, name);
-    assert_true(index >= 0 && mnem_model_tensor_get(model, (uint32_t)index, &info));
+    mnem_tensor_info info = {0};
+    mnem_model_tensor_get(model, (uint32_t)mnem_model_tensor_find(model, name), &info);
+    assert_non_null(info.name);
     return info;
 }
 
