@@ -370,9 +370,12 @@ static void put_experts(mnem_gguf_writer *w, const options *o) {
         long value;
     } keys[] = {{"expert_count", o->experts},
                 {"expert_used_count", o->experts_used},
-                {"expert_feed_forward_length", o->ff_expert}};
+                {"expert_feed_forward_length", o->ff_expert},
+                {"expert_shared_count", 1}, /* from here on of those that every token uses */
+                {"expert_shared_feed_forward_length", o->ff_shared}};
+    const bool shared = mnem__architecture_has(architecture(o), MNEM__ROLE_DOWN_SHARED);
     char key[96];
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < (shared ? sizeof keys / sizeof *keys : 3); i++) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
         must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
     }
