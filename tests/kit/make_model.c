@@ -370,9 +370,12 @@ static void put_experts(mnem_gguf_writer *w, const options *o) {
         long value;
     } keys[] = {{"expert_count", o->experts},
                 {"expert_used_count", o->experts_used},
-                {"expert_feed_forward_length", o->ff_expert}};
+                {"expert_feed_forward_length", o->ff_expert},
+                {"expert_shared_count", 1}, /* from here on of those that every token uses */
+                {"expert_shared_feed_forward_length", o->ff_shared}};
+    const bool shared = mnem__architecture_has(architecture(o), MNEM__ROLE_DOWN_SHARED);
     char key[96];
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < (shared ? sizeof keys / sizeof *keys : 3); i++) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
         must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
     }
@@ -388,16 +391,6 @@ static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key)
                               .elements = heads};
     must(is_conv(o) ? mnem__gguf_write_key(w, key, &value)
                     : mnem__gguf_write_key_u32(w, key, heads[0]));
-}
-
-static void put_encoder(mnem_gguf_writer *w, const options *o) {
-    const mnem_value no = {.type = MNEM_VALUE_BOOL, .count = 1};
-    char key[96];
-    snprintf(key, sizeof key, "%s.attention.causal", o->arch);
-    must(mnem__gguf_write_key(w, key, &no));
-    snprintf(key, sizeof key, "%s.pooling_type", o->arch);
-    must(mnem__gguf_write_key_u32(w, key, MNEM_POOLING_MEAN));
-    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.token_type_count", 2));
 }
 
 static void put_latent(mnem_gguf_writer *w, const options *o) {
@@ -416,6 +409,16 @@ static void put_latent(mnem_gguf_writer *w, const options *o) {
         snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
         if (i != 1 || has_q) must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
     }
+}
+
+static void put_encoder(mnem_gguf_writer *w, const options *o) {
+    const mnem_value no = {.type = MNEM_VALUE_BOOL, .count = 1};
+    char key[96];
+    snprintf(key, sizeof key, "%s.attention.causal", o->arch);
+    must(mnem__gguf_write_key(w, key, &no));
+    snprintf(key, sizeof key, "%s.pooling_type", o->arch);
+    must(mnem__gguf_write_key_u32(w, key, MNEM_POOLING_MEAN));
+    must(mnem__gguf_write_key_u32(w, "tokenizer.ggml.token_type_count", 2));
 }
 
 static void put_keys(mnem_gguf_writer *w, const options *o) {
@@ -442,9 +445,9 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
 #undef KEY
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
-    if (architecture(o)->encoder) put_encoder(w, o);
     if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
     if (is_latent(o)) put_latent(w, o);
+    if (architecture(o)->encoder) put_encoder(w, o);
     put_tokenizer(w, o);
 }
 

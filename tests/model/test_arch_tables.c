@@ -103,9 +103,9 @@ static void tensors_are_in_the_layers_of_the_part_that_uses_them(void **state) {
     EACH(a)
     for (const mnem__layer_part *part = a->parts; part->out; part++) {
         const mnem__role roles[] = {
-            part->norm,         part->in[0],        part->in[1],      part->in[2],   part->q_norm,
-            part->k_norm,       part->out,          part->post_norm,  part->weight,  part->router,
-            part->shared_in[0], part->shared_in[1], part->shared_out, part->sum_norm};
+            part->norm,     part->in[0],        part->in[1],        part->in[2],     part->q_norm,
+            part->k_norm,   part->out,          part->post_norm,    part->weight,    part->router,
+            part->sum_norm, part->shared_in[0], part->shared_in[1], part->shared_out};
         for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
             const mnem__role bias = mnem__role_get(roles[i])->bias;
             if (roles[i] && uses_of(a, roles[i]) > 1) continue;
@@ -148,7 +148,6 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->weight, used);
             use_role(a, part->out, used);
             use_role(a, part->post_norm, used);
-            use_role(a, part->sum_norm, used);
             use_role(a, part->router, used);
             use_role(a, part->choice_bias, used);
             use_role(a, part->sinks, used);
@@ -160,6 +159,7 @@ static void every_tensor_of_an_architecture_is_used_once(void **state) {
             use_role(a, part->shared_in[0], used);
             use_role(a, part->shared_in[1], used);
             use_role(a, part->shared_out, used);
+            use_role(a, part->sum_norm, used);
         }
         use_role(a, MNEM__ROLE_EMBEDDING, used);
         if (a->encoder) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "kit/kit.h"
+#include "kit/kit_model.h"
 #include "tools/tool_run.h"
 
 static const char table[] = "id,lower,upper,size\na,0,3,4\nb,3,9,4\nc,0,9,4\n";
@@ -259,6 +260,17 @@ static void a_model_that_is_none_is_described(void **state) {
     wrong(RUN("info", tool_scratch()), 1, "is a folder, not a GGUF file");
 }
 
+static void info_says_how_many_experts_and_how_wide_a_latent(void **state) {
+    (void)state;
+    make_model(at("experts.gguf"), "--arch qwen2moe --ff-expert 32 --ff-shared 48");
+    tool_result r = RUN("info", at("experts.gguf"));
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "experts        8 of 32, 2 for each token, and 48 for all\n"));
+    make_model(at("experts.gguf"), "--arch deepseek2 --heads 4 --ff-expert 32");
+    r = RUN("info", at("experts.gguf"));
+    assert_non_null(strstr(r.out, "latent         16 for keys and values, heads of 24 and 16\n"));
+}
+
 static void a_text_too_short_for_a_window_gets_a_window(void **state) {
     (void)state;
     char command[24];
@@ -286,6 +298,7 @@ int main(void) {
         cmocka_unit_test(a_closed_input_is_no_prompt),
         cmocka_unit_test(a_closed_output_is_an_error),
         cmocka_unit_test(a_model_that_is_none_is_described),
+        cmocka_unit_test(info_says_how_many_experts_and_how_wide_a_latent),
         cmocka_unit_test(what_never_ends_is_refused),
         cmocka_unit_test(a_text_too_short_for_a_window_gets_a_window),
     };

@@ -362,7 +362,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
     return MNEM_OK;
 }
 
-/* What an encoder says of itself, and which rows are an embedding, which decoders may say too. */
+/* What an encoder says of itself, and what of its rows is an embedding; decoders may, too. */
 static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture *a,
                                   mnem_transformer *t) {
     mnem_value value;
@@ -406,11 +406,11 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
     if (status == MNEM_OK) status = take_window(&r, architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
-    if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
         status = mnem__hparams_latent(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_EXPERTS)
         status = mnem__hparams_experts(&r, architecture, t);
+    if (status == MNEM_OK) status = take_embedding(&r, architecture, t);
     return status;
 }
 

@@ -53,8 +53,6 @@ typedef enum mnem__role {
     MNEM__ROLE_UP_BIAS,
     MNEM__ROLE_DOWN_BIAS,
     MNEM__ROLE_FFN_POST_NORM,
-    MNEM__ROLE_FFN_SUM_NORM,
-    MNEM__ROLE_FFN_SUM_NORM_BIAS,
     MNEM__ROLE_SINKS, /* of heads: a score that has no value */
     MNEM__ROLE_ROUTER_BIAS,
     MNEM__ROLE_CHOICE_BIAS,       /* of experts, for the choice alone */
@@ -62,6 +60,8 @@ typedef enum mnem__role {
     MNEM__ROLE_UP_EXPERTS_BIAS,
     MNEM__ROLE_DOWN_EXPERTS_BIAS,
     MNEM__ROLE_SHARED_GATE, /* how much of the shared expert a token gets */
+    MNEM__ROLE_FFN_SUM_NORM,
+    MNEM__ROLE_FFN_SUM_NORM_BIAS,
     MNEM__ROLE_EMBEDDING,
     MNEM__ROLE_POSITIONS,   /* a row for each place in the context, added to the embedding */
     MNEM__ROLE_TOKEN_TYPES, /* the first row is added to every token's embedding */
