@@ -190,9 +190,9 @@ typedef struct mnem_graph_expert {
  * layers in order; gates names a layer's experts by the handle of their gates (the ups' and the
  * downs' follow it), which are matrices [N * rows, k]: expert e is rows [e rows, (e + 1) rows).
  *
- *     want(layer, {3, 8, 40})         the router has chosen: this step needs these, each once
- *     guess(next layer, {3, 9, 11})   may be needed soon; only where the graph guesses
- *     acquire, acquire, release, acquire, release, release      three times, two held at most
+ *   want(layer, {3, 8, 40}): the router has chosen: this step needs these, each once;
+ *   guess(next layer, {3, 9, 11}): these may be needed soon, only where the graph guesses;
+ *   acquire, acquire, release, acquire, release, release: two held at most.
  *
  * want: numbers ascend, and stay readable until the last is acquired. in_order: acquire must hand
  * them out so; else in any order, such as those that are in memory first: results don't depend on
