@@ -190,7 +190,7 @@ static void add_gradient_node(mnem__differentiation *d, const mnem__graph_step *
         wanted =
             wanted || (rule->target[k] >= 0 && mnem__gradient_wanted(d, step->in[rule->target[k]]));
     if (!wanted) return;
-    for (int j = 0; j < MNEM_OP_INPUTS; j++)
+    for (int j = 0; j < MNEM__GRADIENT_INPUTS; j++)
         node.in[j] = gradient_operand(d, step, rule->in[j], dy);
     mnem__targets_choose(d, rule, step, &targets, &node);
     mnem_graph_node_add(d->graph, &node);

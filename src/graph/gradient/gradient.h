@@ -12,12 +12,13 @@
 
 /* Operands of a gradient node: an input of the forward node by number, or one of these. */
 enum { MNEM__FROM_NONE = -1, MNEM__FROM_OUT = -2, MNEM__FROM_ALSO = -3, MNEM__FROM_GRADIENT = -4 };
-enum { MNEM__GRADIENT_TARGETS = 1 + MNEM_OP_ALSO };
+/* The most operands that a gradient has. */
+enum { MNEM__GRADIENT_INPUTS = 6, MNEM__GRADIENT_TARGETS = 1 + MNEM_OP_ALSO };
 
 typedef struct mnem__gradient_rule {
     mnem_op_kind of;   /* the forward node's */
     mnem_op_kind kind; /* the gradient node's */
-    int8_t in[MNEM_OP_INPUTS];
+    int8_t in[MNEM__GRADIENT_INPUTS];
     /* Of which input of the forward node out, also[0] and also[1] are the gradient; or NONE. */
     int8_t target[MNEM__GRADIENT_TARGETS];
     uint8_t weights;  /* bits of target: those that are always added to */
