@@ -78,6 +78,10 @@ typedef struct mnem_engine_plan {
     uint64_t bytes_streamed_per_pass; /* read from disk for one token, or one chunk of a prompt */
     int32_t residency_order; /* which matrices: 0 the output matrix last, 1 first; both after
                                          a spread over the layers that is fixed by the shapes */
+    /* Of a mixture whose experts aren't all resident: how many have a place in memory, of how many;
+     * the part of a token's uses that is assumed to find them there. Both counts 0: all resident. */
+    int32_t expert_slots, experts;
+    double expert_hit_rate;
     int32_t ring_slots;
     uint64_t ring_slot_bytes;
     bool direct_io;
@@ -213,6 +217,8 @@ void mnem_engine_cancel(mnem_engine *engine);
 typedef struct mnem_engine_stats {
     uint64_t tokens, passes;
     uint64_t bytes_streamed;
+    uint64_t expert_hits, expert_misses; /* of experts that layers wanted; 0: all are resident */
+    uint64_t expert_guesses;             /* read ahead, before a layer wanted them */
     double seconds_eval, seconds_waiting; /* waiting: for the disk */
     uint64_t pages_used, pages;
 } mnem_engine_stats;

@@ -12,7 +12,8 @@
 /* The plan was made of this choice. */
 static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
     return c->context == plan->context && c->chunk == plan->chunk && c->kv_type == plan->kv_type &&
-           c->resident == plan->matrices_resident && c->order == plan->residency_order &&
+           c->resident == plan->matrices_resident &&
+           c->expert_slots == plan->expert_slots && c->order == plan->residency_order &&
            c->slots == plan->ring_slots && c->slot_bytes == plan->ring_slot_bytes;
 }
 

@@ -83,19 +83,33 @@ static uint32_t reverse_bits(uint32_t x, int bits) {
     return r;
 }
 
+static bool is_of_experts(const mnem__transformer_map *map, int32_t matrix) {
+    mnem_tensor_info info = {0};
+    mnem_model_tensor_get(map->model, (uint32_t)map->matrices[matrix], &info);
+    return info.dims == 3;
+}
+
+int32_t mnem__residency_experts(const mnem__transformer_map *map) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < map->body_count; i++) count += is_of_experts(map, i);
+    return count;
+}
+
+/* at counts places: the head where it comes first, a walk over the body, the head where it comes
+ * last, another walk for experts, then what is extra. */
 int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at) {
     const uint32_t head_first = order == 1;
     int bits = 0;
     while ((int64_t)1 << bits < map->body_count) bits++;
-    if (head_first && *at == 0) {
-        ++*at;
-        return map->body_count;
-    }
+    const uint32_t walk = (uint32_t)1 << bits;
     for (;;) {
-        const uint32_t r = (*at)++ - head_first, body = (uint32_t)1 << bits;
-        if (r >= body) return map->body_count + (int32_t)(r - body + head_first);
-        const int32_t i = (int32_t)reverse_bits(r, bits);
-        if (i < map->body_count) return i;
+        const uint32_t r = (*at)++;
+        if (r == (head_first ? 0 : walk)) return map->body_count;
+        if (r > 2 * walk) return map->body_count + (int32_t)(r - 2 * walk);
+        const bool experts = r > walk;
+        const uint32_t step = experts ? r - walk - 1 : r - head_first;
+        const int32_t i = (int32_t)reverse_bits(step, bits);
+        if (i < map->body_count && is_of_experts(map, i) == experts) return i;
     }
 }
 
@@ -154,6 +168,7 @@ mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                    .extra_count = setup->map->extra_count,
                                    .slots = choice->slots,
                                    .slot_bytes = choice->slot_bytes,
+                                   .expert_slots = choice->expert_slots,
                                    .page_cache = setup->options->page_cache};
 }
 
@@ -200,6 +215,7 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
         mnem__align_up((uint64_t)choice->chunk * (uint64_t)t->embd * sizeof(float), 64);
     uint64_t *bytes = parts->bytes;
     bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
+    bytes[MNEM__PART_EXPERTS] = weights->expert_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
     bytes[MNEM__PART_PAGES] =
         mnem__kv_bytes(&kv, t->layers, setup->sequences * mnem__kv_pages_for(&kv, choice->context));
