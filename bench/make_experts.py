@@ -72,10 +72,13 @@ def embedding(a, s, blocks):
         yield constant_block(a.common) + blocks.get(rest, 1.0)
 
 
-def values(s, blocks, rows):
-    """They say nothing of what all tokens share."""
+def apart(s, blocks, rows):
+    """A matrix that doesn't read what all tokens share: a part that is always the same would grow
+    from layer to layer."""
     rest = s["embd"] // BLOCK - 1
-    return b"".join(bytes(BLOCK_BYTES) + blocks.get(rest, s["embd"] ** -0.5) for _ in range(rows))
+    made = blocks.get(rows * rest, s["embd"] ** -0.5)
+    size = rest * BLOCK_BYTES
+    return b"".join(bytes(BLOCK_BYTES) + made[i:i + size] for i in range(0, rows * size, size))
 
 
 def floats(values):
@@ -118,7 +121,6 @@ def layer_tensors(a, s, rng, blocks, layer):
     """(name, type, dimensions as the file has them, what makes the bytes), in the file's order."""
     embd, width = s["embd"], s["heads"] * s["head_dim"]
     kv, ff, experts = s["kv_heads"] * s["head_dim"], s["ff"], s["experts"]
-    by_row = embd ** -0.5
     pair = {}
 
     def query(which):
@@ -126,25 +128,27 @@ def layer_tensors(a, s, rng, blocks, layer):
             pair["q"], pair["k"] = queries_and_keys(s, blocks)
         return pair.pop(which)
 
-    def expert_rows(rows, k, deviation):
-        return (blocks.matrix(rows, k, deviation) for _ in range(experts))
+    def inputs():
+        return (apart(s, blocks, ff) for _ in range(experts))
+
+    def outputs():
+        return (blocks.matrix(embd, ff, a.change * ff ** -0.5) for _ in range(experts))
 
     q_norm, k_norm = (width, kv) if s["wide"] else (s["head_dim"],) * 2
     one = [
         ("attn_norm", TYPE_F32, [embd], lambda: attention_norm(a, s)),
         ("attn_q", TYPE_Q4_0, [embd, width], lambda: query("q")),
         ("attn_k", TYPE_Q4_0, [embd, kv], lambda: query("k")),
-        ("attn_v", TYPE_Q4_0, [embd, kv], lambda: values(s, blocks, kv)),
+        ("attn_v", TYPE_Q4_0, [embd, kv], lambda: apart(s, blocks, kv)),
         ("attn_output", TYPE_Q4_0, [width, embd],
          lambda: blocks.matrix(embd, width, a.look * width ** -0.5)),
         ("attn_q_norm", TYPE_F32, [q_norm], lambda: head_norm(a, s, s["heads"])),
         ("attn_k_norm", TYPE_F32, [k_norm], lambda: head_norm(a, s, s["kv_heads"])),
         ("ffn_norm", TYPE_F32, [embd], lambda: floats([1.0] * embd)),
         ("ffn_gate_inp", TYPE_F32, [embd, experts], lambda: router(a, s, rng)),
-        ("ffn_gate_exps", TYPE_Q4_0, [embd, ff, experts], lambda: expert_rows(ff, embd, by_row)),
-        ("ffn_down_exps", TYPE_Q4_0, [ff, embd, experts],
-         lambda: expert_rows(embd, ff, a.change * ff ** -0.5)),
-        ("ffn_up_exps", TYPE_Q4_0, [embd, ff, experts], lambda: expert_rows(ff, embd, by_row)),
+        ("ffn_gate_exps", TYPE_Q4_0, [embd, ff, experts], inputs),
+        ("ffn_down_exps", TYPE_Q4_0, [ff, embd, experts], outputs),
+        ("ffn_up_exps", TYPE_Q4_0, [embd, ff, experts], inputs),
     ]
     return [(f"blk.{layer}.{name}.weight", *rest) for name, *rest in one]
 

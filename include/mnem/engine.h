@@ -62,6 +62,9 @@ typedef struct mnem_engine_options {
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
     mnem_progress progress; /* of loading: bytes */
+    /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
+    mnem_on_experts *on_experts;
+    void *on_experts_context;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40 };
@@ -122,6 +125,8 @@ typedef struct mnem_engine_way {
     mnem_type kv_type;
     int32_t matrices_resident;
     uint64_t bytes_streamed_per_pass;
+    int32_t expert_slots;   /* as in the plan; 0: there are none, or all are resident */
+    double expert_hit_rate; /* then 1 */
     bool chosen;       /* it is the plan's */
     char gave_up[160]; /* against the fastest way; "" for that one */
 } mnem_engine_way;

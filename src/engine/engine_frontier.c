@@ -32,7 +32,10 @@ static mnem_engine_way describe(const mnem__search *search, const mnem__way *way
         .kv_type = choice.kv_type,
         .matrices_resident = choice.resident,
         .bytes_streamed_per_pass =
-            way->residency->streamed_bytes_body + way->residency->streamed_bytes_head,
+            way->residency->streamed_bytes_body + way->residency->streamed_bytes_head +
+            way->residency->expert_misses_bytes,
+        .expert_slots = choice.expert_slots,
+        .expert_hit_rate = way->residency->expert_hits,
         .chosen = is_chosen(&choice, plan)};
     char text[192];
     if (!fastest) return out;

@@ -169,7 +169,9 @@ mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                    .slots = choice->slots,
                                    .slot_bytes = choice->slot_bytes,
                                    .expert_slots = choice->expert_slots,
-                                   .page_cache = setup->options->page_cache};
+                                   .page_cache = setup->options->page_cache,
+                                   .on_experts = setup->options->on_experts,
+                                   .on_experts_context = setup->options->on_experts_context};
 }
 
 /* Heap bytes of both graphs, the map and the tables are asked from the code that takes them. */

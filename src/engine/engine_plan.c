@@ -157,8 +157,8 @@ static void fill_experts(const planner *p, const mnem__way *way, mnem_engine_pla
     if (way->residency->expert_slots == 0) return;
     plan->expert_slots = way->residency->expert_slots;
     plan->experts = p->search.experts.expert_total;
-    plan->expert_hit_rate = mnem__way_expert_hits(&p->search, way, 1);
-    plan->bytes_streamed_per_pass += (uint64_t)mnem__way_expert_bytes(&p->search, way, 1);
+    plan->expert_hit_rate = way->residency->expert_hits;
+    plan->bytes_streamed_per_pass += way->residency->expert_misses_bytes;
 }
 
 static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *plan) {

@@ -83,8 +83,26 @@ static mnem_status add_resident(mnem__search *search, int32_t index, mnem__resid
     return MNEM_OK;
 }
 
+/* Of the experts that a pass uses. One token finds as many as the root of the part that is in
+ * memory: the busiest quarter gets half of the uses. A chunk that wants all finds what is there. */
+static double expert_hits(const mnem__search *search, int32_t slots, double tokens) {
+    if (slots == 0) return 1;
+    const double part = fmin(1, slots / (double)search->experts.expert_total);
+    const double one = search->expert_part, wanted = 1 - pow(1 - one, tokens);
+    return one < 1 ? part + (sqrt(part) - part) * (1 - wanted) / (1 - one) : part;
+}
+
+static double expert_bytes(const mnem__search *search, int32_t slots, double tokens) {
+    const double wanted = 1 - pow(1 - search->expert_part, tokens);
+    return (double)search->experts.expert_file_bytes * wanted *
+           (1 - expert_hits(search, slots, tokens));
+}
+
 static void keep_point(mnem__search *search, const mnem__residency_point *point) {
-    search->residency[search->residency_count++] = *point;
+    mnem__residency_point *kept = &search->residency[search->residency_count++];
+    *kept = *point;
+    kept->expert_hits = expert_hits(search, point->expert_slots, 1);
+    kept->expert_misses_bytes = (uint64_t)expert_bytes(search, point->expert_slots, 1);
 }
 
 /* More and more slots, up to one for each. */
@@ -256,30 +274,13 @@ static double both(double a, double b) {
     return fmax(a, b) + overlap_cost * fmin(a, b);
 }
 
-/* Of the experts that a token uses, as many are found as the root of the part that is in memory:
- * the busiest quarter is half of the uses. A chunk that wants all finds just what is there. */
-double mnem__way_expert_hits(const mnem__search *search, const mnem__way *way, double tokens) {
-    const double all = search->experts.expert_total;
-    if (way->residency->expert_slots == 0) return 1;
-    const double part = way->residency->expert_slots / all;
-    const double one = search->expert_part, wanted = 1 - pow(1 - one, tokens);
-    return part + (sqrt(part) - part) * (1 - wanted) / (1 - one);
-}
-
-double mnem__way_expert_bytes(const mnem__search *search, const mnem__way *way, double tokens) {
-    if (way->residency->expert_slots == 0) return 0;
-    const double wanted = 1 - pow(1 - search->expert_part, tokens);
-    return (double)search->experts.expert_file_bytes * wanted *
-           (1 - mnem__way_expert_hits(search, way, tokens));
-}
-
 static double pass_seconds(const mnem__search *search, const mnem__way *way, double tokens,
                            bool head) {
     const mnem_machine_profile *p = &search->profile;
     const double rows = head ? 1 : tokens;
     const double macs = (head ? search->head_macs : search->body_macs) * rows;
     const double bytes = head ? search->head_bytes : search->body_bytes;
-    const double experts = head ? 0 : mnem__way_expert_bytes(search, way, tokens);
+    const double experts = head ? 0 : expert_bytes(search, way->residency->expert_slots, tokens);
     const double streamed =
         (double)(head ? way->residency->streamed_bytes_head : way->residency->streamed_bytes_body);
     const double computing = both(macs / p->macs_per_s, bytes / p->read_bytes_per_s);

@@ -20,6 +20,8 @@ typedef struct mnem__residency_point {
     uint64_t resident_bytes, streamed_bytes_body, streamed_bytes_head;
     int32_t expert_slots; /* 0: there are none, or all are resident */
     uint64_t expert_bytes, expert_host_bytes;
+    double expert_hits;       /* of the experts that a token uses, assumed */
+    uint64_t expert_misses_bytes; /* read for a token */
 } mnem__residency_point;
 
 /* Weights measured for one ring; the rest of sizes doesn't depend on what is resident. */
@@ -83,10 +85,6 @@ mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context
 /* What was found among them; graphs NULL for index -1. */
 mnem__way mnem__search_way(const mnem__search_ways *list, const mnem__plan_way *found);
 
-/* The part of the experts that a pass wants which is assumed to be in memory, and the bytes that it
- * reads of the others. */
-double mnem__way_expert_hits(const mnem__search *search, const mnem__way *way, double tokens);
-double mnem__way_expert_bytes(const mnem__search *search, const mnem__way *way, double tokens);
 /* Fills bytes and seconds; false when another way is better whatever is wanted. */
 bool mnem__way_complete(const mnem__search *search, mnem__way *way);
 mnem__choice mnem__way_choice(const mnem__way *way);

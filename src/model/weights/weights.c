@@ -84,6 +84,8 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, const mnem__wei
     w->resident = blocks->resident;
     w->ring = blocks->ring;
     w->experts.base = blocks->experts;
+    w->experts.on_want = o->on_experts;
+    w->experts.on_want_context = o->on_experts_context;
     w->slot_count = (uint32_t)slots;
     w->slot_bytes = slot_bytes;
     w->page_cache = o->page_cache;

@@ -37,6 +37,8 @@ typedef struct mnem__weights_options {
     uint64_t slot_bytes; /* multiple of 4096; 0: choose */
     int32_t expert_slots; /* for experts that aren't resident; 0: the least */
     bool page_cache;
+    mnem_on_experts *on_experts; /* told what is wanted, with the number of the mixture; NULL */
+    void *on_experts_context;
 } mnem__weights_options;
 
 typedef struct mnem__weights_sizes {

@@ -262,6 +262,7 @@ static mnem_status want(void *context, int32_t gates, const int32_t *numbers, in
     const int32_t mixture = mixture_of(w, gates);
     if (mixture < 0 || count > e->cache.experts)
         return mnem__fail(MNEM_INVALID, "weights: no experts at matrix %d", gates);
+    if (e->on_want) e->on_want(e->on_want_context, mixture, numbers, count);
     pthread_mutex_lock(&w->lock);
     mnem__weights_experts_forget(w);
     mnem__expert_cache_use(&e->cache, mixture, numbers, count);

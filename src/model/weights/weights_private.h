@@ -86,6 +86,8 @@ typedef struct mnem__expert_list {
 
 typedef struct mnem__expert_reads {
     /* constant after create */
+    mnem_on_experts *on_want; /* or NULL */
+    void *on_want_context;
     int32_t mixtures;
     int32_t *gates; /* [mixtures] matrices */
     uint8_t *base;
