@@ -6,8 +6,8 @@
  * Tokens that don't repeat run through an engine, which tells what every layer wants; the recording
  * is replayed, for several parts of all experts in memory, through least recently used, least
  * frequently used, mnem's own tables (expert_cache.h) and Belady's optimum (1966), which knows the
- * future. What a layer wants at once is never made room of. A line of a recording: mixture, then the
- * numbers of its experts. Exit code 1 where ours is below 0.97 of the better of the first two. */
+ * future. What a layer wants at once stays for it. A line of a recording: mixture, then the numbers
+ * of its experts. Exit code 1 where ours is below 0.97 of the better of the first two. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,8 @@ static void record(const char *path, int32_t tokens, uint64_t memory, trace *t) 
     mnem_engine_plan plan;
     mnem_engine_options options = {
         .context = tokens, .chunk = 1, .on_experts = on_experts, .on_experts_context = t};
-    must(mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = memory}, &options.ledger));
+    must(mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = memory},
+                                    &options.ledger));
     must(mnem_model_open(path, &model));
     must(mnem_engine_plan_make(model, &options, &plan));
     mnem_engine *engine;
@@ -232,8 +233,7 @@ static int64_t end_of_step(const trace *t, int64_t i) {
 
 static double replay_ours(const trace *t, int32_t slots) {
     mnem__expert_cache cache;
-    void *base = zeroed(
-        1, mnem__expert_cache_lay_out(NULL, t->mixtures, t->experts, slots, NULL));
+    void *base = zeroed(1, mnem__expert_cache_lay_out(NULL, t->mixtures, t->experts, slots, NULL));
     int32_t *numbers = zeroed(t->experts, sizeof *numbers);
     int64_t hits = 0;
     mnem__expert_cache_lay_out(&cache, t->mixtures, t->experts, slots, base);

@@ -81,8 +81,9 @@ typedef struct mnem_engine_plan {
     uint64_t bytes_streamed_per_pass; /* read from disk for one token, or one chunk of a prompt */
     int32_t residency_order; /* which matrices: 0 the output matrix last, 1 first; both after
                                          a spread over the layers that is fixed by the shapes */
-    /* Of a mixture whose experts aren't all resident: how many have a place in memory, of how many;
-     * the part of a token's uses that is assumed to find them there. Both counts 0: all resident. */
+    /* Of a mixture whose experts aren't all resident: how many have a place in memory, of how
+     * many; the part of a token's uses that is assumed to find them there. Both counts 0: all
+     * are resident. */
     int32_t expert_slots, experts;
     double expert_hit_rate;
     int32_t ring_slots;
@@ -127,8 +128,8 @@ typedef struct mnem_engine_way {
     uint64_t bytes_streamed_per_pass;
     int32_t expert_slots;   /* as in the plan; 0: there are none, or all are resident */
     double expert_hit_rate; /* then 1 */
-    bool chosen;       /* it is the plan's */
-    char gave_up[160]; /* against the fastest way; "" for that one */
+    bool chosen;            /* it is the plan's */
+    char gave_up[160];      /* against the fastest way; "" for that one */
 } mnem_engine_way;
 
 /* Calls on_way for every way to run with the plan's context that no other one beats in both bytes
@@ -222,8 +223,8 @@ void mnem_engine_cancel(mnem_engine *engine);
 typedef struct mnem_engine_stats {
     uint64_t tokens, passes;
     uint64_t bytes_streamed;
-    uint64_t expert_hits, expert_misses; /* of experts that layers wanted; 0: all are resident */
-    uint64_t expert_guesses;             /* read ahead, before a layer wanted them */
+    uint64_t expert_hits, expert_misses;  /* of experts that layers wanted; 0: all are resident */
+    uint64_t expert_guesses;              /* read ahead, before a layer wanted them */
     double seconds_eval, seconds_waiting; /* waiting: for the disk */
     uint64_t pages_used, pages;
 } mnem_engine_stats;

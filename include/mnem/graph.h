@@ -65,7 +65,7 @@ typedef struct mnem_graph_node {
                                         none */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL: the handle; EXPERTS: the gates', then the ups' and downs' follow */
-    int32_t layer;  /* KV_STORE, ATTENTION: which layer's pages */
+    int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV: which layer's pages */
     int32_t guess;  /* EXPERTS with in[6], ROUTE's out of another router: the gates' handle of the
                        experts that are likely to be wanted next */
     bool tail; /* only the rows from args.first_row on: what nobody reads isn't computed. Tensors of
@@ -164,7 +164,7 @@ typedef struct mnem_graph_node_info {
     int32_t in[MNEM_OP_INPUTS], out; /* tensors; 0: none */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL, EXPERTS: the handle; else -1 */
-    int32_t layer;  /* KV_STORE, ATTENTION; else -1 */
+    int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV; else -1 */
     uint64_t workspace_bytes;
     bool waits; /* the team meets before it */
 } mnem_graph_node_info;
@@ -186,8 +186,8 @@ typedef struct mnem_graph_expert {
     int32_t slot; /* the source's own */
 } mnem_graph_expert;
 
-/* Told which experts (ascending) a layer wants: of the mixtures that aren't resident the how-many-th,
- * counted from 0. */
+/* Told which experts (ascending) a layer wants: of the mixtures that aren't resident the
+ * how-many-th, counted from 0. */
 typedef void mnem_on_experts(void *context, int32_t mixture, const int32_t *numbers, int32_t count);
 
 /* Where experts come from that aren't resident, called by worker 0 only. A run goes through the

@@ -100,6 +100,7 @@ int64_t mnem_value_i64(const mnem_value *array, uint64_t i);
 
 /* ---- the transformer that a file describes ---- */
 
+enum { MNEM_LAYERS_MAX = 1024 };
 typedef struct mnem_transformer {
     char architecture[16]; /* "llama", "qwen2", ... */
     int32_t layers, embd, heads, kv_heads, head_dim, ff, vocab;
@@ -115,15 +116,21 @@ typedef struct mnem_transformer {
     int32_t window_period;  /* of so many layers the last has none; 0: all have */
     float window_rope_base; /* layers with a window: this base, no scaling */
     int32_t unturned_every; /* of so many layers the last doesn't turn heads */
+    int32_t conv_length;    /* positions that a short convolution sees, its own the last */
+    uint8_t conv_layers[MNEM_LAYERS_MAX / 8]; /* bits: the layers that convolve, not attend */
     int32_t leading_layers; /* so many begin a model, of another kind than those behind them */
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     int32_t experts;              /* of a layer with a mixture of them; route.used for each token */
     int32_t ff_expert, ff_shared; /* width of one, and of what every token uses beside them */
     mnem_route route;
+    /* Attention through a latent (head_dim is what pages hold of it: latent + rope.dims). */
+    int32_t latent, latent_q, key_dim,
+        value_dim;                  /* of keys and values, queries (0: none); a head */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
- * phi3, glm4, olmo2 (and 3), olmoe, starcoder2 and gpt2. Checks hyperparameters and every tensor's
+ * phi3, glm4, olmo2 (and 3), lfm2, starcoder2 and gpt2; with experts olmoe, mixtral (a llama in
+ * files), qwen2moe, qwen3moe and gpt-oss. Checks hyperparameters and every tensor's
  * presence, type and shape: vectors are F32, matrices of a weight's type. MNEM_UNSUPPORTED names
  * what isn't supported (architecture, experts, type); MNEM_BAD_FILE names the field that lies. */
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *transformer);

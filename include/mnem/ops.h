@@ -36,6 +36,11 @@ typedef struct mnem_kv_layout {
 /* Bytes of one page of one layer (a multiple of 64); 0 when the layout is wrong. */
 uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);
 
+/* A page of a layer that convolves keeps its last length - 1 columns of width f32 instead
+ * (short_conv.c); their bytes (a multiple of 64), or 0 when the numbers are wrong. */
+enum { MNEM_CONV_LENGTH_MAX = 16 };
+uint64_t mnem_conv_page_bytes(int64_t width, int32_t length);
+
 /* Where one sequence's pages of one layer are: page i of the sequence is at
  * base + table[i] * page_stride. Its tokens in this run are rows [first_row, first_row + rows) of
  * the inputs, at positions first_position onwards. */
@@ -59,7 +64,8 @@ typedef struct mnem_kv_sequence {
  *             workspace), in[1] weight PACKED [rows, k], in[2] bias [rows] f32 (dims 0: none)
  *             -> out [T, rows] f32; desc.accumulate adds to out. args.row_begin, row_end: which
  *             rows this call does (begin a multiple of 16, end too or = rows); args.in[1] points at
- *             row_begin's group.
+ *             row_begin's group. in[0] [T, heads, k] f32, out [T, heads, rows / heads]: each head
+ *             has rows of its own, a multiple of 16
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
@@ -68,12 +74,18 @@ typedef struct mnem_kv_sequence {
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
  *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
  *             With desc.window a row sees that many positions, its own the last; with
- *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap)
+ *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap). With desc.both_ways a
+ *             row sees all of its sequence, up to the last row of this run. in[1] sinks [heads] f32
+ *             (dims 0: none): a score beside the others whose value is zero
  * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
  *             silu(gate) * up
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
  * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either)
+ * SHORT_CONV  in[0] b, c, x side by side [T, 3 n] f32, in[1] weight [n, length] f32, length 2 to
+ *             16, pages of columns in args.kv (page_tokens of desc.kv) -> out [T, n] f32: c times
+ *             the convolution of b x of the last length positions, of which those before this run
+ *             come from the pages, zeros before position 0; then the pages have this run's
  * COPY        in[0] of any strides, up to 4 dims, any type of single elements -> out of the same
  *             type, rows with or without gaps
  *
@@ -102,6 +114,7 @@ typedef struct mnem_kv_sequence {
  *             also A8, like RMS_NORM)
  * LAYER_NORM_GRAD  in[0] x, in[1] weight, in[2] dy -> out dx, also[0] dweight, also[1] dbias
  * GELU        tanh form: in[0] [T, n] -> out (may be in[0]; of F32 also A8)
+ * GELU_ERF    the same in its exact form, of F32 only: in[0] times the normal distribution
  * GELU_GRAD   in[0] x, in[1] dy -> out dx (may be in[1])
  * SILU_MUL_GRAD  in[0] gate, in[1] up, in[2] dy -> out dgate, also[0] dup
  * EMBED_GRAD  in[0] dy [T, n], args.ids (args.positions with desc.by_position) -> out dweight
@@ -123,6 +136,8 @@ typedef struct mnem_kv_sequence {
  * ROUTE       in[0] scores [T, N] f32, in[1] [N] f32 added for the choice alone (dims 0: none)
  *             -> out [T, 2 k] f32: numbers of the k best experts (of equal ones the first),
  *             ascending, then their weights in this order
+ *             With desc.route.groups the experts are as many ranges of equal size, of which those
+ *             count whose two best have the largest sums
  * EXPERTS     in[0] [T, n] as MATMUL takes it, in[1] gates, in[2] ups PACKED [N * ff, n], in[3]
  *             downs PACKED [N * n_out, ff], in[4] ROUTE's out, in[5] biases [N * (2 ff + n_out)]
  *             f32, all gates', then ups', then downs' (dims 0: none) -> out [T, n_out] f32: the sum
@@ -131,7 +146,9 @@ typedef struct mnem_kv_sequence {
  *             multiples of 16. in[6] isn't read (graph.h: a guess). Experts come from args.experts,
  *             each once for all its tokens
  * SWIGLU_MUL  in[0] gate, in[1] up, like SILU_MUL: g / (1 + e^(-1.702 g)) * (u + 1), with
- *             g = min(gate, 7), u = up within -7 to 7 */
+ *             g = min(gate, 7), u = up within -7 to 7
+ * ROW_GATE    in[0] [T, n] f32, in[1] [T, k] f32, in[2] weight [k] f32 -> out (may be in[0]): each
+ *             row times the sigmoid of in[1]'s row times the weight */
 #define MNEM_OP_LIST(X)                                                                            \
     X(EMBED, "embed")                                                                              \
     X(RMS_NORM, "rms_norm")                                                                        \
@@ -159,11 +176,14 @@ typedef struct mnem_kv_sequence {
     X(SCALE, "scale")                                                                              \
     X(GELU_MUL, "gelu_mul")                                                                        \
     X(SOFT_CAP, "soft_cap")                                                                        \
+    X(SHORT_CONV, "short_conv")                                                                    \
+    X(GELU_ERF, "gelu_erf")                                                                        \
     X(CAUSAL_ATTENTION, "causal_attention")                                                        \
     X(CAUSAL_ATTENTION_GRAD, "causal_attention_grad")                                              \
     X(ROUTE, "route")                                                                              \
     X(EXPERTS, "experts")                                                                          \
-    X(SWIGLU_MUL, "swiglu_mul")
+    X(SWIGLU_MUL, "swiglu_mul")                                                                    \
+    X(ROW_GATE, "row_gate")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -194,15 +214,17 @@ typedef struct mnem_rope {
     float yarn_ext;  /* 0: no YaRN; 1: YaRN's mix of interpolated and extrapolated angles */
     float yarn_attn; /* magnitude factor, before YaRN's 1 + 0.1 ln(1/scale); 0: 1 */
     float yarn_beta_fast, yarn_beta_slow; /* 32, 1 */
-    int32_t original_context;             /* YaRN: context before scaling */
+    bool yarn_unrounded;      /* the mix begins and ends between pairs, not at whole ones */
+    int32_t original_context; /* YaRN: context before scaling */
 } mnem_rope;
 
 /* How ROUTE chooses, and what of a score becomes a weight. */
 typedef struct mnem_route {
-    int32_t used;    /* experts of a token */
-    bool sigmoid;    /* of each score; else softmax over all of a token */
-    bool normalized; /* the weights of those used are divided by their sum */
-    float scale;     /* then multiplied by this; 0: 1 */
+    int32_t used;                /* experts of a token */
+    bool sigmoid;                /* of each score; else softmax over all of a token */
+    bool normalized;             /* the weights of those used are divided by their sum */
+    float scale;                 /* then multiplied by this; 0: 1 */
+    int32_t groups, groups_used; /* 0: no groups */
 } mnem_route;
 
 enum { MNEM_OP_INPUTS = 7, MNEM_OP_ALSO = 2 };
@@ -219,10 +241,11 @@ typedef struct mnem_op_desc {
     bool accumulate;                /* MATMUL, gradients: out is added to */
     mnem_rope rope;                 /* ROPE_TABLE, ROPE */
     bool inverse;                   /* ROPE: turns back, which is its gradient */
-    mnem_kv_layout kv;              /* KV_STORE, ATTENTION */
+    mnem_kv_layout kv;              /* KV_STORE, ATTENTION; SHORT_CONV: page_tokens */
     int32_t max_positions;          /* ATTENTION */
     int32_t window;                 /* ATTENTION: 0: all positions */
     float soft_cap;                 /* ATTENTION: 0: none */
+    bool both_ways;                 /* ATTENTION: not causal */
     bool by_position;               /* EMBED: a row for each of args.positions, not of args.ids */
     bool by_token;                  /* EMBED_GRAD: out has a row for each token */
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */
@@ -259,7 +282,7 @@ typedef struct mnem_op_args {
     int64_t row_begin, row_end; /* MATMUL */
     const int32_t *ids;         /* EMBED(_GRAD) [T], each < vocab (checked by the caller) */
     const int32_t *positions;   /* ROPE_TABLE [T]; by_position: each < vocab */
-    const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION */
+    const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION, SHORT_CONV */
     int32_t kv_count;
     const int32_t *targets; /* LINEAR_LOSS [T], each < vocab or -1 (checked by the caller) */
     float gradient_scale;   /* LINEAR_LOSS */

@@ -114,16 +114,18 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
 static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
     const mnem__engine_tables *t = &e->tables;
     e->sequences = setup->sequences;
-    e->pages = (mnem__kv_pages){.layout = mnem__engine_kv(setup, e->choice.kv_type),
-                                .layers = e->map->shape.layers,
+    const mnem_kv_layout layout = mnem__engine_kv(setup, e->choice.kv_type);
+    e->pages = (mnem__kv_pages){.layout = layout,
+                                .page_bytes = mnem__engine_page_bytes(&e->map->shape, &layout),
                                 .count = e->sequences * t->pages_each,
                                 .free = t->free_pages,
-                                .references = t->references};
+                                .references = t->references,
+                                .ids = t->page_ids};
     mnem__kv_pages_init(&e->pages);
     e->stats.pages = (uint64_t)e->pages.count;
     for (int32_t i = 0; i < e->sequences; i++)
         t->sequences[i] =
-            (mnem_sequence){e, t->pages + (int64_t)i * t->pages_each, 0, 0, false, false};
+            (mnem_sequence){.engine = e, .table = t->pages + (int64_t)i * t->pages_each};
 }
 
 /* The engine with its tables, and the numbers of its parts. Takes setup's map. */

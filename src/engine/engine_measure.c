@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "engine/engine_pool.h"
+#include "model/architecture/roles.h"
 
 static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
 const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
@@ -83,33 +84,48 @@ static uint32_t reverse_bits(uint32_t x, int bits) {
     return r;
 }
 
-static bool is_of_experts(const mnem__transformer_map *map, int32_t matrix) {
-    mnem_tensor_info info = {0};
+/* In which order of residency a matrix of the body comes. */
+typedef enum group { GROUP_ROUTERS, GROUP_BODY, GROUP_EXPERTS, GROUPS } group;
+
+static group group_of(const mnem__transformer_map *map, int32_t matrix) {
+    mnem_tensor_info info = {.name = ""};
+    int32_t layer;
     mnem_model_tensor_get(map->model, (uint32_t)map->matrices[matrix], &info);
-    return info.dims == 3;
+    const mnem__role role = mnem__role_find(info.name, &layer);
+    return role == MNEM__ROLE_ROUTER     ? GROUP_ROUTERS
+           : mnem__role_is_experts(role) ? GROUP_EXPERTS
+                                         : GROUP_BODY;
 }
 
-int32_t mnem__residency_experts(const mnem__transformer_map *map) {
+static int32_t count_group(const mnem__transformer_map *map, group g) {
     int32_t count = 0;
-    for (int32_t i = 0; i < map->body_count; i++) count += is_of_experts(map, i);
+    for (int32_t i = 0; i < map->body_count && map->shape.experts > 0; i++)
+        count += group_of(map, i) == g;
     return count;
 }
 
-/* at counts places: the head where it comes first, a walk over the body, the head where it comes
- * last, another walk for experts, then what is extra. */
+int32_t mnem__residency_experts(const mnem__transformer_map *map) {
+    return count_group(map, GROUP_EXPERTS);
+}
+
+int32_t mnem__residency_routers(const mnem__transformer_map *map) {
+    return count_group(map, GROUP_ROUTERS);
+}
+
+/* at counts places: a walk for routers, the head where it comes first, a walk over the body, the
+ * head where it comes last, a walk for experts, then what is extra. */
 int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at) {
     const uint32_t head_first = order == 1;
     int bits = 0;
     while ((int64_t)1 << bits < map->body_count) bits++;
-    const uint32_t walk = (uint32_t)1 << bits;
+    const uint32_t walk = (uint32_t)1 << bits, head = head_first ? walk : 2 * walk;
     for (;;) {
         const uint32_t r = (*at)++;
-        if (r == (head_first ? 0 : walk)) return map->body_count;
-        if (r > 2 * walk) return map->body_count + (int32_t)(r - 2 * walk);
-        const bool experts = r > walk;
-        const uint32_t step = experts ? r - walk - 1 : r - head_first;
-        const int32_t i = (int32_t)reverse_bits(step, bits);
-        if (i < map->body_count && is_of_experts(map, i) == experts) return i;
+        if (r == head) return map->body_count;
+        if (r > GROUPS * walk) return map->body_count + (int32_t)(r - GROUPS * walk);
+        const uint32_t step = r - (r > head);
+        const int32_t i = (int32_t)reverse_bits(step % walk, bits);
+        if (i < map->body_count && group_of(map, i) == (group)(step / walk)) return i;
     }
 }
 
@@ -130,6 +146,19 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
                             .page_tokens = PAGE_TOKENS};
 }
 
+uint64_t mnem__engine_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *kv,
+                                  int32_t layer) {
+    return mnem__layer_convolves(t, layer) ? mnem_conv_page_bytes(t->embd, t->conv_length)
+                                           : mnem_kv_page_bytes(kv);
+}
+
+uint64_t mnem__engine_page_bytes(const mnem_transformer *t, const mnem_kv_layout *kv) {
+    uint64_t bytes = 0;
+    for (int32_t layer = 0; layer < t->layers; layer++)
+        bytes += mnem__engine_layer_bytes(t, kv, layer);
+    return bytes;
+}
+
 static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                                      const mnem__choice *choice, int32_t tokens) {
     return (mnem__transformer_graph_options){.map = setup->map,
@@ -137,6 +166,7 @@ static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                              .workers = setup->threads,
                                              .kv = mnem__engine_kv(setup, choice->kv_type),
                                              .context = choice->context,
+                                             .guess_experts = true,
                                              .embedding_packed =
                                                  setup->flags[setup->map->embedding]};
 }
@@ -220,7 +250,8 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_EXPERTS] = weights->expert_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
     bytes[MNEM__PART_PAGES] =
-        mnem__kv_bytes(&kv, t->layers, setup->sequences * mnem__kv_pages_for(&kv, choice->context));
+        mnem__engine_page_bytes(t, &kv) *
+        (uint64_t)(setup->sequences * mnem__kv_pages_for(&kv, choice->context));
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
     bytes[MNEM__PART_LOGITS] = (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);

@@ -67,13 +67,15 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
 void mnem__setup_fini(mnem__setup *setup);
 
 /* Sets which matrices are resident: count of them, spread evenly over the order of use by
- * bit reversal, so that each step up keeps what was resident before. The output matrix comes last
- * (order 0) or first (1), then those of experts, an embedding matrix of its own after all others. */
+ * bit reversal, so that each step up keeps what was resident before. Routers always are, for
+ * guesses use them too; of the others the output matrix comes last (order 0) or first (1), then
+ * those of experts, an embedding matrix of its own after all others. */
 void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags);
 /* The matrix by which the next larger count is more; *at: 0 at first. At most once for each. */
 int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at);
 /* How many matrices are of experts; all of them are resident, or none. */
 int32_t mnem__residency_experts(const mnem__transformer_map *map);
+int32_t mnem__residency_routers(const mnem__transformer_map *map);
 
 typedef struct mnem__graph_pair {
     mnem_graph *body, *head;
@@ -84,6 +86,10 @@ mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *cho
                                mnem__graph_pair *pair);
 void mnem__graphs_destroy(mnem__graph_pair *pair);
 mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
+/* Bytes of one page of one layer, and of all: keys and values, or what a convolution keeps. */
+uint64_t mnem__engine_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *kv,
+                                  int32_t layer);
+uint64_t mnem__engine_page_bytes(const mnem_transformer *t, const mnem_kv_layout *kv);
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice);
 

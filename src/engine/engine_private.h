@@ -12,6 +12,8 @@ struct mnem_sequence {
     mnem_engine *engine;
     int32_t *table; /* [pages_each]: pages_used of them are its */
     int32_t pages_used, length;
+    int32_t
+        ready; /* tokens whose states are known: length, or the begin of its page (sequence.c) */
     bool open, in_step;
 };
 
@@ -38,11 +40,19 @@ typedef struct mnem__engine_tables {
     int32_t *pages;           /* [sequences][pages_each] */
     int32_t *free_pages;      /* [pages] */
     uint16_t *references;     /* [pages] */
+    int32_t *page_ids;        /* [pages][page tokens]; NULL: the model has no state */
     int32_t pages_each;       /* that one sequence can have; pages = sequences * pages_each */
 } mnem__engine_tables;
 /* Lays them out from base (NULL measures) and returns the bytes. */
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
                                      uint8_t *base, mnem__engine_tables *tables);
+
+/* Of the sequence's tokens the first that must run before one behind position n can: n itself, or
+ * the begin of its page where the states at n are gone. */
+int32_t mnem__sequence_ready(const mnem_sequence *sequence, int32_t n);
+/* After a pass that was stopped: states behind the last whole page may be of tokens that aren't the
+ * sequence's. */
+void mnem__sequence_doubt(mnem_sequence *sequence);
 
 struct mnem_engine {
     const mnem_model *model;

@@ -147,12 +147,15 @@ static mnem_status measure_order(mnem__search *search, int32_t order) {
     const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
     const int32_t experts = mnem__residency_experts(setup->map);
     const int32_t others = setup->map->body_count - experts + setup->map->head_count;
+    const int32_t routers = mnem__residency_routers(setup->map);
     mnem__weights_sizes sizes;
     uint32_t at = 0;
-    mnem__residency(setup->map, order, 0, setup->flags);
+    mnem__residency(setup->map, order, routers, setup->flags);
+    for (int32_t i = 0; i < routers; i++) (void)mnem__residency_next(setup->map, order, &at);
     MNEM__TRY(mnem__weights_measure(&options, &sizes));
     search->experts = sizes;
     mnem__residency_point point = {.order = order,
+                                   .resident = routers,
                                    .resident_bytes = sizes.resident_bytes,
                                    .streamed_bytes_body = sizes.streamed_bytes_body,
                                    .streamed_bytes_head = sizes.streamed_bytes_head,
@@ -165,7 +168,7 @@ static mnem_status measure_order(mnem__search *search, int32_t order) {
         MNEM__TRY(experts > 0 && point.resident == others
                       ? add_experts(search, next, experts, &at, &point)
                       : add_resident(search, next, &point));
-        if (point.resident >= order) keep_point(search, &point);
+        if (point.resident >= routers + order) keep_point(search, &point);
     }
     return MNEM_OK;
 }
@@ -198,9 +201,8 @@ mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t
         o->profile->macs_per_s > 0)
         search->profile = *o->profile;
     search->graphs = mnem__calloc("plan", GRAPH_POINTS_MAX, sizeof *search->graphs);
-    search->residency =
-        mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1) + MIXED_POINTS,
-                     sizeof *search->residency);
+    search->residency = mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1) + MIXED_POINTS,
+                                     sizeof *search->residency);
     search->rings = mnem__calloc("plan", RINGS, sizeof *search->rings);
     mnem_status status = MNEM_OK;
     if (!search->graphs || !search->residency || !search->rings) status = mnem__heap_status();
@@ -373,7 +375,7 @@ static void make_modest(mnem__search_ways *list) {
         if (search->rings[i].slot_bytes < slot) slot = search->rings[i].slot_bytes;
     list->chunk_most = mnem__max_i32(chunk, MODEST_CHUNK);
     list->slot_most = mnem__max_u64(slot, MODEST_SLOT);
-    list->resident_most = 0;
+    list->resident_most = search->residency_count ? search->residency[0].resident : 0;
 }
 
 static mnem__way way_at(const mnem__search_ways *list, int64_t index) {

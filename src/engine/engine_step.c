@@ -22,7 +22,8 @@
 
 enum { PASSES_AHEAD = 2 };
 
-/* Where in the parts the next pass begins. */
+/* Where in the parts the next pass begins; at below 0: tokens of the sequence run again, whose
+ * states are gone (sequence.c). */
 typedef struct cursor {
     int32_t part, at;
 } cursor;
@@ -48,9 +49,17 @@ static int32_t wanted_of(const step *x, const mnem__segment *g) {
     return x->on_logits ? mnem__min_i32(mnem__max_i32(wanted, 0), g->n) : 0;
 }
 
+/* A part's first token, and those that run again before it. */
+static cursor begin_part(const step *x, int32_t part) {
+    cursor c = {part, 0};
+    if (part < x->count && x->parts[part].n > 0)
+        c.at = x->parts[part].sequence->ready - x->parts[part].sequence->length;
+    return c;
+}
+
 /* A cursor is at a token, or behind the last part. */
 static void skip_empty(const step *x, cursor *c) {
-    while (c->part < x->count && c->at == x->parts[c->part].n) *c = (cursor){c->part + 1, 0};
+    while (c->part < x->count && c->at == x->parts[c->part].n) *c = begin_part(x, c->part + 1);
 }
 
 /* The segments of the pass at c, which moves behind it; into out unless that is NULL. Returns their
@@ -114,32 +123,46 @@ static mnem_status read_rows(mnem_engine *e, int32_t n) {
 
 /* Pages for a sequence's next n tokens, of which the first may lie in one that others have too. */
 static mnem_status make_room(mnem_engine *e, mnem_sequence *s, int32_t n) {
-    const int32_t tokens = e->pages.layout.page_tokens, end = s->length + n;
-    const bool shares = s->length % tokens != 0;
-    if ((!shares || mnem__kv_pages_own(&e->pages, &s->table[s->length / tokens])) &&
+    const int32_t end = mnem__max_i32(s->ready + n, s->length);
+    const int32_t first = s->ready / e->pages.layout.page_tokens;
+    const bool shares = first < s->pages_used;
+    if ((!shares || mnem__kv_pages_own(&e->pages, &s->table[first])) &&
         mnem__kv_pages_resize(&e->pages, s->table, &s->pages_used,
                               mnem__kv_pages_for(&e->pages.layout, end)))
         return MNEM_OK;
     return mnem__fail(MNEM_OVER_BUDGET, "session: no KV pages for %d tokens", end);
 }
 
+/* The segment's ids and positions. */
+static void fill_ids(step *x, const mnem__segment *g) {
+    mnem_engine *e = x->e;
+    const mnem_step_part *part = &x->parts[g->part];
+    const mnem_sequence *s = part->sequence;
+    for (int32_t i = 0; i < g->n; i++) {
+        const int32_t at = g->at + i, position = s->ready + i;
+        const int32_t id = at < 0 ? *mnem__kv_id(&e->pages, s->table, position) : part->ids[at];
+        e->tables.ids[g->row + i] = id;
+        e->tables.positions[g->row + i] = position;
+        if (e->pages.ids) *mnem__kv_id(&e->pages, s->table, position) = id;
+    }
+}
+
 /* The segment's ids, positions and pages, for all layers. */
 static mnem_status fill_segment(step *x, int32_t index) {
     mnem_engine *e = x->e;
     const mnem__segment *g = &e->tables.segments[index];
-    const mnem_step_part *part = &x->parts[g->part];
-    mnem_sequence *s = part->sequence;
+    mnem_sequence *s = x->parts[g->part].sequence;
+    const mnem_transformer *t = &e->map->shape;
+    uint64_t offset = 0; /* of the layer in a page */
     MNEM__TRY(make_room(e, s, g->n));
-    for (int32_t i = 0; i < g->n; i++) {
-        e->tables.ids[g->row + i] = part->ids[g->at + i];
-        e->tables.positions[g->row + i] = s->length + i;
-    }
-    for (int32_t layer = 0; layer < e->map->shape.layers; layer++) {
+    fill_ids(x, g);
+    for (int32_t layer = 0; layer < t->layers; layer++) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)layer * x->segments + index];
-        *kv = mnem__kv_sequence_of(&e->pages, layer, s->table);
-        kv->first_position = s->length;
+        *kv = mnem__kv_sequence_of(&e->pages, offset, s->table);
+        kv->first_position = s->ready;
         kv->first_row = g->row;
         kv->rows = g->n;
+        offset += mnem__engine_layer_bytes(t, &e->pages.layout, layer);
     }
     return MNEM_OK;
 }
@@ -252,8 +275,11 @@ static mnem_status run_pass(step *x) {
         status = run_head(x, hidden + i * (int64_t)e->map->shape.embd,
                           mnem__min_i32(e->logits_rows, wanted - i), &r);
     if (status != MNEM_OK) return status;
-    for (int32_t i = 0; i < x->segments; i++)
-        x->parts[e->tables.segments[i].part].sequence->length += e->tables.segments[i].n;
+    for (int32_t i = 0; i < x->segments; i++) {
+        mnem_sequence *s = x->parts[e->tables.segments[i].part].sequence;
+        s->ready += e->tables.segments[i].n;
+        s->length = mnem__max_i32(s->length, s->ready);
+    }
     e->stats.tokens += (uint64_t)x->rows;
     return MNEM_OK;
 }
@@ -294,8 +320,10 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
 
 /* Gives back the pages behind every sequence. */
 static void trim(const step *x) {
-    for (int32_t i = 0; i < x->count; i++)
+    for (int32_t i = 0; i < x->count; i++) {
+        mnem__sequence_doubt(x->parts[i].sequence);
         mnem_sequence_truncate(x->parts[i].sequence, x->parts[i].sequence->length);
+    }
     mnem__weights_rewind(x->e->weights);
 }
 
@@ -305,6 +333,7 @@ mnem_status mnem_engine_step(mnem_engine *e, const mnem_step_part *parts, int32_
     mnem_status status = check_parts(e, parts, count);
     if (status != MNEM_OK) return status;
     const double start = mnem__seconds();
+    x.next = begin_part(&x, 0);
     skip_empty(&x, &x.next);
     x.told = x.next;
     while (status == MNEM_OK && x.next.part < count) status = run_pass(&x);

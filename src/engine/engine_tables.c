@@ -27,6 +27,8 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     t.sequences = carve(base, &at, sequences, sizeof(mnem_sequence));
     t.pages = carve(base, &at, pages, sizeof(int32_t));
     t.free_pages = carve(base, &at, pages, sizeof(int32_t));
+    if (setup->map->shape.conv_length)
+        t.page_ids = carve(base, &at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
     t.references = carve(base, &at, pages, sizeof(uint16_t));
     if (tables) *tables = t;
     return at;

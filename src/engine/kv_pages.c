@@ -1,4 +1,4 @@
-/* kv_pages.c: pages of keys and values.
+/* kv_pages.c: pages of keys, values and states.
  *
  * Invariant: a page is in the free stack and in no table, or in as many tables as it has
  * references. Cost: O(1) for each page, and a copy of its bytes where a shared one is written. */
@@ -12,12 +12,7 @@ int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n) {
     return (int32_t)mnem__div_up((uint64_t)n, (uint64_t)layout->page_tokens);
 }
 
-uint64_t mnem__kv_bytes(const mnem_kv_layout *layout, int32_t layers, int32_t pages) {
-    return mnem_kv_page_bytes(layout) * (uint64_t)layers * (uint64_t)pages;
-}
-
 void mnem__kv_pages_init(mnem__kv_pages *pages) {
-    pages->layer_bytes = mnem_kv_page_bytes(&pages->layout);
     pages->free_count = pages->count;
     for (int32_t i = 0; i < pages->count; i++) {
         pages->free[i] = pages->count - 1 - i;
@@ -53,16 +48,24 @@ bool mnem__kv_pages_own(mnem__kv_pages *pages, int32_t *entry) {
     if (pages->references[*entry] == 1) return true;
     if (pages->free_count == 0) return false;
     const int32_t page = take(pages);
-    const uint64_t bytes = pages->layer_bytes * (uint64_t)pages->layers;
+    const uint64_t bytes = pages->page_bytes;
+    const size_t tokens = (size_t)pages->layout.page_tokens;
     memcpy(pages->base + bytes * (uint64_t)page, pages->base + bytes * (uint64_t)*entry, bytes);
+    if (pages->ids)
+        memcpy(pages->ids + (size_t)page * tokens, pages->ids + (size_t)*entry * tokens,
+               tokens * sizeof *pages->ids);
     give(pages, *entry);
     *entry = page;
     return true;
 }
 
-mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, int32_t layer,
+mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offset,
                                       const int32_t *table) {
-    return (mnem_kv_sequence){.base = pages->base + pages->layer_bytes * (uint64_t)layer,
-                              .page_stride = pages->layer_bytes * (uint64_t)pages->layers,
-                              .table = table};
+    return (mnem_kv_sequence){
+        .base = pages->base + offset, .page_stride = pages->page_bytes, .table = table};
+}
+
+int32_t *mnem__kv_id(const mnem__kv_pages *pages, const int32_t *table, int32_t position) {
+    const int32_t tokens = pages->layout.page_tokens;
+    return &pages->ids[(int64_t)table[position / tokens] * tokens + position % tokens];
 }

@@ -27,6 +27,8 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_SCALE] = &mnem__op_scale,
     [MNEM_OP_GELU_MUL] = &mnem__op_gelu_mul,
     [MNEM_OP_SOFT_CAP] = &mnem__op_soft_cap,
+    [MNEM_OP_SHORT_CONV] = &mnem__op_short_conv,
+    [MNEM_OP_GELU_ERF] = &mnem__op_gelu_erf,
     [MNEM_OP_LINEAR] = &mnem__op_linear,
     [MNEM_OP_LINEAR_GRAD_INPUT] = &mnem__op_linear_grad_input,
     [MNEM_OP_LINEAR_GRAD_WEIGHT] = &mnem__op_linear_grad_weight,
@@ -36,6 +38,7 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_ROUTE] = &mnem__op_route,
     [MNEM_OP_EXPERTS] = &mnem__op_experts,
     [MNEM_OP_SWIGLU_MUL] = &mnem__op_swiglu_mul,
+    [MNEM_OP_ROW_GATE] = &mnem__op_row_gate,
 };
 
 /* A backend with kernels has its list of tables here. */

@@ -32,6 +32,11 @@ static struct {
     {"--arch gpt2 --heads 4 --kv-heads 4 --type F16", ""},
     {"--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type Q4_0", ""},
     {"--arch qwen2 --heads 4 --kv-heads 2 --type F32", ""},
+    {"--arch lfm2 --heads 4 --kv-heads 2 --type Q8_0", ""},
+    {"--arch olmoe --heads 4 --kv-heads 2 --type Q4_0 --experts-used 3 --ff-expert 32", ""},
+    {"--arch qwen2moe --heads 4 --kv-heads 2 --type BF16 --ff-expert 32", ""},
+    {"--arch gpt-oss --heads 4 --kv-heads 2 --type Q8_0 --ff-expert 64", ""},
+    {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32", ""},
     {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf"},
 };
 enum { MODELS = sizeof models / sizeof models[0], KINDS = 2 };

@@ -16,7 +16,8 @@ static const char *const families[] = {
     "llama",   "llama_tied", "llama_bias", "llama_linear", "llama_llama3", "llama_yarn",
     "mistral", "granite",    "smollm3",    "mistral3",     "qwen2",        "qwen3",
     "olmo2",   "olmo3",      "starcoder2", "phi3",         "phi3_long",    "phi3_window",
-    "gemma2",  "gemma3",     "glm4",       "olmoe",
+    "gemma2",  "gemma3",     "glm4",       "lfm2",         "lfm2_ends",    "olmoe",
+    "mixtral", "qwen2moe",   "qwen3moe",   "gpt_oss",      "deepseek2",    "deepseek3",
 };
 enum { FAMILIES = sizeof families / sizeof *families };
 

@@ -136,7 +136,7 @@ static outcome run_tail(source *s, int workers, const volatile int *cancel, int6
     for (int i = 0; i < T * N; i++) o.x[i] = value(i);
     for (int i = 0; i < N; i++) weight[i] = 1 + value(i);
     void *external[] = {o.x, weight};
-    const mnem_graph_weights weights = {source_resident, source_acquire, source_release, s};
+    const mnem_graph_weights weights = {source_resident, source_acquire, source_release, s, NULL};
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
     o.status = mnem_graph_run(g, team,

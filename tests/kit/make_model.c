@@ -177,11 +177,13 @@ static void matrix(const walk *w, const char *name, const char *type_name, int d
     free(row);
 }
 
-static void vector(const walk *w, const char *name, int64_t n, float center, float deviation) {
+static void vector(const walk *w, const char *name, int dims, const int64_t *shape, float center,
+                   float deviation) {
     if (!w->data) {
-        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, 1, &n));
+        must(mnem__gguf_write_tensor(w->writer, name, MNEM_TYPE_F32, dims, shape));
         return;
     }
+    const int64_t n = dims == 2 ? shape[0] * shape[1] : shape[0];
     uint64_t state = seed_of(w->o, name);
     for (int64_t i = 0; i < n; i++) {
         float f = center + deviation * normal(&state);
@@ -211,21 +213,50 @@ static bool is_gate_in_up(const mnem__architecture *a) {
     return false;
 }
 
+static bool is_conv(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_CONV;
+}
+
+/* Of three layers that convolve, two do, the second attends. */
+static uint32_t kv_heads_of(const options *o, long layer) {
+    return is_conv(o) && layer % 3 != 1 ? 0 : (uint32_t)o->kv_heads;
+}
+
+/* Keys and values through a latent as wide as a head; beside it half as much is turned. */
+static bool is_latent(const options *o) {
+    return architecture(o)->takes & MNEM__TAKES_LATENT;
+}
+
+static int32_t rope_dims_of(const options *o) {
+    return (int32_t)(is_latent(o) ? o->head_dim / 2 : o->head_dim);
+}
+
 static mnem_transformer shape_of(const options *o) {
-    return (mnem_transformer){.layers = (int32_t)o->layers,
-                              .embd = (int32_t)o->embd,
-                              .heads = (int32_t)o->heads,
-                              .kv_heads = (int32_t)o->kv_heads,
-                              .head_dim = (int32_t)o->head_dim,
-                              .ff = (int32_t)o->ff,
-                              .vocab = (int32_t)o->vocab,
-                              .context = (int32_t)o->context,
-                              .rope.dims = (int32_t)o->head_dim,
-                              .wide_qk_norm = architecture(o)->wide_qk_norm,
-                              .experts = (int32_t)o->experts,
-                              .ff_expert = (int32_t)o->ff_expert,
-                              .ff_shared = (int32_t)o->ff_shared,
-                              .gate_in_up = is_gate_in_up(architecture(o))};
+    mnem_transformer t = {.layers = (int32_t)o->layers,
+                          .embd = (int32_t)o->embd,
+                          .heads = (int32_t)o->heads,
+                          .kv_heads = (int32_t)o->kv_heads,
+                          .head_dim = (int32_t)o->head_dim,
+                          .ff = (int32_t)o->ff,
+                          .vocab = (int32_t)o->vocab,
+                          .context = (int32_t)o->context,
+                          .rope.dims = rope_dims_of(o),
+                          .conv_length = is_conv(o) ? 3 : 0,
+                          .wide_qk_norm = architecture(o)->wide_qk_norm,
+                          .experts = (int32_t)o->experts,
+                          .ff_expert = (int32_t)o->ff_expert,
+                          .ff_shared = (int32_t)o->ff_shared,
+                          .gate_in_up = is_gate_in_up(architecture(o))};
+    if (is_latent(o)) {
+        t.latent = t.value_dim = (int32_t)o->head_dim;
+        t.latent_q = (int32_t)o->embd / 2;
+        t.key_dim = t.head_dim = (int32_t)o->head_dim + t.rope.dims;
+        t.kv_heads = 1;
+        t.leading_layers = 1;
+    }
+    for (int32_t layer = 0; layer < t.layers; layer++)
+        if (kv_heads_of(o, layer) == 0) t.conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
+    return t;
 }
 
 /* Vectors that add to the stream of residuals are smaller than those inside a layer. */
@@ -240,8 +271,8 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     mnem__role_name(role, (int32_t)layer, name);
     if (role == MNEM__ROLE_ROPE_FACTORS)
         rope_factors(w, name);
-    else if (dims == 1)
-        vector(w, name, shape[0], info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
+    else if (!mnem__role_is_matrix(role))
+        vector(w, name, dims, shape, info->is_norm, info->is_norm ? 0.1f : to_stream ? 0.2f : 0.3f);
     else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
         matrix(w, name, o->output_type, dims, shape, 3 * by_row);
     else if (info->precision == MNEM__PRECISION_WHOLE)
@@ -259,6 +290,7 @@ static bool is_made(const options *o, mnem__option option) {
     case MNEM__OPTION_QKV_BIAS:
     case MNEM__OPTION_FFN_BIAS: return o->bias;
     case MNEM__OPTION_OUT_BIAS:
+    case MNEM__OPTION_CHOICE_BIAS:
     case MNEM__OPTION_ROPE_LONG: return false;
     case MNEM__OPTION_OUTPUT: return !o->tied;
     case MNEM__OPTION_ROPE_FACTORS: return is_llama3(o);
@@ -299,7 +331,7 @@ static void put_rope(mnem_gguf_writer *w, const options *o) {
     char key[96];
 #define KEY(rest) (snprintf(key, sizeof key, "%s." rest, o->arch), key)
     const bool llama3 = is_llama3(o);
-    must(mnem__gguf_write_key_u32(w, KEY("rope.dimension_count"), (uint32_t)o->head_dim));
+    must(mnem__gguf_write_key_u32(w, KEY("rope.dimension_count"), (uint32_t)rope_dims_of(o)));
     must(mnem__gguf_write_key_f32(w, KEY("rope.freq_base"), llama3 ? 500000.f : 10000.f));
     if (!o->rope_scaling || llama3) return;
     must(mnem_gguf_key_text(w, KEY("rope.scaling.type"), o->rope_scaling));
@@ -345,6 +377,36 @@ static void put_experts(mnem_gguf_writer *w, const options *o) {
     }
 }
 
+/* One number, or one a layer where they differ. */
+static void put_kv_heads(mnem_gguf_writer *w, const options *o, const char *key) {
+    uint32_t heads[MNEM_LAYERS_MAX];
+    for (long layer = 0; layer < o->layers; layer++) heads[layer] = kv_heads_of(o, layer);
+    const mnem_value value = {.type = MNEM_VALUE_ARRAY,
+                              .element = MNEM_VALUE_U32,
+                              .count = (uint64_t)o->layers,
+                              .elements = heads};
+    must(is_conv(o) ? mnem__gguf_write_key(w, key, &value)
+                    : mnem__gguf_write_key_u32(w, key, heads[0]));
+}
+
+static void put_latent(mnem_gguf_writer *w, const options *o) {
+    const mnem_transformer t = shape_of(o);
+    const struct {
+        const char *name;
+        int32_t value;
+    } keys[] = {{"attention.kv_lora_rank", t.latent},
+                {"attention.q_lora_rank", t.latent_q},
+                {"attention.key_length_mla", t.key_dim},
+                {"attention.value_length_mla", t.value_dim},
+                {"leading_dense_block_count", t.leading_layers}};
+    const bool has_q = mnem__architecture_has(architecture(o), MNEM__ROLE_Q_LATENT);
+    char key[96];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        snprintf(key, sizeof key, "%s.%s", o->arch, keys[i].name);
+        if (i != 1 || has_q) must(mnem__gguf_write_key_u32(w, key, (uint32_t)keys[i].value));
+    }
+}
+
 static void put_keys(mnem_gguf_writer *w, const options *o) {
     char key[96];
     must(mnem_gguf_key_text(w, "general.architecture", o->arch));
@@ -359,8 +421,10 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     must(mnem__gguf_write_key_u32(w, KEY("block_count"), (uint32_t)o->layers));
     must(mnem__gguf_write_key_u32(w, KEY("feed_forward_length"), (uint32_t)o->ff));
     must(mnem__gguf_write_key_u32(w, KEY("attention.head_count"), (uint32_t)o->heads));
-    must(mnem__gguf_write_key_u32(w, KEY("attention.head_count_kv"), (uint32_t)o->kv_heads));
-    must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)o->head_dim));
+    put_kv_heads(w, o, KEY("attention.head_count_kv"));
+    if (is_conv(o)) must(mnem__gguf_write_key_u32(w, KEY("shortconv.l_cache"), 3));
+    const mnem_transformer t = shape_of(o);
+    must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)t.head_dim));
     must(mnem__gguf_write_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
     snprintf(key, sizeof key, "%s.%s", o->arch, architecture(o)->epsilon_key);
     must(mnem__gguf_write_key_f32(w, key, 1e-5f));
@@ -368,11 +432,13 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     if (architecture(o)->turn) put_rope(w, o);
     put_numbers(w, o);
     if (architecture(o)->takes & MNEM__TAKES_EXPERTS) put_experts(w, o);
+    if (is_latent(o)) put_latent(w, o);
     put_tokenizer(w, o);
 }
 
 int main(int argc, char **argv) {
     options o = parse(argc, argv);
+    if (is_latent(&o)) o.kv_heads = 1;
     walk w = {.o = &o, .shape = shape_of(&o)};
     must(mnem_gguf_create(o.out, &w.writer));
     put_keys(w.writer, &o);

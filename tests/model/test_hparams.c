@@ -257,7 +257,9 @@ static void what_is_not_supported_is_named(void **state) {
     (void)state;
     const refusal cases[] = {
         {.r = {.architecture = "mamba"}, MNEM_UNSUPPORTED, {"\"mamba\" isn't supported"}},
-        {KEY(".expert_count", recipe_u32(8)), MNEM_UNSUPPORTED, {"mixture of experts"}},
+        {.r = {.architecture = "qwen3", .key = ".expert_count", .value = recipe_u32(8)},
+         MNEM_UNSUPPORTED,
+         {"mixture of experts"}},
         {TENSOR("blk.0.ffn_gate_exps.weight", F32, 3, 2, 4, 4),
          MNEM_UNSUPPORTED,
          {"ffn_gate_exps", "mixture of experts"}},

@@ -129,7 +129,8 @@ static bool is_steady(const mnem_graph *graph, int32_t tensor) {
 static bool is_plain(const mnem_graph *graph, const mnem__graph_step *step) {
     const mnem_op_kind kind = step->op.desc.kind;
     if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS || kind == MNEM_OP_KV_STORE ||
-        kind == MNEM_OP_ATTENTION || step->tail || step->op.desc.accumulate || step->out == 0)
+        kind == MNEM_OP_ATTENTION || kind == MNEM_OP_SHORT_CONV || step->tail ||
+        step->op.desc.accumulate || step->out == 0)
         return false;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
         if (step->in[j] && !is_steady(graph, step->in[j])) return false;
@@ -161,12 +162,12 @@ static bool same_rope(const mnem_rope *a, const mnem_rope *b) {
     return a->dims == b->dims && a->neox == b->neox && a->base == b->base && a->scale == b->scale &&
            a->yarn_ext == b->yarn_ext && a->yarn_attn == b->yarn_attn &&
            a->yarn_beta_fast == b->yarn_beta_fast && a->yarn_beta_slow == b->yarn_beta_slow &&
-           a->original_context == b->original_context;
+           a->yarn_unrounded == b->yarn_unrounded && a->original_context == b->original_context;
 }
 
 static bool same_route(const mnem_route *a, const mnem_route *b) {
     return a->used == b->used && a->sigmoid == b->sigmoid && a->normalized == b->normalized &&
-           a->scale == b->scale;
+           a->scale == b->scale && a->groups == b->groups && a->groups_used == b->groups_used;
 }
 
 /* Of plain nodes. */
@@ -313,6 +314,8 @@ static unsigned may_overwrite(mnem_op_kind kind) {
     case MNEM_OP_GELU:
     case MNEM_OP_GELU_MUL:
     case MNEM_OP_SOFT_CAP:
+    case MNEM_OP_SWIGLU_MUL:
+    case MNEM_OP_ROW_GATE:
     case MNEM_OP_DROPOUT:
     case MNEM_OP_SCALE: return 1;
     case MNEM_OP_ADD: return 3;

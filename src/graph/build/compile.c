@@ -124,7 +124,7 @@ static void note_node(const mnem_graph *graph, accesses *list, const mnem__graph
     for (int j = 0; j < MNEM_OP_ALSO; j++) note_tensor(graph, list, step->also[j], true);
     note_tensor(graph, list, step->out, true);
     if (step->op.workspace_bytes) note(list, SPACE_WORKSPACE, 0, step->op.workspace_bytes, true);
-    if (step->op.desc.kind == MNEM_OP_KV_STORE)
+    if (step->op.desc.kind == MNEM_OP_KV_STORE || step->op.desc.kind == MNEM_OP_SHORT_CONV)
         note(list, SPACE_KV, (uint64_t)step->layer, 1, true);
     else if (step->op.desc.kind == MNEM_OP_ATTENTION)
         note(list, SPACE_KV, (uint64_t)step->layer, 1, false);

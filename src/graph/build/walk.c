@@ -34,6 +34,7 @@ bool mnem_graph_node_get(const mnem_graph *graph, int32_t index, mnem_graph_node
                                    .waits = step->wait};
     for (int j = 0; j < MNEM_OP_INPUTS; j++) info->in[j] = step->in[j];
     for (int j = 0; j < MNEM_OP_ALSO; j++) info->also[j] = step->also[j];
-    if (kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION) info->layer = step->layer;
+    if (kind == MNEM_OP_KV_STORE || kind == MNEM_OP_ATTENTION || kind == MNEM_OP_SHORT_CONV)
+        info->layer = step->layer;
     return true;
 }

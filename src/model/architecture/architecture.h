@@ -28,15 +28,21 @@ typedef enum mnem__option {
     MNEM__OPTION_FFN_BIAS,
     MNEM__OPTION_OUTPUT, /* without it the embedding is the output matrix too */
     MNEM__OPTION_ROPE_FACTORS,
-    MNEM__OPTION_ROPE_LONG
+    MNEM__OPTION_ROPE_LONG,
+    MNEM__OPTION_CHOICE_BIAS
 } mnem__option;
 
 /* Which layers a part and its tensors are in. */
 typedef enum mnem__layers {
     MNEM__LAYERS_ALL,
     MNEM__LAYERS_LEADING, /* the first transformer.leading_layers */
-    MNEM__LAYERS_LATER    /* the others */
+    MNEM__LAYERS_LATER,   /* the others */
+    MNEM__LAYERS_ATTENTION,
+    MNEM__LAYERS_CONV /* transformer.conv_layers */
 } mnem__layers;
+static inline bool mnem__layer_convolves(const mnem_transformer *transformer, int32_t layer) {
+    return transformer->conv_layers[layer / 8] >> layer % 8 & 1;
+}
 bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
 
 typedef struct mnem__tensor_use {
@@ -67,12 +73,17 @@ typedef struct mnem__layer_part {
     mnem__role norm;
     mnem__role in[MNEM__PART_INPUTS]; /* ends with NONE. Attention: q, k, v, or all in one */
     mnem_op_kind core;                /* ATTENTION, GELU, SILU_MUL and GELU_MUL (of two, or of one
-                                         matrix that has both) */
+                                         matrix that has both), SHORT_CONV */
     mnem__role q_norm, k_norm;        /* of attention's heads */
+    mnem__role sinks;
+    mnem__role q_b, k_b, v_b, kv_norm; /* through a latent; q_norm is that of the queries' */
+    mnem__role weight;                 /* of a convolution */
     mnem__role out;
     mnem__role post_norm;
-    mnem__role router;                   /* then in and out are experts, and core is in each */
+    mnem__role router; /* then in and out are experts, and core is in each */
+    mnem__role choice_bias;
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE */
+    mnem__role shared_gate;              /* how much of it */
 } mnem__layer_part;
 
 /* How many matrices read the norm. */
@@ -83,7 +94,8 @@ static inline int mnem__part_inputs(const mnem__layer_part *part) {
 }
 
 static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
-    return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL;
+    return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL ||
+           part->core == MNEM_OP_SWIGLU_MUL;
 }
 
 /* Which keys are read; the others must be neutral (hparams.c). */
@@ -91,7 +103,9 @@ typedef enum mnem__takes {
     MNEM__TAKES_SCALES = 1, /* of embedding, residuals, scores and logits (which are divided) */
     MNEM__TAKES_ATTENTION_CAP = 2,
     MNEM__TAKES_LOGIT_CAP = 4,
+    MNEM__TAKES_CONV = 16,       /* its length; heads of 0 say which layers convolve */
     MNEM__TAKES_TEMPERATURE = 8, /* grows with the position, from the original context on */
+    MNEM__TAKES_LATENT = 128,    /* attention's */
     MNEM__TAKES_EXPERTS = 64,    /* how many, how wide, how they are chosen */
 } mnem__takes;
 
@@ -105,17 +119,21 @@ typedef struct mnem__architecture {
      * parts end with an empty one. */
     mnem__tensor_use tensors[MNEM__ROLES];
     mnem__layer_part parts[MNEM__PARTS_MAX];
-    unsigned takes;  /* bits of mnem__takes */
-    bool root_scale; /* the embedding is multiplied by sqrt(embd) */
+    mnem__role last_norm; /* of the last hidden rows; default: OUTPUT_NORM */
+    unsigned takes;       /* bits of mnem__takes */
+    bool root_scale;      /* the embedding is multiplied by sqrt(embd) */
     bool wide_qk_norm;
+    bool yarn_unrounded;           /* files don't say it */
     int32_t window, window_period; /* where a file doesn't say */
     float window_rope_base;        /* so too */
     bool window_rope_plain;        /* the base of other layers, but no scaling */
     int32_t unturned_every;        /* transformer.unturned_every */
     int32_t split_scale_layers;    /* a model of so many scales scores by (embd / heads)^-1/2 */
-    bool normalized_weights;       /* of the experts used, where a file doesn't say */
-    bool trained;                  /* from random weights too; adapters are for all */
-    bool plain_heads; /* such training wants kv_heads = heads and embd = heads * head_dim */
+    const char *other;             /* the table of files that have other_key, not 0 */
+    const char *other_key;
+    bool normalized_weights; /* of the experts used, where a file doesn't say */
+    bool trained;            /* from random weights too; adapters are for all */
+    bool plain_heads;        /* such training wants kv_heads = heads and embd = heads * head_dim */
 } mnem__architecture;
 
 /* By any of its names; NULL. There is one for mnem_transformer.architecture where

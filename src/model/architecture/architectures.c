@@ -16,8 +16,15 @@
     X(gemma3)                                                                                      \
     X(phi3)                                                                                        \
     X(glm4)                                                                                        \
+    X(lfm2)                                                                                        \
     X(olmo2)                                                                                       \
     X(olmoe)                                                                                       \
+    X(mixtral)                                                                                     \
+    X(qwen2moe)                                                                                    \
+    X(qwen3moe)                                                                                    \
+    X(gpt_oss)                                                                                     \
+    X(deepseek2)                                                                                   \
+    X(deepseek2_q)                                                                                 \
     X(starcoder2)                                                                                  \
     X(gpt2)
 
@@ -57,6 +64,8 @@ bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layer
     case MNEM__LAYERS_ALL: return true;
     case MNEM__LAYERS_LEADING: return layer < t->leading_layers;
     case MNEM__LAYERS_LATER: return layer >= t->leading_layers;
+    case MNEM__LAYERS_ATTENTION: return !mnem__layer_convolves(t, layer);
+    case MNEM__LAYERS_CONV: return mnem__layer_convolves(t, layer);
     }
     return false;
 }

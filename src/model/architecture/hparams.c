@@ -9,7 +9,7 @@
 #include "model/architecture/hparams.h"
 
 enum {
-    LAYERS_MAX = 1024,
+    LAYERS_MAX = MNEM_LAYERS_MAX,
     WIDTH_MAX = 1 << 20, /* embd, heads * head_dim */
     FF_MAX = 1 << 22,
     HEADS_MAX = 4096,
@@ -191,10 +191,37 @@ static mnem_status take_rope(mnem__key_reader *r, mnem_transformer *t) {
 
 /* ---- attention ---- */
 
-static mnem_status take_heads(mnem__key_reader *r, mnem_transformer *t) {
+/* A number for each layer: 0 where it convolves, the same where it attends. */
+static mnem_status take_layer_heads(mnem__key_reader *r, mnem_transformer *t) {
+    mnem_value value;
+    MNEM__TRY(
+        mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX, REQUIRED, &t->conv_length));
+    const bool is_there = mnem__key_find(r, MNEM__KEY_KV_HEADS, &value);
+    if (!is_there || value.type != MNEM_VALUE_ARRAY || !is_integer(value.element) ||
+        value.count != (uint64_t)t->layers)
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected a number for each of %d layers",
+                          r->model->path, r->key, t->layers);
+    int64_t heads = 0;
+    for (int32_t layer = 0; layer < t->layers; layer++) {
+        const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
+        if (n == 0) t->conv_layers[layer / 8] |= (uint8_t)(1 << layer % 8);
+        if (heads == 0) heads = n;
+        if (n != 0 && (n != heads || n < 0 || n > t->heads))
+            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: layer %d has %lld, expected 0 or %lld",
+                              r->model->path, r->key, layer, (long long)n,
+                              (long long)(heads > 0 && heads <= t->heads ? heads : t->heads));
+    }
+    t->kv_heads = heads ? (int32_t)heads : t->heads;
+    return MNEM_OK;
+}
+
+static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
+                              mnem_transformer *t) {
     mnem_status status = mnem__take_int(r, MNEM__KEY_HEADS, 1, HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
-        status = mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
+        status = a->takes & MNEM__TAKES_CONV
+                     ? take_layer_heads(r, t)
+                     : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",
                           r->model->path, r->key, t->kv_heads, t->heads);
@@ -208,7 +235,7 @@ static mnem_status take_heads(mnem__key_reader *r, mnem_transformer *t) {
     if (status == MNEM_OK)
         status = mnem__take_int(r, "attention.value_length", 2, HEAD_DIM_MAX, t->embd / t->heads,
                                 &value_dim);
-    if (status == MNEM_OK && value_dim != t->head_dim)
+    if (status == MNEM_OK && value_dim != t->head_dim && !(a->takes & MNEM__TAKES_LATENT))
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected that of the keys, %d",
                           r->model->path, r->key, value_dim, t->head_dim);
     if (status == MNEM_OK && (int64_t)t->heads * t->head_dim > WIDTH_MAX)
@@ -318,7 +345,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
         {"embedding_scale", 1, MNEM__TAKES_SCALES},
         {"attention.temperature_scale", 0, MNEM__TAKES_TEMPERATURE},
         {"use_parallel_residual", 0, 0},
-        {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE},
+        {"rope.scaling.yarn_log_multiplier", 0, MNEM__TAKES_TEMPERATURE | MNEM__TAKES_LATENT},
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         mnem_value value;
@@ -339,6 +366,7 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
 static mnem_status take_keys(const mnem_model *model, const mnem__architecture *architecture,
                              const char *prefix, mnem_transformer *t) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
+    t->rope.yarn_unrounded = architecture->yarn_unrounded;
     t->rope.neox = architecture->turn == MNEM__TURN_HALVES;
     t->wide_qk_norm = architecture->wide_qk_norm;
     t->unturned_every = architecture->unturned_every;
@@ -354,10 +382,12 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
         status = mnem__take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
     if (status == MNEM_OK)
         status = mnem__take_float(&r, architecture->epsilon_key, 1e-30, 1, NAN, &t->epsilon);
-    if (status == MNEM_OK) status = take_heads(&r, t);
+    if (status == MNEM_OK) status = take_heads(&r, architecture, t);
     if (status == MNEM_OK && architecture->turn) status = take_rope(&r, t);
     if (status == MNEM_OK) status = take_window(&r, architecture, t);
     if (status == MNEM_OK) status = take_scales(&r, architecture, t);
+    if (status == MNEM_OK && architecture->takes & MNEM__TAKES_LATENT)
+        status = mnem__hparams_latent(&r, architecture, t);
     if (status == MNEM_OK && architecture->takes & MNEM__TAKES_EXPERTS)
         status = mnem__hparams_experts(&r, architecture, t);
     return status;
@@ -370,6 +400,13 @@ static mnem_status refuse_architecture(const mnem_model *model, const mnem_value
         MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",
         model->path, mnem__gguf_printable(value->text.bytes, value->text.length, text, sizeof text),
         names);
+}
+
+/* Some files of one name need another table. */
+static bool is_other(const mnem_model *model, const mnem__architecture *a, const char *prefix) {
+    mnem__key_reader r = {.model = model, .prefix = prefix};
+    mnem_value value;
+    return a->other && mnem__key_find(&r, a->other_key, &value) && value.u > 0;
 }
 
 mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t) {
@@ -386,6 +423,8 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
     MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
+    if (is_other(model, architecture, value.text.bytes))
+        architecture = mnem__architecture_find(architecture->other);
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
     mnem_status status = take_keys(model, architecture, value.text.bytes, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)

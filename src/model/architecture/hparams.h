@@ -37,6 +37,10 @@ mnem_status mnem__take_float(mnem__key_reader *reader, const char *name, double 
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);
 
+/* What attention through a latent has; heads and RoPE are read. */
+mnem_status mnem__hparams_latent(mnem__key_reader *reader, const mnem__architecture *architecture,
+                                 mnem_transformer *transformer);
+
 /* Checks every tensor and fills vocab, qkv_bias, out_bias, qk_norm, tied and rope_factors; the rest
  * is filled. prefix: of the file's keys. */
 mnem_status mnem__hparams_tensors(const mnem_model *model, const mnem__architecture *architecture,

@@ -37,14 +37,43 @@ static mnem_status take_route(mnem__key_reader *r, const mnem__architecture *a,
     return status;
 }
 
+/* Shared experts are one matrix: their width, or how many of an expert's width. */
+static mnem_status take_shared(mnem__key_reader *r, const mnem__architecture *a,
+                               mnem_transformer *t) {
+    int32_t count = 0;
+    if (!mnem__architecture_has(a, MNEM__ROLE_DOWN_SHARED)) return MNEM_OK;
+    MNEM__TRY(mnem__take_int(r, "expert_shared_count", 1, EXPERTS_MAX, 1, &count));
+    const int64_t width = (int64_t)count * t->ff_expert;
+    return mnem__take_int(r, "expert_shared_feed_forward_length", 1, WIDTH_MAX, width,
+                          &t->ff_shared);
+}
+
+/* Models without a sigmoid choose groups by their best expert alone, which isn't done here. */
+static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
+    mnem_route *route = &t->route;
+    mnem_status status = mnem__take_int(r, "expert_group_count", 0, t->experts, 0, &route->groups);
+    if (route->groups <= 1 || status != MNEM_OK) {
+        route->groups = 0;
+        return status;
+    }
+    if (!route->sigmoid || t->experts % route->groups || t->experts / route->groups < 2)
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d groups of %d experts aren't supported",
+                          r->model->path, r->key, route->groups, t->experts);
+    const int32_t size = t->experts / route->groups;
+    return mnem__take_int(r, "expert_group_used_count", (route->used + size - 1) / size,
+                          route->groups, MNEM__KEY_REQUIRED, &route->groups_used);
+}
+
 mnem_status mnem__hparams_experts(mnem__key_reader *r, const mnem__architecture *a,
                                   mnem_transformer *t) {
     mnem_status status =
         mnem__take_int(r, "expert_count", 1, EXPERTS_MAX, MNEM__KEY_REQUIRED, &t->experts);
     if (status == MNEM_OK) status = take_route(r, a, t);
+    if (status == MNEM_OK) status = take_groups(r, t);
     if (status == MNEM_OK)
         status =
             mnem__take_int(r, "expert_feed_forward_length", 1, WIDTH_MAX, t->ff, &t->ff_expert);
     if (status == MNEM_OK) status = check_rows(r, r->key, t->ff_expert);
-    return status == MNEM_OK ? check_rows(r, "embedding_length", t->embd) : status;
+    if (status == MNEM_OK) status = check_rows(r, "embedding_length", t->embd);
+    return status == MNEM_OK ? take_shared(r, a, t) : status;
 }

@@ -5,28 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MATRIX(n, t, r, c)  .name = n, .text = t, .rows = MNEM__WIDTH_##r, .columns = MNEM__WIDTH_##c
+#define MATRIX(n, t, r, c)  VECTOR(n, c), .text = t, .rows = MNEM__WIDTH_##r
 #define VECTOR(n, c)        .name = n, .columns = MNEM__WIDTH_##c
 #define BIAS(b)             .bias = MNEM__ROLE_##b##_BIAS
 #define PRECISION(p)        .precision = MNEM__PRECISION_##p
-#define EXPERTS(n, t, r, c) MATRIX(n, t, r, c), .each = MNEM__WIDTH_EXPERTS
+#define EACH                .each = MNEM__WIDTH_EXPERTS
+#define EXPERTS(n, t, r, c) MATRIX(n, t, r, c), EACH
 
 static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q] = {MATRIX("attn_q.weight", "q", Q, EMBD), BIAS(Q)},
     [MNEM__ROLE_K] = {MATRIX("attn_k.weight", "k", KV, EMBD), BIAS(K)},
     [MNEM__ROLE_V] = {MATRIX("attn_v.weight", "v", KV, EMBD), BIAS(V), PRECISION(BETTER)},
     [MNEM__ROLE_QKV] = {MATRIX("attn_qkv.weight", "qkv", QKV, EMBD), BIAS(QKV), PRECISION(FUSED)},
-    [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, Q), BIAS(O)},
+    [MNEM__ROLE_Q_LATENT] = {MATRIX("attn_q_a.weight", "q latent", Q_LATENT, EMBD)},
+    [MNEM__ROLE_KV_LATENT] = {MATRIX("attn_kv_a_mqa.weight", "kv latent", KV_LATENT, EMBD)},
+    [MNEM__ROLE_Q_B] = {MATRIX("attn_q_b.weight", "q", Q, Q_LATENT)},
+    [MNEM__ROLE_K_B] = {MATRIX("attn_k_b.weight", "k", LATENT, UNTURNED),
+                        .each = MNEM__WIDTH_HEADS},
+    [MNEM__ROLE_V_B] = {MATRIX("attn_v_b.weight", "v", VALUE, LATENT), .each = MNEM__WIDTH_HEADS},
+    [MNEM__ROLE_O] = {MATRIX("attn_output.weight", "o", EMBD, OUT), BIAS(O)},
+    [MNEM__ROLE_CONV_IN] = {MATRIX("shortconv.in_proj.weight", "conv in", 3_EMBD, EMBD)},
+    [MNEM__ROLE_CONV_OUT] = {MATRIX("shortconv.out_proj.weight", "conv out", EMBD, EMBD)},
     [MNEM__ROLE_GATE] = {MATRIX("ffn_gate.weight", "gate", FF, EMBD)},
     [MNEM__ROLE_UP] = {MATRIX("ffn_up.weight", "up", UP, EMBD), BIAS(UP)},
     [MNEM__ROLE_DOWN] = {MATRIX("ffn_down.weight", "down", EMBD, FF), BIAS(DOWN),
                          PRECISION(BETTER)},
-    [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD),
+    [MNEM__ROLE_ROUTER] = {MATRIX("ffn_gate_inp.weight", "scores", EXPERTS, EMBD), BIAS(ROUTER),
                            PRECISION(WHOLE)},
-    [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD)},
-    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD)},
+    [MNEM__ROLE_GATE_EXPERTS] = {EXPERTS("ffn_gate_exps.weight", "gates", FF_EXPERT, EMBD),
+                                 BIAS(GATE_EXPERTS)},
+    [MNEM__ROLE_UP_EXPERTS] = {EXPERTS("ffn_up_exps.weight", "ups", FF_EXPERT, EMBD),
+                               BIAS(UP_EXPERTS)},
     [MNEM__ROLE_DOWN_EXPERTS] = {EXPERTS("ffn_down_exps.weight", "downs", EMBD, FF_EXPERT),
-                                 PRECISION(BETTER)},
+                                 BIAS(DOWN_EXPERTS), PRECISION(BETTER)},
     [MNEM__ROLE_GATE_SHARED] = {MATRIX("ffn_gate_shexp.weight", "shared gate", FF_SHARED, EMBD)},
     [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
     [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
@@ -37,17 +48,28 @@ static const mnem__role_info infos[MNEM__ROLES] = {
     [MNEM__ROLE_Q_BIAS] = {VECTOR("attn_q.bias", Q)},
     [MNEM__ROLE_K_BIAS] = {VECTOR("attn_k.bias", KV)},
     [MNEM__ROLE_V_BIAS] = {VECTOR("attn_v.bias", KV)},
+    [MNEM__ROLE_Q_LATENT_NORM] = {VECTOR("attn_q_a_norm.weight", Q_LATENT), .is_norm = true},
+    [MNEM__ROLE_KV_LATENT_NORM] = {VECTOR("attn_kv_a_norm.weight", LATENT), .is_norm = true},
     [MNEM__ROLE_Q_NORM] = {VECTOR("attn_q_norm.weight", Q_NORM), .is_norm = true},
     [MNEM__ROLE_K_NORM] = {VECTOR("attn_k_norm.weight", K_NORM), .is_norm = true},
     [MNEM__ROLE_O_BIAS] = {VECTOR("attn_output.bias", EMBD)},
     [MNEM__ROLE_ATTN_POST_NORM] = {VECTOR("post_attention_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_CONV] = {MATRIX("shortconv.conv.weight", NULL, EMBD, CONV), PRECISION(WHOLE)},
     [MNEM__ROLE_FFN_NORM] = {VECTOR("ffn_norm.weight", EMBD), BIAS(FFN_NORM), .is_norm = true},
     [MNEM__ROLE_FFN_NORM_BIAS] = {VECTOR("ffn_norm.bias", EMBD)},
     [MNEM__ROLE_UP_BIAS] = {VECTOR("ffn_up.bias", UP)},
     [MNEM__ROLE_DOWN_BIAS] = {VECTOR("ffn_down.bias", EMBD)},
     [MNEM__ROLE_FFN_POST_NORM] = {VECTOR("post_ffw_norm.weight", EMBD), .is_norm = true},
+    [MNEM__ROLE_SINKS] = {VECTOR("attn_sinks.weight", HEADS)},
+    [MNEM__ROLE_ROUTER_BIAS] = {VECTOR("ffn_gate_inp.bias", EXPERTS)},
+    [MNEM__ROLE_CHOICE_BIAS] = {VECTOR("exp_probs_b.bias", EXPERTS)},
+    [MNEM__ROLE_GATE_EXPERTS_BIAS] = {VECTOR("ffn_gate_exps.bias", FF_EXPERT), EACH},
+    [MNEM__ROLE_UP_EXPERTS_BIAS] = {VECTOR("ffn_up_exps.bias", FF_EXPERT), EACH},
+    [MNEM__ROLE_DOWN_EXPERTS_BIAS] = {VECTOR("ffn_down_exps.bias", EMBD), EACH},
+    [MNEM__ROLE_SHARED_GATE] = {VECTOR("ffn_gate_inp_shexp.weight", EMBD)},
     [MNEM__ROLE_EMBEDDING] = {MATRIX("token_embd.weight", NULL, VOCAB, EMBD)},
     [MNEM__ROLE_POSITIONS] = {MATRIX("position_embd.weight", NULL, CONTEXT, EMBD), PRECISION(HALF)},
+    [MNEM__ROLE_EMBED_NORM] = {VECTOR("token_embd_norm.weight", EMBD), .is_norm = true},
     [MNEM__ROLE_OUTPUT_NORM] = {VECTOR("output_norm.weight", EMBD), BIAS(OUTPUT_NORM),
                                 .is_norm = true},
     [MNEM__ROLE_OUTPUT_NORM_BIAS] = {VECTOR("output_norm.bias", EMBD)},
@@ -62,13 +84,16 @@ const mnem__role_info *mnem__role_get(mnem__role role) {
 }
 
 static int64_t width_get(mnem__width width, const mnem_transformer *t) {
-    const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
+    const int64_t q = (int64_t)t->heads * (t->latent ? t->key_dim : t->head_dim);
+    const int64_t kv = (int64_t)t->kv_heads * t->head_dim;
     switch (width) {
     case MNEM__WIDTH_NONE: return 1;
     case MNEM__WIDTH_EMBD: return t->embd;
     case MNEM__WIDTH_Q: return q;
     case MNEM__WIDTH_KV: return kv;
     case MNEM__WIDTH_QKV: return q + 2 * kv;
+    case MNEM__WIDTH_3_EMBD: return 3 * (int64_t)t->embd;
+    case MNEM__WIDTH_CONV: return t->conv_length;
     case MNEM__WIDTH_Q_NORM: return t->wide_qk_norm ? q : t->head_dim;
     case MNEM__WIDTH_K_NORM: return t->wide_qk_norm ? kv : t->head_dim;
     case MNEM__WIDTH_FF: return t->ff;
@@ -79,6 +104,13 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_EXPERTS: return t->experts;
     case MNEM__WIDTH_FF_EXPERT: return t->ff_expert;
     case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
+    case MNEM__WIDTH_HEADS: return t->heads;
+    case MNEM__WIDTH_OUT: return (int64_t)t->heads * (t->latent ? t->value_dim : t->head_dim);
+    case MNEM__WIDTH_Q_LATENT: return t->latent_q;
+    case MNEM__WIDTH_LATENT: return t->latent;
+    case MNEM__WIDTH_KV_LATENT: return t->latent + t->rope.dims;
+    case MNEM__WIDTH_UNTURNED: return t->key_dim - t->rope.dims;
+    case MNEM__WIDTH_VALUE: return t->value_dim;
     }
     return 0;
 }

@@ -14,8 +14,15 @@ typedef enum mnem__role {
     MNEM__ROLE_Q,
     MNEM__ROLE_K,
     MNEM__ROLE_V,
+    MNEM__ROLE_Q_LATENT,  /* down to few, from which Q_B makes queries */
+    MNEM__ROLE_KV_LATENT, /* keys and values of all heads in few; and a part that is turned */
+    MNEM__ROLE_Q_B,
+    MNEM__ROLE_K_B, /* of each head: from its query to the latent */
+    MNEM__ROLE_V_B, /* of each head: from the latent to its value */
     MNEM__ROLE_QKV, /* the three in one, below each other */
     MNEM__ROLE_O,
+    MNEM__ROLE_CONV_IN, /* gates b and c, and x, below each other */
+    MNEM__ROLE_CONV_OUT,
     MNEM__ROLE_GATE,
     MNEM__ROLE_UP,
     MNEM__ROLE_DOWN,
@@ -32,17 +39,28 @@ typedef enum mnem__role {
     MNEM__ROLE_Q_BIAS,
     MNEM__ROLE_K_BIAS,
     MNEM__ROLE_V_BIAS,
+    MNEM__ROLE_Q_LATENT_NORM,
+    MNEM__ROLE_KV_LATENT_NORM,
     MNEM__ROLE_Q_NORM, /* of each head, or wide_qk_norm */
     MNEM__ROLE_K_NORM,
     MNEM__ROLE_O_BIAS,
     MNEM__ROLE_ATTN_POST_NORM, /* of what the part gives, before it is added */
+    MNEM__ROLE_CONV,           /* of a few columns of each channel */
     MNEM__ROLE_FFN_NORM,
     MNEM__ROLE_FFN_NORM_BIAS,
     MNEM__ROLE_UP_BIAS,
     MNEM__ROLE_DOWN_BIAS,
     MNEM__ROLE_FFN_POST_NORM,
+    MNEM__ROLE_SINKS, /* of heads: a score that has no value */
+    MNEM__ROLE_ROUTER_BIAS,
+    MNEM__ROLE_CHOICE_BIAS,       /* of experts, for the choice alone */
+    MNEM__ROLE_GATE_EXPERTS_BIAS, /* these three lie beside each other */
+    MNEM__ROLE_UP_EXPERTS_BIAS,
+    MNEM__ROLE_DOWN_EXPERTS_BIAS,
+    MNEM__ROLE_SHARED_GATE, /* how much of the shared expert a token gets */
     MNEM__ROLE_EMBEDDING,
     MNEM__ROLE_POSITIONS, /* a row for each place in the context, added to the embedding */
+    MNEM__ROLE_EMBED_NORM,
     MNEM__ROLE_OUTPUT_NORM,
     MNEM__ROLE_OUTPUT_NORM_BIAS,
     MNEM__ROLE_OUTPUT,
@@ -62,9 +80,11 @@ typedef enum mnem__role {
 typedef enum mnem__width {
     MNEM__WIDTH_NONE, /* as rows: a vector */
     MNEM__WIDTH_EMBD,
-    MNEM__WIDTH_Q,      /* heads * head_dim */
-    MNEM__WIDTH_KV,     /* kv_heads * head_dim */
-    MNEM__WIDTH_QKV,    /* the first, and the second twice */
+    MNEM__WIDTH_Q,   /* heads * head_dim */
+    MNEM__WIDTH_KV,  /* kv_heads * head_dim */
+    MNEM__WIDTH_QKV, /* the first, and the second twice */
+    MNEM__WIDTH_3_EMBD,
+    MNEM__WIDTH_CONV,   /* conv_length */
     MNEM__WIDTH_Q_NORM, /* a head, or the width of q */
     MNEM__WIDTH_K_NORM,
     MNEM__WIDTH_FF,
@@ -74,7 +94,14 @@ typedef enum mnem__width {
     MNEM__WIDTH_ROPE_PAIRS,
     MNEM__WIDTH_EXPERTS,
     MNEM__WIDTH_FF_EXPERT,
-    MNEM__WIDTH_FF_SHARED
+    MNEM__WIDTH_FF_SHARED,
+    MNEM__WIDTH_HEADS,
+    MNEM__WIDTH_OUT, /* heads * what each gives: head_dim, value_dim */
+    MNEM__WIDTH_Q_LATENT,
+    MNEM__WIDTH_LATENT,
+    MNEM__WIDTH_KV_LATENT, /* the latent, and the turned part of a key */
+    MNEM__WIDTH_UNTURNED,  /* the rest of a head's query */
+    MNEM__WIDTH_VALUE
 } mnem__width;
 
 /* What a mix of types gives a matrix (quantize.h). */
@@ -83,14 +110,14 @@ typedef enum mnem__precision {
     MNEM__PRECISION_BETTER, /* errors weigh most here: more bits in some layers */
     MNEM__PRECISION_FUSED,  /* a part of it is of the kind before */
     MNEM__PRECISION_HALF,   /* small, and added to everything */
-    MNEM__PRECISION_WHOLE   /* small, and decides: F32 */
+    MNEM__PRECISION_WHOLE   /* small, and decides, or rows too short for blocks: F32 */
 } mnem__precision;
 
 typedef struct mnem__role_info {
     const char *name; /* in a file; of a layer's, what follows "blk.N." */
     const char *text; /* of a layer's matrix in graphs: "q" */
     mnem__width rows, columns;
-    mnem__width each; /* so many of them below each other: EXPERTS */
+    mnem__width each; /* so many of them below each other: EXPERTS, HEADS */
     mnem__role bias;  /* of a matrix or a norm: what is added to what it gives */
     bool is_norm;     /* a factor for each number: about 1 */
     mnem__precision precision;
@@ -102,11 +129,18 @@ static inline bool mnem__role_in_layer(mnem__role role) {
     return role != MNEM__ROLE_NONE && role < MNEM__OUTER_FIRST;
 }
 
-/* [rows, columns], [experts, rows, columns], or [columns, 1] of a vector, and how many dimensions
+/* [rows, columns], [each, rows, columns], or [columns, 1] of a vector, and how many dimensions
  * these are. */
 int mnem__role_shape(mnem__role role, const mnem_transformer *transformer, int64_t shape[3]);
+/* A matrix is of a weight's type and multiplied; the others are vectors, of f32 but for a table of
+ * positions. */
 static inline bool mnem__role_is_matrix(mnem__role role) {
-    return mnem__role_get(role)->rows != MNEM__WIDTH_NONE;
+    return role < MNEM__LAYER_VECTOR_FIRST ||
+           (role >= MNEM__OUTER_FIRST && mnem__role_get(role)->rows != MNEM__WIDTH_NONE);
+}
+/* Matrices of experts, one below the other. */
+static inline bool mnem__role_is_experts(mnem__role role) {
+    return role >= MNEM__ROLE_GATE_EXPERTS && role <= MNEM__ROLE_DOWN_EXPERTS;
 }
 
 enum { MNEM__ROLE_NAME = 40 };

@@ -63,6 +63,12 @@ static inline bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
+/* Matrices of one tensor, below each other. */
+static inline mnem_tensor matrices_desc(const builder *b, int32_t handle) {
+    const mnem_tensor_info info = matrix_info(b, handle);
+    return mnem_tensor_packed(info.type, info.shape[0] * info.shape[1], info.shape[2]);
+}
+
 static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int32_t out,
                               bool accumulate) {
     const mnem_tensor_info info = matrix_info(b, handle);
@@ -81,5 +87,10 @@ inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, i
 void mnem__add_mixture(builder *b, const mnem__layer_part *part);
 /* What that adds to a graph at most. */
 enum { MNEM__MIXTURE_TENSORS = 20, MNEM__MIXTURE_NODES = 14 };
+
+/* Attention through a latent (transformer_latent.c): [T, heads * value_dim] in the type that the
+ * matrix behind it reads. */
+int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angles);
+enum { MNEM__LATENT_TENSORS = 12, MNEM__LATENT_NODES = 8 };
 
 #endif

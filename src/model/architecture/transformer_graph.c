@@ -46,11 +46,12 @@ static bool adds_apart(const mnem_transformer *t) {
 static mnem_graph_options room(const mnem__transformer_graph_options *o, bool body) {
     const int32_t layers = body ? o->map->shape.layers : 0;
     const bool apart = adds_apart(&o->map->shape);
-    const bool mixed = o->map->shape.experts > 0;
+    const bool mixed = o->map->shape.experts > 0, latent = o->map->shape.latent > 0;
     const int32_t tensors =
         LAYER_TENSORS + (apart ? APART_TENSORS : 0) + (mixed ? (int32_t)MNEM__MIXTURE_TENSORS : 0);
-    const int32_t nodes =
-        LAYER_NODES + (apart ? APART_NODES : 0) + (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0);
+    const int32_t nodes = LAYER_NODES + (apart ? APART_NODES : 0) +
+                          (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) +
+                          (latent ? (int32_t)MNEM__LATENT_NODES : 0);
     return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS,
                                 .nodes = layers * nodes + OTHER_NODES,
                                 .workers = o->workers};
@@ -195,7 +196,7 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
                                       .max_positions = b->o->context,
                                       .window = has_window(t, b->layer) ? t->window : 0,
                                       .soft_cap = t->attention_cap},
-                             .in = {in.q},
+                             .in = {in.q, layer_vector(b, part->sinks)},
                              .out = a8 ? flat : heads_view(b, flat, t->heads),
                              .layer = b->layer});
     return flat;
@@ -224,16 +225,41 @@ static int32_t add_activation(builder *b, const mnem__layer_part *part) {
     return out;
 }
 
+/* c conv(b x): [T, E], in the type that the matrix behind it reads. */
+static int32_t add_short_conv(builder *b, const mnem__layer_part *part) {
+    int32_t in[MNEM__PART_INPUTS];
+    add_products(b, part, in);
+    const int32_t flat = layer_vector(b, part->weight);
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->t->embd, b->t->conv_length);
+    const int32_t weight = mnem_graph_view(b->graph, flat, &desc);
+    const int32_t out = value_2d(b, "conv", MNEM_TYPE_F32, b->t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SHORT_CONV, .kv = b->o->kv},
+                             .in = {in[0], weight},
+                             .out = out,
+                             .layer = b->layer});
+    b->tail = b->layer + 1 == b->t->layers;
+    if (!wants_a8(b, layer_handle(b, part->out))) return out;
+    const int32_t a8 = value_2d(b, "conv a8", MNEM_TYPE_A8, b->t->embd);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {out}, .out = a8});
+    return a8;
+}
+
 static void add_scale(builder *b, int32_t x, float factor) {
     if (factor == 0) return;
     add(b,
         (mnem_graph_node){.desc = {.kind = MNEM_OP_SCALE, .scale = factor}, .in = {x}, .out = x});
 }
 
+static int32_t add_core(builder *b, const mnem__layer_part *part) {
+    if (part->k_b) return mnem__add_latent(b, part, b->table[0]);
+    if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
+    if (part->core == MNEM_OP_SHORT_CONV) return add_short_conv(b, part);
+    return add_activation(b, part);
+}
+
 /* x += out(core(in(norm(x)))), normed and scaled before it is added where the model does so */
 static void add_part(builder *b, const mnem__layer_part *part) {
-    const int32_t made =
-        part->core == MNEM_OP_ATTENTION ? add_attention(b, part) : add_activation(b, part);
+    const int32_t made = add_core(b, part);
     const bool apart = part->post_norm || b->t->residual_scale > 0;
     const int32_t out = apart ? value_2d(b, "part", MNEM_TYPE_F32, b->t->embd) : b->x;
     add_layer_matmul(b, part->out, (inputs){made, made}, out, !apart);

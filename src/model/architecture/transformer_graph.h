@@ -11,8 +11,8 @@
 #include "model/architecture/architecture.h"
 
 typedef struct mnem__vector {
-    int32_t tensor; /* -1: there is none */
-    int64_t n;
+    int32_t tensor;  /* -1: there is none */
+    int64_t n;       /* numbers; of the table of positions: rows */
     uint64_t offset; /* in the small block */
 } mnem__vector;
 
@@ -39,7 +39,9 @@ uint64_t mnem__transformer_map_bytes(const mnem__transformer_map *map);
 /* Of a matrix of the body: which part of it a token uses. */
 static inline double mnem__transformer_used_part(const mnem__transformer_map *map,
                                                  const mnem_tensor_info *info) {
-    return info->dims == 3 ? (double)map->shape.route.used / map->shape.experts : 1;
+    int32_t layer;
+    const bool experts = mnem__role_is_experts(mnem__role_find(info->name, &layer));
+    return experts ? (double)map->shape.route.used / map->shape.experts : 1;
 }
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, void *block);

@@ -81,7 +81,8 @@ static mnem__vector find_vector(mnem__transformer_map *map, mnem__role role) {
 static void find_ends(mnem__transformer_map *map) {
     const int32_t embedding = mnem__role_tensor(map->model, MNEM__ROLE_EMBEDDING, -1);
     const int32_t output = mnem__role_tensor(map->model, MNEM__ROLE_OUTPUT, -1);
-    map->output_norm = find_vector(map, MNEM__ROLE_OUTPUT_NORM);
+    const mnem__role last = mnem__architecture_find(map->shape.architecture)->last_norm;
+    map->output_norm = find_vector(map, last ? last : MNEM__ROLE_OUTPUT_NORM);
     map->output_norm_bias = find_vector(map, MNEM__ROLE_OUTPUT_NORM_BIAS);
     map->rope_factors = add_vector(map, map->shape.rope_factors);
     map->rope_long = find_vector(map, MNEM__ROLE_ROPE_LONG);

@@ -5,7 +5,8 @@
  *     n = norm(x)                    f32 for the router, and quantized for the experts
  *     r = route(n W)                 [T, 2 k]: which experts, and their weights
  *     m = experts(n, r)              [T, E]
- *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one
+ *     m += down(core(gate n, up n))  of the expert that every token uses, where there is one;
+ *                                    times sigmoid(n w) where there is a w
  *     x += m
  *
  * Where the source guesses, the next layer's router looks at this layer's x: what it chooses is
@@ -23,8 +24,9 @@ static int32_t add_route(builder *b, const mnem__layer_part *part, inputs n) {
     const int32_t scores = value_2d(b, "scores", MNEM_TYPE_F32, t->experts);
     const int32_t routes = value_2d(b, "routes", MNEM_TYPE_F32, 2 * (int64_t)t->route.used);
     add_matmul(b, layer_handle(b, part->router), n, layer_bias(b, part->router), scores, false);
-    add(b, (mnem_graph_node){
-               .desc = {.kind = MNEM_OP_ROUTE, .route = t->route}, .in = {scores}, .out = routes});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROUTE, .route = t->route},
+                             .in = {scores, layer_vector(b, part->choice_bias)},
+                             .out = routes});
     return routes;
 }
 
@@ -40,9 +42,13 @@ static int32_t add_guess(builder *b, const mnem__layer_part *part) {
     return guess;
 }
 
-static mnem_tensor experts_desc(const builder *b, int32_t handle) {
-    const mnem_tensor_info info = matrix_info(b, handle);
-    return mnem_tensor_packed(info.type, info.shape[0] * info.shape[1], info.shape[2]);
+/* The three vectors lie one behind the other: 16 rows of f32 are whole lines. */
+static int32_t experts_bias(builder *b, const mnem__layer_part *part) {
+    const int64_t first = (int64_t)b->layer * MNEM__LAYER_VECTORS - MNEM__LAYER_VECTOR_FIRST;
+    const mnem__vector *v = &b->o->map->vectors[first + mnem__role_get(part->in[0])->bias];
+    if (v->tensor < 0) return 0;
+    const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v[0].n + v[1].n + v[2].n);
+    return mnem_graph_external(b->graph, &desc, MNEM__SLOT_VECTORS, v->offset);
 }
 
 static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int32_t routes,
@@ -51,10 +57,10 @@ static void add_experts(builder *b, const mnem__layer_part *part, inputs n, int3
     const bool a8 = wants_a8(b, gates) && wants_a8(b, gates + 1);
     mnem_graph_node node = {
         .desc = {.kind = MNEM_OP_EXPERTS, .route = b->t->route, .core = part->core},
-        .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, 0, add_guess(b, part)},
+        .in = {a8 ? n.a8 : n.f32, 0, 0, 0, routes, experts_bias(b, part), add_guess(b, part)},
         .out = out,
         .matrix = gates};
-    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = experts_desc(b, gates + i);
+    for (int i = 0; i < 3; i++) node.desc.in[1 + i] = matrices_desc(b, gates + i);
     if (node.in[6]) {
         b->layer++;
         node.guess = layer_handle(b, part->in[0]);
@@ -75,7 +81,13 @@ static void add_shared(builder *b, const mnem__layer_part *part, inputs n, int32
     const int32_t gated =
         wants_a8(b, down) ? value_2d(b, "shared", MNEM_TYPE_A8, b->t->ff_shared) : in[0];
     add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = gated});
-    add_matmul(b, down, (inputs){gated, gated}, 0, out, true);
+    const int32_t weight = layer_vector(b, part->shared_gate);
+    const int32_t made = weight ? value_2d(b, "shared out", MNEM_TYPE_F32, b->t->embd) : out;
+    add_matmul(b, down, (inputs){gated, gated}, 0, made, !weight);
+    if (!weight) return;
+    add(b, (mnem_graph_node){
+               .desc = {.kind = MNEM_OP_ROW_GATE}, .in = {made, n.f32, weight}, .out = made});
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ADD}, .in = {out, made}, .out = out});
 }
 
 void mnem__add_mixture(builder *b, const mnem__layer_part *part) {

@@ -1,5 +1,5 @@
-/* weights_experts.c: experts that aren't resident: read when a layer wants them, into slots in which
- * they stay until others make better use of the room.
+/* weights_experts.c: experts that aren't resident: read when a layer wants them, into slots in
+ * which they stay until others make better use of the room.
  *
  * The idea: the owner says which experts a layer wants; what is in a slot is handed out while the
  * readers fetch the rest, in any order that lets nobody wait, or in the order of the numbers. When
@@ -182,9 +182,8 @@ static mnem_status read_matrix(mnem__weights *w, const mnem__matrix *m, int32_t 
     const int64_t rows = m->expert_groups * MNEM_PACK_ROWS;
     const uint64_t bytes = (uint64_t)rows * m->row_bytes;
     uint8_t *raw;
-    const mnem_status status =
-        mnem__weights_part_read(&w->parts[m->file], w->page_cache,
-                                m->offset + (uint64_t)number * bytes, bytes, into, &raw);
+    const mnem_status status = mnem__weights_part_read(
+        &w->parts[m->file], w->page_cache, m->offset + (uint64_t)number * bytes, bytes, into, &raw);
     if (status != MNEM_OK) return mnem__fail_in(status, "%s", m->name);
     *sum = *sum * 31 + mnem__weights_sample(raw, bytes);
     mnem__weights_pack(m, rows, raw, packed);
@@ -289,8 +288,7 @@ static void guess(void *context, int32_t gates, const int32_t *numbers, int32_t 
 /* The next one that is ready, as an index of what is wanted; -1. */
 static int32_t next_ready(const mnem__expert_reads *e) {
     for (int32_t i = e->want.at; i < e->want.count; i++) {
-        const int32_t slot =
-            e->want.done[i] ? -1 : find(e, e->want.mixture, e->want.number[i]);
+        const int32_t slot = e->want.done[i] ? -1 : find(e, e->want.mixture, e->want.number[i]);
         if (slot >= 0 && e->state[slot] == MNEM__EXPERT_READY) return i;
         if (e->in_order) return -1;
     }
@@ -324,8 +322,8 @@ static mnem_status hand_out(mnem__weights *w, mnem_graph_expert *expert) {
     expert->expert.number = e->want.number[index];
     for (int i = 0; i < MNEM__EXPERT_MATRICES; i++) {
         uint64_t raw;
-        expert->expert.packed[i] = e->base + (uint64_t)slot * e->slot_bytes +
-                                   mnem__expert_matrix_at(gates, i, &raw);
+        expert->expert.packed[i] =
+            e->base + (uint64_t)slot * e->slot_bytes + mnem__expert_matrix_at(gates, i, &raw);
     }
     e->held[slot] = true;
     e->want.done[index] = true;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "model/architecture/roles.h"
 #include "model/weights/weights_private.h"
 
 enum { SLOTS_DEFAULT = 4, SLOTS_MAX = 256, SLOT_BYTES_DEFAULT = 1 << 20 };
@@ -77,9 +78,8 @@ mnem_status mnem__weights_mixtures(const mnem__weights_options *o, mnem__weights
     *x = (mnem__weights_mixtures_info){.slots = 0};
     for (int32_t i = 0; i < o->body_count; i++) {
         mnem__matrix m[MNEM__EXPERT_MATRICES];
-        mnem_tensor_info info;
-        if (!mnem_model_tensor_get(o->model, (uint32_t)o->tensors[i], &info) || info.dims != 3)
-            continue;
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], 0, &m[0]));
+        if (m[0].expert_groups == 0) continue;
         MNEM__TRY(describe_experts(o, i, m));
         i += MNEM__EXPERT_MATRICES - 1;
         if (o->resident[i]) continue;
@@ -118,7 +118,9 @@ mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint6
                         .rows = mnem__matrix_rows(&info),
                         .k = mnem__matrix_k(&info),
                         .offset = info.offset};
-    if (info.dims == 3) m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
+    int32_t layer;
+    const bool experts = mnem__role_is_experts(mnem__role_find(info.name, &layer));
+    if (experts && info.dims == 3) m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
     const bool whole = info.dims == 2 || (info.dims == 3 && info.shape[1] % MNEM_PACK_ROWS == 0);
     m->packed_bytes = whole ? mnem_pack_group_bytes(info.type, m->k) : 0;
     if (!m->packed_bytes || m->rows < 1)

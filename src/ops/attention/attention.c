@@ -105,7 +105,12 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
     if (!(desc->soft_cap >= 0.0f && desc->soft_cap < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "soft_cap isn't 0 (for none) or a positive number");
+    if (!mnem__tensor_absent(&desc->in[1]) &&
+        (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [heads]");
     if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
+    if (desc->both_ways && desc->window > 0)
+        return mnem__op_fail(MNEM_INVALID, desc, "a window has one side only");
     if (desc->max_positions <= 0)
         return mnem__op_fail(MNEM_INVALID, desc, "max_positions isn't positive");
     return check_out(desc);
@@ -154,6 +159,7 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
     const mnem__attention_kernels *kernels = op->detail;
     const mnem_op_desc *desc = &op->desc;
     const mnem__op_rows in = mnem__op_rows_get(&desc->in[0], args->in[0]), out = results(op, args);
+    const mnem_tensor *sinks = &desc->in[1];
     const bool quantized = desc->out.type == MNEM_TYPE_A8 && !staged(desc);
     const int64_t step = unit_tokens(desc), rest = sequence->rows - first;
     const int64_t row = sequence->first_row + first;
@@ -166,7 +172,12 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
         .tokens = rest < step ? rest : step,
         .scale = desc->scale * log2_e,
         .soft_cap = desc->soft_cap * log2_e,
+        .sinks =
+            mnem__tensor_absent(sinks)
+                ? NULL
+                : (const float *)(const void *)((const char *)args->in[1] + sinks->offset) + head,
         .window = desc->window > 0 ? desc->window : INT32_MAX,
+        .both_ways = desc->both_ways,
         .query = mnem__op_row(&in, row, head),
         .query_token = in.token,
         .query_head = in.head,

@@ -148,6 +148,13 @@ static void load_query(int64_t d, const float *q, float scale, float *out) {
     }
 }
 
+/* Cut as queries are, so that no difference of scores can be one of infinities. */
+static void begin_at_sink(float sink, const mnem__attention_scratch *scratch, int64_t row) {
+    const float score = sink * 0x1.715476p+0f; /* log2(e) */
+    scratch->max[row] = score > 1e30f ? 1e30f : score < -1e30f ? -1e30f : score;
+    scratch->sum[row * LANES] = 1;
+}
+
 static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                       const mnem__attention_scratch *scratch) {
     const int64_t d = layout->head_dim, scales = d / MNEM__KV_SCALE;
@@ -158,9 +165,12 @@ static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *la
         if (scratch->query_q8 != NULL)
             quantize_query(d, scratch->query + r * d, scratch->query_q8 + r * d,
                            scratch->query_scale + r * scales, scratch->query_sum + r * scales);
-        scratch->position[r] = (int32_t)(unit->sequence->first_position + unit->first + t);
+        const int64_t own = unit->first + t, last = unit->sequence->rows - 1;
+        scratch->position[r] =
+            (int32_t)(unit->sequence->first_position + (unit->both_ways ? last : own));
         scratch->max[r] = -INFINITY;
         lanes_store(scratch->sum + r * LANES, lanes_zero());
+        if (unit->sinks) begin_at_sink(unit->sinks[h], scratch, r);
     }
     memset(scratch->acc, 0,
            (size_t)(unit->tokens * unit->group * layout->dim_padded) * sizeof *scratch->acc);

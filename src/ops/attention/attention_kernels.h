@@ -9,8 +9,9 @@
  *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
  *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
  *
- * A soft cap comes before the max. What a row doesn't see, behind it or before its window, is minus
- * infinity then; tiles and blocks that no row sees are left out.
+ * A sink is where a row begins: m = its score, l = 1. A soft cap comes before the max. What a row
+ * doesn't see, behind it or before its window, is minus infinity then; tiles and blocks that no row
+ * sees are left out.
  *
  * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
  * added at the end. All levels give the same bits. */
@@ -39,7 +40,7 @@ typedef struct mnem__attention_scratch {
     float *acc;           /* [rows][D] */
     float *sum;           /* [rows][16] */
     float *max;           /* [rows] */
-    int32_t *position;    /* [rows] */
+    int32_t *position;    /* [rows] the last that it sees */
     float *p;             /* [STEP_ROWS][64] scores, then probabilities */
     float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
     int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
@@ -57,7 +58,9 @@ typedef struct mnem__attention_unit {
     int64_t first, tokens;           /* rows of the sequence */
     float scale;                     /* times log2(e) */
     float soft_cap;                  /* so too; 0: none */
+    const float *sinks;              /* of the group's heads; NULL: none */
     int64_t window;                  /* how many positions a row sees */
+    bool both_ways;                  /* up to the sequence's last, not its own */
     const char *query;               /* first token, first head of the group */
     int64_t query_token, query_head; /* strides in bytes */
     char *out; /* f32: first token, first head of the group; A8: the first token's row */

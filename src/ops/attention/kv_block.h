@@ -21,7 +21,7 @@
 enum {
     MNEM__KV_BLOCK = 16, /* positions */
     MNEM__KV_SCALE = 32, /* elements of one scale, q8_0 */
-    MNEM__KV_HEAD_DIM_MAX = 256,
+    MNEM__KV_HEAD_DIM_MAX = 1024,
 };
 
 typedef struct mnem__kv_block {

@@ -11,7 +11,7 @@ const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout) {
         return "the pages' type is not F16, F32 or Q8_0";
     if (layout->kv_heads <= 0) return "kv_heads is not positive";
     if (layout->head_dim <= 0 || layout->head_dim > MNEM__KV_HEAD_DIM_MAX)
-        return "head_dim is not 8 to 256";
+        return "head_dim is not 8 to 1024";
     if (layout->head_dim % 8 != 0) return "head_dim is not a multiple of 8";
     if (is_q8(layout) && layout->head_dim % MNEM__KV_SCALE != 0)
         return "head_dim is not a multiple of 32, as Q8_0 pages need";

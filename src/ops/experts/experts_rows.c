@@ -33,23 +33,32 @@ static mnem__matmul_job job_of(const mnem__experts *x, const mnem_op_expert *exp
 
 /* ---- gate, up and what is between them and down ---- */
 
-/* Tokens of the rows, as the kernel reads them: in place if there is one and it is so already. */
-static void gather(const mnem__experts *x, const mnem__matmul_kernel *kernel, const int32_t *entry,
-                   mnem__matmul_job *job) {
+/* Rows as a kernel reads them. */
+typedef struct ready_rows {
+    const uint8_t *first;
+    int64_t stride, count;
+} ready_rows;
+
+/* Tokens of the rows: in place if there is one and it is ready, else in the member's scratch. */
+static ready_rows gather(const mnem__experts *x, const mnem__matmul_kernel *kernel,
+                         const int32_t *entry, int64_t count) {
     const int64_t n = x->sizes.n, blocks = (n + 31) / 32, stride = (int64_t)x->sizes.input_row;
-    const bool ready = x->op->desc.in[0].type == mnem__matmul_ready_type(kernel);
-    job->input_stride = stride;
-    job->input = x->gathered;
-    for (int64_t i = 0; i < job->tokens; i++) {
+    const mnem_type type = x->op->desc.in[0].type;
+    const bool ready = type == mnem__matmul_ready_type(kernel);
+    if (ready && count == 1)
+        return (ready_rows){mnem__op_row(&x->in, entry[0] / x->sizes.used, 0), stride, count};
+    for (int64_t i = 0; i < count; i++) {
         const void *row = mnem__op_row(&x->in, entry[i] / x->sizes.used, 0);
-        uint8_t *to = x->gathered + i * stride;
-        if (ready && job->tokens == 1)
-            job->input = row;
-        else if (ready)
-            memcpy(to, row, mnem_type_row_bytes(x->op->desc.in[0].type, n));
+        if (ready)
+            memcpy(x->gathered + i * stride, row, mnem_type_row_bytes(type, n));
         else
-            mnem__matmul_ready(kernel, row, n, 0, blocks, to);
+            mnem__matmul_ready(kernel, row, n, 0, blocks, x->gathered + i * stride);
     }
+    return (ready_rows){x->gathered, stride, count};
+}
+
+static bool read_alike(const mnem__matmul_kernel *a, const mnem__matmul_kernel *b) {
+    return mnem__matmul_ready_type(a) == mnem__matmul_ready_type(b);
 }
 
 /* Up to 64 rows: gate and up into products, core of both over gate, then to the hidden rows. */
@@ -57,12 +66,16 @@ static void hidden_block(const mnem__experts *x, const mnem__expert_rows *rows, 
                          int64_t begin, int64_t end) {
     const int64_t count = mnem__min_i64(rows->count - from, MNEM__EXPERTS_BLOCK), n = end - begin;
     float *gate = x->products, *up = gate + count * n;
+    ready_rows in = {0};
     for (int which = MNEM__EXPERTS_GATE; which <= MNEM__EXPERTS_UP; which++) {
         const mnem__matmul_kernel *kernel = x->kernel[which];
         mnem__matmul_job job = job_of(x, rows->expert, which, begin, end);
+        if (which == MNEM__EXPERTS_GATE || !read_alike(kernel, x->kernel[MNEM__EXPERTS_GATE]))
+            in = gather(x, kernel, rows->entry + from, count);
+        job.input = in.first;
+        job.input_stride = in.stride;
         job.tokens = count;
         job.out = which == MNEM__EXPERTS_GATE ? gate : up;
-        gather(x, kernel, rows->entry + from, &job);
         kernel->compute(&job);
     }
     mnem__row_gated(x->rows, x->op->desc.core)(count * n, gate, up, gate);

@@ -6,11 +6,21 @@
  * leads out of the list: an expert is chosen, with a weight that is none either.
  * Cost: N k comparisons a token. */
 #include <math.h>
+#include <string.h>
 
 #include "ops/core/op_rows.h"
 #include "ops/rows/row_kernels.h"
 
 enum { EXPERTS_MAX = 4096 };
+
+/* Groups of two experts or more, and enough of them in the groups that are used. */
+static bool groups_fit(const mnem_route *route, int64_t experts) {
+    const int32_t groups = route->groups, used = route->groups_used;
+    if (groups == 0) return true;
+    if (groups < 1 || experts % groups || experts / groups < 2 || used < 1 || used > groups)
+        return false;
+    return experts / groups * used >= route->used;
+}
 
 static mnem_status check_route(const mnem_op_desc *desc) {
     const mnem_tensor *scores = &desc->in[0], *bias = &desc->in[1], *out = &desc->out;
@@ -22,6 +32,8 @@ static mnem_status check_route(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [N]");
     if (route->used < 1 || route->used > scores->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc, "route.used isn't 1 to N");
+    if (!groups_fit(route, scores->shape[1]))
+        return mnem__op_fail(MNEM_INVALID, desc, "route.groups doesn't fit N and used");
     if (!isfinite(route->scale))
         return mnem__op_fail(MNEM_INVALID, desc, "route.scale isn't finite");
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != scores->shape[0] ||
@@ -58,6 +70,36 @@ static void insert(float *numbers, int32_t count, float number) {
     numbers[count] = number;
 }
 
+/* The sum of the two best. */
+static float group_score(int64_t n, const float *by) {
+    float best[2] = {-INFINITY, -INFINITY};
+    for (int64_t i = 0; i < n; i++) {
+        if (by[i] > best[0]) {
+            best[1] = best[0];
+            best[0] = by[i];
+        } else if (by[i] > best[1]) {
+            best[1] = by[i];
+        }
+    }
+    return best[0] + best[1];
+}
+
+/* Those of the worst groups are chosen after all others. */
+static void leave_groups(const mnem_route *route, int64_t n, float *by) {
+    const int64_t size = n / route->groups;
+    for (int32_t out = route->groups - route->groups_used; out > 0; out--) {
+        int64_t worst = -1;
+        float least = 0;
+        for (int32_t g = 0; g < route->groups; g++) {
+            const float score = group_score(size, by + g * size);
+            if (score == -INFINITY || (worst >= 0 && !(score <= least))) continue;
+            worst = g;
+            least = score;
+        }
+        for (int64_t i = 0; i < size && worst >= 0; i++) by[worst * size + i] = -INFINITY;
+    }
+}
+
 /* by: what is largest is chosen; weights [n] -> out [2 used] */
 static void choose(const mnem_route *route, int64_t n, const float *by, const float *weights,
                    float *out) {
@@ -87,8 +129,11 @@ static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *
     for (int64_t t = begin; t < end; t++) {
         const float *scores = mnem__op_row(&in, t, 0);
         (d->route.sigmoid ? kernels->sigmoid : kernels->softmax)(in.n, scores, weights);
-        if (biased) kernels->add(in.n, weights, (const char *)args->in[1] + d->in[1].offset, by);
-        choose(&d->route, in.n, biased ? by : scores, weights, mnem__op_row(&out, t, 0));
+        /* Scores are in the order of weights, but can't be added up. */
+        memcpy(by, biased || d->route.groups > 0 ? weights : scores, (size_t)in.n * sizeof *by);
+        if (biased) kernels->add(in.n, by, (const char *)args->in[1] + d->in[1].offset, by);
+        if (d->route.groups > 0) leave_groups(&d->route, in.n, by);
+        choose(&d->route, in.n, by, weights, mnem__op_row(&out, t, 0));
     }
 }
 

@@ -34,6 +34,7 @@ static mnem_status check_matmul(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1], *bias = &desc->in[2], *out = &desc->out;
     if (weight->layout != MNEM_LAYOUT_PACKED || !mnem__tensor_valid(weight))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be a packed matrix of a weight type");
+    if (desc->in[0].dims == 3) return mnem__matmul_check_heads(desc);
     MNEM__TRY(check_input(desc));
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != weight->shape[0]))
@@ -69,6 +70,7 @@ static int64_t ready_row_bytes(const mnem_op *op) {
 }
 
 static uint64_t workspace(const mnem_op *op) {
+    if (op->desc.in[0].dims == 3) return mnem__matmul_heads_workspace(op);
     if (input_ready(op)) return 0;
     return (uint64_t)op->desc.in[0].shape[0] * (uint64_t)ready_row_bytes(op);
 }
@@ -148,8 +150,7 @@ static mnem__matmul_job whole_job(const mnem_op *op, const mnem_op_args *args) {
     return job;
 }
 
-/* Narrows a job to groups [begin, end). */
-static void take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
+void mnem__matmul_take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
     int64_t rows = job->rows < end * MNEM_PACK_ROWS ? job->rows : end * MNEM_PACK_ROWS;
     job->weights += begin * job->group_bytes;
     job->out += begin * MNEM_PACK_ROWS;
@@ -159,12 +160,16 @@ static void take_groups(mnem__matmul_job *job, int64_t begin, int64_t end) {
 
 void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__matmul_kernel *kernel = op->detail;
+    if (op->desc.in[0].dims == 3) {
+        mnem__matmul_run_heads(op, args, worker);
+        return;
+    }
     if (!input_ready(op)) make_ready(op, args, worker);
     mnem__matmul_job job = whole_job(op, args);
     int64_t begin, end;
     mnem_team_split(worker, mnem__matmul_groups(&job), 1, &begin, &end);
     if (begin >= end || args->tokens <= 0) return;
-    take_groups(&job, begin, end);
+    mnem__matmul_take_groups(&job, begin, end);
     kernel->compute(&job);
 }
 

@@ -75,6 +75,13 @@ mnem_type mnem__matmul_ready_type(const mnem__matmul_kernel *kernel);
 void mnem__matmul_ready(const mnem__matmul_kernel *kernel, const float *x, int64_t n, int64_t block,
                         int64_t blocks, void *row);
 
+/* Narrows a job to groups [begin, end). */
+void mnem__matmul_take_groups(mnem__matmul_job *job, int64_t begin, int64_t end);
+/* Heads that have rows of their own (matmul_heads.c). */
+mnem_status mnem__matmul_check_heads(const mnem_op_desc *desc);
+uint64_t mnem__matmul_heads_workspace(const mnem_op *op);
+mnem__op_run mnem__matmul_run_heads;
+
 /* The lists of each level, and the function that runs them all. */
 mnem__op_run mnem__matmul_run;
 extern const mnem__op_kernels mnem__matmul_plain, mnem__matmul_avx2, mnem__matmul_avx512,

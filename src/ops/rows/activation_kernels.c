@@ -116,8 +116,26 @@ void ROW(gelu_bf16)(int64_t n, const void *x, void *out) {
     gelu_row(BF16, n, x, out);
 }
 
-LANES_INLINE void gelu_mul_row(row_type type, int64_t n, const void *gate, const void *up,
-                               void *out) {
+/* 1 - erf(z) of z = |x| / sqrt(2) is t (a1 + t (a2 + ...)) e^-(z z), t = 1 / (1 + p z), to 1.5e-7
+ * (Hastings 1955; Abramowitz and Stegun 7.1.26). Half of it is the distribution at -|x|. */
+LANES_INLINE lanes gelu_erf_lanes(lanes x) {
+    const lanes one = lanes_set(1.0f), below = minus_abs(x);
+    const lanes e = exp_below(lanes_mul(lanes_mul(x, x), lanes_set(-0.5f)));
+    const lanes t =
+        lanes_div(one, lanes_fma(below, lanes_set(-0.23164188f), one)); /* p / sqrt(2) */
+    lanes p = lanes_fma(t, lanes_set(1.061405429f), lanes_set(-1.453152027f));
+    p = lanes_fma(t, p, lanes_set(1.421413741f));
+    p = lanes_fma(t, p, lanes_set(-0.284496736f));
+    p = lanes_mul(t, lanes_fma(t, p, lanes_set(0.254829592f)));
+    const lanes low = lanes_mul(lanes_set(0.5f), lanes_mul(p, e));
+    return lanes_mul(x, lanes_select_sign(x, low, lanes_sub(one, low)));
+}
+
+void ROW(gelu_erf)(int64_t n, const void *x,
+                   void *out){EACH_LANES(n, put(F32, out, i, m, gelu_erf_lanes(get(F32, x, i, m))))}
+
+LANES_INLINE
+    void gelu_mul_row(row_type type, int64_t n, const void *gate, const void *up, void *out) {
     EACH_GELU(n, gelu_begin(get(type, gate, i, m)),
               put(type, out, at, m, lanes_mul(lanes_div(now.factor, now.e), get(type, up, at, m))))
 }

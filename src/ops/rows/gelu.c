@@ -1,4 +1,4 @@
-/* gelu.c: GELU and its gradient (Hendrycks and Gimpel 2016, the form with tanh, as GPT-2 has it),
+/* gelu.c: GELU, GELU_ERF and GELU's gradient (Hendrycks and Gimpel 2016, the form with tanh, as GPT-2 has it),
  * in chunks of columns.
  *
  * 0.5 (1 + tanh(u)) = 1 / (1 + e^-2u), so that one power of two and one division make an element;
@@ -22,20 +22,31 @@ static mnem_status check_gelu(const mnem_op_desc *desc) {
     return MNEM_OK;
 }
 
+static mnem_status check_gelu_erf(const mnem_op_desc *desc) {
+    const mnem_tensor *in = &desc->in[0], *out = &desc->out;
+    if (is_quantized(desc)) return check_gelu(desc);
+    if (!mnem__tensor_is_f32(in, 2) || !mnem__tensor_is_f32(out, 2) ||
+        !mnem__tensor_same_shape(in, out))
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out aren't F32 [T, n] of one shape");
+    return MNEM_OK;
+}
+
 static mnem_status check_gelu_grad(const mnem_op_desc *desc) {
     return mnem__elementwise_check(desc, 2);
 }
 
 static void forward(const mnem__row_kernels *kernels, const mnem_op *op, const mnem_op_args *args,
                     const mnem__chunk *c) {
+    void (*gelu)(int64_t, const void *, void *) =
+        op->desc.kind == MNEM_OP_GELU_ERF ? kernels->gelu_erf : kernels->gelu;
     if (is_quantized(&op->desc)) {
         const mnem__op_rows out = mnem__op_rows_get(&op->desc.out, args->out);
         float part[MNEM__CHUNK];
-        kernels->gelu(c->n, c->in[0], part);
+        gelu(c->n, c->in[0], part);
         kernels->quantize(part, op->desc.in[0].shape[1], c->column / 32, (c->n + 31) / 32,
                           mnem__op_row(&out, c->row, 0));
     } else {
-        kernels->gelu(c->n, c->in[0], c->out[0]);
+        gelu(c->n, c->in[0], c->out[0]);
     }
 }
 
@@ -47,8 +58,9 @@ static void backward(const mnem__row_kernels *kernels, const mnem_op *op, const 
 
 static void run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     mnem__elementwise_run(mnem__elementwise_kernels(op), op, args, worker,
-                          op->desc.kind == MNEM_OP_GELU ? forward : backward);
+                          op->desc.kind == MNEM_OP_GELU_GRAD ? backward : forward);
 }
 
 MNEM__ROW_OP(gelu, check_gelu, NULL, run)
+MNEM__ROW_OP(gelu_erf, check_gelu_erf, NULL, run)
 MNEM__ROW_OP(gelu_grad, check_gelu_grad, NULL, run)

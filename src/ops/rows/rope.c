@@ -63,8 +63,10 @@ static double yarn_pair(const mnem_rope *rope, double turns) {
 /* How much of the unscaled angle a pair keeps: 1 for fast waves, 0 for slow ones. */
 static double yarn_mix(const mnem_rope *rope, int64_t pair) {
     if (rope->yarn_ext == 0.0f) return 0.0;
-    double low = fmax(0.0, floor(yarn_pair(rope, rope->yarn_beta_fast)));
-    double high = fmin(rope->dims - 1.0, ceil(yarn_pair(rope, rope->yarn_beta_slow)));
+    double low = yarn_pair(rope, rope->yarn_beta_fast);
+    double high = yarn_pair(rope, rope->yarn_beta_slow);
+    low = fmax(0.0, rope->yarn_unrounded ? low : floor(low));
+    high = fmin(rope->dims - 1.0, rope->yarn_unrounded ? high : ceil(high));
     double ramp = ((double)pair - low) / fmax(0.001, high - low);
     return (1.0 - fmin(1.0, fmax(0.0, ramp))) * rope->yarn_ext;
 }

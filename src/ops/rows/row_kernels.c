@@ -19,6 +19,12 @@ static void add_scaled(int64_t n, const float *x, float factor, float *out) {
                                    m))
 }
 
+static float dot(int64_t n, const float *a, const float *b) {
+    lanes sum = lanes_zero();
+    EACH_LANES(n, sum = lanes_fma(lanes_load_part(a + i, m), lanes_load_part(b + i, m), sum))
+    return lanes_reduce_add(sum);
+}
+
 static void add_bf16(int64_t n, const void *a, const void *b, void *out) {
     EACH_LANES(n, put(BF16, out, i, m, lanes_add(get(BF16, a, i, m), get(BF16, b, i, m))))
 }
@@ -129,8 +135,10 @@ const mnem__row_kernels ROW(kernels) = {
     .rms_norm_grad = ROW(rms_norm_grad),
     .layer_norm_grad = ROW(layer_norm_grad),
     .gelu = ROW(gelu),
+    .gelu_erf = ROW(gelu_erf),
     .gelu_mul = ROW(gelu_mul),
     .swiglu_mul = ROW(swiglu_mul),
+    .dot = dot,
     .softmax = ROW(softmax),
     .sigmoid = ROW(sigmoid),
     .add_scaled = add_scaled,

@@ -54,12 +54,15 @@ typedef struct mnem__row_kernels {
      * the error is at most (4 + 3 |v|) 2^-24 of the result where s >= 2^-126; below 2^-128 s is 0.
      */
     void (*gelu)(int64_t n, const void *x, void *out);
+    /* x times the normal distribution, the exact form: error at most 2^-22 |x|. */
+    void (*gelu_erf)(int64_t n, const void *x, void *out);
     /* gelu(gate) up */
     void (*gelu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* ops.h: SWIGLU_MUL */
     void (*swiglu_mul)(int64_t n, const void *gate, const void *up, void *out);
     /* out = e^x / sum(e^x), or 1 / (1 + e^-x); the sum in 16 partial sums. Floats only, as is
      * add_scaled: out += factor x, one rounding. */
+    float (*dot)(int64_t n, const float *a, const float *b); /* in 16 partial sums */
     void (*softmax)(int64_t n, const float *x, float *out);
     void (*sigmoid)(int64_t n, const float *x, float *out);
     void (*add_scaled)(int64_t n, const float *x, float factor, float *out);

@@ -1,5 +1,5 @@
-/* silu_mul.c: SILU_MUL, its gradient, GELU_MUL and SWIGLU_MUL in chunks of columns, so that one wide row is
- * split over the team too.
+/* silu_mul.c: SILU_MUL, its gradient, GELU_MUL and SWIGLU_MUL in chunks of columns, so that one
+ * wide row is split over the team too.
  *
  * With A8 output a chunk is made in a buffer on the stack and quantized from there; chunks are
  * whole blocks of 32, so the bits don't depend on the split. */

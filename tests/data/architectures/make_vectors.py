@@ -31,9 +31,15 @@ LONG = dict(rope_type="longrope", rope_theta=10000.0, original_max_position_embe
 GLM = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
 MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, beta_fast=32.0,
                  beta_slow=1.0, original_max_position_embeddings=200, max_position_embeddings=256)
+LFM2 = dict(num_hidden_layers=3, block_auto_adjust_ff_dim=False, tie_word_embeddings=True)
 GEMMA3 = dict(full_attention=dict(rope_type="default", rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
-MIXTURE = dict(num_experts=8, num_experts_per_tok=3)
+OSS = dict(YARN, beta_fast=32.0, beta_slow=1.0, truncate=False)
+MIXED = dict(intermediate_size=16)
+MIXTURE = dict(num_experts=8, num_experts_per_tok=3, moe_intermediate_size=16)
+LATENT = dict(kv_lora_rank=32, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16,
+              n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
+              first_k_dense_replace=1, num_key_value_heads=4, routed_scaling_factor=1.5)
 
 # name: (config's class, what differs from SHAPE)
 MODELS = {
@@ -62,7 +68,23 @@ MODELS = {
                                     attn_logit_softcapping=5.0, final_logit_softcapping=3.0)),
     "gemma3": ("Gemma3TextConfig", dict(head_dim=8, sliding_window=24, query_pre_attn_scalar=8,
                                         num_hidden_layers=6, rope_parameters=GEMMA3)),
-    "olmoe": ("OlmoeConfig", dict(MIXTURE, intermediate_size=16)),
+    "mixtral": ("MixtralConfig", dict(MIXED, num_local_experts=6, num_experts_per_tok=2)),
+    "qwen2moe": ("Qwen2MoeConfig", dict(MIXTURE, shared_expert_intermediate_size=48)),
+    "qwen3moe": ("Qwen3MoeConfig", dict(MIXTURE, head_dim=16, norm_topk_prob=True)),
+    "gpt_oss": ("GptOssConfig", dict(MIXED, head_dim=16, num_local_experts=6,
+                                     num_experts_per_tok=2, sliding_window=24,
+                                     rope_parameters=OSS)),
+    "deepseek2": ("DeepseekV2Config", dict(LATENT, q_lora_rank=None, moe_intermediate_size=16,
+                                           rope_parameters=dict(YARN, mscale=0.7,
+                                                                mscale_all_dim=0.7))),
+    "deepseek3": ("DeepseekV3Config", dict(LATENT, q_lora_rank=24, moe_intermediate_size=16,
+                                           n_group=4, topk_group=2,
+                                           scoring_func="sigmoid")),
+    "olmoe": ("OlmoeConfig", dict(MIXTURE, intermediate_size=16, num_key_value_heads=4)),
+    "lfm2": ("Lfm2Config", dict(LFM2, layer_types=["conv", "full_attention", "conv"])),
+    "lfm2_ends": ("Lfm2Config", dict(LFM2, conv_L_cache=4, head_dim=16, num_key_value_heads=1,
+                                     tie_word_embeddings=False,
+                                     layer_types=["full_attention", "conv", "full_attention"])),
     "glm4": ("Glm4Config", dict(head_dim=16, rope_parameters=GLM, attention_bias=True)),
 }
 
@@ -78,6 +100,9 @@ def randomize(model, gemma):
         else:
             p.data = torch.randn_like(p) * 0.2 + (0.0 if gemma else 1.0)
         p.data = p.data.bfloat16().float()
+    for name, b in model.named_buffers():
+        if "correction_bias" in name:
+            b.data = (torch.randn_like(b) * 0.2).bfloat16().float()
 
 
 def write_vocabulary(self):

@@ -42,26 +42,36 @@ static float scale_of(const kv_case *c) {
     return 1.0f / sqrtf((float)c->head_dim);
 }
 
+enum { HEADS_MAX = 128, DIM_MAX = 640 };
+
+float kv_sink(int head) {
+    return 3.0f * sinf((float)head + 1.0f);
+}
+
 /* Full softmax over all scores of one row, in double. */
 static void expect_row(const kv_data *data, const double *keys, const double *values, int t,
                        int h) {
     const kv_case *c = &data->c;
     const int d = c->head_dim, kv = h / (c->heads / c->kv_heads);
-    double *scores = calloc((size_t)t + 1, sizeof *scores), q[256], top = -INFINITY, sum = 0;
+    const int last = c->both_ways ? c->positions - 1 : t;
+    double *scores = calloc((size_t)last + 1, sizeof *scores), q[DIM_MAX], top = -INFINITY, sum = 0;
     /* the kernel's scores are powers of two: log2(e) is part of the scale */
     through_query(c->type, d, data->fused + (int64_t)t * data->row + h * d,
                   scale_of(c) * 0x1.715476p+0f, q);
     const int first = c->window && t >= c->window ? t - c->window + 1 : 0;
     const double cap = (double)c->soft_cap * log2(exp(1));
-    for (int j = first; j <= t; j++) {
+    for (int j = first; j <= last; j++) {
         const double *k = keys + ((int64_t)j * c->kv_heads + kv) * d;
         for (int i = 0; i < d; i++) scores[j] += q[i] * k[i];
         if (cap > 0) scores[j] = cap * tanh(scores[j] / cap);
         top = fmax(top, scores[j]);
     }
+    const double sink = (double)kv_sink(h) * log2(exp(1));
+    if (c->sinks) top = fmax(top, sink);
+    if (c->sinks) sum = exp2(sink - top);
     float *out = data->expected + ((int64_t)t * c->heads + h) * d;
-    double acc[256] = {0};
-    for (int j = first; j <= t; j++) {
+    double acc[DIM_MAX] = {0};
+    for (int j = first; j <= last; j++) {
         const double p = exp2(scores[j] - top);
         const double *v = values + ((int64_t)j * c->kv_heads + kv) * d;
         for (int i = 0; i < d; i++) acc[i] += p * v[i];
@@ -134,9 +144,10 @@ static void prepare(const kv_data *data, int workers, int most, program *p) {
     desc.scale = scale_of(c);
     desc.window = c->window;
     desc.soft_cap = c->soft_cap;
+    desc.both_ways = c->both_ways;
     desc.max_positions = c->positions;
     desc.in[0] = view(data, most, c->heads, 0);
-    desc.in[1] = (mnem_tensor){0};
+    desc.in[1] = c->sinks ? mnem_tensor_1d(MNEM_TYPE_F32, c->heads) : (mnem_tensor){0};
     desc.out = mnem_tensor_3d(MNEM_TYPE_F32, most, c->heads, c->head_dim);
     if (mnem_op_prepare(&desc, &p->attend) != MNEM_OK) fail_msg("%s", mnem_last_error());
 }
@@ -153,6 +164,8 @@ void kv_run(const kv_data *data, int workers, const int *chunks, float *out) {
     const int n = c->heads * c->head_dim;
     int most = chunks ? 0 : c->positions;
     for (int i = 0; chunks && chunks[i]; i++) most = chunks[i] > most ? chunks[i] : most;
+    float sinks[HEADS_MAX];
+    for (int h = 0; h < c->heads; h++) sinks[h] = kv_sink(h);
     program p;
     prepare(data, workers, most, &p);
     uint64_t page = mnem_kv_page_bytes(&p.attend.desc.kv) + 64; /* the gap must stay as it is */
@@ -175,6 +188,7 @@ void kv_run(const kv_data *data, int workers, const int *chunks, float *out) {
         mnem_op_args args = {.tokens = tokens, .in = {rows, rows}, .kv = &sequence, .kv_count = 1};
         p.args_store = args;
         args.out = out + (int64_t)done * n;
+        args.in[1] = sinks;
         args.workspace = workspace;
         p.args_attend = args;
         mnem_team_run(team, run_both, &p);

@@ -13,7 +13,11 @@ typedef struct kv_case {
     bool equal_keys; /* all keys the same */
     int window;      /* 0: none */
     float soft_cap;  /* 0: none */
+    bool sinks;      /* a score beside the others in each head (kv_sink) */
+    bool both_ways;  /* not causal; all positions are one run then */
 } kv_case;
+
+float kv_sink(int head);
 
 typedef struct kv_data {
     kv_case c;

@@ -39,6 +39,11 @@ static const kv_case shapes[] = {
     {MNEM_TYPE_Q8_0, 8, 2, 64, 32, 300, 3, .window = 3},
     {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 330, 3, .window = 70, .soft_cap = 3},
     {MNEM_TYPE_Q8_0, 3, 3, 32, 16, 130, 3, .window = 129},
+    {MNEM_TYPE_F32, 8, 2, 64, 32, 150, 3, .sinks = true},
+    {MNEM_TYPE_F16, 6, 2, 72, 64, 130, 3, .window = 30, .sinks = true},
+    {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 130, 3, .sinks = true},
+    {MNEM_TYPE_F16, 16, 1, 576, 16, 65, 3, .window = 0},
+    {MNEM_TYPE_Q8_0, 4, 1, 576, 64, 100, 3, .window = 0},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 /* Under sanitizers every shape, but fewer teams of each and fewer random ones. */
@@ -73,6 +78,35 @@ static void equals_a_full_softmax(void **state) {
     }
 }
 
+/* Everything else must equal this to the bit. */
+static void check_same(const kv_data *data, const float *first, int workers, const int *chunks) {
+    float *out = results(&data->c);
+    kv_run(data, workers, chunks, out);
+    assert_memory_equal(out, first, (size_t)outputs(&data->c) * sizeof *out);
+    free(out);
+}
+
+/* Tokens see what comes behind them too; one run, by any team. */
+static void both_ways_equals_a_full_softmax(void **state) {
+    (void)state;
+    static const kv_case both[] = {
+        {MNEM_TYPE_F32, 4, 4, 8, 64, 200, 3, .both_ways = true},
+        {MNEM_TYPE_F16, 12, 12, 32, 64, 130, 3, .both_ways = true},
+        {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 65, 3, .both_ways = true},
+        {MNEM_TYPE_F32, 2, 1, 64, 64, 1, 3, .both_ways = true},
+    };
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        kv_data data = kv_data_make(&both[i], 50 + (uint64_t)i);
+        float *first = results(&both[i]);
+        kv_run(&data, 1, NULL, first);
+        if (!(op_difference(first, data.expected, outputs(&both[i])) < tolerance(&both[i])))
+            fail_msg("shape %zu", i);
+        for (int workers = 2; workers <= 3; workers++) check_same(&data, first, workers, NULL);
+        free(first);
+        kv_data_free(&data);
+    }
+}
+
 /* Shapes that nobody thought of; the seed is printed. */
 static void random_shapes_equal_a_full_softmax(void **state) {
     (void)state;
@@ -100,14 +134,6 @@ static void random_shapes_equal_a_full_softmax(void **state) {
         free(out);
         kv_data_free(&data);
     }
-}
-
-/* Everything else must equal this to the bit. */
-static void check_same(const kv_data *data, const float *first, int workers, const int *chunks) {
-    float *out = results(&data->c);
-    kv_run(data, workers, chunks, out);
-    assert_memory_equal(out, first, (size_t)outputs(&data->c) * sizeof *out);
-    free(out);
 }
 
 static void bits_do_not_depend_on_chunks_or_workers(void **state) {
@@ -333,6 +359,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_a_full_softmax),
         cmocka_unit_test(random_shapes_equal_a_full_softmax),
+        cmocka_unit_test(both_ways_equals_a_full_softmax),
         cmocka_unit_test(bits_do_not_depend_on_chunks_or_workers),
         cmocka_unit_test(bits_do_not_depend_on_the_level),
         cmocka_unit_test(huge_scores_give_no_nan),

@@ -172,14 +172,20 @@ static int measure_machine(tool_stage *stage, bool refresh) {
 
 /* ---- the model ---- */
 
-/* What one token reads and multiplies: every matrix, but of an embedding of its own only a row. */
+/* What one token reads and multiplies: every matrix, but of an embedding of its own only a row, and
+ * of experts those that it uses. */
 static void count_work(bench *b) {
+    const mnem_transformer *m = &b->stage->transformer;
     mnem_tensor_info t;
     for (uint32_t i = 0; mnem_model_tensor_get(b->stage->model, i, &t); i++) {
         if (t.dims < 2) continue;
-        if (!b->stage->transformer.tied && strcmp(t.name, "token_embd.weight") == 0) continue;
-        b->bytes_per_token += (double)t.bytes;
-        b->macs_per_token += (double)t.shape[0] * (double)t.shape[1];
+        if (!m->tied && strcmp(t.name, "token_embd.weight") == 0) continue;
+        const bool experts = strstr(t.name, "_exps.") != NULL;
+        const double used = experts ? (double)m->route.used / m->experts : 1;
+        double numbers = 1;
+        for (int d = 0; d < t.dims; d++) numbers *= (double)t.shape[d];
+        b->bytes_per_token += used * (double)t.bytes;
+        b->macs_per_token += used * numbers;
     }
 }
 

@@ -170,6 +170,21 @@ static void print_file(const info *i) {
     if (*i->adapter) line("adapter", i->adapter);
 }
 
+/* "64 of 1024, 8 for each token, and 2048 for all" */
+static void print_experts(const mnem_transformer *t) {
+    char text[128];
+    if (t->experts == 0) return;
+    snprintf(text, sizeof text, "%d of %d, %d for each token", t->experts, t->ff_expert,
+             t->route.used);
+    const size_t at = strlen(text);
+    if (t->ff_shared > 0) snprintf(text + at, sizeof text - at, ", and %d for all", t->ff_shared);
+    line("experts", text);
+    if (t->latent == 0) return;
+    snprintf(text, sizeof text, "%d for keys and values, heads of %d and %d", t->latent, t->key_dim,
+             t->value_dim);
+    line("latent", text);
+}
+
 static void print_transformer(const info *i) {
     const mnem_transformer *t = &i->transformer;
     char text[256];
@@ -182,6 +197,7 @@ static void print_transformer(const info *i) {
              t->layers, tool_s((uint64_t)t->layers), t->embd, t->heads, tool_s((uint64_t)t->heads),
              t->head_dim, t->kv_heads, tool_s((uint64_t)t->kv_heads), t->ff);
     line("shape", text);
+    print_experts(t);
     snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
     line("context", text);
     if (t->window > 0) {

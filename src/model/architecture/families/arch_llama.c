@@ -21,5 +21,7 @@ const mnem__architecture mnem__architecture_llama = {
                .in = {MNEM__ROLE_GATE, MNEM__ROLE_UP},
                .core = MNEM_OP_SILU_MUL,
                .out = MNEM__ROLE_DOWN}},
+    .other = "mixtral",
+    .other_key = "expert_count",
     .trained = true,
 };

@@ -1,5 +1,5 @@
-/* test_experts.c: a mixture of experts that memory holds in part: the same tokens from the least
- * budget to all resident, books that add up, and what is left after a cancel or a failure. */
+/* test_expert_places.c: a mixture of experts that memory holds in part: the same tokens from the
+ * least budget to all resident, books that add up, and what a cancel or a failure leaves. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +44,7 @@ static mnem_status generate(engine_case *c, int32_t sequences, int32_t tokens[MO
     mnem_status status = MNEM_OK;
     for (int32_t s = 0; s < sequences; s++) {
         for (int32_t i = 0; i < PROMPT + s; i++) ids[s][i] = (7 * i * i + 13 * i + 5 * s) % VOCAB;
-        parts[s] = (mnem_step_part){
-            .ids = ids[s], .n = PROMPT + s, .first_logits = PROMPT + s - 1};
+        parts[s] = (mnem_step_part){.ids = ids[s], .n = PROMPT + s, .first_logits = PROMPT + s - 1};
         must(mnem_sequence_create(c->engine, &parts[s].sequence));
     }
     for (int32_t i = 0; i < MORE && status == MNEM_OK; i++) {
@@ -162,7 +161,10 @@ static void what_is_found_and_read_adds_up(void **state) {
     for (uint32_t i = 0; mnem_model_tensor_get(c.model, i, &info); i++)
         if (info.dims == 3 && strstr(info.name, "blk.0."))
             expert += info.bytes / (uint64_t)info.shape[0];
-    assert_int_equal(stats.bytes_streamed, stats.expert_misses * expert);
+    /* Guesses may be on their way still. */
+    assert_int_equal(stats.bytes_streamed % expert, 0);
+    assert_in_range(stats.bytes_streamed, stats.expert_misses * expert,
+                    (stats.expert_misses + stats.expert_guesses) * expert);
     assert_true(stats.expert_hits > 0);
     engine_case_close(&c);
 }

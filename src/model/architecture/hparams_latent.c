@@ -1,0 +1,62 @@
+/* hparams_latent.c: the keys of attention through a latent (DeepSeek-V2, 2024), and of the dense
+ * layers that such models begin with.
+ *
+ * What YaRN multiplies angles' sizes with is divided by the same of a multiplier in the file, and
+ * both are equal in these models; scores are multiplied by its square instead. */
+#include <math.h>
+
+#include "model/architecture/hparams.h"
+
+enum { DIM_MAX = 1024, RANK_MAX = 1 << 16 };
+
+/* Each head's rows of the matrices to and from the latent are packed 16 at a time. */
+static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32_t rows) {
+    if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %d, multiples of %d are supported", r->model->path,
+                      what, rows, MNEM_PACK_ROWS);
+}
+
+static mnem_status check_dims(const mnem__key_reader *r, const mnem_transformer *t) {
+    if (t->kv_heads != 1 || t->head_dim != t->latent + t->rope.dims)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: %d KV heads of %d, expected one of %d: the latent and what is "
+                          "turned (older files keep keys and values apart)",
+                          r->model->path, t->kv_heads, t->head_dim, t->latent + t->rope.dims);
+    if (t->key_dim <= t->rope.dims)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s.attention.key_length_mla: is %d, of which %d "
+                          "are turned",
+                          r->model->path, r->prefix, t->key_dim, t->rope.dims);
+    MNEM__TRY(check_rows(r, "attention.kv_lora_rank", t->latent));
+    return check_rows(r, "attention.value_length_mla", t->value_dim);
+}
+
+static mnem_status take_scale(mnem__key_reader *r, mnem_transformer *t) {
+    float multiplier = 0, magnitude = 1;
+    MNEM__TRY(mnem__take_float(r, "rope.scaling.yarn_log_multiplier", 0, 100, 0, &multiplier));
+    if (t->rope.yarn_ext > 0 && t->rope.scale < 1 && multiplier > 0) {
+        t->rope.yarn_attn = 1 / (1 - 0.1f * logf(t->rope.scale));
+        magnitude = 1 - multiplier * logf(t->rope.scale); /* the file's is a tenth of it */
+    }
+    t->attention_scale = magnitude * magnitude / sqrtf((float)t->key_dim);
+    return MNEM_OK;
+}
+
+mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *a,
+                                 mnem_transformer *t) {
+    const int64_t required = MNEM__KEY_REQUIRED;
+    mnem_status status =
+        mnem__take_int(r, "attention.kv_lora_rank", 1, DIM_MAX, required, &t->latent);
+    if (status == MNEM_OK && mnem__architecture_has(a, MNEM__ROLE_Q_LATENT))
+        status = mnem__take_int(r, "attention.q_lora_rank", 1, RANK_MAX, required, &t->latent_q);
+    if (status == MNEM_OK)
+        status = mnem__take_int(r, "attention.key_length_mla", 1, DIM_MAX, required, &t->key_dim);
+    if (status == MNEM_OK)
+        status =
+            mnem__take_int(r, "attention.value_length_mla", 1, DIM_MAX, required, &t->value_dim);
+    if (status == MNEM_OK) status = check_dims(r, t);
+    if (status == MNEM_OK)
+        status =
+            mnem__take_int(r, "leading_dense_block_count", 0, t->layers, 0, &t->leading_layers);
+    return status == MNEM_OK ? take_scale(r, t) : status;
+}

@@ -1,0 +1,293 @@
+/* test_experts.c: EXPERTS against a plain sum in double, and the promise that a row's bits depend
+ * on its token only: not on the other rows, the order of the experts, the team or the level. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "kit/kit.h"
+#include "ops/core/op_fixture.h"
+
+static const mnem__cpu_level levels[] = {MNEM__CPU_PLAIN, MNEM__CPU_AVX2, MNEM__CPU_AVX512};
+
+enum { T = 40, N = 64, FF = 96, OUT = 32, E = 6, USED = 3, ANY_ORDER = 16 };
+
+/* A mixture of one type: raw weights as floats, and packed. */
+typedef struct mixture {
+    mnem_type type;
+    float *weight[3]; /* dequantized: gates, ups [E FF, N], downs [E OUT, FF] */
+    uint8_t *packed[3];
+    float x[T * N], routes[T * 2 * USED], bias[E * (2 * FF + OUT)];
+    bool biased;
+    mnem_op_kind core;
+} mixture;
+
+static const int64_t rows_of[3] = {E * FF, E *FF, E *OUT}, k_of[3] = {N, N, FF};
+
+static void make_weights(mixture *m, int i, rng *r) {
+    const int64_t rows = rows_of[i], k = k_of[i];
+    const uint64_t row = mnem_type_row_bytes(m->type, k), group = mnem_pack_group_bytes(m->type, k);
+    uint8_t *raw = malloc(row * (uint64_t)rows);
+    m->weight[i] = calloc((size_t)(rows * k), sizeof(float));
+    m->packed[i] = aligned_alloc(64, mnem_pack_bytes(m->type, rows, k));
+    assert_true(row && raw && m->weight[i] && m->packed[i]);
+    rng_fill(r, m->weight[i], rows * k, 0.3f);
+    for (int64_t j = 0; j < rows; j++) {
+        float *w = m->weight[i] + j * k;
+        must(mnem_quantize_row(m->type, k, w, raw + (uint64_t)j * row));
+        must(mnem_dequantize_row(m->type, k, raw + (uint64_t)j * row, w));
+    }
+    for (int64_t g = 0; g < rows / MNEM_PACK_ROWS; g++)
+        mnem_pack_group(m->type, MNEM_PACK_ROWS, k, raw + (uint64_t)g * MNEM_PACK_ROWS * row,
+                        m->packed[i] + (uint64_t)g * group);
+    free(raw);
+}
+
+/* Distinct experts of each token, ascending, then weights. */
+static void make_routes(mixture *m, rng *r) {
+    for (int t = 0; t < T; t++) {
+        float *row = m->routes + t * 2 * USED;
+        bool used[E] = {false};
+        for (int i = 0; i < USED;) {
+            const int e = rng_int(r, 0, E - 1);
+            i += !used[e];
+            used[e] = true;
+        }
+        for (int e = 0, at = 0; e < E; e++)
+            if (used[e]) row[at++] = (float)e;
+        rng_fill(r, row + USED, USED, 1);
+    }
+}
+
+static mixture *mixture_make(mnem_type type, uint64_t seed) {
+    mixture *m = calloc(1, sizeof *m);
+    rng r = {seed};
+    assert_non_null(m);
+    m->type = type;
+    m->core = MNEM_OP_SILU_MUL;
+    for (int i = 0; i < 3; i++) make_weights(m, i, &r);
+    rng_fill(&r, m->x, T * N, 1);
+    rng_fill(&r, m->bias, E * (2 * FF + OUT), 0.5f);
+    make_routes(m, &r);
+    return m;
+}
+
+static void mixture_free(mixture *m) {
+    for (int i = 0; i < 3; i++) free(m->weight[i]), free(m->packed[i]);
+    free(m);
+}
+
+/* ---- where experts come from ---- */
+
+typedef struct source {
+    const mixture *m;
+    int32_t wanted[E], count;
+    bool backwards, in_order;
+    int32_t fail_at; /* so many are given; 0: all */
+} source;
+
+static void want(void *context, const int32_t *numbers, int32_t count, bool in_order) {
+    source *s = context;
+    for (int32_t i = 0; i < count; i++) {
+        assert_true(i == 0 || numbers[i] > numbers[i - 1]);
+        s->wanted[i] = numbers[i];
+    }
+    s->count = count;
+    s->in_order = in_order;
+}
+
+static bool next(void *context, const mnem_worker *worker, int32_t at, mnem_op_expert *expert) {
+    const source *s = context;
+    (void)worker;
+    if (s->fail_at && at == s->fail_at) return false;
+    assert_int_equal(expert->number, s->wanted[at]);
+    if (s->backwards && !s->in_order) expert->number = s->wanted[s->count - 1 - at];
+    for (int i = 0; i < 3; i++)
+        expert->packed[i] = s->m->packed[i] + mnem_pack_bytes(s->m->type, rows_of[i] / E, k_of[i]) *
+                                                  (uint64_t)expert->number;
+    return true;
+}
+
+static mnem_op_desc desc_of(const mixture *m, int64_t tokens) {
+    mnem_op_desc d = {.kind = MNEM_OP_EXPERTS, .route.used = USED, .core = m->core, .workers = 1};
+    d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, N);
+    for (int i = 0; i < 3; i++) d.in[1 + i] = mnem_tensor_packed(m->type, rows_of[i], k_of[i]);
+    d.in[4] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, 2 * USED);
+    if (m->biased) d.in[5] = mnem_tensor_1d(MNEM_TYPE_F32, E * (2 * FF + OUT));
+    d.out = mnem_tensor_2d(MNEM_TYPE_F32, tokens, OUT);
+    return d;
+}
+
+/* Tokens [from, from + n) by themselves, prepared for more. */
+static void run(const mixture *m, int workers, int from, int n, bool backwards, float *out) {
+    source s = {.m = m, .backwards = backwards};
+    const mnem_op_experts experts = {want, next, &s};
+    op_run(desc_of(m, n + 3), workers,
+           (mnem_op_args){.tokens = n,
+                          .in = {m->x + from * N, NULL, NULL, NULL, m->routes + from * 2 * USED,
+                                 m->biased ? m->bias : NULL},
+                          .out = out + from * OUT,
+                          .experts = &experts});
+    assert_int_equal(s.in_order, n > ANY_ORDER);
+}
+
+/* ---- in double ---- */
+
+static double product(const mixture *m, int which, int expert, int row, const double *x) {
+    const int64_t rows = rows_of[which] / E, k = k_of[which];
+    const float *w = m->weight[which] + (expert * rows + row) * k;
+    double sum = m->biased ? (double)m->bias[E * FF * which + expert * rows + row] : 0;
+    for (int64_t i = 0; i < k; i++) sum += (double)w[i] * x[i];
+    return sum;
+}
+
+static double core(mnem_op_kind kind, double gate, double up) {
+    if (kind == MNEM_OP_SILU_MUL) return gate / (1 + exp(-gate)) * up;
+    const double g = fmin(gate, 7), u = fmax(-7, fmin(up, 7));
+    return g / (1 + exp(-1.702 * g)) * (u + 1);
+}
+
+static void expect(const mixture *m, float *out) {
+    for (int t = 0; t < T; t++) {
+        const float *route = m->routes + t * 2 * USED;
+        double x[N], hidden[FF], sum[OUT] = {0};
+        for (int i = 0; i < N; i++) x[i] = (double)m->x[t * N + i];
+        for (int u = 0; u < USED; u++) {
+            const int e = (int)route[u];
+            for (int f = 0; f < FF; f++)
+                hidden[f] = core(m->core, product(m, 0, e, f, x), product(m, 1, e, f, x));
+            for (int o = 0; o < OUT; o++)
+                sum[o] += (double)route[USED + u] * product(m, 2, e, o, hidden);
+        }
+        for (int o = 0; o < OUT; o++) out[t * OUT + o] = (float)sum[o];
+    }
+}
+
+/* ---- tests ---- */
+
+static float first[T * OUT], out[T * OUT], expected[T * OUT];
+
+static void results_equal_a_sum_in_double(void **state) {
+    (void)state;
+    static const struct {
+        mnem_type type;
+        double tolerance; /* of inputs in 8 bits, where weights are quantized */
+    } cases[] = {{MNEM_TYPE_F32, 1e-5},
+                 {MNEM_TYPE_F16, 1e-5},
+                 {MNEM_TYPE_Q8_0, 6e-2},
+                 {MNEM_TYPE_MXFP4, 6e-2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int way = 0; way < 2; way++) {
+            mixture *m = mixture_make(cases[i].type, 7 + i);
+            m->biased = way;
+            m->core = way ? MNEM_OP_SWIGLU_MUL : MNEM_OP_SILU_MUL;
+            expect(m, expected);
+            run(m, 2, 0, T, false, out);
+            const double difference = op_difference(out, expected, T * OUT);
+            if (!(difference <= cases[i].tolerance)) fail_msg("case %zu: %g", i, difference);
+            mixture_free(m);
+        }
+}
+
+static void bits_are_those_of_a_token_alone(void **state) {
+    (void)state;
+    static const mnem_type types[] = {MNEM_TYPE_F32, MNEM_TYPE_BF16, MNEM_TYPE_Q4_0,
+                                      MNEM_TYPE_MXFP4};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        mixture *m = mixture_make(types[i], 20 + i);
+        m->biased = i & 1;
+        for (int t = 0; t < T; t++) run(m, 1, t, 1, false, first);
+        for (int workers = 1; workers <= 3; workers++) {
+            run(m, workers, 0, T, false, out);
+            assert_memory_equal(out, first, sizeof out);
+            memset(out, 0xff, sizeof out);
+            for (int t = 0; t < T; t += 10) run(m, workers, t, 10, true, out);
+            assert_memory_equal(out, first, sizeof out);
+        }
+        mixture_free(m);
+    }
+}
+
+static void levels_give_the_same_bits(void **state) {
+    (void)state;
+    mixture *m = mixture_make(MNEM_TYPE_Q5_1, 31);
+    for (int level = 0; level < 3; level++) {
+        mnem__cpu_level_set(levels[level]);
+        run(m, 2, 0, T, false, level ? out : first);
+        if (level) assert_memory_equal(out, first, sizeof out);
+    }
+    mnem__cpu_level_set(MNEM__CPU_BEST);
+    mixture_free(m);
+}
+
+/* Inputs that come as A8 are what f32 becomes on the way. */
+static void quantized_inputs_give_the_same_bits(void **state) {
+    (void)state;
+    mixture *m = mixture_make(MNEM_TYPE_Q4_0, 40);
+    source s = {.m = m};
+    const mnem_op_experts experts = {want, next, &s};
+    mnem_op_desc d = desc_of(m, T), quantize = {.kind = MNEM_OP_QUANTIZE};
+    quantize.in[0] = d.in[0];
+    quantize.out = d.in[0] = mnem_tensor_2d(MNEM_TYPE_A8, T, N);
+    uint8_t *a8 = aligned_alloc(64, mnem_tensor_bytes(&d.in[0]));
+    assert_non_null(a8);
+    op_run(quantize, 1, (mnem_op_args){.tokens = T, .in = {m->x}, .out = a8});
+    run(m, 1, 0, T, false, first);
+    op_run(
+        d, 2,
+        (mnem_op_args){
+            .tokens = T, .in = {a8, NULL, NULL, NULL, m->routes}, .out = out, .experts = &experts});
+    assert_memory_equal(out, first, sizeof out);
+    free(a8);
+    mixture_free(m);
+}
+
+static void a_source_that_has_no_more_ends_the_run(void **state) {
+    (void)state;
+    mixture *m = mixture_make(MNEM_TYPE_F32, 50);
+    source s = {.m = m, .fail_at = 2};
+    const mnem_op_experts experts = {want, next, &s};
+    op_run(desc_of(m, T), 2,
+           (mnem_op_args){.tokens = T,
+                          .in = {m->x, NULL, NULL, NULL, m->routes},
+                          .out = out,
+                          .experts = &experts});
+    assert_true(s.count > 2);
+    mixture_free(m);
+}
+
+static void shapes_that_are_wrong_are_refused(void **state) {
+    (void)state;
+    mixture *m = mixture_make(MNEM_TYPE_F32, 60);
+    mnem_op_desc d = desc_of(m, T);
+    d.in[3].shape[1] -= 8;
+    op_refused(&d, "multiples of 16");
+    d = desc_of(m, T);
+    d.in[2].shape[0] -= 16;
+    op_refused(&d, "in[2]");
+    d = desc_of(m, T);
+    d.in[4].shape[1]--;
+    op_refused(&d, "in[4]");
+    d = desc_of(m, T);
+    d.in[5] = mnem_tensor_1d(MNEM_TYPE_F32, 3);
+    op_refused(&d, "in[5]");
+    d = desc_of(m, T);
+    d.core = MNEM_OP_GELU;
+    op_refused(&d, "core");
+    d = desc_of(m, T);
+    d.route.used = E + 1;
+    op_refused(&d, "route.used");
+    mixture_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_equal_a_sum_in_double),
+        cmocka_unit_test(bits_are_those_of_a_token_alone),
+        cmocka_unit_test(levels_give_the_same_bits),
+        cmocka_unit_test(quantized_inputs_give_the_same_bits),
+        cmocka_unit_test(a_source_that_has_no_more_ends_the_run),
+        cmocka_unit_test(shapes_that_are_wrong_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
