@@ -62,6 +62,9 @@ typedef struct mnem_engine_options {
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
     mnem_progress progress; /* of loading: bytes */
+    /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
+    mnem_on_experts *on_experts;
+    void *on_experts_context;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40 };
@@ -78,6 +81,11 @@ typedef struct mnem_engine_plan {
     uint64_t bytes_streamed_per_pass; /* read from disk for one token, or one chunk of a prompt */
     int32_t residency_order; /* which matrices: 0 the output matrix last, 1 first; both after
                                          a spread over the layers that is fixed by the shapes */
+    /* Of a mixture whose experts aren't all resident: how many have a place in memory, of how
+     * many; the part of a token's uses that is assumed to find them there. Both counts 0: all
+     * are resident. */
+    int32_t expert_slots, experts;
+    double expert_hit_rate;
     int32_t ring_slots;
     uint64_t ring_slot_bytes;
     bool direct_io;
@@ -118,8 +126,10 @@ typedef struct mnem_engine_way {
     mnem_type kv_type;
     int32_t matrices_resident;
     uint64_t bytes_streamed_per_pass;
-    bool chosen;       /* it is the plan's */
-    char gave_up[160]; /* against the fastest way; "" for that one */
+    int32_t expert_slots;   /* as in the plan; 0: there are none, or all are resident */
+    double expert_hit_rate; /* then 1 */
+    bool chosen;            /* it is the plan's */
+    char gave_up[160];      /* against the fastest way; "" for that one */
 } mnem_engine_way;
 
 /* Calls on_way for every way to run with the plan's context that no other one beats in both bytes
@@ -236,6 +246,8 @@ void mnem_engine_cancel(mnem_engine *engine);
 typedef struct mnem_engine_stats {
     uint64_t tokens, passes;
     uint64_t bytes_streamed;
+    uint64_t expert_hits, expert_misses;  /* of experts that layers wanted; 0: all are resident */
+    uint64_t expert_guesses;              /* read ahead, before a layer wanted them */
     double seconds_eval, seconds_waiting; /* waiting: for the disk */
     uint64_t pages_used, pages;
 } mnem_engine_stats;

@@ -186,6 +186,10 @@ typedef struct mnem_graph_expert {
     int32_t slot; /* the source's own */
 } mnem_graph_expert;
 
+/* Told which experts (ascending) a layer wants: of the mixtures that aren't resident the
+ * how-many-th, counted from 0. */
+typedef void mnem_on_experts(void *context, int32_t mixture, const int32_t *numbers, int32_t count);
+
 /* Where experts come from that aren't resident, called by worker 0 only. A run goes through the
  * layers in order; gates names a layer's experts by the handle of their gates (the ups' and the
  * downs' follow it), which are matrices [N * rows, k]: expert e is rows [e rows, (e + 1) rows).

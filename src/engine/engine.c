@@ -14,6 +14,7 @@ static mnem__choice choice_of(const mnem_engine_plan *plan) {
                           .kv_type = plan->kv_type,
                           .resident = plan->matrices_resident,
                           .order = plan->residency_order,
+                          .expert_slots = plan->expert_slots,
                           .slots = plan->ring_slots,
                           .slot_bytes = plan->ring_slot_bytes};
 }
@@ -97,8 +98,10 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     mnem__weights_options options = mnem__engine_weights_options(setup, &e->choice);
     options.tensors = e->map->matrices;
     options.resident = e->tables.resident;
-    MNEM__TRY(mnem__weights_create(&options, part_host(e, MNEM__PART_MATRICES),
-                                   part_host(e, e->parts.ring), &e->weights));
+    const mnem__weights_blocks blocks = {.resident = part_host(e, MNEM__PART_MATRICES),
+                                         .ring = part_host(e, e->parts.ring),
+                                         .experts = part_host(e, MNEM__PART_EXPERTS)};
+    MNEM__TRY(mnem__weights_create(&options, &blocks, &e->weights));
     MNEM__TRY(mnem_team_create(setup->threads, &e->team));
     MNEM__TRY(mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS)));
     MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
@@ -214,5 +217,8 @@ void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {
     mnem__weights_stats weights;
     mnem__weights_stats_get(e->weights, &weights);
     stats->bytes_streamed = weights.bytes_streamed;
+    stats->expert_hits = weights.expert_hits;
+    stats->expert_misses = weights.expert_misses;
+    stats->expert_guesses = weights.expert_guesses;
     stats->seconds_waiting = weights.seconds_waiting;
 }

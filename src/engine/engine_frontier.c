@@ -12,27 +12,31 @@
 /* The plan was made of this choice. */
 static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
     return c->context == plan->context && c->chunk == plan->chunk && c->kv_type == plan->kv_type &&
-           c->resident == plan->matrices_resident && c->order == plan->residency_order &&
-           c->slots == plan->ring_slots && c->slot_bytes == plan->ring_slot_bytes;
+           c->resident == plan->matrices_resident && c->expert_slots == plan->expert_slots &&
+           c->order == plan->residency_order && c->slots == plan->ring_slots &&
+           c->slot_bytes == plan->ring_slot_bytes;
 }
 
 /* fastest NULL: it is this one. */
 static mnem_engine_way describe(const mnem__search *search, const mnem__way *way,
                                 const mnem__way *fastest, const mnem_engine_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
-    mnem_engine_way out = {
-        .peak_bytes = way->peak_bytes,
-        .seconds = way->seconds,
-        .tokens_per_s = 1 / mnem__way_pass_seconds(search, way, 1, true),
-        .prompt_tokens_per_s =
-            choice.chunk / mnem__way_pass_seconds(search, way, choice.chunk, false),
-        .context = choice.context,
-        .chunk = choice.chunk,
-        .kv_type = choice.kv_type,
-        .matrices_resident = choice.resident,
-        .bytes_streamed_per_pass =
-            way->residency->streamed_bytes_body + way->residency->streamed_bytes_head,
-        .chosen = is_chosen(&choice, plan)};
+    mnem_engine_way out = {.peak_bytes = way->peak_bytes,
+                           .seconds = way->seconds,
+                           .tokens_per_s = 1 / mnem__way_pass_seconds(search, way, 1, true),
+                           .prompt_tokens_per_s =
+                               choice.chunk /
+                               mnem__way_pass_seconds(search, way, choice.chunk, false),
+                           .context = choice.context,
+                           .chunk = choice.chunk,
+                           .kv_type = choice.kv_type,
+                           .matrices_resident = choice.resident,
+                           .bytes_streamed_per_pass = way->residency->streamed_bytes_body +
+                                                      way->residency->streamed_bytes_head +
+                                                      way->residency->expert_misses_bytes,
+                           .expert_slots = choice.expert_slots,
+                           .expert_hit_rate = way->residency->expert_hits,
+                           .chosen = is_chosen(&choice, plan)};
     char text[192];
     if (!fastest) return out;
     mnem__engine_change(fastest, way, text, sizeof text);

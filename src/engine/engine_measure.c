@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "engine/engine_pool.h"
+#include "model/architecture/roles.h"
 
 static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
 const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
@@ -83,19 +84,48 @@ static uint32_t reverse_bits(uint32_t x, int bits) {
     return r;
 }
 
+/* In which order of residency a matrix of the body comes. */
+typedef enum group { GROUP_ROUTERS, GROUP_BODY, GROUP_EXPERTS, GROUPS } group;
+
+static group group_of(const mnem__transformer_map *map, int32_t matrix) {
+    mnem_tensor_info info = {.name = ""};
+    int32_t layer;
+    mnem_model_tensor_get(map->model, (uint32_t)map->matrices[matrix], &info);
+    const mnem__role role = mnem__role_find(info.name, &layer);
+    return role == MNEM__ROLE_ROUTER     ? GROUP_ROUTERS
+           : mnem__role_is_experts(role) ? GROUP_EXPERTS
+                                         : GROUP_BODY;
+}
+
+static int32_t count_group(const mnem__transformer_map *map, group g) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < map->body_count && map->shape.experts > 0; i++)
+        count += group_of(map, i) == g;
+    return count;
+}
+
+int32_t mnem__residency_experts(const mnem__transformer_map *map) {
+    return count_group(map, GROUP_EXPERTS);
+}
+
+int32_t mnem__residency_routers(const mnem__transformer_map *map) {
+    return count_group(map, GROUP_ROUTERS);
+}
+
+/* at counts places: a walk for routers, the head where it comes first, a walk over the body, the
+ * head where it comes last, a walk for experts, then what is extra. */
 int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at) {
     const uint32_t head_first = order == 1;
     int bits = 0;
     while ((int64_t)1 << bits < map->body_count) bits++;
-    if (head_first && *at == 0) {
-        ++*at;
-        return map->body_count;
-    }
+    const uint32_t walk = (uint32_t)1 << bits, head = head_first ? walk : 2 * walk;
     for (;;) {
-        const uint32_t r = (*at)++ - head_first, body = (uint32_t)1 << bits;
-        if (r >= body) return map->body_count + (int32_t)(r - body + head_first);
-        const int32_t i = (int32_t)reverse_bits(r, bits);
-        if (i < map->body_count) return i;
+        const uint32_t r = (*at)++;
+        if (r == head) return map->body_count;
+        if (r > GROUPS * walk) return map->body_count + (int32_t)(r - GROUPS * walk);
+        const uint32_t step = r - (r > head);
+        const int32_t i = (int32_t)reverse_bits(step % walk, bits);
+        if (i < map->body_count && group_of(map, i) == (group)(step / walk)) return i;
     }
 }
 
@@ -140,6 +170,7 @@ static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                              .workers = setup->threads,
                                              .kv = mnem__engine_kv(setup, choice->kv_type),
                                              .context = choice->context,
+                                             .guess_experts = true,
                                              .embedding_packed =
                                                  setup->flags[setup->map->embedding]};
 }
@@ -171,7 +202,10 @@ mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                    .extra_count = setup->map->extra_count,
                                    .slots = choice->slots,
                                    .slot_bytes = choice->slot_bytes,
-                                   .page_cache = setup->options->page_cache};
+                                   .expert_slots = choice->expert_slots,
+                                   .page_cache = setup->options->page_cache,
+                                   .on_experts = setup->options->on_experts,
+                                   .on_experts_context = setup->options->on_experts_context};
 }
 
 /* Heap bytes of both graphs, the map and the tables are asked from the code that takes them. */
@@ -217,6 +251,7 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
         mnem__align_up((uint64_t)choice->chunk * (uint64_t)t->embd * sizeof(float), 64);
     uint64_t *bytes = parts->bytes;
     bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
+    bytes[MNEM__PART_EXPERTS] = weights->expert_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
     bytes[MNEM__PART_PAGES] =
         mnem__engine_page_bytes(t, &kv) *

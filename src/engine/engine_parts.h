@@ -13,6 +13,7 @@
 /* X(NAME, kind, tag, how): everything that an engine takes, and how (plan_parts.h). */
 #define MNEM__PART_LIST(X)                                                                         \
     X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
+    X(EXPERTS, WEIGHTS, "experts", BLOCK)                                                          \
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
     X(PAGES, KV, "pages", BLOCK)                                                                   \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
@@ -45,6 +46,7 @@ typedef struct mnem__choice {
     int32_t context, chunk;
     mnem_type kv_type;
     int32_t resident, order; /* how many matrices, in which order: mnem__residency */
+    int32_t expert_slots;    /* where experts aren't resident; 0: the least */
     int32_t slots;
     uint64_t slot_bytes;
     bool embedding_packed; /* follows from resident and order */
@@ -65,11 +67,15 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
 void mnem__setup_fini(mnem__setup *setup);
 
 /* Sets which matrices are resident: count of them, spread evenly over the order of use by
- * bit reversal, so that each step up keeps what was resident before. The output matrix comes last
- * (order 0) or first (1), an embedding matrix of its own after all others. */
+ * bit reversal, so that each step up keeps what was resident before. Routers always are, for
+ * guesses use them too; of the others the output matrix comes last (order 0) or first (1), then
+ * those of experts, an embedding matrix of its own after all others. */
 void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t count, bool *flags);
 /* The matrix by which the next larger count is more; *at: 0 at first. At most once for each. */
 int32_t mnem__residency_next(const mnem__transformer_map *map, int32_t order, uint32_t *at);
+/* How many matrices are of experts; all of them are resident, or none. */
+int32_t mnem__residency_experts(const mnem__transformer_map *map);
+int32_t mnem__residency_routers(const mnem__transformer_map *map);
 
 typedef struct mnem__graph_pair {
     mnem_graph *body, *head;

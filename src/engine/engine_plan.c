@@ -153,6 +153,14 @@ static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan 
     mnem__parts_add_lines(&mnem__engine_parts, parts.bytes, &lines);
 }
 
+static void fill_experts(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    if (way->residency->expert_slots == 0) return;
+    plan->expert_slots = way->residency->expert_slots;
+    plan->experts = p->search.experts.expert_total;
+    plan->expert_hit_rate = way->residency->expert_hits;
+    plan->bytes_streamed_per_pass += way->residency->expert_misses_bytes;
+}
+
 static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__transformer_map *map = p->setup.map;
     mnem__residency(map, way->residency->order, way->residency->resident, p->setup.flags);
@@ -175,6 +183,7 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *pla
     }
     plan->bytes_streamed_per_pass =
         way->residency->streamed_bytes_body + way->residency->streamed_bytes_head;
+    fill_experts(p, way, plan);
     plan->streamed = plan->bytes_streamed_per_pass > 0;
     plan->direct_io = way->ring->sizes.direct_io;
 }

@@ -16,6 +16,8 @@
 
 enum { GRAPH_POINTS_MAX = 512, CHUNK_MAX = 512 };
 enum { MODEST_CHUNK = 32, MODEST_SLOT = 256 << 10 };
+/* Steps of slots for experts: each by a sixteenth more, from the least to at most MIXED_POINTS. */
+enum { SLOTS_PER_STEP = 16, MIXED_POINTS = 256 };
 enum { LOAD_SLOT = 512 << 10 }; /* of this size and more, slots load about as fast as any */
 
 /* Slots worth trying. Those that can't hold 16 rows of a matrix are refused by the measuring. */
@@ -37,6 +39,8 @@ static const double q8_penalty = 1.03;
 
 static void count_work(mnem__search *search) {
     const mnem__transformer_map *map = search->setup->map;
+    if (map->shape.experts > 0)
+        search->expert_part = (double)map->shape.route.used / map->shape.experts;
     for (int32_t i = 0; i < map->body_count + map->head_count; i++) {
         mnem_tensor_info info;
         if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[i], &info)) continue;
@@ -73,31 +77,100 @@ static mnem_status add_resident(mnem__search *search, int32_t index, mnem__resid
     search->setup->flags[index] = true;
     p->resident++;
     p->embedding_packed = search->setup->flags[search->setup->map->embedding];
-    p->resident_bytes += after.resident_bytes - after.expert_bytes;
+    p->resident_bytes += after.resident_bytes;
     p->streamed_bytes_body -= before.streamed_bytes_body;
     p->streamed_bytes_head -= before.streamed_bytes_head;
     return MNEM_OK;
 }
 
-/* All numbers of resident matrices in one order, with a ring that the measuring chooses. */
+/* Of the experts that a pass uses. One token finds as many as the root of the part that is in
+ * memory: the busiest quarter gets half of the uses. A chunk that wants all finds what is there. */
+static double expert_hits(const mnem__search *search, int32_t slots, double tokens) {
+    if (slots == 0) return 1;
+    const double part = fmin(1, slots / (double)search->experts.expert_total);
+    const double one = search->expert_part, wanted = 1 - pow(1 - one, tokens);
+    return one < 1 ? part + (sqrt(part) - part) * (1 - wanted) / (1 - one) : part;
+}
+
+static double expert_bytes(const mnem__search *search, int32_t slots, double tokens) {
+    const double wanted = 1 - pow(1 - search->expert_part, tokens);
+    return (double)search->experts.expert_file_bytes * wanted *
+           (1 - expert_hits(search, slots, tokens));
+}
+
+static void keep_point(mnem__search *search, const mnem__residency_point *point) {
+    mnem__residency_point *kept = &search->residency[search->residency_count++];
+    *kept = *point;
+    kept->expert_hits = expert_hits(search, point->expert_slots, 1);
+    kept->expert_misses_bytes = (uint64_t)expert_bytes(search, point->expert_slots, 1);
+}
+
+/* More and more slots, up to one for each. */
+static mnem_status measure_slots(mnem__search *search, mnem__residency_point *point) {
+    const int32_t least = search->experts.expert_slots, total = search->experts.expert_total;
+    for (int32_t slots = least; slots < total; slots += mnem__max_i32(1, slots / SLOTS_PER_STEP)) {
+        const mnem__choice choice = {.slots = 2, .expert_slots = slots};
+        const mnem__weights_options options = mnem__engine_weights_options(search->setup, &choice);
+        mnem__weights_sizes sizes;
+        MNEM__TRY(mnem__weights_measure(&options, &sizes));
+        point->expert_slots = slots;
+        point->expert_bytes = sizes.expert_bytes;
+        point->expert_host_bytes = sizes.expert_host_bytes;
+        if (slots > least) keep_point(search, point);
+    }
+    return MNEM_OK;
+}
+
+/* The point after the one whose next matrix is the first of experts: they come all at once. */
+static mnem_status add_experts(mnem__search *search, int32_t index, int32_t experts, uint32_t *at,
+                               mnem__residency_point *p) {
+    const mnem__transformer_map *map = search->setup->map;
+    if (p->order == 0) MNEM__TRY(measure_slots(search, p));
+    for (int32_t i = 0; i < experts; i++) {
+        mnem_tensor_info info;
+        if (i > 0) index = mnem__residency_next(map, p->order, at);
+        mnem_model_tensor_get(map->model, (uint32_t)map->matrices[index], &info);
+        p->resident_bytes += mnem__matrix_pack_bytes(&info);
+        search->setup->flags[index] = true;
+    }
+    p->resident += experts;
+    p->expert_slots = 0;
+    p->expert_bytes = p->expert_host_bytes = 0;
+    return MNEM_OK;
+}
+
+/* All numbers of resident matrices in one order, with a ring that the measuring chooses. Where all
+ * but experts are resident, both orders are the same from there on. */
 static mnem_status measure_order(mnem__search *search, int32_t order) {
     mnem__setup *setup = search->setup;
     const mnem__choice choice = {.slots = 2};
     const mnem__weights_options options = mnem__engine_weights_options(setup, &choice);
+    const int32_t experts = mnem__residency_experts(setup->map);
+    const int32_t others = setup->map->body_count - experts + setup->map->head_count;
+    const int32_t routers = mnem__residency_routers(setup->map);
     mnem__weights_sizes sizes;
     uint32_t at = 0;
-    mnem__residency(setup->map, order, 0, setup->flags);
-    mnem_status status = mnem__weights_measure(&options, &sizes);
+    mnem__residency(setup->map, order, routers, setup->flags);
+    for (int32_t i = 0; i < routers; i++) (void)mnem__residency_next(setup->map, order, &at);
+    MNEM__TRY(mnem__weights_measure(&options, &sizes));
+    search->experts = sizes;
     mnem__residency_point point = {.order = order,
+                                   .resident = routers,
                                    .resident_bytes = sizes.resident_bytes,
                                    .streamed_bytes_body = sizes.streamed_bytes_body,
-                                   .streamed_bytes_head = sizes.streamed_bytes_head};
-    for (int32_t n = 0; n <= setup->matrices - order && status == MNEM_OK; n++) {
-        if (n > 0)
-            status = add_resident(search, mnem__residency_next(setup->map, order, &at), &point);
-        if (n >= order) search->residency[search->residency_count++] = point;
+                                   .streamed_bytes_head = sizes.streamed_bytes_head,
+                                   .expert_slots = sizes.expert_slots,
+                                   .expert_bytes = sizes.expert_bytes,
+                                   .expert_host_bytes = sizes.expert_host_bytes};
+    if (order == 0) keep_point(search, &point);
+    while (point.resident < setup->matrices - order) {
+        const int32_t next = mnem__residency_next(setup->map, order, &at);
+        MNEM__TRY(experts > 0 && point.resident == others
+                      ? add_experts(search, next, experts, &at, &point)
+                      : add_resident(search, next, &point));
+        if (point.resident >= routers + order) keep_point(search, &point);
     }
-    return status;
+    return MNEM_OK;
 }
 
 /* The rings that can hold the matrices; they take the same whatever is resident. */
@@ -128,8 +201,8 @@ mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t
         o->profile->macs_per_s > 0)
         search->profile = *o->profile;
     search->graphs = mnem__calloc("plan", GRAPH_POINTS_MAX, sizeof *search->graphs);
-    search->residency =
-        mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1), sizeof *search->residency);
+    search->residency = mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1) + MIXED_POINTS,
+                                     sizeof *search->residency);
     search->rings = mnem__calloc("plan", RINGS, sizeof *search->rings);
     mnem_status status = MNEM_OK;
     if (!search->graphs || !search->residency || !search->rings) status = mnem__heap_status();
@@ -212,14 +285,15 @@ static double pass_seconds(const mnem__search *search, const mnem__way *way, dou
     const double rows = head ? 1 : tokens;
     const double macs = (head ? search->head_macs : search->body_macs) * rows;
     const double bytes = head ? search->head_bytes : search->body_bytes;
+    const double experts = head ? 0 : expert_bytes(search, way->residency->expert_slots, tokens);
     const double streamed =
         (double)(head ? way->residency->streamed_bytes_head : way->residency->streamed_bytes_body);
     const double computing = both(macs / p->macs_per_s, bytes / p->read_bytes_per_s);
-    if (streamed == 0) return computing;
+    if (streamed + experts == 0) return computing;
     const double requests = ceil(streamed / (double)way->ring->slot_bytes);
     const double reading = (streamed / p->disk_bytes_per_s + requests * request_seconds) *
                            (1 + 0.1 / (double)way->ring->slots);
-    return both(computing, reading);
+    return both(computing, reading + experts / p->disk_bytes_per_s);
 }
 
 static double job_seconds(const mnem__search *search, const mnem__way *way) {
@@ -249,6 +323,7 @@ mnem__choice mnem__way_choice(const mnem__way *way) {
                           .kv_type = way->graphs->kv_type,
                           .resident = way->residency->resident,
                           .order = way->residency->order,
+                          .expert_slots = way->residency->expert_slots,
                           .slots = way->ring->slots,
                           .slot_bytes = way->ring->slot_bytes,
                           .embedding_packed = way->residency->embedding_packed};
@@ -259,6 +334,10 @@ mnem__weights_sizes mnem__way_weights(const mnem__way *way) {
     sizes.resident_bytes = way->residency->resident_bytes;
     sizes.streamed_bytes_body = way->residency->streamed_bytes_body;
     sizes.streamed_bytes_head = way->residency->streamed_bytes_head;
+    sizes.host_bytes += way->residency->expert_host_bytes - sizes.expert_host_bytes;
+    sizes.expert_host_bytes = way->residency->expert_host_bytes;
+    sizes.expert_bytes = way->residency->expert_bytes;
+    sizes.expert_slots = way->residency->expert_slots;
     return sizes;
 }
 
@@ -299,7 +378,7 @@ static void make_modest(mnem__search_ways *list) {
         if (search->rings[i].slot_bytes < slot) slot = search->rings[i].slot_bytes;
     list->chunk_most = mnem__max_i32(chunk, MODEST_CHUNK);
     list->slot_most = mnem__max_u64(slot, MODEST_SLOT);
-    list->resident_most = 0;
+    list->resident_most = search->residency_count ? search->residency[0].resident : 0;
 }
 
 static mnem__way way_at(const mnem__search_ways *list, int64_t index) {

@@ -13,11 +13,15 @@ typedef struct mnem__graph_point {
     mnem_graph_sizes body, head;
 } mnem__graph_point;
 
-/* Weights measured for one order and number of resident matrices. */
+/* Weights measured for one order and number of resident matrices, and of slots for experts. */
 typedef struct mnem__residency_point {
     int32_t order, resident;
     bool embedding_packed;
     uint64_t resident_bytes, streamed_bytes_body, streamed_bytes_head;
+    int32_t expert_slots; /* 0: there are none, or all are resident */
+    uint64_t expert_bytes, expert_host_bytes;
+    double expert_hits;           /* of the experts that a token uses, assumed */
+    uint64_t expert_misses_bytes; /* read for a token */
 } mnem__residency_point;
 
 /* Weights measured for one ring; the rest of sizes doesn't depend on what is resident. */
@@ -32,7 +36,8 @@ typedef struct mnem__search {
     uint64_t bytes_live; /* charged before the engine */
     mnem_machine_profile profile;
     double body_macs, head_macs, body_bytes, head_bytes; /* of one token; bytes packed */
-    double file_bytes;
+    double file_bytes, expert_part;               /* of all experts, those that a token uses */
+    mnem__weights_sizes experts;                  /* where none is resident: expert_* */
     int32_t reference_prompt, reference_generate; /* tokens that the time is counted for */
     mnem__graph_point *graphs;
     int32_t graph_count;

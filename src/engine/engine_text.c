@@ -32,6 +32,9 @@ void mnem__engine_why(mnem_engine_plan *plan) {
             mnem_size_format(plan->weight_bytes, b, sizeof b));
         add(out, n, "%s are read from disk for every token or chunk",
             mnem_size_format(plan->bytes_streamed_per_pass, a, sizeof a));
+        if (plan->expert_slots > 0)
+            add(out, n, "%d of %d experts have a place: %.0f %% of uses should find theirs",
+                plan->expert_slots, plan->experts, 100 * plan->expert_hit_rate);
         if (!plan->direct_io) add(out, n, "through the page cache, which is outside the budget");
     }
     add(out, n, "chunks of %d tokens", plan->chunk);
@@ -39,7 +42,8 @@ void mnem__engine_why(mnem_engine_plan *plan) {
 }
 
 static uint64_t streamed(const mnem__way *way) {
-    return way->residency->streamed_bytes_body + way->residency->streamed_bytes_head;
+    return way->residency->streamed_bytes_body + way->residency->streamed_bytes_head +
+           way->residency->expert_misses_bytes;
 }
 
 void mnem__engine_change(const mnem__way *from, const mnem__way *to, char *out, size_t n) {

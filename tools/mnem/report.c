@@ -84,14 +84,16 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
                   tool_bytes_json(&bytes), "context", p->context, "kv", tool_kv_text(p->kv_type),
                   "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
     json_t *more = json_pack(
-        "{s:i, s:i, s:I, s:I, s:I, s:i, s:I, s:b, s:s, s:o, s:o, s:o, s:o}", "layers", p->layers,
-        "layers_resident", p->layers_resident, "weight_bytes", (json_int_t)p->weight_bytes,
-        "weight_bytes_resident", (json_int_t)p->weight_bytes_resident, "bytes_streamed_per_pass",
-        (json_int_t)p->bytes_streamed_per_pass, "ring_slots", p->ring_slots, "ring_slot_bytes",
-        (json_int_t)p->ring_slot_bytes, "direct_io", p->direct_io, "why", p->why, "smaller",
-        step_json(p->smaller_bytes, p->smaller), "larger", step_json(p->larger_bytes, p->larger),
-        "predicted_prompt_tokens_per_s", tool_json_known(p->predicted_prompt),
-        "predicted_tokens_per_s", tool_json_known(p->predicted_generate));
+        "{s:i, s:i, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:I, s:b, s:s, s:o, s:o, s:o, s:o}",
+        "layers", p->layers, "layers_resident", p->layers_resident, "weight_bytes",
+        (json_int_t)p->weight_bytes, "weight_bytes_resident", (json_int_t)p->weight_bytes_resident,
+        "bytes_streamed_per_pass", (json_int_t)p->bytes_streamed_per_pass, "experts", p->experts,
+        "expert_slots", p->expert_slots, "expert_hit_rate", p->expert_hit_rate, "ring_slots",
+        p->ring_slots, "ring_slot_bytes", (json_int_t)p->ring_slot_bytes, "direct_io", p->direct_io,
+        "why", p->why, "smaller", step_json(p->smaller_bytes, p->smaller), "larger",
+        step_json(p->larger_bytes, p->larger), "predicted_prompt_tokens_per_s",
+        tool_json_known(p->predicted_prompt), "predicted_tokens_per_s",
+        tool_json_known(p->predicted_generate));
     if (plan && more) json_object_update(plan, more);
     json_decref(more);
     return plan;

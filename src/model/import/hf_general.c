@@ -1,9 +1,13 @@
 /* hf_general.c: keys that say what a file is: its name, its size in words, how it likes to be
  * sampled. */
 #include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "model/import/hf_keys.h"
 
@@ -40,10 +44,22 @@ static void to_title(char *word, size_t n) {
     }
 }
 
+/* As the kernel has it, which takes nothing from the heap (realpath may). */
+static bool whole_path(const char *path, char whole[PATH_MAX]) {
+    char link[64];
+    const int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0) return false;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(link, whole, PATH_MAX - 1);
+    close(fd);
+    whole[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
 /* "tiny-llama-v2" is "Tiny Llama v2". */
 static void name_of(const char *path, char name[NAME_MAX + 1]) {
     char whole[PATH_MAX];
-    const char *base = realpath(path, whole) ? strrchr(whole, '/') : NULL;
+    const char *base = whole_path(path, whole) ? strrchr(whole, '/') : NULL;
     size_t used = 0;
     for (const char *at = base ? base + 1 : ""; *at && used < NAME_MAX;) {
         const size_t n = strcspn(at, "- ");

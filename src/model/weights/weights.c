@@ -20,17 +20,18 @@
 
 static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *o) {
     mnem__expert_reads *experts = &w->experts;
-    MNEM__TRY(mnem__weights_expert_place(o, &experts->place_bytes));
-    uint64_t place = MNEM__EXPERT_PLACES * experts->place_bytes;
+    uint64_t place = 0;
+    int32_t streamed = 0; /* matrices of experts */
     uint32_t sums = 0;
-    experts->base = w->resident;
     for (int32_t i = 0; i < w->matrix_count; i++) {
         mnem__matrix *m = &w->matrices[i];
         MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], w->slot_bytes, m));
         m->resident = o->resident[i];
         m->place = place;
         m->sum_at = sums;
-        if (i < o->body_count + o->head_count) sums += (uint32_t)m->chunks;
+        if (i < o->body_count + o->head_count && !m->expert_groups) sums += (uint32_t)m->chunks;
+        if (m->expert_groups && !m->resident && streamed++ % MNEM__EXPERT_MATRICES == 0)
+            experts->gates[experts->mixtures++] = i;
         mnem__matrix_list *list = NULL;
         if (m->resident) {
             place += mnem_pack_bytes(m->type, m->rows, m->k);
@@ -56,7 +57,9 @@ static mnem_status parts_open(mnem__weights *w, const mnem_model *model) {
 }
 
 static mnem_status readers_start(mnem__weights *w) {
-    if (!w->load_list.count && !w->pass_list[0].count && !w->pass_list[1].count) return MNEM_OK;
+    if (!w->load_list.count && !w->pass_list[0].count && !w->pass_list[1].count &&
+        !w->experts.mixtures)
+        return MNEM_OK;
     mnem_status status = MNEM_OK;
     for (int i = 0; i < MNEM__WEIGHTS_READERS && status == MNEM_OK; i++)
         status =
@@ -64,20 +67,26 @@ static mnem_status readers_start(mnem__weights *w) {
     return status;
 }
 
-mnem_status mnem__weights_create(const mnem__weights_options *o, void *resident, void *ring,
+mnem_status mnem__weights_create(const mnem__weights_options *o, const mnem__weights_blocks *blocks,
                                  mnem__weights **out) {
     *out = NULL;
     int32_t slots;
     uint64_t slot_bytes, sums;
+    mnem__weights_mixtures_info mixtures;
     MNEM__TRY(mnem__weights_ring_choose(o, &slots, &slot_bytes));
     MNEM__TRY(mnem__weights_sums(o, slot_bytes, &sums));
-    mnem__weights *w = mnem__calloc("weights", 1, mnem__weights_lay_out(o, slots, sums, NULL));
+    MNEM__TRY(mnem__weights_mixtures(o, &mixtures));
+    mnem__weights *w =
+        mnem__calloc("weights", 1, mnem__weights_lay_out(o, slots, sums, &mixtures, NULL));
     if (!w) return mnem__heap_status();
-    mnem__weights_lay_out(o, slots, sums, w);
+    mnem__weights_lay_out(o, slots, sums, &mixtures, w);
     w->matrix_count = o->body_count + o->head_count + o->extra_count;
     w->model = o->model;
-    w->resident = resident;
-    w->ring = ring;
+    w->resident = blocks->resident;
+    w->ring = blocks->ring;
+    w->experts.base = blocks->experts;
+    w->experts.on_want = o->on_experts;
+    w->experts.on_want_context = o->on_experts_context;
     w->slot_count = (uint32_t)slots;
     w->slot_bytes = slot_bytes;
     w->page_cache = o->page_cache;
@@ -202,6 +211,7 @@ mnem_status mnem__weights_schedule(mnem__weights *w, mnem__pass pass) {
 mnem_status mnem__weights_rewind(mnem__weights *w) {
     pthread_mutex_lock(&w->lock);
     drop_from(w, 0);
+    mnem__weights_experts_forget(w);
     w->use_at = w->read_at = (mnem__weights_cursor){.pass = w->passes};
     pthread_cond_broadcast(&w->for_readers);
     pthread_mutex_unlock(&w->lock);

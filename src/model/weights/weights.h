@@ -11,10 +11,10 @@
  *     for each matrix of the body:  do { acquire → compute rows → release } while (!chunk.last)
  *
  * Experts that aren't resident are no part of a pass: which of them a layer needs is known only
- * when its router has run. They are read when they are acquired (mnem_graph_experts), into two
- * places before the resident matrices.
+ * when its router has run. They are read when they are wanted (mnem_graph_experts) into slots of a
+ * block of their own, and stay there until others are worth more (expert_cache.h).
  *
- * Memory: two blocks of the owner's, carved by the code that measures them. Nothing is allocated
+ * Memory: three blocks of the owner's, carved by the code that measures them. Nothing is allocated
  * after create. acquire, release and schedule are called from one thread. */
 #ifndef MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
 #define MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
@@ -33,20 +33,28 @@ typedef struct mnem__weights_options {
     const int32_t *tensors;
     const bool *resident; /* for each; not resident extra matrices are not loaded at all */
     int32_t body_count, head_count, extra_count;
-    int32_t slots;       /* at least 2 when anything is streamed; 0: choose */
-    uint64_t slot_bytes; /* multiple of 4096; 0: choose */
+    int32_t slots;        /* at least 2 when anything is streamed; 0: choose */
+    uint64_t slot_bytes;  /* multiple of 4096; 0: choose */
+    int32_t expert_slots; /* for experts that aren't resident; 0: the least */
     bool page_cache;
+    mnem_on_experts *on_experts; /* told what is wanted, with the number of the mixture; NULL */
+    void *on_experts_context;
 } mnem__weights_options;
 
 typedef struct mnem__weights_sizes {
-    uint64_t resident_bytes; /* block 1: kind weights */
-    uint64_t expert_bytes;   /* of it, where experts are read to: as soon as there are any */
-    uint64_t ring_bytes;     /* block 2: kind io; also used while loading resident matrices */
-    uint64_t host_bytes;     /* heap: tables */
-    uint64_t stack_bytes;    /* the reader's thread: kind runtime */
+    uint64_t resident_bytes;    /* block 1: kind weights */
+    uint64_t expert_bytes;      /* block 3, of slots: kind weights */
+    uint64_t ring_bytes;        /* block 2: kind io; also used while loading resident matrices */
+    uint64_t host_bytes;        /* heap: tables */
+    uint64_t expert_host_bytes; /* of it, for experts that aren't resident */
+    uint64_t stack_bytes;       /* the reader's thread: kind runtime */
     uint64_t streamed_bytes_body, streamed_bytes_head; /* read from disk per pass */
     int32_t slots;
     uint64_t slot_bytes;
+    /* Of experts that aren't resident: how many there are, slots for them, bytes of a slot, of all
+     * in the file. */
+    int32_t expert_total, expert_slots;
+    uint64_t expert_slot_bytes, expert_file_bytes;
     bool direct_io;
 } mnem__weights_sizes;
 /* Is the ring needed after loading? */
@@ -57,10 +65,13 @@ static inline bool mnem__weights_stream(const mnem__weights_sizes *sizes) {
 mnem_status mnem__weights_measure(const mnem__weights_options *options, mnem__weights_sizes *sizes);
 
 typedef struct mnem__weights mnem__weights;
-/* resident and ring: 4096-byte aligned, of the measured sizes; kept by the owner until destroy, but
- * the ring only until load returns where nothing is streamed. */
-mnem_status mnem__weights_create(const mnem__weights_options *options, void *resident, void *ring,
-                                 mnem__weights **weights);
+/* 4096-byte aligned, of the measured sizes; kept by the owner until destroy, but the ring only
+ * until load returns where nothing is streamed. */
+typedef struct mnem__weights_blocks {
+    void *resident, *ring, *experts;
+} mnem__weights_blocks;
+mnem_status mnem__weights_create(const mnem__weights_options *options,
+                                 const mnem__weights_blocks *blocks, mnem__weights **weights);
 void mnem__weights_destroy(mnem__weights *weights);
 /* Reads and packs every resident matrix (several reads in flight), then starts the reader. */
 mnem_status mnem__weights_load(mnem__weights *weights, const mnem_progress *progress);
@@ -102,6 +113,8 @@ extern const mnem_graph_experts mnem__weights_experts;
 
 typedef struct mnem__weights_stats {
     uint64_t bytes_read, bytes_streamed;
+    uint64_t expert_hits, expert_misses; /* of what layers wanted */
+    uint64_t expert_guesses;             /* read before anything wanted them */
     double seconds_waiting;
 } mnem__weights_stats;
 void mnem__weights_stats_get(const mnem__weights *weights, mnem__weights_stats *stats);

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/minmax.h"
 #include "model/architecture/roles.h"
 #include "model/weights/weights_private.h"
 
@@ -36,23 +37,66 @@ uint64_t mnem__matrix_slot_min(const mnem__matrix *m) {
     return chunk_slot_bytes(m, 1);
 }
 
-uint64_t mnem__matrix_place(const mnem__matrix *m, int64_t groups, uint64_t *at) {
-    *at = raw_at(m, (uint64_t)groups);
-    return up(chunk_slot_bytes(m, (uint64_t)groups));
+/* The bytes of an expert's matrix, packed; of a resident one none. */
+static uint64_t expert_packed(const mnem__matrix *m) {
+    return (uint64_t)m->expert_groups * m->packed_bytes;
 }
 
-mnem_status mnem__weights_expert_place(const mnem__weights_options *o, uint64_t *bytes) {
-    *bytes = 0;
-    for (int32_t i = 0; i < o->body_count; i++) {
-        mnem__matrix m;
-        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], 0, &m));
-        uint64_t at;
-        if (m.expert_groups == 0) continue;
-        /* the largest of all matrices three times: a bound, and simple */
-        const uint64_t place = 3 * mnem__matrix_place(&m, m.expert_groups, &at);
-        if (place > *bytes) *bytes = place;
+uint64_t mnem__expert_matrix_at(const mnem__matrix *gates, int i, uint64_t *raw) {
+    uint64_t at = 0;
+    for (int j = 0; j < i; j++) at += up(expert_packed(&gates[j]));
+    *raw = at + raw_at(&gates[i], (uint64_t)gates[i].expert_groups);
+    return at;
+}
+
+/* Matrices are read one after another, each into the places of those that come later. */
+static uint64_t expert_slot_bytes(const mnem__matrix *gates) {
+    uint64_t bytes = 0, raw;
+    for (int i = 0; i < MNEM__EXPERT_MATRICES; i++) {
+        const uint64_t at = mnem__expert_matrix_at(gates, i, &raw);
+        bytes = mnem__max_u64(
+            bytes, at + up(chunk_slot_bytes(&gates[i], (uint64_t)gates[i].expert_groups)));
+    }
+    return bytes;
+}
+
+/* The three matrices of experts that begin with the body's i-th. */
+static mnem_status describe_experts(const mnem__weights_options *o, int32_t i, mnem__matrix *m) {
+    for (int j = 0; j < MNEM__EXPERT_MATRICES; j++) {
+        if (i + j >= o->body_count || o->resident[i + j] != o->resident[i])
+            return mnem__fail(MNEM_INVALID, "weights: of experts only a part is resident");
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i + j], 0, &m[j]));
+        const int64_t experts = m[j].expert_groups ? m[j].rows / m[j].expert_groups : 0;
+        if (experts == 0 || experts != m[0].rows / m[0].expert_groups)
+            return mnem__fail(MNEM_INVALID, "weights: %s isn't of the experts of %s", m[j].name,
+                              m[0].name);
     }
     return MNEM_OK;
+}
+
+mnem_status mnem__weights_mixtures(const mnem__weights_options *o, mnem__weights_mixtures_info *x) {
+    *x = (mnem__weights_mixtures_info){.slots = 0};
+    for (int32_t i = 0; i < o->body_count; i++) {
+        mnem__matrix m[MNEM__EXPERT_MATRICES];
+        MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], 0, &m[0]));
+        if (m[0].expert_groups == 0) continue;
+        MNEM__TRY(describe_experts(o, i, m));
+        i += MNEM__EXPERT_MATRICES - 1;
+        if (o->resident[i]) continue;
+        const int32_t experts = (int32_t)(m[0].rows / MNEM_PACK_ROWS / m[0].expert_groups);
+        x->mixtures++;
+        x->experts = mnem__max_i32(x->experts, experts);
+        x->total += experts;
+        x->slot_bytes = mnem__max_u64(x->slot_bytes, expert_slot_bytes(m));
+        for (int j = 0; j < MNEM__EXPERT_MATRICES; j++)
+            x->file_bytes += (uint64_t)m[j].rows * m[j].row_bytes;
+    }
+    if (x->mixtures == 0) return MNEM_OK;
+    x->slots = mnem__min_i32(o->expert_slots ? o->expert_slots : MNEM__EXPERT_SLOTS_LEAST,
+                             mnem__max_i32(x->total, MNEM__EXPERT_SLOTS_LEAST));
+    if (x->slots >= MNEM__EXPERT_SLOTS_LEAST) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "weights: %d slots for experts; %d are the least", x->slots,
+                      MNEM__EXPERT_SLOTS_LEAST);
 }
 
 /* The most groups that a slot takes; 0: not even one. */
@@ -149,13 +193,13 @@ mnem_status mnem__weights_sums(const mnem__weights_options *o, uint64_t slot_byt
     for (int32_t i = 0; i < o->body_count + o->head_count; i++) {
         mnem__matrix m;
         MNEM__TRY(mnem__matrix_describe(o->model, o->tensors[i], slot_bytes, &m));
-        *sums += (uint64_t)m.chunks;
+        if (m.expert_groups == 0) *sums += (uint64_t)m.chunks;
     }
     return MNEM_OK;
 }
 
 uint64_t mnem__weights_lay_out(const mnem__weights_options *o, int32_t slots, uint64_t sums,
-                               void *base) {
+                               const mnem__weights_mixtures_info *x, void *base) {
     mnem_model_info info;
     mnem_model_info_get(o->model, &info);
     uint64_t count = (uint64_t)matrix_count(o);
@@ -173,7 +217,10 @@ uint64_t mnem__weights_lay_out(const mnem__weights_options *o, int32_t slots, ui
             w->pass_list[pass].index = w->load_list.index + (size_t)(pass + 1) * count;
         w->sums = (void *)(w->load_list.index + (1 + MNEM__PASSES) * count);
     }
-    return lists + (1 + MNEM__PASSES) * count * sizeof(int32_t) + sums * sizeof(uint32_t);
+    const uint64_t experts = mnem__align_up(
+        lists + (1 + MNEM__PASSES) * count * sizeof(int32_t) + sums * sizeof(uint32_t), 16);
+    if (x->mixtures == 0) return experts;
+    return experts + mnem__weights_experts_lay_out(base, x, experts);
 }
 
 /* Can the first file be read directly? */
@@ -198,23 +245,27 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
         uint64_t raw = (uint64_t)m.rows * m.row_bytes;
         bool body = i < o->body_count, head = !body && i < o->body_count + o->head_count;
         any_read |= o->resident[i] || body || head;
-        if (body || head) sums += (uint64_t)m.chunks;
+        if ((body || head) && m.expert_groups == 0) sums += (uint64_t)m.chunks;
         if (o->resident[i])
             sizes->resident_bytes += mnem_pack_bytes(m.type, m.rows, m.k);
-        else if (body)
+        else if (body && m.expert_groups == 0)
             sizes->streamed_bytes_body += raw;
         else if (head)
             sizes->streamed_bytes_head += raw;
     }
-    uint64_t place;
-    MNEM__TRY(mnem__weights_expert_place(o, &place));
-    sizes->expert_bytes = MNEM__EXPERT_PLACES * place;
-    sizes->resident_bytes += sizes->expert_bytes;
+    mnem__weights_mixtures_info x;
+    MNEM__TRY(mnem__weights_mixtures(o, &x));
+    sizes->expert_slots = x.slots;
+    sizes->expert_slot_bytes = x.slot_bytes;
+    sizes->expert_bytes = (uint64_t)x.slots * x.slot_bytes;
+    sizes->expert_total = x.total;
+    sizes->expert_file_bytes = x.file_bytes;
+    sizes->expert_host_bytes = x.mixtures ? mnem__weights_experts_lay_out(NULL, &x, 0) : 0;
     if (any_read) {
         sizes->ring_bytes = (uint64_t)sizes->slots * sizes->slot_bytes;
         sizes->stack_bytes = MNEM__WEIGHTS_READERS * MNEM__WEIGHTS_STACK_BYTES;
     }
-    sizes->host_bytes = mnem__weights_lay_out(o, sizes->slots, sums, NULL);
+    sizes->host_bytes = mnem__weights_lay_out(o, sizes->slots, sums, &x, NULL);
     sizes->direct_io = direct_possible(o);
     return MNEM_OK;
 }

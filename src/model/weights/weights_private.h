@@ -2,7 +2,7 @@
  *
  *     weights_layout.c   how a matrix is cut into chunks, and where a chunk lies in a slot
  *     weights_reader.c   the threads that read and pack, and the order in which they do
- *     weights_experts.c  experts, read when they are wanted
+ *     weights_experts.c  experts that are wanted, read into slots that stay
  *     weights.c          what the owner calls
  *
  * A slot holds one chunk. The raw bytes are read to its end, so far behind the start that packing
@@ -20,6 +20,7 @@
 
 #include "base/thread.h"
 #include "model/gguf/gguf.h"
+#include "model/weights/expert_cache.h"
 #include "model/weights/weights.h"
 
 enum {
@@ -58,15 +59,47 @@ typedef struct mnem__weights_cursor {
     int64_t chunk;
 } mnem__weights_cursor;
 
-enum { MNEM__EXPERT_PLACES = 2 };
+enum {
+    MNEM__EXPERT_MATRICES = 3,    /* gate, up, down */
+    MNEM__EXPERT_SLOTS_LEAST = 4, /* two are held, two are read */
+};
 
-/* Experts that the running layer wants, and the places that they are read to. */
+/* Mixtures whose experts aren't resident. */
+typedef struct mnem__weights_mixtures_info {
+    int32_t mixtures, experts; /* the most that one has */
+    int32_t total, slots;
+    uint64_t slot_bytes, file_bytes;
+} mnem__weights_mixtures_info;
+
+typedef enum mnem__expert_state {
+    MNEM__EXPERT_NOBODY, /* nothing that could be used */
+    MNEM__EXPERT_READING,
+    MNEM__EXPERT_READY,
+} mnem__expert_state;
+
+/* Experts of one mixture that are to be read, if they aren't there. */
+typedef struct mnem__expert_list {
+    int32_t mixture, count;
+    int32_t *number; /* [experts], ascending */
+    bool *done;      /* [experts] handed out; of a guess: looked at */
+    int32_t at;      /* all before are done */
+} mnem__expert_list;
+
 typedef struct mnem__expert_reads {
-    uint8_t *base;        /* before the resident matrices */
-    uint64_t place_bytes; /* of one expert: what reads and packing of its three matrices take */
-    bool held[MNEM__EXPERT_PLACES];
-    const int32_t *wanted;
-    int32_t count, at;
+    /* constant after create */
+    mnem_on_experts *on_want; /* or NULL */
+    void *on_want_context;
+    int32_t mixtures;
+    int32_t *gates; /* [mixtures] matrices */
+    uint8_t *base;
+    uint64_t slot_bytes;
+    /* under the lock */
+    mnem__expert_cache cache;
+    uint8_t *state; /* [slots] mnem__expert_state */
+    bool *held;     /* [slots] by the owner */
+    uint32_t *sums; /* [mixtures][experts] of what was read; 0: not read yet */
+    mnem__expert_list want, guess;
+    bool in_order;
 } mnem__expert_reads;
 
 typedef enum mnem__slot_state {
@@ -106,7 +139,6 @@ struct mnem__weights {
     uint64_t slot_bytes;
     uint32_t slot_count;
     bool page_cache;
-    mnem__expert_reads experts; /* the owner's; no reader sees them */
 
     pthread_mutex_t lock; /* everything below */
     pthread_cond_t for_readers, for_owner;
@@ -122,6 +154,7 @@ struct mnem__weights {
     uint32_t reading;      /* chunks that readers work on */
     uint64_t bytes_loaded; /* raw, of resident matrices */
     mnem__weights_stats stats;
+    mnem__expert_reads experts;
     mnem_status status; /* of the first read that failed */
     char error[512];
     mnem__thread readers[MNEM__WEIGHTS_READERS];
@@ -133,10 +166,12 @@ struct mnem__weights {
  * chunks out. */
 mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint64_t slot_bytes,
                                   mnem__matrix *matrix);
-/* What reading and packing so many groups takes, and where in it the raw bytes begin. */
-uint64_t mnem__matrix_place(const mnem__matrix *matrix, int64_t groups, uint64_t *raw_at);
-/* What an expert of these, whose matrices lie one after another, takes at most. */
-mnem_status mnem__weights_expert_place(const mnem__weights_options *options, uint64_t *bytes);
+/* Where in a slot an expert's matrix i lies, gates the first of three, and where its raw bytes are
+ * read to. */
+uint64_t mnem__expert_matrix_at(const mnem__matrix *gates, int i, uint64_t *raw);
+/* Counts and measures experts that aren't resident. */
+mnem_status mnem__weights_mixtures(const mnem__weights_options *options,
+                                   mnem__weights_mixtures_info *mixtures);
 /* The smallest slot that holds 16 rows. */
 uint64_t mnem__matrix_slot_min(const mnem__matrix *matrix);
 /* Checks the options and chooses what is 0. */
@@ -147,7 +182,10 @@ mnem_status mnem__weights_sums(const mnem__weights_options *options, uint64_t sl
                                uint64_t *sums);
 /* Points the tables into base, the heap block; returns its bytes (base NULL: only that). */
 uint64_t mnem__weights_lay_out(const mnem__weights_options *options, int32_t slots, uint64_t sums,
-                               void *base);
+                               const mnem__weights_mixtures_info *mixtures, void *base);
+/* So too: the tables of experts, from at on in weights (NULL measures). */
+uint64_t mnem__weights_experts_lay_out(mnem__weights *weights,
+                                       const mnem__weights_mixtures_info *mixtures, uint64_t at);
 
 /* Rows of a chunk; the bytes of its raw rows. */
 void mnem__chunk_rows(const mnem__matrix *matrix, int64_t chunk, int64_t *begin, int64_t *end);
@@ -181,6 +219,26 @@ mnem__pass mnem__weights_guess(const mnem__weights *w);
 const mnem__matrix_list *mnem__weights_list(const mnem__weights *w, uint64_t pass);
 void mnem__weights_cursor_next(const mnem__weights *w, const mnem__matrix_list *list,
                                mnem__weights_cursor *cursor);
+
+/* The bytes behind a sample of each of which stands for what was read; never 0. */
+uint32_t mnem__weights_sample(const uint8_t *raw, uint64_t bytes);
+mnem_status mnem__weights_check_parts(const mnem__weights *w);
+
+/* ---- experts ---- */
+
+typedef struct mnem__expert_job {
+    int32_t slot, mixture, number;
+    uint32_t sum; /* of what was read */
+} mnem__expert_job;
+/* Takes the next expert to be read, when there is room for it. The lock is held. */
+bool mnem__expert_job_take(mnem__weights *w, mnem__expert_job *job);
+/* Reads and packs; no lock is held. */
+mnem_status mnem__expert_job_run(mnem__weights *w, mnem__expert_job *job);
+/* The lock is held. */
+mnem_status mnem__expert_job_finish(mnem__weights *w, const mnem__expert_job *job,
+                                    mnem_status status);
+/* Forgets what is wanted. The lock is held. */
+void mnem__weights_experts_forget(mnem__weights *w);
 
 /* The main function of a reader's thread; context is the mnem__weights. */
 void mnem__weights_reader(void *context);

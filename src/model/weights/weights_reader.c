@@ -168,7 +168,7 @@ void mnem__weights_pack(const mnem__matrix *m, int64_t rows, const uint8_t *raw,
 
 /* Of one line of every 16 KiB: costs nothing beside packing, and tells of a file that was written
  * over when its time doesn't. Never 0. */
-static uint32_t sample_sum(const uint8_t *raw, uint64_t bytes) {
+uint32_t mnem__weights_sample(const uint8_t *raw, uint64_t bytes) {
     enum { LINE = 64, STEP = 16384 };
     mnem__checksum sum;
     mnem__checksum_init(&sum);
@@ -177,7 +177,7 @@ static uint32_t sample_sum(const uint8_t *raw, uint64_t bytes) {
     return (uint32_t)mnem__checksum_get(&sum) | 1;
 }
 
-static mnem_status check_parts(const mnem__weights *w) {
+mnem_status mnem__weights_check_parts(const mnem__weights *w) {
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; i < w->part_count && status == MNEM_OK; i++)
         status = mnem__gguf_part_check(w->parts[i].file, w->parts[i].fd);
@@ -196,11 +196,11 @@ static mnem_status job_run(mnem__weights *w, job *j) {
     if (status != MNEM_OK) status = mnem__fail_in(status, "%s", m->name);
     /* A file that was cut off was written to. */
     if (j->check || status != MNEM_OK) {
-        const mnem_status same = check_parts(w);
+        const mnem_status same = mnem__weights_check_parts(w);
         if (same != MNEM_OK) status = same;
     }
     if (status != MNEM_OK) return status;
-    if (!j->load) j->sum = sample_sum(raw, mnem__chunk_raw_bytes(m, j->chunk));
+    if (!j->load) j->sum = mnem__weights_sample(raw, mnem__chunk_raw_bytes(m, j->chunk));
     uint8_t *to = slot;
     if (j->load) to = w->resident + m->place + (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
     mnem__weights_pack(m, end - begin, raw, to);
@@ -216,6 +216,13 @@ static mnem_status job_check(mnem__weights *w, const job *j) {
                       j->matrix->name, w->parts[j->matrix->file].file->path);
 }
 
+/* The first failure is the one that is told. The lock is held. */
+static void note_failure(mnem__weights *w, mnem_status status) {
+    if (w->status != MNEM_OK) return;
+    w->status = status;
+    strncpy(w->error, mnem_last_error(), sizeof w->error - 1);
+}
+
 /* The lock is held. */
 static void job_finish(mnem__weights *w, const job *j, mnem_status status) {
     mnem__ring_slot *slot = &w->slots[j->slot];
@@ -227,27 +234,41 @@ static void job_finish(mnem__weights *w, const job *j, mnem_status status) {
     if (status == MNEM_OK) {
         w->stats.bytes_read += bytes;
         if (j->load) w->bytes_loaded += bytes;
-    } else if (w->status == MNEM_OK) {
-        w->status = status;
-        strncpy(w->error, mnem_last_error(), sizeof w->error - 1);
+    } else {
+        note_failure(w, status);
     }
     pthread_cond_signal(&w->for_owner);
     if (!wanted) pthread_cond_broadcast(&w->for_readers);
 }
 
+/* Takes a job and does it; false: there is none. The lock is held, but not while it is done. */
+static bool chunk_do(mnem__weights *w) {
+    job j;
+    if (!job_take(w, &j)) return false;
+    pthread_mutex_unlock(&w->lock);
+    const mnem_status status = job_run(w, &j);
+    pthread_mutex_lock(&w->lock);
+    job_finish(w, &j, status);
+    return true;
+}
+
+static bool expert_do(mnem__weights *w) {
+    mnem__expert_job j;
+    if (!mnem__expert_job_take(w, &j)) return false;
+    pthread_mutex_unlock(&w->lock);
+    mnem_status status = mnem__expert_job_run(w, &j);
+    pthread_mutex_lock(&w->lock);
+    status = mnem__expert_job_finish(w, &j, status);
+    if (status != MNEM_OK) note_failure(w, status);
+    pthread_cond_signal(&w->for_owner);
+    return true;
+}
+
+/* Experts first: when any are wanted, somebody waits for them. */
 void mnem__weights_reader(void *context) {
     mnem__weights *w = context;
     pthread_mutex_lock(&w->lock);
-    while (!w->stop) {
-        job j;
-        if (!job_take(w, &j)) {
-            pthread_cond_wait(&w->for_readers, &w->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&w->lock);
-        mnem_status status = job_run(w, &j);
-        pthread_mutex_lock(&w->lock);
-        job_finish(w, &j, status);
-    }
+    while (!w->stop)
+        if (!expert_do(w) && !chunk_do(w)) pthread_cond_wait(&w->for_readers, &w->lock);
     pthread_mutex_unlock(&w->lock);
 }

@@ -18,13 +18,16 @@ static json_t *stats_json(const tool_generator *g, tool_end end) {
     const tool_stage *stage = g->stage;
     mnem_engine_stats s;
     mnem_session_stats_get(stage->session, &s);
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "end", tool_end_text(end),
-        "seed", (json_int_t)g->seed, "prompt_tokens", (json_int_t)g->prompt_tokens, "tokens",
-        (json_int_t)g->tokens, "tokens_per_s", tool_generator_rate(g), "prompt_tokens_per_s",
-        tool_generator_prompt_rate(g), "seconds_load", stage->seconds_load, "bytes_streamed",
-        (json_int_t)s.bytes_streamed, "seconds_waiting", s.seconds_waiting, "vmhwm",
-        (json_int_t)tool_peak_bytes(), "predicted_peak", (json_int_t)stage->plan.peak_bytes);
+    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:I, s:I}",
+                     "end", tool_end_text(end), "seed", (json_int_t)g->seed, "prompt_tokens",
+                     (json_int_t)g->prompt_tokens, "tokens", (json_int_t)g->tokens, "tokens_per_s",
+                     tool_generator_rate(g), "prompt_tokens_per_s", tool_generator_prompt_rate(g),
+                     "seconds_load", stage->seconds_load, "bytes_streamed",
+                     (json_int_t)s.bytes_streamed, "expert_hits", (json_int_t)s.expert_hits,
+                     "expert_misses", (json_int_t)s.expert_misses, "expert_guesses",
+                     (json_int_t)s.expert_guesses, "seconds_waiting", s.seconds_waiting, "vmhwm",
+                     (json_int_t)tool_peak_bytes(), "predicted_peak",
+                     (json_int_t)stage->plan.peak_bytes);
 }
 
 /* With the context that the prompt and -n want, and what it would take where there isn't room. */

@@ -73,11 +73,12 @@ json_t *tool_frontier_json(const tool_frontier *f) {
     for (int i = 0; i < f->count; i++) {
         const mnem_engine_way *w = &f->ways[i];
         json_array_append_new(
-            list, json_pack("{s:I, s:f, s:f, s:f, s:i, s:i, s:s, s:i, s:I, s:b, s:s}", "peak_bytes",
-                            (json_int_t)w->peak_bytes, "seconds", w->seconds, "tokens_per_s",
-                            w->tokens_per_s, "prompt_tokens_per_s", w->prompt_tokens_per_s,
-                            "context", w->context, "chunk", w->chunk, "kv",
+            list, json_pack("{s:I, s:f, s:f, s:f, s:i, s:i, s:s, s:i, s:i, s:f, s:I, s:b, s:s}",
+                            "peak_bytes", (json_int_t)w->peak_bytes, "seconds", w->seconds,
+                            "tokens_per_s", w->tokens_per_s, "prompt_tokens_per_s",
+                            w->prompt_tokens_per_s, "context", w->context, "chunk", w->chunk, "kv",
                             tool_kv_text(w->kv_type), "matrices_resident", w->matrices_resident,
+                            "expert_slots", w->expert_slots, "expert_hit_rate", w->expert_hit_rate,
                             "bytes_streamed_per_pass", (json_int_t)w->bytes_streamed_per_pass,
                             "chosen", w->chosen, "gave_up", w->gave_up));
     }

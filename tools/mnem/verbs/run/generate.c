@@ -105,6 +105,10 @@ void tool_generator_report(FILE *file, const tool_generator *g) {
         fprintf(file, ", seed %llu", (unsigned long long)g->seed);
     fputc('\n', file);
     char size[TOOL_TEXT];
+    if (s.expert_hits + s.expert_misses)
+        fprintf(file, "  experts    %.1f %% of %llu uses found theirs in memory\n",
+                100 * (double)s.expert_hits / (double)(s.expert_hits + s.expert_misses),
+                (unsigned long long)(s.expert_hits + s.expert_misses));
     if (s.bytes_streamed)
         fprintf(file, "  streamed   %s from disk, %.1f s waiting for it\n",
                 tool_size(s.bytes_streamed, size), s.seconds_waiting);
