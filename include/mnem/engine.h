@@ -61,6 +61,8 @@ typedef struct mnem_engine_options {
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
+    const mnem_adapter *adapters; /* [adapter_count]; all of them count, one after another */
+    int32_t adapter_count;
     mnem_progress progress; /* of loading: bytes */
 } mnem_engine_options;
 
@@ -104,7 +106,8 @@ typedef struct mnem_engine_plan {
     mnem_knob knob;
 } mnem_engine_plan;
 
-/* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes and budget. */
+/* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes and budget. MNEM_INVALID,
+ * MNEM_BAD_FILE and MNEM_UNSUPPORTED of an adapter name its file and tensor. */
 mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
                                   mnem_engine_plan *plan);
 

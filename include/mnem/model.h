@@ -195,6 +195,13 @@ typedef struct mnem_merge_options {
 mnem_status mnem_merge_file(const char *model, const char *adapter, const char *to,
                             const mnem_merge_options *options);
 
+/* Such an adapter beside the model's matrices while it runs (mnem_engine_options): y = W x + scale
+ * alpha / rank B (A x). Weights stay as they are, in any type, resident or streamed. */
+typedef struct mnem_adapter {
+    const mnem_model *model; /* the adapter's file, open until the engine is destroyed */
+    float scale;             /* 0: as though it weren't there; may be negative */
+} mnem_adapter;
+
 #ifdef __cplusplus
 }
 #endif

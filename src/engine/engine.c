@@ -47,23 +47,29 @@ static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
 /* ---- the source of matrices that the graphs see ---- */
 
 static const void *source_resident(void *context, int32_t matrix) {
-    return mnem__weights_resident(context, matrix);
+    const mnem_engine *e = context;
+    const void *packed =
+        mnem__adapter_set_packed(e->adapters, part_host(e, MNEM__PART_ADAPTERS), matrix);
+    return packed ? packed : mnem__weights_resident(e->weights, matrix);
 }
 
 static mnem_status source_acquire(void *context, int32_t matrix, mnem_graph_chunk *chunk) {
+    const mnem_engine *e = context;
     mnem__weights_chunk c;
-    const mnem_status status = mnem__weights_acquire(context, matrix, &c);
+    const mnem_status status = mnem__weights_acquire(e->weights, matrix, &c);
     if (status == MNEM_OK)
         *chunk = (mnem_graph_chunk){c.packed, c.row_begin, c.row_end, c.last, c.slot};
     return status;
 }
 
 static void source_release(void *context, const mnem_graph_chunk *chunk) {
-    mnem__weights_release(context, &(mnem__weights_chunk){.packed = chunk->packed,
-                                                          .row_begin = chunk->row_begin,
-                                                          .row_end = chunk->row_end,
-                                                          .last = chunk->last,
-                                                          .slot = chunk->slot});
+    const mnem_engine *e = context;
+    const mnem__weights_chunk c = {.packed = chunk->packed,
+                                   .row_begin = chunk->row_begin,
+                                   .row_end = chunk->row_end,
+                                   .last = chunk->last,
+                                   .slot = chunk->slot};
+    mnem__weights_release(e->weights, &c);
 }
 
 /* ---- create ---- */
@@ -82,7 +88,7 @@ static void bind(mnem_engine *e) {
         e->choice.embedding_packed
             ? (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding)
             : part_host(e, MNEM__PART_ROWS);
-    e->source = (mnem_graph_weights){source_resident, source_acquire, source_release, e->weights};
+    e->source = (mnem_graph_weights){source_resident, source_acquire, source_release, e};
 }
 
 /* A block that was the ring is as new again: zeros. */
@@ -100,6 +106,8 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
                                    part_host(e, e->parts.ring), &e->weights));
     MNEM__TRY(mnem_team_create(setup->threads, &e->team));
     MNEM__TRY(mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS)));
+    if (e->adapters)
+        MNEM__TRY(mnem__adapter_set_load(e->adapters, part_host(e, MNEM__PART_ADAPTERS)));
     MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
     clear_ring(e);
     bind(e);
@@ -122,7 +130,7 @@ static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
             (mnem_sequence){e, t->pages + (int64_t)i * t->pages_each, 0, 0, false, false};
 }
 
-/* The engine with its tables, and the numbers of its parts. Takes setup's map. */
+/* The engine with its tables, and the numbers of its parts. Takes setup's map and adapters. */
 static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_engine **engine) {
     mnem__choice choice = choice_of(plan);
     mnem__residency(setup->map, choice.order, choice.resident, setup->flags);
@@ -142,6 +150,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     e->choice = choice;
     e->logits_rows = setup->logits_rows;
     e->map = setup->map;
+    e->adapters = setup->adapters;
     start_sequences(e, setup);
     mnem_status status = mnem__graphs_build(setup, &choice, &e->graphs);
     if (status == MNEM_OK)
@@ -181,7 +190,10 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
         status = mnem__parts_take(&taker);
     }
     if (status == MNEM_OK && e->can_run) status = load(e, &setup);
-    if (e) setup.map = NULL; /* it is the engine's */
+    if (e) { /* they are the engine's */
+        setup.map = NULL;
+        setup.adapters = NULL;
+    }
     mnem__setup_fini(&setup);
     if (status != MNEM_OK) {
         mnem_engine_destroy(e);
@@ -200,6 +212,7 @@ void mnem_engine_destroy(mnem_engine *e) {
     mnem_pool_destroy_forced(e->blocks);
     mnem__graphs_destroy(&e->graphs);
     mnem__transformer_map_destroy(e->map);
+    mnem__adapter_set_destroy(e->adapters);
     if (e->owns_device) mnem_device_close(e->device);
     mnem__free(e);
 }

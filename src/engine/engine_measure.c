@@ -58,6 +58,12 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
         mnem__setup_fini(setup);
         return status;
     }
+    status = mnem__adapter_set_create(map, options->adapters, options->adapter_count,
+                                      &setup->adapters);
+    if (status != MNEM_OK) {
+        mnem__setup_fini(setup);
+        return status;
+    }
     setup->matrices = map->body_count + map->head_count + map->extra_count;
     setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
@@ -73,6 +79,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
 
 void mnem__setup_fini(mnem__setup *setup) {
     mnem__transformer_map_destroy(setup->map);
+    mnem__adapter_set_destroy(setup->adapters);
     mnem__free(setup->flags);
     *setup = (mnem__setup){0};
 }
@@ -119,6 +126,7 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
 static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                                      const mnem__choice *choice, int32_t tokens) {
     return (mnem__transformer_graph_options){.map = setup->map,
+                                             .adapters = setup->adapters,
                                              .tokens = tokens,
                                              .workers = setup->threads,
                                              .kv = mnem__engine_kv(setup, choice->kv_type),
@@ -162,7 +170,8 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
                          const mnem__weights_sizes *weights, mnem__parts *parts) {
     const mnem__transformer_graph_options graphs = graph_options(setup, choice, choice->chunk);
     parts->bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
-                                            mnem__transformer_map_bytes(setup->map);
+                                            mnem__transformer_map_bytes(setup->map) +
+                                            (setup->adapters ? setup->adapters->host_bytes : 0);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
     parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
     if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
@@ -201,6 +210,7 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     uint64_t *bytes = parts->bytes;
     bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
+    bytes[MNEM__PART_ADAPTERS] = setup->adapters ? setup->adapters->block_bytes : 0;
     bytes[MNEM__PART_PAGES] =
         mnem__kv_bytes(&kv, t->layers, setup->sequences * mnem__kv_pages_for(&kv, choice->context));
     bytes[MNEM__PART_ACTIVATIONS] =

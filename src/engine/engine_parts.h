@@ -6,7 +6,7 @@
 #define MNEM_SRC_ENGINE_SESSION_PARTS_H
 
 #include "mnem/session.h"
-#include "model/architecture/transformer_graph.h"
+#include "model/architecture/adapter_set.h"
 #include "model/weights/weights.h"
 #include "plan/plan_parts.h"
 
@@ -14,6 +14,7 @@
 #define MNEM__PART_LIST(X)                                                                         \
     X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
+    X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
     X(PAGES, KV, "pages", BLOCK)                                                                   \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
     X(LOGITS, ACTIVATION, "logits", BLOCK)                                                         \
@@ -56,6 +57,7 @@ typedef struct mnem__setup {
     const mnem_engine_options *options;
     mnem_device *device; /* NULL while planning without one: host rounding */
     mnem__transformer_map *map;
+    mnem__adapter_set *adapters; /* NULL: none */
     bool *flags; /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
     uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */

@@ -50,6 +50,7 @@ struct mnem_engine {
     mnem_device *device;
     bool owns_device, can_run;
     mnem__transformer_map *map;
+    mnem__adapter_set *adapters; /* NULL: none */
     mnem__graph_pair graphs;
     mnem__weights *weights;
     mnem_team *team;

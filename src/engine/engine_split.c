@@ -36,7 +36,8 @@ static uint64_t matrix_bytes(const splitter *s, int32_t handle) {
     mnem_tensor_info info;
     const int32_t tensor = s->setup.map->matrices[handle];
     if (!mnem_model_tensor_get(s->setup.model, (uint32_t)tensor, &info)) return 0;
-    return mnem_pack_bytes(info.type, info.shape[0], info.shape[1]);
+    return mnem_pack_bytes(info.type, info.shape[0], info.shape[1]) +
+           mnem__adapter_set_bytes_at(s->setup.adapters, handle);
 }
 
 static uint64_t vector_bytes(const mnem__vector *v) {

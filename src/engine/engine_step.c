@@ -216,6 +216,11 @@ static mnem_status give_logits(const step *x, reader *r, const float *logits) {
 static mnem_status not_finite(const mnem_engine *e) {
     mnem_model_info info;
     MNEM__TRY(mnem__model_check_finite(e->model, &e->cancel));
+    for (int32_t i = 0; e->adapters && i < e->adapters->count; i++) {
+        const mnem_model *file = e->adapters->product[i].file;
+        if (i == 0 || file != e->adapters->product[i - 1].file)
+            MNEM__TRY(mnem__model_check_finite(file, &e->cancel));
+    }
     mnem_model_info_get(e->model, &info);
     return mnem__fail(MNEM_BAD_FILE, "%s: its logits aren't finite numbers, though its weights are",
                       info.path);

@@ -84,6 +84,7 @@ typedef struct tool_session_asked {
     int32_t context, threads, chunk;
     int32_t kv; /* mnem_kv_choice */
     bool page_cache;
+    tool_texts lora; /* FILE[:SCALE] */
     const char *trace;
     const char *pre;    /* the pre-tokenizer's name */
     const char *device; /* "host", "null" */
@@ -93,7 +94,7 @@ extern const tool_option
     tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
 extern const tool_option tool_memory_options[]; /* a uint64_t */
 extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
-extern const tool_option tool_page_cache_options[];
+extern const tool_option tool_page_cache_options[], tool_lora_options[];
 extern const tool_option tool_pre_options[]; /* a const char * */
 
 /* Words that quantize and merge take for a type. */

@@ -24,7 +24,7 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "model/architecture/transformer_graph.h"
+#include "model/architecture/adapter_set.h"
 
 typedef struct builder {
     const mnem__transformer_graph_options *o;
@@ -62,8 +62,9 @@ static mnem_graph_options room(const mnem__transformer_graph_options *o, bool bo
     const bool apart = adds_apart(&o->map->shape);
     const int32_t tensors = LAYER_TENSORS + (apart ? APART_TENSORS : 0);
     const int32_t nodes = LAYER_NODES + (apart ? APART_NODES : 0);
-    return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS,
-                                .nodes = layers * nodes + OTHER_NODES,
+    const mnem_graph_options more = mnem__adapter_set_room(o->adapters);
+    return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS + more.tensors,
+                                .nodes = layers * nodes + OTHER_NODES + more.nodes,
                                 .workers = o->workers};
 }
 
@@ -129,6 +130,11 @@ static bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
+/* Adapters read f32 beside whatever their matrix reads. */
+static bool is_adapted(const builder *b, int32_t handle) {
+    return mnem__adapter_set_has(b->o->adapters, handle);
+}
+
 /* x itself for the matrices first to last. */
 static inputs add_stream(builder *b, int32_t first, int32_t last) {
     inputs in = {.f32 = b->x};
@@ -144,7 +150,10 @@ static inputs add_stream(builder *b, int32_t first, int32_t last) {
 static inputs add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
     inputs in = {0};
     bool a8 = false, f32 = false;
-    for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
+    for (int32_t h = first; h <= last; h++) {
+        a8 |= wants_a8(b, h);
+        f32 |= !wants_a8(b, h) || is_adapted(b, h);
+    }
     if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
     if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
     add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
@@ -164,6 +173,8 @@ static void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int3
                             .matrix = handle};
     node.desc.in[1] = mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
     add(b, node);
+    const mnem__adapted adapted = {handle, in.f32, out, b->o->tokens, b->layer, b->tail};
+    mnem__adapter_set_add(b->o->adapters, b->graph, &adapted);
 }
 
 /* The norm of a part, or x, for its matrices. */
@@ -239,7 +250,21 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     return in;
 }
 
-/* [T, H D], in the type that the matrix behind it reads. */
+/* In which type what comes before a matrix is made. */
+static mnem_type type_before(const builder *b, int32_t handle) {
+    return wants_a8(b, handle) && !is_adapted(b, handle) ? MNEM_TYPE_A8 : MNEM_TYPE_F32;
+}
+
+/* What was made in that type, as the matrix and its adapters read it. */
+static inputs inputs_of(builder *b, int32_t handle, int32_t made) {
+    inputs in = {made, made};
+    if (!wants_a8(b, handle) || type_before(b, handle) == MNEM_TYPE_A8) return in;
+    in.a8 = value_2d(b, "made a8", MNEM_TYPE_A8, matrix_info(b, handle).shape[1]);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {made}, .out = in.a8});
+    return in;
+}
+
+/* [T, H D], in the type that what is behind it reads. */
 static int32_t add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
@@ -251,9 +276,8 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
     b->tail = b->layer + 1 == t->layers;
     add_head_norm(b, in.q, in.q_flat, part->q_norm);
     add_rope(b, in.q);
-    const bool a8 = wants_a8(b, layer_handle(b, part->out));
-    const int32_t flat = value_2d(b, "attention", a8 ? MNEM_TYPE_A8 : MNEM_TYPE_F32,
-                                  (int64_t)t->heads * t->head_dim);
+    const mnem_type type = type_before(b, layer_handle(b, part->out));
+    const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = t->attention_scale > 0
                                                    ? t->attention_scale
@@ -263,7 +287,7 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
                                       .window = has_window(t, b->layer) ? t->window : 0,
                                       .soft_cap = t->attention_cap},
                              .in = {in.q},
-                             .out = a8 ? flat : heads_view(b, flat, t->heads),
+                             .out = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads),
                              .layer = b->layer});
     return flat;
 }
@@ -285,8 +309,8 @@ static int32_t add_activation(builder *b, const mnem__layer_part *part) {
         in[0] = half_of(b, in[0], 0);
     }
     const char *name = part->core == MNEM_OP_GELU ? "gelu" : "gated";
-    const int32_t out =
-        wants_a8(b, layer_handle(b, part->out)) ? value_2d(b, name, MNEM_TYPE_A8, b->t->ff) : in[0];
+    const mnem_type type = type_before(b, layer_handle(b, part->out));
+    const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
     add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = out});
     return out;
 }
@@ -303,7 +327,8 @@ static void add_part(builder *b, const mnem__layer_part *part) {
         part->core == MNEM_OP_ATTENTION ? add_attention(b, part) : add_activation(b, part);
     const bool apart = part->post_norm || b->t->residual_scale > 0;
     const int32_t out = apart ? value_2d(b, "part", MNEM_TYPE_F32, b->t->embd) : b->x;
-    add_layer_matmul(b, part->out, (inputs){made, made}, out, !apart);
+    const inputs in = inputs_of(b, layer_handle(b, part->out), made);
+    add_layer_matmul(b, part->out, in, out, !apart);
     if (!apart) return;
     if (part->post_norm)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
