@@ -58,8 +58,8 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
         mnem__setup_fini(setup);
         return status;
     }
-    status = mnem__adapter_set_create(map, options->adapters, options->adapter_count,
-                                      &setup->adapters);
+    status =
+        mnem__adapter_set_create(map, options->adapters, options->adapter_count, &setup->adapters);
     if (status != MNEM_OK) {
         mnem__setup_fini(setup);
         return status;

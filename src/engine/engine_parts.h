@@ -58,7 +58,7 @@ typedef struct mnem__setup {
     mnem_device *device; /* NULL while planning without one: host rounding */
     mnem__transformer_map *map;
     mnem__adapter_set *adapters; /* NULL: none */
-    bool *flags; /* [matrices], scratch and result of mnem__residency */
+    bool *flags;                 /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
     uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */
 } mnem__setup;

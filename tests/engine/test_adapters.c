@@ -28,9 +28,9 @@ typedef struct recipe {
     int64_t rank;
     mnem_type type;
     uint32_t seed;
-    const char *only;                                /* in the names of matrices; NULL: all */
-    const char *kind, *rename;                       /* general.type; a name for the first */
-    int64_t more_rows;                               /* of every B, which is wrong */
+    const char *only;          /* in the names of matrices; NULL: all */
+    const char *kind, *rename; /* general.type; a name for the first */
+    int64_t more_rows;         /* of every B, which is wrong */
 } recipe;
 
 static void put_matrix(mnem_gguf_writer *w, const recipe *r, uint32_t *state, int64_t rows,
@@ -131,7 +131,8 @@ static void run(const char *model, uint64_t budget, const mnem_engine_options *o
     text(ids);
     engine_case_open(&c, model, budget, options);
     for (int32_t i = 0; i < count; i++) {
-        parts[i] = (mnem_step_part){.ids = ids + i, .n = TOKENS - i, .first_logits = TOKENS - 1 - i};
+        parts[i] =
+            (mnem_step_part){.ids = ids + i, .n = TOKENS - i, .first_logits = TOKENS - 1 - i};
         must(mnem_sequence_create(c.engine, &parts[i].sequence));
     }
     must(mnem_engine_step(c.engine, parts, count, keep, logits));

@@ -132,13 +132,13 @@ static void an_adapter_runs_beside_its_model(void **state) {
     snprintf(lora, sizeof lora, "%s", at("beside/adapter.gguf"));
     snprintf(half, sizeof half, "%s:0.5", lora);
     succeed(RUN("merge", at("base.gguf"), lora, "-o", at("merged.gguf")));
-    const char *const words[] = {"perplexity", at("base.gguf"), new_text(), "--ctx", "32", "-q",
-                                 "--json"};
+    const char *const words[] = {"perplexity", at("base.gguf"), new_text(), "--ctx", "32",
+                                 "-q",         "--json"};
     double x[3];
     for (int i = 0; i < 3; i++) {
-        tool_result r = RUN(words[0], words[1], words[2], words[3], words[4], words[5], words[6],
-                            "--lora", i == 1 ? half : lora, i == 2 ? "--lora" : "--json",
-                            i == 2 ? lora : "--quiet");
+        tool_result r =
+            RUN(words[0], words[1], words[2], words[3], words[4], words[5], words[6], "--lora",
+                i == 1 ? half : lora, i == 2 ? "--lora" : "--json", i == 2 ? lora : "--quiet");
         succeed(r);
         json_t *root = json_loads(r.out, 0, NULL);
         x[i] = json_number_value(json_object_get(root, "perplexity"));

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "model/architecture/roles.h"
 #include "model/architecture/adapter_match.h"
+#include "model/architecture/roles.h"
 #include "model/gguf/gguf.h"
 
 static const char *path_of(const mnem_model *model) {
@@ -128,14 +128,14 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
         return wrong_shapes(adapter, &w, &a, &b);
     const mnem_type_info *type = mnem_type_get(w.type);
     if (!type || !type->is_weight)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s can't have one",
-                          path_of(model), w.name, type ? type->name : "unknown");
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s can't have one", path_of(model),
+                          w.name, type ? type->name : "unknown");
     pair->rank = a.shape[0];
     return MNEM_OK;
 }
 
 mnem_status mnem__adapter_match(const mnem_model *model, const mnem_model *adapter, float scale,
-                              mnem__adapter_pair *pairs) {
+                                mnem__adapter_pair *pairs) {
     mnem_model_info ours, theirs;
     double alpha;
     mnem_model_info_get(model, &ours);

@@ -179,8 +179,7 @@ mnem_graph_options mnem__adapter_set_room(const mnem__adapter_set *set) {
 
 static mnem_graph_node half_product(const mnem__adapter_half *half, const mnem__adapted *at,
                                     int32_t handle) {
-    mnem_graph_node node = {
-        .desc = {.kind = MNEM_OP_MATMUL}, .matrix = handle, .tail = at->tail};
+    mnem_graph_node node = {.desc = {.kind = MNEM_OP_MATMUL}, .matrix = handle, .tail = at->tail};
     node.desc.in[1] = mnem_tensor_packed(half->type, half->rows, half->k);
     return node;
 }

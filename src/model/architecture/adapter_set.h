@@ -33,7 +33,7 @@ struct mnem__adapter_set {
     int32_t handles; /* of the model: A of product i has handle handles + 2 i, B the next one */
     int32_t count;
     uint64_t packed_bytes;
-    uint64_t block_bytes; /* with 16 raw rows behind the packed matrices, for loading */
+    uint64_t block_bytes;        /* with 16 raw rows behind the packed matrices, for loading */
     double body_macs, head_macs; /* of one token */
     uint64_t host_bytes;         /* of the set */
     mnem__adapter_product product[];
