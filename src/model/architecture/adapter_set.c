@@ -3,7 +3,8 @@
  * Idea: an adapter's product is two ordinary MATMULs, the second adding to what the model's own
  * wrote, with a SCALE of [T, rank] between. Nothing else of a run knows of adapters.
  * Invariant: the model's weights stay as they are in every type and budget, so a set of scale 0
- * changes no bit; the additions of a row are in the order of the adapters, whatever shares its pass.
+ * changes no bit; the additions of a row are in the order of the adapters, whatever shares its
+ * pass.
  * Cost: rank (k + rows) multiply-adds for each token and matrix; the packed matrices, always
  * resident, and 16 raw rows beside them that only loading uses. */
 #include "model/architecture/adapter_set.h"
