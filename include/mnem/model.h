@@ -117,6 +117,7 @@ typedef struct mnem_transformer {
     int32_t unturned_every; /* of so many layers the last doesn't turn heads */
     float embedding_scale, residual_scale, attention_scale, logit_scale; /* factors */
     float attention_cap, logit_cap;                                      /* cap tanh(x / cap) */
+    float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
  * phi3, glm4, olmo2 (and 3), starcoder2 and gpt2. Checks hyperparameters and every tensor's

@@ -285,7 +285,9 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
                                       .kv = b->o->kv,
                                       .max_positions = b->o->context,
                                       .window = has_window(t, b->layer) ? t->window : 0,
-                                      .soft_cap = t->attention_cap},
+                                      .soft_cap = t->attention_cap,
+                                      .temperature = t->attention_temperature,
+                                      .temperature_every = t->rope.original_context},
                              .in = {in.q},
                              .out = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads),
                              .layer = b->layer});

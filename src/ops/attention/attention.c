@@ -105,6 +105,10 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
     if (!(desc->soft_cap >= 0.0f && desc->soft_cap < 1e6f))
         return mnem__op_fail(MNEM_INVALID, desc,
                              "soft_cap isn't 0 (for none) or a positive number");
+    if (!(desc->temperature >= 0.0f && desc->temperature <= 1e6f) ||
+        (desc->temperature > 0.0f && desc->temperature_every <= 0))
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "temperature isn't 0 (for none), or positive with positions to grow");
     if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
     if (desc->max_positions <= 0)
         return mnem__op_fail(MNEM_INVALID, desc, "max_positions isn't positive");
@@ -166,6 +170,8 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
         .tokens = rest < step ? rest : step,
         .scale = desc->scale * log2_e,
         .soft_cap = desc->soft_cap * log2_e,
+        .temperature = desc->temperature,
+        .temperature_every = desc->temperature_every,
         .window = desc->window > 0 ? desc->window : INT32_MAX,
         .query = mnem__op_row(&in, row, head),
         .query_token = in.token,
