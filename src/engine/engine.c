@@ -78,7 +78,10 @@ static void source_release(void *context, const mnem_graph_chunk *chunk) {
 static void bind(mnem_engine *e) {
     const int32_t embedding = e->map->embedding;
     mnem_tensor_info info;
-    e->pages.base = part_host(e, MNEM__PART_PAGES);
+    e->pages[MNEM__KV_FULL].base = part_host(e, MNEM__PART_PAGES);
+    e->pages[MNEM__KV_WINDOW].base =
+        e->pages[MNEM__KV_FULL].base + e->tables.kind[MNEM__KV_FULL].need.page_bytes *
+                                           (uint64_t)e->tables.kind[MNEM__KV_FULL].count;
     mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
     e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
     e->external[MNEM__SLOT_HIDDEN] = part_host(e, MNEM__PART_ACTIVATIONS);
@@ -118,16 +121,20 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
 static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
     const mnem__engine_tables *t = &e->tables;
     e->sequences = setup->sequences;
-    e->pages = (mnem__kv_pages){.layout = mnem__engine_kv(setup, e->choice.kv_type),
-                                .layers = e->map->shape.layers,
-                                .count = e->sequences * t->pages_each,
-                                .free = t->free_pages,
-                                .references = t->references};
-    mnem__kv_pages_init(&e->pages);
-    e->stats.pages = (uint64_t)e->pages.count;
-    for (int32_t i = 0; i < e->sequences; i++)
-        t->sequences[i] =
-            (mnem_sequence){e, t->pages + (int64_t)i * t->pages_each, 0, 0, false, false};
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        e->pages[k] = (mnem__kv_pages){.layout = mnem__engine_kv(setup, e->choice.kv_type),
+                                       .layers = t->kind[k].need.layers,
+                                       .count = t->kind[k].count,
+                                       .free = t->kind[k].free_pages,
+                                       .references = t->kind[k].references};
+        mnem__kv_pages_init(&e->pages[k]);
+        e->stats.pages += (uint64_t)e->pages[k].count;
+    }
+    for (int32_t i = 0; i < e->sequences; i++) {
+        t->sequences[i] = (mnem_sequence){.engine = e};
+        for (int k = 0; k < MNEM__KV_KINDS; k++)
+            t->sequences[i].table[k].page = t->kind[k].pages + (int64_t)i * t->table_pages;
+    }
 }
 
 /* The engine with its tables, and the numbers of its parts. Takes setup's map and adapters. */
@@ -219,7 +226,8 @@ void mnem_engine_destroy(mnem_engine *e) {
 
 void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {
     *stats = e->stats;
-    stats->pages_used = (uint64_t)(e->pages.count - e->pages.free_count);
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        stats->pages_used += (uint64_t)(e->pages[k].count - e->pages[k].free_count);
     if (!e->weights) return;
     mnem__weights_stats weights;
     mnem__weights_stats_get(e->weights, &weights);

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "engine/engine_pool.h"
+#include "engine/kv_pages.h"
 
 static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
 const mnem__part_table mnem__engine_parts = {part_infos, MNEM__PARTS};
@@ -211,8 +212,12 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
     bytes[MNEM__PART_ADAPTERS] = setup->adapters ? setup->adapters->block_bytes : 0;
-    bytes[MNEM__PART_PAGES] =
-        mnem__kv_bytes(&kv, t->layers, setup->sequences * mnem__kv_pages_for(&kv, choice->context));
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__kv_need need =
+            mnem__kv_need_of(t, &kv, (mnem__kv_kind)k, choice->context, choice->chunk);
+        bytes[MNEM__PART_PAGES] +=
+            need.page_bytes * (uint64_t)need.pages * (uint64_t)setup->sequences;
+    }
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
     bytes[MNEM__PART_LOGITS] = (uint64_t)setup->logits_rows * (uint64_t)t->vocab * sizeof(float);

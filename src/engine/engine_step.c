@@ -112,13 +112,19 @@ static mnem_status read_rows(mnem_engine *e, int32_t n) {
     return MNEM_OK;
 }
 
-/* Pages for a sequence's next n tokens, of which the first may lie in one that others have too. */
-static mnem_status make_room(mnem_engine *e, mnem_sequence *s, int32_t n) {
-    const int32_t tokens = e->pages.layout.page_tokens, end = s->length + n;
+/* Pages of one kind for a sequence's next n tokens, of which the first may lie in one that others
+ * have too. What lies before every window of theirs is forgotten no earlier than room is needed:
+ * until then the sequence may be cut back to there. */
+static mnem_status make_room(mnem_engine *e, mnem_sequence *s, int k, int32_t n) {
+    mnem__kv_pages *pages = &e->pages[k];
+    mnem__kv_table *table = &s->table[k];
+    const int32_t tokens = pages->layout.page_tokens, end = s->length + n;
+    const int32_t wanted = mnem__kv_pages_for(&pages->layout, end);
     const bool shares = s->length % tokens != 0;
-    if ((!shares || mnem__kv_pages_own(&e->pages, &s->table[s->length / tokens])) &&
-        mnem__kv_pages_resize(&e->pages, s->table, &s->pages_used,
-                              mnem__kv_pages_for(&e->pages.layout, end)))
+    if (pages->layers == 0) return MNEM_OK;
+    mnem__kv_pages_forget(pages, table, wanted - e->tables.kind[k].need.pages);
+    if ((!shares || mnem__kv_pages_own(pages, &table->page[s->length / tokens])) &&
+        mnem__kv_pages_resize(pages, table, wanted))
         return MNEM_OK;
     return mnem__fail(MNEM_OVER_BUDGET, "session: no KV pages for %d tokens", end);
 }
@@ -129,14 +135,16 @@ static mnem_status fill_segment(step *x, int32_t index) {
     const mnem__segment *g = &e->tables.segments[index];
     const mnem_step_part *part = &x->parts[g->part];
     mnem_sequence *s = part->sequence;
-    MNEM__TRY(make_room(e, s, g->n));
+    int32_t of_kind[MNEM__KV_KINDS] = {0}; /* layers so far */
+    for (int k = 0; k < MNEM__KV_KINDS; k++) MNEM__TRY(make_room(e, s, k, g->n));
     for (int32_t i = 0; i < g->n; i++) {
         e->tables.ids[g->row + i] = part->ids[g->at + i];
         e->tables.positions[g->row + i] = s->length + i;
     }
     for (int32_t layer = 0; layer < e->map->shape.layers; layer++) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)layer * x->segments + index];
-        *kv = mnem__kv_sequence_of(&e->pages, layer, s->table);
+        const mnem__kv_kind k = mnem__kv_kind_of(&e->map->shape, layer);
+        *kv = mnem__kv_sequence_of(&e->pages[k], of_kind[k]++, &s->table[k]);
         kv->first_position = s->length;
         kv->first_row = g->row;
         kv->rows = g->n;

@@ -16,18 +16,26 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
     const uint64_t chunk = (uint64_t)choice->chunk, layers = (uint64_t)setup->map->shape.layers;
-    const uint64_t sequences = (uint64_t)setup->sequences, pages = sequences * each;
+    const uint64_t sequences = (uint64_t)setup->sequences;
     uint64_t at = sizeof(mnem_engine);
-    mnem__engine_tables t = {.pages_each = (int32_t)each};
+    mnem__engine_tables t = {.table_pages = (int32_t)each};
     t.resident = carve(base, &at, (uint64_t)setup->matrices, sizeof(bool));
     t.ids = carve(base, &at, chunk, sizeof(int32_t));
     t.positions = carve(base, &at, chunk, sizeof(int32_t));
     t.kv = carve(base, &at, layers * sequences, sizeof(mnem_kv_sequence));
     t.segments = carve(base, &at, sequences, sizeof(mnem__segment));
     t.sequences = carve(base, &at, sequences, sizeof(mnem_sequence));
-    t.pages = carve(base, &at, pages, sizeof(int32_t));
-    t.free_pages = carve(base, &at, pages, sizeof(int32_t));
-    t.references = carve(base, &at, pages, sizeof(uint16_t));
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__kv_need need = mnem__kv_need_of(&setup->map->shape, &kv, (mnem__kv_kind)k,
+                                                    choice->context, choice->chunk);
+        const uint64_t entries = need.layers ? sequences * each : 0;
+        const uint64_t pages = sequences * (uint64_t)need.pages;
+        t.kind[k].need = need;
+        t.kind[k].count = (int32_t)pages;
+        t.kind[k].pages = carve(base, &at, entries, sizeof(int32_t));
+        t.kind[k].free_pages = carve(base, &at, pages, sizeof(int32_t));
+        t.kind[k].references = carve(base, &at, pages, sizeof(uint16_t));
+    }
     if (tables) *tables = t;
     return at;
 }

@@ -198,16 +198,12 @@ static void add_head_norm(builder *b, int32_t heads_of, int32_t flat, mnem__role
                              .out = x});
 }
 
-static bool has_window(const mnem_transformer *t, int32_t layer) {
-    return t->window > 0 && (t->window_period == 0 || (layer + 1) % t->window_period != 0);
-}
-
 static bool has_angles(const mnem_transformer *t, int32_t layer) {
     return t->unturned_every == 0 || (layer + 1) % t->unturned_every != 0;
 }
 
 static void add_rope(builder *b, int32_t heads_of) {
-    const int32_t table = b->table[has_window(b->t, b->layer)];
+    const int32_t table = b->table[mnem__layer_has_window(b->t, b->layer)];
     if (!table || !has_angles(b->t, b->layer)) return;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
                              .in = {heads_of, table},
@@ -284,7 +280,7 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
                                                    : 1.0f / sqrtf((float)t->head_dim),
                                       .kv = b->o->kv,
                                       .max_positions = b->o->context,
-                                      .window = has_window(t, b->layer) ? t->window : 0,
+                                      .window = mnem__layer_has_window(t, b->layer) ? t->window : 0,
                                       .soft_cap = t->attention_cap,
                                       .temperature = t->attention_temperature,
                                       .temperature_every = t->rope.original_context},
@@ -383,7 +379,7 @@ static void add_tables(builder *b) {
                                   : beyond                  ? &map->rope_long
                                                             : &map->rope_short;
     bool used[2] = {false, false};
-    for (int32_t layer = 0; layer < b->t->layers; layer++) used[has_window(b->t, layer)] = true;
+    for (int32_t layer = 0; layer < b->t->layers; layer++) used[mnem__layer_has_window(b->t, layer)] = true;
     const bool differ = b->t->window_rope_base > 0;
     if (used[0] || !differ) b->table[0] = b->table[1] = add_table(b, &b->t->rope, factors);
     if (!used[1] || !differ) return;
