@@ -77,9 +77,8 @@ static void fill_chain(splitter *s, const mnem__choice *choice) {
     const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
     const int32_t layers = map->shape.layers;
     for (int32_t i = 0; i < layers; i++) {
-        const mnem__kv_need need =
-            mnem__kv_need_of(&map->shape, &kv, mnem__kv_kind_of(&map->shape, i), choice->context,
-                             choice->chunk);
+        const mnem__kv_need need = mnem__kv_need_of(
+            &map->shape, &kv, mnem__kv_kind_of(&map->shape, i), choice->context, choice->chunk);
         s->kv[i + 1] = mnem_kv_page_bytes(&kv) * (uint64_t)(s->setup.sequences * need.pages);
         s->bytes[i + 1] = layer_weight_bytes(s, i) + s->kv[i + 1];
     }

@@ -75,7 +75,8 @@ static void make_streams(void) {
         streams[s].parent = s ? pick(0, s - 1) : 0;
         streams[s].common = s ? pick(1, LENGTH - 10) : 0;
         memcpy(streams[s].ids, streams[streams[s].parent].ids, sizeof streams[s].ids);
-        for (int32_t i = streams[s].common; i < LENGTH; i++) streams[s].ids[i] = pick(0, VOCAB_LEAST - 1);
+        for (int32_t i = streams[s].common; i < LENGTH; i++)
+            streams[s].ids[i] = pick(0, VOCAB_LEAST - 1);
     }
 }
 
@@ -96,10 +97,12 @@ static bool keep_logits(void *context, int32_t index, const float *logits) {
 static const float *alone_get(int model, int kv) {
     if (alone[model][kv]) return alone[model][kv];
     engine_case c = {0};
-    engine_case_open(
-        &c, models[model].path, 0,
-        &(mnem_engine_options){
-            .context = CONTEXT, .kv = kv_type(model, kv), .threads = 1, .logits_rows = 16, .chunk = 64});
+    engine_case_open(&c, models[model].path, 0,
+                     &(mnem_engine_options){.context = CONTEXT,
+                                            .kv = kv_type(model, kv),
+                                            .threads = 1,
+                                            .logits_rows = 16,
+                                            .chunk = 64});
     mnem_engine_destroy(c.engine);
     c.engine = NULL;
     mnem_session *session;

@@ -40,8 +40,8 @@ static uint64_t pages_used(const engine_case *c) {
     return stats.pages_used;
 }
 
-/* A window and a chunk touch two pages at the most, the context has four. In the least budget, where
- * the ring of streamed weights doesn't lie in the pages. */
+/* A window and a chunk touch two pages at the most, the context has four. In the least budget,
+ * where the ring of streamed weights doesn't lie in the pages. */
 static void a_plan_has_pages_for_a_window_and_a_chunk(void **state) {
     (void)state;
     static const struct {
@@ -93,12 +93,10 @@ static void a_cut_to_before_the_windows_is_refused(void **state) {
     mnem_sequence *s, *fork;
     int32_t ids[TOKENS];
     text(ids);
-    engine_case_open(&c, SOME, 0,
-                     &(mnem_engine_options){.context = CONTEXT,
-                                            .threads = 1,
-                                            .chunk = 16,
-                                            .kv = MNEM_KV_F32,
-                                            .sequences = 2});
+    engine_case_open(
+        &c, SOME, 0,
+        &(mnem_engine_options){
+            .context = CONTEXT, .threads = 1, .chunk = 16, .kv = MNEM_KV_F32, .sequences = 2});
     must(mnem_sequence_create(c.engine, &s));
     const mnem_step_part part = {s, ids, 200, 200};
     must(mnem_engine_step(c.engine, &part, 1, NULL, NULL));

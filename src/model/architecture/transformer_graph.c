@@ -379,7 +379,8 @@ static void add_tables(builder *b) {
                                   : beyond                  ? &map->rope_long
                                                             : &map->rope_short;
     bool used[2] = {false, false};
-    for (int32_t layer = 0; layer < b->t->layers; layer++) used[mnem__layer_has_window(b->t, layer)] = true;
+    for (int32_t layer = 0; layer < b->t->layers; layer++)
+        used[mnem__layer_has_window(b->t, layer)] = true;
     const bool differ = b->t->window_rope_base > 0;
     if (used[0] || !differ) b->table[0] = b->table[1] = add_table(b, &b->t->rope, factors);
     if (!used[1] || !differ) return;
