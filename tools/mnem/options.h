@@ -99,8 +99,8 @@ extern const tool_option tool_pre_options[]; /* a const char * */
 
 /* Words that quantize and merge take for a type. */
 #define TOOL_TYPES                                                                                 \
-    "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K Q2_K Q3_K Q3_K_M IQ4_NL IQ4_XS "  \
-    "MXFP4"
+    "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K Q2_K Q3_K Q3_K_S Q3_K_M Q3_K_L "  \
+    "IQ4_NL IQ4_XS MXFP4"
 extern const tool_option tool_threads_options[];  /* an int32_t */
 extern const tool_option tool_sampling_options[]; /* mnem_sampler_options */
 
