@@ -15,40 +15,22 @@
 /* One type for all matrices. */
 #define PLAIN(name, file_type)                                                                     \
     {                                                                                              \
-        #name,                                                                                     \
-        file_type,                                                                                 \
-        MNEM_TYPE_##name,                                                                          \
-        MNEM_TYPE_##name,                                                                          \
-        MNEM_TYPE_##name,                                                                          \
-        MNEM_TYPE_##name,                                                                          \
-        MNEM_TYPE_##name,                                                                          \
-        false                                                                                      \
+#name, file_type, MNEM_TYPE_##name, MNEM_TYPE_##name, MNEM_TYPE_##name, MNEM_TYPE_##name,  \
+            MNEM_TYPE_##name, false                                                                \
     }
 
 /* One type for all matrices but the output's, whose errors meet every token. */
 #define BUT_OUTPUT(label, name, file_type, output)                                                 \
     {                                                                                              \
-        label,                                                                                     \
-        file_type,                                                                                 \
-        MNEM_TYPE_##name,                                                                          \
-        output,                                                                                    \
-        MNEM_TYPE_##name,                                                                          \
-        MNEM_TYPE_##name,                                                                          \
-        MNEM_TYPE_##name,                                                                          \
-        false                                                                                      \
+        label, file_type, MNEM_TYPE_##name, output, MNEM_TYPE_##name, MNEM_TYPE_##name,            \
+            MNEM_TYPE_##name, false                                                                \
     }
 
 /* A mix with these types of its layers' matrices; the output matrix has 6 bits. */
 #define MIX(label, file_type, matrices, better, fused, attention_out, always)                      \
     {                                                                                              \
-        label,                                                                                     \
-        file_type,                                                                                 \
-        MNEM_TYPE_##matrices,                                                                      \
-        MNEM_TYPE_Q6_K,                                                                            \
-        MNEM_TYPE_##better,                                                                        \
-        MNEM_TYPE_##fused,                                                                         \
-        MNEM_TYPE_##attention_out,                                                                 \
-        always                                                                                     \
+        label, file_type, MNEM_TYPE_##matrices, MNEM_TYPE_Q6_K, MNEM_TYPE_##better,                \
+            MNEM_TYPE_##fused, MNEM_TYPE_##attention_out, always                                   \
     }
 
 /* Plain ones of Q4_K and Q5_K have the numbers of llama.cpp's small mixes, which are nearest. */

@@ -71,11 +71,11 @@ static void packed_rows_are_what_raw_rows_are(void **state) {
 /* The fastest kernel and the plain one, on a matrix whose last group is short. */
 static void check_product(mnem_type t, const uint8_t *packed, const float *x, int round) {
     static float out[TOKENS * ROWS];
-    const mnem_op_desc desc = {.kind = MNEM_OP_MATMUL,
-                               .workers = 1,
-                               .in = {mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, K),
-                                      mnem_tensor_packed(t, ROWS, K)},
-                               .out = mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, ROWS)};
+    const mnem_op_desc desc = {
+        .kind = MNEM_OP_MATMUL,
+        .workers = 1,
+        .in = {mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, K), mnem_tensor_packed(t, ROWS, K)},
+        .out = mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, ROWS)};
     const mnem_op_args args = {.tokens = TOKENS, .in = {x, packed}, .out = out, .row_end = ROWS};
     const op_check_result is = op_check(&desc, &args, &(op_check_options){.repeats = 1});
     assert_non_null(is.kernel);
@@ -111,15 +111,13 @@ static void only_scales_can_be_no_numbers(void **state) {
     static const struct {
         mnem_type type;
         int at[2]; /* of the halves in a block; -1: none */
-    } types[] = {{MNEM_TYPE_Q4_0, {0, -1}},    {MNEM_TYPE_Q4_1, {0, 2}},
-                 {MNEM_TYPE_Q5_0, {0, -1}},    {MNEM_TYPE_Q5_1, {0, 2}},
-                 {MNEM_TYPE_Q8_0, {0, -1}},    {MNEM_TYPE_Q2_K, {80, 82}},
-                 {MNEM_TYPE_Q3_K, {108, -1}},  {MNEM_TYPE_Q4_K, {0, 2}},
-                 {MNEM_TYPE_Q5_K, {0, 2}},     {MNEM_TYPE_Q6_K, {208, -1}},
-                 {MNEM_TYPE_IQ2_XXS, {0, -1}}, {MNEM_TYPE_IQ2_XS, {0, -1}},
-                 {MNEM_TYPE_IQ2_S, {0, -1}},   {MNEM_TYPE_IQ3_XXS, {0, -1}},
-                 {MNEM_TYPE_IQ3_S, {0, -1}},   {MNEM_TYPE_IQ4_NL, {0, -1}},
-                 {MNEM_TYPE_IQ4_XS, {0, -1}}};
+    } types[] = {
+        {MNEM_TYPE_Q4_0, {0, -1}},   {MNEM_TYPE_Q4_1, {0, 2}},     {MNEM_TYPE_Q5_0, {0, -1}},
+        {MNEM_TYPE_Q5_1, {0, 2}},    {MNEM_TYPE_Q8_0, {0, -1}},    {MNEM_TYPE_Q2_K, {80, 82}},
+        {MNEM_TYPE_Q3_K, {108, -1}}, {MNEM_TYPE_Q4_K, {0, 2}},     {MNEM_TYPE_Q5_K, {0, 2}},
+        {MNEM_TYPE_Q6_K, {208, -1}}, {MNEM_TYPE_IQ2_XXS, {0, -1}}, {MNEM_TYPE_IQ2_XS, {0, -1}},
+        {MNEM_TYPE_IQ2_S, {0, -1}},  {MNEM_TYPE_IQ3_XXS, {0, -1}}, {MNEM_TYPE_IQ3_S, {0, -1}},
+        {MNEM_TYPE_IQ4_NL, {0, -1}}, {MNEM_TYPE_IQ4_XS, {0, -1}}};
     rng r = {13};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const mnem_type_info *info = mnem_type_get(types[i].type);
