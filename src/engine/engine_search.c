@@ -47,6 +47,11 @@ static void count_work(mnem__search *search) {
         *(i < map->body_count ? &search->body_bytes : &search->head_bytes) += bytes;
         search->file_bytes += (double)info.bytes;
     }
+    const mnem__adapter_set *adapters = search->setup->adapters;
+    if (!adapters) return;
+    search->body_macs += adapters->body_macs;
+    search->head_macs += adapters->head_macs;
+    search->body_bytes += (double)adapters->packed_bytes;
 }
 
 /* One matrix by itself. */

@@ -205,8 +205,8 @@ static mnem_status put_experts(const writer *w) {
     return MNEM_OK;
 }
 
-/* Layers that are convolutions have no heads of keys; the width of a feed-forward may be made of the
- * one that is written down. */
+/* Layers that are convolutions have no heads of keys; the width of a feed-forward may be made of
+ * the one that is written down. */
 static mnem_status put_short_conv(const writer *w) {
     int64_t layers, ff;
     const mnem__node *types = mnem__hf_find(w->c, "layer_types");
