@@ -109,7 +109,7 @@ static void each_type_has_its_mix_and_a_small_error(void **state) {
     }
 }
 
-/* What llama.cpp's mix of the name is made of: values, down projections and what attention gives. */
+/* As in llama.cpp's mix of the name: values, down projections and what attention gives. */
 static void q3_k_l_has_five_bits_where_errors_weigh_most(void **state) {
     (void)state;
     const char *out = kit_path("out.gguf");

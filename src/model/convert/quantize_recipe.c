@@ -3,8 +3,8 @@
  * The mixes are those that files in circulation use, so that sizes and qualities can be compared:
  * the output matrix gets 6 bits in files of 2 to 4 bits; in Q4_K_M the values and the down
  * projections of some layers do, because errors there weigh most, and values that share a matrix
- * with queries and keys get 5. Q3_K_M and Q2_K do likewise with fewer bits; Q3_K_L gives values, down
- * projections and what attention gives 5 bits in every layer, Q3_K_S (which is Q3_K) nothing. */
+ * with queries and keys get 5. Q3_K_M and Q2_K do likewise with fewer bits; Q3_K_L gives values,
+ * down projections and what attention gives 5 bits in every layer, Q3_K_S (which is Q3_K) none. */
 #include <stdio.h>
 #include <strings.h>
 
