@@ -152,7 +152,8 @@ typedef struct mnem_quantize_report {
 typedef struct mnem_quantize_options {
     /* In any case: the mixes "Q4_0", "IQ4_NL", "IQ4_XS", "Q3_K" (the output matrix gets Q6_K),
      * "MXFP4" (it gets Q8_0), "Q4_K_M", "Q3_K_S", "Q3_K_M", "Q3_K_L" and "Q2_K", or one type for
-     * all matrices: "F32", "F16", "BF16", "Q8_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K". */
+     * all matrices: "F32", "F16", "BF16", "Q8_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K" and
+     * "Q6_K". */
     const char *type;
     int32_t threads; /* default: the processors this process may use; doesn't change a byte */
     mnem_progress progress;                                               /* bytes read */
