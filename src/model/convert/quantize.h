@@ -24,7 +24,8 @@ bool mnem__recipe_is_mix(const mnem__recipe *recipe);
 
 /* The type for one tensor of a model. Vectors stay F32. attn_v and ffn_down get recipe.better in
  * the first and the last eighth of the layers and in every third between, or always. A table of
- * positions gets F16 (F32 where all do): it is small, and added to everything. Rows that aren't whole blocks get
+ * positions gets F16 (F32 where all do): it is small, and added to everything. Rows that aren't
+ * whole blocks get
  * the next type that fits: Q2_K, Q3_K and IQ4_XS to IQ4_NL, Q4_K to Q5_0, Q5_K to Q5_1, Q6_K to
  * Q8_0, any to F16. */
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *transformer,
