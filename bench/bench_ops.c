@@ -1,6 +1,7 @@
 /* bench_ops.c: every operator's time and error beside its plain kernel; MATMUL beside the machine.
  *
  *     bench_ops [threads] [text that the operator or the kernel's name must contain]
+ *     bench_ops [threads] types     a row for each type of weights, as docs/performance.md has them
  *
  * MATMUL, few tokens: bytes of weights a second, with more matrices than the last cache holds, and
  * how that compares with plain reading. Operators of training on rows: beside a plain copy that
@@ -105,10 +106,9 @@ static uint8_t *packed_matrices(mnem_type type, int64_t rows, int64_t k, int64_t
     return packed;
 }
 
-static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
+static op_check_result measure_matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
     const uint64_t bytes = mnem_pack_bytes(type, rows, k);
     const int64_t count = tokens <= 16 ? PAST_CACHES / (int64_t)bytes + 1 : 1;
-    if (!strstr("matmul", filter) && !strstr(mnem_type_get(type)->name, filter)) return;
     mnem_op_desc d = {.kind = MNEM_OP_MATMUL};
     d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, tokens, k);
     d.in[1] = mnem_tensor_packed(type, rows, k);
@@ -125,7 +125,17 @@ static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
                           .calls = count,
                           .in1_step = (int64_t)bytes,
                           .skip_plain = rows * k * tokens > 200000000};
-    op_check_result r = op_check(&d, &a, &o);
+    const op_check_result r = op_check(&d, &a, &o);
+    free(packed);
+    free(x);
+    free(a.out);
+    return r;
+}
+
+static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
+    const uint64_t bytes = mnem_pack_bytes(type, rows, k);
+    if (!strstr("matmul", filter) && !strstr(mnem_type_get(type)->name, filter)) return;
+    const op_check_result r = measure_matmul(type, rows, k, tokens);
     char shape[64];
     snprintf(shape, sizeof shape, "%lld x %lld, %lld tokens", (long long)rows, (long long)k,
              (long long)tokens);
@@ -134,24 +144,35 @@ static void matmul(mnem_type type, int64_t rows, int64_t k, int64_t tokens) {
         printf("  %6.1f GB/s (%.0f %% of reading)", (double)bytes / r.seconds * 1e-9,
                (double)bytes / r.seconds / read_rate * 100);
     printf("  %6.1f GMAC/s\n", (double)(rows * k * tokens) / r.seconds * 1e-9);
-    free(packed);
-    free(x);
-    free(a.out);
 }
 
+static const mnem_type types[] = {
+    MNEM_TYPE_Q4_0,  MNEM_TYPE_Q8_0,    MNEM_TYPE_Q4_K,   MNEM_TYPE_Q6_K,   MNEM_TYPE_F16,
+    MNEM_TYPE_Q4_1,  MNEM_TYPE_Q5_0,    MNEM_TYPE_Q5_1,   MNEM_TYPE_Q5_K,   MNEM_TYPE_BF16,
+    MNEM_TYPE_F32,   MNEM_TYPE_Q2_K,    MNEM_TYPE_Q3_K,   MNEM_TYPE_IQ4_NL, MNEM_TYPE_IQ4_XS,
+    MNEM_TYPE_MXFP4, MNEM_TYPE_IQ2_XXS, MNEM_TYPE_IQ2_XS, MNEM_TYPE_IQ2_S,  MNEM_TYPE_IQ3_XXS,
+    MNEM_TYPE_IQ3_S};
+
 static void all_matmuls(void) {
-    static const mnem_type types[] = {
-        MNEM_TYPE_Q4_0,  MNEM_TYPE_Q8_0,    MNEM_TYPE_Q4_K,   MNEM_TYPE_Q6_K,   MNEM_TYPE_F16,
-        MNEM_TYPE_Q4_1,  MNEM_TYPE_Q5_0,    MNEM_TYPE_Q5_1,   MNEM_TYPE_Q5_K,   MNEM_TYPE_BF16,
-        MNEM_TYPE_F32,   MNEM_TYPE_Q2_K,    MNEM_TYPE_Q3_K,   MNEM_TYPE_IQ4_NL, MNEM_TYPE_IQ4_XS,
-        MNEM_TYPE_MXFP4, MNEM_TYPE_IQ2_XXS, MNEM_TYPE_IQ2_XS, MNEM_TYPE_IQ2_S,  MNEM_TYPE_IQ3_XXS,
-        MNEM_TYPE_IQ3_S};
     static const int64_t shapes[][2] = {{2048, 2048}, {5632, 2048}, {2048, 5632}};
     static const int64_t tokens[] = {1, 8, 512};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (size_t n = 0; n < sizeof tokens / sizeof *tokens; n++)
                 if (t < 5 || s == 0) matmul(types[t], shapes[s][0], shapes[s][1], tokens[n]);
+}
+
+/* One token, as generating has it: reading is measured beside each type, since it changes too. */
+static void table_of_types(void) {
+    enum { ROWS = 2048, WIDE = 5632 };
+    printf("| type | bytes a weight | GB/s | of reading | GMAC/s |\n|---|---|---|---|---|\n");
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        const double bytes = (double)mnem_pack_bytes(types[t], ROWS, WIDE), n = ROWS * WIDE;
+        const double rate = measure_reading();
+        const op_check_result r = measure_matmul(types[t], ROWS, WIDE, 1);
+        printf("| %s | %.3f | %.1f | %.0f %% | %.1f |\n", mnem_type_get(types[t])->name, bytes / n,
+               bytes / r.seconds * 1e-9, bytes / r.seconds / rate * 100, n / r.seconds * 1e-9);
+    }
 }
 
 /* ---- the others, 512 tokens of a model 2048 wide ---- */
@@ -326,6 +347,11 @@ int main(int argc, char **argv) {
     }
     read_rate = measure_reading();
     printf("%d thread%s; reading: %.1f GB/s\n", threads, threads == 1 ? "" : "s", read_rate * 1e-9);
+    if (strcmp(filter, "types") == 0) {
+        table_of_types();
+        mnem_team_destroy(team);
+        return 0;
+    }
     all_matmuls();
     elementwise();
     ropes();

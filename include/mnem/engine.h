@@ -61,6 +61,8 @@ typedef struct mnem_engine_options {
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
+    const mnem_adapter *adapters; /* [adapter_count]; all of them count, one after another */
+    int32_t adapter_count;
     mnem_progress progress; /* of loading: bytes */
     /* Of experts that aren't all resident, what every layer wants, told while a step runs. */
     mnem_on_experts *on_experts;
@@ -112,7 +114,8 @@ typedef struct mnem_engine_plan {
     mnem_knob knob;
 } mnem_engine_plan;
 
-/* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes and budget. */
+/* Reads nothing but the header. MNEM_OVER_BUDGET: the text says bytes and budget. MNEM_INVALID,
+ * MNEM_BAD_FILE and MNEM_UNSUPPORTED of an adapter name its file and tensor. */
 mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
                                   mnem_engine_plan *plan);
 
@@ -192,12 +195,14 @@ void mnem_engine_destroy(mnem_engine *engine);
 /* An empty sequence. MNEM_OVER_BUDGET when options.sequences are open. */
 mnem_status mnem_sequence_create(mnem_engine *engine, mnem_sequence **sequence);
 /* One that begins with the first n tokens of another: their pages are shared until one of the two
- * writes into them. MNEM_INVALID when the other has fewer. */
+ * writes into them. MNEM_INVALID when the other has fewer, MNEM_UNSUPPORTED as truncate. */
 mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence **sequence);
 /* Gives its pages back. NULL is fine. */
 void mnem_sequence_destroy(mnem_sequence *sequence);
 int32_t mnem_sequence_length(const mnem_sequence *sequence);
-/* Keeps the first n tokens. */
+/* Keeps the first n tokens. Layers with windows hold a window and a chunk of positions at the
+ * least: where what token n would see is gone, MNEM_UNSUPPORTED, and nothing has changed. 0 always
+ * can be kept. */
 mnem_status mnem_sequence_truncate(mnem_sequence *sequence, int32_t n);
 
 /* Tokens that a step appends to a sequence, ids [n]. Logits are wanted for those with index >=

@@ -140,6 +140,7 @@ typedef struct mnem_transformer {
     int32_t latent, latent_q, key_dim,
         value_dim;                  /* of keys and values, queries (0: none); a head */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
+    float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
 } mnem_transformer;
 /* llama and mistral (both "llama" here), mistral3, granite, smollm3, qwen2, qwen3, gemma2, gemma3,
  * phi3, glm4, olmo2 (and 3), lfm2, starcoder2 and gpt2; the encoders bert and nomic-bert; with
@@ -175,8 +176,8 @@ typedef struct mnem_quantize_report {
 } mnem_quantize_report;
 typedef struct mnem_quantize_options {
     /* In any case: the mixes "Q4_0", "IQ4_NL", "IQ4_XS", "Q3_K" (the output matrix gets Q6_K),
-     * "MXFP4" (it gets Q8_0), "Q4_K_M", "Q3_K_M" and "Q2_K", or one type for all matrices: "F32",
-     * "F16", "BF16", "Q8_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K". */
+     * "MXFP4" (it gets Q8_0), "Q4_K_M", "Q3_K_S", "Q3_K_M", "Q3_K_L" and "Q2_K", or one type for
+     * all matrices: "F32", "F16", "BF16", "Q8_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K" */
     const char *type;
     int32_t threads; /* default: the processors this process may use; doesn't change a byte */
     mnem_progress progress;                                               /* bytes read */
@@ -238,6 +239,13 @@ typedef struct mnem_merge_options {
  * MNEM_CANCELLED. */
 mnem_status mnem_merge_file(const char *model, const char *adapter, const char *to,
                             const mnem_merge_options *options);
+
+/* Such an adapter beside the model's matrices while it runs (mnem_engine_options): y = W x + scale
+ * alpha / rank B (A x). Weights stay as they are, in any type, resident or streamed. */
+typedef struct mnem_adapter {
+    const mnem_model *model; /* the adapter's file, open until the engine is destroyed */
+    float scale;             /* 0: as though it weren't there; may be negative */
+} mnem_adapter;
 
 #ifdef __cplusplus
 }

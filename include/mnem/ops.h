@@ -246,6 +246,9 @@ typedef struct mnem_op_desc {
     int32_t window;                 /* ATTENTION: 0: all positions */
     float soft_cap;                 /* ATTENTION: 0: none */
     bool both_ways;                 /* ATTENTION: not causal */
+    float temperature;              /* ATTENTION: what the scores of a row at position p are */
+    int32_t temperature_every;      /* multiplied by: 1 + temperature ln(1 + p / every) in whole
+                                       numbers; 0: nothing */
     bool by_position;               /* EMBED: a row for each of args.positions, not of args.ids */
     bool by_token;                  /* EMBED_GRAD: out has a row for each token */
     int32_t sequence;               /* CAUSAL_ATTENTION: tokens of one sequence */

@@ -63,7 +63,8 @@ typedef bool mnem_on_logits(void *context, int32_t index, const float *logits);
 mnem_status mnem_session_eval(mnem_session *session, const int32_t *ids, int32_t n,
                               int32_t first_logits, mnem_on_logits *on_logits, void *context);
 int32_t mnem_session_length(const mnem_session *session);
-/* Keeps the first n tokens. */
+/* Keeps the first n tokens; none where windows have gone by (mnem_sequence_truncate), with MNEM_OK:
+ * the length says from where to evaluate. */
 mnem_status mnem_session_truncate(mnem_session *session, int32_t n);
 /* Async-signal-safe; cleared by the next eval's end. */
 void mnem_session_cancel(mnem_session *session);

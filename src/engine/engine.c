@@ -48,24 +48,54 @@ static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
 /* ---- the source of matrices that the graphs see ---- */
 
 static const void *source_resident(void *context, int32_t matrix) {
-    return mnem__weights_resident(context, matrix);
+    const mnem_engine *e = context;
+    const void *packed =
+        mnem__adapter_set_packed(e->adapters, part_host(e, MNEM__PART_ADAPTERS), matrix);
+    return packed ? packed : mnem__weights_resident(e->weights, matrix);
 }
 
 static mnem_status source_acquire(void *context, int32_t matrix, mnem_graph_chunk *chunk) {
+    const mnem_engine *e = context;
     mnem__weights_chunk c;
-    const mnem_status status = mnem__weights_acquire(context, matrix, &c);
+    const mnem_status status = mnem__weights_acquire(e->weights, matrix, &c);
     if (status == MNEM_OK)
         *chunk = (mnem_graph_chunk){c.packed, c.row_begin, c.row_end, c.last, c.slot};
     return status;
 }
 
 static void source_release(void *context, const mnem_graph_chunk *chunk) {
-    mnem__weights_release(context, &(mnem__weights_chunk){.packed = chunk->packed,
-                                                          .row_begin = chunk->row_begin,
-                                                          .row_end = chunk->row_end,
-                                                          .last = chunk->last,
-                                                          .slot = chunk->slot});
+    const mnem_engine *e = context;
+    const mnem__weights_chunk c = {.packed = chunk->packed,
+                                   .row_begin = chunk->row_begin,
+                                   .row_end = chunk->row_end,
+                                   .last = chunk->last,
+                                   .slot = chunk->slot};
+    mnem__weights_release(e->weights, &c);
 }
+
+static mnem_status experts_want(void *context, int32_t gates, const int32_t *numbers, int32_t count,
+                                bool in_order) {
+    const mnem_engine *e = context;
+    return mnem__weights_experts.want(e->weights, gates, numbers, count, in_order);
+}
+
+static mnem_status experts_acquire(void *context, int32_t gates, mnem_graph_expert *expert) {
+    const mnem_engine *e = context;
+    return mnem__weights_experts.acquire(e->weights, gates, expert);
+}
+
+static void experts_release(void *context, const mnem_graph_expert *expert) {
+    const mnem_engine *e = context;
+    mnem__weights_experts.release(e->weights, expert);
+}
+
+static void experts_guess(void *context, int32_t gates, const int32_t *numbers, int32_t count) {
+    const mnem_engine *e = context;
+    if (mnem__weights_experts.guess) mnem__weights_experts.guess(e->weights, gates, numbers, count);
+}
+
+static const mnem_graph_experts source_experts = {experts_want, experts_acquire, experts_release,
+                                                  experts_guess};
 
 /* ---- create ---- */
 
@@ -73,7 +103,10 @@ static void source_release(void *context, const mnem_graph_chunk *chunk) {
 static void bind(mnem_engine *e) {
     const int32_t embedding = e->map->embedding;
     mnem_tensor_info info;
-    e->pages.base = part_host(e, MNEM__PART_PAGES);
+    e->pages[MNEM__KV_FULL].base = part_host(e, MNEM__PART_PAGES);
+    e->pages[MNEM__KV_WINDOW].base =
+        e->pages[MNEM__KV_FULL].base + e->tables.kind[MNEM__KV_FULL].need.page_bytes *
+                                           (uint64_t)e->tables.kind[MNEM__KV_FULL].count;
     mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
     e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
     e->external[MNEM__SLOT_HIDDEN] = part_host(e, MNEM__PART_ACTIVATIONS);
@@ -83,8 +116,8 @@ static void bind(mnem_engine *e) {
         e->choice.embedding_packed
             ? (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding)
             : part_host(e, MNEM__PART_ROWS);
-    e->source = (mnem_graph_weights){source_resident, source_acquire, source_release, e->weights,
-                                     &mnem__weights_experts};
+    e->source =
+        (mnem_graph_weights){source_resident, source_acquire, source_release, e, &source_experts};
 }
 
 /* A block that was the ring is as new again: zeros. */
@@ -104,6 +137,8 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     MNEM__TRY(mnem__weights_create(&options, &blocks, &e->weights));
     MNEM__TRY(mnem_team_create(setup->threads, &e->team));
     MNEM__TRY(mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS)));
+    if (e->adapters)
+        MNEM__TRY(mnem__adapter_set_load(e->adapters, part_host(e, MNEM__PART_ADAPTERS)));
     MNEM__TRY(mnem__weights_load(e->weights, &o->progress));
     clear_ring(e);
     bind(e);
@@ -114,21 +149,24 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
 static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
     const mnem__engine_tables *t = &e->tables;
     e->sequences = setup->sequences;
-    const mnem_kv_layout layout = mnem__engine_kv(setup, e->choice.kv_type);
-    e->pages = (mnem__kv_pages){.layout = layout,
-                                .page_bytes = mnem__engine_page_bytes(&e->map->shape, &layout),
-                                .count = e->sequences * t->pages_each,
-                                .free = t->free_pages,
-                                .references = t->references,
-                                .ids = t->page_ids};
-    mnem__kv_pages_init(&e->pages);
-    e->stats.pages = (uint64_t)e->pages.count;
-    for (int32_t i = 0; i < e->sequences; i++)
-        t->sequences[i] =
-            (mnem_sequence){.engine = e, .table = t->pages + (int64_t)i * t->pages_each};
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        e->pages[k] = (mnem__kv_pages){.layout = mnem__engine_kv(setup, e->choice.kv_type),
+                                       .page_bytes = t->kind[k].need.page_bytes,
+                                       .count = t->kind[k].count,
+                                       .free = t->kind[k].free_pages,
+                                       .references = t->kind[k].references,
+                                       .ids = t->kind[k].ids};
+        mnem__kv_pages_init(&e->pages[k]);
+        e->stats.pages += (uint64_t)e->pages[k].count;
+    }
+    for (int32_t i = 0; i < e->sequences; i++) {
+        t->sequences[i] = (mnem_sequence){.engine = e};
+        for (int k = 0; k < MNEM__KV_KINDS; k++)
+            t->sequences[i].table[k].page = t->kind[k].pages + (int64_t)i * t->table_pages;
+    }
 }
 
-/* The engine with its tables, and the numbers of its parts. Takes setup's map. */
+/* The engine with its tables, and the numbers of its parts. Takes setup's map and adapters. */
 static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_engine **engine) {
     mnem__choice choice = choice_of(plan);
     mnem__residency(setup->map, choice.order, choice.resident, setup->flags);
@@ -148,6 +186,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     e->choice = choice;
     e->logits_rows = setup->logits_rows;
     e->map = setup->map;
+    e->adapters = setup->adapters;
     start_sequences(e, setup);
     mnem_status status = mnem__graphs_build(setup, &choice, &e->graphs);
     if (status == MNEM_OK)
@@ -187,7 +226,10 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
         status = mnem__parts_take(&taker);
     }
     if (status == MNEM_OK && e->can_run) status = load(e, &setup);
-    if (e) setup.map = NULL; /* it is the engine's */
+    if (e) { /* they are the engine's */
+        setup.map = NULL;
+        setup.adapters = NULL;
+    }
     mnem__setup_fini(&setup);
     if (status != MNEM_OK) {
         mnem_engine_destroy(e);
@@ -206,13 +248,15 @@ void mnem_engine_destroy(mnem_engine *e) {
     mnem_pool_destroy_forced(e->blocks);
     mnem__graphs_destroy(&e->graphs);
     mnem__transformer_map_destroy(e->map);
+    mnem__adapter_set_destroy(e->adapters);
     if (e->owns_device) mnem_device_close(e->device);
     mnem__free(e);
 }
 
 void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {
     *stats = e->stats;
-    stats->pages_used = (uint64_t)(e->pages.count - e->pages.free_count);
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        stats->pages_used += (uint64_t)(e->pages[k].count - e->pages[k].free_count);
     if (!e->weights) return;
     mnem__weights_stats weights;
     mnem__weights_stats_get(e->weights, &weights);

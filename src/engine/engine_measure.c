@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "engine/engine_pool.h"
+#include "engine/kv_pages.h"
 #include "model/architecture/roles.h"
 
 static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
@@ -59,6 +60,12 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
         mnem__setup_fini(setup);
         return status;
     }
+    status =
+        mnem__adapter_set_create(map, options->adapters, options->adapter_count, &setup->adapters);
+    if (status != MNEM_OK) {
+        mnem__setup_fini(setup);
+        return status;
+    }
     setup->matrices = map->body_count + map->head_count + map->extra_count;
     setup->threads = options->threads ? options->threads : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
@@ -74,6 +81,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
 
 void mnem__setup_fini(mnem__setup *setup) {
     mnem__transformer_map_destroy(setup->map);
+    mnem__adapter_set_destroy(setup->adapters);
     mnem__free(setup->flags);
     *setup = (mnem__setup){0};
 }
@@ -146,26 +154,10 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
                             .page_tokens = PAGE_TOKENS};
 }
 
-uint64_t mnem__engine_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *kv,
-                                  int32_t layer) {
-    return mnem__layer_convolves(t, layer) ? mnem_conv_page_bytes(t->embd, t->conv_length)
-                                           : mnem_kv_page_bytes(kv);
-}
-
-int32_t mnem__engine_page_layers(const mnem_transformer *t) {
-    return t->encoder ? 1 : t->layers;
-}
-
-uint64_t mnem__engine_page_bytes(const mnem_transformer *t, const mnem_kv_layout *kv) {
-    uint64_t bytes = 0;
-    for (int32_t layer = 0; layer < mnem__engine_page_layers(t); layer++)
-        bytes += mnem__engine_layer_bytes(t, kv, layer);
-    return bytes;
-}
-
 static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                                      const mnem__choice *choice, int32_t tokens) {
     return (mnem__transformer_graph_options){.map = setup->map,
+                                             .adapters = setup->adapters,
                                              .tokens = tokens,
                                              .workers = setup->threads,
                                              .kv = mnem__engine_kv(setup, choice->kv_type),
@@ -213,7 +205,8 @@ static void measure_host(const mnem__setup *setup, const mnem__choice *choice,
                          const mnem__weights_sizes *weights, mnem__parts *parts) {
     const mnem__transformer_graph_options graphs = graph_options(setup, choice, choice->chunk);
     parts->bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
-                                            mnem__transformer_map_bytes(setup->map);
+                                            mnem__transformer_map_bytes(setup->map) +
+                                            (setup->adapters ? setup->adapters->host_bytes : 0);
     parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
     parts->bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
     if (!setup->options->device) parts->bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
@@ -253,9 +246,13 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     bytes[MNEM__PART_MATRICES] = weights->resident_bytes;
     bytes[MNEM__PART_EXPERTS] = weights->expert_bytes;
     bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
-    bytes[MNEM__PART_PAGES] =
-        mnem__engine_page_bytes(t, &kv) *
-        (uint64_t)(setup->sequences * mnem__kv_pages_for(&kv, choice->context));
+    bytes[MNEM__PART_ADAPTERS] = setup->adapters ? setup->adapters->block_bytes : 0;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__kv_need need =
+            mnem__kv_need_of(t, &kv, (mnem__kv_kind)k, choice->context, choice->chunk);
+        bytes[MNEM__PART_PAGES] +=
+            need.page_bytes * (uint64_t)need.pages * (uint64_t)setup->sequences;
+    }
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
     bytes[MNEM__PART_LOGITS] =

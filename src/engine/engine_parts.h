@@ -6,7 +6,7 @@
 #define MNEM_SRC_ENGINE_SESSION_PARTS_H
 
 #include "mnem/session.h"
-#include "model/architecture/transformer_graph.h"
+#include "model/architecture/adapter_set.h"
 #include "model/weights/weights.h"
 #include "plan/plan_parts.h"
 
@@ -15,6 +15,7 @@
     X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
     X(EXPERTS, WEIGHTS, "experts", BLOCK)                                                          \
     X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
+    X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
     X(PAGES, KV, "pages", BLOCK)                                                                   \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
     X(LOGITS, ACTIVATION, "logits", BLOCK)                                                         \
@@ -58,7 +59,8 @@ typedef struct mnem__setup {
     const mnem_engine_options *options;
     mnem_device *device; /* NULL while planning without one: host rounding */
     mnem__transformer_map *map;
-    bool *flags; /* [matrices], scratch and result of mnem__residency */
+    mnem__adapter_set *adapters; /* NULL: none */
+    bool *flags;                 /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
     uint64_t pool_bytes, track_bytes; /* of the heap: the pool's books (engine_pool.h) */
 } mnem__setup;
@@ -86,12 +88,6 @@ mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *cho
                                mnem__graph_pair *pair);
 void mnem__graphs_destroy(mnem__graph_pair *pair);
 mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
-/* Bytes of one page of one layer, and of all: keys and values, or what a convolution keeps. */
-uint64_t mnem__engine_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *kv,
-                                  int32_t layer);
-/* How many layers have pages of their own: those of an encoder share one's. */
-int32_t mnem__engine_page_layers(const mnem_transformer *t);
-uint64_t mnem__engine_page_bytes(const mnem_transformer *t, const mnem_kv_layout *kv);
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice);
 

@@ -10,8 +10,8 @@
 
 struct mnem_sequence {
     mnem_engine *engine;
-    int32_t *table; /* [pages_each]: pages_used of them are its */
-    int32_t pages_used, length;
+    mnem__kv_table table[MNEM__KV_KINDS];
+    int32_t length;
     int32_t
         ready; /* tokens whose states are known: length, or the begin of its page (sequence.c) */
     bool open, in_step;
@@ -37,11 +37,15 @@ typedef struct mnem__engine_tables {
     mnem_kv_sequence *kv;     /* [layers][segments of the pass] */
     mnem__segment *segments;  /* [sequences] */
     mnem_sequence *sequences; /* [sequences] */
-    int32_t *pages;           /* [sequences][pages_each] */
-    int32_t *free_pages;      /* [pages] */
-    uint16_t *references;     /* [pages] */
-    int32_t *page_ids;        /* [pages][page tokens]; NULL: the model has no state */
-    int32_t pages_each;       /* that one sequence can have; pages = sequences * pages_each */
+    struct {
+        int32_t *pages;       /* [sequences][table_pages] */
+        int32_t *free_pages;  /* [count] */
+        uint16_t *references; /* [count] */
+        int32_t *ids;         /* [count][page tokens]; NULL: no layer of the kind has a state */
+        mnem__kv_need need;
+        int32_t count; /* of all sequences */
+    } kind[MNEM__KV_KINDS];
+    int32_t table_pages; /* of positions: a whole context's */
 } mnem__engine_tables;
 /* Lays them out from base (NULL measures) and returns the bytes. */
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
@@ -70,6 +74,7 @@ struct mnem_engine {
     mnem_device *device;
     bool owns_device, can_run;
     mnem__transformer_map *map;
+    mnem__adapter_set *adapters; /* NULL: none */
     mnem__graph_pair graphs;
     mnem__weights *weights;
     mnem_team *team;
@@ -80,7 +85,7 @@ struct mnem_engine {
     mnem_pool_block block[MNEM__PARTS];
     bool taken[MNEM__PARTS];
     mnem__engine_tables tables;
-    mnem__kv_pages pages;
+    mnem__kv_pages pages[MNEM__KV_KINDS];
     uint64_t row_bytes; /* of the embedding matrix in the file */
     void *external[MNEM__SLOTS];
     mnem_graph_weights source;

@@ -51,6 +51,11 @@ static void count_work(mnem__search *search) {
         *(i < map->body_count ? &search->body_bytes : &search->head_bytes) += bytes;
         search->file_bytes += (double)info.bytes;
     }
+    const mnem__adapter_set *adapters = search->setup->adapters;
+    if (!adapters) return;
+    search->body_macs += adapters->body_macs;
+    search->head_macs += adapters->head_macs;
+    search->body_bytes += (double)adapters->packed_bytes;
 }
 
 /* One matrix by itself. */
@@ -201,8 +206,9 @@ mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t
         o->profile->macs_per_s > 0)
         search->profile = *o->profile;
     search->graphs = mnem__calloc("plan", GRAPH_POINTS_MAX, sizeof *search->graphs);
-    search->residency = mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1) + MIXED_POINTS,
-                                     sizeof *search->residency);
+    const size_t mixed = setup->map->shape.experts > 0 ? MIXED_POINTS : 0;
+    search->residency =
+        mnem__calloc("plan", 2 * ((size_t)setup->matrices + 1) + mixed, sizeof *search->residency);
     search->rings = mnem__calloc("plan", RINGS, sizeof *search->rings);
     mnem_status status = MNEM_OK;
     if (!search->graphs || !search->residency || !search->rings) status = mnem__heap_status();

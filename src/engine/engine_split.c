@@ -36,7 +36,7 @@ static uint64_t matrix_bytes(const splitter *s, int32_t handle) {
     mnem_tensor_info info;
     const int32_t tensor = s->setup.map->matrices[handle];
     if (!mnem_model_tensor_get(s->setup.model, (uint32_t)tensor, &info)) return 0;
-    return mnem__matrix_pack_bytes(&info);
+    return mnem__matrix_pack_bytes(&info) + mnem__adapter_set_bytes_at(s->setup.adapters, handle);
 }
 
 static uint64_t vector_bytes(const mnem__vector *v) {
@@ -64,9 +64,11 @@ static uint64_t positions_bytes(const splitter *s) {
 
 /* Of one layer, or of all those of an encoder on a device. */
 static uint64_t layer_pages_bytes(const splitter *s, const mnem__choice *choice, int32_t layer) {
+    const mnem_transformer *t = &s->setup.map->shape;
     const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
-    return mnem__engine_layer_bytes(&s->setup.map->shape, &kv, layer) *
-           (uint64_t)(s->setup.sequences * mnem__kv_pages_for(&kv, choice->context));
+    const mnem__kv_need need =
+        mnem__kv_need_of(t, &kv, mnem__kv_kind_of(t, layer), choice->context, choice->chunk);
+    return mnem__kv_layer_bytes(t, &kv, layer) * (uint64_t)(s->setup.sequences * need.pages);
 }
 
 /* What a pass needs beside weights and pages, on any device. */

@@ -123,14 +123,20 @@ static mnem_status read_rows(mnem_engine *e, int32_t n) {
     return MNEM_OK;
 }
 
-/* Pages for a sequence's next n tokens, of which the first may lie in one that others have too. */
-static mnem_status make_room(mnem_engine *e, mnem_sequence *s, int32_t n) {
+/* Pages of one kind for a sequence's next n tokens, of which the first may lie in one that others
+ * have too. What lies before every window of theirs is forgotten no earlier than room is needed:
+ * until then the sequence may be cut back to there. */
+static mnem_status make_room(mnem_engine *e, mnem_sequence *s, int k, int32_t n) {
+    mnem__kv_pages *pages = &e->pages[k];
+    mnem__kv_table *table = &s->table[k];
     const int32_t end = mnem__max_i32(s->ready + n, s->length);
-    const int32_t first = s->ready / e->pages.layout.page_tokens;
-    const bool shares = first < s->pages_used;
-    if ((!shares || mnem__kv_pages_own(&e->pages, &s->table[first])) &&
-        mnem__kv_pages_resize(&e->pages, s->table, &s->pages_used,
-                              mnem__kv_pages_for(&e->pages.layout, end)))
+    const int32_t first = s->ready / pages->layout.page_tokens;
+    const int32_t wanted = mnem__kv_pages_for(&pages->layout, end);
+    if (pages->count == 0) return MNEM_OK;
+    mnem__kv_pages_forget(pages, table, wanted - e->tables.kind[k].need.pages);
+    const bool shares = first < table->used;
+    if ((!shares || mnem__kv_pages_own(pages, &table->page[first])) &&
+        mnem__kv_pages_resize(pages, table, wanted))
         return MNEM_OK;
     return mnem__fail(MNEM_OVER_BUDGET, "session: no KV pages for %d tokens", end);
 }
@@ -140,12 +146,14 @@ static void fill_ids(step *x, const mnem__segment *g) {
     mnem_engine *e = x->e;
     const mnem_step_part *part = &x->parts[g->part];
     const mnem_sequence *s = part->sequence;
+    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
+    const mnem__kv_table *table = &s->table[MNEM__KV_FULL];
     for (int32_t i = 0; i < g->n; i++) {
         const int32_t at = g->at + i, position = s->ready + i;
-        const int32_t id = at < 0 ? *mnem__kv_id(&e->pages, s->table, position) : part->ids[at];
+        const int32_t id = at < 0 ? *mnem__kv_id(pages, table, position) : part->ids[at];
         e->tables.ids[g->row + i] = id;
         e->tables.positions[g->row + i] = position;
-        if (e->pages.ids) *mnem__kv_id(&e->pages, s->table, position) = id;
+        if (pages->ids) *mnem__kv_id(pages, table, position) = id;
     }
 }
 
@@ -155,16 +163,17 @@ static mnem_status fill_segment(step *x, int32_t index) {
     const mnem__segment *g = &e->tables.segments[index];
     mnem_sequence *s = x->parts[g->part].sequence;
     const mnem_transformer *t = &e->map->shape;
-    uint64_t offset = 0; /* of the layer in a page */
-    MNEM__TRY(make_room(e, s, g->n));
+    uint64_t offset[MNEM__KV_KINDS] = {0}; /* of the layer in a page of its kind */
+    for (int k = 0; k < MNEM__KV_KINDS; k++) MNEM__TRY(make_room(e, s, k, g->n));
     fill_ids(x, g);
-    for (int32_t layer = 0; layer < mnem__engine_page_layers(t); layer++) {
+    for (int32_t layer = 0; layer < mnem__kv_layers(t); layer++) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)layer * x->segments + index];
-        *kv = mnem__kv_sequence_of(&e->pages, offset, s->table);
+        const mnem__kv_kind k = mnem__kv_kind_of(t, layer);
+        *kv = mnem__kv_sequence_of(&e->pages[k], offset[k], &s->table[k]);
         kv->first_position = s->ready;
         kv->first_row = g->row;
         kv->rows = g->n;
-        offset += mnem__engine_layer_bytes(t, &e->pages.layout, layer);
+        offset[k] += mnem__kv_layer_bytes(t, &e->pages[k].layout, layer);
     }
     return MNEM_OK;
 }
@@ -241,6 +250,11 @@ static mnem_status give_logits(const step *x, reader *r, const float *logits) {
 static mnem_status not_finite(const mnem_engine *e) {
     mnem_model_info info;
     MNEM__TRY(mnem__model_check_finite(e->model, &e->cancel));
+    for (int32_t i = 0; e->adapters && i < e->adapters->count; i++) {
+        const mnem_model *file = e->adapters->product[i].file;
+        if (i == 0 || file != e->adapters->product[i - 1].file)
+            MNEM__TRY(mnem__model_check_finite(file, &e->cancel));
+    }
     mnem_model_info_get(e->model, &info);
     return mnem__fail(MNEM_BAD_FILE, "%s: its logits aren't finite numbers, though its weights are",
                       info.path);

@@ -11,27 +11,41 @@ static void *carve(uint8_t *base, uint64_t *at, uint64_t n, uint64_t row_bytes) 
     return base ? base + offset : NULL;
 }
 
+/* The books of one kind's pages. */
+static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, int kind,
+                         uint8_t *base, uint64_t *at, mnem__engine_tables *t) {
+    const mnem_transformer *shape = &setup->map->shape;
+    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
+    const mnem__kv_need need =
+        mnem__kv_need_of(shape, &kv, (mnem__kv_kind)kind, choice->context, choice->chunk);
+    const uint64_t sequences = (uint64_t)setup->sequences;
+    const uint64_t pages = sequences * (uint64_t)need.pages;
+    const uint64_t entries = need.layers ? sequences * (uint64_t)t->table_pages : 0;
+    t->kind[kind].need = need;
+    t->kind[kind].count = (int32_t)pages;
+    t->kind[kind].pages = carve(base, at, entries, sizeof(int32_t));
+    t->kind[kind].free_pages = carve(base, at, pages, sizeof(int32_t));
+    if (kind == MNEM__KV_FULL && shape->conv_length)
+        t->kind[kind].ids = carve(base, at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
+    t->kind[kind].references = carve(base, at, pages, sizeof(uint16_t));
+}
+
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
                                      uint8_t *base, mnem__engine_tables *tables) {
     const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
     const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
-    const mnem_transformer *shape = &setup->map->shape;
     const uint64_t chunk = (uint64_t)choice->chunk;
-    const uint64_t layers = (uint64_t)mnem__engine_page_layers(shape);
-    const uint64_t sequences = (uint64_t)setup->sequences, pages = sequences * each;
+    const uint64_t layers = (uint64_t)mnem__kv_layers(&setup->map->shape);
+    const uint64_t sequences = (uint64_t)setup->sequences;
     uint64_t at = sizeof(mnem_engine);
-    mnem__engine_tables t = {.pages_each = (int32_t)each};
+    mnem__engine_tables t = {.table_pages = (int32_t)each};
     t.resident = carve(base, &at, (uint64_t)setup->matrices, sizeof(bool));
     t.ids = carve(base, &at, chunk, sizeof(int32_t));
     t.positions = carve(base, &at, chunk, sizeof(int32_t));
     t.kv = carve(base, &at, layers * sequences, sizeof(mnem_kv_sequence));
     t.segments = carve(base, &at, sequences, sizeof(mnem__segment));
     t.sequences = carve(base, &at, sequences, sizeof(mnem_sequence));
-    t.pages = carve(base, &at, pages, sizeof(int32_t));
-    t.free_pages = carve(base, &at, pages, sizeof(int32_t));
-    if (shape->conv_length)
-        t.page_ids = carve(base, &at, pages * (uint64_t)kv.page_tokens, sizeof(int32_t));
-    t.references = carve(base, &at, pages, sizeof(uint16_t));
+    for (int k = 0; k < MNEM__KV_KINDS; k++) lay_out_kind(setup, choice, k, base, &at, &t);
     if (tables) *tables = t;
     return at;
 }

@@ -9,6 +9,8 @@
  *
  *     length 150, cut to 140:   | page 0 | page 1 | 128 .. 139 |      page 2 runs again: ready 128
  *
+ * Layers with windows forget pages that lie before them (kv_pages.h). What a cut or a fork would
+ * see of those is gone, so it is refused.
  * Invariant: a sequence has exactly the pages that its length needs, but while a step runs.
  * Cost: O(pages) for a fork, no bytes of keys and values are moved. */
 #include "base/error.h"
@@ -26,29 +28,45 @@ mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {
     return MNEM_OK;
 }
 
+/* Whether what a token at position n sees is still there, and what those see that run again before
+ * it. */
+static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
+    const mnem__kv_table *table = &s->table[MNEM__KV_WINDOW];
+    const int32_t held = table->first * s->engine->pages[MNEM__KV_WINDOW].layout.page_tokens;
+    const int32_t window = s->engine->map->shape.window, from = mnem__sequence_ready(s, n);
+    if (from == 0 || held == 0 || (int64_t)from - window + 1 >= held) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "engine: the first %d tokens of %d can't be kept: windows of %d tokens have "
+                      "gone by, and hold what begins at %d; keep 0 and run them again",
+                      n, s->length, window, held);
+}
+
 mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence **sequence) {
     mnem_engine *e = of->engine;
     *sequence = NULL;
     if (n < 0 || n > of->length)
         return mnem__fail(MNEM_INVALID, "engine: %d tokens of %d can't be shared", n, of->length);
+    MNEM__TRY(check_windows(of, n));
     MNEM__TRY(mnem_sequence_create(e, sequence));
     mnem_sequence *s = *sequence;
     s->length = n;
     s->ready = mnem__sequence_ready(of, n);
-    if (!e->can_run) return MNEM_OK;
-    s->pages_used = mnem__kv_pages_for(&e->pages.layout, n);
-    mnem__kv_pages_share(&e->pages, of->table, s->pages_used, s->table);
+    for (int k = 0; k < MNEM__KV_KINDS && e->can_run; k++)
+        if (e->pages[k].count)
+            mnem__kv_pages_share(&e->pages[k], &of->table[k],
+                                 mnem__kv_pages_for(&e->pages[k].layout, n), &s->table[k]);
     return MNEM_OK;
 }
 
 int32_t mnem__sequence_ready(const mnem_sequence *s, int32_t n) {
-    const mnem__kv_pages *pages = &s->engine->pages;
+    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_FULL];
     if (n >= s->ready) return s->ready;
     return pages->ids ? n - n % pages->layout.page_tokens : n;
 }
 
 void mnem__sequence_doubt(mnem_sequence *s) {
-    if (s->engine->pages.ids) s->ready -= s->ready % s->engine->pages.layout.page_tokens;
+    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_FULL];
+    if (pages->ids) s->ready -= s->ready % pages->layout.page_tokens;
 }
 
 int32_t mnem_sequence_length(const mnem_sequence *s) {
@@ -56,12 +74,16 @@ int32_t mnem_sequence_length(const mnem_sequence *s) {
 }
 
 mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
-    mnem__kv_pages *pages = &s->engine->pages;
     if (n < 0 || n > s->length)
         return mnem__fail(MNEM_INVALID, "session: %d tokens of %d can't be kept", n, s->length);
+    MNEM__TRY(check_windows(s, n));
     s->ready = mnem__sequence_ready(s, n);
     s->length = n;
-    mnem__kv_pages_resize(pages, s->table, &s->pages_used, mnem__kv_pages_for(&pages->layout, n));
+    for (int k = 0; k < MNEM__KV_KINDS && s->engine->can_run; k++) {
+        mnem__kv_pages *pages = &s->engine->pages[k];
+        if (pages->count)
+            mnem__kv_pages_resize(pages, &s->table[k], mnem__kv_pages_for(&pages->layout, n));
+    }
     return MNEM_OK;
 }
 

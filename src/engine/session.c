@@ -43,7 +43,8 @@ int32_t mnem_session_length(const mnem_session *s) {
 }
 
 mnem_status mnem_session_truncate(mnem_session *s, int32_t n) {
-    return mnem_sequence_truncate(s->sequence, n);
+    const mnem_status status = mnem_sequence_truncate(s->sequence, n);
+    return status == MNEM_UNSUPPORTED ? mnem_sequence_truncate(s->sequence, 0) : status;
 }
 
 void mnem_session_cancel(mnem_session *s) {

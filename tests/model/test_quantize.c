@@ -8,6 +8,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_heap.h"
+#include "kit/kit_model.h"
 #include "model/gguf_forge.h"
 #include "model/gguf_recipe.h"
 
@@ -81,7 +82,8 @@ static void each_type_has_its_mix_and_a_small_error(void **state) {
         {"F16", MODEL("f16"), 1, 0},      {"Q8_0", NULL, 7, 0.008},
         {"Q4_0", MODEL("q4_0"), 2, 0.11}, {"Q4_K_M", MODEL("q4_k_m"), 15, 0.09},
         {"Q2_K", NULL, 10, 0.35},         {"Q3_K", NULL, 11, 0.18},
-        {"Q3_K_M", NULL, 12, 0.18},       {"IQ4_NL", NULL, 25, 0.1},
+        {"Q3_K_S", NULL, 11, 0.18},       {"Q3_K_M", NULL, 12, 0.18},
+        {"Q3_K_L", NULL, 13, 0.18},       {"IQ4_NL", NULL, 25, 0.1},
         {"IQ4_XS", NULL, 30, 0.1},        {"MXFP4", NULL, 38, 0.14},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -105,6 +107,28 @@ static void each_type_has_its_mix_and_a_small_error(void **state) {
         assert_int_equal(v.u, 2);
         mnem_model_close(model);
     }
+}
+
+/* What llama.cpp's mix of the name is made of: values, down projections, what attention gives. */
+static void q3_k_l_has_five_bits_where_errors_weigh_most(void **state) {
+    (void)state;
+    const char *out = kit_path("out.gguf");
+    mnem_model *model;
+    mnem_tensor_info info;
+    int five = 0;
+    make_model(kit_path("wide.gguf"), "--type F16 --embd 256 --heads 4 --kv-heads 2 --ff 256");
+    OK(quantize(kit_path("wide.gguf"), out, "Q3_K_L", 1, NULL));
+    OK(mnem_model_open(out, &model));
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++) {
+        const bool better = strstr(info.name, "attn_v.") || strstr(info.name, "ffn_down.") ||
+                            strstr(info.name, "attn_output.");
+        const mnem_type layer = better ? MNEM_TYPE_Q5_K : MNEM_TYPE_Q3_K;
+        if (info.dims == 2 && strncmp(info.name, "blk.", 4) == 0)
+            assert_int_equal(info.type, layer);
+        five += info.type == MNEM_TYPE_Q5_K;
+    }
+    assert_int_equal(five, 6);
+    mnem_model_close(model);
 }
 
 static void every_key_is_kept(void **state) {
@@ -211,8 +235,8 @@ static void wrong_types_and_numbers_are_named(void **state) {
     (void)state;
     const char *in = kit_path("in.gguf"), *out = kit_path("out3.gguf");
     recipe_write(&(recipe){0}, in);
-    assert_int_equal(quantize(in, out, "Q3_K_S", 1, NULL), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "no type \"Q3_K_S\"; there are: F32, F16, BF16"));
+    assert_int_equal(quantize(in, out, "Q9_K_S", 1, NULL), MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "no type \"Q9_K_S\"; there are: F32, F16, BF16"));
     assert_int_equal(quantize(in, out, NULL, 1, NULL), MNEM_INVALID);
     recipe_write(&(recipe){.fill = NAN}, in);
     assert_int_equal(quantize(in, out, "Q8_0", 1, NULL), MNEM_BAD_FILE);
@@ -250,6 +274,7 @@ static void without_memory_quantizing_fails_and_leaves_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_type_has_its_mix_and_a_small_error),
+        cmocka_unit_test(q3_k_l_has_five_bits_where_errors_weigh_most),
         cmocka_unit_test(every_key_is_kept),
         cmocka_unit_test(threads_do_not_change_a_byte),
         cmocka_unit_test(a_quantized_source_is_read_too),

@@ -124,6 +124,37 @@ static void an_adapter_is_learned_and_merged(void **state) {
     assert_true(same < 1.05 * merged);
 }
 
+/* --lora beside the quantized base is as good as the merged model, in a budget that streams too. */
+static void an_adapter_runs_beside_its_model(void **state) {
+    (void)state;
+    char lora[700], half[710];
+    succeed(LORA(at("beside"), "--json"));
+    snprintf(lora, sizeof lora, "%s", at("beside/adapter.gguf"));
+    snprintf(half, sizeof half, "%s:0.5", lora);
+    succeed(RUN("merge", at("base.gguf"), lora, "-o", at("merged.gguf")));
+    const char *const words[] = {"perplexity", at("base.gguf"), new_text(), "--ctx", "32",
+                                 "-q",         "--json"};
+    double x[3];
+    for (int i = 0; i < 3; i++) {
+        tool_result r =
+            RUN(words[0], words[1], words[2], words[3], words[4], words[5], words[6], "--lora",
+                i == 1 ? half : lora, i == 2 ? "--lora" : "--json", i == 2 ? lora : "--quiet");
+        succeed(r);
+        json_t *root = json_loads(r.out, 0, NULL);
+        x[i] = json_number_value(json_object_get(root, "perplexity"));
+        json_decref(root);
+    }
+    const double base = perplexity(at("base.gguf")), merged = perplexity(at("merged.gguf"));
+    print_message("base %.4g, half %.4g, whole %.4g (merged %.4g), twice %.4g\n", base, x[1], x[0],
+                  merged, x[2]);
+    assert_true(x[0] < 1.02 * merged && x[0] > 0.98 * merged);
+    assert_true(x[0] < x[1] && x[1] < base && x[2] != x[0]);
+    tool_result r = RUN("plan", at("base.gguf"), "--lora", lora);
+    succeed(r);
+    assert_non_null(strstr(r.out, "adapters"));
+    succeed(RUN("run", at("base.gguf"), "-p", "and", "-n", "4", "-q", "--lora", lora));
+}
+
 static void stopping_and_resuming_changes_no_byte(void **state) {
     (void)state;
     succeed(LORA(at("unbroken"), "--dropout", "0.1"));
@@ -232,6 +263,9 @@ static void wrong_input_is_named(void **state) {
     wrong(TRAIN("--data", new_text(), "--lora-alpha", "4", "--out", out), 2, "--lora is missing");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf")), 1,
           "isn't a low-rank adapter");
+    wrong(RUN("plan", at("base.gguf"), "--lora", at("base.gguf")), 1, "isn't a low-rank adapter");
+    wrong(RUN("plan", at("base.gguf"), "--lora", "/nowhere.gguf:2"), 1, "/nowhere.gguf: ");
+    wrong(RUN("plan", at("base.gguf"), "--lora", "/nowhere:x"), 1, "/nowhere:x: ");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--type", "Q9"), 2,
           "MXFP4; not \"Q9\"\nTry: mnem help merge\n");
     wrong(RUN("merge", at("base.gguf"), at("base.gguf"), "-o", at("x.gguf"), "--scale", "0"), 2,
@@ -314,6 +348,7 @@ static void a_signal_leaves_no_half_merge(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_adapter_is_learned_and_merged),
+        cmocka_unit_test(an_adapter_runs_beside_its_model),
         cmocka_unit_test(stopping_and_resuming_changes_no_byte),
         cmocka_unit_test(a_run_that_is_killed_resumes),
         cmocka_unit_test(a_budget_holds),

@@ -56,6 +56,13 @@ const tool_option tool_page_cache_options[] = {
     {0},
 };
 
+const tool_option tool_lora_options[] = {
+    {"lora", 0, "FILE[:SCALE]", TOOL_VALUE_LIST, AT(lora), .most = TOOL_ADAPTERS_MAX,
+     .help = "add a low-rank adapter to the model while it runs, times SCALE (default: 1); may be "
+             "given up to 8 times"},
+    {0},
+};
+
 const tool_option tool_pre_options[] = {
     {"pretokenizer", 0, "NAME", TOOL_VALUE_TEXT, 0,
      .help = "cut text into words as NAME does (gpt-2, qwen2, tekken, ...; a wrong one shows all), "
@@ -66,6 +73,7 @@ const tool_option tool_pre_options[] = {
 const tool_option tool_session_options[] = {
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_shape_options, 0),
+    TOOL_GROUP(tool_lora_options, 0),
     TOOL_GROUP(tool_page_cache_options, 0),
     {0},
 };

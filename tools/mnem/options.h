@@ -84,6 +84,7 @@ typedef struct tool_session_asked {
     int32_t context, threads, chunk;
     int32_t kv; /* mnem_kv_choice */
     bool page_cache;
+    tool_texts lora; /* FILE[:SCALE] */
     const char *trace;
     const char *pre;    /* the pre-tokenizer's name */
     const char *device; /* "host", "null" */
@@ -93,7 +94,7 @@ extern const tool_option
     tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
 extern const tool_option tool_memory_options[]; /* a uint64_t */
 extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
-extern const tool_option tool_page_cache_options[];
+extern const tool_option tool_page_cache_options[], tool_lora_options[];
 extern const tool_option tool_pre_options[]; /* a const char * */
 
 /* Of a chat template; NULL: not given. */
@@ -104,8 +105,8 @@ extern const tool_option tool_template_options[];
 
 /* Words that quantize and merge take for a type. */
 #define TOOL_TYPES                                                                                 \
-    "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K Q2_K Q3_K Q3_K_M IQ4_NL IQ4_XS "  \
-    "MXFP4"
+    "Q8_0 Q4_0 Q4_K_M F16 F32 BF16 Q4_1 Q5_0 Q5_1 Q4_K Q5_K Q6_K Q2_K Q3_K Q3_K_S Q3_K_M Q3_K_L "  \
+    "IQ4_NL IQ4_XS MXFP4"
 extern const tool_option tool_threads_options[];  /* an int32_t */
 extern const tool_option tool_sampling_options[]; /* mnem_sampler_options */
 

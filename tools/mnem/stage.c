@@ -103,6 +103,29 @@ int tool_stage_write_trace(tool_stage *stage) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* "FILE:SCALE", or a file alone: what follows the last colon is a scale if it is a number. */
+static mnem_status open_adapter(const char *asked, mnem_model **file, mnem_adapter *adapter) {
+    char path[PATH_MAX];
+    const char *colon = strrchr(asked, ':');
+    char *end = NULL;
+    const float scale = colon ? strtof(colon + 1, &end) : 1;
+    const bool scaled = colon && end != colon + 1 && !*end;
+    snprintf(path, sizeof path, "%.*s", scaled ? (int)(colon - asked) : PATH_MAX - 1, asked);
+    const mnem_status status = mnem_model_open(path, file);
+    *adapter = (mnem_adapter){*file, scaled ? scale : 1};
+    return status;
+}
+
+static mnem_status open_adapters(tool_stage *stage) {
+    const tool_texts *lora = &stage->asked->lora;
+    mnem_status status = MNEM_OK;
+    for (int i = 0; i < lora->count && status == MNEM_OK; i++)
+        status = open_adapter(lora->text[i], &stage->adapter_file[i], &stage->adapter[i]);
+    stage->options.adapters = stage->adapter;
+    stage->options.adapter_count = lora->count;
+    return status;
+}
+
 int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage) {
     *stage = (tool_stage){.args = args, .asked = asked};
     tool_progress_quiet(args->quiet);
@@ -121,6 +144,7 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     tool_stage_begin(stage, "open");
     status = mnem_model_open(path, &stage->model);
     if (status == MNEM_OK) status = mnem_model_transformer(stage->model, &stage->transformer);
+    if (status == MNEM_OK) status = open_adapters(stage);
     tool_stage_end(stage, "open");
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -269,6 +293,7 @@ void tool_stage_close(tool_stage *stage) {
     tool_interrupt_watch(NULL);
     mnem_session_destroy(stage->session);
     mnem_tokenizer_destroy(stage->tokenizer);
+    for (int i = 0; i < TOOL_ADAPTERS_MAX; i++) mnem_model_close(stage->adapter_file[i]);
     mnem_model_close(stage->model);
     if (stage->prompt.room)
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", stage->prompt.room);

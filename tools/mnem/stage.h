@@ -14,6 +14,8 @@ typedef struct tool_stage {
     mnem_ledger *ledger;
     mnem_device *device; /* NULL: the session's own host device */
     mnem_model *model;
+    mnem_model *adapter_file[TOOL_ADAPTERS_MAX]; /* of options.adapters */
+    mnem_adapter adapter[TOOL_ADAPTERS_MAX];
     mnem_tokenizer *tokenizer;
     mnem_transformer transformer;
     mnem_machine_profile profile;
@@ -31,7 +33,7 @@ typedef struct tool_stage {
 /* Each returns an exit code, and has printed the message when it isn't TOOL_OK. close is needed in
  * any case. */
 
-/* Settles, makes the ledger, opens the model. */
+/* Settles, makes the ledger, opens the model and its adapters. */
 int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage);
 int tool_stage_tokenizer(tool_stage *stage);
 /* Refuses a model that makes embeddings only. */

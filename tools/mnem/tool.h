@@ -69,7 +69,13 @@ int tool_fail_split(const mnem_engine_split *split, const mnem_engine_device *de
                     int32_t count);
 
 /* ---- verbs and arguments ---- */
-enum { TOOL_OPERANDS_MAX = 64, TOOL_STOPS_MAX = 8, TOOL_SPACES_MAX = 32, TOOL_OPTIONS_MAX = 96 };
+enum {
+    TOOL_OPERANDS_MAX = 64,
+    TOOL_STOPS_MAX = 8,
+    TOOL_ADAPTERS_MAX = 8,
+    TOOL_SPACES_MAX = 32,
+    TOOL_OPTIONS_MAX = 96
+};
 
 /* What every command line has; a verb's own struct begins with it (options.h). */
 struct tool_args {

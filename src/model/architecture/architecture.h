@@ -151,6 +151,9 @@ void mnem__architecture_names(bool trained, char *text, size_t size);
  * within one, sequences are what they are without. */
 const char *mnem__architecture_untrained(const mnem_transformer *transformer);
 
+/* Whether tokens of this layer see transformer.window positions only. */
+bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);
+
 /* Whether it has tensors of this role at all. */
 bool mnem__architecture_has(const mnem__architecture *architecture, mnem__role role);
 

@@ -94,6 +94,10 @@ const char *mnem__architecture_untrained(const mnem_transformer *t) {
     return t->window_rope_base > 0 ? "two bases of angles" : NULL;
 }
 
+bool mnem__layer_has_window(const mnem_transformer *t, int32_t layer) {
+    return t->window > 0 && (t->window_period == 0 || (layer + 1) % t->window_period != 0);
+}
+
 bool mnem__architecture_has(const mnem__architecture *a, mnem__role role) {
     for (const mnem__tensor_use *use = a->tensors; use->role; use++)
         if (use->role == role) return true;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/minmax.h"
 #include "model/architecture/hparams.h"
 
 enum {
@@ -284,16 +283,14 @@ static mnem_status take_window(mnem__key_reader *r, const mnem__architecture *a,
                             &t->window_rope_base);
 }
 
-/* Positions before the original context are scaled by 1, so that is how long the context may be. */
+/* It grows by each original context, which only YaRN has. */
 static mnem_status take_temperature(mnem__key_reader *r, mnem_transformer *t) {
-    float temperature = 0;
     const mnem_status status =
-        mnem__take_float(r, "attention.temperature_scale", 0, 1e6, 0, &temperature);
-    if (status != MNEM_OK || temperature == 0) return status;
+        mnem__take_float(r, "attention.temperature_scale", 0, 1e6, 0, &t->attention_temperature);
+    if (status != MNEM_OK || t->attention_temperature == 0) return status;
     if (t->rope.original_context == 0)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %g is supported with YaRN only",
-                          r->model->path, r->key, (double)temperature);
-    t->context = mnem__min_i32(t->context, t->rope.original_context);
+                          r->model->path, r->key, (double)t->attention_temperature);
     return MNEM_OK;
 }
 

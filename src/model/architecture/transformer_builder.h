@@ -2,6 +2,7 @@
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_BUILDER_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_TRANSFORMER_BUILDER_H
 
+#include "model/architecture/adapter_set.h"
 #include "model/architecture/transformer_graph.h"
 
 typedef struct builder {
@@ -63,6 +64,28 @@ static inline bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
+/* Adapters read f32 beside whatever their matrix reads. */
+static inline bool is_adapted(const builder *b, int32_t handle) {
+    return mnem__adapter_set_has(b->o->adapters, handle);
+}
+
+/* In which type what comes before a matrix is best made. */
+static inline mnem_type type_before(const builder *b, int32_t handle) {
+    return wants_a8(b, handle) && !is_adapted(b, handle) ? MNEM_TYPE_A8 : MNEM_TYPE_F32;
+}
+
+static inline inputs made_in(mnem_type type, int32_t value) {
+    return type == MNEM_TYPE_A8 ? (inputs){.a8 = value} : (inputs){.f32 = value};
+}
+
+/* What was made, with the form that the matrix reads. */
+static inline inputs inputs_of(builder *b, int32_t handle, inputs made) {
+    if (!wants_a8(b, handle) || made.a8) return made;
+    made.a8 = value_2d(b, "made a8", MNEM_TYPE_A8, matrix_info(b, handle).shape[1]);
+    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {made.f32}, .out = made.a8});
+    return made;
+}
+
 /* Matrices of one tensor, below each other. */
 static inline mnem_tensor matrices_desc(const builder *b, int32_t handle) {
     const mnem_tensor_info info = matrix_info(b, handle);
@@ -78,6 +101,8 @@ static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bia
                             .matrix = handle};
     node.desc.in[1] = mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
     add(b, node);
+    const mnem__adapted adapted = {handle, in.f32, out, b->o->tokens, b->layer, b->tail};
+    mnem__adapter_set_add(b->o->adapters, b->graph, &adapted);
 }
 
 /* norm(x) for the matrices first to last. */
@@ -88,8 +113,7 @@ void mnem__add_mixture(builder *b, const mnem__layer_part *part);
 /* What that adds to a graph at most. */
 enum { MNEM__MIXTURE_TENSORS = 20, MNEM__MIXTURE_NODES = 14 };
 
-/* Attention through a latent (transformer_latent.c): [T, heads * value_dim] in the type that the
- * matrix behind it reads. */
+/* Attention through a latent (transformer_latent.c): [T, heads * value_dim] f32. */
 int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angles);
 enum { MNEM__LATENT_TENSORS = 12, MNEM__LATENT_NODES = 8 };
 

@@ -52,8 +52,10 @@ static mnem_graph_options room(const mnem__transformer_graph_options *o, bool bo
     const int32_t nodes = LAYER_NODES + (apart ? APART_NODES : 0) +
                           (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) +
                           (latent ? (int32_t)MNEM__LATENT_NODES : 0);
-    return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS,
-                                .nodes = layers * nodes + OTHER_NODES,
+    const mnem_graph_options more = mnem__adapter_set_room(o->adapters);
+    const int32_t times = o->guess_experts ? 2 : 1; /* a router's are in the guess too */
+    return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS + times * more.tensors,
+                                .nodes = layers * nodes + OTHER_NODES + times * more.nodes,
                                 .workers = o->workers};
 }
 
@@ -90,7 +92,10 @@ static inputs add_stream(builder *b, int32_t first, int32_t last) {
 inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
     inputs in = {0};
     bool a8 = false, f32 = false;
-    for (int32_t h = first; h <= last; h++) *(wants_a8(b, h) ? &a8 : &f32) = true;
+    for (int32_t h = first; h <= last; h++) {
+        a8 |= wants_a8(b, h);
+        f32 |= !wants_a8(b, h) || is_adapted(b, h);
+    }
     if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
     if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
     add(b, (mnem_graph_node){.desc = {.kind = b->architecture->norm, .epsilon = b->t->epsilon},
@@ -122,16 +127,12 @@ static void add_head_norm(builder *b, int32_t heads_of, int32_t flat, mnem__role
                              .out = x});
 }
 
-static bool has_window(const mnem_transformer *t, int32_t layer) {
-    return t->window > 0 && (t->window_period == 0 || (layer + 1) % t->window_period != 0);
-}
-
 static bool has_angles(const mnem_transformer *t, int32_t layer) {
     return t->unturned_every == 0 || (layer + 1) % t->unturned_every != 0;
 }
 
 static void add_rope(builder *b, int32_t heads_of) {
-    const int32_t table = b->table[has_window(b->t, b->layer)];
+    const int32_t table = b->table[mnem__layer_has_window(b->t, b->layer)];
     if (!table || !has_angles(b->t, b->layer)) return;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
                              .in = {heads_of, table},
@@ -179,8 +180,8 @@ static int32_t pages_of(const builder *b) {
     return b->t->encoder ? 0 : b->layer;
 }
 
-/* [T, H D], in the type that the matrix behind it reads. */
-static int32_t add_attention(builder *b, const mnem__layer_part *part) {
+/* [T, H D], in the type that what is behind it reads. */
+static inputs add_attention(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const qkv in = add_qkv(b, part);
     add_head_norm(b, in.k, in.k_flat, part->k_norm);
@@ -191,22 +192,23 @@ static int32_t add_attention(builder *b, const mnem__layer_part *part) {
     b->tail = b->layer + 1 == t->layers;
     add_head_norm(b, in.q, in.q_flat, part->q_norm);
     add_rope(b, in.q);
-    const bool a8 = wants_a8(b, layer_handle(b, part->out));
-    const int32_t flat = value_2d(b, "attention", a8 ? MNEM_TYPE_A8 : MNEM_TYPE_F32,
-                                  (int64_t)t->heads * t->head_dim);
+    const mnem_type type = type_before(b, layer_handle(b, part->out));
+    const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = t->attention_scale > 0
                                                    ? t->attention_scale
                                                    : 1.0f / sqrtf((float)t->head_dim),
                                       .kv = b->o->kv,
                                       .max_positions = b->o->context,
-                                      .window = has_window(t, b->layer) ? t->window : 0,
+                                      .window = mnem__layer_has_window(t, b->layer) ? t->window : 0,
                                       .soft_cap = t->attention_cap,
-                                      .both_ways = t->encoder},
+                                      .both_ways = t->encoder,
+                                      .temperature = t->attention_temperature,
+                                      .temperature_every = t->rope.original_context},
                              .in = {in.q, layer_vector(b, part->sinks)},
-                             .out = a8 ? flat : heads_view(b, flat, t->heads),
+                             .out = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads),
                              .layer = pages_of(b)});
-    return flat;
+    return made_in(type, flat);
 }
 
 /* Columns of gate and up, [T, F] each, in a product [T, 2 F]. */
@@ -218,7 +220,7 @@ static int32_t half_of(builder *b, int32_t of, int64_t first) {
 }
 
 /* silu(gate) up, or gelu(up): [T, F], where the first was if the matrix behind it reads f32. */
-static int32_t add_activation(builder *b, const mnem__layer_part *part) {
+static inputs add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
     add_products(b, part, in);
     if (b->t->gate_in_up) {
@@ -226,14 +228,14 @@ static int32_t add_activation(builder *b, const mnem__layer_part *part) {
         in[0] = half_of(b, in[0], 0);
     }
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
-    const int32_t out =
-        wants_a8(b, layer_handle(b, part->out)) ? value_2d(b, name, MNEM_TYPE_A8, b->t->ff) : in[0];
+    const mnem_type type = type_before(b, layer_handle(b, part->out));
+    const int32_t out = type == MNEM_TYPE_A8 ? value_2d(b, name, type, b->t->ff) : in[0];
     add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = out});
-    return out;
+    return made_in(type, out);
 }
 
-/* c conv(b x): [T, E], in the type that the matrix behind it reads. */
-static int32_t add_short_conv(builder *b, const mnem__layer_part *part) {
+/* c conv(b x): [T, E] f32. */
+static inputs add_short_conv(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS];
     add_products(b, part, in);
     const int32_t flat = layer_vector(b, part->weight);
@@ -245,10 +247,7 @@ static int32_t add_short_conv(builder *b, const mnem__layer_part *part) {
                              .out = out,
                              .layer = b->layer});
     b->tail = b->layer + 1 == b->t->layers;
-    if (!wants_a8(b, layer_handle(b, part->out))) return out;
-    const int32_t a8 = value_2d(b, "conv a8", MNEM_TYPE_A8, b->t->embd);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {out}, .out = a8});
-    return a8;
+    return made_in(MNEM_TYPE_F32, out);
 }
 
 static void add_scale(builder *b, int32_t x, float factor) {
@@ -264,8 +263,8 @@ static void add_sum_norm(builder *b, int32_t weight, int32_t bias) {
                              .out = b->x});
 }
 
-static int32_t add_core(builder *b, const mnem__layer_part *part) {
-    if (part->k_b) return mnem__add_latent(b, part, b->table[0]);
+static inputs add_core(builder *b, const mnem__layer_part *part) {
+    if (part->k_b) return made_in(MNEM_TYPE_F32, mnem__add_latent(b, part, b->table[0]));
     if (part->core == MNEM_OP_ATTENTION) return add_attention(b, part);
     if (part->core == MNEM_OP_SHORT_CONV) return add_short_conv(b, part);
     return add_activation(b, part);
@@ -273,10 +272,11 @@ static int32_t add_core(builder *b, const mnem__layer_part *part) {
 
 /* x += out(core(in(norm(x)))), normed and scaled before it is added where the model does so */
 static void add_part(builder *b, const mnem__layer_part *part) {
-    const int32_t made = add_core(b, part);
+    const int32_t handle = layer_handle(b, part->out);
+    const inputs made = add_core(b, part);
     const bool apart = part->post_norm || b->t->residual_scale > 0;
     const int32_t out = apart ? value_2d(b, "part", MNEM_TYPE_F32, b->t->embd) : b->x;
-    add_layer_matmul(b, part->out, (inputs){made, made}, out, !apart);
+    add_layer_matmul(b, part->out, inputs_of(b, handle, made), out, !apart);
     if (part->sum_norm)
         add_sum_norm(b, layer_vector(b, part->sum_norm), layer_bias(b, part->sum_norm));
     if (!apart) return;
@@ -341,7 +341,8 @@ static void add_tables(builder *b) {
                                   : beyond                  ? &map->rope_long
                                                             : &map->rope_short;
     bool used[2] = {false, false};
-    for (int32_t layer = 0; layer < b->t->layers; layer++) used[has_window(b->t, layer)] = true;
+    for (int32_t layer = 0; layer < b->t->layers; layer++)
+        used[mnem__layer_has_window(b->t, layer)] = true;
     const bool differ = b->t->window_rope_base > 0;
     if (used[0] || !differ) b->table[0] = b->table[1] = add_table(b, &b->t->rope, factors);
     if (!used[1] || !differ) return;

@@ -56,9 +56,12 @@ enum {
     MNEM__SLOTS
 };
 
+typedef struct mnem__adapter_set mnem__adapter_set; /* adapter_set.h */
+
 typedef struct mnem__transformer_graph_options {
     const mnem__transformer_map *map;
-    int32_t tokens; /* the most that run together */
+    const mnem__adapter_set *adapters; /* NULL: none */
+    int32_t tokens;                    /* the most that run together */
     int32_t workers;
     mnem_kv_layout kv;
     int32_t context;       /* the most positions */

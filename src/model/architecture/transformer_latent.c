@@ -55,13 +55,15 @@ static void add_keys(builder *b, const mnem__layer_part *part, int32_t keys, int
 
 /* Queries of a normed latent: [T, H key_dim]. */
 static int32_t add_wide(builder *b, const mnem__layer_part *part, int32_t latent) {
-    const bool a8 = wants_a8(b, layer_handle(b, part->q_b));
-    const int32_t normed = a8 ? value_2d(b, "q latent a8", MNEM_TYPE_A8, b->t->latent_q) : latent;
+    const int32_t handle = layer_handle(b, part->q_b);
+    const mnem_type type = type_before(b, handle);
+    const int32_t normed =
+        type == MNEM_TYPE_A8 ? value_2d(b, "q latent a8", type, b->t->latent_q) : latent;
     const int32_t q = value_2d(b, "q", MNEM_TYPE_F32, (int64_t)b->t->heads * b->t->key_dim);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},
                              .in = {latent, layer_vector(b, part->q_norm)},
                              .out = normed});
-    add_matmul(b, layer_handle(b, part->q_b), (inputs){normed, normed}, 0, q, false);
+    add_matmul(b, handle, inputs_of(b, handle, made_in(type, normed)), 0, q, false);
     return q;
 }
 
@@ -103,8 +105,5 @@ int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angle
                              .layer = b->layer});
     add_heads_matmul(b, part->v_b, part_of(b, out, heads, t->head_dim, 0, t->latent),
                      part_of(b, made, heads, t->value_dim, 0, t->value_dim));
-    if (!wants_a8(b, layer_handle(b, part->out))) return made;
-    const int32_t a8 = value_2d(b, "values a8", MNEM_TYPE_A8, width);
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {made}, .out = a8});
-    return a8;
+    return made;
 }

@@ -78,12 +78,13 @@ static void add_shared(builder *b, const mnem__layer_part *part, inputs n, int32
             value_2d(b, mnem__role_get(part->shared_in[i])->text, MNEM_TYPE_F32, b->t->ff_shared);
         add_matmul(b, layer_handle(b, part->shared_in[i]), n, 0, in[i], false);
     }
+    const mnem_type type = type_before(b, down);
     const int32_t gated =
-        wants_a8(b, down) ? value_2d(b, "shared", MNEM_TYPE_A8, b->t->ff_shared) : in[0];
+        type == MNEM_TYPE_A8 ? value_2d(b, "shared", type, b->t->ff_shared) : in[0];
     add(b, (mnem_graph_node){.desc = {.kind = part->core}, .in = {in[0], in[1]}, .out = gated});
     const int32_t weight = layer_vector(b, part->shared_gate);
     const int32_t made = weight ? value_2d(b, "shared out", MNEM_TYPE_F32, b->t->embd) : out;
-    add_matmul(b, down, (inputs){gated, gated}, 0, made, !weight);
+    add_matmul(b, down, inputs_of(b, down, made_in(type, gated)), 0, made, !weight);
     if (!weight) return;
     add(b, (mnem_graph_node){
                .desc = {.kind = MNEM_OP_ROW_GATE}, .in = {made, n.f32, weight}, .out = made});

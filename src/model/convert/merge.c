@@ -20,7 +20,7 @@
 #include "base/minmax.h"
 #include "base/progress.h"
 #include "mnem/base.h"
-#include "model/convert/merge.h"
+#include "model/architecture/adapter_match.h"
 #include "model/convert/quantize.h"
 #include "model/convert/rewrite.h"
 #include "model/gguf/gguf_writer.h"
@@ -39,11 +39,11 @@ typedef struct job {
     const mnem_merge_options *options;
     const mnem__recipe *recipe; /* of merged tensors; NULL: the tensor's own type, or the default */
     mnem_transformer transformer; /* for a mix */
-    mnem__merge_pair *pairs;
+    mnem__adapter_pair *pairs;
     uint64_t bytes_done, bytes_total;
     /* of the tensor at hand */
     mnem_tensor_info tensor, a, b;
-    const mnem__merge_pair *pair;
+    const mnem__adapter_pair *pair;
     mnem_type to;
     int64_t k, rows, batch_rows;
     uint64_t row_from, row_to, row_b;
@@ -325,7 +325,7 @@ static mnem_status match(job *j) {
     mnem_model_info_get(j->model, &info);
     j->pairs = mnem__alloc(TAG, ((size_t)info.tensors + 1) * sizeof *j->pairs);
     if (!j->pairs) return mnem__heap_status();
-    return mnem__merge_match(j->model, j->adapter, scale, j->pairs);
+    return mnem__adapter_match(j->model, j->adapter, scale, j->pairs);
 }
 
 static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};

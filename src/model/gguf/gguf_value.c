@@ -60,8 +60,8 @@ mnem_status mnem__gguf_check_model(const mnem_model *model) {
     if (strcmp(text_key(model, "general.type"), "adapter") != 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: an adapter isn't a model: `mnem merge MODEL %s -o OUT` adds it to the "
-                      "one that it is for",
-                      model->path, model->path);
+                      "one that it is for, `mnem run MODEL --lora %s` runs both",
+                      model->path, model->path, model->path);
 }
 
 void mnem_model_info_get(const mnem_model *model, mnem_model_info *info) {

@@ -108,6 +108,10 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
     if (!mnem__tensor_absent(&desc->in[1]) &&
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] isn't F32 [heads]");
+    if (!(desc->temperature >= 0.0f && desc->temperature <= 1e6f) ||
+        (desc->temperature > 0.0f && desc->temperature_every <= 0))
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "temperature isn't 0 (for none), or positive with positions to grow");
     if (desc->window < 0) return mnem__op_fail(MNEM_INVALID, desc, "window is negative");
     if (desc->both_ways && desc->window > 0)
         return mnem__op_fail(MNEM_INVALID, desc, "a window has one side only");
@@ -176,6 +180,8 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
             mnem__tensor_absent(sinks)
                 ? NULL
                 : (const float *)(const void *)((const char *)args->in[1] + sinks->offset) + head,
+        .temperature = desc->temperature,
+        .temperature_every = desc->temperature_every,
         .window = desc->window > 0 ? desc->window : INT32_MAX,
         .both_ways = desc->both_ways,
         .query = mnem__op_row(&in, row, head),

@@ -7,6 +7,8 @@
  * added as integers is exact.
  *
  * Cost for a row: 2 d multiply-adds and one power of two per position. */
+#include <math.h>
+
 #include "ops/attention/attention_scores.h"
 #include "ops/attention/attention_values.h"
 
@@ -155,19 +157,27 @@ static void begin_at_sink(float sink, const mnem__attention_scratch *scratch, in
     scratch->sum[row * LANES] = 1;
 }
 
+/* Of the scores of a row at this position (Llama 4's and Mistral 3's attention temperature). */
+static float scale_at(const mnem__attention_unit *unit, int64_t position) {
+    if (unit->temperature == 0.0f) return unit->scale;
+    const double times = (double)(1 + position / unit->temperature_every);
+    return unit->scale * (float)(1.0 + (double)unit->temperature * log(times));
+}
+
 static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                       const mnem__attention_scratch *scratch) {
     const int64_t d = layout->head_dim, scales = d / MNEM__KV_SCALE;
+    const int64_t last = unit->sequence->first_position + unit->sequence->rows - 1;
     for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
         int64_t t = r / unit->group, h = r % unit->group;
+        const int64_t position = unit->sequence->first_position + unit->first + t;
         const char *from = unit->query + t * unit->query_token + h * unit->query_head;
-        load_query(d, (const float *)(const void *)from, unit->scale, scratch->query + r * d);
+        load_query(d, (const float *)(const void *)from, scale_at(unit, position),
+                   scratch->query + r * d);
         if (scratch->query_q8 != NULL)
             quantize_query(d, scratch->query + r * d, scratch->query_q8 + r * d,
                            scratch->query_scale + r * scales, scratch->query_sum + r * scales);
-        const int64_t own = unit->first + t, last = unit->sequence->rows - 1;
-        scratch->position[r] =
-            (int32_t)(unit->sequence->first_position + (unit->both_ways ? last : own));
+        scratch->position[r] = (int32_t)(unit->both_ways ? last : position);
         scratch->max[r] = -INFINITY;
         lanes_store(scratch->sum + r * LANES, lanes_zero());
         if (unit->sinks) begin_at_sink(unit->sinks[h], scratch, r);

@@ -54,11 +54,13 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
 typedef struct mnem__attention_unit {
     const mnem_kv_layout *layout;
     const mnem_kv_sequence *sequence;
-    int64_t kv_head, group;          /* group: query heads that share this KV head (or a part) */
-    int64_t first, tokens;           /* rows of the sequence */
-    float scale;                     /* times log2(e) */
-    float soft_cap;                  /* so too; 0: none */
-    const float *sinks;              /* of the group's heads; NULL: none */
+    int64_t kv_head, group; /* group: query heads that share this KV head (or a part) */
+    int64_t first, tokens;  /* rows of the sequence */
+    float scale;            /* times log2(e) */
+    float soft_cap;         /* so too; 0: none */
+    const float *sinks;     /* of the group's heads; NULL: none */
+    float temperature;      /* 0: scores don't depend on the position */
+    int32_t temperature_every;
     int64_t window;                  /* how many positions a row sees */
     bool both_ways;                  /* up to the sequence's last, not its own */
     const char *query;               /* first token, first head of the group */

@@ -286,6 +286,10 @@ INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block) {
 /* A grid's block as bytes, which all tokens of a tile use. */
 INLINE const uint8_t *grid_block(const mnem__pack_form *form, const uint8_t *unit,
                                  const uint8_t *tail, int i, mnem__grid_lanes *lanes, scales *s) {
+    const int share = form->header_bytes / form->unit_blocks;
+    MNEM__UNROLL
+    for (int line = 0; line < share; line += 64)
+        _mm_prefetch(unit + i * share + FETCH_AHEAD + line, _MM_HINT_T0);
     mnem__grid_unpack_avx512(form->type, unit, tail, i, lanes);
     s->scale[i] = _mm512_load_ps(lanes->scale[0]);
     s->second[i] = _mm512_load_ps(lanes->scale[1]);

@@ -49,10 +49,17 @@ static mnem_status check_bytes(const mnem_train_options *o) {
                       parameters_most, bytes, bytes_most);
 }
 
+/* Scores that grow with the position are what they are without up to the original context. */
+static int32_t sequence_most(const mnem_transformer *t) {
+    const bool grow = t->attention_temperature > 0;
+    return grow ? mnem__min_i32(t->context, t->rope.original_context) : t->context;
+}
+
 static mnem_status check_sizes(const mnem_train_options *o) {
-    if (o->sequence < 1 || o->sequence > o->shape.context)
+    const int32_t most = sequence_most(&o->shape);
+    if (o->sequence < 1 || o->sequence > most)
         return mnem__fail(MNEM_INVALID, "train: sequences of %d tokens, the model's context is %d",
-                          o->sequence, o->shape.context);
+                          o->sequence, most);
     if (o->batch < 1 || o->batch > 1 << 20)
         return mnem__fail(MNEM_INVALID, "train: a batch of %d sequences", o->batch);
     if (o->micro_batch < 0 || (o->micro_batch && o->batch % o->micro_batch))

@@ -32,7 +32,7 @@ LONG = dict(rope_type="longrope", rope_theta=10000.0, original_max_position_embe
             long_factor=[1.0, 1.5, 2.5, 4.0], short_factor=[1.0, 1.1, 1.2, 1.3])
 GLM = dict(rope_type="default", rope_theta=10000.0, partial_rotary_factor=0.5)
 MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1, beta_fast=32.0,
-                 beta_slow=1.0, original_max_position_embeddings=200, max_position_embeddings=256)
+                 beta_slow=1.0, original_max_position_embeddings=64, max_position_embeddings=256)
 LFM2 = dict(num_hidden_layers=3, block_auto_adjust_ff_dim=False, tie_word_embeddings=True)
 GEMMA3 = dict(full_attention=dict(rope_type="default", rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
@@ -151,6 +151,7 @@ def convert(converter, folder, out):
             if "set_vocab" in vars(c) or c is cls:
                 c.set_vocab = write_vocabulary
         if "Ministral3Model" in vars(cls):
+            cls.Ministral3Model.set_vocab = write_vocabulary
             cls.set_vocab = lambda self: self.impl.set_vocab()
         return cls
 

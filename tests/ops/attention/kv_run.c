@@ -38,6 +38,8 @@ static void through_query(mnem_type type, int n, const float *x, float scale, do
     }
 }
 
+enum { TEMPERATURE_EVERY = 32 };
+
 static float scale_of(const kv_case *c) {
     return 1.0f / sqrtf((float)c->head_dim);
 }
@@ -46,6 +48,11 @@ enum { HEADS_MAX = 128, DIM_MAX = 640 };
 
 float kv_sink(int head) {
     return 3.0f * sinf((float)head + 1.0f);
+}
+
+static float temperature_of(const kv_case *c, int position) {
+    const double times = floor((double)position / TEMPERATURE_EVERY) + 1;
+    return (float)(1 + (double)c->temperature * log(times));
 }
 
 /* Full softmax over all scores of one row, in double. */
@@ -57,7 +64,7 @@ static void expect_row(const kv_data *data, const double *keys, const double *va
     double *scores = calloc((size_t)last + 1, sizeof *scores), q[DIM_MAX], top = -INFINITY, sum = 0;
     /* the kernel's scores are powers of two: log2(e) is part of the scale */
     through_query(c->type, d, data->fused + (int64_t)t * data->row + h * d,
-                  scale_of(c) * 0x1.715476p+0f, q);
+                  scale_of(c) * 0x1.715476p+0f * temperature_of(c, t), q);
     const int first = c->window && t >= c->window ? t - c->window + 1 : 0;
     const double cap = (double)c->soft_cap * log2(exp(1));
     for (int j = first; j <= last; j++) {
@@ -145,6 +152,8 @@ static void prepare(const kv_data *data, int workers, int most, program *p) {
     desc.window = c->window;
     desc.soft_cap = c->soft_cap;
     desc.both_ways = c->both_ways;
+    desc.temperature = c->temperature;
+    desc.temperature_every = TEMPERATURE_EVERY;
     desc.max_positions = c->positions;
     desc.in[0] = view(data, most, c->heads, 0);
     desc.in[1] = c->sinks ? mnem_tensor_1d(MNEM_TYPE_F32, c->heads) : (mnem_tensor){0};

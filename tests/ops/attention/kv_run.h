@@ -9,12 +9,13 @@ typedef struct kv_case {
     mnem_type type;
     int heads, kv_heads, head_dim, page_tokens;
     int positions;
-    float spread;    /* of the queries: large ones make scores that overflow an exp */
-    bool equal_keys; /* all keys the same */
-    int window;      /* 0: none */
-    float soft_cap;  /* 0: none */
-    bool sinks;      /* a score beside the others in each head (kv_sink) */
-    bool both_ways;  /* not causal; all positions are one run then */
+    float spread;      /* of the queries: large ones make scores that overflow an exp */
+    bool equal_keys;   /* all keys the same */
+    int window;        /* 0: none */
+    float soft_cap;    /* 0: none */
+    float temperature; /* of the scores, by each 32 positions; 0: none */
+    bool sinks;        /* a score beside the others in each head (kv_sink) */
+    bool both_ways;    /* not causal; all positions are one run then */
 } kv_case;
 
 float kv_sink(int head);

@@ -36,6 +36,8 @@ static const kv_case shapes[] = {
     {MNEM_TYPE_F16, 6, 2, 72, 16, 330, 3, .window = 100},
     {MNEM_TYPE_F32, 4, 4, 8, 16, 210, 3, .window = 64, .soft_cap = 50},
     {MNEM_TYPE_F32, 5, 1, 128, 32, 77, 9, .soft_cap = 0.5f},
+    {MNEM_TYPE_F16, 4, 2, 64, 32, 150, 3, .temperature = 0.3f},
+    {MNEM_TYPE_Q8_0, 4, 1, 32, 64, 200, 3, .temperature = 1.5f, .window = 50},
     {MNEM_TYPE_Q8_0, 8, 2, 64, 32, 300, 3, .window = 3},
     {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 330, 3, .window = 70, .soft_cap = 3},
     {MNEM_TYPE_Q8_0, 3, 3, 32, 16, 130, 3, .window = 129},
@@ -336,6 +338,9 @@ static void prepare_names_what_is_wrong(void **state) {
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.window = -1;
     op_refused(&d, "window is negative");
+    d = attention_desc(MNEM_TYPE_F16, 8);
+    d.temperature = 1;
+    op_refused(&d, "temperature");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.soft_cap = NAN;
     op_refused(&d, "soft_cap");

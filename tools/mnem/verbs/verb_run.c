@@ -181,6 +181,7 @@ const tool_option tool_run_options[] = {
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     {"stop", 0, "TEXT", TOOL_VALUE_LIST, AT(stop), .most = TOOL_STOPS_MAX,
      .help = "stop before this text; may be given up to 8 times"},
+    TOOL_GROUP(tool_lora_options, AT(session)),
     TOOL_GROUP(tool_page_cache_options, AT(session)),
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, AT(session.trace),
      .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
@@ -223,4 +224,5 @@ TOOL_VERB_WITH(
     "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
     "mnem run model.gguf -p 'What is a ledger?' --system 'Be brief.'  # one answer\n"
     "mnem run model.gguf --raw -f essay.txt -n 100 --temp 0  # go on, likeliest tokens only\n"
+    "mnem run model.gguf --lora adapter.gguf:0.5  # a model with half of what it learned\n"
     "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n");

@@ -1,4 +1,4 @@
-/* merge_adapter.c: which tensor of an adapter belongs to which of a model.
+/* adapter_match.c: which tensor of an adapter belongs to which of a model.
  *
  * Invariant: after a match every tensor of the adapter is one half of a whole pair, whose shapes
  * are those of the model's tensor. Cost: a search by name for each tensor. */
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "model/architecture/adapter_match.h"
 #include "model/architecture/roles.h"
-#include "model/convert/merge.h"
 #include "model/gguf/gguf.h"
 
 static const char *path_of(const mnem_model *model) {
@@ -34,7 +34,7 @@ static mnem_status check_kind(const mnem_model *model, const mnem_model *adapter
     if (mnem_model_key_find(adapter, "adapter.alora.invocation_tokens", &value))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s: key adapter.alora.invocation_tokens: an adapter that some tokens "
-                          "switch on can't be merged",
+                          "switch on isn't supported",
                           path_of(adapter));
     if (strcmp(ours.architecture, theirs.architecture) != 0) {
         char is[40], wanted[40];
@@ -75,7 +75,7 @@ static size_t split_name(const char *name, bool *is_b) {
 }
 
 static mnem_status take_half(const mnem_model *model, const mnem_model *adapter, uint32_t index,
-                             mnem__merge_pair *pairs) {
+                             mnem__adapter_pair *pairs) {
     mnem_tensor_info info;
     char name[128], text[72], wanted[72];
     int32_t layer;
@@ -113,7 +113,7 @@ static mnem_status wrong_shapes(const mnem_model *adapter, const mnem_tensor_inf
 }
 
 static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter, uint32_t index,
-                              mnem__merge_pair *pair) {
+                              mnem__adapter_pair *pair) {
     mnem_tensor_info w, a, b;
     if (pair->a < 0 && pair->b < 0) return MNEM_OK;
     mnem_model_tensor_get(model, index, &w);
@@ -128,19 +128,19 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
         return wrong_shapes(adapter, &w, &a, &b);
     const mnem_type_info *type = mnem_type_get(w.type);
     if (!type || !type->is_weight)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s can't be merged",
-                          path_of(model), w.name, type ? type->name : "unknown");
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s can't have one", path_of(model),
+                          w.name, type ? type->name : "unknown");
     pair->rank = a.shape[0];
     return MNEM_OK;
 }
 
-mnem_status mnem__merge_match(const mnem_model *model, const mnem_model *adapter, float scale,
-                              mnem__merge_pair *pairs) {
+mnem_status mnem__adapter_match(const mnem_model *model, const mnem_model *adapter, float scale,
+                                mnem__adapter_pair *pairs) {
     mnem_model_info ours, theirs;
     double alpha;
     mnem_model_info_get(model, &ours);
     mnem_model_info_get(adapter, &theirs);
-    for (uint32_t i = 0; i < ours.tensors; i++) pairs[i] = (mnem__merge_pair){.a = -1, .b = -1};
+    for (uint32_t i = 0; i < ours.tensors; i++) pairs[i] = (mnem__adapter_pair){.a = -1, .b = -1};
     mnem_status status = check_kind(model, adapter);
     if (status == MNEM_OK) status = take_alpha(adapter, &alpha);
     for (uint32_t i = 0; i < theirs.tensors && status == MNEM_OK; i++)
