@@ -57,12 +57,10 @@ int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc);
 void mnem_graph_name(mnem_graph *graph, int32_t tensor, const char *name, int32_t number);
 
 typedef struct mnem_graph_node {
-    mnem_op_desc desc; /* kind and parameters; in and out come from the tensors, in[1] of a MATMUL
-                           (in[1] to in[3] of EXPERTS) is the packed matrix's own descriptor,
-                           given here */
-    int32_t in[MNEM_OP_INPUTS],
-        out; /* tensors; 0: none. in[1] of a MATMUL, in[1] to in[3] of EXPERTS:
-                                        none */
+    mnem_op_desc desc; /* kind and parameters; in and out come from the tensors, but for packed
+                          matrices: in[1] of a MATMUL, in[1] to in[3] of EXPERTS are given here */
+    int32_t in[MNEM_OP_INPUTS]; /* tensors; 0: none, as for packed matrices */
+    int32_t out;                /* so too */
     int32_t also[MNEM_OP_ALSO];
     int32_t matrix; /* MATMUL: the handle; EXPERTS: the gates', then the ups' and downs' follow */
     int32_t layer;  /* KV_STORE, ATTENTION, SHORT_CONV: which layer's pages */

@@ -137,8 +137,8 @@ typedef struct mnem_transformer {
     int32_t ff_expert, ff_shared; /* width of one, and of what every token uses beside them */
     mnem_route route;
     /* Attention through a latent (head_dim is what pages hold of it: latent + rope.dims). */
-    int32_t latent, latent_q, key_dim,
-        value_dim;                  /* of keys and values, queries (0: none); a head */
+    int32_t latent, latent_q;       /* width of that of keys and values; of queries, 0: none */
+    int32_t key_dim, value_dim;     /* of a head */
     float attention_cap, logit_cap; /* cap tanh(x / cap) */
     float attention_temperature; /* of scores, by the position over rope.original_context (ops.h) */
 } mnem_transformer;

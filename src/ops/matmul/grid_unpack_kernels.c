@@ -119,8 +119,9 @@ INLINE __m512i look_up_32(const uint16_t *points, int count, __m512i index) {
     for (int size = 64; size < count; size *= 2) {
         const __mmask32 upper = _mm512_test_epi16_mask(index, _mm512_set1_epi16((short)size));
         LANES_UNROLL
-        for (int p = 0; p < count / size / 2; p++)
-            part[p] = _mm512_mask_blend_epi16(upper, part[2 * p], part[2 * p + 1]);
+        for (int p = 0; p < 8; p++)
+            if (p < count / size / 2)
+                part[p] = _mm512_mask_blend_epi16(upper, part[2 * p], part[2 * p + 1]);
     }
     return part[0];
 }

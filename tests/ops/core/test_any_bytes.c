@@ -39,6 +39,18 @@ static const mnem_type_info *weight(int type) {
     return info && info->is_weight ? info : NULL;
 }
 
+static void check_packed(mnem_type t, int round, const uint8_t *raw, const uint8_t *packed) {
+    float plain[K], from[K];
+    for (int i = 0; i < 16; i++) {
+        must(mnem_dequantize_row(t, K, raw + (uint64_t)i * mnem_type_row_bytes(t, K), plain));
+        mnem__unpack_row(t, K, packed, i, from);
+        for (int j = 0; j < K; j++)
+            if (!same(plain[j], from[j]))
+                fail_msg("%s, round %d: %g, packed %g", mnem_type_get(t)->name, round,
+                         (double)plain[j], (double)from[j]);
+    }
+}
+
 static void packed_rows_are_what_raw_rows_are(void **state) {
     (void)state;
     rng r = {11};
@@ -50,17 +62,9 @@ static void packed_rows_are_what_raw_rows_are(void **state) {
         uint8_t *raw = take(16 * row, 1 << 4), *packed = take(mnem_pack_group_bytes(t, K), 64);
         types++;
         for (int round = 0; round < ROUNDS; round++) {
-            float plain[K], from[K];
             fill(&r, round, raw, 16 * row);
             mnem_pack_group(t, 16, K, raw, packed);
-            for (int i = 0; i < 16; i++) {
-                must(mnem_dequantize_row(t, K, raw + (uint64_t)i * row, plain));
-                mnem__unpack_row(t, K, packed, i, from);
-                for (int j = 0; j < K; j++)
-                    if (!same(plain[j], from[j]))
-                        fail_msg("%s, round %d: %g, packed %g", weight(type)->name, round,
-                                 (double)plain[j], (double)from[j]);
-            }
+            check_packed(t, round, raw, packed);
         }
         free(raw);
         free(packed);
