@@ -68,6 +68,21 @@ static bool ignore(void *context, int32_t part, int32_t index, const float *logi
     return true;
 }
 
+/* Of the later half of the tokens, when places are full, beside what the plan assumed. */
+static void say_what_was_read(const mnem_engine_plan *plan, const mnem_engine_stats *first,
+                              const mnem_engine_stats *last, int32_t tokens) {
+    const double guessed = (double)(last->expert_guessed - first->expert_guessed);
+    const double hits = (double)(last->expert_hits - first->expert_hits) - guessed;
+    const double uses = hits + guessed + (double)(last->expert_misses - first->expert_misses);
+    const double bytes = (double)(last->bytes_streamed - first->bytes_streamed) / tokens;
+    const double planned = (double)plan->bytes_streamed_per_pass;
+    if (uses == 0) return;
+    printf("engine: %d of %d experts in memory: %.3f of uses found there (planned %.3f), %.3f read "
+           "ahead; %.1f MiB a token (planned %.1f, %+.0f %%)\n",
+           plan->expert_slots, plan->experts, hits / uses, plan->expert_hit_rate, guessed / uses,
+           bytes / (1 << 20), planned / (1 << 20), 100 * (planned / bytes - 1));
+}
+
 static void record(const char *path, int32_t tokens, uint64_t memory, trace *t) {
     mnem_model *model;
     mnem_engine_plan plan;
@@ -84,17 +99,15 @@ static void record(const char *path, int32_t tokens, uint64_t memory, trace *t) 
     must(mnem_engine_create(model, &options, &plan, &engine));
     must(mnem_sequence_create(engine, &sequence));
     uint32_t state = 1;
+    mnem_engine_stats first, stats;
     for (int32_t i = 0; i < tokens; i++) {
+        if (i == tokens / 2) mnem_engine_stats_get(engine, &first);
         state = state * 1103515245u + 12345u;
         const int32_t id = (int32_t)((state >> 8) % (uint32_t)shape.vocab);
         must(mnem_engine_step(engine, &(mnem_step_part){sequence, &id, 1, 0}, 1, ignore, NULL));
     }
-    mnem_engine_stats stats;
     mnem_engine_stats_get(engine, &stats);
-    printf("engine: %llu uses, %.3f found in %d of %d places\n",
-           (unsigned long long)(stats.expert_hits + stats.expert_misses),
-           (double)stats.expert_hits / (double)(stats.expert_hits + stats.expert_misses + 1),
-           plan.expert_slots, plan.experts);
+    say_what_was_read(&plan, &first, &stats, tokens - tokens / 2);
     mnem_engine_destroy(engine);
     mnem_model_close(model);
     mnem_ledger_destroy(options.ledger);

@@ -6,7 +6,8 @@
 Makes a tiny random model of each family with transformers (several stored types, shards, and ways
 to write a configuration down), gives it a tokenizer that is learnt here and has the definition that
 such models have, converts it both ways into every type, and compares: the names, shapes, types and
-bytes of all tensors, and all keys. What may differ is listed in MAY_DIFFER with its reason. One
+bytes of all tensors, all keys, and (type auto) what mnem writes greedily with both files and with
+the folder. What may differ is listed in MAY_DIFFER with its reason. One
 line a model and type; exits with 1 when anything else differs.
 
 Needs torch, transformers, tokenizers and sentencepiece. llama.cpp's check of known tokenizers (a
@@ -24,9 +25,11 @@ import numpy as np
 TEXT = Path(__file__).resolve().parent.parent / "tests/data/model/heldout.txt"
 CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|%s| ?[^\s\p{L}\p{N}]+[\r\n]*|"
           r"\s*[\r\n]+|\s+(?!\S)|\s+")
-TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
-          r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?"
-          r"[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+O200K = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s|"
+         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%s|%s| ?"
+         r"[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+TEKKEN = O200K % ("", "", r"\p{N}")
+SUFFIX = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 VOCAB = 320
 SHARD = "100KB"
 
@@ -50,6 +53,12 @@ MINISTRAL = dict(YARN, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.1,
                  beta_slow=1.0, original_max_position_embeddings=200, max_position_embeddings=256)
 GEMMA3 = dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
               sliding_attention=dict(rope_type="default", rope_theta=10000.0))
+
+OSS = dict(YARN, beta_fast=32.0, beta_slow=1.0, truncate=False)
+LATENT = dict(kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16,
+              n_routed_experts=8, num_experts_per_tok=3, n_shared_experts=2,
+              first_k_dense_replace=1, num_key_value_heads=4, routed_scaling_factor=1.5,
+              moe_intermediate_size=32)
 
 # name: (config's class, what differs from SHAPE, tokenizer, stored type, shards)
 MODELS = {
@@ -90,14 +99,46 @@ MODELS = {
     "qwen2moe": ("Qwen2MoeConfig", dict(num_experts=12, moe_intermediate_size=32,
                                         shared_expert_intermediate_size=64), "qwen2",
                  "bfloat16", 2),
+    "gpt_oss": ("GptOssConfig", dict(head_dim=32, num_local_experts=6, num_experts_per_tok=2,
+                                     sliding_window=24, rope_parameters=OSS), "gpt-4o",
+                "bfloat16", 1),
+    "gpt_oss_mxfp4": ("GptOssConfig", dict(head_dim=32, num_local_experts=6, num_experts_per_tok=2,
+                                           sliding_window=24, rope_parameters=OSS), "gpt-4o",
+                      "bfloat16", 2),
+    "deepseek2": ("DeepseekV2Config", dict(LATENT, q_lora_rank=None, rope_parameters=dict(
+        YARN, mscale=0.7, mscale_all_dim=0.7)), "deepseek-llm", "bfloat16", 2),
+    "deepseek2_groups": ("DeepseekV2Config", dict(
+        LATENT, q_lora_rank=48, topk_method="group_limited_greedy", n_group=4, topk_group=2,
+        routed_scaling_factor=16.0), "deepseek-coder", "bfloat16", 1),
+    "deepseek3": ("DeepseekV3Config", dict(LATENT, q_lora_rank=48, n_group=4, topk_group=2,
+                                           scoring_func="sigmoid"), "deepseek-v3", "bfloat16", 2),
+    "bert": ("BertConfig", dict(), "words", "float32", 1),
+    "bert_mlm": ("BertConfig", dict(), "words", "float16", 1),
+    "nomic_bert": ("NomicBertConfig", dict(num_key_value_heads=4), "words", "float32", 1),
     "qwen3moe": ("Qwen3MoeConfig", dict(num_experts=12, moe_intermediate_size=32, head_dim=32,
                                         norm_topk_prob=True), "qwen2", "bfloat16", 1),
 }
 
 # name: (steps of the pre-tokenizer, whether words that are tokens aren't joined from bytes)
+DEEPSEEK3 = [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+             "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"
+             r"[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|"
+             r"\s+(?!\S)|\s+"]
+DEEPSEEK_CODER = [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+", "digits"]
+LETTERS = ("[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁ"
+           "Ҋ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕ"
+           "ἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-"
+           "Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿ"
+           "ⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎ"
+           "ꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲"
+           "𑢠-𑣟𞤀-𞥃]+")
+DEEPSEEK_LLM = [r"[\r\n]", r"\s?" + LETTERS, r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$", "[一-龥ࠀ-一가-퟿]+", "digits"]
 DEFINITIONS = {
     "llama-bpe": ([CL100K % r"\p{N}{1,3}"], True), "glm4": ([CL100K % r"\p{N}{1,3}"], True),
     "dbrx": ([CL100K % r"\p{N}{1,3}"], False), "qwen2": ([CL100K % r"\p{N}"], False),
+    "gpt-4o": ([O200K % (SUFFIX, SUFFIX, r"\p{N}{1,3}")], False),
+    "deepseek-v3": (DEEPSEEK3, False), "deepseek-coder": (DEEPSEEK_CODER, False),
+    "deepseek-llm": (DEEPSEEK_LLM, False),
     "tekken": ([TEKKEN], True), "gpt-2": (["gpt2"], False),
     "smollm": (["digits", "gpt2"], False), "refact": (["digits", "gpt2"], False),
     "starcoder": (["digits", "gpt2"], False),
@@ -122,10 +163,13 @@ def definition(name):
 
 
 def write_bpe(folder, name):
-    from tokenizers import AddedToken, Tokenizer, decoders, models, processors, trainers
+    from tokenizers import (AddedToken, Tokenizer, decoders, models, normalizers, processors,
+                            trainers)
     t = Tokenizer(models.BPE(ignore_merges=DEFINITIONS[name][1]))
     t.pre_tokenizer = definition(name)
     t.decoder = decoders.ByteLevel()
+    if name == "deepseek-llm":
+        t.normalizer = normalizers.Sequence([])  # as published
     from tokenizers.pre_tokenizers import ByteLevel
     end = "<|endoftext|>" if name == "qwen2" else "<|end|>"  # transformers adds it otherwise
     special = ["<|begin|>", end] + (["<|user|>", "<|endoftext|>"] if name == "glm4" else [])
@@ -169,6 +213,62 @@ def write_pieces(folder, with_json):
         json_of_pieces(folder)
 
 
+def write_words(folder):
+    """As BertTokenizerFast is saved."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.BertNormalizer(lowercase=True)
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.train([str(TEXT)], trainers.WordPieceTrainer(vocab_size=VOCAB - 3, special_tokens=special))
+    t.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(s, t.token_to_id(s)) for s in ("[CLS]", "[SEP]")])
+    t.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps(dict(
+        cls_token="[CLS]", sep_token="[SEP]", pad_token="[PAD]", unk_token="[UNK]",
+        mask_token="[MASK]", do_lower_case=True, tokenizer_class="BertTokenizer")))
+
+
+def describe_encoder(folder, config):
+    """How sentence-transformers pool, and what llama.cpp's converter asks of Nomic's folders."""
+    (folder / "modules.json").write_text(json.dumps(
+        [dict(type="sentence_transformers.models.Transformer", path=""),
+         dict(type="sentence_transformers.models.Pooling", path="1_Pooling")]))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(
+        dict(pooling_mode_mean_tokens=False, pooling_mode_cls_token=True)))
+    if config["model_type"] == "nomic_bert":
+        config.update(n_positions=8192, activation_function="swiglu", causal=False, prenorm=False,
+                      qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False,
+                      rotary_emb_fraction=1.0, rotary_emb_interleaved=False,
+                      rotary_emb_scale_base=None)
+
+
+def pack_mxfp4(folder, config):
+    """Experts as codes and scales, as gpt-oss is published: random ones, since nothing is run."""
+    import torch
+    from safetensors.torch import load_file, save_file
+    for path in sorted(folder.glob("*.safetensors")):
+        tensors = load_file(path)
+        for name in [n for n in tensors if n.endswith(("gate_up_proj", "down_proj"))]:
+            experts, columns, rows = tensors.pop(name).shape
+            tensors[name + "_blocks"] = torch.randint(0, 256, (experts, rows, columns // 32, 16),
+                                                      dtype=torch.uint8)
+            tensors[name + "_scales"] = torch.randint(116, 124, (experts, rows, columns // 32),
+                                                      dtype=torch.uint8)
+        save_file(tensors, path, metadata=dict(format="pt"))
+    config["quantization_config"] = dict(quant_method="mxfp4", modules_to_not_convert=[])
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        from safetensors import safe_open
+        where = {}
+        for path in sorted(folder.glob("*.safetensors")):
+            with safe_open(path, "pt") as f:
+                where.update({name: path.name for name in f.keys()})
+        index.write_text(json.dumps(dict(metadata={}, weight_map=where)))
+
+
 def json_of_pieces(folder):
     """tokenizer.json alone, as transformers makes one of tokenizer.model."""
     import transformers
@@ -190,26 +290,41 @@ def make(name, folder):
         config = transformers.GPT2Config(vocab_size=VOCAB, n_embd=SHAPE["hidden_size"], n_layer=2, n_head=4,
                                          n_positions=256, bos_token_id=0, eos_token_id=1)
     else:
-        config = getattr(transformers, kind)(**{**SHAPE, **changes})
-    model = transformers.AutoModelForCausalLM.from_config(config)
+        shape = SHAPE if kind != "BertConfig" else {
+            k: v for k, v in SHAPE.items() if k != "num_key_value_heads"}
+        config = getattr(transformers, kind)(**{**shape, **changes})
+    auto = transformers.AutoModelForMaskedLM if name == "bert_mlm" else (
+        transformers.AutoModel if tokenizer == "words" else transformers.AutoModelForCausalLM)
+    model = auto.from_config(config)
     for p in model.parameters():
         p.data = torch.randn_like(p) * 0.4
     model = model.to(getattr(torch, stored))
-    model.generation_config = transformers.GenerationConfig(temperature=0.6, top_k=20, top_p=0.95,
-                                                            do_sample=True)
+    if tokenizer != "words":
+        model.generation_config = transformers.GenerationConfig(
+            temperature=0.6, top_k=20, top_p=0.95, do_sample=True)
     model.save_pretrained(folder, max_shard_size="5GB" if shards == 1 else SHARD)
     path = Path(folder) / "config.json"
     config = json.loads(path.read_text())
     if kind == "GPT2Config":
         config["n_ctx"] = config["n_positions"]  # llama.cpp asks for it
+    if tokenizer == "words":
+        describe_encoder(Path(folder), config)
+    if name.endswith("mxfp4"):
+        pack_mxfp4(Path(folder), config)
     path.write_text(json.dumps(config))
     if tokenizer in ("spm", "pieces"):
         write_pieces(Path(folder), tokenizer == "pieces")
+    elif tokenizer == "words":
+        write_words(Path(folder))
     else:
         write_bpe(Path(folder), tokenizer)
 
 
 # ---- converting ----
+
+def pre_of(name):
+    return "bert-bge" if MODELS[name][2] == "words" else MODELS[name][2]
+
 
 def run_llama_cpp(converter, folder, out, kind, pre):
     found = converter.get_model_class
@@ -284,6 +399,18 @@ def compare(gguf, ours, theirs, pieces):
     return found, len(a.tensors), len(a.fields)
 
 
+def generated(mnem, path):
+    run = subprocess.run([mnem, "run", str(path), "--raw", "-p", "In the beginning", "-n", "24",
+                          "--temp", "0", "-q"], capture_output=True)
+    return run.stdout if run.returncode == 0 else run.stderr
+
+
+def compare_texts(mnem, folder, ours, theirs):
+    """Greedy tokens of the folder and of both files."""
+    texts = [generated(mnem, path) for path in (folder, ours, theirs)]
+    return [] if texts[0] and len(set(texts)) == 1 else [f"greedy texts: {texts}"]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("llama_cpp")
@@ -313,8 +440,10 @@ def main():
                 print(f"{name:14} {kind:5} mnem: {run.stderr.strip()}")
                 wrong += 1
                 continue
-            run_llama_cpp(convert_hf_to_gguf, folder, theirs, kind, tokenizer)
+            run_llama_cpp(convert_hf_to_gguf, folder, theirs, kind, pre_of(name))
             found, tensors, keys = compare(gguf, ours, theirs, tokenizer == "pieces")
+            if kind == "auto" and tokenizer != "words":
+                found += compare_texts(args.mnem, folder, ours, theirs)
             print(f"{name:14} {kind:5} {tensors} tensors, {keys} keys: "
                   f"{'the same' if not found else 'different'}", flush=True)
             for line in found:

@@ -26,9 +26,11 @@ COMMON = 32  # dimensions that say the same of every token: one block of a row
 
 SHAPES = {
     "olmoe": dict(experts=64, used=8, layers=16, embd=2048, ff=1024, heads=16, kv_heads=16,
-                  head_dim=128, vocab=50304, base=10000.0, context=4096),
+                  head_dim=128, vocab=50304, base=10000.0, context=4096,
+                  near=1.1, slowest=0.1, look=0.98, change=0.3),
     "qwen3moe": dict(experts=128, used=8, layers=12, embd=2048, ff=768, heads=32, kv_heads=4,
-                     head_dim=128, vocab=151936, base=1000000.0, context=40960),
+                     head_dim=128, vocab=151936, base=1000000.0, context=40960,
+                     near=1.22, slowest=0.01, look=2.5, change=0.1),
 }
 
 
@@ -259,18 +261,23 @@ def main():
     p.add_argument("out")
     p.add_argument("--shape", choices=SHAPES, default="olmoe")
     p.add_argument("--layers", type=int, help="fewer layers than the shape has")
+    p.add_argument("--ff", type=int, help="narrower experts, for a small file")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--common", type=float, default=3.0, help="what all tokens share")
     p.add_argument("--skew", type=float, default=0.05, help="how far popularities differ")
     p.add_argument("--sharp", type=float, default=1.0, help="how far a token's choices differ")
     p.add_argument("--steady", type=float, default=8.0, help="how alike queries are")
-    p.add_argument("--near", type=float, default=1.1, help="how steeply attention falls off")
-    p.add_argument("--slowest", type=float, default=0.1, help="angle a token, of heads")
-    p.add_argument("--look", type=float, default=0.98, help="what attention adds")
-    p.add_argument("--change", type=float, default=0.3, help="what experts add")
+    p.add_argument("--near", type=float, help="how steeply attention falls off")
+    p.add_argument("--slowest", type=float, help="angle a token, of heads")
+    p.add_argument("--look", type=float, help="what attention adds")
+    p.add_argument("--change", type=float, help="what experts add")
     a = p.parse_args()
+    for name in ("near", "slowest", "look", "change"):  # found by trying, for each shape
+        if getattr(a, name) is None:
+            setattr(a, name, SHAPES[a.shape][name])
     s = dict(SHAPES[a.shape], wide=a.shape == "olmoe")
     s["layers"] = a.layers or s["layers"]
+    s["ff"] = a.ff or s["ff"]
     with open(a.out, "wb") as out:
         write(out, a.shape, a, s)
 

@@ -10,7 +10,7 @@ include(CheckCSourceCompiles)
 
 # Sets MNEM_STATIC_LIBRARIES, and MNEM_STATIC_WORKS if a program links with them.
 function(mnem_static_check)
-  foreach(name pcre2-8 jansson edit tinfo bsd md m)
+  foreach(name pcre2-8 jansson edit tinfo bsd md m http_parser)
     find_library(MNEM_STATIC_${name} lib${name}.a)
     mark_as_advanced(MNEM_STATIC_${name})
     if(NOT MNEM_STATIC_${name})
@@ -33,17 +33,19 @@ function(mnem_command_link target)
     mnem_static_check()
   endif()
   if(NOT MNEM_STATIC_WORKS OR NOT MNEM_STATIC_LIBRARIES)
-    target_link_libraries(${target} PRIVATE mnem_static PkgConfig::JANSSON PkgConfig::EDIT)
+    target_link_libraries(${target} PRIVATE mnem_http mnem_static PkgConfig::JANSSON PkgConfig::EDIT)
     return()
   endif()
   foreach(library mnem_static PkgConfig::JANSSON PkgConfig::EDIT)
     target_include_directories(
       ${target} PRIVATE $<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>)
   endforeach()
-  add_dependencies(${target} mnem_static)
+  add_dependencies(${target} mnem_http mnem_static)
   set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   # --no-warnings: libedit can look up users' names, which the command never has it do.
   target_link_options(${target} PRIVATE -static-pie -Wl,--gc-sections -Wl,--no-warnings)
-  target_link_libraries(${target} PRIVATE $<TARGET_FILE:mnem_static> ${MNEM_STATIC_LIBRARIES})
-  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:mnem_static>)
+  target_link_libraries(${target} PRIVATE $<TARGET_FILE:mnem_http> $<TARGET_FILE:mnem_static>
+                                          ${MNEM_STATIC_LIBRARIES})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:mnem_http>
+                                                $<TARGET_FILE:mnem_static>)
 endfunction()

@@ -74,15 +74,30 @@ void fuzz_folder_put(const char *name, const void *data, size_t n) {
     }
 }
 
+static char path[] = "/tmp/mnem-fuzz-folder-XXXXXX";
+
+static void link_of(size_t file, char link[64]) {
+    snprintf(link, 64, "%s/%s", path, files[file].name);
+}
+
+/* At the end of the process; one that crashes leaves its folder. */
+static void remove_folder(void) {
+    char link[64];
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        link_of(i, link);
+        unlink(link);
+    }
+    rmdir(path);
+}
+
 const char *fuzz_folder(void) {
-    static char path[] = "/tmp/mnem-fuzz-folder-XXXXXX";
     static int made;
     if (made++) return path;
-    CHECK(mkdtemp(path));
+    CHECK(mkdtemp(path) && atexit(remove_folder) == 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char link[64], target[32];
         files[i].fd = memfd_create(files[i].name, 0);
-        snprintf(link, sizeof link, "%s/%s", path, files[i].name);
+        link_of(i, link);
         snprintf(target, sizeof target, "/proc/self/fd/%d", files[i].fd);
         CHECK(files[i].fd >= 0 && symlink(target, link) == 0);
         fuzz_folder_put(files[i].name, NULL, 0);

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
         if (!(condition)) abort();                                                                 \
     } while (0)
 
-/* ---- the command around train_config.c ---- */
+/* ---- the command around train_config.c and train_choice.c ---- */
 
 static int messages;
 
@@ -55,6 +55,22 @@ bool tool_given(const tool_args *args, const char *name) {
     return false;
 }
 
+const char *tool_file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool train_resume_is_folder(const char *path) {
+    (void)path;
+    return false;
+}
+
+int train_teacher_say(const train_options *asked, train_config *c) {
+    (void)asked;
+    (void)c;
+    return TOOL_OK;
+}
+
 /* ---- what loads ---- */
 
 static void check_bounds(const train_config *c) {
@@ -82,7 +98,8 @@ static bool same(const train_config *a, const train_config *b) {
            !strcmp(a->moments, b->moments) && !strcmp(a->pre, b->pre) &&
            !strcmp(a->name, b->name) && !strcmp(a->license, b->license) && a->lora == b->lora &&
            a->lora_alpha == b->lora_alpha && !strcmp(a->lora_targets, b->lora_targets) &&
-           !strcmp(a->init, b->init);
+           !strcmp(a->init, b->init) && !strcmp(a->data, b->data) && !strcmp(a->base, b->base) &&
+           !strcmp(a->template_args, b->template_args) && a->vocab_asked == b->vocab_asked;
 }
 
 static void check_again(const train_config *c) {
@@ -110,6 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     CHECK(code == TOOL_OK || code == TOOL_USAGE || messages == 1);
     if (code == TOOL_OK) {
         check_bounds(&c);
+        if (!*c.data) strcpy(c.data, "text"); /* train_data.c has looked at the files by then, */
+        if (!*c.distill_on) strcpy(c.distill_on, "logits"); /* and train_teacher.c */
         check_again(&c);
     }
     train_config_fini(&c);

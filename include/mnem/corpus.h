@@ -33,6 +33,22 @@ extern "C" {
 
 typedef struct mnem_corpus mnem_corpus;
 
+/* A sequence that stands for itself, such as a conversation: of each token whether it is one to be
+ * learned (an answer's) or only read (a question's). */
+typedef struct mnem_corpus_row {
+    const int32_t *ids;
+    const bool *counted;
+    size_t count; /* at least 2 */
+} mnem_corpus_row;
+
+/* Where rows come from, one after another, while the cache is made. */
+typedef struct mnem_corpus_rows {
+    /* row is borrowed until the next call; MNEM_NOT_FOUND: there are no more. */
+    mnem_status (*next)(void *context, mnem_corpus_row *row);
+    void *context;
+    uint64_t key; /* of how files become rows, such as a template's: another makes the cache anew */
+} mnem_corpus_rows;
+
 /* Zero means default. */
 typedef struct mnem_corpus_options {
     const char *const *files; /* text; one file is one document. None: the cache as it is */
@@ -43,14 +59,16 @@ typedef struct mnem_corpus_options {
                                   most 8); doesn't change a byte */
     mnem_progress progress;    /* "tokenizing" (bytes of text) or "verifying" (bytes of the
                                   cache) */
+    mnem_corpus_rows rows;     /* next NULL: files are text; otherwise they are what rows are made
+                                  of, and only looked at for changes */
 } mnem_corpus_options;
 
 /* Opens the cache when it is whole and was made of these files (names, sizes, times of change) by
  * this tokenizer; otherwise makes it. All of it is read once to check it. Between two files that
  * hold text stands the tokenizer's end token, where it has one. Special tokens in the text are
  * plain text. The cache appears when it is whole (written beside, flushed, renamed); a call that
- * fails leaves what was there. While it is made: a tokenizer, and about 6 MiB, for each thread;
- * afterwards nothing grows with the text.
+ * fails leaves what was there. While it is made: a tokenizer, and about 6 MiB, for each thread, or
+ * 8 bytes for each row; afterwards nothing grows with the text.
  * MNEM_IO and MNEM_INVALID name the file (missing, a directory, changed while it was read, disk
  * full; no text at all), MNEM_CANCELLED, MNEM_NO_MEMORY, MNEM_OVER_BUDGET. Without files:
  * MNEM_NOT_FOUND, MNEM_BAD_FILE (says what is wrong), MNEM_NOT_READY (another tokenizer's). */
@@ -65,6 +83,8 @@ typedef struct mnem_corpus_info {
                             and the windows' numbers, are the same */
     uint32_t files;
     uint32_t width;     /* bytes of a token in the cache: 2 or 4 */
+    uint64_t rows;      /* 0: it is text */
+    uint64_t row_most;  /* tokens of the longest row */
     int32_t vocab;      /* every token is below */
     bool made;          /* this call made it */
     const char *reason; /* why: "out/tokens: ..."; "" if it wasn't. Borrowed until close */
@@ -77,6 +97,22 @@ void mnem_corpus_info_get(const mnem_corpus *corpus, mnem_corpus_info *info);
 mnem_status mnem_corpus_read(const mnem_corpus *corpus, uint64_t first, uint64_t count,
                              int32_t *ids);
 
+/* Row number `row` as a sequence of a batch, [sequence] each: its tokens but the last (or as many
+ * as there is room for), and the token after each where that is counted, else -1. Behind them are
+ * zeros that predict nothing. scratch: [sequence + 1]. Statuses of mnem_corpus_read. */
+mnem_status mnem_corpus_row_read(const mnem_corpus *corpus, uint64_t row, uint32_t sequence,
+                                 int32_t *ids, int32_t *targets, int32_t *scratch);
+
+/* What rows lose in sequences of one length. Reads all of them once. */
+typedef struct mnem_corpus_fit {
+    uint64_t tokens;  /* that are in a sequence */
+    uint64_t counted; /* of them, those to be learned */
+    uint64_t cut;     /* rows that are longer */
+    uint64_t silent;  /* rows with nothing to be learned in what is left of them */
+} mnem_corpus_fit;
+mnem_status mnem_corpus_rows_fit(const mnem_corpus *corpus, uint32_t sequence,
+                                 mnem_corpus_fit *fit);
+
 /* ---- windows ---- */
 
 /* The windows of a part of the corpus, by number. Plain numbers: copy it freely. Window `number` is
@@ -88,6 +124,7 @@ typedef struct mnem_windows {
     uint64_t seed;
     uint32_t sequence;
     bool shuffled;
+    bool rows; /* a window is a row: begin and tokens count rows, and so does the start */
 } mnem_windows;
 
 /* The windows of tokens [begin, begin + tokens). In order: they lie one after another, and begin
@@ -102,6 +139,10 @@ mnem_status mnem_windows_init(uint64_t begin, uint64_t tokens, uint32_t sequence
  * 0 when heldout is 0. MNEM_INVALID with the numbers when either part is shorter than a window. */
 mnem_status mnem_windows_split(uint64_t tokens, uint32_t sequence, double heldout, uint64_t seed,
                                mnem_windows *training, mnem_windows *validation);
+/* The same of rows, each a window: training is all but the last `heldout`, at least one of each
+ * kind. MNEM_INVALID when there are too few. */
+mnem_status mnem_windows_split_rows(uint64_t rows, uint32_t sequence, double heldout, uint64_t seed,
+                                    mnem_windows *training, mnem_windows *validation);
 /* The first token (of the corpus) of window number. */
 uint64_t mnem_windows_start(const mnem_windows *windows, uint64_t number);
 
@@ -125,7 +166,7 @@ typedef struct mnem_feed_options {
 
 typedef struct mnem_batch {
     const int32_t *ids;     /* [rows, sequence] */
-    const int32_t *targets; /* [rows, sequence]: the token after each */
+    const int32_t *targets; /* [rows, sequence]: the token after each; of rows, -1: not counted */
     uint64_t first;         /* window number of row 0; row r is window first + r */
     uint32_t rows;          /* 0: past the end */
 } mnem_batch;

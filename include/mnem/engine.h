@@ -53,10 +53,15 @@ typedef struct mnem_engine_options {
      * at the least (the prompt and a token). The plan holds what is wanted where the budget does,
      * else what is needed; its wanted_bytes tells. */
     int32_t context_wanted, context_needed;
-    int32_t threads;     /* default: the processors this process may use */
-    int32_t chunk;       /* prompt tokens run together; default: the largest up to 512 that fits
-                                well */
-    int32_t sequences;   /* that an engine has open at once, each up to context (default 1) */
+    int32_t threads;   /* default: the processors this process may use */
+    int32_t chunk;     /* prompt tokens run together; default: the largest up to 512 that fits
+                          well */
+    int32_t sequences; /* that an engine has open at once, each up to context (default 1) */
+    /* Tokens that all of them hold together, what they share counted once; rounded up to whole
+     * pages, and to one context (default: sequences x context, more is never taken). */
+    int32_t pages_tokens;
+    bool pages_fill;     /* that is the least then (default: one context): what the budget leaves
+                            beside the way that is chosen for it becomes pages, too */
     int32_t logits_rows; /* rows of logits computed together (default: one for each sequence) */
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */
@@ -73,13 +78,21 @@ enum { MNEM_PLAN_LINES = 40 };
 typedef struct mnem_engine_plan {
     /* chosen */
     int32_t context, threads, chunk, logits_rows, sequences;
-    mnem_type kv_type; /* MNEM_TYPE_F16, MNEM_TYPE_Q8_0 or MNEM_TYPE_F32 */
-    bool streamed;     /* some weights come from disk for every token */
+    int32_t pages;       /* for all sequences: of layers that see everything, and at most so many of
+                            those with windows */
+    int32_t page_tokens; /* positions of a page */
+    uint64_t page_bytes; /* of a page of each kind that the model has, together */
+    mnem_type kv_type;   /* MNEM_TYPE_F16, MNEM_TYPE_Q8_0 or MNEM_TYPE_F32 */
+    bool streamed;       /* some weights come from disk for every token */
     bool embedding_resident;
     int32_t layers, layers_resident; /* layers whose matrices are all resident */
     int32_t matrices, matrices_resident;
     uint64_t weight_bytes; /* all matrices, packed */
     uint64_t weight_bytes_resident;
+    int32_t matrices_sparse;          /* those that are 2:4 and packed so */
+    int32_t matrices_compact;         /* of them those that are so in the file, too */
+    int32_t matrices_dense;           /* 2:4 too, but it doesn't pay on this processor */
+    uint64_t sparse_saved_bytes;      /* of weight_bytes, against all of them dense */
     uint64_t bytes_streamed_per_pass; /* read from disk for one token, or one chunk of a prompt */
     int32_t residency_order; /* which matrices: 0 the output matrix last, 1 first; both after
                                          a spread over the layers that is fixed by the shapes */
@@ -88,6 +101,7 @@ typedef struct mnem_engine_plan {
      * are resident. */
     int32_t expert_slots, experts;
     double expert_hit_rate;
+    uint64_t expert_bytes_per_token; /* of bytes_streamed_per_pass, with wrong guesses */
     int32_t ring_slots;
     uint64_t ring_slot_bytes;
     bool direct_io;
@@ -98,6 +112,7 @@ typedef struct mnem_engine_plan {
     /* why, and what another budget would change */
     char why[256];
     uint64_t smaller_bytes, larger_bytes; /* 0: no such step */
+    double smaller_speed, larger_speed;   /* times as fast as this plan */
     char smaller[160], larger[160];
     /* tokens per second from the profile; 0: no profile */
     double predicted_prompt, predicted_generate;
@@ -219,11 +234,34 @@ typedef bool mnem_on_step_logits(void *context, int32_t part, int32_t index, con
 /* Runs all parts, in passes of up to the plan's chunk of tokens, filled in the order of the parts.
  * MNEM_UNSUPPORTED for an encoder.
  * MNEM_INVALID for ids that the vocabulary lacks, a sequence named twice or of another engine;
- * MNEM_OVER_BUDGET when a context has no room; nothing has changed then. MNEM_CANCELLED after
- * mnem_engine_cancel, or on_logits; after that, or an error while running, every sequence ends
- * before the pass that was stopped. */
+ * MNEM_OVER_BUDGET when a context has no room, or too few pages are free (mnem_engine_step_pages):
+ * nothing has changed then. MNEM_CANCELLED after mnem_engine_cancel, or on_logits; after that, or
+ * an error while running, every sequence ends before the pass that was stopped. */
 mnem_status mnem_engine_step(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
                              mnem_on_step_logits *on_logits, void *context);
+
+/* ---- pages ---- */
+
+/* Pages by the layers whose keys and values they hold: those that see everything, and those with
+ * windows, which forget. Most models have one kind only; the other's counts are 0. */
+typedef struct mnem_page_count {
+    int32_t full, window;
+} mnem_page_count;
+typedef struct mnem_engine_pages {
+    int32_t tokens;                    /* positions of a page */
+    uint64_t full_bytes, window_bytes; /* of a page; 0: no layer is of this kind */
+    mnem_page_count all, free;
+    mnem_page_count most; /* that one sequence has: those of its whole context */
+} mnem_engine_pages;
+void mnem_engine_pages_get(const mnem_engine *engine, mnem_engine_pages *pages);
+/* Those of one sequence: its own, which destroying it frees, and those that others have too. */
+void mnem_sequence_pages_get(const mnem_sequence *sequence, mnem_page_count *own,
+                             mnem_page_count *shared);
+/* How many of the free pages a step of these parts would have taken at the most, copies of shared
+ * ones included: it is refused exactly where fewer are free. Statuses of parts as of a step, which
+ * isn't run; nothing changes. */
+mnem_status mnem_engine_step_pages(mnem_engine *engine, const mnem_step_part *parts, int32_t count,
+                                   mnem_page_count *pages);
 
 /* ---- embeddings ---- */
 
@@ -239,10 +277,11 @@ typedef struct mnem_embed_options {
 /* The embeddings of texts, out [count][embd] f32. An encoder sees a text whole, so one is a pass
  * (its plan's chunk is its context), as many texts in each as fit; any other model sees it in
  * chunks, and its last norm is part of an embedding. Texts run together, as many as the plan has
- * sequences that aren't open; the bits are those that each gets alone. Nothing of them is kept.
- * options may be NULL. MNEM_INVALID: a text without tokens, ids that the vocabulary lacks, no
- * pooling named and none in the file; MNEM_OVER_BUDGET: a text is longer than the context, or all
- * sequences are open; MNEM_BAD_FILE and MNEM_CANCELLED as a step. */
+ * sequences that aren't open and pages that are free; the bits are those that each gets alone.
+ * Nothing of them is kept. options may be NULL. MNEM_INVALID: a text without tokens, ids that the
+ * vocabulary lacks, no pooling named and none in the file; MNEM_OVER_BUDGET: a text is longer than
+ * the context, all sequences are open, or too few pages are free; MNEM_BAD_FILE and MNEM_CANCELLED
+ * as a step. */
 mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
                               const mnem_embed_options *options, float *out);
 
@@ -253,6 +292,7 @@ typedef struct mnem_engine_stats {
     uint64_t bytes_streamed;
     uint64_t expert_hits, expert_misses;  /* of experts that layers wanted; 0: all are resident */
     uint64_t expert_guesses;              /* read ahead, before a layer wanted them */
+    uint64_t expert_guessed;              /* hits that were read ahead */
     double seconds_eval, seconds_waiting; /* waiting: for the disk */
     uint64_t pages_used, pages;
 } mnem_engine_stats;

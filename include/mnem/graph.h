@@ -98,7 +98,8 @@ typedef struct mnem_graph_gradients {
 
 /* Adds the backward pass (reverse mode: Linnainmaa, 1970) of every LINEAR_LOSS, whose also[] it
  * fills in, and of what leads to it: LINEAR, EMBED, RMS_NORM, LAYER_NORM, ROPE, CAUSAL_ATTENTION
- * (whose also[0] it adds), SILU_MUL, GELU, ADD, DROPOUT, SCALE. No tensor may be written twice or
+ * (whose also[0] it adds), SILU_MUL, GELU, ADD, DROPOUT, SCALE; and of STATE_LOSS
+ * on the way, whose in[1] gets none. No tensor may be written twice or
  * in place. A value used more than once gets the sum of its gradients, added from the last user to
  * the first; views must be ranges of columns of their tensor, and don't overlap or are the same.
  *
@@ -201,8 +202,8 @@ typedef void mnem_on_experts(void *context, int32_t mixture, const int32_t *numb
  * it. What is left over of the want before (its run was cancelled or failed) is forgotten.
  * acquire: one that wasn't handed out yet, all three matrices; waits for the disk. release: nobody
  * reads it any more, and the source may evict it; before that it must stay.
- * guess: a hint, ascending too, that costs nothing if it is wrong; numbers are readable during the
- * call only. */
+ * guess: a hint that costs nothing if it is wrong, the most certain first; numbers are readable
+ * during the call only. */
 typedef struct mnem_graph_experts {
     mnem_status (*want)(void *context, int32_t gates, const int32_t *numbers, int32_t count,
                         bool in_order);
@@ -230,6 +231,22 @@ typedef struct mnem_graph_observer {
     void *context;
 } mnem_graph_observer;
 
+/* What a product's matrix meets. */
+typedef struct mnem_graph_tapped {
+    int32_t matrix;                /* the handle */
+    const float *x;                /* [rows, columns] */
+    int64_t rows, columns, stride; /* stride: from row to row, in floats */
+} mnem_graph_tapped;
+
+/* Sees the input of each MATMUL just before it runs: in[3], where the graph was built with one (the
+ * f32 rows that in[0] was quantized from, which live until then), or else in[0], if that is f32
+ * rows. Every member of the team calls it, once for a node and in the same order, so that they can
+ * share the work; x is whole, and only to be read; barriers of the team may be used. */
+typedef struct mnem_graph_tap {
+    void (*see)(void *context, const mnem_graph_tapped *tapped, const mnem_worker *worker);
+    void *context;
+} mnem_graph_tap;
+
 typedef struct mnem_graph_args {
     int64_t tokens;
     int64_t first_row; /* of the nodes marked tail; tokens: they only pass their matrices by */
@@ -241,17 +258,23 @@ typedef struct mnem_graph_args {
     const mnem_kv_sequence *kv; /* [layers][kv_count] */
     int32_t kv_count;
     const mnem_graph_weights *weights;   /* of MATMUL, EXPERTS; NULL where there is none */
-    const int32_t *targets;              /* LINEAR_LOSS [tokens] */
+    const int32_t *targets;              /* LINEAR_LOSS, STATE_LOSS [tokens] */
     float gradient_scale;                /* LINEAR_LOSS */
     uint64_t seed;                       /* DROPOUT */
     int64_t row_base;                    /* DROPOUT: absolute number of the first row */
     const volatile int *cancel;          /* not 0: stop soon. NULL: never */
     const mnem_graph_observer *observer; /* NULL: nobody, and no clock is read */
+    const mnem_graph_tap *tap;           /* NULL: nobody */
 } mnem_graph_args;
 
 /* Runs the nodes in order on every member of team (NULL: alone). MNEM_CANCELLED, or what acquire
  * said; everything acquired has been released then. */
 mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args);
+/* Nodes [first, end) of the same, counted as mnem_graph_node_get does: a run in parts, each with
+ * the block that the one before left; external slots may lie elsewhere. MNEM_INVALID: there are no
+ * such nodes. */
+mnem_status mnem_graph_run_part(const mnem_graph *graph, int32_t first, int32_t end,
+                                mnem_team *team, const mnem_graph_args *args);
 /* Writes args.constants, from constant externals and positions for all tokens that runs will have.
  * Once before the first run, and again when what was constant changes; args as for a run. */
 mnem_status mnem_graph_fold(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args);

@@ -15,6 +15,7 @@
 #ifndef MNEM_MODEL_H
 #define MNEM_MODEL_H
 
+#include "mnem/imatrix.h"
 #include "mnem/ops.h"
 
 #ifdef __cplusplus
@@ -36,7 +37,7 @@ typedef struct mnem_model_info {
     uint32_t files;           /* parts of a split model */
     uint64_t alignment;
     uint64_t file_bytes;   /* of all parts */
-    uint64_t tensor_bytes; /* of all tensors */
+    uint64_t tensor_bytes; /* of all tensors, in the files */
     uint64_t parameters;
     uint32_t tensors, keys;
 } mnem_model_info;
@@ -48,8 +49,13 @@ typedef struct mnem_tensor_info {
     int dims;
     int64_t shape[4]; /* slowest first: a weight [rows, k] */
     uint64_t bytes;
-    uint32_t file;   /* which part */
-    uint64_t offset; /* of the data from the start of that file */
+    uint64_t file_bytes; /* in the file: fewer than bytes of a compact one */
+    uint32_t file;       /* which part */
+    uint64_t offset;     /* of the data from the start of that file */
+    bool sparse;         /* a matrix that is 2:4 (mnem/tensor.h); embeddings aren't looked at */
+    mnem_layout layout;  /* how a matrix is packed: MNEM_LAYOUT_SPARSE where that pays here */
+    bool compact;        /* 2:4, and without its zeros in the file, too (`mnem prune --compact`);
+                            what is said of it and read is of ordinary rows all the same */
 } mnem_tensor_info;
 /* false past the last. */
 bool mnem_model_tensor_get(const mnem_model *model, uint32_t index, mnem_tensor_info *info);
@@ -173,12 +179,35 @@ typedef struct mnem_quantize_report {
     double rms_error;      /* root mean square of new - old over the tensor */
     double relative_error; /* that over the root mean square of old */
     double max_error;
+    bool weighted;         /* the importance matrix has the tensor; then */
+    double weighted_error; /* relative_error of elements times the root of their weights: about
+                              the error of what the matrix gives, over that */
+    /* By mnem_quantize_solved, of a matrix that it solved; weighted_error leaves out that errors
+     * make up for each other. */
+    bool solved;
+    double output_error; /* root mean square of the error of what the matrix gives on the text, over
+                            that of what it gives */
+    double exponent;     /* of its inputs' scales (AWQ); 0: none; below: there can't be any */
 } mnem_quantize_report;
+/* Tensors whose name the pattern fits anywhere (a regular expression of PCRE; names as in the file:
+ * "blk.0.attn_q.weight") get the type, one of those below that are no mix. Rows that aren't whole
+ * blocks of it get the next that fits, vectors stay F32. */
+typedef struct mnem_tensor_rule {
+    const char *pattern, *type;
+} mnem_tensor_rule;
 typedef struct mnem_quantize_options {
     /* In any case: the mixes "Q4_0", "IQ4_NL", "IQ4_XS", "Q3_K" (the output matrix gets Q6_K),
      * "MXFP4" (it gets Q8_0), "Q4_K_M", "Q3_K_S", "Q3_K_M", "Q3_K_L" and "Q2_K", or one type for
      * all matrices: "F32", "F16", "BF16", "Q8_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K", "Q5_K", "Q6_K" */
     const char *type;
+    /* Or a type for each matrix, so that the file has at most so many bytes, or its weights at most
+     * so many bits on average, with the least loss (0: not asked for). */
+    uint64_t target_bytes;
+    double target_bits;
+    const mnem_tensor_rule *rules; /* before all that; the first that fits counts */
+    int32_t rules_count;
+    const mnem_imatrix *imatrix; /* what errors weigh (imatrix.h); NULL: all the same. Weighted
+                                    rounding loses less, and takes some times as long */
     int32_t threads; /* default: the processors this process may use; doesn't change a byte */
     mnem_progress progress;                                               /* bytes read */
     void (*on_report)(void *context, const mnem_quantize_report *report); /* a tensor is done */
@@ -186,8 +215,10 @@ typedef struct mnem_quantize_options {
 } mnem_quantize_options;
 /* Streams row by row: memory doesn't grow with the model. `to` appears when it is whole. Keys are
  * kept, general.file_type and general.quantization_version set; tensors that have their type
- * already are copied. MNEM_INVALID when `to` is the source by any name, MNEM_BAD_FILE for numbers
- * that aren't finite, MNEM_UNSUPPORTED for what mnem_model_transformer refuses, MNEM_CANCELLED. */
+ * already are copied. MNEM_INVALID when `to` is the source by any name, for a rule that fits no
+ * matrix, for an importance matrix of another model; MNEM_OVER_BUDGET says what a target would have
+ * to be; MNEM_BAD_FILE for numbers that aren't finite, MNEM_UNSUPPORTED for what
+ * mnem_model_transformer refuses, MNEM_CANCELLED. */
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options);
 
@@ -218,12 +249,14 @@ typedef struct mnem_merge_report {
     mnem_type from, to;
     int32_t rank;
     double relative_change; /* root mean square of what was added over that of what was there */
+    bool zeros_kept;        /* it is 2:4: two of every four neighbours are zero, and stay so */
 } mnem_merge_report;
 typedef struct mnem_merge_options {
     /* Of merged tensors: "same", or as mnem_quantize_options says. NULL: F32 and BF16 stay, others
      * become F16, since a change is mostly smaller than what a quantized type rounds away. */
     const char *type;
     float scale;     /* times what adapters add (default 1) */
+    bool dense;      /* adds to the zeros of 2:4 matrices too */
     int32_t threads; /* default: the processors this process may use; doesn't change a byte */
     mnem_progress progress;                                            /* bytes read */
     void (*on_report)(void *context, const mnem_merge_report *report); /* a tensor is done */

@@ -13,6 +13,9 @@
  *     mnem_op op;
  *     mnem_op_prepare(&d, &op);                       // op.workspace_bytes
  *     mnem_op_run(&op, &(mnem_op_args){.tokens = 3, .in = {x, w}, .out = y}, &worker);
+ *
+ * What an operator costs, which inputs it may write over, whether arguments are right: op_query.h.
+ * Runs in order behind the caller's back, prepared operators that are found again: op_queue.h.
  */
 #ifndef MNEM_OPS_H
 #define MNEM_OPS_H
@@ -61,11 +64,12 @@ typedef struct mnem_kv_sequence {
  *             in[0] itself, or A8 [T, n]: quantized on the way)
  * QUANTIZE    in[0] [T, n] f32 -> out [T, n] A8
  * MATMUL      in[0] [T, k] of mnem_matmul_input(weight type), or f32 (then quantized in the
- *             workspace), in[1] weight PACKED [rows, k], in[2] bias [rows] f32 (dims 0: none)
+ *             workspace), in[1] weight PACKED [rows, k] (4 bits with scales and zeros of others:
+ *             mnem_pack_int4) or SPARSE (2:4), in[2] bias [rows] f32 (dims 0: none)
  *             -> out [T, rows] f32; desc.accumulate adds to out. args.row_begin, row_end: which
  *             rows this call does (begin a multiple of 16, end too or = rows); args.in[1] points at
  *             row_begin's group. in[0] [T, heads, k] f32, out [T, heads, rows / heads]: each head
- *             has rows of its own, a multiple of 16
+ *             has rows of its own, a multiple of 16. in[3] isn't read (graph.h: a tap)
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
@@ -81,19 +85,17 @@ typedef struct mnem_kv_sequence {
  *             silu(gate) * up
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
  * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
- * ADD         in[0], in[1] [T, n] f32 -> out (may be either)
+ * ADD         in[0], in[1] [T, n] f32 -> out (may be either); see below, too
  * SHORT_CONV  in[0] b, c, x side by side [T, 3 n] f32, in[1] weight [n, length] f32 (2 to 16),
  *             pages of columns in args.kv (page_tokens of desc.kv) -> out [T, n] f32: c times the
  *             convolution of b x of the last length positions, of which those before this run come
  *             from the pages, zeros before position 0; then the pages have this run's
- * COPY        in[0] of any strides, up to 4 dims, any type of single elements -> out of the same
- *             type, rows with or without gaps
  *
  * For training. "real" is F32, BF16 or F16, mixed at will (sums in f32), or F64 for all
  * operands (for finite differences). Gradients of weights and biases are F32 (F64) and are
  * always added to; desc.accumulate says whether other outputs are. dims 0: that output isn't
  * wanted. Rows may have gaps; [T, heads, n] where said. EMBED, RMS_NORM, ROPE, SILU_MUL and ADD
- * take real operands too; then ROPE's table is F32 (F64).
+ * take real operands too; then ROPE's table is F32 (F64). Elementwise ones: gaps in rows, too.
  * LINEAR      in[0] x [T, k] real, in[1] weight ROW [rows, k] (real, or any weight type), in[2]
  *             bias [rows] (dims 0: none) -> out [T, rows]
  * LINEAR_GRAD_INPUT  in[0] dy [T, rows], in[1] weight ROW [rows, k] -> out dx [T, k]
@@ -106,7 +108,13 @@ typedef struct mnem_kv_sequence {
  *             takes notice, losses never. The workspace is bounded whatever vocab is
  *             (linear_loss.c). Words whose logits of 256 tokens don't fit desc.keep_bytes
  *             (up to 8192 words always do) are computed twice: a third more products, the
- *             same bits
+ *             same bits. With a teacher's in[2] [T, n2] and in[3] weight ROW [vocab, n2] the loss
+ *             is (1 - a) of that and a T^2 of the divergence of softmax(logits / T) from the
+ *             teacher's, a = desc.teach_weight, T = desc.teach_temperature
+ *             (without in[2]: (1 - a) of cross-entropy)
+ * STATE_LOSS  in[0] x, in[1] a teacher's [T, n] real, args.targets [T] (-1: not counted) -> out
+ *             [T] F32 (F64) desc.scale times |x - in[1]|^2 over |in[1]|^2 + n desc.epsilon
+ * STATE_LOSS_GRAD  the same -> out dx [T, n] of args.gradient_scale * the sum of those
  * RMS_NORM_GRAD  in[0] x, in[1] weight [n], in[2] dy (like x) -> out dx, also[0] dweight [n].
  *             Gradients of norms are summed in blocks of 32 tokens, added one after another: a
  *             batch in parts of whole blocks gives the same bits
@@ -137,7 +145,7 @@ typedef struct mnem_kv_sequence {
  *             -> out [T, 2 k] f32: numbers of the k best experts (of equal ones the first),
  *             ascending, then their weights in this order
  *             With desc.route.groups the experts are as many ranges of equal size, of which those
- *             count whose two best have the largest sums
+ *             count whose two best have the largest sums (groups_by_best: whose best is largest)
  * EXPERTS     in[0] [T, n] as MATMUL takes it, in[1] gates, in[2] ups PACKED [N * ff, n], in[3]
  *             downs PACKED [N * n_out, ff], in[4] ROUTE's out, in[5] biases [N * (2 ff + n_out)]
  *             f32, all gates', then ups', then downs' (dims 0: none) -> out [T, n_out] f32: the sum
@@ -148,7 +156,27 @@ typedef struct mnem_kv_sequence {
  * SWIGLU_MUL  in[0] gate, in[1] up, like SILU_MUL: g / (1 + e^(-1.702 g)) * (u + 1), with
  *             g = min(gate, 7), u = up within -7 to 7
  * ROW_GATE    in[0] [T, n] f32, in[1] [T, k] f32, in[2] weight [k] f32 -> out (may be in[0]): each
- *             row times the sigmoid of in[1]'s row times the weight */
+ *             row times the sigmoid of in[1]'s row times the weight
+ *
+ * For everyone: 1 to 4 dimensions, any strides that are multiples of the element, none negative
+ * (refused), those of inputs also 0; elements of out don't overlap. A transposed operand is one
+ * whose strides are exchanged (mnem_tensor_permute); a new axis has shape 1. What a kernel needs
+ * beside each other it copies to the workspace or the stack. "real" as above, F64 for all operands
+ * or for none. T is out's first dimension (REDUCE: of in[0]; CONCAT on axis 0: isn't read).
+ * ADD         in[0] + desc.alpha * in[1] -> out, real. Inputs are broadcast as in NumPy: the last
+ *             dimensions are those of out or 1. The product is rounded, then the sum
+ * SOFTMAX     in[0] -> out of its shape (may be in[0]), real, over dimension desc.axis
+ * PRODUCT     in[0] [.., m, k] times in[1] [.., k, n] -> out [.., m, n], real, sums in f32 in the
+ *             order of k; dimensions before the last two are broadcast. desc.accumulate adds to out
+ * REDUCE      in[0] -> out [the same, 1 where bit d of desc.axes is set], real: desc.reduce. Sums
+ *             are f64, rounded once; a NaN makes max and min NaN
+ * CONCAT      in[0], in[1], ... (up to 7, the first absent one ends) -> out, beside each other on
+ *             desc.axis; any type of single elements, one for all
+ * CAST        in[0] -> out of its shape, from and to F32, F16, BF16, F64, I8, I16, I32, I64. To
+ *             nearest even; to integers towards 0. What doesn't fit becomes the nearest number that
+ *             does (of floats: infinity), NaN the integer 0
+ * COPY        in[0] -> out of its shape and type, any type of single elements. A transposition is a
+ *             COPY of an operand with exchanged strides */
 #define MNEM_OP_LIST(X)                                                                            \
     X(EMBED, "embed")                                                                              \
     X(RMS_NORM, "rms_norm")                                                                        \
@@ -183,7 +211,14 @@ typedef struct mnem_kv_sequence {
     X(ROUTE, "route")                                                                              \
     X(EXPERTS, "experts")                                                                          \
     X(SWIGLU_MUL, "swiglu_mul")                                                                    \
-    X(ROW_GATE, "row_gate")
+    X(ROW_GATE, "row_gate")                                                                        \
+    X(SOFTMAX, "softmax")                                                                          \
+    X(PRODUCT, "product")                                                                          \
+    X(REDUCE, "reduce")                                                                            \
+    X(CONCAT, "concat")                                                                            \
+    X(CAST, "cast")                                                                                \
+    X(STATE_LOSS, "state_loss")                                                                    \
+    X(STATE_LOSS_GRAD, "state_loss_grad")
 
 typedef enum mnem_op_kind {
 #define MNEM_OP_ENUM(name, text) MNEM_OP_##name,
@@ -225,11 +260,26 @@ typedef struct mnem_route {
     bool normalized;             /* the weights of those used are divided by their sum */
     float scale;                 /* then multiplied by this; 0: 1 */
     int32_t groups, groups_used; /* 0: no groups */
+    bool groups_by_best;         /* a group counts as its best expert; else as its two best */
 } mnem_route;
+
+/* What REDUCE makes of many. */
+typedef enum mnem_reduce {
+    MNEM_REDUCE_SUM,
+    MNEM_REDUCE_MEAN,
+    MNEM_REDUCE_MAX,
+    MNEM_REDUCE_MIN,
+    MNEM_REDUCE_COUNT
+} mnem_reduce;
 
 enum { MNEM_OP_INPUTS = 7, MNEM_OP_ALSO = 2 };
 
+/* size says which version of this struct a program was built with: MNEM_OP_DESC_INIT sets it, 0
+ * stands for the library's own (linked statically, or built together). Later versions add fields at
+ * the end, whose zeros mean what was before. prepare takes a longer one whose further bytes are
+ * zeros, and refuses a shorter one, since mnem_op has grown with it. */
 typedef struct mnem_op_desc {
+    uint32_t size;
     mnem_op_kind kind;
     mnem_op_device device; /* default: host */
     mnem_tensor in[MNEM_OP_INPUTS], out;
@@ -237,7 +287,7 @@ typedef struct mnem_op_desc {
     int32_t workers;                /* the largest team that will run it */
     float epsilon;                  /* norms */
     float scale;                    /* ATTENTION: of the scores, usually 1/sqrt(head_dim); SCALE;
-                                       SOFT_CAP: the cap */
+                                       SOFT_CAP: the cap; STATE_LOSS(_GRAD) */
     bool accumulate;                /* MATMUL, gradients: out is added to */
     mnem_rope rope;                 /* ROPE_TABLE, ROPE */
     bool inverse;                   /* ROPE: turns back, which is its gradient */
@@ -255,9 +305,18 @@ typedef struct mnem_op_desc {
     float dropout;                  /* DROPOUT: probability, 0 to below 1 */
     uint32_t stream;                /* DROPOUT: a number of its own for each place in a model */
     uint64_t keep_bytes;            /* LINEAR_LOSS: bytes of logits that may be kept, 0: 4 MiB */
+    float teach_weight;             /* LINEAR_LOSS: a teacher's, 0 to 1 */
+    float teach_temperature;        /* of its logits and the student's, 0.001 to 1000 */
     mnem_route route;               /* ROUTE, EXPERTS */
     mnem_op_kind core;              /* EXPERTS */
+    float alpha;                    /* ADD: of in[1]; 0: 1 */
+    int32_t axis;                   /* SOFTMAX, CONCAT: a dimension, 0 the slowest */
+    uint32_t axes;                  /* REDUCE: bits of dimensions */
+    mnem_reduce reduce;             /* REDUCE */
 } mnem_op_desc;
+
+#define MNEM_OP_DESC_INIT                                                                          \
+    { .size = sizeof(mnem_op_desc) }
 
 /* One expert's matrices. */
 typedef struct mnem_op_expert {
@@ -287,19 +346,20 @@ typedef struct mnem_op_args {
     const int32_t *positions;   /* ROPE_TABLE [T]; by_position: each < vocab */
     const mnem_kv_sequence *kv; /* KV_STORE, ATTENTION, SHORT_CONV */
     int32_t kv_count;
-    const int32_t *targets; /* LINEAR_LOSS [T], each < vocab or -1 (checked by the caller) */
-    float gradient_scale;   /* LINEAR_LOSS */
-    uint64_t seed;          /* DROPOUT */
-    int64_t row_base;       /* DROPOUT */
+    const int32_t *targets;         /* LINEAR_LOSS [T], each < vocab or -1 (checked by the caller);
+                               STATE_LOSS(_GRAD) */
+    float gradient_scale;           /* LINEAR_LOSS, STATE_LOSS_GRAD */
+    uint64_t seed;                  /* DROPOUT */
+    int64_t row_base;               /* DROPOUT */
     const mnem_op_experts *experts; /* EXPERTS */
 } mnem_op_args;
 
 struct mnem_op {
-    mnem_op_desc desc;
+    void (*run)(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker);
     uint64_t workspace_bytes;
     const char *kernel; /* "matmul q4_0 avx512" */
-    void (*run)(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker);
     const void *detail; /* the kernel's own constant table */
+    mnem_op_desc desc;  /* last: programs of another version find what is before it */
 };
 
 /* MNEM_INVALID or MNEM_UNSUPPORTED with a text that names the operator and the shape. Chooses the

@@ -52,6 +52,9 @@ void mnem_close(mnem_opened *opened);
 mnem_status mnem_session_create(const mnem_model *model, const mnem_engine_options *options,
                                 const mnem_engine_plan *plan, mnem_session **session);
 void mnem_session_destroy(mnem_session *session); /* NULL is fine */
+/* What it is made of, borrowed: for saves (saved.h), and what engines can tell. */
+mnem_engine *mnem_session_engine(mnem_session *session);
+mnem_sequence *mnem_session_sequence(mnem_session *session);
 
 /* Appends n tokens (ids checked) to the sequence. For those with index >= first_logits, on_logits
  * is called in order with the logits [vocab] that follow that token; false from it stops with
@@ -72,6 +75,12 @@ void mnem_session_stats_get(const mnem_session *session, mnem_engine_stats *stat
 
 /* ---- sampling ---- */
 
+/* Added to a token's logit before all else. */
+typedef struct mnem_logit_bias {
+    int32_t id;
+    float bias;
+} mnem_logit_bias;
+
 /* All zero: greedy, nothing filtered. */
 typedef struct mnem_sampler_options {
     float temperature;    /* 0: greedy */
@@ -80,6 +89,11 @@ typedef struct mnem_sampler_options {
     float min_p;          /* 0: off */
     float repeat_penalty; /* 0, 1: off */
     int32_t repeat_last;  /* tokens looked back at */
+    /* Taken off the logit of a token that was chosen before (mnem_sampler_accept_chosen): presence
+     * once, frequency for each time; as OpenAI defines them. Below 0 they add. 0: off. */
+    float presence_penalty, frequency_penalty;
+    const mnem_logit_bias *bias; /* [bias_count], each id once; copied */
+    int32_t bias_count;
     uint64_t seed;
 } mnem_sampler_options;
 /* What chats usually take: 0.8, 40, 0.95, 0.05, 1, 64, seed 0. */
@@ -92,6 +106,8 @@ mnem_status mnem_sampler_create(const mnem_sampler_options *options, int32_t voc
 void mnem_sampler_destroy(mnem_sampler *sampler);
 /* Tells it a token of the context (prompt or generated). */
 void mnem_sampler_accept(mnem_sampler *sampler, int32_t id);
+/* The same of one that was chosen: it counts for presence and frequency, too. */
+void mnem_sampler_accept_chosen(mnem_sampler *sampler, int32_t id);
 /* Chooses; allocates nothing; deterministic for a seed. Ties go to the lowest id. */
 int32_t mnem_sampler_choose(mnem_sampler *sampler, const float *logits);
 

@@ -75,6 +75,7 @@ uint64_t mnem_type_row_bytes(mnem_type type, int64_t n);
 typedef enum mnem_layout {
     MNEM_LAYOUT_ROW,    /* element (i, j) at i * stride[0] + j * stride[1] */
     MNEM_LAYOUT_PACKED, /* weights: groups of rows interleaved, see mnem_pack_group */
+    MNEM_LAYOUT_SPARSE, /* 2:4 weights, their zeros left out: see mnem_sparse_group */
 } mnem_layout;
 
 enum { MNEM_TENSOR_DIMS = 4 };
@@ -96,6 +97,10 @@ mnem_tensor mnem_tensor_1d(mnem_type type, int64_t n);
 mnem_tensor mnem_tensor_2d(mnem_type type, int64_t rows, int64_t n);
 mnem_tensor mnem_tensor_3d(mnem_type type, int64_t a, int64_t b, int64_t n);
 mnem_tensor mnem_tensor_packed(mnem_type type, int64_t rows, int64_t n);
+mnem_tensor mnem_tensor_sparse(mnem_type type, int64_t rows, int64_t n);
+/* The same elements with dimension order[d] as the d-th: {1, 0} is the transposed matrix. Of ROW
+ * tensors; order has dims numbers. */
+mnem_tensor mnem_tensor_permute(const mnem_tensor *tensor, const int *order);
 /* Bytes from the tensor's start to its end; 0 when the descriptor is wrong. */
 uint64_t mnem_tensor_bytes(const mnem_tensor *tensor);
 bool mnem_tensor_contiguous(const mnem_tensor *tensor);
@@ -112,10 +117,46 @@ uint64_t mnem_pack_bytes(mnem_type type, int64_t rows, int64_t k);
  * missing rows become zeros. */
 void mnem_pack_group(mnem_type type, int64_t rows, int64_t k, const void *raw, void *packed);
 
+/* 2:4 weights: of each 4 elements of a row, the first at a multiple of 4, at most two aren't zero.
+ * Q4_0, Q8_0 and F16, k a multiple of 32; the bytes are 0 for others. Products of such a matrix are
+ * those of the packed one to the bit; of F16 while inputs are finite, and but for a zero's sign. */
+uint64_t mnem_sparse_group_bytes(mnem_type type, int64_t k);
+uint64_t mnem_sparse_bytes(mnem_type type, int64_t rows, int64_t k);
+/* As mnem_pack_group; false, and packed is of no use, when the rows aren't 2:4. */
+bool mnem_sparse_group(mnem_type type, int64_t rows, int64_t k, const void *raw, void *packed);
+/* The first of 4 elements of a row, as in the file, that has more than two; -1: the row is 2:4. */
+int64_t mnem_sparse_check(mnem_type type, int64_t k, const void *row);
+
+/* Weights of 4 bits with scales and zeros of their own, as others store them: an element is
+ * scale * (q - zero), with one scale and zero for each group of columns of a row. values, two in a
+ * byte (the even column in the lower half), in either order:
+ *   rows    [rows][k / 2]
+ *   blocks  [rows / 16, rounded up][k / 16][16][8]: blocks of 16 x 16, which lie behind each other
+ *           along k, one row of a block behind the other; what rows lack in the last is ignored */
+typedef struct mnem_int4 {
+    int64_t rows, k; /* k: a multiple of 32 */
+    int64_t group;   /* columns, a multiple of 32 that divides k; 0: k, one for a row (channel) */
+    bool blocks;
+    const uint8_t *values;
+    const float *scales; /* [rows, k / group] */
+    const float *zeros;  /* the same, any number; NULL: 8, the middle */
+} mnem_int4;
+/* What MATMUL takes packed weights of this kind as: Q4_1, or Q4_0 where zeros is NULL. */
+mnem_type mnem_int4_type(const mnem_int4 *weights);
+/* Packs all of them once, for MATMUL: packed has mnem_pack_bytes(mnem_int4_type(weights), rows, k)
+ * bytes, 64-byte aligned. Scales and scale * zero are rounded to f16. MNEM_INVALID when sizes are
+ * wrong or a number isn't one of f16's; what is in packed is then nothing. */
+mnem_status mnem_pack_int4(const mnem_int4 *weights, void *packed);
+
 /* ---- rows between types; n is whole blocks ---- */
 mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out);
 /* To every type of weights but IQ2_* and IQ3_*: MNEM_UNSUPPORTED for those. */
 mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out);
+/* The same with a weight for each element, 0 or more: sum(weight (x - x')^2) is what is made small,
+ * searched more finely. weights NULL: mnem_quantize_row. What meets an element squared, on average,
+ * is a good weight of it (imatrix.h). */
+mnem_status mnem_quantize_row_weighted(mnem_type type, int64_t n, const float *row,
+                                       const float *weights, void *out);
 
 #ifdef __cplusplus
 }

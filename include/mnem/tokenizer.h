@@ -30,6 +30,8 @@ mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **toke
 typedef struct mnem_tokenizer_options {
     const char *pre; /* how text is cut into words, instead of what the file's tokenizer.ggml.pre
                         says; for BPE only (MNEM_INVALID) */
+    const char *chat_template; /* instead of the file's tokenizer.chat_template, as to
+                                  mnem_tokenizer_write; outlives the tokenizer */
 } mnem_tokenizer_options;
 mnem_status mnem_tokenizer_create_with(const mnem_model *model,
                                        const mnem_tokenizer_options *options,

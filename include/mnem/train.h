@@ -55,6 +55,37 @@ typedef struct mnem_lora {
 /* "q,v" as a set; MNEM_INVALID names the word that isn't one of them. */
 mnem_status mnem_lora_targets_parse(const char *text, uint32_t *targets);
 
+/* A model that is learned from beside the text: a token's loss is (1 - weight) of its
+ * cross-entropy, and weight times the sum of
+ *
+ *   logits   temperature^2 times the divergence of softmax(logits / temperature) from the
+ *            teacher's (Hinton, Vinyals and Dean, "Distilling the knowledge in a neural network",
+ *            2015)
+ *   states   the mean over the layers of |x - y|^2 / |y|^2, x what comes out of the layer, y what
+ *            comes out of the teacher's (as TinyBERT does; Jiao et al. 2020). Layer i of S learns
+ *            from the teacher's layer i T / S of T, counted from 1, rounded down */
+typedef enum mnem_distill_on {
+    MNEM_DISTILL_LOGITS = 1,
+    MNEM_DISTILL_STATES = 2, /* the teacher is as wide, and has as many layers or more */
+    MNEM_DISTILL_BOTH = 3,
+} mnem_distill_on;
+
+typedef struct mnem_distill {
+    const mnem_model *teacher; /* of the same vocabulary, word for word, and any architecture of
+                                  mnem_model_transformer; open until it is loaded, or, where the
+                                  plan streams it, until the trainer is gone. NULL: none */
+    float weight;              /* above 0 to 1 */
+    float temperature;         /* 0.1 to 100 */
+    mnem_distill_on on;        /* 0: logits */
+} mnem_distill;
+
+/* Weights that were zero when they were loaded and stay so: in the matrices of the layers, in any
+ * pattern. */
+typedef struct mnem_train_masked {
+    int32_t matrices, matrices_2_4; /* of the latter, every four neighbours have two zeros */
+    int64_t weights, zeros;         /* of these matrices; of those, that stay zero */
+} mnem_train_masked;
+
 /* Of AdamW, beside the weight. */
 typedef enum mnem_moments {
     MNEM_MOMENTS_F32,  /* 8 bytes for each weight */
@@ -89,6 +120,9 @@ typedef struct mnem_train_options {
                                context, epsilon and rope are used. With lora.rank: that of its
                                base, whatever is said here */
     mnem_lora lora;
+    bool masked; /* weights that mnem_trainer_load finds to be zero stay zero; not with
+                            lora */
+    mnem_distill distill;
     int32_t sequence;    /* tokens of a sequence (default: shape.context) */
     int32_t batch;       /* sequences of a step (default 8) */
     int32_t micro_batch; /* of them run together; divides batch (default: chosen) */
@@ -129,6 +163,8 @@ typedef struct mnem_train_plan {
     uint64_t budget_bytes, peak_bytes;
     uint64_t parameters, weight_bytes, gradient_bytes, optimizer_bytes; /* of what is trained */
     uint64_t frozen_bytes;
+    bool teacher_streamed;       /* its layers don't stay: they are read one behind the other */
+    uint64_t teacher_bytes_read; /* from its file, for each micro-batch; 0: it is resident */
     uint64_t activation_bytes, activation_bytes_all; /* placed; when nothing is computed again with
                                                         this micro-batch */
     unsigned lines;
@@ -151,6 +187,7 @@ typedef struct mnem_train_way {
     uint64_t peak_bytes;
     double cost; /* predicted time of a step against the fastest way's; 1 and above */
     int32_t micro_batch, layers_recomputed;
+    bool teacher_streamed;
     bool chosen;
 } mnem_train_way;
 mnem_status mnem_train_frontier(const mnem_train_options *options, const mnem_train_plan *plan,
@@ -190,8 +227,14 @@ bool mnem_trainer_parameter_get(const mnem_trainer *trainer, int32_t index,
  * 1 / sqrt(k), B zero, so that the model is at first what it was. */
 void mnem_trainer_init(mnem_trainer *trainer, uint64_t seed);
 /* Weights of a model file of the same shape, F32, F16, BF16 or quantized (then as dequantized).
- * With adapters: the frozen weights, from the model of the plan; required before step 1. */
+ * With adapters: the frozen weights, from the model of the plan; required before step 1, as it is
+ * where zeros stay (masked), of which there must be one: else MNEM_INVALID. */
 mnem_status mnem_trainer_load(mnem_trainer *trainer, const mnem_model *model);
+/* The teacher of the plan, as it is in its file; required before step 1. Nothing of it is in a
+ * checkpoint, but a checksum: going on with another is refused. */
+mnem_status mnem_trainer_load_teacher(mnem_trainer *trainer, const mnem_model *teacher);
+/* What stays zero, from loading or resuming on; zeros where the options don't say masked. */
+mnem_train_masked mnem_trainer_masked(const mnem_trainer *trainer);
 /* Adds the model's keys and tensors to a GGUF file; keys of the tokenizer are the caller's, written
  * before, and so is finishing. type: MNEM_TYPE_F32, F16 or BF16, of matrices. With adapters: those
  * only, as llama.cpp and mnem_merge_file open them. */
@@ -214,7 +257,7 @@ typedef struct mnem_train_source {
 
 typedef struct mnem_train_report {
     uint64_t step; /* that was done, counted from 1 */
-    double loss;   /* mean over the counted tokens, nats */
+    double loss;   /* mean over the counted tokens, nats; with a teacher, what is learned from */
     double rate, norm, clip, loss_scale;
     bool applied; /* false: left out, because f16 overflowed */
     int64_t tokens;

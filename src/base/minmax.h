@@ -36,4 +36,12 @@ static inline uint64_t mnem__max_u64(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
+static inline double mnem__min_f64(double a, double b) {
+    return a < b ? a : b;
+}
+
+static inline double mnem__max_f64(double a, double b) {
+    return a > b ? a : b;
+}
+
 #endif

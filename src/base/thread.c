@@ -90,6 +90,17 @@ void mnem__thread_join(mnem__thread *thread) {
     thread->map = NULL;
 }
 
+double mnem__thread_used(clockid_t clock) {
+    struct timespec t;
+    if (clock_gettime(clock, &t)) return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+clockid_t mnem__thread_clock(const mnem__thread *thread) {
+    clockid_t clock;
+    return pthread_getcpuclockid(thread->id, &clock) ? CLOCK_THREAD_CPUTIME_ID : clock;
+}
+
 int mnem__processors(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set)) return 1;
@@ -101,11 +112,16 @@ static void futex(_Atomic uint32_t *word, int operation, uint32_t value) {
     syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
 }
 
-void mnem__turnstile_wait(mnem__turnstile *turnstile, uint32_t old, int spins) {
+int mnem__turnstile_spin(const mnem__turnstile *turnstile, uint32_t old, int spins) {
     for (int i = 0; i < spins; i++) {
-        if (atomic_load_explicit(&turnstile->value, memory_order_acquire) != old) return;
+        if (atomic_load_explicit(&turnstile->value, memory_order_acquire) != old) return i;
         mnem__spin_pause();
     }
+    return spins;
+}
+
+void mnem__turnstile_wait(mnem__turnstile *turnstile, uint32_t old, int spins) {
+    if (mnem__turnstile_spin(turnstile, old, spins) < spins) return;
     atomic_fetch_add(&turnstile->sleepers, 1);
     while (atomic_load(&turnstile->value) == old) futex(&turnstile->value, FUTEX_WAIT_PRIVATE, old);
     atomic_fetch_sub(&turnstile->sleepers, 1);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/error.h"
 
@@ -22,6 +23,10 @@ mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*
 /* Waits for its end and gives the stack back. A thread that wasn't started is fine. */
 void mnem__thread_join(mnem__thread *thread);
 
+/* Seconds that a thread has been on a processor; the clock of this thread, or of a started one. */
+double mnem__thread_used(clockid_t clock);
+clockid_t mnem__thread_clock(const mnem__thread *thread);
+
 /* Processors that this process may use, at least 1. */
 int mnem__processors(void);
 
@@ -32,6 +37,8 @@ typedef struct mnem__turnstile {
 } mnem__turnstile;
 /* Waits until the value isn't old any more: spins so often, then sleeps. Acquires. */
 void mnem__turnstile_wait(mnem__turnstile *turnstile, uint32_t old, int spins);
+/* Its first half: returns how often it has spun, spins if the value is still old. */
+int mnem__turnstile_spin(const mnem__turnstile *turnstile, uint32_t old, int spins);
 /* Sets the value and wakes all who sleep. Releases. */
 void mnem__turnstile_move(mnem__turnstile *turnstile, uint32_t value);
 

@@ -6,11 +6,13 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/team/team.h"
 #include "engine/engine_pool.h"
 
 static mnem__choice choice_of(const mnem_engine_plan *plan) {
     return (mnem__choice){.context = plan->context,
                           .chunk = plan->chunk,
+                          .pages = plan->pages,
                           .kv_type = plan->kv_type,
                           .resident = plan->matrices_resident,
                           .order = plan->residency_order,
@@ -136,6 +138,7 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
                                          .experts = part_host(e, MNEM__PART_EXPERTS)};
     MNEM__TRY(mnem__weights_create(&options, &blocks, &e->weights));
     MNEM__TRY(mnem_team_create(setup->threads, &e->team));
+    mnem__team_adapt(e->team);
     MNEM__TRY(mnem__transformer_vectors_load(e->map, part_host(e, MNEM__PART_VECTORS)));
     if (e->adapters)
         MNEM__TRY(mnem__adapter_set_load(e->adapters, part_host(e, MNEM__PART_ADAPTERS)));
@@ -253,6 +256,18 @@ void mnem_engine_destroy(mnem_engine *e) {
     mnem__free(e);
 }
 
+void mnem_engine_pages_get(const mnem_engine *e, mnem_engine_pages *pages) {
+    const mnem__kv_pages *full = &e->pages[MNEM__KV_FULL], *window = &e->pages[MNEM__KV_WINDOW];
+    const mnem__engine_tables *t = &e->tables;
+    *pages = (mnem_engine_pages){
+        .tokens = full->layout.page_tokens,
+        .full_bytes = full->page_bytes,
+        .window_bytes = window->page_bytes,
+        .all = {full->count, window->count},
+        .free = {full->free_count, window->free_count},
+        .most = {t->kind[MNEM__KV_FULL].need.pages, t->kind[MNEM__KV_WINDOW].need.pages}};
+}
+
 void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {
     *stats = e->stats;
     for (int k = 0; k < MNEM__KV_KINDS; k++)
@@ -264,5 +279,6 @@ void mnem_engine_stats_get(const mnem_engine *e, mnem_engine_stats *stats) {
     stats->expert_hits = weights.expert_hits;
     stats->expert_misses = weights.expert_misses;
     stats->expert_guesses = weights.expert_guesses;
+    stats->expert_guessed = weights.expert_guessed;
     stats->seconds_waiting = weights.seconds_waiting;
 }

@@ -2,9 +2,6 @@
  *
  * Idea: the ways of the search, with the context of a plan, thinned to those that plan_frontier.c
  * keeps. Invariant: the plan's own way is among them, whatever was charged since it was made. */
-#include <stdio.h>
-#include <string.h>
-
 #include "base/error.h"
 #include "engine/engine_search.h"
 #include "engine/engine_text.h"
@@ -37,11 +34,7 @@ static mnem_engine_way describe(const mnem__search *search, const mnem__way *way
                            .expert_slots = choice.expert_slots,
                            .expert_hit_rate = way->residency->expert_hits,
                            .chosen = is_chosen(&choice, plan)};
-    char text[192];
-    if (!fastest) return out;
-    mnem__engine_change(fastest, way, text, sizeof text);
-    const char *change = strstr(text, ": ");
-    snprintf(out.gave_up, sizeof out.gave_up, "%s", change ? change + 2 : "");
+    if (fastest) mnem__engine_change(search, fastest, way, out.gave_up, sizeof out.gave_up);
     return out;
 }
 
@@ -76,12 +69,22 @@ static mnem_status tell_ways(const mnem__search *search, const mnem_engine_plan 
     return status;
 }
 
+/* Every way has the plan's pages, those too that filled its budget. */
+static mnem_engine_options with_pages(const mnem_engine_options *options,
+                                      const mnem_engine_plan *plan) {
+    mnem_engine_options o = *options;
+    o.pages_tokens = (int32_t)mnem__min_i64((int64_t)plan->pages * plan->page_tokens, INT32_MAX);
+    o.pages_fill = false;
+    return o;
+}
+
 mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_options *options,
                                  const mnem_engine_plan *plan, mnem_on_way *on_way, void *context) {
     mnem__setup setup;
     mnem__search search;
     const uint64_t live = bytes_live(options);
-    MNEM__TRY(mnem__setup_init(&setup, model, options));
+    const mnem_engine_options o = with_pages(options, plan);
+    MNEM__TRY(mnem__setup_init(&setup, model, &o));
     mnem_status status = mnem__search_init(&search, &setup, live);
     if (status == MNEM_OK) {
         mnem__search_reference(&search, reference_context(&setup, plan));

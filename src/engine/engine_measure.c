@@ -8,7 +8,7 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "engine/engine_pool.h"
-#include "engine/kv_pages.h"
+#include "engine/pages/kv_pages.h"
 #include "model/architecture/roles.h"
 
 static const mnem__part_info part_infos[MNEM__PARTS] = {MNEM__PART_LIST(MNEM__PART_INFO)};
@@ -38,6 +38,8 @@ static mnem_status check_options(const mnem_engine_options *o) {
     if ((int64_t)o->sequences * context > INT32_MAX)
         return mnem__fail(MNEM_INVALID, "session: %d sequences of %d tokens are too many",
                           o->sequences, context);
+    if (o->pages_tokens < 0)
+        return mnem__fail(MNEM_INVALID, "session: pages of %d tokens: below 0", o->pages_tokens);
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "session: %d threads, at most %d", o->threads,
                           MNEM_TEAM_MAX);
@@ -154,6 +156,20 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
                             .page_tokens = PAGE_TOKENS};
 }
 
+int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context) {
+    const mnem_kv_layout layout = {.page_tokens = PAGE_TOKENS};
+    return setup->sequences * mnem__kv_pages_for(&layout, context);
+}
+
+int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context) {
+    const mnem_engine_options *o = setup->options;
+    const mnem_kv_layout layout = {.page_tokens = PAGE_TOKENS};
+    const int32_t one = mnem__kv_pages_for(&layout, context);
+    const int32_t most = mnem__engine_pages_most(setup, context);
+    if (o->pages_tokens == 0) return o->pages_fill ? one : most;
+    return mnem__min_i32(most, mnem__max_i32(one, mnem__kv_pages_for(&layout, o->pages_tokens)));
+}
+
 static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                                      const mnem__choice *choice, int32_t tokens) {
     return (mnem__transformer_graph_options){.map = setup->map,
@@ -250,8 +266,7 @@ void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__kv_need need =
             mnem__kv_need_of(t, &kv, (mnem__kv_kind)k, choice->context, choice->chunk);
-        bytes[MNEM__PART_PAGES] +=
-            need.page_bytes * (uint64_t)need.pages * (uint64_t)setup->sequences;
+        bytes[MNEM__PART_PAGES] += need.page_bytes * mnem__engine_pages_of(setup, choice, &need);
     }
     bytes[MNEM__PART_ACTIVATIONS] =
         parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);

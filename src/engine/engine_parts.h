@@ -5,6 +5,8 @@
 #ifndef MNEM_SRC_ENGINE_SESSION_PARTS_H
 #define MNEM_SRC_ENGINE_SESSION_PARTS_H
 
+#include "base/minmax.h"
+#include "engine/pages/kv_pages.h"
 #include "mnem/session.h"
 #include "model/architecture/adapter_set.h"
 #include "model/weights/weights.h"
@@ -45,6 +47,7 @@ enum { MNEM__ENGINE_RESERVE = 1 << 20 };
 /* What planning chooses. */
 typedef struct mnem__choice {
     int32_t context, chunk;
+    int32_t pages; /* for all sequences (mnem__engine_pages) */
     mnem_type kv_type;
     int32_t resident, order; /* how many matrices, in which order: mnem__residency */
     int32_t expert_slots;    /* where experts aren't resident; 0: the least */
@@ -88,6 +91,15 @@ mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *cho
                                mnem__graph_pair *pair);
 void mnem__graphs_destroy(mnem__graph_pair *pair);
 mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
+/* The pages that all sequences share, as options say: the least, and the most that makes sense. */
+int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context);
+int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context);
+/* Those of layers that need so much of one sequence: windows never hold as many as all do. */
+static inline uint64_t mnem__engine_pages_of(const mnem__setup *setup, const mnem__choice *choice,
+                                             const mnem__kv_need *need) {
+    return mnem__min_u64((uint64_t)choice->pages,
+                         (uint64_t)need->pages * (uint64_t)setup->sequences);
+}
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice);
 

@@ -137,6 +137,39 @@ static void settle_context(planner *p, mnem_engine_plan *plan) {
     settle(p, needed <= mnem__max_i32(own, MNEM__CONTEXT_LEAST) ? 0 : needed);
 }
 
+/* ---- pages from what is left ---- */
+
+static bool has_room(planner *p, const mnem__way *way, int32_t pages) {
+    mnem__way with = *way;
+    with.pages = pages;
+    (void)mnem__way_complete(&p->search, &with);
+    return with.peak_bytes <= p->budget;
+}
+
+/* As many as the budget holds beside the way. Bytes never shrink with pages: halving finds them. */
+static int32_t most_pages(planner *p, const mnem__way *way) {
+    int32_t fits = way->pages, above = mnem__engine_pages_most(&p->setup, way->graphs->context) + 1;
+    while (above - fits > 1) {
+        const int32_t middle = fits + (above - fits) / 2;
+        *(has_room(p, way, middle) ? &fits : &above) = middle;
+    }
+    return fits;
+}
+
+/* The way with pages from what is left, where that is asked for. Among larger pages another ring
+ * may be the best, and leave more: a few times are enough for what counts. */
+static mnem__way with_pages(planner *p, const mnem__way *way) {
+    mnem__way full = *way;
+    for (int i = 0; i < 3 && p->options.pages_fill; i++) {
+        const int32_t pages = most_pages(p, &full);
+        if (pages == full.pages) break;
+        p->search.pages = pages;
+        full = mnem__search_fastest(&p->search, full.graphs->context, p->budget);
+    }
+    p->search.pages = 0;
+    return full;
+}
+
 /* ---- filling the plan ---- */
 
 static mnem__plan_lines lines_of(mnem_engine_plan *plan) {
@@ -153,12 +186,32 @@ static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan 
     mnem__parts_add_lines(&mnem__engine_parts, parts.bytes, &lines);
 }
 
+static void fill_pages(const planner *p, const mnem__choice *choice, mnem_engine_plan *plan) {
+    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, choice->kv_type);
+    plan->pages = choice->pages;
+    plan->page_tokens = kv.page_tokens;
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        plan->page_bytes += mnem__kv_need_of(&p->setup.map->shape, &kv, (mnem__kv_kind)k,
+                                             choice->context, choice->chunk)
+                                .page_bytes;
+}
+
 static void fill_experts(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     if (way->residency->expert_slots == 0) return;
     plan->expert_slots = way->residency->expert_slots;
     plan->experts = p->search.experts.expert_total;
     plan->expert_hit_rate = way->residency->expert_hits;
-    plan->bytes_streamed_per_pass += way->residency->expert_misses_bytes;
+    plan->expert_bytes_per_token = way->residency->expert_misses_bytes;
+    plan->bytes_streamed_per_pass += plan->expert_bytes_per_token;
+}
+
+static void count_sparse(const mnem_tensor_info *info, mnem_engine_plan *plan) {
+    mnem_tensor_info dense = *info;
+    dense.layout = MNEM_LAYOUT_PACKED;
+    plan->matrices_sparse += info->layout == MNEM_LAYOUT_SPARSE;
+    plan->matrices_compact += info->compact;
+    plan->matrices_dense += info->sparse && info->layout != MNEM_LAYOUT_SPARSE;
+    plan->sparse_saved_bytes += mnem__matrix_pack_bytes(&dense) - mnem__matrix_pack_bytes(info);
 }
 
 static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
@@ -173,6 +226,7 @@ static void fill_weights(planner *p, const mnem__way *way, mnem_engine_plan *pla
         mnem_model_tensor_get(p->setup.model, (uint32_t)map->matrices[i], &info);
         const uint64_t bytes = mnem__matrix_pack_bytes(&info);
         plan->weight_bytes += bytes;
+        count_sparse(&info, plan);
         if (p->setup.flags[i]) plan->weight_bytes_resident += bytes;
     }
     for (int32_t layer = 0; layer < plan->layers; layer++) {
@@ -205,6 +259,7 @@ static void fill(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     plan->logits_rows = p->setup.logits_rows;
     plan->sequences = p->setup.sequences;
     plan->kv_type = choice.kv_type;
+    fill_pages(p, &choice, plan);
     plan->residency_order = choice.order;
     plan->ring_slots = choice.slots;
     plan->ring_slot_bytes = choice.slot_bytes;
@@ -217,31 +272,56 @@ static void fill(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
 
 /* ---- other budgets ---- */
 
-static void fill_smaller(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
-    const mnem__way next = choose(p, way->peak_bytes - 1);
-    if (!next.graphs) return;
-    plan->smaller_bytes = next.peak_bytes;
-    mnem__engine_change(way, &next, plan->smaller, sizeof plan->smaller);
+/* What is as good as the same: seconds that differ by less aren't worth a budget's change. */
+#define SAME 1.05
+
+/* A budget that saves something at hardly any cost; where there is none, the least that does. */
+static mnem__way next_smaller(planner *p, const mnem__way *way) {
+    const mnem__way same = smallest(p, way->graphs->context, way->seconds * SAME);
+    if (same.graphs && (double)same.peak_bytes * SAME <= (double)way->peak_bytes) return same;
+    return smallest(p, way->graphs->context, INFINITY);
 }
 
-/* The same rule upwards: a larger context below the modest one, more speed, then more context. */
+static void fill_smaller(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
+    const mnem__way next = next_smaller(p, way);
+    if (!next.graphs || next.peak_bytes >= way->peak_bytes) return;
+    plan->smaller_bytes = next.peak_bytes;
+    plan->smaller_speed = way->seconds / next.seconds;
+    mnem__engine_change(&p->search, way, &next, plan->smaller, sizeof plan->smaller);
+}
+
+/* All the speed that memory buys, for the least bytes, at the context that such a budget would
+ * have; without graphs where it is had already. */
+static mnem__way worth_more(planner *p, const mnem__way *way) {
+    const int32_t context = p->setup.options->context
+                                ? p->setup.options->context
+                                : mnem__max_i32(way->graphs->context, context_modest(p));
+    const double best = fastest(p, context, UINT64_MAX).seconds;
+    if (way->seconds <= best * SAME) return (mnem__way){0};
+    return smallest(p, context, best * SAME);
+}
+
+/* Speed that is worth a change; else a larger context below the modest one, then any speed, then
+ * more context. */
 static mnem__way next_larger(planner *p, const mnem__way *way) {
     const int32_t context = way->graphs->context, most = context_max(p);
     const bool open = !p->setup.options->context;
     const int32_t modest = context_modest(p);
     const double seconds = open ? modest_seconds(p, modest) : 0;
+    const mnem__way faster = worth_more(p, way);
+    if (faster.graphs && way->seconds > 2 * faster.seconds) return faster;
     if (open && context < modest)
         return smallest(p, way->seconds < seconds ? 2 * context : MNEM__CONTEXT_LEAST, seconds);
-    const mnem__way faster = smallest(p, context, way->seconds);
     if (faster.graphs || !open || context == most) return faster;
     return smallest(p, mnem__min_i32(2 * context, most), nextafter(way->seconds, INFINITY));
 }
 
 static void fill_larger(planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__way next = next_larger(p, way);
-    if (!next.graphs) return;
+    if (!next.graphs || next.peak_bytes <= p->budget) return;
     plan->larger_bytes = next.peak_bytes;
-    mnem__engine_change(way, &next, plan->larger, sizeof plan->larger);
+    plan->larger_speed = way->seconds / next.seconds;
+    mnem__engine_change(&p->search, way, &next, plan->larger, sizeof plan->larger);
 }
 
 /* ---- refusing ---- */
@@ -299,7 +379,8 @@ mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_opt
         plan->context_fixed = p.options.context;
         const mnem__way way = choose(&p, p.budget);
         if (p.status == MNEM_OK && !way.graphs) p.status = refuse(&p, plan);
-        if (p.status == MNEM_OK) fill(&p, &way, plan);
+        const mnem__way full = way.graphs ? with_pages(&p, &way) : way;
+        if (p.status == MNEM_OK) fill(&p, &full, plan);
         if (p.status == MNEM_OK) fill_smaller(&p, &way, plan);
         if (p.status == MNEM_OK) fill_larger(&p, &way, plan);
         if (p.status == MNEM_OK) p.status = check_before(&p, plan);

@@ -4,7 +4,7 @@
 #define MNEM_SRC_ENGINE_ENGINE_PRIVATE_H
 
 #include "engine/engine_parts.h"
-#include "engine/kv_pages.h"
+#include "engine/pages/kv_ahead.h"
 #include "mnem/engine.h"
 #include "mnem/pool.h"
 
@@ -15,6 +15,17 @@ struct mnem_sequence {
     int32_t
         ready; /* tokens whose states are known: length, or the begin of its page (sequence.c) */
     bool open, in_step;
+    /* Pages that are being filled from a file: entries that the table doesn't have yet (saved/). */
+    struct {
+        int32_t begin[MNEM__KV_KINDS], end[MNEM__KV_KINDS], keep[MNEM__KV_KINDS];
+        int32_t n;
+        bool on;
+    } load;
+    /* What counting the pages of a step knows of it (engine_step.c). */
+    struct {
+        mnem__kv_ahead table[MNEM__KV_KINDS];
+        int32_t ready;
+    } ahead;
 };
 
 /* The façade of one sequence. */
@@ -89,7 +100,8 @@ struct mnem_engine {
     uint64_t row_bytes; /* of the embedding matrix in the file */
     void *external[MNEM__SLOTS];
     mnem_graph_weights source;
-    int cancel; /* atomic */
+    int cancel;        /* atomic */
+    uint64_t identity; /* of the model, atomic; 0: not asked for yet (saved/) */
     mnem_engine_stats stats;
     mnem_session session; /* of mnem_session_create */
 };

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "ops/core/sparse_form.h"
 #include "plan/plan_machine.h"
 
 enum { GRAPH_POINTS_MAX = 512, CHUNK_MAX = 512 };
@@ -32,6 +33,9 @@ enum { RINGS = sizeof rings / sizeof rings[0] };
 static const double request_seconds = 80e-6, row_seconds = 10e-6;
 /* Reading beside computing isn't free: packing takes cycles, and chunks take meetings. */
 static const double overlap_cost = 0.25;
+/* Of a token's experts, what wrong guesses read beside them, times the root of the part that isn't
+ * in memory: recorded 0.04 where the disk is what everything waits for, 0.09 where it isn't. */
+static const double wrong_guesses = 0.08;
 /* q8_0 keys and values are taken only where they make more room for speed than this. */
 static const double q8_penalty = 1.03;
 
@@ -45,11 +49,14 @@ static void count_work(mnem__search *search) {
         mnem_tensor_info info;
         if (!mnem_model_tensor_get(map->model, (uint32_t)map->matrices[i], &info)) continue;
         const double used = mnem__transformer_used_part(map, &info);
-        const double macs = used * (double)mnem__matrix_rows(&info) * (double)mnem__matrix_k(&info);
+        const bool sparse = info.layout == MNEM_LAYOUT_SPARSE;
+        const double macs = used * (double)mnem__matrix_rows(&info) *
+                            (double)mnem__matrix_k(&info) /
+                            (sparse ? mnem__sparse_gain(info.type) : 1);
         const double bytes = used * (double)mnem__matrix_pack_bytes(&info);
         *(i < map->body_count ? &search->body_macs : &search->head_macs) += macs;
         *(i < map->body_count ? &search->body_bytes : &search->head_bytes) += bytes;
-        search->file_bytes += (double)info.bytes;
+        search->file_bytes += (double)info.file_bytes;
     }
     const mnem__adapter_set *adapters = search->setup->adapters;
     if (!adapters) return;
@@ -88,19 +95,30 @@ static mnem_status add_resident(mnem__search *search, int32_t index, mnem__resid
     return MNEM_OK;
 }
 
-/* Of the experts that a pass uses. One token finds as many as the root of the part that is in
- * memory: the busiest quarter gets half of the uses. A chunk that wants all finds what is there. */
+/* Of the experts that tokens use, those that at least one of them does. */
+static double experts_wanted(const mnem__search *search, double tokens) {
+    return 1 - pow(1 - search->expert_part, tokens);
+}
+
+/* Of the experts that a pass uses, those that are in memory for having been used before. For one
+ * token fitted to recorded routing whose busiest quarter gets half of the uses (`bench_experts`):
+ * where little is in memory the root of that part, where much is nearly all. A chunk that wants all
+ * finds what is there. */
 static double expert_hits(const mnem__search *search, int32_t slots, double tokens) {
     if (slots == 0) return 1;
     const double part = fmin(1, slots / (double)search->experts.expert_total);
-    const double one = search->expert_part, wanted = 1 - pow(1 - one, tokens);
-    return one < 1 ? part + (sqrt(part) - part) * (1 - wanted) / (1 - one) : part;
+    const double one = search->expert_part, wanted = experts_wanted(search, tokens);
+    const double often = 1 - (1 - sqrt(part)) * pow(1 - part * part, 1.5);
+    return one < 1 ? part + (often - part) * (1 - wanted) / (1 - one) : part;
 }
 
+/* With what is read on a wrong guess, which there is room for only beside what layers want. */
 static double expert_bytes(const mnem__search *search, int32_t slots, double tokens) {
-    const double wanted = 1 - pow(1 - search->expert_part, tokens);
+    const double wanted = experts_wanted(search, tokens);
+    const double misses = 1 - expert_hits(search, slots, tokens);
+    const bool guesses = slots >= 4 * wanted * search->setup->map->shape.experts;
     return (double)search->experts.expert_file_bytes * wanted *
-           (1 - expert_hits(search, slots, tokens));
+           (misses + (guesses ? wrong_guesses * sqrt(misses) : 0));
 }
 
 static void keep_point(mnem__search *search, const mnem__residency_point *point) {
@@ -235,11 +253,13 @@ static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_type k
     const mnem__choice choice = {.context = context, .chunk = chunk, .kv_type = kv_type};
     if (search->graph_count == GRAPH_POINTS_MAX) return MNEM_OK;
     MNEM__TRY(mnem__graphs_build(search->setup, &choice, &pair));
-    search->graphs[search->graph_count++] = (mnem__graph_point){.context = context,
-                                                                .chunk = chunk,
-                                                                .kv_type = kv_type,
-                                                                .body = pair.body_sizes,
-                                                                .head = pair.head_sizes};
+    search->graphs[search->graph_count++] =
+        (mnem__graph_point){.context = context,
+                            .chunk = chunk,
+                            .pages = mnem__engine_pages(search->setup, context),
+                            .kv_type = kv_type,
+                            .body = pair.body_sizes,
+                            .head = pair.head_sizes};
     mnem__graphs_destroy(&pair);
     return MNEM_OK;
 }
@@ -326,6 +346,7 @@ double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, 
 mnem__choice mnem__way_choice(const mnem__way *way) {
     return (mnem__choice){.context = way->graphs->context,
                           .chunk = way->graphs->chunk,
+                          .pages = way->pages,
                           .kv_type = way->graphs->kv_type,
                           .resident = way->residency->resident,
                           .order = way->residency->order,
@@ -390,7 +411,9 @@ static void make_modest(mnem__search_ways *list) {
 static mnem__way way_at(const mnem__search_ways *list, int64_t index) {
     const mnem__search *search = list->search;
     const int64_t points = search->residency_count, ways = points * search->ring_count;
-    return (mnem__way){.graphs = &search->graphs[list->graph_first + index / ways],
+    const mnem__graph_point *graphs = &search->graphs[list->graph_first + index / ways];
+    return (mnem__way){.graphs = graphs,
+                       .pages = search->pages ? search->pages : graphs->pages,
                        .ring = &search->rings[index % ways / points],
                        .residency = &search->residency[index % points]};
 }

@@ -9,6 +9,7 @@
 /* Graphs measured for one context, KV type and chunk. */
 typedef struct mnem__graph_point {
     int32_t context, chunk;
+    int32_t pages; /* the least that options ask for */
     mnem_type kv_type;
     mnem_graph_sizes body, head;
 } mnem__graph_point;
@@ -35,7 +36,8 @@ typedef struct mnem__search {
     mnem__setup *setup;
     uint64_t bytes_live; /* charged before the engine */
     mnem_machine_profile profile;
-    double body_macs, head_macs, body_bytes, head_bytes; /* of one token; bytes packed */
+    /* Of one token; macs: of dense products that take as long; bytes packed. */
+    double body_macs, head_macs, body_bytes, head_bytes;
     double file_bytes, expert_part;               /* of all experts, those that a token uses */
     mnem__weights_sizes experts;                  /* where none is resident: expert_* */
     int32_t reference_prompt, reference_generate; /* tokens that the time is counted for */
@@ -45,12 +47,14 @@ typedef struct mnem__search {
     int32_t residency_count;
     mnem__ring_point *rings;
     int32_t ring_count;
+    int32_t pages; /* of all ways; 0: the least that options ask for */
 } mnem__search;
 
 typedef struct mnem__way {
     const mnem__graph_point *graphs; /* NULL: none */
     const mnem__residency_point *residency;
     const mnem__ring_point *ring;
+    int32_t pages;
     double seconds;
     uint64_t peak_bytes;
 } mnem__way;

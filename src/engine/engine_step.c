@@ -83,6 +83,58 @@ static int32_t deal(const step *x, cursor *c, mnem__segment *out, int32_t *wante
     return segments;
 }
 
+/* ---- pages ---- */
+
+/* What a sequence needs of one kind for its next n tokens, of which the first may lie in a page
+ * that others have too. What lies before every window of theirs is forgotten no earlier than room
+ * is needed: until then the sequence may be cut back to there. */
+static mnem__kv_room room_of(const mnem_sequence *s, int kind, int32_t ready, int32_t n) {
+    const mnem_engine *e = s->engine;
+    const mnem_kv_layout *layout = &e->pages[kind].layout;
+    const int32_t end = mnem__kv_pages_for(layout, mnem__max_i32(ready + n, s->length));
+    if (e->pages[kind].count == 0) return (mnem__kv_room){0};
+    return (mnem__kv_room){.keep = end - e->tables.kind[kind].need.pages,
+                           .write = ready / layout->page_tokens,
+                           .end = end};
+}
+
+/* The pages that a pass will take, in the order in which it takes them. */
+static void count_pass(const step *x, int32_t segments, mnem__kv_count *count) {
+    mnem_engine *e = x->e;
+    for (int32_t i = 0; i < segments; i++) {
+        const mnem__segment *g = &e->tables.segments[i];
+        mnem_sequence *s = x->parts[g->part].sequence;
+        for (int k = 0; k < MNEM__KV_KINDS; k++) {
+            const mnem__kv_room room = room_of(s, k, s->ahead.ready, g->n);
+            mnem__kv_ahead_make_room(&count[k], &e->pages[k], &s->table[k], &s->ahead.table[k],
+                                     &room);
+        }
+        s->ahead.ready += g->n;
+    }
+}
+
+/* What the whole step will take of the free pages at the most, by kind. */
+static mnem_page_count count_step(const step *x) {
+    mnem_engine *e = x->e;
+    mnem__kv_count count[MNEM__KV_KINDS] = {{0}};
+    cursor at = begin_part(x, 0);
+    int32_t wanted;
+    skip_empty(x, &at);
+    for (int32_t i = 0; i < x->count; i++) {
+        mnem_sequence *s = x->parts[i].sequence;
+        s->ahead.ready = s->ready;
+        for (int k = 0; k < MNEM__KV_KINDS; k++)
+            mnem__kv_ahead_begin(&s->ahead.table[k], &s->table[k]);
+    }
+    while (at.part < x->count) count_pass(x, deal(x, &at, e->tables.segments, &wanted), count);
+    for (int32_t i = 0; i < x->count; i++) {
+        const mnem_sequence *s = x->parts[i].sequence;
+        for (int k = 0; k < MNEM__KV_KINDS; k++)
+            mnem__kv_ahead_end(&e->pages[k], &s->table[k], &s->ahead.table[k]);
+    }
+    return (mnem_page_count){count[MNEM__KV_FULL].most, count[MNEM__KV_WINDOW].most};
+}
+
 /* ---- reading ahead ---- */
 
 static mnem_status tell_one(step *x) {
@@ -123,24 +175,6 @@ static mnem_status read_rows(mnem_engine *e, int32_t n) {
     return MNEM_OK;
 }
 
-/* Pages of one kind for a sequence's next n tokens, of which the first may lie in one that others
- * have too. What lies before every window of theirs is forgotten no earlier than room is needed:
- * until then the sequence may be cut back to there. */
-static mnem_status make_room(mnem_engine *e, mnem_sequence *s, int k, int32_t n) {
-    mnem__kv_pages *pages = &e->pages[k];
-    mnem__kv_table *table = &s->table[k];
-    const int32_t end = mnem__max_i32(s->ready + n, s->length);
-    const int32_t first = s->ready / pages->layout.page_tokens;
-    const int32_t wanted = mnem__kv_pages_for(&pages->layout, end);
-    if (pages->count == 0) return MNEM_OK;
-    mnem__kv_pages_forget(pages, table, wanted - e->tables.kind[k].need.pages);
-    const bool shares = first < table->used;
-    if ((!shares || mnem__kv_pages_own(pages, &table->page[first])) &&
-        mnem__kv_pages_resize(pages, table, wanted))
-        return MNEM_OK;
-    return mnem__fail(MNEM_OVER_BUDGET, "session: no KV pages for %d tokens", end);
-}
-
 /* The segment's ids and positions. */
 static void fill_ids(step *x, const mnem__segment *g) {
     mnem_engine *e = x->e;
@@ -158,13 +192,16 @@ static void fill_ids(step *x, const mnem__segment *g) {
 }
 
 /* The segment's ids, positions and pages, for all layers. */
-static mnem_status fill_segment(step *x, int32_t index) {
+static void fill_segment(step *x, int32_t index) {
     mnem_engine *e = x->e;
     const mnem__segment *g = &e->tables.segments[index];
     mnem_sequence *s = x->parts[g->part].sequence;
     const mnem_transformer *t = &e->map->shape;
     uint64_t offset[MNEM__KV_KINDS] = {0}; /* of the layer in a page of its kind */
-    for (int k = 0; k < MNEM__KV_KINDS; k++) MNEM__TRY(make_room(e, s, k, g->n));
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__kv_room room = room_of(s, k, s->ready, g->n);
+        mnem__kv_pages_make_room(&e->pages[k], &s->table[k], &room);
+    }
     fill_ids(x, g);
     for (int32_t layer = 0; layer < mnem__kv_layers(t); layer++) {
         mnem_kv_sequence *kv = &e->tables.kv[(int64_t)layer * x->segments + index];
@@ -175,7 +212,6 @@ static mnem_status fill_segment(step *x, int32_t index) {
         kv->rows = g->n;
         offset[k] += mnem__kv_layer_bytes(t, &e->pages[k].layout, layer);
     }
-    return MNEM_OK;
 }
 
 static mnem_graph_args pass_args(const step *x, int64_t tokens) {
@@ -202,7 +238,7 @@ static int32_t first_wanted(const step *x) {
 static mnem_status run_body(step *x) {
     mnem_engine *e = x->e;
     mnem_status status = tell_ahead(x);
-    for (int32_t i = 0; i < x->segments && status == MNEM_OK; i++) status = fill_segment(x, i);
+    for (int32_t i = 0; i < x->segments; i++) fill_segment(x, i);
     if (status == MNEM_OK && !e->choice.embedding_packed) status = read_rows(e, x->rows);
     if (status != MNEM_OK) return status;
     mnem_graph_args args = pass_args(x, x->rows);
@@ -325,6 +361,7 @@ static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) 
         return mnem__fail(MNEM_INVALID, "engine: a sequence %s",
                           s->engine == e && s->open ? "twice in one step"
                                                     : "that isn't the engine's");
+    if (s->load.on) return mnem__fail(MNEM_INVALID, "engine: a sequence that is being loaded");
     if (part->n < 0) return mnem__fail(MNEM_INVALID, "session: %d tokens", part->n);
     for (int32_t i = 0; i < part->n; i++)
         if (part->ids[i] < 0 || part->ids[i] >= e->map->shape.vocab)
@@ -351,7 +388,8 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
     return status;
 }
 
-/* Gives back the pages behind every sequence. */
+/* Gives back the pages behind every sequence. That is never refused: what the pass would have seen
+ * of windows is there still (room_of). */
 static void trim(const step *x) {
     for (int32_t i = 0; i < x->count; i++) {
         mnem__sequence_doubt(x->parts[i].sequence);
@@ -365,9 +403,31 @@ mnem_status mnem__engine_refuse_encoder(const mnem_transformer *t) {
                       t->architecture);
 }
 
+/* Nothing runs that would stop for want of a page. */
+static mnem_status check_pages(const step *x) {
+    const mnem__kv_pages *pages = x->e->pages;
+    const mnem_page_count taken = count_step(x);
+    const bool full = taken.full > pages[MNEM__KV_FULL].free_count;
+    const mnem__kv_pages *lacks = &pages[full ? MNEM__KV_FULL : MNEM__KV_WINDOW];
+    const int32_t needed = full ? taken.full : taken.window;
+    if (needed <= lacks->free_count) return MNEM_OK;
+    return mnem__fail(MNEM_OVER_BUDGET, "engine: a step of %d pages, %d of %d are free", needed,
+                      lacks->free_count, lacks->count);
+}
+
+mnem_status mnem_engine_step_pages(mnem_engine *e, const mnem_step_part *parts, int32_t count,
+                                   mnem_page_count *pages) {
+    const step x = {.e = e, .parts = parts, .count = count};
+    *pages = (mnem_page_count){0};
+    MNEM__TRY(check_parts(e, parts, count));
+    *pages = count_step(&x);
+    return MNEM_OK;
+}
+
 static mnem_status run_step(step *x) {
     mnem_engine *e = x->e;
     mnem_status status = check_parts(e, x->parts, x->count);
+    if (status == MNEM_OK) status = check_pages(x);
     if (status != MNEM_OK) return status;
     const double start = mnem__seconds();
     x->next = begin_part(x, 0);

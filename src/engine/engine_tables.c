@@ -19,7 +19,7 @@ static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, i
     const mnem__kv_need need =
         mnem__kv_need_of(shape, &kv, (mnem__kv_kind)kind, choice->context, choice->chunk);
     const uint64_t sequences = (uint64_t)setup->sequences;
-    const uint64_t pages = sequences * (uint64_t)need.pages;
+    const uint64_t pages = mnem__engine_pages_of(setup, choice, &need);
     const uint64_t entries = need.layers ? sequences * (uint64_t)t->table_pages : 0;
     t->kind[kind].need = need;
     t->kind[kind].count = (int32_t)pages;

@@ -1,8 +1,9 @@
 /* sequence.c: sequences of an engine: opened, forked, cut short.
  *
  * Idea: a fork shares every page, the last one too; a step copies a shared page just before it
- * writes into it (engine_step.c). There are pages for all sequences at their longest, and an entry
- * of a table has at most one, so a copy always finds a free page.
+ * writes into it (engine_step.c). A step counts what it will take before it runs, copies too, so
+ * they always find a free page; where there are pages for all sequences at their longest no step
+ * lacks any, for an entry of a table has at most one.
  * A page has the states (kv_pages.h) of its last position only: cut inside a page, a sequence runs
  * that page's tokens again, from its begin, where the page before has the states. They are run
  * before the next step's own; a sequence that is cut and never continued costs nothing.
@@ -82,9 +83,24 @@ mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
     for (int k = 0; k < MNEM__KV_KINDS && s->engine->can_run; k++) {
         mnem__kv_pages *pages = &s->engine->pages[k];
         if (pages->count)
-            mnem__kv_pages_resize(pages, &s->table[k], mnem__kv_pages_for(&pages->layout, n));
+            mnem__kv_pages_cut(pages, &s->table[k], mnem__kv_pages_for(&pages->layout, n));
     }
     return MNEM_OK;
+}
+
+/* Adds a table's pages of one kind, by whether others have them too. */
+static void count_pages(const mnem__kv_pages *pages, const mnem__kv_table *table, int32_t *own,
+                        int32_t *shared) {
+    *own = *shared = 0;
+    for (int32_t i = table->first; i < table->used; i++)
+        ++*(pages->references[table->page[i]] == 1 ? own : shared);
+}
+
+void mnem_sequence_pages_get(const mnem_sequence *s, mnem_page_count *own,
+                             mnem_page_count *shared) {
+    const mnem__kv_pages *pages = s->engine->pages;
+    count_pages(&pages[MNEM__KV_FULL], &s->table[MNEM__KV_FULL], &own->full, &shared->full);
+    count_pages(&pages[MNEM__KV_WINDOW], &s->table[MNEM__KV_WINDOW], &own->window, &shared->window);
 }
 
 void mnem_sequence_destroy(mnem_sequence *s) {

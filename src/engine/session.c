@@ -20,6 +20,14 @@ void mnem_session_destroy(mnem_session *s) {
     if (s) mnem_engine_destroy(s->engine);
 }
 
+mnem_engine *mnem_session_engine(mnem_session *s) {
+    return s->engine;
+}
+
+mnem_sequence *mnem_session_sequence(mnem_session *s) {
+    return s->sequence;
+}
+
 typedef struct call {
     mnem_on_logits *on_logits;
     void *context;

@@ -39,6 +39,13 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_EXPERTS] = &mnem__op_experts,
     [MNEM_OP_SWIGLU_MUL] = &mnem__op_swiglu_mul,
     [MNEM_OP_ROW_GATE] = &mnem__op_row_gate,
+    [MNEM_OP_SOFTMAX] = &mnem__op_softmax,
+    [MNEM_OP_PRODUCT] = &mnem__op_product,
+    [MNEM_OP_REDUCE] = &mnem__op_reduce,
+    [MNEM_OP_CONCAT] = &mnem__op_concat,
+    [MNEM_OP_CAST] = &mnem__op_cast,
+    [MNEM_OP_STATE_LOSS] = &mnem__op_state_loss,
+    [MNEM_OP_STATE_LOSS_GRAD] = &mnem__op_state_loss_grad,
 };
 
 /* A backend with kernels has its list of tables here. */
@@ -74,9 +81,39 @@ static mnem_status find_table(const mnem_op_desc *desc, const mnem__op_table **t
                       device_texts[desc->device]);
 }
 
+/* A longer descriptor, of a later version, is one of ours if it says nothing that we don't know. */
+static mnem_status check_size(const mnem_op_desc *desc) {
+    const unsigned char *bytes = (const void *)desc;
+    if (desc->size == 0 || desc->size == sizeof *desc) return MNEM_OK;
+    if (desc->size < sizeof *desc || desc->size > 16 * sizeof *desc)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "a descriptor of %u bytes, not %zu: built with another mnem/ops.h",
+                          (unsigned)desc->size, sizeof *desc);
+    for (uint32_t i = sizeof *desc; i < desc->size; i++)
+        if (bytes[i])
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "the descriptor says at byte %u what this library doesn't know",
+                              (unsigned)i);
+    return MNEM_OK;
+}
+
+static mnem_status check_strides(const mnem_op_desc *desc) {
+    for (int i = 0; i < MNEM_OP_INPUTS + 1 + MNEM_OP_ALSO; i++) {
+        const mnem_tensor *t = i < MNEM_OP_INPUTS    ? &desc->in[i]
+                               : i == MNEM_OP_INPUTS ? &desc->out
+                                                     : &desc->also[i - MNEM_OP_INPUTS - 1];
+        for (int d = 0; d < t->dims && d < MNEM_TENSOR_DIMS; d++)
+            if (t->stride[d] < 0)
+                return mnem__op_fail(MNEM_UNSUPPORTED, desc, "a stride is negative");
+    }
+    return MNEM_OK;
+}
+
 mnem_status mnem_op_prepare(const mnem_op_desc *desc, mnem_op *op) {
     const mnem__op_table *table;
+    MNEM__TRY(check_size(desc));
     MNEM__TRY(find_table(desc, &table));
+    MNEM__TRY(check_strides(desc));
     if (desc->workers < 1 || desc->workers > MNEM_TEAM_MAX)
         return mnem__op_fail(MNEM_INVALID, desc, "workers must be 1 to 256");
     MNEM__TRY(table->check(desc));

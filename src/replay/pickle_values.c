@@ -40,6 +40,12 @@ bool mnem__pickle_integer(const mnem__pickle *p, mnem__value v, int64_t *out) {
     }
 }
 
+bool mnem__pickle_real(const mnem__pickle *p, mnem__value v, double *out) {
+    if (mnem__value_tag_of(v) != MNEM__VALUE_REAL) return false;
+    memcpy(out, (const int64_t *)p->large.p + mnem__value_index(v), sizeof *out);
+    return true;
+}
+
 const char *mnem__pickle_text(const mnem__pickle *p, mnem__value v, size_t *length) {
     if (mnem__value_tag_of(v) == MNEM__VALUE_WORD) {
         *length = words[mnem__value_index(v)].length;

@@ -11,19 +11,13 @@ typedef struct mnem__container {
 } mnem__container;
 #define MNEM__NOWHERE UINT64_MAX
 
-/* An array that grows; element sizes are known to who uses it. */
-typedef struct mnem__array {
-    void *p;
-    size_t count, room;
-} mnem__array;
-
 struct mnem__pickle {
     mnem__input *in;        /* while reading */
     uint64_t op_at;         /* where the opcode lies */
     uint64_t opcodes;       /* so far */
     mnem__array cells;      /* uint64_t */
     mnem__array containers; /* container */
-    mnem__array large;      /* int64_t */
+    mnem__array large;      /* int64_t, or the bits of a real */
     mnem__array text;       /* char: length (4 bytes), bytes, ... */
     mnem__array stack;      /* mnem__value */
     mnem__array marks;      /* size_t: depths of the stack */
@@ -39,18 +33,6 @@ static inline mnem__value mnem__value_make(mnem__value_tag value_tag, uint64_t n
 
 static inline uint64_t mnem__value_index(mnem__value v) {
     return v >> 4;
-}
-
-/* Room for n more elements. */
-static inline bool mnem__array_reserve(mnem__array *a, size_t n, size_t size) {
-    if (a->room - a->count >= n) return true;
-    size_t room = a->room ? a->room * 2 : 256;
-    while (room - a->count < n) room *= 2;
-    void *p = mnem__realloc("workload", a->p, room * size);
-    if (!p) return false;
-    a->p = p;
-    a->room = room;
-    return true;
 }
 
 /* The word that n bytes are, or NONE. */

@@ -2,7 +2,7 @@
 #ifndef MNEM_SRC_REPLAY_REPLAY_PRIVATE_H
 #define MNEM_SRC_REPLAY_REPLAY_PRIVATE_H
 
-#include "mnem/replay.h"
+#include "mnem/snapshot.h"
 
 /* An offset policy as a target. */
 typedef struct mnem__offset_target {
@@ -43,8 +43,8 @@ bool mnem__is_offset_target(const mnem_replay_target *target);
 /* The destroy of targets whose close leaves nothing but themselves. */
 void mnem__replay_target_free(mnem_replay_target *self);
 
-/* The model of PyTorch's caching allocator. MNEM_NO_MEMORY. */
-mnem_status mnem__pytorch_target_create(mnem_replay_target **target);
+/* As PyTorch rounds a request, with these settings. */
+uint64_t mnem__pytorch_round(const mnem_pytorch_settings *settings, uint64_t bytes);
 
 /* The whole pool, and the fit into remapped granules. MNEM_NO_MEMORY. */
 mnem_status mnem__pool_target_create(const mnem_replay_settings *settings,

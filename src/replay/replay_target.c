@@ -157,7 +157,7 @@ bool mnem__is_offset_target(const mnem_replay_target *target) {
 
 static mnem_status pytorch_create(const mnem_replay_settings *settings, mnem_replay_target **out) {
     (void)settings; /* PyTorch's are its own */
-    return mnem__pytorch_target_create(out);
+    return mnem_pytorch_target_create(NULL, out);
 }
 
 /* What isn't an offset policy. */

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/progress.h"
+#include "replay/snapshot_facts.h"
 #include "replay/workload_private.h"
 
 static const char tag[] = "workload";
@@ -118,7 +119,7 @@ static bool grow(void **array, size_t count, size_t *room, size_t size) {
     return true;
 }
 
-static mnem_status stream_index(mnem_workload *w, uint64_t stream, uint32_t *index) {
+mnem_status mnem__workload_stream(mnem_workload *w, uint64_t stream, uint32_t *index) {
     *index = mnem__number_get(&w->streams, stream);
     if (*index != MNEM__NUMBER_NONE) return MNEM_OK;
     *index = w->info.streams;
@@ -144,7 +145,7 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
                           (unsigned long long)bytes);
     if (w->info.allocations >= MNEM__NUMBER_NONE)
         return mnem__fail(MNEM_UNSUPPORTED, "more than %u blocks", MNEM__NUMBER_NONE);
-    MNEM__TRY(stream_index(w, stream, &index));
+    MNEM__TRY(mnem__workload_stream(w, stream, &index));
     if (!grow((void **)&w->blocks, w->info.allocations, &w->blocks_room, sizeof *w->blocks))
         return mnem__heap_status();
     *block = (uint32_t)w->info.allocations;
@@ -168,7 +169,7 @@ static mnem_status free_on(mnem_workload *w, uint32_t block, uint32_t stream) {
 
 mnem_status mnem__workload_free(mnem_workload *w, uint32_t block, uint64_t stream) {
     uint32_t index;
-    const mnem_status status = stream_index(w, stream, &index);
+    const mnem_status status = mnem__workload_stream(w, stream, &index);
     return status != MNEM_OK ? status : free_on(w, block, index);
 }
 
@@ -267,6 +268,7 @@ void mnem_workload_close(mnem_workload *w) {
     mnem__free(w->ops);
     mnem__free(w->site_text);
     mnem__free(w->site_at);
+    mnem__facts_destroy(w->facts);
     mnem__free(w);
 }
 
@@ -275,5 +277,5 @@ void mnem_workload_info_get(const mnem_workload *w, mnem_workload_info *info) {
 }
 
 const char *mnem_workload_site(const mnem_workload *w, uint32_t block) {
-    return w->site_at && block < w->info.allocations ? w->site_text + w->site_at[block] : "";
+    return w->site_at && block < w->info.allocations ? mnem__stack_short(w, w->site_at[block]) : "";
 }

@@ -92,12 +92,16 @@ static size_t above_mark(const mnem__pickle *p) {
     return p->stack.count - (p->marks.count ? marks[p->marks.count - 1] : 0);
 }
 
+static mnem_status push_large(mnem__pickle *p, int64_t n, mnem__value_tag value_tag) {
+    if (!mnem__array_reserve(&p->large, 1, sizeof n)) return mnem__heap_status();
+    ((int64_t *)p->large.p)[p->large.count] = n;
+    return push(p, mnem__value_make(value_tag, p->large.count++));
+}
+
 static mnem_status push_integer(mnem__pickle *p, int64_t n) {
     const int64_t most = (int64_t)1 << 59;
     if (n >= -most && n < most) return push(p, mnem__value_make(MNEM__VALUE_SMALL, (uint64_t)n));
-    if (!mnem__array_reserve(&p->large, 1, sizeof n)) return mnem__heap_status();
-    ((int64_t *)p->large.p)[p->large.count] = n;
-    return push(p, mnem__value_make(MNEM__VALUE_LARGE, p->large.count++));
+    return push_large(p, n, MNEM__VALUE_LARGE);
 }
 
 /* ---- reading operands ---- */
@@ -159,6 +163,14 @@ static mnem_status read_bytes(mnem__pickle *p, size_t length_bytes) {
     uint64_t n;
     MNEM__TRY(operand(p, length_bytes, &n));
     return skip_and_push(p, n);
+}
+
+/* Eight bytes, the most significant first. */
+static mnem_status read_real(mnem__pickle *p) {
+    uint64_t bits;
+    const mnem_status status = operand(p, 8, &bits);
+    return status == MNEM_OK ? push_large(p, (int64_t)__builtin_bswap64(bits), MNEM__VALUE_REAL)
+                             : status;
 }
 
 /* An integer in two's complement of any length. */
@@ -384,7 +396,7 @@ static mnem_status run_value(mnem__pickle *p, uint8_t op) {
     case OP_BININT2: return read_integer(p, 2);
     case OP_LONG1: return read_long(p, 1);
     case OP_LONG4: return read_long(p, 4);
-    case OP_BINFLOAT: return skip_and_push(p, 8);
+    case OP_BINFLOAT: return read_real(p);
     case OP_SHORT_BINUNICODE:
     case OP_SHORT_BINSTRING: return read_text(p, 1);
     case OP_BINUNICODE:

@@ -36,7 +36,16 @@
     X(SEGMENT_FREE, "segment_free")                                                                \
     X(SEGMENT_MAP, "segment_map")                                                                  \
     X(SEGMENT_UNMAP, "segment_unmap")                                                              \
-    X(OOM, "oom")
+    X(OOM, "oom")                                                                                  \
+    X(TIME_US, "time_us")                                                                          \
+    X(DEVICE_FREE, "device_free")                                                                  \
+    X(IS_EXPANDABLE, "is_expandable")                                                              \
+    X(ALLOCATOR_SETTINGS, "allocator_settings")                                                    \
+    X(ALLOC_CONF, "PYTORCH_CUDA_ALLOC_CONF")                                                       \
+    X(EXPANDABLE_SEGMENTS, "expandable_segments")                                                  \
+    X(MAX_SPLIT_SIZE, "max_split_size")                                                            \
+    X(COLLECTION_THRESHOLD, "garbage_collection_threshold")                                        \
+    X(ROUNDUP_DIVISIONS, "roundup_power2_divisions")
 
 typedef enum mnem__word {
     MNEM__WORD_NONE,
@@ -47,9 +56,10 @@ typedef enum mnem__word {
 } mnem__word;
 
 typedef enum mnem__value_tag {
-    MNEM__VALUE_OTHER, /* None, a float, bytes, an integer beyond 64 bits */
+    MNEM__VALUE_OTHER, /* None, bytes, an integer beyond 64 bits */
     MNEM__VALUE_SMALL, /* an integer of 60 bits, in place */
     MNEM__VALUE_LARGE, /* an integer of 64 bits, in a table */
+    MNEM__VALUE_REAL,  /* in the same table */
     MNEM__VALUE_WORD,
     MNEM__VALUE_TEXT,
     MNEM__VALUE_LIST,
@@ -72,6 +82,8 @@ mnem__value mnem__pickle_top(const mnem__pickle *pickle);
 
 /* An integer; false for anything else. Negative ones are two's complement. */
 bool mnem__pickle_integer(const mnem__pickle *pickle, mnem__value v, int64_t *out);
+/* A float; false for anything else. */
+bool mnem__pickle_real(const mnem__pickle *pickle, mnem__value v, double *out);
 /* The bytes of a text or word, not ended by a zero; NULL for anything else. Borrowed. */
 const char *mnem__pickle_text(const mnem__pickle *pickle, mnem__value v, size_t *length);
 

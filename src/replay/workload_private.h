@@ -2,6 +2,9 @@
 #ifndef MNEM_SRC_REPLAY_WORKLOAD_PRIVATE_H
 #define MNEM_SRC_REPLAY_WORKLOAD_PRIVATE_H
 
+#include <string.h>
+
+#include "base/heap.h"
 #include "mnem/replay.h"
 
 /* ---- input: a window over a file, a pipe or memory ---- */
@@ -22,6 +25,30 @@ enum { MNEM__INPUT_WINDOW = 1 << 18 };
 mnem_status mnem__input_need(mnem__input *in, size_t n, size_t *have);
 static inline uint64_t mnem__input_offset(const mnem__input *in) {
     return in->before + (uint64_t)(in->at - in->start);
+}
+
+/* ---- an array that grows; element sizes are known to who uses it ---- */
+typedef struct mnem__array {
+    void *p;
+    size_t count, room;
+} mnem__array;
+
+/* Room for n more elements. */
+static inline bool mnem__array_reserve(mnem__array *a, size_t n, size_t size) {
+    if (a->room - a->count >= n) return true;
+    size_t room = a->room ? a->room * 2 : 256;
+    while (room - a->count < n) room *= 2;
+    void *p = mnem__realloc("workload", a->p, room * size);
+    if (!p) return false;
+    a->p = p;
+    a->room = room;
+    return true;
+}
+
+static inline mnem_status mnem__array_append(mnem__array *a, const void *element, size_t size) {
+    if (!mnem__array_reserve(a, 1, size)) return mnem__heap_status();
+    memcpy((char *)a->p + a->count++ * size, element, size);
+    return MNEM_OK;
 }
 
 /* ---- a map from numbers (ids, addresses, streams) to indices ---- */
@@ -51,14 +78,16 @@ struct mnem_workload {
     uint64_t live;
     uint32_t blocks_live;
     mnem__number_map streams;
-    char *site_text;   /* texts with their zeros; NULL: none */
-    uint32_t *site_at; /* [allocations]: into site_text */
+    char *site_text;                    /* as in snapshot_site.c; NULL: none */
+    uint32_t *site_at;                  /* [allocations]: into site_text */
+    struct mnem__snapshot_facts *facts; /* NULL: no snapshot */
 };
 
 /* stream is the file's number for it. The text of a failure says what, not where: the reader adds
  * the line or the byte. */
 mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stream,
                                  uint32_t *block);
+mnem_status mnem__workload_stream(mnem_workload *w, uint64_t stream, uint32_t *index);
 /* MNEM_BAD_FILE when the block isn't live. */
 mnem_status mnem__workload_free(mnem_workload *w, uint32_t block, uint64_t stream);
 /* The same on the stream of its allocation. */

@@ -16,21 +16,23 @@
  * stream still uses it, and no allocator could have given it away. Two events for one address that
  * contradict each other (an allocation where one is live) end the earlier block, and are counted.
  *
- * Cost: constant time per event and block; 24 bytes for each block that was live before. */
+ * Cost: constant time per event and block; 48 bytes for each block that was live before. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "replay/workload_pickle.h"
+#include "replay/snapshot_facts.h"
 
 static const char tag[] = "workload";
 
-enum { SITE_MAX = 120, FRAMES_MAX = 64, DEVICES_MAX = 4096 };
+enum { DEVICES_MAX = 4096 };
 
 typedef struct event {
     mnem__word action;
     uint64_t address, bytes, stream;
+    uint64_t us;          /* 0: nobody knows */
+    uint64_t device_free; /* of a failure */
     mnem__value frames;
 } event;
 
@@ -38,14 +40,15 @@ typedef struct snapshot {
     mnem__pickle *pickle;
     mnem_workload *w;
     mnem__value segments, traces; /* lists, or OTHER */
+    mnem__value settings;         /* a dict, or OTHER */
     uint64_t visits_left;
     /* of the device that is read */
     mnem__value trace;
     mnem__number_map live; /* address → block; first pass: 0 */
     event *before;         /* what was live at the start; only address, bytes, stream, frames */
     size_t before_count, before_room;
-    mnem__number_map sites; /* frames → where their text lies */
-    size_t site_bytes, site_room, site_blocks_room;
+    mnem__stack_sites sites;
+    size_t site_blocks_room;
     uint64_t reserved, reserved_peak; /* relative to the start, mod 2^64 */
 } snapshot;
 
@@ -78,6 +81,8 @@ static mnem_status read_event(snapshot *s, mnem__value v, uint64_t index, event 
                  .address = number_of(s, &f, MNEM__WORD_ADDR),
                  .bytes = number_of(s, &f, MNEM__WORD_SIZE),
                  .stream = number_of(s, &f, MNEM__WORD_STREAM),
+                 .us = number_of(s, &f, MNEM__WORD_TIME_US),
+                 .device_free = number_of(s, &f, MNEM__WORD_DEVICE_FREE),
                  .frames = f.of[MNEM__WORD_FRAMES]};
     int64_t n;
     const bool whole = mnem__pickle_integer(s->pickle, f.of[MNEM__WORD_ADDR], &n) &&
@@ -95,7 +100,7 @@ static mnem_status read_event(snapshot *s, mnem__value v, uint64_t index, event 
 }
 
 typedef struct segment {
-    uint64_t device, address, bytes, stream;
+    uint64_t device, address, bytes, stream, expandable;
     mnem__value blocks;
 } segment;
 
@@ -107,6 +112,7 @@ static mnem_status read_segment(snapshot *s, mnem__value v, uint64_t index, segm
                      .address = number_of(s, &f, MNEM__WORD_ADDRESS),
                      .bytes = number_of(s, &f, MNEM__WORD_TOTAL_SIZE),
                      .stream = number_of(s, &f, MNEM__WORD_STREAM),
+                     .expandable = number_of(s, &f, MNEM__WORD_IS_EXPANDABLE),
                      .blocks = f.of[MNEM__WORD_BLOCKS]};
     if (out->device >= DEVICES_MAX) return bad(s, "segment", index);
     return MNEM_OK;
@@ -224,7 +230,10 @@ static mnem_status follow(snapshot *s, const event *e) {
     if (!allocates && seen == SEEN_LIVE && e->action == MNEM__WORD_FREE_REQUESTED) return MNEM_OK;
     if (!allocates && seen == SEEN_FREED) return MNEM_OK; /* the second pass counts it */
     if (!allocates && seen == MNEM__NUMBER_NONE) {
-        MNEM__TRY(add_before(s, e));
+        event before = *e; /* of the free: who allocated it, and when, nobody knows */
+        before.frames = MNEM__VALUE_OTHER;
+        before.us = 0;
+        MNEM__TRY(add_before(s, &before));
     }
     /* After free_requested without an allocation the block is still there. */
     const uint32_t now = e->action == MNEM__WORD_FREE_COMPLETED ? SEEN_FREED : SEEN_LIVE;
@@ -282,97 +291,6 @@ static mnem_status scan_segments(snapshot *s) {
     return MNEM_OK;
 }
 
-/* ---- where a block was asked for ---- */
-
-static const char *base_name(const char *path, size_t *n) {
-    const char *slash = memrchr(path, '/', *n);
-    if (!slash) return path;
-    *n -= (size_t)(slash + 1 - path);
-    return slash + 1;
-}
-
-/* Adds at most n bytes of text to out, what isn't ASCII text as '?'. */
-static size_t put_text(char *out, size_t used, const char *text, size_t n) {
-    for (size_t i = 0; i < n && used < SITE_MAX - 1; i++)
-        out[used++] = text[i] >= 32 && text[i] < 127 ? text[i] : '?';
-    return used;
-}
-
-static size_t put_number(char *out, size_t used, uint64_t number) {
-    char digits[20];
-    size_t n = sizeof digits;
-    do digits[--n] = (char)('0' + number % 10);
-    while (number /= 10);
-    return put_text(out, used, digits + n, sizeof digits - n);
-}
-
-/* "train.py:41 forward" of a frame; own: not inside of a library. */
-static size_t frame_text(const snapshot *s, mnem__value frame, char out[SITE_MAX], bool *own) {
-    mnem__fields f;
-    size_t n, used = 0;
-    if (!mnem__pickle_fields(s->pickle, frame, &f)) return 0;
-    const char *file = mnem__pickle_text(s->pickle, f.of[MNEM__WORD_FILENAME], &n);
-    if (!file) return 0;
-    *own = n > 3 && memcmp(file + n - 3, ".py", 3) == 0 && !memmem(file, n, "/torch/", 7) &&
-           !memmem(file, n, "-packages/", 10);
-    const char *base = base_name(file, &n);
-    used = put_text(out, used, base, n);
-    used = put_text(out, used, ":", 1);
-    used = put_number(out, used, number_of(s, &f, MNEM__WORD_LINE));
-    const char *name = mnem__pickle_text(s->pickle, f.of[MNEM__WORD_NAME], &n);
-    if (name) {
-        used = put_text(out, used, " ", 1);
-        used = put_text(out, used, name, n);
-    }
-    return used;
-}
-
-/* The innermost frame of the user's own code, or the innermost of all. */
-static size_t site_text(const snapshot *s, mnem__value frames, char out[SITE_MAX]) {
-    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, frames);
-    mnem__value frame;
-    char text[SITE_MAX];
-    size_t used = 0;
-    for (int i = 0; i < FRAMES_MAX && mnem__pickle_walk_next(s->pickle, &walk, &frame); i++) {
-        bool own = false;
-        const size_t n = frame_text(s, frame, text, &own);
-        if (!n || (used && !own)) continue;
-        memcpy(out, text, n);
-        used = n;
-        if (own) break;
-    }
-    return used;
-}
-
-/* Adds a text; *at says where. The first is "". */
-static mnem_status add_site(snapshot *s, const char *text, size_t n, uint32_t *at) {
-    if (s->site_bytes + n + 1 > s->site_room) {
-        const size_t room = s->site_room ? s->site_room * 2 : 4096;
-        if (room > UINT32_MAX) return *at = 0, MNEM_OK; /* no more texts: "" */
-        char *bigger = mnem__realloc(tag, s->w->site_text, room);
-        if (!bigger) return mnem__heap_status();
-        s->w->site_text = bigger;
-        s->site_room = room;
-    }
-    *at = (uint32_t)s->site_bytes;
-    memcpy(s->w->site_text + s->site_bytes, text, n);
-    s->w->site_text[s->site_bytes + n] = 0;
-    s->site_bytes += n + 1;
-    return MNEM_OK;
-}
-
-static mnem_status site_of(snapshot *s, mnem__value frames, uint32_t *at) {
-    *at = 0;
-    if (mnem__value_tag_of(frames) != MNEM__VALUE_LIST) return MNEM_OK;
-    *at = mnem__number_get(&s->sites, frames);
-    if (*at != MNEM__NUMBER_NONE) return MNEM_OK;
-    char text[SITE_MAX];
-    const size_t n = site_text(s, frames, text);
-    *at = 0;
-    MNEM__TRY(n ? add_site(s, text, n, at) : MNEM_OK);
-    return mnem__number_set(&s->sites, frames, *at) ? MNEM_OK : mnem__heap_status();
-}
-
 static mnem_status set_site(snapshot *s, uint32_t block, mnem__value frames) {
     if (block >= s->site_blocks_room) {
         const size_t room = s->site_blocks_room ? s->site_blocks_room * 2 : 1024;
@@ -381,7 +299,7 @@ static mnem_status set_site(snapshot *s, uint32_t block, mnem__value frames) {
         s->w->site_at = bigger;
         s->site_blocks_room = room;
     }
-    return site_of(s, frames, &s->w->site_at[block]);
+    return mnem__stack_site(&s->sites, s->pickle, s->w, frames, &s->w->site_at[block]);
 }
 
 /* ---- second pass: operations ---- */
@@ -392,9 +310,11 @@ static mnem_status emit_alloc(snapshot *s, const event *e) {
     if (block != MNEM__NUMBER_NONE) { /* its free is missing */
         s->w->info.dropped++;
         status = mnem__workload_free_there(s->w, block);
+        if (status == MNEM_OK) status = mnem__facts_op(s->w, e->us, NULL);
     }
     if (status == MNEM_OK) status = mnem__workload_alloc(s->w, e->bytes, e->stream, &block);
     if (status == MNEM_OK) status = set_site(s, block, e->frames);
+    if (status == MNEM_OK) status = mnem__facts_op(s->w, e->us, &e->address);
     if (status != MNEM_OK) return status;
     return mnem__number_set(&s->live, e->address, block) ? MNEM_OK : mnem__heap_status();
 }
@@ -406,8 +326,33 @@ static mnem_status emit_free(snapshot *s, const event *e) {
         return MNEM_OK;
     }
     MNEM__TRY(mnem__workload_free(s->w, block, e->stream));
+    MNEM__TRY(mnem__facts_op(s->w, e->us, NULL));
     return mnem__number_set(&s->live, e->address, MNEM__NUMBER_NONE) ? MNEM_OK
                                                                      : mnem__heap_status();
+}
+
+/* Memory taken from the device or given back. */
+static mnem_status emit_change(snapshot *s, const event *e) {
+    const bool taken = e->action == MNEM__WORD_SEGMENT_ALLOC || e->action == MNEM__WORD_SEGMENT_MAP;
+    const bool expandable =
+        e->action == MNEM__WORD_SEGMENT_MAP || e->action == MNEM__WORD_SEGMENT_UNMAP;
+    s->w->info.segments_asked += taken;
+    s->reserved += taken ? e->bytes : 0 - e->bytes;
+    if ((int64_t)s->reserved > (int64_t)s->reserved_peak) s->reserved_peak = s->reserved;
+    return mnem__facts_change(&s->w->facts->changes,
+                              (mnem__reserved){e->address, e->bytes, taken, expandable});
+}
+
+static mnem_status emit_failure(snapshot *s, const event *e) {
+    mnem__snapshot_facts *facts = s->w->facts;
+    mnem__failed f = {.op = s->w->info.count,
+                      .change = facts->changes.count,
+                      .bytes = e->bytes,
+                      .device_free = e->device_free};
+    if (!e->bytes || (int64_t)e->bytes < 0 || (int64_t)e->device_free < 0) return MNEM_OK;
+    MNEM__TRY(mnem__workload_stream(s->w, e->stream, &f.stream));
+    MNEM__TRY(mnem__stack_site(&s->sites, s->pickle, s->w, e->frames, &f.site));
+    return mnem__facts_failure(facts, f);
 }
 
 static mnem_status emit_event(snapshot *s, const event *e) {
@@ -416,12 +361,9 @@ static mnem_status emit_event(snapshot *s, const event *e) {
     case MNEM__WORD_FREE_COMPLETED: return e->bytes ? emit_free(s, e) : MNEM_OK;
     case MNEM__WORD_SEGMENT_ALLOC:
     case MNEM__WORD_SEGMENT_MAP:
-        s->w->info.segments_asked++;
-        s->reserved += e->bytes;
-        if ((int64_t)s->reserved > (int64_t)s->reserved_peak) s->reserved_peak = s->reserved;
-        return MNEM_OK;
     case MNEM__WORD_SEGMENT_FREE:
-    case MNEM__WORD_SEGMENT_UNMAP: s->reserved -= e->bytes; return MNEM_OK;
+    case MNEM__WORD_SEGMENT_UNMAP: return emit_change(s, e);
+    case MNEM__WORD_OOM: return emit_failure(s, e);
     default: return MNEM_OK;
     }
 }
@@ -439,9 +381,8 @@ static mnem_status emit_events(snapshot *s) {
 }
 
 static mnem_status emit(snapshot *s) {
-    uint32_t none;
     const uint64_t reserved_end = s->reserved;
-    mnem_status status = add_site(s, "", 0, &none);
+    mnem_status status = MNEM_OK;
     mnem__number_fini(&s->live);
     for (size_t i = 0; i < s->before_count && status == MNEM_OK; i++)
         status = emit_alloc(s, &s->before[i]);
@@ -452,6 +393,36 @@ static mnem_status emit(snapshot *s) {
     const uint64_t start = reserved_end - s->reserved;
     if ((int64_t)start >= 0) s->w->info.bytes_reserved_peak = start + s->reserved_peak;
     return status;
+}
+
+/* ---- the end: segments, and what their live blocks take ---- */
+
+static mnem_status note_blocks(snapshot *s, const segment *seg) {
+    uint64_t *granted = s->w->facts->granted.p, at = seg->address;
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, seg->blocks);
+    mnem__value v;
+    for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
+        event e = {0};
+        MNEM__TRY(read_block(s, v, i, &at, &e));
+        const uint32_t block = mnem__number_get(&s->live, e.address);
+        if (e.action != MNEM__WORD_ALLOC || block == MNEM__NUMBER_NONE) continue;
+        granted[block] = at - e.address;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status note_segments(snapshot *s) {
+    mnem__pickle_walk walk = mnem__pickle_walk_begin(s->pickle, s->segments);
+    mnem__value v;
+    for (uint64_t i = 0; mnem__pickle_walk_next(s->pickle, &walk, &v); i++) {
+        segment seg;
+        MNEM__TRY(read_segment(s, v, i, &seg));
+        if (seg.device != s->w->info.device) continue;
+        const mnem__reserved end = {seg.address, seg.bytes, 1, seg.expandable != 0};
+        MNEM__TRY(mnem__facts_change(&s->w->facts->segments, end));
+        MNEM__TRY(note_blocks(s, &seg));
+    }
+    return MNEM_OK;
 }
 
 static mnem_status find_parts(snapshot *s) {
@@ -466,6 +437,7 @@ static mnem_status find_parts(snapshot *s) {
         return mnem__fail(MNEM_BAD_FILE, "a pickle, but no memory snapshot: no list of segments");
     s->segments = top.of[MNEM__WORD_SEGMENTS];
     s->traces = top.of[MNEM__WORD_DEVICE_TRACES];
+    s->settings = top.of[MNEM__WORD_ALLOCATOR_SETTINGS];
     return MNEM_OK;
 }
 
@@ -475,7 +447,10 @@ static mnem_status convert(snapshot *s, const mnem_workload_options *o) {
     MNEM__TRY(choose_device(s, o));
     MNEM__TRY(scan_events(s));
     MNEM__TRY(scan_segments(s));
-    return emit(s);
+    MNEM__TRY(mnem__facts_create(s->w));
+    mnem__facts_settings(s->w->facts, s->pickle, s->settings);
+    MNEM__TRY(emit(s));
+    return note_segments(s);
 }
 
 mnem_status mnem__workload_read_snapshot(mnem__input *in, mnem_workload *w) {
@@ -485,7 +460,7 @@ mnem_status mnem__workload_read_snapshot(mnem__input *in, mnem_workload *w) {
     mnem_status status = convert(&s, in->options);
     mnem__pickle_free(s.pickle);
     mnem__number_fini(&s.live);
-    mnem__number_fini(&s.sites);
+    mnem__number_fini(&s.sites.of_frames);
     mnem__free(s.before);
     return status == MNEM_OK ? MNEM_OK : mnem__fail_in(status, "%s", in->name);
 }

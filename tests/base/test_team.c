@@ -1,11 +1,15 @@
-/* test_team.c: runs and barriers of teams smaller and larger than the machine. */
+/* test_team.c: runs and barriers of teams smaller and larger than the machine, and of teams whose
+ * size changes while some of their members sleep. */
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/heap.h"
+#include "base/team/team.h"
 #include "base/thread.h"
 #include "kit/kit.h"
+#include "kit/kit_random.h"
 #include "mnem/base.h"
 
 enum { MEMBERS_MAX = 9, ROUNDS = 50 };
@@ -57,6 +61,177 @@ static void sleeping_members_wake_up(void **state) {
         usleep(2000);
     }
     assert_int_equal(runs, 10);
+    mnem_team_destroy(team);
+}
+
+/* ---- teams that adapt ---- */
+
+enum { WALK = 200, LARGEST = 64 };
+
+/* A walk of steps that may end at each of them and go on with another size. */
+typedef struct walk {
+    _Atomic int done[WALK]; /* shares of a step: each once */
+    int at, next, walks;
+    bool regroup[2]; /* told as mnem_graph_run tells it: by worker 0, before a barrier */
+    bool sleepy;
+    int fewest, most;
+} walk;
+
+/* One, all, or any: a walk must meet one member however many there are. */
+static int any_size(int limit) {
+    const uint64_t which = random_below(8);
+    return which == 0 ? 1 : which == 1 ? limit : 1 + (int)random_below((uint64_t)limit);
+}
+
+/* Now and then a member is away in the middle of its share, for as long as a scheduler takes. */
+static void do_share(const mnem_worker *worker, walk *w, int step) {
+    if (w->sleepy && (step * 7 + worker->index * 13) % 41 == 0) usleep(3000);
+    atomic_fetch_add(&w->done[step], 1 << 20 | worker->count);
+}
+
+static void walk_on(const mnem_worker *worker, void *context) {
+    walk *w = context;
+    int step = w->at, meetings = 0;
+    for (; step < WALK; step++) {
+        bool *regroup = &w->regroup[meetings++ & 1];
+        if (worker->index == 0) *regroup = meetings > 1 && mnem__team_regroup(worker);
+        mnem_team_barrier(worker);
+        if (*regroup) break;
+        do_share(worker, w, step);
+    }
+    if (worker->index == 0) {
+        w->next = step;
+        w->walks++;
+        if (worker->count < w->fewest) w->fewest = worker->count;
+        if (worker->count > w->most) w->most = worker->count;
+    }
+}
+
+/* Every share of every step is done once, by as many members as the step had. */
+static void check_walk(const walk *w) {
+    for (int step = 0; step < WALK; step++) {
+        const int shares = w->done[step] >> 20, sum = w->done[step] & 0xfffff;
+        assert_int_equal(sum, shares * shares);
+    }
+}
+
+static void walk_all(mnem_team *team, walk *w) {
+    w->fewest = LARGEST;
+    for (w->next = 0; w->next < WALK;) {
+        w->at = w->next;
+        mnem_team_run(team, walk_on, w);
+    }
+    check_walk(w);
+}
+
+static void teams_may_change_at_every_step(void **state) {
+    (void)state;
+    static const int counts[] = {1, 2, 3, 4, LARGEST};
+    random_seed_by_clock();
+    mnem__team_force(any_size);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (int sleepy = 0; sleepy < 2; sleepy++) {
+            mnem_team *team;
+            walk w = {.sleepy = sleepy};
+            must(mnem_team_create(counts[i], &team));
+            mnem__team_adapt(team);
+            walk_all(team, &w);
+            assert_int_equal(w.fewest, 1);
+            assert_true(counts[i] == 1 || w.most > 1);
+            assert_true(counts[i] == 1 || w.walks > WALK / 10);
+            mnem_team_destroy(team);
+        }
+    mnem__team_force(NULL);
+}
+
+/* Measured sizes: whatever the machine is doing meanwhile. */
+static void teams_that_measure_do_every_share(void **state) {
+    (void)state;
+    static const int counts[] = {1, 2, 3, 4, LARGEST};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        mnem_team *team;
+        must(mnem_team_create(counts[i], &team));
+        mnem__team_adapt(team);
+        for (int run = 0; run < 3; run++) {
+            walk w = {.sleepy = run == 2};
+            walk_all(team, &w);
+            assert_true(w.most <= mnem__processors());
+        }
+        mnem_team_destroy(team);
+    }
+}
+
+/* ---- and what they measure ---- */
+
+typedef struct load {
+    pthread_t threads[64];
+    int count;
+    atomic_bool stop;
+} load;
+
+static void *be_busy(void *context) {
+    load *l = context;
+    while (!atomic_load_explicit(&l->stop, memory_order_relaxed)) mnem__spin_pause();
+    return NULL;
+}
+
+static void load_start(load *l, int count) {
+    l->count = count < 64 ? count : 64;
+    atomic_store(&l->stop, false);
+    for (int i = 0; i < l->count; i++) pthread_create(&l->threads[i], NULL, be_busy, l);
+}
+
+static void load_stop(load *l) {
+    atomic_store(&l->stop, true);
+    for (int i = 0; i < l->count; i++) pthread_join(l->threads[i], NULL);
+}
+
+/* Short shares and many meetings; notes how many ran. */
+static void meet_often(const mnem_worker *worker, void *context) {
+    for (int i = 0; i < 50; i++) {
+        for (int j = 0; j < 100; j++) mnem__spin_pause();
+        mnem_team_barrier(worker);
+    }
+    if (worker->index == 0) *(int *)context = worker->count;
+}
+
+/* Where each member would have half a processor, soon only one runs. */
+static void a_team_gives_way_on_a_busy_machine(void **state) {
+    (void)state;
+    static load l;
+    mnem_team *team;
+    int running = 0;
+    must(mnem_team_create(2, &team));
+    mnem__team_adapt(team);
+    load_start(&l, 2 * mnem__processors());
+    const double begin = mnem__seconds();
+    while (running != 1 && mnem__seconds() - begin < 20) mnem_team_run(team, meet_often, &running);
+    load_stop(&l);
+    assert_int_equal(running, 1);
+    mnem_team_destroy(team);
+}
+
+static int one(int limit) {
+    (void)limit;
+    return 1;
+}
+
+static void note_thread(const mnem_worker *worker, void *context) {
+    assert_int_equal(worker->count, 1);
+    *(pthread_t *)context = pthread_self();
+}
+
+/* So that nobody has to be waited for. */
+static void one_member_is_the_caller(void **state) {
+    (void)state;
+    mnem_team *team;
+    pthread_t ran;
+    must(mnem_team_create(4, &team));
+    mnem__team_adapt(team);
+    mnem__team_force(one);
+    mnem_team_run(team, note_thread, &ran);
+    mnem__team_force(NULL);
+    assert_true(pthread_equal(ran, pthread_self()));
     mnem_team_destroy(team);
 }
 
@@ -128,6 +303,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_member_runs_and_barriers_order_memory),
         cmocka_unit_test(sleeping_members_wake_up),
+        cmocka_unit_test(teams_may_change_at_every_step),
+        cmocka_unit_test(teams_that_measure_do_every_share),
+        cmocka_unit_test(one_member_is_the_caller),
+        cmocka_unit_test(a_team_gives_way_on_a_busy_machine),
         cmocka_unit_test(a_lone_worker_needs_no_team),
         cmocka_unit_test(splits_cover_everything_once),
         cmocka_unit_test(counts_out_of_range_are_refused),

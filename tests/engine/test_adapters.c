@@ -47,9 +47,12 @@ static void put_matrix(mnem_gguf_writer *w, const recipe *r, uint32_t *state, in
     }
 }
 
+/* Matrices that a product reads: no tables, no weights of a convolution, nothing of each expert. */
 static bool is_wanted(const recipe *r, const mnem_tensor_info *info) {
-    return info->dims == 2 && !strstr(info->name, "_embd") &&
-           (!r->only || strstr(info->name, r->only));
+    static const char *const others[] = {"_embd", ".conv.", "_exps."};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strstr(info->name, others[i])) return false;
+    return info->dims == 2 && (!r->only || strstr(info->name, r->only));
 }
 
 static void put_name(const recipe *r, const char *name, int32_t first, char half, char *out) {
@@ -201,6 +204,43 @@ static void logits_are_those_of_the_merged_model(void **state) {
     }
 }
 
+/* Convolutions, latents, routers, shared experts, windows, sinks, fused and normed products. */
+static const char *const families[] = {
+    "lfm2",    "deepseek2", "deepseek2-large", "qwen2moe", "qwen3moe",   "gpt-oss",
+    "mixtral", "olmoe",     "olmo2",           "gemma2",   "gemma3",     "phi3",
+    "glm4",    "granite",   "smollm3",         "mistral3", "starcoder2",
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+/* Of three layers, so that those that differ are all there. */
+static void make_family(const char *family, const char *type) {
+    char arguments[160];
+    snprintf(arguments, sizeof arguments,
+             "--arch %s --heads 4 --kv-heads 2 --layers 3 --experts 8 --experts-used 3 "
+             "--ff-expert 32 --ff-shared 32 --type %s",
+             family, type);
+    make_model(path[MODEL], arguments);
+}
+
+static void every_family_has_logits_of_the_merged_model(void **state) {
+    (void)state;
+    for (int f = 0; f < FAMILIES; f++) {
+        float base[VOCAB], is[VOCAB], right[VOCAB];
+        make_family(families[f], "F32");
+        run_with(path[MODEL], NULL, 0, base);
+        make_adapter(path[FIRST], &(recipe){.rank = 4, .type = MNEM_TYPE_F32, .seed = 1});
+        merge(path[MODEL], path[FIRST], path[OUT], -0.7f);
+        run_with(path[OUT], NULL, 0, right);
+        const mnem_adapter adapter = {open_file(path[FIRST]), -0.7f};
+        run_with(path[MODEL], &adapter, 1, is);
+        mnem_model_close((mnem_model *)(uintptr_t)adapter.model);
+        print_message("%-12s %.2g, changed by %.2g\n", families[f], distance(is, right),
+                      distance(base, right));
+        assert_true(distance(base, right) > 0.01);
+        assert_true(distance(is, right) < 1e-5);
+    }
+}
+
 static void two_adapters_are_both_added(void **state) {
     (void)state;
     float is[VOCAB], right[VOCAB];
@@ -229,33 +269,42 @@ static void a_scale_of_zero_changes_no_bit(void **state) {
     mnem_model_close((mnem_model *)(uintptr_t)adapter.model);
 }
 
-/* Quantized weights, resident or streamed: what shares a pass, or its memory, changes no bit. */
+/* Resident or streamed, in any chunks, on one thread or two, alone or with others: one text's
+ * logits. */
+static void same_bits_in_every_way(void) {
+    float right[VOCAB], base[VOCAB], is[VOCAB];
+    make_adapter(path[FIRST], &(recipe){.rank = 6, .type = MNEM_TYPE_F16, .seed = 5});
+    const mnem_adapter adapter = {open_file(path[FIRST]), 1.5f};
+    run_with(path[MODEL], NULL, 0, base);
+    for (int w = 0; w < 5; w++) {
+        mnem_engine_options o = {.context = 64,
+                                 .kv = MNEM_KV_F32,
+                                 .threads = 1 + w % 2,
+                                 .chunk = w == 0 ? 64 : 5 + 9 * w,
+                                 .sequences = w > 2 ? 3 : 1,
+                                 .adapters = &adapter,
+                                 .adapter_count = 1};
+        const uint64_t least = w > 1 ? engine_case_least(path[MODEL], &o) : 0;
+        run(path[MODEL], least, &o, w ? is : right);
+        if (w) assert_memory_equal(is, right, sizeof right);
+    }
+    assert_true(distance(right, base) > 0.02);
+    mnem_model_close((mnem_model *)(uintptr_t)adapter.model);
+}
+
 static void bits_do_not_depend_on_memory_chunks_threads_or_company(void **state) {
     (void)state;
     static const char *const types[] = {"Q4_0", "Q8_0", "BF16"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         char arguments[100];
-        float right[VOCAB], base[VOCAB], is[VOCAB];
         snprintf(arguments, sizeof arguments, "--arch llama --heads 4 --kv-heads 2 --type %s",
                  types[i]);
         make_model(path[MODEL], arguments);
-        make_adapter(path[FIRST], &(recipe){.rank = 6, .type = MNEM_TYPE_F16, .seed = 5});
-        const mnem_adapter adapter = {open_file(path[FIRST]), 1.5f};
-        run_with(path[MODEL], NULL, 0, base);
-        for (int w = 0; w < 5; w++) {
-            mnem_engine_options o = {.context = 64,
-                                     .kv = MNEM_KV_F32,
-                                     .threads = 1 + w % 2,
-                                     .chunk = w == 0 ? 64 : 5 + 9 * w,
-                                     .sequences = w > 2 ? 3 : 1,
-                                     .adapters = &adapter,
-                                     .adapter_count = 1};
-            const uint64_t least = w > 1 ? engine_case_least(path[MODEL], &o) : 0;
-            run(path[MODEL], least, &o, w ? is : right);
-            if (w) assert_memory_equal(is, right, sizeof right);
-        }
-        assert_true(distance(right, base) > 0.02);
-        mnem_model_close((mnem_model *)(uintptr_t)adapter.model);
+        same_bits_in_every_way();
+    }
+    for (int f = 0; f < FAMILIES; f++) {
+        make_family(families[f], f % 2 ? "Q8_0" : "Q4_0");
+        same_bits_in_every_way();
     }
 }
 
@@ -316,6 +365,7 @@ static void wrong_adapters_are_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_the_merged_model),
+        cmocka_unit_test(every_family_has_logits_of_the_merged_model),
         cmocka_unit_test(two_adapters_are_both_added),
         cmocka_unit_test(a_scale_of_zero_changes_no_bit),
         cmocka_unit_test(bits_do_not_depend_on_memory_chunks_threads_or_company),

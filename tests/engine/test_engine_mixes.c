@@ -5,9 +5,11 @@
  * Streams are fixed texts of ids, in a tree: each follows an earlier one for a while and then goes
  * its own way. What a stream's logits are is computed once for each model and KV type, alone, all
  * resident, by one thread. A mix opens an engine at random (sequences, chunk, threads, budget, rows
- * of logits) and lets its sequences follow streams, in steps of random parts: prompts, single
- * tokens, forks of what others began with, cuts and new beginnings; every row of logits is compared
- * to the bit. The seed of a failing mix is in its message. */
+ * of logits, pages) and lets its sequences follow streams, in steps of random parts: prompts,
+ * single tokens, forks of what others began with, cuts, saves that are loaded again, new
+ * beginnings, and steps that are stopped in the middle; every row of logits is compared to the bit.
+ * A step is refused exactly where it counts more pages than are free. The seed of a failing mix is
+ * in its message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -59,7 +62,7 @@ typedef struct stream {
 
 static stream streams[STREAMS];
 static float *alone[MODELS][KINDS]; /* [STREAMS][LENGTH][vocab] */
-static int mixes = 50, cuts_refused;
+static int mixes = 50, cuts_refused, steps_refused, loads, loads_refused;
 static uint64_t state_;
 
 static uint64_t random_bits(void) { /* xorshift64* */
@@ -140,9 +143,9 @@ typedef struct mix {
     follower follower[SEQUENCES];
     int32_t sequences;
     mnem_step_part parts[SEQUENCES];
-    int32_t who[SEQUENCES]; /* of each part */
-    int64_t rows, rows_wanted;
-    int refused; /* cuts and forks */
+    int32_t who[SEQUENCES];             /* of each part */
+    int64_t rows, rows_wanted, stop_at; /* row; -1: the step runs to its end */
+    int refused;                        /* cuts and forks */
 } mix;
 
 static bool compare(void *context, int32_t part, int32_t index, const float *logits) {
@@ -152,8 +155,7 @@ static bool compare(void *context, int32_t part, int32_t index, const float *log
     const float *want = m->alone + ((int64_t)f->stream * LENGTH + token) * (int64_t)m->c.vocab;
     if (memcmp(want, logits, (size_t)m->c.vocab * sizeof *want))
         fail_msg("mix %llu: stream %d, token %d", (unsigned long long)m->seed, f->stream, token);
-    m->rows++;
-    return true;
+    return ++m->rows != m->stop_at;
 }
 
 /* Opens a follower: from nothing, or from what another one has in common with its stream. */
@@ -172,9 +174,38 @@ static void begin(mix *m, follower *f) {
     assert_int_equal(mnem_sequence_create(m->c.engine, &f->sequence), MNEM_OK);
 }
 
+/* Cut to a page's begin, and up to anywhere in what it was from a file; where that can't be
+ * (windows have gone by, no pages are free) the cut stays. */
+static void save_and_load(mix *m, follower *f) {
+    const int32_t length = mnem_sequence_length(f->sequence), page = m->c.plan.page_tokens;
+    if (length == 0) return;
+    const int32_t from = pick(0, (length - 1) / page) * page;
+    const uint64_t offset = (uint64_t)pick(0, 999);
+    const int32_t *ids = streams[f->stream].ids;
+    const int fd = memfd_create("saved", MFD_CLOEXEC);
+    mnem_saved saved;
+    int32_t alike;
+    assert_int_equal(mnem_sequence_save(f->sequence, ids, from, fd, offset), MNEM_OK);
+    if (mnem_sequence_truncate(f->sequence, from) == MNEM_OK) {
+        assert_int_equal(mnem_saved_open(m->c.engine, fd, offset, &saved), MNEM_OK);
+        assert_int_equal(mnem_saved_common(&saved, ids, LENGTH, &alike), MNEM_OK);
+        assert_int_equal(alike, length);
+        const int32_t n = pick(0, 2) ? length : pick(from + 1, length);
+        const mnem_status status = mnem_sequence_load(f->sequence, &saved, n);
+        if (status != MNEM_OK && status != MNEM_OVER_BUDGET &&
+            !(status == MNEM_UNSUPPORTED && n < length))
+            fail_msg("mix %llu: %d of %d, from %d: %s", (unsigned long long)m->seed, n, length,
+                     from, mnem_last_error());
+        assert_int_equal(mnem_sequence_length(f->sequence), status == MNEM_OK ? n : from);
+        ++*(status == MNEM_OK ? &loads : &loads_refused);
+    }
+    close(fd);
+}
+
 /* Ends, cuts or goes on. */
 static void change(mix *m, follower *f) {
-    const int32_t what = pick(0, 11);
+    const int32_t what = pick(0, 12);
+    if (what == 12 && f->sequence) save_and_load(m, f);
     if (what == 0) {
         mnem_sequence_destroy(f->sequence);
         f->sequence = NULL;
@@ -192,7 +223,39 @@ static void change(mix *m, follower *f) {
     }
 }
 
+/* Whether there are pages for the parts. Where there aren't the step changes nothing, and some
+ * followers end. */
+static bool has_pages(mix *m, int32_t count) {
+    mnem_engine_pages before, after;
+    mnem_page_count wanted;
+    mnem_engine_pages_get(m->c.engine, &before);
+    assert_int_equal(mnem_engine_step_pages(m->c.engine, m->parts, count, &wanted), MNEM_OK);
+    mnem_engine_pages_get(m->c.engine, &after);
+    assert_memory_equal(&before.free, &after.free, sizeof before.free);
+    if (wanted.full <= before.free.full && wanted.window <= before.free.window) return true;
+    assert_int_equal(mnem_engine_step(m->c.engine, m->parts, count, compare, m), MNEM_OVER_BUDGET);
+    mnem_engine_pages_get(m->c.engine, &after);
+    assert_memory_equal(&before.free, &after.free, sizeof before.free);
+    for (int32_t i = 0; i < m->sequences; i++) {
+        if (pick(0, 1)) continue;
+        mnem_sequence_destroy(m->follower[i].sequence);
+        m->follower[i].sequence = NULL;
+    }
+    steps_refused++;
+    return false;
+}
+
+/* Where no layer has windows, nothing is given back while a step runs. */
+static void check_taken(const mix *m, const mnem_engine_pages *before, int32_t wanted) {
+    mnem_engine_pages after;
+    mnem_engine_pages_get(m->c.engine, &after);
+    if (after.all.window == 0) assert_int_equal(before->free.full - after.free.full, wanted);
+}
+
 static void run_step(mix *m) {
+    const int64_t rows_wanted = m->rows_wanted;
+    mnem_engine_pages before;
+    mnem_page_count wanted;
     int32_t count = 0;
     for (int32_t i = 0; i < m->sequences; i++) {
         follower *f = &m->follower[i];
@@ -206,8 +269,19 @@ static void run_step(mix *m) {
         m->parts[count++] = (mnem_step_part){f->sequence, streams[f->stream].ids + at, n, first};
         m->rows_wanted += first < 0 ? n : n - first;
     }
-    if (mnem_engine_step(m->c.engine, m->parts, count, compare, m) != MNEM_OK)
+    const bool stops = m->rows_wanted > m->rows && pick(0, 5) == 0;
+    m->stop_at = stops ? m->rows + pick(1, (int)(m->rows_wanted - m->rows)) : -1;
+    if (!has_pages(m, count)) {
+        m->rows_wanted = rows_wanted;
+        return;
+    }
+    mnem_engine_pages_get(m->c.engine, &before);
+    mnem_engine_step_pages(m->c.engine, m->parts, count, &wanted);
+    const mnem_status status = mnem_engine_step(m->c.engine, m->parts, count, compare, m);
+    if (status == MNEM_OK) check_taken(m, &before, wanted.full);
+    if (status != (stops ? MNEM_CANCELLED : MNEM_OK))
         fail_msg("mix %llu: %s", (unsigned long long)m->seed, mnem_last_error());
+    m->rows_wanted = stops ? m->rows : m->rows_wanted;
 }
 
 /* Between the least and what holds all, or none. */
@@ -228,6 +302,8 @@ static void run_mix(uint64_t seed) {
     const mnem_engine_options options = {.context = CONTEXT,
                                          .kv = kv_type(model, kv),
                                          .sequences = m.sequences,
+                                         .pages_tokens = pick(0, 1) ? pick(1, 8 * CONTEXT) : 0,
+                                         .pages_fill = pick(0, 3) == 0,
                                          .threads = pick(1, 2),
                                          .chunk = pick(0, 1) ? pick(1, 96) : 0,
                                          .logits_rows = pick(0, 1) ? pick(1, 20) : 0};
@@ -249,7 +325,8 @@ static void run_mix(uint64_t seed) {
 static void every_sequence_gets_the_bits_that_it_gets_alone(void **state) {
     (void)state;
     for (int i = 0; i < mixes; i++) run_mix((uint64_t)i);
-    print_message("%d mixes, %d cuts refused\n", mixes, cuts_refused);
+    print_message("%d mixes, %d cuts, %d steps and %d loads refused, %d loads\n", mixes,
+                  cuts_refused, steps_refused, loads_refused, loads);
 }
 
 static int set_up(void **state) {

@@ -161,7 +161,11 @@ static bool on_way(void *context, const mnem_engine_way *way) {
 static void the_frontier_climbs_and_holds_the_plan(void **state) {
     (void)state;
     static const mnem_engine_options variants[] = {
-        {0}, {.context = 300}, {.context = 64, .chunk = 16}, {.kv = MNEM_KV_AUTO}};
+        {0},
+        {.context = 300},
+        {.context = 64, .chunk = 16},
+        {.kv = MNEM_KV_AUTO},
+        {.context = 300, .sequences = 8, .pages_fill = true}};
     for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
         for (uint64_t budget = 0; budget <= 48 * MIB; budget += 12 * MIB) {
             session_case c = {.options = variants[v]};

@@ -1,15 +1,19 @@
 /* test_expert_places.c: a mixture of experts that memory holds in part: the same tokens from the
  * least budget to all resident, books that add up, and what a cancel or a failure leaves. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
+#include "base/fail_point.h"
 #include "engine/engine_case.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
+#include "kit/kit_model.h"
 
 enum { VOCAB = 512, PROMPT = 40, MORE = 12, COMPANY = 3, CONTEXT = 64 };
 
@@ -113,6 +117,27 @@ static void tokens_are_the_same_in_every_budget(void **state) {
     }
 }
 
+/* Nobody but the gate of what all tokens use reads the norm in f32. */
+static void a_router_that_reads_quantized_rows_does_beside_a_gated_expert(void **state) {
+    (void)state;
+    char arguments[200];
+    const char *path = kit_path("gated.gguf");
+    const mnem_engine_options o = options_of(2, 16, 1);
+    int32_t expected[MORE], tokens[MORE];
+    engine_case c;
+    snprintf(arguments, sizeof arguments,
+             "--arch qwen2moe --heads 4 --experts 8 --experts-used 3 --ff-expert 32 "
+             "--ff-shared 32 --vocab %d --type Q8_0 --router-type Q8_0",
+             VOCAB);
+    make_model(path, arguments);
+    for (int least = 0; least < 2; least++) {
+        engine_case_open(&c, path, least ? engine_case_least(path, &o) : 0, &o);
+        must(generate(&c, 1, least ? tokens : expected));
+        engine_case_close(&c);
+    }
+    assert_memory_equal(tokens, expected, sizeof tokens);
+}
+
 /* ---- what is read ---- */
 
 typedef struct told {
@@ -161,11 +186,12 @@ static void what_is_found_and_read_adds_up(void **state) {
     for (uint32_t i = 0; mnem_model_tensor_get(c.model, i, &info); i++)
         if (info.dims == 3 && strstr(info.name, "blk.0."))
             expert += info.bytes / (uint64_t)info.shape[0];
-    /* Guesses may be on their way still. */
-    assert_int_equal(stats.bytes_streamed % expert, 0);
+    /* Guesses may be on their way still, or were given up after one or two of three matrices. */
+    assert_int_equal(stats.bytes_streamed % (expert / 3), 0);
     assert_in_range(stats.bytes_streamed, stats.expert_misses * expert,
                     (stats.expert_misses + stats.expert_guesses) * expert);
-    assert_true(stats.expert_hits > 0);
+    assert_true(stats.expert_hits > stats.expert_guessed);
+    assert_true(stats.expert_guessed <= stats.expert_guesses);
     engine_case_close(&c);
 }
 
@@ -230,12 +256,47 @@ static void a_file_that_changes_under_the_cache_is_noticed(void **state) {
     }
 }
 
+/* ---- a disk that fails: pread is wrapped by the linker ---- */
+
+static mnem__fail_point preads;
+
+ssize_t __real_pread(int fd, void *out, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *out, size_t n, off_t at) {
+    if (!mnem__fail_point_hit(&preads)) return __real_pread(fd, out, n, at);
+    errno = EIO;
+    return -1;
+}
+
+/* Wherever it happens the step says so, the books stay right, and closing finds all given back. */
+static void a_read_that_fails_ends_the_step(void **state) {
+    (void)state;
+    for (uint64_t n = 1; n < 200; n += 1 + n / 2) {
+        told t = {0};
+        engine_case c;
+        int32_t tokens[MORE];
+        open_with_places(&c, &t, model_path());
+        mnem__fail_point_set(&preads, n, n % 2);
+        assert_int_equal(generate(&c, 1, tokens), MNEM_IO);
+        assert_non_null(strstr(mnem_last_error(), "Input/output error"));
+        mnem__fail_point_set(&preads, 0, false);
+        mnem_ledger_info info;
+        mnem_ledger_info_get(c.ledger, &info);
+        assert_int_equal(info.bytes_live, c.plan.peak_bytes);
+        const mnem_status after = generate(&c, 1, tokens); /* one row may be read again */
+        assert_true(after == MNEM_IO || after == MNEM_OK);
+        engine_case_close(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_the_same_in_every_budget),
+        cmocka_unit_test(a_router_that_reads_quantized_rows_does_beside_a_gated_expert),
         cmocka_unit_test(what_is_found_and_read_adds_up),
         cmocka_unit_test(a_cancelled_step_leaves_a_cache_that_works),
         cmocka_unit_test(a_file_that_changes_under_the_cache_is_noticed),
+        cmocka_unit_test(a_read_that_fails_ends_the_step),
     };
     return cmocka_run_group_tests(tests, make, NULL);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "engine/sampling/sampler.h"
 #include "kit/kit.h"
 #include "mnem/session.h"
 
@@ -185,6 +186,132 @@ static void repetition_costs_only_while_it_is_looked_back_at(void **state) {
     mnem_sampler_destroy(s);
 }
 
+/* ---- biases, presence, frequency ---- */
+
+enum { WORDS = 40, BIASES = 5 };
+
+static uint32_t lcg(uint32_t *seed) {
+    return *seed = *seed * 1664525 + 1013904223;
+}
+
+static float lcg_logit(uint32_t *seed) {
+    return (float)(lcg(seed) >> 20) / 512 - 4;
+}
+
+/* As OpenAI defines it: logit + bias - c * frequency - (c > 0) * presence, c how often the token
+ * was chosen; the repeat penalty between, of those told at all. */
+static int32_t plain_best(const mnem_sampler_options *o, const float *logits, const int32_t *ids,
+                          int32_t count, int32_t prompt) {
+    int32_t best = -1;
+    float best_value = 0;
+    for (int32_t id = 0; id < WORDS; id++) {
+        float value = logits[id], bias = 0;
+        int32_t told = 0, chosen = 0;
+        for (int32_t i = 0; i < o->bias_count; i++)
+            if (o->bias[i].id == id) bias += o->bias[i].bias;
+        for (int32_t i = 0; i < count; i++) {
+            told += ids[i] == id && i >= count - o->repeat_last;
+            chosen += ids[i] == id && i >= prompt;
+        }
+        value += bias;
+        if (told) value = value > 0 ? value / o->repeat_penalty : value * o->repeat_penalty;
+        if (chosen) value -= o->presence_penalty + o->frequency_penalty * (float)chosen;
+        if (best < 0 || value > best_value) best = id, best_value = value;
+    }
+    return best;
+}
+
+static mnem_sampler_options random_penalties(uint32_t *seed, mnem_logit_bias *bias) {
+    mnem_sampler_options o = {.top_p = 1};
+    o.repeat_penalty = lcg(seed) >> 31 ? 1 : 1.3f;
+    o.repeat_last = (int32_t)(lcg(seed) >> 28);
+    o.presence_penalty = lcg(seed) >> 31 ? lcg_logit(seed) / 2 : 0;
+    o.frequency_penalty = lcg(seed) >> 31 ? lcg_logit(seed) / 2 : 0;
+    o.bias_count = lcg(seed) >> 31 ? BIASES : 0;
+    for (int i = 0; i < BIASES; i++)
+        bias[i] = (mnem_logit_bias){(int32_t)(lcg(seed) >> 16) % WORDS, 3 * lcg_logit(seed)};
+    o.bias = bias;
+    return o;
+}
+
+static void biases_and_penalties_equal_their_definition(void **state) {
+    (void)state;
+    uint32_t seed = 11;
+    for (int round = 0; round < 300; round++) {
+        enum { PROMPT = 10, CHOSEN = 20 };
+        mnem_logit_bias bias[BIASES];
+        const mnem_sampler_options o = random_penalties(&seed, bias);
+        int32_t ids[PROMPT + CHOSEN];
+        mnem_sampler *s = create(o, WORDS);
+        for (int i = 0; i < PROMPT; i++)
+            mnem_sampler_accept(s, ids[i] = (int32_t)(lcg(&seed) >> 16) % WORDS);
+        for (int n = PROMPT; n < PROMPT + CHOSEN; n++) {
+            float logits[WORDS];
+            for (int i = 0; i < WORDS; i++) logits[i] = lcg_logit(&seed);
+            ids[n] = mnem_sampler_choose(s, logits);
+            assert_int_equal(ids[n], plain_best(&o, logits, ids, n, PROMPT));
+            mnem_sampler_accept_chosen(s, ids[n]);
+        }
+        mnem_sampler_destroy(s);
+    }
+}
+
+static void the_best_is_found_wherever_it_is(void **state) {
+    (void)state;
+    enum { N = 83 }; /* not whole rows of lanes */
+    const float odd[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX};
+    uint32_t seed = 9;
+    for (int round = 0; round < 500; round++) {
+        float logits[N];
+        int32_t best = 0;
+        float most = -INFINITY;
+        mnem_sampler *s = create((mnem_sampler_options){0}, N);
+        for (int i = 0; i < N; i++)
+            logits[i] = round % 3 ? (float)(lcg(&seed) >> 29) : odd[(lcg(&seed) >> 20) % 5];
+        for (int32_t i = 0; i < N; i++) {
+            const float value = logits[i] > FLT_MAX ? FLT_MAX : logits[i];
+            if (value > most) best = i, most = value;
+        }
+        assert_int_equal(mnem_sampler_choose(s, logits), best);
+        mnem_sampler_destroy(s);
+    }
+}
+
+static void a_desk_of_many_texts_chooses_what_samplers_of_their_own_do(void **state) {
+    (void)state;
+    enum { TEXTS = 6, CHOSEN = 30 };
+    uint32_t seed = 3;
+    mnem_sampler *desk = NULL, *own[TEXTS];
+    mnem_sampler_options o[TEXTS];
+    mnem_logit_bias bias[TEXTS][BIASES];
+    mnem__sampler_text text[TEXTS];
+    int32_t ids[TEXTS][CHOSEN + 1];
+    assert_int_equal(mnem__sampler_desk_create(WORDS, &desk), MNEM_OK);
+    for (int t = 0; t < TEXTS; t++) {
+        o[t] = random_penalties(&seed, bias[t]);
+        o[t].temperature = t % 3 ? 0.9f : 0;
+        o[t].top_k = t % 2 ? 0 : 7;
+        o[t].min_p = 0.05f;
+        o[t].seed = (uint64_t)t;
+        own[t] = create(o[t], WORDS);
+        text[t] = (mnem__sampler_text){&o[t], o[t].seed, ids[t], 1, 1};
+        mnem_sampler_accept(own[t], ids[t][0] = t);
+    }
+    for (int n = 0; n < TEXTS * CHOSEN; n++) {
+        const int t = n % TEXTS;
+        float logits[WORDS];
+        for (int i = 0; i < WORDS; i++) logits[i] = lcg_logit(&seed);
+        mnem__sampler_sit(desk, &text[t]);
+        const int32_t id = mnem_sampler_choose(desk, logits);
+        mnem__sampler_rise(desk, &text[t]);
+        assert_int_equal(id, mnem_sampler_choose(own[t], logits));
+        mnem_sampler_accept_chosen(own[t], id);
+        ids[t][text[t].count++] = id;
+    }
+    for (int t = 0; t < TEXTS; t++) mnem_sampler_destroy(own[t]);
+    mnem_sampler_destroy(desk);
+}
+
 static void no_logits_lead_out_of_range(void **state) {
     (void)state;
     const float bad[][4] = {
@@ -238,6 +365,11 @@ static void options_out_of_range_are_named(void **state) {
         {"min-p", {.top_p = 1, .min_p = -0.1f, .repeat_penalty = 1}},
         {"repeat penalty", {.top_p = 1, .repeat_penalty = -1}},
         {"looked back", {.top_p = 1, .repeat_penalty = 1, .repeat_last = -1}},
+        {"presence", {.presence_penalty = INFINITY}},
+        {"frequency", {.frequency_penalty = NAN}},
+        {"token 10", {.bias = (mnem_logit_bias[]){{10, 1}}, .bias_count = 1}},
+        {"bias of token 9", {.bias = (mnem_logit_bias[]){{9, NAN}}, .bias_count = 1}},
+        {"-1 biases", {.bias_count = -1}},
     };
     mnem_sampler *s = NULL;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -255,6 +387,9 @@ static void choosing_allocates_nothing_and_creation_survives_no_memory(void **st
     for (int i = 0; i < 300; i++) logits[i] = (float)(i % 17);
     mnem_sampler_options o = mnem_sampler_usual();
     o.repeat_penalty = 1.1f;
+    o.presence_penalty = 1;
+    o.bias = (mnem_logit_bias[]){{3, 1}};
+    o.bias_count = 1;
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
     mnem_status status = MNEM_NO_MEMORY;
@@ -268,7 +403,7 @@ static void choosing_allocates_nothing_and_creation_survives_no_memory(void **st
     }
     assert_int_equal(status, MNEM_OK);
     const uint64_t calls = after.calls;
-    for (int i = 0; i < 100; i++) mnem_sampler_accept(s, mnem_sampler_choose(s, logits));
+    for (int i = 0; i < 100; i++) mnem_sampler_accept_chosen(s, mnem_sampler_choose(s, logits));
     mnem_heap_usage_get(&after);
     assert_int_equal(after.calls, calls);
     mnem_sampler_destroy(s);
@@ -285,6 +420,9 @@ int main(void) {
         cmocka_unit_test(cuts_keep_the_best_only),
         cmocka_unit_test(cuts_equal_their_definition),
         cmocka_unit_test(repetition_costs_only_while_it_is_looked_back_at),
+        cmocka_unit_test(biases_and_penalties_equal_their_definition),
+        cmocka_unit_test(the_best_is_found_wherever_it_is),
+        cmocka_unit_test(a_desk_of_many_texts_chooses_what_samplers_of_their_own_do),
         cmocka_unit_test(no_logits_lead_out_of_range),
         cmocka_unit_test(options_of_zeros_choose_the_best_token),
         cmocka_unit_test(options_out_of_range_are_named),

@@ -119,6 +119,29 @@ static void what_changes_between_is_not_merged(void **state) {
     finish(&p);
 }
 
+static void what_differs_in_a_number_is_not_merged(void **state) {
+    (void)state;
+    program p;
+    start(&p);
+    const int32_t x = at_slot(&p, 0), y = at_slot(&p, 1);
+    const mnem_graph_node sum = gm_node(MNEM_OP_ADD, x, y, 0, value(&p));
+    const mnem_graph_node part = gm_node(MNEM_OP_SOFTMAX, x, 0, 0, value(&p));
+    const mnem_graph_node other_sum = {
+        .desc = {.kind = MNEM_OP_ADD, .alpha = 2.0f}, .in = {x, y}, .out = value(&p)};
+    const mnem_graph_node other_part = {
+        .desc = {.kind = MNEM_OP_SOFTMAX, .axis = 1}, .in = {x}, .out = value(&p)};
+    mnem_graph_node_add(p.graph, &sum);
+    mnem_graph_node_add(p.graph, &part);
+    mnem_graph_node_add(p.graph, &other_sum);
+    mnem_graph_node_add(p.graph, &other_part);
+    const int32_t a = add(&p, MNEM_OP_ADD, sum.out, other_sum.out, value(&p));
+    const int32_t b = add(&p, MNEM_OP_ADD, part.out, other_part.out, value(&p));
+    add(&p, MNEM_OP_ADD, a, b, at_slot(&p, 2));
+    compile(&p);
+    assert_int_equal(p.sizes.merged.nodes, 0);
+    finish(&p);
+}
+
 static void what_nobody_reads_is_dropped(void **state) {
     (void)state;
     program p;
@@ -264,6 +287,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_computed_twice_is_computed_once),
         cmocka_unit_test(what_changes_between_is_not_merged),
+        cmocka_unit_test(what_differs_in_a_number_is_not_merged),
         cmocka_unit_test(what_nobody_reads_is_dropped),
         cmocka_unit_test(an_output_takes_the_place_of_what_dies),
         cmocka_unit_test(constants_are_folded_and_made_once),

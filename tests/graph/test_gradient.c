@@ -248,6 +248,8 @@ typedef enum fault {
     FAULT_IN_PLACE,
     FAULT_ADDED,
     FAULT_NO_RULE,
+    FAULT_ALPHA,
+    FAULT_BROADCAST,
     FAULT_COLUMNS,
     FAULT_SHAPE,
     FAULT_PLACED,
@@ -268,6 +270,7 @@ static mnem_status faulty(fault f) {
     const mnem_tensor table = mnem_tensor_2d(MNEM_TYPE_F32, VOCAB, N);
     const mnem_tensor row = mnem_tensor_2d(MNEM_TYPE_F32, TOKENS, N);
     const mnem_tensor one = mnem_tensor_1d(MNEM_TYPE_F32, TOKENS);
+    const mnem_tensor bias = mnem_tensor_1d(MNEM_TYPE_F32, N);
     mnem_tensor half = row;
     half.shape[1] = N / 2;
     const int32_t w = mnem_graph_external(g, &table, 0, 0);
@@ -281,6 +284,9 @@ static mnem_status faulty(fault f) {
     mnem_graph_node_add(g, &node);
     node = gm_node(f == FAULT_NO_RULE ? MNEM_OP_COPY : MNEM_OP_GELU, x, 0, 0, y);
     if (f == FAULT_IN_PLACE) node.out = x;
+    if (f == FAULT_ALPHA) node = gm_node(MNEM_OP_ADD, x, x, 0, y), node.desc.alpha = 0.5f;
+    if (f == FAULT_BROADCAST)
+        node = gm_node(MNEM_OP_ADD, x, mnem_graph_external(g, &bias, 3, 0), 0, y);
     if (f == FAULT_UNWRITTEN) node.in[0] = y, node.out = x;
     node.desc.accumulate = f == FAULT_ADDED;
     if (f == FAULT_COLUMNS) {
@@ -309,6 +315,8 @@ static void what_has_no_gradient_is_named(void **state) {
         [FAULT_IN_PLACE] = {MNEM_UNSUPPORTED, "node 1 (gelu) writes what was written or read"},
         [FAULT_ADDED] = {MNEM_UNSUPPORTED, "node 1 (gelu) adds to tensor 4"},
         [FAULT_NO_RULE] = {MNEM_UNSUPPORTED, "node 1 (copy) passes none on to tensor 3"},
+        [FAULT_ALPHA] = {MNEM_UNSUPPORTED, "node 1 (add) has alpha, or inputs of other shapes"},
+        [FAULT_BROADCAST] = {MNEM_UNSUPPORTED, "node 1 (add) has alpha, or inputs of other"},
         [FAULT_COLUMNS] = {MNEM_UNSUPPORTED, "only some columns of tensor 3 have a gradient"},
         [FAULT_SHAPE] = {MNEM_INVALID, "tensor 2 can't be the gradient of tensor 1"},
         [FAULT_PLACED] = {MNEM_INVALID, "tensor 2 can't be the gradient of tensor 1"},

@@ -123,7 +123,11 @@ static void note_node(void *context, int32_t node, const mnem_op *op, double sec
     assert_true(seconds >= 0 && seconds < 60);
 }
 
-static outcome run_tail(source *s, int workers, const volatile int *cancel, int64_t first_row) {
+enum { NODES = 4 * LAYERS };
+
+/* In two parts, before node cut and from it on; 0: whole. */
+static outcome run_cut(source *s, int workers, const volatile int *cancel, int64_t first_row,
+                       int32_t cut) {
     outcome o = {.ran = 0};
     const mnem_graph_observer observer = {note_node, &o};
     float weight[N];
@@ -139,15 +143,20 @@ static outcome run_tail(source *s, int workers, const volatile int *cancel, int6
     const mnem_graph_weights weights = {source_resident, source_acquire, source_release, s, NULL};
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
-    o.status = mnem_graph_run(g, team,
-                              &(mnem_graph_args){.tokens = T,
-                                                 .first_row = first_row,
-                                                 .block = block,
-                                                 .workspace = workspace,
-                                                 .external = external,
-                                                 .weights = &weights,
-                                                 .cancel = cancel,
-                                                 .observer = &observer});
+    const mnem_graph_args args = {.tokens = T,
+                                  .first_row = first_row,
+                                  .block = block,
+                                  .workspace = workspace,
+                                  .external = external,
+                                  .weights = &weights,
+                                  .cancel = cancel,
+                                  .observer = &observer};
+    if (cut) {
+        assert_int_equal(mnem_graph_run_part(g, 0, cut, team, &args), MNEM_OK);
+        o.status = mnem_graph_run_part(g, cut, NODES, team, &args);
+    } else {
+        o.status = mnem_graph_run(g, team, &args);
+    }
     mnem_heap_usage_get(&after);
     assert_int_equal(before.calls, after.calls);
     assert_int_equal(s->held, 0);
@@ -157,6 +166,10 @@ static outcome run_tail(source *s, int workers, const volatile int *cancel, int6
     mnem_team_destroy(team);
     mnem_graph_destroy(g);
     return o;
+}
+
+static outcome run_tail(source *s, int workers, const volatile int *cancel, int64_t first_row) {
+    return run_cut(s, workers, cancel, first_row, 0);
 }
 
 static outcome run(source *s, int workers, const volatile int *cancel) {
@@ -196,6 +209,38 @@ static void a_tail_computes_its_rows_only(void **state) {
         }
     }
     source_fini(&s);
+}
+
+/* Wherever it is cut, nodes keep their numbers. */
+static void parts_make_the_whole(void **state) {
+    (void)state;
+    source s;
+    source_init(&s);
+    const outcome whole = run(&s, 1, NULL);
+    for (int streamed = 0; streamed < 2; streamed++) {
+        s.streamed = streamed;
+        for (int32_t cut = 1; cut <= NODES; cut++) {
+            const outcome o = run_cut(&s, 1 + cut % WORKERS, NULL, 0, cut);
+            assert_int_equal(o.status, MNEM_OK);
+            assert_int_equal(o.ran, NODES);
+            assert_memory_equal(o.x, whole.x, sizeof o.x);
+        }
+    }
+    source_fini(&s);
+}
+
+static void parts_that_are_not_there_are_refused(void **state) {
+    (void)state;
+    static const int32_t wrong[][2] = {{-1, 2}, {3, 2}, {0, NODES + 1}};
+    mnem_graph_sizes sizes;
+    mnem_graph *g = build(&sizes, false);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(
+            mnem_graph_run_part(g, wrong[i][0], wrong[i][1], NULL, &(mnem_graph_args){.tokens = T}),
+            MNEM_INVALID);
+        assert_non_null(strstr(mnem_last_error(), "of 16"));
+    }
+    mnem_graph_destroy(g);
 }
 
 static void a_failed_read_stops_every_member(void **state) {
@@ -328,6 +373,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streamed_and_resident_give_the_same_bits),
         cmocka_unit_test(a_tail_computes_its_rows_only),
+        cmocka_unit_test(parts_make_the_whole),
+        cmocka_unit_test(parts_that_are_not_there_are_refused),
         cmocka_unit_test(a_failed_read_stops_every_member),
         cmocka_unit_test(a_matmul_without_weights_is_refused),
         cmocka_unit_test(cancelling_stops_every_member),

@@ -32,7 +32,8 @@ static const char HELP[] =
     "usage: make_model OUT [--arch NAME] [--embd N] [--layers N] [--heads N]\n"
     "  [--kv-heads N] [--head-dim N] [--ff N] [--vocab N] [--context N] [--type TYPE]\n"
     "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
-    "  [--output-type TYPE] [--tied] [--bias] [--rope-scaling yarn|linear|llama3]\n"
+    "  [--output-type TYPE] [--router-type TYPE] [--tied] [--bias] [--rope-scaling "
+    "yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n";
 
 static bool take_number(options *o, const char *name, const char *value) {
@@ -64,6 +65,7 @@ static bool take_text(options *o, const char *name, const char *value) {
         {"--arch", &o->arch},
         {"--type", &o->type},
         {"--output-type", &o->output_type},
+        {"--router-type", &o->router_type},
         {"--rope-scaling", &o->rope_scaling},
         {"--tokenizer", &o->tokenizer},
         {"--chat-template", &o->chat_template},
@@ -119,6 +121,7 @@ static options parse(int argc, char **argv) {
     if (o.ff_expert == 0) o.ff_expert = o.ff;
     if (o.ff_shared == 0) o.ff_shared = o.ff_expert;
     if (!o.output_type) o.output_type = o.type;
+    if (!o.router_type) o.router_type = "F32";
     if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";
     return o;
 }
@@ -277,7 +280,8 @@ static void put_tensor(const walk *w, mnem__role role, long layer) {
     else if (role == MNEM__ROLE_OUTPUT || (role == MNEM__ROLE_EMBEDDING && o->tied))
         matrix(w, name, o->output_type, dims, shape, 3 * by_row);
     else if (info->precision == MNEM__PRECISION_WHOLE)
-        matrix(w, name, "F32", dims, shape, 2 * by_row);
+        matrix(w, name, role == MNEM__ROLE_ROUTER ? o->router_type : "F32", dims, shape,
+               2 * by_row);
     else
         matrix(w, name, o->type, dims, shape,
                role == MNEM__ROLE_EMBEDDING   ? 1

@@ -5,7 +5,8 @@
 #include "model/gguf/gguf_writer.h"
 
 typedef struct options {
-    const char *out, *arch, *type, *output_type, *rope_scaling, *tokenizer, *chat_template;
+    const char *out, *arch, *type, *output_type, *router_type, *rope_scaling, *tokenizer,
+        *chat_template;
     long embd, layers, heads, kv_heads, head_dim, ff, vocab, context, alignment, seed;
     long experts, experts_used, ff_expert, ff_shared;
     bool tied, bias;

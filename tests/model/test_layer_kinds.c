@@ -8,8 +8,9 @@
 #include "mnem/mnem.h"
 #include "model/architecture/architecture.h"
 
-#define LFM2 MNEM_TEST_DATA "/architectures/lfm2.gguf" /* conv, attention, conv */
-#define BERT MNEM_TEST_DATA "/architectures/bert.gguf"
+#define LFM2     MNEM_TEST_DATA "/architectures/lfm2.gguf" /* conv, attention, conv */
+#define DEEPSEEK MNEM_TEST_DATA "/architectures/deepseek2.gguf"
+#define BERT     MNEM_TEST_DATA "/architectures/bert.gguf"
 
 /* Behind the key's text, its type and, of an array, the type and number of its elements. */
 static char *value_of(char *bytes, size_t n, const char *key, size_t skip) {
@@ -93,6 +94,13 @@ static void lengths_of_a_convolution_are_checked(void **state) {
                 cases[i].text);
 }
 
+/* The key's last letter is another one, as if it weren't there. */
+static void heads_that_are_not_split_are_refused_with_a_way_out(void **state) {
+    (void)state;
+    refused(describe(DEEPSEEK, "attention.key_length_ml", 0, "x", 1), MNEM_UNSUPPORTED,
+            "(attn_kv_b): convert its folder once more");
+}
+
 static void encoders_say_how_they_pool(void **state) {
     (void)state;
     const mnem_transformer t = described(BERT);
@@ -144,6 +152,7 @@ int main(void) {
         cmocka_unit_test(layers_without_kv_heads_convolve),
         cmocka_unit_test(layers_that_lie_are_named),
         cmocka_unit_test(lengths_of_a_convolution_are_checked),
+        cmocka_unit_test(heads_that_are_not_split_are_refused_with_a_way_out),
         cmocka_unit_test(encoders_say_how_they_pool),
         cmocka_unit_test(training_names_what_it_lacks),
         cmocka_unit_test(quantizing_follows_the_layers),

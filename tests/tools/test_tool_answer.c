@@ -27,6 +27,9 @@ static const answer_case cases[] = {
     {"{% if messages[0].role != 'system' %}The book says. {% endif %}"
      "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}And the",
      NULL, NULL},
+    {"{% if messages[0].role != 'system' %}The book says. {% endif %}"
+     "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}And the",
+     "Be brief.", NULL},
     {"{{ style }}: {{ messages[-1].content | trim }}\nIn the", NULL, "{\"style\": \"psalm\"}"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -136,7 +139,9 @@ static void check_budgets(const words *all, const char *expected) {
     words w = *all;
     add(&w, "-p", PROMPT);
     snprintf(smallest, sizeof smallest, "%s", least(w));
-    const char *const budgets[] = {smallest, "64M"}, *const threads[] = {"1", "2"};
+    /* Sanitizers take more, and other bytes in every run. */
+    const char *const budgets[] = {MNEM_RELEASE ? smallest : "1G", MNEM_RELEASE ? "64M" : "2G"};
+    const char *const threads[] = {"1", "2"};
     for (int i = 0; i < 4; i++) {
         w = *all;
         add(&w, "--memory", budgets[i / 2]);
@@ -310,7 +315,7 @@ static void json_has_the_answer_only(void **state) {
 /* Without -n it may be as long as the context. */
 static void an_answer_may_fill_the_context(void **state) {
     (void)state;
-    const char *model = model_copy(cases[3].template, 512);
+    const char *model = model_copy(cases[4].template, 512);
     const tool_result r =
         RUN("run", model, "-p", "x", "--temp", "1", "--seed", "1", "--template-args",
             "{\"style\": \"x\"}", "--json", "--repeat-penalty", "1.3");

@@ -55,7 +55,8 @@ static void refused_with(const command *c, uint64_t budget, uint64_t least) {
 
 /* The program's own size: with less a run can't even begin. */
 static uint64_t program_bytes(void) {
-    const tool_result r = RUN("plan", tool_model, "--memory", "64M", "--json");
+    const tool_result r =
+        RUN("plan", tool_model, "--memory", MNEM_RELEASE ? "64M" : "1G", "--json");
     uint64_t bytes = 0;
     size_t i;
     json_t *line, *plan = json_loads(r.out, 0, NULL);
@@ -171,6 +172,15 @@ static void perplexity_names_the_least(void **state) {
     check(&(command){{"perplexity", tool_model, path, "-t", "2", "-q", "-c", "8"}});
 }
 
+/* Of both models together. */
+static void perplexity_beside_a_reference_names_the_least(void **state) {
+    (void)state;
+    const char *path = tool_file("text.txt", "In the beginning God created the heaven and the "
+                                             "earth. And the earth was without form, and void.");
+    check(&(command){
+        {"perplexity", tool_model, path, "--kl", tool_model, "-t", "2", "-q", "-c", "8"}});
+}
+
 /* The text is read for it: what its words take counts. */
 static void train_names_the_least(void **state) {
     (void)state;
@@ -258,6 +268,7 @@ int main(void) {
         cmocka_unit_test(graph_names_the_least),
         cmocka_unit_test(bench_names_the_least),
         cmocka_unit_test(perplexity_names_the_least),
+        cmocka_unit_test(perplexity_beside_a_reference_names_the_least),
         cmocka_unit_test(train_names_the_least),
         cmocka_unit_test(train_from_a_model_fits_in_the_least),
         cmocka_unit_test(a_budget_that_was_chosen_is_said),

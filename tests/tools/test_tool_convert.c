@@ -1,7 +1,9 @@
 /* test_tool_convert.c: `mnem convert`, and folders where models are asked for. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
@@ -12,9 +14,15 @@ static const char llama[] = MNEM_TEST_DATA "/folders/llama_3";
 
 static void a_folder_runs_as_its_file_does(void **state) {
     (void)state;
-    static const char *const folders[] = {llama, MNEM_TEST_DATA "/folders/gpt2",
-                                          MNEM_TEST_DATA "/folders/gemma3"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const folders[] = {
+        llama,
+        MNEM_TEST_DATA "/folders/gpt2",
+        MNEM_TEST_DATA "/folders/gemma3",
+        MNEM_TEST_DATA "/folders/qwen3moe",
+        MNEM_TEST_DATA "/folders/gpt_oss_mxfp4",
+        MNEM_TEST_DATA "/folders/deepseek3",
+    };
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         static char from_folder[TOOL_RUN_BYTES];
         tool_result r = RUN("convert", folders[i], "-o", at("a.gguf"), "-q");
         assert_int_equal(r.code, 0);
@@ -23,8 +31,8 @@ static void a_folder_runs_as_its_file_does(void **state) {
         strcpy(from_folder, r.out);
         assert_true(strlen(from_folder) > 0);
         /* Streamed, too: the rows that are made are made once more in every pass. */
-        r = RUN("run", folders[i], "-p", "In the beginning", "-n", "20", "--temp", "0", "-q", "-m",
-                MNEM_RELEASE ? "8M" : "2G", "-c", "64"); /* sanitizers take more */
+        r = RUN("run", folders[i], "-p", "In the beginning", "-n", "20", "--temp", "0", "-q",
+                "--memory", MNEM_RELEASE ? "9M" : "2G", "-c", "64"); /* sanitizers take more */
         assert_string_equal(r.out, from_folder);
         r = RUN("run", at("a.gguf"), "-p", "In the beginning", "-n", "20", "--temp", "0", "-q");
         assert_string_equal(r.out, from_folder);
@@ -36,7 +44,7 @@ static void every_verb_takes_a_folder(void **state) {
     tool_result r = RUN("info", llama);
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "a folder of safetensors, 3 parts"));
-    assert_int_equal(RUN("plan", llama, "-m", "64M").code, 0);
+    assert_int_equal(RUN("plan", llama, "--memory", MNEM_RELEASE ? "64M" : "1G").code, 0);
     assert_int_equal(RUN("tokenize", llama, "And God said").code, 0);
     r = RUN("quantize", llama, at("q.gguf"), "--type", "Q8_0");
     assert_int_equal(r.code, 0);
@@ -63,10 +71,54 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
     wrong(RUN("convert", llama), 2, "--out is missing");
     wrong(RUN("convert", at("none"), "-o", at("x.gguf")), 1, "config.json: isn't there");
+    static const char file[] = MNEM_TEST_DATA "/architectures/llama.gguf";
+    wrong(RUN("convert", file, "-o", at("x.gguf")), 1, "llama.gguf a folder of a model?");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--type", "Q9"), 2, "Q9");
-    wrong(RUN("convert", llama, "-o", at("x.gguf"), "-m", "5M"), 3, "--memory");
+    wrong(RUN("convert", llama, "-o", at("x.gguf"), "--memory", "5M"), 3, "--memory");
     assert_int_equal(access(at("x.gguf"), F_OK), -1);
     assert_int_equal(access(at("x.gguf.tmp"), F_OK), -1);
+}
+
+/* While its report waits for a reader, OUT.tmp is there; after a signal nothing is. */
+static void a_signal_leaves_no_half_model(void **state) {
+    (void)state;
+    static const int signals[] = {SIGINT, SIGTERM};
+    char path[128], beside[140], text[4096];
+    snprintf(path, sizeof path, "%s", at("half.gguf"));
+    snprintf(beside, sizeof beside, "%s.tmp", path);
+    for (int i = 0; i < 2; i++) {
+        int out, err;
+        const char *const args[] = {"convert", llama, "-o", path, "--json", NULL};
+        const pid_t pid = tool_start(args, &out, &err);
+        const int end = tool_stuff(out);
+        for (int wait = 0; wait < 5000 && access(beside, F_OK) != 0; wait++) usleep(1000);
+        assert_int_equal(access(beside, F_OK), 0);
+        kill(pid, signals[i]);
+        close(end);
+        while (read(out, text, sizeof text) > 0) continue;
+        assert_int_equal(tool_wait(pid), 128 + signals[i]);
+        close(out);
+        close(err);
+        assert_int_equal(access(beside, F_OK), -1);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+}
+
+/* A limit on a file's size is as good as a full disk. */
+static void a_full_disk_is_said_with_a_way_out_and_leaves_no_file(void **state) {
+    (void)state;
+    struct rlimit limit, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 20000;
+    tool_scratch();
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const tool_result r = RUN("convert", llama, "-o", at("full.gguf"), "-q");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    wrong(r, 1, "full.gguf.tmp: can't be written (File too large)");
+    wrong(r, 1, "--out elsewhere, or a --type of fewer bits");
+    assert_int_equal(access(at("full.gguf.tmp"), F_OK), -1);
+    assert_int_equal(access(at("full.gguf"), F_OK), -1);
 }
 
 int main(void) {
@@ -75,6 +127,8 @@ int main(void) {
         cmocka_unit_test(every_verb_takes_a_folder),
         cmocka_unit_test(the_report_says_what_was_written),
         cmocka_unit_test(what_is_wrong_is_said_and_leaves_no_file),
+        cmocka_unit_test(a_signal_leaves_no_half_model),
+        cmocka_unit_test(a_full_disk_is_said_with_a_way_out_and_leaves_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void lines_of_a_file_give_what_texts_do(void **state) {
     assert_string_equal(RUN("embed", bert, "abc", "-f", file, "-q").out, want);
     assert_string_equal(RUN_INPUT("abc\n(d e f)\nlast\n", "embed", bert, "-f", "-", "-q").out,
                         want);
-    assert_string_equal(RUN("embed", bert, "abc", "(d e f)", "last", "-q", "-m",
+    assert_string_equal(RUN("embed", bert, "abc", "(d e f)", "last", "-q", "--memory",
                             MNEM_RELEASE ? "9M" : "2G", "-t", "1")
                             .out,
                         want);
@@ -90,7 +90,7 @@ static void what_cannot_be_embedded_is_named_with_its_place(void **state) {
     r = RUN("embed", bert, "-f", tool_file("empty.txt", ""));
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "empty.txt has no line to embed"));
-    r = RUN("embed", bert, "abc", "-m", "1M");
+    r = RUN("embed", bert, "abc", "--memory", "1M");
     assert_int_equal(r.code, 3);
     free(file);
 }
@@ -101,7 +101,7 @@ static long needed(int texts) {
     memset(lines, 'a', sizeof lines - 1);
     for (int i = 0; i < 8; i++) lines[i * 257 + 256] = '\n';
     lines[texts * 257] = 0;
-    const tool_result r = RUN_INPUT(lines, "embed", bert, "-f", "-", "-m", "1M", "--json");
+    const tool_result r = RUN_INPUT(lines, "embed", bert, "-f", "-", "--memory", "1M", "--json");
     const char *bytes = strstr(r.out, "\"needed_bytes\":");
     assert_int_equal(r.code, 3);
     assert_non_null(bytes);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_model.h"
 #include "tools/tool_run.h"
 
 static json_t *json_of(const tool_result *r, int code) {
@@ -31,7 +32,38 @@ static const char *file_text(const char *path) {
     return text;
 }
 
+static void what_a_run_would_refuse_is_refused_to_its_plan(void **state) {
+    (void)state;
+    tool_result r = RUN("plan", "--raw", "--template", "none");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--raw takes no template; leave out --template"));
+    assert_non_null(strstr(r.err, "mnem help plan"));
+    r = RUN("plan", "--template-args", "[]");
+    assert_int_equal(r.code, 2);
+    r = RUN("plan", "-p", "a", "-f", "b");
+    assert_int_equal(r.code, 2);
+}
+
 /* ---- devices ---- */
+
+/* A page more of each context takes its bytes, and nothing else but a table's entries. */
+static void sequences_take_pages_of_their_own(void **state) {
+    (void)state;
+    int64_t peak[2], page = 0;
+    for (int i = 0; i < 2; i++) {
+        const tool_result r = RUN("plan", tool_model, "--sequences", i ? "12" : "4", "--ctx", "256",
+                                  "--chunk", "16", "--json");
+        json_t *plan = json_of(&r, 0);
+        assert_int_equal(number(plan, "sequences"), i ? 12 : 4);
+        assert_int_equal(number(plan, "pages"), i ? 48 : 16);
+        page = number(plan, "page_bytes");
+        peak[i] = number(plan, "peak_bytes");
+        json_decref(plan);
+    }
+    assert_true(peak[1] >= peak[0] + 32 * page);
+    const tool_result r = RUN("plan", tool_model, "--sequences", "4", "--ctx", "256");
+    assert_non_null(strstr(r.out, "16 of 64 tokens for 4 sequences together"));
+}
 
 static void devices_share_the_layers(void **state) {
     (void)state;
@@ -72,14 +104,30 @@ static void devices_too_small_are_refused_with_a_knob_that_works(void **state) {
     json_decref(refusal);
 }
 
+/* ---- experts ---- */
+
+static void a_plan_says_how_many_experts_memory_holds(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) return; /* sanitizers take more than such a budget */
+    make_model(at("experts.gguf"), "--arch olmoe --embd 256 --layers 4 --experts 16 "
+                                   "--experts-used 4 --ff 256 --ff-expert 256 --type Q4_0");
+    tool_result r = RUN("plan", at("experts.gguf"), "--ctx", "64", "--memory", "14M", "--explain");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "all weights but experts stay in memory"));
+    assert_non_null(strstr(r.out, " of 64 in memory ("));
+    assert_non_null(strstr(r.out, " of 64 experts in memory, "));
+    assert_null(strstr(r.out, "0 of 4 layers"));
+}
+
 /* ---- the frontier ---- */
 
 static void explain_shows_the_frontier_and_draws_it(void **state) {
     (void)state;
     const char *svg = at("ways.svg");
-    tool_result r = RUN("plan", tool_model, "--memory", "64M", "--explain", "--svg", svg);
+    tool_result r =
+        RUN("plan", tool_model, "--memory", MNEM_RELEASE ? "64M" : "1G", "--explain", "--svg", svg);
     if (r.code != 0) fail_msg("%s", r.err);
-    assert_non_null(strstr(r.out, "frontier: what a budget buys at context 256"));
+    assert_non_null(strstr(r.out, "what a budget buys at a context of 256"));
     assert_non_null(strstr(r.out, "\n* "));
     const char *text = file_text(svg);
     assert_non_null(strstr(text, "this plan: "));
@@ -90,8 +138,8 @@ static void explain_shows_the_frontier_and_draws_it(void **state) {
 
 static void the_frontier_of_json_climbs_to_the_plan(void **state) {
     (void)state;
-    tool_result r =
-        RUN("plan", tool_model, "--memory", "64M", "--ctx", "128", "--explain", "--json");
+    tool_result r = RUN("plan", tool_model, "--memory", MNEM_RELEASE ? "64M" : "1G", "--ctx", "128",
+                        "--explain", "--json");
     json_t *plan = json_of(&r, 0), *way;
     int64_t last = 0;
     int chosen = 0;
@@ -197,7 +245,7 @@ static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state)
     const int count = MNEM_SANITIZED ? 1 : 2; /* sanitizers take more than the second */
     for (int i = 0; i < count; i++) {
         tool_result r = RUN("graph", tool_model, "--phase", "train", "--batch", "4", "-c", "128",
-                            "-t", "2", "-m", budgets[i], "--json");
+                            "-t", "2", "--memory", budgets[i], "--json");
         json_t *graph = json_of(&r, 0), *step = json_object_get(graph, "step");
         assert_true(json_is_true(json_object_get(step, "optimal")));
         assert_true(number(step, "block_bytes") < number(step, "total_bytes"));
@@ -211,15 +259,18 @@ static void a_step_of_training_is_at_its_bound_whatever_the_budget(void **state)
     assert_non_null(strstr(r.out, "forward and backward"));
     assert_non_null(strstr(file_text(svg), "a training step, 2 x 64 tokens"));
     remove(svg);
-    r = RUN("graph", tool_model, "--phase", "train", "-m", "20M");
+    r = RUN("graph", tool_model, "--phase", "train", "--memory", "20M");
     assert_int_equal(r.code, 3);
     assert_non_null(strstr(r.err, "--memory"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_run_would_refuse_is_refused_to_its_plan),
+        cmocka_unit_test(sequences_take_pages_of_their_own),
         cmocka_unit_test(devices_share_the_layers),
         cmocka_unit_test(devices_too_small_are_refused_with_a_knob_that_works),
+        cmocka_unit_test(a_plan_says_how_many_experts_memory_holds),
         cmocka_unit_test(explain_shows_the_frontier_and_draws_it),
         cmocka_unit_test(the_frontier_of_json_climbs_to_the_plan),
         cmocka_unit_test(a_drawing_that_cannot_be_written_is_an_error),

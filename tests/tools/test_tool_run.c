@@ -47,9 +47,9 @@ static void stdout_has_the_text_only(void **state) {
     assert_int_equal(r.code, 0);
     assert_true(r.out_bytes > 24);
     strcpy(text, r.out);
-    assert_non_null(strstr(r.err, "plan\n"));
-    assert_non_null(strstr(r.err, "ledger"));
-    assert_true(strstr(r.err, "plan\n") < strstr(r.err, "ledger"));
+    assert_non_null(strstr(r.err, "llama 5.2M Q8_0 · "));
+    assert_true(strstr(r.err, "llama 5.2M") < strstr(r.err, "24 tokens at "));
+    assert_null(strstr(r.err, "plan\n"));
     assert_null(strchr(r.err, '\033'));
     assert_null(strchr(r.err, '\r'));
     r = RUN("run", "-p", PROMPT, "--temp", "0", "-n", "24", "--quiet");
@@ -64,18 +64,34 @@ static void stdout_has_the_text_only(void **state) {
 }
 
 /* Resident, and with the longest lines: streamed. */
-static void nothing_is_wider_than_100_columns(void **state) {
+static void nothing_is_wider_than_80_columns(void **state) {
     (void)state;
     const char *const budgets[] = {"1G", "13M"};
     for (int i = 0; i < 2; i++) {
-        tool_result r = RUN("run", "-p", PROMPT, "-n", "2", "--memory", budgets[i]);
+        tool_result r = RUN("run", "-p", PROMPT, "-n", "2", "-v", "--memory", budgets[i]);
         if (MNEM_SANITIZED && r.code == 3) continue; /* instrumented code is larger than this */
         assert_int_equal(r.code, 0);
         const char *line = r.err;
         for (size_t n; *line; line += n + (line[n] == '\n')) {
             n = strcspn(line, "\n");
-            if (n > 100) fail_msg("%zu columns: %.*s", n, (int)n, line);
+            if (n > 80) fail_msg("%zu columns: %.*s", n, (int)n, line);
         }
+    }
+}
+
+/* Also where a stop text cut it: what was held back isn't in it. */
+static void the_last_line_of_json_has_the_text_up_to_a_stop(void **state) {
+    (void)state;
+    static char text[TOOL_RUN_BYTES];
+    const char *const stops[] = {"the", " ", "q9z"};
+    for (int i = 0; i < 3; i++) {
+        strcpy(text,
+               RUN("run", "-p", PROMPT, "--temp", "0", "-n", "24", "-q", "--stop", stops[i]).out);
+        const tool_result r =
+            RUN("run", "-p", PROMPT, "--temp", "0", "-n", "24", "--json", "--stop", stops[i]);
+        json_t *last = last_json(r.out);
+        assert_string_equal(json_string_value(json_object_get(last, "text")), text);
+        json_decref(last);
     }
 }
 
@@ -91,13 +107,15 @@ static void json_streams_tokens_and_ends_with_the_ledger(void **state) {
         json_t *object = json_loadb(line, strcspn(line, "\n"), 0, NULL);
         assert_non_null(object);
         const char *piece = json_string_value(json_object_get(object, "text"));
-        if (piece) strcat(joined, piece);
+        const char *type = json_string_value(json_object_get(object, "type"));
+        if (piece && strcmp(type, "token") == 0) strcat(joined, piece);
         if (json_is_integer(json_object_get(object, "token"))) tokens++;
         json_decref(object);
     }
     assert_string_equal(joined, text);
     assert_int_equal(tokens, 24);
     json_t *last = last_json(r.out);
+    assert_string_equal(json_string_value(json_object_get(last, "text")), text);
     assert_true(number(last, "stats.tokens") == 24);
     assert_true(number(last, "stats.tokens_per_s") > 0);
     assert_true(number(last, "stats.vmhwm") > 0);
@@ -143,8 +161,9 @@ static void too_small_a_budget_is_refused_at_once(void **state) {
         tool_result r = RUN_INPUT(PROMPT, with_memory[i], tool_model, "--memory", "1M");
         assert_int_equal(r.code, 3);
         assert_int_equal(r.out_bytes, 0);
-        assert_true(r.seconds < 1 || MNEM_SANITIZED);
-        assert_non_null(strstr(r.err, "1048576"));
+        assert_true(r.seconds < 10 || MNEM_SANITIZED);
+        /* Sanitizers alone take more than a run that is being prepared may. */
+        assert_true(!MNEM_RELEASE || strstr(r.err, "1048576"));
     }
 }
 
@@ -166,7 +185,7 @@ static void a_full_context_stops_and_says_so(void **state) {
     (void)state;
     tool_result r = RUN("run", "-p", PROMPT, "--ctx", "32", "-n", "100", "--temp", "0");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "the context of 32 tokens is full; --ctx makes it larger"));
+    assert_non_null(strstr(r.err, "the context of 32 tokens is full; --ctx 64 has room for more"));
 }
 
 static void an_empty_prompt_starts_from_the_begin_token(void **state) {
@@ -204,7 +223,7 @@ static void interrupt_prints_the_ledger(void **state) {
     static char text[TOOL_RUN_BYTES];
     int out, err;
     /* One thread and the largest penalty work; the pipe of 64 KiB never fills. */
-    const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", NULL};
+    const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", "-v", NULL};
     pid_t pid = tool_start(args, &out, &err);
     assert_int_equal(read(out, text, 1), 1);
     kill(pid, SIGINT);
@@ -245,7 +264,7 @@ static void a_second_interrupt_exits_at_once(void **state) {
     (void)state;
     static char text[TOOL_RUN_BYTES];
     int out, err;
-    const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", NULL};
+    const char *const args[] = {"run", "-p", PROMPT, "-n", "250", "--threads", "1", "-v", NULL};
     pid_t pid = tool_start(args, &out, &err);
     assert_int_equal(read(out, text, 1), 1);
     int end = tool_stuff(err);
@@ -305,7 +324,8 @@ static void a_full_disk_is_a_failure(void **state) {
 
 static void plan_lines_sum_to_the_peak(void **state) {
     (void)state;
-    tool_result r = RUN("plan", tool_model, "--memory", "64M", "--json");
+    const double mib = MNEM_RELEASE ? 64 : 1024; /* sanitizers alone take more than 64 */
+    tool_result r = RUN("plan", tool_model, "--memory", MNEM_RELEASE ? "64M" : "1024M", "--json");
     assert_int_equal(r.code, 0);
     json_t *plan = last_json(r.out), *line;
     size_t i;
@@ -317,7 +337,7 @@ static void plan_lines_sum_to_the_peak(void **state) {
     }
     assert_true(sum == number(plan, "peak_bytes"));
     assert_true(number(plan, "peak_bytes") <= number(plan, "budget_bytes"));
-    assert_true(number(plan, "budget_bytes") == 64 * MIB);
+    assert_true(number(plan, "budget_bytes") == mib * MIB);
     assert_true(number(plan, "context") > 0);
     assert_true(json_is_boolean(json_object_get(plan, "streamed")));
     json_decref(plan);
@@ -385,7 +405,7 @@ static void budget_and_prediction_hold(void **state) {
                             "0", "-n", "16", "--json");
         if (r.code == 3) {
             assert_int_equal(ran, 0);
-            assert_true(r.seconds < 1);
+            assert_true(r.seconds < 10);
             continue;
         }
         assert_int_equal(r.code, 0);
@@ -440,8 +460,9 @@ static void a_context_holds_the_text_or_it_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stdout_has_the_text_only),
-        cmocka_unit_test(nothing_is_wider_than_100_columns),
+        cmocka_unit_test(nothing_is_wider_than_80_columns),
         cmocka_unit_test(json_streams_tokens_and_ends_with_the_ledger),
+        cmocka_unit_test(the_last_line_of_json_has_the_text_up_to_a_stop),
         cmocka_unit_test(a_seed_gives_the_same_text),
         cmocka_unit_test(stop_ends_the_text_before_it),
         cmocka_unit_test(too_small_a_budget_is_refused_at_once),

@@ -15,7 +15,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 
-enum { ARGS_MAX = 32, SECONDS_MAX = 120 };
+enum { ARGS_MAX = 48, SECONDS_MAX = 120 };
 
 const char *const tool_model = MNEM_SOURCE "/models/mnem-kjv-5m-q8_0.gguf";
 
@@ -31,6 +31,7 @@ const char *tool_scratch(void) {
     static bool done;
     if (!done) {
         setenv("XDG_CACHE_HOME", kit_folder(), 1);
+        setenv("XDG_STATE_HOME", kit_folder(), 1);
         unsetenv("MNEM_MODEL");
         unsetenv("MNEM_MEMORY");
     }

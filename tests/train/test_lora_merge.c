@@ -196,6 +196,86 @@ static void a_scale_of_minus_one_takes_it_out_again(void **state) {
     mnem_model_close(m);
 }
 
+/* ---- zeros ---- */
+
+/* path[MODEL] with two zeros in every four neighbours of the layers' matrices but attn_k's. */
+static void prune_model(void) {
+    const mnem_train_options o = {
+        .sequence = SEQUENCE, .batch = 1, .threads = 1, .schedule = {.total_steps = 100}};
+    mnem_parameter p;
+    mnem_gguf_writer *writer;
+    make_model(path[MODEL], "--arch llama --heads 4 --kv-heads 2 --type F32 --tied");
+    made m = make(path[MODEL], &o, 0);
+    for (int32_t i = 0; mnem_trainer_parameter_get(m.trainer, i, &p); i++)
+        for (int64_t j = 0; p.dims == 2 && j < p.shape[0] * p.shape[1]; j++)
+            if (strncmp(p.name, "blk.", 4) == 0 && !strstr(p.name, "attn_k") && j % 4 > 1)
+                p.weights[j] = 0;
+    assert_int_equal(mnem_gguf_create(path[OTHER], &writer), MNEM_OK);
+    assert_int_equal(mnem_trainer_write(m.trainer, MNEM_TYPE_F32, writer), MNEM_OK);
+    assert_int_equal(mnem_gguf_finish(writer), MNEM_OK);
+    unmake(&m);
+    assert_int_equal(rename(path[OTHER], path[MODEL]), 0);
+}
+
+/* Of the numbers of a merged F32 matrix that were zero, how many are. */
+static int zeros_of(const char *name) {
+    static float w[BYTES_MOST / sizeof(float)];
+    mnem_model *model = open_model(path[OUT]);
+    mnem_tensor_info info;
+    const uint32_t index = (uint32_t)mnem_model_tensor_find(model, name);
+    int zeros = 0;
+    mnem_model_tensor_get(model, index, &info);
+    assert_int_equal(mnem_model_tensor_read(model, index, 0, info.bytes, w), MNEM_OK);
+    for (size_t j = 0; j < info.bytes / sizeof(float); j++) {
+        zeros += w[j] == 0;
+        assert_true(j % 4 > 1 || w[j] != 0);
+    }
+    mnem_model_close(model);
+    return zeros;
+}
+
+static void count_kept(void *context, const mnem_merge_report *r) {
+    assert_int_equal(r->zeros_kept, !strstr(r->tensor, "attn_k"));
+    ++*(int *)context;
+}
+
+static void a_2_of_4_matrix_keeps_its_zeros(void **state) {
+    (void)state;
+    int merged = 0;
+    prune_model();
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
+    merge(path[ADAPTER], &(mnem_merge_options){.on_report = count_kept, .context = &merged});
+    assert_int_equal(merged, 2 * 7);
+    assert_int_equal(zeros_of("blk.1.attn_q.weight"), 64 * 64 / 2);
+    assert_int_equal(zeros_of("blk.0.attn_k.weight"), 0);
+    merge(path[ADAPTER], &(mnem_merge_options){.dense = true});
+    assert_int_equal(zeros_of("blk.1.attn_q.weight"), 0);
+}
+
+static bool says_2_4(const char *file) {
+    mnem_value value;
+    mnem_model *model = open_model(file);
+    const bool said = mnem_model_key_find(model, "mnem.sparsity.pattern", &value);
+    mnem_model_close(model);
+    return said;
+}
+
+/* Merged into a file that says 2:4, zeros stay, and so does what the file says. */
+static void a_file_says_2_4_as_long_as_it_is(void **state) {
+    (void)state;
+    make_model(path[OTHER], "--arch llama --heads 4 --kv-heads 2 --type F32 --tied");
+    assert_int_equal(
+        mnem_prune_file(path[OTHER], path[MODEL], &(mnem_prune_options){.pattern = MNEM_PRUNE_2_4}),
+        MNEM_OK);
+    make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
+    merge(path[ADAPTER], &(mnem_merge_options){0});
+    assert_true(says_2_4(path[OUT]));
+    merge(path[ADAPTER], &(mnem_merge_options){.type = "Q4_1"});
+    assert_false(says_2_4(path[OUT]));
+    merge(path[ADAPTER], &(mnem_merge_options){.dense = true});
+    assert_false(says_2_4(path[OUT]));
+}
+
 /* ---- refusals ---- */
 
 static void refuse(const char *adapter, const char *to, const char *type, mnem_status wanted,
@@ -322,6 +402,8 @@ int main(void) {
         cmocka_unit_test(what_has_no_adapter_is_copied),
         cmocka_unit_test(threads_change_no_byte),
         cmocka_unit_test(a_scale_of_minus_one_takes_it_out_again),
+        cmocka_unit_test(a_2_of_4_matrix_keeps_its_zeros),
+        cmocka_unit_test(a_file_says_2_4_as_long_as_it_is),
         cmocka_unit_test(what_is_no_adapter_for_the_model_is_named),
         cmocka_unit_test(adapters_that_lie_are_named),
         cmocka_unit_test(a_merge_that_is_stopped_leaves_nothing),

@@ -34,10 +34,13 @@ static mnem_status next(void *context, mnem_train_batch *out) {
 
 static mnem_train_options options_of(const char *architecture) {
     const bool gpt2 = strcmp(architecture, "gpt2") == 0;
+    const bool pruned = strcmp(architecture, "pruned") == 0; /* llama; its heads make 64 of 128 */
     mnem_train_options o = {.shape = {.layers = 3,
                                       .embd = 128,
-                                      .heads = 4,
-                                      .kv_heads = gpt2 ? 4 : 2,
+                                      .heads = pruned ? 2 : 4,
+                                      .kv_heads = gpt2     ? 4
+                                                  : pruned ? 1
+                                                           : 2,
                                       .head_dim = 32,
                                       .ff = 256,
                                       .vocab = VOCAB,
@@ -50,7 +53,8 @@ static mnem_train_options options_of(const char *architecture) {
                             .threads = 1,
                             .schedule = {.rate_peak = 5e-3, .total_steps = 100},
                             .norm_max = 1};
-    snprintf(o.shape.architecture, sizeof o.shape.architecture, "%s", architecture);
+    snprintf(o.shape.architecture, sizeof o.shape.architecture, "%s",
+             pruned ? "llama" : architecture);
     return o;
 }
 
@@ -199,6 +203,8 @@ int main(void) {
                                   (void *)(uintptr_t) "gpt2"),
         cmocka_unit_test_prestate(a_session_gives_the_logits_of_the_trainer,
                                   (void *)(uintptr_t) "llama"),
+        cmocka_unit_test_prestate(a_session_gives_the_logits_of_the_trainer,
+                                  (void *)(uintptr_t) "pruned"),
         cmocka_unit_test(positions_end_where_the_model_says),
         cmocka_unit_test(quantizing_keeps_positions_and_weighs_the_joint_matrix),
     };

@@ -28,13 +28,15 @@ static double gradients_of(const mnem_train_options *options, uint64_t budget, f
 
 /* ---- beside PyTorch ---- */
 
-static float *read_reference(const char *architecture, int64_t count) {
+/* So many numbers, and no more. */
+static float *read_reference(const char *name, int64_t numbers_count) {
     char path[256];
-    snprintf(path, sizeof path, "%s/train/%s.f32", MNEM_TEST_DATA, architecture);
+    snprintf(path, sizeof path, "%s/train/%s.f32", MNEM_TEST_DATA, name);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
-    float *numbers = malloc((size_t)(count + 2) * sizeof(float));
-    assert_int_equal(fread(numbers, sizeof(float), (size_t)count + 2, file), count + 1);
+    const size_t n = (size_t)numbers_count;
+    float *numbers = malloc((n + 1) * sizeof(float));
+    assert_int_equal(fread(numbers, sizeof(float), n + 1, file), n);
     fclose(file);
     return numbers;
 }
@@ -57,7 +59,7 @@ static void compare(const mnem_trainer *trainer, const float *ours, const float 
         if (relative > worst) worst = relative;
         if (!(relative <= tolerance)) fail_msg("%s: off by %g", p.name, relative);
     }
-    printf("largest relative difference of a gradient: %.2g\n", worst);
+    printf("largest relative difference of a parameter: %.2g\n", worst);
 }
 
 static void beside_pytorch(const char *architecture, mnem_type compute, double tolerance) {
@@ -66,7 +68,7 @@ static void beside_pytorch(const char *architecture, mnem_type compute, double t
     o.compute = compute;
     const double loss = gradients_of(&o, 0, &ours);
     made m = make(&o, 0);
-    float *theirs = read_reference(architecture, count_of(m.trainer));
+    float *theirs = read_reference(architecture, 1 + count_of(m.trainer));
     printf("%s: loss %.7f, PyTorch's %.7f\n", architecture, loss, (double)theirs[0]);
     assert_true(fabs(loss - theirs[0]) <= tolerance * theirs[0]);
     compare(m.trainer, ours, theirs + 1, tolerance);
@@ -85,6 +87,60 @@ static void gradients_in_bf16_are_near_those_of_pytorch(void **unused) {
     (void)unused;
     beside_pytorch("llama", MNEM_TYPE_BF16, 0.04);
     beside_pytorch("gpt2", MNEM_TYPE_BF16, 0.04);
+}
+
+/* Labels that aren't an answer's are -100 there, -1 here: every third counts, and none of sequence
+ * 1. */
+static void count_answers(batch *b) {
+    for (int i = 0; i < TOKENS; i++)
+        if (i % 3 || i / SEQUENCE == 1) b->targets[i] = -1;
+}
+
+static void start(batch *b, int32_t micro_batch) {
+    fill_batch(b, micro_batch);
+    count_answers(b);
+    b->left = BATCH;
+}
+
+/* A trainer's own gradients are over all tokens, since what counts isn't known before the end. The
+ * first step of AdamW divides each gradient by its size, so that the rounding of the smallest, some
+ * 1e-8, is seen in the weights. */
+static void step_on_answers(int32_t micro_batch) {
+    mnem_train_options o = options_of("llama", NULL);
+    batch b;
+    mnem_train_report report;
+    mnem_parameter first;
+    double held_out, loss;
+    int64_t counted;
+    o.micro_batch = micro_batch;
+    made m = make(&o, 0);
+    const int64_t count = count_of(m.trainer);
+    float *theirs = read_reference("llama_answers", 1 + 2 * count);
+    const mnem_train_source source = {next, &b};
+    assert_true(mnem_trainer_parameter_get(m.trainer, 0, &first));
+    start(&b, micro_batch);
+    assert_int_equal(mnem_trainer_evaluate(m.trainer, &source, &held_out, &counted), MNEM_OK);
+    start(&b, micro_batch);
+    assert_int_equal(mnem_trainer_gradients(m.trainer, &source, &loss), MNEM_OK);
+    for (int64_t i = 0; i < count; i++) first.gradients[i] *= (float)TOKENS / (float)counted;
+    compare(m.trainer, first.gradients, theirs + 1, 1e-5);
+    memset(first.gradients, 0, (size_t)count * sizeof(float));
+    start(&b, micro_batch);
+    assert_int_equal(mnem_trainer_step(m.trainer, &source, &report), MNEM_OK);
+    assert_int_equal(report.tokens, counted);
+    printf("micro-batch %d: %lld tokens counted, loss %.7f, held out %.7f, PyTorch's %.7f\n",
+           micro_batch, (long long)counted, report.loss, held_out, (double)theirs[0]);
+    assert_true(fabs(report.loss - theirs[0]) <= 1e-6 * theirs[0]);
+    assert_true(fabs(held_out - theirs[0]) <= 1e-6 * theirs[0]);
+    compare(m.trainer, first.weights, theirs + 1 + count, 3e-5);
+    unmake(&m);
+    free(theirs);
+}
+
+static void a_step_on_answers_is_that_of_pytorch(void **unused) {
+    (void)unused;
+    step_on_answers(1);
+    step_on_answers(BATCH);
 }
 
 /* ---- the same bits under every plan ---- */
@@ -306,6 +362,7 @@ static void f16_leaves_out_a_step_that_overflows(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_pytorch),
+        cmocka_unit_test(a_step_on_answers_is_that_of_pytorch),
         cmocka_unit_test(gradients_in_bf16_are_near_those_of_pytorch),
         cmocka_unit_test(the_budget_changes_no_bit),
         cmocka_unit_test(accumulation_gives_the_same_gradients_up_to_rounding),

@@ -9,13 +9,13 @@ static void row(FILE *file, const char *kind, const char *tag, uint64_t bytes, c
 }
 
 void tool_bytes_plan(FILE *file, const tool_bytes *b) {
-    char size[TOOL_TEXT], note[96];
+    char size[TOOL_TEXT], note[64];
     for (unsigned i = 0; i < b->lines; i++)
         row(file, mnem_kind_text(b->line[i].kind), b->line[i].tag, b->line[i].bytes, "");
     if (b->before_bytes) row(file, "host", "before the steps", b->before_bytes, "");
-    snprintf(note, sizeof note, "of %s%s", tool_size(b->budget_bytes, size),
-             b->budget_chosen ? " (85 % of available)" : "");
+    snprintf(note, sizeof note, "of %s", tool_size(b->budget_bytes, size));
     row(file, "peak", "", b->peak_bytes, note);
+    if (b->budget_chosen) fprintf(file, "  budget   85 %% of what is available: %s\n", size);
 }
 
 json_t *tool_bytes_json(const tool_bytes *b) {

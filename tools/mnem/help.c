@@ -32,25 +32,59 @@ static void option_name(const tool_option *o, char *out, size_t n) {
              o->value ? o->value : "");
 }
 
-/* Each line of examples: the command, two spaces, "# what it does". */
+/* The note of an example's line, or the line's end. */
+static const char *find_note(const char *line) {
+    const char *end = strchr(line, '\n'), *note = strstr(line, "  # ");
+    return note && note < end ? note : end;
+}
+
+/* Each line of examples: the command, two spaces, "# what it does"; on a line of its own where both
+ * are wider than a terminal. */
 static void examples(FILE *file, const char *text) {
+    enum { WIDEST = 46, COLUMNS = 80 };
     int width = 0;
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
-        int n = (int)(strstr(line, "  # ") - line);
-        if (n > width && n <= 52) width = n;
+        const char *note = find_note(line);
+        const int n = (int)(note - line);
+        if (*note != '\n' && n > width && n <= WIDEST) width = n;
     }
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
-        const char *note = strstr(line, "  # ");
-        int end = (int)(strchr(line, '\n') - note);
-        fprintf(file, "  %-*.*s%.*s\n", width, (int)(note - line), line, end, note);
+        const char *note = find_note(line);
+        const int n = (int)(note - line), end = (int)(strchr(line, '\n') - note);
+        const bool apart = 2 + (n > width ? n : width) + end > COLUMNS;
+        fprintf(file, "  %-*.*s", apart || !end ? 0 : width, n, line);
+        if (apart) fprintf(file, "\n%*s", COLUMNS - end < 6 ? 4 : 6, "");
+        fprintf(file, "%.*s\n", end - 2 * apart, note + 2 * apart);
     }
+}
+
+/* Paragraphs wrapped anew; a line that begins with a space stays as it is. */
+static void paragraphs(FILE *file, const char *text) {
+    char paragraph[1200];
+    size_t n = 0;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        const size_t length = strcspn(line, "\n");
+        const bool apart = !length || *line == ' ';
+        if (apart && n) tool_wrap(file, "", paragraph);
+        if (apart) {
+            fprintf(file, "%.*s\n", (int)length, line);
+            n = 0;
+            continue;
+        }
+        n += (size_t)snprintf(paragraph + n, sizeof paragraph - n, "%s%.*s", n ? " " : "",
+                              (int)length, line);
+    }
+    if (n) tool_wrap(file, "", paragraph);
 }
 
 static void variables(FILE *file) {
     fputs("\nEnvironment:\n", file);
     for (int i = 0; i < tool_variables_count; i++) {
         const tool_variable *v = &tool_variables[i];
-        fprintf(file, "  %-15s %s (default: %s)\n", v->name, v->help, v->fallback);
+        char lead[32], text[160];
+        snprintf(lead, sizeof lead, "  %-15s ", v->name);
+        snprintf(text, sizeof text, "%s (default: %s)", v->help, v->fallback);
+        tool_wrap(file, lead, text);
     }
 }
 
@@ -70,22 +104,44 @@ static void put_options(FILE *file, const tool_verb *verb) {
     }
 }
 
+/* "--ctx-size, --n-ctx" in words of --ctx: what other tools call what this verb has. */
+static void put_spellings(FILE *file, const tool_verb *verb) {
+    tool_option o;
+    bool any = false;
+    for (int i = 0; tool_option_get(verb, i, &o); i++) {
+        char lead[64], text[256];
+        size_t n = 0;
+        if (o.hidden || !o.also) continue;
+        for (const char *word = o.also; word; word = strchr(word, ' ')) {
+            word += *word == ' ';
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s--%.*s", n ? ", " : "",
+                                  (int)strcspn(word, " "), word);
+        }
+        if (!any) fputs("\nTaken in the words of other tools, too:\n", file);
+        any = true;
+        snprintf(lead, sizeof lead, "  --%s: ", o.name);
+        tool_wrap(file, lead, text);
+    }
+}
+
 void tool_help_verb(FILE *file, const tool_verb *v) {
     const bool all = v == &tool_verb_run || v == &tool_verb_help;
-    fprintf(file, "mnem %s: %s\n\nUsage: mnem %s%s%s [options]\n\n%s\nOptions:\n", v->name,
-            v->about.summary, v->name, *v->about.operands ? " " : "", v->about.operands,
-            v->about.text);
+    fprintf(file, "mnem %s: %s\n\nUsage: mnem %s%s%s [options]\n\n", v->name, v->about.summary,
+            v->name, *v->about.operands ? " " : "", v->about.operands);
+    paragraphs(file, v->about.text);
+    fputs("\nOptions:\n", file);
     put_options(file, v);
+    put_spellings(file, v);
     fputs("\nExamples:\n", file);
     examples(file, v->about.examples);
     if (all) variables(file);
-    if (all)
-        fputs(
-            "\nExit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a\n"
-            "signal (130 Ctrl-C, 143 SIGTERM). With --json a failure is an object, too: error, "
-            "status,\nrefused; of a plan also needed_bytes, budget_bytes and least, the --memory "
-            "that would do.\n",
-            file);
+    if (!all) return;
+    fputc('\n', file);
+    tool_wrap(file, "",
+              "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + its number for a "
+              "signal (130 Ctrl-C, 143 SIGTERM). With --json a failure is an object, too: error, "
+              "status, refused; of a plan also needed_bytes, budget_bytes and least, the --memory "
+              "that would do.");
 }
 
 /* ---- for man ---- */
@@ -237,10 +293,25 @@ TOOL_VERB(help, "[VERB]", 0, 1, "this, or all about one verb",
           "Shows what a verb does, its options and examples. `mnem VERB --help` does the same.\n",
           "mnem help run  # all about run\n");
 
+static const tool_option version_options[] = {
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+static tool_args version_asked;
+
 static int verb_version(const tool_args *args) {
-    (void)args;
-    tool_outf("mnem %s\n", mnem_version());
+    if (args->json)
+        tool_out_json("version", json_pack("{s:s}", "version", mnem_version()));
+    else
+        tool_outf("mnem %s\n", mnem_version());
     return tool_out_end();
 }
 
-TOOL_VERB(version, "", 0, 0, "the version", "Prints the version, one line.\n", "mnem version\n");
+const tool_verb tool_verb_version = {"version",
+                                     {"", 0, 0, "the version", "Prints the version, one line.\n",
+                                      "mnem version\n"
+                                      "mnem version --json  # for a script\n"},
+                                     version_options,
+                                     &version_asked,
+                                     verb_version,
+                                     NULL};

@@ -6,19 +6,26 @@
 /* ---- one option each ---- */
 
 const tool_option tool_memory_options[] = {
-    {"memory", 'm', "SIZE", TOOL_VALUE_SIZE, 0,
+    {"memory", 0, "SIZE", TOOL_VALUE_BUDGET, 0, .also = "budget memory-limit",
      .help = "the budget of the whole process, such as 512M or 2G (64M and 64MiB are 2^20 bytes "
-             "each, 64MB is 10^6; default: 85 % of what is available)"},
+             "each, 64MB is 10^6), or 50% of what is available (default: 85 %)"},
     {0},
 };
 
 const tool_option tool_threads_options[] = {
     {"threads", 't', "N", TOOL_VALUE_COUNT, 0, .least = 1, .most = MNEM_TEAM_MAX,
+     .also = "num-threads",
      .help = "worker threads (default: the processors this process may use)"},
     {0},
 };
 
 #define AT(field) offsetof(tool_args, field)
+const tool_option tool_model_options[] = {
+    {"model", 'm', "FILE", TOOL_VALUE_TEXT, AT(model),
+     .help = "the model, as the operand MODEL: a GGUF file or a Hugging Face folder"},
+    {0},
+};
+
 const tool_option tool_json_options[] = {
     {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json),
      .help = "JSON on standard output: one object, or one per line where it streams"},
@@ -31,6 +38,12 @@ const tool_option tool_quiet_options[] = {
     {0},
 };
 
+const tool_option tool_verbose_options[] = {
+    {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(verbose),
+     .help = "the plan and the ledger as tables: where every byte is"},
+    {0},
+};
+
 const tool_option tool_help_options[] = {
     {"help", 'h', NULL, TOOL_VALUE_FLAG, AT(help), .help = "show this help"},
     {0},
@@ -40,11 +53,14 @@ const tool_option tool_help_options[] = {
 #define AT(field) offsetof(tool_session_asked, field)
 const tool_option tool_shape_options[] = {
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = INT32_MAX,
+     .also = "ctx-size context n-ctx num-ctx",
      .help = "context in tokens (default: the largest that fits, up to the model's and 4096)"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto f32",
+     .also = "kv-type cache-type-k cache-type-v ctk ctv",
      .help = "type of the KV cache: f16, q8_0 (half the bytes), auto or f32 (default: f16)"},
     {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), .least = 1, .most = INT32_MAX,
+     .also = "ubatch-size ub",
      .help = "prompt tokens run together (default: the largest up to 512 that fits well)"},
     {0},
 };
@@ -82,7 +98,7 @@ const tool_option tool_session_options[] = {
 #define AT(field) offsetof(tool_training_asked, field)
 const tool_option tool_batch_options[] = {
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
-     .help = "sequences of a step"},
+     .also = "batch-size", .help = "sequences of a step"},
     {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
      .help = "of them run together; divides the batch (default: chosen under the budget)"},
     {0},
@@ -108,8 +124,8 @@ const tool_option tool_dropout_options[] = {
 #define AT(field) offsetof(tool_template_asked, field)
 const tool_option tool_template_options[] = {
     {"template", 0, "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
-     .help = "another chat template (Jinja) than the model's"},
-    {"template-args", 0, "JSON", TOOL_VALUE_TEXT, AT(arguments),
+     .also = "chat-template-file", .help = "another chat template (Jinja) than the model's"},
+    {"template-args", 0, "JSON", TOOL_VALUE_TEXT, AT(arguments), .also = "chat-template-kwargs",
      .help = "more variables for the template, such as '{\"enable_thinking\": false}'"},
     {0},
 };
@@ -118,6 +134,7 @@ const tool_option tool_template_options[] = {
 #define AT(field) offsetof(mnem_sampler_options, field)
 const tool_option tool_sampling_options[] = {
     {"temp", 0, "X", TOOL_VALUE_FLOAT, AT(temperature), .least = 0, .most = 100,
+     .also = "temperature",
      .help = "temperature; 0 takes the likeliest token every time (default: 0.8)"},
     {"top-k", 0, "N", TOOL_VALUE_COUNT, AT(top_k), .least = 0, .most = INT32_MAX,
      .help = "choose among the N likeliest tokens; 0 is off (default: 40)"},
@@ -127,8 +144,8 @@ const tool_option tool_sampling_options[] = {
      .help = "drop tokens less likely than X times the likeliest; 0 is off (default: 0.05)"},
     {"repeat-penalty", 0, "X", TOOL_VALUE_FLOAT, AT(repeat_penalty), .least = 0.01, .most = 100,
      .help = "make recent tokens less likely by this factor; 1 is off (default: 1)"},
-    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed),
-     .help = "seed of the sampler, for the same text again (default: random, and shown)"},
+    {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = -1,
+     .help = "seed of the sampler, for the same text again (default, or -1: random, and shown)"},
     {0},
 };
 #undef AT

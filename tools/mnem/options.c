@@ -22,7 +22,13 @@ const tool_variable tool_variables[] = {
     {"MNEM_MODEL", "the model that ships with mnem", "the model to use when none is named"},
     {"MNEM_MEMORY", "85 % of what is available", "the budget when --memory isn't given"},
     {"XDG_CACHE_HOME", "$HOME/.cache", "the machine profile is mnem/profile.json in it"},
-    {"HOME", "none", "where .cache is, if XDG_CACHE_HOME isn't set"},
+    {"XDG_STATE_HOME", "$HOME/.local/state", "what was typed in chats is mnem/history in it"},
+    {"HOME", "none", "where .cache and .local are, if those aren't set"},
+    {"NO_COLOR", "none", "set to anything: no colours on a terminal"},
+    {"TERM", "none", "dumb: no colours either"},
+    {"LISTEN_FDS", "none", "mnem serve: the service manager has opened the socket"},
+    {"LISTEN_PID", "none", "whom LISTEN_FDS is for"},
+    {"NOTIFY_SOCKET", "none", "mnem serve: where the service manager is told that it is ready"},
 };
 const int tool_variables_count = sizeof tool_variables / sizeof tool_variables[0];
 
@@ -61,7 +67,7 @@ bool tool_option_get(const tool_verb *verb, int index, tool_option *option) {
 /* The index of the option with this name; -1: there is none. */
 static int find_long(const tool_verb *verb, const char *name, size_t length, tool_option *option) {
     for (int i = 0; tool_option_get(verb, i, option); i++)
-        if (strncmp(option->name, name, length) == 0 && !option->name[length]) return i;
+        if (tool_option_named(option, name, length)) return i;
     return -1;
 }
 
@@ -127,6 +133,14 @@ static const char *nearest_option(const tool_verb *verb, const char *wrong) {
     return best;
 }
 
+/* A whole word that is one slip away from an option: -memry isn't -m emry. */
+static bool is_slip(const tool_verb *verb, const char *word) {
+    tool_option option;
+    for (int i = 0; strlen(word) >= 4 && tool_option_get(verb, i, &option); i++)
+        if (unlikeness(word, option.name) <= 1) return true;
+    return false;
+}
+
 static const char *nearest_verb(const char *wrong) {
     const char *best = NULL;
     int least = farthest(wrong);
@@ -183,6 +197,29 @@ static int set_size(const char *verb, const tool_option *o, const char *text, ui
     return tool_usage(verb, "--%s takes a size such as 512M or 2G, not \"%s\"", o->name, text);
 }
 
+/* "50%" of what this process has and could still take. */
+static int set_share(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
+    char *end;
+    const double share = strtod(text, &end);
+    mnem_process_usage usage = {0};
+    uint64_t more = 0;
+    if (end == text || end[0] != '%' || end[1] || !(share >= 1 && share <= 100))
+        return tool_usage(verb, "--%s takes a share from 1%% to 100%%, not \"%s\"", o->name, text);
+    mnem_status status = mnem_process_usage_get(&usage);
+    if (status == MNEM_OK) status = mnem_process_available(&more);
+    if (status != MNEM_OK) return tool_fail(status);
+    *out = (uint64_t)(share / 100 * (double)(usage.bytes_resident + more));
+    return TOOL_OK;
+}
+
+static int set_budget(const char *verb, const tool_option *o, const char *text, uint64_t *out) {
+    if (strchr(text, '%')) return set_share(verb, o, text, out);
+    if (mnem_size_parse(text, out) == MNEM_OK) return TOOL_OK;
+    return tool_usage(verb,
+                      "--%s takes a size such as 512M or 2G, or a share such as 50%%, not \"%s\"",
+                      o->name, text);
+}
+
 /* Which word of the choices it is; -1: none. */
 static int find_choice(const tool_option *o, const char *text, bool any_case) {
     const size_t n = strlen(text);
@@ -208,8 +245,14 @@ static int set_name(const char *verb, const tool_option *o, const char *text, co
     return tool_usage(verb, "--%s takes one of: %s; not \"%s\"", o->name, o->choices, text);
 }
 
+int tool_option_check(const tool_verb *verb, const char *name, const char *text) {
+    tool_option o;
+    if (find_long(verb, name, strlen(name), &o) < 0) return TOOL_FAILED;
+    return set_name(verb->name, &o, text, &text);
+}
+
 static int add_text(const char *verb, const tool_option *o, const char *text, tool_texts *list) {
-    if (!*text) return tool_usage(verb, "--%s takes a text that isn't empty", o->name);
+    if (!*text && !o->empty) return tool_usage(verb, "--%s takes a text that isn't empty", o->name);
     if (list->count == (int)o->most)
         return tool_usage(verb, "--%s may be given at most %d times", o->name, list->count);
     list->text[list->count++] = text;
@@ -228,6 +271,7 @@ static int set_value(const char *verb, const tool_option *o, const char *text, v
     case TOOL_VALUE_FLAG: *(bool *)field = true; return TOOL_OK;
     case TOOL_VALUE_TEXT: *(const char **)field = text; return TOOL_OK;
     case TOOL_VALUE_SIZE: return set_size(verb, o, text, field);
+    case TOOL_VALUE_BUDGET: return set_budget(verb, o, text, field);
     case TOOL_VALUE_COUNT: return set_count(verb, o, text, field);
     case TOOL_VALUE_NUMBER: return set_number(verb, o, text, field);
     case TOOL_VALUE_REAL: return set_real(verb, o, text, field);
@@ -239,26 +283,42 @@ static int set_value(const char *verb, const tool_option *o, const char *text, v
     return TOOL_FAILED;
 }
 
+static bool is_default(const tool_option *o, const char *text) {
+    return o->kind == TOOL_VALUE_NUMBER && o->least == -1 && text && strcmp(text, "-1") == 0;
+}
+
 /* The option with this index, in words of the command line. */
 static int take(tool_args *args, int index, const tool_option *o, const char *text) {
     const char *verb = args->verb->name;
     if (args->given[index] && o->once)
         return tool_usage(verb, "--%s is given twice: %s", o->name, o->once);
-    args->given[index] = true;
+    args->given[index] = !is_default(o, text);
+    if (!args->given[index]) return TOOL_OK;
     return set_value(verb, o, text, (char *)args + o->offset);
 }
 
 /* ---- words ---- */
 
+/* The option that has the letter in another verb, and none in this. */
+static const char *same_letter(const tool_verb *verb, char letter) {
+    tool_option o, ours;
+    for (int i = 0; tool_verbs[i]; i++)
+        if (find_letter(tool_verbs[i], letter, &o) >= 0 &&
+            find_long(verb, o.name, strlen(o.name), &ours) >= 0)
+            return ours.name;
+    return NULL;
+}
+
 static int unknown(const tool_args *args, const char *word, const char *name) {
     const char *near = nearest_option(args->verb, name);
+    if (!near && word[1] != '-') near = same_letter(args->verb, word[1]);
     if (near) return tool_usage(args->verb->name, "no option %s; did you mean --%s?", word, near);
     return tool_usage(args->verb->name, "no option %s", word);
 }
 
-/* --name, --name=value or --name value; *taken: how many words it took. */
+/* --name, --name=value or --name value, also after one dash; *taken: how many words it took. */
 static int parse_long(char **word, tool_args *args, int *taken) {
-    const char *name = word[0] + 2, *equals = strchr(name, '=');
+    const char *name = word[0] + 1 + (word[0][1] == '-'), *equals = strchr(name, '=');
     const size_t length = equals ? (size_t)(equals - name) : strlen(name);
     const char *verb = args->verb->name;
     tool_option o;
@@ -274,21 +334,15 @@ static int parse_long(char **word, tool_args *args, int *taken) {
     return take(args, index, &o, word[1]);
 }
 
-/* A whole word after one dash is meant as a long option. */
-static bool is_long(const tool_verb *verb, const char *word) {
-    tool_option o;
-    return word[1] && find_long(verb, word, strlen(word), &o) >= 0;
-}
-
 /* -n5, -n 5, or flags together: -qh. */
 static int parse_letters(char **word, tool_args *args, int *taken) {
     *taken = 1;
+    if (is_slip(args->verb, word[0] + 1)) return unknown(args, word[0], word[0] + 1);
     for (const char *c = word[0] + 1; *c; c++) {
         tool_option o;
         const int index = find_letter(args->verb, *c, &o);
         const char shown[3] = {'-', *c, 0};
-        if (index < 0 || (c == word[0] + 1 && is_long(args->verb, c)))
-            return unknown(args, c[1] ? word[0] : shown, word[0] + 1);
+        if (index < 0) return unknown(args, c[1] ? word[0] : shown, word[0] + 1);
         if (o.value) {
             if (!c[1] && !word[1])
                 return tool_usage(args->verb->name, "-%c (--%s) needs a value: %s", *c, o.name,
@@ -300,6 +354,20 @@ static int parse_letters(char **word, tool_args *args, int *taken) {
         if (code != TOOL_OK) return code;
     }
     return TOOL_OK;
+}
+
+/* A whole word after one dash is a long option, too: -temp, -ngl. */
+static int parse_option(char **word, tool_args *args, int *taken) {
+    const bool two = word[0][1] == '-';
+    const char *name = word[0] + 1 + two;
+    tool_option o;
+    if ((two || name[1]) && find_long(args->verb, name, strcspn(name, "="), &o) >= 0)
+        return parse_long(word, args, taken);
+    if (!two && !name[1] && find_letter(args->verb, *name, &o) >= 0)
+        return parse_letters(word, args, taken);
+    const int code = tool_foreign_option(args->verb->name, word, taken);
+    if (*taken) return code;
+    return two ? parse_long(word, args, taken) : parse_letters(word, args, taken);
 }
 
 static int add_operand(char *word, tool_args *args) {
@@ -322,10 +390,8 @@ static int parse_words(int count, char **words, tool_args *args) {
         }
         if (!options || words[i][0] != '-' || !words[i][1])
             code = add_operand(words[i], args);
-        else if (words[i][1] == '-')
-            code = parse_long(words + i, args, &taken);
         else
-            code = parse_letters(words + i, args, &taken);
+            code = parse_option(words + i, args, &taken);
         if (code != TOOL_OK) return code;
     }
     return TOOL_OK;
@@ -338,6 +404,10 @@ static int find_verb(const char *word, const tool_verb **verb) {
         *verb = tool_verbs[i];
         if (strcmp(word, tool_verbs[i]->name) == 0) return TOOL_OK;
     }
+    if (*word == '-')
+        return tool_usage(NULL, "no verb before %s; did you mean: mnem run %s ...", word, word);
+    const char *instead = tool_foreign_verb(word);
+    if (instead) return tool_usage(NULL, "no verb \"%s\"; %s", word, instead);
     const char *near = nearest_verb(word);
     if (near) return tool_usage(NULL, "no verb \"%s\"; did you mean %s?", word, near);
     FILE *file = fopen(word, "rb");
@@ -352,10 +422,26 @@ static int read_environment(tool_args *args) {
     uint64_t bytes;
     tool_option o;
     if (!memory) return TOOL_OK;
-    if (mnem_size_parse(memory, &bytes) != MNEM_OK)
+    if (!strchr(memory, '%') && mnem_size_parse(memory, &bytes) != MNEM_OK)
         return tool_usage(NULL, "$MNEM_MEMORY is \"%s\", not a size such as 512M or 2G", memory);
     if (find_long(args->verb, "memory", strlen("memory"), &o) < 0) return TOOL_OK;
     return set_value(args->verb->name, &o, memory, (char *)args + o.offset);
+}
+
+/* --model is the first operand, and what stands there must look like a model. */
+static int take_model(tool_args *args) {
+    const tool_verb *verb = args->verb;
+    tool_option o;
+    if (args->model && args->operands == verb->about.most)
+        return tool_usage(verb->name, "\"%s\" is one too many beside --model %s",
+                          args->operand[args->operands - 1], args->model);
+    if (args->model) {
+        memmove(args->operand + 1, args->operand, sizeof *args->operand * (size_t)args->operands++);
+        args->operand[0] = args->model;
+    }
+    if (!args->operands || find_long(verb, "model", strlen("model"), &o) < 0) return TOOL_OK;
+    if (o.offset != offsetof(tool_args, model)) return TOOL_OK; /* train's isn't an operand */
+    return tool_check_model(verb->name, args->operand[0]);
 }
 
 static const tool_verb *parsed_verb = &tool_verb_help;
@@ -379,6 +465,8 @@ int tool_parse(int argc, char **argv, const tool_args **out) {
     code = read_environment(args);
     if (code == TOOL_OK) code = parse_words(argc - 2, argv + 2, args);
     if (code != TOOL_OK || args->help) return code;
+    code = take_model(args);
+    if (code != TOOL_OK) return code;
     if (args->operands < verb->about.least)
         return tool_usage(verb->name, "%s needs %s", verb->name, verb->about.operands);
     return TOOL_OK;

@@ -27,8 +27,10 @@ typedef enum tool_value {
     TOOL_VALUE_FLAG,   /* bool */
     TOOL_VALUE_TEXT,   /* const char * */
     TOOL_VALUE_SIZE,   /* uint64_t bytes */
+    TOOL_VALUE_BUDGET, /* uint64_t bytes; N% is of what is available */
     TOOL_VALUE_COUNT,  /* int32_t within [least, most] */
-    TOOL_VALUE_NUMBER, /* uint64_t, within [least, most] where most isn't 0 */
+    TOOL_VALUE_NUMBER, /* uint64_t, within [least, most] where most isn't 0; with a least of -1, -1
+                          is as if it weren't given */
     TOOL_VALUE_REAL,   /* double within [least, most] */
     TOOL_VALUE_FLOAT,  /* float within [least, most] */
     TOOL_VALUE_CHOICE, /* int32_t: which word of choices */
@@ -46,17 +48,19 @@ enum {
 
 struct tool_option {
     const char *name;
-    char letter;       /* 0: none */
+    char letter;       /* 0: none; one meaning in all verbs */
     const char *value; /* as help shows it; NULL: a flag */
     tool_value kind;
     size_t offset; /* of the field in the verb's struct, or in the group's */
     const char *help;
+    const char *also; /* other tools' spellings, taken after one dash too; spaces between */
     double least, most;
     const char *choices;      /* words with spaces between; of TEXT only for completion */
     const char *once;         /* why it can't be given twice; NULL: the last one counts */
     unsigned path;            /* TOOL_PATH_*; 0: not a file */
     const tool_option *group; /* the row stands for this table */
     bool hidden;              /* taken, but not in the verb's help */
+    bool empty;               /* a text of a LIST may be "" */
 };
 #define TOOL_GROUP(table, at)                                                                      \
     { .group = (table), .offset = (at) }
@@ -73,6 +77,8 @@ struct tool_option {
 /* The verb's options, one after another, groups opened and offsets those in its struct; --help is
  * the last. false: there are fewer. */
 bool tool_option_get(const tool_verb *verb, int index, tool_option *option);
+/* Would the text do as the verb's option of this name, a word of choices? If not, says so. */
+int tool_option_check(const tool_verb *verb, const char *name, const char *text);
 /* The path that a command line gave for an option of that kind; NULL: it gave none. */
 const char *tool_option_path(const tool_args *args, const tool_option *option);
 
@@ -93,6 +99,7 @@ typedef struct tool_session_asked {
 extern const tool_option
     tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
 extern const tool_option tool_memory_options[]; /* a uint64_t */
+extern const tool_option tool_model_options[];  /* tool_args.model */
 extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
 extern const tool_option tool_page_cache_options[], tool_lora_options[];
 extern const tool_option tool_pre_options[]; /* a const char * */
@@ -118,7 +125,23 @@ typedef struct tool_training_asked {
 } tool_training_asked;
 extern const tool_option tool_batch_options[], tool_types_options[], tool_dropout_options[];
 
-extern const tool_option tool_json_options[], tool_quiet_options[], tool_help_options[];
+extern const tool_option tool_json_options[], tool_quiet_options[], tool_verbose_options[],
+    tool_help_options[];
+
+/* ---- words of other tools (option_words.c) ---- */
+
+/* Is the word, length bytes of it, the option's name or one of its other spellings? '_' is '-'. */
+bool tool_option_named(const tool_option *option, const char *word, size_t length);
+/* Is it one of the other spellings? */
+bool tool_option_also(const tool_option *option, const char *word, size_t length);
+/* Where an option means nothing here: says why, and how many words of the command line it is; where
+ * it can't be had, wrong usage. *taken 0: there is no such option. */
+int tool_foreign_option(const char *verb, char *const *words, int *taken);
+/* The verb that does what another tool's does, or what to do instead; NULL: not known. */
+const char *tool_foreign_verb(const char *word);
+/* TOOL_OK where a model of that name may be there, or it is a path that opening will say no to; a
+ * name that is none (llama3.2, hf.co/..., 2G) is wrong usage, with what to do. */
+int tool_check_model(const char *verb, const char *name);
 
 /* ---- the environment ---- */
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -51,14 +52,24 @@ int tool_out_end(void) {
     return TOOL_FAILED;
 }
 
-bool tool_out_json(json_t *value) {
+bool tool_out_json(const char *type, json_t *value) {
     if (!value) {
         errno = ENOMEM;
         return out_check(false);
     }
+    if (!json_object_get(value, "type")) json_object_set_new(value, "type", json_string(type));
     bool ok = !out_error && out_check(json_dumpf(value, stdout, JSON_COMPACT) == 0);
     json_decref(value);
     return ok && tool_out("\n", 1) && tool_out_flush();
+}
+
+void tool_out_escaped(void *context, const char *text, size_t length) {
+    (void)context;
+    json_t *value = json_stringn(text, length);
+    char *quoted = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    if (quoted) tool_out(quoted + 1, strlen(quoted) - 2);
+    free(quoted);
+    json_decref(value);
 }
 
 json_t *tool_json_real(double value) {
@@ -86,7 +97,10 @@ static void say(const char *format, va_list list) {
     char text[sizeof failure.text];
     vsnprintf(text, sizeof text, format, list);
     tool_progress_hide();
-    fprintf(stderr, "mnem: %s\n", text);
+    if (tool_columns(stderr))
+        tool_wrap(stderr, "mnem: ", text);
+    else
+        fprintf(stderr, "mnem: %s\n", text); /* a line each, for who searches in them */
     if (failure.status == MNEM_OK) memcpy(failure.text, text, sizeof text);
 }
 
@@ -170,7 +184,7 @@ void tool_error_json(const tool_args *args, int code) {
                                status, "refused", failure.status == MNEM_OVER_BUDGET);
     if (object && failure.more) json_object_update_new(object, failure.more);
     failure.more = NULL;
-    tool_out_json(object);
+    tool_out_json("error", object);
     tool_out_end();
 }
 
@@ -240,20 +254,42 @@ int tool_columns(FILE *file) {
     return known ? size.ws_col : 0;
 }
 
+/* Columns of a word: characters, of UTF-8, each one wide. */
+static int columns_of(const char *word, int bytes) {
+    int columns = 0;
+    for (int i = 0; i < bytes; i++) columns += ((unsigned char)word[i] & 0xc0) != 0x80;
+    return columns;
+}
+
 void tool_wrap(FILE *file, const char *lead, const char *text) {
-    enum { MOST = 96 };
-    const int wide = tool_columns(file), columns = wide && wide < MOST ? wide : MOST;
-    int indent = (int)strlen(lead), column = indent;
+    enum { USUAL = 80, MOST = 100 };
+    const int wide = tool_columns(file), columns = !wide ? USUAL : wide < MOST ? wide : MOST;
+    int indent = columns_of(lead, (int)strlen(lead)), column = indent;
     fputs(lead, file);
     while (*text) {
-        int word = (int)strcspn(text, " \n");
-        if (column > indent && column + 1 + word > columns) {
+        const int word = (int)strcspn(text, " \n"), width = columns_of(text, word);
+        if (column > indent && column + 1 + width > columns) {
             fprintf(file, "\n%*s", indent, "");
             column = indent;
         }
-        column += fprintf(file, "%s%.*s", column > indent ? " " : "", word, text);
+        if (column > indent) fputc(' ', file);
+        fprintf(file, "%.*s", word, text);
+        column += width + (column > indent);
         text += word;
         while (*text == ' ' || *text == '\n') text++;
     }
     fputc('\n', file);
+}
+
+static bool has_colours(FILE *file) {
+    const char *terminal = tool_env("TERM");
+    return isatty(fileno(file)) && !tool_env("NO_COLOR") && terminal &&
+           strcmp(terminal, "dumb") != 0;
+}
+
+void tool_wrap_dim(FILE *file, const char *lead, const char *text) {
+    const bool colours = has_colours(file);
+    if (colours) fputs("\033[2m", file);
+    tool_wrap(file, lead, text);
+    if (colours) fputs("\033[0m", file);
 }

@@ -60,6 +60,12 @@ int tool_new_end(tool_new *file) {
     return good ? TOOL_OK : fail(file->path, error);
 }
 
+void tool_new_drop(tool_new *file) {
+    fclose(file->file);
+    if (*file->beside) unlink(file->beside);
+    let_signals(file);
+}
+
 bool tool_new_write(int fd, const char *text, size_t n) {
     while (n > 0) {
         const ssize_t done = write(fd, text, n);
@@ -67,6 +73,14 @@ bool tool_new_write(int fd, const char *text, size_t n) {
         if (done > 0) text += done, n -= (size_t)done;
     }
     return true;
+}
+
+void tool_new_folders(char *path, mode_t mode) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(path, mode); /* one that is there is fine */
+        *slash = '/';
+    }
 }
 
 /* ---- before the work ---- */
@@ -97,6 +111,13 @@ static bool is_read(const tool_args *args, const struct stat *about) {
     return args->operands == 0 && is_same_file(tool_model_default(), about);
 }
 
+/* OPTION-ro says that OPTION's file is only read. */
+static bool is_written(const tool_args *args, const tool_option *o) {
+    char name[64];
+    snprintf(name, sizeof name, "%s-ro", o->name);
+    return (o->path & TOOL_PATH_WRITE) && !tool_given(args, name);
+}
+
 static int check(const tool_args *args, const tool_option *o) {
     const char *path = tool_option_path(args, o);
     struct stat about;
@@ -116,7 +137,7 @@ int tool_new_check(const tool_args *args) {
     int code = TOOL_OK;
     tool_option o;
     for (int i = 0; code == TOOL_OK && tool_option_get(args->verb, i, &o); i++)
-        if (o.path & TOOL_PATH_WRITE) code = check(args, &o);
+        if (is_written(args, &o)) code = check(args, &o);
     return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <sys/types.h>
 
 #include "tool.h"
 
@@ -19,8 +20,12 @@ typedef struct tool_new {
 int tool_new_open(tool_new *file, const char *path);
 /* Closes; with all written, path is the new file, otherwise what it was. */
 int tool_new_end(tool_new *file);
+/* Closes, and path is what it was. */
+void tool_new_drop(tool_new *file);
 /* All of the text, past stdio; false, with errno, when it can't be. */
 bool tool_new_write(int fd, const char *text, size_t n);
+/* Makes the folders above the file; one that can't be made is told by who writes there. */
+void tool_new_folders(char *path, mode_t mode);
 /* Before any work: what options name as files to write can be written, and isn't read. */
 int tool_new_check(const tool_args *args);
 /* A picture and a table aren't written over each other; NULL: there is none. */

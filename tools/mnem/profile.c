@@ -3,9 +3,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "output_file.h"
 #include "stage.h"
 
 bool tool_profile_path(char *path, size_t n) {
@@ -33,15 +33,6 @@ bool tool_profile_load(mnem_machine_profile *profile) {
     return profile->read_bytes_per_s > 0;
 }
 
-/* Makes the folders above the file. */
-static void make_folders(char *path) {
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(path, 0777); /* one that is there is fine; the write tells what isn't */
-        *slash = '/';
-    }
-}
-
 static bool write_whole(const char *path, json_t *object) {
     char part[PATH_MAX + 8];
     snprintf(part, sizeof part, "%s.XXXXXX", path);
@@ -63,7 +54,7 @@ bool tool_profile_save(const mnem_machine_profile *profile) {
     json_t *object =
         json_pack("{s:f, s:f, s:f}", "read_bytes_per_s", profile->read_bytes_per_s,
                   "disk_bytes_per_s", profile->disk_bytes_per_s, "macs_per_s", profile->macs_per_s);
-    make_folders(path);
+    tool_new_folders(path, 0777);
     bool ok = object && write_whole(path, object);
     json_decref(object);
     if (!ok)

@@ -69,11 +69,15 @@ void tool_progress_end(tool_progress *progress) {
 static volatile sig_atomic_t interrupt; /* the signal; 0: none */
 static void (*interrupt_function)(void *context);
 static _Atomic(void *) interrupt_context; /* NULL: nothing to call */
+static void (*interrupt_leave)(void);     /* NULL: nothing to put back */
 static int interrupt_pipe[2] = {-1, -1};  /* a byte for each: wakes who waits for input */
 
 /* The second one leaves at once, but a terminal that goes away may say so more than once. */
 static void on_interrupt(int number) {
-    if (interrupt && number != SIGHUP) _exit(128 + number);
+    if (interrupt && number != SIGHUP) {
+        if (interrupt_leave) interrupt_leave();
+        _exit(128 + number);
+    }
     interrupt = number;
     void *context = interrupt_context;
     if (context) interrupt_function(context);
@@ -105,6 +109,10 @@ void tool_interrupt_call(void (*function)(void *context), void *context) {
     sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* nohup */
         sigaction(SIGHUP, &action, NULL);
+}
+
+void tool_interrupt_leave(void (*function)(void)) {
+    interrupt_leave = function;
 }
 
 bool tool_interrupted(void) {

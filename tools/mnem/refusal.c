@@ -62,6 +62,16 @@ int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_by
     return tool_over("%s: %s%sthe least is --memory %s", mnem_last_error(), words, then, least);
 }
 
+int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_bytes) {
+    char needed[TOOL_TEXT], have[TOOL_TEXT], over[TOOL_TEXT], least[TOOL_TEXT];
+    note_plan(needed_bytes, budget_bytes, least);
+    return tool_over("plan: %s need %llu bytes (%s), budget is %llu (%s), %s over: a shorter --ctx "
+                     "takes less, the least is --memory %s",
+                     who, (unsigned long long)needed_bytes, tool_size(needed_bytes, needed),
+                     (unsigned long long)budget_bytes, tool_size(budget_bytes, have),
+                     tool_size(needed_bytes - budget_bytes, over), least);
+}
+
 int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes) {
     char needed[TOOL_TEXT], have[TOOL_TEXT], least[TOOL_TEXT];
     note_plan(needed_bytes, capacity_bytes, least);

@@ -11,24 +11,61 @@ void tool_report_model(FILE *file, const tool_stage *stage) {
             tool_count((double)m.parameters, count), tool_size(m.tensor_bytes, size));
 }
 
+const char *tool_main_type(const mnem_model *model) {
+    enum { TYPES = 64 };
+    uint64_t bytes[TYPES] = {0};
+    mnem_type most = MNEM_TYPE_F32;
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
+        if ((int)t.type >= TYPES) continue;
+        bytes[t.type] += t.bytes;
+        if (bytes[t.type] > bytes[most]) most = t.type;
+    }
+    return mnem_type_get(most)->name;
+}
+
 const char *tool_kv_text(mnem_type type) {
     return type == MNEM_TYPE_Q8_0 ? "q8_0" : type == MNEM_TYPE_F32 ? "f32" : "f16";
 }
 
 /* ---- the plan ---- */
 
-/* How much stays in memory is in the plan's own words (why); here is what they leave out. */
+/* What was chosen, in words for who sees them for the first time. */
 static void plan_choice(FILE *file, const mnem_engine_plan *p) {
     char text[256], slot[TOOL_TEXT];
-    int n = snprintf(text, sizeof text, "context %d token%s, KV %s, chunks of %d, %d thread%s",
-                     p->context, tool_s((uint64_t)p->context), tool_kv_text(p->kv_type), p->chunk,
-                     p->threads, tool_s((uint64_t)p->threads));
-    if (p->streamed)
-        snprintf(text + n, sizeof text - (size_t)n,
-                 "; %d of %d layer%s resident, the rest through %d buffer%s of %s",
-                 p->layers_resident, p->layers, tool_s((uint64_t)p->layers), p->ring_slots,
-                 tool_s((uint64_t)p->ring_slots), tool_size(p->ring_slot_bytes, slot));
+    snprintf(text, sizeof text,
+             "%d token%s of context, their keys and values (KV) in %s; %d token%s of a prompt "
+             "together; %d thread%s",
+             p->context, tool_s((uint64_t)p->context), tool_kv_text(p->kv_type), p->chunk,
+             tool_s((uint64_t)p->chunk), p->threads, tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
+    if (p->bytes_streamed_per_pass == p->expert_bytes_per_token) return;
+    const int n = p->expert_slots
+                      ? snprintf(text, sizeof text, "weights that aren't of experts come")
+                      : snprintf(text, sizeof text, "%d of %d layer%s stay whole; the rest comes",
+                                 p->layers_resident, p->layers, tool_s((uint64_t)p->layers));
+    snprintf(text + n, sizeof text - (size_t)n, " through %d buffer%s of %s", p->ring_slots,
+             tool_s((uint64_t)p->ring_slots), tool_size(p->ring_slot_bytes, slot));
+    tool_wrap(file, "           ", text);
+}
+
+static void plan_pages(FILE *file, const mnem_engine_plan *p) {
+    char text[160], size[TOOL_TEXT];
+    if (p->sequences == 1) return;
+    snprintf(text, sizeof text, "%d of %d tokens for %d sequences together, %s each", p->pages,
+             p->page_tokens, p->sequences, tool_size(p->page_bytes, size));
+    tool_wrap(file, "  pages    ", text);
+}
+
+static void plan_experts(FILE *file, const mnem_engine_plan *p) {
+    char text[256], size[TOOL_TEXT];
+    if (p->expert_slots == 0) return;
+    snprintf(text, sizeof text,
+             "%d of %d in memory (%.0f %%), the rest read as needed: about %.0f %% of what a token "
+             "uses is there, %s are read for it",
+             p->expert_slots, p->experts, 100.0 * p->expert_slots / p->experts,
+             100 * p->expert_hit_rate, tool_size(p->expert_bytes_per_token, size));
+    tool_wrap(file, "  experts  ", text);
 }
 
 static void plan_speed(FILE *file, const mnem_engine_plan *p) {
@@ -55,21 +92,48 @@ void tool_report_plan(FILE *file, const mnem_engine_plan *p, const tool_stage *s
     fprintf(file, "plan\n");
     tool_bytes_plan(file, &bytes);
     plan_choice(file, p);
-    if (*p->why) tool_wrap(file, "  why      ", p->why);
-    if (*p->smaller) tool_wrap(file, "  smaller  ", p->smaller);
-    if (*p->larger) tool_wrap(file, "  larger   ", p->larger);
+    plan_pages(file, p);
+    if (*p->why) tool_wrap(file, "  weights  ", p->why);
+    plan_experts(file, p);
     plan_speed(file, p);
+    tool_advice(file, stage);
+}
+
+/* "llama 1.1B Q4_0 · 639 MiB of 2 GiB · all in memory · 4096 tokens · 2 threads" */
+static void report_line(FILE *file, const tool_stage *stage) {
+    const mnem_engine_plan *p = &stage->plan;
+    mnem_model_info m;
+    char text[320], count[TOOL_TEXT], peak[TOOL_TEXT], budget[TOOL_TEXT], read[TOOL_TEXT];
+    char where[96] = "all in memory";
+    mnem_model_info_get(stage->model, &m);
+    if (p->streamed)
+        snprintf(where, sizeof where, "%s/token from disk",
+                 tool_size(p->bytes_streamed_per_pass, read));
+    tool_count((double)m.parameters, count);
+    char *gap = strchr(count, ' ');
+    if (gap) memmove(gap, gap + 1, strlen(gap));
+    snprintf(text, sizeof text, "%s %s %s · %s of %s · %s · %d tokens · %d thread%s",
+             m.architecture, count, tool_main_type(stage->model), tool_size(p->peak_bytes, peak),
+             tool_size(p->budget_bytes, budget), where, p->context, p->threads,
+             tool_s((uint64_t)p->threads));
+    tool_wrap_dim(file, "", text);
 }
 
 void tool_report_start(const tool_stage *stage) {
     if (stage->args->quiet || stage->args->json) return;
+    if (!stage->args->verbose) {
+        report_line(stderr, stage);
+        tool_advice_line(stderr, stage);
+        return;
+    }
     tool_report_model(stderr, stage);
     tool_report_plan(stderr, &stage->plan, stage);
 }
 
-static json_t *step_json(uint64_t bytes, const char *change) {
-    if (!bytes && !*change) return json_null();
-    return json_pack("{s:I, s:s}", "bytes", (json_int_t)bytes, "change", change);
+static json_t *step_json(uint64_t bytes, double speed, const char *change) {
+    if (!bytes) return json_null();
+    return json_pack("{s:I, s:s, s:f}", "bytes", (json_int_t)bytes, "change", change, "speed",
+                     speed);
 }
 
 /* A path that isn't UTF-8 can't be in JSON: it is null there. */
@@ -84,14 +148,19 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
                   tool_bytes_json(&bytes), "context", p->context, "kv", tool_kv_text(p->kv_type),
                   "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
     json_t *more = json_pack(
-        "{s:i, s:i, s:I, s:I, s:I, s:i, s:i, s:f, s:i, s:I, s:b, s:s, s:o, s:o, s:o, s:o}",
-        "layers", p->layers, "layers_resident", p->layers_resident, "weight_bytes",
-        (json_int_t)p->weight_bytes, "weight_bytes_resident", (json_int_t)p->weight_bytes_resident,
-        "bytes_streamed_per_pass", (json_int_t)p->bytes_streamed_per_pass, "experts", p->experts,
-        "expert_slots", p->expert_slots, "expert_hit_rate", p->expert_hit_rate, "ring_slots",
-        p->ring_slots, "ring_slot_bytes", (json_int_t)p->ring_slot_bytes, "direct_io", p->direct_io,
-        "why", p->why, "smaller", step_json(p->smaller_bytes, p->smaller), "larger",
-        step_json(p->larger_bytes, p->larger), "predicted_prompt_tokens_per_s",
+        "{s:i, s:i, s:i, s:I, s:i, s:i, s:I, s:I, s:i, s:I, s:I, s:i, s:i, s:f, s:I, s:i, s:I, "
+        "s:b, s:s, s:o, s:o, s:o, s:o}",
+        "sequences", p->sequences, "pages", p->pages, "page_tokens", p->page_tokens, "page_bytes",
+        (json_int_t)p->page_bytes, "layers", p->layers, "layers_resident", p->layers_resident,
+        "weight_bytes", (json_int_t)p->weight_bytes, "weight_bytes_resident",
+        (json_int_t)p->weight_bytes_resident, "matrices_sparse", p->matrices_sparse,
+        "sparse_saved_bytes", (json_int_t)p->sparse_saved_bytes, "bytes_streamed_per_pass",
+        (json_int_t)p->bytes_streamed_per_pass, "experts", p->experts, "expert_slots",
+        p->expert_slots, "expert_hit_rate", p->expert_hit_rate, "expert_bytes_per_token",
+        (json_int_t)p->expert_bytes_per_token, "ring_slots", p->ring_slots, "ring_slot_bytes",
+        (json_int_t)p->ring_slot_bytes, "direct_io", p->direct_io, "why", p->why, "smaller",
+        step_json(p->smaller_bytes, p->smaller_speed, p->smaller), "larger",
+        step_json(p->larger_bytes, p->larger_speed, p->larger), "predicted_prompt_tokens_per_s",
         tool_json_known(p->predicted_prompt), "predicted_tokens_per_s",
         tool_json_known(p->predicted_generate));
     if (plan && more) json_object_update(plan, more);

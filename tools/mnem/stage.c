@@ -243,10 +243,20 @@ uint64_t tool_budget_bytes(const mnem_ledger *ledger) {
     return info.budget_bytes;
 }
 
+/* It may be wanted, and the bytes are as planned, but the text mostly makes no sense there. */
+static void say_beyond(const tool_stage *stage) {
+    const int32_t trained = stage->transformer.context;
+    if (stage->plan.context > trained)
+        tool_message("warning: a context of %d tokens; the model was made for %d, and what comes "
+                     "after them may make no sense",
+                     stage->plan.context, trained);
+}
+
 int tool_stage_plan(tool_stage *stage) {
     tool_stage_begin(stage, "plan");
     const mnem_status status = mnem_engine_plan_make(stage->model, &stage->options, &stage->plan);
     tool_stage_end(stage, "plan");
+    if (status == MNEM_OK) say_beyond(stage);
     if (status == MNEM_OK) return TOOL_OK;
     const uint64_t needed = stage->plan.needed_bytes, budget = tool_budget_bytes(stage->ledger);
     if (status == MNEM_OVER_BUDGET && needed && stage->device && !stage->asked->memory)

@@ -59,13 +59,21 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
 
 /* ---- the tables (report.c) ---- */
 const char *tool_kv_text(mnem_type type); /* as --kv writes it */
+/* The name of the type that most bytes of the model have. */
+const char *tool_main_type(const mnem_model *model);
 void tool_report_model(FILE *file, const tool_stage *stage);
-/* Model and plan on standard error, but with --quiet or --json. */
+/* Model and plan in a line on standard error (--verbose: as tables), but with --quiet or --json. */
 void tool_report_start(const tool_stage *stage);
 void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
 json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);
 json_t *tool_report_ledger_json(const tool_stage *stage);
+
+/* ---- what would be faster (advice.c) ---- */
+/* Of the plan: budgets and options that would gain or save, what gains most first. */
+void tool_advice(FILE *file, const tool_stage *stage);
+/* What gains most, in a line; nothing where all is in memory. */
+void tool_advice_line(FILE *file, const tool_stage *stage);
 
 /* ---- the machine profile (profile.c) ---- */
 /* false, and zeros, when there is none. */

@@ -62,6 +62,8 @@ void tool_failure_text(const char *key, const char *text);
  * --memory, and with --json the object of the failure has its numbers (needed 0: not known). */
 int tool_fail_plan(mnem_status status, uint64_t needed_bytes, uint64_t budget_bytes,
                    mnem_knob knob);
+/* The same of several together ("the model and its reference"), which no single plan says. */
+int tool_fail_bytes(const char *who, uint64_t needed_bytes, uint64_t budget_bytes);
 /* Of a plan for a device that holds too little: its capacity is the budget. */
 int tool_fail_capacity(uint64_t needed_bytes, uint64_t capacity_bytes);
 /* Of a model over devices. */
@@ -83,7 +85,8 @@ struct tool_args {
     int operands;
     const char *operand[TOOL_OPERANDS_MAX]; /* NULL past the last */
     bool given[TOOL_OPTIONS_MAX];           /* option i of the verb was on the command line */
-    bool json, quiet, help;
+    const char *model;                      /* --model's, which is the first operand then */
+    bool json, quiet, verbose, help;
 };
 
 /* Texts of an option that may be given again. */
@@ -110,6 +113,7 @@ struct tool_verb {
 /* X(NAME): tool_verb_NAME is the verb, in verb_NAME.c; in the order of `mnem help`. */
 #define TOOL_VERB_LIST(X)                                                                          \
     X(run)                                                                                         \
+    X(serve)                                                                                       \
     X(plan)                                                                                        \
     X(graph)                                                                                       \
     X(place)                                                                                       \
@@ -118,6 +122,7 @@ struct tool_verb {
     X(convert)                                                                                     \
     X(quantize)                                                                                    \
     X(merge)                                                                                       \
+    X(prune)                                                                                       \
     X(train)                                                                                       \
     X(perplexity)                                                                                  \
     X(embed)                                                                                       \
@@ -158,9 +163,12 @@ bool tool_out_flush(void);
 bool tool_out_closed(void); /* the reader went away or writing failed: stop making text */
 /* Flushes; TOOL_OK also for a closed pipe, TOOL_FAILED (with a message) if writing failed. */
 int tool_out_end(void);
-/* Prints one JSON value on one line, flushes, and takes the reference. NULL: it couldn't be made,
- * which counts as writing that failed. */
-bool tool_out_json(json_t *value);
+/* Prints one JSON object on one line, flushes, and takes the reference. Its "type" says what the
+ * line is, where it has none of its own. NULL: it couldn't be made, which counts as writing that
+ * failed. */
+bool tool_out_json(const char *type, json_t *value);
+/* Text as it stands within quotes in JSON, of whole characters; context is not looked at. */
+void tool_out_escaped(void *context, const char *text, size_t length);
 /* null where it isn't finite, which JSON has no word for. */
 json_t *tool_json_real(double value);
 /* null where it isn't known: not above 0, or not said to be. */
@@ -182,9 +190,11 @@ const char *tool_file_name(const char *path);
 const char *tool_s(uint64_t number);
 /* Of the terminal; 0: it isn't one. */
 int tool_columns(FILE *file);
-/* Prints text wrapped at 96 columns, or fewer where the terminal has fewer: `lead` before the first
- * line, later lines indented by its width. */
+/* Prints text wrapped at 80 columns, or at those of the terminal up to 100: `lead` before the
+ * first line, later lines indented by its width. */
 void tool_wrap(FILE *file, const char *lead, const char *text);
+/* The same in the colour of what is only there to be glanced at, on a terminal that has colours. */
+void tool_wrap_dim(FILE *file, const char *lead, const char *text);
 
 /* ---- bytes as tables (bytes_table.c) ---- */
 /* A plan's lines, which sum to its peak. */
@@ -225,6 +235,8 @@ void tool_progress_hide(void); /* takes any progress line off the screen (tool_m
 void tool_interrupt_watch(mnem_session *session);
 /* The same for something else that a signal handler may call. */
 void tool_interrupt_call(void (*function)(void *context), void *context);
+/* Called where a second signal leaves at once; what a signal handler may do. */
+void tool_interrupt_leave(void (*function)(void));
 bool tool_interrupted(void);
 /* By another one than Ctrl-C: also what goes on after that ends. */
 bool tool_interrupt_ends(void);

@@ -25,7 +25,11 @@
 enum {
     ACCOUNTS_MAX = 128,
     TEXT_MAX = 600,
+#ifdef __SANITIZE_ADDRESS__
+    ROOM_MOST = 256 << 20, /* its shadow and the code that it adds take 64 MiB by themselves */
+#else
     ROOM_MOST = 64 << 20, /* while preparing: tables, tokenizers and vocabularies take less */
+#endif
 };
 #define SOFT_DEFAULT 0.85
 #define BUDGET_PART  0.85 /* of what could be taken, when no budget is given */

@@ -169,10 +169,13 @@ void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft) {
 static mnem_status over_limit(const mnem_pool *pool, const char *tag, mnem_kind kind,
                               uint64_t bytes, uint64_t live, uint64_t limit) {
     const uint64_t left = limit > live ? limit - live : 0;
+    char most[24], room[24], asked[24];
     return mnem__fail(
-        MNEM_OVER_BUDGET, "pool %s: %s%s%s: needs %llu bytes, %llu of %llu left (%llu over)",
-        pool->tag, mnem_kind_text(kind), *tag ? " " : "", tag, (unsigned long long)bytes,
-        (unsigned long long)left, (unsigned long long)limit, (unsigned long long)(bytes - left));
+        MNEM_OVER_BUDGET,
+        "pool %s: %s%s%s: limit %s, %s left: no room for %s (%llu bytes, %llu over)", pool->tag,
+        mnem_kind_text(kind), *tag ? " " : "", tag, mnem_size_format(limit, most, sizeof most),
+        mnem_size_format(left, room, sizeof room), mnem_size_format(bytes, asked, sizeof asked),
+        (unsigned long long)bytes, (unsigned long long)(bytes - left));
 }
 
 /* One limit: passed when live + bytes is at most hard; the caller is asked above the soft one. */

@@ -136,11 +136,13 @@ static mnem_status take(mnem_pool *pool, uint32_t least, uint32_t most) {
 }
 
 static mnem_status over_max(const mnem_pool *pool, uint32_t need) {
-    return mnem__fail(MNEM_OVER_BUDGET, "bytes_max %llu leaves %llu, %llu more are needed",
-                      (unsigned long long)pool->options.bytes_max,
-                      (unsigned long long)(pool->units_max - pool->units_reserved)
-                          << pool->unit_shift,
-                      (unsigned long long)need << pool->unit_shift);
+    char most[24], left[24], more[24];
+    return mnem__fail(
+        MNEM_OVER_BUDGET, "bytes_max %s leaves %s, %s more are needed",
+        mnem_size_format(pool->options.bytes_max, most, sizeof most),
+        mnem_size_format((uint64_t)(pool->units_max - pool->units_reserved) << pool->unit_shift,
+                         left, sizeof left),
+        mnem_size_format((uint64_t)need << pool->unit_shift, more, sizeof more));
 }
 
 mnem_status mnem__pool_reserve(mnem_pool *pool, uint32_t count) {

@@ -1,8 +1,8 @@
 /* pool_report.c: why a request was refused, with what would help.
  *
- *     pool kv: needs 8388608 bytes; 52000000 live, 67108864 reserved of 67108864; largest free run
- *     4194304 (fragmentation 0.72 of what is free); in the way: activation hidden 65536 (a.c:12);
- *     bytes_max 67108864 leaves 0, 8388608 more are needed; 65536 bytes moved would make room
+ *     pool kv: limit 64 MiB, 49.6 MiB live in 64 MiB reserved: no room for 8 MiB (8388608 bytes);
+ *     largest free run 4 MiB (fragmentation 0.72 of what is free); in the way: activation hidden
+ *     64 KiB (a.c:12); bytes_max 64 MiB leaves 0 B, 8 MiB more are needed
  *
  * The blocks in the way are those of the window that is easiest to empty.
  * Cost: a pass over the runs; nothing but the text where the C heap has no room for the map. */
@@ -28,25 +28,33 @@ static void __attribute__((format(printf, 2, 3))) put(text *t, const char *forma
     if (t->used >= TEXT_BYTES) t->used = TEXT_BYTES - 1;
 }
 
+typedef char size_text[24];
+
+static const char *size(uint64_t bytes, size_text out) {
+    return mnem_size_format(bytes, out, sizeof(size_text));
+}
+
 static void put_numbers(text *t, mnem_pool *pool, const mnem_pool_request *r) {
     mnem_pool_info info;
+    size_text most, live, reserved, asked, run;
     mnem__pool_info_fill(pool, &info);
     put(t,
-        "pool %s: needs %llu bytes; %llu live, %llu reserved of %llu; largest free run %llu "
-        "(fragmentation %.2f, %.2f of what is free)",
-        pool->tag, (unsigned long long)r->bytes, (unsigned long long)info.bytes_live,
-        (unsigned long long)info.bytes_reserved, (unsigned long long)info.bytes_max,
-        (unsigned long long)info.bytes_largest_free, info.fragmentation, info.fragmentation_free);
+        "pool %s: limit %s, %s live in %s reserved: no room for %s (%llu bytes); largest free run "
+        "%s (fragmentation %.2f, %.2f of what is free)",
+        pool->tag, size(info.bytes_max, most), size(info.bytes_live, live),
+        size(info.bytes_reserved, reserved), size(r->bytes, asked), (unsigned long long)r->bytes,
+        size(info.bytes_largest_free, run), info.fragmentation, info.fragmentation_free);
     if (info.bytes_pending)
-        put(t, "; %llu wait for streams to pass their frees (options.wait)",
-            (unsigned long long)info.bytes_pending);
+        put(t, "; %s wait for streams to pass their frees (options.wait)",
+            size(info.bytes_pending, run));
 }
 
 static void put_block(text *t, const mnem_pool *pool, uint32_t id) {
     mnem_live_block b;
     if (!mnem__track_block(&pool->track, id, &b)) return;
     const char *file = b.file ? b.file : "?", *slash = strrchr(file, '/');
-    put(t, "%s %s %llu (%s:%u%s)", mnem_kind_text(b.kind), b.tag, (unsigned long long)b.bytes,
+    size_text bytes_text;
+    put(t, "%s %s %s (%s:%u%s)", mnem_kind_text(b.kind), b.tag, size(b.bytes, bytes_text),
         slash ? slash + 1 : file, b.line,
         mnem__pool_slot_at(pool, id)->state == MNEM__POOL_SLOT_PENDING ? ", freed" : "");
 }
@@ -67,8 +75,8 @@ static void put_in_the_way(text *t, const mnem_pool *pool, const mnem__pool_entr
         put_block(t, pool, e[i].slot);
     }
     if (blocks > named) put(t, " and %u more", blocks - named);
-    put(t, ", %llu bytes, %llu of them not movable", (unsigned long long)bytes,
-        (unsigned long long)fixed);
+    size_text all, fast;
+    put(t, ", %s, %s of them not movable", size(bytes, all), size(fixed, fast));
 }
 
 static void put_window(text *t, mnem_pool *pool, const mnem__pool_heap *h, uint64_t bytes) {

@@ -74,6 +74,15 @@ static void finish(const pooler *p, int32_t count, bool raw) {
     }
 }
 
+/* Whether there are pages for all of them in one step. */
+static bool have_pages(mnem_engine *e, const mnem_step_part *parts, int32_t count) {
+    mnem_engine_pages pages;
+    mnem_page_count wanted;
+    mnem_engine_pages_get(e, &pages);
+    return mnem_engine_step_pages(e, parts, count, &wanted) == MNEM_OK &&
+           wanted.full <= pages.free.full && wanted.window <= pages.free.window;
+}
+
 /* One step of up to TOGETHER texts; *count: how many it took. */
 static mnem_status embed_some(pooler *p, const mnem_embed_text *texts, int32_t *count, bool raw) {
     mnem_step_part parts[TOGETHER];
@@ -83,6 +92,9 @@ static mnem_status embed_some(pooler *p, const mnem_embed_text *texts, int32_t *
         parts[open] = (mnem_step_part){.ids = texts[open].ids, .n = texts[open].n};
         status = mnem_sequence_create(p->e, &parts[open].sequence);
         open += status == MNEM_OK;
+        if (status != MNEM_OK || open == 1 || have_pages(p->e, parts, open)) continue;
+        mnem_sequence_destroy(parts[--open].sequence);
+        break;
     }
     *count = open;
     if (open == 0) return status;

@@ -18,6 +18,7 @@
 #include "base/checked.h"
 #include "base/sort.h"
 #include "graph/build/graph_private.h"
+#include "ops/query/in_place.h"
 
 /* ---- roots ---- */
 
@@ -167,7 +168,8 @@ static bool same_rope(const mnem_rope *a, const mnem_rope *b) {
 
 static bool same_route(const mnem_route *a, const mnem_route *b) {
     return a->used == b->used && a->sigmoid == b->sigmoid && a->normalized == b->normalized &&
-           a->scale == b->scale && a->groups == b->groups && a->groups_used == b->groups_used;
+           a->scale == b->scale && a->groups == b->groups && a->groups_used == b->groups_used &&
+           a->groups_by_best == b->groups_by_best;
 }
 
 /* Of plain nodes. */
@@ -176,7 +178,8 @@ static bool same_parameters(const mnem_op_desc *a, const mnem_op_desc *b) {
            a->scale == b->scale && same_rope(&a->rope, &b->rope) && a->inverse == b->inverse &&
            a->by_position == b->by_position && a->by_token == b->by_token &&
            a->sequence == b->sequence && a->dropout == b->dropout && a->stream == b->stream &&
-           same_route(&a->route, &b->route);
+           same_route(&a->route, &b->route) && a->alpha == b->alpha && a->axis == b->axis &&
+           a->axes == b->axes && a->reduce == b->reduce;
 }
 
 static bool same_node(const mnem_graph *graph, const mnem__graph_step *a,
@@ -305,25 +308,6 @@ static void drop(mnem_graph *graph) {
 
 /* ---- in place ---- */
 
-/* Bits of the inputs that the output may be written over (ops.h). */
-static unsigned may_overwrite(mnem_op_kind kind) {
-    switch (kind) {
-    case MNEM_OP_RMS_NORM:
-    case MNEM_OP_ROPE:
-    case MNEM_OP_SILU_MUL:
-    case MNEM_OP_GELU:
-    case MNEM_OP_GELU_MUL:
-    case MNEM_OP_SOFT_CAP:
-    case MNEM_OP_SWIGLU_MUL:
-    case MNEM_OP_ROW_GATE:
-    case MNEM_OP_DROPOUT:
-    case MNEM_OP_SCALE: return 1;
-    case MNEM_OP_ADD: return 3;
-    case MNEM_OP_GELU_GRAD: return 2;
-    default: return 0;
-    }
-}
-
 static bool same_rows(const mnem_tensor *a, const mnem_tensor *b) {
     return a->type == b->type && a->shape[0] == b->shape[0] && mnem_tensor_contiguous(a) &&
            mnem_tensor_contiguous(b);
@@ -357,7 +341,7 @@ static void overwrite(mnem_graph *graph) {
     for (int32_t i = graph->folded; i < graph->steps; i++) {
         const mnem__graph_step *step = &graph->step[i];
         if (!is_placed(graph, step->out) || step->op.desc.accumulate) continue;
-        const unsigned may = step->tail ? 0 : may_overwrite(step->op.desc.kind);
+        const unsigned may = step->tail ? 0 : mnem__op_overwrites(step->op.desc.kind);
         for (int j = 0; j < 2 && !is_in_place(graph, step); j++) {
             if (!(may >> j & 1) || !dies_for(graph, i, step->in[j]) || !is_whole(graph, step->out))
                 continue;

@@ -3,7 +3,8 @@
  * Idea: reverse mode. The nodes are walked from the last to the first; each that a parameter's
  * gradient depends on has, when its turn comes, the whole gradient of its output, and adds nodes
  * that hand it on to its inputs (gradient_rules.c, gradient_sum.c), on values that are kept or made
- * again (gradient_recompute.c). It begins at LINEAR_LOSS, which writes the first gradient itself.
+ * again (gradient_recompute.c). It begins at LINEAR_LOSS, which writes the first gradient itself;
+ * STATE_LOSS adds another where its turn comes.
  * Invariant: when a node's turn comes, all users of its output have had theirs. Each root is
  * written by one node, so a value is the same whenever it is read.
  * Cost: O(nodes) and 150 bytes of heap per tensor there is room for, while it works. */
@@ -207,6 +208,18 @@ static bool has_rule(mnem_op_kind kind, int input) {
     return false;
 }
 
+/* Its inputs have the output's own gradient: nothing is broadcast or scaled. */
+static bool is_plain_sum(const mnem_graph *graph, const mnem__graph_step *sum) {
+    const mnem_tensor *out = &graph->tensor[sum->out].desc;
+    bool plain = sum->op.desc.alpha == 0.0f || sum->op.desc.alpha == 1.0f;
+    for (int j = 0; plain && j < 2; j++) {
+        const mnem_tensor *in = &graph->tensor[sum->in[j]].desc;
+        plain = in->dims == out->dims;
+        for (int i = 0; plain && i < out->dims; i++) plain = in->shape[i] == out->shape[i];
+    }
+    return plain;
+}
+
 static void go_back(mnem__differentiation *d, int32_t node) {
     const mnem__graph_step *step = &d->graph->step[node];
     const mnem_op_kind kind = step->op.desc.kind;
@@ -215,6 +228,10 @@ static void go_back(mnem__differentiation *d, int32_t node) {
         if (step->also[j] && d->state[d->graph->tensor[step->also[j]].root].sum &&
             kind != MNEM_OP_LINEAR_LOSS)
             refuse(d, node, "passes none on from tensor", step->also[j]);
+    if (kind == MNEM_OP_STATE_LOSS) { /* a loss: nobody gives it a gradient */
+        add_gradient_node(d, step, mnem__gradient_rule_get(kind, 0), 0);
+        return;
+    }
     const int32_t root = step->out ? d->graph->tensor[step->out].root : 0;
     if (!root || !d->state[root].sum) return;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
@@ -222,6 +239,8 @@ static void go_back(mnem__differentiation *d, int32_t node) {
             refuse(d, node, "passes none on to tensor", step->in[j]);
     if (d->graph->error != MNEM_OK) return;
     if (kind == MNEM_OP_ADD) {
+        if (!is_plain_sum(d->graph, step))
+            refuse(d, node, "has alpha, or inputs of other shapes than tensor", step->out);
         for (int j = 0; j < 2; j++)
             if (mnem__gradient_wanted(d, step->in[j]))
                 mnem__gradient_pass(d, step->in[j], step->out);

@@ -37,6 +37,7 @@ static const mnem__gradient_rule rules[] = {
      0,
      1,
      0},
+    {OF(STATE_LOSS, STATE_LOSS_GRAD), IN(0, 1, NONE, NONE, NONE), TARGET(0, NONE, NONE), 0, 1, 0},
     {OF(LINEAR_LOSS, LINEAR_LOSS), IN(NONE, NONE, NONE, NONE, NONE), TARGET(NONE, 0, 1), 4, 0, 0},
 };
 

@@ -6,9 +6,12 @@
  * reading a chunk when all have come to the next meeting.
  * Invariant: what worker 0 has to say (status, chunk) is written to notice[meeting & 1] before the
  * meeting and read after it; it can't be overwritten before all have come to the next one.
+ * A walk may also end before a node because fewer members would do more, or more can: the run goes
+ * on there with another walk.
  * Cost: nothing is allocated; one barrier per meeting. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/team/team.h"
 #include "graph/run/run_private.h"
 
 static void give_back(mnem__run *r) {
@@ -24,6 +27,19 @@ static mnem_status cancelled(const mnem__run *r) {
     return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED) ? MNEM_CANCELLED : MNEM_OK;
 }
 
+/* Worker 0, from the source; it may have to wait for a disk. */
+static mnem_status take(const mnem__walk *w, mnem__holds what, int32_t matrix, mnem__taken *taken) {
+    const mnem_graph_weights *weights = w->run->args->weights;
+    const uint64_t begun = mnem__nanoseconds();
+    mnem_status status = MNEM_OK;
+    if (what == MNEM__HOLDS_CHUNK)
+        status = weights->acquire(weights->context, matrix, &taken->chunk);
+    else if (what == MNEM__HOLDS_EXPERT)
+        status = weights->experts->acquire(weights->context, matrix, &taken->expert);
+    mnem__team_waited(w->worker, mnem__nanoseconds() - begun);
+    return status;
+}
+
 /* All come here. worker 0 looks for a cancel and, for a streamed matrix, takes its next chunk.
  *
  *     worker 0   notice[0] written | barrier | work      notice[1] written | barrier | work
@@ -33,14 +49,14 @@ static mnem_status cancelled(const mnem__run *r) {
  * one comes after a barrier that the reader must reach first. */
 const mnem__notice *mnem__run_meet(mnem__walk *w, mnem__holds what, int32_t matrix) {
     mnem__run *r = w->run;
-    const mnem_graph_weights *weights = r->args->weights;
     mnem__notice *n = &r->notice[w->meetings++ & 1];
     if (w->worker->index == 0) {
         n->status = r->status != MNEM_OK ? r->status : cancelled(r);
-        if (n->status == MNEM_OK && what == MNEM__HOLDS_CHUNK)
-            n->status = weights->acquire(weights->context, matrix, &n->taken.chunk);
-        else if (n->status == MNEM_OK && what == MNEM__HOLDS_EXPERT)
-            n->status = weights->experts->acquire(weights->context, matrix, &n->taken.expert);
+        if (n->status == MNEM_OK && what != MNEM__HOLDS_NOTHING)
+            n->status = take(w, what, matrix, &n->taken);
+        n->regroup =
+            n->status == MNEM_OK && what == MNEM__HOLDS_NOTHING && mnem__team_regroup(w->worker);
+        r->regroup = n->regroup;
     }
     mnem_team_barrier(w->worker);
     if (w->worker->index == 0) {
@@ -54,8 +70,10 @@ const mnem__notice *mnem__run_meet(mnem__walk *w, mnem__holds what, int32_t matr
     return n;
 }
 
+/* Before a node. The walk ends here unless it is MNEM_OK. */
 static mnem_status meet(mnem__walk *w) {
-    return mnem__run_meet(w, MNEM__HOLDS_NOTHING, -1)->status;
+    const mnem__notice *n = mnem__run_meet(w, MNEM__HOLDS_NOTHING, -1);
+    return n->regroup ? MNEM_CANCELLED : n->status;
 }
 
 /* One node's arguments, with the sequence that a tail sees. */
@@ -110,12 +128,29 @@ static void multiply(const mnem__walk *w, const mnem__graph_step *step, mnem_op_
     if (args->tokens > 0) mnem_op_run(&step->op, args, w->worker);
 }
 
+/* Its input is whole now. */
+static void show_tap(const mnem__walk *w, const mnem__graph_step *step, const mnem_op_args *args) {
+    const mnem_graph_tap *tap = w->run->args->tap;
+    if (!tap || args->tokens <= 0) return;
+    const int from = step->in[3] ? 3 : 0;
+    const mnem_tensor *in = &step->op.desc.in[from];
+    if (in->type != MNEM_TYPE_F32 || in->dims != 2) return;
+    const uint8_t *x = (const uint8_t *)args->in[from] + in->offset;
+    const mnem_graph_tapped tapped = {.matrix = step->matrix,
+                                      .x = (const float *)(const void *)x,
+                                      .rows = args->tokens,
+                                      .columns = in->shape[1],
+                                      .stride = in->stride[0] / (int64_t)sizeof(float)};
+    tap->see(tap->context, &tapped, w->worker);
+}
+
 static mnem_status multiply_resident(mnem__walk *w, const mnem__graph_step *step,
                                      mnem_op_args *args, const void *packed) {
     const mnem_graph_chunk all = {.packed = packed, .row_end = step->op.desc.in[1].shape[0]};
     if (step->wait) {
         MNEM__TRY(meet(w));
     }
+    show_tap(w, step, args);
     multiply(w, step, args, &all);
     return MNEM_OK;
 }
@@ -123,10 +158,11 @@ static mnem_status multiply_resident(mnem__walk *w, const mnem__graph_step *step
 /* A meeting before each chunk, none behind the last: where the next node needs one, it waits. */
 static mnem_status multiply_streamed(mnem__walk *w, const mnem__graph_step *step,
                                      mnem_op_args *args) {
-    for (;;) {
+    for (bool first = true;; first = false) {
         const mnem__notice *n = mnem__run_meet(w, MNEM__HOLDS_CHUNK, step->matrix);
         if (n->status != MNEM_OK) return n->status;
         const bool last = n->taken.chunk.last;
+        if (first) show_tap(w, step, args);
         multiply(w, step, args, &n->taken.chunk);
         if (last) return MNEM_OK;
     }
@@ -159,16 +195,29 @@ static mnem_status run_step_observed(mnem__walk *w, int32_t i) {
     return status;
 }
 
-/* A failure ends the walk of all members at the same node, since they read it in the same notice;
- * nobody is left waiting at a barrier. */
+/* A failure or another team ends the walk of all members at the same node, since they read it in
+ * the same notice; nobody is left waiting at a barrier. */
 static void member(const mnem_worker *worker, void *context) {
     mnem__walk w = {.run = context, .worker = worker};
     const bool observed = w.run->args->observer && worker->index == 0;
-    for (int32_t i = w.run->from; i < w.run->to; i++) {
-        const mnem_status status =
-            observed ? run_step_observed(&w, i) : run_step(&w, &w.run->graph->step[i]);
-        if (status != MNEM_OK) return;
+    int32_t i = w.run->at;
+    mnem_status status = MNEM_OK;
+    while (i < w.run->to && status == MNEM_OK) {
+        status = observed ? run_step_observed(&w, i) : run_step(&w, &w.run->graph->step[i]);
+        i += status == MNEM_OK;
     }
+    if (worker->index == 0) w.run->next = i;
+}
+
+static void run_walks(mnem__run *r, mnem_team *team) {
+    do {
+        r->at = r->next;
+        r->regroup = false;
+        if (team)
+            mnem_team_run(team, member, r);
+        else
+            member(&(mnem_worker){NULL, 0, 1}, r);
+    } while (r->regroup);
 }
 
 /* Somebody has to hold the matrices. */
@@ -182,9 +231,9 @@ static mnem_status check_weights(const mnem__run *r) {
     return MNEM_OK;
 }
 
-static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, mnem_team *team,
-                             const mnem_graph_args *args) {
-    mnem__run r = {.graph = graph, .args = args, .from = from, .to = to};
+static mnem_status run_steps(mnem__run r, mnem_team *team) {
+    const mnem_graph *graph = r.graph;
+    const mnem_graph_args *args = r.args;
     if (args->tokens < 1 || args->first_row < 0 || args->first_row > args->tokens)
         return mnem__fail(MNEM_INVALID, "graph: %lld tokens, the tail from %lld",
                           (long long)args->tokens, (long long)args->first_row);
@@ -195,19 +244,35 @@ static mnem_status run_steps(const mnem_graph *graph, int32_t from, int32_t to, 
                           graph->folded);
     const mnem_status status = check_weights(&r);
     if (status != MNEM_OK) return status;
-    if (team)
-        mnem_team_run(team, member, &r);
-    else
-        member(&(mnem_worker){NULL, 0, 1}, &r);
+    run_walks(&r, team);
     give_back(&r);
     if (r.status == MNEM_CANCELLED) return mnem__fail(MNEM_CANCELLED, "graph: cancelled");
     return r.status;
 }
 
 mnem_status mnem_graph_run(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
-    return run_steps(graph, graph->folded, graph->steps, team, args);
+    return run_steps((mnem__run){.graph = graph,
+                                 .args = args,
+                                 .from = graph->folded,
+                                 .to = graph->steps,
+                                 .next = graph->folded},
+                     team);
+}
+
+mnem_status mnem_graph_run_part(const mnem_graph *graph, int32_t first, int32_t end,
+                                mnem_team *team, const mnem_graph_args *args) {
+    const int32_t folded = graph->folded;
+    if (first < 0 || first > end || end > graph->steps - folded)
+        return mnem__fail(MNEM_INVALID, "graph: nodes %d to %d of %d", first, end,
+                          graph->steps - folded);
+    return run_steps((mnem__run){.graph = graph,
+                                 .args = args,
+                                 .from = folded,
+                                 .to = folded + end,
+                                 .next = folded + first},
+                     team);
 }
 
 mnem_status mnem_graph_fold(const mnem_graph *graph, mnem_team *team, const mnem_graph_args *args) {
-    return run_steps(graph, 0, graph->folded, team, args);
+    return run_steps((mnem__run){.graph = graph, .args = args, .to = graph->folded}, team);
 }

@@ -46,22 +46,46 @@ static bool next_resident(void *context, const mnem_worker *worker, int32_t at,
 
 /* ---- from a source ---- */
 
-/* The experts of all tokens' guesses, ascending, told after what is wanted for sure. */
-static void tell_guess(const experts *x) {
-    enum { MOST = 512 };
-    const mnem_graph_weights *weights = x->walk->run->args->weights;
+enum { GUESSED_MOST = 512 };
+
+/* The experts of all tokens' guesses; weight[number] is the sum of what a router gives it. */
+static int32_t collect_guess(const experts *x, float weight[GUESSED_MOST], int32_t *numbers) {
     const mnem_tensor *routes = &x->step->op.desc.in[6];
-    uint8_t seen[MOST] = {0};
-    int32_t numbers[MOST], count = 0;
-    if (!x->step->in[6] || !weights->experts->guess) return;
+    const int64_t used = routes->shape[1] / 2;
+    bool seen[GUESSED_MOST] = {false};
+    int32_t count = 0;
     const char *row = (const char *)x->args->in[6] + routes->offset;
-    for (int64_t t = 0; t < x->args->tokens; t++, row += routes->stride[0])
-        for (int64_t i = 0; i < routes->shape[1] / 2; i++) {
-            const float number = ((const float *)(const void *)row)[i];
-            if (number < MOST) seen[(int32_t)number] = 1;
+    for (int64_t t = 0; t < x->args->tokens; t++, row += routes->stride[0]) {
+        const float *route = (const void *)row;
+        for (int64_t i = 0; i < used; i++) {
+            if (!(route[i] < GUESSED_MOST)) continue;
+            const int32_t number = (int32_t)route[i];
+            if (!seen[number]) numbers[count++] = number;
+            seen[number] = true;
+            weight[number] += route[used + i];
         }
-    for (int32_t i = 0; i < MOST; i++)
-        if (seen[i]) numbers[count++] = i;
+    }
+    return count;
+}
+
+static void sort_by_weight(const float *weight, int32_t *numbers, int32_t count) {
+    for (int32_t i = 1; i < count; i++) {
+        const int32_t number = numbers[i];
+        int32_t at = i;
+        for (; at > 0 && weight[numbers[at - 1]] < weight[number]; at--)
+            numbers[at] = numbers[at - 1];
+        numbers[at] = number;
+    }
+}
+
+/* Told after what is wanted for sure, the most certain first: there may be time for a few only. */
+static void tell_guess(const experts *x) {
+    const mnem_graph_weights *weights = x->walk->run->args->weights;
+    float weight[GUESSED_MOST] = {0};
+    int32_t numbers[GUESSED_MOST];
+    if (!x->step->in[6] || !weights->experts->guess) return;
+    const int32_t count = collect_guess(x, weight, numbers);
+    sort_by_weight(weight, numbers, count);
     weights->experts->guess(weights->context, x->step->guess, numbers, count);
 }
 

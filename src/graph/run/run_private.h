@@ -18,6 +18,7 @@ typedef union mnem__taken {
 
 typedef struct mnem__notice {
     mnem_status status;
+    bool regroup; /* the walk ends here, as though it had failed */
     mnem__taken taken;
 } mnem__notice;
 
@@ -25,7 +26,9 @@ typedef struct mnem__notice {
 typedef struct mnem__run {
     const mnem_graph *graph;
     const mnem_graph_args *args;
-    int32_t from, to; /* nodes */
+    int32_t from, to; /* nodes: counted from from, run up to to */
+    int32_t at, next; /* nodes: where this walk begins, and where worker 0 ended it */
+    bool regroup;     /* the run isn't over: another walk begins at next */
     mnem__notice notice[2];
     mnem__taken held; /* worker 0: used since the last meeting, to be given back at the next */
     mnem__holds holds;

@@ -136,6 +136,7 @@ typedef struct mnem__architecture {
     bool normalized_weights; /* of the experts used, where a file doesn't say */
     bool trained;            /* from random weights too; adapters are for all */
     bool plain_heads;        /* such training wants kv_heads = heads and embd = heads * head_dim */
+    bool fixed_heads;        /* other readers want embd = heads * head_dim */
 } mnem__architecture;
 
 /* By any of its names; NULL. There is one for mnem_transformer.architecture where

@@ -24,7 +24,7 @@
     X(qwen3moe)                                                                                    \
     X(gpt_oss)                                                                                     \
     X(deepseek2)                                                                                   \
-    X(deepseek2_q)                                                                                 \
+    X(deepseek2_large)                                                                             \
     X(starcoder2)                                                                                  \
     X(gpt2)                                                                                        \
     X(bert)                                                                                        \

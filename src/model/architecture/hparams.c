@@ -226,13 +226,13 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
                           r->model->path, r->key, t->kv_heads, t->heads);
     int32_t value_dim = 0;
     if (status == MNEM_OK)
-        status = mnem__take_int(r, "attention.key_length", 2, HEAD_DIM_MAX, t->embd / t->heads,
+        status = mnem__take_int(r, MNEM__KEY_KEY_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
                                 &t->head_dim);
     if (status == MNEM_OK && t->head_dim % 2 != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected an even number",
                           r->model->path, r->key, t->head_dim);
     if (status == MNEM_OK)
-        status = mnem__take_int(r, "attention.value_length", 2, HEAD_DIM_MAX, t->embd / t->heads,
+        status = mnem__take_int(r, MNEM__KEY_VALUE_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
                                 &value_dim);
     if (status == MNEM_OK && value_dim != t->head_dim && !(a->takes & MNEM__TAKES_LATENT))
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected that of the keys, %d",

@@ -7,15 +7,17 @@
 #include "model/gguf/gguf.h"
 
 /* Keys that are read here and written by training (mnem__hparams_write). */
-#define MNEM__KEY_CONTEXT   "context_length"
-#define MNEM__KEY_EMBD      "embedding_length"
-#define MNEM__KEY_LAYERS    "block_count"
-#define MNEM__KEY_FF        "feed_forward_length"
-#define MNEM__KEY_HEADS     "attention.head_count"
-#define MNEM__KEY_KV_HEADS  "attention.head_count_kv"
-#define MNEM__KEY_VOCAB     "vocab_size"
-#define MNEM__KEY_ROPE_DIMS "rope.dimension_count"
-#define MNEM__KEY_ROPE_BASE "rope.freq_base"
+#define MNEM__KEY_CONTEXT      "context_length"
+#define MNEM__KEY_EMBD         "embedding_length"
+#define MNEM__KEY_LAYERS       "block_count"
+#define MNEM__KEY_FF           "feed_forward_length"
+#define MNEM__KEY_HEADS        "attention.head_count"
+#define MNEM__KEY_KV_HEADS     "attention.head_count_kv"
+#define MNEM__KEY_KEY_LENGTH   "attention.key_length"
+#define MNEM__KEY_VALUE_LENGTH "attention.value_length"
+#define MNEM__KEY_VOCAB        "vocab_size"
+#define MNEM__KEY_ROPE_DIMS    "rope.dimension_count"
+#define MNEM__KEY_ROPE_BASE    "rope.freq_base"
 
 /* Reads keys, each checked by name and range. */
 typedef struct mnem__key_reader {

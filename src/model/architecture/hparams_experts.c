@@ -48,7 +48,8 @@ static mnem_status take_shared(mnem__key_reader *r, const mnem__architecture *a,
                           &t->ff_shared);
 }
 
-/* Models without a sigmoid choose groups by their best expert alone, which isn't done here. */
+/* Models without a sigmoid (DeepSeek-V2) choose groups by their best expert alone. Files don't say
+ * it; llama.cpp takes the two best there too, unlike who trained them. */
 static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
     mnem_route *route = &t->route;
     mnem_status status = mnem__take_int(r, "expert_group_count", 0, t->experts, 0, &route->groups);
@@ -56,7 +57,8 @@ static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
         route->groups = 0;
         return status;
     }
-    if (!route->sigmoid || t->experts % route->groups || t->experts / route->groups < 2)
+    route->groups_by_best = !route->sigmoid;
+    if (t->experts % route->groups || t->experts / route->groups < 2)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: %d groups of %d experts aren't supported",
                           r->model->path, r->key, route->groups, t->experts);
     const int32_t size = t->experts / route->groups;

@@ -20,7 +20,7 @@ static mnem_status check_dims(const mnem__key_reader *r, const mnem_transformer 
     if (t->kv_heads != 1 || t->head_dim != t->latent + t->rope.dims)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s: %d KV heads of %d, expected one of %d: the latent and what is "
-                          "turned (older files keep keys and values apart)",
+                          "turned",
                           r->model->path, t->kv_heads, t->head_dim, t->latent + t->rope.dims);
     if (t->key_dim <= t->rope.dims)
         return mnem__fail(MNEM_BAD_FILE,
@@ -42,11 +42,22 @@ static mnem_status take_scale(mnem__key_reader *r, mnem_transformer *t) {
     return MNEM_OK;
 }
 
+/* Splitting one is transposing its halves, which quantized rows can't be without losing more. */
+static mnem_status check_split(mnem__key_reader *r) {
+    mnem_value value;
+    if (mnem__key_find(r, "attention.key_length_mla", &value)) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "%s: an older file with keys and values of heads in one matrix (attn_kv_b): "
+                      "convert its folder once more, or take a newer file",
+                      r->model->path);
+}
+
 mnem_status mnem__hparams_latent(mnem__key_reader *r, const mnem__architecture *a,
                                  mnem_transformer *t) {
     const int64_t required = MNEM__KEY_REQUIRED;
-    mnem_status status =
-        mnem__take_int(r, "attention.kv_lora_rank", 1, DIM_MAX, required, &t->latent);
+    mnem_status status = check_split(r);
+    if (status == MNEM_OK)
+        status = mnem__take_int(r, "attention.kv_lora_rank", 1, DIM_MAX, required, &t->latent);
     if (status == MNEM_OK && mnem__architecture_has(a, MNEM__ROLE_Q_LATENT))
         status = mnem__take_int(r, "attention.q_lora_rank", 1, RANK_MAX, required, &t->latent_q);
     if (status == MNEM_OK)

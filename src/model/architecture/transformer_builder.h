@@ -13,7 +13,8 @@ typedef struct builder {
     int32_t x;        /* [T, E] f32 */
     int32_t table[2]; /* angles [T, rope.dims] f32, of layers without and with a window; 0: none */
     int32_t layer;
-    bool tail; /* what is added now serves only the rows whose logits are wanted */
+    bool tail;  /* what is added now serves only the rows whose logits are wanted */
+    bool alone; /* the layer is a program by itself */
 } builder;
 
 /* Activations in the types that their matrices read. */
@@ -64,14 +65,14 @@ static inline bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
-/* Adapters read f32 beside whatever their matrix reads. */
-static inline bool is_adapted(const builder *b, int32_t handle) {
-    return mnem__adapter_set_has(b->o->adapters, handle);
+/* Adapters read f32 beside whatever their matrix reads, and so does a tap. */
+static inline bool wants_f32_too(const builder *b, int32_t handle) {
+    return b->o->keep_inputs || mnem__adapter_set_has(b->o->adapters, handle);
 }
 
 /* In which type what comes before a matrix is best made. */
 static inline mnem_type type_before(const builder *b, int32_t handle) {
-    return wants_a8(b, handle) && !is_adapted(b, handle) ? MNEM_TYPE_A8 : MNEM_TYPE_F32;
+    return wants_a8(b, handle) && !wants_f32_too(b, handle) ? MNEM_TYPE_A8 : MNEM_TYPE_F32;
 }
 
 static inline inputs made_in(mnem_type type, int32_t value) {
@@ -95,18 +96,23 @@ static inline mnem_tensor matrices_desc(const builder *b, int32_t handle) {
 static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bias, int32_t out,
                               bool accumulate) {
     const mnem_tensor_info info = matrix_info(b, handle);
-    mnem_graph_node node = {.desc = {.kind = MNEM_OP_MATMUL, .accumulate = accumulate},
-                            .in = {wants_a8(b, handle) ? in.a8 : in.f32, 0, bias},
-                            .out = out,
-                            .matrix = handle};
-    node.desc.in[1] = mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
+    const bool a8 = wants_a8(b, handle);
+    mnem_graph_node node = {
+        .desc = {.kind = MNEM_OP_MATMUL, .accumulate = accumulate},
+        .in = {a8 ? in.a8 : in.f32, 0, bias, a8 && b->o->keep_inputs ? in.f32 : 0},
+        .out = out,
+        .matrix = handle};
+    node.desc.in[1] = info.layout == MNEM_LAYOUT_SPARSE
+                          ? mnem_tensor_sparse(info.type, info.shape[0], info.shape[1])
+                          : mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
     add(b, node);
     const mnem__adapted adapted = {handle, in.f32, out, b->o->tokens, b->layer, b->tail};
     mnem__adapter_set_add(b->o->adapters, b->graph, &adapted);
 }
 
-/* norm(x) for the matrices first to last. */
-inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last);
+/* norm(x) for the matrices first to last; f32: in that, whatever they read. */
+inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last,
+                      bool f32);
 
 /* A part with a router (transformer_mixture.c): x += the sum over a token's experts. */
 void mnem__add_mixture(builder *b, const mnem__layer_part *part);

@@ -36,6 +36,10 @@ enum { LAYER_TENSORS = 26, LAYER_NODES = 20, OTHER_TENSORS = 12, OTHER_NODES = 6
  * value, a norm's weight; a norm, a factor, an addition. */
 enum { APART_TENSORS = 4, APART_NODES = 6 };
 
+/* Where inputs are kept: another form of what norms, attention and activations make, twice each at
+ * the most. */
+enum { KEPT_TENSORS = 6, KEPT_NODES = 6 };
+
 static bool adds_apart(const mnem_transformer *t) {
     const mnem__layer_part *part = mnem__architecture_find(t->architecture)->parts;
     bool apart = t->residual_scale > 0;
@@ -43,15 +47,16 @@ static bool adds_apart(const mnem_transformer *t) {
     return apart;
 }
 
-static mnem_graph_options room(const mnem__transformer_graph_options *o, bool body) {
-    const int32_t layers = body ? o->map->shape.layers : 0;
+/* Of so many layers, and what is around them. */
+static mnem_graph_options room(const mnem__transformer_graph_options *o, int32_t layers) {
     const bool apart = adds_apart(&o->map->shape);
     const bool mixed = o->map->shape.experts > 0, latent = o->map->shape.latent > 0;
-    const int32_t tensors =
-        LAYER_TENSORS + (apart ? APART_TENSORS : 0) + (mixed ? (int32_t)MNEM__MIXTURE_TENSORS : 0);
-    const int32_t nodes = LAYER_NODES + (apart ? APART_NODES : 0) +
-                          (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) +
-                          (latent ? (int32_t)MNEM__LATENT_NODES : 0);
+    const int32_t tensors = LAYER_TENSORS + (apart ? APART_TENSORS : 0) +
+                            (mixed ? (int32_t)MNEM__MIXTURE_TENSORS : 0) +
+                            (o->keep_inputs ? KEPT_TENSORS : 0);
+    const int32_t nodes =
+        LAYER_NODES + (apart ? APART_NODES : 0) + (o->keep_inputs ? KEPT_NODES : 0) +
+        (mixed ? (int32_t)MNEM__MIXTURE_NODES : 0) + (latent ? (int32_t)MNEM__LATENT_NODES : 0);
     const mnem_graph_options more = mnem__adapter_set_room(o->adapters);
     const int32_t times = o->guess_experts ? 2 : 1; /* a router's are in the guess too */
     return (mnem_graph_options){.tensors = layers * tensors + OTHER_TENSORS + times * more.tensors,
@@ -60,9 +65,14 @@ static mnem_graph_options room(const mnem__transformer_graph_options *o, bool bo
 }
 
 uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options) {
-    const mnem_graph_options body = room(options, true), head = room(options, false);
-    return mnem_graph_host_bytes(&body) +
-           (options->map->shape.encoder ? 0 : mnem_graph_host_bytes(&head));
+    const mnem_transformer *t = &options->map->shape;
+    const mnem_graph_options body = room(options, t->layers), head = room(options, 0);
+    return mnem_graph_host_bytes(&body) + (t->encoder ? 0 : mnem_graph_host_bytes(&head));
+}
+
+uint64_t mnem__transformer_part_bytes(const mnem__transformer_graph_options *options) {
+    const mnem_graph_options part = room(options, 1);
+    return mnem_graph_host_bytes(&part);
 }
 
 /* Heads from the first-th on, of a value [T, width * head_dim]. */
@@ -89,12 +99,13 @@ static inputs add_stream(builder *b, int32_t first, int32_t last) {
     return in;
 }
 
-inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last) {
+inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last,
+                      bool f32) {
     inputs in = {0};
-    bool a8 = false, f32 = false;
+    bool a8 = false;
     for (int32_t h = first; h <= last; h++) {
         a8 |= wants_a8(b, h);
-        f32 |= !wants_a8(b, h) || is_adapted(b, h);
+        f32 |= !wants_a8(b, h) || wants_f32_too(b, h);
     }
     if (f32) in.f32 = value_2d(b, "norm", MNEM_TYPE_F32, b->t->embd);
     if (a8) in.a8 = value_2d(b, "norm a8", MNEM_TYPE_A8, b->t->embd);
@@ -111,7 +122,7 @@ static inputs add_layer_norm(builder *b, const mnem__layer_part *part, int count
     const int32_t first = layer_handle(b, part->in[0]);
     if (!part->norm) return add_stream(b, first, layer_handle(b, part->in[count - 1]));
     const int32_t bias = layer_bias(b, part->norm), weight = layer_vector(b, part->norm);
-    return mnem__add_norm(b, weight, bias, first, layer_handle(b, part->in[count - 1]));
+    return mnem__add_norm(b, weight, bias, first, layer_handle(b, part->in[count - 1]), false);
 }
 
 static void add_layer_matmul(builder *b, mnem__role role, inputs in, int32_t out, bool accumulate) {
@@ -175,9 +186,10 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     return in;
 }
 
-/* The layers of an encoder have their keys and values in the same place, one after another. */
+/* The layers of an encoder have their keys and values in the same place, one after another, and so
+ * have those that are programs by themselves. */
 static int32_t pages_of(const builder *b) {
-    return b->t->encoder ? 0 : b->layer;
+    return b->t->encoder || b->alone ? 0 : b->layer;
 }
 
 /* [T, H D], in the type that what is behind it reads. */
@@ -245,7 +257,7 @@ static inputs add_short_conv(builder *b, const mnem__layer_part *part) {
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SHORT_CONV, .kv = b->o->kv},
                              .in = {in[0], weight},
                              .out = out,
-                             .layer = b->layer});
+                             .layer = pages_of(b)});
     b->tail = b->layer + 1 == b->t->layers;
     return made_in(MNEM_TYPE_F32, out);
 }
@@ -323,6 +335,20 @@ static void add_token_type(builder *b) {
     add_sum_norm(b, vector(b, &map->embed_norm), vector(b, &map->embed_norm_bias));
 }
 
+/* What layers begin with. */
+static void add_stream_begin(builder *b) {
+    add_embedding(b);
+    add_scale(b, b->x, b->t->embedding_scale);
+    if (b->o->map->positions.tensor >= 0) add_positions(b);
+    if (b->t->encoder) add_token_type(b);
+}
+
+static void add_layer(builder *b) {
+    for (const mnem__layer_part *part = b->architecture->parts; part->out; part++)
+        if (mnem__layer_is(b->t, b->layer, part->layers))
+            (part->router ? mnem__add_mixture : add_part)(b, part);
+}
+
 static int32_t add_table(builder *b, const mnem_rope *rope, const mnem__vector *factors) {
     const int32_t table = value_2d(b, "angles", MNEM_TYPE_F32, rope->dims);
     mnem_graph_name(b->graph, table, "angles", -1);
@@ -354,8 +380,9 @@ static void add_tables(builder *b) {
     b->table[1] = add_table(b, &plain, NULL);
 }
 
-static mnem_status start(builder *b, const mnem__transformer_graph_options *options, bool body) {
-    const mnem_graph_options graph_options = room(options, body);
+static mnem_status start(builder *b, const mnem__transformer_graph_options *options,
+                         int32_t layers) {
+    const mnem_graph_options graph_options = room(options, layers);
     const mnem_transformer *t = &options->map->shape;
     *b = (builder){.o = options, .t = t, .architecture = mnem__architecture_find(t->architecture)};
     MNEM__TRY(mnem_graph_create(&graph_options, &b->graph));
@@ -379,16 +406,26 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
                                    mnem_graph **graph, mnem_graph_sizes *sizes) {
     builder b;
     *graph = NULL;
-    MNEM__TRY(start(&b, options, true));
-    add_embedding(&b);
-    add_scale(&b, b.x, b.t->embedding_scale);
-    if (options->map->positions.tensor >= 0) add_positions(&b);
-    if (b.t->encoder) add_token_type(&b);
+    MNEM__TRY(start(&b, options, options->map->shape.layers));
+    add_stream_begin(&b);
     if (b.architecture->turn) add_tables(&b);
-    for (b.layer = 0; b.layer < b.t->layers; b.layer++)
-        for (const mnem__layer_part *part = b.architecture->parts; part->out; part++)
-            if (mnem__layer_is(b.t, b.layer, part->layers))
-                (part->router ? mnem__add_mixture : add_part)(&b, part);
+    for (b.layer = 0; b.layer < b.t->layers; b.layer++) add_layer(&b);
+    return finish(&b, graph, sizes);
+}
+
+mnem_status mnem__transformer_part(const mnem__transformer_graph_options *options, int32_t layer,
+                                   mnem_graph **graph, mnem_graph_sizes *sizes) {
+    builder b;
+    *graph = NULL;
+    MNEM__TRY(start(&b, options, 1));
+    b.layer = layer;
+    b.alone = true;
+    if (layer < 0) {
+        add_stream_begin(&b);
+    } else {
+        if (b.architecture->turn) add_tables(&b);
+        add_layer(&b);
+    }
     return finish(&b, graph, sizes);
 }
 
@@ -398,12 +435,12 @@ mnem_status mnem__transformer_head(const mnem__transformer_graph_options *option
     *graph = NULL;
     *sizes = (mnem_graph_sizes){0};
     if (options->map->shape.encoder) return MNEM_OK;
-    MNEM__TRY(start(&b, options, false));
+    MNEM__TRY(start(&b, options, 0));
     const int32_t handle = options->map->body_count;
     b.layer = -1;
     const int32_t weight = vector(&b, &options->map->output_norm);
     const int32_t bias = vector(&b, &options->map->output_norm_bias);
-    const inputs n = mnem__add_norm(&b, weight, bias, handle, handle);
+    const inputs n = mnem__add_norm(&b, weight, bias, handle, handle, false);
     const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, options->tokens, b.t->vocab);
     const int32_t logits = mnem_graph_external(b.graph, &desc, MNEM__SLOT_LOGITS, 0);
     mnem_graph_name(b.graph, logits, "logits", -1);

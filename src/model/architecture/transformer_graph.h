@@ -68,6 +68,7 @@ typedef struct mnem__transformer_graph_options {
     bool embedding_packed; /* false: the slot holds the raw rows of the tokens in their order, and
                               the ids are 0, 1, 2, ... */
     bool guess_experts;    /* of the next layer, for the source (routers must be resident then) */
+    bool keep_inputs;      /* f32 rows that a matrix's input is quantized from, for a tap */
 } mnem__transformer_graph_options;
 
 /* Builds and compiles. The graph is the caller's; NULL, and zeros, for the head of an encoder. */
@@ -75,7 +76,13 @@ mnem_status mnem__transformer_body(const mnem__transformer_graph_options *option
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
 mnem_status mnem__transformer_head(const mnem__transformer_graph_options *options,
                                    mnem_graph **graph, mnem_graph_sizes *sizes);
-/* Heap bytes of both graphs together. */
+/* The body in parts, one after the other over the same hidden rows: embedding (layer -1), then each
+ * layer by itself, whose pages are those of layer 0. Not for encoders. */
+mnem_status mnem__transformer_part(const mnem__transformer_graph_options *options, int32_t layer,
+                                   mnem_graph **graph, mnem_graph_sizes *sizes);
+/* Heap bytes of one of them at the most. */
+uint64_t mnem__transformer_part_bytes(const mnem__transformer_graph_options *options);
+/* Heap bytes of body and head together. */
 uint64_t mnem__transformer_graphs_bytes(const mnem__transformer_graph_options *options);
 
 #endif

@@ -86,7 +86,7 @@ int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angle
     const mnem_transformer *t = b->t;
     const int64_t heads = t->heads, width = heads * t->value_dim;
     const int32_t first = layer_handle(b, part->in[0]), last = layer_handle(b, part->in[1]);
-    const inputs n = mnem__add_norm(b, layer_vector(b, part->norm), 0, first, last);
+    const inputs n = mnem__add_norm(b, layer_vector(b, part->norm), 0, first, last, false);
     const int32_t q = value_2d(b, "q", MNEM_TYPE_F32, matrix_info(b, first).shape[0]);
     const int32_t keys = value_2d(b, "keys", MNEM_TYPE_F32, t->head_dim);
     add_matmul(b, first, n, 0, q, false);

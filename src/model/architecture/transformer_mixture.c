@@ -35,8 +35,8 @@ static int32_t add_guess(builder *b, const mnem__layer_part *part) {
     if (!b->o->guess_experts || b->layer + 1 >= b->t->layers) return 0;
     b->layer++;
     const int32_t router = layer_handle(b, part->router);
-    const inputs n =
-        mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm), router, router);
+    const inputs n = mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),
+                                    router, router, false);
     const int32_t guess = add_route(b, part, n);
     b->layer--;
     return guess;
@@ -92,9 +92,10 @@ static void add_shared(builder *b, const mnem__layer_part *part, inputs n, int32
 }
 
 void mnem__add_mixture(builder *b, const mnem__layer_part *part) {
+    const bool gated = part->shared_gate != MNEM__ROLE_NONE; /* which reads the norm, too */
     const inputs n =
         mnem__add_norm(b, layer_vector(b, part->norm), layer_bias(b, part->norm),
-                       layer_handle(b, part->router), layer_handle(b, last_reader(part)));
+                       layer_handle(b, part->router), layer_handle(b, last_reader(part)), gated);
     const int32_t routes = add_route(b, part, n);
     const int32_t out = value_2d(b, "mixture", MNEM_TYPE_F32, b->t->embd);
     add_experts(b, part, n, routes, out);

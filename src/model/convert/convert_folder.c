@@ -7,6 +7,8 @@
 #include "model/import/folder.h"
 #include "model/import/hf_tensors.h"
 
+enum { FILE_MXFP4 = 38 }; /* of general.file_type */
+
 /* The type of 16 bits that most of it has. */
 static const char *own_type(const mnem_model *model) {
     mnem_value value;
@@ -14,11 +16,24 @@ static const char *own_type(const mnem_model *model) {
     return found && value.u == 32 ? "BF16" : "F16";
 }
 
+/* Experts that stay MXFP4 give a file its type, but for one of fewer bits than 16 elsewhere. */
+static uint32_t file_type_of(const mnem_model *model, const char *type) {
+    mnem_tensor_info info;
+    const bool plain =
+        strcmp(type, "F32") == 0 || strcmp(type, "F16") == 0 || strcmp(type, "BF16") == 0;
+    for (uint32_t i = 0; plain && mnem_model_tensor_get(model, i, &info); i++)
+        if (info.type == MNEM_TYPE_MXFP4) return FILE_MXFP4;
+    return 0;
+}
+
 static mnem_status convert(const mnem_model *model, const char *to,
                            const mnem_convert_options *options) {
     const char *type = options->type ? options->type : own_type(model);
-    mnem__quantize_job job = {
-        .model = model, .stays_f32 = mnem__hf_stays_f32, .what = "convert", .doing = "converting"};
+    mnem__quantize_job job = {.model = model,
+                              .stays = mnem__hf_stays,
+                              .file_type = file_type_of(model, type),
+                              .what = "convert",
+                              .doing = "converting"};
     const mnem_quantize_options as = {.type = type,
                                       .threads = options->threads,
                                       .progress = options->progress,

@@ -5,6 +5,7 @@
  *
  *     batch of W rows, of B rows ──► floats + scale B A ──► the new type ──► file
  *
+ * A matrix that is 2:4 stays so: where it is zero, nothing is added.
  * Invariant: a row's numbers depend on that row, its row of B, and A only: the sums over the rank
  * are in the order of A's rows, and the sums for the report in the order of the rows, so a byte
  * doesn't depend on the number of threads.
@@ -23,6 +24,8 @@
 #include "model/architecture/adapter_match.h"
 #include "model/convert/quantize.h"
 #include "model/convert/rewrite.h"
+#include "model/convert/zeros.h"
+#include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 
 enum { BATCH_BYTES = 2 << 20, BATCH_ROWS_MAX = 4096 };
@@ -45,6 +48,7 @@ typedef struct job {
     mnem_tensor_info tensor, a, b;
     const mnem__adapter_pair *pair;
     mnem_type to;
+    bool keep_zeros; /* it is 2:4 and stays so */
     int64_t k, rows, batch_rows;
     uint64_t row_from, row_to, row_b;
     /* buffers, for the largest tensor */
@@ -73,6 +77,7 @@ static mnem_status merge_row(const job *j, int64_t row, float *old, row_sum *sum
     MNEM__TRY(mnem_dequantize_row(j->b.type, j->pair->rank, j->in_b + (uint64_t)row * j->row_b, b));
     add_up(j, b, more);
     for (int64_t c = 0; c < j->k; c++) {
+        if (j->keep_zeros && old[c] == 0) more[c] = 0;
         sum->old += (double)old[c] * (double)old[c];
         sum->added += (double)more[c] * (double)more[c];
         old[c] += more[c];
@@ -125,6 +130,34 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_sum *all
     return status;
 }
 
+/* ---- zeros ---- */
+
+/* Whether every four neighbours have two zeros or more. */
+static bool is_2_of_4(const float *row, int64_t k) {
+    for (int64_t c = 0; c < k; c += 4) {
+        int zeros = 0;
+        for (int64_t i = c; i < c + 4; i++) zeros += row[i] == 0;
+        if (zeros < 2) return false;
+    }
+    return true;
+}
+
+/* Looks at the tensor until a row isn't 2:4, which in one that isn't pruned is the first. */
+static mnem_status find_zeros(job *j, uint32_t index) {
+    j->keep_zeros = !j->options->dense && j->k % 4 == 0;
+    for (int64_t first = 0; first < j->rows && j->keep_zeros; first += j->batch_rows) {
+        const int64_t n = mnem__min_i64(j->rows - first, j->batch_rows);
+        MNEM__TRY(mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from,
+                                         (uint64_t)n * j->row_from, j->in));
+        for (int64_t i = 0; i < n && j->keep_zeros; i++) {
+            MNEM__TRY(mnem_dequantize_row(j->tensor.type, j->k, j->in + (uint64_t)i * j->row_from,
+                                          j->floats));
+            j->keep_zeros = is_2_of_4(j->floats, j->k);
+        }
+    }
+    return MNEM_OK;
+}
+
 /* ---- one tensor ---- */
 
 static mnem_status tell(const job *j) {
@@ -175,6 +208,7 @@ static mnem_status read_a(job *j) {
 static mnem_status merge_tensor(job *j, uint32_t index, uint32_t count) {
     row_sum all = {0};
     mnem_status status = read_a(j);
+    if (status == MNEM_OK) status = find_zeros(j, index);
     for (int64_t row = 0; row < j->rows && status == MNEM_OK; row += j->batch_rows) {
         j->batch = j->rows - row < j->batch_rows ? j->rows - row : j->batch_rows;
         status = run_batch(j, index, row, &all);
@@ -187,6 +221,7 @@ static mnem_status merge_tensor(job *j, uint32_t index, uint32_t count) {
                                       .from = j->tensor.type,
                                       .to = j->to,
                                       .rank = (int32_t)j->pair->rank,
+                                      .zeros_kept = j->keep_zeros,
                                       .relative_change =
                                           all.old > 0 ? sqrt(all.added / all.old) : 0};
     if (j->options->on_report) j->options->on_report(j->options->context, &report);
@@ -231,14 +266,27 @@ static int32_t file_type_of(const job *j, uint64_t old) {
     return !j->options->type && quantized && is_mostly_merged(j) ? 1 : -1;
 }
 
+/* What a file says of its zeros is true of the new one. */
+static bool zeros_stay(job *j) {
+    mnem_model_info info;
+    mnem_model_info_get(j->model, &info);
+    for (uint32_t i = 0; i < info.tensors; i++) {
+        tensor_begin(j, i);
+        if (j->pair->a >= 0 && mnem__zeros_are_of(&j->tensor) && j->options->dense) return false;
+        if (!mnem__zeros_stay(&j->tensor, j->to)) return false;
+    }
+    return true;
+}
+
 static mnem_status write_keys(void *context) {
-    const job *j = context;
+    job *j = context;
     const char *type = "general.file_type";
     mnem_text key;
     mnem_value value;
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(j->model, i, &key, &value); i++) {
         if (mnem__rewrite_drops(key.bytes)) continue;
+        if (strcmp(key.bytes, MNEM__GGUF_PATTERN) == 0 && !zeros_stay(j)) continue;
         const int32_t number = strcmp(key.bytes, type) == 0 ? file_type_of(j, value.u) : -1;
         if (number >= 0)
             status = mnem__gguf_write_key_u32(j->rewrite.writer, type, (uint32_t)number);
@@ -253,9 +301,9 @@ static mnem_status write_tensors(void *context) {
     mnem_model_info info;
     mnem_status status = MNEM_OK;
     mnem_model_info_get(j->model, &info);
-    j->bytes_total = info.tensor_bytes;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
+        j->bytes_total += j->tensor.bytes;
         status = mnem__gguf_write_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
                                          j->tensor.shape);
     }

@@ -12,8 +12,10 @@
 
 #include "base/heap.h"
 #include "base/progress.h"
-#include "model/convert/quantize.h"
+#include "model/convert/quantize_types.h"
 #include "model/convert/rewrite.h"
+#include "model/convert/tensor_weights.h"
+#include "model/convert/zeros.h"
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 #include "model/weights/finite.h"
@@ -23,6 +25,7 @@ static const char TAG[] = "quantize";
 
 typedef struct row_error {
     double squares, squares_old, max; /* of new - old; of old; largest |new - old| */
+    double weighted, weighted_old;    /* each square times its weight */
     mnem_status status;
 } row_error;
 
@@ -31,40 +34,57 @@ typedef struct job {
     const mnem__quantize_job *asked;
     const mnem_model *model;
     const mnem_quantize_options *options;
-    const mnem__recipe *recipe;
-    mnem_transformer transformer;
+    mnem_type *types; /* of all tensors */
     uint64_t bytes_done, bytes_total;
     /* of the tensor at hand */
     mnem_tensor_info tensor;
     mnem_type to;
     int64_t k, rows, batch_rows;
     uint64_t row_from, row_to;
+    mnem__tensor_weights weights;
     /* buffers, for the largest tensor */
     uint8_t *in, *out;
     float *floats; /* two rows for each worker */
     int64_t k_max;
     row_error *errors;
-    int64_t batch; /* rows in the buffers now */
+    int64_t first, batch; /* rows in the buffers now */
+    bool given;           /* they came as they shall be */
 } job;
 
 /* ---- one batch ---- */
 
+/* What the row's elements weigh; NULL: all the same. */
+static const float *row_weights(const job *j, int64_t row) {
+    const mnem__tensor_weights *w = &j->weights;
+    return w->weight ? w->weight + (j->first + row) / w->rows_each * j->k : NULL;
+}
+
+static void add_error(const float *old, const float *new, const float *w, int64_t k,
+                      row_error *error) {
+    for (int64_t i = 0; i < k; i++) {
+        const double difference = fabs((double)new[i] - (double)old[i]);
+        const double square = difference * difference, was = (double)old[i] * (double)old[i];
+        error->squares += square;
+        error->squares_old += was;
+        if (w) error->weighted += (double)w[i] * square;
+        if (w) error->weighted_old += (double)w[i] * was;
+        if (difference > error->max) error->max = difference;
+    }
+}
+
 static mnem_status quantize_row(const job *j, int64_t row, float *old, float *new,
                                 row_error *error) {
+    const float *w = row_weights(j, row);
     const uint8_t *in = j->in + (uint64_t)row * j->row_from;
     uint8_t *out = j->out + (uint64_t)row * j->row_to;
     mnem_status status = mnem_dequantize_row(j->tensor.type, j->k, in, old);
-    if (status == MNEM_OK && j->to == j->tensor.type)
+    if (status == MNEM_OK && j->to == j->tensor.type && !j->given)
         return mnem__is_finite(old, j->k) ? MNEM_OK : MNEM_BAD_FILE;
-    if (status == MNEM_OK) status = mnem_quantize_row(j->to, j->k, old, out);
+    if (status == MNEM_OK && !j->given)
+        status = mnem_quantize_row_weighted(j->to, j->k, old, w, out);
     if (status == MNEM_OK) status = mnem_dequantize_row(j->to, j->k, out, new);
     if (status != MNEM_OK) return status;
-    for (int64_t i = 0; i < j->k; i++) {
-        double difference = fabs((double)new[i] - (double)old[i]);
-        error->squares += difference * difference;
-        error->squares_old += (double)old[i] * (double)old[i];
-        if (difference > error->max) error->max = difference;
-    }
+    add_error(old, new, w, j->k, error);
     /* NaN and infinities, in the file or made by a type that is too narrow, end up in a sum. */
     return isfinite(error->squares + error->squares_old) ? MNEM_OK : MNEM_BAD_FILE;
 }
@@ -81,14 +101,14 @@ static void quantize_rows(const mnem_worker *worker, void *context) {
     }
 }
 
-static mnem_status add_errors(const job *j, int64_t first, row_error *sum) {
+static mnem_status add_errors(const job *j, row_error *sum) {
     for (int64_t i = 0; i < j->batch; i++) {
         const row_error *e = &j->errors[i];
         if (e->status == MNEM_BAD_FILE)
             return mnem__fail(MNEM_BAD_FILE,
                               "%s: tensor %s: row %lld has numbers that aren't finite in %s",
                               mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
-                              (long long)(first + i), mnem_type_get(j->to)->name);
+                              (long long)(j->first + i), mnem_type_get(j->to)->name);
         if (e->status != MNEM_OK)
             return mnem__fail(e->status, "%s: tensor %s: %s to %s: %s",
                               mnem_model_file_path(j->model, j->tensor.file), j->tensor.name,
@@ -96,19 +116,26 @@ static mnem_status add_errors(const job *j, int64_t first, row_error *sum) {
                               mnem_status_text(e->status));
         sum->squares += e->squares;
         sum->squares_old += e->squares_old;
+        sum->weighted += e->weighted;
+        sum->weighted_old += e->weighted_old;
         if (e->max > sum->max) sum->max = e->max;
     }
     return MNEM_OK;
 }
 
-static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *sum) {
+static mnem_status run_batch(job *j, uint32_t index, row_error *sum) {
     uint64_t bytes = (uint64_t)j->batch * j->row_from;
     bool same = j->tensor.type == j->to;
-    MNEM__TRY(mnem_model_tensor_read(j->model, index, (uint64_t)first * j->row_from, bytes, j->in));
+    MNEM__TRY(
+        mnem_model_tensor_read(j->model, index, (uint64_t)j->first * j->row_from, bytes, j->in));
+    j->given = false;
+    if (j->asked->give)
+        MNEM__TRY(
+            j->asked->give(j->asked->give_context, index, j->first, j->batch, j->out, &j->given));
     mnem_team_run(j->rewrite.team, quantize_rows, j);
-    mnem_status status = add_errors(j, first, sum);
+    mnem_status status = add_errors(j, sum);
     if (status == MNEM_OK)
-        status = mnem__gguf_write_data(j->rewrite.writer, same ? j->in : j->out,
+        status = mnem__gguf_write_data(j->rewrite.writer, same && !j->given ? j->in : j->out,
                                        (uint64_t)j->batch * j->row_to);
     j->bytes_done += bytes;
     return status;
@@ -118,9 +145,7 @@ static mnem_status run_batch(job *j, uint32_t index, int64_t first, row_error *s
 
 static void tensor_begin(job *j, uint32_t index) {
     mnem_model_tensor_get(j->model, index, &j->tensor);
-    j->to = j->asked->stays_f32 && j->asked->stays_f32(j->tensor.name, j->tensor.dims)
-                ? MNEM_TYPE_F32
-                : mnem__recipe_type(j->recipe, &j->transformer, &j->tensor);
+    j->to = j->types[index];
     j->k = j->tensor.shape[j->tensor.dims - 1];
     j->row_from = mnem_type_row_bytes(j->tensor.type, j->k);
     j->row_to = mnem_type_row_bytes(j->to, j->k);
@@ -136,46 +161,83 @@ static mnem_status tell(const job *j) {
                : mnem__fail(MNEM_CANCELLED, "%s: stopped", j->asked->what);
 }
 
-static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
-    tensor_begin(j, index);
-    row_error sum = {0};
-    for (int64_t row = 0; row < j->rows; row += j->batch_rows) {
-        j->batch = j->rows - row < j->batch_rows ? j->rows - row : j->batch_rows;
-        mnem_status status = run_batch(j, index, row, &sum);
-        if (status == MNEM_OK) status = tell(j);
-        if (status != MNEM_OK) return status;
+static void report(const job *j, uint32_t index, uint32_t count, const row_error *sum) {
+    const double elements = (double)j->rows * (double)j->k;
+    mnem_quantize_report r = {.tensor = j->tensor.name,
+                              .index = index,
+                              .count = count,
+                              .from = j->tensor.type,
+                              .to = j->to,
+                              .bytes_from = j->tensor.bytes,
+                              .bytes_to = (uint64_t)j->rows * j->row_to,
+                              .rms_error = sqrt(sum->squares / elements),
+                              .relative_error =
+                                  sum->squares_old > 0 ? sqrt(sum->squares / sum->squares_old) : 0,
+                              .max_error = sum->max,
+                              .weighted = j->weights.known,
+                              .weighted_error = j->weights.known && sum->weighted_old > 0
+                                                    ? sqrt(sum->weighted / sum->weighted_old)
+                                                    : 0};
+    if (j->asked->tell) j->asked->tell(j->asked->give_context, index, &r);
+    if (j->options->on_report) j->options->on_report(j->options->context, &r);
+}
+
+static mnem_status run_rows(job *j, uint32_t index, row_error *sum) {
+    for (j->first = 0; j->first < j->rows; j->first += j->batch_rows) {
+        j->batch = j->rows - j->first < j->batch_rows ? j->rows - j->first : j->batch_rows;
+        MNEM__TRY(run_batch(j, index, sum));
+        MNEM__TRY(tell(j));
     }
-    double elements = (double)j->rows * (double)j->k;
-    mnem_quantize_report report = {
-        .tensor = j->tensor.name,
-        .index = index,
-        .count = count,
-        .from = j->tensor.type,
-        .to = j->to,
-        .bytes_from = j->tensor.bytes,
-        .bytes_to = (uint64_t)j->rows * j->row_to,
-        .rms_error = sqrt(sum.squares / elements),
-        .relative_error = sum.squares_old > 0 ? sqrt(sum.squares / sum.squares_old) : 0,
-        .max_error = sum.max};
-    if (j->options->on_report) j->options->on_report(j->options->context, &report);
-    return tell(j);
+    return MNEM_OK;
+}
+
+static mnem_status run_tensor(job *j, uint32_t index, uint32_t count) {
+    row_error sum = {0};
+    tensor_begin(j, index);
+    mnem_status status =
+        mnem__recipe_is_matrix(&j->tensor)
+            ? mnem__tensor_weights_get(j->options->imatrix, &j->tensor, &j->weights)
+            : MNEM_OK;
+    if (status == MNEM_OK) status = run_rows(j, index, &sum);
+    if (status == MNEM_OK) report(j, index, count, &sum);
+    mnem__tensor_weights_free(&j->weights);
+    return status == MNEM_OK ? tell(j) : status;
 }
 
 /* ---- keys ---- */
 
+static const char KEY_TYPE[] = "general.file_type";
+static const char KEY_VERSION[] = "general.quantization_version";
+
+/* Zeros are where they were: codes that make up for each other may be anything. */
+static bool zeros_stay(const job *j) {
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(j->model, i, &t); i++)
+        if (!mnem__zeros_stay(&t, j->types[i])) return false;
+    return !j->asked->give;
+}
+
+static bool is_left_out(const job *j, const char *key) {
+    return mnem__rewrite_drops(key) || strcmp(key, KEY_TYPE) == 0 ||
+           strcmp(key, KEY_VERSION) == 0 ||
+           (strcmp(key, MNEM__GGUF_PATTERN) == 0 && !zeros_stay(j));
+}
+
 static mnem_status write_keys(void *context) {
     const job *j = context;
-    const char *type = "general.file_type", *version = "general.quantization_version";
     mnem_text key;
     mnem_value value;
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && mnem_model_key_get(j->model, i, &key, &value); i++)
-        if (!mnem__rewrite_drops(key.bytes) && strcmp(key.bytes, type) != 0 &&
-            strcmp(key.bytes, version) != 0)
+        if (!is_left_out(j, key.bytes))
             status = mnem__gguf_write_key(j->rewrite.writer, key.bytes, &value);
+    const uint32_t file_type = j->asked->file_type ? j->asked->file_type
+                               : mnem__quantize_has_target(j->options)
+                                   ? mnem__quantize_file_type(j->model, j->types)
+                                   : j->asked->recipe->file_type;
     if (status == MNEM_OK)
-        status = mnem__gguf_write_key_u32(j->rewrite.writer, type, j->recipe->file_type);
-    return status == MNEM_OK ? mnem__gguf_write_key_u32(j->rewrite.writer, version, 2) : status;
+        status = mnem__gguf_write_key_u32(j->rewrite.writer, KEY_TYPE, file_type);
+    return status == MNEM_OK ? mnem__gguf_write_key_u32(j->rewrite.writer, KEY_VERSION, 2) : status;
 }
 
 static mnem_status write_tensors(void *context) {
@@ -185,10 +247,10 @@ static mnem_status write_tensors(void *context) {
     mnem_status status = MNEM_OK;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++) {
         tensor_begin(j, i);
+        j->bytes_total += j->tensor.bytes;
         status = mnem__gguf_write_tensor(j->rewrite.writer, j->tensor.name, j->to, j->tensor.dims,
                                          j->tensor.shape);
     }
-    j->bytes_total = info.tensor_bytes;
     for (uint32_t i = 0; status == MNEM_OK && i < info.tensors; i++)
         status = run_tensor(j, i, info.tensors);
     return status;
@@ -207,11 +269,20 @@ static mnem_status check_types(const mnem_model *model) {
     return MNEM_OK;
 }
 
+static mnem_status choose_types(job *j) {
+    mnem_model_info info;
+    mnem_model_info_get(j->model, &info);
+    j->types = mnem__calloc(TAG, info.tensors, sizeof *j->types);
+    return j->types ? mnem__quantize_types(j->asked, j->options, j->rewrite.team, j->types)
+                    : mnem__heap_status();
+}
+
 /* The largest of each buffer over all tensors. */
 static mnem_status take_buffers(void *context) {
     job *j = context;
     mnem_tensor_info info;
     uint64_t in = 0, out = 0, rows = 0;
+    MNEM__TRY(choose_types(j));
     for (uint32_t i = 0; mnem_model_tensor_get(j->model, i, &info); i++) {
         tensor_begin(j, i);
         uint64_t batch = (uint64_t)(j->rows < j->batch_rows ? j->rows : j->batch_rows);
@@ -230,6 +301,7 @@ static mnem_status take_buffers(void *context) {
 }
 
 static void free_buffers(job *j) {
+    mnem__free(j->types);
     mnem__free(j->in);
     mnem__free(j->out);
     mnem__free(j->errors);
@@ -239,8 +311,8 @@ static void free_buffers(job *j) {
 static const mnem__rewrite_steps steps = {take_buffers, write_keys, write_tensors};
 
 static mnem_status run(job *j, const char *to) {
-    MNEM__TRY(mnem_model_transformer(j->model, &j->transformer));
     MNEM__TRY(check_types(j->model));
+    MNEM__TRY(mnem__tensor_weights_check(j->options->imatrix, j->model));
     mnem_status status = mnem__rewrite_run(&j->rewrite, &steps, j->model, to, j->options->threads);
     free_buffers(j);
     return status;
@@ -248,15 +320,24 @@ static mnem_status run(job *j, const char *to) {
 
 mnem_status mnem__quantize_run(const mnem__quantize_job *asked, const char *to,
                                const mnem_quantize_options *options) {
-    job j = {.asked = asked, .model = asked->model, .options = options, .recipe = asked->recipe};
+    job j = {.asked = asked, .model = asked->model, .options = options};
     return run(&j, to);
+}
+
+mnem_status mnem__quantize_recipe(const mnem_quantize_options *options,
+                                  const mnem__recipe **recipe) {
+    const bool target = mnem__quantize_has_target(options);
+    if (target && (options->type || (options->target_bytes && options->target_bits > 0)))
+        return mnem__fail(MNEM_INVALID, "quantize: a type, a size or bits: one of them");
+    const char *type = target ? "Q4_K" : options->type ? options->type : "";
+    return mnem__recipe_find("quantize", type, recipe);
 }
 
 mnem_status mnem_quantize_file(const char *from, const char *to,
                                const mnem_quantize_options *options) {
     mnem__quantize_job asked = {.what = "quantize", .doing = "quantizing"};
     mnem_model *model;
-    MNEM__TRY(mnem__recipe_find("quantize", options->type ? options->type : "", &asked.recipe));
+    MNEM__TRY(mnem__quantize_recipe(options, &asked.recipe));
     MNEM__TRY(mnem_model_open(from, &model));
     asked.model = model;
     mnem_status status = mnem__quantize_run(&asked, to, options);

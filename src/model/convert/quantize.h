@@ -30,12 +30,30 @@ bool mnem__recipe_is_mix(const mnem__recipe *recipe);
 mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *transformer,
                             const mnem_tensor_info *tensor);
 
+/* The type itself, or the next that fits rows of k, as above. */
+mnem_type mnem__recipe_fitting(mnem_type type, int64_t k);
+/* Not a vector, and no norm. */
+bool mnem__recipe_is_matrix(const mnem_tensor_info *tensor);
+/* general.file_type of a file whose matrices are mostly of a type; 1 (F16): none is like it. */
+uint32_t mnem__recipe_file_type(mnem_type matrices);
+
 typedef struct mnem__quantize_job {
     const mnem_model *model;
     const mnem__recipe *recipe;
-    bool (*stays_f32)(const char *name, int dims); /* whatever the recipe says; NULL: none */
-    const char *what, *doing;                      /* "quantize", "quantizing": who asks */
+    /* false: the recipe says the type; NULL: it does for all. */
+    bool (*stays)(const mnem_tensor_info *tensor, mnem_type *type);
+    uint32_t file_type;       /* 0: the recipe's */
+    const char *what, *doing; /* "quantize", "quantizing": who asks */
+    /* NULL, or gives rows [first, first + rows) of a tensor in its new type, where it has them. */
+    mnem_status (*give)(void *context, uint32_t tensor, int64_t first, int64_t rows, uint8_t *out,
+                        bool *given);
+    /* NULL, or adds to what is reported of a tensor. */
+    void (*tell)(void *context, uint32_t tensor, mnem_quantize_report *report);
+    void *give_context; /* of both */
 } mnem__quantize_job;
+/* Of the options' type, or of their target. */
+mnem_status mnem__quantize_recipe(const mnem_quantize_options *options,
+                                  const mnem__recipe **recipe);
 /* Writes an open model. */
 mnem_status mnem__quantize_run(const mnem__quantize_job *job, const char *to,
                                const mnem_quantize_options *options);

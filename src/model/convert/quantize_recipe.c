@@ -113,14 +113,28 @@ static mnem_type in_small_blocks(mnem_type type) {
     }
 }
 
-mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *t,
-                            const mnem_tensor_info *tensor) {
-    int32_t layer;
-    const mnem__role role = mnem__role_find(tensor->name, &layer);
-    if (tensor->dims == 1 || (role && !mnem__role_is_matrix(role))) return MNEM_TYPE_F32;
-    mnem_type type = wanted_type(recipe, t, tensor->name);
-    int64_t k = tensor->shape[tensor->dims - 1];
+mnem_type mnem__recipe_fitting(mnem_type type, int64_t k) {
     if (mnem_type_row_bytes(type, k)) return type;
     type = in_small_blocks(type);
     return mnem_type_row_bytes(type, k) ? type : MNEM_TYPE_F16;
+}
+
+bool mnem__recipe_is_matrix(const mnem_tensor_info *tensor) {
+    int32_t layer;
+    const mnem__role role = mnem__role_find(tensor->name, &layer);
+    return tensor->dims > 1 && (!role || mnem__role_is_matrix(role));
+}
+
+mnem_type mnem__recipe_type(const mnem__recipe *recipe, const mnem_transformer *t,
+                            const mnem_tensor_info *tensor) {
+    if (!mnem__recipe_is_matrix(tensor)) return MNEM_TYPE_F32;
+    return mnem__recipe_fitting(wanted_type(recipe, t, tensor->name),
+                                tensor->shape[tensor->dims - 1]);
+}
+
+uint32_t mnem__recipe_file_type(mnem_type matrices) {
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        if (recipes[i].matrices == matrices && !mnem__recipe_is_mix(&recipes[i]))
+            return recipes[i].file_type;
+    return 1;
 }

@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/team/team.h"
 #include "base/thread.h"
+#include "model/gguf/gguf.h"
 
 bool mnem__rewrite_drops(const char *key) {
-    return strncmp(key, "split.", 6) == 0;
+    return strncmp(key, "split.", 6) == 0 || strcmp(key, MNEM__GGUF_COMPACT) == 0;
 }
 
 static bool is_part(const mnem_model *model, const char *path) {
@@ -49,7 +51,10 @@ mnem_status mnem__rewrite_run(mnem__rewrite *job, const mnem__rewrite_steps *ste
     mnem_status status = mnem__rewrite_check(model, to);
     if (status == MNEM_OK)
         status = mnem_team_create(threads > MNEM_TEAM_MAX ? MNEM_TEAM_MAX : threads, &job->team);
-    if (status == MNEM_OK) status = write_file(job, steps, to);
+    if (status == MNEM_OK) {
+        mnem__team_adapt(job->team);
+        status = write_file(job, steps, to);
+    }
     mnem_team_destroy(job->team);
     return status;
 }

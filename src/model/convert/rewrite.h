@@ -21,7 +21,7 @@ typedef struct mnem__rewrite_steps {
 mnem_status mnem__rewrite_run(mnem__rewrite *job, const mnem__rewrite_steps *steps,
                               const mnem_model *model, const char *to, int threads);
 
-/* Keys of the parts that a split model was in don't hold for one file. */
+/* Keys of how the source is written: in parts, or with compact matrices. */
 bool mnem__rewrite_drops(const char *key);
 /* MNEM_INVALID when writing to `to` would touch a part of the model, by any of its names. */
 mnem_status mnem__rewrite_check(const mnem_model *model, const char *to);

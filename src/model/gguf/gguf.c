@@ -267,7 +267,9 @@ mnem_status mnem__gguf_open(const char *path, mnem_model **out) {
     if (status == MNEM_OK) status = create(path, &all, &model);
     if (status == MNEM_OK) status = parse_parts(path, &all, model);
     if (status == MNEM_OK) status = check_overlap(model);
+    if (status == MNEM_OK) status = mnem__gguf_find_compact(model);
     if (status == MNEM_OK) status = sort_tensors(model);
+    if (status == MNEM_OK) status = mnem__gguf_find_sparse(model);
     if (status != MNEM_OK) {
         mnem_model_close(model);
         return status;

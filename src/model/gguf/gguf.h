@@ -38,8 +38,10 @@ typedef struct mnem__gguf_tensor {
     const char *name;
     uint16_t dims, part;
     uint32_t type;
-    int64_t shape[4]; /* slowest first */
-    uint64_t bytes, offset;
+    int64_t shape[4];          /* slowest first */
+    uint64_t bytes, offset;    /* bytes: of its rows */
+    bool sparse, packs_sparse; /* 2:4; and packed so */
+    bool compact;              /* in the file, too */
 } mnem__gguf_tensor;
 
 /* What a model that isn't a GGUF file does by itself: its tensors are views of something else. */
@@ -79,6 +81,32 @@ bool mnem__model_is_plain(const mnem_model *model, uint32_t tensor);
  * the model was opened. To be asked after a read. MNEM_BAD_FILE. */
 mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd);
 
+/* What a file says whose matrices of layers are all 2:4, so that half a page of each is enough to
+ * believe it. */
+#define MNEM__GGUF_PATTERN     "mnem.sparsity.pattern"
+#define MNEM__GGUF_PATTERN_2_4 "2:4"
+bool mnem__gguf_says_2_4(const mnem_model *model);
+/* Finds the matrices that are 2:4 (gguf_sparse.c). MNEM_IO, MNEM_BAD_FILE. */
+mnem_status mnem__gguf_find_sparse(mnem_model *model);
+
+/* ---- 2:4 matrices without their zeros (gguf_compact.c) ---- */
+
+#define MNEM__GGUF_COMPACT "mnem.sparsity.compact"
+/* Makes of the tensors that are such what they stand for; before tensors are sorted by name.
+ * MNEM_BAD_FILE, MNEM_UNSUPPORTED (another version). */
+mnem_status mnem__gguf_find_compact(mnem_model *model);
+/* mnem_model_tensor_read of one, with a range that is inside. */
+mnem_status mnem__gguf_compact_read(const mnem_model *model, const mnem__gguf_tensor *tensor,
+                                    uint64_t offset, uint64_t bytes, void *out);
+static inline uint64_t mnem__gguf_file_bytes(const mnem__gguf_tensor *t) {
+    return t->compact ? mnem_sparse_bytes((mnem_type)t->type, t->shape[0], t->shape[1]) : t->bytes;
+}
+/* The I8 tensor that a matrix is written as; false: it can't be, since its type has no such form or
+ * rows aren't whole groups. */
+bool mnem__gguf_compact_tensor(mnem_type type, int64_t rows, int64_t k, int64_t shape[2]);
+void mnem__gguf_compact_name(mnem_type type, const char *name, char *out, size_t n);
+mnem_status mnem__gguf_compact_key(mnem_gguf_writer *writer);
+
 /* MNEM_UNSUPPORTED, with the way out, for a low-rank adapter. */
 mnem_status mnem__gguf_check_model(const mnem_model *model);
 
@@ -94,6 +122,7 @@ const char *mnem__gguf_value_name(uint32_t type);
 
 typedef struct mnem__cursor {
     int fd;
+    const uint8_t *memory; /* what is read instead of a file; NULL: the file */
     const char *path;
     uint64_t file_bytes;
     int64_t written; /* as in mnem__gguf_part */
@@ -105,6 +134,9 @@ typedef struct mnem__cursor {
 
 /* Opens path for reading; MNEM_IO, or MNEM_BAD_FILE when it isn't a regular file. */
 mnem_status mnem__cursor_open(mnem__cursor *cursor, const char *path);
+/* Reads n bytes of memory, which path names in errors. */
+void mnem__cursor_open_memory(mnem__cursor *cursor, const char *path, const void *memory,
+                              uint64_t n);
 void mnem__cursor_close(mnem__cursor *cursor);
 uint64_t mnem__cursor_position(const mnem__cursor *cursor);
 uint64_t mnem__cursor_left(const mnem__cursor *cursor);

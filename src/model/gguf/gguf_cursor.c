@@ -29,6 +29,7 @@ mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd) {
 
 mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     c->path = path;
+    c->memory = NULL;
     c->at = c->have = c->used = 0;
     snprintf(c->where, sizeof c->where, "header");
     c->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a FIFO must not block */
@@ -39,10 +40,18 @@ mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     c->written = written(&st);
     if (plain && st.st_size > 0) return MNEM_OK;
     mnem__cursor_close(c);
-    return mnem__fail(MNEM_BAD_FILE, "%s: is %s, not a GGUF file", path,
+    return mnem__fail(MNEM_BAD_FILE, "%s: is %s", path,
                       plain                 ? "empty"
-                      : S_ISDIR(st.st_mode) ? "a folder"
+                      : S_ISDIR(st.st_mode) ? "a folder, not a file"
                                             : "no regular file");
+}
+
+void mnem__cursor_open_memory(mnem__cursor *c, const char *path, const void *memory, uint64_t n) {
+    memset(c, 0, offsetof(mnem__cursor, buffer));
+    c->fd = -1;
+    c->path = path;
+    c->memory = memory;
+    c->file_bytes = n;
 }
 
 void mnem__cursor_close(mnem__cursor *c) {
@@ -67,6 +76,10 @@ void mnem__cursor_seek(mnem__cursor *c, uint64_t position) {
 /* Reads exactly n bytes at offset. A file that became shorter is a bad file. */
 static mnem_status read_at(const mnem__cursor *c, void *out, uint64_t n, uint64_t offset) {
     uint8_t *to = out;
+    if (c->memory) {
+        memcpy(to, c->memory + offset, n);
+        return MNEM_OK;
+    }
     while (n > 0) {
         ssize_t got = pread(c->fd, to, n, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;

@@ -79,7 +79,7 @@ void mnem_model_info_get(const mnem_model *model, mnem_model_info *info) {
         uint64_t elements = 1;
         for (int d = 0; d < t->dims; d++) elements *= (uint64_t)t->shape[d];
         info->parameters += elements;
-        info->tensor_bytes += t->bytes;
+        info->tensor_bytes += mnem__gguf_file_bytes(t);
     }
 }
 
@@ -96,8 +96,12 @@ bool mnem_model_tensor_get(const mnem_model *model, uint32_t index, mnem_tensor_
                                .type = (mnem_type)t->type,
                                .dims = t->dims,
                                .bytes = t->bytes,
+                               .file_bytes = mnem__gguf_file_bytes(t),
                                .file = t->part,
-                               .offset = t->offset};
+                               .offset = t->offset,
+                               .sparse = t->sparse,
+                               .compact = t->compact,
+                               .layout = t->packs_sparse ? MNEM_LAYOUT_SPARSE : MNEM_LAYOUT_PACKED};
     memcpy(info->shape, t->shape, sizeof info->shape);
     return true;
 }
@@ -143,6 +147,7 @@ mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint
         return mnem__fail(MNEM_INVALID, "%s: tensor %s: %llu bytes at %llu, it has %llu",
                           part->path, t->name, (unsigned long long)bytes,
                           (unsigned long long)offset, (unsigned long long)t->bytes);
+    if (t->compact) return mnem__gguf_compact_read(model, t, offset, bytes, out);
     if (model->source) return model->source->read(model, index, offset, bytes, out);
     return mnem__gguf_part_read(part, t->name, t->offset + offset, bytes, out);
 }

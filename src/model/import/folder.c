@@ -28,6 +28,7 @@ static mnem_status fill(mnem__folder *f, const char *path, const char *pre, bool
     if (status == MNEM_OK) status = mnem__safetensors_open(path, &f->st);
     if (status == MNEM_OK) status = mnem__folder_begin(f, path);
     if (status == MNEM_OK) status = mnem__hf_put_keys(f, &c);
+    if (status == MNEM_OK) status = mnem__hf_put_pooling(f, path, &c);
     if (status == MNEM_OK) status = put_tokenizer(f, path, &c, pre, strict, &tokens);
     if (status == MNEM_OK) status = mnem__hf_put_tensors(f, &c, tokens);
     if (status == MNEM_OK) status = mnem__hf_put_general(f, path);

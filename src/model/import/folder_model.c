@@ -117,9 +117,12 @@ void mnem__put_array(mnem__folder *f, const char *key, mnem_value_type element,
 
 /* false: more than 2^63 elements, or none. */
 static bool count_bytes(mnem_type type, int dims, const int64_t *shape, uint64_t *bytes) {
-    *bytes = mnem_type_row_bytes(type, 1);
-    for (int d = 0; d < dims; d++)
-        if (shape[d] <= 0 || !mnem__mul_u64(*bytes, (uint64_t)shape[d], bytes)) return false;
+    const uint32_t block = mnem_type_get(type)->block_elements;
+    *bytes = mnem_type_row_bytes(type, block);
+    for (int d = 0; d < dims; d++) {
+        const int64_t n = d == dims - 1 ? shape[d] / block : shape[d];
+        if (n <= 0 || !mnem__mul_u64(*bytes, (uint64_t)n, bytes)) return false;
+    }
     return *bytes < INT64_MAX;
 }
 

@@ -11,14 +11,19 @@
 #include "model/import/safetensors.h"
 
 /* How a tensor's elements are made. Element e of the view is number e % each of block e / each;
- * block b begins at stride * b + skip of the first source, or with several at skip of source b. */
+ * block b begins at stride * b + skip of the first source, or with several at skip of source b.
+ * Numbers of a block follow each other, or (down > 0) its rows begin `down` apart, and a row's
+ * columns `across`; 0: its rows are single numbers.
+ * mxfp4: the sources are the codes and the scales of blocks of 32; row r of the view is row
+ * r * down + skip of theirs. */
 typedef struct mnem__view {
     const float *values; /* the elements themselves: no source is read */
     const uint32_t *source;
     uint32_t sources;
     int64_t each, stride, skip;
     int64_t halves; /* > 0: in so many rows, row 2i is row i and row 2i + 1 is row i + halves / 2 */
-    bool transposed; /* [rows, columns] of a source [columns, rows] */
+    int64_t down, across;
+    bool mxfp4;
     float add;
     mnem_type stored; /* of the sources */
     bool plain;       /* the bytes of the file as they are */
@@ -59,5 +64,8 @@ void mnem__put_tensor(mnem__folder *folder, const char *name, mnem_type type, in
 extern const mnem__model_source mnem__folder_source;
 mnem_status mnem__folder_read(const mnem_model *model, uint32_t tensor, uint64_t offset,
                               uint64_t bytes, void *out);
+/* Of a view of blocks of MXFP4. */
+mnem_status mnem__folder_read_mxfp4(const mnem__folder *folder, uint32_t tensor, uint64_t offset,
+                                    uint64_t bytes, uint8_t *out);
 
 #endif

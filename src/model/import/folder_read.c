@@ -3,8 +3,8 @@
  * The idea: elements that follow each other in a source and in the view are a run; runs are read
  * one by one, straight into their place where the type is that of the source, otherwise through
  * a few KiB of floats. A run is a row where rows are in another order, a block where they aren't.
- * Cost: one read of the file a run; a transposed tensor takes one for each of its columns, for as
- * many rows as are asked for together. */
+ * Cost: one read of the file a run; where rows are scattered, as those of a transposed tensor, one
+ * for each column, for as many rows as are asked for together. */
 #include "model/import/folder_model.h"
 
 #include "base/minmax.h"
@@ -15,7 +15,7 @@ typedef struct reader {
     const mnem__folder *folder;
     const mnem__view *view;
     const mnem__gguf_tensor *tensor;
-    int64_t columns; /* of a row: the last dimension; 1 of a vector */
+    int64_t columns; /* of a row: the last dimension; 1 of a vector, and where rows are numbers */
     uint64_t wide;   /* bytes of an element here, and in the source */
     uint64_t narrow;
 } reader;
@@ -68,31 +68,39 @@ static mnem_status read_runs(const reader *r, int64_t e, int64_t n, uint8_t *out
     return MNEM_OK;
 }
 
-/* Rows [row, row + n) of a transposed tensor, whole: from each row of the source n numbers. */
-static mnem_status read_columns(const reader *r, int64_t row, int64_t n, uint8_t *out) {
+/* Rows [row, row + n) of a block, whole: of each column as many numbers as lie in one piece. */
+static mnem_status read_columns(const reader *r, int64_t block, int64_t row, int64_t n,
+                                uint8_t *out) {
     uint8_t raw[STEP * sizeof(float)];
-    const int64_t rows = r->tensor->shape[0];
-    for (int64_t i = 0; i < n; i += STEP) {
-        const int64_t step = mnem__min_i64(n - i, STEP);
+    const mnem__view *v = r->view;
+    const int64_t first = v->skip + block * v->stride + row * v->down,
+                  most = (STEP - 1) / v->down + 1;
+    for (int64_t i = 0; i < n; i += most) {
+        const int64_t step = mnem__min_i64(n - i, most);
         for (int64_t c = 0; c < r->columns; c++) {
-            MNEM__TRY(read_source(r, 0, c * rows + row + i, step, raw));
+            const int64_t at = first + i * v->down + c * v->across;
+            MNEM__TRY(read_wide(r, 0, at, (step - 1) * v->down + 1, raw));
             for (int64_t k = 0; k < step; k++)
                 memcpy(out + (uint64_t)((i + k) * r->columns + c) * r->wide,
-                       raw + (uint64_t)k * r->wide, r->wide);
+                       raw + (uint64_t)(k * v->down) * r->wide, r->wide);
         }
     }
     return MNEM_OK;
 }
 
-static mnem_status read_transposed(const reader *r, int64_t e, int64_t n, uint8_t *out) {
+static mnem_status read_scattered(const reader *r, int64_t e, int64_t n, uint8_t *out) {
+    const mnem__view *v = r->view;
     while (n > 0) {
-        const int64_t row = e / r->columns, column = e % r->columns, rows = n / r->columns;
+        const int64_t block = e / v->each, row = e % v->each / r->columns,
+                      column = e % v->each % r->columns;
+        const int64_t rows = mnem__min_i64(n / r->columns, v->each / r->columns - row);
         int64_t done = 1;
         if (column == 0 && rows > 0) {
-            MNEM__TRY(read_columns(r, row, rows, out));
+            MNEM__TRY(read_columns(r, block, row, rows, out));
             done = rows * r->columns;
         } else {
-            MNEM__TRY(read_source(r, 0, column * r->tensor->shape[0] + row, 1, out));
+            const int64_t at = v->skip + block * v->stride + row * v->down + column * v->across;
+            MNEM__TRY(read_wide(r, 0, at, 1, out));
         }
         e += done;
         n -= done;
@@ -102,8 +110,7 @@ static mnem_status read_transposed(const reader *r, int64_t e, int64_t n, uint8_
 }
 
 static mnem_status read_elements(const reader *r, uint64_t e, uint64_t n, uint8_t *out) {
-    if (!r->view->values && r->view->transposed)
-        return read_transposed(r, (int64_t)e, (int64_t)n, out);
+    if (!r->view->values && r->view->down) return read_scattered(r, (int64_t)e, (int64_t)n, out);
     if (!r->view->values) return read_runs(r, (int64_t)e, (int64_t)n, out);
     memcpy(out, r->view->values + e, n * sizeof(float));
     return MNEM_OK;
@@ -122,7 +129,9 @@ mnem_status mnem__folder_read(const mnem_model *model, uint32_t tensor, uint64_t
     const mnem__folder *f = (const mnem__folder *)model;
     reader r = {.folder = f, .view = &f->view[tensor], .tensor = &model->tensor[tensor]};
     uint8_t *to = out;
-    r.columns = r.tensor->dims > 1 ? r.tensor->shape[r.tensor->dims - 1] : 1;
+    const bool numbers = r.tensor->dims <= 1 || (r.view->down && !r.view->across);
+    if (r.view->mxfp4) return mnem__folder_read_mxfp4(f, tensor, offset, bytes, out);
+    r.columns = numbers ? 1 : r.tensor->shape[r.tensor->dims - 1];
     r.wide = mnem_type_row_bytes((mnem_type)r.tensor->type, 1);
     r.narrow = mnem_type_row_bytes(r.view->stored, 1);
     const uint64_t head = offset % r.wide, first = mnem__min_u64(bytes, (r.wide - head) % r.wide);

@@ -89,6 +89,7 @@ static mnem_status check_quantized(const mnem__hf_config *c) {
     char printable[40];
     if (!q) return MNEM_OK;
     const char *method = mnem__node_text(mnem__node_get(q, "quant_method"), "unknown");
+    if (c->family->traits & MNEM__HF_MXFP4 && strcmp(method, "mxfp4") == 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: quantization_config: weights quantized by \"%s\" aren't supported; take "
                       "the folder that they were made of, and --type here",

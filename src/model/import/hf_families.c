@@ -101,6 +101,66 @@ static const mnem__hf_name lfm2[] = {{OUT "embedding_norm", "token_embd_norm", M
                                      {"feed_forward.w3", "ffn_up", MNEM__HF_AS_IS},
                                      {0}};
 
+static const mnem__hf_name gpt_oss[] = {
+    {"post_attention_layernorm", "post_attention_norm", MNEM__HF_AS_IS},
+    {"self_attn.sinks", "attn_sinks.weight", MNEM__HF_AS_IS},
+    {"mlp.router", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", MNEM__HF_EVEN_TRANSPOSED},
+    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", MNEM__HF_ODD_TRANSPOSED},
+    {"mlp.experts.gate_up_proj_blocks", "ffn_gate_exps.weight", MNEM__HF_BLOCKS_EVEN},
+    {"mlp.experts.gate_up_proj_blocks", "ffn_up_exps.weight", MNEM__HF_BLOCKS_ODD},
+    {"mlp.experts.gate_up_proj_scales", "", MNEM__HF_DROP}, /* read with the blocks */
+    {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", MNEM__HF_EVEN},
+    {"mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", MNEM__HF_ODD},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_EACH_TRANSPOSED},
+    {"mlp.experts.down_proj_blocks", "ffn_down_exps.weight", MNEM__HF_BLOCKS_ALL},
+    {"mlp.experts.down_proj_scales", "", MNEM__HF_DROP},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name deepseek[] = {
+    {"self_attn.q_a_proj", "attn_q_a", MNEM__HF_AS_IS},
+    {"self_attn.q_a_layernorm", "attn_q_a_norm", MNEM__HF_AS_IS},
+    {"self_attn.q_b_proj", "attn_q_b", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_proj_with_mqa", "attn_kv_a_mqa", MNEM__HF_AS_IS},
+    {"self_attn.kv_a_layernorm", "attn_kv_a_norm", MNEM__HF_AS_IS},
+    {"self_attn.kv_b_proj", "attn_k_b", MNEM__HF_HEAD_KEYS},
+    {"self_attn.kv_b_proj", "attn_v_b", MNEM__HF_HEAD_VALUES},
+    {"mlp.gate", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias", MNEM__HF_AS_IS},
+    {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK},
+    {"mlp.experts.*.up_proj", "ffn_up_exps", MNEM__HF_STACK},
+    {"mlp.shared_experts.down_proj", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_experts.gate_proj", "ffn_gate_shexp", MNEM__HF_AS_IS},
+    {"mlp.shared_experts.up_proj", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name bert[] = {
+    {OUT "embeddings.word_embeddings", "token_embd", MNEM__HF_AS_IS},
+    {OUT "embeddings.token_type_embeddings", "token_types", MNEM__HF_AS_IS},
+    {OUT "embeddings.position_embeddings", "position_embd", MNEM__HF_AS_IS},
+    {OUT "embeddings.LayerNorm", "token_embd_norm", MNEM__HF_AS_IS},
+    {"attention.self.query", "attn_q", MNEM__HF_AS_IS},
+    {"attention.self.key", "attn_k", MNEM__HF_AS_IS},
+    {"attention.self.value", "attn_v", MNEM__HF_AS_IS},
+    {"attention.output.dense", "attn_output", MNEM__HF_AS_IS},
+    {"attention.output.LayerNorm", "attn_output_norm", MNEM__HF_AS_IS},
+    {"intermediate.dense", "ffn_up", MNEM__HF_AS_IS},
+    {"output.dense", "ffn_down", MNEM__HF_AS_IS},
+    {"output.LayerNorm", "layer_output_norm", MNEM__HF_AS_IS},
+    {0}};
+static const mnem__hf_name nomic_bert[] = {
+    {OUT "embeddings.word_embeddings", "token_embd", MNEM__HF_AS_IS},
+    {OUT "embeddings.token_type_embeddings", "token_types", MNEM__HF_AS_IS},
+    {OUT "emb_ln", "token_embd_norm", MNEM__HF_AS_IS},
+    {"attn.Wqkv", "attn_qkv", MNEM__HF_AS_IS},
+    {"attn.out_proj", "attn_output", MNEM__HF_AS_IS},
+    {"norm1", "attn_output_norm", MNEM__HF_AS_IS},
+    {"mlp.fc11", "ffn_up", MNEM__HF_AS_IS},
+    {"mlp.fc12", "ffn_gate", MNEM__HF_AS_IS},
+    {"mlp.fc2", "ffn_down", MNEM__HF_AS_IS},
+    {"norm2", "layer_output_norm", MNEM__HF_AS_IS},
+    {0}};
+
 static const mnem__hf_fixed silu[] = {{"hidden_act", "silu swish"}, {0}};
 static const mnem__hf_fixed gelu[] = {
     {"hidden_activation", "gelu_pytorch_tanh gelu"}, {"hidden_act", "gelu_pytorch_tanh gelu"}, {0}};
@@ -118,6 +178,47 @@ static const mnem__hf_fixed shares_of_chosen[] = {{"hidden_act", "silu swish"},
                                                   {"decoder_sparse_step", "1"},
                                                   {0}};
 
+static const mnem__hf_fixed swiglu[] = {
+    {"hidden_act", "silu"}, {"swiglu_limit", "7"}, {"swiglu_alpha", "1.702"}, {0}};
+static const mnem__hf_fixed deepseek_fixed[] = {
+    {"hidden_act", "silu swish"},
+    {"topk_method", "greedy group_limited_greedy noaux_tc"},
+    {"scoring_func", "softmax sigmoid"},
+    {"moe_layer_freq", "1"},
+    {"attention_bias", "false"},
+    {"rope_interleave", "true"},
+    {0}};
+static const mnem__hf_fixed gelu_exact[] = {
+    {"hidden_act", "gelu"}, {"position_embedding_type", "absolute"}, {"is_decoder", "false"}, {0}};
+static const mnem__hf_fixed nomic[] = {{"activation_function", "swiglu"},
+                                       {"hidden_act", "silu"},
+                                       {"prenorm", "false"},
+                                       {"causal", "false"},
+                                       {"qkv_proj_bias", "false"},
+                                       {"mlp_fc1_bias", "false"},
+                                       {"mlp_fc2_bias", "false"},
+                                       {"moe_every_n_layers", "0"},
+                                       {"rotary_emb_fraction", "1"},
+                                       {"rotary_emb_interleaved", "false"},
+                                       {"rotary_emb_scale_base", "none"},
+                                       {0}};
+
+static const mnem__hf_default gpt_oss_defaults[] = {
+    {"head_dim", 64}, {"rms_norm_eps", 1e-5}, {"rope_theta", 15e4}, {"sliding_window", 128}, {0}};
+static const mnem__hf_default deepseek2_defaults[] = {
+    {"rms_norm_eps", 1e-6},       {"rope_theta", 1e4},          {"kv_lora_rank", 512},
+    {"first_k_dense_replace", 0}, {"routed_scaling_factor", 1}, {0}};
+static const mnem__hf_default deepseek3_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                      {"rope_theta", 1e4},
+                                                      {"kv_lora_rank", 512},
+                                                      {"first_k_dense_replace", 3},
+                                                      {"routed_scaling_factor", 2.5},
+                                                      {"norm_topk_prob", 1},
+                                                      {0}};
+static const mnem__hf_default bert_defaults[] = {
+    {"layer_norm_eps", 1e-12}, {"max_position_embeddings", 512}, {"type_vocab_size", 2}, {0}};
+static const mnem__hf_default nomic_defaults[] = {
+    {"layer_norm_eps", 1e-12}, {"rope_theta", 1e3}, {"type_vocab_size", 2}, {0}};
 static const mnem__hf_default lfm2_defaults[] = {{"norm_eps", 1e-5},
                                                  {"rope_theta", 1e6},
                                                  {"conv_L_cache", 3},
@@ -172,7 +273,13 @@ static const mnem__hf_default gpt2_defaults[] = {{"n_positions", 1024},
                                                  {"layer_norm_epsilon", 1e-5},
                                                  {0}};
 
-enum { LLAMA_KEYS = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS };
+enum {
+    LLAMA_KEYS = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
+    DEEPSEEK_KEYS = (MNEM__HF_USUAL & ~(MNEM__HF_KV_HEADS | MNEM__HF_HEAD_DIM)) | MNEM__HF_VOCAB |
+                    MNEM__HF_EXPERTS | MNEM__HF_GATING | MNEM__HF_LATENT,
+    ENCODER_KEYS = MNEM__HF_BLOCKS | MNEM__HF_CONTEXT | MNEM__HF_WIDTHS | MNEM__HF_HEADS |
+                   MNEM__HF_EPSILON | MNEM__HF_ENCODER
+};
 
 static const mnem__hf_family families[] = {
     {.classes = "LlamaForCausalLM LLaMAForCausalLM MistralForCausalLM",
@@ -310,6 +417,42 @@ static const mnem__hf_family families[] = {
      .pre = "qwen2",
      .defaults = llama_defaults,
      .fixed = shares_of_chosen},
+    {.classes = "GptOssForCausalLM",
+     .architecture = "gpt-oss",
+     .names = gpt_oss,
+     .keys = MNEM__HF_USUAL | MNEM__HF_WINDOW | MNEM__HF_EXPERTS | MNEM__HF_FF_EXPERTS,
+     .traits = MNEM__HF_MXFP4,
+     .pre = "gpt-4o",
+     .defaults = gpt_oss_defaults,
+     .fixed = swiglu},
+    {.classes = "DeepseekV2ForCausalLM",
+     .architecture = "deepseek2",
+     .names = deepseek,
+     .keys = DEEPSEEK_KEYS,
+     .traits = MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM,
+     .pre = "deepseek-llm deepseek-coder",
+     .defaults = deepseek2_defaults,
+     .fixed = deepseek_fixed},
+    {.classes = "DeepseekV3ForCausalLM",
+     .architecture = "deepseek2",
+     .names = deepseek,
+     .keys = DEEPSEEK_KEYS,
+     .traits = MNEM__HF_LAYERS_BEHIND | MNEM__HF_NO_HEAD_DIM | MNEM__HF_SIGMOID,
+     .pre = "deepseek-v3",
+     .defaults = deepseek3_defaults,
+     .fixed = deepseek_fixed},
+    {.classes = "BertModel BertForMaskedLM",
+     .architecture = "bert",
+     .names = bert,
+     .keys = ENCODER_KEYS,
+     .defaults = bert_defaults,
+     .fixed = gelu_exact},
+    {.classes = "NomicBertModel",
+     .architecture = "nomic-bert",
+     .names = nomic_bert,
+     .keys = ENCODER_KEYS | MNEM__HF_BASE | MNEM__HF_HEAD_DIM,
+     .defaults = nomic_defaults,
+     .fixed = nomic},
     {.classes = "Lfm2ForCausalLM LFM2ForCausalLM",
      .architecture = "lfm2",
      .names = lfm2,

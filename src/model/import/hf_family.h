@@ -17,11 +17,24 @@ typedef enum mnem__hf_how {
     MNEM__HF_CUT_VOCAB, /* rows behind the vocabulary go */
     MNEM__HF_STACK,     /* of an expert, whose number is '*': all of a layer's in one */
     MNEM__HF_SQUEEZE,   /* [rows, 1, columns] is [rows, columns] */
-    MNEM__HF_DROP       /* belongs to no model that runs */
+    /* [experts, 2 n]: numbers of two tensors in turns; [experts, columns, rows], and with rows of
+     * two tensors in turns; the same as blocks of MXFP4, rows first. */
+    MNEM__HF_EVEN,
+    MNEM__HF_ODD,
+    MNEM__HF_EACH_TRANSPOSED,
+    MNEM__HF_EVEN_TRANSPOSED,
+    MNEM__HF_ODD_TRANSPOSED,
+    MNEM__HF_BLOCKS_ALL,
+    MNEM__HF_BLOCKS_EVEN,
+    MNEM__HF_BLOCKS_ODD,
+    MNEM__HF_HEAD_KEYS, /* of each head: what makes keys, transposed */
+    MNEM__HF_HEAD_VALUES,
+    MNEM__HF_DROP /* belongs to no model that runs */
 } mnem__hf_how;
 
 /* What stands between "layers.N." (or nothing) and ".weight" or ".bias" (or nothing), there and
- * here. Tables end with an empty row. */
+ * here; `to` may say the end itself. Rows of one `from` that follow each other make several tensors
+ * of one. Tables end with an empty row. */
 typedef struct mnem__hf_name {
     const char *from, *to;
     mnem__hf_how how;
@@ -51,6 +64,10 @@ typedef enum mnem__hf_keys {
     MNEM__HF_FF_OF_EMBD = 1 << 19,  /* feed-forward is 4 * embedding where nothing says otherwise */
     MNEM__HF_EXPERTS = 1 << 20,    /* how many, how many of them a token takes, how wide they are */
     MNEM__HF_SHORT_CONV = 1 << 21, /* its length; and what follows from the kinds of layers */
+    MNEM__HF_GATING = 1 << 22,     /* how a token's experts are chosen and weighed */
+    MNEM__HF_FF_EXPERTS = 1 << 23, /* intermediate_size is an expert's */
+    MNEM__HF_LATENT = 1 << 24,     /* of DeepSeek: widths, and what of a head is turned */
+    MNEM__HF_ENCODER = 1 << 25,    /* tokens see the whole text; how it is pooled */
     MNEM__HF_USUAL = (1 << 10) - 1 /* the first ten */
 } mnem__hf_keys;
 
@@ -61,11 +78,15 @@ typedef enum mnem__hf_traits {
     MNEM__HF_NO_HEAD_DIM = 8,       /* config.json may have one that means nothing */
     MNEM__HF_MAKES_HEAD_DIM = 16,   /* hidden_size / num_attention_heads where nothing says it */
     MNEM__HF_TWO_BASES = 32,        /* layers with windows have a base of their own */
-    MNEM__HF_TIED_ALWAYS = 64,      /* lm_head is left out */
+    MNEM__HF_LAYERS_BEHIND = 64,    /* files may have more layers than the model, which are left */
     MNEM__HF_NO_SPACE_PREFIX = 128, /* SentencePiece puts no space before a text */
     MNEM__HF_GLM_ENDS = 256,        /* special tokens that are known by their texts */
-    MNEM__HF_SAYS_PREFIX = 512 /* tokenizer_config.json says whether a space is put before a text */
+    MNEM__HF_SAYS_PREFIX = 512,     /* tokenizer_config.json says whether a space precedes a text */
+    MNEM__HF_SIGMOID = 1024,        /* experts are weighed so where config.json says nothing */
+    MNEM__HF_MXFP4 = 2048           /* weights may be quantized so */
 } mnem__hf_traits;
+
+#define MNEM__HF_EXPERT_COUNT "num_local_experts num_experts n_routed_experts"
 
 /* A member of config.json that its class has when the file hasn't. */
 typedef struct mnem__hf_default {

@@ -118,6 +118,64 @@ static mnem_status put_sampling(mnem__folder *f, const mnem__node *config) {
     return f->status;
 }
 
+/* ---- pooling ---- */
+
+/* The folder of the module that pools, as sentence-transformers name it; NULL: none does. */
+static const char *pooling_folder(const mnem__node *modules) {
+    const bool list = modules && modules->kind == MNEM__JSON_LIST;
+    for (const mnem__node *n = list ? modules->first : NULL; n; n = n->next) {
+        const char *type = mnem__node_text(mnem__node_get(n, "type"), "");
+        const size_t length = strlen(type);
+        if (length >= 7 && strcmp(type + length - 7, "Pooling") == 0)
+            return mnem__node_text(mnem__node_get(n, "path"), NULL);
+    }
+    return NULL;
+}
+
+static mnem_pooling pooling_of(const mnem__node *config) {
+    static const struct {
+        const char *flag, *mode;
+        mnem_pooling pooling;
+    } rows[] = {{"pooling_mode_mean_tokens", "mean", MNEM_POOLING_MEAN},
+                {"pooling_mode_cls_token", "cls", MNEM_POOLING_CLS},
+                {"pooling_mode_lasttoken", "lasttoken", MNEM_POOLING_LAST}};
+    enum { ROWS = sizeof rows / sizeof *rows };
+    for (int i = 0; i < ROWS; i++)
+        if (mnem__node_true(mnem__node_get(config, rows[i].flag))) return rows[i].pooling;
+    for (int i = 0; i < ROWS; i++)
+        if (mnem__node_is(mnem__node_get(config, "pooling_mode"), rows[i].mode))
+            return rows[i].pooling;
+    return MNEM_POOLING_NONE;
+}
+
+static mnem_status put_pooling(mnem__folder *f, const char *path, mnem__arena *arena) {
+    char file[PATH_MAX], name[300];
+    mnem__node *modules, *config;
+    MNEM__TRY(mnem__folder_path(path, "modules.json", file));
+    MNEM__TRY(mnem__tree_open(arena, file, &modules));
+    const char *inside = pooling_folder(modules);
+    if (!inside) return MNEM_OK;
+    if (strstr(inside, "..") || *inside == '/' || strlen(inside) > 255)
+        return mnem__fail(MNEM_BAD_FILE, "%s: the path of its Pooling leads elsewhere", file);
+    snprintf(name, sizeof name, "%s/config.json", inside);
+    MNEM__TRY(mnem__folder_path(path, name, file));
+    MNEM__TRY(mnem__tree_open(arena, file, &config));
+    const mnem_pooling pooling = pooling_of(config);
+    if (pooling == MNEM_POOLING_NONE)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: a pooling that isn't supported (mean, cls and lasttoken are)", file);
+    mnem__put_u32(f, ".pooling_type", (uint32_t)pooling);
+    return f->status;
+}
+
+mnem_status mnem__hf_put_pooling(mnem__folder *f, const char *path, const mnem__hf_config *c) {
+    mnem__arena arena = {0};
+    if (!(c->family->keys & MNEM__HF_ENCODER)) return MNEM_OK;
+    const mnem_status status = put_pooling(f, path, &arena);
+    mnem__arena_free(&arena);
+    return status;
+}
+
 mnem_status mnem__hf_put_general(mnem__folder *f, const char *path) {
     char name[NAME_MAX + 1], size[32], file[PATH_MAX];
     mnem__arena arena = {0};

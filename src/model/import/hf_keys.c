@@ -46,15 +46,25 @@ static mnem_status put_widths(const writer *w) {
     return put_size(w, ".feed_forward_length", "intermediate_size n_inner hidden_dim");
 }
 
+/* Nomic's encoders were trained for a quarter of the positions that they name. */
+static mnem_status put_context(const writer *w) {
+    int64_t context;
+    MNEM__TRY(mnem__hf_size(w->c, "max_position_embeddings n_ctx n_positions", MOST, &context));
+    const bool trained =
+        mnem__hf_find(w->c, "max_position_embeddings") || !has(w, MNEM__HF_ENCODER);
+    if (!trained && context > 2048) context = 2048;
+    mnem__put_u32(w->folder, ".context_length", (uint32_t)context);
+    return MNEM_OK;
+}
+
 static mnem_status put_sizes(const writer *w) {
     if (has(w, MNEM__HF_BLOCKS))
         MNEM__TRY(put_size(w, ".block_count", "num_hidden_layers n_layer n_layers num_layers"));
-    if (has(w, MNEM__HF_CONTEXT))
-        MNEM__TRY(put_size(w, ".context_length", "max_position_embeddings n_ctx n_positions"));
+    if (has(w, MNEM__HF_CONTEXT)) MNEM__TRY(put_context(w));
     if (has(w, MNEM__HF_WIDTHS)) MNEM__TRY(put_widths(w));
     if (has(w, MNEM__HF_HEADS))
         MNEM__TRY(put_size(w, ".attention.head_count", "num_attention_heads n_head n_heads"));
-    if (has(w, MNEM__HF_KV_HEADS))
+    if (has(w, MNEM__HF_KV_HEADS) || mnem__hf_find(w->c, "num_key_value_heads"))
         mnem__put_u32(w->folder, ".attention.head_count_kv", (uint32_t)mnem__hf_heads(w->c, true));
     if (has(w, MNEM__HF_VOCAB)) MNEM__TRY(put_size(w, ".vocab_size", "vocab_size"));
     const int64_t dim = mnem__hf_head_dim(w->c);
@@ -117,7 +127,8 @@ static mnem_status put_scaling(const writer *w) {
 }
 
 static void put_bases(const writer *w) {
-    const double base = mnem__hf_rope_number(w->c, "rope_theta");
+    double base = mnem__hf_rope_number(w->c, "rope_theta");
+    if (mnem__hf_find(w->c, "rotary_emb_base")) base = mnem__hf_number(w->c, "rotary_emb_base");
     double window = mnem__node_number(mnem__node_get(w->c->rope_window, "rope_theta"), NAN);
     put_real(w, ".rope.freq_base", base);
     if (!(w->c->family->traits & MNEM__HF_TWO_BASES)) return;
@@ -199,9 +210,56 @@ static mnem_status put_experts(const writer *w) {
         const char *key, *names;
     } rows[] = {{".expert_feed_forward_length", "moe_intermediate_size"},
                 {".expert_shared_feed_forward_length", "shared_expert_intermediate_size"}};
-    MNEM__TRY(put_size(w, ".expert_count", "num_local_experts num_experts n_routed_experts"));
+    MNEM__TRY(put_size(w, ".expert_count", MNEM__HF_EXPERT_COUNT));
     MNEM__TRY(put_size(w, ".expert_used_count", "num_experts_per_tok"));
     for (int i = 0; i < 2; i++) put_whole(w, rows[i].key, mnem__hf_number(w->c, rows[i].names));
+    if (has(w, MNEM__HF_FF_EXPERTS))
+        put_whole(w, rows[0].key, mnem__hf_number(w->c, "intermediate_size"));
+    return MNEM_OK;
+}
+
+/* Groups mean something where a token's experts are of some of them only. */
+static void put_gating(const writer *w) {
+    const bool grouped = !mnem__node_is(mnem__hf_find(w->c, "topk_method"), "greedy");
+    const double groups = mnem__hf_number(w->c, "n_group");
+    const mnem__node *normed = mnem__hf_find(w->c, "norm_topk_prob");
+    const mnem__node *scores = mnem__hf_find(w->c, "scoring_func");
+    const bool sigmoid =
+        scores ? mnem__node_is(scores, "sigmoid") : (w->c->family->traits & MNEM__HF_SIGMOID) != 0;
+    if (grouped || groups <= 1) {
+        put_whole(w, ".expert_group_count", groups);
+        put_whole(w, ".expert_group_used_count", mnem__hf_number(w->c, "topk_group"));
+    }
+    if (sigmoid || scores) mnem__put_u32(w->folder, ".expert_gating_func", sigmoid ? 2 : 1);
+    put_real(w, ".expert_weights_scale", mnem__hf_number(w->c, "routed_scaling_factor"));
+    if (normed ? mnem__node_true(normed) : mnem__hf_number(w->c, "norm_topk_prob") == 1)
+        mnem__put_bool(w->folder, ".expert_weights_norm", true);
+}
+
+/* The pages hold one KV head: the latent, and behind it what is turned. */
+static mnem_status put_latent(const writer *w) {
+    int64_t latent, turned, rest, value;
+    MNEM__TRY(mnem__hf_size(w->c, "kv_lora_rank", 65536, &latent));
+    MNEM__TRY(mnem__hf_size(w->c, "qk_rope_head_dim", 65536, &turned));
+    MNEM__TRY(mnem__hf_size(w->c, "qk_nope_head_dim", 65536, &rest));
+    MNEM__TRY(mnem__hf_size(w->c, "v_head_dim", 65536, &value));
+    const struct {
+        const char *key;
+        int64_t number;
+    } rows[] = {{".attention.head_count_kv", 1},
+                {".attention.kv_lora_rank", latent},
+                {".attention.key_length", latent + turned},
+                {".attention.value_length", latent},
+                {".attention.key_length_mla", rest + turned},
+                {".attention.value_length_mla", value},
+                {".rope.dimension_count", turned}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        mnem__put_u32(w->folder, rows[i].key, (uint32_t)rows[i].number);
+    put_whole(w, ".attention.q_lora_rank", mnem__hf_number(w->c, "q_lora_rank"));
+    put_whole(w, ".leading_dense_block_count", mnem__hf_number(w->c, "first_k_dense_replace"));
+    put_whole(w, ".expert_shared_count", mnem__hf_number(w->c, "n_shared_experts"));
+    put_real(w, ".rope.scaling.yarn_log_multiplier",
+             0.1 * mnem__node_number(mnem__node_get(w->c->rope, "mscale_all_dim"), NAN));
     return MNEM_OK;
 }
 
@@ -252,8 +310,14 @@ mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *c) {
     if (has(&w, MNEM__HF_WINDOW)) put_window(&w);
     if (has(&w, MNEM__HF_PATTERN)) MNEM__TRY(put_pattern(&w));
     if (has(&w, MNEM__HF_EXPERTS)) MNEM__TRY(put_experts(&w));
+    if (has(&w, MNEM__HF_GATING)) put_gating(&w);
+    if (has(&w, MNEM__HF_LATENT)) MNEM__TRY(put_latent(&w));
     if (has(&w, MNEM__HF_SHORT_CONV)) MNEM__TRY(put_short_conv(&w));
     put_factors(&w);
     if (has(&w, MNEM__HF_TEMPERATURE)) put_temperature(&w);
+    if (has(&w, MNEM__HF_ENCODER)) {
+        mnem__put_bool(folder, ".attention.causal", false);
+        put_whole(&w, "tokenizer.ggml.token_type_count", mnem__hf_number(c, "type_vocab_size"));
+    }
     return folder->status;
 }

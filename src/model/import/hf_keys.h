@@ -6,6 +6,9 @@
 
 /* All but general.file_type and the tokenizer's. MNEM_BAD_FILE names the member of config.json. */
 mnem_status mnem__hf_put_keys(mnem__folder *folder, const mnem__hf_config *config);
+/* How an encoder's texts are pooled, where its folder says it. */
+mnem_status mnem__hf_put_pooling(mnem__folder *folder, const char *path,
+                                 const mnem__hf_config *config);
 /* general.*, with what generation_config.json says of sampling. Tensors are there. */
 mnem_status mnem__hf_put_general(mnem__folder *folder, const char *path);
 

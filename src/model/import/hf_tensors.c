@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/import/hf_views.h"
+
 enum { NAME = 96 };
 
 enum { STACKS = 3, LAYERS_MAX = 1024 };
@@ -25,13 +27,21 @@ typedef struct tensor_writer {
 
 /* ---- names ---- */
 
-/* Parts of models that see, hear or speak, and what isn't a weight. */
+/* Parts of models that see, hear or speak, heads of encoders, and what isn't a weight. */
 static bool is_left_out(const char *name) {
-    static const char *const beginnings[] = {"vit.",       "vpm.",    "siglip2.",
-                                             "conformer.", "merger.", "resampler."};
-    static const char *const parts[] = {"visual.",       "vision.",       "vision_",
-                                        "audio.",        "audio_",        "projector.",
-                                        "image_newline", "patch_merger.", "rotary_emb.inv_freq"};
+    static const char *const beginnings[] = {"vit.",    "vpm.",       "siglip2.", "conformer.",
+                                             "merger.", "resampler.", "cls."};
+    static const char *const parts[] = {"visual.",
+                                        "vision.",
+                                        "vision_",
+                                        "audio.",
+                                        "audio_",
+                                        "projector.",
+                                        "image_newline",
+                                        "patch_merger.",
+                                        "rotary_emb.inv_freq",
+                                        "pooler.dense",
+                                        "embeddings.position_ids"};
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
         if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) return true;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -73,13 +83,19 @@ static void take_expert(parsed *p) {
     memmove(at + 1, end, strlen(end) + 1);
 }
 
+/* There, and here; old files say it the second way. */
+static const char *const suffixes[][2] = {
+    {".weight", ".weight"}, {".bias", ".bias"}, {".gamma", ".weight"}, {".beta", ".bias"}};
+
 static void parse_name(const char *name, parsed *p) {
     snprintf(p->text, sizeof p->text, "%s", name);
     cut(p->text, "language_model.");
     cut(p->text, "text_model.");
     take_expert(p);
     const char *at = skip_beginning(skip_beginning(p->text, "model."), "transformer.");
-    const char *number = skip_beginning(skip_beginning(at, "layers."), "h.");
+    at = skip_beginning(at, "bert.");
+    const char *number = skip_beginning(skip_beginning(at, "encoder."), "layers.");
+    number = skip_beginning(skip_beginning(number, "layer."), "h.");
     p->layer = -1;
     if (number != at && *number >= '0' && *number <= '9') {
         char *end;
@@ -90,8 +106,9 @@ static void parse_name(const char *name, parsed *p) {
     p->base_bytes = strlen(at);
     p->suffix = at + p->base_bytes;
     const char *dot = strrchr(at, '.');
-    if (dot && (strcmp(dot, ".weight") == 0 || strcmp(dot, ".bias") == 0)) {
-        p->suffix = dot;
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (strcmp(dot, suffixes[i][0]) != 0) continue;
+        p->suffix = suffixes[i][1];
         p->base_bytes = (size_t)(dot - at);
     }
 }
@@ -103,10 +120,16 @@ static bool ends_with(const char *name, const char *end) {
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-bool mnem__hf_stays_f32(const char *name, int dims) {
+static bool stays_f32(const char *name, int dims) {
     return dims <= 1 || ends_with(name, "_norm.weight") || !ends_with(name, ".weight") ||
            ends_with(name, "ffn_gate_inp.weight") || ends_with(name, "ffn_gate_inp_shexp.weight") ||
-           ends_with(name, "shortconv.conv.weight") || strcmp(name, "position_embd.weight") == 0;
+           ends_with(name, "shortconv.conv.weight") || strcmp(name, "position_embd.weight") == 0 ||
+           strcmp(name, "token_types.weight") == 0;
+}
+
+bool mnem__hf_stays(const mnem_tensor_info *t, mnem_type *type) {
+    *type = mnem_type_get(t->type)->block_elements > 1 ? t->type : MNEM_TYPE_F32;
+    return *type != MNEM_TYPE_F32 || stays_f32(t->name, t->dims);
 }
 
 uint32_t mnem__hf_file_type(const mnem__folder *f) {
@@ -121,84 +144,31 @@ uint32_t mnem__hf_file_type(const mnem__folder *f) {
 
 /* ---- one tensor ---- */
 
-static mnem_status refuse(const tensor_writer *w, const mnem__st_tensor *t, mnem_status status,
-                          const char *text) {
-    char name[96];
-    return mnem__fail(status, "%s: tensor %s: %s", w->folder->st.part[t->part].path,
-                      mnem__gguf_printable(t->name, strlen(t->name), name, sizeof name), text);
-}
-
-static mnem_status turn(const tensor_writer *w, const mnem__st_tensor *t, bool keys,
-                        mnem__view *view) {
-    const int64_t heads = mnem__hf_heads(w->c, keys), rows = t->shape[0];
-    if (!heads || rows % heads != 0 || rows / heads % 2 != 0)
-        return refuse(w, t, MNEM_BAD_FILE, "its rows aren't heads of an even number of rows");
-    view->halves = rows / heads;
-    return MNEM_OK;
-}
-
-static mnem_status apply(const tensor_writer *w, const mnem__st_tensor *t, mnem__hf_how how,
-                         int64_t shape[4], mnem__view *view) {
-    switch (how) {
-    case MNEM__HF_TURN_Q: return turn(w, t, false, view);
-    case MNEM__HF_TURN_K: return turn(w, t, true, view);
-    case MNEM__HF_TRANSPOSE:
-        view->transposed = t->dims == 2;
-        if (t->dims > 2) return refuse(w, t, MNEM_BAD_FILE, "expected a matrix or a vector");
-        if (t->dims == 2) {
-            shape[0] = t->shape[1];
-            shape[1] = t->shape[0];
-        }
-        return MNEM_OK;
-    case MNEM__HF_CUT_VOCAB:
-        if (shape[0] > w->vocabulary && w->vocabulary > 0) shape[0] = w->vocabulary;
-        return MNEM_OK;
-    case MNEM__HF_SQUEEZE:
-        if (t->dims != 3 || shape[1] != 1)
-            return refuse(w, t, MNEM_BAD_FILE, "expected a shape [rows, 1, columns]");
-        shape[1] = shape[2];
-        return MNEM_OK;
-    case MNEM__HF_AS_IS:
-    case MNEM__HF_STACK:
-    case MNEM__HF_DROP: break;
-    }
-    return MNEM_OK;
-}
-
-/* "blk.3.ffn_up.weight" */
+/* "blk.3.ffn_up.weight"; a row may say itself what it ends with. */
 static void name_of(const mnem__hf_name *row, const parsed *p, char name[NAME]) {
+    const bool whole = ends_with(row->to, ".weight") || ends_with(row->to, ".bias");
+    const char *suffix = whole ? "" : p->suffix;
     if (p->layer >= 0)
-        snprintf(name, NAME, "blk.%ld.%s%s", p->layer, row->to, p->suffix);
+        snprintf(name, NAME, "blk.%ld.%s%s", p->layer, row->to, suffix);
     else
-        snprintf(name, NAME, "%s%s", row->to, p->suffix);
-}
-
-static mnem_status check_type(const tensor_writer *w, const mnem__st_tensor *t) {
-    if (t->type != (mnem_type)MNEM__ST_OTHER) return MNEM_OK;
-    return refuse(w, t, MNEM_UNSUPPORTED,
-                  "its dtype isn't supported; F32, F16 and BF16 are, which transformers writes");
+        snprintf(name, NAME, "%s%s", row->to, suffix);
 }
 
 static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
                             const parsed *p) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     char name[NAME];
+    mnem__hf_made made;
     name_of(row, p, name);
-    MNEM__TRY(check_type(w, t));
-    uint32_t *source = mnem__folder_alloc(w->folder, sizeof *source);
-    if (!source) return w->folder->status;
-    *source = index;
-    const int dims = row->how == MNEM__HF_SQUEEZE ? 2 : t->dims ? t->dims : 1;
-    int64_t shape[4] = {t->dims ? t->shape[0] : 1, t->shape[1], t->shape[2], t->shape[3]};
-    mnem__view view = {.source = source, .sources = 1, .stored = t->type};
-    MNEM__TRY(apply(w, t, row->how, shape, &view));
+    MNEM__TRY(mnem__hf_view_make(w->folder, w->c, index, row->how, w->vocabulary, &made));
+    mnem__view *view = &made.view;
     if (w->c->family->traits & MNEM__HF_NORM_PLUS_1 && ends_with(t->name, "norm.weight"))
-        view.add = 1;
-    view.each = 1;
-    for (int d = 0; d < dims; d++) view.each *= shape[d];
-    const mnem_type type = mnem__hf_stays_f32(name, dims) ? MNEM_TYPE_F32 : t->type;
-    view.plain = type == t->type && !view.halves && !view.transposed && view.add == 0;
-    mnem__put_tensor(w->folder, name, type, dims, shape, &view);
+        view->add = 1;
+    const bool wide = !view->mxfp4 && stays_f32(name, made.dims);
+    const mnem_type type = wide ? MNEM_TYPE_F32 : made.type;
+    view->plain =
+        type == t->type && !view->halves && !view->down && !view->stride && view->add == 0;
+    mnem__put_tensor(w->folder, name, type, made.dims, made.shape, view);
     return w->folder->status;
 }
 
@@ -214,7 +184,8 @@ static mnem_status put_stack(const tensor_writer *w, const uint32_t *source,
         const mnem__st_tensor *t = &st[source[i]];
         if (t->dims != 2 || t->type != first->type || t->shape[0] != first->shape[0] ||
             t->shape[1] != first->shape[1])
-            return refuse(w, t, MNEM_BAD_FILE, "expected a matrix like that of the first expert");
+            return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
+                                   "expected a matrix like that of the first expert");
     }
     const int64_t shape[3] = {w->experts, first->shape[0], first->shape[1]};
     const mnem__view view = {.source = source,
@@ -242,8 +213,9 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
                               const parsed *p) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     if (p->layer < 0 || p->layer >= w->layers || p->expert < 0 || p->expert >= w->experts)
-        return refuse(w, t, MNEM_BAD_FILE, "config.json doesn't say so many layers or experts");
-    MNEM__TRY(check_type(w, t));
+        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE,
+                               "config.json doesn't say so many layers or experts");
+    MNEM__TRY(mnem__hf_check_type(w->folder, t));
     stacks *s = &w->stacks[p->layer];
     for (int i = 0; i < STACKS && !s->source[i]; i++) {
         const size_t bytes = (size_t)w->experts * sizeof *s->source[i];
@@ -252,7 +224,8 @@ static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem
         memset(s->source[i], 0xff, bytes); /* UINT32_MAX: not there yet */
     }
     uint32_t *source = &s->source[stack_of(w, row)][p->expert];
-    if (*source != UINT32_MAX) return refuse(w, t, MNEM_BAD_FILE, "another one is the same");
+    if (*source != UINT32_MAX)
+        return mnem__hf_refuse(w->folder, t, MNEM_BAD_FILE, "another one is the same");
     *source = index;
     return ++s->found == STACKS * w->experts ? put_stacks(w, s, p) : MNEM_OK;
 }
@@ -267,7 +240,7 @@ static mnem_status check_stacks(const tensor_writer *w) {
 }
 
 static mnem_status begin_stacks(tensor_writer *w) {
-    const double experts = mnem__hf_number(w->c, "num_local_experts num_experts");
+    const double experts = mnem__hf_number(w->c, MNEM__HF_EXPERT_COUNT);
     if (!(w->c->family->keys & MNEM__HF_EXPERTS)) return MNEM_OK;
     MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &w->layers));
     w->experts = experts >= 1 && experts <= 65536 ? (int64_t)experts : 0;
@@ -275,16 +248,33 @@ static mnem_status begin_stacks(tensor_writer *w) {
     return w->folder->status;
 }
 
-static mnem_status put_one(const tensor_writer *w, uint32_t index) {
+static bool is_blocks(mnem__hf_how how) {
+    return how == MNEM__HF_BLOCKS_ALL || how == MNEM__HF_BLOCKS_EVEN || how == MNEM__HF_BLOCKS_ODD;
+}
+
+/* Layers behind the last guess further tokens, in files of some families. */
+static bool is_behind(const tensor_writer *w, const parsed *p) {
+    return w->c->family->traits & MNEM__HF_LAYERS_BEHIND && p->layer >= w->layers;
+}
+
+/* What becomes of a tensor: one, or two of rows that follow each other in a table. Blocks of MXFP4
+ * stand before all others. */
+static mnem_status put_one(const tensor_writer *w, uint32_t index, bool blocks) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     parsed p;
     if (is_left_out(t->name)) return MNEM_OK;
     parse_name(t->name, &p);
     const mnem__hf_name *row = mnem__hf_name_find(w->c->family, p.layer >= 0, p.base, p.base_bytes);
+    if (is_behind(w, &p)) return MNEM_OK;
     if (!row)
-        return refuse(w, t, MNEM_UNSUPPORTED, "this kind of model has no place for it in mnem");
-    if (row->how == MNEM__HF_STACK) return put_expert(w, index, row, &p);
-    return row->how == MNEM__HF_DROP ? MNEM_OK : put_view(w, index, row, &p);
+        return mnem__hf_refuse(w->folder, t, MNEM_UNSUPPORTED,
+                               "this kind of model has no place for it in mnem");
+    for (const char *from = row->from; row->from && strcmp(row->from, from) == 0; row++) {
+        if (is_blocks(row->how) != blocks || row->how == MNEM__HF_DROP) continue;
+        MNEM__TRY(row->how == MNEM__HF_STACK ? put_expert(w, index, row, &p)
+                                             : put_view(w, index, row, &p));
+    }
+    return MNEM_OK;
 }
 
 /* ---- factors of RoPE ---- */
@@ -311,10 +301,21 @@ static float llama3_factor(const tensor_writer *w, float frequency) {
     return 1 / ((1 - smooth) / factor + smooth);
 }
 
+static mnem_status check_llama3(const tensor_writer *w) {
+    const float factor = rope_or(w, "factor", 8), low = rope_or(w, "low_freq_factor", 1),
+                high = rope_or(w, "high_freq_factor", 4);
+    if (factor >= 1e-6f && factor <= 1e6f && low > 0 && low <= high) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: rope_type \"llama3\": factor %g, low_freq_factor %g and "
+                      "high_freq_factor %g can't be",
+                      w->c->path, (double)factor, (double)low, (double)high);
+}
+
 static mnem_status put_llama3(const tensor_writer *w) {
     int64_t dim = mnem__hf_head_dim(w->c), embd;
     const int64_t heads = mnem__hf_heads(w->c, false);
     const float base = (float)mnem__hf_rope_number(w->c, "rope_theta");
+    MNEM__TRY(check_llama3(w));
     MNEM__TRY(mnem__hf_size(w->c, "hidden_size", 1 << 30, &embd));
     if (!dim) dim = heads ? embd / heads : 0;
     if (dim < 2 || dim > 65536)
@@ -361,6 +362,7 @@ mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *c,
         MNEM__TRY(put_llama3(&w));
     if (c->family->traits & MNEM__HF_LONG_FACTORS && mnem__node_get(c->rope, "long_factor"))
         MNEM__TRY(put_long(&w));
-    for (uint32_t i = 0; i < folder->st.tensors; i++) MNEM__TRY(put_one(&w, i));
+    for (uint32_t i = 0; i < 2 * folder->st.tensors; i++)
+        MNEM__TRY(put_one(&w, i % folder->st.tensors, i < folder->st.tensors));
     return check_stacks(&w);
 }

@@ -10,7 +10,8 @@ mnem_status mnem__hf_put_tensors(mnem__folder *folder, const mnem__hf_config *co
                                  int64_t vocabulary);
 /* A file's general.file_type: of its first matrix, F16 for other types. */
 uint32_t mnem__hf_file_type(const mnem__folder *folder);
-/* Tensors that stay F32 in a file of any of the types F32, F16, BF16 and Q8_0, by name. */
-bool mnem__hf_stays_f32(const char *name, int dims);
+/* Whether a tensor has a type of its own in files of all types: F32 by its name and shape, or that
+ * which it was quantized to. */
+bool mnem__hf_stays(const mnem_tensor_info *tensor, mnem_type *type);
 
 #endif

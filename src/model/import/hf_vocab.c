@@ -1,8 +1,10 @@
 /* hf_vocab.c: a tokenizer's keys.
  *
- * The idea: there are two kinds. BPE of bytes ("gpt2") is tokens and merges, as tokenizer.json has
- * them. SentencePiece ("llama") is tokens with scores: those of tokenizer.model, or, where a folder
- * has tokenizer.json only, the order of its merges, which is what the scores were.
+ * The idea: there are three kinds. BPE of bytes ("gpt2") is tokens and merges, as tokenizer.json
+ * has them. WordPiece ("bert") is tokens, where files mark what begins a word (U+2581) and
+ * tokenizer.json what doesn't ("##"). SentencePiece ("llama") is tokens with scores: those of
+ * tokenizer.model, or, where a folder has tokenizer.json only, the order of its merges, which is
+ * what the scores were.
  * Every id below the model's vocabulary gets a token: those that nothing stands for are unused. */
 #include "model/import/hf_vocab.h"
 
@@ -182,7 +184,7 @@ static bool puts_space(const mnem__hf_vocab *v) {
 static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
     if (*v->model_type)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s/tokenizer.json: a model of type \"%s\": BPE is "
+                          "%s/tokenizer.json: a model of type \"%s\": BPE and WordPiece are "
                           "supported, and SentencePiece's tokenizer.model",
                           path, v->model_type);
     return mnem__fail(MNEM_UNSUPPORTED,
@@ -200,7 +202,8 @@ static mnem_status read_vocab(const char *path, const mnem__hf_config *c, mnem__
     v->config = config;
     MNEM__TRY(mnem__tokenizer_json_read(path, v));
     const bool bpe = strcmp(v->model_type, "BPE") == 0;
-    if (bpe && !v->byte_fallback) {
+    v->words = strcmp(v->model_type, "WordPiece") == 0;
+    if (v->words || (bpe && !v->byte_fallback)) {
         MNEM__TRY(set_all_added(v, 0));
         mark_named(v);
         return MNEM_OK;
@@ -241,6 +244,17 @@ static void list_add(text_list *list, uint32_t i, const char *text, uint32_t n) 
     list->offset[i + 1] = list->at;
 }
 
+#define BEGIN "\xe2\x96\x81"
+
+/* Of WordPiece: "##x" is x, and what begins a word is marked. */
+static void list_add_word(text_list *list, uint32_t i, const char *text, uint32_t n) {
+    const bool inside = begins(text, "##");
+    const uint32_t from = list->at;
+    if (!inside) list_add(list, i, BEGIN, sizeof BEGIN - 1);
+    list_add(list, i, inside ? text + 2 : text, inside ? n - 2 : n);
+    list->offset[i] = from;
+}
+
 static int unused_text(uint32_t id, char text[24]) {
     return snprintf(text, 24, "[PAD%u]", id);
 }
@@ -249,8 +263,10 @@ static void put_tokens(mnem__folder *f, const mnem__hf_vocab *v) {
     text_list list;
     uint64_t bytes = 0;
     char unused[24];
-    for (uint32_t i = 0; i < v->tokens; i++)
+    for (uint32_t i = 0; i < v->tokens; i++) {
         bytes += v->token[i].type ? v->token[i].bytes : (uint64_t)unused_text(i, unused);
+        if (v->words) bytes += sizeof BEGIN - 1;
+    }
     int32_t *types = mnem__folder_alloc(f, v->tokens * sizeof *types);
     float *scores = mnem__folder_alloc(f, (v->pieces ? v->tokens : 1) * sizeof *scores);
     if (!types || !scores || !list_make(f, &list, v->tokens, bytes)) return;
@@ -258,10 +274,12 @@ static void put_tokens(mnem__folder *f, const mnem__hf_vocab *v) {
         const mnem__hf_token *t = &v->token[i];
         types[i] = t->type ? t->type : MNEM__HF_UNUSED;
         if (v->pieces) scores[i] = t->type ? t->score : -10000;
-        if (t->type)
-            list_add(&list, i, text_of(v, t), t->bytes);
+        const char *text = t->type ? text_of(v, t) : unused;
+        const uint32_t n = t->type ? t->bytes : (uint32_t)unused_text(i, unused);
+        if (v->words && t->type != MNEM__HF_CONTROL)
+            list_add_word(&list, i, text, n);
         else
-            list_add(&list, i, unused, (uint32_t)unused_text(i, unused));
+            list_add(&list, i, text, n);
     }
     mnem__put_array(f, "tokenizer.ggml.tokens", MNEM_VALUE_STRING, list.offset, v->tokens);
     if (v->pieces) mnem__put_array(f, "tokenizer.ggml.scores", MNEM_VALUE_F32, scores, v->tokens);
@@ -286,15 +304,30 @@ static void put_space_prefix(mnem__folder *f, const mnem__hf_config *c, const mn
         mnem__put_bool(f, "tokenizer.ggml.add_space_prefix", false);
 }
 
+/* As tokenizer.json says it; where strip_accents is null, lowercase says that too. */
+static void put_normalizer(mnem__folder *f, const mnem__hf_vocab *v) {
+    static const char *const rows[][2] = {
+        {"tokenizer.ggml.normalizer.lowercase", "lowercase"},
+        {"tokenizer.ggml.normalizer.strip_accents", "strip_accents"}};
+    for (int i = 0; i < 2; i++) {
+        const mnem__node *flag = mnem__node_get(v->normalizer, rows[i][1]);
+        if (mnem__node_is_flag(flag)) mnem__put_bool(f, rows[i][0], mnem__node_true(flag));
+    }
+}
+
 static mnem_status put_keys(mnem__folder *f, const char *path, const mnem__hf_config *c,
                             const mnem__hf_vocab *v, const char *pre) {
     char name[MNEM__PRE_NAME] = "default";
-    if (!v->pieces && !pre) MNEM__TRY(mnem__pre_definition_find(path, v, c->family, name));
-    const char *model = v->pieces ? "llama" : "gpt2", *said = pre ? pre : name;
+    if (v->words && !pre)
+        MNEM__TRY(mnem__pre_words_check(path, v, name));
+    else if (!v->pieces && !pre)
+        MNEM__TRY(mnem__pre_definition_find(path, v, c->family, name));
+    const char *model = v->pieces ? "llama" : v->words ? "bert" : "gpt2", *said = pre ? pre : name;
     mnem__put_text(f, "tokenizer.ggml.model", model, strlen(model));
     mnem__put_text(f, "tokenizer.ggml.pre", said, strlen(said));
     put_tokens(f, v);
     if (!v->pieces) put_merges(f, v);
+    if (v->words) put_normalizer(f, v);
     put_space_prefix(f, c, v);
     MNEM__TRY(f->status);
     MNEM__TRY(mnem__hf_put_special(f, path, c, v));

@@ -1,6 +1,6 @@
 /* hf_vocab.h: a folder's vocabulary while it is read: tokens by id, merges in their order.
  *
- *     tokenizer.json   tokenizer_json.c   BPE; tokens and merges as events, the small rest as trees
+ *     tokenizer.json   tokenizer_json.c   tokens and merges as events, the small rest as trees
  *     tokenizer.model  sentencepiece.c    pieces with their scores, when that isn't BPE of bytes
  *     the rest         special_vocab.c    which tokens are special, what is put around a text
  *                      pre_definitions.c  the name for a pre-tokenizer's definition
@@ -54,9 +54,11 @@ typedef struct mnem__hf_vocab {
     uint32_t addeds, added_room;
     /* of tokenizer.json; NULL: it hasn't it */
     const mnem__node *normalizer, *pre_tokenizer, *post_processor, *decoder;
-    char model_type[16]; /* "BPE"; "": there is no tokenizer.json */
+    char model_type[16]; /* "BPE", "WordPiece"; "": there is no tokenizer.json */
+    char continuing[8];  /* what a token that begins no word begins with: WordPiece's "##" */
     bool byte_fallback, ignore_merges;
     const mnem__node *config; /* tokenizer_config.json */
+    bool words;               /* WordPiece's tokens */
     bool pieces;              /* SentencePiece's tokens: scores count, merges don't */
     bool with_scores;         /* what tokenizer.model said */
     bool space_prefix;        /* a space is put before a text */
@@ -80,6 +82,10 @@ enum { MNEM__PRE_NAME = 32 };
  * its names; MNEM_UNSUPPORTED names what isn't known. */
 mnem_status mnem__pre_definition_find(const char *folder, const mnem__hf_vocab *vocab,
                                       const mnem__hf_family *family, char name[MNEM__PRE_NAME]);
+
+/* The same of WordPiece, which is cut in one way only. */
+mnem_status mnem__pre_words_check(const char *folder, const mnem__hf_vocab *vocab,
+                                  char name[MNEM__PRE_NAME]);
 
 /* Keys of special tokens, of what is put around a text, and of the chat's template. */
 mnem_status mnem__hf_put_special(mnem__folder *folder, const char *path,

@@ -32,6 +32,20 @@ enum { DEFINITION_MAX = 2048 };
     "[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES "/\n"
 #define DEEPSEEK_CODER                                                                             \
     "/[\\r\\n]/\n/\\s?\\p{L}+/\n/\\s?\\p{P}+/\n/[一-龥ࠀ-一가-퟿]+/\ndigits1\n"
+/* deepseek-llm, and V2 of it. */
+/* clang-format off */
+#define DEEPSEEK_LETTERS \
+    "/\\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-" \
+    "ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-" \
+    "ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌ" \
+    "ῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-" \
+    "ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯ" \
+    "ꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻" \
+    "𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+/\n"
+/* clang-format on */
+#define DEEPSEEK_LLM                                                                               \
+    "/[\\r\\n]/\n" DEEPSEEK_LETTERS                                                                \
+    "/\\s?[!-/:-~！-／：-～‘-‟　-。]+/\n/\\s+$/\n/[一-龥ࠀ-一가-퟿]+/\ndigits1\n"
 
 typedef enum whole {
     ANY,
@@ -57,6 +71,7 @@ static const struct {
     {O200K(SUFFIX "?", "\\p{N}{1,3}"), "gpt-4o", ANY},
     {DEEPSEEK3, "deepseek-v3", ANY},
     {DEEPSEEK_CODER, "deepseek-coder", ANY},
+    {DEEPSEEK_LLM, "deepseek-llm", ANY},
 };
 
 /* ---- a definition in lines ---- */
@@ -158,11 +173,33 @@ static mnem_status refuse(const char *folder, const char *what, const char *whic
                       folder, what, mnem__gguf_printable(which, strlen(which), text, sizeof text));
 }
 
+/* None, or a list of none. */
+static bool is_plain(const mnem__node *normalizer) {
+    const mnem__node *list = mnem__node_get(normalizer, "normalizers");
+    return !normalizer || (mnem__node_is(mnem__node_get(normalizer, "type"), "Sequence") && list &&
+                           list->count == 0);
+}
+
+mnem_status mnem__pre_words_check(const char *folder, const mnem__hf_vocab *v,
+                                  char name[MNEM__PRE_NAME]) {
+    const mnem__node *ideographs = mnem__node_get(v->normalizer, "handle_chinese_chars");
+    const char *normalizer = mnem__node_text(mnem__node_get(v->normalizer, "type"), "none");
+    const char *pre = mnem__node_text(mnem__node_get(v->pre_tokenizer, "type"), "none");
+    if (strcmp(v->continuing, "##") != 0)
+        return refuse(folder, "continuing_subword_prefix", v->continuing);
+    if (strcmp(normalizer, "BertNormalizer") != 0) return refuse(folder, "normalizer", normalizer);
+    if (ideographs && !mnem__node_true(ideographs))
+        return refuse(folder, "normalizer", "without handle_chinese_chars");
+    if (strcmp(pre, "BertPreTokenizer") != 0) return refuse(folder, "pre_tokenizer", pre);
+    snprintf(name, MNEM__PRE_NAME, "bert-bge");
+    return MNEM_OK;
+}
+
 mnem_status mnem__pre_definition_find(const char *folder, const mnem__hf_vocab *v,
                                       const mnem__hf_family *family, char name[MNEM__PRE_NAME]) {
     lines l = {.used = 0};
     const char *normalizer = mnem__node_text(mnem__node_get(v->normalizer, "type"), "none");
-    if (v->normalizer && strcmp(normalizer, "NFC") != 0)
+    if (!is_plain(v->normalizer) && strcmp(normalizer, "NFC") != 0)
         return refuse(folder, "normalizer", normalizer);
     add_definition(&l, v->pre_tokenizer);
     if (*l.unknown) return refuse(folder, "pre_tokenizer", l.unknown);

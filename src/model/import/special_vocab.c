@@ -5,7 +5,7 @@
  * too. What is written follows llama.cpp's reading of these four, since files that were made by it
  * say so. */
 #include <stdio.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/heap.h"
 #include "model/import/hf_vocab.h"
@@ -20,7 +20,7 @@ static const struct {
     [UNK] = {"unk", "tokenizer.ggml.unknown_token_id", NULL},
     [SEP] = {"sep", "tokenizer.ggml.seperator_token_id", "tokenizer.ggml.add_sep_token"},
     [PAD] = {"pad", "tokenizer.ggml.padding_token_id", NULL},
-    [CLS] = {"cls", "tokenizer.ggml.cls_token_id", NULL},
+    [CLS] = {"cls", NULL, NULL}, /* as the begin of a text, it is written */
     [MASK] = {"mask", "tokenizer.ggml.mask_token_id", NULL},
     [EOT] = {"eot", "tokenizer.ggml.eot_token_id", NULL},
     [EOM] = {"eom", "tokenizer.ggml.eom_token_id", NULL}};
@@ -200,6 +200,7 @@ static mnem_status put_template_file(mnem__folder *f, const char *path) {
 
 static mnem_status put_template(mnem__folder *f, const char *path, const mnem__hf_vocab *v) {
     char file[PATH_MAX];
+    struct stat st;
     const mnem__node *own = mnem__node_get(v->config, "chat_template");
     if (own && own->kind == MNEM__JSON_LIST) {
         put_templates(f, own);
@@ -210,7 +211,8 @@ static mnem_status put_template(mnem__folder *f, const char *path, const mnem__h
         return f->status;
     }
     MNEM__TRY(mnem__folder_path(path, "chat_template.jinja", file));
-    return access(file, F_OK) == 0 ? put_template_file(f, file) : MNEM_OK;
+    /* An empty one is none. */
+    return stat(file, &st) == 0 && st.st_size > 0 ? put_template_file(f, file) : MNEM_OK;
 }
 
 /* ---- all of it ---- */
@@ -226,7 +228,7 @@ mnem_status mnem__hf_put_special(mnem__folder *f, const char *path, const mnem__
     take_ids(&s, c);
     if (c->family->traits & MNEM__HF_GLM_ENDS) take_glm(&s);
     for (int k = 0; k < KINDS; k++) {
-        if (s.id[k] >= 0) mnem__put_u32(f, kinds[k].id_key, (uint32_t)s.id[k]);
+        if (s.id[k] >= 0 && kinds[k].id_key) mnem__put_u32(f, kinds[k].id_key, (uint32_t)s.id[k]);
         if (s.add[k] != UNSAID && kinds[k].add_key)
             mnem__put_bool(f, kinds[k].add_key, s.add[k] == YES);
     }

@@ -159,10 +159,11 @@ static mnem_status take_flag(mnem__json *j, bool *flag) {
     return mnem__json_leave(j, event);
 }
 
-static mnem_status take_type(mnem__json *j, mnem__hf_vocab *v) {
+/* As much of it as fits. */
+static mnem_status take_text(mnem__json *j, char *text, size_t size) {
     mnem__json_event event;
     MNEM__TRY(mnem__json_next(j, &event));
-    if (event == MNEM__JSON_TEXT) snprintf(v->model_type, sizeof v->model_type, "%.15s", j->text);
+    if (event == MNEM__JSON_TEXT) snprintf(text, size, "%.*s", (int)size - 1, j->text);
     return mnem__json_leave(j, event);
 }
 
@@ -179,9 +180,11 @@ static mnem_status take_model(mnem__json *j, mnem__hf_vocab *v) {
         else if (mnem__json_is(j, "merges"))
             MNEM__TRY(take_merges(j, v));
         else if (mnem__json_is(j, "type"))
-            MNEM__TRY(take_type(j, v));
+            MNEM__TRY(take_text(j, v->model_type, sizeof v->model_type));
         else if (mnem__json_is(j, "byte_fallback"))
             MNEM__TRY(take_flag(j, &v->byte_fallback));
+        else if (mnem__json_is(j, "continuing_subword_prefix"))
+            MNEM__TRY(take_text(j, v->continuing, sizeof v->continuing));
         else if (mnem__json_is(j, "ignore_merges"))
             MNEM__TRY(take_flag(j, &v->ignore_merges));
         else

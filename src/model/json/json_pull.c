@@ -34,6 +34,13 @@ mnem_status mnem__json_open(mnem__json *j, const char *path) {
     return MNEM_OK;
 }
 
+void mnem__json_open_text(mnem__json *j, const char *name, const char *text, size_t n) {
+    memset(j, 0, offsetof(mnem__json, file));
+    mnem__cursor_open_memory(&j->file, name, text, n);
+    j->end = n;
+    j->wants_value = true;
+}
+
 void mnem__json_open_part(mnem__json *j, const mnem__gguf_part *part, uint64_t from,
                           uint64_t bytes) {
     memset(j, 0, sizeof *j);

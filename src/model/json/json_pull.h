@@ -55,6 +55,8 @@ typedef struct mnem__json {
 
 /* MNEM_IO, MNEM_BAD_FILE (no regular file). */
 mnem_status mnem__json_open(mnem__json *json, const char *path);
+/* JSON in memory, which name stands for in errors; both stay until it is closed. */
+void mnem__json_open_text(mnem__json *json, const char *name, const char *text, size_t n);
 /* The bytes [from, from + bytes) of a file that stays open behind fd; they are there. */
 void mnem__json_open_part(mnem__json *json, const mnem__gguf_part *part, uint64_t from,
                           uint64_t bytes);

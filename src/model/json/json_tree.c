@@ -132,7 +132,7 @@ mnem_status mnem__tree_open(mnem__arena *arena, const char *path, mnem__node **n
     mnem__json json;
     mnem__json_event event;
     *node = NULL;
-    if (stat(path, &st) != 0 && errno == ENOENT) return MNEM_OK;
+    if (stat(path, &st) != 0 && (errno == ENOENT || errno == ENOTDIR)) return MNEM_OK;
     MNEM__TRY(mnem__json_open(&json, path));
     mnem_status status = mnem__tree_read(arena, &json, node);
     if (status == MNEM_OK) status = mnem__json_next(&json, &event);

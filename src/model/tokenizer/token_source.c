@@ -7,7 +7,7 @@
 #include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
 
-static const char pre_key[] = "tokenizer.ggml.pre";
+static const char pre_key[] = "tokenizer.ggml.pre", template_key[] = "tokenizer.chat_template";
 
 static bool key_get(const mnem__token_source *s, uint32_t index, const char **name,
                     mnem_value *value) {
@@ -17,19 +17,25 @@ static bool key_get(const mnem__token_source *s, uint32_t index, const char **na
     return true;
 }
 
-static bool is_replaced(const mnem__token_source *s, const char *key) {
-    return s->pre && strcmp(key, pre_key) == 0;
+/* Texts in place of what the keys say. */
+enum { REPLACED = 2 };
+static const char *replaced_get(const mnem__token_source *s, uint32_t i, const char **key) {
+    *key = i ? template_key : pre_key;
+    return i ? s->chat_template : s->pre;
 }
 
-static mnem_value pre_value(const mnem__token_source *s) {
-    return (mnem_value){.type = MNEM_VALUE_STRING, .count = 1, .text = {s->pre, strlen(s->pre)}};
+static bool find_replaced(const mnem__token_source *s, const char *name, mnem_value *value) {
+    for (uint32_t i = 0; i < REPLACED; i++) {
+        const char *key, *text = replaced_get(s, i, &key);
+        if (!text || strcmp(name, key) != 0) continue;
+        *value = (mnem_value){.type = MNEM_VALUE_STRING, .count = 1, .text = {text, strlen(text)}};
+        return true;
+    }
+    return false;
 }
 
 bool mnem__token_source_find(const mnem__token_source *s, const char *key, mnem_value *value) {
-    if (is_replaced(s, key)) {
-        *value = pre_value(s);
-        return true;
-    }
+    if (find_replaced(s, key, value)) return true;
     if (s->model) return mnem_model_key_find(s->model, key, value);
     const char *name;
     for (uint32_t i = 0; key_get(s, i, &name, value); i++)
@@ -52,14 +58,16 @@ static bool stored_key(const mnem__token_source *s, uint32_t *index, const char 
 /* The next key, *index is 0 at first: false past the last. What is replaced comes last. */
 static bool next_key(const mnem__token_source *s, uint32_t *index, const char **name,
                      mnem_value *value) {
-    if (*index == UINT32_MAX) return false;
-    while (stored_key(s, index, name, value))
-        if (!is_replaced(s, *name)) return true;
-    *index = UINT32_MAX;
-    if (!s->pre) return false;
-    *name = pre_key;
-    *value = pre_value(s);
-    return true;
+    mnem_value other;
+    const uint32_t last = UINT32_MAX - REPLACED; /* from there on: what is replaced */
+    while (*index < last && stored_key(s, index, name, value))
+        if (!find_replaced(s, *name, &other)) return true;
+    if (*index < last) *index = last;
+    while (*index < UINT32_MAX) {
+        const uint32_t i = (*index)++ - last;
+        if (replaced_get(s, i, name)) return find_replaced(s, *name, value);
+    }
+    return false;
 }
 
 mnem_status mnem__token_source_write(const mnem__token_source *source, mnem_gguf_writer *writer) {

@@ -14,7 +14,8 @@ typedef struct mnem__token_source {
     const mnem_model *model; /* NULL: these keys */
     const mnem__token_key *keys;
     uint32_t key_count;
-    const char *pre; /* instead of tokenizer.ggml.pre; NULL: as the keys say */
+    const char *pre;           /* instead of tokenizer.ggml.pre; NULL: as the keys say */
+    const char *chat_template; /* likewise of tokenizer.chat_template */
 } mnem__token_source;
 
 /* false if there is none. */

@@ -291,7 +291,8 @@ mnem_status mnem_tokenizer_create(const mnem_model *model, mnem_tokenizer **toke
 mnem_status mnem_tokenizer_create_with(const mnem_model *model,
                                        const mnem_tokenizer_options *options,
                                        mnem_tokenizer **tokenizer) {
-    const mnem__token_source source = {.model = model, .pre = options->pre};
+    const mnem__token_source source = {
+        .model = model, .pre = options->pre, .chat_template = options->chat_template};
     return mnem__tokenizer_create_of(&source, tokenizer);
 }
 

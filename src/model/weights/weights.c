@@ -34,7 +34,7 @@ static mnem_status matrices_fill(mnem__weights *w, const mnem__weights_options *
             experts->gates[experts->mixtures++] = i;
         mnem__matrix_list *list = NULL;
         if (m->resident) {
-            place += mnem_pack_bytes(m->type, m->rows, m->k);
+            place += mnem__matrix_block_bytes(m);
             list = &w->load_list;
         } else if (i < o->body_count) {
             list = m->expert_groups ? NULL : &w->pass_list[MNEM__PASS_BODY];

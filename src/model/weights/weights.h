@@ -101,8 +101,15 @@ static inline int64_t mnem__matrix_rows(const mnem_tensor_info *info) {
 static inline int64_t mnem__matrix_k(const mnem_tensor_info *info) {
     return info->shape[info->dims - 1];
 }
+static inline uint64_t mnem__matrix_group_bytes(const mnem_tensor_info *info) {
+    const int64_t k = mnem__matrix_k(info);
+    return info->layout == MNEM_LAYOUT_SPARSE ? mnem_sparse_group_bytes(info->type, k)
+                                              : mnem_pack_group_bytes(info->type, k);
+}
 static inline uint64_t mnem__matrix_pack_bytes(const mnem_tensor_info *info) {
-    return mnem_pack_bytes(info->type, mnem__matrix_rows(info), mnem__matrix_k(info));
+    const int64_t rows = mnem__matrix_rows(info), k = mnem__matrix_k(info);
+    return info->layout == MNEM_LAYOUT_SPARSE ? mnem_sparse_bytes(info->type, rows, k)
+                                              : mnem_pack_bytes(info->type, rows, k);
 }
 
 /* The packed matrix if it is resident, else NULL. */
@@ -115,6 +122,7 @@ typedef struct mnem__weights_stats {
     uint64_t bytes_read, bytes_streamed;
     uint64_t expert_hits, expert_misses; /* of what layers wanted */
     uint64_t expert_guesses;             /* read before anything wanted them */
+    uint64_t expert_guessed;             /* hits that such a read made */
     double seconds_waiting;
 } mnem__weights_stats;
 void mnem__weights_stats_get(const mnem__weights *weights, mnem__weights_stats *stats);

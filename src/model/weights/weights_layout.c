@@ -115,6 +115,8 @@ mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint6
     *m = (mnem__matrix){.name = info.name,
                         .made = mnem__model_is_plain(model, (uint32_t)tensor) ? -1 : tensor,
                         .type = info.type,
+                        .layout = info.layout,
+                        .compact = info.compact,
                         .file = info.file,
                         .rows = mnem__matrix_rows(&info),
                         .k = mnem__matrix_k(&info),
@@ -123,11 +125,12 @@ mnem_status mnem__matrix_describe(const mnem_model *model, int32_t tensor, uint6
     const bool experts = mnem__role_is_experts(mnem__role_find(info.name, &layer));
     if (experts && info.dims == 3) m->expert_groups = info.shape[1] / MNEM_PACK_ROWS;
     const bool whole = info.dims == 2 || (info.dims == 3 && info.shape[1] % MNEM_PACK_ROWS == 0);
-    m->packed_bytes = whole ? mnem_pack_group_bytes(info.type, m->k) : 0;
+    m->packed_bytes = whole ? mnem__matrix_group_bytes(&info) : 0;
     if (!m->packed_bytes || m->rows < 1)
         return mnem__fail(MNEM_UNSUPPORTED, "weights: %s isn't a matrix of a weight's type",
                           info.name);
-    m->row_bytes = mnem_type_row_bytes(info.type, m->k);
+    m->row_bytes =
+        info.compact ? m->packed_bytes / MNEM_PACK_ROWS : mnem_type_row_bytes(info.type, m->k);
     m->raw_bytes = MNEM_PACK_ROWS * m->row_bytes;
     if (!slot_bytes) return MNEM_OK;
     uint64_t groups = mnem__div_up((uint64_t)m->rows, MNEM_PACK_ROWS);
@@ -247,7 +250,7 @@ mnem_status mnem__weights_measure(const mnem__weights_options *o, mnem__weights_
         any_read |= o->resident[i] || body || head;
         if ((body || head) && m.expert_groups == 0) sums += (uint64_t)m.chunks;
         if (o->resident[i])
-            sizes->resident_bytes += mnem_pack_bytes(m.type, m.rows, m.k);
+            sizes->resident_bytes += mnem__matrix_block_bytes(&m);
         else if (body && m.expert_groups == 0)
             sizes->streamed_bytes_body += raw;
         else if (head)

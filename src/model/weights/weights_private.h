@@ -34,13 +34,15 @@ typedef struct mnem__matrix {
     const char *name; /* the model's */
     int32_t made;     /* the tensor's index where its bytes aren't the file's as they are; or -1 */
     mnem_type type;
+    mnem_layout layout; /* packed so */
+    bool compact;       /* in the file, too */
     uint32_t file;
     bool resident;
     uint32_t sum_at; /* of chunk 0; of the body and the head */
     int64_t rows, k;
     int64_t expert_groups; /* of 16 rows of each expert; 0: a matrix by itself */
     uint64_t offset;       /* in the file */
-    uint64_t row_bytes, raw_bytes, packed_bytes; /* of a raw row; of a group of 16 */
+    uint64_t row_bytes, raw_bytes, packed_bytes; /* of a row in the file; of a group of 16 */
     int64_t chunk_groups, chunks;
     uint64_t raw_at; /* in a slot, of a chunk that is packed there */
     uint64_t place;  /* in the resident block */
@@ -74,15 +76,16 @@ typedef struct mnem__weights_mixtures_info {
 typedef enum mnem__expert_state {
     MNEM__EXPERT_NOBODY, /* nothing that could be used */
     MNEM__EXPERT_READING,
+    MNEM__EXPERT_DROPPED, /* being read, but not wanted any more */
     MNEM__EXPERT_READY,
 } mnem__expert_state;
 
 /* Experts of one mixture that are to be read, if they aren't there. */
 typedef struct mnem__expert_list {
     int32_t mixture, count;
-    int32_t *number; /* [experts], ascending */
-    bool *done;      /* [experts] handed out; of a guess: looked at */
-    int32_t at;      /* all before are done */
+    int32_t *number; /* [experts], ascending; of a guess the most certain first */
+    bool *done;      /* [experts] handed out; of a guess never */
+    int32_t at;      /* all before are done; of a guess: looked at */
 } mnem__expert_list;
 
 typedef struct mnem__expert_reads {
@@ -97,6 +100,7 @@ typedef struct mnem__expert_reads {
     mnem__expert_cache cache;
     uint8_t *state; /* [slots] mnem__expert_state */
     bool *held;     /* [slots] by the owner */
+    bool *guessed;  /* [slots] read before anything wanted it, which nothing did yet */
     uint32_t *sums; /* [mixtures][experts] of what was read; 0: not read yet */
     mnem__expert_list want, guess;
     bool in_order;
@@ -172,6 +176,10 @@ uint64_t mnem__expert_matrix_at(const mnem__matrix *gates, int i, uint64_t *raw)
 /* Counts and measures experts that aren't resident. */
 mnem_status mnem__weights_mixtures(const mnem__weights_options *options,
                                    mnem__weights_mixtures_info *mixtures);
+/* All groups of a resident matrix. */
+static inline uint64_t mnem__matrix_block_bytes(const mnem__matrix *m) {
+    return (uint64_t)((m->rows + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS) * m->packed_bytes;
+}
 /* The smallest slot that holds 16 rows. */
 uint64_t mnem__matrix_slot_min(const mnem__matrix *matrix);
 /* Checks the options and chooses what is 0. */
@@ -201,9 +209,10 @@ mnem_status mnem__weights_part_open(const mnem_model *model, uint32_t index, boo
 mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, uint64_t offset,
                                     uint64_t bytes, uint8_t *buffer, uint8_t **raw);
 
-/* Packs rows into whole groups, forward. */
-void mnem__weights_pack(const mnem__matrix *matrix, int64_t rows, const uint8_t *raw,
-                        uint8_t *packed);
+/* Packs rows, of which the first is number row of the matrix, into whole groups, forward.
+ * MNEM_BAD_FILE: they aren't 2:4, as the file says or had them when it was opened. */
+mnem_status mnem__weights_pack(const mnem__matrix *matrix, int64_t row, int64_t rows,
+                               const uint8_t *raw, uint8_t *packed);
 /* The same of a matrix's raw rows, bytes from `at` on, wherever they come from: a tensor that isn't
  * what its file holds is made. */
 mnem_status mnem__matrix_read(mnem__weights *weights, const mnem__matrix *matrix, uint64_t at,
@@ -228,11 +237,14 @@ mnem_status mnem__weights_check_parts(const mnem__weights *w);
 
 typedef struct mnem__expert_job {
     int32_t slot, mixture, number;
-    uint32_t sum; /* of what was read */
+    bool given_up;  /* the slot isn't the job's any more */
+    uint32_t sum;   /* of what was read */
+    uint64_t bytes; /* so many */
 } mnem__expert_job;
 /* Takes the next expert to be read, when there is room for it. The lock is held. */
 bool mnem__expert_job_take(mnem__weights *w, mnem__expert_job *job);
-/* Reads and packs; no lock is held. */
+/* Reads and packs, and gives up between two matrices when the expert isn't wanted any more. No lock
+ * is held. */
 mnem_status mnem__expert_job_run(mnem__weights *w, mnem__expert_job *job);
 /* The lock is held. */
 mnem_status mnem__expert_job_finish(mnem__weights *w, const mnem__expert_job *job,

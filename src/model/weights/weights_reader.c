@@ -158,12 +158,33 @@ static bool job_take(mnem__weights *w, job *j) {
     return true;
 }
 
-void mnem__weights_pack(const mnem__matrix *m, int64_t rows, const uint8_t *raw, uint8_t *packed) {
-    for (; rows > 0; rows -= MNEM_PACK_ROWS) {
-        mnem_pack_group(m->type, rows < MNEM_PACK_ROWS ? rows : MNEM_PACK_ROWS, m->k, raw, packed);
+/* Of some rows that aren't 2:4 the first place. */
+static mnem_status not_sparse(const mnem__matrix *m, int64_t row, const uint8_t *raw) {
+    int64_t at;
+    while ((at = mnem_sparse_check(m->type, m->k, raw)) < 0) {
+        raw += m->row_bytes;
+        row++;
+    }
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: the file says 2:4 (mnem.sparsity.pattern), but row %lld has more than "
+                      "two numbers in columns %lld to %lld",
+                      m->name, (long long)row, (long long)at, (long long)at + 3);
+}
+
+mnem_status mnem__weights_pack(const mnem__matrix *m, int64_t row, int64_t rows, const uint8_t *raw,
+                               uint8_t *packed) {
+    const int64_t end = row + rows;
+    if (m->compact) memmove(packed, raw, (uint64_t)rows * m->row_bytes);
+    for (; row < end && !m->compact; row += MNEM_PACK_ROWS) {
+        const int64_t n = end - row < MNEM_PACK_ROWS ? end - row : MNEM_PACK_ROWS;
+        if (m->layout != MNEM_LAYOUT_SPARSE)
+            mnem_pack_group(m->type, n, m->k, raw, packed);
+        else if (!mnem_sparse_group(m->type, n, m->k, raw, packed))
+            return not_sparse(m, row, raw);
         raw += m->raw_bytes;
         packed += m->packed_bytes;
     }
+    return MNEM_OK;
 }
 
 /* Of one line of every 16 KiB: costs nothing beside packing, and tells of a file that was written
@@ -203,8 +224,7 @@ static mnem_status job_run(mnem__weights *w, job *j) {
     if (!j->load) j->sum = mnem__weights_sample(raw, mnem__chunk_raw_bytes(m, j->chunk));
     uint8_t *to = slot;
     if (j->load) to = w->resident + m->place + (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
-    mnem__weights_pack(m, end - begin, raw, to);
-    return MNEM_OK;
+    return mnem__weights_pack(m, begin, end - begin, raw, to);
 }
 
 /* What was read is what it was in earlier passes. The lock is held. */

@@ -71,6 +71,9 @@ bool mnem__tensor_is_f32(const mnem_tensor *tensor, int dims);
 bool mnem__tensor_same_shape(const mnem_tensor *a, const mnem_tensor *b);
 /* dims, shape, strides and offset make sense, and the size doesn't overflow. */
 bool mnem__tensor_valid(const mnem_tensor *tensor);
+/* No two elements of a valid tensor of single elements overlap: by strides from the smallest on,
+ * each dimension begins behind all of those before it. */
+bool mnem__tensor_apart(const mnem_tensor *tensor);
 static inline bool mnem__tensor_absent(const mnem_tensor *tensor) {
     return tensor->dims == 0;
 }
@@ -88,5 +91,8 @@ extern const mnem__op_table mnem__op_route, mnem__op_experts, mnem__op_swiglu_mu
 extern const mnem__op_table mnem__op_linear, mnem__op_linear_grad_input,
     mnem__op_linear_grad_weight, mnem__op_linear_loss;
 extern const mnem__op_table mnem__op_causal_attention, mnem__op_causal_attention_grad;
+extern const mnem__op_table mnem__op_softmax, mnem__op_product, mnem__op_reduce, mnem__op_concat,
+    mnem__op_cast;
+extern const mnem__op_table mnem__op_state_loss, mnem__op_state_loss_grad;
 
 #endif

@@ -14,12 +14,16 @@ const char *mnem_op_text(mnem_op_kind kind) {
     return (unsigned)kind < MNEM_OP_COUNT ? texts[kind] : "unknown operator";
 }
 
+static const char *layout_text(mnem_layout layout) {
+    return layout == MNEM_LAYOUT_PACKED ? " packed" : layout == MNEM_LAYOUT_SPARSE ? " 2:4" : "";
+}
+
 /* Appends "name TYPE [2, 3]" to text. */
 static size_t append_tensor(char *text, size_t size, size_t at, const char *name,
                             const mnem_tensor *t) {
     const mnem_type_info *info = mnem_type_get(t->type);
     int n = snprintf(text + at, size - at, "%s%s %s%s [", at ? ", " : "", name,
-                     info ? info->name : "?", t->layout == MNEM_LAYOUT_PACKED ? " packed" : "");
+                     info ? info->name : "?", layout_text(t->layout));
     for (int d = 0; n >= 0 && d < t->dims && d < MNEM_TENSOR_DIMS; d++) {
         at = at + (size_t)n < size ? at + (size_t)n : size - 1;
         n = snprintf(text + at, size - at, "%s%lld", d ? ", " : "", (long long)t->shape[d]);
@@ -30,8 +34,8 @@ static size_t append_tensor(char *text, size_t size, size_t at, const char *name
 }
 
 mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *what) {
-    static const char *const names[MNEM_OP_INPUTS] = {"in[0]", "in[1]", "in[2]",
-                                                      "in[3]", "in[4]", "in[5]"};
+    static const char *const names[MNEM_OP_INPUTS] = {"in[0]", "in[1]", "in[2]", "in[3]",
+                                                      "in[4]", "in[5]", "in[6]"};
     static const char *const also[MNEM_OP_ALSO] = {"also[0]", "also[1]"};
     char text[400] = "";
     size_t at = 0;

@@ -79,6 +79,22 @@ mnem_tensor mnem_tensor_packed(mnem_type type, int64_t rows, int64_t n) {
     return t;
 }
 
+mnem_tensor mnem_tensor_sparse(mnem_type type, int64_t rows, int64_t n) {
+    mnem_tensor t = contiguous(type, 2, (int64_t[]){rows, n});
+    t.layout = MNEM_LAYOUT_SPARSE;
+    t.stride[0] = (int64_t)mnem_sparse_group_bytes(type, n);
+    return t;
+}
+
+mnem_tensor mnem_tensor_permute(const mnem_tensor *tensor, const int *order) {
+    mnem_tensor t = *tensor;
+    for (int d = 0; d < t.dims && d < MNEM_TENSOR_DIMS; d++) {
+        t.shape[d] = tensor->shape[order[d]];
+        t.stride[d] = tensor->stride[order[d]];
+    }
+    return t;
+}
+
 /* Bytes of the last dimension of shape n and the given stride; 0 when wrong. */
 static uint64_t last_bytes(const mnem_tensor *t, int64_t n, int64_t stride) {
     uint64_t row = mnem_type_row_bytes(t->type, n), unit = (uint64_t)unit_stride(t->type);
@@ -95,6 +111,8 @@ uint64_t mnem_tensor_bytes(const mnem_tensor *t) {
     if (t->dims < 1 || t->dims > MNEM_TENSOR_DIMS || t->offset < 0) return 0;
     if (t->layout == MNEM_LAYOUT_PACKED)
         return t->dims == 2 ? mnem_pack_bytes(t->type, t->shape[0], t->shape[1]) : 0;
+    if (t->layout == MNEM_LAYOUT_SPARSE)
+        return t->dims == 2 ? mnem_sparse_bytes(t->type, t->shape[0], t->shape[1]) : 0;
     uint64_t bytes = last_bytes(t, t->shape[t->dims - 1], t->stride[t->dims - 1]);
     for (int d = 0; bytes && d < t->dims - 1; d++) {
         uint64_t part;
@@ -115,6 +133,21 @@ bool mnem_tensor_contiguous(const mnem_tensor *t) {
 
 bool mnem__tensor_valid(const mnem_tensor *t) {
     return mnem_tensor_bytes(t) != 0;
+}
+
+bool mnem__tensor_apart(const mnem_tensor *t) {
+    bool done[MNEM_TENSOR_DIMS] = {false};
+    int64_t end = unit_stride(t->type);
+    for (int i = 0; i < t->dims; i++) {
+        int next = -1;
+        for (int d = 0; d < t->dims; d++)
+            if (!done[d] && (next < 0 || t->stride[d] < t->stride[next])) next = d;
+        done[next] = true;
+        if (t->shape[next] == 1) continue;
+        if (t->stride[next] < end) return false;
+        end += (t->shape[next] - 1) * t->stride[next];
+    }
+    return true;
 }
 
 bool mnem__tensor_is_f32(const mnem_tensor *t, int dims) {

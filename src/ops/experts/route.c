@@ -70,8 +70,8 @@ static void insert(float *numbers, int32_t count, float number) {
     numbers[count] = number;
 }
 
-/* The sum of the two best. */
-static float group_score(int64_t n, const float *by) {
+/* The sum of the two best, or the best. */
+static float group_score(const mnem_route *route, int64_t n, const float *by) {
     float best[2] = {-INFINITY, -INFINITY};
     for (int64_t i = 0; i < n; i++) {
         if (by[i] > best[0]) {
@@ -81,7 +81,7 @@ static float group_score(int64_t n, const float *by) {
             best[1] = by[i];
         }
     }
-    return best[0] + best[1];
+    return route->groups_by_best ? best[0] : best[0] + best[1];
 }
 
 /* Those of the worst groups are chosen after all others. */
@@ -91,7 +91,7 @@ static void leave_groups(const mnem_route *route, int64_t n, float *by) {
         int64_t worst = -1;
         float least = 0;
         for (int32_t g = 0; g < route->groups; g++) {
-            const float score = group_score(size, by + g * size);
+            const float score = group_score(route, size, by + g * size);
             if (score == -INFINITY || (worst >= 0 && !(score <= least))) continue;
             worst = g;
             least = score;

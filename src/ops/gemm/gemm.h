@@ -68,6 +68,12 @@ typedef struct mnem__gemm_block {
     int64_t out_stride;
 } mnem__gemm_block;
 
+/* s = hard e^(s - largest) + soft e^(factor (s - largest))
+ *     - teacher e^(factor (t - teacher_largest)) */
+typedef struct mnem__gemm_teach {
+    double factor, largest, hard, soft, teacher_largest, teacher;
+} mnem__gemm_teach;
+
 /* One per level of the processor, and one of doubles. */
 typedef struct mnem__gemm_kernels {
     mnem_type wide;    /* of sums: F32; F64, whose first functions are absent */
@@ -83,10 +89,13 @@ typedef struct mnem__gemm_kernels {
     /* Adds to columns [begin, end) of sums the sum of k rows of a real matrix that lies across. */
     void (*add_columns)(const mnem__gemm_matrix *matrix, int64_t k, int64_t begin, int64_t end,
                         void *sums);
-    /* The largest of n, and the sum of e^(x - largest). A NaN makes the sum NaN. */
-    void (*sum_exp)(int64_t n, const void *x, double *largest, double *sum);
+    /* The largest of n, and the sum of e^(factor (x - largest)). A NaN makes the sum NaN. */
+    void (*sum_exp)(int64_t n, const void *x, double factor, double *largest, double *sum);
     /* x = e^(x - largest) * factor */
     void (*scale_exp)(int64_t n, void *x, double largest, double factor);
+    /* The sum of e^(factor (t - largest)) (t - s). */
+    double (*sum_apart)(int64_t n, const void *s, const void *t, double largest, double factor);
+    void (*teach_exp)(int64_t n, void *s, const void *t, const mnem__gemm_teach *teach);
     /* out = x, or out + x, rounded to out's type */
     void (*put_row)(int64_t n, const void *x, mnem_type type, void *out, bool add);
 } mnem__gemm_kernels;

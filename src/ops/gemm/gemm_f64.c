@@ -37,17 +37,35 @@ static void add_columns(const mnem__gemm_matrix *m, int64_t k, int64_t begin, in
         for (int64_t i = 0; i < k; i++) ((double *)to)[j] += at(m, j, i);
 }
 
-static void sum_exp(int64_t n, const void *from, double *largest, double *sum) {
+static void sum_exp(int64_t n, const void *from, double factor, double *largest, double *sum) {
     const double *x = from;
     *largest = -INFINITY;
     *sum = 0;
     for (int64_t i = 0; i < n; i++) *largest = x[i] > *largest ? x[i] : *largest;
-    for (int64_t i = 0; i < n; i++) *sum += exp(x[i] - *largest);
+    for (int64_t i = 0; i < n; i++) *sum += exp(factor * (x[i] - *largest));
 }
 
 static void scale_exp(int64_t n, void *to, double largest, double factor) {
     double *x = to;
     for (int64_t i = 0; i < n; i++) x[i] = exp(x[i] - largest) * factor;
+}
+
+static double sum_apart(int64_t n, const void *student, const void *teacher, double largest,
+                        double factor) {
+    const double *s = student, *t = teacher;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += exp(factor * (t[i] - largest)) * (t[i] - s[i]);
+    return sum;
+}
+
+static void teach_exp(int64_t n, void *student, const void *teacher, const mnem__gemm_teach *a) {
+    double *s = student;
+    const double *t = teacher;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = s[i] - a->largest;
+        s[i] = a->hard * exp(x) + a->soft * exp(a->factor * x) -
+               a->teacher * exp(a->factor * (t[i] - a->teacher_largest));
+    }
 }
 
 static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool add) {
@@ -61,4 +79,6 @@ const mnem__gemm_kernels mnem__gemm_f64 = {.wide = MNEM_TYPE_F64,
                                            .add_columns = add_columns,
                                            .sum_exp = sum_exp,
                                            .scale_exp = scale_exp,
+                                           .sum_apart = sum_apart,
+                                           .teach_exp = teach_exp,
                                            .put_row = put_row};

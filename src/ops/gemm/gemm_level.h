@@ -58,13 +58,17 @@ static void add_columns(const mnem__gemm_matrix *m, int64_t k, int64_t begin, in
     }
 }
 
-/* e^(x - largest) is 2^((x - largest) log2(e)). */
+/* e^(factor (x - largest)) is 2^((x - largest) factor log2(e)). */
+LANES_INLINE lanes exp_of(lanes x, lanes largest, float factor) {
+    return lanes_exp2(lanes_mul(lanes_sub(x, largest), lanes_set(factor * 0x1.715476p+0f)));
+}
+
 LANES_INLINE lanes exp_less(lanes x, lanes largest) {
-    return lanes_exp2(lanes_mul(lanes_sub(x, largest), lanes_set(0x1.715476p+0f)));
+    return exp_of(x, largest, 1);
 }
 
 /* Sums are f32 for 512 elements and f64 above, so that their length doesn't show. */
-static void sum_exp(int64_t n, const void *from, double *largest, double *sum) {
+static void sum_exp(int64_t n, const void *from, double factor, double *largest, double *sum) {
     const float *x = from;
     const lanes low = lanes_set(-INFINITY);
     lanes most = low;
@@ -78,7 +82,7 @@ static void sum_exp(int64_t n, const void *from, double *largest, double *sum) {
         for (int64_t j = 0; j < 512 && i < n; j += LANES, i += LANES) {
             const bool whole = i + LANES <= n;
             lanes y = whole ? lanes_load(x + i) : lanes_load_part(x + i, n - i);
-            y = exp_less(y, top);
+            y = exp_of(y, top, (float)factor);
             part = lanes_add(part, whole ? y : lanes_below(y, n - i, lanes_zero()));
         }
         *sum += (double)lanes_reduce_add(part);
@@ -98,6 +102,41 @@ static void scale_exp(int64_t n, void *to, double largest, double factor) {
     }
 }
 
+/* As sum_exp adds. */
+static double sum_apart(int64_t n, const void *student, const void *teacher, double largest,
+                        double factor) {
+    const float *s = student, *t = teacher;
+    const lanes top = lanes_set((float)largest);
+    double sum = 0;
+    for (int64_t i = 0; i < n;) {
+        lanes part = lanes_zero();
+        for (int64_t j = 0; j < 512 && i < n; j += LANES, i += LANES) {
+            const int64_t rest = n - i < LANES ? n - i : LANES;
+            const lanes y = lanes_load_part(t + i, rest);
+            const lanes apart = lanes_sub(y, lanes_load_part(s + i, rest)); /* 0 past the end */
+            part = lanes_fma(exp_of(y, top, (float)factor), apart, part);
+        }
+        sum += (double)lanes_reduce_add(part);
+    }
+    return sum;
+}
+
+static void teach_exp(int64_t n, void *student, const void *teacher, const mnem__gemm_teach *a) {
+    float *s = student;
+    const float *t = teacher, factor = (float)a->factor;
+    const lanes top = lanes_set((float)a->largest), of = lanes_set((float)a->teacher_largest);
+    const lanes hard = lanes_set((float)a->hard), soft = lanes_set((float)a->soft);
+    const lanes less = lanes_set(-(float)a->teacher);
+    for (int64_t i = 0; i < n; i += LANES) {
+        const int64_t rest = n - i < LANES ? n - i : LANES;
+        const lanes x = lanes_load_part(s + i, rest);
+        lanes y = lanes_mul(exp_less(x, top), hard);
+        y = lanes_fma(exp_of(x, top, factor), soft, y);
+        y = lanes_fma(exp_of(lanes_load_part(t + i, rest), of, factor), less, y);
+        lanes_store_part(s + i, y, rest);
+    }
+}
+
 static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool add) {
     const float *x = from;
     for (int64_t i = 0; i < n; i += LANES) {
@@ -111,7 +150,8 @@ static void put_row(int64_t n, const void *from, mnem_type type, void *to, bool 
         .wide = MNEM_TYPE_F32, .panel_rows = panel_rows,                                           \
         .k_most = FOLD > 1 ? MNEM__GEMM_K_BLOCK_MOST : 512, .rows = ROWS, .columns = COLUMNS,      \
         .block_rows = BLOCK_ROWS, .pack_a = pack_a, .pack_b = pack_b, .multiply = multiply,        \
-        .add_columns = add_columns, .sum_exp = sum_exp, .scale_exp = scale_exp, .put_row = put_row \
+        .add_columns = add_columns, .sum_exp = sum_exp, .scale_exp = scale_exp,                    \
+        .sum_apart = sum_apart, .teach_exp = teach_exp, .put_row = put_row                         \
     }
 
 #endif

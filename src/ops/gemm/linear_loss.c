@@ -14,7 +14,10 @@
  *     vocabulary  | kept: one group, 0 to all | 1024 words | 1024 words | ... |
  *     workspace   kept logits [tokens, kept] | logits of a group [tokens, 1024] |
  *                 largest, sum, logit of each token | dx's sums [tokens, n] if dx is 16 bits wide
- *                 and there are several groups | the products'
+ *                 and there are several groups | a teacher's sums, and its logits as the first
+ *                 two | the products'
+ *
+ * With a teacher (linear_teach.h) its logits of the same words lie beside.
  *
  * All words are kept if those of 256 tokens fit desc.keep_bytes (4 MiB if that is 0), and up to
  * 8192 words always. So the default takes at most 8 MiB (and 1 KiB for each of the n numbers of x,
@@ -33,12 +36,14 @@
 
 #include "base/checked.h"
 #include "base/minmax.h"
+#include "ops/gemm/linear_teach.h"
 
 enum { WHOLE_WORDS = 8192, GROUP_WORDS = 1024, INPUT_WORDS = 512 };
 enum { LEAST_TOKENS = 256, MOST_TOKENS = 1024, KEEP_BYTES = 4 << 20 };
 
 typedef struct token_sum {
-    double largest, sum, target; /* target: its logit */
+    mnem__exp_sum logits;
+    double target; /* its logit */
 } token_sum;
 
 /* Where things are in the workspace; the same function measures and carves. */
@@ -46,7 +51,7 @@ typedef struct layout {
     int64_t tokens, words; /* of a part, of a group after the first */
     int64_t kept;          /* words */
     bool sums_dx;
-    uint64_t group, sums, dx, gemm;
+    uint64_t group, sums, dx, taught, teacher, gemm; /* taught: sums; teacher: its logits */
 } layout;
 
 static bool wants(const mnem_op_desc *d, int also) {
@@ -72,7 +77,7 @@ static mnem_status check_linear_loss(const mnem_op_desc *desc) {
         (desc->also[1].type != wide ||
          !mnem__linear_is_output(desc, &desc->also[1], weight->shape[0], weight->shape[1])))
         return mnem__op_fail(MNEM_INVALID, desc, "also[1] isn't F32 (F64) of in[1]'s shape");
-    return MNEM_OK;
+    return mnem__teach_check(desc);
 }
 
 /* ---- one part of the tokens, one group of words ---- */
@@ -87,7 +92,8 @@ typedef struct state {
     token_sum *sums;
     int64_t n, vocab, size; /* size: bytes of a wide number */
     int64_t token, tokens, word, words;
-    char *logits; /* of the group */
+    char *logits, *teacher; /* of the group */
+    mnem__taught *taught;   /* NULL: there is no teacher */
     int64_t stride;
 } state;
 
@@ -119,6 +125,24 @@ static mnem__gemm logits_product(const state *s) {
                         .out = s->logits,
                         .out_type = s->kernels->wide,
                         .out_stride = s->stride};
+}
+
+/* The teacher's, from what it has of the same tokens and its own weights. */
+static mnem__gemm teacher_product(const state *s) {
+    const mnem_op_desc *d = &s->op->desc;
+    const int64_t unit = mnem_type_get(d->in[3].type)->block_elements, n = d->in[3].shape[1];
+    mnem__gemm g = {.m = s->tokens,
+                    .n = s->words,
+                    .k = n,
+                    .k_block = mnem__gemm_k_block(s->kernels, n, unit > 32 ? unit : 32),
+                    .a = mnem__linear_matrix(&d->in[2], s->args->in[2], false),
+                    .b = mnem__linear_matrix(&d->in[3], s->args->in[3], false),
+                    .out = s->teacher,
+                    .out_type = s->kernels->wide,
+                    .out_stride = s->stride};
+    g.a.data += s->token * g.a.stride;
+    g.b.data += s->word * g.b.stride;
+    return g;
 }
 
 /* dx += dlogits weight, or into the sums of dx */
@@ -193,10 +217,17 @@ static state state_get(const mnem_op *op, const mnem_op_args *args, const mnem_w
     l->sums = l->group;
     if (l->kept < s.vocab) l->sums += mnem__align_up(column * (uint64_t)l->words, 64);
     l->dx = mnem__align_up(l->sums + (uint64_t)l->tokens * sizeof(token_sum), 64);
-    l->gemm = l->dx;
-    if (l->sums_dx) l->gemm += mnem__align_up(column * (uint64_t)s.n, 64);
+    l->taught = l->dx;
+    if (l->sums_dx) l->taught += mnem__align_up(column * (uint64_t)s.n, 64);
+    l->gemm = l->teacher = l->taught;
+    if (mnem__teach_is(d)) {
+        l->teacher += mnem__align_up((uint64_t)l->tokens * sizeof(mnem__taught), 64);
+        l->gemm = l->teacher + l->sums; /* as the student's logits */
+    }
     s.workspace = args->workspace;
     if (s.workspace) s.sums = (token_sum *)(void *)(s.workspace + l->sums);
+    if (s.workspace && mnem__teach_is(d))
+        s.taught = (mnem__taught *)(void *)(s.workspace + l->taught);
     return s;
 }
 
@@ -212,6 +243,10 @@ static uint64_t workspace(const mnem_op *op) {
     if (wants(&op->desc, 0)) bytes = mnem__max_u64(bytes, mnem__gemm_bytes(s.kernels, &g, workers));
     g = weight_product(&s);
     if (wants(&op->desc, 1)) bytes = mnem__max_u64(bytes, mnem__gemm_bytes(s.kernels, &g, workers));
+    if (mnem__teach_is(&op->desc)) {
+        g = teacher_product(&s);
+        bytes = mnem__max_u64(bytes, mnem__gemm_bytes(s.kernels, &g, workers));
+    }
     return s.at.gemm + bytes;
 }
 
@@ -226,15 +261,13 @@ static double logit(const state *s, int64_t token, int64_t word) {
 /* Adds words [word, word + words) of the group to what is known of a token. */
 static void add_words(const state *s, int64_t token, int64_t word, int64_t words) {
     token_sum *t = &s->sums[token];
-    double largest, sum;
-    s->kernels->sum_exp(words, s->logits + token * s->stride + word * s->size, &largest, &sum);
-    if (s->word + word == 0) {
-        *t = (token_sum){.largest = largest, .sum = sum};
-        return;
-    }
-    const double top = fmax(t->largest, largest);
-    t->sum = t->sum * exp(t->largest - top) + sum * exp(largest - top);
-    t->largest = top;
+    const bool first = s->word + word == 0;
+    const int64_t at = token * s->stride + word * s->size;
+    mnem__exp_sum now;
+    s->kernels->sum_exp(words, s->logits + at, 1, &now.largest, &now.sum);
+    t->logits = first ? now : mnem__exp_sum_add(t->logits, now, 1);
+    if (s->taught)
+        mnem__taught_add(&s->taught[token], s->op, words, s->logits + at, s->teacher + at, first);
 }
 
 static void sum_token(const state *s, int64_t token) {
@@ -247,7 +280,10 @@ static void sum_token(const state *s, int64_t token) {
 static void put_loss(const state *s, int64_t token) {
     const token_sum *t = &s->sums[token];
     const int64_t at = s->token + token;
-    const double loss = s->args->targets[at] < 0 ? 0.0 : log(t->sum) + (t->largest - t->target);
+    double loss = log(t->logits.sum) + (t->logits.largest - t->target);
+    loss = s->taught ? mnem__taught_loss(&s->taught[token], &s->op->desc, loss)
+                     : (1 - (double)s->op->desc.teach_weight) * loss;
+    if (s->args->targets[at] < 0) loss = 0;
     char *out = (char *)s->args->out + s->op->desc.out.offset;
     if (s->size == 8)
         ((double *)(void *)out)[at] = loss;
@@ -255,22 +291,35 @@ static void put_loss(const state *s, int64_t token) {
         ((float *)(void *)out)[at] = (float)loss;
 }
 
-/* Logits of a token become their gradients. */
+/* Logits of a token become their gradients, but for its target's; that of the target is this much
+ * less. */
+static double turn_words(const state *s, int64_t token, char *row) {
+    const mnem__exp_sum logits = s->sums[token].logits;
+    const double scale = (double)s->args->gradient_scale;
+    const double hard = scale * (1 - (double)s->op->desc.teach_weight);
+    if (!s->taught) {
+        s->kernels->scale_exp(s->words, row, logits.largest, hard / logits.sum);
+        return hard;
+    }
+    mnem__taught_turn(&s->taught[token], s->op, s->words, row, s->teacher + token * s->stride,
+                      logits, scale);
+    return hard;
+}
+
 static void turn_token(const state *s, int64_t token) {
     char *row = s->logits + token * s->stride;
     const int64_t target = s->args->targets[s->token + token];
-    const double scale = (double)s->args->gradient_scale;
     if (target < 0) {
         memset(row, 0, (size_t)(s->words * s->size));
         return;
     }
-    s->kernels->scale_exp(s->words, row, s->sums[token].largest, scale / s->sums[token].sum);
+    const double less = turn_words(s, token, row);
     if (target < s->word || target - s->word >= s->words) return;
     char *at = row + (target - s->word) * s->size;
     if (s->size == 8)
-        *(double *)(void *)at -= scale;
+        *(double *)(void *)at -= less;
     else
-        *(float *)(void *)at -= s->args->gradient_scale;
+        *(float *)(void *)at -= (float)less;
 }
 
 typedef void each_token(const state *s, int64_t token);
@@ -298,12 +347,16 @@ static void group_set(state *s, int64_t word) {
     s->word = word;
     s->words = mnem__min_i64(s->vocab - word, width);
     s->logits = s->workspace + (kept ? 0 : s->at.group);
+    s->teacher = s->logits + s->at.teacher;
     s->stride = width * s->size;
 }
 
 static void group_logits(const state *s) {
     const mnem__gemm g = logits_product(s);
     multiply(s, &g);
+    if (!s->taught) return;
+    const mnem__gemm teacher = teacher_product(s);
+    multiply(s, &teacher);
 }
 
 static void part_losses(state *s) {

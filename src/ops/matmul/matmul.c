@@ -2,8 +2,8 @@
  *
  * Members take whole groups of 16 rows; each computes all tokens for its groups, so that no output
  * is shared. An input that isn't what the kernel wants (f32 for quantized weights or for pairs of
- * bf16, or elements apart) is first written to the workspace by all members together; that is its
- * only use. */
+ * bf16, elements apart, or A8 that is to be lifted) is first written to the workspace by all
+ * members together; that is its only use. */
 #include "base/checked.h"
 #include "base/error.h"
 #include "ops/core/half.h"
@@ -32,9 +32,10 @@ static mnem_status check_input(const mnem_op_desc *desc) {
 
 static mnem_status check_matmul(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[1], *bias = &desc->in[2], *out = &desc->out;
-    if (weight->layout != MNEM_LAYOUT_PACKED || !mnem__tensor_valid(weight))
+    const bool sparse = weight->layout == MNEM_LAYOUT_SPARSE;
+    if ((weight->layout != MNEM_LAYOUT_PACKED && !sparse) || !mnem__tensor_valid(weight))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be a packed matrix of a weight type");
-    if (desc->in[0].dims == 3) return mnem__matmul_check_heads(desc);
+    if (desc->in[0].dims == 3 && !sparse) return mnem__matmul_check_heads(desc);
     MNEM__TRY(check_input(desc));
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != weight->shape[0]))
@@ -64,6 +65,12 @@ static bool input_ready(const mnem_op *op) {
     return in->type == want && (want == MNEM_TYPE_A8 || in->stride[1] == 4);
 }
 
+/* Whether so many tokens are lifted, which takes a copy. */
+static bool lifts(const mnem_op *op, int64_t tokens) {
+    const mnem__matmul_kernel *kernel = op->detail;
+    return kernel->lifts_from && tokens >= kernel->lifts_from;
+}
+
 static int64_t ready_row_bytes(const mnem_op *op) {
     return (int64_t)mnem__align_up(mnem_type_row_bytes(ready_type(op), op->desc.in[1].shape[1]),
                                    64);
@@ -71,7 +78,7 @@ static int64_t ready_row_bytes(const mnem_op *op) {
 
 static uint64_t workspace(const mnem_op *op) {
     if (op->desc.in[0].dims == 3) return mnem__matmul_heads_workspace(op);
-    if (input_ready(op)) return 0;
+    if (input_ready(op) && !lifts(op, op->desc.in[0].shape[0])) return 0;
     return (uint64_t)op->desc.in[0].shape[0] * (uint64_t)ready_row_bytes(op);
 }
 
@@ -109,9 +116,14 @@ void mnem__matmul_ready(const mnem__matmul_kernel *kernel, const float *x, int64
     }
 }
 
+static void lift(mnem__a8_block *block) {
+    for (int j = 0; j < 32; j++) block->q[j] ^= -128;
+}
+
 static void make_ready(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem_tensor *in = &op->desc.in[0];
     const mnem__matmul_kernel *kernel = op->detail;
+    const bool lifted = lifts(op, args->tokens), is_a8 = in->type == MNEM_TYPE_A8;
     int64_t n = in->shape[1], blocks = (n + 31) / 32, begin, end;
     const int64_t row_bytes = ready_row_bytes(op);
     mnem_team_split(worker, args->tokens * blocks, 1, &begin, &end);
@@ -119,10 +131,21 @@ static void make_ready(const mnem_op *op, const mnem_op_args *args, const mnem_w
         int64_t t = i / blocks, block = i % blocks;
         float buffer[32];
         const char *row = (const char *)args->in[0] + in->offset + t * in->stride[0];
-        const float *x = gather(in, row, block, buffer);
-        mnem__matmul_ready(kernel, x, n, block, 1, (char *)args->workspace + t * row_bytes);
+        char *ready = (char *)args->workspace + t * row_bytes;
+        mnem__a8_block *a8 = (mnem__a8_block *)(void *)ready + block;
+        if (is_a8)
+            *a8 = ((const mnem__a8_block *)(const void *)row)[block];
+        else
+            mnem__matmul_ready(kernel, gather(in, row, block, buffer), n, block, 1, ready);
+        if (lifted) lift(a8);
     }
     mnem_team_barrier(worker);
+}
+
+static int64_t group_bytes(const mnem_tensor *weight) {
+    const int64_t k = weight->shape[1];
+    return (int64_t)(weight->layout == MNEM_LAYOUT_SPARSE ? mnem_sparse_group_bytes(weight->type, k)
+                                                          : mnem_pack_group_bytes(weight->type, k));
 }
 
 static mnem__matmul_job whole_job(const mnem_op *op, const mnem_op_args *args) {
@@ -130,7 +153,7 @@ static mnem__matmul_job whole_job(const mnem_op *op, const mnem_op_args *args) {
     const mnem_tensor *in = &desc->in[0], *out = &desc->out, *bias = &desc->in[2];
     mnem__matmul_job job = {
         .weights = (const uint8_t *)args->in[1] + desc->in[1].offset,
-        .group_bytes = (int64_t)mnem_pack_group_bytes(desc->in[1].type, in->shape[1]),
+        .group_bytes = group_bytes(&desc->in[1]),
         .k = in->shape[1],
         .rows = args->row_end - args->row_begin,
         .input = (const uint8_t *)args->in[0] + in->offset,
@@ -139,11 +162,12 @@ static mnem__matmul_job whole_job(const mnem_op *op, const mnem_op_args *args) {
         .out = (float *)(void *)((char *)args->out + out->offset) + args->row_begin,
         .out_stride = out->stride[0] / 4,
         .accumulate = desc->accumulate,
+        .lifted = lifts(op, args->tokens),
     };
     if (!mnem__tensor_absent(bias))
         job.bias = (const float *)(const void *)((const char *)args->in[2] + bias->offset) +
                    args->row_begin;
-    if (!input_ready(op)) {
+    if (!input_ready(op) || job.lifted) {
         job.input = args->workspace;
         job.input_stride = ready_row_bytes(op);
     }
@@ -164,7 +188,7 @@ void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_wo
         mnem__matmul_run_heads(op, args, worker);
         return;
     }
-    if (!input_ready(op)) make_ready(op, args, worker);
+    if (!input_ready(op) || lifts(op, args->tokens)) make_ready(op, args, worker);
     mnem__matmul_job job = whole_job(op, args);
     int64_t begin, end;
     mnem_team_split(worker, mnem__matmul_groups(&job), 1, &begin, &end);
@@ -192,7 +216,8 @@ const mnem__matmul_kernel *mnem__matmul_kernel_get(mnem_type type) {
     for (int level = (int)mnem__cpu_level_get(); level >= 0; level--) {
         const mnem__op_kernels *kernels = mnem__op_matmul.levels[level];
         for (int i = 0; kernels && i < kernels->count; i++)
-            if (kernels->list[i].type == type) return kernels->list[i].detail;
+            if (kernels->list[i].type == type && kernels->list[i].layout == MNEM_LAYOUT_PACKED)
+                return kernels->list[i].detail;
     }
     return NULL;
 }

@@ -309,6 +309,8 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     for (int t = 0; t < tokens; t++) acc[t][0] = acc[t][1] = _mm256_setzero_ps();
     for (int64_t b = 0; b < blocks; b += form->unit_blocks) {
         scales s;
+        /* the next group's: too short a stream for the processor */
+        if (form->tail_bytes) _mm_prefetch((const char *)tail + job->group_bytes, _MM_HINT_T0);
         unit_scales(form, unit, tail, &s);
         const uint8_t *block = unit + form->header_bytes;
         int count = blocks - b < form->unit_blocks ? (int)(blocks - b) : form->unit_blocks;
@@ -356,7 +358,11 @@ MNEM__PACK_QUANTIZED(KERNEL)
 #define ENTRY(TYPE, name, ...)                                                                     \
     {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " avx2", mnem__matmul_run,              \
      &kernel_##name},
+#define SPARSE(TYPE, name, i)                                                                      \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_SPARSE, "matmul 2:4 " #name " avx2", mnem__matmul_run,          \
+     &mnem__matmul_sparse_avx2[i]},
 static const mnem__op_kernel list[] = {FLOAT(F32, f32, 0) FLOAT(F16, f16, 1) FLOAT(BF16, bf16, 2)
-                                           MNEM__PACK_QUANTIZED(ENTRY)};
+                                           MNEM__PACK_QUANTIZED(ENTRY) SPARSE(Q4_0, q4_0, 0)
+                                               SPARSE(Q8_0, q8_0, 1) SPARSE(F16, f16, 2)};
 
 const mnem__op_kernels mnem__matmul_avx2 = {list, sizeof list / sizeof *list};

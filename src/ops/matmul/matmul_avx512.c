@@ -14,6 +14,7 @@
 enum {
     TILE = 12,
     FETCH_AHEAD = 8192,
+    FETCH_NEAR = 2048,
     TOGETHER = 6, /* tokens whose sums run side by side: hides the multiply's latency */
 };
 
@@ -275,12 +276,14 @@ INLINE void finish(const mnem__matmul_job *job, int64_t group, int64_t token, __
     _mm512_mask_storeu_ps(out, lanes, acc);
 }
 
-/* The processor fetches ahead too little for what takes some work, so that lines are asked for
- * here. (Whole bytes for one or two tokens come faster by themselves, as measured.) */
-INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block) {
+/* One or two tokens come faster by what the processor fetches by itself (Zen 4: by 12 to 20 %), but
+ * for scales of halves, which take more work for fewer bytes. More tokens ask for lines here. */
+INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block, const int tokens) {
+    if (tokens <= 2 && !mnem__form_has_halves(form)) return;
+    const int ahead = tokens <= 2 ? FETCH_NEAR : FETCH_AHEAD;
     MNEM__UNROLL
     for (int line = 0; line < form->block_bytes; line += 64)
-        _mm_prefetch(block + FETCH_AHEAD + line, _MM_HINT_T0);
+        _mm_prefetch(block + ahead + line, _MM_HINT_T0);
 }
 
 /* A grid's block as bytes, which all tokens of a tile use. */
@@ -296,9 +299,10 @@ INLINE const uint8_t *grid_block(const mnem__pack_form *form, const uint8_t *uni
     return lanes->q[0];
 }
 
-/* tokens (a constant, up to TILE) of one group. */
+/* tokens (a constant, up to TILE) of one group, of which the last may be missing: then the last
+ * four (or two) begin a token earlier, and what was in the four before is left alone at the end. */
 INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
-                 int64_t token, const int tokens) {
+                 int64_t token, const int tokens, int64_t end) {
     const uint8_t *unit = job->weights + group * job->group_bytes;
     const int64_t blocks = job->k / 32, unit_bytes = mnem__pack_unit_bytes(form);
     const uint8_t *tail = unit + blocks / form->unit_blocks * unit_bytes;
@@ -309,15 +313,22 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     __m512 acc[TILE];
     MNEM__UNROLL
     for (int t = 0; t < tokens; t++) acc[t] = _mm512_setzero_ps();
+    int64_t first[(TILE + 3) / 4]; /* of each four */
     MNEM__UNROLL
-    for (int t = 0; t < tokens; t += 4) input[t / 4] = job->input + (token + t) * stride;
+    for (int t = 0; t < tokens; t += 4) {
+        const int n = tokens - t < 4 ? tokens - t : 4;
+        first[t / 4] = t > 0 && token + t + n > end ? end - n : token + t;
+        input[t / 4] = job->input + first[t / 4] * stride;
+    }
     for (int64_t b = 0; b < blocks; b += form->unit_blocks) {
         scales s;
+        /* the next group's: too short a stream for the processor */
+        if (form->tail_bytes) _mm_prefetch(tail + job->group_bytes, _MM_HINT_T0);
         unit_scales(form, unit, tail, &s);
         const uint8_t *block = unit + form->header_bytes;
         int count = blocks - b < form->unit_blocks ? (int)(blocks - b) : form->unit_blocks;
         for (int i = 0; i < count; i++, block += form->block_bytes) {
-            if (form->bits != 8 || tokens > 2) fetch_ahead(form, block);
+            fetch_ahead(form, block, tokens);
             if (mnem__form_is_grid(form)) block = grid_block(form, unit, tail, i, &lanes, &s);
             MNEM__UNROLL
             for (int t = 0; t < tokens; t += together) {
@@ -338,20 +349,45 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
         tail += form->tail_bytes;
     }
     MNEM__UNROLL
-    for (int t = 0; t < tokens; t++) finish(job, group, token + t, acc[t]);
+    for (int t = 0; t < tokens; t++) {
+        const int64_t at = first[t / 4] + t % 4;
+        if (at >= token + t / 4 * 4) finish(job, group, at, acc[t]);
+    }
 }
 
-/* All tokens of one group, in as few tiles as there are sizes for. */
+/* Types that most files have get two sizes of tiles more: they are code, which every budget has. */
+INLINE bool has_more_sizes(const mnem__pack_form *form) {
+    return form->scales == MNEM__SCALES_PAIR || form->scales == MNEM__SCALES_PAIR_MIN ||
+           form->scales == MNEM__SCALES_K || form->scales == MNEM__SCALES_K6;
+}
+
+/* All tokens of one group. A tile that isn't full, where one token is missing, costs less than two
+ * that each unpack. */
 INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
                             int64_t t, int64_t end) {
-    for (; end - t >= 12; t += 12) tile(job, form, group, t, 12);
-    for (; end - t >= 8; t += 8) tile(job, form, group, t, 8);
-    for (; end - t >= 4; t += 4) tile(job, form, group, t, 4);
+    const bool more = has_more_sizes(form);
+    for (; end - t > 10; t += 12) tile(job, form, group, t, 12, end);
+    if (end - t > 6) {
+        tile(job, form, group, t, 8, end);
+        t += 8;
+    }
+    if (more && end - t > 4) {
+        tile(job, form, group, t, 6, end);
+        return;
+    }
+    if (end - t >= 4) {
+        tile(job, form, group, t, 4, end);
+        t += 4;
+    }
+    if (more && end - t == 3) {
+        tile(job, form, group, t, 3, end);
+        return;
+    }
     if (end - t >= 2) {
-        tile(job, form, group, t, 2);
+        tile(job, form, group, t, 2, end);
         t += 2;
     }
-    if (end - t >= 1) tile(job, form, group, t, 1);
+    if (end - t >= 1) tile(job, form, group, t, 1, end);
 }
 
 INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
@@ -379,7 +415,11 @@ MNEM__PACK_QUANTIZED(KERNEL)
 #define ENTRY(TYPE, name, ...)                                                                     \
     {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " avx512", mnem__matmul_run,            \
      &kernel_##name},
+#define SPARSE(TYPE, name, i)                                                                      \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_SPARSE, "matmul 2:4 " #name " avx512", mnem__matmul_run,        \
+     &mnem__matmul_sparse_avx512[i]},
 static const mnem__op_kernel list[] = {FLOAT(F32, f32, 0) FLOAT(F16, f16, 1) FLOAT(BF16, bf16, 2)
-                                           MNEM__PACK_QUANTIZED(ENTRY)};
+                                           MNEM__PACK_QUANTIZED(ENTRY) SPARSE(Q4_0, q4_0, 0)
+                                               SPARSE(Q8_0, q8_0, 1) SPARSE(F16, f16, 2)};
 
 const mnem__op_kernels mnem__matmul_avx512 = {list, sizeof list / sizeof *list};

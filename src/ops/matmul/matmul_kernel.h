@@ -9,6 +9,9 @@
  * Float weights: acc = fma(weight, input, acc). Every kernel does exactly this, whatever its tiles,
  * so all of them give the same bits. Then bias is added, then what out held.
  *
+ * 2:4 weights (sparse_form.h) leave out products with zeros: none of them changes a sum of
+ * integers, nor one of floats while inputs are finite, but for the sign of a zero.
+ *
  * One kernel stands apart: where the processor multiplies pairs of bf16, BF16 weights meet inputs
  * rounded to bf16 (8 bits; nearest, ties to even; about 3.39e38 and more become infinities). Its
  * bits too depend on the numbers only, not on the shape. From the exact product they are at most
@@ -40,6 +43,7 @@ typedef struct mnem__matmul_job {
     int64_t out_stride; /* floats */
     const float *bias;  /* the first row's, or NULL */
     bool accumulate;
+    bool lifted; /* A8 whose q have 128 added, as unsigned bytes (lifts_from) */
 } mnem__matmul_job;
 
 typedef struct mnem__matmul_kernel {
@@ -47,6 +51,7 @@ typedef struct mnem__matmul_kernel {
     void (*compute)(const mnem__matmul_job *job);
     mnem__a8_quantize *quantize; /* of the same level */
     bool rounds_input;           /* compute reads rows of bf16, padded with a zero to a pair */
+    int32_t lifts_from;          /* so many tokens and more are read lifted; 0: never */
 } mnem__matmul_kernel;
 
 static inline int64_t mnem__matmul_groups(const mnem__matmul_job *job) {
@@ -66,7 +71,7 @@ static inline int mnem__start_shift(int zero) {
     return zero == 4 ? 5 : zero == 8 ? 4 : zero == 16 ? 3 : zero == 32 ? 2 : 0;
 }
 
-/* The best of the level in force; NULL: not a weight's type. */
+/* The best of the level in force for dense weights; NULL: not a weight's type. */
 const mnem__matmul_kernel *mnem__matmul_kernel_get(mnem_type type);
 /* What a kernel reads: A8, F32 or BF16. */
 mnem_type mnem__matmul_ready_type(const mnem__matmul_kernel *kernel);
@@ -89,5 +94,7 @@ extern const mnem__op_kernels mnem__matmul_plain, mnem__matmul_avx2, mnem__matmu
 
 /* F32, F16, BF16, from files of their own. */
 extern const mnem__matmul_kernel mnem__matmul_floats_avx2[3], mnem__matmul_floats_avx512[3];
+/* 2:4 weights: Q4_0, Q8_0, F16. */
+extern const mnem__matmul_kernel mnem__matmul_sparse_avx2[3], mnem__matmul_sparse_avx512[3];
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/core/half.h"
+#include "ops/core/sparse_form.h"
 
 enum { TILE = 64 };
 
@@ -42,13 +43,24 @@ static float add_block(const mnem__pack_form *form, const mnem__block *w, const 
     return mnem__form_has_min(form) ? fmaf(w->min[0], a->minus_sum, acc) : acc;
 }
 
-static void quantized_tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t row,
+/* How a group of weights is read. */
+typedef struct group_form {
+    const mnem__pack_form *form;
+    bool sparse;
+} group_form;
+
+static void quantized_tile(const mnem__matmul_job *job, const group_form *how, int64_t row,
                            int64_t token, int count) {
     const uint8_t *group = job->weights + row / MNEM_PACK_ROWS * job->group_bytes;
+    const mnem__pack_form *form = how->form;
+    const int lane = (int)(row % MNEM_PACK_ROWS);
     float acc[TILE] = {0};
     for (int64_t b = 0; b < job->k / 32; b++) {
         mnem__block w;
-        mnem__packed_block(form, job->k, group, b, (int)(row % MNEM_PACK_ROWS), &w);
+        if (how->sparse)
+            mnem__sparse_block(form, group, b, lane, &w);
+        else
+            mnem__packed_block(form, job->k, group, b, lane, &w);
         for (int t = 0; t < count; t++) {
             const void *a = job->input + (token + t) * job->input_stride;
             acc[t] = add_block(form, &w, (const mnem__a8_block *)a + b, acc[t]);
@@ -57,11 +69,10 @@ static void quantized_tile(const mnem__matmul_job *job, const mnem__pack_form *f
     finish(job, row, token, count, acc);
 }
 
-static void quantized(const mnem__matmul_job *job, mnem_type type) {
-    const mnem__pack_form *form = mnem__pack_form_get(type);
+static void quantized(const mnem__matmul_job *job, const group_form *how) {
     for (int64_t row = 0; row < job->rows; row++)
         for (int64_t t = 0; t < job->tokens; t += TILE)
-            quantized_tile(job, form, row, t,
+            quantized_tile(job, how, row, t,
                            (int)(job->tokens - t < TILE ? job->tokens - t : TILE));
 }
 
@@ -93,10 +104,39 @@ static void floats(const mnem__matmul_job *job, mnem_type type) {
 }
 
 static void compute(const mnem__matmul_job *job, mnem_type type) {
+    const group_form how = {.form = mnem__pack_form_get(type)};
     if (mnem_matmul_input(type) == MNEM_TYPE_A8)
-        quantized(job, type);
+        quantized(job, &how);
     else
         floats(job, type);
+}
+
+/* ---- 2:4 ---- */
+
+static void sparse_f16_output(const mnem__matmul_job *job, int64_t row, int64_t token) {
+    const uint8_t *block = job->weights + row / MNEM_PACK_ROWS * job->group_bytes;
+    const int64_t lane = row % MNEM_PACK_ROWS;
+    const uint8_t *x = job->input + token * job->input_stride;
+    float acc = 0;
+    for (int64_t b = 0; b < job->k / 32; b++, block += MNEM__SPARSE_F16_BLOCK, x += 128) {
+        const uint32_t places = mnem__load_u32(block + 4 * lane);
+        for (int n = 0; n < 16; n++) {
+            const uint32_t at = 4 * (uint32_t)(n / 2) + (places >> 2 * n & 3);
+            const float w = mnem__half_float(mnem__load_u16(block + 64 + 32 * n + 2 * lane));
+            acc = fmaf(w, mnem__bits_float(mnem__load_u32(x + 4 * at)), acc);
+        }
+    }
+    finish(job, row, token, 1, &acc);
+}
+
+static void compute_sparse(const mnem__matmul_job *job, mnem_type type) {
+    const group_form how = {mnem__sparse_form_get(type), true};
+    if (type != MNEM_TYPE_F16) {
+        quantized(job, &how);
+        return;
+    }
+    for (int64_t row = 0; row < job->rows; row++)
+        for (int64_t t = 0; t < job->tokens; t++) sparse_f16_output(job, row, t);
 }
 
 #define KERNEL(TYPE, name, ...)                                                                    \
@@ -109,10 +149,23 @@ static void compute(const mnem__matmul_job *job, mnem_type type) {
 MNEM__PACK_QUANTIZED(KERNEL)
 FLOATS(KERNEL)
 
+#define SPARSE_KERNEL(TYPE, name, ...)                                                             \
+    static void compute_##name(const mnem__matmul_job *job) {                                      \
+        compute_sparse(job, MNEM_TYPE_##TYPE);                                                     \
+    }                                                                                              \
+    static const mnem__matmul_kernel kernel_##name = {                                             \
+        .type = MNEM_TYPE_##TYPE, .compute = compute_##name, .quantize = mnem__a8_quantize_plain};
+#define SPARSE(X) MNEM__SPARSE_QUANTIZED(X) X(F16, sparse_f16, )
+SPARSE(SPARSE_KERNEL)
+
 static const mnem__op_kernel list[] = {
 #define ENTRY(TYPE, name, ...)                                                                     \
     {MNEM_TYPE_##TYPE, MNEM_LAYOUT_PACKED, "matmul " #name " plain", mnem__matmul_run,             \
      &kernel_##name},
-    MNEM__PACK_QUANTIZED(ENTRY) FLOATS(ENTRY)};
+    MNEM__PACK_QUANTIZED(ENTRY) FLOATS(ENTRY)
+#define SPARSE_ENTRY(TYPE, name, ...)                                                              \
+    {MNEM_TYPE_##TYPE, MNEM_LAYOUT_SPARSE, "matmul " #name " plain", mnem__matmul_run,             \
+     &kernel_##name},
+        SPARSE(SPARSE_ENTRY)};
 
 const mnem__op_kernels mnem__matmul_plain = {list, sizeof list / sizeof *list};

@@ -9,21 +9,27 @@ enum { TRIALS = 9 };
 /* Trials change the scale by 1.25 % each, as those of 4 bits do. */
 const mnem__code mnem__code_iq4 = {-127, 113, 127 / 80.0f, true};
 
+static const float between[15] = {-115.5f, -93.5f, -74,   -57,   -42, -28.5f, -16, -4.5f,
+                                  7,       19,     31.5f, 45.5f, 61,  79,     101};
+
+float mnem__iq4_border(int level) {
+    return between[level];
+}
+
 int mnem__iq4_nearest(float x) {
-    static const float between[15] = {-115.5f, -93.5f, -74,   -57,   -42, -28.5f, -16, -4.5f,
-                                      7,       19,     31.5f, 45.5f, 61,  79,     101};
     int k = x > between[7] ? 8 : 0;
     k += x > between[k + 3] ? 4 : 0;
     k += x > between[k + 1] ? 2 : 0;
     return k + (x > between[k]);
 }
 
-float mnem__fit_error(const float *x, int n, float scale, float min, const mnem__code *code) {
+float mnem__fit_error(const float *x, const float *w, int n, float scale, float min,
+                      const mnem__code *code) {
     float inverse = mnem__inverse(scale), error = 0;
     for (int j = 0; j < n; j++) {
         int q = mnem__code_nearest(code, (x[j] - min) * inverse);
         float e = x[j] - (scale * (float)q + min);
-        error += e * e;
+        error += w[j] * (e * e);
     }
     return error;
 }

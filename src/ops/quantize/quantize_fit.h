@@ -38,7 +38,17 @@ static inline int mnem__round_clamp(float x, int low, int high) {
     return (int)(x + 12582912.0f - 12582912.0f); /* 1.5 * 2^23: to nearest even */
 }
 
-/* Which of mnem__iq4_values (less 128) is nearest. */
+/* The same with weights, all of them 0 or more, some above: sum(w (x - ...)^2) is least. n is 16 or
+ * 32. Searched more finely, so equal weights don't give the same bits. */
+mnem__fit mnem__weighted_code(const float *x, const float *w, int n, const mnem__code *code);
+mnem__fit mnem__weighted_range(const float *x, const float *w, int n, int most, bool lower);
+
+/* mnem__fit_error, added up in another order; n is 16 or 32. */
+float mnem__weighted_error(const float *x, const float *w, int n, mnem__fit fit,
+                           const mnem__code *code);
+
+/* Which of mnem__iq4_values (less 128) is nearest; what lies between two neighbours. */
+float mnem__iq4_border(int level);
 int mnem__iq4_nearest(float x);
 /* The number of code that is nearest. */
 static inline int mnem__code_nearest(const mnem__code *code, float x) {
@@ -50,11 +60,13 @@ static inline float mnem__inverse(float x) {
     return x != 0 ? 1.0f / x : 0;
 }
 
-/* Sum of (x - scale * q - min)^2 with the best q. */
-float mnem__fit_error(const float *x, int n, float scale, float min, const mnem__code *code);
+/* Sum of w (x - scale * q - min)^2 with the best q. */
+float mnem__fit_error(const float *x, const float *w, int n, float scale, float min,
+                      const mnem__code *code);
 
-/* A superblock of 256: with minimums (Q2_K, Q4_K, Q5_K), or without (Q3_K, Q6_K, IQ4_XS). */
-void mnem__quantize_ranges(mnem_type type, const float *x, uint8_t *out);
-void mnem__quantize_signed(mnem_type type, const float *x, uint8_t *out);
+/* A superblock of 256: with minimums (Q2_K, Q4_K, Q5_K), or without (Q3_K, Q6_K, IQ4_XS). w NULL:
+ * every element weighs the same. */
+void mnem__quantize_ranges(mnem_type type, const float *x, const float *w, uint8_t *out);
+void mnem__quantize_signed(mnem_type type, const float *x, const float *w, uint8_t *out);
 
 #endif

@@ -1,7 +1,8 @@
 /* quantize_row.c: rows of floats to the types of weights, one block after another.
  *
  * Scales are rounded to the type's own precision before the elements are rounded, so that the
- * elements make up for it (not of Q8_0). Plain squared error is what is minimised. */
+ * elements make up for it (not of Q8_0 without weights). What is minimised is the squared error,
+ * of each element times its weight where there are weights. */
 #include <math.h>
 #include <string.h>
 
@@ -27,12 +28,27 @@ static void quantize_8(const float *x, uint8_t *out) {
         out[2 + j] = (uint8_t)(int8_t)mnem__round_clamp(roundf(x[j] * inverse), -127, 127);
 }
 
+static void weighted_8(const float *x, const float *w, uint8_t *out) {
+    static const mnem__code code = {-127, 127, 0.1f, false};
+    const float inverse = mnem__inverse(put_half(out, mnem__weighted_code(x, w, 32, &code).scale));
+    for (int j = 0; j < 32; j++)
+        out[2 + j] = (uint8_t)(int8_t)mnem__round_clamp(x[j] * inverse, -127, 127);
+}
+
+static mnem__fit fit_45(const mnem__pack_form *form, const float *x, const float *w) {
+    const int most = (1 << form->bits) - 1;
+    const mnem__code code = mnem__code_signed(form->zero);
+    if (form->scales == MNEM__SCALES_PAIR_MIN)
+        return w ? mnem__weighted_range(x, w, 32, most, false)
+                 : mnem__fit_range(x, 32, most, false);
+    return w ? mnem__weighted_code(x, w, 32, &code) : mnem__fit_code(x, 32, &code);
+}
+
 /* Q4 and Q5, with or without minimum. */
-static void quantize_45(const mnem__pack_form *form, const float *x, uint8_t *out) {
-    bool min = form->scales == MNEM__SCALES_PAIR_MIN;
-    int most = (1 << form->bits) - 1;
-    mnem__code code = mnem__code_signed(form->zero);
-    mnem__fit fit = min ? mnem__fit_range(x, 32, most, false) : mnem__fit_code(x, 32, &code);
+static void quantize_45(const mnem__pack_form *form, const float *x, const float *w, uint8_t *out) {
+    const bool min = form->scales == MNEM__SCALES_PAIR_MIN;
+    const int most = (1 << form->bits) - 1;
+    mnem__fit fit = fit_45(form, x, w);
     fit.scale = put_half(out, fit.scale);
     if (min) fit.min = put_half(out + 2, fit.min);
     uint8_t *high = out + (min ? 4 : 2), *low = form->bits == 5 ? high + 4 : high, q[32];
@@ -46,8 +62,10 @@ static void quantize_45(const mnem__pack_form *form, const float *x, uint8_t *ou
     for (int j = 0; j < 16; j++) low[j] = (uint8_t)((q[j] & 15) | (q[j + 16] & 15) << 4);
 }
 
-static void quantize_iq4(const float *x, uint8_t *out) {
-    float inverse = mnem__inverse(put_half(out, mnem__fit_code(x, 32, &mnem__code_iq4).scale));
+static void quantize_iq4(const float *x, const float *w, uint8_t *out) {
+    const mnem__fit fit =
+        w ? mnem__weighted_code(x, w, 32, &mnem__code_iq4) : mnem__fit_code(x, 32, &mnem__code_iq4);
+    const float inverse = mnem__inverse(put_half(out, fit.scale));
     for (int j = 0; j < 16; j++)
         out[2 + j] = (uint8_t)(mnem__iq4_nearest(x[j] * inverse) |
                                mnem__iq4_nearest(x[j + 16] * inverse) << 4);
@@ -62,7 +80,7 @@ static int fp4_nearest(float x) {
 }
 
 /* One of the powers of two whose largest number is near the largest element. */
-static void quantize_fp4(const float *x, uint8_t *out) {
+static void quantize_fp4(const float *x, const float *w, uint8_t *out) {
     float most = 0, best = INFINITY;
     for (int j = 0; j < 32; j++) most = fabsf(x[j]) > most ? fabsf(x[j]) : most;
     memset(out, 0, 17);
@@ -75,7 +93,7 @@ static void quantize_fp4(const float *x, uint8_t *out) {
         for (int j = 0; j < 32; j++) {
             q[j] = (uint8_t)fp4_nearest(x[j] / scale);
             float d = x[j] - scale * (float)(mnem__fp4_values[q[j]] - 128);
-            error += d * d;
+            error += w ? w[j] * (d * d) : d * d;
         }
         if (!(error < best)) continue;
         best = error;
@@ -94,25 +112,43 @@ static void quantize_floats(mnem_type type, int64_t n, const float *row, uint8_t
     }
 }
 
-static void quantize_block(const mnem__pack_form *form, const float *x, uint8_t *out) {
+static void quantize_block(const mnem__pack_form *form, const float *x, const float *w,
+                           uint8_t *out) {
     switch (form->scales) {
     case MNEM__SCALES_K:
-    case MNEM__SCALES_K2: mnem__quantize_ranges(form->type, x, out); break;
+    case MNEM__SCALES_K2: mnem__quantize_ranges(form->type, x, w, out); break;
     case MNEM__SCALES_K6:
     case MNEM__SCALES_K3:
-    case MNEM__SCALES_XS: mnem__quantize_signed(form->type, x, out); break;
-    case MNEM__SCALES_E8: quantize_fp4(x, out); break;
+    case MNEM__SCALES_XS: mnem__quantize_signed(form->type, x, w, out); break;
+    case MNEM__SCALES_E8: quantize_fp4(x, w, out); break;
     default:
         if (form->table)
-            quantize_iq4(x, out);
-        else if (form->bits == 8)
-            quantize_8(x, out);
+            quantize_iq4(x, w, out);
+        else if (form->bits != 8)
+            quantize_45(form, x, w, out);
+        else if (w)
+            weighted_8(x, w, out);
         else
-            quantize_45(form, x, out);
+            quantize_8(x, out);
     }
 }
 
+/* Weights that add up to nothing in a group that shares a scale would leave it undefined: they are
+ * all raised by a little of the block's mean. NULL when there are none, or they say nothing. */
+static const float *usable_weights(const float *w, int n, float *raised) {
+    float sum = 0;
+    for (int j = 0; w && j < n; j++) sum += w[j];
+    if (!(sum > 0x1p-100f) || !(sum < 0x1p100f)) return NULL;
+    for (int j = 0; j < n; j++) raised[j] = w[j] * ((float)n / sum) + 0x1p-20f;
+    return raised;
+}
+
 mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void *out) {
+    return mnem_quantize_row_weighted(type, n, row, NULL, out);
+}
+
+mnem_status mnem_quantize_row_weighted(mnem_type type, int64_t n, const float *row,
+                                       const float *weights, void *out) {
     const mnem_type_info *info = mnem_type_get(type);
     const mnem__pack_form *form = mnem__pack_form_get(type);
     if (!form || mnem__form_is_grid(form))
@@ -120,9 +156,15 @@ mnem_status mnem_quantize_row(mnem_type type, int64_t n, const float *row, void 
     if (mnem_type_row_bytes(type, n) == 0)
         return mnem__fail(MNEM_INVALID, "quantize: %lld elements aren't whole %s blocks",
                           (long long)n, info->name);
-    if (form->unit_blocks == 0) quantize_floats(type, n, row, out);
-    for (int64_t i = 0; form->unit_blocks && i < n / info->block_elements; i++)
-        quantize_block(form, row + i * info->block_elements,
-                       (uint8_t *)out + i * info->block_bytes);
+    if (form->unit_blocks == 0) {
+        quantize_floats(type, n, row, out);
+        return MNEM_OK;
+    }
+    const int size = (int)info->block_elements;
+    for (int64_t i = 0; i < n / size; i++) {
+        float raised[256];
+        const float *w = usable_weights(weights ? weights + i * size : NULL, size, raised);
+        quantize_block(form, row + i * size, w, (uint8_t *)out + i * info->block_bytes);
+    }
     return MNEM_OK;
 }

@@ -10,6 +10,7 @@
 static bool is_weight(const mnem_tensor *weight) {
     const mnem_type_info *info = mnem_type_get(weight->type);
     if (weight->dims != 2 || !mnem__tensor_valid(weight) || !info) return false;
+    if (weight->layout == MNEM_LAYOUT_SPARSE) return false; /* nobody prunes an embedding */
     return info->is_weight || (weight->type == MNEM_TYPE_F64 && weight->layout == MNEM_LAYOUT_ROW &&
                                weight->stride[1] == 8);
 }

@@ -23,12 +23,10 @@ static mnem_status check_gelu(const mnem_op_desc *desc) {
 }
 
 static mnem_status check_gelu_erf(const mnem_op_desc *desc) {
-    const mnem_tensor *in = &desc->in[0], *out = &desc->out;
     if (is_quantized(desc)) return check_gelu(desc);
-    if (!mnem__tensor_is_f32(in, 2) || !mnem__tensor_is_f32(out, 2) ||
-        !mnem__tensor_same_shape(in, out))
+    if (desc->in[0].type != MNEM_TYPE_F32 || desc->out.type != MNEM_TYPE_F32)
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out aren't F32 [T, n] of one shape");
-    return MNEM_OK;
+    return mnem__elementwise_check(desc, 1);
 }
 
 static mnem_status check_gelu_grad(const mnem_op_desc *desc) {

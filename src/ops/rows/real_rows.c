@@ -6,14 +6,45 @@
 
 #include <stdio.h>
 
+#include "ops/core/gaps.h"
+
 mnem__real_rows mnem__real_rows_get(const mnem__row_kernels *kernels, const mnem_tensor *tensor,
                                     const void *base) {
     mnem__real_rows r = {.kernels = kernels, .type = tensor->type};
     if (mnem__tensor_absent(tensor)) return r;
     r.rows = mnem__op_rows_get(tensor, base);
     r.unit = (int64_t)mnem_type_get(tensor->type)->block_bytes;
-    r.direct = tensor->type == kernels->type;
+    r.step = tensor->stride[tensor->dims - 1];
+    r.direct = tensor->type == kernels->type && r.step == r.unit;
     return r;
+}
+
+enum { PART = 64 }; /* elements with gaps that are moved at once */
+
+void mnem__real_gather(const mnem__real_rows *r, const char *at, int64_t n, void *buffer) {
+    if (r->type == r->kernels->type) {
+        mnem__gather(r->unit, n, at, r->step, buffer);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += PART) { /* 16 bits become floats */
+        const int64_t m = n - i < PART ? n - i : PART;
+        uint16_t part[PART];
+        mnem__gather(r->unit, m, at + i * r->step, r->step, part);
+        r->kernels->load(r->type, m, part, (float *)buffer + i);
+    }
+}
+
+static void scatter(const mnem__real_rows *r, char *at, int64_t n, const void *buffer) {
+    if (r->type == r->kernels->type) {
+        mnem__scatter(r->unit, n, buffer, at, r->step);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += PART) {
+        const int64_t m = n - i < PART ? n - i : PART;
+        uint16_t part[PART];
+        r->kernels->store(r->type, m, (const float *)buffer + i, part);
+        mnem__scatter(r->unit, m, part, at + i * r->step, r->step);
+    }
 }
 
 void mnem__real_write(const mnem__real_rows *r, int64_t t, int64_t h, int64_t column, int64_t n,
@@ -21,23 +52,32 @@ void mnem__real_write(const mnem__real_rows *r, int64_t t, int64_t h, int64_t co
     if (!r->rows.base || (r->direct && !r->add)) return;
     char *at = mnem__real_at(r, t, h, column);
     if (r->add) r->kernels->add(n, mnem__real_read(r, t, h, column, n, spare), buffer, buffer);
-    r->kernels->store(r->type, n, buffer, at);
+    if (r->step == r->unit)
+        r->kernels->store(r->type, n, buffer, at);
+    else
+        scatter(r, at, n, buffer);
 }
 
 static bool is_real(mnem_type type) {
     return type == MNEM_TYPE_F32 || type == MNEM_TYPE_BF16 || type == MNEM_TYPE_F16;
 }
 
-bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims) {
+bool mnem__real_is_apart(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims) {
     if (mnem__real_is_f64(desc) ? tensor->type != MNEM_TYPE_F64 : !is_real(tensor->type))
         return false;
+    const int64_t unit = mnem_type_get(tensor->type)->block_bytes;
+    for (int d = 0; d < tensor->dims && d < MNEM_TENSOR_DIMS; d++)
+        if (tensor->stride[d] % unit) return false;
     return tensor->layout == MNEM_LAYOUT_ROW && tensor->dims == dims &&
-           mnem__tensor_valid(tensor) &&
+           tensor->offset % unit == 0 && mnem__tensor_valid(tensor);
+}
+
+bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims) {
+    return mnem__real_is_apart(desc, tensor, dims) &&
            tensor->stride[dims - 1] == (int64_t)mnem_type_get(tensor->type)->block_bytes;
 }
 
-/* "isn't F32, BF16 or F16", or F64 beside others of that type. */
-static mnem_status fail(const mnem_op_desc *desc, const char *name, const char *shape) {
+mnem_status mnem__real_fail(const mnem_op_desc *desc, const char *name, const char *shape) {
     char text[120];
     snprintf(text, sizeof text, "%s isn't %s %s", name,
              mnem__real_is_f64(desc) ? "F64 (as in[0])" : "F32, BF16 or F16", shape);
@@ -58,14 +98,14 @@ mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *t
     const mnem_tensor *in = &desc->in[0];
     if (mnem__real_is(desc, tensor, in->dims) && mnem__tensor_same_shape(tensor, in))
         return MNEM_OK;
-    return fail(desc, name, "of the shape of in[0]");
+    return mnem__real_fail(desc, name, "of the shape of in[0]");
 }
 
 mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *tensor,
                                   const char *name, bool sum) {
     const mnem_tensor *in = &desc->in[0];
     if (!mnem__real_is(desc, tensor, 1) || tensor->shape[0] != in->shape[in->dims - 1])
-        return fail(desc, name, "and as wide as in[0]");
+        return mnem__real_fail(desc, name, "and as wide as in[0]");
     if (sum && tensor->type != MNEM_TYPE_F32 && tensor->type != MNEM_TYPE_F64) {
         char text[80];
         snprintf(text, sizeof text, "%s is a sum, and isn't F32", name);

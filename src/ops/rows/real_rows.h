@@ -15,7 +15,8 @@ typedef struct mnem__real_rows {
     const mnem__row_kernels *kernels;
     mnem_type type;
     int64_t unit; /* bytes of an element */
-    bool direct;  /* type is what kernels compute in */
+    int64_t step; /* bytes from one to the next */
+    bool direct;  /* type is what kernels compute in, without gaps */
     bool add;     /* as an output: is added to */
 } mnem__real_rows;
 
@@ -24,14 +25,19 @@ mnem__real_rows mnem__real_rows_get(const mnem__row_kernels *kernels, const mnem
                                     const void *base);
 
 static inline char *mnem__real_at(const mnem__real_rows *r, int64_t t, int64_t h, int64_t column) {
-    return (char *)mnem__op_row(&r->rows, t, h) + column * r->unit;
+    return (char *)mnem__op_row(&r->rows, t, h) + column * r->step;
 }
+/* n elements with gaps between them, to buffer. */
+void mnem__real_gather(const mnem__real_rows *r, const char *at, int64_t n, void *buffer);
 /* Elements [column, column + n) of row (t, h): where they lie, or in buffer. */
 static inline const void *mnem__real_read(const mnem__real_rows *r, int64_t t, int64_t h,
                                           int64_t column, int64_t n, void *buffer) {
     const char *at = mnem__real_at(r, t, h, column);
     if (r->direct) return at;
-    r->kernels->load(r->type, n, at, buffer);
+    if (r->step == r->unit)
+        r->kernels->load(r->type, n, at, buffer);
+    else
+        mnem__real_gather(r, at, n, buffer);
     return buffer;
 }
 /* Where to compute them: their place or buffer. Afterwards write finishes the job; spare is as
@@ -49,8 +55,9 @@ void mnem__real_write(const mnem__real_rows *r, int64_t t, int64_t h, int64_t co
 static inline bool mnem__real_is_f64(const mnem_op_desc *desc) {
     return desc->in[0].type == MNEM_TYPE_F64;
 }
-/* What every operand must be: F64 if in[0] is, else F32, BF16 or F16; ROW, elements of the last
- * dimension next to each other. */
+/* What every operand must be: F64 if in[0] is, else F32, BF16 or F16; ROW. */
+bool mnem__real_is_apart(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims);
+/* That, elements of the last dimension next to each other. */
 bool mnem__real_is(const mnem_op_desc *desc, const mnem_tensor *tensor, int dims);
 /* in[0] is [T, n], or [T, heads, n] where dims allows 3. */
 mnem_status mnem__real_check_first(const mnem_op_desc *desc, int dims);
@@ -60,6 +67,8 @@ mnem_status mnem__real_check_like(const mnem_op_desc *desc, const mnem_tensor *t
 /* name's tensor is [n], n as wide as in[0]; sum: F32 (F64), as gradients of weights are. */
 mnem_status mnem__real_check_wide(const mnem_op_desc *desc, const mnem_tensor *tensor,
                                   const char *name, bool sum);
+/* Fails with "NAME isn't F32, BF16 or F16 SHAPE", or F64 beside others of that type. */
+mnem_status mnem__real_fail(const mnem_op_desc *desc, const char *name, const char *shape);
 mnem_status mnem__real_check_epsilon(const mnem_op_desc *desc);
 
 static inline uint64_t mnem__real_unit(const mnem_op_desc *desc) {

@@ -29,7 +29,7 @@ static mnem_status io_failed(const char *path, const char *what) {
     return mnem__fail(MNEM_IO, "%s: can't %s (%s)", path, what, strerrordesc_np(errno));
 }
 
-static mnem_status read_at(const mnem_corpus *c, uint64_t at, void *out, uint64_t n) {
+mnem_status mnem__corpus_read_at(const mnem_corpus *c, uint64_t at, void *out, uint64_t n) {
     char *to = out;
     while (n > 0) {
         const ssize_t got = pread(c->fd, to, n, (off_t)at);
@@ -69,12 +69,15 @@ static mnem_status check_head(const mnem_corpus *c) {
     uint64_t data, all;
     if (memcmp(h->magic, MNEM__CORPUS_MAGIC, sizeof h->magic) != 0)
         return damaged(c, "not a cache of tokens");
-    if (h->version != MNEM__CORPUS_VERSION) return damaged(c, "a cache of another version");
+    const bool rows = h->version == MNEM__CORPUS_ROWS;
+    if (h->version != MNEM__CORPUS_VERSION && !rows)
+        return damaged(c, "a cache of another version");
     if (h->width != 2 && h->width != 4) return damaged(c, "tokens of an unknown width");
     if (h->header_bytes < sizeof *h || h->header_bytes > MNEM__CORPUS_HEADER_MAX)
         return damaged(c, "the header's size is wrong");
     if (!mnem__mul_u64(h->tokens, h->width, &data) || !mnem__add_u64(data, h->header_bytes, &all) ||
-        all != c->file_bytes)
+        (rows ? all > c->file_bytes || (c->file_bytes - all) % sizeof(uint64_t)
+              : all != c->file_bytes))
         return mnem__fail(MNEM_BAD_FILE, "%s: %llu bytes, the header says %llu tokens of %u",
                           c->path, (unsigned long long)c->file_bytes, (unsigned long long)h->tokens,
                           h->width);
@@ -132,22 +135,29 @@ static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options
 static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options *o) {
     char *header = mnem__alloc(MNEM__CORPUS_TAG, c->head.header_bytes);
     if (!header) return mnem__heap_status();
-    mnem_status status = read_at(c, 0, header, c->head.header_bytes);
+    mnem_status status = mnem__corpus_read_at(c, 0, header, c->head.header_bytes);
     if (status == MNEM_OK &&
         mnem__cache_header_checksum(header, c->head.header_bytes) != c->head.header_checksum)
         status = damaged(c, "the header is damaged");
     if (status == MNEM_OK) status = check_sources(c, o, header);
     mnem__free(header);
-    if (status == MNEM_OK && o->tokenizer &&
-        mnem_tokenizer_checksum(o->tokenizer) != c->head.tokenizer)
-        status = mnem__fail(MNEM_NOT_READY, "%s: made by another tokenizer", c->path);
+    if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != (o->rows.next != NULL) &&
+        o->count > 0)
+        status = mnem__fail(MNEM_NOT_READY, "%s: made of %s", c->path,
+                            o->rows.next ? "text, these are rows" : "rows, this is text");
+    if (status == MNEM_OK && o->tokenizer && mnem__corpus_maker(o) != c->head.tokenizer)
+        status = mnem__fail(MNEM_NOT_READY, "%s: made by another tokenizer%s", c->path,
+                            o->rows.next ? " or template" : "");
     return status;
 }
 
 /* ---- the tokens ---- */
 
-/* Widens n tokens; the number of those that are in the vocabulary, up to the first that isn't. */
-static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, int32_t *ids) {
+/* Widens n tokens; the number of those that are in the vocabulary, up to the first that isn't.
+ * marked: those without a mark become their complement. */
+static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, bool marked,
+                      int32_t *ids) {
+    const uint32_t mark = mnem__cache_mark(&c->head);
     for (uint64_t i = 0; i < n; i++) {
         uint16_t narrow;
         uint32_t id;
@@ -157,8 +167,10 @@ static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, int3
         } else {
             memcpy(&id, raw + 4 * i, 4);
         }
+        const bool counted = !marked || (id & mark);
+        id &= ~mark;
         if (id >= c->head.vocab) return i;
-        ids[i] = (int32_t)id;
+        ids[i] = counted ? (int32_t)id : ~(int32_t)id;
     }
     return n;
 }
@@ -170,7 +182,8 @@ static mnem_status bad_id(const mnem_corpus *c, uint64_t index) {
                       c->head.vocab);
 }
 
-mnem_status mnem_corpus_read(const mnem_corpus *c, uint64_t first, uint64_t count, int32_t *ids) {
+static mnem_status read_tokens(const mnem_corpus *c, uint64_t first, uint64_t count, bool marked,
+                               int32_t *ids) {
     uint8_t raw[READ_BYTES];
     if (first > c->head.tokens || count > c->head.tokens - first)
         return mnem__fail(MNEM_INVALID, "%s: %llu tokens from %llu on, it has %llu", c->path,
@@ -178,8 +191,9 @@ mnem_status mnem_corpus_read(const mnem_corpus *c, uint64_t first, uint64_t coun
                           (unsigned long long)c->head.tokens);
     while (count > 0) {
         const uint64_t most = sizeof raw / c->head.width, n = count < most ? count : most;
-        MNEM__TRY(read_at(c, c->head.header_bytes + first * c->head.width, raw, n * c->head.width));
-        const uint64_t good = widen(c, raw, n, ids);
+        MNEM__TRY(mnem__corpus_read_at(c, c->head.header_bytes + first * c->head.width, raw,
+                                       n * c->head.width));
+        const uint64_t good = widen(c, raw, n, marked, ids);
         if (good < n) return bad_id(c, first + good);
         first += n;
         count -= n;
@@ -188,28 +202,38 @@ mnem_status mnem_corpus_read(const mnem_corpus *c, uint64_t first, uint64_t coun
     return MNEM_OK;
 }
 
+mnem_status mnem_corpus_read(const mnem_corpus *c, uint64_t first, uint64_t count, int32_t *ids) {
+    return read_tokens(c, first, count, false, ids);
+}
+
+mnem_status mnem__corpus_read_marked(const mnem_corpus *c, uint64_t first, uint64_t count,
+                                     int32_t *ids) {
+    return read_tokens(c, first, count, true, ids);
+}
+
 /* The first of n tokens that isn't in the vocabulary, or n. */
 static uint64_t find_bad(const mnem_corpus *c, const uint8_t *raw, uint64_t n) {
     uint32_t most = 0;
+    const uint32_t bits = ~mnem__cache_mark(&c->head);
     const uint16_t *narrow = (const void *)raw;
     const uint32_t *wide = (const void *)raw;
     if (c->head.width == 2)
-        for (uint64_t i = 0; i < n; i++) most = narrow[i] > most ? narrow[i] : most;
+        for (uint64_t i = 0; i < n; i++) most = (narrow[i] & bits) > most ? narrow[i] & bits : most;
     else
-        for (uint64_t i = 0; i < n; i++) most = wide[i] > most ? wide[i] : most;
+        for (uint64_t i = 0; i < n; i++) most = (wide[i] & bits) > most ? wide[i] & bits : most;
     if (most < c->head.vocab) return n;
     for (uint64_t i = 0;; i++)
-        if ((c->head.width == 2 ? narrow[i] : wide[i]) >= c->head.vocab) return i;
+        if (((c->head.width == 2 ? narrow[i] : wide[i]) & bits) >= c->head.vocab) return i;
 }
 
-static mnem_status verify(const mnem_corpus *c, const mnem_corpus_options *o, uint8_t *buffer) {
+static mnem_status verify(mnem_corpus *c, const mnem_corpus_options *o, uint8_t *buffer) {
     const uint64_t bytes = c->head.tokens * c->head.width;
     mnem_status status = MNEM_OK;
     mnem__checksum sum;
     mnem__checksum_init(&sum);
     for (uint64_t at = 0, n; at < bytes && status == MNEM_OK; at += n) {
         n = bytes - at < MNEM__CORPUS_BUFFER_BYTES ? bytes - at : MNEM__CORPUS_BUFFER_BYTES;
-        status = read_at(c, c->head.header_bytes + at, buffer, n);
+        status = mnem__corpus_read_at(c, c->head.header_bytes + at, buffer, n);
         if (status != MNEM_OK) return status;
         mnem__checksum_add(&sum, buffer, n);
         const uint64_t count = n / c->head.width, bad = find_bad(c, buffer, count);
@@ -217,12 +241,13 @@ static mnem_status verify(const mnem_corpus *c, const mnem_corpus_options *o, ui
         if (!mnem__progress_tell(&o->progress, "verifying", at + n, bytes))
             return mnem__fail(MNEM_CANCELLED, "%s: cancelled", c->path);
     }
+    if (c->head.version == MNEM__CORPUS_ROWS) MNEM__TRY(mnem__corpus_rows_check(c, &sum));
     return mnem__checksum_get(&sum) == c->head.data_checksum
                ? MNEM_OK
                : damaged(c, "the tokens are damaged (their checksum differs)");
 }
 
-static mnem_status check_tokens(const mnem_corpus *c, const mnem_corpus_options *o) {
+static mnem_status check_tokens(mnem_corpus *c, const mnem_corpus_options *o) {
     uint8_t *buffer = mnem__alloc(MNEM__CORPUS_TAG, MNEM__CORPUS_BUFFER_BYTES);
     if (!buffer) return mnem__heap_status();
     const mnem_status status = verify(c, o, buffer);
@@ -231,6 +256,11 @@ static mnem_status check_tokens(const mnem_corpus *c, const mnem_corpus_options 
 }
 
 /* ---- life ---- */
+
+uint64_t mnem__corpus_maker(const mnem_corpus_options *o) {
+    const uint64_t tokenizer = mnem_tokenizer_checksum(o->tokenizer);
+    return o->rows.next ? tokenizer ^ o->rows.key : tokenizer;
+}
 
 static mnem_status open_file(mnem_corpus *c) {
     struct stat st;
@@ -244,7 +274,7 @@ static mnem_status open_file(mnem_corpus *c) {
                           S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
     c->file_bytes = (uint64_t)st.st_size;
     if (c->file_bytes < sizeof c->head) return damaged(c, "too short for a cache of tokens");
-    return read_at(c, 0, &c->head, sizeof c->head);
+    return mnem__corpus_read_at(c, 0, &c->head, sizeof c->head);
 }
 
 /* checked: the tokens were just written by this call. */
@@ -257,6 +287,8 @@ static mnem_status load(const mnem_corpus_options *o, bool checked, mnem_corpus 
     if (status == MNEM_OK) status = check_head(c);
     if (status == MNEM_OK) status = check_header(c, o);
     if (status == MNEM_OK && !checked) status = check_tokens(c, o);
+    if (status == MNEM_OK && checked && c->head.version == MNEM__CORPUS_ROWS)
+        status = mnem__corpus_rows_check(c, NULL);
     if (status != MNEM_OK) {
         mnem_corpus_close(c);
         return status;
@@ -307,6 +339,8 @@ void mnem_corpus_info_get(const mnem_corpus *c, mnem_corpus_info *info) {
                                .checksum = c->head.data_checksum,
                                .files = c->head.sources,
                                .width = c->head.width,
+                               .rows = c->rows,
+                               .row_most = c->row_most,
                                .vocab = (int32_t)c->head.vocab,
                                .made = c->made,
                                .reason = c->reason ? c->reason : ""};

@@ -90,6 +90,11 @@ static mnem_status read_batch(const mnem_feed *f, uint64_t number, uint32_t rows
     int32_t *ids = ids_of(f, number), *targets = targets_of(f, number);
     for (uint32_t r = 0; r < rows; r++) {
         const uint64_t start = mnem_windows_start(&o->windows, f->position + r);
+        if (o->windows.rows) {
+            MNEM__TRY(mnem_corpus_row_read(o->corpus, start, o->windows.sequence,
+                                           ids + r * sequence, targets + r * sequence, f->window));
+            continue;
+        }
         MNEM__TRY(mnem_corpus_read(o->corpus, start, sequence + 1, f->window));
         memcpy(ids + r * sequence, f->window, sequence * sizeof *ids);
         memcpy(targets + r * sequence, f->window + 1, sequence * sizeof *ids);
@@ -141,10 +146,11 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
     if ((uintptr_t)memory % ALIGNMENT)
         return mnem__fail(MNEM_INVALID, "feed: memory must be aligned to %d bytes", ALIGNMENT);
     mnem_corpus_info_get(o->corpus, &info);
-    if (w->begin > info.tokens || w->tokens > info.tokens - w->begin)
-        return mnem__fail(MNEM_INVALID, "feed: windows up to token %llu, the corpus has %llu",
-                          (unsigned long long)(w->begin + w->tokens),
-                          (unsigned long long)info.tokens);
+    const uint64_t has = w->rows ? info.rows : info.tokens;
+    if (w->begin > has || w->tokens > has - w->begin || (!w->rows && info.rows))
+        return mnem__fail(MNEM_INVALID, "feed: windows up to %s %llu, the corpus has %llu",
+                          w->rows ? "row" : "token", (unsigned long long)(w->begin + w->tokens),
+                          (unsigned long long)has);
     return MNEM_OK;
 }
 

@@ -45,20 +45,27 @@ typedef struct maker {
     uint64_t header_at;  /* where the next source goes */
     uint64_t text_total; /* as the files' sizes say */
     int32_t end;         /* token between files; -1: none */
+    uint64_t *ends;      /* of rows: where each ends */
+    uint64_t rows, room;
     uint32_t out[OUT_TOKENS];
 } maker;
 
 /* ---- writing ---- */
 
-static mnem_status put_ids(maker *m, const int32_t *ids, size_t count) {
+/* counted NULL: it is text. */
+static mnem_status put_ids(maker *m, const int32_t *ids, const bool *counted, size_t count) {
+    const uint32_t mark = mnem__cache_mark(&m->head);
     mnem_status status = MNEM_OK;
     for (size_t at = 0, n; at < count && status == MNEM_OK; at += n) {
         n = count - at < OUT_TOKENS ? count - at : OUT_TOKENS;
         uint16_t *narrow = (void *)m->out;
-        if (m->head.width == 2)
-            for (size_t i = 0; i < n; i++) narrow[i] = (uint16_t)ids[at + i];
-        else
-            memcpy(m->out, ids + at, n * sizeof *m->out);
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t id = (uint32_t)ids[at + i] | (counted && counted[at + i] ? mark : 0);
+            if (m->head.width == 2)
+                narrow[i] = (uint16_t)id;
+            else
+                m->out[i] = id;
+        }
         mnem__checksum_add(&m->sum, m->out, n * m->head.width);
         status = mnem__new_file_put(&m->file, m->out, n * m->head.width);
     }
@@ -99,7 +106,7 @@ static mnem_status put_round(maker *m) {
     for (int i = 0; i < m->pieces && status == MNEM_OK; i++) {
         const member *own = &m->members[i];
         if (own->status != MNEM_OK) return mnem__fail(own->status, "%s", own->error);
-        status = put_ids(m, own->ids, own->count);
+        status = put_ids(m, own->ids, NULL, own->count);
         m->head.text_bytes += own->piece.length;
     }
     return status;
@@ -128,12 +135,69 @@ static mnem_status add_file(maker *m, const char *path) {
     if (status != MNEM_OK) return status;
     put_source(m, path, &reader.stamp);
     if (m->head.tokens > 0 && reader.stamp.bytes > 0 && m->end >= 0)
-        status = put_ids(m, &m->end, 1);
+        status = put_ids(m, &m->end, NULL, 1);
     do
         if (status == MNEM_OK) status = run_round(m, &reader);
     while (status == MNEM_OK && m->pieces == m->count);
     mnem__text_close(&reader);
     return status;
+}
+
+/* ---- rows ---- */
+
+static mnem_status note_row(maker *m) {
+    if (m->rows == m->room) {
+        const uint64_t room = m->room ? 2 * m->room : 256;
+        uint64_t *ends = mnem__realloc(MNEM__CORPUS_TAG, m->ends, room * sizeof *ends);
+        if (!ends) return mnem__heap_status();
+        m->ends = ends;
+        m->room = room;
+    }
+    m->ends[m->rows++] = m->head.tokens;
+    return MNEM_OK;
+}
+
+static mnem_status add_row(maker *m, const mnem_corpus_row *row) {
+    if (row->count < 2)
+        return mnem__fail(MNEM_INVALID, "corpus: row %llu has %zu token%s, at least 2 are needed",
+                          (unsigned long long)m->rows, row->count, row->count == 1 ? "" : "s");
+    for (size_t i = 0; i < row->count; i++)
+        if (row->ids[i] < 0 || (uint32_t)row->ids[i] >= m->head.vocab)
+            return mnem__fail(MNEM_INVALID, "corpus: row %llu: token %d, the vocabulary has %u",
+                              (unsigned long long)m->rows, row->ids[i], m->head.vocab);
+    MNEM__TRY(put_ids(m, row->ids, row->counted, row->count));
+    return note_row(m);
+}
+
+static mnem_status put_index(maker *m) {
+    const size_t bytes = m->rows * sizeof *m->ends;
+    mnem__checksum_add(&m->sum, m->ends, bytes);
+    return bytes ? mnem__new_file_put(&m->file, m->ends, bytes) : MNEM_OK;
+}
+
+/* Who makes the rows reads the files; the stamps before and after say whether they stayed. */
+static mnem_status add_rows(maker *m) {
+    const mnem_corpus_options *o = m->options;
+    mnem_corpus_row row;
+    mnem__text_stamp stamp;
+    mnem__cache_source before;
+    mnem_status status = MNEM_OK;
+    for (size_t i = 0; i < o->count; i++) {
+        MNEM__TRY(mnem__text_stamp_get(o->files[i], &stamp));
+        put_source(m, o->files[i], &stamp);
+        m->head.text_bytes += stamp.bytes;
+    }
+    while ((status = o->rows.next(o->rows.context, &row)) == MNEM_OK) MNEM__TRY(add_row(m, &row));
+    if (status != MNEM_NOT_FOUND) return status;
+    m->header_at = sizeof m->head;
+    for (size_t i = 0; i < o->count; i++) {
+        memcpy(&before, m->header + m->header_at, sizeof before);
+        m->header_at += sizeof before + mnem__align_up(before.name_bytes, 8);
+        MNEM__TRY(mnem__text_stamp_get(o->files[i], &stamp));
+        if (memcmp(&stamp, &before.stamp, sizeof stamp) != 0)
+            return mnem__fail(MNEM_IO, "%s: changed while it was read", o->files[i]);
+    }
+    return put_index(m);
 }
 
 /* ---- the whole ---- */
@@ -181,11 +245,12 @@ static void start_head(maker *m) {
     mnem_tokenizer_info_get(m->options->tokenizer, &info);
     m->end = info.eos;
     memcpy(m->head.magic, MNEM__CORPUS_MAGIC, sizeof m->head.magic);
-    m->head.version = MNEM__CORPUS_VERSION;
-    m->head.width = info.vocab <= 1 << 16 ? 2 : 4;
+    const bool rows = m->options->rows.next != NULL; /* whose tokens have a mark each */
+    m->head.version = rows ? MNEM__CORPUS_ROWS : MNEM__CORPUS_VERSION;
+    m->head.width = info.vocab <= 1 << (rows ? 15 : 16) ? 2 : 4;
     m->head.vocab = (uint32_t)info.vocab;
     m->head.sources = (uint32_t)m->options->count;
-    m->head.tokenizer = mnem_tokenizer_checksum(m->options->tokenizer);
+    m->head.tokenizer = mnem__corpus_maker(m->options);
     mnem__checksum_init(&m->sum);
 }
 
@@ -193,9 +258,12 @@ static mnem_status write_file(maker *m) {
     const mnem_corpus_options *o = m->options;
     mnem_status status = mnem__new_file_create(&m->file, o->cache);
     if (status == MNEM_OK) status = mnem__new_file_put(&m->file, m->header, m->head.header_bytes);
-    for (size_t i = 0; i < o->count && status == MNEM_OK; i++) status = add_file(m, o->files[i]);
+    if (status == MNEM_OK && o->rows.next) status = add_rows(m);
+    for (size_t i = 0; i < o->count && status == MNEM_OK && !o->rows.next; i++)
+        status = add_file(m, o->files[i]);
     if (status == MNEM_OK && m->head.tokens == 0)
-        status = mnem__fail(MNEM_INVALID, "corpus: the text has no tokens");
+        status = mnem__fail(MNEM_INVALID, "corpus: the text has no %s",
+                            o->rows.next ? "rows" : "tokens");
     if (status == MNEM_OK) status = put_header(m);
     return mnem__new_file_end(&m->file, status);
 }
@@ -206,6 +274,7 @@ static void maker_destroy(maker *m) {
         if (i > 0) mnem_tokenizer_destroy(m->members[i].tokenizer);
         mnem__free(m->members[i].buffer);
     }
+    mnem__free(m->ends);
     mnem__free(m->header);
     mnem__free(m);
 }
@@ -216,7 +285,7 @@ mnem_status mnem__corpus_make(const mnem_corpus_options *options) {
     m->options = options;
     start_head(m);
     mnem_status status = look_at_files(m);
-    if (status == MNEM_OK) status = start_team(m);
+    if (status == MNEM_OK && !options->rows.next) status = start_team(m);
     if (status == MNEM_OK) status = write_file(m);
     maker_destroy(m);
     return status;

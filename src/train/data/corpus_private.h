@@ -4,17 +4,20 @@
  *     0                                 head.header_bytes   .. end of file
  *
  * A name is padded with zeros to a multiple of 8 bytes. The header's checksum counts itself as 0
- * (corpus.c). */
+ * (corpus.c). A cache of rows (version 2) has behind the tokens, for each row, the place behind its
+ * last token, a u64; and a token that is counted has its highest bit set. */
 #ifndef MNEM_SRC_TRAIN_DATA_CORPUS_PRIVATE_H
 #define MNEM_SRC_TRAIN_DATA_CORPUS_PRIVATE_H
 
 #include "base/error.h"
+#include "base/file/checksum.h"
 #include "mnem/corpus.h"
 #include "model/text/text_reader.h"
 
 #define MNEM__CORPUS_TAG     "corpus"
 #define MNEM__CORPUS_MAGIC   "mnemtok"
 #define MNEM__CORPUS_VERSION 1
+#define MNEM__CORPUS_ROWS    2 /* the version of a cache of rows */
 
 enum { MNEM__CORPUS_HEADER_MAX = 64 << 20, MNEM__CORPUS_BUFFER_BYTES = 1 << 18 };
 
@@ -39,10 +42,33 @@ struct mnem_corpus {
     char *reason;
     mnem__cache_head head;
     uint64_t file_bytes;
+    uint64_t rows, row_most; /* of a cache of rows */
     bool made;
 };
 
+/* The bit of a token that is counted; 0: it is text. */
+static inline uint32_t mnem__cache_mark(const mnem__cache_head *h) {
+    return h->version != MNEM__CORPUS_ROWS ? 0 : h->width == 2 ? 1u << 15 : 1u << 31;
+}
+/* Of the index of rows. */
+static inline uint64_t mnem__cache_index_at(const mnem__cache_head *h) {
+    return h->header_bytes + h->tokens * h->width;
+}
+
 uint64_t mnem__cache_header_checksum(const void *header, uint64_t bytes);
+
+/* ---- corpus.c ---- */
+/* Who turns files into tokens: the tokenizer's checksum, and of rows their key. */
+uint64_t mnem__corpus_maker(const mnem_corpus_options *options);
+mnem_status mnem__corpus_read_at(const mnem_corpus *corpus, uint64_t at, void *out, uint64_t n);
+/* As mnem_corpus_read, but a token that isn't counted is its complement, below zero. */
+mnem_status mnem__corpus_read_marked(const mnem_corpus *corpus, uint64_t first, uint64_t count,
+                                     int32_t *ids);
+
+/* ---- corpus_rows.c ---- */
+/* Counts the rows and finds the longest; MNEM_BAD_FILE when they don't make up the tokens. The
+ * index is added to sum, unless that is NULL. */
+mnem_status mnem__corpus_rows_check(mnem_corpus *corpus, mnem__checksum *sum);
 
 /* ---- corpus_make.c ---- */
 mnem_status mnem__corpus_make(const mnem_corpus_options *options);

@@ -59,6 +59,29 @@ mnem_status mnem_windows_split(uint64_t tokens, uint32_t sequence, double heldou
     return windows_make(" held out", w, validation);
 }
 
+mnem_status mnem_windows_split_rows(uint64_t rows, uint32_t sequence, double heldout, uint64_t seed,
+                                    mnem_windows *training, mnem_windows *validation) {
+    if (!(heldout >= 0) || !(heldout < 1) || sequence == 0)
+        return mnem__fail(MNEM_INVALID,
+                          "corpus: rows of %u tokens, a held-out part of %g (0 to less than 1)",
+                          sequence, heldout);
+    uint64_t held = (uint64_t)((double)rows * heldout);
+    if (heldout > 0 && held == 0) held = 1;
+    if (rows <= held)
+        return mnem__fail(MNEM_INVALID, "corpus: %llu row%s, with %llu of them held out",
+                          (unsigned long long)rows, rows == 1 ? "" : "s", (unsigned long long)held);
+    const uint64_t border = rows - held;
+    *training = (mnem_windows){.tokens = border,
+                               .count = border,
+                               .seed = seed,
+                               .sequence = sequence,
+                               .shuffled = true,
+                               .rows = true};
+    *validation = (mnem_windows){
+        .begin = border, .tokens = held, .count = held, .sequence = sequence, .rows = true};
+    return MNEM_OK;
+}
+
 /* ---- the permutation ---- */
 
 static uint64_t number_of(const mnem_windows *w, uint64_t epoch, uint64_t index) {
@@ -87,6 +110,7 @@ static uint64_t permuted(const mnem_windows *w, uint64_t epoch, uint64_t x) {
 
 uint64_t mnem_windows_start(const mnem_windows *w, uint64_t number) {
     const uint64_t epoch = number / w->count, index = number % w->count;
+    if (w->rows) return w->begin + (w->shuffled ? permuted(w, epoch, index) : index);
     if (!w->shuffled) return w->begin + index * w->sequence;
     const uint64_t rest = w->tokens - 1 - w->count * w->sequence;
     const uint64_t phase = number_of(w, epoch, PHASE) % (rest + 1);

@@ -1,4 +1,4 @@
-/* train_lora.c: which tensors of a model are frozen, and which adapters there are.
+/* train_lora.c: which tensors of a model are frozen, and which adapters there are, if any.
  *
  * Idea: what the first layer has, all have (mnem_model_transformer checks that), so the tensors of
  * the architecture that are in the first layer are the roles. Adapters are the parameters of the
@@ -98,6 +98,7 @@ static mnem_status count_roles(finder *f) {
         const uint32_t bit = target_of(use->role);
         if (!find(f, use->role, 0, &info)) continue;
         mnem__role_in_layer(use->role) ? f->frozen_layer++ : f->frozen_outer++;
+        if (!f->lora->rank) continue;
         has |= bit;
         if (!bit || !(f->lora->targets == 0 || f->lora->targets & bit)) continue;
         f->params_layer += 2;
@@ -186,20 +187,29 @@ static mnem_status create(finder *f, mnem__train_shape **shape) {
     return MNEM_OK;
 }
 
-mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape) {
+static mnem_status create_from(const char *what, const mnem_lora *lora, mnem__train_shape **shape) {
     finder f = {.lora = lora};
     *shape = NULL;
-    if (lora->rank < 1) return mnem__fail(MNEM_INVALID, "lora: rank %d (1 or more)", lora->rank);
-    if (!(lora->alpha >= 0 && lora->alpha <= 1e6f))
-        return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
-    if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
     MNEM__TRY(mnem_model_transformer(lora->base, &f.t));
     const char *untrained = mnem__architecture_untrained(&f.t);
     if (untrained)
-        return mnem__fail(MNEM_UNSUPPORTED, "lora: %s has %s, which training can't do",
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: %s has %s, which training can't do", what,
                           f.t.architecture, untrained);
     if (f.t.window > 0 && f.t.window < f.t.context) f.t.context = f.t.window;
     f.uses = mnem__architecture_find(f.t.architecture)->tensors;
     mnem_status status = count_roles(&f);
     return status == MNEM_OK ? create(&f, shape) : status;
+}
+
+mnem_status mnem__train_shape_create_frozen(const mnem_model *model, mnem__train_shape **shape) {
+    return create_from("teacher", &(mnem_lora){.base = model}, shape);
+}
+
+mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape) {
+    *shape = NULL;
+    if (lora->rank < 1) return mnem__fail(MNEM_INVALID, "lora: rank %d (1 or more)", lora->rank);
+    if (!(lora->alpha >= 0 && lora->alpha <= 1e6f))
+        return mnem__fail(MNEM_INVALID, "lora: alpha %g (above 0, to 1e6)", (double)lora->alpha);
+    if (!lora->base) return mnem__fail(MNEM_INVALID, "lora: no base model");
+    return create_from("lora", lora, shape);
 }

@@ -27,6 +27,9 @@ enum {
     MNEM__TRAIN_SLOT_LOSSES,
     MNEM__TRAIN_SLOT_FROZEN,
     MNEM__TRAIN_SLOT_WAITING,
+    MNEM__TRAIN_SLOT_TEACHER, /* its weights, beside the student's */
+    MNEM__TRAIN_SLOT_LAYER,   /* of a streamed teacher: the layer that is there */
+    MNEM__TRAIN_SLOT_TAUGHT,  /* what it says: written by it, then read (train_taught.c) */
     MNEM__TRAIN_SLOTS
 };
 
@@ -45,6 +48,13 @@ typedef enum mnem__train_waiting {
     MNEM__TRAIN_WAITING_WORDS,
 } mnem__train_waiting;
 
+/* What of a teacher is learned. */
+typedef struct mnem__train_teaching {
+    bool logits, states;
+    float weight, temperature;
+    int32_t layers; /* of the model that learns */
+} mnem__train_teaching;
+
 typedef struct mnem__train_graph_options {
     const mnem__train_shape *shape;
     int32_t layers;              /* of the graph: shape's, or fewer, to measure */
@@ -53,15 +63,20 @@ typedef struct mnem__train_graph_options {
     mnem_type compute;
     float dropout;
     mnem__train_waiting waiting;
-    const uint8_t *keep;          /* [layers] mnem_train_keep; NULL: forward only */
-    mnem__train_scratch *scratch; /* of measuring; NULL: none */
+    bool teaches;                     /* the shape is a teacher's: no losses */
+    bool streams;                     /* its layers lie in SLOT_LAYER, by turns; tensors' numbers
+                                         say which */
+    const mnem__train_shape *teacher; /* of the losses; NULL: none */
+    mnem__train_teaching teach;       /* with one, and of its own graph */
+    const uint8_t *keep;              /* [layers] mnem_train_keep; NULL: forward only */
+    mnem__train_scratch *scratch;     /* of measuring; NULL: none */
 } mnem__train_graph_options;
 
 typedef struct mnem__train_graph {
     mnem_graph *graph;
     mnem_graph_sizes sizes;
     mnem_graph_options room; /* that it was created with, for mnem_graph_host_bytes */
-    int32_t last;            /* the tensor that LINEAR_LOSS reads: [T, embd] */
+    int32_t last;            /* the tensor that LINEAR_LOSS reads: [T, embd]; or would */
 } mnem__train_graph;
 
 /* Builds, differentiates and compiles; one heap allocation stays, of mnem_graph_host_bytes(room).
@@ -73,11 +88,30 @@ mnem_status mnem__train_graph_create(const mnem__train_graph_options *options,
 mnem_status mnem__train_graph_measure(const mnem__train_graph_options *options,
                                       mnem__train_graph *out);
 
+/* Tensors and nodes of the forward pass: an upper bound; and what is enough for both passes of
+ * transformers, which is far below what any graph could need. */
+mnem_graph_options mnem__train_forward_room(const mnem__train_graph_options *options);
+mnem_graph_options mnem__train_usual_room(const mnem_graph_options *forward);
+
+/* ---- what a teacher says (train_taught.c) ---- */
+
+/* Where in SLOT_TAUGHT the state for a layer of the model that learns lies, [T, width]; layer -1:
+ * what its logits are made of. One layer past the last: the bytes of all. */
+uint64_t mnem__train_taught_at(const mnem__train_teaching *teach, mnem_type compute, int64_t tokens,
+                               int64_t width, int32_t layer);
+/* Which layer of the one that learns has the state of this layer of a teacher of so many; -1. */
+int32_t mnem__train_taught_for(const mnem__train_teaching *teach, int32_t layer, int32_t layers);
+/* Losses of a token: that of the text, then those of the layers' states; each list of all tokens
+ * begins so many bytes behind the one before. */
+int32_t mnem__train_losses(const mnem__train_teaching *teach);
+uint64_t mnem__train_losses_bytes(int64_t tokens, mnem_type number);
+
 /* Bytes that a layer keeps, and multiply-adds that it does again in the backward pass, for all
  * tokens of the micro-batch; cheap operators count as the multiply-adds that take their time. */
 uint64_t mnem__train_kept_bytes(const mnem__train_graph_options *options, uint8_t keep);
 double mnem__train_recomputed_macs(const mnem__train_graph_options *options, uint8_t keep);
-/* Of a micro-batch, forward and backward, without what is done again. */
+/* Of a micro-batch, forward and backward, without what is done again; without a teacher's. */
 double mnem__train_macs(const mnem__train_graph_options *options);
+double mnem__train_teacher_macs(const mnem__train_graph_options *options); /* 0: none */
 
 #endif

@@ -38,6 +38,8 @@ static mnem_status check_fields(const mnem_transformer *t) {
 }
 
 static mnem_status check_heads(const mnem__architecture *architecture, const mnem_transformer *t) {
+    if (t->head_dim % 2) /* files of others can't be read */
+        return mnem__fail(MNEM_INVALID, "train: head_dim is %d (an even number)", t->head_dim);
     if (t->heads % t->kv_heads)
         return mnem__fail(MNEM_INVALID, "train: %d heads aren't a multiple of %d kv_heads",
                           t->heads, t->kv_heads);

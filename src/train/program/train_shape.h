@@ -68,12 +68,27 @@ typedef struct mnem__train_shape {
 mnem_status mnem__train_shape_create(const mnem_transformer *t, mnem__train_shape **shape);
 /* The same for adapters on a model (train_lora.c). Statuses of mnem_model_transformer too. */
 mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape);
+/* The same for a model of which nothing is trained. */
+mnem_status mnem__train_shape_create_frozen(const mnem_model *model, mnem__train_shape **shape);
 void mnem__train_shape_destroy(mnem__train_shape *shape);
 
 /* A parameter of a layer (or outside: layer 0); NULL if the model has none. With adapters: A of the
  * matrix, B is the next one. */
 const mnem__train_param *mnem__train_param_get(const mnem__train_shape *shape, mnem__role role,
                                                int32_t layer);
+/* Where the tensors of a layer that isn't trained lie; layer -1: those outside of layers, which
+ * come first. */
+typedef struct mnem__train_stretch {
+    int32_t first, end;     /* in the list */
+    uint64_t offset, bytes; /* in the block of frozen weights */
+} mnem__train_stretch;
+mnem__train_stretch mnem__train_stretch_get(const mnem__train_shape *shape, int32_t layer);
+/* Bytes of the largest layer. */
+uint64_t mnem__train_layer_most(const mnem__train_shape *shape);
+/* As it is in the file: kernels read quantized rows as they are. MNEM_INVALID where the file isn't
+ * that of the shape; statuses of mnem_model_tensor_read. */
+mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *frozen,
+                                    uint8_t *to);
 /* NULL if the model has none, or it is trained. */
 const mnem__train_frozen *mnem__train_frozen_get(const mnem__train_shape *shape, mnem__role role,
                                                  int32_t layer);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/heap.h"
+#include "base/team/team.h"
 
 /* ---- create and destroy ---- */
 
@@ -45,9 +46,11 @@ static void bind(mnem_trainer *t) {
     t->weights =
         (void *)mnem__trainer_host(t, lora ? MNEM__TRAIN_PART_ADAPTERS : MNEM__TRAIN_PART_WEIGHTS);
     t->frozen = lora ? mnem__trainer_host(t, MNEM__TRAIN_PART_FROZEN) : NULL;
+    t->teacher = t->setup.teacher ? mnem__trainer_host(t, MNEM__TRAIN_PART_TEACHER) : NULL;
     t->gradients = (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_GRADIENTS);
     t->waiting = t->rows.rows ? (void *)mnem__trainer_host(t, MNEM__TRAIN_PART_WAITING) : NULL;
     t->moments = mnem__trainer_host(t, MNEM__TRAIN_PART_MOMENTS);
+    t->masks = t->setup.o.masked ? mnem__trainer_host(t, MNEM__TRAIN_PART_MASKS) : NULL;
     t->losses =
         (void *)(mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS) + t->sizes.losses_offset);
 }
@@ -67,7 +70,10 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     const mnem__taker taker = mnem__trainer_taker(t);
     if (status == MNEM_OK) status = mnem__parts_take(&taker);
     if (status == MNEM_OK) status = mnem_team_create(s->o.threads, &t->team);
-    if (status == MNEM_OK) bind(t);
+    if (status != MNEM_OK) return status;
+    mnem__team_adapt(t->team);
+    bind(t);
+    if (s->streams) mnem__trainer_teacher_cut(t);
     return status;
 }
 
@@ -77,6 +83,7 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
     *trainer = NULL;
     MNEM__TRY(mnem__train_setup_init(&setup, options));
     setup.o.threads = plan->threads;
+    setup.streams = setup.teacher && plan->teacher_streamed;
     uint8_t *base =
         mnem__calloc("train", 1, mnem__train_tables_lay_out(&setup, plan->micro_batch, NULL, NULL));
     if (!base) {
@@ -104,6 +111,7 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
 void mnem_trainer_destroy(mnem_trainer *t) {
     if (!t) return;
     const mnem__taker taker = mnem__trainer_taker(t);
+    mnem__teacher_stream_stop(&t->stream);
     mnem_team_destroy(t->team);
     mnem__parts_give(&taker);
     mnem__optimizer_destroy(t->optimizer);
@@ -127,20 +135,27 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
  * takes it back, so that the trainer can go on. */
 static mnem_status run(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                        float *waiting, mnem_graph_args *args) {
-    void *const external[MNEM__TRAIN_SLOTS] = {[MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
-                                               [MNEM__TRAIN_SLOT_GRADIENTS] = t->gradients,
-                                               [MNEM__TRAIN_SLOT_LOSSES] = t->losses,
-                                               [MNEM__TRAIN_SLOT_FROZEN] = t->frozen,
-                                               [MNEM__TRAIN_SLOT_WAITING] = waiting};
+    const bool teaches = graph == &t->graphs.teacher;
+    uint8_t *activations = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
+    void *external[MNEM__TRAIN_SLOTS] = {
+        [MNEM__TRAIN_SLOT_WEIGHTS] = t->weights,
+        [MNEM__TRAIN_SLOT_GRADIENTS] = t->gradients,
+        [MNEM__TRAIN_SLOT_LOSSES] = t->losses,
+        [MNEM__TRAIN_SLOT_FROZEN] = teaches ? t->teacher : t->frozen,
+        [MNEM__TRAIN_SLOT_WAITING] = waiting,
+        [MNEM__TRAIN_SLOT_TEACHER] = t->teacher,
+        [MNEM__TRAIN_SLOT_TAUGHT] = activations + t->sizes.taught_offset};
     args->tokens = tokens;
-    args->block = mnem__trainer_host(t, MNEM__TRAIN_PART_ACTIVATIONS);
+    args->block = activations;
     args->workspace = mnem__trainer_host(t, MNEM__TRAIN_PART_WORKSPACE);
     args->external = external;
     args->positions = t->tables.positions;
     args->seed = t->setup.o.seed;
     args->cancel = &t->cancel;
     args->observer = t->observer;
-    const mnem_status status = mnem_graph_run(graph->graph, t->team, args);
+    const mnem_status status = teaches && t->setup.streams
+                                   ? mnem__trainer_teacher_run(t, args, external)
+                                   : mnem_graph_run(graph->graph, t->team, args);
     if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
     return status;
 }
@@ -150,10 +165,13 @@ typedef struct sum {
     int64_t tokens; /* counted */
 } sum;
 
-static void add_losses(const mnem_trainer *t, const int32_t *targets, int64_t tokens, sum *s) {
+/* lists: of losses, each one for a token. */
+static void add_losses(const mnem_trainer *t, const int32_t *targets, int64_t tokens, int32_t lists,
+                       sum *s) {
+    const size_t list = t->sizes.losses_bytes / sizeof(float);
     for (int64_t i = 0; i < tokens; i++) {
         if (targets[i] < 0) continue;
-        s->loss += t->losses[i];
+        for (int32_t j = 0; j < lists; j++) s->loss += t->losses[(size_t)j * list + (size_t)i];
         s->tokens++;
     }
 }
@@ -168,7 +186,9 @@ static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t 
 }
 
 static mnem_status check_loaded(const mnem_trainer *t) {
-    if (!t->frozen || t->frozen_sum) return MNEM_OK;
+    if (t->teacher && !t->teacher_sum)
+        return mnem__fail(MNEM_INVALID, "train: the teacher's weights aren't loaded");
+    if ((!t->frozen || t->frozen_sum) && (!t->masks || t->masked.zeros)) return MNEM_OK;
     return mnem__fail(MNEM_INVALID, "train: the model's weights aren't loaded");
 }
 
@@ -201,12 +221,14 @@ static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, 
     for (int32_t i = 0; i < t->accumulation; i++) {
         int64_t tokens = 0;
         MNEM__TRY(next(t, source, t->micro_batch, &args, &tokens));
+        if (t->teacher) MNEM__TRY(run(t, &t->graphs.teacher, tokens, NULL, &args));
         args.row_base = ((int64_t)t->steps * t->accumulation + i) * tokens;
         float *waiting = mnem__trainer_waiting_at(t, i * tokens, args.ids, tokens);
         MNEM__TRY(run(t, &t->graphs.step, tokens, waiting, &args));
-        add_losses(t, args.targets, tokens, s);
+        add_losses(t, args.targets, tokens, mnem__train_losses(&t->setup.teach), s);
     }
     mnem__trainer_waiting_add(t);
+    mnem__trainer_mask_apply(t);
     return MNEM_OK;
 }
 
@@ -288,7 +310,7 @@ mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *sour
         if (status == MNEM_NOT_FOUND) break;
         if (status == MNEM_OK) status = run(t, &t->graphs.forward, n, NULL, &args);
         if (status != MNEM_OK) return status;
-        add_losses(t, args.targets, n, &s);
+        add_losses(t, args.targets, n, 1, &s);
     }
     *tokens = s.tokens;
     *loss = s.tokens ? s.loss / (double)s.tokens : 0;

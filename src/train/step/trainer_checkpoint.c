@@ -12,9 +12,10 @@
 
 #include "base/error.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/program/train_mask.h"
 #include "train/step/trainer_private.h"
 
-enum { ENTRIES = MNEM__TRAINER_ENTRIES, SHAPE_TEXT = 512 };
+enum { ENTRIES = MNEM__TRAINER_ENTRIES_MASKED, SHAPE_TEXT = 512 };
 
 /* While a file is written or read, its heap takes the place of the charge. */
 static void lend(mnem_trainer *t) {
@@ -67,6 +68,12 @@ static words shape_text(const mnem_trainer *t, bool constants) {
         s->architecture, s->layers, s->embd, s->heads, s->kv_heads, s->head_dim, s->ff, s->vocab,
         s->context, (int)t->setup.o.optimizer.moments);
     if (constants) add_constants(&to, t->setup.shape);
+    if (t->masks) add(&to, " masked 1");
+    if (t->teacher)
+        add(&to, " teacher %016llx weight %.9g temperature %.9g",
+            (unsigned long long)t->teacher_sum, (double)t->setup.o.distill.weight,
+            (double)t->setup.o.distill.temperature);
+    if (t->setup.teach.states) add(&to, " states %d", t->setup.teach.logits ? 2 : 1);
     const mnem__train_shape *lora = t->setup.shape;
     if (lora->lora_rank)
         add(&to, " lora %d alpha %g of %u on %016llx", lora->lora_rank, (double)lora->lora_alpha,
@@ -74,8 +81,9 @@ static words shape_text(const mnem_trainer *t, bool constants) {
     return to;
 }
 
-static void fill(mnem_trainer *t, const char *shape, const char *note,
-                 mnem__checkpoint_entry entries[ENTRIES]) {
+/* The masks are the last section, where there are any; how many sections there are. */
+static size_t fill(mnem_trainer *t, const char *shape, const char *note,
+                   mnem__checkpoint_entry entries[ENTRIES]) {
     const mnem__checkpoint_entry list[ENTRIES] = {
         {.name = "shape", .type = MNEM__ENTRY_TEXT, .data = shape, .bytes = strlen(shape)},
         {.name = "note", .type = MNEM__ENTRY_TEXT, .data = note, .bytes = strlen(note)},
@@ -92,16 +100,21 @@ static void fill(mnem_trainer *t, const char *shape, const char *note,
         {.name = "moments",
          .type = MNEM__ENTRY_BYTES,
          .data = t->moments,
-         .bytes = mnem__optimizer_bytes(t->optimizer)}};
+         .bytes = mnem__optimizer_bytes(t->optimizer)},
+        {.name = "masks",
+         .type = MNEM__ENTRY_BYTES,
+         .data = t->masks,
+         .bytes = mnem__train_mask_bytes(t->setup.shape)}};
     memcpy(entries, list, sizeof list);
+    return t->masks ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES;
 }
 
 mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *note) {
     const words shape = shape_text(t, true);
     mnem__checkpoint_entry entries[ENTRIES];
-    fill(t, shape.bytes, note, entries);
+    const size_t n = fill(t, shape.bytes, note, entries);
     lend(t);
-    const mnem_status status = mnem__checkpoint_write(path, entries, ENTRIES);
+    const mnem_status status = mnem__checkpoint_write(path, entries, n);
     take_back(t);
     return status;
 }
@@ -134,12 +147,25 @@ static bool is_same(mnem_text a, mnem_text b) {
 
 /* Shapes are "ARCHITECTURE name value name value ...": the first that differs is said. */
 static mnem_status say_difference(const char *ours, const char *theirs) {
+    const mnem_text masked = {"masked", 6}, teacher = {"teacher", 7}, states = {"states", 6};
     mnem_text name = {"architecture", 12}, a = take_word(&ours), b = take_word(&theirs);
     mnem_text other = name;
     while (is_same(name, other) && is_same(a, b) && (*ours || *theirs)) {
         name = take_word(&ours), other = take_word(&theirs);
         a = take_word(&ours), b = take_word(&theirs);
     }
+    if (is_same(name, teacher) || is_same(other, teacher))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of a run with %s teacher",
+                          !is_same(other, teacher) ? "no"
+                          : is_same(name, teacher) ? "another"
+                                                   : "a");
+    if (is_same(name, states) || is_same(other, states))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "train: the checkpoint is of a run that learns other parts of its "
+                          "teacher: logits, states or both");
+    if (is_same(name, masked) || is_same(other, masked))
+        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of a run that %s zeros",
+                          is_same(other, masked) ? "keeps" : "doesn't keep");
     if (!is_same(name, other))
         return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint is of another model: %s",
                           name.length ? "it has no adapters" : "it has adapters");
@@ -174,20 +200,28 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
     return mnem__loss_scale_restore(scale);
 }
 
+static mnem_status read_masks(mnem_trainer *t, const mnem__checkpoint *c) {
+    if (!t->masks) return MNEM_OK;
+    MNEM__TRY(mnem__checkpoint_read(c, "masks", t->masks, mnem__train_mask_bytes(t->setup.shape)));
+    mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
+    return MNEM_OK;
+}
+
 /* Everything that can be wrong is looked at before the trainer changes. */
 static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, size_t n) {
     mnem__checkpoint_entry entries[ENTRIES];
     mnem__loss_scale scale;
     numbers found;
-    fill(t, "", "", entries);
+    const size_t sections = fill(t, "", "", entries);
     MNEM__TRY(check_shape(t, c));
-    MNEM__TRY(mnem__checkpoint_expect(c, entries, ENTRIES));
+    MNEM__TRY(mnem__checkpoint_expect(c, entries, sections));
     MNEM__TRY(read_numbers(c, &found));
     MNEM__TRY(check_scale(t, &found, &scale));
     MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
     MNEM__TRY(mnem__checkpoint_read(c, "weights", t->weights,
                                     (uint64_t)t->setup.shape->count * sizeof(float)));
     MNEM__TRY(mnem__checkpoint_read(c, "moments", t->moments, mnem__optimizer_bytes(t->optimizer)));
+    MNEM__TRY(read_masks(t, c));
     t->steps = found.steps;
     t->updates = found.updates;
     t->scale = scale;

@@ -10,7 +10,9 @@
 #include "base/file/checksum.h"
 #include "base/random.h"
 #include "model/architecture/hparams.h"
+#include "model/gguf/gguf.h"
 #include "model/gguf/gguf_writer.h"
+#include "train/program/train_mask.h"
 #include "train/step/trainer_private.h"
 
 bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_parameter *parameter) {
@@ -91,40 +93,36 @@ static mnem_status load_parameter(mnem_trainer *t, const mnem_model *model,
     return status;
 }
 
-/* As it is in the file, without the scratch: kernels read quantized rows as they are. The sum goes
- * into checkpoints, so that no run is resumed over another base. */
-static mnem_status load_frozen(mnem_trainer *t, const mnem_model *model,
-                               const mnem__train_frozen *f, mnem__checksum *sum) {
-    const int32_t index = mnem_model_tensor_find(model, f->name);
-    mnem_tensor_info info;
-    if (index < 0) return mnem__fail(MNEM_BAD_FILE, "train: the file has no tensor %s", f->name);
-    mnem_model_tensor_get(model, (uint32_t)index, &info);
-    if (info.type != f->type || info.bytes != f->bytes)
-        return mnem__fail(MNEM_INVALID, "train: %s isn't what it was in the model of the plan",
-                          f->name);
-    uint8_t *to = t->frozen + f->offset;
-    const mnem_status status = mnem_model_tensor_read(model, (uint32_t)index, 0, info.bytes, to);
-    if (status == MNEM_OK) mnem__checksum_add(sum, to, info.bytes);
-    return status;
+/* The sum goes into checkpoints, so that no run is resumed over another base. */
+mnem_status mnem__trainer_frozen_load(const mnem__train_shape *s, const mnem_model *model,
+                                      uint8_t *base, uint64_t *checksum) {
+    mnem__checksum sum;
+    *checksum = 0;
+    mnem__checksum_init(&sum);
+    for (int32_t i = 0; i < s->frozen_count; i++) {
+        uint8_t *to = base + s->frozen[i].offset;
+        MNEM__TRY(mnem__train_frozen_read(model, &s->frozen[i], to));
+        mnem__checksum_add(&sum, to, s->frozen[i].bytes);
+    }
+    *checksum = mnem__checksum_get(&sum);
+    return MNEM_OK;
 }
 
-/* The model as it is in the file. */
-static mnem_status load_base(mnem_trainer *t, const mnem_model *model) {
-    const mnem__train_shape *s = t->setup.shape;
-    mnem__checksum sum;
-    mnem_status status = MNEM_OK;
-    t->frozen_sum = 0;
-    mnem__checksum_init(&sum);
-    for (int32_t i = 0; i < s->frozen_count && status == MNEM_OK; i++)
-        status = load_frozen(t, model, &s->frozen[i], &sum);
-    if (status == MNEM_OK) t->frozen_sum = mnem__checksum_get(&sum);
-    return status;
+/* Weights that are zero now stay so. */
+static mnem_status find_zeros(mnem_trainer *t) {
+    if (!t->masks) return MNEM_OK;
+    mnem__train_mask_find(t->setup.shape, t->weights, t->masks);
+    mnem__train_mask_count(t->setup.shape, t->masks, &t->masked);
+    if (t->masked.zeros) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID,
+                      "train: no weight of the model's %d matrices is zero: nothing to keep",
+                      t->masked.matrices);
 }
 
 mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     const mnem__train_shape *s = t->setup.shape;
     mnem_status status = MNEM_OK;
-    if (s->frozen_count) return load_base(t, model);
+    if (s->frozen_count) return mnem__trainer_frozen_load(s, model, t->frozen, &t->frozen_sum);
     if (mnem__role_tensor(model, MNEM__ROLE_OUTPUT, -1) >= 0)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "train: the model has an output matrix of its own, %s; "
@@ -133,7 +131,7 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);
     clear_scratch(t);
-    return status;
+    return status == MNEM_OK ? find_zeros(t) : status;
 }
 
 /* Norms and biases stay in F32, whatever matrices become: they are few bytes, and every layer's
@@ -172,6 +170,8 @@ mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer
         return mnem__fail(MNEM_INVALID, "train: writing type %d (F32, F16, BF16)", (int)type);
     mnem_status status = s->lora_rank ? write_lora_keys(s, w) : mnem__hparams_write(&s->t, w);
     if (status == MNEM_OK) status = mnem__gguf_write_key_u32(w, "general.file_type", file_type);
+    if (status == MNEM_OK && t->masked.matrices && t->masked.matrices_2_4 == t->masked.matrices)
+        status = mnem_gguf_key_text(w, MNEM__GGUF_PATTERN, MNEM__GGUF_PATTERN_2_4);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = mnem__gguf_write_tensor(w, s->param[i].name, type_in_file(&s->param[i], type),
                                          s->param[i].dims, s->param[i].shape);

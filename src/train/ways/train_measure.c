@@ -9,7 +9,9 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/program/train_mask.h"
 #include "train/step/trainer_private.h"
+#include "train/teacher/teacher_stream.h"
 #include "train/ways/train_plan.h"
 
 static const mnem__part_info part_infos[MNEM__TRAIN_PARTS] = {
@@ -84,9 +86,63 @@ static mnem_status check_options(const mnem_train_options *o) {
     return status == MNEM_OK ? mnem__schedule_check(&o->schedule) : status;
 }
 
+static mnem_status check_teacher(const mnem__train_setup *setup) {
+    const mnem_train_options *o = &setup->o;
+    const mnem_transformer *t = &setup->teacher->t;
+    if (t->vocab != o->shape.vocab)
+        return mnem__fail(MNEM_INVALID,
+                          "train: the teacher has logits of %d words, the model of %d", t->vocab,
+                          o->shape.vocab);
+    if (o->sequence > sequence_most(t))
+        return mnem__fail(MNEM_INVALID,
+                          "train: sequences of %d tokens, the teacher's context is %d", o->sequence,
+                          sequence_most(t));
+    if (!(o->distill.weight > 0 && o->distill.weight <= 1))
+        return mnem__fail(MNEM_INVALID, "train: a teacher's weight of %g (above 0, to 1)",
+                          (double)o->distill.weight);
+    if (o->distill.temperature >= 0.1f && o->distill.temperature <= 100) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "train: a teacher's temperature of %g (0.1 to 100)",
+                      (double)o->distill.temperature);
+}
+
+/* States can be compared number by number, and each layer needs one of its own. */
+static mnem_status check_states(const mnem__train_setup *setup) {
+    const mnem_transformer *ours = &setup->shape->t, *theirs = &setup->teacher->t;
+    if (!setup->teach.states) return MNEM_OK;
+    if (ours->embd != theirs->embd)
+        return mnem__fail(MNEM_INVALID,
+                          "train: the teacher's states are %d wide, the model's %d: only logits "
+                          "can be learned from it",
+                          theirs->embd, ours->embd);
+    if (ours->layers <= theirs->layers) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID,
+                      "train: the teacher has states of %d layers, the model has %d: only logits "
+                      "can be learned from it",
+                      theirs->layers, ours->layers);
+}
+
+static mnem_status add_teacher(mnem__train_setup *setup) {
+    const mnem_distill *d = &setup->o.distill;
+    const unsigned on = d->on ? d->on : MNEM_DISTILL_LOGITS;
+    if (!d->teacher) return MNEM_OK;
+    if (on > MNEM_DISTILL_BOTH)
+        return mnem__fail(MNEM_INVALID, "train: learning from a teacher's parts %u", on);
+    MNEM__TRY(mnem__train_shape_create_frozen(d->teacher, &setup->teacher));
+    setup->teach = (mnem__train_teaching){.logits = on & MNEM_DISTILL_LOGITS,
+                                          .states = on & MNEM_DISTILL_STATES,
+                                          .weight = d->weight,
+                                          .temperature = d->temperature,
+                                          .layers = setup->shape->t.layers};
+    MNEM__TRY(check_teacher(setup));
+    return check_states(setup);
+}
+
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options) {
     *setup = (mnem__train_setup){.o = *options};
     mnem_train_options *o = &setup->o;
+    if (o->lora.rank && o->masked)
+        return mnem__fail(MNEM_INVALID, "train: adapters leave the model's zeros alone: masked is "
+                                        "for training all of it");
     MNEM__TRY(o->lora.rank ? mnem__train_shape_create_lora(&o->lora, &setup->shape)
                            : mnem__train_shape_create(&o->shape, &setup->shape));
     o->shape = setup->shape->t;
@@ -95,6 +151,7 @@ mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_op
     if (!o->threads) o->threads = mnem__processors();
     if (o->threads > MNEM_TEAM_MAX && !options->threads) o->threads = MNEM_TEAM_MAX;
     mnem_status status = check_options(o);
+    if (status == MNEM_OK) status = add_teacher(setup);
     if (status == MNEM_OK) {
         const mnem__train_shape *s = setup->shape;
         setup->segments = mnem__alloc("train", (size_t)s->params * sizeof *setup->segments);
@@ -109,8 +166,9 @@ mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_op
 
 void mnem__train_setup_fini(mnem__train_setup *setup) {
     mnem__train_shape_destroy(setup->shape);
+    mnem__train_shape_destroy(setup->teacher);
     mnem__free(setup->segments);
-    setup->shape = NULL;
+    setup->shape = setup->teacher = NULL;
     setup->segments = NULL;
 }
 
@@ -128,6 +186,8 @@ static mnem__train_graph_options graph_options(const mnem__train_setup *setup, i
                                        .compute = keep ? setup->o.compute : MNEM_TYPE_F32,
                                        .dropout = keep ? setup->o.dropout : 0,
                                        .waiting = mnem__train_rows_get(setup, micro_batch).waiting,
+                                       .teacher = keep ? setup->teacher : NULL,
+                                       .teach = setup->teach,
                                        .keep = keep};
 }
 
@@ -139,9 +199,23 @@ static mnem__train_graph_options brief_options(const mnem__train_setup *setup) {
     return brief;
 }
 
+/* The teacher's forward pass, in the type of the step that it is for. */
+static mnem__train_graph_options teacher_options(const mnem__train_setup *setup,
+                                                 int32_t micro_batch) {
+    return (mnem__train_graph_options){.shape = setup->teacher,
+                                       .layers = setup->teacher->t.layers,
+                                       .sequences = micro_batch,
+                                       .sequence = setup->o.sequence,
+                                       .workers = setup->o.threads,
+                                       .compute = setup->o.compute,
+                                       .teach = setup->teach,
+                                       .teaches = true,
+                                       .streams = setup->streams};
+}
+
 typedef mnem_status make(const mnem__train_graph_options *options, mnem__train_graph *out);
 
-/* The same three graphs, whether they are built or measured: `one` says which, so a plan can't
+/* The same graphs, whether they are built or measured: `one` says which, so a plan can't
  * measure another set than create builds. */
 static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_batch,
                                const uint8_t *keep, make *one, mnem__train_scratch *scratch,
@@ -153,6 +227,11 @@ static mnem_status make_graphs(const mnem__train_setup *setup, int32_t micro_bat
     graphs->brief_sequence = brief.sequence;
     MNEM__TRY(one(&step, &graphs->step));
     MNEM__TRY(one(&forward, &graphs->forward));
+    if (setup->teacher) {
+        mnem__train_graph_options teacher = teacher_options(setup, micro_batch);
+        teacher.scratch = scratch;
+        MNEM__TRY(one(&teacher, &graphs->teacher));
+    }
     return one(&brief, &graphs->brief);
 }
 
@@ -188,6 +267,7 @@ void mnem__train_graphs_destroy(mnem__train_graphs *graphs) {
     mnem_graph_destroy(graphs->step.graph);
     mnem_graph_destroy(graphs->forward.graph);
     mnem_graph_destroy(graphs->brief.graph);
+    mnem_graph_destroy(graphs->teacher.graph);
     *graphs = (mnem__train_graphs){.step.graph = NULL};
 }
 
@@ -205,10 +285,10 @@ mnem_status mnem__train_logits_op(const mnem__train_setup *setup, mnem_op *op) {
 
 /* Behind the trainer, in its allocation:
  *
- *     [ mnem_trainer | positions[tokens] | ids[sequence] | targets[sequence] | waiting[rows] ]
+ *     [ mnem_trainer | positions[tokens] | ids, targets[sequence] | waiting[rows] | parts ]
  *
  * waiting only where each token's row waits; where a row waits for each word, the id is its
- * place. */
+ * place. parts only where a teacher is streamed. */
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
@@ -221,8 +301,10 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
         tables->ids = tables->positions + tokens;
         tables->targets = tables->ids + sequence;
         tables->waiting = tables->targets + sequence;
+        tables->parts = tables->waiting + waiting;
     }
-    return at + (tokens + 2 * sequence + waiting) * sizeof(int32_t);
+    const uint64_t parts = setup->streams ? (uint64_t)setup->teacher->t.layers + 1 : 0;
+    return at + (tokens + 2 * sequence + waiting + parts) * sizeof(int32_t);
 }
 
 /* What create takes of the heap: asked from those that will take it, never written down twice. */
@@ -231,22 +313,47 @@ static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
     uint64_t *bytes = sizes->bytes;
     bytes[MNEM__TRAIN_PART_HOST_TRAIN] =
         mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) + setup->shape->bytes +
-        (uint64_t)setup->shape->params * sizeof *setup->segments;
+        (uint64_t)setup->shape->params * sizeof *setup->segments +
+        (setup->teacher ? setup->teacher->bytes : 0);
     bytes[MNEM__TRAIN_PART_HOST_GRAPH] = mnem_graph_host_bytes(&graphs->step.room) +
                                          mnem_graph_host_bytes(&graphs->forward.room) +
                                          mnem_graph_host_bytes(&graphs->brief.room);
+    if (setup->teacher)
+        bytes[MNEM__TRAIN_PART_HOST_GRAPH] += mnem_graph_host_bytes(&graphs->teacher.room);
     bytes[MNEM__TRAIN_PART_HOST_OPTIMIZER] =
         mnem__optimizer_host_bytes((size_t)setup->shape->params);
     bytes[MNEM__TRAIN_PART_HOST_DEVICE] = mnem__device_bytes("host");
-    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__checkpoint_host_bytes(MNEM__TRAINER_ENTRIES);
+    bytes[MNEM__TRAIN_PART_CHECKPOINT] = mnem__checkpoint_host_bytes(
+        setup->o.masked ? MNEM__TRAINER_ENTRIES_MASKED : MNEM__TRAINER_ENTRIES);
     bytes[MNEM__TRAIN_PART_TEAM] = mnem_team_bytes(setup->o.threads);
     bytes[MNEM__TRAIN_PART_RESERVE] = RESERVE;
 }
 
-/* One graph runs at a time: the step's, the forward pass's and the short one's share a block of
- * activations and a workspace, as large as the largest wants.
+static uint64_t largest(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    return mnem__max_u64(mnem__max_u64(a, b), mnem__max_u64(c, d));
+}
+
+/* What a teacher says of these tokens, until the student has run. */
+static uint64_t taught_bytes(const mnem__train_setup *setup, uint64_t tokens) {
+    if (!setup->teacher) return 0;
+    return mnem__train_taught_at(&setup->teach, setup->o.compute, (int64_t)tokens,
+                                 setup->teacher->t.embd, setup->teach.layers);
+}
+
+static void measure_teacher(const mnem__train_setup *setup, uint64_t *bytes) {
+    const mnem__train_shape *s = setup->teacher;
+    if (!s) return;
+    bytes[MNEM__TRAIN_PART_TEACHER] =
+        setup->streams ? mnem__train_stretch_get(s, -1).bytes : s->frozen_bytes;
+    if (!setup->streams) return;
+    bytes[MNEM__TRAIN_PART_TEACHER_RING] = mnem__teacher_ring_bytes(s);
+    bytes[MNEM__TRAIN_PART_TEACHER_READER] = MNEM__TEACHER_STACK_BYTES;
+}
+
+/* One graph runs at a time: the step's, the teacher's, the forward pass's and the short one's share
+ * a block of activations and a workspace, as large as the largest wants.
  *
- *     activations   [ block of whichever graph runs | losses, one for each token ] */
+ *     activations   [ block of whichever graph runs | losses | taught ] */
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                 const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
@@ -264,15 +371,24 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
     bytes[MNEM__TRAIN_PART_WAITING] = (uint64_t)mnem__train_rows_get(setup, micro_batch).rows *
                                       (uint64_t)setup->shape->t.embd * sizeof(float);
     bytes[MNEM__TRAIN_PART_FROZEN] = setup->shape->frozen_bytes;
+    measure_teacher(setup, bytes);
+    if (setup->o.masked) bytes[MNEM__TRAIN_PART_MASKS] = mnem__train_mask_bytes(setup->shape);
     const mnem_graph_sizes *step = &graphs->step.sizes, *forward = &graphs->forward.sizes;
     const mnem_graph_sizes *brief = &graphs->brief.sizes;
+    const mnem_graph_sizes *teacher = &graphs->teacher.sizes; /* zeros: none */
     sizes->losses_offset = mnem__align_up(
-        mnem__max_u64(step->block_bytes, mnem__max_u64(forward->block_bytes, brief->block_bytes)),
+        largest(step->block_bytes, forward->block_bytes, brief->block_bytes, teacher->block_bytes),
         64);
-    bytes[MNEM__TRAIN_PART_ACTIVATIONS] = sizes->losses_offset + tokens * sizeof(float);
+    sizes->losses_bytes = mnem__train_losses_bytes((int64_t)tokens, MNEM_TYPE_F32);
+    sizes->taught_offset =
+        sizes->losses_offset + sizes->losses_bytes * (uint64_t)mnem__train_losses(&setup->teach);
+    bytes[MNEM__TRAIN_PART_ACTIVATIONS] = setup->teacher
+                                              ? sizes->taught_offset + taught_bytes(setup, tokens)
+                                              : sizes->losses_offset + tokens * sizeof(float);
     bytes[MNEM__TRAIN_PART_WORKSPACE] =
-        mnem__max_u64(mnem__max_u64(logits.workspace_bytes, brief->workspace_bytes),
-                      mnem__max_u64(step->workspace_bytes, forward->workspace_bytes));
+        mnem__max_u64(largest(logits.workspace_bytes, brief->workspace_bytes, step->workspace_bytes,
+                              forward->workspace_bytes),
+                      teacher->workspace_bytes);
     bytes[MNEM__TRAIN_PART_IO] =
         setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
     measure_host(setup, micro_batch, graphs, sizes);

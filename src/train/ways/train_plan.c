@@ -12,6 +12,7 @@
 #include "base/minmax.h"
 #include "plan/plan_budget.h"
 #include "plan/plan_ways.h"
+#include "train/teacher/teacher_stream.h"
 #include "train/ways/train_ways.h"
 
 /* A way's real block of activations is never below this share of its estimate (a test). */
@@ -92,8 +93,10 @@ static void fill_parts(const mnem__train_sizes *sizes, mnem_train_plan *plan) {
 
 static void fill_all_kept(planner *p, const mnem__train_way *chosen, mnem_train_plan *plan) {
     uint8_t keep[MNEM_TRAIN_LAYERS];
-    mnem__train_way way = {
-        .micro_batch = chosen->micro_batch, .ladder = chosen->ladder, .keep = keep};
+    mnem__train_way way = {.micro_batch = chosen->micro_batch,
+                           .ladder = chosen->ladder,
+                           .keep = keep,
+                           .streams = chosen->streams};
     memset(keep, MNEM_KEEP_ALL, sizeof keep);
     if (plan->layers_recomputed)
         p->status = mnem__train_way_measure(&p->ways, &way);
@@ -119,6 +122,8 @@ static void fill(planner *p, int32_t rank, mnem_train_plan *plan) {
     plan->macs_per_step = mnem__train_way_macs(&p->ways, way, &plan->recomputed);
     plan->budget_bytes = p->budget == UINT64_MAX ? 0 : p->budget;
     plan->parameters = (uint64_t)p->setup.shape->count;
+    plan->teacher_streamed = way->streams;
+    if (way->streams) plan->teacher_bytes_read = mnem__teacher_read_bytes(p->setup.teacher);
     fill_parts(&way->sizes, plan);
     fill_all_kept(p, way, plan);
 }
@@ -132,8 +137,9 @@ static void say_way(const planner *p, const mnem__train_way *way, double cost, c
     if (again) snprintf(layers, sizeof layers, "parts of %d layer%s", again, again == 1 ? "" : "s");
     char time[24] = "the same speed";
     if (fabs(cost - 1) >= noticed) snprintf(time, sizeof time, "%+.0f %% time", 100 * (cost - 1));
-    snprintf(text, n, "%d x %d sequence%s, computes %s again, %s", way->micro_batch,
-             p->setup.o.batch / way->micro_batch, p->setup.o.batch == 1 ? "" : "s", layers, time);
+    snprintf(text, n, "%d x %d sequence%s, computes %s again%s, %s", way->micro_batch,
+             p->setup.o.batch / way->micro_batch, p->setup.o.batch == 1 ? "" : "s", layers,
+             way->streams ? ", reads the teacher's layers from its file" : "", time);
 }
 
 static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
@@ -209,11 +215,20 @@ static mnem_status check_before(planner *p, mnem_train_plan *plan) {
 
 /* ---- the whole ---- */
 
+/* What a teacher's weights take at least. */
+static uint64_t teacher_least(const mnem__train_setup *setup) {
+    const mnem__train_shape *s = setup->teacher;
+    if (!s) return 0;
+    const uint64_t streamed = mnem__train_stretch_get(s, -1).bytes + mnem__teacher_ring_bytes(s);
+    return mnem__min_u64(s->frozen_bytes, streamed);
+}
+
 static mnem_status start(planner *p, const mnem_train_options *options) {
     *p = (planner){.status = MNEM_OK};
     MNEM__TRY(mnem__train_setup_init(&p->setup, options));
     p->budget = mnem__plan_budget(options->ledger);
     p->fixed = 2 * sizeof(float) * (uint64_t)p->setup.shape->count + p->setup.shape->frozen_bytes;
+    p->fixed += teacher_least(&p->setup);
     mnem_status status = mnem__train_ways_create(&p->setup, &p->ways);
     if (status != MNEM_OK) mnem__train_setup_fini(&p->setup);
     return status;
@@ -249,7 +264,9 @@ static mnem_train_way describe(const planner *p, const mnem__plan_way *found,
                             .cost = way->cost / mnem__train_way_get(&p->ways, 0)->cost,
                             .micro_batch = way->micro_batch,
                             .layers_recomputed = recomputed_layers(p, way),
+                            .teacher_streamed = way->streams,
                             .chosen = way->micro_batch == plan->micro_batch &&
+                                      way->streams == plan->teacher_streamed &&
                                       !memcmp(way->keep, plan->keep, (size_t)plan->layers)};
 }
 

@@ -16,11 +16,14 @@
     X(WEIGHTS, WEIGHTS, "weights", BLOCK)                                                          \
     X(FROZEN, WEIGHTS, "frozen", BLOCK)                                                            \
     X(ADAPTERS, WEIGHTS, "adapters", BLOCK)                                                        \
+    X(TEACHER, WEIGHTS, "teacher", BLOCK)                                                          \
     X(GRADIENTS, GRADIENT, "gradients", BLOCK)                                                     \
     X(WAITING, GRADIENT, "waiting", BLOCK)                                                         \
     X(MOMENTS, OPTIMIZER, "moments", BLOCK)                                                        \
+    X(MASKS, OPTIMIZER, "masks", BLOCK)                                                            \
     X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
     X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
+    X(TEACHER_RING, IO, "teacher", BLOCK)                                                          \
     X(IO, IO, "batches", CALLER)                                                                   \
     X(HOST_TRAIN, HOST, "train", HEAP)                                                             \
     X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
@@ -28,6 +31,7 @@
     X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
     X(CHECKPOINT, HOST, "checkpoints", CHARGE)                                                     \
     X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
+    X(TEACHER_READER, RUNTIME, "teacher's reader", CHARGE)                                         \
     X(RESERVE, RUNTIME, "reserve", CHARGE)
 typedef enum mnem__train_part {
 #define MNEM__TRAIN_PART_ENUM(name, kind, tag, how) MNEM__TRAIN_PART_##name,
@@ -39,9 +43,11 @@ extern const mnem__part_table mnem__train_parts;
 
 /* Options with their defaults, and what follows from them. */
 typedef struct mnem__train_setup {
-    mnem_train_options o; /* defaults filled in */
-    mnem__train_shape *shape;
-    mnem__segment *segments; /* [shape->params] */
+    mnem_train_options o;               /* defaults filled in */
+    mnem__train_shape *shape, *teacher; /* teacher NULL: none */
+    mnem__train_teaching teach;         /* what of it is learned */
+    bool streams;                       /* the teacher's layers, from its file */
+    mnem__segment *segments;            /* [shape->params] */
 } mnem__train_setup;
 mnem_status mnem__train_setup_init(mnem__train_setup *setup, const mnem_train_options *options);
 void mnem__train_setup_fini(mnem__train_setup *setup);
@@ -62,7 +68,8 @@ mnem_status mnem__train_rows_op(const mnem__train_setup *setup, const mnem__trai
  * and of one short sequence (samples, of which each token is a run). */
 typedef struct mnem__train_graphs {
     mnem__train_graph step, forward, brief;
-    int32_t brief_sequence; /* its tokens */
+    mnem__train_graph teacher; /* forward, of the step's sequences; where there is one */
+    int32_t brief_sequence;    /* its tokens */
 } mnem__train_graphs;
 mnem_status mnem__train_graphs_create(const mnem__train_setup *setup, int32_t micro_batch,
                                       const uint8_t *keep, mnem__train_graphs *graphs);
@@ -76,13 +83,14 @@ void mnem__train_graphs_destroy(mnem__train_graphs *graphs);
 
 /* Sections of a trainer's checkpoint: what saving and resuming take of the heap is charged all the
  * time, and free while they run. */
-enum { MNEM__TRAINER_ENTRIES = 10 };
+enum { MNEM__TRAINER_ENTRIES = 10, MNEM__TRAINER_ENTRIES_MASKED };
 
 /* The trainer's own tables, in one allocation with it. */
 typedef struct mnem__train_tables {
     int32_t *positions;     /* [micro_batch * sequence] */
     int32_t *ids, *targets; /* [sequence], for logits */
     int32_t *waiting;       /* [batch * sequence], ids of a step, where its tokens' rows wait */
+    int32_t *parts;         /* [teacher's layers + 1], where each begins in its graph, streamed */
 } mnem__train_tables;
 uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micro_batch,
                                     uint8_t *base, mnem__train_tables *tables);
@@ -90,10 +98,12 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
 typedef struct mnem__train_sizes {
     uint64_t bytes[MNEM__TRAIN_PARTS];
     uint64_t losses_offset; /* in the block of activations, behind the graphs' block */
+    uint64_t losses_bytes;  /* from one list of losses to the next */
+    uint64_t taught_offset; /* behind the losses: what a teacher says */
     uint64_t logits_workspace;
     uint64_t total;
 } mnem__train_sizes;
-/* The bytes of every part. */
+/* The bytes of every part; those of a teacher as setup->streams says. */
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                 const mnem__train_graphs *graphs, mnem__train_sizes *sizes);
 

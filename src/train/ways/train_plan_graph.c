@@ -11,6 +11,7 @@ static void name_parameters(mnem_graph *graph) {
     for (int32_t id = 1; mnem_graph_tensor_get(graph, id, &t); id++) {
         if (t.slot == MNEM__TRAIN_SLOT_WEIGHTS) mnem_graph_name(graph, id, "weight", -1);
         if (t.slot == MNEM__TRAIN_SLOT_FROZEN) mnem_graph_name(graph, id, "frozen", -1);
+        if (t.slot == MNEM__TRAIN_SLOT_TEACHER) mnem_graph_name(graph, id, "teacher", -1);
         if (t.slot == MNEM__TRAIN_SLOT_GRADIENTS) mnem_graph_name(graph, id, "gradient", -1);
         if (t.slot == MNEM__TRAIN_SLOT_WAITING) mnem_graph_name(graph, id, "waiting", -1);
     }

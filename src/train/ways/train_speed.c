@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/team/team.h"
 #include "plan/plan_machine.h"
 #include "train/ways/train_plan.h"
 
@@ -106,7 +107,10 @@ mnem_status mnem_train_seconds(const mnem_train_options *options, const mnem_tra
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &device);
     if (status == MNEM_OK) status = take(&p, options->ledger, device);
     if (status == MNEM_OK) status = mnem_team_create(plan->threads, &team);
-    if (status == MNEM_OK) *seconds = seconds_of(plan, rate(&p, team));
+    if (status == MNEM_OK) {
+        mnem__team_adapt(team);
+        *seconds = seconds_of(plan, rate(&p, team));
+    }
     mnem_team_destroy(team);
     if (p.block.bytes) mnem_ledger_free(options->ledger, MNEM_KIND_WORKSPACE, TAG, &p.block);
     mnem_device_close(device);

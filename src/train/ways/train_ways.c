@@ -6,7 +6,8 @@
  * each kind takes is measured on graphs of one layer and one sequence; bytes grow in proportion to
  * the sequences. The real bytes of a way come from its own graph, built when somebody asks: the
  * estimate only makes the list. Most ways are never built: what is alive at the loss is a sum over
- * the layers, and no placement takes less.
+ * the layers, and no placement takes less. Where a teacher's layers could come from its file, every
+ * way is there twice, with the teacher resident and streamed.
  * Invariant: the list depends on the options, not on the budget. Costs are nominal, so that it
  * doesn't depend on the machine either.
  * Cost: up to 97 small graphs, then O(divisors * rungs) choices; a way measured is one graph
@@ -21,6 +22,7 @@
 #include "base/sort.h"
 #include "plan/plan_machine.h"
 #include "plan/recompute.h"
+#include "train/teacher/teacher_stream.h"
 
 enum { RUNGS = 16, DIVISORS_MAX = 64, STAGES_MAX = 24 };
 
@@ -43,6 +45,7 @@ typedef struct finder {
     least_part one_least[MNEM_TRAIN_SAVE_WAYS], two_least[MNEM_TRAIN_SAVE_WAYS];
     mnem__train_graph brief; /* forward: every way has one */
     int32_t group;           /* layers that choose alike, as one stage */
+    bool streams;            /* a teacher may be streamed */
     mnem__recompute_option layer[MNEM_TRAIN_SAVE_WAYS], last[MNEM_TRAIN_SAVE_WAYS], head;
 } finder;
 
@@ -55,6 +58,8 @@ static mnem__train_graph_options sequences(const mnem__train_setup *setup, int32
                                        .workers = setup->o.threads,
                                        .compute = setup->o.compute,
                                        .dropout = setup->o.dropout,
+                                       .teacher = setup->teacher,
+                                       .teach = setup->teach,
                                        .keep = keep};
 }
 
@@ -69,7 +74,18 @@ double mnem__train_way_macs(const mnem__train_ways *ways, const mnem__train_way 
     for (int32_t i = 0; i < layers; i++) *again += mnem__train_recomputed_macs(&g, way->keep[i]);
     const double times = (double)o->batch / way->micro_batch;
     *again *= times;
-    return *again + times * mnem__train_macs(&g);
+    return *again + times * (mnem__train_macs(&g) + mnem__train_teacher_macs(&g));
+}
+
+/* A layer is read while the one before it runs: what takes longer costs, and the copying. */
+static double stream_cost(const mnem__train_ways *ways, const mnem__train_way *way, double times) {
+    const mnem__train_setup *s = ways->setup;
+    const mnem__train_graph_options g = sequences(s, way->micro_batch, s->shape->t.layers, NULL);
+    const double bytes = (double)mnem__teacher_read_bytes(s->teacher) * times;
+    const double runs = mnem__train_teacher_macs(&g) * times /
+                        (mnem__plain_machine.float_macs_per_s * s->o.threads);
+    const double waits = bytes / mnem__plain_machine.disk_bytes_per_s - runs;
+    return bytes / mnem__plain_machine.traffic_bytes_per_s + (waits > 0 ? waits : 0);
 }
 
 static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) {
@@ -82,7 +98,8 @@ static double cost_of(const mnem__train_ways *ways, const mnem__train_way *way) 
     const double traffic = (double)ways->setup->shape->count * sizeof(float) * (4 * times + 8) +
                            (double)ways->setup->shape->frozen_bytes * 2 * times;
     return macs * (1 + rows_more / rows) / (mnem__plain_machine.float_macs_per_s * o->threads) +
-           traffic / mnem__plain_machine.traffic_bytes_per_s;
+           traffic / mnem__plain_machine.traffic_bytes_per_s +
+           (way->streams ? stream_cost(ways, way, times) : 0);
 }
 
 /* ---- what a layer takes ---- */
@@ -178,9 +195,15 @@ static mnem_status add_least(finder *f, int32_t layer, uint8_t what, least_part 
     return MNEM_OK;
 }
 
+static mnem__train_setup setup_of(const mnem__train_ways *ways, const mnem__train_way *way) {
+    mnem__train_setup setup = *ways->setup;
+    setup.streams = way->streams;
+    return setup;
+}
+
 /* The code that measures ways, with a block that holds what is alive at the loss and no more. */
 static mnem_status bound(finder *f, mnem__train_way *way) {
-    const mnem__train_setup *setup = f->setup;
+    const mnem__train_setup with = setup_of(f->ways, way), *setup = &with;
     mnem__train_graphs graphs = {.forward.room = f->brief.room, .brief = f->brief};
     mnem__train_sizes sizes;
     least_part sum = {.bytes = 0};
@@ -198,6 +221,18 @@ static mnem_status bound(finder *f, mnem__train_way *way) {
 
 /* ---- the list ---- */
 
+/* The last way, with the teacher's layers from its file. */
+static mnem_status add_streamed(finder *f) {
+    mnem__train_ways *w = f->ways;
+    mnem__train_way *way = &w->way[w->count];
+    if (!f->streams) return MNEM_OK;
+    *way = way[-1];
+    way->streams = true;
+    way->cost = cost_of(w, way);
+    w->count++;
+    return bound(f, way);
+}
+
 static mnem_status add_way(finder *f, int32_t micro_batch, int32_t ladder, uint64_t estimate) {
     mnem__train_ways *w = f->ways;
     const int32_t layers = f->setup->shape->t.layers;
@@ -213,7 +248,8 @@ static mnem_status add_way(finder *f, int32_t micro_batch, int32_t ladder, uint6
         !memcmp(last->keep, way->keep, (size_t)layers))
         return MNEM_OK;
     w->count++;
-    return bound(f, way);
+    MNEM__TRY(bound(f, way));
+    return add_streamed(f);
 }
 
 static mnem_status add_ladder(finder *f, int32_t micro_batch, int32_t ladder) {
@@ -254,7 +290,10 @@ static int divisors(const mnem_train_options *o, int32_t *list) {
 static mnem_status find(finder *f) {
     int32_t list[DIVISORS_MAX];
     const int n = divisors(&f->setup->o, list);
-    const size_t most = (size_t)n * (RUNGS + 1), layers = (size_t)f->setup->shape->t.layers;
+    f->streams = f->setup->teacher &&
+                 mnem__teacher_can_stream(f->setup->teacher, f->setup->o.distill.teacher);
+    const size_t each = (RUNGS + 1) * (f->streams ? 2 : 1);
+    const size_t most = (size_t)n * each, layers = (size_t)f->setup->shape->t.layers;
     f->ways->way = mnem__alloc("plan", (most + 1) * sizeof *f->ways->way);
     f->ways->keeps = mnem__alloc("plan", (most + 1) * layers);
     f->group = (int32_t)mnem__div_up(layers, STAGES_MAX);
@@ -297,7 +336,8 @@ void mnem__train_ways_destroy(mnem__train_ways *ways) {
 mnem_status mnem__train_way_measure(mnem__train_ways *ways, mnem__train_way *way) {
     if (way->sizes.total) return MNEM_OK;
     mnem__train_graphs *graphs = &ways->graphs[way->ladder];
-    MNEM__TRY(mnem__train_graphs_measure(ways->setup, way->micro_batch, way->keep, &ways->scratch,
-                                         graphs));
-    return mnem__train_measure(ways->setup, way->micro_batch, graphs, &way->sizes);
+    const mnem__train_setup setup = setup_of(ways, way);
+    MNEM__TRY(
+        mnem__train_graphs_measure(&setup, way->micro_batch, way->keep, &ways->scratch, graphs));
+    return mnem__train_measure(&setup, way->micro_batch, graphs, &way->sizes);
 }

@@ -8,6 +8,7 @@ typedef struct mnem__train_way {
     int32_t micro_batch;
     int32_t ladder;          /* which micro-batch that is */
     uint8_t *keep;           /* [layers] */
+    bool streams;            /* the teacher's layers */
     double cost;             /* nominal seconds of a step on a plain machine */
     uint64_t estimate;       /* of the block of activations, without building the graph */
     uint64_t least;          /* bytes that the trainer takes at least */

@@ -182,12 +182,12 @@ static void a_refusal_names_what_is_in_the_way(void **state) {
     assert_int_equal(try_take(pool, 128 * KIB, NULL, &none), MNEM_OVER_BUDGET);
     const char *text = mnem_last_error();
 
-    assert_non_null(strstr(text, "pool small: needs 131072 bytes"));
-    assert_non_null(strstr(text, "131072 live, 1048576 reserved of 1048576"));
-    assert_non_null(strstr(text, "largest free run 114688"));
+    assert_non_null(strstr(text, "pool small: limit 1 MiB, 128 KiB live in 1 MiB reserved: no room "
+                                 "for 128 KiB (131072 bytes)"));
+    assert_non_null(strstr(text, "largest free run 112 KiB"));
     assert_non_null(strstr(text, "(fragmentation 0.88, 0.88 of what is free)"));
-    assert_non_null(strstr(text, "in the way: kv fixed 16384 (test_pool_slow_path.c:"));
-    assert_non_null(strstr(text, "16384 bytes, 16384 of them not movable"));
+    assert_non_null(strstr(text, "in the way: kv fixed 16 KiB (test_pool_slow_path.c:"));
+    assert_non_null(strstr(text, "16 KiB, 16 KiB of them not movable"));
     assert_non_null(strstr(text, "bytes_max = 1179648 would serve it"));
     assert_int_equal(none.generation, 0);
     assert_int_equal(rung(pool, MNEM_POOL_RUNG_REFUSE), 1);
@@ -230,11 +230,13 @@ static void limits_of_kinds_and_tags_hold(void **state) {
     assert_int_equal(seen.calls, 1);
     assert_string_equal(seen.last.tag, "pages");
     assert_int_equal(seen.last.bytes_over, 350000);
-    assert_non_null(strstr(mnem_last_error(),
-                           "kv pages: needs 400000 bytes, 200000 of 1000000 left (200000 over)"));
+    assert_non_null(
+        strstr(mnem_last_error(),
+               "kv pages: limit 977 KiB, 195 KiB left: no room for 391 KiB (400000 bytes, "
+               "200000 over)"));
     must(mnem_pool_alloc(pool, &other, &c));
     assert_int_equal(mnem_pool_alloc(pool, &other, &none), MNEM_OVER_BUDGET);
-    assert_non_null(strstr(mnem_last_error(), "kv: needs 400000 bytes"));
+    assert_non_null(strstr(mnem_last_error(), "kv: limit 1.43 MiB, "));
     seen.victim = a; /* the callback frees: the request is served */
     must(mnem_pool_alloc(pool, &pages, &a));
     must(seen.nested);

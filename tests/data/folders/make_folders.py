@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Tiny folders as transformers saves them, and what llama.cpp's converter makes of them.
 
-    make_folders.py LLAMA_CPP
+    make_folders.py LLAMA_CPP [NAME ...]
 
 Beside this script, for each of a few kinds of folders (parts, rows that are turned, a transposed
-model, norms that count from 1, SentencePiece and tokenizer.json alone): NAME/ and NAME/expected.txt,
+model, norms that count from 1, SentencePiece and tokenizer.json alone, experts one by one and as
+blocks of MXFP4, heads' parts, WordPiece): NAME/ and NAME/expected.txt,
 the keys of its file, and for each type the tensors with their shapes and the CRC-32 of their bytes.
 What it needs, and which keys aren't compared, says ../../../bench/compare_convert.py."""
 import shutil
@@ -20,8 +21,15 @@ import compare_convert as compare  # noqa: E402
 
 compare.SHAPE.update(hidden_size=32, intermediate_size=32)
 compare.SHARD = "20KB"
-NAMES = ["llama_3", "llama_pieces", "gemma3", "gpt2", "phi3_long"]
+NAMES = ["llama_3", "llama_pieces", "gemma3", "gpt2", "phi3_long", "qwen3moe", "gpt_oss_mxfp4",
+         "deepseek2", "deepseek3", "bert"]
 compare.MODELS["gemma3"][1].update(head_dim=16, num_hidden_layers=2)
+for name in ("deepseek2", "deepseek3"):
+    compare.MODELS[name][1].update(n_routed_experts=4, moe_intermediate_size=16)
+    compare.MODELS[name] = compare.MODELS[name][:4] + (1,)
+compare.MODELS["deepseek3"][1].update(n_group=2, topk_group=1, num_experts_per_tok=2)
+for name in ("qwen3moe", "gpt_oss_mxfp4"):
+    compare.MODELS[name] = compare.MODELS[name][:4] + (1,)
 compare.MODELS["gpt2"] = compare.MODELS["gpt2"][:3] + ("bfloat16", 1)
 compare.MODELS["phi3_long"][1]["rope_parameters"].update(
     long_factor=[1.0, 1.5, 2.5, 4.0], short_factor=[1.0, 1.1, 1.2, 1.3])
@@ -63,7 +71,7 @@ def main():
     sys.path[:0] = [llama_cpp, llama_cpp + "/gguf-py"]
     import convert_hf_to_gguf
     import gguf
-    for name in NAMES:
+    for name in sys.argv[2:] or NAMES:
         folder = HERE / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -73,7 +81,7 @@ def main():
             with tempfile.TemporaryDirectory() as scratch:
                 out = Path(scratch) / "out.gguf"
                 compare.run_llama_cpp(convert_hf_to_gguf, folder, out, kind,
-                                      compare.MODELS[name][2])
+                                      compare.pre_of(name))
                 lines += [f"== {kind.upper()}"] + expected(gguf, out, kind == "f32")
         (folder / "expected.txt").write_text("\n".join(lines) + "\n")
 

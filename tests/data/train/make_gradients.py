@@ -3,7 +3,15 @@
 tokens that tests/train/test_trainer.c makes: number i of all weights and tokens is a hash of i.
 
     python3 make_gradients.py FOLDER     writes llama.f32 and gpt2.f32: the mean loss in nats, then the
-                                    gradients of all parameters in the order of train_shape.h
+                                    gradients of all parameters in the order of train_shape.h;
+                                    and llama_answers.f32: the same where labels that aren't of an answer
+                                    are -100 (two of three, and the whole of sequence 1), and behind the
+                                    gradients the weights after a step of AdamW (rate 1e-2, decay 0.1,
+                                    betas 0.9 and 0.95, clipping at norm 1);
+                                    and llama_taught.f32: loss and gradients where half of the loss is a
+                                    teacher's, the gpt2 above, at temperature 2;
+                                    and llama_both.f32: the same with the states behind its layers beside
+                                    its logits
 """
 import math
 import sys
@@ -28,7 +36,7 @@ class Weights:
     """Hands out parameters in order: uniform numbers in [-1, 1) times a size, as f32."""
 
     def __init__(self):
-        self.at, self.list = 0, []
+        self.at, self.list, self.states = 0, [], []
 
     def get(self, *shape, size=0.3, plus=0.0):
         n = math.prod(shape)
@@ -84,6 +92,7 @@ def llama(w, ids):
         gate, up, down = w.get(FF, EMBD), w.get(FF, EMBD), w.get(EMBD, FF)
         n = rms_norm(x, norm)
         x = x + (torch.nn.functional.silu(n @ gate.T) * (n @ up.T)) @ down.T
+        w.states.append(x)
     return rms_norm(x, w.get(EMBD, size=0.2, plus=1.0)) @ emb.T
 
 
@@ -103,15 +112,57 @@ def gpt2(w, ids):
         down, down_bias = w.get(EMBD, FF), w.get(EMBD, size=0.1)
         h = torch.nn.functional.gelu(norm(x, g, c) @ up.T + up_bias, approximate="tanh")
         x = x + h @ down.T + down_bias
+        w.states.append(x)
     g, c = pair()
     return norm(x, g, c) @ emb.T
 
 
-for name, model in (("llama", llama), ("gpt2", gpt2)):
+def answers(labels):
+    """What the test counts: every third token, and none of sequence 1."""
+    at = torch.arange(labels.numel()).reshape(labels.shape)
+    return labels.masked_fill((at % 3 != 0) | (at // SEQUENCE == 1), -100)
+
+
+def taught(logits, labels, weight=0.5, temperature=2.0):
+    """(1 - weight) cross-entropy + weight T^2 KL(teacher | student), means over tokens."""
+    f = torch.nn.functional
+    teacher = gpt2(Weights(), tokens(1 << 32)).detach().flatten(0, 1)
+    divergence = f.kl_div(f.log_softmax(logits.flatten(0, 1) / temperature, -1),
+                          f.log_softmax(teacher / temperature, -1), log_target=True, reduction="batchmean")
+    hard = f.cross_entropy(logits.flatten(0, 1), labels.flatten())
+    return (1 - weight) * hard + weight * temperature**2 * divergence
+
+
+def states(ours, weight=0.5):
+    """weight |x - y|^2 / |y|^2 of each token and layer, means over both; layers are as many."""
+    teacher = Weights()
+    gpt2(teacher, tokens(1 << 32))
+    apart = 0
+    for x, y in zip(ours, teacher.states):
+        y = y.detach()
+        apart = apart + (((x - y) ** 2).mean(-1) / ((y**2).mean(-1) + EPSILON)).mean()
+    return weight * apart / LAYERS
+
+
+for name, model in (("llama", llama), ("gpt2", gpt2), ("llama_answers", llama), ("llama_taught", llama),
+                    ("llama_both", llama)):
     w = Weights()
     logits = model(w, tokens(1 << 32))
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens(1 << 33).flatten())
+    labels = tokens(1 << 33)
+    if name == "llama_answers":
+        labels = answers(labels)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+    if name in ("llama_taught", "llama_both"):
+        loss = taught(logits, labels)
+    if name == "llama_both":
+        loss = loss + states(w.states)
     loss.backward()
-    out = [np.array([loss.item()])] + [p.grad.numpy().ravel() for p in w.list]
+    out = [np.array([loss.item()])] + [p.grad.numpy().ravel().copy() for p in w.list]
+    if name == "llama_answers":
+        torch.nn.utils.clip_grad_norm_(w.list, 1.0)
+        decayed = [{"params": [p for p in w.list if p.dim() > 1], "weight_decay": 0.1},
+                   {"params": [p for p in w.list if p.dim() == 1], "weight_decay": 0.0}]
+        torch.optim.AdamW(decayed, lr=1e-2, betas=(0.9, 0.95), eps=1e-8).step()
+        out += [p.detach().numpy().ravel() for p in w.list]
     np.concatenate(out).astype(np.float32).tofile(f"{sys.argv[1]}/{name}.f32")
     print(name, "loss", loss.item(), "parameters", w.at)

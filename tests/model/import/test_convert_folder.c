@@ -153,6 +153,27 @@ static void two_lists_of_factors(void **state) {
     a_folder_becomes_the_file("phi3_long");
 }
 
+static void experts_one_by_one(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("qwen3moe");
+}
+
+static void experts_as_codes_and_scales(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("gpt_oss_mxfp4");
+}
+
+static void what_heads_make_of_a_latent(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("deepseek2"); /* whose words are those of deepseek-llm */
+    a_folder_becomes_the_file("deepseek3");
+}
+
+static void an_encoder_and_its_words(void **state) {
+    (void)state;
+    a_folder_becomes_the_file("bert");
+}
+
 /* What opens is what is written, so quantizing the folder is converting it. */
 static void quantizing_a_folder_is_converting_it(void **state) {
     (void)state;
@@ -218,6 +239,10 @@ int main(void) {
         cmocka_unit_test(norms_from_1_and_tokenizer_model),
         cmocka_unit_test(transposed_matrices),
         cmocka_unit_test(two_lists_of_factors),
+        cmocka_unit_test(experts_one_by_one),
+        cmocka_unit_test(experts_as_codes_and_scales),
+        cmocka_unit_test(what_heads_make_of_a_latent),
+        cmocka_unit_test(an_encoder_and_its_words),
         cmocka_unit_test(quantizing_a_folder_is_converting_it),
         cmocka_unit_test(the_usual_type_is_the_folders),
         cmocka_unit_test(pieces_without_a_model_are_cut_as_with_it),

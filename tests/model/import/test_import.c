@@ -70,6 +70,9 @@ static void config_is_refused_by_member(void **state) {
     edit_file(f, "config.json", "\"llama3\"", "\"dynamic\"");
     refuses(f, MNEM_UNSUPPORTED, "rope_type", "dynamic", NULL);
     f = copy_folder(STORED("llama_3"), "config");
+    edit_file(f, "config.json", "\"factor\": 8.0", "\"factor\": 0");
+    refuses(f, MNEM_BAD_FILE, "config.json", "llama3", "factor 0", NULL);
+    f = copy_folder(STORED("llama_3"), "config");
     edit_file(f, "config.json", "\"silu\"", "\"relu\"");
     refuses(f, MNEM_UNSUPPORTED, "hidden_act", "relu", "silu", NULL);
     f = copy_folder(STORED("llama_3"), "config");
@@ -77,6 +80,8 @@ static void config_is_refused_by_member(void **state) {
     refuses(f, MNEM_UNSUPPORTED, "quantization_config", "gptq", "--type", NULL);
     put_file(f, "config.json", NULL);
     refuses(f, MNEM_BAD_FILE, "config.json", "folder", NULL);
+    put_file(f, "config.json", "");
+    refuses(f, MNEM_BAD_FILE, "config.json: is empty", NULL);
     put_file(f, "config.json", "{\"architectures\": [");
     refuses(f, MNEM_BAD_FILE, "config.json", "byte", NULL);
 }
@@ -250,9 +255,9 @@ static void an_unknown_pre_tokenizer_is_refused_and_may_be_named(void **state) {
 static void other_tokenizers_are_refused_by_name(void **state) {
     (void)state;
     const char *f = copy_folder(STORED("llama_3"), "tokens");
-    put_file(f, "tokenizer.json", "{\"model\": {\"type\": \"WordPiece\", \"vocab\": {\"a\": 0}}}");
+    put_file(f, "tokenizer.json", "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}}}");
     assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
-    assert_non_null(strstr(mnem_last_error(), "WordPiece"));
+    assert_non_null(strstr(mnem_last_error(), "WordLevel"));
     put_file(f, "tokenizer.json", NULL);
     assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "neither tokenizer.json nor tokenizer.model"));
@@ -274,6 +279,57 @@ static void other_tokenizers_are_refused_by_name(void **state) {
 }
 
 /* ---- memory ---- */
+
+static void an_empty_template_is_none(void **state) {
+    (void)state;
+    const char *f = copy_folder(STORED("llama_pieces"), "template");
+    mnem_model *model;
+    mnem_value value;
+    put_file(f, "chat_template.jinja", "{{ messages }}");
+    must(mnem_model_open(f, &model));
+    assert_true(mnem_model_key_find(model, "tokenizer.chat_template", &value));
+    mnem_model_close(model);
+    put_file(f, "chat_template.jinja", "");
+    must(mnem_model_open(f, &model));
+    assert_false(mnem_model_key_find(model, "tokenizer.chat_template", &value));
+    mnem_model_close(model);
+}
+
+static void word_pieces_are_cut_in_one_way_only(void **state) {
+    (void)state;
+    static const char *const edits[][3] = {
+        {"BertNormalizer", "Lowercase", "normalizer: \"Lowercase\""},
+        {"BertPreTokenizer", "Whitespace", "pre_tokenizer: \"Whitespace\""},
+        {"\"##\"", "\"@@\"", "continuing_subword_prefix: \"@@\""},
+        {"\"handle_chinese_chars\": true", "\"handle_chinese_chars\": false",
+         "without handle_chinese_chars"}};
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        const char *f = copy_folder(STORED("bert"), "words");
+        edit_file(f, "tokenizer.json", edits[i][0], edits[i][1]);
+        assert_int_equal(convert(f, NULL), MNEM_UNSUPPORTED);
+        if (!strstr(mnem_last_error(), edits[i][2])) fail_msg("%s", mnem_last_error());
+    }
+}
+
+/* What is wrong with the tensors that become others: refused with the tensor's name. */
+static void parts_of_tensors_that_do_not_fit_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *folder, *member, *other, *text;
+    } cases[] = {
+        {"deepseek3", "\"v_head_dim\": 16", "\"v_head_dim\": 17", "kv_b_proj.weight: its rows"},
+        {"gpt_oss_mxfp4", "\"mxfp4\"", "\"mxfp5\"", "mxfp5"},
+        {"qwen3moe", "\"num_local_experts\": 12", "\"num_local_experts\": 13", "36 of 39"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char from[256];
+        snprintf(from, sizeof from, MNEM_TEST_DATA "/folders/%s", cases[i].folder);
+        const char *f = copy_folder(from, "parts");
+        edit_file(f, "config.json", cases[i].member, cases[i].other);
+        assert_true(convert(f, NULL) != MNEM_OK);
+        if (!strstr(mnem_last_error(), cases[i].text)) fail_msg("%s", mnem_last_error());
+    }
+}
 
 static void no_memory_leaves_nothing_behind(void **state) {
     (void)state;
@@ -300,6 +356,9 @@ int main(void) {
         cmocka_unit_test(a_missing_expert_is_noticed),
         cmocka_unit_test(an_unknown_pre_tokenizer_is_refused_and_may_be_named),
         cmocka_unit_test(other_tokenizers_are_refused_by_name),
+        cmocka_unit_test(an_empty_template_is_none),
+        cmocka_unit_test(word_pieces_are_cut_in_one_way_only),
+        cmocka_unit_test(parts_of_tensors_that_do_not_fit_are_named),
         cmocka_unit_test(no_memory_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,8 +159,8 @@ static void a_pre_tokenizer_can_be_chosen(void **state) {
     mnem_tokenizer *clone;
     char name[] = "llama-bpe";
     assert_int_equal(vocab_open(&f, &o.model), MNEM_OK);
-    assert_int_equal(mnem_tokenizer_create_with(o.model, &(mnem_tokenizer_options){name}, &o.t),
-                     MNEM_OK);
+    assert_int_equal(
+        mnem_tokenizer_create_with(o.model, &(mnem_tokenizer_options){.pre = name}, &o.t), MNEM_OK);
     memset(name, 'x', strlen(name)); /* it isn't kept */
     ASSERT_IDS(o.t, "abc", 0, ABC);
     assert_int_equal(mnem__tokenizer_clone(o.t, &clone), MNEM_OK);

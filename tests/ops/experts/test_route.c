@@ -133,6 +133,22 @@ static void only_experts_of_the_best_groups_are_chosen(void **state) {
     for (int i = 0; i < USED; i++) assert_int_equal((int)out[i], chosen[i]);
 }
 
+/* The first group has the largest sum of two, but its best is behind those of two others. */
+static void a_group_may_count_as_its_best_expert(void **state) {
+    (void)state;
+    for (int i = 0; i < T * N; i++) scores[i] = -(float)(i % N) / N;
+    for (int t = 0; t < T; t++) {
+        scores[t * N] = scores[t * N + 1] = 6;
+        scores[t * N + 5] = 7;
+        scores[t * N + 22] = 6.5f;
+    }
+    const mnem_op_desc d =
+        route_of((mnem_route){.used = USED, .groups = 6, .groups_used = 2, .groups_by_best = true});
+    run_all(&d, NULL);
+    static const int chosen[USED] = {4, 5, 6, 7, 22};
+    for (int i = 0; i < USED; i++) assert_int_equal((int)out[i], chosen[i]);
+}
+
 static void shapes_that_are_wrong_are_refused(void **state) {
     (void)state;
     mnem_op_desc d = route_of((mnem_route){.used = 0});
@@ -209,6 +225,7 @@ int main(void) {
         cmocka_unit_test(of_equal_scores_the_first_are_chosen),
         cmocka_unit_test(what_is_no_number_stays_in_the_list_and_shows),
         cmocka_unit_test(only_experts_of_the_best_groups_are_chosen),
+        cmocka_unit_test(a_group_may_count_as_its_best_expert),
         cmocka_unit_test(shapes_that_are_wrong_are_refused),
         cmocka_unit_test(swiglu_is_held_within_seven),
         cmocka_unit_test(a_row_gate_is_a_sigmoid_of_a_product),

@@ -36,7 +36,8 @@ static void levels_give_the_same_bits(void **state) {
     (void)state;
     static const int64_t rows[] = {1, 15, 16, 17, 33, 70};
     static const int64_t widths[] = {1, 7, 32, 64, 96, 256, 768};
-    static const int64_t tokens[] = {1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 17, 33, 100};
+    static const int64_t tokens[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                     10, 11, 12, 13, 14, 15, 17, 33, 100};
     enum { ROWS = sizeof rows / 8, WIDTHS = sizeof widths / 8, TOKENS = sizeof tokens / 8 };
     for (int t = 0; t < TYPES; t++)
         for (int i = 0; i < WIDTHS * TOKENS; i++) {

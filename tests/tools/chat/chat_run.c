@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
@@ -14,20 +16,36 @@ char screen[TOOL_RUN_BYTES];
 pid_t chat_child;
 static size_t screen_bytes;
 static int terminal;
+bool chat_left_plain;
+const char *chat_kind = "xterm";
+int chat_out;
 
 void chat_start(const char *const *args) {
     const char *argv[32] = {"mnem"};
     for (int i = 0; args[i]; i++) argv[i + 1] = args[i];
     tool_scratch();
-    setenv("TERM", "xterm", 1);
+    setenv("TERM", chat_kind, 1);
     screen_bytes = 0;
     struct winsize size = {.ws_row = 40, .ws_col = 100};
     chat_child = forkpty(&terminal, NULL, NULL, &size);
     assert_true(chat_child >= 0);
     if (chat_child == 0) {
+        if (chat_out) dup2(chat_out, STDOUT_FILENO);
         execv(MNEM_COMMAND, (char *const *)argv);
         _exit(127);
     }
+    chat_kind = "xterm";
+    chat_out = 0;
+}
+
+void chat_resize(int columns) {
+    const struct winsize size = {.ws_row = 40, .ws_col = (unsigned short)columns};
+    assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
+}
+
+int chat_hang_up(void) {
+    close(terminal);
+    return tool_wait(chat_child);
 }
 
 size_t expect_from(size_t from, const char *text) {
@@ -51,10 +69,20 @@ void type(const char *text) {
     assert_int_equal(write(terminal, text, strlen(text)), (ssize_t)strlen(text));
 }
 
+static bool is_plain(void) {
+    struct termios modes;
+    assert_int_equal(tcgetattr(terminal, &modes), 0);
+    return (modes.c_lflag & ICANON) && (modes.c_lflag & ECHO);
+}
+
 int chat_end(void) {
-    char rest[4096];
-    while (read(terminal, rest, sizeof rest) > 0) continue;
+    for (ssize_t n; screen_bytes < sizeof screen - 1; screen_bytes += (size_t)n) {
+        n = read(terminal, screen + screen_bytes, sizeof screen - 1 - screen_bytes);
+        if (n <= 0) break;
+    }
+    screen[screen_bytes] = 0;
     int code = tool_wait(chat_child);
+    chat_left_plain = is_plain();
     close(terminal);
     return code;
 }

@@ -1,35 +1,44 @@
 /* verb_bench.c: `mnem bench`: the speed of a model, and what this machine could give.
  *
- * pp: a prompt of N tokens from an empty context. tg: N tokens one by one from an empty context.
- * The best of the repeats counts, since noise only slows. Tokens are pseudo-random: their choice
- * doesn't change the work.
+ * pp: a prompt of N tokens from an empty context. tg: N tokens one by one from an empty context
+ * (verbs/measure/speed.h).
  *
  * The machine: read bandwidth is the best of passes over a block larger than the caches, all
  * threads reading; disk bandwidth is the model's file read in order past the page cache, for a
  * second at most; multiply-accumulates per second are what the prompt reached. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "stage.h"
+#include "verbs/measure/speed.h"
 
-enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3, MOST_TOKENS = 16384 };
+enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3, LENGTHS_MAX = 8 };
 
 typedef struct bench_options {
     tool_args args;
     tool_session_asked session;
-    int32_t prompt_tokens, tokens, repeats; /* 0: not given */
+    const char *prompt_tokens, *tokens; /* lists */
+    int32_t repeats;                    /* 0: not given */
     bool refresh;
 } bench_options;
+
+/* What is measured at several lengths. */
+typedef struct lengths {
+    int32_t tokens[LENGTHS_MAX]; /* none is 0 */
+    double rate[LENGTHS_MAX];    /* tokens per second, the best */
+    int count;
+} lengths;
 
 typedef struct bench {
     const bench_options *asked;
     tool_stage *stage;
-    int32_t prompt, tokens, repeats;
-    double prompt_rate, token_rate; /* tokens per second, the best */
-    double bytes_per_token;         /* weights that one token reads */
+    lengths prompt, generated;
+    int32_t repeats;
+    double bytes_per_token; /* weights that one token reads */
     double macs_per_token;
+    bool sparse; /* some are 2:4, whose products take less time */
 } bench;
 
 /* ---- read bandwidth ---- */
@@ -184,88 +193,55 @@ static void count_work(bench *b) {
         const double used = experts ? (double)m->route.used / m->experts : 1;
         double numbers = 1;
         for (int d = 0; d < t.dims; d++) numbers *= (double)t.shape[d];
-        b->bytes_per_token += used * (double)t.bytes;
+        b->bytes_per_token += t.layout == MNEM_LAYOUT_SPARSE
+                                  ? (double)mnem_sparse_bytes(t.type, t.shape[0], t.shape[1])
+                                  : used * (double)t.bytes;
         b->macs_per_token += used * numbers;
+        b->sparse |= t.layout == MNEM_LAYOUT_SPARSE;
     }
 }
 
-static bool ignore_logits(void *context, int32_t index, const float *logits) {
-    (void)context, (void)index, (void)logits;
-    return true;
-}
-
-/* Tokens that don't repeat in a short while: x -> 1103515245 x + 12345 (C's example of rand). */
-static int32_t next_id(uint32_t *state, int32_t vocab) {
-    *state = *state * 1103515245u + 12345u;
-    return (int32_t)((*state >> 8) % (uint32_t)vocab);
-}
-
-static int32_t ids[MOST_TOKENS];
-
-static mnem_status run_prompt(bench *b, double *seconds) {
-    mnem_status status = mnem_session_truncate(b->stage->session, 0);
-    double start = tool_clock();
-    if (status == MNEM_OK)
-        status =
-            tool_stage_eval(b->stage, ids, b->prompt, b->prompt - 1, ignore_logits, NULL, NULL);
-    *seconds = tool_clock() - start;
+static mnem_status run_lengths(bench *b, lengths *of, tool_speed *measure) {
+    mnem_status status = MNEM_OK;
+    for (int i = 0; i < of->count && status == MNEM_OK; i++)
+        status = measure(b->stage, of->tokens[i], b->repeats, &of->rate[i]);
     return status;
 }
 
-static mnem_status run_tokens(bench *b, double *seconds) {
-    mnem_status status = mnem_session_truncate(b->stage->session, 0);
-    double start = tool_clock();
-    for (int32_t i = 0; i < b->tokens && status == MNEM_OK; i++)
-        status = tool_stage_eval(b->stage, ids + i, 1, 0, ignore_logits, NULL, NULL);
-    *seconds = tool_clock() - start;
-    return status;
-}
-
-static mnem_status run_best(bench *b, const char *what, int32_t tokens,
-                            mnem_status (*run)(bench *, double *), double *best) {
-    tool_progress progress;
-    tool_progress_begin(&progress, what);
-    double seconds;
-    mnem_status status = run(b, &seconds); /* warms up */
-    for (int32_t i = 0; i < b->repeats && status == MNEM_OK; i++) {
-        tool_progress_step(&progress, (uint64_t)i, (uint64_t)b->repeats, NULL);
-        status = run(b, &seconds);
-        if (status == MNEM_OK && tokens / seconds > *best) *best = tokens / seconds;
-    }
-    tool_progress_end(&progress);
-    return status;
+static double best_rate(const lengths *of) {
+    double best = 0;
+    for (int i = 0; i < of->count; i++)
+        if (of->rate[i] > best) best = of->rate[i];
+    return best;
 }
 
 static int measure_model(bench *b) {
-    uint32_t state = 1;
-    int32_t most = b->prompt > b->tokens ? b->prompt : b->tokens;
-    for (int32_t i = 0; i < most; i++) ids[i] = next_id(&state, b->stage->transformer.vocab);
     count_work(b);
-    mnem_status status = run_best(b, "prompt", b->prompt, run_prompt, &b->prompt_rate);
-    if (status == MNEM_OK) status = run_best(b, "tokens", b->tokens, run_tokens, &b->token_rate);
+    mnem_status status = run_lengths(b, &b->prompt, tool_speed_prompt);
+    if (status == MNEM_OK) status = run_lengths(b, &b->generated, tool_speed_tokens);
     if (status != MNEM_OK) return tool_fail(status);
     mnem_machine_profile *p = &b->stage->profile;
-    double macs = b->prompt_rate * b->macs_per_token;
-    if (b->asked->refresh || macs > p->macs_per_s) p->macs_per_s = macs;
+    double macs = best_rate(&b->prompt) * b->macs_per_token;
+    if (b->sparse && p->macs_per_s > 0) return TOOL_OK; /* the profile is of dense ones */
+    if (macs > 0 && (b->asked->refresh || macs > p->macs_per_s)) p->macs_per_s = macs;
     return TOOL_OK;
 }
 
 /* ---- the report ---- */
 
-/* The part of the read bandwidth that generation reaches; 0: not known. */
-static double fraction(const bench *b) {
+/* The part of the read bandwidth that generation at this rate reaches; 0: not known. */
+static double fraction(const bench *b, double rate) {
     double read = b->stage->profile.read_bytes_per_s;
-    return read > 0 ? b->bytes_per_token * b->token_rate / read : 0;
+    return read > 0 ? b->bytes_per_token * rate / read : 0;
 }
 
-static void print_generation(const bench *b) {
+static void print_generation(const bench *b, int32_t tokens, double rate) {
     char name[24], size[TOOL_TEXT];
-    snprintf(name, sizeof name, "tg%d", b->tokens);
-    tool_outf("%-16s %10.1f tokens/s   %s a token: %.1f GB/s", name, b->token_rate,
-              tool_size((uint64_t)b->bytes_per_token, size),
-              b->bytes_per_token * b->token_rate / 1e9);
-    if (fraction(b) > 0) tool_outf(", %.0f %% of read bandwidth", 100 * fraction(b));
-    tool_outf("%s\n", fraction(b) > 1 ? " (caches help)" : "");
+    snprintf(name, sizeof name, "tg%d", tokens);
+    tool_outf("%-16s %10.1f tokens/s   %s a token: %.1f GB/s", name, rate,
+              tool_size((uint64_t)b->bytes_per_token, size), b->bytes_per_token * rate / 1e9);
+    if (fraction(b, rate) > 0) tool_outf(", %.0f %% of read bandwidth", 100 * fraction(b, rate));
+    tool_outf("%s\n", fraction(b, rate) > 1 ? " (caches help)" : "");
 }
 
 static void print_machine(const mnem_machine_profile *p) {
@@ -282,23 +258,39 @@ static void print_machine(const mnem_machine_profile *p) {
 
 static void print_table(const bench *b) {
     char name[24];
-    snprintf(name, sizeof name, "pp%d", b->prompt);
-    tool_outf("%-16s %10.1f tokens/s\n", name, b->prompt_rate);
-    print_generation(b);
+    for (int i = 0; i < b->prompt.count; i++) {
+        snprintf(name, sizeof name, "pp%d", b->prompt.tokens[i]);
+        tool_outf("%-16s %10.1f tokens/s\n", name, b->prompt.rate[i]);
+    }
+    for (int i = 0; i < b->generated.count; i++)
+        print_generation(b, b->generated.tokens[i], b->generated.rate[i]);
     print_machine(&b->stage->profile);
 }
 
-static void print_json(const bench *b) {
+/* Of one prompt's length and one of generation; 0: not measured. */
+static void print_object(const bench *b, int32_t prompt, double prompt_rate, int32_t tokens,
+                         double rate) {
     const mnem_machine_profile *p = &b->stage->profile;
-    tool_out_json(json_pack(
-        "{s:o?, s:i, s:i, s:f, s:i, s:f, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
-        json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
-        "prompt_tokens", b->prompt, "prompt_tokens_per_s", b->prompt_rate, "tokens", b->tokens,
-        "tokens_per_s", b->token_rate, "bytes_per_token", (json_int_t)b->bytes_per_token,
-        "read_bytes_per_s", tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
-        tool_json_known(p->disk_bytes_per_s), "macs_per_s", tool_json_known(p->macs_per_s),
-        "read_fraction", tool_json_known(fraction(b)), "vmhwm", (json_int_t)tool_peak_bytes(),
-        "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
+    tool_out_json(
+        "bench",
+        json_pack("{s:o?, s:i, s:i, s:o, s:i, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "model",
+                  json_string(tool_model_path(b->stage->args)), "threads", b->stage->plan.threads,
+                  "prompt_tokens", prompt, "prompt_tokens_per_s", tool_json_known(prompt_rate),
+                  "tokens", tokens, "tokens_per_s", tool_json_known(rate), "bytes_per_token",
+                  (json_int_t)b->bytes_per_token, "read_bytes_per_s",
+                  tool_json_known(p->read_bytes_per_s), "disk_bytes_per_s",
+                  tool_json_known(p->disk_bytes_per_s), "macs_per_s",
+                  tool_json_known(p->macs_per_s), "read_fraction",
+                  tool_json_known(fraction(b, rate)), "vmhwm", (json_int_t)tool_peak_bytes(),
+                  "predicted_peak", (json_int_t)b->stage->plan.peak_bytes));
+}
+
+/* An object for each pair of lengths; one that isn't measured is 0, with no rate. */
+static void print_json(const bench *b) {
+    const lengths *p = &b->prompt, *g = &b->generated;
+    for (int i = 0; i < p->count || i == 0; i++)
+        for (int k = 0; k < g->count || k == 0; k++)
+            print_object(b, p->tokens[i], p->rate[i], g->tokens[k], g->rate[k]);
 }
 
 /* ---- the way in ---- */
@@ -307,20 +299,51 @@ static int32_t least(int32_t a, int32_t b) {
     return a < b ? a : b;
 }
 
+/* "64,128": numbers with commas between; 0 is none. */
+static int read_lengths(const char *name, const char *text, lengths *of) {
+    for (const char *at = text; at;) {
+        char *end;
+        const long long n = strtoll(at, &end, 10);
+        if (end == at || (*end && *end != ','))
+            return tool_usage("bench", "--%s takes whole numbers with commas between, not \"%s\"",
+                              name, text);
+        if (n < 0 || n > TOOL_SPEED_MOST)
+            return tool_usage("bench",
+                              "--%s is %lld; bench measures lengths of 0 (not at all) to %d", name,
+                              n, TOOL_SPEED_MOST);
+        if (of->count == LENGTHS_MAX)
+            return tool_usage("bench", "--%s takes at most %d lengths", name, LENGTHS_MAX);
+        if (n) of->tokens[of->count++] = (int32_t)n;
+        at = *end ? end + 1 : NULL;
+    }
+    return TOOL_OK;
+}
+
+static int32_t longest(const lengths *of) {
+    int32_t most = 0;
+    for (int i = 0; i < of->count; i++)
+        if (of->tokens[i] > most) most = of->tokens[i];
+    return most;
+}
+
 /* The lengths asked for, within the context; without --ctx just as much context as they need. */
 static int choose_lengths(bench *b) {
     const bench_options *o = b->asked;
     const int32_t asked_context = o->session.context;
-    int32_t most = asked_context ? asked_context : b->stage->transformer.context;
+    const int32_t most = asked_context ? asked_context : b->stage->transformer.context;
     b->repeats = o->repeats ? o->repeats : REPEATS;
-    b->prompt = o->prompt_tokens ? o->prompt_tokens : least(PROMPT_TOKENS, most);
-    b->tokens = o->tokens ? o->tokens : least(TOKENS, most);
-    int32_t longest = b->prompt > b->tokens ? b->prompt : b->tokens;
-    if (longest > most || longest > MOST_TOKENS)
-        return tool_usage("bench", "%d tokens don't fit the %s of %d", longest,
-                          longest > most ? "context" : "most that bench measures,",
-                          longest > most ? most : MOST_TOKENS);
-    if (!asked_context) b->stage->options.context = longest;
+    b->prompt = (lengths){{least(PROMPT_TOKENS, most)}, {0}, 1};
+    b->generated = (lengths){{least(TOKENS, most)}, {0}, 1};
+    if (o->prompt_tokens) b->prompt = (lengths){{0}, {0}, 0};
+    if (o->tokens) b->generated = (lengths){{0}, {0}, 0};
+    int code = read_lengths("pp", o->prompt_tokens, &b->prompt);
+    if (code == TOOL_OK) code = read_lengths("tg", o->tokens, &b->generated);
+    if (code != TOOL_OK) return code;
+    const int32_t p = longest(&b->prompt), g = longest(&b->generated), long_one = p > g ? p : g;
+    if (!long_one) return tool_usage("bench", "with --pp 0 and --tg 0 there is nothing to measure");
+    if (long_one > most)
+        return tool_usage("bench", "%d tokens don't fit the context of %d", long_one, most);
+    if (!asked_context) b->stage->options.context = long_one;
     return TOOL_OK;
 }
 
@@ -363,13 +386,14 @@ static int verb_bench(const tool_args *args) {
 
 #define AT(field) offsetof(bench_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_session_options, AT(session)),
-    {"pp", 'p', "N", TOOL_VALUE_COUNT, AT(prompt_tokens), .least = 1, .most = INT32_MAX,
-     .help = "length of the prompt that is measured (default: 512)"},
-    {"tg", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = 1, .most = INT32_MAX,
-     .help = "number of generated tokens that is measured (default: 128)"},
+    {"pp", 'p', "N,...", TOOL_VALUE_TEXT, AT(prompt_tokens), .also = "n-prompt prompt",
+     .help = "length of the prompt that is measured, or several; 0: none (default: 512)"},
+    {"tg", 'n', "N,...", TOOL_VALUE_TEXT, AT(tokens), .also = "n-gen tokens n-predict",
+     .help = "number of generated tokens that is measured, or several; 0: none (default: 128)"},
     {"repeats", 'r', "N", TOOL_VALUE_COUNT, AT(repeats), .least = 1, .most = 1000,
-     .help = "measure N times and show the best (default: 3)"},
+     .also = "repetitions", .help = "measure N times and show the best (default: 3)"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
      .help = "measure the machine again, even if its profile is known"},
     TOOL_GROUP(tool_json_options, 0),
@@ -385,4 +409,5 @@ TOOL_VERB(bench, "[MODEL]", 0, 1, "measure the speed of a model and of this mach
           "kept in $XDG_CACHE_HOME/mnem/profile.json, where `mnem plan` finds them.\n",
           "mnem bench model.gguf  # pp512 and tg128\n"
           "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
+          "mnem bench model.gguf -p 64,512 -n 0  # two lengths of prompt only\n"
           "mnem bench model.gguf --refresh  # measure the machine again\n");

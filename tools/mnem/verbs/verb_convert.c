@@ -33,7 +33,8 @@ static void on_report(void *context, const mnem_quantize_report *r) {
     w->tensors++;
     tool_progress_hide();
     if (w->args->json) {
-        tool_out_json(json_pack("{s:s, s:s, s:s, s:I, s:I}", "tensor", r->tensor, "from",
+        tool_out_json("tensor",
+                      json_pack("{s:s, s:s, s:s, s:I, s:I}", "tensor", r->tensor, "from",
                                 type_name(r->from), "to", type_name(r->to), "bytes_from",
                                 (json_int_t)r->bytes_from, "bytes_to", (json_int_t)r->bytes_to));
         return;
@@ -47,7 +48,8 @@ static void on_report(void *context, const mnem_quantize_report *r) {
 static void print_summary(const work *w) {
     char from[TOOL_TEXT], to[TOOL_TEXT], peak[TOOL_TEXT];
     if (w->args->json) {
-        tool_out_json(json_pack("{s:s, s:i, s:I, s:I, s:I}", "out", w->asked->out, "tensors",
+        tool_out_json("convert",
+                      json_pack("{s:s, s:i, s:I, s:I, s:I}", "out", w->asked->out, "tensors",
                                 (int)w->tensors, "bytes_from", (json_int_t)w->bytes_from,
                                 "bytes_to", (json_int_t)w->bytes_to, "peak_bytes",
                                 (json_int_t)w->peak));
@@ -81,6 +83,11 @@ static mnem_status convert(work *w) {
     return status;
 }
 
+/* What a new file's writer says then. */
+static bool is_full_disk(const char *error) {
+    return strstr(error, ".tmp: no room for") || strstr(error, ".tmp: can't be written");
+}
+
 static int verb_convert(const tool_args *args) {
     static work w;
     const convert_options *o = (const convert_options *)args;
@@ -93,6 +100,8 @@ static int verb_convert(const tool_args *args) {
     if (status == MNEM_OVER_BUDGET)
         return tool_fail_with(status, "the vocabulary, and a few MiB of rows, have to fit: a "
                                       "larger --memory, or fewer --threads");
+    if (status == MNEM_IO && is_full_disk(mnem_last_error()))
+        return tool_fail_with(status, ": an --out elsewhere, or a --type of fewer bits, may fit");
     if (status != MNEM_OK) return tool_fail(status);
     print_summary(&w);
     return tool_out_end();
@@ -102,8 +111,9 @@ static int verb_convert(const tool_args *args) {
 
 #define AT(field) offsetof(convert_options, field)
 static const tool_option options[] = {
-    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .help = "the file to write (required)"},
-    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = TOOL_TYPES,
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
+     .help = "the file to write (required)"},
+    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
      .help = "type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: BF16 or F16, as "
              "the folder has them; of F32 it is F16)"},
     TOOL_GROUP(tool_memory_options, AT(memory)),

@@ -14,6 +14,7 @@ typedef struct embed_options {
     tool_args args;
     tool_session_asked session;
     const char *file;
+    tool_texts prompt;
     int32_t pooling; /* mnem_pooling */
     bool raw;
 } embed_options;
@@ -105,15 +106,18 @@ static int add_lines(embed *e) {
 static int read_texts(embed *e) {
     const tool_args *args = e->stage->args;
     int code = TOOL_OK;
-    e->operands = args->operands - 1;
+    e->operands = args->operands - 1 + e->o->prompt.count;
     if (e->o->file) code = tool_stage_read(e->stage, e->o->file);
     if (code != TOOL_OK) return code;
     const int32_t all = e->operands + count_lines(e->stage->prompt.text, e->stage->prompt.bytes);
     if (all == 0) return tool_failed("%s has no line to embed", file_name(e));
     e->text = take(e, NULL, 0, (size_t)all * sizeof *e->text);
     if (!e->text) return TOOL_FAILED;
-    for (int32_t i = 0; i < e->operands && code == TOOL_OK; i++)
-        code = add_text(e, args->operand[i + 1], strlen(args->operand[i + 1]));
+    for (int32_t i = 0; i < e->operands && code == TOOL_OK; i++) {
+        const int32_t more = i - (args->operands - 1);
+        const char *text = more < 0 ? args->operand[i + 1] : e->o->prompt.text[more];
+        code = add_text(e, text, strlen(text));
+    }
     if (code == TOOL_OK) code = add_lines(e);
     const int32_t *ids = e->ids;
     for (int32_t i = 0; i < e->count; ids += e->text[i++].n) e->text[i].ids = ids;
@@ -193,8 +197,8 @@ static void print(const embed *e, int32_t index, const float *x) {
     json_t *numbers = json_array();
     for (int32_t i = 0; numbers && i < n; i++)
         json_array_append_new(numbers, tool_json_real((double)x[i]));
-    tool_out_json(json_pack("{s:i, s:i, s:o}", "text", index + 1, "tokens", e->text[index].n,
-                            "embedding", numbers));
+    tool_out_json("embedding", json_pack("{s:i, s:i, s:o}", "text", index + 1, "tokens",
+                                         e->text[index].n, "embedding", numbers));
 }
 
 static int run(embed *e) {
@@ -231,7 +235,7 @@ static int verb_embed(const tool_args *args) {
     static tool_stage stage;
     embed e = {.stage = &stage, .o = (const embed_options *)args};
     tool_interrupt_call(NULL, NULL);
-    if (args->operands == 1 && !e.o->file)
+    if (args->operands == 1 && !e.o->file && !e.o->prompt.count)
         return tool_usage("embed", "name a TEXT, or -f FILE whose lines are texts (- is standard "
                                    "input)");
     int code = tool_stage_open(args, &e.o->session, &stage);
@@ -250,6 +254,9 @@ static int verb_embed(const tool_args *args) {
 
 #define AT(field) offsetof(embed_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
+    {"prompt", 'p', "TEXT", TOOL_VALUE_LIST, AT(prompt), .most = TOOL_SPACES_MAX,
+     .help = "a text, as an operand TEXT; may be given up to 32 times"},
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "each line of FILE is a text, behind those of the command line (- is standard input)"},
     {"pooling", 0, "HOW", TOOL_VALUE_CHOICE, AT(pooling), .choices = "file mean cls last",
@@ -260,6 +267,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_GROUP(tool_verbose_options, 0),
     {0},
 };
 
@@ -272,4 +280,4 @@ TOOL_VERB(embed, "MODEL [TEXT...]", 1, TOOL_OPERANDS_MAX, "texts to embeddings",
           "with --pooling last or mean.\n",
           "mnem embed minilm.gguf 'a cat' 'a dog'  # two lines of numbers\n"
           "mnem embed minilm.gguf -f lines.txt --json  # an object for each line\n"
-          "mnem embed llama.gguf --pooling last -f - -m 2G < lines.txt  # inside 2 GiB\n");
+          "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # inside 2 GiB\n");

@@ -27,9 +27,9 @@ static int print_text(const tool_stage *stage, const graph_program *body, const 
 
 static int print_json(const tool_stage *stage, const graph_program *body, const graph_program *head,
                       const char *phase, int32_t tokens) {
-    tool_out_json(json_pack("{s:s, s:i, s:i, s:o, s:o}", "phase", phase, "tokens", tokens, "layers",
-                            stage->plan.layers, "body", graph_json(body), "head",
-                            head->graph ? graph_json(head) : json_null()));
+    tool_out_json("graph", json_pack("{s:s, s:i, s:i, s:o, s:o}", "phase", phase, "tokens", tokens,
+                                     "layers", stage->plan.layers, "body", graph_json(body), "head",
+                                     head->graph ? graph_json(head) : json_null()));
     return tool_out_end();
 }
 
@@ -89,6 +89,7 @@ static int verb_graph(const tool_args *args) {
 
 #define AT(field) offsetof(graph_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_session_options, AT(session)),
     {"phase", 0, "NAME", TOOL_VALUE_CHOICE, AT(phase), .choices = "decode prefill train",
      .help = "the graph of one token (decode), of a chunk of a prompt (prefill) or of a step of "

@@ -36,6 +36,8 @@ typedef struct info {
     char adapter[120]; /* what it says of itself; "": it isn't one */
     use uses[TYPES_MAX];
     int types;
+    int sparse, compact; /* matrices that are 2:4; those in the file, too */
+    uint64_t sparse_bytes;
 } info;
 
 /* ---- gathering ---- */
@@ -49,7 +51,10 @@ static void count_types(info *i) {
         if (at == TYPES_MAX) continue;
         if (at == i->types) i->uses[i->types++].name = name;
         i->uses[at].tensors++;
-        i->uses[at].bytes += t.bytes;
+        i->uses[at].bytes += t.file_bytes;
+        i->sparse += t.sparse;
+        i->compact += t.compact;
+        if (t.sparse) i->sparse_bytes += mnem_sparse_bytes(t.type, t.shape[0], t.shape[1]);
     }
 }
 
@@ -255,6 +260,14 @@ static void print_tensors_summary(const info *i) {
     for (int n = 0; n < i->types; n++)
         tool_outf("  %-12s %5u tensor%-2s%12s\n", i->uses[n].name, i->uses[n].tensors,
                   tool_s(i->uses[n].tensors), tool_size(i->uses[n].bytes, size));
+    if (i->sparse > 0)
+        tool_outf("  2:4          %5d tensor%-2s%12s in memory%s, without their zeros\n", i->sparse,
+                  tool_s((uint64_t)i->sparse), tool_size(i->sparse_bytes, size),
+                  i->compact ? " and file" : "");
+    if (i->compact > 0)
+        tool_outf("  compact: only mnem opens it; mnem prune %s -o OUT --pattern 2:4 makes an "
+                  "ordinary file of it\n",
+                  tool_file_name(i->file.path));
 }
 
 static void print_tokenizer(const info *i) {
@@ -293,7 +306,7 @@ static void print_tensors(const info *i) {
         shape_text(&t, shape, sizeof shape);
         tool_outf("  %-32s %-7s %-20s %14s %4u %14" PRIu64 "\n",
                   plain((mnem_text){t.name, strlen(t.name)}, name, sizeof name),
-                  mnem_type_get(t.type)->name, shape, tool_exact(t.bytes, bytes), t.file + 1,
+                  mnem_type_get(t.type)->name, shape, tool_exact(t.file_bytes, bytes), t.file + 1,
                   t.offset);
     }
 }
@@ -392,10 +405,11 @@ static json_t *json_tensors(const info *i) {
     for (uint32_t n = 0; mnem_model_tensor_get(i->model, n, &t); n++) {
         json_t *shape = json_array();
         for (int d = 0; d < t.dims; d++) json_array_append_new(shape, json_integer(t.shape[d]));
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:I, s:i, s:I}", "name",
-                                              json_c(t.name), "type", mnem_type_get(t.type)->name,
-                                              "shape", shape, "bytes", (json_int_t)t.bytes, "part",
-                                              (int)t.file + 1, "offset", (json_int_t)t.offset));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:s, s:o, s:I, s:i, s:I}", "name", json_c(t.name),
+                                        "type", mnem_type_get(t.type)->name, "shape", shape,
+                                        "bytes", (json_int_t)t.file_bytes, "part", (int)t.file + 1,
+                                        "offset", (json_int_t)t.offset));
     }
     return list;
 }
@@ -409,6 +423,8 @@ static void print_json(const info *i, const info_options *o) {
                              (json_int_t)f->file_bytes, "tensor_bytes", (json_int_t)f->tensor_bytes,
                              "parameters", (json_int_t)f->parameters, "tensor_count",
                              (int)f->tensors, "key_count", (int)f->keys, "types", json_types(i));
+    json_object_set_new(root, "sparse_tensors", json_integer(i->sparse));
+    json_object_set_new(root, "compact_tensors", json_integer(i->compact));
     json_object_set_new(root, "runs", json_boolean(!*i->why_not_run));
     json_object_set_new(root, *i->why_not_run ? "reason" : "transformer",
                         *i->why_not_run ? json_c(i->why_not_run)
@@ -417,7 +433,7 @@ static void print_json(const info *i, const info_options *o) {
     json_object_set_new(root, "tokenizer", i->tokenizer ? json_tokenizer(i) : json_null());
     if (o->keys) json_object_set_new(root, "keys", json_keys(i));
     if (o->tensors) json_object_set_new(root, "tensors", json_tensors(i));
-    tool_out_json(root);
+    tool_out_json("model", root);
 }
 
 static int verb_info(const tool_args *args) {
@@ -443,6 +459,7 @@ static int verb_info(const tool_args *args) {
 
 #define AT(field) offsetof(info_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
     {"tensors", 0, NULL, TOOL_VALUE_FLAG, AT(tensors),
      .help = "list every tensor: type, shape and bytes"},
     {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), .help = "list every key and value"},

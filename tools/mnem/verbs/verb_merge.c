@@ -11,13 +11,14 @@ typedef struct merge_options {
     int32_t threads;
     const char *out, *type;
     double scale;
+    bool dense;
 } merge_options;
 
 typedef struct work {
     const tool_args *args;
     const merge_options *asked;
     tool_progress progress;
-    uint32_t merged;
+    uint32_t merged, kept; /* kept: of those, that are 2:4 and stay so */
     double most;
     char where[64];
 } work;
@@ -28,18 +29,21 @@ static const char *type_name(mnem_type type) {
 
 static void print_tensor(const work *w, const mnem_merge_report *r) {
     if (w->args->json) {
-        tool_out_json(json_pack("{s:s, s:s, s:s, s:i, s:f}", "tensor", r->tensor, "from",
-                                type_name(r->from), "to", type_name(r->to), "rank", (int)r->rank,
-                                "relative_change", r->relative_change));
+        tool_out_json("tensor", json_pack("{s:s, s:s, s:s, s:i, s:f, s:b}", "tensor", r->tensor,
+                                          "from", type_name(r->from), "to", type_name(r->to),
+                                          "rank", (int)r->rank, "relative_change",
+                                          r->relative_change, "zeros_kept", r->zeros_kept));
         return;
     }
-    tool_outf("%4u/%-4u %-28s %4s -> %-4s  rank %d, changed by %.3f %%\n", r->index + 1, r->count,
-              r->tensor, type_name(r->from), type_name(r->to), r->rank, 100 * r->relative_change);
+    tool_outf("%4u/%-4u %-28s %4s -> %-4s  rank %d, changed by %.3f %%%s\n", r->index + 1, r->count,
+              r->tensor, type_name(r->from), type_name(r->to), r->rank, 100 * r->relative_change,
+              r->zeros_kept ? ", 2:4 kept" : "");
 }
 
 static void on_report(void *context, const mnem_merge_report *r) {
     work *w = context;
     w->merged++;
+    w->kept += r->zeros_kept;
     if (r->relative_change >= w->most) {
         w->most = r->relative_change;
         snprintf(w->where, sizeof w->where, "%s", r->tensor);
@@ -50,12 +54,15 @@ static void on_report(void *context, const mnem_merge_report *r) {
 
 static void print_summary(const work *w) {
     if (w->args->json) {
-        tool_out_json(json_pack("{s:s, s:i, s:f, s:s}", "out", w->asked->out, "merged",
-                                (int)w->merged, "relative_change_most", w->most, "tensor_most",
-                                w->where));
+        tool_out_json("merge", json_pack("{s:s, s:i, s:f, s:s}", "out", w->asked->out, "merged",
+                                         (int)w->merged, "relative_change_most", w->most,
+                                         "tensor_most", w->where));
         return;
     }
     tool_outf("%s: %u tensor%s merged", w->asked->out, w->merged, tool_s(w->merged));
+    if (w->kept)
+        tool_outf("; %u %s 2:4 and %s zeros", w->kept, w->kept == 1 ? "is" : "are",
+                  w->kept == 1 ? "keeps its" : "keep their");
     if (*w->where) tool_outf("; the largest change %.3f %% in %s", 100 * w->most, w->where);
     tool_outf("\n");
 }
@@ -72,6 +79,7 @@ static int verb_merge(const tool_args *args) {
     tool_progress_begin(&w.progress, "merging");
     const mnem_merge_options options = {.type = o->type,
                                         .scale = (float)o->scale,
+                                        .dense = o->dense,
                                         .threads = o->threads,
                                         .progress = {tool_progress_tell, &w.progress},
                                         .on_report = on_report,
@@ -88,14 +96,19 @@ static int verb_merge(const tool_args *args) {
 
 #define AT(field) offsetof(merge_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP(tool_threads_options, AT(threads)),
-    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .help = "the model to write (required)"},
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
+     .help = "the model to write (required)"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = "same " TOOL_TYPES,
      .help = "type of merged tensors: F16, Q8_0, Q4_K_M, ..., or same: that of the model (default: "
              "F32 and BF16 stay, others become F16)"},
     {"scale", 0, "X", TOOL_VALUE_REAL, AT(scale), .least = -1000, .most = 1000,
      .help = "add X times what the adapter says (default: 1)"},
+    {"dense", 0, NULL, TOOL_VALUE_FLAG, AT(dense),
+     .help = "change the zeros of 2:4 matrices too, which otherwise stay zero"},
     TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP(tool_quiet_options, 0),
     {0},
 };
 
@@ -109,6 +122,8 @@ TOOL_VERB(merge, "MODEL ADAPTER", 2, 2, "write a model with a low-rank adapter a
           "\n"
           "Merged tensors of quantized models become F16: what was learned is mostly smaller than\n"
           "what a quantized type rounds away. `mnem quantize` makes the result small again, and\n"
-          "--type same keeps the types at once.\n",
+          "--type same keeps the types at once. A matrix with two zeros in every four weights "
+          "(2:4)\n"
+          "keeps them.\n",
           "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
           "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # as small as before\n");

@@ -1,150 +1,95 @@
-/* verb_perplexity.c: `mnem perplexity`: how well a model predicts a text.
+/* verb_perplexity.c: `mnem perplexity`: how well a model predicts a text, and with --kl how far its
+ * predictions are from those of another (its F16 file, mostly).
  *
- * The method: the text's tokens are cut into windows of the context that don't overlap, the rest
- * is dropped. Each window is evaluated from an empty context; the predictions of its tokens from
- * context / 2 + 1 on count (numbered from 0). Perplexity is exp of the mean of their negative log
- * probabilities. If the file wants a begin token, it takes the place of each window's first token.
- */
-#include <math.h>
-#include <string.h>
-
-#include "stage.h"
+ * The method is in windows.h; what is compared of two predictions in divergence.h. */
+#include "verbs/measure/windows.h"
 
 typedef struct perplexity_options {
     tool_args args;
     tool_session_asked session;
+    const char *file, *kl;
 } perplexity_options;
 
-enum { DEFAULT_CONTEXT = 4096, LOGITS_BYTES = 4 << 20 };
+/* ---- the result ---- */
 
-typedef struct measure {
-    tool_stage *stage;
-    const int32_t *next; /* the token that the next logits predict */
-    int32_t vocab;
-    uint64_t count;
-    double sum, sum_squares;
-} measure;
-
-static double negative_log_probability(const float *logits, int32_t vocab, int32_t id) {
-    float most = logits[0];
-    for (int32_t i = 1; i < vocab; i++)
-        if (logits[i] > most) most = logits[i];
-    double sum = 0;
-    for (int32_t i = 0; i < vocab; i++) sum += (double)expf(logits[i] - most);
-    return log(sum) + (double)most - (double)logits[id];
+/* What --kl adds, behind the members that there are without it. */
+static void add_json(json_t *object, tool_divergence *d) {
+    json_t *more =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:f}",
+                  "reference_perplexity", tool_json_real(tool_mean_exp(&d->reference)),
+                  "reference_error", tool_json_real(tool_mean_exp_error(&d->reference)), "ratio",
+                  tool_json_real(tool_mean_exp(&d->difference)), "ratio_error",
+                  tool_json_real(tool_mean_exp_error(&d->difference)), "kl_mean",
+                  tool_json_real(tool_mean_value(&d->kl)), "kl_error",
+                  tool_json_real(tool_mean_error(&d->kl)), "kl_median",
+                  tool_json_real(tool_divergence_percentile(d, 0.5)), "kl_90",
+                  tool_json_real(tool_divergence_percentile(d, 0.9)), "kl_99",
+                  tool_json_real(tool_divergence_percentile(d, 0.99)), "kl_max",
+                  tool_json_real(tool_divergence_percentile(d, 1)), "top1",
+                  tool_divergence_agreed(d), "top1_error", tool_divergence_agreed_error(d));
+    if (object && more) json_object_update(object, more);
+    json_decref(more);
 }
 
-static double perplexity(const measure *m) {
-    return exp(m->sum / (double)m->count);
+static void print_json(tool_windows *w) {
+    const tool_mean *m = &w->result.model;
+    json_t *object =
+        json_pack("{s:o, s:o, s:I, s:I, s:i}", "perplexity", tool_json_real(tool_mean_exp(m)),
+                  "error", tool_json_real(tool_mean_exp_error(m)), "tokens", (json_int_t)m->count,
+                  "windows", (json_int_t)w->windows, "context", w->stage->plan.context);
+    if (w->reference) add_json(object, &w->result);
+    tool_out_json("perplexity", object);
 }
 
-/* The standard error of the perplexity: that of the mean, carried through exp. */
-static double uncertainty(const measure *m) {
-    double n = (double)m->count, mean = m->sum / n;
-    double variance = m->sum_squares / n - mean * mean;
-    return n > 1 && variance > 0 ? perplexity(m) * sqrt(variance / (n - 1)) : 0;
+static void print_reference(tool_divergence *d) {
+    tool_outf("reference  %.4f +- %.4f, ratio %.5f +- %.5f\n", tool_mean_exp(&d->reference),
+              tool_mean_exp_error(&d->reference), tool_mean_exp(&d->difference),
+              tool_mean_exp_error(&d->difference));
+    tool_outf("KL         mean %.6f +- %.6f, median %.6f, 90 %% below %.6f,\n"
+              "           99 %% below %.6f, most %.6f\n",
+              tool_mean_value(&d->kl), tool_mean_error(&d->kl), tool_divergence_percentile(d, 0.5),
+              tool_divergence_percentile(d, 0.9), tool_divergence_percentile(d, 0.99),
+              tool_divergence_percentile(d, 1));
+    tool_outf("top-1      %.2f %% +- %.2f %% have the reference's likeliest token\n",
+              100 * tool_divergence_agreed(d), 100 * tool_divergence_agreed_error(d));
 }
 
-static bool on_logits(void *context, int32_t index, const float *logits) {
-    (void)index; /* counts from the start of a chunk; the calls come in order */
-    measure *m = context;
-    double x = negative_log_probability(logits, m->vocab, *m->next++);
-    m->sum += x;
-    m->sum_squares += x * x;
-    m->count++;
-    return true;
-}
-
-static mnem_status run_window(measure *m, const int32_t *ids, int32_t context, int32_t bos) {
-    int32_t first = context / 2, skip = bos >= 0;
-    m->next = ids + first + 1;
-    mnem_status status = mnem_session_truncate(m->stage->session, 0);
-    if (status == MNEM_OK && skip)
-        status = tool_stage_eval(m->stage, &bos, 1, 1, on_logits, m, NULL);
-    if (status == MNEM_OK)
-        status = tool_stage_eval(m->stage, ids + skip, context - 1 - skip, first - skip, on_logits,
-                                 m, NULL);
-    return status;
-}
-
-static int run_windows(measure *m, const int32_t *ids, int32_t windows, int32_t bos) {
-    int32_t context = m->stage->plan.context;
-    tool_progress progress;
-    tool_progress_begin(&progress, "perplexity");
-    mnem_status status = MNEM_OK;
-    for (int32_t i = 0; i < windows && status == MNEM_OK; i++) {
-        status = run_window(m, ids + (int64_t)i * context, context, bos);
-        char note[48];
-        snprintf(note, sizeof note, "%.4f so far", perplexity(m));
-        tool_progress_step(&progress, (uint64_t)i + 1, (uint64_t)windows, note);
+static int print(tool_windows *w) {
+    const tool_mean *m = &w->result.model;
+    if (w->stage->args->json) {
+        print_json(w);
+        return tool_out_end();
     }
-    tool_progress_end(&progress);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
-static int print(const measure *m, int32_t windows) {
-    if (m->stage->args->json)
-        tool_out_json(json_pack("{s:o, s:o, s:I, s:I, s:i}", "perplexity",
-                                tool_json_real(perplexity(m)), "error",
-                                tool_json_real(uncertainty(m)), "tokens", (json_int_t)m->count,
-                                "windows", (json_int_t)windows, "context", m->stage->plan.context));
-    else
-        tool_outf("perplexity %.4f +- %.4f (%llu token%s, %d window%s of %d)\n", perplexity(m),
-                  uncertainty(m), (unsigned long long)m->count, tool_s((uint64_t)m->count), windows,
-                  tool_s((uint64_t)windows), m->stage->plan.context);
+    tool_outf("perplexity %.4f +- %.4f (%llu token%s, %d window%s of %d)\n", tool_mean_exp(m),
+              tool_mean_exp_error(m), (unsigned long long)m->count, tool_s(m->count), w->windows,
+              tool_s((uint64_t)w->windows), w->stage->plan.context);
+    if (w->reference) print_reference(&w->result);
     return tool_out_end();
 }
 
-/* The options of the session: the model's context, and rows of logits that are computed together.
- */
-static void set_options(tool_stage *stage) {
-    const mnem_transformer *t = &stage->transformer;
-    if (!stage->options.context)
-        stage->options.context = t->context < DEFAULT_CONTEXT ? t->context : DEFAULT_CONTEXT;
-    int32_t rows = LOGITS_BYTES / (int32_t)sizeof(float) / t->vocab;
-    stage->options.logits_rows = rows < 1 ? 1 : rows > 64 ? 64 : rows;
-}
-
-static int encode(tool_stage *stage, const char *path, const int32_t **ids, size_t *count) {
-    int code = tool_stage_read(stage, path);
-    if (code != TOOL_OK) return code;
-    mnem_status status = mnem_tokenizer_encode(stage->tokenizer, stage->prompt.text,
-                                               stage->prompt.bytes, 0, ids, count);
-    if (status != MNEM_OK) return tool_fail(status);
-    int32_t context = stage->options.context;
-    if (context < 4) return tool_usage("perplexity", "--ctx must be at least 4");
-    if (*count >= (size_t)context) return TOOL_OK;
-    char less[48] = "take more text";
-    if (*count >= 4) snprintf(less, sizeof less, "--ctx %zu would do", *count);
-    return tool_failed("%s has %zu token%s; one window needs %d: %s", path, *count, tool_s(*count),
-                       context, less);
-}
-
-static int measure_text(tool_stage *stage, const char *path) {
-    const int32_t *ids;
-    size_t count;
-    set_options(stage);
-    int code = encode(stage, path, &ids, &count);
-    if (code == TOOL_OK) code = tool_stage_plan(stage);
-    if (code == TOOL_OK) tool_report_start(stage);
-    if (code == TOOL_OK) code = tool_stage_create(stage);
-    if (code != TOOL_OK) return code;
-    mnem_tokenizer_info info;
-    mnem_tokenizer_info_get(stage->tokenizer, &info);
-    measure m = {.stage = stage, .vocab = stage->transformer.vocab};
-    int32_t windows = (int32_t)(count / (size_t)stage->plan.context);
-    code = run_windows(&m, ids, windows, info.add_bos ? info.bos : -1);
-    return code == TOOL_OK ? print(&m, windows) : code;
-}
+/* ---- the way in ---- */
 
 static int verb_perplexity(const tool_args *args) {
     static tool_stage stage;
+    static tool_reference reference;
+    tool_windows windows = {0};
     const perplexity_options *o = (const perplexity_options *)args;
+    const char *path = o->file ? o->file : args->operand[1];
+    if (!path) return tool_usage("perplexity", "the text is missing: MODEL FILE");
+    if (o->file && args->operand[1])
+        return tool_usage("perplexity", "\"%s\" is one too many beside --file", args->operand[1]);
     tool_interrupt_watch(NULL);
     int code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
+    if (code == TOOL_OK && o->kl) code = tool_reference_open(&reference, &stage, o->kl);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
-    if (code == TOOL_OK) code = measure_text(&stage, args->operand[1]);
+    if (code == TOOL_OK)
+        code = tool_windows_open(&windows, &stage, o->kl ? &reference : NULL,
+                                 &(tool_windows_text){.path = path});
+    if (code == TOOL_OK) code = tool_windows_run(&windows, "perplexity");
+    if (code == TOOL_OK) code = print(&windows);
+    tool_windows_close(&windows);
+    tool_reference_close(&reference);
     tool_stage_close(&stage);
     return code;
 }
@@ -153,18 +98,29 @@ static int verb_perplexity(const tool_args *args) {
 
 #define AT(field) offsetof(perplexity_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
+    {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
+     .help = "the text, as the operand FILE (- is standard input)"},
+    {"kl", 0, "MODEL", TOOL_VALUE_TEXT, AT(kl), .path = TOOL_PATH_READ,
+     .help = "compare with another model of the same vocabulary, its F16 file mostly: the "
+             "divergence of each prediction from that model's (Kullback-Leibler, in nats), and how "
+             "often both have the same likeliest token"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_GROUP(tool_verbose_options, 0),
     {0},
 };
 
 static perplexity_options asked;
-TOOL_VERB(perplexity, "MODEL FILE", 2, 2, "how well a model predicts a text",
+TOOL_VERB(perplexity, "MODEL FILE", 1, 2, "how well a model predicts a text",
           "The text is cut into windows of the context that don't overlap (the rest is dropped).\n"
           "In each window the predictions of the second half count. Lower is better; a change\n"
-          "of 0.5 % is what a good 4-bit type costs.\n",
+          "of 0.5 % is what a good 4-bit type costs. --kl says more of a model that was made "
+          "smaller:\n"
+          "perplexities hide what errs both ways, divergences don't.\n",
           "mnem perplexity model.gguf heldout.txt  # the model's context, at most 4096\n"
           "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
-          "script\n");
+          "script\n"
+          "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # what 4 bits cost, against F16\n");

@@ -257,13 +257,15 @@ static void print_json(const placing *p) {
                              (json_int_t)b->bytes, "offset", (json_int_t)b->offset, "lower",
                              (json_int_t)b->lower, "upper", (json_int_t)b->upper));
     }
-    tool_out_json(json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:f, s:s, s:b, s:b, s:f, s:I, s:I, s:o}", "file", p->path,
-        "buffers", (json_int_t)p->t.n, "total_bytes", (json_int_t)p->r.total_bytes,
-        "lower_bound_bytes", (json_int_t)p->r.lower_bound_bytes, "peak_bytes",
-        (json_int_t)p->r.peak_bytes, "waste_percent", place_waste(p), "verdict", place_verdict(p),
-        "fits", place_fits(p), "stopped", p->stopped, "seconds", p->seconds, "nodes",
-        (json_int_t)p->r.nodes, "busiest_time", (json_int_t)p->busiest, "alive", alive));
+    tool_out_json("place",
+                  json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:s, s:b, s:b, s:f, s:I, s:I, s:o}",
+                            "file", p->path, "buffers", (json_int_t)p->t.n, "total_bytes",
+                            (json_int_t)p->r.total_bytes, "lower_bound_bytes",
+                            (json_int_t)p->r.lower_bound_bytes, "peak_bytes",
+                            (json_int_t)p->r.peak_bytes, "waste_percent", place_waste(p), "verdict",
+                            place_verdict(p), "fits", place_fits(p), "stopped", p->stopped,
+                            "seconds", p->seconds, "nodes", (json_int_t)p->r.nodes, "busiest_time",
+                            (json_int_t)p->busiest, "alive", alive));
 }
 
 /* ---- the verb ---- */
@@ -349,7 +351,8 @@ static const tool_option options[] = {
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.001, .most = 1e6,
      .help = "seconds to look for something better (default: 2)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .help = "seed of the search (default: 0)"},
-    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .path = TOOL_PATH_WRITE | TOOL_PATH_IN_PLACE,
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
+     .path = TOOL_PATH_WRITE | TOOL_PATH_IN_PLACE,
      .help = "write the table with offsets (- is standard output, without the report)"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw it: time to the right, offsets up"},

@@ -2,14 +2,14 @@
  *
  * With a prompt (-p, -f) it is the very plan of that run, to the byte. */
 #include "verbs/layout/plan_tool.h"
-#include "verbs/run/prompt.h"
+#include "verbs/run/several.h"
 
 /* frontier NULL: not asked for. */
 static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
     if (stage->args->json) {
         json_t *plan = tool_report_plan_json(&stage->plan, stage);
         if (plan && frontier) json_object_set_new(plan, "frontier", tool_frontier_json(frontier));
-        tool_out_json(plan);
+        tool_out_json("plan", plan);
     } else {
         tool_report_model(stdout, stage);
         tool_report_plan(stdout, &stage->plan, stage);
@@ -40,19 +40,31 @@ static int plan_devices(const tool_args *args, const plan_options *o) {
     return code;
 }
 
+/* With the prompts there are. */
+static int plan_text(tool_stage *stage, const run_options *run, tool_generator *g,
+                     tool_several **several) {
+    if (tool_prompts_asked(run)) return tool_several_plan(stage, run, several);
+    if (run->prompt.count || run->file || run->args.operand[1])
+        return tool_prompt_plan(stage, run, g);
+    return tool_stage_plan(stage);
+}
+
 static int verb_plan(const tool_args *args) {
     static tool_stage stage;
     static tool_generator g;
+    tool_several *several = NULL;
     const plan_options *o = (const plan_options *)args;
+    int code = tool_prompt_check("plan", &o->run);
+    if (code != TOOL_OK) return code;
     if (o->devices) return plan_devices(args, o);
-    int code = tool_stage_open(args, &o->run.session, &stage);
+    code = tool_stage_open(args, &o->run.session, &stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
-    if (code == TOOL_OK)
-        code = o->run.prompt || o->run.file ? tool_prompt_plan(&stage, &o->run, &g)
-                                            : tool_stage_plan(&stage);
+    if (o->sequences) stage.options.sequences = o->sequences;
+    if (code == TOOL_OK) code = plan_text(&stage, &o->run, &g, &several);
     if (code == TOOL_OK)
         code = o->explain || o->svg ? explain_plan(&stage, o->svg) : print_plan(&stage, NULL);
     if (g.stage) tool_generator_close(&g);
+    tool_several_close(several);
     tool_stage_close(&stage);
     return code;
 }
@@ -61,6 +73,7 @@ static int verb_plan(const tool_args *args) {
 
 #define AT(field) offsetof(plan_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
     TOOL_GROUP_TAKEN(tool_run_options, AT(run)),
     TOOL_GROUP(tool_session_options, AT(run.session)),
     {"device", 0, "NAME", TOOL_VALUE_TEXT, AT(run.session.device), .choices = "host null",
@@ -69,6 +82,8 @@ static const tool_option options[] = {
      .help = "what the null device holds (default: 80G)"},
     {"devices", 0, "SIZES", TOOL_VALUE_TEXT, AT(devices),
      .help = "split the layers over devices that hold so much, such as 24G,24G,16G"},
+    {"sequences", 0, "N", TOOL_VALUE_COUNT, AT(sequences), .least = 1, .most = 1024,
+     .help = "of N texts at once, each with a context of its own (default: 1, or the prompts)"},
     {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
      .help = "show every way to run that no other beats in both bytes and speed, and what each "
              "gave up"},
@@ -76,6 +91,7 @@ static const tool_option options[] = {
      .help = "draw the ways of --explain: bytes against speed"},
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP_TAKEN(tool_quiet_options, 0),
+    TOOL_GROUP_TAKEN(tool_verbose_options, 0),
     {0},
 };
 
@@ -85,7 +101,7 @@ static void defaults(tool_args *args) {
 
 static plan_options asked;
 TOOL_VERB_WITH(
-    plan, defaults, "[MODEL]", 0, 1, "show what a run would take, without loading",
+    plan, defaults, "[MODEL [PROMPT]]", 0, 2, "show what a run would take, without loading",
     "Shows the plan of a run with the same options: bytes by kind and tag, what was chosen\n"
     "and why, what the next smaller and larger budget would change, and the predicted peak\n"
     "and speed. Reads the file's header only, so it takes no time for any size of model.\n"

@@ -4,24 +4,43 @@
  * and the summary counted. The error is relative to the source, so one that was quantized before
  * says less than it lost in all: that is warned of. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "verbs/compress/compress_table.h"
+#include "verbs/quantize/calibration.h"
 
 typedef struct quantize_options {
     tool_args args;
     int32_t threads;
-    const char *type;
+    const char *out, *type, *imatrix, *target;
+    tool_texts rules; /* PATTERN=TYPE */
+    calibration_asked calibration;
+    tool_compress_asked compress;
 } quantize_options;
+
+enum { RULE_BYTES = 256 };
+
+/* How many tensors a type was chosen for, and what they take. */
+enum { TYPES_MAX = 64 };
+typedef struct type_sum {
+    uint32_t tensors;
+    uint64_t bytes;
+} type_sum;
 
 typedef struct work {
     const tool_args *args;
-    const char *type;
+    const char *out, *type;
+    char name[32]; /* of the result in the test's table */
+    tool_compress compress;
     tool_progress progress;
     uint64_t bytes_from, bytes_to;
     double relative_worst;
     char worst[64];
     uint32_t changed, lossy_sources;
+    uint32_t unweighted; /* of what was changed and quantized: those without importance */
+    type_sum sums[TYPES_MAX];
+    uint64_t weights; /* of all tensors */
 } work;
 
 static const char *type_name(mnem_type type) {
@@ -33,32 +52,61 @@ static bool is_quantized(mnem_type type) {
     return mnem_type_get(type)->block_elements > 1;
 }
 
+/* Weights that make up for each other's errors are far from what they were, and what they give is
+ * near: that is what counts where it is known. */
+static void print_error(const mnem_quantize_report *r) {
+    if (r->from == r->to) return;
+    if (!r->solved) tool_outf("  error %6.3f %%  max %.2g", 100 * r->relative_error, r->max_error);
+    if (r->weighted && !r->solved) tool_outf("  weighted %6.3f %%", 100 * r->weighted_error);
+    if (r->solved) tool_outf("  of outputs %6.3f %%", 100 * r->output_error);
+    if (r->exponent > 0) tool_outf("  scales ^%.2f", r->exponent);
+    if (r->exponent < 0) tool_outf("  can't be scaled");
+}
+
 static void print_tensor(const work *w, const mnem_quantize_report *r) {
     if (w->args->json) {
-        tool_out_json(json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "tensor", r->tensor,
-                                "from", type_name(r->from), "to", type_name(r->to), "bytes_from",
-                                (json_int_t)r->bytes_from, "bytes_to", (json_int_t)r->bytes_to,
-                                "rms_error", r->rms_error, "relative_error", r->relative_error,
-                                "max_error", r->max_error));
+        json_t *line =
+            json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "tensor", r->tensor, "from",
+                      type_name(r->from), "to", type_name(r->to), "bytes_from",
+                      (json_int_t)r->bytes_from, "bytes_to", (json_int_t)r->bytes_to, "rms_error",
+                      r->rms_error, "relative_error", r->relative_error, "max_error", r->max_error);
+        if (line && r->weighted)
+            json_object_set_new(line, "weighted_error", tool_json_real(r->weighted_error));
+        if (line && r->solved) {
+            json_object_set_new(line, "output_error", tool_json_real(r->output_error));
+            json_object_set_new(line, "exponent", tool_json_real(r->exponent));
+        }
+        tool_out_json("tensor", line);
         return;
     }
     char from[TOOL_TEXT], to[TOOL_TEXT];
     tool_outf("%4u/%-4u %-28s %4s %9s -> %-4s %9s", r->index + 1, r->count, r->tensor,
               type_name(r->from), tool_size(r->bytes_from, from), type_name(r->to),
               tool_size(r->bytes_to, to));
-    if (r->from != r->to)
-        tool_outf("  error %6.3f %%  max %.2g", 100 * r->relative_error, r->max_error);
+    print_error(r);
     tool_outf("\n");
+}
+
+static uint64_t weights_of(const mnem_quantize_report *r) {
+    const mnem_type_info *type = mnem_type_get(r->from);
+    return r->bytes_from / type->block_bytes * type->block_elements;
 }
 
 static void note(work *w, const mnem_quantize_report *r) {
     w->bytes_from += r->bytes_from;
     w->bytes_to += r->bytes_to;
+    w->weights += weights_of(r);
+    if ((unsigned)r->to < TYPES_MAX) {
+        w->sums[r->to].tensors++;
+        w->sums[r->to].bytes += r->bytes_to;
+    }
     if (r->from == r->to) return;
     w->changed++;
     w->lossy_sources += is_quantized(r->from);
-    if (r->relative_error <= w->relative_worst) return;
-    w->relative_worst = r->relative_error;
+    w->unweighted += is_quantized(r->to) && !r->weighted;
+    const double error = r->solved ? r->output_error : r->relative_error;
+    if (error <= w->relative_worst) return;
+    w->relative_worst = error;
     snprintf(w->worst, sizeof w->worst, "%s", r->tensor);
 }
 
@@ -69,62 +117,263 @@ static void on_report(void *context, const mnem_quantize_report *r) {
     print_tensor(w, r);
 }
 
-static void print_summary(const work *w) {
+static double bits_of(const work *w) {
+    return w->weights ? 8 * (double)w->bytes_to / (double)w->weights : 0;
+}
+
+static json_t *types_json(const work *w) {
+    json_t *types = json_object();
+    for (int t = 0; types && t < TYPES_MAX; t++)
+        if (w->sums[t].tensors)
+            json_object_set_new(types, type_name((mnem_type)t),
+                                json_pack("{s:I, s:I}", "tensors", (json_int_t)w->sums[t].tensors,
+                                          "bytes", (json_int_t)w->sums[t].bytes));
+    return types;
+}
+
+/* What was chosen where more than a name said it. */
+static void print_types(const work *w) {
+    char bytes[TOOL_TEXT];
+    for (int t = 0; t < TYPES_MAX; t++)
+        if (w->sums[t].tensors)
+            tool_outf("  %-7s %4u tensor%s %10s\n", type_name((mnem_type)t), w->sums[t].tensors,
+                      w->sums[t].tensors == 1 ? " " : "s", tool_size(w->sums[t].bytes, bytes));
+}
+
+static void warn(const work *w, const quantize_options *o) {
     if (w->lossy_sources)
         tool_message("warning: %u tensor%s quantized already; from an F16 or F32 file the "
                      "result would be better",
                      w->lossy_sources, w->lossy_sources == 1 ? " was" : "s were");
+    if (o->imatrix && w->unweighted)
+        tool_message("%u of the tensors that changed %s in %s: all columns weighed the same there",
+                     w->unweighted, w->unweighted == 1 ? "isn't" : "aren't", o->imatrix);
+}
+
+static void print_summary(const work *w, const quantize_options *o) {
+    warn(w, o);
     if (w->args->json) {
-        tool_out_json(json_pack("{s:s, s:s, s:I, s:I, s:f, s:s, s:i}", "out", w->args->operand[1],
+        tool_out_json("quantize",
+                      json_pack("{s:s, s:s?, s:I, s:I, s:f, s:s, s:i, s:f, s:o}", "out", w->out,
                                 "type", w->type, "bytes_from", (json_int_t)w->bytes_from,
                                 "bytes_to", (json_int_t)w->bytes_to, "relative_error_worst",
                                 w->relative_worst, "tensor_worst", w->worst, "requantized",
-                                (int)w->lossy_sources));
+                                (int)w->lossy_sources, "bits", bits_of(w), "types", types_json(w)));
         return;
     }
     char from[TOOL_TEXT], to[TOOL_TEXT];
-    tool_outf("%s: %s -> %s, %u tensor%s changed", w->args->operand[1],
-              tool_size(w->bytes_from, from), tool_size(w->bytes_to, to), w->changed,
-              tool_s(w->changed));
+    if (o->target || o->rules.count) print_types(w);
+    tool_outf("%s: %s -> %s, %u tensor%s changed", w->out, tool_size(w->bytes_from, from),
+              tool_size(w->bytes_to, to), w->changed, tool_s(w->changed));
+    if (o->target || o->rules.count) tool_outf(", %.2f bits a weight", bits_of(w));
     if (*w->worst) tool_outf("; largest error %.3f %% in %s", 100 * w->relative_worst, w->worst);
     tool_outf("\n");
 }
 
+static bool is_type(const char *word) {
+    char among[32];
+    snprintf(among, sizeof among, " %.24s ", word);
+    return strcasestr(" " TOOL_TYPES " ", among) != NULL;
+}
+
+/* A calibration without a model to write: only what it counts is wanted. */
+static bool counts_only(const quantize_options *o, const work *w) {
+    return o->calibration.text && o->calibration.imatrix_out && !w->out && !w->type && !o->target;
+}
+
+/* OUT and TYPE are operands, or options. */
+static int choose(const quantize_options *o, work *w) {
+    const tool_args *args = &o->args;
+    int next = 1;
+    w->out = o->out ? o->out : args->operand[next++];
+    w->type = o->type ? o->type : args->operand[next++];
+    if (counts_only(o, w)) return TOOL_OK;
+    if (!w->out) return tool_usage("quantize", "the file to write is missing: IN OUT");
+    if (!w->type && !o->out && is_type(w->out))
+        return tool_usage("quantize", "the file to write is missing: IN OUT %s", w->out);
+    if (o->target && w->type)
+        return tool_usage("quantize", "--type %s and --target: one of them", w->type);
+    if (!w->type && !o->target)
+        return tool_usage("quantize", "--type is missing: Q8_0, Q4_0, Q4_K_M or F16");
+    if (next < args->operands)
+        return tool_usage("quantize", "\"%s\" is one too many", args->operand[next]);
+    return o->type || !w->type ? TOOL_OK : tool_option_check(args->verb, "type", w->type);
+}
+
+/* A plain number of at most 32 is bits of a weight; everything else is a size. */
+static int read_target(const char *text, mnem_quantize_options *options) {
+    char *end;
+    const double bits = text ? strtod(text, &end) : 0;
+    if (!text) return TOOL_OK;
+    if (end != text && !*end && bits > 0 && bits <= 32)
+        options->target_bits = bits;
+    else if (mnem_size_parse(text, &options->target_bytes) != MNEM_OK || !options->target_bytes)
+        return tool_usage("quantize",
+                          "--target takes a size such as 60M, or bits of a weight such "
+                          "as 4.5, not \"%s\"",
+                          text);
+    return TOOL_OK;
+}
+
+/* PATTERN=TYPE; a pattern may hold more of =. The texts are those of the command line. */
+static int read_rules(const quantize_options *o, char (*pattern)[RULE_BYTES],
+                      mnem_tensor_rule *rule) {
+    for (int i = 0; i < o->rules.count; i++) {
+        const char *text = o->rules.text[i], *type = strrchr(text, '=');
+        if (!type || type == text || (size_t)(type - text) >= RULE_BYTES)
+            return tool_usage("quantize",
+                              "--tensor-type takes PATTERN=TYPE, such as "
+                              "attn_v=Q6_K, not \"%s\"",
+                              text);
+        snprintf(pattern[i], RULE_BYTES, "%.*s", (int)(type - text), text);
+        rule[i] = (mnem_tensor_rule){pattern[i], type + 1};
+    }
+    return TOOL_OK;
+}
+
+/* A method has what it takes, and what is of a calibration has one. */
+static int check_method(const quantize_options *o) {
+    const char *const names[] = {"imatrix-out", "chunks", "spill", "pretokenizer"};
+    const char *const both[] = {"ctx", "memory"};
+    const char *method = o->calibration.method ? o->calibration.method : "auto";
+    const char *text = o->calibration.text;
+    for (size_t i = 0; !text && i < sizeof names / sizeof *names; i++)
+        if (tool_given(&o->args, names[i]))
+            return tool_usage("quantize", "--%s is of --calibrate", names[i]);
+    for (size_t i = 0; !text && !o->compress.test && i < sizeof both / sizeof *both; i++)
+        if (tool_given(&o->args, both[i]))
+            return tool_usage("quantize", "--%s is of --calibrate and --test", both[i]);
+    if (text && o->imatrix) return tool_usage("quantize", "--imatrix and --calibrate: one of them");
+    if (strcasecmp(method, "nearest") == 0 && (o->imatrix || text))
+        return tool_usage("quantize", "--%s and --method nearest: one of them",
+                          text ? "calibrate" : "imatrix");
+    if (strcasecmp(method, "imatrix") == 0 && !o->imatrix && !text)
+        return tool_usage("quantize", "--method imatrix needs --imatrix FILE, or --calibrate FILE");
+    const bool solves = strcasecmp(method, "gptq") == 0 || strcasecmp(method, "awq") == 0;
+    if (solves && !text)
+        return tool_usage("quantize", "--method %s needs --calibrate FILE", method);
+    return TOOL_OK;
+}
+
+static int run(const quantize_options *o, work *w, calibration *c, mnem_quantize_options *options) {
+    if (o->imatrix) {
+        const mnem_status status = mnem_imatrix_open(o->imatrix, &c->imatrix);
+        if (status != MNEM_OK) return tool_fail(status);
+    }
+    tool_progress_begin(&w->progress, "quantizing");
+    const mnem_status status =
+        calibration_quantize(c, o->args.operand[0], tool_compress_path(&w->compress), options);
+    tool_progress_end(&w->progress);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* ---- the test ---- */
+
+static int set_test(const quantize_options *o, work *w, tool_compress_asked *asked) {
+    const char *method = o->calibration.method ? o->calibration.method : "auto";
+    tool_compress *c = &w->compress;
+    const int code = tool_compress_begin(c, asked, &o->args, o->calibration.text);
+    if (code != TOOL_OK) return code;
+    const bool fitted = o->calibration.text || o->imatrix;
+    snprintf(w->name, sizeof w->name, "%s%s%s", w->type ? w->type : o->target, fitted ? " " : "",
+             fitted ? method : "");
+    c->source = w->args->operand[0];
+    c->out = w->out;
+    c->name = w->name;
+    c->plain = fitted || o->rules.count ? NULL : w->type;
+    c->memory = o->calibration.session.memory;
+    c->context = o->calibration.session.context;
+    c->threads = o->threads;
+    c->seen = asked->test == o->calibration.text ? calibration_sees : NULL;
+    if (c->seen && !c->context) c->context = CALIBRATION_CONTEXT;
+    c->seen_context = &o->calibration;
+    return tool_compress_check(c);
+}
+
+static int end_test(const quantize_options *o, work *w) {
+    const int code = tool_compress_end(&w->compress);
+    if (code != TOOL_OK) return code;
+    print_summary(w, o);
+    return tool_out_end();
+}
+
 static int verb_quantize(const tool_args *args) {
     const quantize_options *o = (const quantize_options *)args;
-    if (!o->type) return tool_usage("quantize", "--type is missing: Q8_0, Q4_0, Q4_K_M or F16");
     static work w;
+    static char pattern[TOOL_SPACES_MAX][RULE_BYTES];
+    static calibration c;
+    mnem_tensor_rule rule[TOOL_SPACES_MAX];
     w.args = args;
-    w.type = o->type;
+    tool_compress_asked test = o->compress;
+    int code = choose(o, &w);
+    mnem_quantize_options options = {.type = w.type,
+                                     .threads = o->threads,
+                                     .rules = rule,
+                                     .rules_count = o->rules.count,
+                                     .progress = {tool_progress_tell, &w.progress},
+                                     .on_report = on_report,
+                                     .context = &w};
+    if (code == TOOL_OK) code = check_method(o);
+    if (code == TOOL_OK) code = read_target(o->target, &options);
+    if (code == TOOL_OK) code = read_rules(o, pattern, rule);
+    if (code == TOOL_OK && w.out) code = set_test(o, &w, &test);
+    if (code != TOOL_OK) return code;
+    tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
-    tool_progress_begin(&w.progress, "quantizing");
-    const mnem_quantize_options options = {.type = o->type,
-                                           .threads = o->threads,
-                                           .progress = {tool_progress_tell, &w.progress},
-                                           .on_report = on_report,
-                                           .context = &w};
-    mnem_status status = mnem_quantize_file(args->operand[0], args->operand[1], &options);
-    tool_progress_end(&w.progress);
-    if (status != MNEM_OK) return tool_fail(status);
-    print_summary(&w);
-    return tool_out_end();
+    if (w.out) code = tool_compress_try(&w.compress);
+    if (code != TOOL_OK) return code;
+    const char *beside = w.out ? w.out : o->calibration.imatrix_out;
+    if (o->calibration.text) code = calibration_run(&c, args, &o->calibration, o->threads, beside);
+    if (code == TOOL_OK && w.out) code = run(o, &w, &c, &options);
+    calibration_close(&c); /* its ledger, too: the test has its own */
+    if (code != TOOL_OK) return code;
+    return w.out ? end_test(o, &w) : tool_out_end();
 }
 
 /* ---- the command line ---- */
 
 #define AT(field) offsetof(quantize_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
+    {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile",
+     .help = "the model to write, as the operand OUT"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
-    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = TOOL_TYPES,
+    {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
      .help = "what to write: Q8_0, Q4_0, Q4_K_M, F16, or one type for all matrices, such as Q6_K "
-             "(required)"},
+             "(required, or as the operand TYPE)"},
+    {"target", 0, "SIZE|BITS", TOOL_VALUE_TEXT, AT(target),
+     .help = "in place of TYPE: a type for each matrix, so that the file has at most this size "
+             "(60M) or a weight these bits (4.5), with the least loss; measured on some rows"},
+    {"tensor-type", 0, "PATTERN=TYPE", TOOL_VALUE_LIST, AT(rules), .most = TOOL_SPACES_MAX,
+     .help = "this type for matrices whose name the pattern fits anywhere, a regular expression: "
+             "attn_v=Q6_K, 'blk\\.[01]\\.=Q8_0'; may be given again, the first that fits counts"},
+    {"imatrix", 0, "FILE", TOOL_VALUE_TEXT, AT(imatrix), .path = TOOL_PATH_READ,
+     .help = "what the error of each column weighs: an importance matrix, as llama.cpp's "
+             "llama-imatrix writes it from a text, or --imatrix-out"},
+    TOOL_GROUP(calibration_options, AT(calibration)),
+    TOOL_GROUP(tool_compress_options, AT(compress)),
     TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP(tool_quiet_options, 0),
     {0},
 };
 
 static quantize_options asked;
-TOOL_VERB(quantize, "IN OUT", 2, 2, "write a model in a smaller type",
-          "Writes the model IN to OUT in another type, row by row, so that a model larger than\n"
-          "memory is no problem, and shows each tensor's error. OUT appears when it is whole.\n",
-          "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
-          "mnem quantize model-f16.gguf model-q8.gguf --type Q8_0  # 8.5 bits, hardly any loss\n");
+TOOL_VERB(
+    quantize, "IN OUT [TYPE]", 1, 3, "write a model in a smaller type",
+    "Writes the model IN to OUT in another type, row by row, so that a model larger than\n"
+    "memory is no problem, and shows each tensor's error. OUT appears when it is whole.\n"
+    "\n"
+    "With --calibrate the model runs over a text first, a layer at a time, so that the\n"
+    "model needn't fit in memory either: columns that the text uses more are rounded with\n"
+    "more care, and columns make up for each other's errors (--method). With\n"
+    "--imatrix-out and neither OUT nor TYPE it only counts.\n"
+    "\n"
+    "At the end both are run over what was kept apart of that text (or over --test), and\n"
+    "plain types beside them: size, perplexity, divergence from IN (mnem perplexity --kl) and\n"
+    "speed, as a table. Whether there is room for that is looked at first.\n",
+    "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
+    "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits, hardly any loss\n"
+    "mnem quantize model-f16.gguf small.gguf --imatrix imatrix.gguf --target 3.5\n"
+    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # for such "
+    "texts\n"
+    "mnem quantize f16.gguf q4.gguf Q4_0 --test heldout.txt --max-loss 1  # else no OUT\n");

@@ -1,11 +1,12 @@
 /* verb_replay.c: `mnem replay`: what each policy would have cost on a real trace.
  *
- * For each trace: read it, run every policy through mnem/replay.h, print a table, verdicts and
- * advice; a map (--svg) and a timeline are made by one more replay of the first policy. */
+ * For each trace: read it, run every policy through mnem/replay.h, print what a snapshot says
+ * beside (replay_snapshot.h), a table, verdicts and advice; a map (--svg) and a timeline are made
+ * by one more replay of the first policy. */
 #include <math.h>
 #include <string.h>
 
-#include "verbs/replay/replay_tool.h"
+#include "verbs/replay/replay_snapshot.h"
 
 /* ---- which policies ---- */
 
@@ -126,14 +127,14 @@ static void print_trace(const replay_case *c) {
     tool_outf("%s\n  %s, %s operation%s (%s allocation%s) on %u stream%s", c->path, i->format,
               tool_exact(i->count, a), tool_s(i->count), tool_exact(i->allocations, b),
               tool_s(i->allocations), i->streams, tool_s(i->streams));
-    if (i->devices > 1) tool_outf("; device %u of %u (--device)", i->device, i->devices);
-    tool_outf("\n  peak %s live, %s block%s", tool_size(i->bytes_peak, a),
+    if (i->devices > 1) tool_outf("\n  device %u of %u (--device)", i->device, i->devices);
+    tool_outf("\n  peak %s live; at most %s block%s at once", tool_size(i->bytes_peak, a),
               tool_exact(i->blocks_peak, b), tool_s(i->blocks_peak));
     if (i->prelude)
-        tool_outf("; %s %s live before the record began", tool_exact(i->prelude, a),
+        tool_outf("\n  %s %s live before the record began", tool_exact(i->prelude, a),
                   i->prelude == 1 ? "was" : "were");
     if (i->bytes_reserved_peak)
-        tool_outf("; PyTorch reserved %s", tool_size(i->bytes_reserved_peak, a));
+        tool_outf("\n  PyTorch reserved %s", tool_size(i->bytes_reserved_peak, a));
     if (i->dropped)
         tool_outf("\n  %s event%s others", tool_exact(i->dropped, a),
                   i->dropped == 1 ? " contradicts" : "s contradict");
@@ -145,9 +146,9 @@ static char *time_text(double ns, char text[TOOL_TEXT]) {
     if (ns < 999.5)
         snprintf(text, TOOL_TEXT, "%.0f ns", ns);
     else if (ns < 999.5e3)
-        snprintf(text, TOOL_TEXT, "%.1f us", ns / 1e3);
+        snprintf(text, TOOL_TEXT, "%.*f us", ns < 99.95e3, ns / 1e3);
     else
-        snprintf(text, TOOL_TEXT, "%.1f ms", ns / 1e6);
+        snprintf(text, TOOL_TEXT, "%.*f ms", ns < 99.95e6, ns / 1e6);
     return text;
 }
 
@@ -169,7 +170,7 @@ static void print_row(const mnem_replay_result *r) {
         snprintf(hit, sizeof hit, "%.2f %%", 100 * r->hit_rate);
         tool_exact(r->upstream_calls, calls);
     }
-    tool_outf("  %-10s %8s %8s %8s %8s %10s %10s %9s %9s\n", r->name, t[0], t[1], t[2], t[3],
+    tool_outf("  %-10s %7s %7s %7s %7s %8s %8s %8s %8s\n", r->name, t[0], t[1], t[2], t[3],
               ratio_text(r->measured & MNEM_REPLAY_FIT, r->capacity_over_live, x[0]),
               ratio_text(grown, r->reserved_over_live, x[1]), hit, calls);
 }
@@ -193,20 +194,26 @@ static void print_refusal(const replay_case *c, const mnem_replay_result *r) {
 
 static void print_table(const replay_case *c) {
     char a[TOOL_TEXT];
-    tool_outf("\n  %-10s %35s %10s %10s %9s %9s\n", "", "time per operation", "needed", "reserved",
+    tool_outf("\n  %-10s %31s %8s %8s %8s %8s\n", "", "time per operation", "needed", "reserved",
               "hit", "upstream");
-    tool_outf("  %-10s %8s %8s %8s %8s %10s %10s %9s %9s\n", "policy", "mean", "p50", "p99",
-              "worst", "/ peak", "/ peak", "rate", "calls");
+    tool_outf("  %-10s %7s %7s %7s %7s %8s %8s %8s %8s\n", "policy", "mean", "p50", "p99", "worst",
+              "/ peak", "/ peak", "rate", "calls");
     for (int i = 0; i < c->policies; i++) print_row(&c->results[i]);
     for (int i = 0; i < c->policies; i++) print_refusal(c, &c->results[i]);
     const uint64_t segment = c->results[0].segment_bytes;
     if (segment) tool_outf("  reserved in steps of %s\n", tool_size(segment, a));
 }
 
+/* All of them in 80 columns. */
+static int verdict_width(int indicator) {
+    return indicator == MNEM_REPLAY_LATENCY ? 18 : 15;
+}
+
 static void print_verdicts(const replay_case *c) {
     tool_outf("\n  %-10s", "verdicts");
     for (int k = 0; k < MNEM_REPLAY_INDICATORS; k++)
-        tool_outf(" %-20s", mnem_replay_judge(&c->results[0], (mnem_replay_indicator)k).text);
+        tool_outf(" %-*s", verdict_width(k),
+                  mnem_replay_judge(&c->results[0], (mnem_replay_indicator)k).text);
     tool_outf("\n");
     for (int i = 0; i < c->policies; i++) {
         tool_outf("  %-10s", c->results[i].name);
@@ -219,7 +226,7 @@ static void print_verdicts(const replay_case *c) {
             else
                 snprintf(text, sizeof text, "%s (%.*f %s)", v.verdict,
                          v.value < 10 || v.value > 99 ? 2 : 1, v.value, v.unit);
-            tool_outf(" %-20s", text);
+            tool_outf(" %-*s", verdict_width(k), text);
         }
         tool_outf("\n");
     }
@@ -273,7 +280,8 @@ static json_t *json_path(const char *path) {
     return value ? value : json_string("?");
 }
 
-static void print_json(const replay_case *c, const replay_advice *advice) {
+static void print_json(const replay_case *c, const replay_advice *advice,
+                       const replay_snapshot *snapshot) {
     const mnem_workload_info *i = &c->info;
     json_t *policies = json_array();
     for (int k = 0; k < c->policies; k++)
@@ -292,25 +300,37 @@ static void print_json(const replay_case *c, const replay_advice *advice) {
                         tool_json_count(c->asked->capacity, c->asked->capacity));
     json_object_set_new(root, "policies", policies);
     json_object_set_new(root, "advice", replay_advice_json(advice));
-    tool_out_json(root);
+    replay_snapshot_json(snapshot, c, root);
+    tool_out_json("replay", root);
 }
 
 /* ---- one trace ---- */
 
-static int print_all(replay_case *c) {
+static int print_all(replay_case *c, const replay_snapshot *snapshot) {
     replay_advice advice;
     const mnem_status status = replay_advice_make(c, &advice);
     if (status != MNEM_OK) return tool_fail(status);
     if (tool_interrupted()) return TOOL_INTERRUPTED;
     if (c->args->json) {
-        print_json(c, &advice);
+        print_json(c, &advice, snapshot);
         return TOOL_OK;
     }
     print_trace(c);
+    if (snapshot->present) replay_sites_print(snapshot, c);
+    replay_failure_print(snapshot, c);
     print_table(c);
     print_verdicts(c);
     replay_advice_print(c, &advice);
+    replay_settings_print(snapshot, c);
     return c->asked->timeline ? replay_timeline(c) : TOOL_OK;
+}
+
+static int look_at(replay_case *c) {
+    replay_snapshot snapshot;
+    const mnem_status status = replay_snapshot_make(c, &snapshot);
+    const int code = status == MNEM_OK ? print_all(c, &snapshot) : tool_fail(status);
+    replay_snapshot_fini(&snapshot);
+    return code;
 }
 
 /* Over budget when nobody came through with the capacity that was given. */
@@ -326,7 +346,7 @@ static int replay_one(replay_case *c, const char *path) {
     if (code != TOOL_OK) return code;
     mnem_workload_info_get(c->workload, &c->info);
     code = run_policies(c);
-    if (code == TOOL_OK) code = print_all(c);
+    if (code == TOOL_OK) code = look_at(c);
     if (code == TOOL_OK && c->asked->svg) code = replay_draw(c, c->asked->svg);
     if (code == TOOL_OK) code = refusals(c);
     mnem_workload_close(c->workload);
@@ -394,13 +414,17 @@ TOOL_VERB(replay, "TRACE...", 1, TOOL_OPERANDS_MAX,
           "reserve, how often it would ask the device, a verdict for each, and advice: the policy\n"
           "and settings that this trace wants, and what they save.\n"
           "\n"
+          "Of a PyTorch snapshot it also says who holds the peak (lines of your code with bytes,\n"
+          "blocks and ages), what stood in the way of a request that failed, and which\n"
+          "PYTORCH_CUDA_ALLOC_CONF would have done better, as found by replaying it.\n"
+          "\n"
           "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
           "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
           "line\n"
           "each. Names that end in .xz are unpacked by xz; - is standard input.\n"
           "\n"
           "With --capacity, exit code 3 when no policy comes through.\n",
-          "mnem replay snapshot.pickle  # how would mnem's pool do on this?\n"
-          "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit 16 GiB?\n"
+          "mnem replay snapshot.pickle  # who holds the peak, and what would help?\n"
+          "mnem replay snapshot.pickle --policy all --capacity 16G  # what fits 16 GiB?\n"
           "mnem replay serve.trace.xz --svg map.svg --timeline  # see where memory goes\n"
           "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");

@@ -7,27 +7,34 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/run/chat.h"
+#include "verbs/chat/chat.h"
+#include "verbs/chat/line_editor.h"
 #include "verbs/run/generate.h"
-#include "verbs/run/line_editor.h"
 #include "verbs/run/prompt.h"
+#include "verbs/run/several.h"
+#include "verbs/run/slowness.h"
+#include "verbs/run/wider.h"
 
 /* ---- the end ---- */
 
-static json_t *stats_json(const tool_generator *g, tool_end end) {
+static json_t *stats_json(const tool_generator *g, tool_end end, const char *slow) {
     const tool_stage *stage = g->stage;
     mnem_engine_stats s;
     mnem_session_stats_get(stage->session, &s);
-    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:f, s:I, s:I}",
-                     "end", tool_end_text(end), "seed", (json_int_t)g->seed, "prompt_tokens",
-                     (json_int_t)g->prompt_tokens, "tokens", (json_int_t)g->tokens, "tokens_per_s",
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:I, "
+                     "s:I, s:o, s:o}",
+                     "end", tool_end_text(end), "seed", (json_int_t)g->sampling.seed,
+                     "prompt_tokens", (json_int_t)g->prompt_tokens, "prompt_cached",
+                     (json_int_t)g->cache.tokens, "tokens", (json_int_t)g->tokens, "tokens_per_s",
                      tool_generator_rate(g), "prompt_tokens_per_s", tool_generator_prompt_rate(g),
                      "seconds_load", stage->seconds_load, "bytes_streamed",
                      (json_int_t)s.bytes_streamed, "expert_hits", (json_int_t)s.expert_hits,
                      "expert_misses", (json_int_t)s.expert_misses, "expert_guesses",
-                     (json_int_t)s.expert_guesses, "seconds_waiting", s.seconds_waiting, "vmhwm",
-                     (json_int_t)tool_peak_bytes(), "predicted_peak",
-                     (json_int_t)stage->plan.peak_bytes);
+                     (json_int_t)s.expert_guesses, "expert_guessed", (json_int_t)s.expert_guessed,
+                     "seconds_waiting", s.seconds_waiting, "vmhwm", (json_int_t)tool_peak_bytes(),
+                     "predicted_peak", (json_int_t)stage->plan.peak_bytes, "predicted_tokens_per_s",
+                     tool_json_known(stage->plan.predicted_generate), "slow",
+                     *slow ? json_string(slow) : json_null());
 }
 
 /* With the context that the prompt and -n want, and what it would take where there isn't room. */
@@ -39,17 +46,40 @@ static json_t *plan_json(const tool_generator *g) {
     return plan;
 }
 
-static void report_end(const tool_generator *g, tool_end end) {
-    const tool_args *args = g->stage->args;
-    if (args->json) {
-        tool_out_json(json_pack("{s:o, s:o, s:o}", "plan", plan_json(g), "ledger",
-                                tool_report_ledger_json(g->stage), "stats", stats_json(g, end)));
+/* The last line: plan, ledger and stats, and the whole text, which is made again from its tokens
+ * and written as it is made: it waits nowhere in memory. first: where it begins among them. */
+static void print_end(tool_generator *g, tool_end end, const char *slow, int32_t first) {
+    json_t *object = json_pack("{s:o, s:o, s:o, s:s}", "plan", plan_json(g), "ledger",
+                               tool_report_ledger_json(g->stage), "stats", stats_json(g, end, slow),
+                               "type", "end");
+    char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    const bool beside = end == TOOL_END_STOP || end == TOOL_END_CONTEXT || end == TOOL_END_GRAMMAR;
+    json_decref(object);
+    if (!line) {
+        tool_out_json("end", NULL);
         return;
     }
-    if (args->quiet) return;
-    fputc('\n', stderr);
-    tool_report_ledger(stderr, g->stage);
-    tool_generator_report(stderr, g);
+    tool_out(line, strlen(line) - 1);
+    free(line);
+    tool_outf(",\"text\":\"");
+    g->mute = true;
+    g->on_text = tool_out_escaped;
+    tool_generator_say(g, first, beside ? g->next : -1);
+    tool_generator_flush(g, end);
+    tool_outf("\"}\n");
+    tool_out_flush();
+}
+
+static void report_end(tool_generator *g, tool_end end, const tool_pace *pace, int32_t first) {
+    const tool_args *args = g->stage->args;
+    char slow[400];
+    tool_slowness(g, pace, slow, sizeof slow);
+    if (args->json) {
+        print_end(g, end, slow, first);
+        return;
+    }
+    tool_generator_end(stderr, g);
+    if (*slow && !args->quiet) tool_message("%s", slow);
 }
 
 static int end_code(const tool_generator *g, tool_end end) {
@@ -57,15 +87,19 @@ static int end_code(const tool_generator *g, tool_end end) {
     case TOOL_END_INTERRUPTED: return TOOL_INTERRUPTED;
     case TOOL_END_FAILED: return tool_fail(g->status);
     case TOOL_END_CLOSED: return tool_out_end();
-    case TOOL_END_CONTEXT:
-        if (!g->stage->args->quiet)
-            tool_message("stopped: the context of %d tokens is full%s", g->stage->plan.context,
-                         g->stage->plan.context < g->stage->transformer.context
-                             ? "; --ctx makes it larger"
-                             : "");
-        return TOOL_OK;
     default: return TOOL_OK;
     }
+}
+
+/* The last thing: what would hold more is planned in the place of the session. */
+static void say_full(tool_stage *stage) {
+    char help[TOOL_WIDER_TEXT];
+    tool_interrupt_watch(NULL);
+    mnem_session_destroy(stage->session);
+    stage->session = NULL;
+    const tool_wider wider = tool_wider_find(stage, 0, 1);
+    tool_message("stopped: the context of %d tokens is full%s", stage->plan.context,
+                 tool_wider_text(stage, &wider, "; ", help));
 }
 
 /* On a terminal the text follows its prompt, which is a message, not output. */
@@ -85,17 +119,22 @@ static void echo_prompt(const tool_args *args, const char *prompt) {
 
 static int run_text(tool_generator *g) {
     const run_options *asked = g->asked;
-    int32_t limit = asked->tokens;
+    int32_t limit = asked->tokens < 0 ? INT32_MAX : asked->tokens;
     if (!limit) limit = g->answers ? INT32_MAX : TOOL_DEFAULT_TOKENS;
     if (!g->answers && strcmp(tool_prompt_source(asked), "-p") == 0)
-        echo_prompt(&asked->args, asked->prompt);
+        echo_prompt(&asked->args,
+                    asked->prompt.count ? asked->prompt.text[0] : asked->args.operand[1]);
+    const int32_t first = g->count;
+    tool_pace pace;
+    tool_pace_begin(&pace);
     tool_end end = tool_generate(g, limit);
     if ((!g->newline || end == TOOL_END_INTERRUPTED) && isatty(STDOUT_FILENO) &&
         isatty(STDERR_FILENO))
         fputc('\n', stderr);
     tool_generator_say_empty(g, end, 0);
     int code = end_code(g, end);
-    report_end(g, end);
+    report_end(g, end, &pace, first);
+    if (end == TOOL_END_CONTEXT && !asked->args.quiet) say_full(g->stage);
     int out = tool_out_end();
     return code != TOOL_OK ? code : out;
 }
@@ -109,34 +148,37 @@ static int run_prompt(tool_stage *stage, const run_options *asked, tool_generato
     return run_text(g);
 }
 
-static bool is_object(const char *text) {
-    json_t *value = json_loads(text, 0, NULL);
-    const bool is = json_is_object(value);
-    json_decref(value);
-    return is;
+static int run_several(tool_stage *stage, const run_options *asked) {
+    tool_several *several = NULL;
+    int code = tool_several_plan(stage, asked, &several);
+    if (code == TOOL_OK) tool_report_start(stage);
+    if (code == TOOL_OK && !stage->args->quiet && !stage->args->json) fputc('\n', stderr);
+    if (code == TOOL_OK) code = tool_several_run(several);
+    tool_several_close(several);
+    return code;
 }
 
 static int check(const run_options *asked) {
-    const char *model = asked->args.operand[0];
-    if (model && !strstr(model, ".gguf") && access(model, F_OK) != 0)
-        return tool_usage("run", "no file \"%s\"; if it is a prompt, put -p before it", model);
-    if (asked->prompt && asked->file)
-        return tool_usage("run", "--prompt and --file are two prompts; give one of them");
-    if (asked->args.json && !tool_prompt_source(asked))
+    const char *also = asked->args.operand[1];
+    if (also && !asked->args.model && strstr(also, ".gguf"))
+        return tool_usage("run", "\"%s\" would be the prompt; run takes one model", also);
+    if (also && (asked->prompt.count || asked->prompts || asked->file))
+        return tool_usage("run", "--%s and \"%s\" are two prompts; give both with -p",
+                          asked->prompt.count ? "prompt"
+                          : asked->file       ? "file"
+                                              : "prompts",
+                          also);
+    if (asked->args.json && !tool_prompts_asked(asked) && !tool_prompt_source(asked))
         return tool_usage("run", "--json needs a prompt: --prompt, --file or standard input");
-    if (asked->raw && (asked->template.file || asked->template.arguments))
-        return tool_usage("run", "--raw takes no template; leave out --%s",
-                          asked->template.file ? "template" : "template-args");
-    if (asked->raw && asked->system && tool_prompt_source(asked))
+    if (asked->raw && asked->system && (asked->prompts || tool_prompt_source(asked)))
         return tool_usage("run", "--raw continues the prompt alone; write --system's text into it");
-    if (asked->template.arguments && !is_object(asked->template.arguments))
-        return tool_usage("run", "--template-args takes a JSON object, such as '{\"name\": 1}'");
-    if (asked->system && strlen(asked->system) >= TOOL_CHAT_BYTES)
-        return tool_usage("run", "--system takes at most %d bytes", TOOL_CHAT_BYTES - 1);
-    for (int i = 0; i < asked->stop.count; i++)
-        if (strlen(asked->stop.text[i]) > TOOL_STOP_BYTES)
-            return tool_usage("run", "--stop takes at most %d bytes", TOOL_STOP_BYTES);
-    return TOOL_OK;
+    if (asked->prompt_cache && tool_prompts_asked(asked))
+        return tool_usage("run", "--prompt-cache is of one text; several prompts run together");
+    if (asked->prompt_cache_ro && !asked->prompt_cache)
+        return tool_usage("run", "--prompt-cache-ro only reads the file of --prompt-cache");
+    const int code = tool_prompt_check("run", asked);
+    if (code != TOOL_OK) return code;
+    return tool_constraint_check(&asked->constraint, tool_prompt_source(asked));
 }
 
 static int verb_run(const tool_args *args) {
@@ -145,13 +187,17 @@ static int verb_run(const tool_args *args) {
     const run_options *o = (const run_options *)args;
     int code = check(o);
     if (code != TOOL_OK) return code;
-    bool chat = !tool_prompt_source(o);
+    const bool several = tool_prompts_asked(o), chat = !several && !tool_prompt_source(o);
     tool_interrupt_watch(NULL);
-    if (chat) tool_editor_open();
+    const tool_editor_options editor = tool_chat_editor(o);
+    if (chat) tool_editor_open(&editor);
     code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
-    if (code == TOOL_OK) code = chat ? tool_chat(&stage, o, &g) : run_prompt(&stage, o, &g);
+    if (code == TOOL_OK)
+        code = several ? run_several(&stage, o)
+               : chat  ? tool_chat(&stage, o, &g)
+                       : run_prompt(&stage, o, &g);
     int traced = tool_stage_write_trace(&stage);
     if (code == TOOL_OK) code = traced;
     if (g.stage) tool_generator_close(&g);
@@ -164,29 +210,47 @@ static int verb_run(const tool_args *args) {
 
 #define AT(field) offsetof(run_options, field)
 const tool_option tool_run_options[] = {
-    {"prompt", 'p', "TEXT", TOOL_VALUE_TEXT, AT(prompt),
+    TOOL_GROUP(tool_model_options, 0),
+    {"prompt", 'p', "TEXT", TOOL_VALUE_LIST, AT(prompt), .most = TOOL_SPACES_MAX, .empty = true,
      .help = "what to answer (a user's turn, where the model has a chat template), or continue (- "
-             "is standard input)"},
+             "is standard input); several run together, each with the seed of the one before plus "
+             "1"},
     {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
      .help = "read the prompt from a file (- is standard input)"},
-    {"system", 0, "TEXT", TOOL_VALUE_TEXT, AT(system),
+    {"prompts", 0, "FILE", TOOL_VALUE_TEXT, AT(prompts), .path = TOOL_PATH_READ,
+     .help = "several prompts: one a line, or JSON lines: \"text\" or {\"prompt\": \"text\", "
+             "\"system\": \"text\"} (- is standard input)"},
+    {"system", 0, "TEXT", TOOL_VALUE_TEXT, AT(system), .also = "system-prompt sys",
      .help = "instructions before the first turn, which stay when old turns are dropped"},
-    {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .help = "continue text: run no chat template"},
+    {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .also = "no-cnv no-conversation",
+     .help = "continue text: run no chat template"},
     TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_memory_options, AT(session.memory)),
-    {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = 1, .most = INT32_MAX,
-     .help = "generate at most N tokens (default: 256; answers end by themselves)"},
+    {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = -1, .most = INT32_MAX,
+     .also = "n-predict predict num-predict max-tokens",
+     .help = "generate at most N tokens; -1: to the text's end or the context's (default: 256; "
+             "answers end by themselves)"},
     TOOL_GROUP(tool_shape_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     {"stop", 0, "TEXT", TOOL_VALUE_LIST, AT(stop), .most = TOOL_STOPS_MAX,
+     .also = "reverse-prompt stop-sequence",
      .help = "stop before this text; may be given up to 8 times"},
+    {"prompt-cache", 0, "FILE", TOOL_VALUE_TEXT, AT(prompt_cache),
+     .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
+     .help = "save what the prompt made (keys and values) in FILE, and begin with what is saved "
+             "there of a text that begins alike: the same text, sooner"},
+    {"prompt-cache-ro", 0, NULL, TOOL_VALUE_FLAG, AT(prompt_cache_ro),
+     .help = "only read the file of --prompt-cache"},
+    {"no-history", 0, NULL, TOOL_VALUE_FLAG, AT(no_history),
+     .help = "neither read nor keep what was typed in chats"},
     TOOL_GROUP(tool_lora_options, AT(session)),
     TOOL_GROUP(tool_page_cache_options, AT(session)),
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, AT(session.trace),
      .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
      .help =
          "write what was charged when, and the steps of the run, for Perfetto or chrome://tracing"},
+    TOOL_GROUP(tool_constraint_options, AT(constraint)),
     {0},
 };
 
@@ -194,6 +258,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_run_options, 0),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_GROUP(tool_verbose_options, 0),
     {0},
 };
 
@@ -203,14 +268,15 @@ static void defaults(tool_args *args) {
 
 static run_options asked;
 TOOL_VERB_WITH(
-    run, defaults, "[MODEL]", 0, 1, "generate text, or chat, inside a memory budget",
+    run, defaults, "[MODEL [PROMPT]]", 0, 2, "generate text, or chat, inside a memory budget",
     "Generates text from a GGUF model inside a hard memory budget. The plan is shown before\n"
     "the first weight is read and the ledger (every byte, by kind and tag) at the end. "
     "Standard\n"
     "output carries the generated text only; all else goes to standard error.\n"
     "\n"
-    "The prompt comes from --prompt, --file or standard input; without any of them, on a\n"
-    "terminal, a chat begins (/help there lists its commands). Where the file has a chat\n"
+    "The prompt comes from PROMPT, --prompt, --file or standard input; without any of them, on a\n"
+    "terminal, a chat begins (/help there lists its commands). Several (-p again, --prompts)\n"
+    "run together, and give the texts that each gives alone. Where the file has a chat\n"
     "template a prompt is a user's turn, and an answer follows that ends by itself; --raw\n"
     "continues the prompt as text, up to 256 tokens without -n. Without MODEL the one that\n"
     "ships with mnem runs. Weights that don't fit the budget are streamed from disk, layer\n"
@@ -223,6 +289,8 @@ TOOL_VERB_WITH(
     "mnem run -p 'In the beginning'  # the model that ships\n"
     "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
     "mnem run model.gguf -p 'What is a ledger?' --system 'Be brief.'  # one answer\n"
+    "mnem run model.gguf --prompts questions.txt --json  # an answer to each line\n"
     "mnem run model.gguf --raw -f essay.txt -n 100 --temp 0  # go on, likeliest tokens only\n"
+    "mnem run model.gguf -p 'A person.' --json-schema person.json  # nothing but JSON\n"
     "mnem run model.gguf --lora adapter.gguf:0.5  # a model with half of what it learned\n"
     "echo 'Once upon a time' | mnem run model.gguf -q  # the text, nothing else\n");

@@ -86,8 +86,8 @@ static int open_all(tool_stage *stage, texts *given) {
 
 static void print(const template_options *o, const texts *given, mnem_text text) {
     if (o->args.json) {
-        tool_out_json(json_pack("{s:s, s:o}", "template", given->source, "text",
-                                json_stringn(text.bytes, text.length)));
+        tool_out_json("template", json_pack("{s:s, s:o}", "template", given->source, "text",
+                                            json_stringn(text.bytes, text.length)));
         return;
     }
     if (!o->messages) {
@@ -133,6 +133,7 @@ static int verb_template(const tool_args *args) {
 
 #define AT(field) offsetof(template_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
     {"messages", 0, "FILE", TOOL_VALUE_TEXT, AT(messages),
      .help = "the conversation: a JSON list of objects with role and content (- is standard "
              "input); only the text that the template makes of it is shown"},

@@ -10,6 +10,7 @@
 typedef struct tokenize_options {
     tool_args args;
     tool_session_asked session; /* the pre-tokenizer only */
+    const char *prompt, *file;
     bool no_special, plain;
 } tokenize_options;
 
@@ -25,10 +26,10 @@ static int open_tokenizer(tool_stage *stage) {
 
 static int encode(tool_stage *stage, const int32_t **ids, size_t *count) {
     const tokenize_options *o = (const tokenize_options *)stage->args;
-    const char *text = o->args.operand[1];
+    const char *text = o->prompt ? o->prompt : o->args.operand[1];
     size_t length = text ? strlen(text) : 0;
     if (!text || strcmp(text, "-") == 0) {
-        const int code = tool_stage_read(stage, "-");
+        const int code = tool_stage_read(stage, o->file ? o->file : "-");
         if (code != TOOL_OK) return code;
         text = stage->prompt.text;
         length = stage->prompt.bytes;
@@ -103,11 +104,11 @@ static int print_json(const tool_stage *stage, const int32_t *ids, size_t count)
              json_array_append_new(pieces, piece_json(piece)) == 0;
     }
     if (ok) {
-        tool_out_json(json_pack("{s:o, s:o}", "ids", id_list, "pieces", pieces));
+        tool_out_json("tokens", json_pack("{s:o, s:o}", "ids", id_list, "pieces", pieces));
     } else {
         json_decref(id_list);
         json_decref(pieces);
-        tool_out_json(NULL);
+        tool_out_json("tokens", NULL);
     }
     return tool_out_end();
 }
@@ -129,6 +130,10 @@ static int verb_tokenize(const tool_args *args) {
 
 #define AT(field) offsetof(tokenize_options, field)
 static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
+    {"prompt", 'p', "TEXT", TOOL_VALUE_TEXT, AT(prompt), .help = "the text, as the operand TEXT"},
+    {"file", 'f', "FILE", TOOL_VALUE_TEXT, AT(file), .path = TOOL_PATH_READ,
+     .help = "read the text from a file (- is standard input)"},
     {"no-special", 0, NULL, TOOL_VALUE_FLAG, AT(no_special),
      .help = "add no begin or end token, whatever the file says"},
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain),

@@ -10,35 +10,27 @@
 
 /* ---- before the plan ---- */
 
-/* What a run is can't change when it is resumed. */
-static int check_resume(const tool_args *args) {
-    static const char *const fixed[] = {
-        "data",      "config",  "init",    "steps", "tokens",     "time",
-        "batch",     "ctx",     "vocab",   "rate",  "dropout",    "seed",
-        "precision", "moments", "heldout", "lora",  "lora-alpha", "lora-targets"};
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
-        if (tool_given(args, fixed[i]))
-            return tool_usage("train", "--resume goes on with what the run is; --%s can't change",
-                              fixed[i]);
-    return args->operands ? tool_usage("train", "--resume knows its text") : TOOL_OK;
-}
-
 static int make_config(train_run *run) {
     const train_options *asked = run->asked;
     int code;
     if (asked->resume) {
-        code = check_resume(run->args);
-        if (code == TOOL_OK) code = train_config_load(train_path(run, "config.json"), &run->config);
+        code = train_config_load(train_path(run, "config.json"), &run->config);
+        if (code == TOOL_OK) code = train_resume_check(run);
     } else {
         code = train_config_make(asked, &run->config);
     }
     const train_config *c = &run->config;
     if (code == TOOL_OK && !asked->resume && *c->init) code = train_init_shape(run);
+    run->context_open = !asked->resume && !tool_given(run->args, "ctx") &&
+                        (c->given == UINT64_MAX || !train_config_given(c, "context"));
+    run->warmup = c->warmup;
     if (code == TOOL_OK && !asked->resume) code = train_config_length(asked, &run->config);
     if (code == TOOL_OK) code = train_config_lora(&run->config);
-    if (code != TOOL_OK || c->lora || c->embd % c->heads == 0) return code;
-    return tool_failed("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d",
-                       run->config.embd, run->config.heads);
+    if (code == TOOL_OK) code = train_teacher_config(&run->config);
+    if (code != TOOL_OK || c->lora || c->head_dim || c->embd % c->heads == 0) return code;
+    return tool_failed("the config's \"embd\" is %d: it must be a multiple of its \"heads\", %d, "
+                       "unless \"head_dim\" says the length of a head",
+                       c->embd, c->heads);
 }
 
 static int open_ledger(train_run *run) {
@@ -76,6 +68,7 @@ static mnem_status begin_weights(train_run *run, bool *same_text) {
     if (!saved) mnem_trainer_init(run->trainer, run->config.seed);
     if (run->base) status = mnem_trainer_load(run->trainer, run->base);
     close_base(run);
+    if (status == MNEM_OK) status = train_teacher_load(run);
     if (!saved || status != MNEM_OK) return status;
     status = mnem_trainer_resume(run->trainer, path, note, sizeof note);
     train_text_note(run, text);
@@ -108,9 +101,22 @@ static void say_resumed(const train_run *run) {
     fputc('\n', stderr);
 }
 
+/* "50.0 % of 4.7M weights stay zero, 42 of 42 matrices 2:4" */
+static void say_masked(const train_run *run) {
+    const mnem_train_masked m = mnem_trainer_masked(run->trainer);
+    char count[TOOL_TEXT], text[160];
+    if (run->args->quiet || !m.zeros) return;
+    snprintf(text, sizeof text,
+             "masked: %.1f %% of %s weights stay zero; %d of %d matrices are 2:4",
+             100 * (double)m.zeros / (double)m.weights, tool_count((double)m.weights, count),
+             m.matrices_2_4, m.matrices);
+    tool_wrap_dim(stderr, "", text);
+}
+
 /* From here on there is a run to go on with. */
 static int begin(train_run *run) {
     say_resumed(run);
+    say_masked(run);
     int code = train_config_save(train_path(run, "config.json"), &run->config);
     if (code == TOOL_OK) code = train_folder_keep(run);
     return code == TOOL_OK ? train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer)) : code;
@@ -124,6 +130,7 @@ static void close_run(train_run *run) {
     mnem_sampler_destroy(run->sampler);
     train_text_close(run);
     close_base(run);
+    train_teacher_close(run);
     mnem_device_close(run->device);
     mnem_ledger_destroy(run->ledger);
     train_folder_close(run);
@@ -135,9 +142,10 @@ static void cancel(void *context) {
 }
 
 static int read_text(train_run *run) {
-    int code = run->asked->resume ? TOOL_OK : train_folder_spool(run);
-    if (code == TOOL_OK && !run->asked->resume) code = train_text_check(run);
-    return code;
+    if (run->asked->resume) return TOOL_OK;
+    int code = train_folder_spool(run);
+    if (code == TOOL_OK) code = train_data_kind(run);
+    return code == TOOL_OK ? train_text_check(run) : code;
 }
 
 static int prepare(train_run *run) {
@@ -148,6 +156,7 @@ static int prepare(train_run *run) {
     if (code == TOOL_OK) code = read_text(run);
     if (code == TOOL_OK) code = open_ledger(run);
     if (code == TOOL_OK) code = open_base(run);
+    if (code == TOOL_OK) code = train_teacher_open(run);
     if (code == TOOL_OK) code = train_plan_early(run);
     if (code == TOOL_OK && !run->asked->resume) code = train_vocabulary_make(run);
     if (code == TOOL_OK) code = train_text_open(run);
@@ -183,14 +192,15 @@ static const tool_option options[] = {
          "a text file to learn from, in UTF-8 (- is standard input); operands are further ones"},
     {"any-bytes", 0, NULL, TOOL_VALUE_FLAG, AT(any_bytes),
      .help = "learn from files as they are, also where they don't look like text"},
-    {"config", 'c', "NAME|FILE", TOOL_VALUE_TEXT, AT(config),
-     .choices = "tiny 5m gpt2-10m gpt2-124m",
+    TOOL_GROUP(tool_template_options, AT(template)),
+    {"config", 0, "NAME|FILE", TOOL_VALUE_TEXT, AT(config), .choices = "tiny 5m gpt2-10m gpt2-124m",
      .help = "the model and how it is trained: tiny, 5m, gpt2-10m, gpt2-124m, or a JSON file "
              "(default: 5m)"},
-    {"out", 'o', "DIR", TOOL_VALUE_TEXT, AT(out), .help = "the run's folder (default: mnem-train)"},
+    {"out", 'o', "DIR", TOOL_VALUE_TEXT, AT(out), .also = "output output-dir",
+     .help = "the run's folder (default: mnem-train)"},
     {"resume", 0, NULL, TOOL_VALUE_FLAG, AT(resume),
      .help = "go on with the run in the folder, from its last checkpoint"},
-    {"init", 0, "MODEL", TOOL_VALUE_TEXT, AT(init),
+    {"init", 'm', "MODEL", TOOL_VALUE_TEXT, AT(init), .also = "model",
      .help = "start from this model's weights and vocabulary instead of random ones"},
     {"lora", 0, "R", TOOL_VALUE_COUNT, AT(lora), .least = 1, .most = 65536,
      .help = "train low-rank adapters of this rank on the model of --init, which may be quantized "
@@ -201,9 +211,24 @@ static const tool_option options[] = {
      .choices = "q k v qkv o gate up down",
      .help = "which matrices of a layer get an adapter, with commas between, such as q,v (default: "
              "all)"},
+    {"masked", 0, NULL, TOOL_VALUE_FLAG, AT(masked),
+     .help = "keep what is zero in the matrices of --init: a pruned model stays pruned, 2:4 stays "
+             "2:4"},
+    {"distill", 0, "TEACHER", TOOL_VALUE_TEXT, AT(distill),
+     .help = "learn from this model too, which has the vocabulary of --init and may be quantized; "
+             "where it doesn't fit beside the rest, its layers are streamed"},
+    {"distill-on", 0, "PART", TOOL_VALUE_CHOICE, AT(distill_on), .choices = "logits states both",
+     .help =
+         "what of it is learned: its logits, the states behind its layers (of a model as wide), "
+         "or both (default: logits)"},
+    {"distill-weight", 0, "X", TOOL_VALUE_REAL, AT(distill_weight), .least = 0.001, .most = 1,
+     .help = "the teacher's part of the loss; the text has the rest (default: 0.5)"},
+    {"distill-temperature", 0, "X", TOOL_VALUE_REAL, AT(distill_temperature), .least = 0.1,
+     .most = 100, .help = "logits of both are divided by this for it (default: 2)"},
     {"steps", 0, "N", TOOL_VALUE_NUMBER, AT(steps), .least = 1, .most = TRAIN_STEPS_MAX,
+     .also = "max-steps",
      .help = "length of the run in steps; the learning rate falls to its floor at the end"},
-    {"tokens", 'n', "N", TOOL_VALUE_NUMBER, AT(tokens), .least = 1, .most = TRAIN_STEPS_MAX,
+    {"tokens", 0, "N", TOOL_VALUE_NUMBER, AT(tokens), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "length of the run in tokens"},
     {"time", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 1, .most = 1e8,
      .help =
@@ -213,12 +238,14 @@ static const tool_option options[] = {
     {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "steps between checkpoints (default: about a minute's)"},
     TOOL_GROUP(tool_batch_options, AT(training)),
-    {"ctx", 0, "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
-     .help = "tokens of a sequence, and the model's context"},
+    {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
+     .also = "ctx-size context n-ctx",
+     .help = "tokens of a sequence, and the model's context (default: the config's or the model's, "
+             "less where the data is shorter)"},
     {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), .least = 256, .most = 1 << 20,
      .help = "tokens of the vocabulary that is learned from the text; 256: bytes"},
     TOOL_GROUP(tool_types_options, AT(training)),
-    {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10,
+    {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10, .also = "learning-rate lr",
      .help = "highest learning rate"},
     TOOL_GROUP(tool_dropout_options, AT(training)),
     {"heldout", 0, "X", TOOL_VALUE_REAL, AT(heldout), .least = 0, .most = 0.9,
@@ -231,6 +258,7 @@ static const tool_option options[] = {
      .help = "show the plan and what other budgets would buy, and stop"},
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_GROUP(tool_verbose_options, 0),
     {0},
 };
 
@@ -252,9 +280,13 @@ TOOL_VERB(train, "[FILE...]", 0, TOOL_OPERANDS_MAX, "train a model on text, insi
           "\n"
           "--lora trains low-rank adapters on a model that stays as it is, quantized or not: "
           "gradients\n"
-          "and moments are of the adapters only. The result is adapter.gguf, for that model.\n",
+          "and moments are of the adapters only. The result is adapter.gguf, for that model.\n"
+          "\n"
+          "--masked trains a pruned model and keeps its zeros, so that 2:4 stays 2:4; with\n"
+          "--distill it learns from the model that it was made of too, which stays as it is.\n",
           "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
           "mnem train --data book.txt --memory 64M --dry-run  # what would other budgets buy?\n"
           "mnem train --resume  # go on after Ctrl-C\n"
           "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
+          "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # better again\n"
           "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # GPT-2's shape\n");

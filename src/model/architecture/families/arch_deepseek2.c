@@ -51,6 +51,6 @@ const mnem__architecture mnem__architecture_deepseek2 = {
                .shared_in = {MNEM__ROLE_GATE_SHARED, MNEM__ROLE_UP_SHARED},
                .shared_out = MNEM__ROLE_DOWN_SHARED}},
     .takes = MNEM__TAKES_LATENT | MNEM__TAKES_EXPERTS,
-    .other = "deepseek2-q",
+    .other = "deepseek2-large",
     .other_key = "attention.q_lora_rank",
 };

@@ -21,4 +21,5 @@ const mnem__architecture mnem__architecture_gpt2 = {
                .out = MNEM__ROLE_DOWN}},
     .trained = true,
     .plain_heads = true,
+    .fixed_heads = true,
 };

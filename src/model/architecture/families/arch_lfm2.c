@@ -32,4 +32,5 @@ const mnem__architecture mnem__architecture_lfm2 = {
                .out = MNEM__ROLE_DOWN}},
     .last_norm = MNEM__ROLE_EMBED_NORM,
     .takes = MNEM__TAKES_CONV,
+    .fixed_heads = true,
 };

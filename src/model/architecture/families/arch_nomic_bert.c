@@ -20,4 +20,5 @@ const mnem__architecture mnem__architecture_nomic_bert = {
                .out = MNEM__ROLE_DOWN,
                .sum_norm = MNEM__ROLE_FFN_SUM_NORM}},
     .encoder = true,
+    .fixed_heads = true,
 };

@@ -19,4 +19,5 @@ const mnem__architecture mnem__architecture_phi3 = {
                .in = {MNEM__ROLE_UP},
                .core = MNEM_OP_SILU_MUL,
                .out = MNEM__ROLE_DOWN}},
+    .fixed_heads = true,
 };

@@ -20,4 +20,5 @@ const mnem__architecture mnem__architecture_qwen2 = {
                .in = {MNEM__ROLE_GATE, MNEM__ROLE_UP},
                .core = MNEM_OP_SILU_MUL,
                .out = MNEM__ROLE_DOWN}},
+    .fixed_heads = true,
 };

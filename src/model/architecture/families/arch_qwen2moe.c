@@ -30,4 +30,5 @@ const mnem__architecture mnem__architecture_qwen2moe = {
                .shared_out = MNEM__ROLE_DOWN_SHARED,
                .shared_gate = MNEM__ROLE_SHARED_GATE}},
     .takes = MNEM__TAKES_EXPERTS,
+    .fixed_heads = true,
 };

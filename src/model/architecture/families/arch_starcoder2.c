@@ -34,4 +34,5 @@ const mnem__architecture mnem__architecture_starcoder2 = {
                .in = {MNEM__ROLE_UP},
                .core = MNEM_OP_GELU,
                .out = MNEM__ROLE_DOWN}},
+    .fixed_heads = true,
 };

@@ -74,11 +74,11 @@ static int print_text(const tool_stage *stage, const training *t) {
 }
 
 static int print_json(const training *t) {
-    tool_out_json(json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:o}", "phase", "train",
-                            "sequence", sequence_of(t), "micro_batch", t->plan.micro_batch,
-                            "accumulation", t->plan.accumulation, "layers", t->plan.layers,
-                            "layers_recomputed", t->plan.layers_recomputed, "precision",
-                            precision_of(t), "step", graph_json(&t->step)));
+    tool_out_json("graph", json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:o}", "phase", "train",
+                                     "sequence", sequence_of(t), "micro_batch", t->plan.micro_batch,
+                                     "accumulation", t->plan.accumulation, "layers", t->plan.layers,
+                                     "layers_recomputed", t->plan.layers_recomputed, "precision",
+                                     precision_of(t), "step", graph_json(&t->step)));
     return tool_out_end();
 }
 

@@ -178,7 +178,8 @@ void place_spaces_json(const placing *p) {
                                                 p->space_names[p->uses[i].space], "offset",
                                                 (json_int_t)b->offset));
     }
-    tool_out_json(json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:f, s:I, s:o, s:o}", "file",
+    tool_out_json("place",
+                  json_pack("{s:s, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:f, s:I, s:o, s:o}", "file",
                             p->path, "buffers", (json_int_t)p->t.n, "cost", (json_int_t)r->cost,
                             "lower_bound_cost", (json_int_t)r->lower_bound_cost, "over_bytes",
                             (json_int_t)r->over_bytes, "verdict", place_verdict(p), "fits",

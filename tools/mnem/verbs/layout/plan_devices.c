@@ -78,7 +78,8 @@ static int print_json(const mnem_engine_device *devices, int32_t count,
                       const mnem_engine_split *split) {
     json_t *list = json_array();
     for (int32_t i = 0; i < count; i++) json_array_append_new(list, device_json(&devices[i]));
-    tool_out_json(json_pack("{s:i, s:s, s:i, s:I, s:o}", "context", split->context, "kv",
+    tool_out_json("devices",
+                  json_pack("{s:i, s:s, s:i, s:I, s:o}", "context", split->context, "kv",
                             tool_kv_text(split->kv_type), "chunk", split->chunk, "room_bytes",
                             (json_int_t)split->room_bytes, "devices", list));
     return tool_out_end();

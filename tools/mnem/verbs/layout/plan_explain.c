@@ -6,7 +6,7 @@
 #include "svg.h"
 #include "verbs/layout/plan_tool.h"
 
-enum { ROWS_MAX = 24 };
+#define ROWS_APART 1.25 /* times as fast as the row before */
 
 static bool on_way(void *context, const mnem_engine_way *way) {
     tool_frontier *f = context;
@@ -41,30 +41,49 @@ static double speed(const tool_frontier *f, int i) {
     return 100 * f->ways[f->count - 1].seconds / f->ways[i].seconds;
 }
 
-/* The rows shown are spread over the list; the ends and the plan's own are among them. The list is
- * cut into ROWS_MAX - 2 parts of the same length, and a row is shown that is the first of one. */
-static bool is_shown(const tool_frontier *f, int i) {
-    if (f->count <= ROWS_MAX || f->ways[i].chosen || i == f->count - 1) return true;
-    return i * (ROWS_MAX - 2) / (f->count - 1) != (i - 1) * (ROWS_MAX - 2) / (f->count - 1) ||
-           i == 0;
+/* What is read again and again, and what else this budget makes small. */
+static void describe(const mnem_engine_way *w, char out[128]) {
+    char size[TOOL_TEXT];
+    int used = sprintf(out, "everything in memory");
+    if (w->bytes_streamed_per_pass)
+        used = sprintf(out, "%s/token from disk", tool_size(w->bytes_streamed_per_pass, size));
+    if (w->expert_slots)
+        sprintf(out + used, ", %d experts in memory", w->expert_slots);
+    else
+        sprintf(out + used, ", chunks of %d", w->chunk);
+}
+
+static char *budget_of(const mnem_engine_way *w, char text[TOOL_TEXT]) {
+    return mnem_size_budget(w->peak_bytes, text, TOOL_TEXT);
+}
+
+/* A row that is worth its line: the ends, the plan's own, and what is so much faster than the row
+ * before it; of several that one budget covers the fastest. */
+static bool is_shown(const tool_frontier *f, int i, double last) {
+    char here[TOOL_TEXT], next[TOOL_TEXT];
+    if (f->ways[i].chosen || i == f->count - 1) return true;
+    if (strcmp(budget_of(&f->ways[i], here), budget_of(&f->ways[i + 1], next)) == 0) return false;
+    return last == 0 || f->ways[i].seconds * ROWS_APART <= last;
 }
 
 void tool_frontier_print(FILE *file, const tool_stage *stage, const tool_frontier *f) {
-    char size[TOOL_TEXT];
+    char budget[TOOL_TEXT], what[128];
+    double last = 0;
     int shown = 0;
-    fprintf(file, "frontier: what a budget buys at context %d%s\n", stage->plan.context,
-            stage->options.profile ? "" : " (on a plain machine: `mnem bench` measures this one)");
-    fprintf(file, "  %12s %7s %10s %10s  against the fastest\n", "bytes", "speed", "tokens/s",
-            "prompt/s");
+    fprintf(file, "what a budget buys at a context of %d\n", stage->plan.context);
+    if (!stage->options.profile)
+        fputs("  on a plain machine: `mnem bench` measures this one\n", file);
+    fprintf(file, "  %12s %10s %10s\n", "--memory", "tokens/s", "prompt/s");
     for (int i = 0; i < f->count; i++) {
         const mnem_engine_way *w = &f->ways[i];
-        if (!is_shown(f, i)) continue;
+        if (!is_shown(f, i, last)) continue;
         shown++;
-        fprintf(file, "%c %12s %5.1f %% %10.1f %10.1f  %s\n", w->chosen ? '*' : ' ',
-                tool_size(w->peak_bytes, size), speed(f, i), w->tokens_per_s,
-                w->prompt_tokens_per_s, w->gave_up);
+        last = w->seconds;
+        describe(w, what);
+        fprintf(file, "%c %12s %10.1f %10.1f  %s\n", w->chosen ? '*' : ' ', budget_of(w, budget),
+                w->tokens_per_s, w->prompt_tokens_per_s, what);
     }
-    fprintf(file, "  * this plan; %d of %d way%s that no other beats in both bytes and time\n",
+    fprintf(file, "  * this plan; %d of %d way%s that nothing beats in both bytes and time\n",
             shown, f->count, tool_s((uint64_t)f->count));
 }
 

@@ -8,6 +8,7 @@ typedef struct plan_options {
     run_options run; /* so that the command line of a run can be planned */
     const char *devices, *svg;
     bool explain;
+    int32_t sequences; /* 0: one */
 } plan_options;
 
 /* --devices: the layers over devices that are numbers. An exit code. */

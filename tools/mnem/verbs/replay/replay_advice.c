@@ -90,6 +90,8 @@ mnem_status replay_advice_make(const replay_case *c, replay_advice *a) {
     const uint64_t wanted = a->choice->bytes_capacity_needed / 50 * 51;
     const uint64_t granule = 2u << 20;
     a->bytes_max = (wanted / granule + 1) * granule;
+    const uint64_t given = c->asked->capacity, needed = a->choice->bytes_capacity_needed;
+    if (given && given >= needed && given < a->bytes_max) a->bytes_max = given;
     compare(c, a);
     return MNEM_OK;
 }
@@ -117,14 +119,20 @@ static void print_policy(const replay_advice *a) {
     line("policy", text);
 }
 
-static void print_sizes(const replay_advice *a) {
-    char text[300], one[TOOL_TEXT], two[TOOL_TEXT], three[TOOL_TEXT];
-    snprintf(text, sizeof text,
-             "%s (%llu bytes): the smallest that completes is %s; 2 %% more "
-             "for a day that isn't like this one",
-             tool_size(a->bytes_max, one), (unsigned long long)a->bytes_max,
-             tool_size(a->choice->bytes_capacity_needed, two));
+static void print_maximum(const replay_advice *a, uint64_t given) {
+    char text[300], one[TOOL_TEXT], two[TOOL_TEXT];
+    const uint64_t needed = a->choice->bytes_capacity_needed;
+    const char *why = "2 % more for a day that isn't like this one";
+    if (given && a->bytes_max == given) why = "the rest is for a day that isn't like this one";
+    if (given && given < needed) why = "more than the capacity that was given";
+    snprintf(text, sizeof text, "%s (%llu bytes): the smallest that completes is %s; %s",
+             tool_size(a->bytes_max, one), (unsigned long long)a->bytes_max, tool_size(needed, two),
+             why);
     line("maximum", text);
+}
+
+static void print_segments(const replay_advice *a) {
+    char text[300], one[TOOL_TEXT], two[TOOL_TEXT], three[TOOL_TEXT];
     const int n = snprintf(text, sizeof text, "grow by %s: %llu call%s to the device, %s reserved",
                            tool_size(a->segment_bytes, one), (unsigned long long)a->upstream_calls,
                            tool_s(a->upstream_calls), tool_size(a->bytes_reserved, two));
@@ -142,7 +150,8 @@ void replay_advice_print(const replay_case *c, const replay_advice *a) {
     tool_outf("\nadvice for a pool that runs this\n");
     tool_out_flush();
     print_policy(a);
-    print_sizes(a);
+    print_maximum(a, c->asked->capacity);
+    print_segments(a);
     if (a->bytes_saved) {
         snprintf(text, sizeof text, "%s of the %s that %s", tool_size(a->bytes_saved, one),
                  tool_size(a->bytes_other, two), a->other);

@@ -141,7 +141,8 @@ bool tool_conversation_system(tool_conversation *c, const char *text) {
 bool tool_conversation_user(tool_conversation *c, const char *text, size_t length) {
     const size_t at = c->bytes;
     if (c->turns == TOOL_TURNS_MAX || !add(c, open_user, text, length)) return false;
-    c->turn[c->turns++] = at;
+    c->turn[c->turns] = at;
+    c->answer[c->turns++] = c->said;
     return true;
 }
 
@@ -167,12 +168,60 @@ void tool_conversation_take_back(tool_conversation *c) {
     c->bytes = c->said = c->turn[--c->turns];
 }
 
+void tool_conversation_unanswer(tool_conversation *c) {
+    mend_seam(c);
+    c->bytes = c->said = c->answer[c->turns - 1];
+}
+
 void tool_conversation_drop(tool_conversation *c, int count) {
-    const size_t from = c->turn[count], gone = from - c->system_bytes;
+    const size_t from = count < c->turns ? c->turn[count] : c->said;
+    const size_t gone = from - c->system_bytes;
     mend_seam(c);
     memmove(c->text + c->system_bytes, c->text + from, c->bytes - from);
     c->bytes -= gone;
     c->said -= gone;
     c->turns -= count;
-    for (int i = 0; i < c->turns; i++) c->turn[i] = c->turn[i + count] - gone;
+    for (int i = 0; i < c->turns; i++) {
+        c->turn[i] = c->turn[i + count] - gone;
+        c->answer[i] = c->answer[i + count] - gone;
+    }
+}
+
+/* ---- as a file ---- */
+
+/* A part of bare text as a message; one without bytes is none. */
+static void write_bare(const tool_conversation *c, size_t from, size_t end, const char *opening,
+                       FILE *file) {
+    enum { SLICE = 256 };
+    char valid[3 * (SLICE + 4)];
+    mnem_utf8_joiner joiner = {0};
+    if (from == end) return;
+    if (from > 0) fputs(",\n", file);
+    fputs(opening, file);
+    for (size_t at = from, part; at <= end; at += part) {
+        part = end - at < SLICE ? end - at : SLICE;
+        const size_t length = mnem_utf8_join(&joiner, c->text + at, part, valid);
+        for (size_t i = 0; i < length; i++) {
+            char code[8];
+            fwrite(code, 1, escape((unsigned char)valid[i], code), file);
+        }
+        if (part == 0) break;
+    }
+    fputs("\"}", file);
+}
+
+void tool_conversation_write(tool_conversation *c, FILE *file) {
+    if (!c->bare) {
+        const char *list = tool_conversation_text(c).bytes;
+        const bool some = c->said > LIST_BYTES;
+        fprintf(file, "%s%s\n", some ? "[" : "", some ? list + LIST_BYTES : list);
+        return;
+    }
+    fputc('[', file);
+    write_bare(c, 0, c->system_bytes, open_system, file);
+    for (int i = 0; i < c->turns; i++) {
+        write_bare(c, c->turn[i], c->answer[i], open_user, file);
+        write_bare(c, c->answer[i], i + 1 < c->turns ? c->turn[i + 1] : c->said, open_answer, file);
+    }
+    fputs("]\n", file);
 }

@@ -20,7 +20,7 @@ typedef struct tool_conversation {
     size_t bytes, room;
     size_t said;         /* of the bytes, before an answer that goes on */
     size_t system_bytes; /* that stay */
-    size_t turn[TOOL_TURNS_MAX];
+    size_t turn[TOOL_TURNS_MAX], answer[TOOL_TURNS_MAX]; /* where each begins */
     int turns;
 } tool_conversation;
 
@@ -39,11 +39,14 @@ bool tool_conversation_user(tool_conversation *c, const char *text, size_t lengt
 /* Appends to the answer of the last turn, and ends it. What there is no room for isn't kept. */
 void tool_conversation_answer(tool_conversation *c, const char *text, size_t length);
 void tool_conversation_end(tool_conversation *c);
-/* Forgets the last turn. */
+/* Forgets the last turn, or the answer to it. */
 void tool_conversation_take_back(tool_conversation *c);
-/* Forgets the oldest turns; count is below turns. */
+void tool_conversation_unanswer(tool_conversation *c);
+/* Forgets the oldest turns; all of them only when no answer goes on. */
 void tool_conversation_drop(tool_conversation *c, int count);
 /* All messages that are whole; JSON is ended by a zero, too. Borrowed until the next call. */
 mnem_text tool_conversation_text(tool_conversation *c);
+/* The messages that are whole as a JSON list, a bare one's too. */
+void tool_conversation_write(tool_conversation *c, FILE *file);
 
 #endif

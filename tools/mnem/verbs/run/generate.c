@@ -3,15 +3,15 @@
  * Text goes piece -> whole UTF-8 characters -> stop texts -> stdout, and is flushed for each token.
  * What could be the beginning of a stop text is held back until it is decided. With --json each
  * token is an object whose text is what came out with it; held text comes with a later one. */
-#include "verbs/run/generate.h"
+#include "verbs/run/prompt_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 const char *tool_end_text(tool_end end) {
-    static const char *const texts[] = {"limit",       "end_token", "stop",  "context_full",
-                                        "interrupted", "closed",    "failed"};
+    static const char *const texts[] = {"limit",       "end_token", "stop",   "context_full",
+                                        "interrupted", "closed",    "failed", "grammar"};
     return texts[end];
 }
 
@@ -22,17 +22,39 @@ static uint64_t random_seed(void) {
     return seed;
 }
 
-static int open_sampler(tool_generator *g) {
-    mnem_sampler_options o = g->asked->sampling;
-    if (!tool_given(g->stage->args, "seed")) o.seed = random_seed();
-    g->seed = o.seed;
-    mnem_status status = mnem_sampler_create(&o, g->stage->transformer.vocab, &g->sampler);
-    if (status == MNEM_OK) return TOOL_OK;
-    return tool_fail_asked(status);
+mnem_sampler_options tool_generator_sampling(const tool_stage *stage, const run_options *asked) {
+    mnem_sampler_options sampling = asked->sampling;
+    if (!tool_given(stage->args, "seed")) sampling.seed = random_seed();
+    return sampling;
 }
 
-int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t room,
-                        tool_generator *g) {
+static int open_sampler(tool_generator *g) {
+    g->sampling = tool_generator_sampling(g->stage, g->asked);
+    const mnem_status status =
+        mnem_sampler_create(&g->sampling, g->stage->transformer.vocab, &g->sampler);
+    return status == MNEM_OK ? TOOL_OK : tool_fail_asked(status);
+}
+
+/* There may be room for one only. What was there fitted, and has seen the same tokens then. */
+int tool_generator_resample(tool_generator *g, const mnem_sampler_options *sampling) {
+    const int32_t vocab = g->stage->transformer.vocab;
+    const int32_t seen = mnem_session_length(g->stage->session);
+    const mnem_sampler_options before = g->sampling;
+    mnem_sampler_destroy(g->sampler);
+    g->sampler = NULL;
+    const mnem_status status = mnem_sampler_create(sampling, vocab, &g->sampler);
+    const int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    g->sampling = status == MNEM_OK ? *sampling : before;
+    if (status != MNEM_OK && mnem_sampler_create(&before, vocab, &g->sampler) != MNEM_OK)
+        return TOOL_FAILED;
+    const int32_t last = g->sampling.repeat_last;
+    for (int32_t i = seen > last ? seen - last : 0; i < seen; i++)
+        mnem_sampler_accept(g->sampler, g->ids[i]);
+    return code;
+}
+
+int tool_generator_prepare(tool_stage *stage, const run_options *asked, int32_t room,
+                           tool_generator *g) {
     *g = (tool_generator){.stage = stage, .asked = asked, .next = -1, .end = -1, .newline = true};
     uint64_t bytes = (uint64_t)room * sizeof *g->ids;
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "sequence", bytes);
@@ -41,10 +63,17 @@ int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t roo
     g->ids = malloc(bytes ? bytes : 1);
     if (!g->ids) return tool_failed("the machine has no memory for a sequence of %d tokens", room);
     memset(g->ids, 0, bytes);
-    return open_sampler(g);
+    return TOOL_OK;
+}
+
+int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t room,
+                        tool_generator *g) {
+    const int code = tool_generator_prepare(stage, asked, room, g);
+    return code == TOOL_OK ? open_sampler(g) : code;
 }
 
 void tool_generator_close(tool_generator *g) {
+    tool_constraint_close(&g->constraint);
     mnem_sampler_destroy(g->sampler);
     if (g->room)
         mnem_ledger_release(g->stage->ledger, MNEM_KIND_HOST, "sequence",
@@ -75,6 +104,12 @@ bool tool_generator_replace(tool_generator *g, int32_t until, const int32_t *ids
 }
 
 void tool_generator_say_empty(const tool_generator *g, tool_end end, uint64_t before) {
+    static const char *const by[TOOL_END_GRAMMAR + 1] = {[TOOL_END_LIMIT] = "-n",
+                                                         [TOOL_END_STOP] = "--stop",
+                                                         [TOOL_END_CONTEXT] =
+                                                             "the end of the context",
+                                                         [TOOL_END_INTERRUPTED] = "Ctrl-C"};
+    if (by[end]) tool_constraint_say_cut(&g->constraint, by[end]);
     if (g->text_bytes > before) return;
     if (end == TOOL_END_TOKEN)
         tool_message(g->answers ? "the answer is empty: the model ended its turn at once"
@@ -90,6 +125,40 @@ double tool_generator_prompt_rate(const tool_generator *g) {
     return g->seconds_prompt > 0 ? (double)g->prompt_tokens / g->seconds_prompt : 0;
 }
 
+/* "20 tokens at 41.4/s · prompt 2 at 69.8/s · peak 14.6 MiB · seed 7" */
+static void report_line(FILE *file, const tool_generator *g) {
+    const double rate = tool_generator_rate(g), prompt = tool_generator_prompt_rate(g);
+    mnem_engine_stats s;
+    char text[320], size[TOOL_TEXT];
+    mnem_session_stats_get(g->stage->session, &s);
+    size_t n = (size_t)snprintf(text, sizeof text, "%llu token%s", (unsigned long long)g->tokens,
+                                tool_s(g->tokens));
+    if (rate > 0) n += (size_t)snprintf(text + n, sizeof text - n, " at %.*f/s", rate < 100, rate);
+    if (g->prompt_tokens)
+        n += (size_t)snprintf(text + n, sizeof text - n, " · prompt %llu at %.*f/s",
+                              (unsigned long long)g->prompt_tokens, prompt < 100, prompt);
+    n += (size_t)snprintf(text + n, sizeof text - n, " · peak %s",
+                          tool_size(tool_peak_bytes(), size));
+    if (s.bytes_streamed)
+        n += (size_t)snprintf(text + n, sizeof text - n, " · %s from disk, %.1f s waiting for it",
+                              tool_size(s.bytes_streamed, size), s.seconds_waiting);
+    if (g->sampling.temperature > 0)
+        snprintf(text + n, sizeof text - n, " · seed %llu", (unsigned long long)g->sampling.seed);
+    tool_wrap_dim(file, "", text);
+}
+
+void tool_generator_end(FILE *file, const tool_generator *g) {
+    const tool_args *args = g->stage->args;
+    if (args->quiet || args->json) return;
+    if (!args->verbose) {
+        report_line(file, g);
+        return;
+    }
+    fputc('\n', file);
+    tool_report_ledger(file, g->stage);
+    tool_generator_report(file, g);
+}
+
 void tool_generator_report(FILE *file, const tool_generator *g) {
     mnem_engine_stats s;
     mnem_session_stats_get(g->stage->session, &s);
@@ -101,14 +170,16 @@ void tool_generator_report(FILE *file, const tool_generator *g) {
     fprintf(file, "  generated  %6llu token%s", (unsigned long long)g->tokens,
             tool_s((uint64_t)g->tokens));
     if (tool_generator_rate(g) > 0) fprintf(file, ", %.1f tokens/s", tool_generator_rate(g));
-    if (g->asked->sampling.temperature > 0)
-        fprintf(file, ", seed %llu", (unsigned long long)g->seed);
+    if (g->sampling.temperature > 0)
+        fprintf(file, ", seed %llu", (unsigned long long)g->sampling.seed);
     fputc('\n', file);
     char size[TOOL_TEXT];
-    if (s.expert_hits + s.expert_misses)
-        fprintf(file, "  experts    %.1f %% of %llu uses found theirs in memory\n",
-                100 * (double)s.expert_hits / (double)(s.expert_hits + s.expert_misses),
-                (unsigned long long)(s.expert_hits + s.expert_misses));
+    const uint64_t uses = s.expert_hits + s.expert_misses;
+    if (uses)
+        fprintf(file,
+                "  experts    %.1f %% of %llu uses found theirs in memory, %.1f %% read ahead\n",
+                100 * (double)(s.expert_hits - s.expert_guessed) / (double)uses,
+                (unsigned long long)uses, 100 * (double)s.expert_guessed / (double)uses);
     if (s.bytes_streamed)
         fprintf(file, "  streamed   %s from disk, %.1f s waiting for it\n",
                 tool_size(s.bytes_streamed, size), s.seconds_waiting);
@@ -117,12 +188,14 @@ void tool_generator_report(FILE *file, const tool_generator *g) {
 /* ---- text ---- */
 
 static void print(tool_generator *g, int32_t id, const char *text, size_t length, bool token) {
-    if (g->stage->args->json) {
+    if (g->mute) {
+        /* printed when its turn comes */
+    } else if (g->stage->args->json) {
         if (!token && !length) return;
         json_t *object = json_object();
         json_object_set_new(object, "token", token ? json_integer(id) : json_null());
         json_object_set_new(object, "text", json_stringn(text, length));
-        tool_out_json(object);
+        tool_out_json("token", object);
     } else if (length) {
         tool_out(text, length);
         tool_out_flush();
@@ -183,9 +256,8 @@ static bool take_token(tool_generator *g, int32_t id) {
     return false;
 }
 
-/* The end of a text: what was held is text after all, unless it belongs to a stop. */
-static void flush_text(tool_generator *g, bool stopped) {
-    if (!stopped) {
+void tool_generator_flush(tool_generator *g, tool_end end) {
+    if (end != TOOL_END_STOP) {
         g->held_bytes += mnem_utf8_join(&g->joiner, "", 0, g->held + g->held_bytes);
         print(g, 0, g->held, g->held_bytes, false);
     }
@@ -193,17 +265,30 @@ static void flush_text(tool_generator *g, bool stopped) {
     g->joiner = (mnem_utf8_joiner){0};
 }
 
+void tool_generator_say(tool_generator *g, int32_t from, int32_t last) {
+    const uint64_t tokens = g->tokens;
+    bool stopped = false;
+    g->held_bytes = 0;
+    g->joiner = (mnem_utf8_joiner){0};
+    g->text_bytes = 0;
+    g->newline = true;
+    for (int32_t i = from; i < g->count && !stopped; i++) stopped = take_token(g, g->ids[i]);
+    if (last >= 0 && !stopped) take_token(g, last);
+    g->tokens = tokens;
+}
+
 /* ---- the loop ---- */
 
 static bool on_logits(void *context, int32_t index, const float *logits) {
     (void)index;
     tool_generator *g = context;
-    g->next = mnem_sampler_choose(g->sampler, logits);
+    g->next = tool_constraint_choose(&g->constraint, g->sampler, logits);
     return true;
 }
 
 /* Evaluates the tail of the sequence; the next token is chosen from its last logits. */
 static mnem_status catch_up(tool_generator *g) {
+    tool_prompt_cache_load(g);
     int32_t done = mnem_session_length(g->stage->session), n = g->count - done;
     if (n <= 0) return MNEM_OK;
     double start = tool_clock();
@@ -222,6 +307,7 @@ static mnem_status catch_up(tool_generator *g) {
         g->seconds_prompt += seconds;
         g->prompt_tokens += (uint64_t)n;
     }
+    if (status == MNEM_OK && !g->cache.at_end) tool_prompt_cache_save(g);
     return status;
 }
 
@@ -242,27 +328,45 @@ static bool is_end(const tool_generator *g) {
            (g->next == g->end && g->next >= 0);
 }
 
+bool tool_generator_take(tool_generator *g, tool_end *end) {
+    if (g->constraint.status != MNEM_OK) {
+        *end = ended(g, g->constraint.status);
+        return false;
+    }
+    *end = TOOL_END_TOKEN;
+    if (is_end(g)) return false;
+    *end = TOOL_END_GRAMMAR;
+    if (g->next < 0) return false;
+    g->tokens++;
+    *end = TOOL_END_STOP;
+    if (take_token(g, g->next)) return false;
+    *end = TOOL_END_CLOSED;
+    if (tool_out_closed()) return false;
+    *end = TOOL_END_GRAMMAR;
+    if (tool_constraint_ends(&g->constraint, g->next)) return false;
+    *end = TOOL_END_CONTEXT;
+    if (!room(g)) return false;
+    g->ids[g->count++] = g->next;
+    *end = TOOL_END_INTERRUPTED;
+    return !tool_interrupted();
+}
+
 static tool_end generate(tool_generator *g, int32_t limit) {
     for (int32_t made = 0; made < limit; made++) {
-        mnem_status status = catch_up(g);
+        const mnem_status status = catch_up(g);
+        tool_end end;
         if (status != MNEM_OK) return ended(g, status);
-        if (is_end(g)) return TOOL_END_TOKEN;
-        g->tokens++;
-        bool stopped = take_token(g, g->next);
-        if (stopped) return TOOL_END_STOP;
-        if (tool_out_closed()) return TOOL_END_CLOSED;
-        if (!room(g)) return TOOL_END_CONTEXT;
-        g->ids[g->count++] = g->next;
-        if (tool_interrupted()) return TOOL_END_INTERRUPTED;
+        if (!tool_generator_take(g, &end)) return end;
     }
     return TOOL_END_LIMIT;
 }
 
 tool_end tool_generate(tool_generator *g, int32_t limit) {
     tool_stage_begin(g->stage, "generate");
+    tool_constraint_begin(&g->constraint);
     tool_end end = generate(g, limit);
     tool_stage_end(g->stage, "generate");
-    flush_text(g, end == TOOL_END_STOP);
+    tool_generator_flush(g, end);
     if (tool_out_closed()) return TOOL_END_CLOSED;
     return end;
 }

@@ -9,27 +9,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/run/rendering.h"
+#include "verbs/chat/chat.h"
 
 enum { TOOL_PROMPT_TRIED = 256 }; /* what tool_rendering_try says */
 
-/* A prompt's tokens, and what they are borrowed from. */
-typedef struct encoded {
-    tool_rendering rendering;
-    tool_conversation said;
-    const int32_t *ids;
-    size_t count;
-    int32_t end;
-} encoded;
+/* As the command line has it: -p's or the operand. */
+static const char *prompt_word(const run_options *asked) {
+    return asked->prompt.count ? asked->prompt.text[0] : asked->args.operand[1];
+}
 
 /* "-p -" reads standard input, as "-f -" does. */
 static const char *prompt_text(const run_options *asked) {
-    return asked->prompt && strcmp(asked->prompt, "-") != 0 ? asked->prompt : NULL;
+    const char *word = prompt_word(asked);
+    return word && strcmp(word, "-") != 0 ? word : NULL;
 }
 
 const char *tool_prompt_source(const run_options *asked) {
     if (prompt_text(asked)) return "-p";
-    if (asked->prompt) return asked->prompt;
+    if (prompt_word(asked)) return prompt_word(asked);
     if (asked->file) return asked->file;
     return isatty(STDIN_FILENO) ? NULL : "-";
 }
@@ -42,8 +39,9 @@ static void strip_newline(tool_stage *stage) {
 }
 
 static int read_prompt(tool_stage *stage, const run_options *asked, mnem_text *text) {
-    if (prompt_text(asked)) {
-        *text = (mnem_text){asked->prompt, strlen(asked->prompt)};
+    const char *word = prompt_text(asked);
+    if (word) {
+        *text = (mnem_text){word, strlen(word)};
         return TOOL_OK;
     }
     const int code = tool_stage_read(stage, tool_prompt_source(asked));
@@ -53,9 +51,37 @@ static int read_prompt(tool_stage *stage, const run_options *asked, mnem_text *t
     return TOOL_OK;
 }
 
+/* ---- what is asked for ---- */
+
+static bool is_object(const char *text) {
+    json_t *value = json_loads(text, 0, NULL);
+    const bool is = json_is_object(value);
+    json_decref(value);
+    return is;
+}
+
+int tool_prompt_check(const char *verb, const run_options *asked) {
+    if (asked->tokens == 0 && tool_given(&asked->args, "tokens"))
+        return tool_usage(verb, "--tokens is 0; it must be at least 1, or -1 for no limit");
+    if (asked->file && (asked->prompt.count || asked->prompts))
+        return tool_usage(verb, "--%s and --file are two prompts; --prompts FILE has one a line",
+                          asked->prompt.count ? "prompt" : "prompts");
+    if (asked->raw && (asked->template.file || asked->template.arguments))
+        return tool_usage(verb, "--raw takes no template; leave out --%s",
+                          asked->template.file ? "template" : "template-args");
+    if (asked->template.arguments && !is_object(asked->template.arguments))
+        return tool_usage(verb, "--template-args takes a JSON object, such as '{\"name\": 1}'");
+    if (asked->system && strlen(asked->system) >= TOOL_CHAT_BYTES)
+        return tool_usage(verb, "--system takes at most %d bytes", TOOL_CHAT_BYTES - 1);
+    for (int i = 0; i < asked->stop.count; i++)
+        if (strlen(asked->stop.text[i]) > TOOL_STOP_BYTES)
+            return tool_usage(verb, "--stop takes at most %d bytes", TOOL_STOP_BYTES);
+    return TOOL_OK;
+}
+
 /* ---- as text ---- */
 
-static int add_raw(tool_stage *stage, mnem_text text, encoded *p) {
+static int add_raw(tool_stage *stage, mnem_text text, tool_encoding *p) {
     mnem_status status =
         mnem_tokenizer_encode(stage->tokenizer, text.bytes, text.length, 0, &p->ids, &p->count);
     if (status != MNEM_OK) return tool_fail(status);
@@ -76,9 +102,8 @@ static int add_raw(tool_stage *stage, mnem_text text, encoded *p) {
 
 /* ---- as a user's turn ---- */
 
-static int add_turn(const run_options *asked, mnem_text text, encoded *p) {
+static int add_turn(mnem_text text, const char *system, tool_encoding *p) {
     tool_conversation *c = &p->said;
-    const char *system = asked->system;
     int code = tool_rendering_try(&p->rendering, c, system, &p->end);
     if (code != TOOL_OK) return code;
     /* There is room for both. */
@@ -89,28 +114,41 @@ static int add_turn(const run_options *asked, mnem_text text, encoded *p) {
     return p->count ? TOOL_OK : tool_failed("the template makes nothing of the prompt");
 }
 
-static int encode_prompt(tool_stage *stage, const run_options *asked, encoded *p) {
-    mnem_text text;
-    int code = tool_rendering_open(stage, asked, false, &p->rendering);
-    if (code == TOOL_OK) code = read_prompt(stage, asked, &text);
-    if (code != TOOL_OK) return code;
+int tool_encoding_open(tool_stage *stage, const run_options *asked, tool_encoding *p) {
+    *p = (tool_encoding){.end = -1};
+    return tool_rendering_open(stage, asked, false, &p->rendering);
+}
+
+int tool_encoding_make(tool_encoding *p, mnem_text text, const char *system) {
+    tool_stage *stage = p->rendering.stage;
     if (!p->rendering.template) {
-        if (asked->system)
+        if (system)
             return tool_usage("run", "--system needs a chat template, which this run hasn't; write "
                                      "the text into the prompt");
         return add_raw(stage, text, p);
     }
-    const size_t room =
-        tool_conversation_bytes(text.bytes, text.length) + 2 * TOOL_PROMPT_TRIED +
-        (asked->system ? tool_conversation_bytes(asked->system, strlen(asked->system)) : 0);
-    code = tool_conversation_open(stage->ledger, room, false, &p->said);
-    return code == TOOL_OK ? add_turn(asked, text, p) : code;
+    const size_t room = tool_conversation_bytes(text.bytes, text.length) + 2 * TOOL_PROMPT_TRIED +
+                        (system ? tool_conversation_bytes(system, strlen(system)) : 0);
+    tool_conversation_close(&p->said);
+    const int code = tool_conversation_open(stage->ledger, room, false, &p->said);
+    return code == TOOL_OK ? add_turn(text, system, p) : code;
+}
+
+void tool_encoding_close(tool_encoding *p) {
+    tool_conversation_close(&p->said);
+    tool_rendering_close(&p->rendering);
+}
+
+static int encode_prompt(tool_stage *stage, const run_options *asked, tool_encoding *p) {
+    mnem_text text;
+    int code = tool_encoding_open(stage, asked, p);
+    if (code == TOOL_OK) code = read_prompt(stage, asked, &text);
+    return code == TOOL_OK ? tool_encoding_make(p, text, asked->system) : code;
 }
 
 /* ---- the plan ---- */
 
-/* *room: tokens of the whole text, the prompt and what may follow. */
-static int find_room(const tool_stage *stage, const run_options *asked, size_t prompt,
+int tool_prompt_room(const tool_stage *stage, const run_options *asked, size_t prompt,
                      int32_t *room) {
     const int32_t context = stage->asked->context;
     int32_t most = context ? context : stage->transformer.context;
@@ -119,7 +157,9 @@ static int find_room(const tool_stage *stage, const run_options *asked, size_t p
                      context ? " (--ctx)" : ", which is all that the model has");
         return context && most < stage->transformer.context ? TOOL_USAGE : TOOL_FAILED;
     }
-    int64_t wanted = (int64_t)prompt + (asked->tokens ? asked->tokens : TOOL_DEFAULT_TOKENS);
+    int64_t wanted = (int64_t)prompt + (asked->tokens > 0 ? asked->tokens : TOOL_DEFAULT_TOKENS);
+    if (asked->tokens < 0 && wanted < (context ? context : TOOL_USUAL_CONTEXT))
+        wanted = context ? context : TOOL_USUAL_CONTEXT;
     *room = wanted < most ? (int32_t)wanted : most;
     return TOOL_OK;
 }
@@ -144,33 +184,33 @@ static int plan(tool_stage *stage, size_t prompt, int32_t room) {
     return code;
 }
 
-/* The sequence has room for all that the plan may give an answer, which ends by itself. */
-static int32_t sequence_room(const tool_stage *stage, const run_options *asked, int32_t wanted) {
+int32_t tool_prompt_sequence(const tool_stage *stage, const run_options *asked, bool answers,
+                             int32_t wanted) {
+    if (!answers) return wanted;
     int32_t most = stage->asked->context ? stage->asked->context : stage->transformer.context;
     if (!stage->asked->context && most > TOOL_USUAL_CONTEXT) most = TOOL_USUAL_CONTEXT;
     return asked->tokens || wanted > most ? wanted : most;
 }
 
-static int plan_prompt(tool_stage *stage, const run_options *asked, const encoded *p,
+static int plan_prompt(tool_stage *stage, const run_options *asked, const tool_encoding *p,
                        tool_generator *g, int32_t *wanted) {
-    int code = find_room(stage, asked, p->count, wanted);
+    int code = tool_prompt_room(stage, asked, p->count, wanted);
     if (code != TOOL_OK) return code;
     const bool answers = p->rendering.template != NULL;
-    const int32_t room = answers ? sequence_room(stage, asked, *wanted) : *wanted;
+    const int32_t room = tool_prompt_sequence(stage, asked, answers, *wanted);
     if ((code = tool_generator_open(stage, asked, room, g)) != TOOL_OK) return code;
     g->answers = answers;
     g->end = p->end;
     tool_generator_add(g, p->ids, p->count);
-    return TOOL_OK;
+    return tool_constraint_open(stage, &asked->constraint, p->end, &g->constraint);
 }
 
 int tool_prompt_plan(tool_stage *stage, const run_options *asked, tool_generator *g) {
-    encoded p = {.end = -1};
+    tool_encoding p = {.end = -1};
     int32_t wanted = 0;
     int code = encode_prompt(stage, asked, &p);
     if (code == TOOL_OK) code = plan_prompt(stage, asked, &p, g, &wanted);
     const size_t count = p.count;
-    tool_conversation_close(&p.said);
-    tool_rendering_close(&p.rendering); /* the ids are in g */
+    tool_encoding_close(&p); /* the ids are in g */
     return code == TOOL_OK ? plan(stage, count, wanted) : code;
 }

@@ -28,7 +28,7 @@ static void set_shape(const train_config *c, mnem_transformer *t) {
     t->embd = c->embd;
     t->heads = c->heads;
     t->kv_heads = c->kv_heads;
-    t->head_dim = c->embd / c->heads;
+    t->head_dim = train_config_head_dim(c);
     t->ff = c->ff;
     t->vocab = c->vocab;
     t->context = c->context;
@@ -54,12 +54,14 @@ static void set_options(train_run *run) {
                               .batch = c->batch,
                               .micro_batch = run->asked->training.micro_batch,
                               .threads = run->asked->threads,
+                              .masked = c->masked != 0,
                               .dropout = (float)c->dropout,
                               .seed = c->seed,
                               .schedule = train_schedule(c),
                               .norm_max = c->clip};
     set_shape(c, &o->shape);
     set_lora(run);
+    train_teacher_options(run);
     o->optimizer.weight_decay = c->weight_decay;
     o->optimizer.seed = c->seed;
     o->optimizer.moments = strcmp(c->moments, "8bit") ? MNEM_MOMENTS_F32 : MNEM_MOMENTS_8BIT;
@@ -118,7 +120,7 @@ int train_plan(train_run *run) {
     if (!run->args->quiet || run->asked->dry_run)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
     run->text_bytes = tool_peak_bytes();
-    if (!run->args->quiet) train_report_plan(stderr, run);
+    train_report_start(stderr, run);
     return TOOL_OK;
 }
 
@@ -131,7 +133,7 @@ static uint64_t text_bytes(const train_run *run, uint64_t all) {
     return (all < PIECE ? all : PIECE) * 3 + TABLES + (uint64_t)run->config.vocab * EACH;
 }
 
-static uint64_t file_bytes(const train_run *run) {
+uint64_t train_file_bytes(const train_run *run) {
     uint64_t all = 0;
     struct stat about;
     for (int32_t i = 0; i < run->config.files; i++)
@@ -144,13 +146,14 @@ static uint64_t file_bytes(const train_run *run) {
 int train_plan_early(train_run *run) {
     enum { SHORT = 16 << 20 };
     mnem_train_plan plan;
-    const uint64_t all = file_bytes(run);
+    const uint64_t all = train_file_bytes(run);
     set_options(run);
     set_compute(run);
     if (strcmp(run->config.precision, "auto") == 0 && run->options.compute == MNEM_TYPE_F32)
         run->options.compute = MNEM_TYPE_BF16; /* the smaller of the two */
     mnem_status status = mnem_train_plan_make(&run->options, &plan);
-    if (status == MNEM_OVER_BUDGET && all < SHORT) return TOOL_OK;
+    if (status == MNEM_OVER_BUDGET && (all < SHORT || (run->context_open && train_is_chat(run))))
+        return TOOL_OK; /* of conversations the context may become much shorter */
     if (status == MNEM_OVER_BUDGET) {
         run->options.io_bytes += text_bytes(run, all);
         status = mnem_train_plan_make(&run->options, &plan);
@@ -165,20 +168,21 @@ static bool print_way(void *context, const mnem_train_way *way) {
     const train_run *run = context;
     char size[TOOL_TEXT];
     if (run->args->json) {
-        tool_out_json(json_pack("{s:I, s:f, s:i, s:i, s:b}", "peak_bytes",
+        tool_out_json("budget",
+                      json_pack("{s:I, s:f, s:i, s:i, s:b, s:b}", "peak_bytes",
                                 (json_int_t)way->peak_bytes, "cost", way->cost, "micro_batch",
                                 way->micro_batch, "layers_recomputed", way->layers_recomputed,
-                                "chosen", way->chosen));
+                                "teacher_streamed", way->teacher_streamed, "chosen", way->chosen));
         return !tool_out_closed();
     }
-    return tool_outf("%c %12s %10.0f %% %12d %18d\n", way->chosen ? '*' : ' ',
+    return tool_outf("%c %12s %10.0f %% %12d %18d%s\n", way->chosen ? '*' : ' ',
                      tool_size(way->peak_bytes, size), 100 * way->cost, way->micro_batch,
-                     way->layers_recomputed);
+                     way->layers_recomputed, way->teacher_streamed ? "  streamed teacher" : "");
 }
 
 int train_plan_ways(train_run *run) {
     if (run->args->json)
-        tool_out_json(train_report_plan_json(run));
+        tool_out_json("plan", train_report_plan_json(run));
     else
         tool_outf("         memory    step time  micro-batch  layers recomputed\n");
     const mnem_status status = mnem_train_frontier(&run->options, &run->plan, print_way, run);

@@ -1,4 +1,4 @@
-/* train_config.c: what a training run is, from a name, a file and options; kept as JSON.
+/* train_config.c: what a training run is, kept as JSON.
  *
  * One table of fields reads and writes the JSON, so that a file that was written can be read.
  * Invariant: every field that was read is one of its choices or within its bounds; what isn't is
@@ -45,6 +45,7 @@ static const field fields[] = {
     COUNT(embd, 1, 1 << 20),
     COUNT(heads, 1, 4096),
     COUNT(kv_heads, 1, 4096),
+    COUNT(head_dim, 0, 256),
     COUNT(ff, 1, 1 << 22),
     COUNT(vocab, 256, 1 << 20),
     COUNT(context, 1, 1 << 20),
@@ -70,7 +71,16 @@ static const field fields[] = {
     COUNT(lora, 0, 65536),
     REAL(lora_alpha, 0, 1e6),
     TEXT(lora_targets, NULL),
+    COUNT(masked, 0, 1),
+    TEXT(distill, NULL),
+    REAL(distill_weight, 0, 1),
+    REAL(distill_temperature, 0, 100),
+    TEXT(distill_on, "logits states both"),
     TEXT(init, NULL),
+    TEXT(data, "text chat"),
+    TEXT(template_args, NULL),
+    TEXT(base, NULL),
+    COUNT(vocab_asked, 0, 1 << 20),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 _Static_assert(FIELDS <= 64, "train_config.given");
@@ -79,42 +89,6 @@ bool train_config_given(const train_config *config, const char *key) {
     for (int i = 0; i < FIELDS; i++)
         if (!strcmp(key, fields[i].name)) return config->given >> i & 1;
     return false;
-}
-
-/* ---- names ---- */
-
-typedef struct named {
-    const char *name;
-    train_config config;
-} named;
-
-#define SHARED                                                                                     \
-    .epsilon = 1e-5, .rope_base = 10000, .clip = 1, .heldout = 0.03, .seed = 1,                    \
-    .precision = "auto", .moments = "f32", .pre = "gpt-2"
-static const named names[] = {
-    {"tiny",
-     {"llama", 4, 128, 4, 2, 384, 512, 128, .batch = 16, .steps = 500, .rate = 3e-3,
-      .rate_floor = 3e-4, .weight_decay = 0.1, .warmup = 50, SHARED}},
-    {"5m",
-     {"llama", 6, 256, 8, 4, 768, 2048, 256, .batch = 12, .steps = 2000, .rate = 2e-3,
-      .rate_floor = 2e-4, .weight_decay = 0.2, .dropout = 0.1, .warmup = 100, SHARED}},
-    {"gpt2-10m",
-     {"gpt2", 6, 384, 6, 6, 1536, 256, 256, .batch = 8, .steps = 5000, .rate = 1e-3,
-      .rate_floor = 1e-4, .weight_decay = 0.1, .dropout = 0.2, .warmup = 100, SHARED}},
-    {"gpt2-124m",
-     {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, .batch = 32, .steps = 20000, .rate = 6e-4,
-      .rate_floor = 6e-5, .weight_decay = 0.1, .warmup = 700, SHARED}},
-};
-enum { NAMES = sizeof names / sizeof names[0], NAME_DEFAULT = 1 };
-
-const char *train_config_names(void) {
-    static char text[160];
-    text[0] = 0;
-    for (int i = 0; i < NAMES; i++) {
-        if (i) strcat(text, ", ");
-        strcat(text, names[i].name);
-    }
-    return text;
 }
 
 /* ---- JSON ---- */
@@ -188,7 +162,7 @@ static bool add_file(train_config *config, const char *path) {
 }
 
 /* The whole path, so that --resume works from another folder. "-" is read later, into one file. */
-static int add_data(const char *path, train_config *config) {
+int train_config_add(const char *path, train_config *config) {
     char whole[PATH_MAX] = "-";
     for (int32_t i = 0; i < config->files; i++)
         if (!strcmp(path, "-") && !strcmp(config->file[i], "-"))
@@ -211,7 +185,7 @@ static int read_files(const char *from, json_t *list, train_config *config) {
     json_array_foreach(list, i, path) ok = ok && json_is_string(path);
     if (!ok) return tool_failed("%s: \"files\" must be a list of paths", from);
     json_array_foreach(list, i, path) {
-        const int code = add_data(json_string_value(path), config);
+        const int code = train_config_add(json_string_value(path), config);
         if (code != TOOL_OK) return code;
     }
     return TOOL_OK;
@@ -306,135 +280,36 @@ int train_config_save(const char *path, const train_config *config) {
     return ok ? TOOL_OK : TOOL_FAILED;
 }
 
+static void field_text(const field *f, const train_config *config, char text[TRAIN_VALUE]) {
+    json_t *value = write_field(f, config);
+    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+    const char *words = json_string_value(value);
+    if (words && !*words) words = "none";
+    snprintf(text, TRAIN_VALUE, "%.*s", TRAIN_VALUE - 1, words ? words : dumped ? dumped : "?");
+    free(dumped);
+    json_decref(value);
+}
+
+bool train_config_same(const train_config *a, const train_config *b, const char *key,
+                       char left[TRAIN_VALUE], char right[TRAIN_VALUE]) {
+    for (int i = 0; i < FIELDS; i++) {
+        if (strcmp(key, fields[i].name) != 0) continue;
+        json_t *one = write_field(&fields[i], a), *other = write_field(&fields[i], b);
+        const bool equal = json_equal(one, other);
+        json_decref(one);
+        json_decref(other);
+        field_text(&fields[i], a, left);
+        field_text(&fields[i], b, right);
+        return equal;
+    }
+    return false;
+}
+
+int32_t train_config_head_dim(const train_config *c) {
+    return c->head_dim ? c->head_dim : c->embd / c->heads;
+}
+
 void train_config_fini(train_config *config) {
     for (int32_t i = 0; i < config->files; i++) free(config->file[i]);
     config->files = 0;
-}
-
-/* ---- options ---- */
-
-/* Adapters learn with little: what a run of them is when --config doesn't say. */
-static const train_config for_adapters = {"llama",
-                                          6,
-                                          256,
-                                          8,
-                                          4,
-                                          768,
-                                          2048,
-                                          256,
-                                          .batch = 8,
-                                          .steps = 500,
-                                          .rate = 1e-3,
-                                          .rate_floor = 1e-4,
-                                          .warmup = 20,
-                                          SHARED};
-
-static int choose(const train_options *asked, train_config *config) {
-    const char *name = asked->config;
-    *config = asked->lora ? for_adapters : names[NAME_DEFAULT].config;
-    if (!name) return TOOL_OK;
-    for (int i = 0; i < NAMES; i++) {
-        if (strcmp(name, names[i].name) != 0) continue;
-        *config = names[i].config;
-        config->given = UINT64_MAX;
-        return TOOL_OK;
-    }
-    if (strchr(name, '.') || strchr(name, '/')) return train_config_load(name, config);
-    return tool_usage("train", "--config %s: not a file, nor one of: %s", name,
-                      train_config_names());
-}
-
-static void set_texts(const train_options *asked, train_config *c) {
-    static const char *const precisions[] = {"auto", "f32", "bf16", "f16"};
-    static const char *const moments[] = {"f32", "8bit"};
-    if (tool_given(&asked->args, "precision"))
-        snprintf(c->precision, sizeof c->precision, "%s", precisions[asked->training.precision]);
-    if (tool_given(&asked->args, "moments"))
-        snprintf(c->moments, sizeof c->moments, "%s", moments[asked->training.moments]);
-}
-
-/* What a config's file may say wrongly; options were checked before. */
-int train_config_lora(train_config *c) {
-    uint32_t targets;
-    if (c->lora && c->lora_alpha == 0) c->lora_alpha = 2.0 * c->lora;
-    if (c->lora && !*c->init)
-        return tool_failed(
-            "the config's \"lora\" wants \"init\": the model that the adapters are for");
-    if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
-        return TOOL_OK;
-    return tool_failed("the config's \"lora_targets\": %s", mnem_last_error());
-}
-
-static int set_lora(const train_options *asked, train_config *c) {
-    if (!asked->lora) {
-        if (tool_given(&asked->args, "lora-alpha") || asked->lora_targets)
-            return tool_usage("train", "--lora is missing: the rank of the adapters");
-        return TOOL_OK;
-    }
-    if (!asked->init)
-        return tool_usage("train", "--lora wants --init: the model that the adapters are for");
-    c->lora = asked->lora;
-    c->lora_alpha = asked->lora_alpha;
-    const char *targets = asked->lora_targets ? asked->lora_targets : "";
-    uint32_t set;
-    if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
-        return tool_usage("train", "--lora-targets: %s", mnem_last_error());
-    if (strlen(targets) >= sizeof c->lora_targets)
-        return tool_usage("train", "--lora-targets: some are there twice");
-    snprintf(c->lora_targets, sizeof c->lora_targets, "%s", targets);
-    return TOOL_OK;
-}
-
-/* The whole path, as for data. */
-static int set_init(const train_options *asked, train_config *c) {
-    if (!asked->init || realpath(asked->init, c->init)) return TOOL_OK;
-    return tool_failed("%s: %s", asked->init, strerror(errno));
-}
-
-/* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
-static void set_length(const train_options *asked, train_config *c) {
-    const bool given = tool_given(&asked->args, "steps") || tool_given(&asked->args, "tokens") ||
-                       tool_given(&asked->args, "time");
-    if (tool_given(&asked->args, "steps")) c->steps = (int64_t)asked->steps;
-    if (tool_given(&asked->args, "tokens")) {
-        const int64_t each = (int64_t)c->batch * c->context;
-        c->steps = ((int64_t)asked->tokens + each - 1) / each;
-    }
-    if (tool_given(&asked->args, "time")) {
-        c->steps = 0;
-        c->time = asked->seconds;
-    }
-    if (c->steps && c->warmup > (given ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
-}
-
-int train_config_make(const train_options *asked, train_config *c) {
-    int code = choose(asked, c);
-    if (code == TOOL_OK) code = set_lora(asked, c);
-    if (code == TOOL_OK) code = set_init(asked, c);
-    if (code != TOOL_OK) return code;
-    if (tool_given(&asked->args, "vocab")) c->vocab = asked->vocab;
-    if (tool_given(&asked->args, "ctx")) c->context = asked->context;
-    if (tool_given(&asked->args, "batch")) c->batch = asked->training.batch;
-    if (tool_given(&asked->args, "rate")) {
-        c->rate_floor = asked->rate * (c->rate > 0 ? c->rate_floor / c->rate : 0.1);
-        c->rate = asked->rate;
-    }
-    if (tool_given(&asked->args, "dropout")) c->dropout = asked->training.dropout;
-    if (tool_given(&asked->args, "heldout")) c->heldout = asked->heldout;
-    if (tool_given(&asked->args, "seed")) c->seed = asked->seed;
-    c->memory =
-        asked->memory < (uint64_t)TRAIN_NUMBER_MAX ? asked->memory : (uint64_t)TRAIN_NUMBER_MAX;
-    set_texts(asked, c);
-    if (asked->data) code = add_data(asked->data, c);
-    for (int i = 0; i < asked->args.operands && code == TOOL_OK; i++)
-        code = add_data(asked->args.operand[i], c);
-    if (code == TOOL_OK && c->files == 0)
-        return tool_usage("train", "--data is missing: the text files to learn from");
-    return code;
-}
-
-int train_config_length(const train_options *asked, train_config *c) {
-    set_length(asked, c);
-    if (c->steps > 0 || c->time > 0) return TOOL_OK;
-    return tool_usage("train", "how long? --steps, --tokens or --time");
 }

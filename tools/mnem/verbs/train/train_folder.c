@@ -124,15 +124,14 @@ static int make_folder(train_run *run) {
 
 int train_folder_open(train_run *run) {
     const train_options *asked = run->asked;
-    run->out = asked->out ? asked->out : "mnem-train";
+    run->out = train_resume_folder(asked);
     if (asked->resume) {
         if (access(train_path(run, "config.json"), F_OK) != 0)
             return tool_failed("%s: there is no run to resume", run->out);
     } else if (asked->dry_run) {
         return open_dry(run);
     } else if (access(train_path(run, "checkpoint"), F_OK) == 0) {
-        return tool_failed(
-            "%s holds a run: --resume goes on with it, another --out begins a new one", run->out);
+        return train_resume_say(run);
     }
     int code = asked->resume ? TOOL_OK : make_folder(run);
     if (code == TOOL_OK) code = lock_folder(run);

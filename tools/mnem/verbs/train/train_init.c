@@ -59,6 +59,7 @@ static int check_shape(const train_run *run, const mnem_model *model, const mnem
                   {"embd", c->embd, t->embd},
                   {"heads", c->heads, t->heads},
                   {"kv_heads", c->kv_heads, t->kv_heads},
+                  {"head_dim", train_config_head_dim(c), t->head_dim},
                   {"ff", c->ff, t->ff}};
     int code = TOOL_OK;
     if (train_config_given(c, "architecture") && strcmp(c->architecture, t->architecture) != 0)
@@ -78,6 +79,7 @@ static void copy_shape(train_run *run, const mnem_transformer *t) {
     c->embd = t->embd;
     c->heads = t->heads;
     c->kv_heads = t->kv_heads;
+    c->head_dim = t->head_dim * t->heads == t->embd ? 0 : t->head_dim;
     c->ff = t->ff;
     c->vocab = t->vocab;
     c->epsilon = (double)t->epsilon;
@@ -96,9 +98,7 @@ static int check_trainable(const train_run *run, const mnem_transformer *t) {
     if (!strcmp(t->architecture, "llama") && !plain_rope)
         return tool_failed("%s: scaled or partial rotary positions: training doesn't do that",
                            run->config.init);
-    if (t->head_dim * t->heads == t->embd) return TOOL_OK;
-    return tool_failed("%s: heads of %d don't make %d: training doesn't do that", run->config.init,
-                       t->head_dim, t->embd);
+    return TOOL_OK;
 }
 
 int train_init_shape(train_run *run) {

@@ -87,8 +87,9 @@ int train_log_open(train_run *run, int64_t steps) {
 
 /* Past stdio, whose buffer would keep what couldn't be written. With --json to standard output,
  * too; the run goes on when nobody reads that any more. */
-static void write_line(train_run *run, json_t *line) {
-    if (run->args->json && !tool_out_closed()) tool_out_json(json_incref(line));
+static void write_line(train_run *run, const char *type, json_t *line) {
+    json_object_set_new(line, "type", json_string(type));
+    if (run->args->json && !tool_out_closed()) tool_out_json(type, json_incref(line));
     const int fd = fileno(run->log);
     const off_t begin = lseek(fd, 0, SEEK_END);
     char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(17));
@@ -110,20 +111,22 @@ static uint64_t peak_bytes(void) {
 
 void train_log_step(train_run *run, const mnem_train_report *r, double tokens_per_s) {
     note_loss(run, (int64_t)r->step, r->loss);
-    write_line(run, json_pack("{s:I, s:o, s:f, s:I, s:f, s:f, s:f, s:b}", "step",
-                              (json_int_t)r->step, "loss", tool_json_real(r->loss), "tokens_per_s",
-                              tokens_per_s, "bytes_peak", (json_int_t)peak_bytes(), "rate", r->rate,
-                              "norm", isfinite(r->norm) ? r->norm : -1.0, "loss_scale",
-                              r->loss_scale, "applied", r->applied));
+    write_line(run, "step",
+               json_pack("{s:I, s:o, s:f, s:I, s:f, s:f, s:f, s:b}", "step", (json_int_t)r->step,
+                         "loss", tool_json_real(r->loss), "tokens_per_s", tokens_per_s,
+                         "bytes_peak", (json_int_t)peak_bytes(), "rate", r->rate, "norm",
+                         isfinite(r->norm) ? r->norm : -1.0, "loss_scale", r->loss_scale, "applied",
+                         r->applied));
 }
 
 void train_log_validation(train_run *run, int64_t step, double loss, double bits_per_byte) {
     run->loss_validation = loss;
     run->validated = step;
     if (isfinite(loss)) add_point(&run->validation_curve, step, loss);
-    write_line(run, json_pack("{s:I, s:o, s:o, s:o}", "step", (json_int_t)step, "validation_loss",
-                              tool_json_real(loss), "perplexity", tool_json_real(exp(loss)),
-                              "bits_per_byte", tool_json_real(bits_per_byte)));
+    write_line(run, "validation",
+               json_pack("{s:I, s:o, s:o, s:o}", "step", (json_int_t)step, "validation_loss",
+                         tool_json_real(loss), "perplexity", tool_json_real(exp(loss)),
+                         "bits_per_byte", tool_json_real(bits_per_byte)));
 }
 
 void train_log_close(train_run *run) {

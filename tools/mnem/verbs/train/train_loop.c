@@ -44,15 +44,25 @@ static mnem_status feed_training(train_run *run) {
     return train_feed_start(run, &run->training, first, 0);
 }
 
+/* Half-way and at the end; at every look for who asked for one, or for more words. */
+static bool wants_sample(const train_run *run, int64_t step) {
+    const int64_t every = run->config.steps / VALIDATIONS;
+    return run->asked->sample || run->args->verbose || step >= run->config.steps ||
+           step == every * (VALIDATIONS / 2);
+}
+
 static mnem_status sample_and_log(train_run *run, int64_t step, double loss) {
     const double bytes_per_token =
         (double)run->corpus_info.text_bytes / (double)run->corpus_info.tokens;
-    const double bits = loss / log(2) / bytes_per_token;
+    const bool chat = train_is_chat(run); /* whose files have more than what is learned */
+    const double bits = chat ? NAN : loss / log(2) / bytes_per_token;
     tool_progress_hide();
     if (!run->args->quiet)
-        fprintf(stderr, "step %lld: held-out loss %.4f, perplexity %.4g, %.4f bits per byte\n",
-                (long long)step, loss, exp(loss), bits);
-    const mnem_status status = train_sample(run);
+        fprintf(stderr, "step %lld: held-out loss %.4f, perplexity %.4g", (long long)step, loss,
+                exp(loss));
+    if (!run->args->quiet && chat) fputs(" of answers\n", stderr);
+    if (!run->args->quiet && !chat) fprintf(stderr, ", %.4f bits per byte\n", bits);
+    const mnem_status status = wants_sample(run, step) ? train_sample(run) : MNEM_OK;
     if (status == MNEM_OK) train_log_validation(run, step, loss, bits);
     return status;
 }
@@ -64,7 +74,7 @@ static mnem_status look(train_run *run) {
     int64_t tokens;
     const int64_t step = (int64_t)mnem_trainer_steps(run->trainer);
     if (run->validated == step) return MNEM_OK;
-    if (run->validation.count == 0) return train_sample(run);
+    if (run->validation.count == 0) return wants_sample(run, step) ? train_sample(run) : MNEM_OK;
     mnem_status status = train_feed_start(run, &run->validation, 0, run->validation.count);
     if (status == MNEM_OK)
         status = mnem_trainer_evaluate(run->trainer, &(mnem_train_source){train_feed_next, run},
@@ -134,6 +144,8 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
         l->started = now;
     else
         l->seconds_per_step = (now - l->started) / (double)++l->steps;
+    run->steps_done = l->steps;
+    run->seconds_done = (double)l->steps * l->seconds_per_step;
     const double each = l->steps ? l->seconds_per_step : now - l->begun;
     const double tokens_per_s = (double)run->config.batch * run->config.context / each;
     train_log_step(run, r, tokens_per_s);
@@ -165,12 +177,13 @@ static int stop(train_run *run, int exit_code) {
     if (code != TOOL_OK) return code;
     if (!run->undrawn) train_draw(run);
     if (!run->args->quiet) {
-        train_report_ledger(stderr, run);
+        train_report_end(stderr, run);
         fprintf(stderr, "stopped after step %lld; `mnem train --out %s --resume` goes on\n",
                 (long long)step, run->out);
     }
     if (run->args->json)
-        tool_out_json(train_result_json(run, "checkpoint", train_path(run, "checkpoint"), step));
+        tool_out_json("result",
+                      train_result_json(run, "checkpoint", train_path(run, "checkpoint"), step));
     const int said = tool_out_end();
     return exit_code == TOOL_OK ? said : exit_code;
 }
@@ -221,7 +234,7 @@ static int finish(train_run *run) {
     if (status != MNEM_OK) return fail_step(run, status);
     run->finished = true;
     code = train_draw(run);
-    if (!run->args->quiet) train_report_ledger(stderr, run);
+    train_report_end(stderr, run);
     train_result_say(run, (int64_t)steps);
     train_result_say_use(run);
     const int said = tool_out_end();

@@ -3,6 +3,8 @@
  * The peak of a run may lie before its steps, while text is read: then the plan has that as a line
  * of its own, so that the lines still sum to the peak. Time is that of a short test of the machine,
  * not of a model of it, and isn't shown where there was no room for the test. */
+#include <string.h>
+
 #include "verbs/train/train_tool.h"
 
 static const char *type_text(mnem_type type) {
@@ -113,7 +115,26 @@ static void print_before(FILE *file, const train_run *run) {
     tool_wrap(file, "  before   ", text);
 }
 
-void train_report_plan(FILE *file, const train_run *run) {
+static void print_teacher(FILE *file, const train_run *run) {
+    const train_config *c = &run->config;
+    char text[300], size[TOOL_TEXT];
+    if (!*c->distill) return;
+    int n = snprintf(text, sizeof text, "%.100s says %g of the loss", tool_file_name(c->distill),
+                     c->distill_weight);
+    if (strcmp(c->distill_on, "states") != 0)
+        n += snprintf(text + n, sizeof text - (size_t)n, ", at temperature %g",
+                      c->distill_temperature);
+    if (strcmp(c->distill_on, "logits") != 0)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s the states behind its layers",
+                      strcmp(c->distill_on, "both") ? ", by" : ", and by");
+    if (run->plan.teacher_streamed)
+        snprintf(text + n, sizeof text - (size_t)n,
+                 "; its layers are streamed: %s from the file for each micro-batch",
+                 tool_size(run->plan.teacher_bytes_read, size));
+    tool_wrap(file, "  teacher  ", text);
+}
+
+static void print_plan(FILE *file, const train_run *run) {
     const mnem_train_plan *p = &run->plan;
     const tool_bytes bytes = bytes_of(run);
     const train_config *c = &run->config;
@@ -126,8 +147,80 @@ void train_report_plan(FILE *file, const train_run *run) {
     tool_bytes_plan(file, &bytes);
     print_before(file, run);
     print_choice(file, run);
+    print_teacher(file, run);
     print_other(file, "  smaller  ", p->smaller_bytes, p->smaller);
     print_other(file, "  larger   ", p->larger_bytes, p->larger);
+}
+
+/* ---- the same in two lines ---- */
+
+static void print_ledger(FILE *file, const train_run *run) {
+    tool_bytes_ledger(file, run->ledger, train_report_peak(run));
+}
+
+/* "llama 5.2M f32 · 63 MiB of 512 MiB · 12 x 256 tokens a step · 2 threads" */
+static void print_plan_line(FILE *file, const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const train_config *c = &run->config;
+    char text[320], count[TOOL_TEXT], peak[TOOL_TEXT], budget[TOOL_TEXT], lora[48] = "";
+    if (c->lora) snprintf(lora, sizeof lora, " adapters of rank %d,", c->lora);
+    tool_count((double)p->parameters, count);
+    char *gap = strchr(count, ' ');
+    if (gap) memmove(gap, gap + 1, strlen(gap));
+    snprintf(text, sizeof text, "%s%s %s %s · %s of %s · %d x %d tokens a step · %d thread%s",
+             c->architecture, lora, count, type_text(run->options.compute),
+             tool_size(train_report_peak(run), peak), tool_size(p->budget_bytes, budget), c->batch,
+             c->context, p->threads, tool_s((uint64_t)p->threads));
+    tool_wrap_dim(file, "", text);
+}
+
+/* "1.2 M tokens of text, 3 % held out · 2000 steps, about 12 min" */
+static void print_data_line(FILE *file, const train_run *run) {
+    const train_config *c = &run->config;
+    const mnem_corpus_info *i = &run->corpus_info;
+    char text[320], tokens[TOOL_TEXT], held[TOOL_TEXT], time[TOOL_TEXT];
+    size_t n;
+    tool_exact(run->validation.tokens, held);
+    if (i->rows)
+        n = (size_t)snprintf(text, sizeof text,
+                             "%llu conversation%s, %s held out · %.0f %% of %s tokens are answers",
+                             (unsigned long long)i->rows, tool_s(i->rows), held,
+                             100 * (double)run->chat_counted / (double)run->chat_tokens,
+                             tool_exact(run->chat_tokens, tokens));
+    else
+        n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out",
+                             tool_exact(i->tokens, tokens), held);
+    if (c->steps)
+        n += (size_t)snprintf(text + n, sizeof text - n, " · %lld step%s", (long long)c->steps,
+                              tool_s((uint64_t)c->steps));
+    if (c->steps && run->seconds > 0)
+        snprintf(text + n, sizeof text - n, ", about %s",
+                 tool_seconds((double)c->steps * run->seconds, time));
+    tool_wrap_dim(file, "", text);
+}
+
+/* The tables with --verbose and for --dry-run. */
+void train_report_start(FILE *file, const train_run *run) {
+    if (run->args->quiet) return;
+    if (!run->args->verbose && !run->asked->dry_run) print_plan_line(file, run);
+    print_data_line(file, run);
+    if (run->args->verbose || run->asked->dry_run) print_plan(file, run);
+}
+
+/* "2000 steps in 12 min, 4120 tokens/s · peak 61.2 MiB of 512 MiB" */
+void train_report_end(FILE *file, const train_run *run) {
+    char text[240], time[TOOL_TEXT], peak[TOOL_TEXT], budget[TOOL_TEXT];
+    size_t n = 0;
+    if (run->args->quiet) return;
+    if (run->args->verbose) print_ledger(file, run);
+    if (run->steps_done)
+        n = (size_t)snprintf(
+            text, sizeof text, "%lld step%s in %s, %.0f tokens/s · ", (long long)run->steps_done,
+            tool_s((uint64_t)run->steps_done), tool_seconds(run->seconds_done, time),
+            (double)run->steps_done * run->config.batch * run->config.context / run->seconds_done);
+    snprintf(text + n, sizeof text - n, "peak %s of %s", tool_size(tool_peak_bytes(), peak),
+             tool_size(run->plan.budget_bytes, budget));
+    tool_wrap_dim(file, "", text);
 }
 
 static json_t *other_json(uint64_t bytes, double cost, const char *change) {
@@ -140,22 +233,19 @@ json_t *train_report_plan_json(const train_run *run) {
     const tool_bytes bytes = bytes_of(run);
     json_t *keep = json_array();
     for (int32_t i = 0; i < p->layers; i++) json_array_append_new(keep, json_integer(p->keep[i]));
-    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
-                     "s:o, s:o, s:f, s:i, s:I, s:I}",
-                     "parameters", (json_int_t)p->parameters, "peak_bytes",
-                     (json_int_t)bytes.peak_bytes, "budget_bytes", (json_int_t)p->budget_bytes,
-                     "lines", tool_bytes_json(&bytes), "keep", keep, "micro_batch", p->micro_batch,
-                     "accumulation", p->accumulation, "sequence", run->config.context, "precision",
-                     type_text(run->options.compute), "moments", run->config.moments, "threads",
-                     p->threads, "macs_per_step", p->macs_per_step, "macs_recomputed",
-                     p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
-                     "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
-                     other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
-                     other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step",
-                     run->seconds, "lora_rank", run->config.lora, "frozen_bytes",
-                     (json_int_t)p->frozen_bytes, "steps_peak_bytes", (json_int_t)p->peak_bytes);
-}
-
-void train_report_ledger(FILE *file, const train_run *run) {
-    tool_bytes_ledger(file, run->ledger, train_report_peak(run));
+    return json_pack(
+        "{s:I, s:I, s:I, s:o, s:o, s:i, s:i, s:i, s:s, s:s, s:i, s:f, s:f, s:I, s:I, "
+        "s:o, s:o, s:f, s:i, s:I, s:I, s:b, s:I}",
+        "parameters", (json_int_t)p->parameters, "peak_bytes", (json_int_t)bytes.peak_bytes,
+        "budget_bytes", (json_int_t)p->budget_bytes, "lines", tool_bytes_json(&bytes), "keep", keep,
+        "micro_batch", p->micro_batch, "accumulation", p->accumulation, "sequence",
+        run->config.context, "precision", type_text(run->options.compute), "moments",
+        run->config.moments, "threads", p->threads, "macs_per_step", p->macs_per_step,
+        "macs_recomputed", p->recomputed, "activation_bytes", (json_int_t)p->activation_bytes,
+        "activation_bytes_all", (json_int_t)p->activation_bytes_all, "smaller",
+        other_json(p->smaller_bytes, p->smaller_cost, p->smaller), "larger",
+        other_json(p->larger_bytes, p->larger_cost, p->larger), "seconds_per_step", run->seconds,
+        "lora_rank", run->config.lora, "frozen_bytes", (json_int_t)p->frozen_bytes,
+        "steps_peak_bytes", (json_int_t)p->peak_bytes, "teacher_streamed", p->teacher_streamed,
+        "teacher_bytes_read", (json_int_t)p->teacher_bytes_read);
 }

@@ -58,7 +58,7 @@ void train_result_say(const train_run *run, int64_t step) {
     const char *path = train_result_path(run);
     if (run->args->json) {
         const char *what = run->config.lora ? "adapter" : "model";
-        tool_out_json(train_result_json(run, what, path, step));
+        tool_out_json("result", train_result_json(run, what, path, step));
         return;
     }
     tool_outf("%s: %lld step%s, loss %.4f", path, (long long)step, tool_s((uint64_t)step),
@@ -95,8 +95,8 @@ int train_result_say_whole(train_run *run) {
     const bool lora = run->config.lora != 0;
     run->finished = true;
     train_log_read(run);
-    tool_message("%s is finished: all %lld steps are done. To learn more, begin a run from %s:\n"
-                 "      mnem train --init %s --data FILE --out NEW",
+    tool_message("%s is finished: all %lld steps are done. To learn more: --resume --steps N, with "
+                 "more than those; or a run from %s: mnem train --init %s --data FILE --out NEW",
                  run->out, (long long)run->config.steps,
                  lora ? "a model that has the adapter (mnem merge)" : "its model",
                  lora ? "MERGED" : train_result_path(run));

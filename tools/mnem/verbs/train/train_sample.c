@@ -1,12 +1,15 @@
 /* train_sample.c: what the model would say now: a line that a terminal can't take as orders.
  *
- * Invariant: what is printed are whole UTF-8 characters; control characters, C1 ones and bytes that
- * are no UTF-8 are escaped as C writes them. */
+ *     sample: "In the beginning" -> "God created the heaven and"
+ *
+ * Invariant: what is printed are whole UTF-8 characters between quotes; quotes, control characters,
+ * C1 ones and bytes that are no UTF-8 are escaped as C writes them. Of long text only the end of
+ * what is continued and the beginning of what follows are shown. */
 #include <string.h>
 
 #include "verbs/train/train_tool.h"
 
-enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16 };
+enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16, SHOWN_PROMPT = 40, SHOWN_TEXT = 100 };
 
 /* ---- text on a terminal ---- */
 
@@ -15,35 +18,50 @@ static void escape(FILE *file, unsigned char c) {
     case '\n': fputs("\\n", file); break;
     case '\t': fputs("\\t", file); break;
     case '\r': fputs("\\r", file); break;
+    case '"': fputs("\\\"", file); break;
     default: fprintf(file, "\\x%02x", c);
     }
 }
 
-void train_print_text(FILE *file, const char *text, size_t n) {
+static void print_text(FILE *file, const char *text, size_t n) {
     const unsigned char *s = (const unsigned char *)text;
     for (size_t i = 0, length; i < n; i += length) {
         const size_t found = train_utf8_length(s + i, n - i);
         const bool whole = found > 0 && found <= n - i;
         const bool c1 = found == 2 && s[i] == 0xc2 && s[i + 1] < 0xa0;
         length = whole ? found : 1;
-        if (whole && !c1 && s[i] >= 32 && s[i] != 127)
+        if (whole && !c1 && s[i] >= 32 && s[i] != 127 && s[i] != '"')
             fwrite(s + i, 1, length, file);
         else
             for (size_t k = 0; k < length; k++) escape(file, s[i + k]);
     }
 }
 
-/* Characters may be spread over tokens, so all of them are one text. */
-static void print_pieces(const train_run *run, const int32_t *ids, int32_t n) {
-    char text[(SAMPLE_PROMPT + SAMPLE_TOKENS) * 64];
-    size_t used = 0;
+/* Whole characters at the border. */
+static bool is_inside(char c) {
+    return ((unsigned char)c & 0xc0u) == 0x80;
+}
+
+/* Characters may be spread over tokens, so all of them are one text; at most `most` bytes of its
+ * end or its beginning. */
+static void print_quoted(const train_run *run, const int32_t *ids, int32_t n, size_t most,
+                         bool end) {
+    char text[(TRAIN_CHAT_SAMPLE + SAMPLE_TOKENS) * 16];
+    size_t used = 0, from = 0;
     for (int32_t i = 0; i < n; i++) {
         const mnem_text piece = mnem_tokenizer_piece(run->tokenizer, ids[i], false);
         if (piece.length > sizeof text - used) break;
         memcpy(text + used, piece.bytes, piece.length);
         used += piece.length;
     }
-    train_print_text(stderr, text, used);
+    const size_t all = used;
+    if (end && used > most)
+        for (from = used - most; from < used && is_inside(text[from]);) from++;
+    if (!end && used > most)
+        for (used = most; used > 0 && is_inside(text[used]);) used--;
+    fputs(from ? "\"..." : "\"", stderr);
+    print_text(stderr, text + from, used - from);
+    fputs(used < all ? "...\"" : "\"", stderr);
 }
 
 /* ---- samples ---- */
@@ -53,6 +71,11 @@ static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
     const int32_t most = run->config.context < SAMPLE_PROMPT ? 1 : SAMPLE_PROMPT;
     *n = most;
     const uint64_t begin = run->validation.count ? run->validation.begin : 0;
+    if (train_is_chat(run)) {
+        *n = run->chat_sample_count;
+        memcpy(ids, run->chat_sample, (size_t)*n * sizeof *ids);
+        return MNEM_OK;
+    }
     if (!run->asked->sample) return mnem_corpus_read(run->corpus, begin, (uint64_t)most, ids);
     const int32_t *encoded;
     size_t count;
@@ -65,9 +88,10 @@ static mnem_status sample_prompt(train_run *run, int32_t *ids, int32_t *n) {
     return MNEM_OK;
 }
 
-/* A new seed of the sampler isn't needed: it goes on. */
+/* An answer ends where the model says so. A new seed of the sampler isn't needed: it goes on. */
 mnem_status train_sample(train_run *run) {
-    int32_t ids[SAMPLE_PROMPT + SAMPLE_TOKENS], n;
+    int32_t ids[TRAIN_CHAT_SAMPLE + SAMPLE_TOKENS], n;
+    const bool chat = train_is_chat(run);
     if (run->args->quiet) return MNEM_OK;
     mnem_status status = sample_prompt(run, ids, &n);
     const int32_t prompt = n;
@@ -76,13 +100,14 @@ mnem_status train_sample(train_run *run) {
     for (; n > 0 && n < end && status == MNEM_OK; n++) {
         status = mnem_trainer_logits(run->trainer, ids, n, run->logits);
         if (status == MNEM_OK) ids[n] = mnem_sampler_choose(run->sampler, run->logits);
+        if (status == MNEM_OK && chat && mnem_tokenizer_is_end(run->tokenizer, ids[n])) break;
     }
     if (status != MNEM_OK) return status;
     tool_progress_hide();
     fputs("sample: ", stderr);
-    print_pieces(run, ids, prompt);
-    fputs(" |", stderr);
-    print_pieces(run, ids + prompt, n - prompt);
+    print_quoted(run, ids, prompt, SHOWN_PROMPT, true);
+    fputs(" -> ", stderr);
+    print_quoted(run, ids + prompt, n - prompt, SHOWN_TEXT, false);
     fputc('\n', stderr);
     return MNEM_OK;
 }

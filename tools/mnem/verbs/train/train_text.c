@@ -8,10 +8,11 @@
  * The first two are files in the run's folder, so that a resumed run sees the same tokens. The feed
  * lives in a block of the ledger, whose size the plan knows before (train_feed_bytes). */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "verbs/train/train_tool.h"
+#include "verbs/train/train_chat.h"
 
 /* ---- vocabulary ---- */
 
@@ -28,23 +29,31 @@ static mnem_status write_vocabulary(const mnem_tokenizer *tokenizer, const char 
     return status;
 }
 
-/* The tokenizer of the model to start from. */
-static mnem_status copy_vocabulary(const mnem_model *model, const char *path) {
-    mnem_tokenizer *tokenizer;
-    mnem_status status = mnem_tokenizer_create(model, &tokenizer);
-    if (status != MNEM_OK) return status;
-    status = write_vocabulary(tokenizer, path);
+/* The tokenizer of the model to start from, and for conversations the template that there is
+ * instead of its own; an exit code. */
+static int copy_vocabulary(const train_run *run, const char *path) {
+    mnem_tokenizer *tokenizer = NULL;
+    char *template = NULL;
+    const int code = train_is_chat(run) ? train_template_find(run, &template) : TOOL_OK;
+    if (code != TOOL_OK) return code;
+    const mnem_tokenizer_options options = {.chat_template = template};
+    mnem_status status = mnem_tokenizer_create_with(run->base, &options, &tokenizer);
+    if (status == MNEM_OK) status = write_vocabulary(tokenizer, path);
     mnem_tokenizer_destroy(tokenizer);
-    return status;
+    free(template);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double seconds) {
+static void say_learned(const mnem_vocabulary *vocabulary, uint64_t room, double seconds,
+                        bool verbose) {
     mnem_vocabulary_info info;
     char size[TOOL_TEXT], time[TOOL_TEXT];
     mnem_vocabulary_info_get(vocabulary, &info);
-    fprintf(stderr, "vocabulary: %d tokens learned from %s of text, %llu different word%s, in %s\n",
-            info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
-            tool_s(info.distinct), tool_seconds(seconds, time));
+    if (verbose)
+        fprintf(stderr,
+                "vocabulary: %d tokens learned from %s of text, %llu different word%s, in %s\n",
+                info.tokens, tool_size(info.text_bytes, size), (unsigned long long)info.distinct,
+                tool_s(info.distinct), tool_seconds(seconds, time));
     if (info.words_dropped)
         tool_message(
             "%llu word%s of the text, rare ones, were left out: %s has no room to count them; "
@@ -81,21 +90,22 @@ static mnem_status learn_vocabulary(train_run *run, const char *path) {
         mnem_tokenizer_destroy(tokenizer);
     }
     if (status == MNEM_OK && !run->args->quiet && run->config.vocab > 256)
-        say_learned(vocabulary, room, tool_clock() - start);
+        say_learned(vocabulary, room, tool_clock() - start,
+                    run->args->verbose || run->asked->dry_run);
     mnem_vocabulary_destroy(vocabulary);
     return status;
 }
 
 int train_vocabulary_make(train_run *run) {
     const char *path = train_path(run, "vocabulary.gguf");
-    const mnem_status status =
-        run->base ? copy_vocabulary(run->base, path) : learn_vocabulary(run, path);
+    if (run->base) return copy_vocabulary(run, path);
+    const mnem_status status = learn_vocabulary(run, path);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 /* ---- tokens ---- */
 
-static mnem_status open_corpus(train_run *run) {
+static mnem_status open_with(train_run *run, const mnem_corpus_rows *rows) {
     tool_progress progress;
     tool_progress_begin(&progress, "tokenizing");
     const mnem_status status =
@@ -104,21 +114,30 @@ static mnem_status open_corpus(train_run *run) {
                                                 .cache = train_path(run, "tokens"),
                                                 .tokenizer = run->tokenizer,
                                                 .threads = run->asked->threads,
-                                                .progress = {tool_progress_tell, &progress}},
+                                                .progress = {tool_progress_tell, &progress},
+                                                .rows = *rows},
                          &run->corpus);
     tool_progress_end(&progress);
     if (status == MNEM_OK) mnem_corpus_info_get(run->corpus, &run->corpus_info);
     return status;
 }
 
-static void say_text(const train_run *run) {
-    char text[TOOL_TEXT], tokens[TOOL_TEXT], held[TOOL_TEXT];
-    const mnem_corpus_info *i = &run->corpus_info;
-    if (run->args->quiet) return;
-    fprintf(stderr, "text: %s in %u file%s, %s token%s, the last %s of them held out\n",
-            tool_size(i->text_bytes, text), i->files, tool_s(i->files),
-            tool_exact(i->tokens, tokens), tool_s(i->tokens),
-            tool_exact(run->validation.tokens, held));
+static int open_chats(train_run *run) {
+    chat_reader reader;
+    mnem_corpus_rows rows;
+    int code = train_chat_begin(run, &reader, &rows);
+    if (code == TOOL_OK) {
+        const mnem_status status = open_with(run, &rows);
+        if (status != MNEM_OK) code = train_chat_fail(&reader, status);
+    }
+    train_chat_end(&reader);
+    return code;
+}
+
+static int open_corpus(train_run *run) {
+    if (train_is_chat(run)) return open_chats(run);
+    const mnem_status status = open_with(run, &(mnem_corpus_rows){.next = NULL});
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 /* A base may have rows for more tokens than its tokenizer knows, never for fewer. */
@@ -136,20 +155,18 @@ static int check_base(train_run *run) {
 }
 
 int train_text_open(train_run *run) {
-    const train_config *c = &run->config;
     mnem_tokenizer_info info;
     mnem_status status = mnem_model_open(train_path(run, "vocabulary.gguf"), &run->vocabulary);
     if (status == MNEM_OK) status = mnem_tokenizer_create(run->vocabulary, &run->tokenizer);
-    if (status == MNEM_OK) status = open_corpus(run);
     if (status != MNEM_OK) return tool_fail(status);
-    status = mnem_windows_split(run->corpus_info.tokens, (uint32_t)c->context, c->heldout, c->seed,
-                                &run->training, &run->validation);
-    if (status != MNEM_OK)
-        return tool_fail_with(status, " (take more text or a shorter sequence, --ctx)");
+    int code = open_corpus(run);
+    if (code == TOOL_OK) code = train_fit(run);
+    if (code != TOOL_OK) return code;
     mnem_tokenizer_info_get(run->tokenizer, &info);
+    if (run->config.vocab != info.vocab) run->config.vocab_asked = run->config.vocab;
     run->config.vocab = run->logits_count = info.vocab;
-    say_text(run);
-    return check_base(run);
+    if (train_is_chat(run)) code = train_chat_sample(run);
+    return code == TOOL_OK ? check_base(run) : code;
 }
 
 /* ---- batches ---- */

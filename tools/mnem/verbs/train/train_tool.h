@@ -17,29 +17,40 @@
 
 #include "options.h"
 
-enum { TRAIN_FILES_MAX = 256, TRAIN_CURVE = 2048, TRAIN_NOTE = 64 };
+enum {
+    TRAIN_FILES_MAX = 256,
+    TRAIN_CURVE = 2048,
+    TRAIN_NOTE = 64,
+    TRAIN_CHAT_SAMPLE = 256,
+    TRAIN_VALUE = 200
+};
 #define TRAIN_SPOOL "text"
 /* As doubles exact, and far from where sums of int64_t overflow; of seeds and bytes, what an
  * integer of JSON holds. */
 #define TRAIN_STEPS_MAX  1e15
 #define TRAIN_NUMBER_MAX 1e18
+/* Unless an option says them. */
+#define TRAIN_DISTILL_WEIGHT      0.5
+#define TRAIN_DISTILL_TEMPERATURE 2.0
 
 typedef struct train_options {
     tool_args args;
     uint64_t memory; /* 0: not given, as for all numbers but rates */
     int32_t threads;
     tool_training_asked training;
-    const char *data, *config, *out, *init, *lora_targets, *sample;
-    int32_t lora, context, vocab;
-    double lora_alpha, seconds, rate, heldout;
+    tool_template_asked template;
+    const char *data, *config, *out, *init, *lora_targets, *distill, *sample;
+    int32_t lora, context, vocab, distill_on; /* the last: of its words */
+    double lora_alpha, distill_weight, distill_temperature, seconds, rate, heldout;
     uint64_t steps, tokens, stop_after, save_every, seed;
-    bool any_bytes, resume, dry_run;
+    bool any_bytes, resume, dry_run, masked;
 } train_options;
 
 /* What config.json holds. Names of JSON keys are those of the fields. */
 typedef struct train_config {
     char architecture[16];
     int32_t layers, embd, heads, kv_heads, ff, vocab, context;
+    int32_t head_dim; /* 0: embd / heads, as when nothing else could be said */
     double epsilon, rope_base;
     int32_t batch;
     int64_t steps; /* 0: not known yet, as many as fit the time */
@@ -54,7 +65,15 @@ typedef struct train_config {
     int32_t lora;                  /* rank of adapters; 0: all weights are trained */
     double lora_alpha;             /* 0: twice the rank; train_config_lora makes it that */
     char lora_targets[40];         /* "": all */
-    char init[PATH_MAX];           /* the model to start from, or that adapters are for; "": none */
+    int32_t masked;                /* 1: what is zero in the model of init stays so */
+    char distill[PATH_MAX];        /* the teacher; "": none */
+    double distill_weight, distill_temperature; /* 0: the usual */
+    char distill_on[8];                         /* "logits", "states", "both"; "": logits */
+    char data[8];                               /* "text", "chat"; "": nobody said, text */
+    char template_args[400];                    /* JSON; "": none */
+    char base[64];                              /* --config, a name or a file's; "": not known */
+    int32_t vocab_asked;                        /* 0: as it is */
+    char init[PATH_MAX]; /* the model to start from, or that adapters are for; "": none */
     int32_t files;
     char *file[TRAIN_FILES_MAX]; /* "-": standard input, until train_folder_spool */
     uint64_t given;              /* bit i: --config said field i of the table */
@@ -63,8 +82,17 @@ typedef struct train_config {
 /* From --config (a name, or a JSON file with any of the keys), then the other options. Prints what
  * is wrong; an exit code. */
 int train_config_make(const train_options *asked, train_config *config);
+/* What the options say, over what a config has; but for the length. */
+int train_config_say(const train_options *asked, train_config *config);
+/* Have both the same at a key? Their values as text, if not. */
+bool train_config_same(const train_config *a, const train_config *b, const char *key,
+                       char left[TRAIN_VALUE], char right[TRAIN_VALUE]);
+/* The length of a head. */
+int32_t train_config_head_dim(const train_config *config);
 /* How long, from the options; after the context is known. */
 int train_config_length(const train_options *asked, train_config *config);
+/* One more file of text, by its whole path; "-" as it is. */
+int train_config_add(const char *path, train_config *config);
 int train_config_load(const char *path, train_config *config);
 int train_config_save(const char *path, const train_config *config);
 /* What is said of adapters: whole, and with the alpha that is used. */
@@ -79,6 +107,12 @@ typedef struct train_point {
     int64_t step;
     double loss;
 } train_point;
+
+/* Of conversations, while the tokens are made. */
+typedef struct train_chat {
+    uint64_t conversations, unanswered;
+    bool said; /* why it failed */
+} train_chat;
 
 /* What the picture shows: at most TRAIN_CURVE points, thinned evenly as a run goes on. */
 typedef struct train_curve {
@@ -99,10 +133,16 @@ typedef struct train_run {
     mnem_device *device;
     mnem_model *vocabulary; /* vocabulary.gguf */
     mnem_model *base;       /* of --init, until its weights are read */
+    mnem_model *teacher;    /* of --distill, as long; or longer, if it is streamed */
     mnem_tokenizer *tokenizer;
     mnem_corpus *corpus;
     mnem_corpus_info corpus_info;
     mnem_windows training, validation;
+    bool context_open; /* nobody said it: it may be one that fits the text */
+    int64_t warmup;    /* before the length was known */
+    train_chat chat;
+    uint64_t chat_tokens, chat_counted; /* that sequences hold; of them, of answers */
+    int32_t chat_sample[TRAIN_CHAT_SAMPLE], chat_sample_count; /* what samples continue */
     mnem_train_options options;
     mnem_train_plan plan;
     double seconds;      /* expected of a step; 0: not known */
@@ -120,7 +160,9 @@ typedef struct train_run {
     bool finished;       /* all steps are done and the result is written */
     double started;      /* clock of the first step of this process */
     int64_t tokens_done; /* by this process */
-    double loss_last;    /* of the last step that had one; curves may not have it */
+    int64_t steps_done;  /* by this process after the first, and their seconds */
+    double seconds_done;
+    double loss_last; /* of the last step that had one; curves may not have it */
     double loss_validation;
     int64_t validated; /* the step of it; 0: none */
 } train_run;
@@ -137,9 +179,45 @@ int train_folder_keep(train_run *run);
 /* What a run made that didn't begin is taken away. */
 void train_folder_close(train_run *run);
 
+/* ---- train_resume.c ---- */
+/* Is an operand of --resume the run's folder, and no text? */
+bool train_resume_is_folder(const char *path);
+/* The folder that the command line means. */
+const char *train_resume_folder(const train_options *asked);
+/* May the run that was loaded go on with what the options say? Its length becomes theirs. */
+int train_resume_check(train_run *run);
+/* Says what to do with a folder that holds a run; an exit code. */
+int train_resume_say(const train_run *run);
+
+/* ---- train_data.c. Exit codes. ---- */
+bool train_is_chat(const train_run *run);
+/* Looks whether the files are conversations; config.data says it then. */
+int train_data_kind(train_run *run);
+/* A file's text, to free. */
+int train_template_read(const char *path, char **text);
+/* The template for conversations where it isn't the model's own (NULL then), to free. */
+int train_template_find(const train_run *run, char **text);
+
+/* ---- train_chat.c ---- */
+/* What samples continue, in tokens; an exit code. */
+int train_chat_sample(train_run *run);
+
+/* ---- train_fit.c ---- */
+/* The windows, of a context that fits what there is to learn where nobody said one; says what there
+ * is, and what is cut. An exit code. */
+int train_fit(train_run *run);
+
 /* ---- train_init.c ---- */
 /* The config's shape becomes that of the model of --init; an exit code. */
 int train_init_shape(train_run *run);
+
+/* ---- train_teacher.c. Exit codes. ---- */
+int train_teacher_say(const train_options *asked, train_config *config);
+int train_teacher_config(train_config *config);
+int train_teacher_open(train_run *run); /* and sees that its vocabulary is that of --init */
+void train_teacher_options(train_run *run);
+mnem_status train_teacher_load(train_run *run); /* and closes it, unless it is streamed */
+void train_teacher_close(train_run *run);
 
 /* ---- text_check.c ---- */
 /* Refuses files that don't look like text, unless --any-bytes; an exit code. */
@@ -151,8 +229,6 @@ size_t train_utf8_length(const unsigned char *s, size_t n);
 /* ---- train_sample.c ---- */
 /* A line on standard error, unless --quiet. */
 mnem_status train_sample(train_run *run);
-/* The text, with what isn't printable escaped. */
-void train_print_text(FILE *file, const char *text, size_t n);
 
 /* ---- train_text.c: vocabulary, tokens, batches. Exit codes. ---- */
 int train_vocabulary_make(train_run *run); /* writes vocabulary.gguf: learned, or of --init */
@@ -173,6 +249,7 @@ void train_text_close(train_run *run);
 /* ---- train_budget.c ---- */
 uint64_t train_budget(const train_run *run); /* 0: nobody gave one */
 mnem_schedule train_schedule(const train_config *config);
+uint64_t train_file_bytes(const train_run *run);
 /* Before the text is read, and with it; exit codes. */
 int train_plan_early(train_run *run);
 int train_plan(train_run *run);
@@ -203,10 +280,11 @@ void train_log_close(train_run *run);
 int train_draw(const train_run *run);
 
 /* ---- train_report.c ---- */
-void train_report_plan(FILE *file, const train_run *run);
+/* A line or two before the steps, and one after; tables with --verbose, and for --dry-run. */
+void train_report_start(FILE *file, const train_run *run);
+void train_report_end(FILE *file, const train_run *run);
 json_t *train_report_plan_json(const train_run *run);
 /* The predicted peak of the whole run: of its steps, or of what was before them. */
 uint64_t train_report_peak(const train_run *run);
-void train_report_ledger(FILE *file, const train_run *run);
 
 #endif

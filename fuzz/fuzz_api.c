@@ -1,0 +1,84 @@
+/* fuzz_api.c: any bytes as a request's body and, behind a zero, as what a model says: JSON,
+ * schemas, grammars, templates, calls of tools. The first byte is the route, the second a
+ * template.
+ *
+ * Every request is answered, with JSON or with events of it; the bytes that it took are back when
+ * its client has gone, and no stop string is told.
+ *
+ *     fuzz_api -max_len=4096 -dict=fuzz/json.dict NEW_FOLDER fuzz/corpus/api */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "tools/serve/api/fake_serve.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) abort();                                                                 \
+    } while (0)
+
+static const char *const paths[] = {"/v1/chat/completions", "/v1/completions", "/completion",
+                                    "/v1/responses",        "/v1/messages",    "/tokenize",
+                                    "/detokenize",          "/apply-template"};
+static const char *const templates[] = {
+    NULL,
+    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>"
+    "{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}"
+    "</tool_call>{% endfor %}{% endfor %}{% if enable_thinking %}<think>{% endif %}{# </think> #}",
+    "{# Environment: ipython, tools #}{% for m in messages %}{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}{{ c.function.arguments + '' }}{% endfor %}{% endfor %}",
+};
+enum { PATHS = sizeof paths / sizeof *paths, TEMPLATES = sizeof templates / sizeof *templates };
+static fake_serve fake[TEMPLATES];
+
+static void check_json(const char *text, size_t n) {
+    json_t *value = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
+    CHECK(value);
+    json_decref(value);
+}
+
+/* Lines of a stream: comments, names of events, and data, which is JSON but for the last. */
+static void check_events(const char *body) {
+    for (const char *at = body, *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        CHECK(end);
+        if (strncmp(at, "data: ", 6) != 0)
+            CHECK(end == at || *at == ':' || strncmp(at, "event: ", 7) == 0);
+        else if (strncmp(at, "data: [DONE]\n", 13) != 0)
+            check_json(at + 6, (size_t)(end - at - 6));
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+    static char say[4096];
+    if (n < 2) return 0;
+    fake_serve *f = &fake[data[1] % TEMPLATES];
+    if (!f->api) fake_open(&(api_options){.template = templates[data[1] % TEMPLATES]}, f);
+    const char *body = (const char *)data + 2;
+    const size_t bytes = strnlen(body, n - 2);
+    const size_t more = bytes < n - 2 ? n - 3 - bytes : 0;
+    const size_t said = more < sizeof say - 1 ? more : sizeof say - 1;
+    mnem_ledger_info before, after;
+    memcpy(say, body + bytes + (more > 0), said);
+    say[said] = 0;
+    f->say = say;
+    fake_step(f);
+    mnem_ledger_info_get(f->ledger, &before);
+    const fake_answer *answer = fake_send(f, "POST", paths[data[0] % PATHS], body, bytes);
+    CHECK(answer->status >= 200 && answer->status < 600 && answer->over && !answer->aborted);
+    CHECK(answer->status != 500);
+    if (answer->stream)
+        check_events(answer->body);
+    else
+        check_json(answer->body, answer->bytes);
+    fake_leave(f);
+    while (fake_step(f)) {
+    }
+    mnem_ledger_info_get(f->ledger, &after);
+    /* What is kept for later: the vocabulary's order, a template's and the tokenizer's buffers. */
+    CHECK(after.bytes_live <= before.bytes_live + (1 << 20));
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* quantize_solved.c: a model in a smaller type whose codes make up for each other on a text, or
+ * whose columns are scaled before they are rounded.
+ *
+ *     types of all tensors ─► walk: codes of the layers' matrices, norms that take scales ─► file
+ *                             ─► written with the rest
+ *
+ * The inputs that a layer is solved for are those that the layers before it give as they are by
+ * then, solved: what they lost is made up for. Of a model that is quantized already they are those
+ * of the model as it was. */
+#include <math.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "compress/solver_private.h"
+#include "model/convert/quantize_types.h"
+
+enum { CHUNK_DEFAULT = 512 };
+
+/* What its outputs lost, of a tensor that was solved. */
+static void tell(void *context, uint32_t tensor, mnem_quantize_report *report) {
+    const mnem__solver *s = context;
+    const mnem__solver_tensor *t = &s->tensors[tensor];
+    report->solved = s->bytes && t->at && t->output > 0;
+    if (!report->solved) return;
+    report->output_error = sqrt(t->lost / t->output);
+    report->exponent = (double)t->exponent;
+}
+
+static mnem_status find_types(const mnem__quantize_job *job, const mnem_quantize_options *options,
+                              mnem_type **types) {
+    mnem_model_info info;
+    mnem_team *team;
+    mnem_model_info_get(job->model, &info);
+    *types = mnem__calloc("solver", info.tensors, sizeof **types);
+    if (!*types) return mnem__heap_status();
+    MNEM__TRY(mnem_team_create(options->threads > 0 ? options->threads : 1, &team));
+    const mnem_status status = mnem__quantize_types(job, options, team, *types);
+    mnem_team_destroy(team);
+    return status;
+}
+
+static mnem_status solve(mnem__solver *s, const mnem_solve_options *o, const char *to) {
+    MNEM__TRY(mnem__solver_init(s));
+    if (s->bytes == 0) return MNEM_OK;
+    MNEM__TRY(mnem__solver_file_open(s, to));
+    const mnem_walk_watcher watcher = mnem__solver_watcher(s);
+    return mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report);
+}
+
+static mnem_status run(mnem__quantize_job *job, const char *to,
+                       const mnem_quantize_options *options, const mnem_solve_options *o) {
+    mnem_type *types = NULL;
+    mnem__solver s = {.model = job->model,
+                      .way = (mnem__solver_way)o->method,
+                      .chunk = o->walk.chunk ? o->walk.chunk : CHUNK_DEFAULT,
+                      .threads = o->walk.threads,
+                      .fd = -1};
+    mnem_status status = find_types(job, options, &types);
+    s.types = types;
+    if (status == MNEM_OK) status = solve(&s, o, to);
+    mnem__free(s.block); /* writing needs the codes only */
+    s.block = NULL;
+    job->give = mnem__solver_give;
+    job->tell = tell;
+    job->give_context = &s;
+    if (status == MNEM_OK) status = mnem__quantize_run(job, to, options);
+    mnem__solver_fini(&s);
+    if (s.fd >= 0) close(s.fd);
+    mnem__free(types);
+    return status;
+}
+
+mnem_status mnem_quantize_solved(const char *from, const char *to,
+                                 const mnem_quantize_options *options,
+                                 const mnem_solve_options *solve_options) {
+    mnem__quantize_job job = {.what = "quantize", .doing = "quantizing"};
+    mnem_model *model;
+    if ((unsigned)solve_options->method > MNEM_SOLVE_AWQ)
+        return mnem__fail(MNEM_INVALID, "solve: no method %d", (int)solve_options->method);
+    MNEM__TRY(mnem__quantize_recipe(options, &job.recipe));
+    MNEM__TRY(mnem_model_open(from, &model));
+    job.model = model;
+    const mnem_status status = run(&job, to, options, solve_options);
+    mnem_model_close(model);
+    return status;
+}

@@ -1,0 +1,57 @@
+/* solver_file.c: solved rows, from the layer that they are of until the model is written. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "compress/solver_private.h"
+
+static mnem_status failed(const mnem__solver *s, const char *what, int error) {
+    return mnem__fail(MNEM_IO, "%s: solved rows can't be %s (%s)", s->path, what,
+                      error ? strerrordesc_np(error) : "the file ends before");
+}
+
+mnem_status mnem__solver_file_open(mnem__solver *s, const char *path) {
+    if (snprintf(s->path, sizeof s->path, "%s.codes", path) >= (int)sizeof s->path)
+        return mnem__fail(MNEM_INVALID, "%s: the name is too long", path);
+    s->fd = open(s->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (s->fd < 0) return failed(s, "kept there", errno);
+    unlink(s->path);
+    return MNEM_OK;
+}
+
+mnem_status mnem__solver_file_write(const mnem__solver *s, uint64_t at, const void *rows,
+                                    uint64_t bytes) {
+    for (uint64_t done = 0; done < bytes;) {
+        const ssize_t n =
+            pwrite(s->fd, (const char *)rows + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return failed(s, "written", errno);
+        done += (uint64_t)n;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status file_read(const mnem__solver *s, uint64_t at, void *rows, uint64_t bytes) {
+    for (uint64_t done = 0; done < bytes;) {
+        const ssize_t n = pread(s->fd, (char *)rows + done, bytes - done, (off_t)(at + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return failed(s, "read", n < 0 ? errno : 0);
+        done += (uint64_t)n;
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__solver_give(void *solver, uint32_t tensor, int64_t first, int64_t rows,
+                              uint8_t *out, bool *given) {
+    const mnem__solver *s = solver;
+    mnem_tensor_info t;
+    const uint64_t at = s->bytes ? s->tensors[tensor].at : 0;
+    *given = at != 0;
+    if (!*given) return MNEM_OK;
+    mnem_model_tensor_get(s->model, tensor, &t);
+    const uint64_t bytes = mnem_type_row_bytes(s->types[tensor], t.shape[t.dims - 1]);
+    return file_read(s, at - 1 + (uint64_t)first * bytes, out, (uint64_t)rows * bytes);
+}

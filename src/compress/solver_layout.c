@@ -1,0 +1,187 @@
+/* solver_layout.c: what solving a model needs of memory, and where its rows go in the file.
+ *
+ *     [pool: H, rows and scales of each of a layer's inputs][importance][weights][chosen][losses]
+ *     [down][raw rows, before and after][workspace]
+ *
+ * Idea: the largest of each over all layers, taken once before the walk chooses its way, so that
+ * the walk keeps to what is left of the budget. Which matrices share an input follows from the
+ * architecture's parts. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/minmax.h"
+#include "base/team/team.h"
+#include "base/thread.h"
+#include "compress/solve/awq.h"
+#include "compress/solve/gptq.h"
+#include "compress/solve/hessian.h"
+#include "compress/solve/refine.h"
+#include "compress/solve/sparsify.h"
+#include "compress/solver_private.h"
+
+static const char TAG[] = "solver";
+
+typedef struct sizes {
+    uint64_t pool, from, to, workspace; /* bytes */
+    int64_t k;
+} sizes;
+
+static int64_t columns_of(const mnem_tensor_info *tensor) {
+    return tensor->shape[tensor->dims - 1];
+}
+
+bool mnem__solver_takes(const mnem__solver *s, int32_t tensor, const mnem_tensor_info *info) {
+    int32_t layer;
+    const mnem__role role = mnem__role_find(info->name, &layer);
+    if (!mnem__role_in_layer(role) || !mnem__role_is_matrix(role) || info->dims != 2) return false;
+    if (s->way == MNEM__SOLVER_SPARSE) return columns_of(info) % 4 == 0;
+    return s->types[tensor] != info->type && mnem__gptq_takes(s->types[tensor]);
+}
+
+/* ---- where rows go ---- */
+
+static void place(mnem__solver *s, int32_t tensor) {
+    mnem_tensor_info t;
+    if (tensor < 0 || s->tensors[tensor].at) return;
+    mnem_model_tensor_get(s->model, (uint32_t)tensor, &t);
+    const uint64_t rows = t.dims == 2 ? (uint64_t)t.shape[0] : 1;
+    s->tensors[tensor].at = s->bytes + 1;
+    s->bytes += rows * mnem_type_row_bytes(s->types[tensor], columns_of(&t));
+}
+
+/* What takes the scales of a layer's inputs. */
+static int place_vectors(mnem__solver *s, int32_t layer) {
+    mnem__awq_fold folds[MNEM__AWQ_FOLDS];
+    int used = 0;
+    const int count = mnem__awq_folds(&s->shape, layer, folds);
+    for (int i = 0; i < count; i++) {
+        const mnem__awq_fold *fold = &folds[i];
+        if (!mnem__solver_folds(s, fold, layer)) continue;
+        if (!mnem__role_is_matrix(fold->from))
+            place(s, mnem__role_tensor(s->model, fold->from, layer));
+        if (fold->bias) place(s, mnem__role_tensor(s->model, fold->bias, layer));
+        used++;
+    }
+    return used;
+}
+
+static mnem_status place_all(mnem__solver *s) {
+    mnem_model_info model;
+    mnem_tensor_info t;
+    int folds = 0;
+    mnem_model_info_get(s->model, &model);
+    s->tensors = mnem__calloc(TAG, model.tensors, sizeof *s->tensors);
+    if (!s->tensors) return mnem__heap_status();
+    for (uint32_t i = 0; mnem_model_tensor_get(s->model, i, &t); i++)
+        if (mnem__solver_takes(s, (int32_t)i, &t)) place(s, (int32_t)i);
+    if (s->bytes == 0) return MNEM_OK;
+    for (int32_t layer = 0; layer < s->shape.layers; layer++) folds += place_vectors(s, layer);
+    if (s->way != MNEM__SOLVER_AWQ || folds > 0) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "solve: awq: nothing of this %s can be scaled: all that reads an input, and "
+                      "what makes it, must become a type with codes",
+                      s->shape.architecture);
+}
+
+/* ---- bytes ---- */
+
+/* H, rows, and four vectors: see lay_input of solver.c. */
+uint64_t mnem__solver_input_bytes(const mnem__solver *s, int64_t k) {
+    return mnem__align_up((uint64_t)k * (uint64_t)(k + s->chunk + 4) * sizeof(float), 64);
+}
+
+/* The search tries rows of several matrices: all in the largest type counts. */
+static uint64_t scales_bytes(const mnem__solver *s, int64_t k, mnem_type type) {
+    static const mnem__factor factor;
+    const mnem__awq_matrix matrix = {.type = type, .rows = MNEM__SOLVER_SAMPLE};
+    const mnem__awq awq = {.k = k, .matrices = &matrix, .count = 1, .factor = &factor};
+    return mnem__solver_scales(s) ? mnem__awq_bytes(&awq, s->threads) : 0;
+}
+
+static void add_matrix(const mnem__solver *s, const mnem_tensor_info *t, mnem_type type,
+                       sizes *most) {
+    const int64_t k = columns_of(t);
+    const uint64_t rows = MNEM__SOLVER_ROWS;
+    most->k = mnem__max_i64(most->k, k);
+    most->from = mnem__max_u64(most->from, rows * mnem_type_row_bytes(t->type, k));
+    most->to = mnem__max_u64(most->to, rows * mnem_type_row_bytes(type, k));
+    const uint64_t work[] = {mnem__hessian_bytes(s->chunk, k, s->threads),
+                             mnem__factor_bytes(k, s->threads),
+                             mnem__gptq_bytes(k, MNEM__SOLVER_ROWS, s->threads),
+                             mnem__sparsegpt_bytes(k, MNEM__SOLVER_ROWS, s->threads),
+                             mnem__refine_bytes(k, MNEM__SOLVER_ROWS, s->threads),
+                             scales_bytes(s, k, type)};
+    for (int i = 0; i < 6; i++) most->workspace = mnem__max_u64(most->workspace, work[i]);
+}
+
+/* Of one input; in: the matrices that share it. */
+static uint64_t add_input(const mnem__solver *s, const mnem__role *in, int count, int32_t layer,
+                          sizes *most) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < count; i++) {
+        mnem_tensor_info t;
+        const int32_t tensor = mnem__role_tensor(s->model, in[i], layer);
+        if (tensor < 0 || !s->tensors[tensor].at) continue;
+        mnem_model_tensor_get(s->model, (uint32_t)tensor, &t);
+        add_matrix(s, &t, s->types[tensor], most);
+        bytes = mnem__solver_input_bytes(s, columns_of(&t));
+    }
+    return bytes;
+}
+
+static void measure(const mnem__solver *s, sizes *most) {
+    const mnem__architecture *a = mnem__architecture_find(s->shape.architecture);
+    for (int32_t layer = 0; layer < s->shape.layers; layer++) {
+        uint64_t pool = 0;
+        for (int i = 0; i < MNEM__PARTS_MAX && a->parts[i].out; i++) {
+            const mnem__layer_part *part = &a->parts[i];
+            if (!mnem__layer_is(&s->shape, layer, part->layers)) continue;
+            pool += add_input(s, part->in, mnem__part_inputs(part), layer, most);
+            pool += add_input(s, &part->out, 1, layer, most);
+        }
+        most->pool = mnem__max_u64(most->pool, pool);
+    }
+}
+
+static void *carve(uint8_t *base, uint64_t *at, uint64_t bytes) {
+    void *p = base ? base + *at : NULL;
+    *at += mnem__align_up(bytes, 64);
+    return p;
+}
+
+/* From base on (NULL measures); returns the bytes. */
+static uint64_t lay_out(mnem__solver *s, const sizes *most, uint8_t *base) {
+    const uint64_t k = (uint64_t)most->k;
+    uint64_t at = 0;
+    s->pool = carve(base, &at, most->pool);
+    s->importance = carve(base, &at, k * sizeof(float));
+    s->weights = carve(base, &at, MNEM__SOLVER_ROWS * k * sizeof(float));
+    s->chosen = carve(base, &at, MNEM__SOLVER_ROWS * k * sizeof(float));
+    s->losses = carve(base, &at, MNEM__SOLVER_ROWS * sizeof *s->losses);
+    s->down = carve(base, &at, MNEM__SOLVER_ROWS * sizeof(float));
+    s->from = carve(base, &at, most->from);
+    s->to = carve(base, &at, most->to);
+    s->workspace = carve(base, &at, most->workspace);
+    return at;
+}
+
+mnem_status mnem__solver_init(mnem__solver *s) {
+    sizes most = {0};
+    if (s->threads == 0) s->threads = mnem__min_i32(mnem__processors(), MNEM_TEAM_MAX);
+    MNEM__TRY(mnem_model_transformer(s->model, &s->shape));
+    MNEM__TRY(place_all(s));
+    if (s->bytes == 0) return MNEM_OK;
+    measure(s, &most);
+    s->block = mnem__alloc(TAG, lay_out(s, &most, NULL) + 64);
+    if (!s->block) return mnem__heap_status();
+    lay_out(s, &most, (uint8_t *)mnem__align_up((uintptr_t)s->block, 64));
+    MNEM__TRY(mnem_team_create(s->threads, &s->team));
+    mnem__team_adapt(s->team);
+    return MNEM_OK;
+}
+
+void mnem__solver_fini(mnem__solver *s) {
+    mnem_team_destroy(s->team);
+    mnem__free(s->block);
+    mnem__free(s->tensors);
+}

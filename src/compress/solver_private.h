@@ -1,0 +1,125 @@
+/* solver_private.h: a model's matrices solved while it is walked, shared by the solver's files.
+ *
+ *     solver_layout.c  what a model needs of memory, where rows lie in the file
+ *     solver.c         Hessians of a layer's inputs, then its matrices one after another
+ *     solver_scales.c  scales of a layer's inputs, and the norms that take them
+ *     solver_matrix.c  rows of one matrix
+ *     solver_file.c    what was solved, until the model is written
+ *     quantize_solved.c, prune_solved.c  all of it, and writing */
+#ifndef MNEM_SRC_COMPRESS_SOLVER_PRIVATE_H
+#define MNEM_SRC_COMPRESS_SOLVER_PRIVATE_H
+
+#include "compress/solve/awq_folds.h"
+#include "compress/solve/factor.h"
+#include "mnem/compress.h"
+
+/* Rows of a matrix that are solved together, rows that scales are searched with, matrices of a
+ * layer at the most. */
+enum { MNEM__SOLVER_ROWS = 256, MNEM__SOLVER_SAMPLE = 128, MNEM__SOLVER_MATRICES = 32 };
+
+typedef enum mnem__solver_way {
+    MNEM__SOLVER_AUTO = MNEM_SOLVE_AUTO,
+    MNEM__SOLVER_GPTQ = MNEM_SOLVE_GPTQ,
+    MNEM__SOLVER_AWQ = MNEM_SOLVE_AWQ,
+    MNEM__SOLVER_SPARSE /* 2:4 by SparseGPT */
+} mnem__solver_way;
+
+/* What some of a layer's matrices are multiplied with. */
+typedef struct mnem__solver_input {
+    float *h;      /* [k, k]; NULL: none of them is solved */
+    float *rows;   /* [chunk, k] of the sequence at hand */
+    float *square; /* [k]: H's diagonal */
+    float *scale;  /* [k]: of columns before they are rounded */
+    mnem__factor factor;
+    double damping; /* that was added to the diagonal */
+    float exponent; /* of the scales; 0: all are 1; -1: they must be */
+} mnem__solver_input;
+
+/* A tensor that is solved, or takes scales; its bytes in the file. */
+typedef struct mnem__solver_tensor {
+    uint64_t at;         /* +1; 0: neither */
+    double lost, output; /* sums of squares over outputs: of their errors, of themselves */
+    float exponent;      /* of its inputs' scales */
+} mnem__solver_tensor;
+
+typedef struct mnem__solver {
+    const mnem_model *model;
+    const mnem_type *types; /* of all tensors: what they become */
+    mnem__solver_way way;
+    int32_t chunk, threads;
+    bool again;      /* layers run again with what was solved */
+    mnem_team *team; /* between layers; the walk has its own */
+    mnem_transformer shape;
+    mnem__solver_tensor *tensors; /* of the model */
+    uint64_t bytes;               /* of the file; 0: nothing is solved */
+    int fd;
+    char path[256];
+    /* memory */
+    uint8_t *block; /* the rest lies in it */
+    float *pool;    /* Hessians and rows of a layer's inputs, what factors have beside them */
+    float *weights, *chosen, *importance;
+    float *down;        /* [MNEM__SOLVER_ROWS]: of the rows at hand, as mnem__gptq has it */
+    uint8_t *from, *to; /* MNEM__SOLVER_ROWS raw rows */
+    void *workspace;
+    mnem__solver_input input[MNEM__SOLVER_MATRICES]; /* of the layer, by its first matrix */
+    mnem__awq_fold fold[MNEM__AWQ_FOLDS];            /* of the layer, with scales */
+    const mnem__solver_input *fold_input[MNEM__AWQ_FOLDS];
+    int fold_count;
+    /* of the rows at hand */
+    const mnem_tensor_info *tensor;
+    const mnem__solver_input *by;
+    mnem_type type;
+    int64_t k, rows;
+    double *losses; /* [MNEM__SOLVER_ROWS] */
+    mnem_status status[MNEM_TEAM_MAX];
+} mnem__solver;
+
+/* Are scales looked for? */
+static inline bool mnem__solver_scales(const mnem__solver *s) {
+    return s->way == MNEM__SOLVER_AUTO || s->way == MNEM__SOLVER_AWQ;
+}
+
+/* ---- solver_layout.c ---- */
+
+/* Is it a matrix of a layer that is solved? */
+bool mnem__solver_takes(const mnem__solver *s, int32_t tensor, const mnem_tensor_info *info);
+/* Takes the team and all memory, where anything is solved. types is borrowed. MNEM_UNSUPPORTED: a
+ * model without an input that could be scaled, by AWQ. */
+mnem_status mnem__solver_init(mnem__solver *s);
+void mnem__solver_fini(mnem__solver *s);
+/* Of the pool, for an input of k columns. */
+uint64_t mnem__solver_input_bytes(const mnem__solver *s, int64_t k);
+
+/* ---- solver.c ---- */
+
+/* Its functions for a walk. */
+mnem_walk_watcher mnem__solver_watcher(mnem__solver *s);
+int32_t mnem__solver_tensor_of(const mnem__solver *s, const mnem_tensor_info *matrix);
+/* Runs over s->rows by all members; s->status has what each says. */
+mnem_status mnem__solver_run(mnem__solver *s, void (*run)(const mnem_worker *, void *));
+
+/* ---- solver_scales.c ---- */
+
+/* Does all that a fold of a layer touches change, or can it? */
+bool mnem__solver_folds(const mnem__solver *s, const mnem__awq_fold *fold, int32_t layer);
+/* Scales of the layer's inputs where they pay; its norms and biases go to the file. */
+mnem_status mnem__solver_scale(mnem__solver *s, const mnem_walk_layer *layer);
+/* Fills s->down for rows [first, first + s->rows) of a role. */
+void mnem__solver_down(const mnem__solver *s, mnem__role role, int64_t first);
+
+/* ---- solver_matrix.c ---- */
+
+/* To the file, and into the layer that is walked. */
+mnem_status mnem__solver_matrix(mnem__solver *s, const mnem_walk_layer *layer, int32_t matrix);
+
+/* ---- solver_file.c ---- */
+
+/* The file has no name from the moment that it is open. MNEM_IO. */
+mnem_status mnem__solver_file_open(mnem__solver *s, const char *path);
+mnem_status mnem__solver_file_write(const mnem__solver *s, uint64_t at, const void *rows,
+                                    uint64_t bytes);
+/* Rows of a tensor where it is in the file: what writing a model asks for. */
+mnem_status mnem__solver_give(void *solver, uint32_t tensor, int64_t first, int64_t rows,
+                              uint8_t *out, bool *given);
+
+#endif

@@ -1,0 +1,72 @@
+/* walk_replace.c: a layer's weights while it is walked, made what a watcher says they are.
+ *
+ * Idea: rows of any type become rows of the matrix's own, which are packed over those that the
+ * layer has in memory: the program stays, and the layer runs again with them.
+ * Invariant: nothing runs meanwhile: a watcher replaces in `end` only. Cost: two conversions and a
+ * packing of each row. */
+#include "base/error.h"
+#include "compress/walk_private.h"
+
+/* Rows in 16 bits hold what 8 and fewer say nearly exactly; others would round a second time. */
+static bool is_plain(mnem_type type) {
+    return mnem_type_get(type)->block_elements == 1;
+}
+
+static mnem_status check(const mnem__walker *w, int32_t matrix, int64_t first, int64_t rows) {
+    int32_t at;
+    if (!w->watcher->again)
+        return mnem__fail(MNEM_INVALID, "walk: weights replaced, but no layer runs again");
+    if (matrix < 0 || matrix >= mnem__walk_layer_matrices(w, w->layer, &at))
+        return mnem__fail(MNEM_INVALID, "walk: layer %d has no matrix %d", w->layer, matrix);
+    const int64_t all = w->info[matrix].shape[0];
+    if (first < 0 || rows < 1 || first % MNEM_PACK_ROWS || first + rows > all ||
+        (rows % MNEM_PACK_ROWS && first + rows < all))
+        return mnem__fail(MNEM_INVALID, "walk: %s: rows %lld to %lld aren't whole groups of 16",
+                          w->info[matrix].name, (long long)first, (long long)(first + rows));
+    if (is_plain(w->info[matrix].type)) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED, "walk: %s is %s: replaced weights would be rounded again",
+                      w->info[matrix].name, mnem_type_get(w->info[matrix].type)->name);
+}
+
+uint64_t mnem__walk_replace_bytes(int64_t columns) {
+    return (1 + MNEM_PACK_ROWS) * (uint64_t)columns * sizeof(float);
+}
+
+/* A float row, and behind it a group's rows in the matrix's type: in the program's block. */
+static mnem_status pack(mnem__walker *w, const mnem_tensor_info *info, mnem_type type, int64_t rows,
+                        const uint8_t *raw, uint8_t *packed) {
+    const int64_t k = info->shape[1];
+    float *row = mnem_block_host(&w->block[MNEM__WALK_PART_GRAPH]);
+    uint8_t *own = (uint8_t *)(row + k);
+    for (int64_t r = 0; r < rows; r++) {
+        MNEM__TRY(
+            mnem_dequantize_row(type, k, raw + (uint64_t)r * mnem_type_row_bytes(type, k), row));
+        MNEM__TRY(mnem_quantize_row(info->type, k, row,
+                                    own + (uint64_t)r * mnem_type_row_bytes(info->type, k)));
+    }
+    if (info->layout != MNEM_LAYOUT_SPARSE)
+        mnem_pack_group(info->type, rows, k, own, packed);
+    else if (!mnem_sparse_group(info->type, rows, k, own, packed))
+        return mnem__fail(MNEM_UNSUPPORTED, "walk: %s is 2:4, and what replaces it isn't",
+                          info->name);
+    return MNEM_OK;
+}
+
+mnem_status mnem_walk_replace(const mnem_walk_layer *layer, int32_t matrix, int64_t first,
+                              int64_t rows, mnem_type type, const void *raw) {
+    mnem__walker *w = layer->walker;
+    MNEM__TRY(check(w, matrix, first, rows));
+    const mnem_tensor_info *info = &w->info[matrix];
+    const uint64_t group = mnem__matrix_group_bytes(info);
+    const uint64_t raw_row = mnem_type_row_bytes(type, info->shape[1]);
+    const uint8_t *resident = mnem__weights_resident(w->weights, matrix);
+    uint8_t *base = mnem_block_host(&w->block[MNEM__WALK_PART_MATRICES]);
+    uint8_t *packed = base + (resident - base) + (uint64_t)(first / MNEM_PACK_ROWS) * group;
+    const uint8_t *from = raw;
+    for (; rows > 0; rows -= MNEM_PACK_ROWS, packed += group) {
+        const int64_t n = rows < MNEM_PACK_ROWS ? rows : MNEM_PACK_ROWS;
+        MNEM__TRY(pack(w, info, type, n, from, packed));
+        from += (uint64_t)n * raw_row;
+    }
+    return MNEM_OK;
+}

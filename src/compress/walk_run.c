@@ -1,0 +1,361 @@
+/* walk_run.c: a model over a text, layer by layer.
+ *
+ *     for each layer (-1: the embedding)
+ *         load its weights, build its program
+ *         for each sequence
+ *             states: memory or file ─► passes of the program, in place ─► back
+ *
+ * Idea: the loops of running are turned inside out. An engine takes all layers for a few tokens;
+ * here all tokens are taken through a layer, so its weights are read once for the whole text, and
+ * everything about a layer's inputs is known before the next one begins.
+ * Invariant: a row's values depend on its sequence only, since operators compute the same bits for
+ * any number of tokens and workers; so does what the watcher sees.
+ * Cost: one layer's weights, states of all tokens (in a file where they don't fit), one program. */
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/heap.h"
+#include "base/minmax.h"
+#include "base/progress.h"
+#include "base/team/team.h"
+#include "base/thread.h"
+#include "compress/walk_private.h"
+#include "engine/pages/kv_pages.h"
+#include "model/weights/finite.h"
+
+enum { CHUNK_DEFAULT = 512, PAGE_TOKENS = 64 };
+
+/* ---- what is refused ---- */
+
+static mnem_status refuse_model(const mnem_transformer *t) {
+    const char *why = t->encoder       ? "an encoder"
+                      : t->experts > 0 ? "a mixture of experts"
+                      : t->latent > 0  ? "attention through a latent"
+                                       : NULL;
+    if (!why) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED, "walk: %s: a model with %s can't be calibrated yet",
+                      t->architecture, why);
+}
+
+static mnem_status check(const mnem__walker *w) {
+    const mnem_walk_options *o = w->options;
+    const mnem_transformer *t = &w->map->shape;
+    if (!o->ledger) return mnem__fail(MNEM_INVALID, "walk: no ledger");
+    if (o->threads < 0 || o->threads > MNEM_TEAM_MAX || o->chunk < 0 || o->pass < 0)
+        return mnem__fail(MNEM_INVALID, "walk: %d threads, sequences of %d tokens, passes of %d",
+                          o->threads, o->chunk, o->pass);
+    if (w->sequences < 1) return mnem__fail(MNEM_INVALID, "walk: no sequences");
+    MNEM__TRY(refuse_model(t));
+    if (w->map->positions.tensor >= 0 && w->chunk > t->context)
+        return mnem__fail(MNEM_INVALID,
+                          "walk: sequences of %d tokens; the model has positions "
+                          "for %d",
+                          w->chunk, t->context);
+    for (int64_t i = 0; i < w->sequences * w->chunk; i++)
+        if (w->ids[i] < 0 || w->ids[i] >= t->vocab)
+            return mnem__fail(MNEM_INVALID, "walk: token %lld is %d, the vocabulary has %d",
+                              (long long)i, w->ids[i], t->vocab);
+    return MNEM_OK;
+}
+
+/* ---- tables ---- */
+
+static int32_t most_matrices(const mnem__walker *w) {
+    int32_t most = 0, first;
+    for (int32_t layer = 0; layer < w->map->shape.layers; layer++)
+        most = mnem__max_i32(most, mnem__walk_layer_matrices(w, layer, &first));
+    return most;
+}
+
+static void *carve(uint8_t *base, uint64_t *at, int64_t n, uint64_t each) {
+    const uint64_t offset = mnem__align_up(*at, 16);
+    *at = offset + (uint64_t)n * each;
+    return base ? base + offset : NULL;
+}
+
+/* From base on (NULL measures); returns the bytes. */
+static uint64_t lay_out(mnem__walker *w, uint8_t *base) {
+    const int32_t pages = mnem__kv_pages_for(&w->kv, w->chunk);
+    uint64_t at = 0;
+    w->info = carve(base, &at, w->matrices_most, sizeof *w->info);
+    w->same = carve(base, &at, w->matrices_most, sizeof *w->same);
+    w->pages = carve(base, &at, pages, sizeof *w->pages);
+    w->rows = carve(base, &at, w->chunk, sizeof *w->rows);
+    w->positions = carve(base, &at, w->chunk, sizeof *w->positions);
+    w->resident = carve(base, &at, w->matrices_most, sizeof *w->resident);
+    for (int32_t i = 0; base && i < pages; i++) w->pages[i] = i;
+    for (int32_t i = 0; base && i < w->chunk; i++) w->rows[i] = i;
+    return at;
+}
+
+static mnem_status make_tables(mnem__walker *w) {
+    const mnem_transformer *t = &w->map->shape;
+    w->kv = (mnem_kv_layout){.type = MNEM_TYPE_F16,
+                             .kv_heads = t->kv_heads,
+                             .head_dim = t->head_dim,
+                             .page_tokens = PAGE_TOKENS};
+    w->states.sequence_bytes =
+        mnem__align_up((uint64_t)w->chunk * (uint64_t)t->embd * sizeof(float), 64);
+    w->matrices_most = most_matrices(w);
+    uint8_t *base = mnem__calloc("walk", 1, lay_out(w, NULL));
+    if (!base) return mnem__heap_status();
+    lay_out(w, base);
+    return MNEM_OK;
+}
+
+/* ---- what is chosen, taken ---- */
+
+static mnem_status block_take(void *walker, int part, uint64_t bytes) {
+    mnem__walker *w = walker;
+    const mnem__part_info *info = &mnem__walk_part_table.info[part];
+    return mnem_ledger_alloc(w->options->ledger, w->device, info->kind, info->tag, bytes,
+                             MNEM__PART_ALIGNMENT, &w->block[part]);
+}
+
+static void block_give(void *walker, int part) {
+    mnem__walker *w = walker;
+    const mnem__part_info *info = &mnem__walk_part_table.info[part];
+    mnem_ledger_free(w->options->ledger, info->kind, info->tag, &w->block[part]);
+}
+
+static mnem__taker taker_of(mnem__walker *w) {
+    return (mnem__taker){.table = mnem__walk_part_table,
+                         .bytes = w->bytes,
+                         .taken = w->taken,
+                         .ledger = w->options->ledger,
+                         .loads = true,
+                         .owner = w,
+                         .block_take = block_take,
+                         .block_give = block_give};
+}
+
+static void *part_host(const mnem__walker *w, mnem__walk_part part) {
+    return w->taken[part] ? mnem_block_host(&w->block[part]) : NULL;
+}
+
+static mnem_status take(mnem__walker *w, mnem_walk_report *report) {
+    MNEM__TRY(mnem__walk_choose(w, report));
+    MNEM__TRY(mnem_ledger_hold(w->options->ledger));
+    const mnem__taker taker = taker_of(w);
+    MNEM__TRY(mnem__parts_take(&taker));
+    w->states.base = part_host(w, MNEM__WALK_PART_STATES);
+    if (w->way.in_memory < w->sequences)
+        MNEM__TRY(mnem__walk_states_open(&w->states, w->options->spill));
+    MNEM__TRY(mnem_team_create(w->threads, &w->team));
+    mnem__team_adapt(w->team);
+    return mnem__transformer_vectors_load(w->map, part_host(w, MNEM__WALK_PART_VECTORS));
+}
+
+/* ---- the source of matrices that a layer's program sees: its handles are the model's ---- */
+
+static int32_t first_of(const mnem__walker *w) {
+    return w->map->layer_first[w->layer];
+}
+
+static const void *source_resident(void *context, int32_t matrix) {
+    const mnem__walker *w = context;
+    return mnem__weights_resident(w->weights, matrix - first_of(w));
+}
+
+static mnem_status source_acquire(void *context, int32_t matrix, mnem_graph_chunk *chunk) {
+    const mnem__walker *w = context;
+    mnem__weights_chunk c;
+    MNEM__TRY(mnem__weights_acquire(w->weights, matrix - first_of(w), &c));
+    *chunk = (mnem_graph_chunk){c.packed, c.row_begin, c.row_end, c.last, c.slot};
+    return MNEM_OK;
+}
+
+static void source_release(void *context, const mnem_graph_chunk *chunk) {
+    const mnem__walker *w = context;
+    const mnem__weights_chunk c = {chunk->packed, chunk->row_begin, chunk->row_end, chunk->last,
+                                   chunk->slot};
+    mnem__weights_release(w->weights, &c);
+}
+
+/* ---- a pass ---- */
+
+/* The rows of the embedding matrix, from the file. */
+static mnem_status read_rows(const mnem__walker *w, const int32_t *ids, int32_t n) {
+    const uint32_t tensor = (uint32_t)w->map->matrices[w->map->embedding];
+    mnem_tensor_info info;
+    mnem_model_tensor_get(w->model, tensor, &info);
+    const uint64_t bytes = mnem_type_row_bytes(info.type, w->map->shape.embd);
+    uint8_t *rows = part_host(w, MNEM__WALK_PART_ROWS);
+    for (int32_t i = 0; i < n; i++)
+        MNEM__TRY(mnem_model_tensor_read(w->model, tensor, (uint64_t)ids[i] * bytes, bytes,
+                                         rows + (uint64_t)i * bytes));
+    return MNEM_OK;
+}
+
+/* The first time that a layer runs. */
+static bool is_seen(const mnem__walker *w) {
+    return w->watcher && w->watcher->input && w->kept == mnem__walk_again(w);
+}
+
+/* n tokens at w->position, whose states are x. */
+static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
+    const mnem_graph_weights source = {source_resident, source_acquire, source_release, w, NULL};
+    const mnem_graph_tap tap = {mnem__walk_see, w};
+    const mnem_kv_sequence kv = {
+        .base = part_host(w, MNEM__WALK_PART_PAGES),
+        .page_stride = w->layer < 0 ? 0 : mnem__kv_layer_bytes(&w->map->shape, &w->kv, w->layer),
+        .table = w->pages,
+        .first_position = w->position,
+        .rows = n};
+    void *external[MNEM__SLOTS] = {[MNEM__SLOT_HIDDEN] = x,
+                                   [MNEM__SLOT_VECTORS] = part_host(w, MNEM__WALK_PART_VECTORS),
+                                   [MNEM__SLOT_EMBEDDING] = part_host(w, MNEM__WALK_PART_ROWS)};
+    const mnem_graph_args args = {.tokens = n,
+                                  .block = part_host(w, MNEM__WALK_PART_GRAPH),
+                                  .workspace = part_host(w, MNEM__WALK_PART_WORKSPACE),
+                                  .external = external,
+                                  .ids = w->rows,
+                                  .positions = w->positions,
+                                  .kv = &kv,
+                                  .kv_count = 1,
+                                  .weights = &source,
+                                  .tap = is_seen(w) ? &tap : NULL};
+    for (int32_t i = 0; i < n; i++) w->positions[i] = w->position + i;
+    if (w->layer < 0) MNEM__TRY(read_rows(w, w->ids + w->sequence * w->chunk + w->position, n));
+    if (w->weights) MNEM__TRY(mnem__weights_schedule(w->weights, MNEM__PASS_BODY));
+    return mnem_graph_run(w->graph, w->team, &args);
+}
+
+static mnem_status tell(mnem__walker *w, int32_t n) {
+    const uint64_t times = mnem__walk_again(w) ? 2 : 1;
+    const uint64_t each = times * (uint64_t)w->map->shape.layers + 1;
+    const uint64_t total = (uint64_t)w->sequences * (uint64_t)w->chunk * each;
+    w->done += (uint64_t)n;
+    if (mnem__progress_tell(&w->options->progress, "walking", w->done, total)) return MNEM_OK;
+    return mnem__fail(MNEM_CANCELLED, "walk: stopped");
+}
+
+static mnem_status not_finite(const mnem__walker *w) {
+    const int never = 0;
+    MNEM__TRY(mnem__model_check_finite(w->model, &never));
+    return mnem__fail(MNEM_BAD_FILE,
+                      "walk: hidden states aren't finite numbers behind layer %d, though the "
+                      "weights are",
+                      w->layer);
+}
+
+/* w->sequence through the layer. */
+static mnem_status run_sequence(mnem__walker *w) {
+    const int64_t embd = w->map->shape.embd;
+    float *x;
+    if (w->kept)
+        MNEM__TRY(mnem__walk_states_copy(&w->states, w->sequence, &x));
+    else
+        MNEM__TRY(mnem__walk_states_get(&w->states, w->sequence, w->layer >= 0, &x));
+    for (w->position = 0; w->position < w->chunk;) {
+        const int32_t n = mnem__min_i32(w->way.pass, w->chunk - w->position);
+        MNEM__TRY(run_pass(w, x + w->position * embd, n));
+        MNEM__TRY(tell(w, n));
+        w->position += n;
+    }
+    if (!mnem__is_finite(x, w->chunk * embd)) return not_finite(w);
+    return w->kept ? MNEM_OK : mnem__walk_states_put(&w->states, w->sequence);
+}
+
+/* ---- a layer ---- */
+
+static mnem_status load(mnem__walker *w) {
+    const mnem__weights_options o = mnem__walk_weights_options(w, w->layer);
+    const mnem__weights_blocks blocks = {.resident = part_host(w, MNEM__WALK_PART_MATRICES),
+                                         .ring = part_host(w, MNEM__WALK_PART_RING)};
+    const mnem_progress nobody = {NULL, NULL};
+    MNEM__TRY(mnem__weights_create(&o, &blocks, &w->weights));
+    return mnem__weights_load(w->weights, &nobody);
+}
+
+static mnem_status run_sequences(mnem__walker *w) {
+    mnem_status status = MNEM_OK;
+    for (w->sequence = 0; w->sequence < w->sequences && status == MNEM_OK; w->sequence++)
+        status = run_sequence(w);
+    return status;
+}
+
+/* With its graph, and its weights if it has any. */
+static mnem_status run_watched(mnem__walker *w) {
+    w->kept = false;
+    if (w->layer < 0) return run_sequences(w);
+    int32_t first;
+    const mnem_walk_watcher *watcher = w->watcher;
+    const mnem_walk_layer layer = {.layer = w->layer,
+                                   .layers = w->map->shape.layers,
+                                   .matrices = mnem__walk_layer_matrices(w, w->layer, &first),
+                                   .matrix = w->info,
+                                   .same = w->same,
+                                   .walker = w};
+    mnem__walk_find_inputs(w);
+    MNEM__TRY(load(w));
+    if (watcher && watcher->begin) MNEM__TRY(watcher->begin(watcher->context, &layer));
+    w->kept = mnem__walk_again(w);
+    MNEM__TRY(run_sequences(w));
+    if (watcher && watcher->end) MNEM__TRY(watcher->end(watcher->context, &layer));
+    if (!w->kept) return MNEM_OK;
+    w->kept = false;
+    return run_sequences(w);
+}
+
+static mnem_status run_layer(mnem__walker *w) {
+    const mnem__transformer_graph_options o = mnem__walk_graph_options(w, w->way.pass);
+    mnem_graph_sizes sizes;
+    MNEM__TRY(mnem__transformer_part(&o, w->layer, &w->graph, &sizes));
+    const mnem_status status = run_watched(w);
+    mnem__weights_destroy(w->weights);
+    mnem_graph_destroy(w->graph);
+    w->weights = NULL;
+    w->graph = NULL;
+    return status;
+}
+
+static mnem_status give_states(mnem__walker *w) {
+    const mnem_walk_watcher *watcher = w->watcher;
+    float *x;
+    if (!watcher || !watcher->states) return MNEM_OK;
+    for (int64_t i = 0; i < w->sequences; i++) {
+        MNEM__TRY(mnem__walk_states_get(&w->states, i, true, &x));
+        MNEM__TRY(watcher->states(watcher->context, i, x));
+    }
+    return MNEM_OK;
+}
+
+static mnem_status run(mnem__walker *w, mnem_walk_report *report) {
+    MNEM__TRY(mnem__transformer_map_create(w->model, &w->map));
+    MNEM__TRY(check(w));
+    MNEM__TRY(make_tables(w));
+    MNEM__TRY(mnem_device_open("host", NULL, &w->device));
+    MNEM__TRY(take(w, report));
+    for (w->layer = -1; w->layer < w->map->shape.layers; w->layer++) MNEM__TRY(run_layer(w));
+    return give_states(w);
+}
+
+static void give(mnem__walker *w) {
+    mnem_team_destroy(w->team);
+    mnem__walk_states_close(&w->states);
+    if (w->device) {
+        const mnem__taker taker = taker_of(w);
+        mnem__parts_give(&taker);
+    }
+    mnem_device_close(w->device);
+    mnem__free(w->info); /* the tables begin there */
+    mnem__transformer_map_destroy(w->map);
+}
+
+mnem_status mnem_walk(const mnem_model *model, const mnem_walk_options *options, const int32_t *ids,
+                      int64_t sequences, const mnem_walk_watcher *watcher,
+                      mnem_walk_report *report) {
+    mnem_walk_report mine;
+    mnem__walker w = {.model = model,
+                      .options = options,
+                      .watcher = watcher,
+                      .ids = ids,
+                      .sequences = sequences,
+                      .chunk = options->chunk ? options->chunk : CHUNK_DEFAULT,
+                      .threads = options->threads ? options->threads : mnem__processors(),
+                      .states = {.fd = -1}};
+    w.threads = mnem__min_i32(w.threads, MNEM_TEAM_MAX);
+    const mnem_status status = run(&w, report ? report : &mine);
+    give(&w);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* grammar.c: a grammar's life: written, linked, and given what it needs to be walked.
+ *
+ * What is taken while compiling is given back before the rest is taken. */
+#include <string.h>
+
+#include "base/heap.h"
+#include "engine/grammar/grammar_private.h"
+
+enum {
+    BYTES_DEFAULT = 16 << 20,
+    BYTES_MOST = 1 << 30, /* numbers of nodes have 31 bits */
+    STATE_DEFAULT = 32 << 10,
+    STATE_LEAST = 1 << 10,
+    STATE_MOST = 64 << 20,
+    CACHE_DEFAULT = 256 << 10,
+    STEPS_DEFAULT = 100000000
+};
+
+/* What a grammar is made of. */
+typedef struct source {
+    mnem_text text;
+    bool schema;
+    const mnem_grammar_part *parts; /* schemas that a text of GBNF uses */
+    uint32_t part_count;
+} source;
+
+static mnem_status set_options(mnem_grammar *g, const mnem_grammar_options *options) {
+    mnem_grammar_options *o = &g->options;
+    if (options) *o = *options;
+    if (!o->bytes) o->bytes = BYTES_DEFAULT;
+    if (!o->state_bytes) o->state_bytes = STATE_DEFAULT;
+    if (!o->cache_bytes) o->cache_bytes = CACHE_DEFAULT;
+    if (!o->steps) o->steps = STEPS_DEFAULT;
+    if (o->bytes > BYTES_MOST) o->bytes = BYTES_MOST;
+    if (o->state_bytes >= STATE_LEAST && o->state_bytes <= STATE_MOST) return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "grammar: state_bytes is %llu, not in [%d, %d]",
+                      (unsigned long long)o->state_bytes, STATE_LEAST, STATE_MOST);
+}
+
+static mnem_status write_gbnf(const source *from, mnem__draft *draft, uint32_t *root) {
+    static const char *const name = "root";
+    mnem__gbnf_given given[MNEM_GRAMMAR_PARTS_MAX + 1] = {{0}};
+    if (from->part_count > MNEM_GRAMMAR_PARTS_MAX)
+        return mnem__fail(MNEM_OVER_BUDGET, "grammar: more than %d schemas in a text",
+                          MNEM_GRAMMAR_PARTS_MAX);
+    for (uint32_t i = 0; i < from->part_count; i++) {
+        const mnem_grammar_part *part = &from->parts[i];
+        given[i].name = part->name;
+        const mnem_status status =
+            mnem__schema_write((mnem_text){part->json, part->length}, draft, &given[i].rule);
+        if (status != MNEM_OK) return mnem__fail_in(status, "%s", part->name);
+    }
+    return mnem__gbnf_write(from->text, draft, given, &name, 1, root);
+}
+
+static mnem_status compile(mnem_grammar *g, const source *from) {
+    mnem__draft draft = {.bytes_max = g->options.bytes};
+    uint32_t root = 0;
+    mnem_status status = from->schema ? mnem__schema_write(from->text, &draft, &root)
+                                      : write_gbnf(from, &draft, &root);
+    if (status == MNEM_OK) {
+        status = mnem__program_link(&draft, root, g->options.bytes, &g->program);
+        if (status == MNEM_OVER_BUDGET)
+            mnem__fail(status, "grammar: compiling it takes more than %llu bytes",
+                       (unsigned long long)g->options.bytes);
+        if (status == MNEM_BAD_FILE)
+            mnem__fail(status, "grammar: it has no text that ends: every rule calls another one");
+    }
+    mnem__draft_fini(&draft);
+    return status;
+}
+
+static mnem_status take_masks(mnem_grammar *g) {
+    if (!g->tokens) return MNEM_OK;
+    g->mask_words = (uint32_t)(((uint64_t)g->tokens->vocab + 63) / 64);
+    g->mask = mnem__calloc(MNEM__GRAMMAR_TAG, g->mask_words, sizeof *g->mask);
+    if (!g->mask) return mnem__heap_status();
+    g->slot_bytes = (sizeof(mnem__cached_mask) + 7) / 8 * 8 + g->mask_words * sizeof *g->mask;
+    g->slots = g->options.cache_bytes / g->slot_bytes;
+    if (g->slots) g->cache = mnem__calloc(MNEM__GRAMMAR_TAG, g->slots, g->slot_bytes);
+    return g->cache || !g->slots ? MNEM_OK : mnem__heap_status();
+}
+
+static mnem_status create(const mnem_token_set *tokens, const source *from,
+                          const mnem_grammar_options *options, mnem_grammar **grammar) {
+    *grammar = NULL;
+    mnem_grammar *g = mnem__calloc(MNEM__GRAMMAR_TAG, 1, sizeof *g);
+    if (!g) return mnem__heap_status();
+    g->tokens = tokens;
+    mnem_status status = set_options(g, options);
+    if (status == MNEM_OK) status = compile(g, from);
+    if (status == MNEM_OK)
+        status = mnem__grammar_work_init(&g->work, &g->program, g->options.state_bytes,
+                                         g->options.steps);
+    if (status == MNEM_OK) status = take_masks(g);
+    if (status == MNEM_OK) {
+        *grammar = g;
+        return MNEM_OK;
+    }
+    mnem_grammar_destroy(g);
+    return status;
+}
+
+mnem_status mnem_grammar_create(const mnem_token_set *tokens, const char *text, size_t length,
+                                const mnem_grammar_options *options, mnem_grammar **grammar) {
+    return mnem_grammar_create_with(tokens, text, length, NULL, 0, options, grammar);
+}
+
+mnem_status mnem_grammar_create_with(const mnem_token_set *tokens, const char *text, size_t length,
+                                     const mnem_grammar_part *parts, uint32_t count,
+                                     const mnem_grammar_options *options, mnem_grammar **grammar) {
+    const source from = {{text, length}, false, parts, count};
+    return create(tokens, &from, options, grammar);
+}
+
+mnem_status mnem_grammar_create_schema(const mnem_token_set *tokens, const char *json,
+                                       size_t length, const mnem_grammar_options *options,
+                                       mnem_grammar **grammar) {
+    const source from = {.text = {json, length}, .schema = true};
+    return create(tokens, &from, options, grammar);
+}
+
+void mnem_grammar_destroy(mnem_grammar *g) {
+    if (!g) return;
+    mnem__grammar_work_fini(&g->work);
+    mnem__program_fini(&g->program);
+    mnem__free(g->mask);
+    mnem__free(g->cache);
+    mnem__free(g);
+}
+
+void mnem_grammar_info_get(const mnem_grammar *g, mnem_grammar_info *info) {
+    *info = (mnem_grammar_info){
+        .rules = g->program.rules,
+        .states = g->program.nodes,
+        .bytes = sizeof *g + mnem__program_bytes_used(&g->program) +
+                 mnem__grammar_work_bytes(g->options.state_bytes, g->program.rules) +
+                 g->mask_words * sizeof *g->mask + g->slots * g->slot_bytes,
+        .masks = g->masks,
+        .masks_cached = g->masks_cached};
+}

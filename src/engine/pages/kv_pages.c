@@ -1,0 +1,122 @@
+/* kv_pages.c: pages of keys, values and states.
+ *
+ * Invariant: a page is in the free stack and in no table, or in as many tables as it has
+ * references. Cost: O(1) for each page, and a copy of its bytes where a shared one is written. */
+#include "engine/pages/kv_pages.h"
+
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/minmax.h"
+#include "model/architecture/architecture.h"
+
+int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n) {
+    return (int32_t)mnem__div_up((uint64_t)n, (uint64_t)layout->page_tokens);
+}
+
+/* ---- what layers need ---- */
+
+int32_t mnem__kv_layers(const mnem_transformer *t) {
+    return t->encoder ? 1 : t->layers;
+}
+
+mnem__kv_kind mnem__kv_kind_of(const mnem_transformer *t, int32_t layer) {
+    const bool window = mnem__layer_has_window(t, layer) && !mnem__layer_convolves(t, layer);
+    return window ? MNEM__KV_WINDOW : MNEM__KV_FULL;
+}
+
+uint64_t mnem__kv_layer_bytes(const mnem_transformer *t, const mnem_kv_layout *layout,
+                              int32_t layer) {
+    return mnem__layer_convolves(t, layer) ? mnem_conv_page_bytes(t->embd, t->conv_length)
+                                           : mnem_kv_page_bytes(layout);
+}
+
+/* Pages that so many positions in a row touch, wherever they begin. */
+static int32_t pages_touched(const mnem_kv_layout *layout, int64_t positions) {
+    return (int32_t)mnem__div_up((uint64_t)(positions - 1), (uint64_t)layout->page_tokens) + 1;
+}
+
+mnem__kv_need mnem__kv_need_of(const mnem_transformer *t, const mnem_kv_layout *layout,
+                               mnem__kv_kind kind, int32_t context, int32_t chunk) {
+    mnem__kv_need need = {0};
+    for (int32_t layer = 0; layer < mnem__kv_layers(t); layer++) {
+        if (mnem__kv_kind_of(t, layer) != kind) continue;
+        need.layers++;
+        need.page_bytes += mnem__kv_layer_bytes(t, layout, layer);
+    }
+    if (need.layers == 0) return need;
+    need.pages = mnem__kv_pages_for(layout, context);
+    const int64_t seen = (int64_t)t->window + chunk - 1; /* by the tokens of a pass */
+    if (kind == MNEM__KV_WINDOW && seen < context)
+        need.pages = mnem__min_i32(need.pages, pages_touched(layout, seen));
+    return need;
+}
+
+/* ---- pages ---- */
+
+void mnem__kv_pages_init(mnem__kv_pages *pages) {
+    pages->free_count = pages->count;
+    for (int32_t i = 0; i < pages->count; i++) {
+        pages->free[i] = pages->count - 1 - i;
+        pages->references[i] = 0;
+    }
+}
+
+int32_t mnem__kv_pages_take(mnem__kv_pages *pages) {
+    const int32_t page = pages->free[--pages->free_count];
+    pages->references[page] = 1;
+    return page;
+}
+
+void mnem__kv_pages_give(mnem__kv_pages *pages, int32_t page) {
+    if (--pages->references[page] == 0) pages->free[pages->free_count++] = page;
+}
+
+void mnem__kv_pages_cut(mnem__kv_pages *pages, mnem__kv_table *table, int32_t end) {
+    while (table->used > end && table->used > table->first)
+        mnem__kv_pages_give(pages, table->page[--table->used]);
+    if (end == 0) table->first = table->used = 0;
+}
+
+void mnem__kv_pages_share(mnem__kv_pages *pages, const mnem__kv_table *from, int32_t end,
+                          mnem__kv_table *to) {
+    to->first = mnem__min_i32(from->first, end);
+    to->used = end;
+    for (int32_t i = to->first; i < end; i++) {
+        to->page[i] = from->page[i];
+        pages->references[from->page[i]]++;
+    }
+}
+
+/* Makes a page the table's own. */
+static void own(mnem__kv_pages *pages, int32_t *entry) {
+    if (pages->references[*entry] == 1) return;
+    const int32_t page = mnem__kv_pages_take(pages);
+    const uint64_t bytes = pages->page_bytes;
+    const size_t tokens = (size_t)pages->layout.page_tokens;
+    memcpy(pages->base + bytes * (uint64_t)page, pages->base + bytes * (uint64_t)*entry, bytes);
+    if (pages->ids)
+        memcpy(pages->ids + (size_t)page * tokens, pages->ids + (size_t)*entry * tokens,
+               tokens * sizeof *pages->ids);
+    mnem__kv_pages_give(pages, *entry);
+    *entry = page;
+}
+
+void mnem__kv_pages_make_room(mnem__kv_pages *pages, mnem__kv_table *table,
+                              const mnem__kv_room *room) {
+    for (; table->first < room->keep && table->first < table->used; table->first++)
+        mnem__kv_pages_give(pages, table->page[table->first]);
+    if (room->write < table->used) own(pages, &table->page[room->write]);
+    while (table->used < room->end) table->page[table->used++] = mnem__kv_pages_take(pages);
+}
+
+mnem_kv_sequence mnem__kv_sequence_of(const mnem__kv_pages *pages, uint64_t offset,
+                                      const mnem__kv_table *table) {
+    return (mnem_kv_sequence){
+        .base = pages->base + offset, .page_stride = pages->page_bytes, .table = table->page};
+}
+
+int32_t *mnem__kv_id(const mnem__kv_pages *pages, const mnem__kv_table *table, int32_t position) {
+    const int32_t tokens = pages->layout.page_tokens;
+    return &pages->ids[(int64_t)table->page[position / tokens] * tokens + position % tokens];
+}

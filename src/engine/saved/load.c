@@ -1,0 +1,255 @@
+/* load.c: saved pages back into a sequence.
+ *
+ * Idea: pages are taken first, into entries behind those that the table has, then filled, then made
+ * the table's; so the long part, the reading, touches nothing but them.
+ *
+ *     saved      from 128, length 300      pages 2 3 4 of a sequence whose pages 0 1 were shared
+ *     table      [ 7 | 1 ]  ──begin──►  [ 7 | 1 | 4 | 9 | 2 ]  used 2   ──end──►  used 5
+ *
+ * Invariant: whatever a file says, numbers are checked before they are used: pages by the engine's
+ * own sizes, windows by the rule of cutting (sequence.c), ids by the vocabulary. What the pages
+ * hold are numbers of any kind, and only make a text worse.
+ * Cost: the bytes once through the system and once through the checksum; nothing is taken. */
+#include "base/error.h"
+#include "base/file/checksum.h"
+#include "base/minmax.h"
+#include "engine/saved/saved_private.h"
+
+/* ---- what a file says ---- */
+
+static mnem_status damaged(const char *what) {
+    return mnem__fail(MNEM_BAD_FILE, "saved sequence: %s is damaged", what);
+}
+
+/* Numbers that layouts may be made of. */
+static bool is_sound(const mnem__saved_header *h) {
+    return h->page_tokens > 0 && h->length > 0 && h->from >= 0 && h->from < h->length &&
+           h->from % h->page_tokens == 0 && h->ready >= 0 && h->ready <= h->length &&
+           h->first_window >= 0 && h->first_window <= h->length &&
+           h->first_window % h->page_tokens == 0 && h->page_bytes[0] < (uint64_t)1 << 32 &&
+           h->page_bytes[1] < (uint64_t)1 << 32;
+}
+
+static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *h) {
+    const mnem__saved_header own = mnem__saved_header_of(e, h->from, h->length, h->first_window);
+    uint64_t identity;
+    MNEM__TRY(mnem__saved_identity(e, &identity));
+    if (h->identity != identity)
+        return mnem__fail(MNEM_INVALID, "saved sequence: it is of another model or adapter");
+    if (h->kv_type != own.kv_type)
+        return mnem__fail(MNEM_INVALID, "saved sequence: its keys and values aren't %s",
+                          mnem_type_get(e->choice.kv_type)->name);
+    if (h->page_tokens != own.page_tokens || h->page_bytes[0] != own.page_bytes[0] ||
+        h->page_bytes[1] != own.page_bytes[1] || h->states != own.states)
+        return mnem__fail(MNEM_INVALID, "saved sequence: its pages have another layout");
+    return h->bytes == own.bytes ? MNEM_OK : damaged("the header");
+}
+
+/* As mnem_sequence_truncate: whether what the first token that runs sees is held. */
+static bool windows_hold(const mnem_engine *e, int32_t ready, int32_t held) {
+    return ready == 0 || held == 0 || (int64_t)ready - e->map->shape.window + 1 >= (int64_t)held;
+}
+
+/* Of the saved tokens the first that must run before the one behind n can. */
+static int32_t ready_of(const mnem_engine *e, int32_t saved_ready, int32_t n) {
+    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
+    if (n >= saved_ready) return saved_ready;
+    return pages->ids ? n - n % pages->layout.page_tokens : n;
+}
+
+static bool is_ready_sound(const mnem_engine *e, const mnem__saved_header *h) {
+    const mnem__kv_pages *pages = &e->pages[MNEM__KV_FULL];
+    const int32_t begin = h->length - h->length % pages->layout.page_tokens;
+    if (h->ready == h->length) return true;
+    return pages->ids && h->ready == begin;
+}
+
+mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
+    mnem__saved_header h;
+    *saved = (mnem_saved){.fd = fd, .offset = offset};
+    if (!e->can_run || e->map->shape.encoder)
+        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: this engine runs no text");
+    MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
+    if (h.magic != MNEM__SAVED_MAGIC)
+        return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file isn't one");
+    if (h.checksum != mnem__saved_header_checksum(&h) || !is_sound(&h))
+        return damaged("the header");
+    MNEM__TRY(check_engine(e, &h));
+    if (!is_ready_sound(e, &h) || !windows_hold(e, h.ready, h.first_window))
+        return damaged("the header");
+    saved->bytes = h.bytes;
+    saved->from = h.from;
+    saved->length = h.length;
+    saved->ready = h.ready;
+    saved->first_window = h.first_window;
+    saved->ids_checksum = h.ids_checksum;
+    return MNEM_OK;
+}
+
+mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32_t n,
+                              int32_t *common) {
+    int32_t block[512], alike = 0;
+    enum { BLOCK = sizeof block / sizeof *block };
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    *common = 0;
+    for (int32_t at = 0; at < saved->length; at += BLOCK) {
+        const int32_t count = mnem__min_i32(BLOCK, saved->length - at);
+        MNEM__TRY(mnem__saved_read(
+            saved->fd, saved->offset + sizeof(mnem__saved_header) + (uint64_t)at * sizeof *ids,
+            block, (size_t)count * sizeof *ids));
+        mnem__checksum_add(&sum, block, (size_t)count * sizeof *ids);
+        for (int32_t i = 0; i < count && alike == at + i && alike < n; i++)
+            alike += block[i] == ids[alike];
+    }
+    if (mnem__checksum_get(&sum) != saved->ids_checksum) return damaged("the text");
+    *common = alike;
+    return MNEM_OK;
+}
+
+/* ---- taking pages ---- */
+
+/* Which of a save's pages are put where. keep: entries of the table before are forgotten at the
+ * end, as a step would (engine_step.c). */
+static void plan_kind(mnem_sequence *s, const mnem_saved *saved, int kind, int32_t n) {
+    const mnem_engine *e = s->engine;
+    const mnem_kv_layout *layout = &e->pages[kind].layout;
+    const int32_t first = saved->from / layout->page_tokens, end = mnem__kv_pages_for(layout, n);
+    const int32_t held = kind == MNEM__KV_WINDOW ? saved->first_window / layout->page_tokens : 0;
+    const int32_t most = e->tables.kind[kind].need.pages;
+    const int32_t keep = mnem__max_i32(held > first ? held : 0, end - most);
+    const bool none = e->pages[kind].count == 0;
+    s->load.keep[kind] = none ? 0 : keep;
+    s->load.begin[kind] = none ? 0 : mnem__max_i32(first, keep);
+    s->load.end[kind] = none ? 0 : end;
+}
+
+/* Pages that windows will hold from: what is put behind the table's own, or all that there is. */
+static int32_t held_after(const mnem_sequence *s) {
+    const mnem__kv_table *table = &s->table[MNEM__KV_WINDOW];
+    const int32_t tokens = s->engine->pages[MNEM__KV_WINDOW].layout.page_tokens;
+    const int32_t begin = s->load.begin[MNEM__KV_WINDOW];
+    if (begin > table->used) return begin * tokens;
+    return mnem__max_i32(table->first, s->load.keep[MNEM__KV_WINDOW]) * tokens;
+}
+
+static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, int32_t n) {
+    const mnem_engine *e = s->engine;
+    if (s->load.on || s->in_step || s->length != saved->from)
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: it goes on at token %d, not behind a sequence of %d",
+                          saved->from, s->length);
+    if (n <= saved->from || n > saved->length)
+        return mnem__fail(MNEM_INVALID, "saved sequence: %d tokens of %d to %d", n, saved->from,
+                          saved->length);
+    if (n > e->choice.context)
+        return mnem__fail(MNEM_OVER_BUDGET, "saved sequence: %d tokens don't fit the context of %d",
+                          n, e->choice.context);
+    return MNEM_OK;
+}
+
+static mnem_status check_pages(const mnem_sequence *s) {
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__kv_pages *pages = &s->engine->pages[k];
+        const int32_t needed = s->load.end[k] - s->load.begin[k];
+        if (needed > pages->free_count)
+            return mnem__fail(MNEM_OVER_BUDGET, "saved sequence: %d pages, %d of %d are free",
+                              needed, pages->free_count, pages->count);
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
+    const mnem_engine *e = s->engine;
+    MNEM__TRY(check_begin(s, saved, n));
+    for (int k = 0; k < MNEM__KV_KINDS; k++) plan_kind(s, saved, k, n);
+    if (!windows_hold(e, ready_of(e, saved->ready, n), held_after(s)))
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "saved sequence: its first %d tokens of %d can't be kept: windows of %d "
+                          "tokens have gone by",
+                          n, saved->length, e->map->shape.window);
+    MNEM__TRY(check_pages(s));
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)
+            s->table[k].page[i] = mnem__kv_pages_take(&s->engine->pages[k]);
+    s->load.n = n;
+    s->load.on = true;
+    return MNEM_OK;
+}
+
+/* ---- filling them ---- */
+
+static mnem_status check_ids(const mnem_engine *e, const int32_t *ids, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= e->map->shape.vocab) return damaged("a page");
+    return MNEM_OK;
+}
+
+static mnem_status read_page(const mnem_sequence *s, const mnem_saved *saved, int kind,
+                             int32_t number, uint64_t at) {
+    const mnem__kv_pages *pages = &s->engine->pages[kind];
+    const int32_t page = s->table[kind].page[number];
+    const size_t tokens = (size_t)pages->layout.page_tokens, bytes = pages->page_bytes;
+    uint64_t sum;
+    MNEM__TRY(mnem__saved_read(saved->fd, at, pages->base + bytes * (size_t)page, bytes));
+    at += bytes;
+    if (pages->ids) {
+        int32_t *ids = pages->ids + (size_t)page * tokens;
+        MNEM__TRY(mnem__saved_read(saved->fd, at, ids, tokens * sizeof *ids));
+        MNEM__TRY(check_ids(s->engine, ids, tokens));
+        at += tokens * sizeof *ids;
+    }
+    MNEM__TRY(mnem__saved_read(saved->fd, at, &sum, sizeof sum));
+    if (sum != mnem__saved_page_checksum(pages, page, kind, number, saved->ids_checksum))
+        return damaged("a page");
+    return MNEM_OK;
+}
+
+mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
+    const mnem__saved_header h =
+        mnem__saved_header_of(s->engine, saved->from, saved->length, saved->first_window);
+    mnem__saved_pages pages[MNEM__KV_KINDS];
+    uint64_t bytes;
+    mnem__saved_lay_out(&h, pages, &bytes);
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__saved_pages *p = &pages[k];
+        for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)
+            MNEM__TRY(
+                read_page(s, saved, k, i,
+                          saved->offset + p->at + p->record_bytes * (uint64_t)(i - p->begin)));
+    }
+    return MNEM_OK;
+}
+
+/* ---- the end ---- */
+
+static void give_back(mnem_sequence *s, int kind) {
+    for (int32_t i = s->load.begin[kind]; i < s->load.end[kind]; i++)
+        mnem__kv_pages_give(&s->engine->pages[kind], s->table[kind].page[i]);
+}
+
+/* What was forgotten when it was saved, or wouldn't be held by this engine, is forgotten here. */
+static void take_over(mnem_sequence *s, int kind) {
+    mnem__kv_table *table = &s->table[kind];
+    const mnem__kv_room room = {.keep = s->load.keep[kind], .write = INT32_MAX, .end = table->used};
+    mnem__kv_pages_make_room(&s->engine->pages[kind], table, &room);
+    if (table->first == table->used) table->first = s->load.begin[kind];
+    table->used = s->load.end[kind];
+}
+
+mnem_status mnem_sequence_load_end(mnem_sequence *s, const mnem_saved *saved, mnem_status read) {
+    for (int k = 0; k < MNEM__KV_KINDS && read != MNEM_OK; k++) give_back(s, k);
+    for (int k = 0; k < MNEM__KV_KINDS && read == MNEM_OK; k++)
+        if (s->engine->pages[k].count) take_over(s, k);
+    if (read == MNEM_OK) {
+        s->length = s->load.n;
+        s->ready = ready_of(s->engine, saved->ready, s->load.n);
+    }
+    s->load.on = false;
+    return read;
+}
+
+mnem_status mnem_sequence_load(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
+    MNEM__TRY(mnem_sequence_load_begin(s, saved, n));
+    return mnem_sequence_load_end(s, saved, mnem_sequence_load_read(s, saved));
+}

@@ -1,0 +1,71 @@
+/* save.c: a sequence's pages to a file.
+ *
+ * Idea: pages go to disk from where they lie; the header, which makes them count, comes last.
+ * Invariant: nothing of the engine changes, and nothing is read that steps of other sequences
+ * write: a page of this sequence's has this reference to it, so whoever writes there copies it
+ * first.
+ * Cost: the bytes once through the checksum and once through the system; nothing is taken. */
+#include "base/error.h"
+#include "base/file/checksum.h"
+#include "engine/saved/saved_private.h"
+
+static mnem__saved_header header_of(const mnem_sequence *s, int32_t from) {
+    const mnem_engine *e = s->engine;
+    const int32_t tokens = e->pages[MNEM__KV_FULL].layout.page_tokens;
+    const int32_t held = s->table[MNEM__KV_WINDOW].first * tokens;
+    mnem__saved_header h = mnem__saved_header_of(e, from, s->length, held);
+    h.ready = s->ready;
+    return h;
+}
+
+uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
+    return header_of(s, from).bytes;
+}
+
+static mnem_status check(const mnem_sequence *s, int32_t from) {
+    const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
+    if (!s->engine->can_run)
+        return mnem__fail(MNEM_UNSUPPORTED, "saved sequence: its pages aren't the host's");
+    if (from < 0 || from >= s->length || from % tokens != 0)
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: from token %d of %d: pages begin every %d tokens", from,
+                          s->length, tokens);
+    return MNEM_OK;
+}
+
+static mnem_status write_page(const mnem_sequence *s, int kind, int32_t number,
+                              const mnem__saved_header *h, int fd, uint64_t at) {
+    const mnem__kv_pages *pages = &s->engine->pages[kind];
+    const int32_t page = s->table[kind].page[number];
+    const size_t tokens = (size_t)pages->layout.page_tokens, bytes = pages->page_bytes;
+    const uint64_t sum = mnem__saved_page_checksum(pages, page, kind, number, h->ids_checksum);
+    MNEM__TRY(mnem__saved_write(fd, at, pages->base + bytes * (size_t)page, bytes));
+    at += bytes;
+    if (pages->ids) {
+        const size_t ids_bytes = tokens * sizeof *pages->ids;
+        MNEM__TRY(mnem__saved_write(fd, at, pages->ids + (size_t)page * tokens, ids_bytes));
+        at += ids_bytes;
+    }
+    return mnem__saved_write(fd, at, &sum, sizeof sum);
+}
+
+mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32_t from, int fd,
+                               uint64_t offset) {
+    const size_t ids_bytes = (size_t)s->length * sizeof *ids;
+    mnem__saved_pages pages[MNEM__KV_KINDS];
+    uint64_t bytes;
+    MNEM__TRY(check(s, from));
+    mnem__saved_header h = header_of(s, from);
+    MNEM__TRY(mnem__saved_identity(s->engine, &h.identity));
+    h.ids_checksum = mnem__checksum_of(ids, ids_bytes);
+    h.checksum = mnem__saved_header_checksum(&h);
+    mnem__saved_lay_out(&h, pages, &bytes);
+    MNEM__TRY(mnem__saved_write(fd, offset + sizeof h, ids, ids_bytes));
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        const mnem__saved_pages *p = &pages[k];
+        for (int32_t i = p->begin; i < p->end; i++)
+            MNEM__TRY(write_page(s, k, i, &h, fd,
+                                 offset + p->at + p->record_bytes * (uint64_t)(i - p->begin)));
+    }
+    return mnem__saved_write(fd, offset, &h, sizeof h);
+}

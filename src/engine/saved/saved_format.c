@@ -1,0 +1,99 @@
+/* saved_format.c: the header and the layout of a saved sequence, and its bytes on disk.
+ *
+ * Invariant: writing and reading lay out by the same code, from the header alone. */
+#include "engine/saved/saved_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/file/checksum.h"
+#include "base/minmax.h"
+
+mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int32_t length,
+                                         int32_t first_window) {
+    const mnem__kv_pages *full = &e->pages[MNEM__KV_FULL], *window = &e->pages[MNEM__KV_WINDOW];
+    mnem__saved_header h = {.magic = MNEM__SAVED_MAGIC,
+                            .page_bytes = {full->page_bytes, window->page_bytes},
+                            .from = from,
+                            .length = length,
+                            .first_window = first_window,
+                            .page_tokens = full->layout.page_tokens,
+                            .kv_type = (int32_t)full->layout.type,
+                            .states = full->ids != NULL};
+    mnem__saved_pages pages[MNEM__KV_KINDS];
+    mnem__saved_lay_out(&h, pages, &h.bytes);
+    return h;
+}
+
+void mnem__saved_lay_out(const mnem__saved_header *h, mnem__saved_pages pages[MNEM__KV_KINDS],
+                         uint64_t *bytes) {
+    const uint64_t tokens = (uint64_t)h->page_tokens;
+    const int32_t begin = h->from / h->page_tokens;
+    const int32_t end = (int32_t)mnem__div_up((uint64_t)h->length, tokens);
+    uint64_t at = sizeof *h + mnem__align_up((uint64_t)h->length * sizeof(int32_t), 8);
+    for (int k = 0; k < MNEM__KV_KINDS; k++) {
+        mnem__saved_pages *p = &pages[k];
+        const int32_t held = k == MNEM__KV_WINDOW ? h->first_window / h->page_tokens : 0;
+        const uint64_t ids = k == MNEM__KV_FULL && h->states ? tokens * sizeof(int32_t) : 0;
+        *p = (mnem__saved_pages){.begin = mnem__min_i32(mnem__max_i32(begin, held), end),
+                                 .end = end,
+                                 .at = at,
+                                 .record_bytes = h->page_bytes[k] + ids + sizeof(uint64_t)};
+        if (h->page_bytes[k] == 0) p->begin = p->end = 0;
+        at += p->record_bytes * (uint64_t)(p->end - p->begin);
+    }
+    *bytes = at;
+}
+
+uint64_t mnem__saved_header_checksum(const mnem__saved_header *h) {
+    return mnem__checksum_of(h, offsetof(mnem__saved_header, checksum));
+}
+
+uint64_t mnem__saved_page_checksum(const mnem__kv_pages *pages, int32_t page, int kind,
+                                   int32_t number, uint64_t ids_checksum) {
+    const uint64_t where[] = {ids_checksum, (uint64_t)kind, (uint64_t)number};
+    const size_t tokens = (size_t)pages->layout.page_tokens;
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    mnem__checksum_add(&sum, where, sizeof where);
+    mnem__checksum_add(&sum, pages->base + pages->page_bytes * (uint64_t)page, pages->page_bytes);
+    if (pages->ids)
+        mnem__checksum_add(&sum, pages->ids + (size_t)page * tokens, tokens * sizeof *pages->ids);
+    return mnem__checksum_get(&sum);
+}
+
+mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t n) {
+    const char *from = bytes;
+    while (n > 0) {
+        const ssize_t done = pwrite(fd, from, n, (off_t)offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0)
+            return mnem__fail(MNEM_IO, "saved sequence: can't be written (%s)",
+                              strerrordesc_np(errno));
+        from += done;
+        offset += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n) {
+    char *to = bytes;
+    while (n > 0) {
+        const ssize_t done = pread(fd, to, n, (off_t)offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0)
+            return mnem__fail(MNEM_IO, "saved sequence: can't be read (%s)",
+                              strerrordesc_np(errno));
+        if (done == 0)
+            return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file ends at %llu",
+                              (unsigned long long)offset);
+        to += done;
+        offset += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return MNEM_OK;
+}

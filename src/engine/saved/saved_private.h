@@ -1,0 +1,59 @@
+/* saved_private.h: the file of a saved sequence, and the identity that it is made under.
+ *
+ *     header     SAVED_HEADER_BYTES, written last
+ *     ids        i32 [length]: all tokens of the sequence, those before from too
+ *     pages      of each kind from the page of position from on (of windows: what is held of them)
+ *
+ *   a page       its bytes as in memory | its ids i32 [page_tokens], where layers have states | sum
+ *
+ * A page's checksum goes on from that of the ids and the page's number, so that no page of another
+ * text, place or save passes for it. The header's is over all before it. Numbers are as this
+ * machine has them; another byte order has another magic. */
+#ifndef MNEM_SRC_ENGINE_SAVED_SAVED_PRIVATE_H
+#define MNEM_SRC_ENGINE_SAVED_SAVED_PRIVATE_H
+
+#include "engine/engine_private.h"
+#include "mnem/saved.h"
+
+#define MNEM__SAVED_MAGIC 0x314551534d454e4du /* "MNEMSQE1" */
+
+typedef struct mnem__saved_header {
+    uint64_t magic;
+    uint64_t identity; /* of the model, as it runs */
+    uint64_t bytes;    /* of the whole save */
+    uint64_t page_bytes[MNEM__KV_KINDS];
+    int32_t from, length, ready; /* ready: engine_private.h */
+    int32_t first_window;
+    int32_t page_tokens, kv_type, states; /* states: pages have ids */
+    int32_t unused;
+    uint64_t ids_checksum;
+    uint64_t checksum;
+} mnem__saved_header;
+_Static_assert(sizeof(mnem__saved_header) == 88, "no holes");
+
+/* Pages of one kind, by page of positions, and where the file has them. */
+typedef struct mnem__saved_pages {
+    int32_t begin, end;
+    uint64_t at, record_bytes; /* at: counted from the save's begin */
+} mnem__saved_pages;
+
+/* What the engine would write at the head of a save of tokens [from, length). */
+mnem__saved_header mnem__saved_header_of(const mnem_engine *engine, int32_t from, int32_t length,
+                                         int32_t first_window);
+/* Of a header whose numbers are sound; *bytes: of the whole save. */
+void mnem__saved_lay_out(const mnem__saved_header *header, mnem__saved_pages pages[MNEM__KV_KINDS],
+                         uint64_t *bytes);
+uint64_t mnem__saved_header_checksum(const mnem__saved_header *header);
+/* Of a page's bytes and ids; number: of the page, by kind and position. */
+uint64_t mnem__saved_page_checksum(const mnem__kv_pages *pages, int32_t page, int kind,
+                                   int32_t number, uint64_t ids_checksum);
+
+/* Equal for two engines whose pages mean the same: a checksum of the model's header, of a sample of
+ * its weights, and of its adapters. Asked for first it reads the sample. */
+mnem_status mnem__saved_identity(const mnem_engine *engine, uint64_t *identity);
+
+/* All n bytes at an offset. MNEM_IO; MNEM_BAD_FILE: the file ends before. */
+mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t n);
+mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,31 @@
+/* imatrix_private.h: what an importance matrix is made of, for those who read and write files. */
+#ifndef MNEM_SRC_MODEL_IMATRIX_IMATRIX_PRIVATE_H
+#define MNEM_SRC_MODEL_IMATRIX_IMATRIX_PRIVATE_H
+
+#include "base/error.h"
+#include "mnem/imatrix.h"
+
+enum {
+    MNEM__IMATRIX_ENTRIES_MAX = 16384, /* inserting moves those behind: more would take long */
+    MNEM__IMATRIX_TEXTS_MAX = 1024
+};
+
+/* The name and the numbers are one block each. */
+typedef struct mnem__imatrix_row {
+    char *tensor;
+    int64_t matrices, columns;
+    float *numbers; /* sums, then counts */
+} mnem__imatrix_row;
+
+struct mnem_imatrix {
+    mnem__imatrix_row *row; /* sorted by name */
+    int64_t rows, room;
+    char **text;
+    uint32_t texts, texts_room, chunks, chunk_size;
+};
+
+/* Endings of the two tensors that stand for one in a file. */
+#define MNEM__IMATRIX_SUMS   ".in_sum2"
+#define MNEM__IMATRIX_COUNTS ".counts"
+
+#endif

@@ -1,0 +1,200 @@
+/* hf_views.c: see hf_views.h.
+ *
+ *     whole           rows as they are, or each head's turned
+ *     half            every other row of a source that holds two tensors' rows in turns
+ *     of each expert  the same of matrices that are stored columns first
+ *     of each head    the first or the last rows: what keys, and what values, are made with */
+#include "model/import/hf_views.h"
+
+#include <stdio.h>
+
+mnem_status mnem__hf_refuse(const mnem__folder *f, const mnem__st_tensor *t, mnem_status status,
+                            const char *text) {
+    char name[96];
+    return mnem__fail(status, "%s: tensor %s: %s", f->st.part[t->part].path,
+                      mnem__gguf_printable(t->name, strlen(t->name), name, sizeof name), text);
+}
+
+typedef struct maker {
+    mnem__folder *folder;
+    const mnem__hf_config *c;
+    const mnem__st_tensor *t;
+    mnem__hf_made *made;
+} maker;
+
+static mnem_status bad(const maker *m, const char *text) {
+    return mnem__hf_refuse(m->folder, m->t, MNEM_BAD_FILE, text);
+}
+
+/* ---- whole ---- */
+
+static mnem_status turn(const maker *m, bool keys) {
+    const int64_t heads = mnem__hf_heads(m->c, keys), rows = m->t->shape[0];
+    if (!heads || rows % heads != 0 || rows / heads % 2 != 0)
+        return bad(m, "its rows aren't heads of an even number of rows");
+    m->made->view.halves = rows / heads;
+    return MNEM_OK;
+}
+
+static mnem_status transpose(const maker *m) {
+    const mnem__st_tensor *t = m->t;
+    if (t->dims > 2) return bad(m, "expected a matrix or a vector");
+    if (t->dims < 2) return MNEM_OK;
+    m->made->shape[0] = m->made->view.across = t->shape[1];
+    m->made->shape[1] = t->shape[0];
+    m->made->view.down = 1;
+    return MNEM_OK;
+}
+
+static mnem_status squeeze(const maker *m) {
+    if (m->t->dims != 3 || m->t->shape[1] != 1)
+        return bad(m, "expected a shape [rows, 1, columns]");
+    m->made->dims = 2;
+    m->made->shape[1] = m->t->shape[2];
+    return MNEM_OK;
+}
+
+/* ---- halves, experts ---- */
+
+/* [experts, 2 n]: number 2 i + odd of each. */
+static mnem_status halve(const maker *m, int odd) {
+    if (m->t->dims != 2 || m->t->shape[1] % 2) return bad(m, "expected a shape [experts, 2 n]");
+    m->made->view.stride = m->t->shape[1];
+    m->made->view.each = m->made->shape[1] = m->t->shape[1] / 2;
+    m->made->view.skip = odd;
+    m->made->view.down = 2;
+    return MNEM_OK;
+}
+
+/* [experts, columns, rows]: of the rows all (down 1), or every other one. */
+static mnem_status transpose_each(const maker *m, int64_t down, int odd) {
+    const int64_t *s = m->t->shape;
+    if (m->t->dims != 3 || s[2] % down) return bad(m, "expected a shape [experts, columns, rows]");
+    m->made->shape[1] = s[2] / down;
+    m->made->shape[2] = s[1];
+    m->made->view.stride = s[1] * s[2];
+    m->made->view.each = s[1] * s[2] / down;
+    m->made->view.skip = odd;
+    m->made->view.down = down;
+    m->made->view.across = s[2];
+    return MNEM_OK;
+}
+
+/* The scales stand beside the codes, under a name that says so. */
+static mnem_status find_scales(const maker *m, uint32_t *index) {
+    char name[MNEM__GGUF_NAME_MAX + 8];
+    const int64_t *s = m->t->shape;
+    snprintf(name, sizeof name, "%s", m->t->name);
+    char *end = strstr(name, "_blocks");
+    if (end) strcpy(end, "_scales");
+    for (uint32_t i = 0; end && i < m->folder->st.tensors; i++) {
+        const mnem__st_tensor *t = &m->folder->st.tensor[i];
+        if (strcmp(t->name, name) != 0) continue;
+        *index = i;
+        return strcmp(t->dtype, "U8") == 0 && t->dims == 3 && t->shape[0] == s[0] &&
+                       t->shape[1] == s[1] && t->shape[2] == s[2]
+                   ? MNEM_OK
+                   : bad(m, "its scales are of another shape or dtype");
+    }
+    return bad(m, "its scales are missing");
+}
+
+/* Codes [experts, rows, blocks, 16]. */
+static mnem_status take_blocks(const maker *m, uint32_t *scales, int64_t down, int odd) {
+    const int64_t *s = m->t->shape;
+    mnem__hf_made *made = m->made;
+    if (strcmp(m->t->dtype, "U8") != 0 || m->t->dims != 4 || s[3] != 16 || s[1] % down ||
+        s[2] > INT32_MAX)
+        return bad(m, "expected a dtype U8 and a shape [experts, rows, blocks, 16]");
+    MNEM__TRY(find_scales(m, scales));
+    made->type = made->view.stored = MNEM_TYPE_MXFP4;
+    made->dims = 3;
+    made->shape[1] = s[1] / down;
+    made->shape[2] = s[2] * 32;
+    made->view.sources = 2;
+    made->view.each = s[2];
+    made->view.down = down;
+    made->view.skip = odd;
+    made->view.mxfp4 = true;
+    return MNEM_OK;
+}
+
+/* ---- heads ---- */
+
+/* [heads (keys + values), latent]: of each head the rows for keys, transposed, or for values. */
+static mnem_status take_head_part(const maker *m, bool keys) {
+    const int64_t heads = mnem__hf_heads(m->c, false), *s = m->t->shape;
+    int64_t nope, value;
+    mnem__hf_made *made = m->made;
+    MNEM__TRY(mnem__hf_size(m->c, "qk_nope_head_dim", 65536, &nope));
+    MNEM__TRY(mnem__hf_size(m->c, "v_head_dim", 65536, &value));
+    if (m->t->dims != 2 || s[0] != heads * (nope + value))
+        return bad(m, "its rows aren't num_attention_heads * (qk_nope_head_dim + v_head_dim)");
+    made->dims = 3;
+    made->shape[0] = heads;
+    made->shape[1] = keys ? s[1] : value;
+    made->shape[2] = keys ? nope : s[1];
+    made->view.stride = (nope + value) * s[1];
+    made->view.each = made->shape[1] * made->shape[2];
+    made->view.skip = keys ? 0 : nope * s[1];
+    made->view.down = keys;
+    made->view.across = keys ? s[1] : 0;
+    return MNEM_OK;
+}
+
+/* ---- one ---- */
+
+mnem_status mnem__hf_check_type(const mnem__folder *f, const mnem__st_tensor *t) {
+    if (t->type != (mnem_type)MNEM__ST_OTHER) return MNEM_OK;
+    return mnem__hf_refuse(f, t, MNEM_UNSUPPORTED,
+                           "its dtype isn't supported; F32, F16 and BF16 are, which transformers "
+                           "writes");
+}
+
+static mnem_status apply(const maker *m, mnem__hf_how how, int64_t vocabulary, uint32_t *scales) {
+    switch (how) {
+    case MNEM__HF_TURN_Q: return turn(m, false);
+    case MNEM__HF_TURN_K: return turn(m, true);
+    case MNEM__HF_TRANSPOSE: return transpose(m);
+    case MNEM__HF_CUT_VOCAB:
+        if (m->made->shape[0] > vocabulary && vocabulary > 0) m->made->shape[0] = vocabulary;
+        return MNEM_OK;
+    case MNEM__HF_SQUEEZE: return squeeze(m);
+    case MNEM__HF_EVEN: return halve(m, 0);
+    case MNEM__HF_ODD: return halve(m, 1);
+    case MNEM__HF_EACH_TRANSPOSED: return transpose_each(m, 1, 0);
+    case MNEM__HF_EVEN_TRANSPOSED: return transpose_each(m, 2, 0);
+    case MNEM__HF_ODD_TRANSPOSED: return transpose_each(m, 2, 1);
+    case MNEM__HF_BLOCKS_ALL: return take_blocks(m, scales, 1, 0);
+    case MNEM__HF_BLOCKS_EVEN: return take_blocks(m, scales, 2, 0);
+    case MNEM__HF_BLOCKS_ODD: return take_blocks(m, scales, 2, 1);
+    case MNEM__HF_HEAD_KEYS: return take_head_part(m, true);
+    case MNEM__HF_HEAD_VALUES: return take_head_part(m, false);
+    case MNEM__HF_AS_IS:
+    case MNEM__HF_STACK:
+    case MNEM__HF_DROP: break;
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, uint32_t index,
+                               mnem__hf_how how, int64_t vocabulary, mnem__hf_made *made) {
+    const mnem__st_tensor *t = &folder->st.tensor[index];
+    const maker m = {folder, c, t, made};
+    uint32_t *source = mnem__folder_alloc(folder, 2 * sizeof *source);
+    if (!source) return folder->status;
+    *source = index;
+    *made =
+        (mnem__hf_made){.type = t->type,
+                        .dims = t->dims ? t->dims : 1,
+                        .shape = {t->dims ? t->shape[0] : 1, t->shape[1], t->shape[2], t->shape[3]},
+                        .view = {.source = source, .sources = 1, .stored = t->type}};
+    for (int d = 0; d < t->dims; d++)
+        if (t->shape[d] == 0) return bad(&m, "an empty shape");
+    MNEM__TRY(apply(&m, how, vocabulary, &source[1]));
+    if (!made->view.mxfp4) MNEM__TRY(mnem__hf_check_type(folder, t));
+    if (made->view.each) return MNEM_OK;
+    made->view.each = 1;
+    for (int d = 0; d < made->dims; d++) made->view.each *= made->shape[d];
+    return MNEM_OK;
+}

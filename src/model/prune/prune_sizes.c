@@ -1,0 +1,134 @@
+/* prune_sizes.c: how many heads, channels and layers stay, and what can't lose any.
+ *
+ * Heads that share keys and values go together, so that every reader's ratio of the two holds. What
+ * follows from the number of heads or of layers elsewhere (norms over all heads, windows that come
+ * every few layers) would become something else: it is refused by name. */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "model/prune/prune_private.h"
+
+enum { CHANNELS_SMALL = 32, CHANNELS_LARGE = 256, FF_LARGE = 2048 };
+
+static mnem_status refuse(const mnem__prune_choice *c, const char *what, const char *why) {
+    return mnem__fail(MNEM_UNSUPPORTED, "prune: %s: %s of %s can't be pruned: %s",
+                      mnem_model_file_path(c->model, 0), what, c->from.architecture, why);
+}
+
+/* What is left of n when the part goes, in steps of `step`; at least one step. */
+static int32_t left(int32_t n, double part, int32_t step) {
+    const double steps = round((1 - part) * (double)n / (double)step);
+    return steps < 1 ? step : (int32_t)steps * step;
+}
+
+/* Something goes. what: "heads", step: how many go at once. */
+static mnem_status check_left(int32_t n, int32_t stay, double part, const char *what,
+                              int32_t step) {
+    if (stay < n) return MNEM_OK;
+    return mnem__fail(
+        MNEM_INVALID,
+        "prune: %g %% of %d %s is none: they go by %d, so more than %.3g %% is needed", 100 * part,
+        n, what, step, 50 * (double)step / n);
+}
+
+/* ---- heads ---- */
+
+static const char *fixed_heads(const mnem__prune_choice *c) {
+    const mnem_transformer *t = &c->from;
+    if (t->latent) return "they share a latent";
+    if (t->wide_qk_norm) return "norms are over all of them";
+    if (c->architecture->fixed_heads) return "llama.cpp opens it only with all of them";
+    if (c->architecture->split_scale_layers == t->layers) return "the scale of scores follows them";
+    return NULL;
+}
+
+static mnem_status size_heads(mnem__prune_choice *c) {
+    const double part = c->options->heads;
+    if (part == 0) return MNEM_OK;
+    const char *why = fixed_heads(c);
+    if (why) return refuse(c, "heads", why);
+    const int32_t each = c->from.heads / c->from.kv_heads;
+    const int32_t groups = left(c->from.kv_heads, part, 1);
+    MNEM__TRY(check_left(c->from.heads, groups * each, part, "heads", each));
+    c->to.kv_heads = groups;
+    c->to.heads = groups * each;
+    return MNEM_OK;
+}
+
+/* ---- channels ---- */
+
+/* Of what a block of most types needs, that by which the source can be divided. */
+static int32_t channel_step(int32_t ff) {
+    int32_t step = ff >= FF_LARGE ? CHANNELS_LARGE : CHANNELS_SMALL;
+    while (ff % step != 0) step /= 2;
+    return step;
+}
+
+static mnem_status size_channels(mnem__prune_choice *c) {
+    const double part = c->options->ffn;
+    if (part == 0) return MNEM_OK;
+    if (c->from.experts) return refuse(c, "channels", "they are those of experts");
+    const int32_t step = channel_step(c->from.ff);
+    c->to.ff = left(c->from.ff, part, step);
+    return check_left(c->from.ff, c->to.ff, part, "channels", step);
+}
+
+/* ---- layers ---- */
+
+static const char *fixed_layers(const mnem__prune_choice *c) {
+    const mnem_transformer *t = &c->from;
+    if (t->window > 0 && t->window_period > 1) return "some have a window, by their number";
+    if (t->unturned_every > 0) return "some turn no heads, by their number";
+    if (t->leading_layers > 0) return "the first are of another kind";
+    if (c->architecture->split_scale_layers == t->layers) return "the scale of scores follows them";
+    return NULL;
+}
+
+static mnem_status size_layers(mnem__prune_choice *c) {
+    const double part = c->options->layers;
+    if (part == 0) return MNEM_OK;
+    const char *why = fixed_layers(c);
+    if (why) return refuse(c, "layers", why);
+    c->to.layers = left(c->from.layers, part, 1);
+    return check_left(c->from.layers, c->to.layers, part, "layers", 1);
+}
+
+/* ---- all ---- */
+
+static mnem_status check_options(const mnem_prune_options *o) {
+    const bool less = o->heads != 0 || o->ffn != 0 || o->layers != 0;
+    const bool parts = o->heads >= 0 && o->heads < 1 && o->ffn >= 0 && o->ffn < 1 &&
+                       o->layers >= 0 && o->layers < 1;
+    if (!parts) return mnem__fail(MNEM_INVALID, "prune: parts are from 0 to below 1");
+    if (o->pattern != MNEM_PRUNE_DENSE && o->pattern != MNEM_PRUNE_2_4)
+        return mnem__fail(MNEM_INVALID, "prune: no pattern %d", (int)o->pattern);
+    if (less && o->pattern == MNEM_PRUNE_2_4)
+        return mnem__fail(MNEM_INVALID,
+                          "prune: 2:4 goes with all heads, channels and layers: prune "
+                          "one after the other");
+    if (o->compact && o->pattern != MNEM_PRUNE_2_4)
+        return mnem__fail(MNEM_INVALID, "prune: compact is a form of 2:4");
+    if (!less && o->pattern == MNEM_PRUNE_DENSE)
+        return mnem__fail(MNEM_INVALID, "prune: nothing to remove: heads, channels, layers or 2:4");
+    return MNEM_OK;
+}
+
+static mnem_status find_recipe(mnem__prune_choice *c) {
+    const char *type = c->options->type;
+    c->recipe = NULL;
+    if (!type || strcasecmp(type, "same") == 0) return MNEM_OK;
+    return mnem__recipe_find("prune", type, &c->recipe);
+}
+
+mnem_status mnem__prune_sizes(mnem__prune_choice *c) {
+    MNEM__TRY(check_options(c->options));
+    MNEM__TRY(find_recipe(c));
+    MNEM__TRY(mnem_model_transformer(c->model, &c->from));
+    c->architecture = mnem__architecture_find(c->from.architecture);
+    c->to = c->from;
+    MNEM__TRY(size_heads(c));
+    MNEM__TRY(size_channels(c));
+    return size_layers(c);
+}

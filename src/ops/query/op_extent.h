@@ -1,0 +1,32 @@
+/* op_extent.h: how much of an operator's operands a run with some arguments touches. */
+#ifndef MNEM_SRC_OPS_QUERY_OP_EXTENT_H
+#define MNEM_SRC_OPS_QUERY_OP_EXTENT_H
+
+#include "ops/core/op_impl.h"
+
+/* Operand number i: inputs, out, further outputs. */
+enum { MNEM__OP_OUT = MNEM_OP_INPUTS, MNEM__OP_OPERANDS = MNEM_OP_INPUTS + 1 + MNEM_OP_ALSO };
+
+static inline const mnem_tensor *mnem__op_operand(const mnem_op_desc *d, int i) {
+    if (i < MNEM__OP_OUT) return &d->in[i];
+    return i == MNEM__OP_OUT ? &d->out : &d->also[i - MNEM__OP_OUT - 1];
+}
+
+/* The operand whose first dimension args.tokens stands for; NULL where it isn't read. */
+static inline const mnem_tensor *mnem__op_counted(const mnem_op_desc *d) {
+    switch (d->kind) {
+    case MNEM_OP_CONCAT: return d->axis == 0 ? NULL : &d->out;
+    case MNEM_OP_EMBED:
+    case MNEM_OP_ROPE_TABLE:
+    case MNEM_OP_ADD:
+    case MNEM_OP_PRODUCT: return &d->out;
+    default: return &d->in[0];
+    }
+}
+
+/* EXPERTS gets matrices from elsewhere, and in[6] says only what could be guessed. */
+static inline bool mnem__op_reads(const mnem_op_desc *d, int i) {
+    return d->kind != MNEM_OP_EXPERTS || i == 0 || i == 4 || i == 5 || i >= MNEM__OP_OUT;
+}
+
+#endif

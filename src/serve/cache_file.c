@@ -1,0 +1,174 @@
+/* cache_file.c: cached beginnings in a file, for the next time.
+ *
+ *     header | a row for each beginning: tree, place, parent, from | saves (saved.h), one by one
+ *
+ * Idea: what two beginnings share is written once: a save begins behind the pages that an earlier
+ * row's sequence has too, and is loaded behind a fork of that. The header is written last, so half
+ * a file is no file. Sums are the saves' own and the rows'; ids are looked at as those of requests.
+ * Cost: the pages' bytes, once. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/file/checksum.h"
+#include "base/minmax.h"
+#include "engine/saved/saved_private.h"
+#include "serve/serve_private.h"
+
+#define MAGIC 0x314843434d454e4du /* "MNEMCCH1" */
+enum { ALIGNMENT = 4096 };
+
+typedef struct header {
+    uint64_t magic, count, checksum; /* of the rows */
+} header;
+
+typedef struct row {
+    uint64_t tree, at;
+    int32_t parent, from, length, kept; /* parent: an earlier row; below 0: none */
+} row;
+
+static uint64_t row_at(uint64_t index) {
+    return sizeof(header) + index * sizeof(row);
+}
+
+/* ---- out ---- */
+
+/* Cached lanes into order, what was needed last first. */
+static int32_t sort_lanes(mnem_scheduler *s) {
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->lanes; i++) {
+        mnem__lane *lane = &s->lane[i];
+        int32_t at = count;
+        if (lane->state != MNEM__LANE_CACHED) continue;
+        for (; at > 0 && lane->used > s->order[at - 1]->used; at--) s->order[at] = s->order[at - 1];
+        s->order[at] = lane;
+        count++;
+    }
+    return count;
+}
+
+/* Tokens in whole pages that both sequences begin with, less than all of a. */
+static int32_t shared_tokens(const mnem_scheduler *s, const mnem__lane *a, const mnem__lane *b) {
+    const mnem__kv_table *x = &a->sequence->table[MNEM__KV_FULL];
+    const mnem__kv_table *y = &b->sequence->table[MNEM__KV_FULL];
+    const int32_t whole = (mnem__lane_length(a) - 1) / s->pages.tokens;
+    const int32_t other = mnem__lane_length(b) / s->pages.tokens;
+    int32_t n = 0;
+    while (n < mnem__min_i32(whole, other) && x->page[n] == y->page[n]) n++;
+    return n * s->pages.tokens;
+}
+
+static row row_of(const mnem_scheduler *s, int32_t index, uint64_t at) {
+    const mnem__lane *lane = s->order[index];
+    row r = {.tree = lane->tree,
+             .at = at,
+             .parent = -1,
+             .length = mnem__lane_length(lane),
+             .kept = lane->kept};
+    for (int32_t i = 0; i < index && mnem__sequence_image_joins(s->engine); i++) {
+        const int32_t n = shared_tokens(s, lane, s->order[i]);
+        if (n > r.from) r.from = n, r.parent = i;
+    }
+    return r;
+}
+
+mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
+    mnem__checksum sum;
+    const int32_t count = sort_lanes(s);
+    uint64_t at = mnem__align_up(row_at((uint64_t)count), ALIGNMENT);
+    mnem__checksum_init(&sum);
+    for (int32_t i = 0; i < count; i++) {
+        const mnem__lane *lane = s->order[i];
+        const row r = row_of(s, i, at);
+        mnem__checksum_add(&sum, &r, sizeof r);
+        MNEM__TRY(mnem__saved_write(fd, row_at((uint64_t)i), &r, sizeof r));
+        MNEM__TRY(mnem_sequence_save(lane->sequence, lane->ids, r.from, fd, at));
+        at = mnem__align_up(at + mnem_sequence_save_bytes(lane->sequence, r.from), ALIGNMENT);
+    }
+    const header h = {MAGIC, (uint64_t)count, mnem__checksum_get(&sum)};
+    return mnem__saved_write(fd, 0, &h, sizeof h);
+}
+
+/* ---- in ---- */
+
+static mnem_status bad(const char *what) {
+    return mnem__fail(MNEM_BAD_FILE, "serve: the file of cached beginnings %s", what);
+}
+
+static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
+    mnem__checksum sum;
+    row r;
+    MNEM__TRY(mnem__saved_read(fd, 0, h, sizeof *h));
+    if (h->magic != MAGIC || h->count > INT32_MAX) return bad("is none, or wasn't finished");
+    mnem__checksum_init(&sum);
+    for (uint64_t i = 0; i < h->count; i++) {
+        MNEM__TRY(mnem__saved_read(fd, row_at(i), &r, sizeof r));
+        mnem__checksum_add(&sum, &r, sizeof r);
+        if (r.parent >= (int64_t)i || r.length < 1 || r.from < 0 || r.from >= r.length ||
+            r.kept < 0 || r.kept > r.length || r.from % s->pages.tokens)
+            return bad("has a row that can't be");
+    }
+    return mnem__checksum_get(&sum) == h->checksum ? MNEM_OK : bad("is damaged");
+}
+
+/* The ids of a save that was opened, into the lane. */
+static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mnem__lane *lane) {
+    const size_t bytes = (size_t)saved->length * sizeof *lane->ids;
+    MNEM__TRY(
+        mnem__saved_read(saved->fd, saved->offset + sizeof(mnem__saved_header), lane->ids, bytes));
+    if (mnem__checksum_of(lane->ids, bytes) != saved->ids_checksum) return bad("is damaged");
+    for (int32_t i = 0; i < saved->length; i++)
+        if (lane->ids[i] < 0 || lane->ids[i] >= s->vocab) return bad("has ids of another model");
+    return MNEM_OK;
+}
+
+/* A sequence that begins as the parent does, and the save behind it. */
+static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *saved,
+                             mnem__lane *lane) {
+    const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
+    if (saved->from != r->from || saved->length != r->length || saved->length > s->context)
+        return bad("has a save of other tokens");
+    MNEM__TRY(read_ids(s, saved, lane));
+    if (!parent && r->from > 0) return bad("lacks what a beginning begins with");
+    if (parent && (mnem__lane_length(parent) < r->from ||
+                   memcmp(parent->ids, lane->ids, (size_t)r->from * sizeof *lane->ids) != 0))
+        return bad("has a beginning that doesn't fit");
+    MNEM__TRY(parent ? mnem_sequence_fork(parent->sequence, r->from, &lane->sequence)
+                     : mnem_sequence_create(s->engine, &lane->sequence));
+    return mnem_sequence_load(lane->sequence, saved, r->length);
+}
+
+static mnem_status load_row(mnem_scheduler *s, int fd, uint64_t index) {
+    mnem_saved saved;
+    row r;
+    mnem__lane *lane = NULL;
+    for (int32_t i = 0; i < s->lanes && !lane; i++)
+        if (s->lane[i].state == MNEM__LANE_FREE) lane = &s->lane[i];
+    if (!lane || index >= (uint64_t)s->lanes) return MNEM_OVER_BUDGET;
+    MNEM__TRY(mnem__saved_read(fd, row_at(index), &r, sizeof r));
+    MNEM__TRY(mnem_saved_open(s->engine, fd, r.at, &saved));
+    const mnem_status status = fill_lane(s, &r, &saved, lane);
+    if (status != MNEM_OK) {
+        mnem__lane_free(lane);
+        return status;
+    }
+    lane->state = MNEM__LANE_CACHED;
+    lane->tree = r.tree;
+    lane->count = r.length;
+    lane->kept = r.kept;
+    s->order[index] = lane;
+    return MNEM_OK;
+}
+
+mnem_status mnem_scheduler_cache_load(mnem_scheduler *s, int fd) {
+    header h;
+    mnem_status status = read_header(s, fd, &h);
+    uint64_t loaded = 0;
+    while (status == MNEM_OK && loaded < h.count) {
+        status = load_row(s, fd, loaded);
+        loaded += status == MNEM_OK;
+    }
+    /* The first was needed last. */
+    for (uint64_t i = loaded; i-- > 0;) s->order[i]->used = ++s->clock;
+    mnem__stats_publish(s);
+    return status == MNEM_OVER_BUDGET ? MNEM_OK : status; /* what fits is there */
+}

@@ -1,0 +1,209 @@
+/* scheduler.c: a scheduler's life, and the loop that steps.
+ *
+ * Idea: its books are one allocation, laid out by the same code that measures them; from then on
+ * nothing is allocated, whatever comes. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "base/minmax.h"
+#include "serve/serve_private.h"
+
+#define TAG "serve"
+
+/* ---- options ---- */
+
+enum {
+    RUNNING_MOST = 4096,
+    QUEUE_MOST = 65536,
+    QUEUE = 64,
+    RESERVE = 64,
+    RESERVE_MOST = 1 << 20,
+    STEP = 150,
+    AGE = 5000
+};
+static const uint64_t QUEUE_BYTES = 1 << 20, SWAP_BYTES = 1 << 30;
+
+static mnem_scheduler_options with_defaults(const mnem_scheduler_options *options,
+                                            int32_t sequences) {
+    mnem_scheduler_options o = *options;
+    if (!o.running || o.running > sequences) o.running = sequences;
+    if (!o.queue_requests) o.queue_requests = QUEUE;
+    if (!o.queue_bytes) o.queue_bytes = QUEUE_BYTES;
+    if (!o.step_milliseconds) o.step_milliseconds = STEP;
+    if (!o.age_milliseconds) o.age_milliseconds = AGE;
+    if (!o.reserve) o.reserve = RESERVE;
+    if (!o.swap_bytes) o.swap_bytes = SWAP_BYTES;
+    o.queue_bytes = mnem__align_up(o.queue_bytes, 16);
+    return o;
+}
+
+static mnem_status check_options(const mnem_scheduler_options *o) {
+    if (!o->engine) return mnem__fail(MNEM_INVALID, "serve: no engine");
+    const mnem_transformer *t = &o->engine->map->shape;
+    if (t->encoder) return mnem__engine_refuse_encoder(t);
+    if (o->running < 0 || o->running > RUNNING_MOST || o->queue_requests < 0 ||
+        o->queue_requests > QUEUE_MOST || o->reserve < 0 || o->reserve > RESERVE_MOST ||
+        o->step_milliseconds < 0 || o->age_milliseconds < 0)
+        return mnem__fail(MNEM_INVALID,
+                          "serve: %d requests together, %d in the queue, steps of %d ms, age %d ms",
+                          o->running, o->queue_requests, o->step_milliseconds, o->age_milliseconds);
+    if (o->end_count < 0 || o->end_count > MNEM__SERVE_ENDS)
+        return mnem__fail(MNEM_INVALID, "serve: %d tokens end a turn, at most %d", o->end_count,
+                          MNEM__SERVE_ENDS);
+    return MNEM_OK;
+}
+
+/* ---- the books ---- */
+
+/* What the books' size depends on. */
+typedef struct books {
+    uint64_t lanes, context, requests, queue_bytes;
+    uint64_t pages[MNEM__KV_KINDS];
+} books;
+
+static void *carve(uint8_t *base, uint64_t *at, uint64_t n, uint64_t row_bytes) {
+    const uint64_t offset = mnem__align_up(*at, 16);
+    *at = offset + n * row_bytes;
+    return base ? base + offset : NULL;
+}
+
+/* Lays them out from base (NULL measures) and returns the bytes. */
+static uint64_t lay_out(const books *b, uint8_t *base, mnem_scheduler *s) {
+    mnem_scheduler nobody;
+    uint64_t at = sizeof(mnem_scheduler);
+    if (!s) s = &nobody;
+    s->requests = carve(base, &at, b->requests, sizeof *s->requests);
+    s->slots = carve(base, &at, b->lanes, sizeof *s->slots);
+    s->lane = carve(base, &at, b->lanes, sizeof *s->lane);
+    s->parts = carve(base, &at, b->lanes, sizeof *s->parts);
+    s->part_lane = carve(base, &at, b->lanes, sizeof(mnem__lane *));
+    s->order = carve(base, &at, b->lanes, sizeof(mnem__lane *));
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        s->marks[k] = carve(base, &at, b->pages[k], sizeof(uint16_t));
+    s->queue = carve(base, &at, b->queue_bytes, 1);
+    int32_t *ids = carve(base, &at, b->lanes * b->context, sizeof *ids);
+    for (uint64_t i = 0; base && i < b->lanes; i++) s->lane[i].ids = ids + i * b->context;
+    return at;
+}
+
+static books books_of(const mnem_scheduler_options *o, int32_t sequences, int32_t context) {
+    return (books){.lanes = (uint64_t)sequences,
+                   .context = (uint64_t)context,
+                   .requests = (uint64_t)o->queue_requests + (uint64_t)o->running,
+                   .queue_bytes = o->queue_bytes};
+}
+
+uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t sequences,
+                              int32_t context, int32_t vocab) {
+    enum { PAGE_LEAST = 16 }; /* tokens: no page has fewer (ops.h) */
+    const mnem_scheduler_options o = with_defaults(options, sequences);
+    books b = books_of(&o, sequences, context);
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        b.pages[k] = b.lanes * mnem__div_up(b.context, PAGE_LEAST);
+    return lay_out(&b, NULL, NULL) + mnem__sampler_desk_bytes(vocab) +
+           (o.swap_folder ? MNEM__SWAP_STACK_BYTES : 0);
+}
+
+/* ---- life ---- */
+
+static void on_swapped(void *context) {
+    mnem_scheduler *s = context;
+    pthread_mutex_lock(&s->lock);
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const books *b) {
+    const mnem_engine *e = o->engine;
+    s->engine = o->engine;
+    s->tokenizer = o->tokenizer;
+    s->options = *o;
+    if (o->end_count) memcpy(s->ends, o->ends, (size_t)o->end_count * sizeof *s->ends);
+    s->vocab = e->map->shape.vocab;
+    s->context = e->choice.context;
+    s->chunk = e->choice.chunk;
+    s->lanes = e->sequences;
+    s->request_slots = (int32_t)b->requests;
+    mnem_engine_pages_get(e, &s->pages);
+    s->pool_tokens = mnem__min_i32(s->context, s->pages.free.full * s->pages.tokens);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    s->swap.on_done = on_swapped;
+    s->swap.context = s;
+}
+
+mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
+                                  mnem_scheduler **scheduler) {
+    *scheduler = NULL;
+    MNEM__TRY(check_options(options));
+    const mnem_engine *e = options->engine;
+    const mnem_scheduler_options o = with_defaults(options, e->sequences);
+    books b = books_of(&o, e->sequences, e->choice.context);
+    for (int k = 0; k < MNEM__KV_KINDS; k++) b.pages[k] = (uint64_t)e->pages[k].count;
+    uint8_t *base = mnem__calloc(TAG, 1, lay_out(&b, NULL, NULL));
+    if (!base) return mnem__heap_status();
+    mnem_scheduler *s = (void *)base;
+    lay_out(&b, base, s);
+    fill_in(s, &o, &b);
+    mnem_status status = mnem__swap_open(&s->swap, o.swap_folder, e, o.swap_bytes);
+    if (status == MNEM_OK) status = mnem__sampler_desk_create(s->vocab, &s->desk);
+    if (status != MNEM_OK) {
+        mnem_scheduler_destroy(s);
+        return status;
+    }
+    mnem__stats_publish(s);
+    *scheduler = s;
+    return MNEM_OK;
+}
+
+void mnem_scheduler_destroy(mnem_scheduler *s) {
+    bool more = true;
+    if (!s) return;
+    mnem_scheduler_stop(s, false);
+    while (more) mnem_scheduler_step(s, &more);
+    for (int32_t i = 0; i < s->lanes; i++) mnem__lane_free(&s->lane[i]);
+    mnem__swap_close(&s->swap);
+    mnem_sampler_destroy(s->desk);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
+    mnem__free(s);
+}
+
+/* ---- the loop ---- */
+
+mnem_status mnem_scheduler_run(mnem_scheduler *s) {
+    for (bool more = true;;) {
+        mnem_scheduler_step(s, &more);
+        pthread_mutex_lock(&s->lock);
+        while (!s->stopping && s->waiting + s->begun + s->calls == 0)
+            pthread_cond_wait(&s->changed, &s->lock);
+        const bool ends = s->stopping && s->waiting + s->begun + s->calls == 0;
+        pthread_mutex_unlock(&s->lock);
+        if (ends) return MNEM_OK;
+    }
+}
+
+void mnem_scheduler_stop(mnem_scheduler *s, bool drain) {
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    if (!drain) s->dropping = true;
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
+                                void (*function)(void *context, mnem_engine *engine),
+                                void *context) {
+    mnem_status status = MNEM_OK;
+    pthread_mutex_lock(&s->lock);
+    if (s->stopping)
+        status = mnem__fail(MNEM_CANCELLED, "serve: no more calls are taken");
+    else if (s->calls == MNEM__SERVE_CALLS)
+        status = mnem__fail(MNEM_BUSY, "serve: %d calls wait already", s->calls);
+    else
+        s->call[s->calls++] = (mnem__serve_call){sequences, function, context};
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return status;
+}

@@ -1,0 +1,354 @@
+/* serve_step.c: one step: who is in it, with how many tokens, and what comes of it.
+ *
+ * Idea: everybody who generates is in every step with one token. What is left of the time that a
+ * step may take goes to prompts, half of it to the most senior and half to the one that has the
+ * least to go: a long prompt neither stops those that talk nor those that only say hello.
+ *
+ *     rows of a step    g g g g g | p1 p1 p1 p1 p1 | p3 p3 p3 p3 p3      one pass, up to a chunk
+ *
+ * Before a step runs its pages are there: cached beginnings go, then a lane is set aside; whoever
+ * still lacks a page waits for the next step, the most junior first.
+ * Invariant: a lane's ids up to its count are final. Nothing is allocated. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/minmax.h"
+#include "serve/serve_private.h"
+
+/* Of the time that a step may take, what is planned for: costs are means. */
+#define PLANNED 0.85
+/* Where nobody generates a step may be longer: larger pieces run faster. */
+enum { ALONE = 4 };
+
+/* ---- ends ---- */
+
+void mnem__lane_end(mnem_scheduler *s, mnem__lane *lane, mnem_request_end end, mnem_status status,
+                    const char *text) {
+    mnem__request *r = lane->request;
+    mnem__set_aside_forget(s, lane);
+    if (lane->sequence)
+        mnem__prefix_keep(s, lane);
+    else
+        mnem__lane_free(lane);
+    mnem__request_end(s, r, end, status, text);
+}
+
+static mnem__lane *lane_of(mnem_scheduler *s, const mnem__request *r) {
+    for (int32_t i = 0; i < s->lanes; i++)
+        if (s->lane[i].state == MNEM__LANE_BUSY && s->lane[i].request == r) return &s->lane[i];
+    return NULL;
+}
+
+/* The next request that is to be cancelled; under no lock, since ending it calls back. */
+static mnem__request *next_cancelled(mnem_scheduler *s) {
+    mnem__request *found = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (int32_t i = 0; i < s->request_slots && !found; i++) {
+        mnem__request *r = &s->requests[i];
+        if (r->state != MNEM__REQUEST_FREE && (r->cancelled || s->dropping)) found = r;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+static void end_cancelled(mnem_scheduler *s) {
+    for (mnem__request *r; (r = next_cancelled(s)) != NULL;) {
+        mnem__lane *lane = lane_of(s, r);
+        if (lane)
+            mnem__lane_end(s, lane, MNEM_END_CANCELLED, MNEM_OK, "");
+        else
+            mnem__request_end(s, r, MNEM_END_CANCELLED, MNEM_OK, "");
+    }
+}
+
+/* ---- functions between steps ---- */
+
+static void make_calls(mnem_scheduler *s) {
+    for (;;) {
+        pthread_mutex_lock(&s->lock);
+        const bool any = s->calls > 0;
+        const mnem__serve_call call = s->call[0];
+        if (any) s->calls--;
+        for (int32_t i = 0; i < s->calls; i++) s->call[i] = s->call[i + 1];
+        pthread_mutex_unlock(&s->lock);
+        if (!any) return;
+        int32_t open = 0;
+        for (int32_t i = 0; i < s->lanes; i++) open += s->lane[i].sequence != NULL;
+        for (int32_t i = 0; i < s->lanes && s->lanes - open < call.sequences; i++) {
+            if (s->lane[i].state != MNEM__LANE_CACHED) continue;
+            mnem__lane_free(&s->lane[i]);
+            open--;
+        }
+        if (call.sequences > 0) mnem__prefix_evict(s, s->pages.most);
+        call.function(call.context, s->engine);
+    }
+}
+
+/* ---- how many tokens of whom ---- */
+
+static bool can_run(const mnem__lane *lane) {
+    return lane->sequence && lane->swap.state == MNEM__SWAP_NONE;
+}
+
+/* Up to so many more of the lane's tokens; returns how many of them are left over. */
+static int32_t give(mnem__lane *lane, int32_t tokens) {
+    const int32_t most = mnem__lane_left(lane) - lane->n;
+    const int32_t n = mnem__min_i32(mnem__max_i32(tokens, 0), most);
+    lane->n += n;
+    return tokens - n;
+}
+
+typedef struct crowd {
+    int32_t generating, prompts, position; /* position: behind how many the deepest prompt stands */
+    mnem__lane *senior, *quick; /* of the prompts: the most senior, the one with the least to go */
+} crowd;
+
+static crowd look_around(mnem_scheduler *s) {
+    crowd c = {0};
+    for (int32_t i = 0; i < s->ordered; i++) {
+        mnem__lane *lane = s->order[i];
+        lane->n = 0;
+        if (!can_run(lane)) continue;
+        if (mnem__lane_generates(lane)) {
+            lane->n = 1;
+            c.generating++;
+            continue;
+        }
+        c.prompts++;
+        c.position = mnem__max_i32(c.position, mnem__lane_length(lane));
+        if (!c.senior) c.senior = lane;
+        if (!c.quick || mnem__lane_left(lane) < mnem__lane_left(c.quick)) c.quick = lane;
+    }
+    return c;
+}
+
+/* Whether weights come from the disk: the more rows read them together the better. */
+static bool streams(const mnem_scheduler *s) {
+    mnem_engine_stats stats;
+    mnem_engine_stats_get(s->engine, &stats);
+    return stats.bytes_streamed > 0;
+}
+
+static int32_t prompt_tokens(const mnem_scheduler *s, const crowd *c) {
+    const int32_t room = mnem__max_i32(s->chunk - c->generating, 1);
+    const double seconds = s->options.step_milliseconds * 1e-3 * PLANNED;
+    if (c->generating == 0 && streams(s)) return room;
+    const double most = c->generating > 0 ? seconds : ALONE * seconds;
+    return mnem__min_i32(
+        room, mnem__step_cost_tokens(&s->cost, c->position, most, MNEM__SERVE_PROMPT_LEAST));
+}
+
+static void deal_tokens(mnem_scheduler *s, const crowd *c) {
+    if (c->prompts == 0) return;
+    const int32_t tokens = prompt_tokens(s, c);
+    int32_t left = c->senior == c->quick ? tokens : tokens / 2;
+    left = tokens - left + give(c->quick, left);
+    left = give(c->senior, left);
+    for (int32_t i = 0; i < s->ordered && left > 0; i++)
+        if (can_run(s->order[i]) && !mnem__lane_generates(s->order[i]))
+            left = give(s->order[i], left);
+}
+
+/* ---- pages for them ---- */
+
+/* A lane's part; its last token's logits are wanted where nothing is known behind it. */
+static mnem_step_part part_of(const mnem__lane *lane) {
+    const int32_t length = mnem__lane_length(lane);
+    const bool last = length + lane->n == lane->count;
+    return (mnem_step_part){lane->sequence, lane->ids + length, lane->n,
+                            last ? lane->n - 1 : lane->n};
+}
+
+/* Those with tokens, the ones that generate first: they are in the first pass. */
+static int32_t make_parts(mnem_scheduler *s) {
+    int32_t count = 0;
+    for (int prompts = 0; prompts < 2; prompts++) {
+        for (int32_t i = 0; i < s->ordered; i++) {
+            mnem__lane *lane = s->order[i];
+            if (!can_run(lane) || lane->n == 0 || mnem__lane_generates(lane) == (prompts == 1))
+                continue;
+            s->part_lane[count] = lane;
+            s->parts[count++] = part_of(lane);
+        }
+        if (prompts == 0) s->rows = count;
+    }
+    return count;
+}
+
+static mnem_page_count plus(mnem_page_count a, mnem_page_count b) {
+    return (mnem_page_count){a.full + b.full, a.window + b.window};
+}
+
+/* What must be free for a step of these parts: what they take, and beside what others take all that
+ * is reserved for the requests that can't be set aside any more. */
+static mnem_page_count pages_wanted(mnem_scheduler *s, int32_t count) {
+    mnem_page_count need = {0}, one, rest;
+    mnem_engine_step_pages(s->engine, s->parts, count, &need);
+    rest = plus(need, mnem__pages_promised(s, true));
+    for (int32_t i = 0; i < count; i++) {
+        if (!s->part_lane[i]->request->whole) continue;
+        mnem_engine_step_pages(s->engine, &s->parts[i], 1, &one);
+        rest.full -= one.full;
+        rest.window -= one.window;
+    }
+    return (mnem_page_count){mnem__max_i32(need.full, rest.full),
+                             mnem__max_i32(need.window, rest.window)};
+}
+
+/* Takes the most junior out that needs a page. False: nobody does. */
+static bool leave_one_out(mnem_scheduler *s, int32_t count) {
+    mnem__lane *found = NULL;
+    for (int32_t i = 0; i < count; i++) {
+        mnem_page_count need;
+        mnem__lane *lane = s->part_lane[i];
+        mnem_engine_step_pages(s->engine, &s->parts[i], 1, &need);
+        if (need.full + need.window == 0 || lane->request->whole) continue;
+        if (!found || mnem__request_before(found->request, lane->request)) found = lane;
+    }
+    if (found) found->n = 0;
+    return found != NULL;
+}
+
+/* The parts of a step whose pages are there; how many. */
+static int32_t find_pages(mnem_scheduler *s) {
+    const mnem__lane *senior = s->ordered > 0 ? s->order[0] : NULL;
+    for (;;) {
+        const int32_t count = make_parts(s);
+        if (count == 0) return 0;
+        mnem_page_count wanted = pages_wanted(s, count);
+        if (mnem__prefix_evict(s, wanted)) return count;
+        wanted = pages_wanted(s, count); /* a page that was shared needs no copy any more */
+        if (mnem__pages_fit(wanted, mnem__pages_free(s))) return count;
+        const mnem_page_count soon = plus(mnem__pages_free(s), mnem__set_aside_coming(s));
+        if (!mnem__pages_fit(wanted, soon) && mnem__set_aside_one(s, senior)) continue;
+        if (!leave_one_out(s, count)) return count;
+    }
+}
+
+/* ---- running ---- */
+
+static bool on_logits(void *context, int32_t part, int32_t index, const float *logits) {
+    mnem_scheduler *s = context;
+    (void)index;
+    mnem__choose_token(s, s->part_lane[part], logits);
+    return true;
+}
+
+static void count_time(mnem_scheduler *s, const mnem__request *r, double now) {
+    if (r->chosen == 0)
+        mnem__histogram_add(&s->now.first_token, now - r->submitted);
+    else
+        mnem__histogram_add(&s->now.between_tokens, now - r->last);
+}
+
+static bool tell_token(mnem_scheduler *s, mnem__lane *lane) {
+    mnem__request *r = lane->request;
+    const mnem__choice_made *c = &lane->choice;
+    const mnem_request_token token = {.request = r->number,
+                                      .index = r->chosen,
+                                      .id = c->id,
+                                      .logprob = c->logprob,
+                                      .top = c->top,
+                                      .top_count = c->top_count};
+    const double now = mnem__seconds();
+    count_time(s, r, now);
+    if (r->chosen++ == 0) r->first = now;
+    r->last = now;
+    s->now.tokens++;
+    return r->asked.on_token(r->asked.context, &token);
+}
+
+/* Whether the request goes on behind what was chosen; *end: why not. */
+static bool goes_on(mnem_scheduler *s, mnem__lane *lane, mnem_request_end *end) {
+    mnem__request *r = lane->request;
+    mnem__choice_made *c = &lane->choice;
+    *end = MNEM_END_STOP;
+    if (c->id < 0 || (mnem__ends_turn(s, c->id) && !r->asked.ignore_end)) return false;
+    if (r->asked.match) c->status = mnem_match_accept(r->asked.match, c->id);
+    *end = MNEM_END_ERROR;
+    if (c->status != MNEM_OK) {
+        snprintf(c->text, sizeof c->text, "%s", mnem_last_error());
+        return false;
+    }
+    lane->ids[lane->count++] = c->id;
+    *end = MNEM_END_CANCELLED;
+    if (!tell_token(s, lane)) return false;
+    *end = MNEM_END_STOP;
+    if (r->asked.match && mnem_match_is_done(r->asked.match)) return false;
+    *end = MNEM_END_LENGTH;
+    return r->chosen < r->tokens_most;
+}
+
+/* Takes what was chosen for the lane, if something was. */
+static void advance(mnem_scheduler *s, mnem__lane *lane) {
+    mnem__choice_made *c = &lane->choice;
+    mnem_request_end end = MNEM_END_ERROR;
+    if (!c->made) return;
+    c->made = false;
+    if (c->status == MNEM_OK && goes_on(s, lane, &end)) return;
+    char text[MNEM__SERVE_TEXT];
+    const bool failed = end == MNEM_END_ERROR;
+    snprintf(text, sizeof text, "%s", failed ? c->text : "");
+    mnem__lane_end(s, lane, end, failed ? c->status : MNEM_OK, text);
+}
+
+static void learn(mnem_scheduler *s, const crowd *c, int32_t count, double seconds) {
+    int32_t tokens = 0;
+    for (int32_t i = 0; i < count; i++) tokens += s->parts[i].n;
+    mnem__step_cost_learn(&s->cost, s->rows, tokens - s->rows, c->position, seconds);
+    s->now.steps++;
+    s->now.step_seconds_last = seconds;
+    if (s->rows > 0 && seconds > s->now.step_seconds_longest) s->now.step_seconds_longest = seconds;
+    mnem__histogram_add(&s->now.step, seconds);
+    s->now.tokens_per_s += (tokens / seconds - s->now.tokens_per_s) / 16;
+}
+
+static void run_parts(mnem_scheduler *s, const crowd *c, int32_t count) {
+    char text[MNEM__SERVE_TEXT] = "";
+    const double start = mnem__seconds();
+    const mnem_status status = mnem_engine_step(s->engine, s->parts, count, on_logits, s);
+    if (status == MNEM_OK)
+        learn(s, c, count, mnem__seconds() - start);
+    else
+        snprintf(text, sizeof text, "%s", mnem_last_error());
+    for (int32_t i = 0; i < count; i++) {
+        mnem__lane *lane = s->part_lane[i];
+        if (status == MNEM_OK)
+            advance(s, lane);
+        else
+            mnem__lane_end(s, lane, MNEM_END_ERROR, status, text);
+    }
+}
+
+/* Nothing can run, nothing comes back: others hold the engine's pages. It is said, not waited. */
+static void end_hopeless(mnem_scheduler *s) {
+    static const char text[] = "serve: others hold the pages that the request needs";
+    pthread_mutex_lock(&s->lock);
+    mnem__request *r = mnem__queue_next(s, NULL);
+    pthread_mutex_unlock(&s->lock);
+    if (s->ordered > 0)
+        mnem__lane_end(s, s->order[0], MNEM_END_ERROR, MNEM_OVER_BUDGET, text);
+    else if (r)
+        mnem__request_end(s, r, MNEM_END_ERROR, MNEM_OVER_BUDGET, text);
+}
+
+mnem_status mnem_scheduler_step(mnem_scheduler *s, bool *more) {
+    make_calls(s);
+    end_cancelled(s);
+    mnem__set_aside_poll(s, false);
+    mnem__admit(s);
+    mnem__lanes_order(s);
+    const crowd c = look_around(s);
+    deal_tokens(s, &c);
+    const int32_t count = find_pages(s);
+    if (count > 0)
+        run_parts(s, &c, count);
+    else if (!mnem__set_aside_poll(s, true))
+        end_hopeless(s);
+    mnem__stats_publish(s);
+    pthread_mutex_lock(&s->lock);
+    *more = s->waiting + s->begun + s->calls > 0;
+    pthread_mutex_unlock(&s->lock);
+    return MNEM_OK;
+}

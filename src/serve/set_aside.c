@@ -1,0 +1,169 @@
+/* set_aside.c: lanes that give their pages to others for a while, and come back.
+ *
+ * Idea: all that a request is stands in its ids; pages are what was computed of them. So pages may
+ * go to the swap file, or simply go: computed again they have the same bits. What takes less time
+ * is chosen, from what both took lately. What fails on the way (a full disk) is computed again.
+ *
+ *     runs --> WRITING --> OUT --> READING --> runs
+ *          +-> no pages -------> computes its ids again
+ *
+ * Who is set aside: whoever has the fewest pages of its own, never the most senior, nobody more
+ * than three times. The last time a request comes back, pages are reserved for all that it can ever
+ * need. So somebody always runs to an end without lacking a page, and nobody waits for ever.
+ * Invariant: a lane without a sequence holds no page. */
+#include "base/error.h"
+#include "base/minmax.h"
+#include "serve/serve_private.h"
+
+static void tell(const mnem__lane *lane, mnem_request_event event) {
+    const mnem_request *q = &lane->request->asked;
+    if (q->on_event) q->on_event(q->context, lane->request->number, event);
+}
+
+/* ---- who ---- */
+
+static int32_t own_pages(const mnem__lane *lane) {
+    mnem_page_count own, shared;
+    mnem_sequence_pages_get(lane->sequence, &own, &shared);
+    return own.full + own.window;
+}
+
+static mnem__lane *find_victim(mnem_scheduler *s, const mnem__lane *senior) {
+    mnem__lane *found = NULL;
+    int32_t fewest = 0;
+    for (int32_t i = s->ordered; i-- > 0;) { /* of equals the most junior */
+        mnem__lane *lane = s->order[i];
+        if (lane == senior || !lane->sequence || lane->swap.state != MNEM__SWAP_NONE) continue;
+        if (lane->request->preemptions >= MNEM__SERVE_PREEMPTIONS || lane->request->whole) continue;
+        const int32_t own = own_pages(lane);
+        if (own > 0 && (!found || own < fewest)) found = lane, fewest = own;
+    }
+    return found;
+}
+
+/* ---- out ---- */
+
+/* Whether writing it all and reading what others don't have takes less than computing that. */
+static bool swap_is_cheaper(mnem_scheduler *s, const mnem__lane *lane) {
+    const int32_t length = mnem__lane_length(lane);
+    const uint64_t bytes = mnem__sequence_image_bytes(lane->sequence);
+    if (!mnem__swap_has_room(&s->swap, bytes)) return false;
+    const int32_t tokens = mnem__min_i32(length, own_pages(lane) * s->pages.tokens);
+    const double again = mnem__step_cost_prompt(&s->cost, length, tokens);
+    const double part = (double)tokens / (length > 0 ? length : 1);
+    const double swap = (double)bytes * (1 + part) / mnem__swap_rate(&s->swap);
+    return !(again > 0) || swap < again;
+}
+
+static void drop_pages(mnem__lane *lane) {
+    mnem_sequence_destroy(lane->sequence);
+    lane->sequence = NULL;
+}
+
+bool mnem__set_aside_one(mnem_scheduler *s, const mnem__lane *senior) {
+    mnem__lane *lane = find_victim(s, senior);
+    if (!lane) return false;
+    lane->again = mnem__lane_length(lane);
+    lane->request->preemptions++;
+    s->now.preemptions++;
+    if (swap_is_cheaper(s, lane)) {
+        mnem__swap_write(&s->swap, &lane->swap, lane->sequence, (int32_t)(lane - s->lane));
+        s->now.swapped_out++;
+    } else {
+        drop_pages(lane);
+    }
+    tell(lane, MNEM_EVENT_PREEMPTED);
+    return true;
+}
+
+mnem_page_count mnem__set_aside_coming(const mnem_scheduler *s) {
+    mnem_page_count coming = {0};
+    for (int32_t i = 0; i < s->lanes; i++) {
+        mnem_page_count own, shared;
+        if (s->lane[i].swap.state != MNEM__SWAP_WRITING) continue;
+        mnem_sequence_pages_get(s->lane[i].sequence, &own, &shared);
+        coming.full += own.full;
+        coming.window += own.window;
+    }
+    return coming;
+}
+
+/* ---- what the thread has done ---- */
+
+static void written(mnem_scheduler *s, mnem__lane *lane) {
+    drop_pages(lane);
+    if (lane->swap.status == MNEM_OK)
+        lane->swap.state = MNEM__SWAP_OUT;
+    else
+        mnem__swap_drop(&s->swap, &lane->swap);
+}
+
+/* Without what couldn't be read, it goes on behind what it shares. */
+static void was_read(mnem_scheduler *s, mnem__lane *lane) {
+    const int32_t kept = lane->swap.first_page * s->pages.tokens;
+    const bool failed = lane->swap.status != MNEM_OK;
+    mnem__swap_drop(&s->swap, &lane->swap);
+    if (failed && mnem_sequence_truncate(lane->sequence, kept) != MNEM_OK)
+        mnem_sequence_truncate(lane->sequence, 0);
+    if (failed) s->now.tokens_recomputed += (uint64_t)(lane->again - mnem__lane_length(lane));
+    s->now.swapped_in += !failed;
+    tell(lane, MNEM_EVENT_RESUMED);
+}
+
+bool mnem__set_aside_poll(mnem_scheduler *s, bool wait) {
+    bool any = false;
+    for (int32_t i = 0; i < s->lanes; i++) {
+        mnem__lane *lane = &s->lane[i];
+        const mnem__swap_state state = lane->swap.state;
+        if (state != MNEM__SWAP_WRITING && state != MNEM__SWAP_READING) continue;
+        any = true;
+        if (!mnem__swap_is_done(&s->swap, &lane->swap, wait)) continue;
+        wait = false;
+        if (state == MNEM__SWAP_WRITING)
+            written(s, lane);
+        else
+            was_read(s, lane);
+    }
+    return any;
+}
+
+/* ---- in ---- */
+
+/* From the file, behind the whole pages that others have already. */
+static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *from, int32_t n) {
+    const mnem__sequence_shape shape = lane->swap.shape;
+    n = mnem__sequence_image_joins(s->engine) ? mnem__min_i32(n, shape.length) : 0;
+    n -= n % s->pages.tokens;
+    MNEM__TRY(mnem__prefix_open(s, from, &n, &lane->sequence));
+    mnem_page_count need = mnem__pages_of(s, shape.length);
+    need.full -= n / s->pages.tokens;
+    if (!mnem__prefix_evict(s, need)) {
+        drop_pages(lane);
+        return MNEM_NOT_READY;
+    }
+    mnem__sequence_shape_set(lane->sequence, &shape);
+    mnem__swap_read(&s->swap, &lane->swap, lane->sequence, n / s->pages.tokens);
+    return MNEM_OK;
+}
+
+mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane) {
+    int32_t n, coming;
+    mnem__lane *from = lane->request->asked.no_sharing
+                           ? NULL
+                           : mnem__prefix_find(s, lane->tree, lane->ids, lane->count, &n, &coming);
+    if (!from) n = 0;
+    if (lane->swap.state == MNEM__SWAP_OUT) return read_back(s, lane, from, n);
+    MNEM__TRY(mnem__prefix_open(s, from, &n, &lane->sequence));
+    s->now.tokens_recomputed += (uint64_t)mnem__max_i32(lane->again - n, 0);
+    tell(lane, MNEM_EVENT_RESUMED);
+    return MNEM_OK;
+}
+
+void mnem__set_aside_forget(mnem_scheduler *s, mnem__lane *lane) {
+    const mnem__swap_state state = lane->swap.state;
+    if (state == MNEM__SWAP_NONE) return;
+    if (state != MNEM__SWAP_OUT) mnem__swap_is_done(&s->swap, &lane->swap, true);
+    mnem__swap_drop(&s->swap, &lane->swap);
+    /* What was being read may not be whole. */
+    if (state == MNEM__SWAP_READING) drop_pages(lane);
+}

@@ -1,0 +1,41 @@
+/* train_frozen.c: tensors that aren't trained: which lie together, and reading them.
+ *
+ *     frozen block   [ outside of layers | layer 0 | layer 1 | ... ]
+ *
+ * A layer is a stretch of its own, so that one may be somewhere else while another is used. */
+#include "base/error.h"
+#include "base/minmax.h"
+#include "train/program/train_shape.h"
+
+/* The first tensor of a layer; past the last layer: how many there are. */
+static int32_t first_of(const mnem__train_shape *s, int32_t layer) {
+    return s->frozen_count - (s->t.layers - layer) * s->frozen_per_layer;
+}
+
+mnem__train_stretch mnem__train_stretch_get(const mnem__train_shape *s, int32_t layer) {
+    mnem__train_stretch r = {.first = layer < 0 ? 0 : first_of(s, layer),
+                             .end = first_of(s, layer + 1)};
+    const uint64_t end = r.end < s->frozen_count ? s->frozen[r.end].offset : s->frozen_bytes;
+    r.offset = r.first < s->frozen_count ? s->frozen[r.first].offset : end;
+    r.bytes = end - r.offset;
+    return r;
+}
+
+uint64_t mnem__train_layer_most(const mnem__train_shape *s) {
+    uint64_t most = 0;
+    for (int32_t i = 0; i < s->t.layers; i++)
+        most = mnem__max_u64(most, mnem__train_stretch_get(s, i).bytes);
+    return most;
+}
+
+mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *f,
+                                    uint8_t *to) {
+    const int32_t index = mnem_model_tensor_find(model, f->name);
+    mnem_tensor_info info;
+    if (index < 0) return mnem__fail(MNEM_BAD_FILE, "train: the file has no tensor %s", f->name);
+    mnem_model_tensor_get(model, (uint32_t)index, &info);
+    if (info.type != f->type || info.bytes != f->bytes)
+        return mnem__fail(MNEM_INVALID, "train: %s isn't what it was in the model of the plan",
+                          f->name);
+    return mnem_model_tensor_read(model, (uint32_t)index, 0, info.bytes, to);
+}

@@ -1,0 +1,50 @@
+/* teacher_stream.h: the layers of a teacher, one behind the other, from its file.
+ *
+ *     ring   [ slot 0: the layer that runs | slot 1: the next one, being read ]      then by turns
+ *
+ * A thread reads ahead, past the last layer the first one of the next micro-batch. What isn't in a
+ * layer stays in memory: the embedding and the output matrix are wanted all the time.
+ * Threads: everything but the reader's own work is called by the trainer's thread. */
+#ifndef MNEM_SRC_TRAIN_TEACHER_TEACHER_STREAM_H
+#define MNEM_SRC_TRAIN_TEACHER_TEACHER_STREAM_H
+
+#include "base/thread.h"
+#include "train/program/train_shape.h"
+
+enum { MNEM__TEACHER_SLOTS = 2, MNEM__TEACHER_STACK_BYTES = 128 * 1024 };
+
+typedef struct mnem__teacher_stream {
+    const mnem__train_shape *shape;
+    const mnem_model *model;
+    uint8_t *ring; /* [MNEM__TEACHER_SLOTS] of the largest layer */
+    uint64_t slot_bytes;
+
+    pthread_mutex_t lock;
+    pthread_cond_t for_owner, for_reader;
+    uint64_t read, given; /* layers, counted on and on: number n is layer n % layers */
+    bool reading, stop;
+    mnem_status status; /* of the first read that failed; it stays */
+    char error[256];
+    mnem__thread thread; /* map NULL: not started */
+} mnem__teacher_stream;
+
+/* Whether less memory does for it: its layers take more than the ring and the reader, and lie in
+ * the file as they are used (those of a folder may have to be made, which takes memory). */
+bool mnem__teacher_can_stream(const mnem__train_shape *shape, const mnem_model *model);
+/* Of the ring; and what is read for each micro-batch. */
+uint64_t mnem__teacher_ring_bytes(const mnem__train_shape *shape);
+uint64_t mnem__teacher_read_bytes(const mnem__train_shape *shape);
+
+/* Starts reading. All three are borrowed until stop. MNEM_NO_MEMORY; nothing runs then. */
+mnem_status mnem__teacher_stream_start(mnem__teacher_stream *stream, const mnem__train_shape *shape,
+                                       const mnem_model *model, uint8_t *ring);
+void mnem__teacher_stream_stop(mnem__teacher_stream *stream); /* one that never ran is fine */
+
+/* The next layer, from 0 on and round; waits for the disk. It stays until it is given back.
+ * Statuses of mnem_model_tensor_read. */
+mnem_status mnem__teacher_stream_take(mnem__teacher_stream *stream, uint8_t **layer);
+void mnem__teacher_stream_give(mnem__teacher_stream *stream);
+/* The next one is layer 0, whichever was taken last; nothing is held. */
+void mnem__teacher_stream_rewind(mnem__teacher_stream *stream);
+
+#endif

@@ -1,0 +1,241 @@
+/* test_quantize_solved.c: a model whose codes were solved: nearer to what it was; scales that fold
+ * away; the same bytes for any budget, pass and number of threads; what is refused; each failing
+ * allocation leaves nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compress/hidden_states.h"
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "kit/kit_heap.h"
+#include "mnem/mnem.h"
+
+enum { VOCAB = 96, CHUNK = 48, SEQUENCES = 12, TOKENS = SEQUENCES * CHUNK };
+
+static const char tiny[] = MNEM_TEST_DATA "/architectures/llama.gguf";
+static const char fixture[] = MNEM_TEST_DATA "/model/kjv-5m-f16.gguf";
+static int32_t text[TOKENS];
+
+static int prepare(void **state) {
+    (void)state;
+    for (int32_t i = 0; i < TOKENS; i++) text[i] = (7 * i * i + 13 * i + i / 11 + 5) % VOCAB;
+    return 0;
+}
+
+static mnem_walk_options walk_options(mnem_ledger *ledger, int32_t threads, int32_t pass) {
+    return (mnem_walk_options){.ledger = ledger, .threads = threads, .chunk = CHUNK, .pass = pass};
+}
+
+/* A run of its own, under a budget (0: none). */
+static mnem_status solve_by(mnem_solve_method method, const char *from, const char *to,
+                            const char *type, uint64_t budget, int32_t threads, int32_t pass) {
+    mnem_ledger *ledger;
+    mnem_status status =
+        mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = budget}, &ledger);
+    if (status != MNEM_OK) return status;
+    const mnem_quantize_options q = {.type = type, .threads = threads};
+    const mnem_solve_options s = {.walk = walk_options(ledger, threads, pass),
+                                  .ids = text,
+                                  .sequences = SEQUENCES,
+                                  .method = method};
+    status = mnem_ledger_watch_heap(ledger);
+    if (status == MNEM_OK) status = mnem_quantize_solved(from, to, &q, &s);
+    assert_int_equal(mnem_ledger_destroy(ledger), MNEM_OK);
+    return status;
+}
+
+static mnem_status solve(const char *from, const char *to, const char *type, uint64_t budget,
+                         int32_t threads, int32_t pass) {
+    return solve_by(MNEM_SOLVE_AUTO, from, to, type, budget, threads, pass);
+}
+
+/* ---- nearer ---- */
+
+static double distance_of(const hidden_states *exact, const char *type, mnem_solve_method method) {
+    must(solve_by(method, fixture, kit_path("solved.gguf"), type, 0, 1, 0));
+    return hidden_states_distance(exact, kit_path("solved.gguf"));
+}
+
+static void hidden_states_are_nearer_than_by_nearest_rounding(void **state) {
+    static const char *const types[] = {"Q4_0", "Q4_K_M"};
+    hidden_states exact = {.ids = text, .chunk = CHUNK, .sequences = SEQUENCES};
+    (void)state;
+    hidden_states_walk(&exact, fixture);
+    for (int i = 0; i < 2; i++) {
+        must(mnem_quantize_file(fixture, kit_path("nearest.gguf"),
+                                &(mnem_quantize_options){.type = types[i], .threads = 1}));
+        const double nearest = hidden_states_distance(&exact, kit_path("nearest.gguf"));
+        const double solved = distance_of(&exact, types[i], MNEM_SOLVE_AUTO) / nearest;
+        print_message("%s: %.3f of nearest rounding's distance\n", types[i], solved);
+        assert_true(solved < 0.1);
+    }
+    hidden_states_free(&exact);
+}
+
+static void each_method_is_nearer_than_nearest_rounding(void **state) {
+    hidden_states exact = {.ids = text, .chunk = CHUNK, .sequences = SEQUENCES};
+    (void)state;
+    hidden_states_walk(&exact, fixture);
+    must(mnem_quantize_file(fixture, kit_path("nearest.gguf"),
+                            &(mnem_quantize_options){.type = "Q4_0", .threads = 1}));
+    const double nearest = hidden_states_distance(&exact, kit_path("nearest.gguf")),
+                 codes = distance_of(&exact, "Q4_0", MNEM_SOLVE_GPTQ) / nearest,
+                 scales = distance_of(&exact, "Q4_0", MNEM_SOLVE_AWQ) / nearest;
+    print_message("%.3f by gptq, %.3f by awq\n", codes, scales);
+    assert_true(codes < 0.1 && scales < 0.95);
+    hidden_states_free(&exact);
+}
+
+/* ---- scales ---- */
+
+typedef struct seen {
+    int solved, scaled;
+    double worst;
+} seen;
+
+static void note(void *context, const mnem_quantize_report *r) {
+    seen *s = context;
+    s->solved += r->solved;
+    s->scaled += r->exponent > 0;
+    if (r->solved && r->output_error > s->worst) s->worst = r->output_error;
+}
+
+/* Scales go from an input's columns into what makes it: in 8 bits little is lost, and what was
+ * forgotten on the way would be far more. */
+static void scales_fold_away_in(const char *name) {
+    char path[512];
+    mnem_ledger *ledger;
+    seen s = {0};
+    snprintf(path, sizeof path, MNEM_TEST_DATA "/architectures/%s.gguf", name);
+    hidden_states exact = {.ids = text, .chunk = CHUNK, .sequences = SEQUENCES};
+    hidden_states_walk(&exact, path);
+    const mnem_quantize_options q = {
+        .type = "Q8_0", .threads = 1, .on_report = note, .context = &s};
+    must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 0}, &ledger));
+    const mnem_solve_options o = {.walk = walk_options(ledger, 1, 0),
+                                  .ids = text,
+                                  .sequences = SEQUENCES,
+                                  .method = MNEM_SOLVE_AWQ};
+    must(mnem_quantize_solved(path, kit_path("scaled.gguf"), &q, &o));
+    must(mnem_ledger_destroy(ledger));
+    must(mnem_quantize_file(path, kit_path("nearest.gguf"),
+                            &(mnem_quantize_options){.type = "Q8_0"}));
+    const double nearest = hidden_states_distance(&exact, kit_path("nearest.gguf"));
+    const double distance = hidden_states_distance(&exact, kit_path("scaled.gguf"));
+    print_message("%-10s %d of %d matrices scaled: %.3f of nearest rounding's distance\n", name,
+                  s.scaled, s.solved, distance / nearest);
+    assert_true(s.scaled > 0 && s.scaled <= s.solved);
+    assert_true(distance < 1.5 * nearest && s.worst < 0.02);
+    hidden_states_free(&exact);
+}
+
+static void scales_fold_away_in_each_kind_of_family(void **state) {
+    static const char *const names[] = {"llama", "qwen2", "gemma2", "phi3", "starcoder2", "lfm2"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) scales_fold_away_in(names[i]);
+}
+
+/* Of three that read an input one is rounded: scales would change the others. */
+static void scales_want_all_that_read_an_input(void **state) {
+    static const char *const patterns[] = {"attn_q", "ffn_down"};
+    mnem_ledger *ledger;
+    (void)state;
+    must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 0}, &ledger));
+    for (int i = 0; i < 2; i++) {
+        seen s = {0};
+        const mnem_tensor_rule rule = {patterns[i], "Q4_0"};
+        const mnem_quantize_options q = {
+            .type = "F16", .rules = &rule, .rules_count = 1, .on_report = note, .context = &s};
+        mnem_solve_options o = {.walk = walk_options(ledger, 1, 0),
+                                .ids = text,
+                                .sequences = SEQUENCES,
+                                .method = MNEM_SOLVE_AWQ};
+        assert_int_equal(mnem_quantize_solved(fixture, kit_path("part.gguf"), &q, &o),
+                         MNEM_UNSUPPORTED);
+        assert_non_null(strstr(mnem_last_error(), "nothing of this llama can be scaled"));
+        o.method = MNEM_SOLVE_AUTO;
+        must(mnem_quantize_solved(fixture, kit_path("part.gguf"), &q, &o));
+        assert_int_equal(s.solved, 6);
+        assert_int_equal(s.scaled, 0);
+    }
+    must(mnem_ledger_destroy(ledger));
+}
+
+/* ---- the same bytes ---- */
+
+static void bytes_are_the_same_for_any_pass_and_threads(void **state) {
+    static const int32_t passes[] = {0, 16, 33};
+    (void)state;
+    must(solve(tiny, kit_path("first.gguf"), "Q4_0", 0, 1, 0));
+    for (int i = 0; i < 3; i++)
+        for (int32_t threads = 1; threads <= 3; threads++) {
+            must(solve(tiny, kit_path("other.gguf"), "Q4_0", 0, threads, passes[i]));
+            assert_same_files(kit_path("first.gguf"), kit_path("other.gguf"));
+        }
+}
+
+static void bytes_are_the_same_for_any_budget(void **state) {
+    uint64_t budget = 18 * MIB;
+    (void)state;
+    must(solve(fixture, kit_path("first.gguf"), "Q4_0", 0, 2, 0));
+    for (;; budget -= MIB) {
+        const mnem_status status = solve(fixture, kit_path("other.gguf"), "Q4_0", budget, 2, 0);
+        if (status != MNEM_OK) {
+            assert_int_equal(status, MNEM_OVER_BUDGET);
+            break;
+        }
+        assert_same_files(kit_path("first.gguf"), kit_path("other.gguf"));
+    }
+    print_message("least %.0f MiB\n", (double)budget / MIB + 1);
+    assert_true(budget < 16 * MIB);
+}
+
+static void types_without_codes_are_rounded_as_usual(void **state) {
+    (void)state;
+    must(solve(tiny, kit_path("solved.gguf"), "F16", 0, 1, 0));
+    must(mnem_quantize_file(tiny, kit_path("usual.gguf"), &(mnem_quantize_options){.type = "F16"}));
+    assert_same_files(kit_path("solved.gguf"), kit_path("usual.gguf"));
+}
+
+/* ---- refusals ---- */
+
+static void a_file_in_the_codes_place_is_left_alone(void **state) {
+    size_t n;
+    (void)state;
+    write_file(kit_path("taken.gguf.codes"), "mine", 4);
+    assert_int_equal(solve(tiny, kit_path("taken.gguf"), "Q4_0", 0, 1, 0), MNEM_IO);
+    assert_non_null(strstr(mnem_last_error(), "taken.gguf.codes"));
+    char *bytes = read_file(kit_path("taken.gguf.codes"), &n);
+    assert_int_equal(n, 4);
+    free(bytes);
+    kit_remove(kit_path("taken.gguf.codes"));
+}
+
+static void no_failing_allocation_leaves_anything(void **state) {
+    heap_sweep sweep = {.most = 5000};
+    mnem_status status;
+    (void)state;
+    const int files = kit_folder_count();
+    do {
+        heap_sweep_begin(&sweep, false);
+        status = solve(tiny, kit_path("swept.gguf"), "Q4_0", 0, 1, 0);
+        if (status != MNEM_OK) assert_int_equal(kit_folder_count(), files);
+    } while (heap_sweep_next(&sweep, status));
+    assert_int_equal(kit_folder_count(), files + 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hidden_states_are_nearer_than_by_nearest_rounding),
+        cmocka_unit_test(each_method_is_nearer_than_nearest_rounding),
+        cmocka_unit_test(scales_fold_away_in_each_kind_of_family),
+        cmocka_unit_test(scales_want_all_that_read_an_input),
+        cmocka_unit_test(bytes_are_the_same_for_any_pass_and_threads),
+        cmocka_unit_test(bytes_are_the_same_for_any_budget),
+        cmocka_unit_test(types_without_codes_are_rounded_as_usual),
+        cmocka_unit_test(a_file_in_the_codes_place_is_left_alone),
+        cmocka_unit_test(no_failing_allocation_leaves_anything),
+    };
+    return cmocka_run_group_tests(tests, prepare, NULL);
+}

@@ -1,0 +1,315 @@
+/* test_tool_commands.c: the commands of a chat, and what it says of a context that is full. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "tools/chat/chat_run.h"
+#include "tools/chat/model_copy.h"
+#include "tools/tool_run.h"
+
+static const char tagged[] = "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}"
+                             "{% if add_generation_prompt %}<assistant>{% endif %}";
+
+static size_t start_chat(void) {
+    CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "6");
+    return expect_from(0, "> ");
+}
+
+/* Types a line, and waits for what it leads to and the next prompt; where that is. */
+static size_t say(const char *line, const char *expected, size_t from) {
+    type(line);
+    type("\n");
+    return expect_from(expect_from(from, expected), "> ");
+}
+
+static size_t hello(size_t from) {
+    return say("Hello", "stopped after 6 tokens", from);
+}
+
+static void leave(const char *how, size_t from) {
+    type(how);
+    type("\n");
+    expect_from(from, "peak ");
+    assert_int_equal(chat_end(), 0);
+}
+
+static const char *command_with(const char *command, const char *path) {
+    static char text[512];
+    snprintf(text, sizeof text, "%s %s", command, path);
+    return text;
+}
+
+static char *save(const char *name, size_t *from) {
+    const char *path = folder(name);
+    *from = say(command_with("/save", path), "/load reads it", *from);
+    return read_file(path, NULL);
+}
+
+/* ---- names ---- */
+
+static void other_words_mean_the_same(void **state) {
+    (void)state;
+    static const char *const leaving[] = {"/quit", "/bye", "/exit", "/q"};
+    for (int i = 0; i < 4; i++) {
+        size_t at = start_chat();
+        if (i == 0) {
+            at = say("/?", "/system TEXT", at);
+            at = say("/help", "/system TEXT", at);
+            at = say("/he", "/system TEXT", at);
+            at = say("/ledger", "code and libraries", at);
+            at = hello(at);
+            at = say("/clear", "/clear", at);
+            at = say("/stats", "0 turns", at);
+            at = hello(at);
+            at = say("/reset", "/reset", at);
+            at = say("/stats", "0 turns", at);
+            at = say("/s", "Which command /s;", at);
+        }
+        leave(leaving[i], at);
+    }
+}
+
+static void nothing_is_wider_than_80_columns(void **state) {
+    (void)state;
+    size_t at = start_chat();
+    chat_resize(80);
+    const size_t from = at;
+    at = say("/help", "stops an answer", at);
+    at = say("/set what 3", "No option what", at);
+    at = say("/set", "system", at);
+    size_t column = 0;
+    for (size_t i = from; i < at; i++) {
+        column = screen[i] == '\n' || screen[i] == '\r' ? 0 : column + 1;
+        assert_true(column <= 80);
+    }
+    leave("/quit", at);
+}
+
+/* ---- files ---- */
+
+/* A chat that loads goes on as the one that saved would have. */
+static void a_conversation_goes_on_in_another_chat(void **state) {
+    (void)state;
+    size_t at = hello(start_chat());
+    free(save("first.json", &at));
+    at = hello(at);
+    char *expected = save("both.json", &at);
+    leave("/quit", at);
+    at = say(command_with("/load", kit_path("first.json")), "1 turn.", start_chat());
+    at = hello(at);
+    char *got = save("again.json", &at);
+    assert_string_equal(got, expected);
+    free(got);
+    free(expected);
+    leave("/quit", at);
+}
+
+static void others_read_what_is_saved(void **state) {
+    (void)state;
+    size_t at = say("/system Be \"brief\".", "\r\n", start_chat());
+    at = hello(at);
+    char *saved = save("others.json", &at);
+    assert_non_null(strstr(saved, "[{\"role\":\"system\",\"content\":\"Be \\\"brief\\\".\"},\n"));
+    free(saved);
+    leave("/quit", at);
+    const tool_result r =
+        RUN("template", kit_path("chat.gguf"), "--messages", kit_path("others.json"));
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "<system> Be \"brief\".\n<user> Hello\n<assistant>"));
+}
+
+static void a_text_that_is_continued_is_saved_too(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "-n", "6", "--system", "The book\n");
+    size_t at = expect_from(0, "> ");
+    at = say("In the \\\nbeginning", "beginning\r\n", at);
+    char *saved = save("bare.json", &at);
+    assert_non_null(strstr(saved, "[{\"role\":\"system\",\"content\":\"The book\\n\"},\n"
+                                  "{\"role\":\"user\",\"content\":\"In the \\nbeginning\"},\n"
+                                  "{\"role\":\"assistant\",\"content\":\""));
+    at = say(command_with("/load", kit_path("bare.json")), "1 turn and a system text", at);
+    char *again = save("bare_again.json", &at);
+    assert_string_equal(again, saved);
+    free(saved);
+    free(again);
+    leave("/quit", at);
+}
+
+static void what_is_no_conversation_is_refused_and_nothing_forgotten(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } wrong[] = {
+        {"hello", "that isn't a JSON list"},
+        {"[{\"role\": \"user\"}]", "message 1 has no content"},
+        {"[{\"content\": \"a\"}]", "message 1 has no role"},
+        {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"tool\", \"content\": \"b\"}]",
+         "message 2 is of \"tool\""},
+        {"[{\"role\": \"assistant\", \"content\": \"a\"}]", "message 1 is an answer, to nothing"},
+        {"[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"system\", \"content\": \"b\"}]",
+         "message 2: a system text comes first"},
+        {"[{\"role\": \"user\", \"content\": \"a\"} {", "that isn't a JSON list"},
+        {"[{\"role\": \"user\", ", "message 1: "},
+    };
+    size_t at = hello(start_chat());
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        at = say(command_with("/load", tool_file("wrong.json", wrong[i].text)), wrong[i].why, at);
+    at = say("/load", "/load takes a file", at);
+    at = say("/load /nowhere.json", "can't read /nowhere.json: No such file", at);
+    at = say("/load /", "can't read /", at);
+    at = say("/stats", "1 turn", at);
+    leave("/quit", at);
+}
+
+static void a_file_of_something_else_is_not_written_over(void **state) {
+    (void)state;
+    size_t at = hello(start_chat());
+    const char *path = tool_file("essay.txt", "An essay.");
+    at = say(command_with("/save", path), "is there, and isn't a conversation", at);
+    char *kept = read_file(path, NULL);
+    assert_string_equal(kept, "An essay.");
+    free(kept);
+    free(save("twice.json", &at));
+    at = say(command_with("/save", kit_path("twice.json")), "1 turn in", at);
+    at = say("/save", "/save takes the name", at);
+    at = say("/save /nowhere/x", "can't write it", at);
+    leave("/quit", at);
+}
+
+/* The newest turns stay where the conversation hasn't the room. */
+static void a_long_conversation_keeps_its_newest_turns(void **state) {
+    (void)state;
+    const char *path = kit_path("long.json");
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 300; i++)
+        fprintf(file,
+                "%c{\"role\": \"user\", \"content\": \"turn %d\"},"
+                "{\"role\": \"assistant\", \"content\": \"answer %d\"}",
+                i ? ',' : '[', i, i);
+    fputs("]", file);
+    fclose(file);
+    size_t at = say(command_with("/load", path), " turns.", start_chat());
+    char *saved = save("kept.json", &at);
+    assert_null(strstr(saved, "turn 0\""));
+    assert_non_null(strstr(saved, "turn 299\""));
+    free(saved);
+    at = hello(at);
+    assert_non_null(strstr(screen, "dropped the oldest"));
+    leave("/quit", at);
+}
+
+/* ---- /regen and /set ---- */
+
+static void regen_answers_anew_in_place(void **state) {
+    (void)state;
+    size_t at = hello(start_chat());
+    char *first = save("first.json", &at);
+    at = say("/regen", "The same answer comes with temp 0", at);
+    char *same = save("same.json", &at);
+    assert_string_equal(same, first);
+    at = say("/set temp 1.5", "\r\n", at);
+    at = say("/regen", "stopped after 6", at);
+    char *other = save("other.json", &at);
+    assert_string_not_equal(other, first);
+    at = say("/stats", "1 turn", at);
+    at = say("/clear", "\r\n", at);
+    at = say("/regen", "nothing to answer yet", at);
+    leave("/quit", at);
+    free(first);
+    free(same);
+    free(other);
+}
+
+/* From there on as though the command line had said so. */
+static void set_is_as_on_the_command_line(void **state) {
+    (void)state;
+    const char *model = model_copy(tagged, 256);
+    CHAT("run", model, "--temp", "1.2", "--top-k", "7", "--seed", "5", "-n", "9", "--system", "X");
+    size_t at = say("Hello", "stopped after 9", expect_from(0, "> "));
+    char *expected = save("expected.json", &at);
+    leave("/quit", at);
+    CHAT("run", model, "--seed", "77");
+    at = expect_from(0, "> ");
+    at = say("/set temperature 1.2", "\r\n", at);
+    at = say("/set parameter top_k 7", "\r\n", at);
+    at = say("/set tokens 9", "\r\n", at);
+    at = say("/set system X", "\r\n", at);
+    at = say("/set seed 5", "\r\n", at);
+    const size_t shown = at;
+    at = say("/set", "system          X", at);
+    expect_from(shown, "temp            1.2");
+    expect_from(shown, "tokens          9");
+    at = say("Hello", "stopped after 9", at);
+    char *got = save("got.json", &at);
+    assert_string_equal(got, expected);
+    free(got);
+    free(expected);
+    leave("/quit", at);
+}
+
+static void what_set_does_not_take_is_said(void **state) {
+    (void)state;
+    size_t at = start_chat();
+    at = say("/set dots 3", "repeat-penalty, seed, tokens and", at);
+    at = say("/set temp hot", "/set temp takes a number from 0 to 100, not \"hot\"", at);
+    at = say("/set temp", "/set temp takes a number", at);
+    at = say("/set top-k 1.5", "/set top-k takes a whole number from 0 on", at);
+    at = say("/set min-p 2", "from 0 to 1, not \"2\"", at);
+    at = say("/set seed -1", "/set seed takes a whole number", at);
+    at = say("/set tokens 0", "at least 1, or -1", at);
+    at = say("/set", "temp            0", at);
+    leave("/quit", at);
+}
+
+/* ---- a full context ---- */
+
+/* More than a quarter of it, and to its last token. */
+static void an_answer_may_use_what_is_left(void **state) {
+    (void)state;
+    CHAT("run", "--temp", "0", "--ctx", "128");
+    size_t at = say("In the beginning", "the context of 128 tokens is full; --ctx 256 has room",
+                    expect_from(0, "> "));
+    at = say("/stats", "context: 128 of 128 tokens, 1 turn", at);
+    at = say("And the Lord", "dropped the oldest 1 turn", at);
+    leave("/quit", at);
+}
+
+/* The context and the budget that are named hold what they are said to hold. */
+static void a_full_context_names_a_budget_that_holds_more(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take other bytes in every run */
+    char least[24], budget[24];
+    CHAT("run", "--temp", "0", "--ctx", "64", "--memory", "1M");
+    size_t at = expect_from(0, "--memory ");
+    chat_end();
+    assert_int_equal(sscanf(screen + at, "%23s", least), 1);
+    CHAT("run", "--temp", "0", "--ctx", "64", "--memory", least);
+    at = say("In the beginning", "the context of 64 tokens is full; --ctx 128 --memory ",
+             expect_from(0, "> "));
+    at = (size_t)(strstr(screen, "--ctx 128 --memory ") - screen) + strlen("--ctx 128 --memory ");
+    assert_int_equal(sscanf(screen + at, "%23s", budget), 1);
+    leave("/quit", at);
+    CHAT("run", "--temp", "0", "--ctx", "128", "--memory", budget);
+    leave("/quit", expect_from(0, "> "));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_words_mean_the_same),
+        cmocka_unit_test(nothing_is_wider_than_80_columns),
+        cmocka_unit_test(a_conversation_goes_on_in_another_chat),
+        cmocka_unit_test(others_read_what_is_saved),
+        cmocka_unit_test(a_text_that_is_continued_is_saved_too),
+        cmocka_unit_test(what_is_no_conversation_is_refused_and_nothing_forgotten),
+        cmocka_unit_test(a_file_of_something_else_is_not_written_over),
+        cmocka_unit_test(a_long_conversation_keeps_its_newest_turns),
+        cmocka_unit_test(regen_answers_anew_in_place),
+        cmocka_unit_test(set_is_as_on_the_command_line),
+        cmocka_unit_test(what_set_does_not_take_is_said),
+        cmocka_unit_test(an_answer_may_use_what_is_left),
+        cmocka_unit_test(a_full_context_names_a_budget_that_holds_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* test_tool_typing.c: what someone types and pastes in a chat: lines, blocks, keys, history, and
+ * how the terminal is left. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "tools/chat/chat_run.h"
+#include "tools/chat/model_copy.h"
+#include "tools/tool_run.h"
+
+#define PASTE(text) "\033[200~" text "\033[201~"
+#define UP          "\033[A"
+
+static const char tagged[] = "{% for m in messages %}<{{ m.role }}> {{ m.content }}\n{% endfor %}"
+                             "{% if add_generation_prompt %}<assistant>{% endif %}";
+
+static size_t start_chat(void) {
+    CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "1");
+    return expect_from(0, "> ");
+}
+
+/* Types what ends with Enter, and waits for the answer to it. */
+static size_t say(const char *text, size_t from) {
+    type(text);
+    return expect_from(expect_from(from, "(-n)"), "> ");
+}
+
+static void leave(size_t from) {
+    type("/quit\n");
+    expect_from(from, "peak ");
+    assert_int_equal(chat_end(), 0);
+}
+
+/* The one turn that was said, as /save has it. */
+static void assert_said(const char *json, size_t from) {
+    char command[512], expected[512];
+    const char *path = folder("said.json");
+    snprintf(command, sizeof command, "/save %s\n", path);
+    type(command);
+    from = expect_from(from, "1 turn in ");
+    leave(expect_from(from, "> "));
+    char *text = read_file(path, NULL);
+    snprintf(expected, sizeof expected, "[{\"role\":\"user\",\"content\":\"%s\"},", json);
+    if (strncmp(text, expected, strlen(expected)) != 0) fail_msg("%s, not %s", text, expected);
+    free(text);
+}
+
+static void a_paste_of_lines_is_one_turn(void **state) {
+    (void)state;
+    const size_t at = start_chat();
+    assert_said("one\\ntwo\\n\\nfour\\tfive", say(PASTE("one\rtwo\r\rfour\tfive\r") "\n", at));
+}
+
+static void what_is_pasted_can_be_edited_and_holds_no_keys(void **state) {
+    (void)state;
+    const size_t at = start_chat();
+    type(PASTE("one\ntwo" UP "x\001"));
+    assert_said("one\\ntwo[A!", say("\177!\n", at));
+}
+
+static void a_pasted_path_is_no_command(void **state) {
+    (void)state;
+    const size_t at = start_chat();
+    assert_said("/usr/bin\\nis a folder", say(PASTE("/usr/bin\nis a folder") "\n", at));
+}
+
+static void quotes_open_a_block(void **state) {
+    (void)state;
+    size_t at = start_chat();
+    type("\"\"\"\n/first\n");
+    at = expect_from(at, "... /first");
+    assert_said("/first\\n  second \\\\", say("  second \\\n\"\"\"\n", at));
+    at = start_chat();
+    assert_said("/quit", say("\"\"\"/quit\"\"\"\n", at));
+    at = start_chat();
+    assert_said("a\\n\\nb", say(PASTE("\"\"\"a\n\nb\"\"\"") "\n", at));
+}
+
+static void a_backslash_goes_on(void **state) {
+    (void)state;
+    const size_t at = start_chat();
+    assert_said("one\\ntwo", say("one\\\ntwo\n", at));
+}
+
+static void characters_may_be_wide(void **state) {
+    (void)state;
+    const size_t at = start_chat();
+    assert_said("中é", say("中文é\033[D\177\n", at));
+}
+
+/* Half of it is typed before the terminal becomes narrow. */
+static void a_message_survives_another_width(void **state) {
+    (void)state;
+    size_t at = start_chat();
+    type("aaaaaaaaaa bbbbbbbbbb cccccccccc dddddddddd ");
+    at = expect_from(at, "dddddddddd");
+    chat_resize(24);
+    usleep(50000);
+    assert_said("aaaaaaaaaa bbbbbbbbbb cccccccccc dddddddddd eeeeeeeeee", say("eeeeeeeeee\n", at));
+}
+
+/* As after Ctrl-Z and fg: what was typed is there, and the terminal is told of pastes again. */
+static void a_chat_that_was_stopped_goes_on(void **state) {
+    (void)state;
+    size_t at = start_chat();
+    type("half a ");
+    at = expect_from(at, "half a ");
+    kill(chat_child, SIGSTOP);
+    usleep(100000);
+    kill(chat_child, SIGCONT);
+    at = expect_from(at, "\033[?2004h");
+    assert_said("half a message", say("message\n", expect_from(at, "> half a")));
+}
+
+static void too_long_a_paste_is_told(void **state) {
+    (void)state;
+    enum { PARTS = 24 };
+    char part[1025];
+    size_t at = start_chat();
+    memset(part, 'a', sizeof part - 1);
+    part[sizeof part - 1] = 0;
+    type("\033[200~");
+    for (int i = 0; i < PARTS; i++) type(part);
+    type("\033[201~\n");
+    at = expect_from(at, "a message may have 16382 bytes");
+    leave(expect_from(at, "> "));
+}
+
+/* ---- Ctrl-C, and the terminal behind it ---- */
+
+static void interrupt_drops_what_is_half_typed(void **state) {
+    (void)state;
+    size_t at = start_chat();
+    for (int i = 0; i < 3; i++) {
+        type(i < 2 ? "half" : "\"\"\"\nhalf\n");
+        at = expect_from(at, "half");
+        if (i == 2) at = expect_from(at, "... ");
+        usleep(50000);
+        type("\x03");
+        at = expect_from(at, "^C\r\n");
+        at = expect_from(at, "> ");
+    }
+    assert_null(strstr(screen, "to leave)"));
+    assert_said("whole", say("whole\n", at));
+}
+
+static void the_terminal_is_left_as_it_was(void **state) {
+    (void)state;
+    static const char *const ways[] = {"/quit\n", "\x04", "\x03"};
+    for (int i = 0; i < 3; i++) {
+        size_t at = start_chat();
+        const char *on = strstr(screen, "\033[?2004h");
+        assert_non_null(on);
+        assert_null(strstr(on, "\033[?2004l"));
+        type(ways[i]);
+        if (i == 2) {
+            expect_from(expect_from(at, "to leave)"), "> ");
+            type(ways[i]);
+        }
+        expect_from(at, "\033[?2004l");
+        assert_int_equal(chat_end(), i == 2 ? 130 : 0);
+        assert_true(chat_left_plain);
+    }
+}
+
+/* The second signal leaves at once, if the first has not by then. */
+static void two_signals_leave_the_terminal_as_it_was(void **state) {
+    (void)state;
+    const size_t at = start_chat();
+    type("/\t"); /* the editor has the terminal */
+    expect_from(at, "/ledger");
+    kill(chat_child, SIGTERM);
+    kill(chat_child, SIGINT);
+    expect_from(at, "\033[?2004l");
+    assert_in_range(chat_end(), 130, 128 + SIGTERM);
+    assert_true(chat_left_plain);
+}
+
+static void a_terminal_without_pastes_is_told_nothing(void **state) {
+    (void)state;
+    chat_kind = "dumb";
+    size_t at = start_chat();
+    at = say("Hello\n", at);
+    leave(at);
+    assert_null(strstr(screen, "2004"));
+}
+
+static void a_terminal_that_goes_away_ends_the_chat(void **state) {
+    (void)state;
+    start_chat();
+    assert_int_equal(chat_hang_up(), 128 + SIGHUP);
+}
+
+/* Nobody reads the answers: after the first the chat is over. */
+static void a_closed_output_ends_the_chat(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    chat_out = ends[1];
+    const size_t at = start_chat();
+    close(ends[1]);
+    type("Hello\n");
+    expect_from(at, "peak ");
+    assert_int_equal(chat_end(), 0);
+}
+
+static void a_full_output_is_a_failure(void **state) {
+    (void)state;
+    chat_out = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    assert_true(chat_out >= 0);
+    const int full = chat_out;
+    const size_t at = start_chat();
+    close(full);
+    type("Hello\n");
+    expect_from(at, "can't write to standard output");
+    assert_int_equal(chat_end(), 1);
+}
+
+/* ---- history ---- */
+
+static void messages_come_back_in_the_next_chat(void **state) {
+    (void)state;
+    struct stat about;
+    kit_remove(at("mnem"));
+    say(PASTE("first\nof two lines") "\n", start_chat());
+    type("/quit\n");
+    assert_int_equal(chat_end(), 0);
+    assert_int_equal(stat(at("mnem/history"), &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    const size_t from = start_chat();
+    assert_said("first\\nof two lines!", say(UP UP "!\n", from));
+}
+
+static void no_history_neither_reads_nor_writes(void **state) {
+    (void)state;
+    kit_remove(at("mnem"));
+    leave(say("remembered\n", start_chat()));
+    char *before = read_file(at("mnem/history"), NULL);
+    CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "1", "--no-history");
+    size_t from = expect_from(0, "> ");
+    from = say(UP "mine\n", from);
+    from = say(UP "!\n", from); /* of this chat there is one */
+    assert_null(strstr(screen, "remembered"));
+    assert_non_null(strstr(screen, "mine!"));
+    leave(from);
+    char *after = read_file(at("mnem/history"), NULL);
+    assert_string_equal(after, before);
+    free(before);
+    free(after);
+}
+
+/* A file that has grown long is cut to its newest lines; what isn't a text in it is passed over. */
+static void a_long_history_keeps_its_newest(void **state) {
+    (void)state;
+    char path[256];
+    struct stat about;
+    kit_remove(at("mnem"));
+    leave(say("x\n", start_chat()));
+    snprintf(path, sizeof path, "%s", at("mnem/history"));
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 40000; i++) fprintf(file, "\"message %d\"\n", i);
+    fputs("{\"no\": 1}\nnor this\n", file);
+    fclose(file);
+    const size_t from = start_chat();
+    assert_int_equal(stat(path, &about), 0);
+    assert_true(about.st_size <= 64 * 1024);
+    assert_said("message 39999", say(UP "\n", from));
+}
+
+/* ---- completion ---- */
+
+static void tab_completes_commands_options_and_files(void **state) {
+    (void)state;
+    char command[256];
+    tool_file("conversation.json", "[]");
+    size_t from = start_chat();
+    type("/he\t\n");
+    from = expect_from(from, "/system TEXT");
+    type("/set re\t1.5\n");
+    from = expect_from(from, "> ");
+    type("/set\n");
+    from = expect_from(from, "repeat-penalty  1.5");
+    snprintf(command, sizeof command, "/load %s/conv\t\n", tool_scratch());
+    type(command);
+    from = expect_from(from, "0 turns");
+    type("/s\t");
+    from = expect_from(from, "/system /set /save /stats");
+    type("\x15");
+    assert_said("a\\tb", say("a\tb\n", from));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_paste_of_lines_is_one_turn),
+        cmocka_unit_test(what_is_pasted_can_be_edited_and_holds_no_keys),
+        cmocka_unit_test(a_pasted_path_is_no_command),
+        cmocka_unit_test(quotes_open_a_block),
+        cmocka_unit_test(a_backslash_goes_on),
+        cmocka_unit_test(characters_may_be_wide),
+        cmocka_unit_test(a_message_survives_another_width),
+        cmocka_unit_test(a_chat_that_was_stopped_goes_on),
+        cmocka_unit_test(too_long_a_paste_is_told),
+        cmocka_unit_test(interrupt_drops_what_is_half_typed),
+        cmocka_unit_test(the_terminal_is_left_as_it_was),
+        cmocka_unit_test(two_signals_leave_the_terminal_as_it_was),
+        cmocka_unit_test(a_terminal_without_pastes_is_told_nothing),
+        cmocka_unit_test(a_terminal_that_goes_away_ends_the_chat),
+        cmocka_unit_test(a_closed_output_ends_the_chat),
+        cmocka_unit_test(a_full_output_is_a_failure),
+        cmocka_unit_test(messages_come_back_in_the_next_chat),
+        cmocka_unit_test(no_history_neither_reads_nor_writes),
+        cmocka_unit_test(a_long_history_keeps_its_newest),
+        cmocka_unit_test(tab_completes_commands_options_and_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,255 @@
+/* test_tool_compress.c: `mnem quantize --test`: the table of what a smaller model gains and loses,
+ * and results that are refused. */
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "kit/kit.h"
+#include "tools/tool_run.h"
+
+static const char F16[] = MNEM_TEST_DATA "/model/kjv-5m-f16.gguf";
+static const char quantized[] = MNEM_TEST_DATA "/model/kjv-5m-q4_0.gguf";
+
+static char text[256], out[256];
+
+/* Any n bytes of the held-out text. */
+static void make_text(size_t n) {
+    static char bytes[1 << 17];
+    FILE *file = fopen(MNEM_TEST_DATA "/model/heldout.txt", "r");
+    assert_non_null(file);
+    bytes[fread(bytes, 1, n < sizeof bytes ? n : sizeof bytes - 1, file)] = 0;
+    fclose(file);
+    snprintf(text, sizeof text, "%s", tool_file("text.txt", bytes));
+}
+
+static int set_up(void **state) {
+    (void)state;
+    make_text(1200);
+    return 0;
+}
+
+/* An empty folder for the result, whose path is out. */
+static void begin(void) {
+    const char *made = folder("made");
+    assert_int_equal(mkdir(made, 0700), 0);
+    snprintf(out, sizeof out, "%s/out.gguf", made);
+}
+
+/* Files in the result's folder. */
+static int files_there(void) {
+    int count = 0;
+    DIR *dir = opendir(at("made"));
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) count += entry->d_name[0] != '.';
+    closedir(dir);
+    return count;
+}
+
+#define QUANTIZE(type, ...)                                                                        \
+    RUN("quantize", F16, out, type, "--test", text, "-c", "64", "-q", "-t", "1", __VA_ARGS__)
+
+static json_t *table_of(const tool_result *r) {
+    const char *end = strstr(r->out, "{\"rows\":");
+    json_t *table = end ? json_loads(end, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    if (r->code != 0 || !table) fail_msg("exit code %d: %s%s", r->code, r->out, r->err);
+    return table;
+}
+
+static double number(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    if (!json_is_number(value)) fail_msg("no %s", name);
+    return json_number_value(value);
+}
+
+static const json_t *row(const json_t *table, size_t i) {
+    return json_array_get(json_object_get(table, "rows"), i);
+}
+
+static const char *model(const json_t *table, size_t i) {
+    return json_string_value(json_object_get(row(table, i), "model"));
+}
+
+static void a_table_has_source_plain_types_and_result(void **state) {
+    (void)state;
+    begin();
+    const tool_result r = QUANTIZE("Q4_K", "-t", "2");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    const char *table = strstr(r.out, " model ");
+    static const char *const names[] = {" F16 ",  " Q8_0 ", " Q4_K_M ",
+                                        " Q4_0 ", " Q3_K ", "*Q4_K "};
+    assert_non_null(table);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char line[32];
+        snprintf(line, sizeof line, "\n%s", names[i]);
+        const char *at_line = strstr(table, line);
+        if (!at_line) fail_msg("no%s in order: %s", names[i], r.out);
+        table = at_line;
+    }
+    for (const char *line = strstr(r.out, " model "), *end; (end = strchr(line, '\n'));
+         line = end + 1)
+        if (strncmp(line, out, 8) != 0) assert_true(end - line <= 80);
+    assert_int_equal(files_there(), 1);
+}
+
+/* What was asked for is there once, as the last. */
+static void its_numbers_are_those_of_perplexity(void **state) {
+    (void)state;
+    begin();
+    char path[300];
+    snprintf(path, sizeof path, "%s/table.json", at("made"));
+    tool_result r = QUANTIZE("q4_0", "--json", "--table", path);
+    json_t *table = table_of(&r), *written = json_load_file(path, 0, NULL);
+    const json_t *source = row(table, 0), *result = row(table, 4);
+    assert_int_equal(json_array_size(json_object_get(table, "rows")), 5);
+    assert_string_equal(model(table, 4), "q4_0");
+    for (size_t i = 0; i < 4; i++) assert_string_not_equal(model(table, i), "Q4_0");
+    r = RUN("perplexity", out, text, "--kl", F16, "-c", "64", "-q", "--json");
+    json_t *alone = json_loads(r.out, 0, NULL);
+    assert_true(alone && written);
+    static const char *const same[] = {"perplexity", "error", "ratio", "kl_mean", "top1"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        assert_true(number(result, same[i]) == number(alone, same[i]));
+        assert_true(fabs(number(row(written, 4), same[i]) / number(result, same[i]) - 1) < 1e-6);
+    }
+    assert_true(number(source, "perplexity") == number(alone, "reference_perplexity"));
+    assert_true(number(table, "tokens") == number(alone, "tokens"));
+    assert_true(number(result, "tokens_per_s") > 0 && number(result, "prompt_tokens_per_s") > 0);
+    assert_true(number(source, "bits_per_weight") > 16 && number(result, "bits_per_weight") < 5);
+    json_decref(alone);
+    json_decref(written);
+    json_decref(table);
+}
+
+static void plain_types_have_fewer_bits_than_the_source(void **state) {
+    (void)state;
+    begin();
+    const tool_result r = RUN("quantize", quantized, out, "Q3_K", "--test", text, "-c", "64", "-q",
+                              "-t", "1", "--json");
+    json_t *table = table_of(&r);
+    assert_string_equal(model(table, 0), "Q4_0");
+    assert_string_equal(model(table, 1), "Q3_K");
+    json_decref(table);
+}
+
+/* ---- what is refused ---- */
+
+static void a_loss_above_the_limit_leaves_nothing(void **state) {
+    (void)state;
+    begin();
+    const tool_result r = QUANTIZE("Q2_K", "--max-loss", "0.5");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.out, "\n*Q2_K "));
+    assert_non_null(strstr(r.err, "--max-loss is 0.5 %: "));
+    assert_non_null(strstr(r.err, "isn't written"));
+    assert_null(strstr(r.out, " changed"));
+    assert_int_equal(files_there(), 0);
+}
+
+static void what_was_there_stays_when_the_new_one_is_refused(void **state) {
+    (void)state;
+    begin();
+    FILE *file = fopen(out, "w");
+    assert_true(file && fputs("before", file) >= 0 && fclose(file) == 0);
+    assert_int_equal(QUANTIZE("Q2_K", "--max-loss", "0.5").code, 1);
+    char bytes[16] = "";
+    file = fopen(out, "r");
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, sizeof bytes, file), 6);
+    fclose(file);
+    assert_string_equal(bytes, "before");
+    assert_int_equal(files_there(), 1);
+}
+
+static void a_loss_within_the_limit_is_written(void **state) {
+    (void)state;
+    begin();
+    const tool_result r = QUANTIZE("Q8_0", "--max-loss", "0.5");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, " changed"));
+    assert_int_equal(files_there(), 1);
+    assert_int_equal(RUN("info", out).code, 0);
+}
+
+/* ---- the table as a file ---- */
+
+static void the_table_is_drawn(void **state) {
+    (void)state;
+    begin();
+    static char svg[1 << 16];
+    char path[300];
+    snprintf(path, sizeof path, "%s/table.svg", at("made"));
+    assert_int_equal(QUANTIZE("Q4_K", "--table", path).code, 0);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    svg[fread(svg, 1, sizeof svg - 1, file)] = 0;
+    fclose(file);
+    assert_int_equal(strncmp(svg, "<svg ", 5), 0);
+    assert_string_equal(svg + strlen(svg) - 7, "</svg>\n");
+    static const char *const words[] = {">F16<", ">Q8_0 ", ">Q4_0 ", ">Q3_K ", ">Q4_K ", "MiB"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strstr(svg, words[i])) fail_msg("no %s", words[i]);
+}
+
+static void options_of_a_test_need_one(void **state) {
+    (void)state;
+    begin();
+    tool_result r = RUN("quantize", F16, out, "Q4_0", "--max-loss", "1");
+    assert_int_equal(r.code, 2);
+    r = RUN("quantize", F16, out, "Q4_0", "--table", "t.svg");
+    assert_int_equal(r.code, 2);
+    r = QUANTIZE("Q4_0", "--table", "t.png");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, ".json or .svg"));
+    assert_int_equal(files_there(), 0);
+}
+
+/* ---- an interrupt ---- */
+
+/* Once the first plain type lies beside the result, signals times. */
+static int interrupted(int signals) {
+    const char *const args[] = {"quantize", F16,  out,  "Q4_0",       "--test", text,
+                                "-c",       "64", "-q", "--max-loss", "1",      NULL};
+    char plain[300];
+    int ends[2];
+    snprintf(plain, sizeof plain, "%s.plain", out);
+    const pid_t pid = tool_start(args, &ends[0], &ends[1]);
+    for (int i = 0; access(plain, F_OK) != 0 && i < 4000; i++) usleep(5000);
+    for (int i = 0; i < signals; i++) kill(pid, SIGINT);
+    const int code = tool_wait(pid);
+    close(ends[0]);
+    close(ends[1]);
+    return code;
+}
+
+static void an_interrupt_takes_away_what_lies_beside(void **state) {
+    (void)state;
+    make_text(20000);
+    for (int signals = 1; signals <= 2; signals++) {
+        begin();
+        assert_int_equal(interrupted(signals), 130);
+        assert_int_equal(files_there(), 0);
+    }
+    make_text(1200);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_has_source_plain_types_and_result),
+        cmocka_unit_test(its_numbers_are_those_of_perplexity),
+        cmocka_unit_test(plain_types_have_fewer_bits_than_the_source),
+        cmocka_unit_test(a_loss_above_the_limit_leaves_nothing),
+        cmocka_unit_test(what_was_there_stays_when_the_new_one_is_refused),
+        cmocka_unit_test(a_loss_within_the_limit_is_written),
+        cmocka_unit_test(the_table_is_drawn),
+        cmocka_unit_test(options_of_a_test_need_one),
+        cmocka_unit_test(an_interrupt_takes_away_what_lies_beside),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,360 @@
+/* fake_serve.c: see fake_serve.h. */
+#include "tools/serve/api/fake_serve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) abort();                                                                 \
+    } while (0)
+
+struct http_exchange {
+    fake_serve *fake;
+    void *data;
+};
+struct http_server {
+    fake_serve *fake;
+};
+struct mnem_scheduler {
+    fake_serve *fake;
+};
+static struct http_server server;
+static struct mnem_scheduler scheduler;
+
+/* ---- http.h ---- */
+
+const char *http_header(const http_exchange *exchange, const char *name) {
+    (void)exchange;
+    (void)name;
+    return NULL;
+}
+
+void http_set(http_exchange *exchange, void *data) {
+    exchange->data = data;
+}
+
+void *http_get(const http_exchange *exchange) {
+    return exchange->data;
+}
+
+static void put(fake_answer *answer, const void *bytes, size_t n) {
+    if (answer->bytes + n + 1 > answer->room) {
+        answer->room = 2 * (answer->bytes + n) + 256;
+        answer->body = realloc(answer->body, answer->room);
+        CHECK(answer->body);
+    }
+    if (n) memcpy(answer->body + answer->bytes, bytes, n);
+    answer->bytes += n;
+    answer->body[answer->bytes] = 0;
+}
+
+static fake_answer *head(http_exchange *exchange, int status, const char *type,
+                         const char *headers) {
+    fake_answer *answer = &exchange->fake->answer;
+    CHECK(answer->status == 0 && !answer->over);
+    answer->status = status;
+    snprintf(answer->type, sizeof answer->type, "%s", type);
+    snprintf(answer->headers, sizeof answer->headers, "%s", headers ? headers : "");
+    put(answer, "", 0);
+    return answer;
+}
+
+bool http_respond(http_exchange *exchange, int status, const char *type, const char *headers,
+                  const void *body, size_t bytes) {
+    fake_answer *answer = head(exchange, status, type, headers);
+    put(answer, body, bytes);
+    answer->over = true;
+    return true;
+}
+
+void http_respond_borrowed(http_exchange *exchange, int status, const char *type,
+                           const char *headers, const void *body, size_t bytes) {
+    http_respond(exchange, status, type, headers, body, bytes);
+}
+
+void http_stream_begin(http_exchange *exchange, int status, const char *type, const char *headers) {
+    head(exchange, status, type, headers)->stream = true;
+}
+
+size_t http_stream_most(const http_exchange *exchange) {
+    (void)exchange;
+    return 4096;
+}
+
+bool http_stream_write(http_exchange *exchange, const void *bytes, size_t n) {
+    fake_serve *fake = exchange->fake;
+    CHECK(fake->answer.stream && !fake->answer.over && n > 0 && n <= 4096);
+    if (fake->room_bytes && fake->answer.bytes + n > (size_t)fake->room_bytes) return false;
+    put(&fake->answer, bytes, n);
+    return true;
+}
+
+void http_stream_end(http_exchange *exchange) {
+    CHECK(exchange->fake->answer.stream && !exchange->fake->answer.over);
+    exchange->fake->answer.over = true;
+}
+
+void http_stream_abort(http_exchange *exchange) {
+    http_stream_end(exchange);
+    exchange->fake->answer.aborted = true;
+}
+
+void http_server_wake(http_server *s) {
+    s->fake->woken = true;
+}
+
+void http_server_stats_get(const http_server *s, http_server_stats *stats) {
+    (void)s;
+    *stats = (http_server_stats){.connections = 1, .exchanges = 1};
+}
+
+/* ---- mnem/serve.h ---- */
+
+static mnem_sampler *make_sampler(const fake_serve *fake, const mnem_request *request) {
+    mnem_sampler *sampler = NULL;
+    mnem_tokenizer_info info;
+    mnem_tokenizer_info_get(fake->tokenizer, &info);
+    CHECK(mnem_sampler_create(&request->sampler, info.vocab, &sampler) == MNEM_OK);
+    return sampler;
+}
+
+mnem_status mnem_scheduler_submit(mnem_scheduler *s, const mnem_request *request, uint64_t *number,
+                                  mnem_request_refusal *refusal) {
+    fake_serve *fake = s->fake;
+    if (fake->submit != MNEM_OK) {
+        *refusal = fake->refusal;
+        return fake->submit;
+    }
+    for (int i = 0; i < FAKE_REQUESTS; i++) {
+        fake_request *r = &fake->request[i];
+        if (r->live) continue;
+        const size_t bytes = (size_t)request->prompt_tokens * sizeof *r->prompt;
+        free(r->prompt);
+        *r = (fake_request){.request = *request, .live = true, .prompt = malloc(bytes)};
+        CHECK(r->prompt && request->prompt_tokens > 0);
+        memcpy(r->prompt, request->prompt, bytes);
+        r->request.prompt = r->prompt;
+        r->sampler = make_sampler(fake, request);
+        r->number = *number = ++fake->numbers;
+        fake->submitted++;
+        return MNEM_OK;
+    }
+    refusal->retry_after_seconds = 2;
+    return MNEM_BUSY;
+}
+
+void mnem_scheduler_cancel(mnem_scheduler *s, uint64_t number) {
+    for (int i = 0; i < FAKE_REQUESTS; i++) {
+        fake_request *r = &s->fake->request[i];
+        if (!r->live || r->number != number) continue;
+        r->cancelled = true;
+        s->fake->cancelled++;
+    }
+}
+
+int32_t mnem_scheduler_slots_get(const mnem_scheduler *s, mnem_scheduler_slot *slots, int32_t max) {
+    (void)s;
+    for (int32_t i = 0; i < 2 && i < max; i++)
+        slots[i] = (mnem_scheduler_slot){.state = i ? MNEM_SLOT_GENERATING : MNEM_SLOT_FREE};
+    return 2;
+}
+
+void mnem_scheduler_stats_get(const mnem_scheduler *s, mnem_scheduler_stats *stats) {
+    (void)s;
+    *stats = (mnem_scheduler_stats){.running = 1, .pages = 10, .pages_free = 4, .page_bytes = 1024};
+}
+
+double mnem_histogram_bound(int bucket) {
+    return bucket < MNEM_HISTOGRAM_BUCKETS - 1 ? 0.001 * (double)(1 << bucket) : 1e300 * 1e300;
+}
+
+const char *mnem_request_end_text(mnem_request_end end) {
+    static const char *const texts[] = {"stop", "length", "cancelled", "error"};
+    return texts[end];
+}
+
+/* ---- what the scheduler says ---- */
+
+static void finish(fake_request *r, mnem_request_end end) {
+    const mnem_request_result result = {.request = r->number,
+                                        .end = end,
+                                        .status = end == MNEM_END_ERROR ? MNEM_IO : MNEM_OK,
+                                        .text = end == MNEM_END_ERROR ? "the disk is gone" : "",
+                                        .prompt_tokens = r->request.prompt_tokens,
+                                        .cached_tokens = 1,
+                                        .tokens = r->told};
+    r->live = false;
+    mnem_sampler_destroy(r->sampler);
+    r->request.on_end(r->request.context, &result);
+}
+
+/* What is to be said, token by token; -1 behind it. */
+static int32_t scripted(fake_serve *fake, fake_request *r) {
+    const int32_t *ids;
+    size_t count;
+    if (!fake->say) return 100 + r->said++ % 64;
+    CHECK(mnem_tokenizer_encode(fake->tokenizer, fake->say, strlen(fake->say),
+                                MNEM_ENCODE_NO_SPECIAL, &ids, &count) == MNEM_OK);
+    if ((size_t)r->said < count) return ids[r->said++];
+    if (fake->end_after || count == 0) return -1;
+    r->said = 0;
+    return ids[r->said++];
+}
+
+/* The scripted token where the grammar allows it, otherwise one that it likes. */
+static int32_t choose(fake_serve *fake, fake_request *r) {
+    static float logits[1 << 18];
+    mnem_match *match = r->request.match;
+    const int32_t wanted = scripted(fake, r);
+    bool allowed = true;
+    int32_t id = wanted;
+    if (!match) return wanted;
+    /* A text that passes the bounds of its match ends. */
+    if (wanted >= 0 && mnem_match_allows(match, wanted, &allowed) != MNEM_OK) return -1;
+    if (wanted < 0) allowed = mnem_match_may_end(match);
+    if (!allowed && mnem_match_choose(match, r->sampler, logits, &id) != MNEM_OK) return -1;
+    if (id < 0 || mnem_tokenizer_is_end(fake->tokenizer, id)) return -1;
+    return mnem_match_accept(match, id) == MNEM_OK ? id : -1;
+}
+
+static void step_request(fake_serve *fake, fake_request *r) {
+    mnem_token_logprob top[MNEM_TOP_LOGPROBS];
+    const int32_t room = fake->context - r->request.prompt_tokens;
+    const int32_t most = r->request.tokens && r->request.tokens < room ? r->request.tokens : room;
+    if (r->cancelled || r->ending) {
+        finish(r, r->cancelled ? MNEM_END_CANCELLED : MNEM_END_STOP);
+        return;
+    }
+    if (r->told && fake->end == MNEM_END_ERROR) {
+        finish(r, MNEM_END_ERROR);
+        return;
+    }
+    const int32_t id = r->told < most ? choose(fake, r) : -1;
+    if (id < 0) {
+        finish(r, r->told < most ? MNEM_END_STOP : MNEM_END_LENGTH);
+        return;
+    }
+    const mnem_request_token token = {.request = r->number,
+                                      .index = r->told++,
+                                      .id = id,
+                                      .logprob = -0.5F,
+                                      .top = top,
+                                      .top_count = r->request.top};
+    for (int32_t i = 0; i < r->request.top; i++)
+        top[i] = (mnem_token_logprob){id + i, -0.5F - (float)i};
+    if (!r->request.on_token(r->request.context, &token)) r->cancelled = true;
+    if (r->request.match && mnem_match_is_done(r->request.match)) r->ending = true;
+}
+
+static void wake(fake_serve *fake) {
+    while (fake->woken) {
+        fake->woken = false;
+        fake->handler.on_wake(fake->api);
+    }
+}
+
+bool fake_step(fake_serve *fake) {
+    bool any = false;
+    for (int i = 0; i < FAKE_REQUESTS; i++) {
+        if (!fake->request[i].live) continue;
+        any = true;
+        step_request(fake, &fake->request[i]);
+    }
+    wake(fake);
+    return any;
+}
+
+/* ---- clients ---- */
+
+void fake_leave(fake_serve *fake) {
+    if (!fake->exchange) return;
+    fake->handler.on_gone(fake->api, fake->exchange);
+    free(fake->exchange);
+    fake->exchange = NULL;
+}
+
+static const http_route *find_route(const char *method, const char *path) {
+    const http_route *routes;
+    const size_t n = api_routes(&routes);
+    for (size_t i = 0; i < n; i++) {
+        const size_t length = strlen(routes[i].path);
+        const bool star = routes[i].path[length - 1] == '*';
+        const bool fits = star ? strncmp(routes[i].path, path, length - 1) == 0
+                               : strcmp(routes[i].path, path) == 0;
+        if (fits && strcmp(routes[i].method, method) == 0) return &routes[i];
+    }
+    return NULL;
+}
+
+void fake_begin(fake_serve *fake, const char *method, const char *path, const char *body,
+                size_t bytes) {
+    const http_route *route = find_route(method, path);
+    char *copy = malloc(bytes + 1); /* which is gone when the handler returns */
+    CHECK(route && copy);
+    server.fake = scheduler.fake = fake;
+    fake_leave(fake);
+    while (fake_step(fake)) {
+    }
+    if (bytes) memcpy(copy, body, bytes);
+    copy[bytes] = 0;
+    fake->answer.bytes = 0;
+    fake->answer.status = 0;
+    fake->answer.stream = fake->answer.over = fake->answer.aborted = false;
+    fake->exchange = calloc(1, sizeof *fake->exchange);
+    CHECK(fake->exchange);
+    fake->exchange->fake = fake;
+    const http_request request = {.method = method,
+                                  .path = path,
+                                  .query = "",
+                                  .body = copy,
+                                  .body_bytes = bytes,
+                                  .key = fake->key};
+    route->on_request(fake->api, fake->exchange, &request);
+    free(copy);
+}
+
+const fake_answer *fake_send(fake_serve *fake, const char *method, const char *path,
+                             const char *body, size_t bytes) {
+    fake_begin(fake, method, path, body, bytes);
+    while (!fake->answer.over && fake_step(fake)) {
+    }
+    CHECK(fake->answer.over || fake->room_bytes);
+    return &fake->answer;
+}
+
+const fake_answer *fake_post(fake_serve *fake, const char *path, const char *body) {
+    return fake_send(fake, "POST", path, body, strlen(body));
+}
+
+/* ---- life ---- */
+
+void fake_open(const api_options *options, fake_serve *fake) {
+    static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
+    api_options o = *options;
+    *fake = (fake_serve){.context = 256, .end_after = true, .key = -1};
+    CHECK(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 256 << 20}, &fake->ledger) ==
+          MNEM_OK);
+    CHECK(mnem_model_open(path, &fake->model) == MNEM_OK);
+    CHECK(mnem_tokenizer_create(fake->model, &fake->tokenizer) == MNEM_OK);
+    o.ledger = fake->ledger;
+    o.model = fake->model;
+    o.tokenizer = fake->tokenizer;
+    if (!o.name) o.name = "kjv";
+    CHECK(api_create(&o, &fake->api) == MNEM_OK);
+    fake->handler = api_handler(fake->api);
+    api_begin(fake->api, &server, &scheduler, fake->context);
+}
+
+void fake_close(fake_serve *fake) {
+    fake_leave(fake);
+    while (fake_step(fake)) {
+    }
+    api_destroy(fake->api);
+    for (int i = 0; i < FAKE_REQUESTS; i++) free(fake->request[i].prompt);
+    free(fake->answer.body);
+    mnem_tokenizer_destroy(fake->tokenizer);
+    mnem_model_close(fake->model);
+    mnem_ledger_destroy(fake->ledger);
+}

@@ -1,0 +1,23 @@
+/* live_serve.h: the API over real sockets, with an engine and a scheduler: the model that ships,
+ * each of the two threads that a server has. */
+#ifndef MNEM_TESTS_TOOLS_SERVE_API_LIVE_SERVE_H
+#define MNEM_TESTS_TOOLS_SERVE_API_LIVE_SERVE_H
+
+#include "kit/kit.h"
+#include "verbs/serve/api/api.h"
+
+enum { LIVE_ANSWER = 1 << 20 };
+
+/* options: ledger, model and tokenizer are set here. */
+void live_open(const api_options *options, int32_t sequences);
+void live_close(void);
+mnem_scheduler_stats live_stats(void);
+
+/* A request on a connection of its own. */
+int live_send(const char *method, const char *path, const char *body);
+/* The whole answer, chunks put together: status, and body into out. */
+int live_read(int fd, char out[LIVE_ANSWER]);
+/* Both. */
+int live_ask(const char *method, const char *path, const char *body, char out[LIVE_ANSWER]);
+
+#endif

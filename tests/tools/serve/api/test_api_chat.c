@@ -1,0 +1,67 @@
+/* test_api_chat.c: chat completions, from a body to the bytes of an answer. */
+#include "kit/kit.h"
+
+#include <string.h>
+
+#include "tools/serve/api/fake_serve.h"
+
+static fake_serve fake;
+
+static int open_chat(void **state) {
+    (void)state;
+    fake_open(&(api_options){.name = "kjv"}, &fake);
+    return 0;
+}
+
+static int close_chat(void **state) {
+    (void)state;
+    fake_close(&fake);
+    return 0;
+}
+
+static const char hi[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}";
+static const char path[] = "/v1/chat/completions";
+
+static bool has(const char *text) {
+    if (strstr(fake.answer.body, text)) return true;
+    print_message("%s\n", fake.answer.body);
+    return false;
+}
+
+static void an_answer_is_whole(void **state) {
+    (void)state;
+    fake.say = "In the beginning";
+    const fake_answer *answer = fake_post(&fake, path, hi);
+    assert_int_equal(answer->status, 200);
+    assert_string_equal(answer->type, "application/json");
+    assert_true(has("\"message\":{\"role\":\"assistant\",\"content\":\"In the beginning\"}"));
+    assert_true(has("\"finish_reason\":\"stop\""));
+    assert_true(has("\"object\":\"chat.completion\",\"created\":"));
+}
+
+static void a_stream_has_the_role_once_and_ends_with_done(void **state) {
+    (void)state;
+    fake.say = "In the";
+    const fake_answer *answer =
+        fake_post(&fake, path,
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"stream\":true,"
+                  "\"stream_options\":{\"include_usage\":true}}");
+    assert_int_equal(answer->status, 200);
+    assert_string_equal(answer->type, "text/event-stream");
+    const char *role = strstr(answer->body, "\"role\":\"assistant\"");
+    assert_non_null(role);
+    assert_null(strstr(role + 1, "\"role\""));
+    assert_true(has("\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}]"));
+    assert_true(has("\"choices\":[],\"usage\":{\"prompt_tokens\":"));
+    assert_string_equal(answer->body + answer->bytes - 14, "data: [DONE]\n\n");
+    assert_null(strchr(answer->body, '\r'));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_answer_is_whole, open_chat, close_chat),
+        cmocka_unit_test_setup_teardown(a_stream_has_the_role_once_and_ends_with_done, open_chat,
+                                        close_chat),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,440 @@
+/* test_api_refused.c: what can't be done, and what is meant to harm: it is told to who asked, with
+ * its field, and the next request is served. */
+#include "kit/kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/serve/api/fake_serve.h"
+
+static fake_serve fake;
+static const char chat[] = "/v1/chat/completions";
+
+static int open_fake(void **state) {
+    (void)state;
+    fake_open(&(api_options){.name = "kjv", .strict_model = true}, &fake);
+    fake.say = "God";
+    return 0;
+}
+
+static bool serves(void) {
+    return fake_post(&fake, chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}")
+               ->status == 200;
+}
+
+static int close_fake(void **state) {
+    (void)state;
+    assert_true(fake.submit != MNEM_OK || serves());
+    fake_close(&fake);
+    return 0;
+}
+
+static bool has(const char *text) {
+    if (strstr(fake.answer.body, text)) return true;
+    print_message("no %s in\n%s\n", text, fake.answer.body);
+    return false;
+}
+
+static bool is_refused(const char *path, const char *body, int status, const char *param) {
+    char line[128];
+    const int got = fake_post(&fake, path, body)->status;
+    if (got != status) print_message("%d for %s: %s\n", got, body, fake.answer.body);
+    snprintf(line, sizeof line, param ? "\"param\":\"%s\"" : "\"param\":null", param);
+    return got == status && has("{\"error\":{\"message\":\"") && has(line);
+}
+
+/* ---- fields ---- */
+
+static void bodies_that_are_no_json_are_400(void **state) {
+    (void)state;
+    static const char *const bodies[] = {"",
+                                         "{",
+                                         "[]",
+                                         "17",
+                                         "\"x\"",
+                                         "null",
+                                         "{\"a\":}",
+                                         "{\"a\":1}}",
+                                         "{\"a\":\"\\u0000\"}",
+                                         "{\"a\":\"\xFF\"}",
+                                         "{\"a\":\"\\ud800\"}",
+                                         "{\"seed\":99999999999999999999999999}"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        assert_true(is_refused(chat, bodies[i], 400, NULL));
+}
+
+static void huge_and_negative_numbers_are_400_in_every_field(void **state) {
+    (void)state;
+    static const char *const fields[] = {"temperature",
+                                         "top_p",
+                                         "min_p",
+                                         "presence_penalty",
+                                         "frequency_penalty",
+                                         "repeat_penalty",
+                                         "repetition_penalty",
+                                         "top_k",
+                                         "repeat_last_n",
+                                         "n",
+                                         "priority",
+                                         "max_tokens",
+                                         "max_completion_tokens",
+                                         "top_logprobs"};
+    static const char *const values[] = {"-9223372036854775808",
+                                         "9223372036854775807",
+                                         "1e308",
+                                         "-1e308",
+                                         "\"x\"",
+                                         "{}",
+                                         "[1]",
+                                         "true"};
+    char body[256];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        for (size_t k = 0; k < sizeof values / sizeof *values; k++) {
+            snprintf(body, sizeof body,
+                     "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"logprobs\":true,"
+                     "\"%s\":%s}",
+                     fields[i], values[k]);
+            assert_true(is_refused(chat, body, 400, fields[i]));
+        }
+}
+
+static void seeds_may_be_any_whole_number(void **state) {
+    (void)state;
+    static const char *const seeds[] = {
+        "-9223372036854775808", "9223372036854775807", "-1", "0", "null", "3.0"};
+    char body[256];
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":\"a\",\"seed\":%s}", seeds[i]);
+        assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
+    }
+}
+
+static void null_is_absent_and_unknown_is_ignored(void **state) {
+    (void)state;
+    assert_int_equal(
+        fake_post(
+            &fake, chat,
+            "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\",\"name\":null}],\"stop\":null,"
+            "\"tools\":null,\"tool_choice\":null,\"response_format\":null,\"n\":null,"
+            "\"temperature\":null,\"stream\":null,\"stream_options\":null,\"logit_bias\":null,"
+            "\"functions\":null,\"user\":\"me\",\"store\":true,\"what\":{\"is\":[\"this\"]}}")
+            ->status,
+        200);
+}
+
+static void what_can_not_be_done_is_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *body, *param;
+    } rows[] = {
+        {"/v1/chat/completions", "{}", "messages"},
+        {"/v1/chat/completions", "{\"messages\":[]}", "messages"},
+        {"/v1/chat/completions", "{\"messages\":[7]}", "messages[0]"},
+        {"/v1/chat/completions", "{\"messages\":[{\"role\":\"king\",\"content\":\"\"}]}",
+         "messages[0].role"},
+        {"/v1/chat/completions", "{\"messages\":[{\"role\":\"user\"}]}", "messages[0].content"},
+        {"/v1/chat/completions",
+         "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}",
+         "messages[0].content[0]"},
+        {"/v1/chat/completions",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"\"}],\"functions\":[{}]}", "functions"},
+        {"/v1/completions", "{}", "prompt"},
+        {"/v1/completions", "{\"prompt\":[]}", "prompt"},
+        {"/v1/completions", "{\"prompt\":[-1]}", "prompt"},
+        {"/v1/completions", "{\"prompt\":[2048]}", "prompt"},
+        {"/v1/completions", "{\"prompt\":[1.5]}", "prompt"},
+        {"/v1/completions", "{\"prompt\":[[1],[99999999999]]}", "prompt"},
+        {"/v1/completions", "{\"prompt\":[[]]}", "prompt"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"echo\":true}", "echo"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"best_of\":3}", "best_of"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"suffix\":\"b\"}", "suffix"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"logprobs\":21}", "logprobs"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"stop\":7}", "stop"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"stop\":[\"a\",7]}", "stop"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":{\"5000\":1}}", "logit_bias"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":{\"-1\":1}}", "logit_bias"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":{\"1\":1e9}}", "logit_bias"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"logit_bias\":{\"1\":1,\"01\":1}}", "logit_bias"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"grammar\":\"root ::= x\"}", "grammar"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"response_format\":{\"type\":\"xml\"}}",
+         "response_format"},
+        {"/v1/completions",
+         "{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":7}}",
+         "response_format"},
+        {"/v1/completions", "{\"prompt\":\"a\",\"json_schema\":{\"type\":\"lump\"}}",
+         "response_format"},
+        {"/v1/completions",
+         "{\"prompt\":\"a\",\"grammar\":\"root ::= \\\"a\\\"\",\"json_schema\":{}}", "json_schema"},
+        {"/v1/responses", "{\"input\":\"a\",\"previous_response_id\":\"r\"}",
+         "previous_response_id"},
+        {"/tokenize", "{}", "content"},
+        {"/detokenize", "{\"tokens\":[5000]}", "tokens"},
+        {"/completion", "{\"prompt\":\"a\",\"n_predict\":-2}", "n_predict"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_true(is_refused(rows[i].path, rows[i].body, 400, rows[i].param));
+}
+
+static void another_model_is_404_where_names_count(void **state) {
+    (void)state;
+    assert_true(
+        is_refused("/v1/completions", "{\"prompt\":\"a\",\"model\":\"gpt-4\"}", 404, "model"));
+    assert_int_equal(
+        fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"model\":\"kjv\"}")->status, 200);
+}
+
+/* ---- memory ---- */
+
+static char *filled(size_t n, const char *begin, const char *unit, const char *end) {
+    char *body = malloc(n + 256);
+    size_t at = (size_t)sprintf(body, "%s", begin);
+    while (at < n) at += (size_t)sprintf(body + at, "%s", unit);
+    sprintf(body + at, "%s", end);
+    return body;
+}
+
+static void bodies_never_cost_more_than_their_bound(void **state) {
+    (void)state;
+    static const char *const units[][3] = {
+        {"{\"prompt\":[", "0,", "0]}"},
+        {"{\"prompt\":\"a\",\"x\":[", "{},", "{}]}"},
+        {"{\"prompt\":\"a\",\"x\":[", "[],", "[]]}"},
+        {"{\"prompt\":\"a\",\"x\":[", "{\"a\":{\"b\":0}},", "0]}"},
+        {"{\"prompt\":\"a\",\"x\":[", "\"\",", "0]}"},
+        {"{\"prompt\":\"", "ab ", "\"}"},
+    };
+    fake_close(&fake);
+    fake_open(&(api_options){.json_bytes = 4 << 20}, &fake);
+    fake.say = "God";
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        mnem_process_usage before, after;
+        char *body = filled(1 << 20, units[i][0], units[i][1], units[i][2]);
+        must(mnem_process_usage_get(&before));
+        const int status = fake_post(&fake, "/v1/completions", body)->status;
+        must(mnem_process_usage_get(&after));
+        free(body);
+        assert_true(status == 413 || status == 400);
+        assert_true(after.bytes_peak < before.bytes_resident + 40 * MIB);
+    }
+}
+
+static void nesting_is_bounded(void **state) {
+    (void)state;
+    char *body = filled(100000, "{\"x\":", "[", "");
+    assert_true(is_refused(chat, body, 400, NULL));
+    assert_true(has("nests more than"));
+    free(body);
+    body = filled(100000, "{\"x\":", "{\"a\":", "");
+    assert_true(is_refused(chat, body, 400, NULL));
+    free(body);
+}
+
+static void what_takes_too_much_is_refused_and_given_back(void **state) {
+    (void)state;
+    mnem_ledger_info before, after;
+    fake_close(&fake);
+    fake_open(&(api_options){.memory_bytes = 64 << 10}, &fake);
+    fake.say = "God";
+    assert_true(serves());
+    mnem_ledger_info_get(fake.ledger, &before);
+    fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"n\":32,\"logprobs\":20}");
+    assert_int_equal(fake.answer.status, 413);
+    assert_true(has("\"type\":\"request_too_large\""));
+    fake_leave(&fake);
+    mnem_ledger_info_get(fake.ledger, &after);
+    assert_int_equal(before.bytes_live, after.bytes_live);
+}
+
+static void grammar_bombs_do_no_harm(void **state) {
+    (void)state;
+    static const char *const bodies[] = {
+        "{\"prompt\":\"a\",\"grammar\":\"root ::= a{9999}\\na ::= b{9999}\\nb ::= [a-z]{9999}\"}",
+        "{\"prompt\":\"a\",\"grammar\":\"root ::= root root\"}",
+        "{\"prompt\":\"a\",\"json_schema\":{\"type\":\"array\",\"minItems\":100000000,\"items\":{"
+        "\"type\":\"array\",\"minItems\":100000000}}}",
+        "{\"prompt\":\"a\",\"json_schema\":{\"type\":\"string\",\"pattern\":"
+        "\"^((((a{1,500}){1,500}){1,500}){1,500})$\"}}",
+        "{\"prompt\":\"a\",\"json_schema\":{\"$ref\":\"#\"}}",
+    };
+    char *deep = filled(60000, "{\"prompt\":\"a\",\"grammar\":\"root ::= ", "(", "\"}");
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        /* Refused, or served inside the bounds of a grammar: never a wait, never more bytes. */
+        const int status = fake_post(&fake, "/v1/completions", bodies[i])->status;
+        assert_true(status == 400 || status == 200);
+    }
+    assert_int_equal(fake_post(&fake, "/v1/completions", deep)->status, 400);
+    free(deep);
+}
+
+/* Nobody else is in the way: to try again wouldn't help. */
+static void more_grammars_than_there_is_room_for_are_400(void **state) {
+    (void)state;
+    fake_close(&fake);
+    fake_open(&(api_options){.grammar_bytes = 1 << 20}, &fake);
+    fake.say = "God";
+    assert_true(is_refused("/v1/completions",
+                           "{\"prompt\":\"a\",\"n\":32,\"grammar\":\"root ::= \\\"a\\\"\"}", 400,
+                           NULL));
+    assert_int_equal(
+        fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"grammar\":\"root ::= \\\"a\\\"\"}")
+            ->status,
+        200);
+}
+
+static void odd_salts_are_texts_like_others(void **state) {
+    (void)state;
+    static const char *const salts[] = {"\"\"", "\"a\\nb\"", "\"%s%n\"", "\"\\ud83d\\ude00\"",
+                                        "null"};
+    char body[1024], salt[400];
+    uint64_t tree = 0;
+    for (size_t i = 0; i < sizeof salts / sizeof *salts; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":\"a\",\"cache_salt\":%s}", salts[i]);
+        assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
+        if (i > 0 && i < 4) assert_true(fake.request[0].request.tree != tree);
+        tree = fake.request[0].request.tree;
+    }
+    assert_true(
+        is_refused("/v1/completions", "{\"prompt\":\"a\",\"cache_salt\":7}", 400, "cache_salt"));
+    memset(salt, 'x', sizeof salt - 1);
+    salt[sizeof salt - 1] = 0;
+    snprintf(body, sizeof body, "{\"prompt\":\"a\",\"cache_salt\":\"%s\"}", salt);
+    assert_true(is_refused("/v1/completions", body, 400, "cache_salt"));
+}
+
+static void keys_and_salts_have_trees_of_their_own(void **state) {
+    (void)state;
+    static const char plain[] = "{\"prompt\":\"a\"}",
+                      salted[] = "{\"prompt\":\"a\",\"cache_salt\":\"s\"}";
+    uint64_t tree[4];
+    for (int i = 0; i < 4; i++) {
+        fake.key = i / 2;
+        fake_post(&fake, "/v1/completions", i % 2 ? salted : plain);
+        tree[i] = fake.request[0].request.tree;
+        for (int k = 0; k < i; k++) assert_true(tree[i] != tree[k]);
+    }
+    fake.key = 0;
+    fake_post(&fake, "/v1/completions", salted);
+    assert_true(fake.request[0].request.tree == tree[1]);
+}
+
+/* ---- the scheduler refuses, errs, or is left ---- */
+
+static void a_full_queue_is_429_with_a_time(void **state) {
+    (void)state;
+    fake.submit = MNEM_BUSY;
+    fake.refusal = (mnem_request_refusal){.retry_after_seconds = 7};
+    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 429, NULL));
+    assert_string_equal(fake.answer.headers, "Retry-After: 7\r\n");
+}
+
+static void what_can_never_fit_is_400_with_the_bytes(void **state) {
+    (void)state;
+    fake.submit = MNEM_OVER_BUDGET;
+    fake.refusal =
+        (mnem_request_refusal){.needed_bytes = 100, .budget_bytes = 50, .least_bytes = 1000};
+    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
+    assert_true(has("\"needed_bytes\":100,\"budget_bytes\":50,\"least\":1000"));
+}
+
+static void an_error_before_the_first_byte_is_a_status(void **state) {
+    (void)state;
+    fake.end = MNEM_END_ERROR;
+    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 500, NULL));
+    assert_true(has("the disk is gone"));
+    fake.end = MNEM_END_STOP;
+}
+
+static void an_error_in_a_stream_is_an_event(void **state) {
+    (void)state;
+    fake.end = MNEM_END_ERROR;
+    fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"stream\":true}");
+    assert_int_equal(fake.answer.status, 200);
+    assert_true(has("data: {\"error\":{\"message\":\"the disk is gone\""));
+    assert_null(strstr(fake.answer.body, "[DONE]"));
+    fake.end = MNEM_END_STOP;
+}
+
+static void a_client_that_leaves_cancels_its_answers(void **state) {
+    (void)state;
+    static const char body[] = "{\"prompt\":\"a\",\"n\":4,\"stream\":true}";
+    mnem_ledger_info before, after;
+    fake.end_after = false;
+    mnem_ledger_info_get(fake.ledger, &before);
+    fake_begin(&fake, "POST", "/v1/completions", body, sizeof body - 1);
+    for (int i = 0; i < 5; i++) fake_step(&fake);
+    fake_leave(&fake);
+    assert_int_equal(fake.cancelled, 4);
+    assert_true(fake_step(&fake));
+    assert_false(fake_step(&fake));
+    mnem_ledger_info_get(fake.ledger, &after);
+    assert_int_equal(before.bytes_live, after.bytes_live);
+    fake.end_after = true;
+}
+
+static void a_client_that_reads_nothing_is_waited_for(void **state) {
+    (void)state;
+    fake.end_after = false;
+    fake.room_bytes = 600;
+    static const char body[] = "{\"prompt\":\"a\",\"stream\":true,\"max_tokens\":100}";
+    fake_begin(&fake, "POST", "/v1/completions", body, sizeof body - 1);
+    while (fake_step(&fake)) {
+    }
+    assert_false(fake.answer.over);
+    fake.room_bytes = 0;
+    fake.handler.on_writable(fake.api, fake.exchange);
+    assert_true(fake.answer.over);
+    assert_true(has("\"finish_reason\":\"length\""));
+    assert_true(has("data: [DONE]"));
+    fake.end_after = true;
+}
+
+static void who_waits_long_is_told_that_the_server_lives(void **state) {
+    (void)state;
+    static const char body[] = "{\"prompt\":\"a\",\"stream\":true}";
+    fake_begin(&fake, "POST", "/v1/completions", body, sizeof body - 1);
+    for (int i = 0; i < 14; i++) fake.handler.on_tick(fake.api);
+    assert_int_equal(fake.answer.status, 0);
+    fake.handler.on_tick(fake.api);
+    assert_string_equal(fake.answer.body, ": waiting\n\n");
+    while (fake_step(&fake)) {
+    }
+    assert_true(has("data: [DONE]"));
+}
+
+static void who_stops_takes_no_more(void **state) {
+    (void)state;
+    api_drain(fake.api);
+    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 503, NULL));
+    assert_int_equal(fake_send(&fake, "GET", "/ready", "", 0)->status, 503);
+    assert_int_equal(fake_send(&fake, "GET", "/health", "", 0)->status, 200);
+    fake.submit = MNEM_BUSY; /* for close_fake */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(bodies_that_are_no_json_are_400),
+        TEST(huge_and_negative_numbers_are_400_in_every_field),
+        TEST(seeds_may_be_any_whole_number),
+        TEST(null_is_absent_and_unknown_is_ignored),
+        TEST(what_can_not_be_done_is_named),
+        TEST(another_model_is_404_where_names_count),
+        TEST(bodies_never_cost_more_than_their_bound),
+        TEST(nesting_is_bounded),
+        TEST(what_takes_too_much_is_refused_and_given_back),
+        TEST(grammar_bombs_do_no_harm),
+        TEST(more_grammars_than_there_is_room_for_are_400),
+        TEST(odd_salts_are_texts_like_others),
+        TEST(keys_and_salts_have_trees_of_their_own),
+        TEST(a_full_queue_is_429_with_a_time),
+        TEST(what_can_never_fit_is_400_with_the_bytes),
+        TEST(an_error_before_the_first_byte_is_a_status),
+        TEST(an_error_in_a_stream_is_an_event),
+        TEST(a_client_that_leaves_cancels_its_answers),
+        TEST(a_client_that_reads_nothing_is_waited_for),
+        TEST(who_waits_long_is_told_that_the_server_lives),
+        TEST(who_stops_takes_no_more),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,307 @@
+/* test_api_texts.c: completions: prompts, stops, characters, logprobs, choices; and the forms of
+ * the other protocols. */
+#include "kit/kit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "tools/serve/api/fake_serve.h"
+
+static fake_serve fake;
+
+static int open_fake(void **state) {
+    (void)state;
+    fake_open(&(api_options){.name = "kjv"}, &fake);
+    return 0;
+}
+
+static int close_fake(void **state) {
+    (void)state;
+    fake_close(&fake);
+    return 0;
+}
+
+static bool has(const char *text) {
+    if (strstr(fake.answer.body, text)) return true;
+    print_message("no %s in\n%s\n", text, fake.answer.body);
+    return false;
+}
+
+static int count(const char *text) {
+    int n = 0;
+    for (const char *at = fake.answer.body; (at = strstr(at, text)); at++) n++;
+    return n;
+}
+
+static const char path[] = "/v1/completions";
+
+/* ---- prompts ---- */
+
+static void prompts_are_texts_ids_or_lists_of_them(void **state) {
+    (void)state;
+    static const struct {
+        const char *prompt;
+        int choices;
+    } rows[] = {{"\"In the\"", 1},
+                {"[\"In the\",\"beginning\"]", 2},
+                {"[1,2,3]", 1},
+                {"[[1,2],[3],[4,5,6]]", 3},
+                {"[\"In the\",[7,8]]", 2}};
+    char body[256];
+    fake.say = "God";
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":%s}", rows[i].prompt);
+        assert_int_equal(fake_post(&fake, path, body)->status, 200);
+        assert_int_equal(count("\"text\":\"God\""), rows[i].choices);
+    }
+}
+
+static void every_prompt_has_n_answers(void **state) {
+    (void)state;
+    fake.say = "God";
+    fake_post(&fake, path, "{\"prompt\":[[1],[2]],\"n\":3,\"stream\":true}");
+    char index[32];
+    for (int i = 0; i < 6; i++) {
+        snprintf(index, sizeof index, "{\"index\":%d,\"text\":\"G\"", i);
+        assert_true(has(index));
+    }
+    assert_int_equal(count("\"finish_reason\":\"stop\""), 6);
+    assert_int_equal(count("[DONE]"), 1);
+}
+
+static void a_prompt_beyond_the_context_is_refused_or_cut(void **state) {
+    (void)state;
+    static char body[8192];
+    strcpy(body, "{\"max_tokens\":16,\"prompt\":[");
+    for (int i = 0; i < 400; i++) strcat(body, i ? ",7" : "5");
+    strcat(body, "]}");
+    fake.say = "God";
+    assert_int_equal(fake_post(&fake, path, body)->status, 400);
+    assert_true(has("\"code\":\"context_length_exceeded\""));
+    assert_true(has("\"param\":\"prompt\""));
+    fake_close(&fake);
+    fake_open(&(api_options){.truncate = true}, &fake);
+    assert_int_equal(fake_post(&fake, path, body)->status, 200);
+    assert_true(has("\"prompt_tokens\":240"));
+}
+
+static void earliest_turns_go_where_cutting_is_asked_for(void **state) {
+    (void)state;
+    static char body[65536];
+    fake_close(&fake);
+    fake_open(&(api_options){.truncate = true}, &fake);
+    strcpy(body, "{\"messages\":[{\"role\":\"system\",\"content\":\"Be brief.\"}");
+    for (int i = 0; i < 60; i++)
+        sprintf(body + strlen(body), ",{\"role\":\"%s\",\"content\":\"And it came to pass %d\"}",
+                i % 2 ? "assistant" : "user", i);
+    strcat(body, ",{\"role\":\"user\",\"content\":\"Last\"}]}");
+    assert_int_equal(fake_post(&fake, "/v1/chat/completions", body)->status, 200);
+    const fake_request *r = &fake.request[0];
+    const mnem_text last =
+        mnem_tokenizer_piece(fake.tokenizer, r->prompt[r->request.prompt_tokens - 1], true);
+    const mnem_text first = mnem_tokenizer_piece(fake.tokenizer, r->prompt[0], true);
+    assert_true(r->request.prompt_tokens <= 192);
+    assert_int_equal(last.bytes[last.length - 1], 't');
+    assert_int_equal(first.bytes[0], 'B');
+}
+
+/* ---- stops and characters ---- */
+
+static void stop_strings_are_never_told(void **state) {
+    (void)state;
+    static const char *const bodies[] = {
+        "{\"prompt\":\"a\",\"stop\":\"heaven\"}",
+        "{\"prompt\":\"a\",\"stop\":[\"zzz\",\"the heav\"]}",
+        "{\"prompt\":\"a\",\"stop\":[\"eav\",\" the hea\"],\"stream\":true}",
+        "{\"prompt\":\"a\",\"stop\":\"h\",\"stream\":true}"};
+    static const char *const rest[] = {"God created the ", "God created ", "God created",
+                                       "God created t"};
+    fake.say = "God created the heavens and the earth";
+    for (int i = 0; i < 4; i++) {
+        char told[64] = "";
+        fake_post(&fake, path, bodies[i]);
+        for (const char *at = fake.answer.body; (at = strstr(at, "\"text\":\""));) {
+            at += 8;
+            strncat(told, at, (size_t)(strchr(at, '"') - at));
+        }
+        assert_string_equal(told, rest[i]);
+        assert_int_equal(count("\"finish_reason\":\"stop\""), 1);
+    }
+}
+
+static void characters_are_whole(void **state) {
+    (void)state;
+    fake.say = "a\xE2\x82\xAC\xF0\x9F\x98\x80z";
+    fake_post(&fake, path, "{\"prompt\":\"a\",\"stream\":true}");
+    assert_true(has("\xE2\x82\xAC\""));
+    assert_true(has("\xF0\x9F\x98\x80\""));
+    assert_int_equal(count("\xEF\xBF\xBD"), 0);
+    /* One that ends in the middle is told as what it is: none. */
+    fake.say = "a\xE2\x82";
+    fake_post(&fake, path, "{\"prompt\":\"a\"}");
+    assert_true(has("\"text\":\"a\xEF\xBF\xBD"));
+}
+
+static void logprobs_go_with_their_text(void **state) {
+    (void)state;
+    fake.say = "God created the heavens";
+    fake_post(&fake, path, "{\"prompt\":\"a\",\"logprobs\":2,\"stop\":\" the\"}");
+    json_t *root = json_loads(fake.answer.body, 0, NULL);
+    assert_non_null(root);
+    json_t *logprobs =
+        json_object_get(json_array_get(json_object_get(root, "choices"), 0), "logprobs");
+    const size_t tokens = json_array_size(json_object_get(logprobs, "tokens"));
+    assert_true(tokens > 0);
+    assert_int_equal(json_array_size(json_object_get(logprobs, "token_logprobs")), tokens);
+    assert_int_equal(json_array_size(json_object_get(logprobs, "text_offset")), tokens);
+    json_t *top = json_object_get(logprobs, "top_logprobs");
+    assert_int_equal(json_array_size(top), tokens);
+    assert_int_equal(json_object_size(json_array_get(top, 0)), 2);
+    json_decref(root);
+    fake_post(&fake, "/v1/chat/completions",
+              "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"logprobs\":true,"
+              "\"top_logprobs\":3,\"stream\":true}");
+    assert_true(has("\"logprobs\":{\"content\":[{\"token\":\"G"));
+    assert_true(has("\"top_logprobs\":[{\"token\":"));
+}
+
+static void the_length_is_a_reason(void **state) {
+    (void)state;
+    fake.say = "God created the heavens";
+    fake_post(&fake, path, "{\"prompt\":\"a\",\"max_tokens\":2}");
+    assert_true(has("\"finish_reason\":\"length\""));
+    assert_true(has("\"completion_tokens\":2"));
+}
+
+static void answers_follow_formats(void **state) {
+    (void)state;
+    fake.say = "{\"a\": \"b\"}";
+    fake_post(&fake, path, "{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_object\"}}");
+    assert_true(has("\"text\":\"{\\\"a\\\": \\\"b\\\"}\""));
+    fake_post(&fake, path,
+              "{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{"
+              "\"name\":\"x\",\"strict\":true,\"schema\":{\"enum\":[17]}}}}");
+    assert_true(has("\"text\":\"17\""));
+    fake_post(&fake, path, "{\"prompt\":\"a\",\"grammar\":\"root ::= \\\"yes\\\"\"}");
+    assert_true(has("\"text\":\"yes\""));
+}
+
+/* ---- other protocols ---- */
+
+static void flat_completions_are_llamas(void **state) {
+    (void)state;
+    fake.say = "God";
+    fake_post(&fake, "/completion", "{\"prompt\":\"a\",\"n_predict\":4}");
+    assert_true(has("\"content\":\"God\",\"stop\":true"));
+    fake_post(&fake, "/completion", "{\"prompt\":\"a\",\"stream\":true}");
+    assert_true(has("\"content\":\"od\",\"stop\":false"));
+    assert_int_equal(count("[DONE]"), 0);
+}
+
+static void messages_are_anthropics(void **state) {
+    (void)state;
+    fake.say = "God created";
+    fake_post(&fake, "/v1/messages",
+              "{\"max_tokens\":8,\"system\":[{\"type\":\"text\",\"text\":\"x\"}],\"messages\":[{"
+              "\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Hi\"}]}]}");
+    assert_true(has("\"content\":[{\"type\":\"text\",\"text\":\"God created\"}],"
+                    "\"stop_reason\":\"end_turn\",\"stop_sequence\":null"));
+    fake_post(&fake, "/v1/messages",
+              "{\"max_tokens\":8,\"stream\":true,\"messages\":[{\"role\":\"user\","
+              "\"content\":\"Hi\"}],\"stop_sequences\":[\"created\"]}");
+    static const char *const events[] = {"message_start",       "content_block_start",
+                                         "content_block_delta", "content_block_stop",
+                                         "message_delta",       "message_stop"};
+    for (int i = 0; i < 6; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "event: %s\ndata: {\"type\":\"%s\"", events[i], events[i]);
+        assert_true(has(line));
+    }
+    assert_true(has("\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"created\""));
+    fake_post(&fake, "/v1/messages", "{\"messages\":[]}");
+    assert_true(has("{\"type\":\"error\",\"error\":{\"message\":\"'max_tokens' is missing\""));
+}
+
+static void responses_are_items(void **state) {
+    (void)state;
+    fake.say = "God created";
+    fake_post(&fake, "/v1/responses", "{\"input\":\"Hi\",\"instructions\":\"Be brief\"}");
+    assert_true(has("\"status\":\"completed\""));
+    assert_true(has("\"content\":[{\"type\":\"output_text\",\"text\":\"God created\""));
+    fake_post(
+        &fake, "/v1/responses",
+        "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Hi\""
+        "}]},{\"type\":\"function_call\",\"call_id\":\"c\",\"name\":\"f\",\"arguments\":\"{\"},"
+        "{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"5\"}],"
+        "\"stream\":true}");
+    assert_int_equal(fake.answer.status, 200);
+    assert_true(has("event: response.output_text.delta\n"));
+    assert_true(has("event: response.completed\n"));
+    assert_int_equal(count("\"type\":\"response.created\",\"sequence_number\":0"), 1);
+}
+
+static void tokens_go_there_and_back(void **state) {
+    (void)state;
+    char body[512];
+    fake_post(&fake, "/tokenize", "{\"content\":\"In the beginning\"}");
+    assert_true(has("{\"tokens\":["));
+    const char *end = strchr(fake.answer.body, ']');
+    snprintf(body, sizeof body, "%.*s]}", (int)(end - fake.answer.body), fake.answer.body);
+    fake_post(&fake, "/detokenize", body);
+    assert_string_equal(fake.answer.body, "{\"content\":\"In the beginning\"}");
+    fake_post(&fake, "/tokenize", "{\"prompt\":\"a\xE2\x82\xAC\",\"with_pieces\":true}");
+    assert_true(has("\"piece\":\"a\""));
+    assert_true(has("\"piece\":["));
+}
+
+static void pages_say_what_runs(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/health", "/v1/health", "/ready",        "/v1/models",
+                                        "/props",  "/slots",     "/v1/models/kjv"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_int_equal(fake_send(&fake, "GET", paths[i], "", 0)->status, 200);
+        json_t *root = json_loads(fake.answer.body, 0, NULL);
+        assert_non_null(root);
+        json_decref(root);
+    }
+    fake_send(&fake, "GET", "/metrics", "", 0);
+    assert_true(has("mnem_kv_pages{state=\"free\"} 4\n"));
+    assert_true(has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));
+    assert_true(has("mnem_step_seconds_bucket{le=\"+Inf\"} 0\n"));
+    assert_string_equal(fake.answer.body + fake.answer.bytes - 6, "# EOF\n");
+    assert_int_equal(count("vllm:"), 0);
+}
+
+static void metrics_have_vllms_names_on_request(void **state) {
+    (void)state;
+    fake_close(&fake);
+    fake_open(&(api_options){.metrics_vllm = true}, &fake);
+    fake_send(&fake, "GET", "/metrics", "", 0);
+    assert_true(has("\nvllm:num_requests_running 1\n"));
+    assert_true(has("\nvllm:generation_tokens_total 0\n"));
+    assert_true(has("\nvllm:request_success_total{finished_reason=\"stop\"} 0\n"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(prompts_are_texts_ids_or_lists_of_them),
+        TEST(every_prompt_has_n_answers),
+        TEST(a_prompt_beyond_the_context_is_refused_or_cut),
+        TEST(earliest_turns_go_where_cutting_is_asked_for),
+        TEST(stop_strings_are_never_told),
+        TEST(characters_are_whole),
+        TEST(logprobs_go_with_their_text),
+        TEST(the_length_is_a_reason),
+        TEST(answers_follow_formats),
+        TEST(flat_completions_are_llamas),
+        TEST(messages_are_anthropics),
+        TEST(responses_are_items),
+        TEST(tokens_go_there_and_back),
+        TEST(pages_say_what_runs),
+        TEST(metrics_have_vllms_names_on_request),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

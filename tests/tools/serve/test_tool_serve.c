@@ -1,0 +1,377 @@
+/* test_tool_serve.c: `mnem serve` as a user has it: the process, its budget, its end, its page, and
+ * what a service manager gives it. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tools/serve/http_client.h"
+#include "tools/tool_run.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
+
+typedef struct server {
+    pid_t pid;
+    int out, err;
+} server;
+
+static server begin(const char *const *args) {
+    server s;
+    char line[200] = "";
+    s.pid = tool_start(args, &s.out, &s.err);
+    for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n'); n++)
+        if (read(s.out, line + n, 1) != 1) {
+            char why[1000];
+            const ssize_t got = read(s.err, why, sizeof why - 1);
+            fail_msg("no address: %.*s", (int)(got > 0 ? got : 0), why);
+        }
+    const char *port = strrchr(line, ':');
+    if (!port || strncmp(line, "http://", 7) != 0) fail_msg("\"%s\" is no address", line);
+    client_to(atoi(port + 1));
+    return s;
+}
+#define SERVE(...) begin((const char *const[]){"serve", "--port", "0", __VA_ARGS__, NULL})
+
+/* Ends it as a service manager does. */
+static int end(const server *s) {
+    kill(s->pid, SIGTERM);
+    const int code = tool_wait(s->pid);
+    close(s->out);
+    close(s->err);
+    return code;
+}
+
+static answer post(const char *path, const char *body) {
+    char text[2000];
+    snprintf(text, sizeof text, "POST %s HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", path,
+             strlen(body), body);
+    return ask(text);
+}
+
+static void it_serves_what_run_says(void **state) {
+    (void)state;
+    char want[300];
+    const tool_result r = RUN("run", "--raw", "-p", "And God said", "-n", "6", "--temp", "0", "-q");
+    assert_int_equal(r.code, 0);
+    snprintf(want, sizeof want, "\"text\":\"%.*s", 12, r.out);
+    const server s = SERVE("-q");
+    assert_int_equal(ask(GET("/health")).status, 200);
+    const answer a = post("/v1/completions",
+                          "{\"prompt\": \"And God said\", \"max_tokens\": 6, \"temperature\": 0}");
+    assert_int_equal(a.status, 200);
+    if (!strstr(a.body, want)) fail_msg("%s isn't in %s", want, a.body);
+    assert_non_null(strstr(ask(GET("/v1/models")).body, "\"id\":\"mnem-kjv-5m-q8_0\""));
+    assert_int_equal(end(&s), 0);
+}
+
+static void the_plan_comes_before_and_says_what_conversations_cost(void **state) {
+    (void)state;
+    char said[4000];
+    const server s = SERVE("--memory", MNEM_RELEASE ? "40M" : "2G", "--parallel", "3");
+    kill(s.pid, SIGTERM);
+    size_t n = 0;
+    for (ssize_t got; (got = read(s.err, said + n, sizeof said - 1 - n)) > 0;) n += (size_t)got;
+    said[n] = 0;
+    assert_int_equal(tool_wait(s.pid), 0);
+    assert_non_null(strstr(said, "all in memory"));
+    assert_non_null(
+        strstr(said, "up to 3 conversations at a time, of up to 256 tokens; pages for"));
+}
+
+static void the_page_asks_nobody_else(void **state) {
+    (void)state;
+    const server s = SERVE("-q", "--alias", "a \"name\"");
+    answer a = ask(GET("/"));
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.head, "Content-Type: text/html; charset=utf-8\r\n"));
+    assert_non_null(strstr(a.head, "Content-Security-Policy: default-src 'none'; "));
+    assert_non_null(strstr(a.body, "<!doctype html>"));
+    assert_null(strstr(a.body, "http:"));
+    assert_null(strstr(a.body, "https:"));
+    assert_null(strstr(a.body, " src="));
+    a = ask(GET("/page.json"));
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "{\"model\":\"a \\u0022name\\u0022\","));
+    assert_non_null(strstr(a.body, "\"slots\":[[\"free\",0,0,0,0],"));
+    assert_int_equal(a.body[a.bytes - 1], '}');
+    assert_int_equal(end(&s), 0);
+}
+
+/* ---- the budget ---- */
+
+static uint64_t peak_of(pid_t pid) {
+    char path[64], line[200];
+    uint64_t kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "VmHWM:", 6) == 0) kib = strtoull(line + 6, NULL, 10);
+    if (file) fclose(file);
+    return kib * KIB;
+}
+
+static int connect_and_send(int i) {
+    char text[500], body[300];
+    snprintf(body, sizeof body,
+             "{\"prompt\": \"Chapter %d. And it came to pass\", \"max_tokens\": %d, "
+             "\"temperature\": 0, \"ignore_eos\": true}",
+             i, MNEM_RELEASE ? 150 : 30);
+    snprintf(text, sizeof text,
+             "POST /v1/completions HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", strlen(body),
+             body);
+    const int fd = client_open();
+    client_send(fd, text);
+    return fd;
+}
+
+static void text_of(const answer *a, char text[2000]) {
+    const char *begin = strstr(a->body, "\"text\":\""), *stop = strstr(a->body, "\",\"logprobs\"");
+    if (a->status != 200 || !begin || !stop) fail_msg("%d %s", a->status, a->body);
+    snprintf(text, 2000, "%.*s", (int)(stop - begin), begin);
+}
+
+static void eight_clients_fit_where_one_conversation_does(void **state) {
+    (void)state;
+    static char alone[8][2000], together[2000];
+    int fd[8];
+    const uint64_t budget = MNEM_RELEASE ? 28 * MIB : GIB;
+    char size[32];
+    snprintf(size, sizeof size, "%llu", (unsigned long long)budget);
+    const server s = SERVE("-q", "--memory", size);
+    for (int i = 0; i < 8; i++) {
+        fd[0] = connect_and_send(i);
+        const answer a = client_read(fd[0]);
+        text_of(&a, alone[i]);
+        close(fd[0]);
+    }
+    for (int i = 0; i < 8; i++) fd[i] = connect_and_send(i);
+    for (int i = 0; i < 8; i++) {
+        const answer a = client_read(fd[i]);
+        text_of(&a, together);
+        assert_string_equal(together, alone[i]);
+        close(fd[i]);
+    }
+    const uint64_t peak = peak_of(s.pid);
+    if (!MNEM_SANITIZED && peak > budget)
+        fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)budget);
+    assert_int_equal(end(&s), 0);
+}
+
+static void what_does_not_fit_is_refused_before(void **state) {
+    (void)state;
+    const tool_result r = RUN("serve", "--port", "0", "--memory", "12M");
+    assert_int_equal(r.code, 3);
+    assert_non_null(strstr(r.err, "12"));
+    assert_string_equal(r.out, "");
+}
+
+/* ---- the end ---- */
+
+static void a_signal_lets_it_finish_what_it_has_begun(void **state) {
+    (void)state;
+    static const char body[] = "{\"prompt\": \"And\", \"max_tokens\": 240, \"stream\": true, "
+                               "\"ignore_eos\": true}";
+    char text[400], first[600];
+    const server s = SERVE("-q");
+    const int fd = client_open();
+    snprintf(text, sizeof text,
+             "POST /v1/completions HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", strlen(body),
+             body);
+    client_send(fd, text);
+    assert_true(recv(fd, first, sizeof first, MSG_PEEK) > 0);
+    kill(s.pid, SIGTERM);
+    const answer a = client_read(fd);
+    assert_true(a.whole);
+    assert_non_null(strstr(a.body, "\"finish_reason\":\"length\""));
+    assert_non_null(strstr(a.body, "data: [DONE]\n\n"));
+    assert_int_equal(tool_wait(s.pid), 0);
+    close(fd);
+    close(s.out);
+    close(s.err);
+}
+
+static void a_second_signal_ends_it_at_once(void **state) {
+    (void)state;
+    const server s = SERVE("-q");
+    const int fd = client_open();
+    client_send(fd, "GET /hea"); /* it would wait for this one */
+    usleep(50000);
+    kill(s.pid, SIGTERM);
+    usleep(50000);
+    kill(s.pid, SIGTERM);
+    assert_int_equal(tool_wait(s.pid), 128 + SIGTERM);
+    close(fd);
+    close(s.out);
+    close(s.err);
+}
+
+/* ---- who may come in ---- */
+
+static void keys_of_a_file_are_needed(void **state) {
+    (void)state;
+    const char *file = tool_file("keys.txt", "# ours\n  first-key  # of ann\n\r\nsecond-key\n");
+    const server s = SERVE("-q", "--api-key-file", file);
+    assert_int_equal(ask(GET("/health")).status, 200);
+    assert_int_equal(ask(GET("/")).status, 200);
+    assert_int_equal(ask(GET("/page.json")).status, 401);
+    assert_int_equal(ask(GET("/v1/models")).status, 401);
+    assert_int_equal(
+        ask("GET /v1/models HTTP/1.1\r\n" HOST "Authorization: Bearer second-key\r\n\r\n").status,
+        200);
+    assert_int_equal(end(&s), 0);
+    assert_non_null(
+        strstr(RUN("serve", "--port", "0", "--api-key-file", tool_file("none.txt", "# none\n")).err,
+               "has no key"));
+}
+
+static void what_was_not_meant_is_wrong_usage(void **state) {
+    (void)state;
+    tool_result r = RUN("serve", "--host", "0.0.0.0");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--host lets others in: --api-key-file FILE says who"));
+    r = RUN("serve", "--parallel", "many");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--parallel takes auto, or 1 to 256"));
+    r = RUN("serve", "--swap", tool_file("swap", ""));
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--swap takes a folder"));
+    assert_int_equal(RUN("serve", "--swap-max", "1G").code, 2);
+    assert_int_equal(RUN("serve", "--host", "not.an.address", "--no-auth").code, 1);
+    assert_int_equal(RUN("serve", MNEM_SOURCE "/tests/data/architectures/bert.gguf").code, 1);
+}
+
+static void a_port_that_is_taken_is_named(void **state) {
+    (void)state;
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    char port[16];
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, n), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    getsockname(fd, (struct sockaddr *)&a, &n);
+    snprintf(port, sizeof port, "%d", ntohs(a.sin_port));
+    const tool_result r = RUN("serve", "--port", port, "-q");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "already in use (--port 0 takes one that is free)"));
+    close(fd);
+}
+
+/* ---- service managers ---- */
+
+static void a_service_manager_is_told_when_it_is_ready(void **state) {
+    (void)state;
+    char text[64] = "";
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    const struct timeval most = {20, 0};
+    strcpy(a.sun_path, at("notify"));
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    unlink(a.sun_path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+    setenv("NOTIFY_SOCKET", a.sun_path, 1);
+    const server s = SERVE("-q");
+    unsetenv("NOTIFY_SOCKET");
+    assert_int_equal(recv(fd, text, sizeof text - 1, 0), 7);
+    assert_string_equal(text, "READY=1");
+    assert_int_equal(end(&s), 0);
+    memset(text, 0, sizeof text);
+    assert_int_equal(recv(fd, text, sizeof text - 1, 0), 10);
+    assert_string_equal(text, "STOPPING=1");
+    close(fd);
+}
+
+/* As systemd-socket-activate does: the socket is descriptor 3, the variables name the process. */
+static pid_t start_with_socket(uint32_t address, int *port, int *out) {
+    int ends[2];
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
+    socklen_t n = sizeof a;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, n), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    getsockname(fd, (struct sockaddr *)&a, &n);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)getpid());
+        setenv("LISTEN_PID", number, 1);
+        setenv("LISTEN_FDS", "1", 1);
+        dup2(ends[1], STDOUT_FILENO);
+        if (fd == 3 ? fcntl(fd, F_SETFD, 0) != 0 : dup2(fd, 3) != 3) _exit(1);
+        execl(MNEM_COMMAND, "mnem", "serve", "-q", (char *)NULL);
+        _exit(1);
+    }
+    close(ends[1]);
+    close(fd);
+    *port = ntohs(a.sin_port);
+    *out = ends[0];
+    return pid;
+}
+
+static void a_socket_that_came_with_the_process_is_used(void **state) {
+    (void)state;
+    char line[100] = "", want[100];
+    int port, out;
+    const pid_t pid = start_with_socket(INADDR_LOOPBACK, &port, &out);
+    snprintf(want, sizeof want, "http://127.0.0.1:%d\n", port);
+    assert_int_equal(read(out, line, sizeof line - 1), (ssize_t)strlen(want));
+    assert_string_equal(line, want);
+    client_to(port);
+    assert_int_equal(ask(GET("/health")).status, 200);
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_wait(pid), 0);
+    close(out);
+}
+
+static void a_socket_for_others_needs_keys_too(void **state) {
+    (void)state;
+    int port, out;
+    assert_int_equal(tool_wait(start_with_socket(INADDR_ANY, &port, &out)), 2);
+    close(out);
+}
+
+static void json_has_the_address_and_the_plan(void **state) {
+    (void)state;
+    char line[16384] = "";
+    int out, err;
+    size_t n = 0;
+    const pid_t pid =
+        tool_start((const char *const[]){"serve", "--port", "0", "--json", "--parallel", "2", NULL},
+                   &out, &err);
+    for (ssize_t got; !strchr(line, '\n') && (got = read(out, line + n, sizeof line - 1 - n)) > 0;)
+        n += (size_t)got;
+    assert_non_null(strstr(line, "\"address\":\"http://127.0.0.1:"));
+    assert_non_null(strstr(line, "\"parallel\":2,\"plan\":{"));
+    assert_non_null(strstr(line, "\"type\":\"serving\"}\n"));
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_wait(pid), 0);
+    close(out);
+    close(err);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_serves_what_run_says),
+        cmocka_unit_test(the_plan_comes_before_and_says_what_conversations_cost),
+        cmocka_unit_test(the_page_asks_nobody_else),
+        cmocka_unit_test(eight_clients_fit_where_one_conversation_does),
+        cmocka_unit_test(what_does_not_fit_is_refused_before),
+        cmocka_unit_test(a_signal_lets_it_finish_what_it_has_begun),
+        cmocka_unit_test(a_second_signal_ends_it_at_once),
+        cmocka_unit_test(keys_of_a_file_are_needed),
+        cmocka_unit_test(what_was_not_meant_is_wrong_usage),
+        cmocka_unit_test(a_port_that_is_taken_is_named),
+        cmocka_unit_test(a_service_manager_is_told_when_it_is_ready),
+        cmocka_unit_test(a_socket_that_came_with_the_process_is_used),
+        cmocka_unit_test(a_socket_for_others_needs_keys_too),
+        cmocka_unit_test(json_has_the_address_and_the_plan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* test_tool_words.c: command lines in the words of other tools: taken, passed over with a reason,
+ * or refused with the way that there is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit/kit.h"
+#include "tools/tool_run.h"
+
+static char said[TOOL_RUN_BYTES];
+
+/* What the run of these options writes, of eight likeliest tokens. */
+static const char *text_of(const char *const *args) {
+    const tool_result r = tool_run(NULL, args);
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    strcpy(said, r.out);
+    return said;
+}
+#define TEXT_OF(...) text_of((const char *const[]){__VA_ARGS__, NULL})
+
+static void spellings_of_other_tools_mean_the_same(void **state) {
+    (void)state;
+    char expected[512];
+    strcpy(expected, TEXT_OF("run", tool_model, "-p", "In the", "-n", "8", "--temp", "0", "--ctx",
+                             "64", "-t", "1", "--kv", "q8_0", "-q"));
+    assert_string_equal(TEXT_OF("run", "-m", tool_model, "--prompt", "In the", "--n-predict", "8",
+                                "--temperature", "0", "--ctx-size", "64", "--threads", "1",
+                                "--cache-type-k", "q8_0", "-q"),
+                        expected);
+    assert_string_equal(TEXT_OF("run", "--model", tool_model, "In the", "--n_predict=8", "-temp",
+                                "0", "-c", "64", "--num-threads=1", "-ctk", "q8_0", "--quiet"),
+                        expected);
+    assert_string_equal(TEXT_OF("run", tool_model, "In the", "--max_tokens", "8", "--temperature=0",
+                                "--num_ctx", "64", "-t1", "-kv", "q8_0", "-q"),
+                        expected);
+}
+
+static void model_may_be_an_option_of_every_verb_that_opens_one(void **state) {
+    (void)state;
+    char expected[TOOL_RUN_BYTES / 8];
+    snprintf(expected, sizeof expected, "%s", TEXT_OF("tokenize", tool_model, "In the"));
+    assert_string_equal(TEXT_OF("tokenize", "-m", tool_model, "In the"), expected);
+    assert_string_equal(TEXT_OF("tokenize", "In the", "--model", tool_model), expected);
+    assert_string_equal(TEXT_OF("tokenize", "-p", "In the", "--model", tool_model), expected);
+    assert_string_equal(TEXT_OF("tokenize", "-m", tool_model, "-f", tool_file("in.txt", "In the")),
+                        expected);
+    const char *const verbs[] = {"plan", "graph", "info"};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        assert_int_equal(RUN(verbs[i], "-m", tool_model).code, 0);
+    const tool_result r = RUN("plan", "-m", tool_model, "x", "y");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "\"y\" is one too many beside --model"));
+}
+
+static void quantize_takes_its_type_and_its_file_either_way(void **state) {
+    (void)state;
+    const char *out = folder("q.gguf");
+    assert_int_equal(RUN("quantize", tool_model, out, "q4_0", "-q").code, 0);
+    assert_int_equal(RUN("quantize", "-m", tool_model, "-o", out, "--type", "Q4_0").code, 0);
+    assert_int_equal(RUN("quantize", tool_model, "--out", out, "Q4_0").code, 0);
+    assert_int_equal(RUN("quantize", tool_model, out, "Q9").code, 2);
+    assert_int_equal(RUN("quantize", tool_model, out, "Q4_0", "--type", "Q4_0").code, 2);
+}
+
+static void perplexity_takes_its_text_as_an_option(void **state) {
+    (void)state;
+    char text[4096];
+    for (size_t i = 0; i < sizeof text; i++) text[i] = "and so on.\n"[i % 11];
+    text[sizeof text - 1] = 0;
+    const char *path = tool_file("text.txt", text);
+    assert_int_equal(RUN("perplexity", "-m", tool_model, "-f", path, "-q").code, 0);
+    assert_int_equal(RUN("perplexity", tool_model, path, "-f", path, "-q").code, 2);
+    assert_int_equal(RUN("perplexity", tool_model).code, 2);
+}
+
+static void options_without_meaning_say_so_and_are_passed_over(void **state) {
+    (void)state;
+    const tool_result r = RUN("run", "-ngl", "99", "--mlock", "-fa", "on", "--no-mmap", "-m",
+                              tool_model, "-p", "In", "--n-gpu-layers=3", "-n", "2", "-q");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "mnem: -ngl does nothing here: "));
+    assert_non_null(strstr(r.err, "mnem: --mlock does nothing here: "));
+    assert_non_null(strstr(r.err, "mnem: -fa does nothing here: "));
+    assert_non_null(strstr(r.err, "mnem: --n-gpu-layers does nothing here: "));
+}
+
+static void llama_cli_lines_run_with_what_means_nothing_named(void **state) {
+    (void)state;
+    const tool_result r =
+        RUN("run", "-m", tool_model, "-p", "In", "-n", "2", "-st", "-b", "512", "-ub", "128", "-tb",
+            "2", "-sm", "none", "-e", "--log-disable", "-mmp", "0", "-s", "-1", "-q");
+    assert_int_equal(r.code, 0);
+    const char *const named[] = {"-st", "-b", "-tb", "-sm", "-e", "--log-disable", "-mmp"};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "mnem: %s does nothing here: ", named[i]);
+        if (!strstr(r.err, line)) fail_msg("%s: %s", named[i], r.err);
+    }
+}
+
+static void seed_minus_one_is_another_each_time(void **state) {
+    (void)state;
+    char first[64];
+    const char *seed = strstr(RUN("run", "-p", "In", "-n", "2", "-s", "-1").err, " seed ");
+    assert_non_null(seed);
+    snprintf(first, sizeof first, "%s", seed);
+    seed = strstr(RUN("run", "-p", "In", "-n", "2", "--seed=-1").err, " seed ");
+    assert_non_null(seed);
+    assert_string_not_equal(seed, first);
+    assert_int_equal(RUN("run", "-p", "In", "-n", "2", "-s", "-2").code, 2);
+}
+
+static void what_cannot_be_had_is_refused_with_the_way_there_is(void **state) {
+    (void)state;
+    tool_result r = RUN("run", "-hf", "owner/name");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "no option -hf: mnem fetches nothing: hf download "));
+    assert_string_equal(r.out, "");
+    r = RUN("bench", "-m", tool_model, "-o", "json");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--json"));
+    r = RUN("bench", "-m", tool_model, "-pg", "64,16");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "-p 512 -n 128"));
+    r = RUN("perplexity", "-m", tool_model, "-f", "x.txt", "--chunks", "4");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "all of the text is measured"));
+    r = RUN("quantize", tool_model, "q4_k_m");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "the file to write is missing: IN OUT q4_k_m"));
+}
+
+static void names_that_are_no_files_say_how_to_get_one(void **state) {
+    (void)state;
+    const char *const names[] = {"llama3.2", "mistral:7b", "hf.co/owner/name:Q4_K_M"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const tool_result r = RUN("run", names[i], "-p", "x");
+        assert_int_equal(r.code, 2);
+        assert_non_null(strstr(r.err, names[i]));
+        assert_non_null(strstr(r.err, "hf download"));
+    }
+    assert_non_null(strstr(RUN("run", names[2]).err, "hf download owner/name "));
+    assert_non_null(strstr(RUN("run", "-m", "512M", "-p", "x").err, "--memory 512M"));
+}
+
+static void verbs_of_other_tools_lead_to_ours(void **state) {
+    (void)state;
+    assert_non_null(strstr(RUN("chat").err, "did you mean: mnem run"));
+    assert_non_null(strstr(RUN("show", "x").err, "did you mean: mnem info"));
+    assert_non_null(strstr(RUN("pull", "x").err, "none is fetched"));
+    assert_non_null(strstr(RUN("-m", "x.gguf").err, "did you mean: mnem run -m"));
+    assert_non_null(strstr(RUN("llama-cli", "-m", "x").err, "did you mean: mnem run"));
+    assert_non_null(strstr(RUN("llama-bench", "x").err, "did you mean: mnem bench"));
+    assert_non_null(strstr(RUN("llama-server").err, "did you mean: mnem serve"));
+}
+
+static void memory_may_be_a_share_of_what_is_available(void **state) {
+    (void)state;
+    assert_int_equal(RUN("plan", tool_model, "--memory", "50%").code, 0);
+    const char *const bad[] = {"0%", "101%", "%", "x%", "50%%"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const tool_result r = RUN("plan", tool_model, "--memory", bad[i]);
+        assert_int_equal(r.code, 2);
+        assert_non_null(strstr(r.err, "share"));
+    }
+    setenv("MNEM_MEMORY", "50%", 1);
+    const int code = RUN("plan", tool_model).code;
+    unsetenv("MNEM_MEMORY");
+    assert_int_equal(code, 0);
+}
+
+static void no_limit_goes_on_to_the_end_of_the_context(void **state) {
+    (void)state;
+    const tool_result r = RUN("run", tool_model, "-p", "In the", "-n", "-1", "--ctx", "48");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "the context of 48 tokens is full"));
+    assert_int_equal(RUN("run", tool_model, "-p", "x", "-n", "-2").code, 2);
+}
+
+static void context_beyond_the_models_is_warned_of(void **state) {
+    (void)state;
+    const tool_result r = RUN("plan", tool_model, "--ctx", "99999");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "warning: a context of 99999 tokens; the model was made for "));
+    assert_null(strstr(RUN("plan", tool_model).err, "warning"));
+}
+
+static void bench_takes_lists_of_lengths(void **state) {
+    (void)state;
+    tool_result r = RUN("bench", "-m", tool_model, "-p", "4,8", "-n", "2,3", "-r", "1", "--json");
+    assert_int_equal(r.code, 0);
+    int lines = 0;
+    for (const char *c = r.out; *c; c++) lines += *c == '\n';
+    assert_int_equal(lines, 4);
+    assert_non_null(strstr(r.out, "\"prompt_tokens\":8"));
+    assert_non_null(strstr(r.out, "\"tokens\":3"));
+    r = RUN("bench", tool_model, "-p", "0", "-n", "2", "-r", "1");
+    assert_int_equal(r.code, 0);
+    assert_null(strstr(r.out, "pp"));
+    assert_int_equal(RUN("bench", tool_model, "-p", "0", "-n", "0").code, 2);
+    assert_int_equal(RUN("bench", tool_model, "-p", "4,x").code, 2);
+    assert_int_equal(RUN("bench", tool_model, "-p", "1,2,3,4,5,6,7,8,9").code, 2);
+}
+
+static void training_has_one_length(void **state) {
+    (void)state;
+    tool_result r = RUN("train", "--tokens", "20000", "--steps", "20", "x.txt");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--steps and --tokens both say how long the run is"));
+    r = RUN("train", "-n", "20000", "x.txt");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "no option -n; did you mean --tokens?"));
+}
+
+/* Every line of --json says what it is. */
+static void lines_of_json_have_a_type(void **state) {
+    (void)state;
+    const char *out = folder("t.gguf");
+    const struct {
+        const char *args[12], *types[3];
+    } runs[] = {
+        {{"run", tool_model, "-p", "In", "-n", "2", "--json"}, {"token", "end"}},
+        {{"plan", tool_model, "--json"}, {"plan"}},
+        {{"info", tool_model, "--json"}, {"model"}},
+        {{"tokenize", tool_model, "In", "--json"}, {"tokens"}},
+        {{"bench", tool_model, "-p", "2", "-n", "2", "-r", "1", "--json"}, {"bench"}},
+        {{"merge", tool_model, "none.gguf", "-o", out, "--json"}, {"error"}},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        const char *line = tool_run(NULL, runs[i].args).out;
+        for (size_t n; (n = strcspn(line, "\n")) > 0; line += n + 1) {
+            bool known = false;
+            for (int t = 0; t < 3 && runs[i].types[t]; t++) {
+                char type[32];
+                snprintf(type, sizeof type, "\"type\":\"%s\"", runs[i].types[t]);
+                const char *found = strstr(line, type);
+                known = known || (found && found < line + n);
+            }
+            if (!known) fail_msg("%s: %.*s", runs[i].args[0], (int)n, line);
+        }
+    }
+}
+
+/* Rows of `mnem help options` are "VERB -x VALUE" behind "VERB --name VALUE". */
+static void a_letter_means_the_same_in_all_verbs(void **state) {
+    (void)state;
+    /* bench's -p and -n are how long a prompt and an answer are; train's -m starts from a model. */
+    static const char *const same[][2] = {{"pp", "prompt"}, {"tg", "tokens"}, {"init", "model"}};
+    char name[128][32] = {{0}}, last[32] = "";
+    const char *line = RUN("help", "options").out;
+    for (; *line; line += strcspn(line, "\n") + 1) {
+        char verb[32], word[64];
+        sscanf(line, "%31s %63s", verb, word);
+        if (word[1] == '-') {
+            snprintf(last, sizeof last, "%.31s", word + 2);
+            continue;
+        }
+        const char *meaning = last;
+        for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+            if (strcmp(last, same[i][0]) == 0) meaning = same[i][1];
+        char *known = name[(int)word[1]];
+        if (!*known) strcpy(known, meaning);
+        if (strcmp(known, meaning) != 0) fail_msg("-%c: %s and %s", word[1], known, meaning);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spellings_of_other_tools_mean_the_same),
+        cmocka_unit_test(model_may_be_an_option_of_every_verb_that_opens_one),
+        cmocka_unit_test(quantize_takes_its_type_and_its_file_either_way),
+        cmocka_unit_test(perplexity_takes_its_text_as_an_option),
+        cmocka_unit_test(options_without_meaning_say_so_and_are_passed_over),
+        cmocka_unit_test(llama_cli_lines_run_with_what_means_nothing_named),
+        cmocka_unit_test(seed_minus_one_is_another_each_time),
+        cmocka_unit_test(what_cannot_be_had_is_refused_with_the_way_there_is),
+        cmocka_unit_test(names_that_are_no_files_say_how_to_get_one),
+        cmocka_unit_test(verbs_of_other_tools_lead_to_ours),
+        cmocka_unit_test(memory_may_be_a_share_of_what_is_available),
+        cmocka_unit_test(no_limit_goes_on_to_the_end_of_the_context),
+        cmocka_unit_test(context_beyond_the_models_is_warned_of),
+        cmocka_unit_test(bench_takes_lists_of_lengths),
+        cmocka_unit_test(training_has_one_length),
+        cmocka_unit_test(lines_of_json_have_a_type),
+        cmocka_unit_test(a_letter_means_the_same_in_all_verbs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* test_tool_train_refused.c: what `mnem train` refuses: input, configurations and lengths that are
+ * none, and folders that another run has or had. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kit/kit.h"
+#include "tools/train/train_run.h"
+
+static void wrong_input_is_named(void **state) {
+    (void)state;
+    const char *out = folder("wrong");
+    tool_result r = TRAIN("--data", "/nowhere.txt", "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "/nowhere.txt"));
+    r = TRAIN("--data", text_file(), "--data", text_file(), "--out", out);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--data is given twice"));
+    r = TRAIN("--out", out);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--data"));
+    r = TRAIN("--out", out, "--resume");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "no run to resume"));
+    r = TRAIN("--data", tool_file("short.txt", "short"), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "token"));
+    r = TRAIN("--data", text_file(), "--config", "enormous", "--out", out);
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "tiny"));
+}
+
+/* The file, the field, the value and what it may be. */
+static void a_wrong_config_is_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *said;
+    } wrong[] = {
+        {"{\"layer\": 3}", "\"layer\" isn't known"},
+        {"{\"layers\": -3}", "\"layers\" is -3; it must be a whole number from 1 to 1024"},
+        {"{\"layers\": 2.5}", "\"layers\" is 2.5; it must be a whole number"},
+        {"{\"layers\": \"2\"}", "\"layers\" is \"2\""},
+        {"{\"embd\": 1e300}", "\"embd\" is 1e300; it must be"},
+        {"{\"batch\": 9223372036854775807}", "\"batch\" is 9223372036854775807"},
+        {"{\"steps\": 2000000000000000}", "\"steps\" is 2000000000000000"},
+        {"{\"warmup\": -1}", "\"warmup\" is -1"},
+        {"{\"seed\": -1}", "\"seed\" is -1"},
+        {"{\"memory\": true}", "\"memory\" is true"},
+        {"{\"rate\": null}", "\"rate\" is null"},
+        {"{\"rate\": -0.1}", "\"rate\" is -0.1"},
+        {"{\"clip\": 1e300}", "\"clip\" is 1e300"},
+        {"{\"rate\": NaN}", "line 1"},
+        {"{\"rate\": 1e999}", "line 1"},
+        {"{\"precision\": \"f33\"}",
+         "\"precision\" is \"f33\"; it must be one of: auto f32 bf16 f16"},
+        {"{\"precision\": \"f3\"}", "\"precision\" is \"f3\""},
+        {"{\"precision\": \"f32\\u0000\"}", "line 1"},
+        {"{\"moments\": \"9bit\"}", "\"moments\" is \"9bit\"; it must be one of: f32 8bit"},
+        {"{\"moments\": 8}", "\"moments\" is 8"},
+        {"{\"architecture\": \"gpt3\"}", "must be one of: llama gpt2"},
+        {"{\"pre\": \"gpt2\"}", "\"pre\" is \"gpt2\"; it must be one of: gpt-2"},
+        {"{\"name\": 3}", "\"name\" must be a text of less than 64 bytes"},
+        {"{\"files\": \"text\"}", "\"files\" must be a list of paths"},
+        {"{\"files\": [1]}", "\"files\" must be a list of paths"},
+        {"{\"files\": [\"/nowhere.txt\"]}", "/nowhere.txt: No such file"},
+        {"{\"embd\": 100, \"heads\": 7, \"kv_heads\": 7}", "a multiple of its \"heads\", 7"},
+        {"{\"layers\": 1, \"layers\": 2}", "line 1"},
+        {"[3]", "not a JSON object"},
+        {"layers: 3", "line 1"},
+        {"", "line 1"},
+    };
+    const char *out = folder("wrong");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const char *path = tool_file("bad.json", wrong[i].text);
+        tool_result r = TRAIN("--data", text_file(), "--config", path, "--out", out);
+        if (r.code != 1 || !strstr(r.err, wrong[i].said))
+            fail_msg("%s: exit code %d: %s", wrong[i].text, r.code, r.err);
+        if (!strstr(wrong[i].said, "multiple") && !strstr(wrong[i].said, "nowhere"))
+            assert_non_null(strstr(r.err, "bad.json"));
+    }
+    tool_result r = TRAIN("--data", text_file(), "--config", "/nowhere/config.json", "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "/nowhere/config.json: No such file"));
+    r = TRAIN("--data", text_file(), "--config", "/", "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "/: Is a directory"));
+}
+
+static void a_length_near_the_end_of_the_numbers_is_refused(void **state) {
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"--steps", "18446744073709551615"},
+        {"--steps", "0"},
+        {"--steps", "99999999999999999999999"},
+        {"--steps", "2000000000000000"},
+        {"--steps", "-1"},
+        {"--tokens", "18446744073709551615"},
+        {"--tokens", "0"},
+        {"--stop-after", "18446744073709551615"},
+        {"--save-every", "0"},
+        {"--batch", "18446744073709551616"},
+        {"--batch", "0"},
+        {"--ctx", "4294967297"},
+        {"--vocab", "9223372036854775807"},
+        {"--vocab", "255"},
+        {"--micro-batch", "-4"},
+        {"--seed", "18446744073709551615"},
+        {"--time", "nan"},
+        {"--rate", "1e300"},
+    };
+    const char *out = folder("wrong");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out,
+                              wrong[i][0], wrong[i][1]);
+        if (r.code != 2 || !strstr(r.err, wrong[i][0]) || !strstr(r.err, wrong[i][1]))
+            fail_msg("%s %s: exit code %d: %s", wrong[i][0], wrong[i][1], r.code, r.err);
+    }
+    assert_int_equal(access(out, F_OK), -1);
+    const char *longest = folder("longest");
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", longest,
+                          "--steps", "1000000000000000", "--stop-after", "2");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(TRAIN("--out", longest, "--resume", "--stop-after", "3").code, 0);
+    assert_int_equal(read_log(longest).steps, 3);
+}
+
+static void a_run_is_not_overwritten(void **state) {
+    (void)state;
+    const char *out = folder("kept");
+    assert_int_equal(
+        TRAIN("--data", text_file(), "--config", config_file(), "--out", out, "--stop-after", "2")
+            .code,
+        0);
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "--resume"));
+    r = TRAIN("--out", out, "--resume", "--rate", "0.1");
+    assert_int_equal(r.code, 2);
+    char path[600];
+    snprintf(path, sizeof path, "%s/checkpoint", out);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    fseek(file, 5000, SEEK_SET);
+    fputs("damage", file);
+    fclose(file);
+    r = TRAIN("--out", out, "--resume");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "checkpoint"));
+}
+
+/* A line of text more: other tokens, so other numbers. */
+static void a_run_resumes_only_with_its_text(void **state) {
+    (void)state;
+    char text[600];
+    snprintf(text, sizeof text, "%s", text_file());
+    const char *out = folder("retold");
+    assert_int_equal(
+        TRAIN("--data", text, "--config", config_file(), "--out", out, "--stop-after", "2").code,
+        0);
+    FILE *file = fopen(text, "a");
+    assert_non_null(file);
+    const long end = ftell(file);
+    fputs("and more\n", file);
+    fclose(file);
+    tool_result r = TRAIN("--out", out, "--resume");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "text isn't the one"));
+    assert_non_null(strstr(r.err, "text.txt has changed"));
+    assert_int_equal(truncate(text, end), 0);
+    r = TRAIN("--out", out, "--resume", "--stop-after", "3");
+    if (r.code != 0) fail_msg("exit code %d: %s", r.code, r.err);
+    assert_int_equal(read_log(out).steps, 3);
+}
+
+static void a_folder_has_one_run_at_a_time(void **state) {
+    (void)state;
+    const char *out = folder("shared");
+    assert_int_equal(mkdir(out, 0777), 0);
+    const int fd = open(out, O_RDONLY | O_DIRECTORY);
+    assert_int_equal(flock(fd, LOCK_EX), 0); /* as a run has it */
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "another mnem train works in it"));
+    close(fd);
+}
+
+static void a_folder_that_is_a_file_is_named(void **state) {
+    (void)state;
+    const char *out = tool_file("no_folder", "text");
+    tool_result r = TRAIN("--data", text_file(), "--config", config_file(), "--out", out);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "no_folder: can't make the folder: Not a directory"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_folder_has_one_run_at_a_time),
+        cmocka_unit_test(wrong_input_is_named),
+        cmocka_unit_test(a_wrong_config_is_named),
+        cmocka_unit_test(a_length_near_the_end_of_the_numbers_is_refused),
+        cmocka_unit_test(a_run_is_not_overwritten),
+        cmocka_unit_test(a_run_resumes_only_with_its_text),
+        cmocka_unit_test(a_folder_that_is_a_file_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+/* test_tool_train_resume.c: a run that goes on: the same command line again, other values, another
+ * length, the folder as an operand, and a folder that holds a run. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "tools/train/train_words.h"
+
+/* The command line that a run begins with, and after it what is added. */
+#define SAME(out, ...)                                                                             \
+    TRAIN("-q", "--data", at("text.txt"), "--config", at("config.json"), "--out", out, "--steps",  \
+          "8", "--batch", "3", "--ctx", "24", "--rate", "0.004", "--seed", "7", "--dropout",       \
+          "0.05", "--heldout", "0.1", "--vocab", "290", "--precision", "f32", "--moments", "8bit", \
+          __VA_ARGS__)
+
+static void the_same_command_line_goes_on(void **state) {
+    (void)state;
+    succeed(SAME(at("whole"), "-t", "1"));
+    succeed(SAME(at("parts"), "--stop-after", "3"));
+    succeed(SAME(at("parts"), "--resume"));
+    assert_same_files(at("whole/checkpoint"), at("parts/checkpoint"));
+}
+
+/* A vocabulary that the text is too small for, types that the run chose, another thread's budget:
+ * said again they are the same. */
+static void what_a_run_settled_may_be_said_again(void **state) {
+    (void)state;
+#define SETTLED(...)                                                                               \
+    TRAIN("-q", "--data", at("text.txt"), "--config", "tiny", "--out", at("settled"), "--vocab",   \
+          "40000", "--precision", "auto", "--tokens", "20000", "--ctx", "32", __VA_ARGS__)
+    succeed(SETTLED("--stop-after", "2"));
+    succeed(SETTLED("--resume", "--stop-after", "3"));
+    REFUSED(SETTLED("--resume", "--config", "5m"), "--config is 5m", "has tiny");
+    REFUSED(TRAIN("--resume", "--out", at("settled"), "--vocab", "300"), "--vocab is 300", "has ");
+}
+
+static void what_differs_is_named_with_both_values(void **state) {
+    (void)state;
+    succeed(SAME(at("other"), "--stop-after", "2"));
+    const struct {
+        const char *option, *value, *said, *has;
+    } others[] = {{"--batch", "4", "--batch is 4", "has 3"},
+                  {"--ctx", "32", "--ctx is 32", "has 24"},
+                  {"--rate", "0.1", "--rate is 0.1", "has 0.004"},
+                  {"--seed", "8", "--seed is 8", "has 7"},
+                  {"--dropout", "0", "--dropout is 0", "has 0.05"},
+                  {"--heldout", "0.2", "--heldout is 0.2", "has 0.1"},
+                  {"--precision", "bf16", "--precision is bf16", "has f32"},
+                  {"--moments", "f32", "--moments is f32", "has 8bit"},
+                  {"--time", "5", "--time is 5", "has 0"},
+                  {"--config", "tiny", "--config is tiny", "has config.json"},
+                  {"--data", at("config.json"), "--data is ", "text.txt"},
+                  {"--steps", "4", "has 8 steps", "not become 4"}};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        const tool_result r =
+            TRAIN("--out", at("other"), "--resume", others[i].option, others[i].value);
+        assert_int_equal(r.code, 2);
+        if (!strstr(r.err, others[i].said) || !strstr(r.err, others[i].has))
+            fail_msg("%s %s: %s", others[i].option, others[i].value, r.err);
+    }
+    succeed(TRAIN("-q", "--resume", "--out", at("other")));
+}
+
+/* Also of a run that was finished. */
+static void a_run_may_become_longer(void **state) {
+    (void)state;
+    succeed(SAME(at("grown"), "-t", "1"));
+    const tool_result r = TRAIN("--out", at("grown"), "--resume", "--steps", "12");
+    succeed(r);
+    assert_non_null(strstr(r.err, "12 steps instead of 8"));
+    assert_non_null(strstr(r.err, "going on after step 8 of 12"));
+    assert_non_null(strstr(r.out, "model.gguf: 12 steps, loss"));
+    assert_non_null(strstr(content(at("grown/config.json")), "\"steps\": 12"));
+}
+
+static void the_folder_may_stand_behind_resume(void **state) {
+    (void)state;
+    succeed(SAME(at("named"), "--stop-after", "2"));
+    const tool_result r = TRAIN("--resume", at("named"));
+    succeed(r);
+    assert_non_null(strstr(r.out, "named/model.gguf: 8 steps"));
+    assert_int_equal(TRAIN("--resume", at("named"), "--out", at("other")).code, 2);
+    REFUSED(TRAIN("--resume", at("nowhere")), "nowhere: there is no run to resume");
+}
+
+static void a_folder_that_holds_a_run_says_what_to_do(void **state) {
+    (void)state;
+    succeed(SAME(at("held"), "--stop-after", "2"));
+    REFUSED(SAME(at("held"), "-t", "1"), "holds a run that has done 2 steps",
+            "The same command with --resume goes on", "another --out");
+    succeed(SAME(at("held"), "--resume"));
+    REFUSED(SAME(at("held"), "-t", "1"), "holds a finished run of 8 steps", "held/model.gguf",
+            "--resume --steps N, with more than 8");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_command_line_goes_on),
+        cmocka_unit_test(what_a_run_settled_may_be_said_again),
+        cmocka_unit_test(what_differs_is_named_with_both_values),
+        cmocka_unit_test(a_run_may_become_longer),
+        cmocka_unit_test(the_folder_may_stand_behind_resume),
+        cmocka_unit_test(a_folder_that_holds_a_run_says_what_to_do),
+    };
+    return cmocka_run_group_tests(tests, make_files, NULL);
+}

@@ -1,0 +1,158 @@
+/* advice.c: what would make a run faster or smaller, what gains most first.
+ *
+ * Memory's gain is the plan's own (larger, smaller); another KV type is planned here with the same
+ * options. A smaller type and a smaller model aren't there to be planned: their gain is reckoned
+ * from the bytes that would still be read from disk. Gains are of the plan's reference job. */
+#include <string.h>
+
+#include "stage.h"
+
+enum { ADVICE_MOST = 5 };
+
+/* Bits a weight of the type that is proposed, its scales included. */
+#define SMALL_TYPE "Q4_K_M"
+#define SMALL_BITS 4.85
+
+typedef struct advice {
+    double gain; /* times as fast */
+    char how[64], why[128];
+} advice;
+
+typedef struct advices {
+    advice list[ADVICE_MOST];
+    int count;
+} advices;
+
+static advice *add(advices *all, double gain) {
+    advice *a = &all->list[all->count++];
+    *a = (advice){.gain = gain};
+    return a;
+}
+
+static void add_memory(const mnem_engine_plan *p, advices *all) {
+    char least[TOOL_TEXT];
+    if (!p->larger_bytes) return;
+    advice *a = add(all, p->larger_speed);
+    snprintf(a->how, sizeof a->how, "--memory %s",
+             mnem_size_budget(p->larger_bytes, least, sizeof least));
+    snprintf(a->why, sizeof a->why, "%.127s", p->larger);
+}
+
+static void add_kv(const tool_stage *stage, advices *all) {
+    const mnem_engine_plan *p = &stage->plan;
+    mnem_engine_options o = stage->options;
+    mnem_engine_plan with;
+    if (p->kv_type == MNEM_TYPE_Q8_0) return;
+    o.kv = MNEM_KV_Q8_0;
+    o.context = p->context;
+    if (mnem_engine_plan_make(stage->model, &o, &with) != MNEM_OK) return;
+    const double gain = p->predicted_seconds / with.predicted_seconds;
+    if (gain < 1.05) return;
+    advice *a = add(all, gain);
+    snprintf(a->how, sizeof a->how, "--kv q8_0");
+    snprintf(a->why, sizeof a->why, "half the bytes of past tokens; hardly another text");
+}
+
+/* What is read from disk shrinks by all that the weights do. */
+static void add_type(const tool_stage *stage, advices *all) {
+    const mnem_engine_plan *p = &stage->plan;
+    char size[TOOL_TEXT];
+    mnem_model_info m;
+    mnem_model_info_get(stage->model, &m);
+    const double part = SMALL_BITS * (double)m.parameters / 8 / (double)m.tensor_bytes;
+    const double out = (double)(p->weight_bytes - p->weight_bytes_resident);
+    const double left = out - (1 - part) * (double)p->weight_bytes;
+    if (part > 0.85 || p->expert_slots) return;
+    const bool whole = left <= 0.01 * out || out / left > p->larger_speed;
+    advice *a = add(all, whole ? p->larger_speed : out / left);
+    snprintf(a->how, sizeof a->how, "a smaller type, %s", SMALL_TYPE);
+    snprintf(a->why, sizeof a->why, "mnem quantize makes a file of %s%s",
+             tool_size((uint64_t)(part * (double)m.tensor_bytes), size),
+             whole ? ", which stays in memory" : "");
+}
+
+static void add_model(const tool_stage *stage, advices *all) {
+    const mnem_engine_plan *p = &stage->plan;
+    char count[TOOL_TEXT];
+    const double others = (double)(p->peak_bytes - p->weight_bytes_resident);
+    const double room = (double)p->budget_bytes - others;
+    if (room < 1 << 20 || p->expert_slots) return;
+    advice *a = add(all, p->larger_speed);
+    snprintf(a->how, sizeof a->how, "a smaller model");
+    snprintf(a->why, sizeof a->why, "up to about %s parameters in %s stay in this memory",
+             tool_count(room * 8 / SMALL_BITS, count), SMALL_TYPE);
+}
+
+/* The best first; of equals, what was added first. */
+static void sort(advices *all) {
+    for (int i = 1; i < all->count; i++)
+        for (int k = i; k > 0 && all->list[k].gain > all->list[k - 1].gain * 1.001; k--) {
+            const advice held = all->list[k];
+            all->list[k] = all->list[k - 1];
+            all->list[k - 1] = held;
+        }
+}
+
+static void make(const tool_stage *stage, advices *all) {
+    *all = (advices){.count = 0};
+    add_memory(&stage->plan, all);
+    if (!stage->plan.streamed) return;
+    add_kv(stage, all);
+    add_type(stage, all);
+    add_model(stage, all);
+    sort(all);
+}
+
+/* "18 times as fast", "20 % faster", "8 % of the speed"; "" where hardly anything changes. */
+static void times(double gain, char text[TOOL_TEXT]) {
+    *text = 0;
+    if (gain >= 1.95)
+        snprintf(text, TOOL_TEXT, "%.*f times as fast", gain < 9.95, gain);
+    else if (gain >= 1.05)
+        snprintf(text, TOOL_TEXT, "%.0f %% faster", 100 * (gain - 1));
+    else if (gain < 0.95)
+        snprintf(text, TOOL_TEXT, "%.*f %% of the speed", gain < 0.0995, 100 * gain);
+}
+
+/* "--memory 651M: 50 times as fast (all weights in memory)" */
+static void print(FILE *file, const char *lead, const advice *a) {
+    char text[320], speed[TOOL_TEXT];
+    times(a->gain, speed);
+    if (*speed)
+        snprintf(text, sizeof text, "%s: %s (%s)", a->how, speed, a->why);
+    else
+        snprintf(text, sizeof text, "%s: %s", a->how, a->why);
+    tool_wrap(file, lead, text);
+}
+
+void tool_advice(FILE *file, const tool_stage *stage) {
+    const mnem_engine_plan *p = &stage->plan;
+    const char *lead = p->streamed ? "  faster   " : "  more     ";
+    char least[TOOL_TEXT];
+    advices all;
+    make(stage, &all);
+    for (int i = 0; i < all.count; i++) print(file, i ? "           " : lead, &all.list[i]);
+    if (!p->smaller_bytes) return;
+    advice less = {.gain = p->smaller_speed};
+    snprintf(less.how, sizeof less.how, "--memory %s",
+             mnem_size_budget(p->smaller_bytes, least, sizeof least));
+    snprintf(less.why, sizeof less.why, "%.127s", p->smaller);
+    print(file, "  less     ", &less);
+}
+
+void tool_advice_line(FILE *file, const tool_stage *stage) {
+    enum { NAMED = 2 };
+    char text[256] = "faster: ", speed[TOOL_TEXT];
+    advices all;
+    if (!stage->plan.streamed) return;
+    make(stage, &all);
+    size_t n = strlen(text);
+    for (int i = 0; i < all.count && i < NAMED && n < sizeof text; i++) {
+        times(all.list[i].gain, speed);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s (%s)", i ? ", " : "",
+                              all.list[i].how, speed);
+    }
+    if (n < sizeof text && all.count > NAMED)
+        snprintf(text + n, sizeof text - n, "; more: mnem plan");
+    if (all.count) tool_wrap_dim(file, "", text);
+}

@@ -1,0 +1,320 @@
+/* chat.c: a conversation on the terminal that keeps its context.
+ *
+ * What was said is kept as messages (conversation.h). For each answer all of them are rendered
+ * anew, since only the template knows how (rendering.h), and of the sequence stays what the new one
+ * begins with: usually all but the last turn, so that no more is evaluated than was said. When the
+ * context is full the oldest turns are dropped; the system text stays. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verbs/chat/chat_parts.h"
+#include "verbs/run/prompt_cache.h"
+
+enum {
+    USUAL_BYTES = 2048, /* a message that any context's conversation has room for */
+    TOKEN_BYTES = 8,    /* more than tokens of text have on average */
+};
+
+/* ---- the sequence ---- */
+
+/* Said once what would help, where something does. */
+static void say_dropped(chat *c, int turns, size_t read_again) {
+    char help[TOOL_WIDER_TEXT];
+    if (!c->g->newline && isatty(STDOUT_FILENO)) fputc('\n', stderr);
+    tool_message("the context of %d tokens is full: dropped the oldest %d turn%s, reading %zu "
+                 "token%s again%s",
+                 c->stage->plan.context, turns, tool_s((uint64_t)turns), read_again,
+                 tool_s(read_again),
+                 c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
+    c->told_full = true;
+}
+
+/* Tokens that must be left to answer in, or else the oldest turns are dropped: any at all; a text
+ * that is continued, which ends where the context does, gets more. Where some go anyway, as many as
+ * free a quarter, so that it isn't done again soon. */
+static int64_t least_room(const chat *c, int dropped) {
+    const int64_t context = c->stage->plan.context;
+    return dropped ? context / 4 : c->g->answers ? 1 : context / 16 + 1;
+}
+
+/* Renders what was said in place of the sequence's first `until` tokens, without the `drop` oldest
+ * turns, and without more of them where there is no room to answer. */
+static mnem_status lay(chat *c, int32_t until, int drop, bool *fits) {
+    const int32_t *ids;
+    size_t n = 0;
+    const int64_t tail = c->g->count - until, context = c->stage->plan.context;
+    if (drop) tool_conversation_drop(&c->said, drop);
+    for (;; drop++) {
+        const mnem_status status = tool_rendering_encode(&c->rendering, &c->said, &ids, &n);
+        const bool last = c->said.turns == 1, too_large = status == MNEM_OVER_BUDGET;
+        if (status != MNEM_OK && (!too_large || last)) return status;
+        const int64_t room = too_large ? -1 : context - tail - (int64_t)n;
+        if (room >= least_room(c, drop) || last) {
+            *fits = n > 0 && room >= 1 && tool_generator_replace(c->g, until, ids, n);
+            break;
+        }
+        tool_conversation_drop(&c->said, 1);
+    }
+    if (drop && *fits) say_dropped(c, drop, n);
+    c->answer_at = (int32_t)n;
+    return MNEM_OK;
+}
+
+/* The context is full in the middle of an answer. A text that is continued has no end to wait
+ * for. */
+static bool on_full(void *context) {
+    chat *c = context;
+    bool fits = false;
+    return c->g->answers && c->said.turns > 1 && lay(c, c->answer_at, 1, &fits) == MNEM_OK && fits;
+}
+
+static void on_text(void *context, const char *text, size_t length) {
+    chat *c = context;
+    tool_conversation_answer(&c->said, text, length);
+}
+
+int chat_begin(chat *c) {
+    tool_conversation *said = &c->said;
+    const int32_t *ids;
+    size_t n = 0;
+    const char *first = said->bare ? "" : "Hi";
+    c->g->count = 0;
+    mnem_session_truncate(c->stage->session, 0);
+    tool_conversation_clear(said);
+    bool room = !c->has_system || tool_conversation_system(said, c->system);
+    room = room && tool_conversation_user(said, first, strlen(first));
+    if (room) {
+        const mnem_status status = tool_rendering_encode(&c->rendering, said, &ids, &n);
+        if (status != MNEM_OK) return tool_rendering_fail(&c->rendering, status);
+        tool_conversation_take_back(said);
+    }
+    c->fixed_tokens = (int32_t)n;
+    if (room && c->fixed_tokens < c->stage->plan.context) return TOOL_OK;
+    return tool_failed("the system text is %zu token%s; the context has room for %d", n, tool_s(n),
+                       c->stage->plan.context - 1);
+}
+
+int chat_begin_with(chat *c, const char *system) {
+    char before[TOOL_CHAT_BYTES];
+    const bool had_system = c->has_system;
+    memcpy(before, c->system, sizeof before);
+    snprintf(c->system, sizeof c->system, "%s", system);
+    c->has_system = *system != 0;
+    if (chat_begin(c) == TOOL_OK) return TOOL_OK;
+    memcpy(c->system, before, sizeof before);
+    c->has_system = had_system;
+    return chat_begin(c);
+}
+
+/* ---- turns ---- */
+
+static void end_answer(chat *c, tool_end end, uint64_t before) {
+    char help[TOOL_WIDER_TEXT];
+    if (!c->g->newline) {
+        tool_out("\n", 1);
+        c->g->newline = true;
+    }
+    tool_out_flush();
+    tool_generator_say_empty(c->g, end, before);
+    if (end == TOOL_END_CONTEXT)
+        tool_message("stopped: the context of %d tokens is full%s", c->stage->plan.context,
+                     tool_wider_text(c->stage, &c->wider, "; ", help));
+    if (end == TOOL_END_LIMIT && c->g->answers)
+        tool_message("stopped after %d token%s (-n)", c->tokens, tool_s((uint64_t)c->tokens));
+}
+
+/* What the user stopped before it had an answer is as if it hadn't been said. */
+static int generate(chat *c) {
+    const uint64_t before = c->g->text_bytes, tokens = c->g->tokens;
+    tool_interrupt_watch(c->stage->session);
+    tool_end end = tool_generate(c->g, c->tokens > 0 ? c->tokens : INT32_MAX);
+    tool_interrupt_watch(NULL);
+    if (tool_interrupt_ends()) return TOOL_INTERRUPTED;
+    tool_interrupt_clear();
+    if (end == TOOL_END_FAILED) return tool_fail(c->g->status);
+    if (end == TOOL_END_CLOSED) return tool_out_end();
+    tool_conversation_end(&c->said);
+    if (end == TOOL_END_INTERRUPTED && c->g->tokens == tokens)
+        tool_conversation_take_back(&c->said);
+    end_answer(c, end, before);
+    return TOOL_OK;
+}
+
+/* A message that can't fit is refused before any turn is dropped for it. */
+static bool fits_alone(chat *c, const char *text, size_t length) {
+    const int32_t *ids, room = c->stage->plan.context - c->fixed_tokens - 1;
+    size_t n;
+    const mnem_status status =
+        mnem_tokenizer_encode(c->stage->tokenizer, text, length, MNEM_ENCODE_NO_SPECIAL, &ids, &n);
+    if (status != MNEM_OK)
+        tool_fail(status);
+    else if (n > (size_t)(room > 0 ? room : 0))
+        tool_message("that is %zu token%s; the context has room for %d", n, tool_s(n), room);
+    else
+        return true;
+    return false;
+}
+
+static bool say(chat *c, const char *text, size_t length) {
+    tool_conversation *said = &c->said;
+    if (said->turns == TOOL_TURNS_MAX) tool_conversation_drop(said, said->turns / 2);
+    while (!tool_conversation_user(said, text, length)) {
+        if (said->turns == 0) {
+            tool_message("that is %zu bytes: too many for a context of %d tokens", length,
+                         c->stage->plan.context);
+            return false;
+        }
+        tool_conversation_drop(said, 1);
+    }
+    return true;
+}
+
+int chat_answer(chat *c) {
+    bool fits = false;
+    const mnem_status status = lay(c, c->g->count, 0, &fits);
+    if (status == MNEM_OK && fits) return generate(c);
+    tool_conversation_take_back(&c->said);
+    if (status != MNEM_OK)
+        tool_rendering_fail(&c->rendering, status);
+    else
+        tool_message("that is too long for a context of %d tokens", c->stage->plan.context);
+    return TOOL_OK;
+}
+
+static int talk(chat *c) {
+    const size_t length = strlen(c->line);
+    if (!fits_alone(c, c->line, length) || !say(c, c->line, length)) return TOOL_OK;
+    return chat_answer(c);
+}
+
+/* ---- what is typed ---- */
+
+/* Ctrl-C at the prompt: the second one in a row leaves. Other signals leave at once. */
+static bool interrupted(chat *c) {
+    if (tool_interrupt_ends()) return true;
+    tool_interrupt_clear();
+    fputs("^C\n", stderr);
+    if (++c->interrupts == 1) fputs("(again, or /quit, to leave)\n", stderr);
+    return c->interrupts > 1;
+}
+
+static int take_input(chat *c, tool_input in, bool *quit) {
+    switch (in) {
+    case TOOL_INPUT_INTERRUPTED: return interrupted(c) ? TOOL_INTERRUPTED : TOOL_OK;
+    case TOOL_INPUT_DROPPED:
+        tool_interrupt_clear();
+        fputs("^C\n", stderr);
+        return TOOL_OK;
+    case TOOL_INPUT_END:
+        fputc('\n', stderr);
+        *quit = true;
+        return TOOL_OK;
+    case TOOL_INPUT_LONG:
+        tool_message("a message may have %d bytes; a longer one fits in a file (--file)",
+                     TOOL_CHAT_BYTES - 2);
+        return TOOL_OK;
+    case TOOL_INPUT_LINE:
+        if (c->line[0] == '/') return chat_command(c, quit);
+        break;
+    case TOOL_INPUT_TEXT: break;
+    }
+    return c->line[strspn(c->line, " \t\n")] ? talk(c) : TOOL_OK;
+}
+
+static int conversation(chat *c) {
+    int code = chat_begin(c);
+    for (bool quit = false; code == TOOL_OK && !quit && !tool_out_closed();) {
+        const tool_input in = tool_editor_read(c->line);
+        if (in != TOOL_INPUT_INTERRUPTED) c->interrupts = 0;
+        code = take_input(c, in, &quit);
+    }
+    return code;
+}
+
+/* ---- the way in ---- */
+
+static void banner(const chat *c) {
+    const char *source = c->rendering.source;
+    fputc('\n', stderr);
+    if (!c->g->answers)
+        fprintf(stderr, "%s: it continues what you type.\n",
+                c->g->asked->raw ? "A chat without a template (--raw)"
+                                 : "The model has no chat template");
+    else
+        fprintf(stderr, "Chat by %s.\n", source);
+    fputs("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves. When the\n"
+          "context is full the oldest turns are dropped; --system text stays.\n\n",
+          stderr);
+}
+
+/* What the talk will take, before the plan: the ids of the sequence, the messages, a rendering of
+ * as many as there may be, and the editor's bytes. */
+static int reserve(chat *c, const run_options *asked) {
+    tool_stage *stage = c->stage;
+    int32_t most = stage->asked->context;
+    if (!most) {
+        most = stage->transformer.context;
+        if (most > TOOL_USUAL_CONTEXT) most = TOOL_USUAL_CONTEXT;
+    }
+    const size_t room = (size_t)most * TOKEN_BYTES + USUAL_BYTES;
+    int code = tool_generator_open(stage, asked, most, c->g);
+    if (code == TOOL_OK)
+        code = tool_conversation_open(stage->ledger, room, !c->rendering.template, &c->said);
+    if (code == TOOL_OK)
+        code = tool_rendering_try(&c->rendering, &c->said, c->has_system ? c->system : NULL,
+                                  &c->g->end);
+    if (code == TOOL_OK) code = tool_rendering_reserve(&c->rendering, &c->said);
+    if (code == TOOL_OK)
+        code = tool_constraint_open(stage, &asked->constraint, c->g->end, &c->g->constraint);
+    if (code != TOOL_OK) return code;
+    c->g->on_full = on_full;
+    c->g->on_text = on_text;
+    c->g->context = c;
+    c->g->answers = c->rendering.template != NULL;
+    c->tokens = asked->tokens;
+    const mnem_status status =
+        mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "editor", TOOL_EDITOR_BYTES);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static int plan_and_talk(chat *c) {
+    tool_stage *stage = c->stage;
+    int code = tool_stage_plan(stage);
+    if (code != TOOL_OK) return code;
+    tool_report_start(stage);
+    c->wider = tool_wider_find(stage,
+                               c->said.room + c->rendering.reserved_bytes +
+                                   (uint64_t)c->g->room * sizeof *c->g->ids,
+                               c->g->room);
+    if ((code = tool_stage_create(stage)) != TOOL_OK) return code;
+    tool_interrupt_watch(NULL); /* cancels nothing at the prompt */
+    banner(c);
+    c->g->cache.at_end = true;
+    code = conversation(c);
+    tool_prompt_cache_save(c->g);
+    tool_generator_end(stderr, c->g);
+    return code;
+}
+
+tool_editor_options tool_chat_editor(const run_options *asked) {
+    return (tool_editor_options){.no_history = asked->no_history, .complete = chat_complete};
+}
+
+int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g) {
+    static chat c;
+    c.stage = stage;
+    c.g = g;
+    if (!tool_editor_works())
+        return tool_failed("the terminal can't be used for a chat; give a prompt (-p)");
+    if ((c.has_system = asked->system != NULL))
+        snprintf(c.system, sizeof c.system, "%s", asked->system);
+    int code = tool_rendering_open(stage, asked, true, &c.rendering);
+    if (code == TOOL_OK && (code = reserve(&c, asked)) == TOOL_OK) {
+        code = plan_and_talk(&c);
+        mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "editor", TOOL_EDITOR_BYTES);
+    }
+    tool_conversation_close(&c.said);
+    tool_rendering_close(&c.rendering);
+    return code;
+}

@@ -1,0 +1,141 @@
+/* chat_commands.c: what a line that begins with a slash does.
+ *
+ * The table is the help, what Tab completes, and what is run; a beginning that is of one command
+ * only means it, and so do the words of other tools. */
+#include <string.h>
+
+#include "verbs/chat/chat_parts.h"
+
+typedef struct chat_entry {
+    const char *name, *also, *value, *help; /* also: other names, spaces between */
+    int (*run)(chat *c, const char *rest);  /* NULL: it leaves */
+} chat_entry;
+
+static int command_help(chat *c, const char *rest);
+
+static int command_clear(chat *c, const char *rest) {
+    (void)rest;
+    return chat_begin(c);
+}
+
+static int command_system(chat *c, const char *rest) {
+    return chat_begin_with(c, rest);
+}
+
+/* A new answer in the place of the last, which nobody wanted. */
+static int command_regen(chat *c, const char *rest) {
+    (void)rest;
+    if (c->said.turns == 0) {
+        fputs("There is nothing to answer yet.\n", stderr);
+        return TOOL_OK;
+    }
+    if (c->g->sampling.temperature <= 0)
+        fputs("The same answer comes with temp 0; /set temp 0.8 allows others.\n", stderr);
+    tool_conversation_unanswer(&c->said);
+    return chat_answer(c);
+}
+
+static int command_save(chat *c, const char *rest) {
+    chat_save(c, rest);
+    return TOOL_OK;
+}
+
+static int command_ledger(chat *c, const char *rest) {
+    (void)rest;
+    tool_report_ledger(stderr, c->stage);
+    return TOOL_OK;
+}
+
+static int command_stats(chat *c, const char *rest) {
+    command_ledger(c, rest);
+    tool_generator_report(stderr, c->g);
+    fprintf(stderr, "context: %d of %d tokens, %d turn%s\n", c->g->count, c->stage->plan.context,
+            c->said.turns, tool_s((uint64_t)c->said.turns));
+    return TOOL_OK;
+}
+
+static const chat_entry commands[] = {
+    {"/help", "/?", "", "this", command_help},
+    {"/clear", "/reset", "", "begin the conversation again", command_clear},
+    {"/system", NULL, "TEXT", "new instructions, without TEXT none; begins again", command_system},
+    {"/set", NULL, "[OPTION VALUE]", "temp, seed, tokens, ...; without OPTION shows them",
+     chat_set},
+    {"/regen", "/regenerate /retry", "", "answer the last message anew", command_regen},
+    {"/save", NULL, "FILE", "write the conversation (JSON)", command_save},
+    {"/load", NULL, "FILE", "go on with one that was saved", chat_load},
+    {"/stats", NULL, "", "context, speed and the ledger", command_stats},
+    {"/ledger", NULL, "", "every byte, by kind and tag", command_ledger},
+    {"/quit", "/bye /exit", "", "leave (or Ctrl-D)", NULL},
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int command_help(chat *c, const char *rest) {
+    (void)c;
+    (void)rest;
+    for (int i = 0; i < COMMANDS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s %s", commands[i].name, commands[i].value);
+        fprintf(stderr, "  %-21s %s\n", name, commands[i].help);
+    }
+    fputs("  /clear is also /reset, /help /?, and /quit /bye. Tab completes, Up recalls.\n"
+          "  A pasted text is one message; so is what stands between \"\"\" and \"\"\", and a\n"
+          "  line that ends with \\ goes on in the next. Ctrl-C stops an answer.\n",
+          stderr);
+    return TOOL_OK;
+}
+
+/* ---- which one ---- */
+
+static bool has_word(const char *words, const char *word, size_t n) {
+    for (; words; words = strchr(words, ' ')) {
+        words += *words == ' ';
+        if (strcspn(words, " ") == n && strncmp(words, word, n) == 0) return true;
+    }
+    return false;
+}
+
+/* NULL: none, or several begin so; their count goes to *like. */
+static const chat_entry *find(const char *word, size_t n, int *like) {
+    const chat_entry *found = NULL;
+    *like = 0;
+    for (int i = 0; i < COMMANDS; i++) {
+        const chat_entry *e = &commands[i];
+        if (has_word(e->name, word, n) || has_word(e->also, word, n)) return e;
+        if (n < 2 || strncmp(e->name, word, n) != 0) continue;
+        found = e;
+        ++*like;
+    }
+    return *like == 1 ? found : NULL;
+}
+
+int chat_command(chat *c, bool *quit) {
+    const size_t n = strcspn(c->line, " ");
+    const char *rest = c->line + n + strspn(c->line + n, " ");
+    int like;
+    const chat_entry *e = find(c->line, n, &like);
+    for (size_t end = strlen(c->line); end > n && c->line[end - 1] == ' ';) c->line[--end] = 0;
+    if (!e)
+        fprintf(stderr, "%s command %.*s; /help lists them.\n", like ? "Which" : "No", (int)n,
+                c->line);
+    else if (!e->run)
+        *quit = true;
+    else
+        return e->run(c, rest);
+    return TOOL_OK;
+}
+
+void chat_complete(const char *before, tool_words *words) {
+    const char *space = strchr(before, ' ');
+    int like;
+    if (!space) {
+        for (int i = 0; i < COMMANDS; i++)
+            tool_words_add(words, before, strlen(before), commands[i].name);
+        return;
+    }
+    const chat_entry *e = find(before, (size_t)(space - before), &like);
+    const char *word = space + strspn(space, " ");
+    words->from = (size_t)(word - before);
+    if (!e || !*e->value) return;
+    if (e->run == chat_set && !strchr(word, ' ')) chat_set_complete(word, strlen(word), words);
+    if (e->run == command_save || e->run == chat_load) chat_file_complete(word, words);
+}

@@ -1,0 +1,144 @@
+/* chat_set.c: options of a run that a chat may change: how tokens are chosen, how many, and the
+ * system text.
+ *
+ * The rows of the command line are used (option_groups.c), so that names, other spellings and
+ * bounds are the same. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/chat/chat_parts.h"
+
+static const char tokens_name[] = "tokens", system_name[] = "system";
+
+/* The row of a sampling option; NULL: there is none of that name. */
+static const tool_option *find_row(const char *name, size_t n) {
+    const tool_option *row = tool_sampling_options;
+    while (row->name && !tool_option_named(row, name, n)) row++;
+    return row->name ? row : NULL;
+}
+
+static bool is_word(const char *name, size_t n, const char *word) {
+    return strlen(word) == n && memcmp(name, word, n) == 0;
+}
+
+/* ---- values ---- */
+
+static void value_text(const tool_option *row, const void *field, char text[TOOL_TEXT]) {
+    if (row->kind == TOOL_VALUE_FLOAT)
+        snprintf(text, TOOL_TEXT, "%g", (double)*(const float *)field);
+    else if (row->kind == TOOL_VALUE_COUNT)
+        snprintf(text, TOOL_TEXT, "%d", *(const int32_t *)field);
+    else
+        snprintf(text, TOOL_TEXT, "%llu", (unsigned long long)*(const uint64_t *)field);
+}
+
+static void show(const chat *c) {
+    const char *sampling = (const char *)&c->g->sampling;
+    for (const tool_option *row = tool_sampling_options; row->name; row++) {
+        char text[TOOL_TEXT];
+        value_text(row, sampling + row->offset, text);
+        fprintf(stderr, "  %-15s %s\n", row->name, text);
+    }
+    if (c->tokens > 0)
+        fprintf(stderr, "  %-15s %d\n", tokens_name, c->tokens);
+    else
+        fprintf(stderr, "  %-15s to the end\n", tokens_name);
+    if (c->has_system)
+        tool_wrap(stderr, "  system          ", c->system);
+    else
+        fprintf(stderr, "  %-15s none\n", system_name);
+}
+
+/* Within [least, most], and whole where the row counts; false: it has been told. */
+static bool read_value(const tool_option *row, const char *text, double *value) {
+    const bool whole = row->kind != TOOL_VALUE_FLOAT;
+    char *end;
+    *value = strtod(text, &end);
+    const bool number = *text && !*end && isfinite(*value) && (!whole || *value == trunc(*value));
+    if (number && *value >= row->least && *value <= row->most) return true;
+    if (row->most >= INT32_MAX)
+        tool_message("/set %s takes a whole number from %g on, not \"%s\"", row->name, row->least,
+                     text);
+    else
+        tool_message("/set %s takes a number from %g to %g, not \"%s\"", row->name, row->least,
+                     row->most, text);
+    return false;
+}
+
+/* A seed has 64 bits, which a double hasn't. */
+static bool read_seed(const char *text, uint64_t *seed) {
+    char *end;
+    errno = 0;
+    *seed = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && !*end && !errno) return true;
+    tool_message("/set seed takes a whole number from 0 to 2^64 - 1, not \"%s\"", text);
+    return false;
+}
+
+/* ---- setting ---- */
+
+/* The sampler begins anew, with the seed that it had: what follows is as though it had been set
+ * from here on. */
+static int set_sampling(chat *c, const tool_option *row, const char *text) {
+    mnem_sampler_options sampling = c->g->sampling;
+    void *field = (char *)&sampling + row->offset;
+    double value = 0;
+    if (row->kind == TOOL_VALUE_NUMBER) {
+        if (!read_seed(text, field)) return TOOL_OK;
+    } else if (!read_value(row, text, &value))
+        return TOOL_OK;
+    if (row->kind == TOOL_VALUE_FLOAT) *(float *)field = (float)value;
+    if (row->kind == TOOL_VALUE_COUNT) *(int32_t *)field = (int32_t)value;
+    const int code = tool_generator_resample(c->g, &sampling);
+    return c->g->sampler ? TOOL_OK : code;
+}
+
+static int set_tokens(chat *c, const char *text) {
+    const tool_option row = {
+        .name = tokens_name, .kind = TOOL_VALUE_COUNT, .least = -1, .most = INT32_MAX};
+    double value;
+    if (!read_value(&row, text, &value)) return TOOL_OK;
+    if (value == 0)
+        tool_message("/set tokens is at least 1, or -1 for no limit");
+    else
+        c->tokens = (int32_t)value;
+    return TOOL_OK;
+}
+
+static void refuse(const char *name, size_t n) {
+    char text[400];
+    size_t used = (size_t)snprintf(text, sizeof text, "No option %.*s; /set takes",
+                                   (int)(n < 40 ? n : 40), name);
+    for (const tool_option *row = tool_sampling_options; row->name; row++)
+        used += (size_t)snprintf(text + used, sizeof text - used, " %s,", row->name);
+    snprintf(text + used, sizeof text - used, " %s and %s.", tokens_name, system_name);
+    tool_wrap(stderr, "", text);
+}
+
+int chat_set(chat *c, const char *words) {
+    static const char habit[] = "parameter "; /* of another tool's /set */
+    if (strncmp(words, habit, sizeof habit - 1) == 0) words += sizeof habit - 1;
+    words += strspn(words, " -");
+    const size_t n = strcspn(words, " =");
+    const char *value = words + n;
+    value += strspn(value, " =");
+    const tool_option *row = find_row(words, n);
+    if (n == 0) {
+        show(c);
+        return TOOL_OK;
+    }
+    if (is_word(words, n, system_name)) return chat_begin_with(c, value);
+    if (row) return set_sampling(c, row, value);
+    if (is_word(words, n, tokens_name)) return set_tokens(c, value);
+    refuse(words, n);
+    return TOOL_OK;
+}
+
+void chat_set_complete(const char *begun, size_t n, tool_words *words) {
+    for (const tool_option *row = tool_sampling_options; row->name; row++)
+        tool_words_add(words, begun, n, row->name);
+    tool_words_add(words, begun, n, tokens_name);
+    tool_words_add(words, begun, n, system_name);
+}

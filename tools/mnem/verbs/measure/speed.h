@@ -1,0 +1,14 @@
+/* speed.h: tokens per second of a session: of a prompt, and one by one. */
+#ifndef MNEM_TOOLS_MNEM_SPEED_H
+#define MNEM_TOOLS_MNEM_SPEED_H
+
+#include "stage.h"
+
+enum { TOOL_SPEED_MOST = 16384 }; /* tokens of a measurement */
+
+/* From an empty context, the best of the repeats after one that warms up, with progress. Tokens are
+ * pseudo-random: their choice doesn't change the work. */
+typedef mnem_status tool_speed(tool_stage *stage, int32_t tokens, int32_t repeats, double *rate);
+tool_speed tool_speed_prompt, tool_speed_tokens;
+
+#endif

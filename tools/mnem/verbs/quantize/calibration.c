@@ -1,0 +1,253 @@
+/* calibration.c: from a text to an importance for each column of a model's matrices.
+ *
+ * The text's tokens are cut into sequences of the context that don't overlap, the rest is dropped,
+ * and each begins with the file's begin token, as llama-imatrix does it. The last fifth of them is
+ * kept apart: what is measured on it later wasn't fitted to it. */
+#include "verbs/quantize/calibration.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { APART = 5 };
+
+typedef calibration_cut cut;
+
+static void cut_free(const tool_stage *stage, cut *c) {
+    if (c->ids) mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "text", c->bytes);
+    free(c->ids);
+    c->ids = NULL;
+}
+
+static int copy_ids(const tool_stage *stage, const int32_t *ids, cut *c) {
+    mnem_tokenizer_info info;
+    const int64_t n = c->sequences * c->context;
+    c->bytes = (uint64_t)n * sizeof *ids;
+    const mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "text", c->bytes);
+    if (status != MNEM_OK) return tool_fail(status);
+    c->ids = malloc(c->bytes);
+    if (!c->ids) {
+        mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "text", c->bytes);
+        return tool_failed("the machine has no memory for %lld tokens", (long long)n);
+    }
+    memcpy(c->ids, ids, c->bytes);
+    mnem_tokenizer_info_get(stage->tokenizer, &info);
+    for (int64_t i = 0; info.add_bos && i < n; i += c->context) c->ids[i] = info.bos;
+    return TOOL_OK;
+}
+
+/* What was only needed to make ids. */
+static void forget_text(tool_stage *stage) {
+    mnem_tokenizer_destroy(stage->tokenizer);
+    stage->tokenizer = NULL;
+    mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", stage->prompt.room);
+    free(stage->prompt.text);
+    memset(&stage->prompt, 0, sizeof stage->prompt);
+}
+
+/* Whole sequences, of which the last fifth is kept apart. */
+static void cut_sizes(const calibration_asked *asked, int64_t tokens, cut *c) {
+    c->context = asked->session.context ? asked->session.context : CALIBRATION_CONTEXT;
+    const int64_t all = tokens / c->context;
+    c->apart = all > 1 ? (all + APART - 1) / APART : 0;
+    c->sequences = all - c->apart;
+    if (asked->chunks && c->sequences > asked->chunks) c->sequences = asked->chunks;
+}
+
+int64_t calibration_sees(const void *asked, int64_t tokens) {
+    cut c = {0};
+    cut_sizes(asked, tokens, &c);
+    return c.sequences * c.context;
+}
+
+static int make_cut(tool_stage *stage, const calibration_asked *asked, cut *c) {
+    const int32_t *ids;
+    size_t count;
+    int code = tool_stage_read(stage, asked->text);
+    if (code != TOOL_OK) return code;
+    const mnem_status status = mnem_tokenizer_encode(
+        stage->tokenizer, stage->prompt.text, stage->prompt.bytes, MNEM_ENCODE_PLAIN, &ids, &count);
+    if (status != MNEM_OK) return tool_fail(status);
+    cut_sizes(asked, (int64_t)count, c);
+    if (c->sequences == 0)
+        return tool_failed("%s has %zu token%s; one sequence needs %d: take more text, or a "
+                           "smaller --ctx",
+                           asked->text, count, tool_s(count), c->context);
+    code = copy_ids(stage, ids, c);
+    if (code == TOOL_OK) forget_text(stage);
+    return code;
+}
+
+static void say(const calibration *c, const mnem_walk_report *r, const cut *text) {
+    char states[TOOL_TEXT], spilled[TOOL_TEXT], more[2 * TOOL_TEXT] = "";
+    const tool_args *args = c->stage.args;
+    if (args->json) {
+        tool_out_json("calibration",
+                      json_pack("{s:I, s:i, s:I, s:I, s:I, s:i, s:b, s:I}", "sequences",
+                                (json_int_t)r->sequences, "context", text->context, "kept_apart",
+                                (json_int_t)text->apart, "bytes_states",
+                                (json_int_t)r->bytes_states, "bytes_spilled",
+                                (json_int_t)r->bytes_spilled, "pass", r->pass, "streamed",
+                                r->streamed, "peak_bytes", (json_int_t)r->peak_bytes));
+        return;
+    }
+    if (args->quiet) return;
+    if (r->bytes_spilled)
+        snprintf(more, sizeof more, ", %s of them in a file", tool_size(r->bytes_spilled, spilled));
+    tool_message("calibrated on %lld sequence%s of %d tokens (the last %lld kept apart); hidden "
+                 "states %s%s",
+                 (long long)r->sequences, tool_s((uint64_t)r->sequences), text->context,
+                 (long long)text->apart, tool_size(r->bytes_states, states), more);
+}
+
+static mnem_walk_options walk_options(const calibration *c, mnem_progress progress) {
+    return (mnem_walk_options){.ledger = c->stage.ledger,
+                               .threads = c->asked->session.threads,
+                               .chunk = c->cut.context,
+                               .spill = c->asked->spill ? c->asked->spill : c->spill,
+                               .progress = progress};
+}
+
+static int count(calibration *c) {
+    tool_progress progress;
+    mnem_walk_report report;
+    const cut *text = &c->cut;
+    const mnem_walk_options o = walk_options(c, (mnem_progress){tool_progress_tell, &progress});
+    mnem_status status = mnem_imatrix_create(&c->imatrix);
+    tool_progress_begin(&progress, "calibrating");
+    if (status == MNEM_OK)
+        status =
+            mnem_calibrate(c->stage.model, &o, text->ids, text->sequences, c->imatrix, &report);
+    if (status == MNEM_OK && c->influence)
+        status = mnem_influence(c->stage.model, &o, text->ids, text->sequences, c->influence, NULL);
+    tool_progress_end(&progress);
+    if (status == MNEM_OK)
+        status = mnem_imatrix_note(c->imatrix, tool_file_name(c->asked->text),
+                                   (uint32_t)text->sequences, (uint32_t)text->context);
+    if (status == MNEM_OK && c->asked->imatrix_out)
+        status = mnem_imatrix_write(c->imatrix, c->asked->imatrix_out);
+    if (status != MNEM_OK) return tool_fail(status);
+    say(c, &report, text);
+    return TOOL_OK;
+}
+
+static bool method_is(const calibration *c, const char *method) {
+    return strcasecmp(c->asked->method ? c->asked->method : "auto", method) == 0;
+}
+
+static bool is_2_4(const mnem_model *model) {
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++)
+        if (t.sparse) return true;
+    return false;
+}
+
+/* Whether what columns weigh isn't asked for beside what is solved. */
+static bool solves_only(const calibration *c) {
+    return method_is(c, "gptq") || method_is(c, "awq") || method_is(c, "sparsegpt");
+}
+
+int calibration_run(calibration *c, const tool_args *args, const calibration_asked *asked,
+                    int32_t threads, const char *out) {
+    static calibration_asked mine; /* borrowed by the stage */
+    mine = *asked;
+    mine.session.threads = threads;
+    c->asked = &mine;
+    snprintf(c->spill, sizeof c->spill, "%.*s.states", PATH_MAX - 16, out);
+    int code = tool_stage_open(args, &mine.session, &c->stage);
+    if (code == TOOL_OK) code = tool_stage_needs_text(&c->stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(&c->stage);
+    if (code == TOOL_OK) code = make_cut(&c->stage, asked, &c->cut);
+    if (code == TOOL_OK && (asked->imatrix_out || !solves_only(c))) code = count(c);
+    c->zeros = c->stage.model && is_2_4(c->stage.model);
+    mnem_model_close(c->stage.model);
+    c->stage.model = NULL;
+    return code;
+}
+
+/* ---- writing ---- */
+
+static mnem_solve_options solve_options(const calibration *c, mnem_progress progress,
+                                        mnem_walk_report *report) {
+    return (mnem_solve_options){.walk = walk_options(c, progress),
+                                .ids = c->cut.ids,
+                                .sequences = c->cut.sequences,
+                                .report = report,
+                                .method = method_is(c, "gptq")  ? MNEM_SOLVE_GPTQ
+                                          : method_is(c, "awq") ? MNEM_SOLVE_AWQ
+                                                                : MNEM_SOLVE_AUTO};
+}
+
+static mnem_status solve(calibration *c, const char *in, const char *out,
+                         const mnem_quantize_options *options) {
+    mnem_walk_report report;
+    const mnem_solve_options o = solve_options(c, options->progress, &report);
+    const mnem_status status = mnem_quantize_solved(in, out, options, &o);
+    if (status == MNEM_OK && !c->imatrix) say(c, &report, &c->cut);
+    return status;
+}
+
+mnem_status calibration_quantize(calibration *c, const char *in, const char *out,
+                                 mnem_quantize_options *options) {
+    options->imatrix = c->imatrix;
+    if (!c->asked || method_is(c, "imatrix")) return mnem_quantize_file(in, out, options);
+    if (c->zeros && method_is(c, "auto")) {
+        tool_message("%s is 2:4: rounded by imatrix, since gptq would fill its zeros", in);
+        return mnem_quantize_file(in, out, options);
+    }
+    const mnem_status status = solve(c, in, out, options);
+    if (status != MNEM_OVER_BUDGET) return status;
+    if (!method_is(c, "auto")) {
+        tool_message("--method imatrix needs less: it keeps no Hessians");
+        return status;
+    }
+    tool_message("no room for Hessians (%s): rounded by imatrix", mnem_last_error());
+    return mnem_quantize_file(in, out, options);
+}
+
+mnem_status calibration_prune(calibration *c, const char *in, const char *out,
+                              const mnem_prune_options *options) {
+    mnem_walk_report report;
+    const mnem_solve_options o = solve_options(c, options->progress, &report);
+    const mnem_status status = mnem_prune_solved(in, out, options, &o);
+    if (status == MNEM_OK) say(c, &report, &c->cut);
+    if (status == MNEM_OVER_BUDGET) tool_message("--method wanda needs less: it keeps no Hessians");
+    return status;
+}
+
+void calibration_close(calibration *c) {
+    cut_free(&c->stage, &c->cut);
+    mnem_imatrix_destroy(c->imatrix);
+    tool_stage_close(&c->stage);
+    c->imatrix = NULL;
+}
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(calibration_asked, field)
+const tool_option calibration_options[] = {
+    {"calibrate", 0, "FILE", TOOL_VALUE_TEXT, AT(text), .path = TOOL_PATH_READ,
+     .help = "run the model over this text first (- is standard input), so that columns which it "
+             "uses more are rounded with more care; the last fifth is kept apart"},
+    {"method", 0, "METHOD", TOOL_VALUE_NAME, AT(method), .choices = "auto nearest imatrix awq gptq",
+     .help = "how weights are rounded: imatrix weighs columns (--imatrix, --calibrate); awq scales "
+             "columns before they are rounded and folds the scales into what comes before; gptq "
+             "has each column make up for the errors of those before it; both take a Hessian for "
+             "each input of a layer (--calibrate); auto (default): gptq, with scales where that "
+             "loses less, or the best that there is room and a text for"},
+    {"imatrix-out", 0, "FILE", TOOL_VALUE_TEXT, AT(imatrix_out), .path = TOOL_PATH_WRITE,
+     .help = "with --calibrate: keep what it counted, as llama.cpp's imatrix file"},
+    {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(session.context), .least = 16, .most = 1 << 20,
+     .also = "ctx-size context n-ctx num-ctx",
+     .help =
+         "tokens of a sequence (--calibrate; default: 512) and of a window (--test; default: the "
+         "model's context, at most 4096)"},
+    {"chunks", 0, "N", TOOL_VALUE_COUNT, AT(chunks), .least = 1, .most = INT32_MAX,
+     .help = "with --calibrate: sequences at the most (default: all of the text but what is kept "
+             "apart)"},
+    {"spill", 0, "FILE", TOOL_VALUE_TEXT, AT(spill), .path = TOOL_PATH_WRITE,
+     .help = "with --calibrate: where hidden states go that don't fit in memory; a new file, gone "
+             "when it ends (default: OUT.states)"},
+    TOOL_GROUP(tool_memory_options, AT(session.memory)),
+    TOOL_GROUP(tool_pre_options, AT(session.pre)),
+    {0},
+};

@@ -1,0 +1,56 @@
+/* calibration.h: `mnem quantize --calibrate`: what a text says of a model's matrices, and rounding
+ * by it. */
+#ifndef MNEM_TOOLS_MNEM_VERBS_QUANTIZE_CALIBRATION_H
+#define MNEM_TOOLS_MNEM_VERBS_QUANTIZE_CALIBRATION_H
+
+#include <limits.h>
+
+#include "stage.h"
+
+typedef struct calibration_asked {
+    const char *text;           /* NULL: no calibration */
+    const char *imatrix_out;    /* NULL: not kept */
+    const char *spill;          /* NULL: beside what is written */
+    const char *method;         /* NULL: auto */
+    int32_t chunks;             /* at the most; 0: all of the text */
+    tool_session_asked session; /* memory, context, pre */
+} calibration_asked;
+extern const tool_option calibration_options[];
+enum { CALIBRATION_CONTEXT = 512 }; /* where none is asked for */
+
+/* What is cut from the text. */
+typedef struct calibration_cut {
+    int32_t *ids; /* [sequences][context] */
+    int64_t sequences, apart;
+    int32_t context;
+    uint64_t bytes; /* charged */
+} calibration_cut;
+
+typedef struct calibration {
+    tool_stage stage; /* its ledger stays, so that what comes next keeps to the budget too */
+    calibration_cut cut;
+    const calibration_asked *asked;
+    char spill[PATH_MAX];
+    mnem_imatrix *imatrix; /* NULL: not counted */
+    bool zeros;            /* the model is 2:4 */
+    double *influence;     /* of each layer, [MNEM_LAYERS_MAX]; the caller's. NULL: not measured */
+} calibration;
+
+/* How many of a text's tokens a calibration sees; asked: a calibration_asked. What measures on the
+ * rest leaves these out. */
+int64_t calibration_sees(const void *asked, int64_t tokens);
+/* Runs the model over the text; the states that don't fit go to a file beside `out`, what is
+ * written. An exit code; close is needed in any case. */
+int calibration_run(calibration *c, const tool_args *args, const calibration_asked *asked,
+                    int32_t threads, const char *out);
+/* Writes a model by the method that was asked for; options->imatrix is set here. A zeroed
+ * calibration: by its imatrix, or to nearest. */
+mnem_status calibration_quantize(calibration *c, const char *in, const char *out,
+                                 mnem_quantize_options *options);
+/* Writes a model with two of four weights, by SparseGPT, after a run with "sparsegpt" as its
+ * method. */
+mnem_status calibration_prune(calibration *c, const char *in, const char *out,
+                              const mnem_prune_options *options);
+void calibration_close(calibration *c); /* a zeroed one is fine */
+
+#endif

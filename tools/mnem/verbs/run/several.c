@@ -1,0 +1,440 @@
+/* several.c: the loop over sequences, and the order of what they say.
+ *
+ *     prompts   0  1  2  3  4  5  6  7 ...
+ *               printed ^  ^ running  ^ not begun
+ *
+ * A text has a slot (its tokens) from when it begins until it is printed, and of the few sequences
+ * and samplers one only while it runs. The one whose turn it is prints as it goes; the others keep
+ * their tokens, from which the same text is made when their turn comes: no text waits in memory.
+ * Invariant: all that this takes is there before the plan. */
+#include "verbs/run/several.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct slot {
+    tool_generator g;
+    int32_t prompt;          /* which; its tokens begin the sequence */
+    int32_t lane;            /* of those that run; -1: it has ended, or never began */
+    int32_t made, last;      /* tokens; the one behind the sequence's, -1: none */
+    mnem_sequence *sequence; /* while it runs */
+    tool_end end;
+    bool cut; /* a grammar would have gone on */
+} slot;
+
+struct tool_several {
+    tool_stage *stage;
+    const run_options *asked;
+    tool_prompt_list list;
+    int32_t together, limit;
+    int32_t slots; /* together * TOOL_WAITING at the most */
+    slot *slot;    /* [slots]; prompt i has slot i % slots */
+    /* [together]: what runs (NULL: none), and how its tokens are chosen. */
+    slot *running[TOOL_TOGETHER];
+    mnem_sampler *sampler[TOOL_TOGETHER];
+    tool_constraint constraint; /* a grammar for all, and where each lane is in it */
+    mnem_match *match[TOOL_TOGETHER];
+    mnem_sampler_options sampling;
+    mnem_step_part part[TOOL_TOGETHER];
+    slot *part_slot[TOOL_TOGETHER];
+    uint64_t taken;
+    mnem_engine *engine;
+    int32_t begun, printed; /* prompts */
+    uint64_t prompt_tokens, tokens;
+    double seconds;
+};
+
+/* ---- what they take ---- */
+
+static void close_slots(tool_several *s) {
+    for (int32_t i = 0; i < s->slots; i++) {
+        s->slot[i].g.sampler = NULL; /* its lane's */
+        s->slot[i].g.constraint.match = NULL;
+        if (s->slot[i].g.stage) tool_generator_close(&s->slot[i].g);
+    }
+    for (int32_t i = 0; i < TOOL_TOGETHER; i++) {
+        mnem_sampler_destroy(s->sampler[i]);
+        mnem_match_destroy(s->match[i]);
+        s->sampler[i] = NULL;
+        s->match[i] = NULL;
+    }
+    free(s->slot);
+    if (s->taken) mnem_ledger_release(s->stage->ledger, MNEM_KIND_HOST, "answers", s->taken);
+    s->slot = NULL;
+    s->slots = s->together = 0;
+    s->taken = 0;
+}
+
+/* A lane's sampler for another prompt takes the bytes of the one before. */
+static int set_sampler(tool_several *s, int32_t lane, uint64_t seed) {
+    mnem_sampler_options sampling = s->sampling;
+    sampling.seed = seed;
+    mnem_sampler_destroy(s->sampler[lane]);
+    s->sampler[lane] = NULL;
+    const mnem_status status =
+        mnem_sampler_create(&sampling, s->stage->transformer.vocab, &s->sampler[lane]);
+    return status == MNEM_OK ? TOOL_OK : tool_fail_asked(status);
+}
+
+static int open_lane(tool_several *s, int32_t lane) {
+    const int code = set_sampler(s, lane, s->sampling.seed);
+    if (code != TOOL_OK || !s->constraint.grammar) return code;
+    const mnem_status status = mnem_match_create(s->constraint.grammar, &s->match[lane]);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static int open_slots(tool_several *s, int32_t together, int32_t room) {
+    const int32_t most = together * TOOL_WAITING, count = s->list.count;
+    const int32_t slots = count < most ? count : most;
+    const uint64_t bytes = (uint64_t)slots * sizeof(slot);
+    const mnem_status status =
+        mnem_ledger_charge(s->stage->ledger, MNEM_KIND_HOST, "answers", bytes);
+    if (status != MNEM_OK) return tool_fail(status);
+    s->taken = bytes;
+    s->slot = calloc((size_t)slots, sizeof *s->slot);
+    if (!s->slot) return tool_failed("the machine has no memory for %d answers", slots);
+    s->slots = slots;
+    s->together = together;
+    int code = TOOL_OK;
+    for (int32_t i = 0; i < together && code == TOOL_OK; i++) code = open_lane(s, i);
+    for (int32_t i = 0; i < slots && code == TOOL_OK; i++) {
+        s->slot[i].lane = -1;
+        code = tool_generator_prepare(s->stage, s->asked, room, &s->slot[i].g);
+    }
+    return code;
+}
+
+/* ---- the plan ---- */
+
+/* Passes over the weights, in seconds: what as many at once would take for all. */
+static double seconds_of(const tool_several *s, int32_t together) {
+    const int32_t groups = (s->list.count + together - 1) / together;
+    return groups * s->stage->plan.predicted_seconds;
+}
+
+static mnem_status try_together(tool_several *s, int32_t together) {
+    s->stage->options.sequences = together;
+    return mnem_engine_plan_make(s->stage->model, &s->stage->options, &s->stage->plan);
+}
+
+/* The count whose plan promises the most: all, unless they leave too little for the weights.
+ * *all_bytes: what all would take, where they don't fit. */
+static int32_t choose(tool_several *s, int32_t most, uint64_t *all_bytes) {
+    int32_t best = 1;
+    double least = 0;
+    *all_bytes = 0;
+    for (int32_t k = most; k >= 1; k /= 2) {
+        const mnem_engine_plan *p = &s->stage->plan;
+        const mnem_status status = try_together(s, k);
+        const uint64_t bytes = status == MNEM_OVER_BUDGET ? p->needed_bytes : p->wanted_bytes;
+        if (k == most) *all_bytes = bytes;
+        if (status != MNEM_OK || bytes) continue; /* fewer may have all of their context */
+        const double seconds = seconds_of(s, k);
+        if (least == 0 || seconds < least) best = k, least = seconds;
+        if (!p->streamed) break;
+    }
+    return best;
+}
+
+static void say_groups(const tool_several *s, int32_t most, uint64_t all_bytes) {
+    char least[TOOL_TEXT], help[TOOL_TEXT + 32] = "";
+    if (s->together == most || s->stage->args->quiet) return;
+    if (all_bytes)
+        snprintf(help, sizeof help, "; --memory %s would hold %d",
+                 mnem_size_budget(all_bytes, least, sizeof least), most);
+    tool_message("of %d prompts %d run%s at a time in this budget%s", s->list.count, s->together,
+                 s->together == 1 ? "s" : "", help);
+}
+
+static int plan(tool_several *s, int32_t wanted, int32_t room) {
+    tool_stage *stage = s->stage;
+    const int32_t count = s->list.count, most = count < TOOL_TOGETHER ? count : TOOL_TOGETHER;
+    uint64_t all_bytes;
+    stage->options.context_wanted = wanted;
+    stage->options.context_needed = s->list.longest + 1;
+    int code = open_slots(s, most, room);
+    const int32_t together = code == TOOL_OK ? choose(s, most, &all_bytes) : 1;
+    if (code != TOOL_OK) return code;
+    if (together < most) {
+        close_slots(s);
+        code = open_slots(s, together, room);
+    }
+    stage->options.sequences = together;
+    if (code == TOOL_OK) code = tool_stage_plan(stage);
+    if (code == TOOL_OK) say_groups(s, most, all_bytes);
+    if (code == TOOL_OK && stage->plan.wanted_bytes && !stage->asked->context) {
+        char least[TOOL_TEXT];
+        tool_message("the budget has room for a context of %d tokens for each; up to %d are "
+                     "wanted: --memory %s would hold them",
+                     stage->plan.context, wanted,
+                     mnem_size_budget(stage->plan.wanted_bytes, least, sizeof least));
+    }
+    return code;
+}
+
+int tool_several_plan(tool_stage *stage, const run_options *asked, tool_several **several) {
+    static tool_several s;
+    int32_t wanted;
+    s = (tool_several){.stage = stage, .asked = asked};
+    s.sampling = tool_generator_sampling(stage, asked);
+    *several = &s;
+    int code = tool_prompts_open(stage, asked, &s.list);
+    if (code == TOOL_OK)
+        code = tool_constraint_open(stage, &asked->constraint, s.list.end, &s.constraint);
+    if (code == TOOL_OK) code = tool_prompt_room(stage, asked, (size_t)s.list.longest, &wanted);
+    if (code != TOOL_OK) return code;
+    s.limit = asked->tokens < 0 ? INT32_MAX : asked->tokens;
+    if (!s.limit) s.limit = s.list.answers ? INT32_MAX : TOOL_DEFAULT_TOKENS;
+    return plan(&s, wanted, tool_prompt_sequence(stage, asked, s.list.answers, wanted));
+}
+
+void tool_several_close(tool_several *s) {
+    if (!s) return;
+    tool_interrupt_call(NULL, NULL);
+    mnem_engine_destroy(s->engine);
+    close_slots(s);
+    tool_constraint_close(&s->constraint);
+    tool_prompts_close(&s->list);
+}
+
+/* ---- what is printed ---- */
+
+/* "==> 2: What is the capital of ... <==", as head heads several files. */
+static void print_header(const tool_several *s, const slot *a) {
+    enum { SHOWN = 60 };
+    const mnem_text text = s->list.prompt[a->prompt].text;
+    char shown[SHOWN + 1];
+    size_t n = 0;
+    if (s->stage->args->quiet) return;
+    for (; n < text.length && n < SHOWN; n++)
+        shown[n] = (unsigned char)text.bytes[n] < ' ' ? ' ' : text.bytes[n];
+    while (n < text.length && n > 0 && (text.bytes[n] & 0xc0) == 0x80) n--; /* whole characters */
+    tool_outf("%s==> %d: %.*s%s <==\n", a->prompt ? "\n" : "", a->prompt + 1, (int)n, shown,
+              n < text.length ? "..." : "");
+}
+
+/* From the tokens, as though none had been looked at. */
+static void say_again(const tool_several *s, slot *a) {
+    tool_generator_say(&a->g, s->list.prompt[a->prompt].count, a->last);
+}
+
+/* One object on one line, whose text is written as it is made. */
+static void print_json(const tool_several *s, slot *a) {
+    const tool_prompt *p = &s->list.prompt[a->prompt];
+    tool_outf("{\"type\":\"answer\",\"index\":%d,\"prompt\":\"", a->prompt);
+    tool_out_escaped(NULL, p->text.bytes, p->text.length);
+    tool_outf("\",\"text\":\"");
+    a->g.on_text = tool_out_escaped;
+    say_again(s, a);
+    tool_generator_flush(&a->g, a->end);
+    tool_outf("\",\"end\":\"%s\",\"prompt_tokens\":%d,\"tokens\":%llu,\"seed\":%llu}\n",
+              tool_end_text(a->end), p->count, (unsigned long long)a->g.tokens,
+              (unsigned long long)a->g.sampling.seed);
+    tool_out_flush();
+}
+
+/* Its turn has come: what it has said so far, and then as it goes. */
+static void begin_turn(const tool_several *s, slot *a) {
+    if (s->stage->args->json || !a->g.mute) return;
+    print_header(s, a);
+    a->g.mute = false;
+    say_again(s, a);
+}
+
+static void end_turn(const tool_several *s, slot *a) {
+    char what[64] = "";
+    if (s->stage->args->json) {
+        print_json(s, a);
+        return;
+    }
+    begin_turn(s, a);
+    tool_generator_flush(&a->g, a->end);
+    if (!a->g.newline) tool_out("\n", 1);
+    tool_out_flush();
+    if (a->end == TOOL_END_CONTEXT)
+        snprintf(what, sizeof what, "the context of %d tokens is full", s->stage->plan.context);
+    else if (!a->g.text_bytes && a->end != TOOL_END_INTERRUPTED)
+        snprintf(what, sizeof what, "the %s is empty", a->g.answers ? "answer" : "text");
+    else if (a->cut)
+        snprintf(what, sizeof what, "the answer ended before the grammar did");
+    if (*what) tool_message("prompt %d: %s", a->prompt + 1, what);
+}
+
+static slot *slot_of(const tool_several *s, int32_t prompt) {
+    return &s->slot[prompt % s->slots];
+}
+
+/* Those that have ended, in order, and of the next one what there is. */
+static void print_turns(tool_several *s) {
+    while (s->printed < s->begun && slot_of(s, s->printed)->lane < 0) {
+        end_turn(s, slot_of(s, s->printed));
+        s->printed++;
+    }
+    if (s->printed < s->begun) begin_turn(s, slot_of(s, s->printed));
+}
+
+/* ---- running ---- */
+
+/* The next prompt, in a slot whose text has been printed. */
+static int start(tool_several *s, int32_t lane) {
+    const int32_t i = s->begun;
+    const tool_prompt *p = &s->list.prompt[i];
+    const uint64_t seed = s->sampling.seed + (uint64_t)i;
+    slot *a = slot_of(s, i);
+    const tool_generator kept = a->g; /* its tokens' memory */
+    *a = (slot){.prompt = i, .lane = lane, .last = -1};
+    a->g = (tool_generator){.stage = s->stage,
+                            .asked = s->asked,
+                            .ids = kept.ids,
+                            .room = kept.room,
+                            .next = -1,
+                            .end = s->list.end,
+                            .newline = true,
+                            .mute = true,
+                            .answers = s->list.answers,
+                            .sampling = s->sampling};
+    a->g.sampling.seed = seed;
+    tool_generator_add(&a->g, s->list.ids + p->at, (size_t)p->count);
+    const int code = set_sampler(s, lane, seed);
+    if (code != TOOL_OK) return code;
+    a->g.sampler = s->sampler[lane];
+    a->g.constraint.match = s->match[lane];
+    tool_constraint_begin(&a->g.constraint);
+    const mnem_status status = mnem_sequence_create(s->engine, &a->sequence);
+    if (status != MNEM_OK) return tool_fail(status);
+    s->running[lane] = a;
+    s->begun++;
+    s->prompt_tokens += (uint64_t)p->count;
+    return TOOL_OK;
+}
+
+static void finish(tool_several *s, slot *a, tool_end end) {
+    s->running[a->lane] = NULL;
+    s->tokens += a->g.tokens;
+    mnem_sequence_destroy(a->sequence);
+    a->sequence = NULL;
+    a->g.sampler = NULL;
+    a->cut = a->g.constraint.match && !mnem_match_may_end(a->g.constraint.match);
+    a->g.constraint.match = NULL;
+    a->lane = -1;
+    a->end = end;
+}
+
+static bool on_logits(void *context, int32_t part, int32_t index, const float *logits) {
+    slot *a = ((tool_several *)context)->part_slot[part];
+    (void)index;
+    a->g.next = tool_constraint_choose(&a->g.constraint, a->g.sampler, logits);
+    return true;
+}
+
+/* What isn't evaluated yet of all that run, in one step. */
+static mnem_status step(tool_several *s, int32_t *parts) {
+    *parts = 0;
+    for (int32_t lane = 0; lane < s->together; lane++) {
+        slot *a = s->running[lane];
+        if (!a) continue;
+        const int32_t done = mnem_sequence_length(a->sequence), n = a->g.count - done;
+        for (int32_t i = done; i < a->g.count; i++) mnem_sampler_accept(a->g.sampler, a->g.ids[i]);
+        s->part_slot[*parts] = a;
+        s->part[(*parts)++] = (mnem_step_part){a->sequence, a->g.ids + done, n, n - 1};
+    }
+    if (tool_interrupted()) return MNEM_CANCELLED;
+    return mnem_engine_step(s->engine, s->part, *parts, on_logits, s);
+}
+
+static int advance(tool_several *s, slot *a) {
+    tool_end end;
+    if (tool_generator_take(&a->g, &end)) {
+        if (++a->made >= s->limit) finish(s, a, TOOL_END_LIMIT);
+        return TOOL_OK;
+    }
+    if (end == TOOL_END_STOP || end == TOOL_END_CONTEXT || end == TOOL_END_GRAMMAR)
+        a->last = a->g.next;
+    finish(s, a, end);
+    return end == TOOL_END_FAILED ? tool_fail(a->g.status) : TOOL_OK;
+}
+
+static int run(tool_several *s) {
+    int32_t parts;
+    while (s->printed < s->list.count && !tool_out_closed()) {
+        for (int32_t lane = 0; lane < s->together; lane++) {
+            const bool waiting = s->begun < s->list.count && s->begun - s->printed < s->slots;
+            const int code = !s->running[lane] && waiting ? start(s, lane) : TOOL_OK;
+            if (code != TOOL_OK) return code;
+        }
+        const mnem_status status = step(s, &parts);
+        int code = status == MNEM_OK ? TOOL_OK : tool_fail(status);
+        for (int32_t i = 0; i < parts; i++) {
+            if (status == MNEM_OK) {
+                const int one = advance(s, s->part_slot[i]);
+                if (code == TOOL_OK) code = one;
+            } else
+                finish(s, s->part_slot[i],
+                       status == MNEM_CANCELLED ? TOOL_END_INTERRUPTED : TOOL_END_FAILED);
+        }
+        print_turns(s);
+        if (code != TOOL_OK) return code;
+    }
+    return tool_interrupted() ? TOOL_INTERRUPTED : TOOL_OK;
+}
+
+/* ---- the end ---- */
+
+static void report(const tool_several *s) {
+    const tool_stage *stage = s->stage;
+    const double rate = s->seconds > 0 ? (double)s->tokens / s->seconds : 0;
+    mnem_engine_stats e;
+    mnem_engine_stats_get(s->engine, &e);
+    if (stage->args->json) {
+        json_t *plan = tool_report_plan_json(&stage->plan, stage);
+        json_object_set_new(plan, "sequences", json_integer(stage->plan.sequences));
+        json_t *stats = json_pack(
+            "{s:i, s:i, s:I, s:I, s:f, s:f, s:I, s:I}", "prompts", s->list.count, "together",
+            s->together, "prompt_tokens", (json_int_t)s->prompt_tokens, "tokens",
+            (json_int_t)s->tokens, "tokens_per_s", rate, "seconds_load", stage->seconds_load,
+            "bytes_streamed", (json_int_t)e.bytes_streamed, "vmhwm", (json_int_t)tool_peak_bytes());
+        tool_out_json("end", json_pack("{s:o, s:o, s:o}", "plan", plan, "ledger",
+                                       tool_report_ledger_json(stage), "stats", stats));
+    } else if (!stage->args->quiet) {
+        char text[160], size[TOOL_TEXT];
+        snprintf(text, sizeof text, "%d prompt%s, %d at a time · %llu tokens at %.*f/s · peak %s",
+                 s->list.count, tool_s((uint64_t)s->list.count), s->together,
+                 (unsigned long long)s->tokens, rate < 100, rate,
+                 tool_size(tool_peak_bytes(), size));
+        if (stage->args->verbose) tool_report_ledger(stderr, stage);
+        tool_wrap_dim(stderr, "", text);
+    }
+}
+
+static void cancel(void *engine) {
+    mnem_engine_cancel(engine);
+}
+
+static int create(tool_several *s) {
+    tool_stage *stage = s->stage;
+    tool_progress progress;
+    const double start_time = tool_clock();
+    tool_progress_begin(&progress, "loading");
+    stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
+    const mnem_status status =
+        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->engine);
+    tool_progress_end(&progress);
+    stage->seconds_load = tool_clock() - start_time;
+    if (status != MNEM_OK) return tool_fail(status);
+    tool_interrupt_call(cancel, s->engine);
+    return TOOL_OK;
+}
+
+int tool_several_run(tool_several *s) {
+    int code = create(s);
+    if (code != TOOL_OK) return code;
+    const double begun = tool_clock();
+    tool_stage_begin(s->stage, "generate");
+    code = run(s);
+    tool_stage_end(s->stage, "generate");
+    s->seconds = tool_clock() - begun;
+    report(s);
+    const int out = tool_out_end();
+    return code != TOOL_OK ? code : out;
+}

@@ -1,0 +1,124 @@
+/* api_limit.c: what an answer is held to: a grammar, a schema, any JSON, or calls of tools.
+ *
+ * A grammar is one answer's alone. What it may take is lent by a reserve while it is compiled, and
+ * what it does take until the answer has ended: so grammars of others can't be in the way of what
+ * already runs, and a bomb is refused. */
+#include <string.h>
+
+#include "verbs/serve/api/api_private.h"
+#include "verbs/serve/api/calls/call_grammar.h"
+
+enum {
+    GRAMMAR_BYTES = 1 << 20, /* of one, and of compiling it: twice that at the most */
+    STATE_BYTES = 12 << 10,  /* some 200 values inside one another */
+    CACHE_BYTES = 32 << 10,
+    BESIDE = 256 << 10, /* what state, masks and their cache take */
+    LEAST = 384 << 10,  /* to begin with */
+    STEPS = 20000000    /* of one call, while others wait for it: 0.2 s */
+};
+
+static bool refuse_busy(api_error *error) {
+    error->retry_seconds = 1;
+    return api_refuse(error, 429, NULL, "others' grammars take the memory that there is for them");
+}
+
+/* What a grammar is made of. */
+typedef struct rules {
+    const char *text;
+    size_t n;
+    bool schema;
+    const mnem_grammar_part *parts;
+    uint32_t part_count;
+} rules;
+
+/* lent bytes are there for it. */
+static mnem_status compile(api *a, const rules *from, uint64_t lent, mnem_grammar **grammar) {
+    const mnem_grammar_options options = {.bytes = (lent - BESIDE) / 2,
+                                          .state_bytes = STATE_BYTES,
+                                          .cache_bytes = CACHE_BYTES,
+                                          .steps = STEPS};
+    const mnem_token_set *tokens = a->model.tokens;
+    return from->schema ? mnem_grammar_create_schema(tokens, from->text, from->n, &options, grammar)
+                        : mnem_grammar_create_with(tokens, from->text, from->n, from->parts,
+                                                   from->part_count, &options, grammar);
+}
+
+/* Into limit; false without an error: *status says why not. */
+static bool make_of(api *a, const rules *from, api_limit *limit, mnem_status *status,
+                    api_error *error) {
+    mnem_grammar_info info;
+    const uint64_t left = api_reserve_left(&a->grammars), most = 2 * GRAMMAR_BYTES + BESIDE;
+    const uint64_t lent = left < most ? left : most;
+    if (lent < LEAST && a->jobs && !a->jobs->next)
+        return api_refuse(error, 400, NULL,
+                          "so many answers, each with a grammar, take more than "
+                          "there is for grammars: ask for fewer");
+    if (lent < LEAST || !api_reserve_lend(&a->grammars, lent)) return refuse_busy(error);
+    *status = compile(a, from, lent, &limit->grammar);
+    if (*status == MNEM_OK) *status = mnem_match_create(limit->grammar, &limit->match);
+    if (*status == MNEM_OK) {
+        mnem_grammar_info_get(limit->grammar, &info);
+        limit->bytes = info.bytes + STATE_BYTES;
+    } else {
+        mnem_grammar_destroy(limit->grammar);
+        limit->grammar = NULL;
+    }
+    api_reserve_settle(&a->grammars, lent, limit->bytes);
+    return *status == MNEM_OK || (*status == MNEM_NO_MEMORY && refuse_busy(error));
+}
+
+static bool make_with(api *a, const rules *from, const char *param, api_limit *limit,
+                      api_error *error) {
+    mnem_status status;
+    if (make_of(a, from, limit, &status, error)) return true;
+    return api_refuse(error, 400, param, "%.400s", mnem_last_error());
+}
+
+/* Arguments that fit their schemas; where one of these says what can't be held to, any object. */
+static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_limit *limit,
+                       api_error *error) {
+    bool fine = false;
+    for (int schemas = 1; schemas >= 0 && !fine && !error->status; schemas--) {
+        call_grammar g = {.memory = &a->memory};
+        mnem_status status;
+        if (!call_grammar_make(ask, a->model.calls, a->model.thinks, in_thought, schemas, &g))
+            refuse_busy(error);
+        const rules from = {g.text.bytes, g.text.length, false, g.part, g.parts};
+        fine = !error->status && make_of(a, &from, limit, &status, error);
+        if (!fine && schemas == 0) api_refuse(error, 400, "tools", "%.400s", mnem_last_error());
+        call_grammar_fini(&g);
+    }
+    return fine;
+}
+
+static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_error *error) {
+    api_text text = {.memory = &a->memory};
+    api_json_put(&text, ask->schema);
+    const rules from = {text.bytes, text.length, .schema = true};
+    const bool fine =
+        text.failed ? refuse_busy(error) : make_with(a, &from, "response_format", limit, error);
+    api_text_fini(&text);
+    return fine;
+}
+
+bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_limit *limit,
+                    api_error *error) {
+    static const char any_object[] = "{\"type\":\"object\"}";
+    const bool calls = ask->tools && ask->tool_choice != ASK_TOOL_NONE;
+    if (!calls && ask->limit == ASK_FREE) return true;
+    if (calls) return make_calls(a, ask, in_thought, limit, error);
+    if (ask->limit == ASK_SCHEMA) return make_schema(a, ask, limit, error);
+    if (ask->limit == ASK_JSON) {
+        const rules from = {any_object, sizeof any_object - 1, .schema = true};
+        return make_with(a, &from, "response_format", limit, error);
+    }
+    const rules from = {.text = ask->grammar, .n = strlen(ask->grammar)};
+    return make_with(a, &from, "grammar", limit, error);
+}
+
+void api_limit_drop(api *a, api_limit *limit) {
+    mnem_match_destroy(limit->match);
+    mnem_grammar_destroy(limit->grammar);
+    if (limit->bytes) api_reserve_settle(&a->grammars, limit->bytes, 0);
+    *limit = (api_limit){0};
+}

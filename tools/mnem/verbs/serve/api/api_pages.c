@@ -1,0 +1,125 @@
+/* api_pages.c: what a GET answers: is it alive, what runs, with which settings. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "verbs/serve/api/api_private.h"
+
+static const char type_json[] = "application/json";
+
+void api_on_health(void *context, http_exchange *exchange, const http_request *request) {
+    static const char ok[] = "{\"status\":\"ok\"}";
+    const api *a = context;
+    api_error error = {0};
+    (void)request;
+    if (a->scheduler) {
+        http_respond(exchange, 200, type_json, NULL, ok, sizeof ok - 1);
+        return;
+    }
+    error.retry_seconds = 1;
+    api_refuse(&error, 503, NULL, "the model is loading");
+    api_answer_error(context, exchange, &error, false);
+}
+
+/* Alive, and takes requests. */
+void api_on_ready(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_error error = {0};
+    if (!a->draining) {
+        api_on_health(context, exchange, request);
+        return;
+    }
+    error.retry_seconds = 5;
+    api_refuse(&error, 503, NULL, "the server stops");
+    api_answer_error(a, exchange, &error, false);
+}
+
+/* ---- models ---- */
+
+static void put_model(api *a, api_text *text) {
+    const mnem_transformer *t = &a->transformer;
+    api_say(text, "{\"id\":");
+    api_quote(text, a->model.name, strlen(a->model.name));
+    api_format(text,
+               ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"mnem\",\"max_model_len\":%d,"
+               "\"meta\":{\"n_vocab\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_layer\":%d}}",
+               (long long)a->started, a->model.context, a->model.info.vocab, t->context, t->embd,
+               t->layers);
+}
+
+/* The list, or the one that the path names. */
+void api_on_models(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_text text = {.memory = &a->memory};
+    static const char list[] = "/v1/models";
+    const bool all = strcmp(request->path, list) == 0;
+    const char *name = all ? "" : request->path + sizeof list;
+    if (!all && strcmp(name, a->model.name) != 0 && a->options.strict_model) {
+        api_error error = {.code = "model_not_found"};
+        api_refuse(&error, 404, "model", "there is no model '%.100s'", name);
+        api_answer_error(a, exchange, &error, false);
+        return;
+    }
+    if (all) api_say(&text, "{\"object\":\"list\",\"data\":[");
+    put_model(a, &text);
+    if (all) api_say(&text, "]}");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}
+
+/* ---- settings ---- */
+
+static void put_sampler(const mnem_sampler_options *s, api_text *text) {
+    api_format(text,
+               "\"temperature\":%g,\"top_k\":%d,\"top_p\":%g,\"min_p\":%g,\"repeat_penalty\":%g,"
+               "\"repeat_last_n\":%d,\"presence_penalty\":%g,\"frequency_penalty\":%g",
+               (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
+               (double)s->repeat_penalty, s->repeat_last, (double)s->presence_penalty,
+               (double)s->frequency_penalty);
+}
+
+void api_on_props(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_text text = {.memory = &a->memory};
+    mnem_ledger_info ledger;
+    (void)request;
+    mnem_ledger_info_get(a->options.ledger, &ledger);
+    api_format(&text, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{",
+               a->model.context);
+    put_sampler(&a->options.sampler, &text);
+    api_format(&text, "}},\"total_slots\":%d,\"model_alias\":",
+               a->scheduler ? mnem_scheduler_slots_get(a->scheduler, NULL, 0) : 0);
+    api_quote(&text, a->model.name, strlen(a->model.name));
+    api_say(&text, ",\"chat_template\":");
+    api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
+    api_format(&text,
+               ",\"chat_template_caps\":{\"supports_tools\":%s,\"supports_thinking\":%s},"
+               "\"modalities\":{\"vision\":false,\"audio\":false},\"budget_bytes\":%" PRIu64
+               ",\"live_bytes\":%" PRIu64 ",\"truncate\":%s,\"build_info\":\"mnem\"}",
+               a->model.writes_tools ? "true" : "false", a->model.thinks ? "true" : "false",
+               ledger.budget_bytes, ledger.bytes_live, a->options.truncate ? "true" : "false");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}
+
+void api_on_slots(void *context, http_exchange *exchange, const http_request *request) {
+    enum { SLOTS = 64 };
+    static const char *const states[] = {"free", "prompt", "generating", "cached", "swapping"};
+    api *a = context;
+    mnem_scheduler_slot slot[SLOTS];
+    api_text text = {.memory = &a->memory};
+    (void)request;
+    int32_t n = a->scheduler ? mnem_scheduler_slots_get(a->scheduler, slot, SLOTS) : 0;
+    if (n > SLOTS) n = SLOTS;
+    api_say(&text, "[");
+    for (int32_t i = 0; i < n; i++) {
+        const bool busy =
+            slot[i].state == MNEM_SLOT_PROMPT || slot[i].state == MNEM_SLOT_GENERATING;
+        api_format(&text,
+                   "%s{\"id\":%d,\"n_ctx\":%d,\"is_processing\":%s,\"state\":\"%s\",\"id_task\":"
+                   "%" PRIu64 ",\"length\":%d,\"prompt_tokens\":%d,\"tokens\":%d,\"pages\":%d,"
+                   "\"pages_private\":%d}",
+                   i ? "," : "", i, a->model.context, busy ? "true" : "false",
+                   states[slot[i].state], slot[i].request, slot[i].length, slot[i].prompt_tokens,
+                   slot[i].tokens, slot[i].pages, slot[i].pages_private);
+    }
+    api_say(&text, "]");
+    api_answer_text(a, exchange, 200, type_json, &text);
+}

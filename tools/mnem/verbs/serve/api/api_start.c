@@ -1,0 +1,233 @@
+/* api_start.c: from a request's body to answers that are submitted. Nothing of the body is kept but
+ * its stop strings: the document is closed when this is done. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "verbs/serve/api/api_private.h"
+
+/* ---- who shares beginnings with whom ---- */
+
+/* A number for each key and salt that was seen lately; one that was forgotten gets another, and so
+ * never somebody else's pages. */
+static uint64_t tree_of(api *a, int32_t key, const char *salt) {
+    int oldest = 0;
+    for (int i = 0; i < API_TREES; i++) {
+        if (a->tree[i].number && a->tree[i].key == key && strcmp(a->tree[i].salt, salt) == 0) {
+            a->tree[i].used = a->numbers;
+            return a->tree[i].number;
+        }
+        if (a->tree[i].used < a->tree[oldest].used) oldest = i;
+    }
+    a->tree[oldest].key = key;
+    a->tree[oldest].used = a->numbers;
+    a->tree[oldest].number = ++a->trees;
+    snprintf(a->tree[oldest].salt, API_SALT, "%s", salt);
+    return a->trees;
+}
+
+/* ---- what answers share ---- */
+
+static const char *id_prefix(ask_form form) {
+    static const char *const prefixes[ASK_FORMS] = {"chatcmpl-", "cmpl-", "cmpl-", "resp_", "msg_"};
+    return prefixes[form];
+}
+
+static bool keep_stops(api *a, api_job *job, const ask_request *ask) {
+    size_t bytes = 1;
+    for (int i = 0; i < ask->stops; i++) bytes += strlen(ask->stop[i]) + 1;
+    char *at = job->stops = api_alloc(&a->memory, bytes);
+    for (int i = 0; at && i < ask->stops; i++) {
+        const size_t n = strlen(ask->stop[i]) + 1;
+        job->tell.stop[i] = memcpy(at, ask->stop[i], n);
+        at += n;
+    }
+    job->tell.stops = ask->stops;
+    return job->stops != NULL;
+}
+
+static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts) {
+    tell *t = &job->tell;
+    const bool calls = ask->tools && ask->tool_choice != ASK_TOOL_NONE;
+    *t = (tell){.form = tell_form_of(ask->form),
+                .protocol = ask->form,
+                .tokenizer = a->model.tokenizer,
+                .model = a->model.name,
+                .created = (int64_t)time(NULL),
+                .stream = ask->stream,
+                .usage = ask->usage,
+                .logprobs = ask->logprobs,
+                .thinks = a->model.thinks && ask->messages,
+                .in_thought = prompts->in_thought,
+                .call_format = calls ? a->model.calls : NULL,
+                .n = ask->n,
+                .prompt_tokens = prompts->total};
+    snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
+             (uint64_t)a->started & 0xffffffff, ++a->numbers);
+    return keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
+}
+
+/* What is left of the context bounds a ring, too. */
+static bool take_ring(api *a, api_answer *answer, const ask_request *ask, int32_t prompt) {
+    const int32_t left = a->model.context - prompt;
+    int32_t room = ask->tokens && ask->tokens < left ? ask->tokens : left;
+    if (room > API_RING) room = API_RING;
+    if (room < 1) room = 1;
+    answer->stride = 12 + (size_t)ask->top * sizeof(mnem_token_logprob);
+    answer->room = (uint32_t)room;
+    answer->ring = api_alloc(&a->memory, (size_t)room * answer->stride);
+    return answer->ring != NULL;
+}
+
+static bool refuse_memory(api *a, api_error *error) {
+    error->retry_seconds = 1;
+    return api_refuse(error, a->jobs && a->jobs->next ? 429 : 413, NULL,
+                      "there is no memory for so many answers (%" PRIu64 " bytes for all requests)",
+                      a->memory.bytes);
+}
+
+static bool take_answers(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts,
+                         api_error *error) {
+    const int32_t count = job->tell.choices;
+    job->answer = api_alloc(&a->memory, (size_t)count * sizeof *job->answer);
+    if (!job->answer) return refuse_memory(a, error);
+    job->answers = count;
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t prompt = i / ask->n;
+        job->answer[i].job = job;
+        job->answer[i].index = i;
+        if (!take_ring(a, &job->answer[i], ask,
+                       prompts->begin[prompt + 1] - prompts->begin[prompt]))
+            return refuse_memory(a, error);
+        if (!api_limit_make(a, ask, prompts->in_thought, &job->answer[i].limit, error))
+            return false;
+    }
+    return true;
+}
+
+/* ---- submitting ---- */
+
+static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, api_error *error) {
+    switch (status) {
+    case MNEM_BUSY:
+        error->retry_seconds = why->retry_after_seconds > 0 ? why->retry_after_seconds : 1;
+        return api_refuse(error, 429, NULL, "the queue is full: try again in %d s",
+                          error->retry_seconds);
+    case MNEM_CANCELLED:
+        error->retry_seconds = 5;
+        return api_refuse(error, 503, NULL, "the server stops");
+    case MNEM_NO_MEMORY:
+        error->retry_seconds = 1;
+        return api_refuse(error, 503, NULL, "the machine has no memory for this request");
+    case MNEM_OVER_BUDGET:
+        error->needed_bytes = why->needed_bytes;
+        error->budget_bytes = why->budget_bytes;
+        error->least_bytes = why->least_bytes;
+        error->code = why->context_tokens ? "context_length_exceeded" : "over_budget";
+        return api_refuse(error, 400, NULL, "%s", mnem_last_error());
+    default: return api_refuse(error, 400, NULL, "%s", mnem_last_error());
+    }
+}
+
+static bool submit(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts,
+                   const http_request *http, api_error *error) {
+    mnem_request request = {.tokens = ask->tokens,
+                            .sampler = ask->sampler,
+                            .ignore_end = ask->ignore_end,
+                            .logprobs = ask->logprobs,
+                            .top = ask->top,
+                            .tree = tree_of(a, http->key, ask->salt),
+                            .no_sharing = ask->no_sharing,
+                            .priority = ask->priority,
+                            .on_token = api_on_token,
+                            .on_end = api_on_end,
+                            .on_event = api_on_event};
+    if (!ask->seeded) request.sampler.seed = api_random(a);
+    for (int32_t i = 0; i < job->answers; i++) {
+        api_answer *answer = &job->answer[i];
+        mnem_request_refusal why = {0};
+        const int32_t prompt = i / ask->n, begin = prompts->begin[prompt];
+        request.prompt = prompts->ids + begin;
+        request.prompt_tokens = prompts->begin[prompt + 1] - begin;
+        request.match = answer->limit.match;
+        request.context = answer;
+        const mnem_status status =
+            mnem_scheduler_submit(a->scheduler, &request, &answer->request, &why);
+        if (status != MNEM_OK) return refuse_submit(status, &why, error);
+        job->answers_open++;
+        request.sampler.seed++;
+    }
+    return true;
+}
+
+/* ---- one request ---- */
+
+static void link_job(api *a, api_job *job) {
+    job->next = a->jobs;
+    if (a->jobs) a->jobs->before = job;
+    a->jobs = job;
+}
+
+/* The job is linked from here on, and its exchange's. */
+static void start_job(api *a, http_exchange *exchange, const http_request *http,
+                      const ask_request *ask, const api_prompts *prompts, api_error *error) {
+    api_job *job = api_alloc(&a->memory, sizeof *job);
+    if (!job) {
+        refuse_memory(a, error);
+        return;
+    }
+    *job = (api_job){.owner.is_job = true, .api = a, .exchange = exchange};
+    link_job(a, job);
+    http_set(exchange, job);
+    if (!set_tell(a, job, ask, prompts))
+        refuse_memory(a, error);
+    else if (take_answers(a, job, ask, prompts, error))
+        submit(a, job, ask, prompts, http, error);
+    if (!error->status) return;
+    api_job_fail(job, error);
+    error->status = 0; /* it is told */
+}
+
+static bool make_prompts(api *a, api_json *json, const ask_request *ask, api_prompts *prompts,
+                         api_error *error) {
+    const uint64_t before = api_prompt_begin(a);
+    const bool fine = api_prompts_make(&a->model, json, ask, prompts, error);
+    api_prompt_end(a, before);
+    return fine;
+}
+
+static bool check_model(const api *a, const ask_request *ask, api_error *error) {
+    if (!a->options.strict_model || !ask->model || strcmp(ask->model, a->model.name) == 0)
+        return true;
+    error->code = "model_not_found";
+    return api_refuse(error, 404, "model", "there is no model '%.100s', but '%.100s'", ask->model,
+                      a->model.name);
+}
+
+static bool check_ready(const api *a, api_error *error) {
+    if (a->scheduler && !a->draining) return true;
+    error->retry_seconds = a->draining ? 5 : 1;
+    return api_refuse(error, 503, NULL, a->draining ? "the server stops" : "the model is loading");
+}
+
+void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form) {
+    api_error error = {0};
+    api_json json = {0};
+    ask_request *ask = api_alloc(&a->memory, sizeof *ask);
+    api_prompts prompts = {.memory = &a->memory};
+    const ask_defaults defaults = {.sampler = a->options.sampler,
+                                   .vocab = a->model.info.vocab,
+                                   .truncate = a->options.truncate};
+    if (!ask) refuse_memory(a, &error);
+    const bool fine =
+        ask && check_ready(a, &error) &&
+        api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
+        ask_read(form, &json, &defaults, ask, &error) && check_model(a, ask, &error) &&
+        make_prompts(a, &json, ask, &prompts, &error);
+    if (fine) start_job(a, exchange, http, ask, &prompts, &error);
+    if (error.status) api_answer_error(a, exchange, &error, form == ASK_MESSAGES);
+    api_prompts_fini(&prompts);
+    api_json_close(&json);
+    api_free(&a->memory, ask);
+}

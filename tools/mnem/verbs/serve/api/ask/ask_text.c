@@ -1,0 +1,55 @@
+/* ask_text.c: POST /v1/completions, and /completion, llama.cpp's own. */
+#include "verbs/serve/api/ask/ask_private.h"
+
+/* A list of texts, or of lists of ids, is that many prompts; a list of ids is one. */
+static bool is_list_of_prompts(const json_t *prompt) {
+    const json_t *first = json_array_get(prompt, 0);
+    return json_is_string(first) || json_is_array(first);
+}
+
+static bool read_prompt(ask_reader *r) {
+    json_t *prompt = api_get(r->root, "prompt");
+    const bool list = json_is_array(prompt);
+    if (!prompt || !(json_is_string(prompt) || list))
+        return api_refuse(r->error, 400, "prompt",
+                          "'prompt' is neither a text nor a list of ids, texts or lists");
+    if (list && json_array_size(prompt) == 0)
+        return api_refuse(r->error, 400, "prompt", "'prompt' is empty");
+    const size_t prompts = list && is_list_of_prompts(prompt) ? json_array_size(prompt) : 1;
+    if (prompts > ASK_CHOICES / (size_t)r->ask->n)
+        return api_refuse(r->error, 400, "prompt", "more than %d answers to one request",
+                          ASK_CHOICES);
+    r->ask->prompt = prompt;
+    return true;
+}
+
+bool ask_read_text(ask_reader *r) {
+    static const char *const refused[] = {"echo", "suffix", "use_beam_search", NULL};
+    int64_t top = -1, best = r->ask->n;
+    if (!api_get_whole(r->root, "logprobs", 0, MNEM_TOP_LOGPROBS, &top, r->error) ||
+        !api_get_whole(r->root, "best_of", 1, ASK_CHOICES, &best, r->error))
+        return false;
+    if (best != r->ask->n)
+        return api_refuse(r->error, 400, "best_of", "'best_of' is not supported beyond 'n'");
+    r->ask->logprobs = top >= 0;
+    r->ask->top = top > 0 ? (int32_t)top : 0;
+    return read_prompt(r) && ask_refuse_known(r, refused) && ask_read_tokens(r, "max_tokens") &&
+           ask_read_stop(r, "stop") && ask_read_limit(r);
+}
+
+/* -1 tokens: what the context leaves. */
+bool ask_read_completion(ask_reader *r) {
+    static const char *const refused[] = {"mirostat", "input_prefix", "input_suffix", "image_data",
+                                          NULL};
+    int64_t tokens = -1, top = 0;
+    if (!api_get_whole(r->root, "n_predict", -1, INT32_MAX, &tokens, r->error) ||
+        !api_get_whole(r->root, "n_probs", 0, MNEM_TOP_LOGPROBS, &top, r->error))
+        return false;
+    if (tokens == 0)
+        return api_refuse(r->error, 400, "n_predict", "'n_predict' is 0: nothing is asked for");
+    if (tokens > 0) r->ask->tokens = (int32_t)tokens;
+    r->ask->logprobs = top > 0;
+    r->ask->top = (int32_t)top;
+    return ask_read_tokens(r, "max_tokens") && read_prompt(r) && ask_refuse_known(r, refused) &&
+           ask_read_stop(r, "stop") && ask_read_limit(r);
+}

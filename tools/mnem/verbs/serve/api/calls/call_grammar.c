@@ -1,0 +1,152 @@
+/* call_grammar.c: see call_grammar.h.
+ *
+ * A text without a mark, where the mark's first byte comes in it once only: whatever stands behind
+ * such a byte, up to the next one, doesn't begin with the rest of the mark.
+ *
+ *     text ::= [^<]* ("<" not)*       not ::= "" | [^<t] [^<]* | "t" ("" | [^<o] [^<]* | "o" (...))
+ *
+ * It has no recursion, so the state of a match doesn't grow with the text. */
+#include "verbs/serve/api/calls/call_grammar.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- texts without a mark ---- */
+
+static void put_class_byte(api_text *out, char c) {
+    if (strchr("[]\\-^", c)) api_say(out, "\\");
+    if (c == '^') /* which has no escape by its name */
+        api_say(out, "x5e");
+    else
+        api_put(out, &c, 1);
+}
+
+static void put_rest(api_text *out, char first, const char *rest) {
+    char groups[64];
+    size_t depth = 0;
+    for (; *rest && depth < sizeof groups; rest++, depth++) {
+        api_say(out, depth ? " (\"\" | [^" : "(\"\" | [^");
+        put_class_byte(out, first);
+        put_class_byte(out, *rest);
+        api_say(out, "] [^");
+        put_class_byte(out, first);
+        api_say(out, "]* ");
+        if (!rest[1]) break; /* the mark would be whole */
+        api_format(out, "| \"%c\"", *rest);
+    }
+    for (size_t i = 0; i <= depth; i++) api_say(out, ")");
+}
+
+/* A rule of any text without the mark. */
+static void put_text_rule(api_text *out, const char *name, const char *mark) {
+    api_format(out, "%s ::= [^", name);
+    put_class_byte(out, *mark);
+    api_format(out, "]* (\"%c\" ", *mark);
+    put_rest(out, *mark, mark + 1);
+    api_say(out, ")*\n");
+}
+
+/* ---- calls ---- */
+
+static void add_schema(call_grammar *g, const json_t *schema, const char *name) {
+    const size_t begin = g->json.length;
+    if (schema)
+        api_json_put(&g->json, schema);
+    else
+        api_say(&g->json, "{\"type\":\"object\"}");
+    g->part[g->parts].length = g->json.length - begin;
+    snprintf(g->name[g->parts], sizeof g->name[0], "%s", name);
+    g->part[g->parts].name = g->name[g->parts];
+    g->parts++;
+}
+
+/* The object of one tool. */
+static void put_tool(call_grammar *g, const call_format *format, const json_t *tool, bool schemas) {
+    const json_t *function = json_object_get(tool, "function");
+    api_text *out = &g->text;
+    api_say(out, "\"{\" ws \"\\\"name\\\"\" ws \":\" ws \"\\\"");
+    api_say(out, json_string_value(json_object_get(function, "name"))); /* plain letters */
+    api_format(out, "\\\"\" ws \",\" ws \"\\\"%s\\\"\" ws \":\" ws ", format->arguments);
+    if (schemas) {
+        char part[16];
+        snprintf(part, sizeof part, "schema%u", g->parts);
+        add_schema(g, json_object_get(function, "parameters"), part);
+        api_say(out, part);
+    } else
+        api_say(out, "object");
+    api_say(out, " ws \"}\"");
+}
+
+static void put_calls(const ask_request *ask, const call_format *format, bool schemas,
+                      call_grammar *g) {
+    size_t i;
+    json_t *tool;
+    bool any = false;
+    api_say(&g->text, "tool ::= ");
+    json_array_foreach(ask->tools, i, tool) {
+        const json_t *function = json_object_get(tool, "function");
+        const char *name = json_string_value(json_object_get(function, "name"));
+        if (ask->tool_name && strcmp(ask->tool_name, name) != 0) continue;
+        api_say(&g->text, any ? " | " : "");
+        put_tool(g, format, tool, schemas);
+        any = true;
+    }
+    api_format(&g->text, "\ncall ::= \"%s\" ws tool ws \"%s\"\n", format->begin, format->end);
+    api_say(&g->text, "ws ::= (\" \" | \"\\n\")?\n");
+    const bool several = *format->begin && ask->tools_parallel && !ask->tool_name;
+    api_say(&g->text, several ? "calls ::= call (\"\\n\"? call)*\n" : "calls ::= call\n");
+}
+
+static void put_object(api_text *out) {
+    api_say(out, "object ::= \"{\" ws (member (\",\" ws member)*)? \"}\"\n"
+                 "member ::= string ws \":\" ws value ws\n"
+                 "array ::= \"[\" ws (value ws (\",\" ws value ws)*)? \"]\"\n"
+                 "value ::= object | array | string | number | \"true\" | \"false\" | \"null\"\n"
+                 "string ::= \"\\\"\" ([^\"\\\\\\x00-\\x1f\\x7f] | "
+                 "\"\\\\\" ([\"\\\\/bfnrt] | \"u00\" [0-7] [0-9a-f]))* \"\\\"\"\n"
+                 "number ::= \"-\"? (\"0\" | [1-9] [0-9]{0,15}) (\".\" [0-9]{1,15})?\n");
+}
+
+/* ---- all of it ---- */
+
+static void put_root(const ask_request *ask, const call_format *format, bool thinks,
+                     bool in_thought, api_text *out) {
+    api_say(out, "root ::= ");
+    if (in_thought)
+        api_say(out, "thought \"</think>\" space ");
+    else if (thinks)
+        api_say(out, "(space \"<think>\" thought \"</think>\" space)? ");
+    if (ask->tool_choice == ASK_TOOL_REQUIRED)
+        api_say(out, "calls\n");
+    else if (ask->limit != ASK_FREE)
+        api_say(out, "(calls | answer)\n");
+    else if (*format->begin)
+        api_say(out, "text calls?\n");
+    else
+        api_say(out, "(calls | [^{] any | \"\")\nany ::= [\\U00000000-\\U0010ffff]*\n");
+    if (thinks) put_text_rule(out, "thought", "</think>");
+    if (thinks) api_say(out, "space ::= [ \\n]{0,8}\n");
+    if (ask->tool_choice != ASK_TOOL_REQUIRED && ask->limit == ASK_FREE && *format->begin)
+        put_text_rule(out, "text", format->begin);
+}
+
+bool call_grammar_make(const ask_request *ask, const call_format *format, bool thinks,
+                       bool in_thought, bool schemas, call_grammar *g) {
+    g->text.memory = g->json.memory = g->memory;
+    g->parts = 0;
+    put_root(ask, format, thinks, in_thought, &g->text);
+    put_calls(ask, format, schemas, g);
+    if (!schemas) put_object(&g->text);
+    if (ask->limit != ASK_FREE) add_schema(g, ask->schema, "answer");
+    size_t at = 0; /* now that nothing moves any more */
+    for (uint32_t i = 0; i < g->parts; i++) {
+        g->part[i].json = g->json.bytes + at;
+        at += g->part[i].length;
+    }
+    return !g->text.failed && !g->json.failed;
+}
+
+void call_grammar_fini(call_grammar *g) {
+    api_text_fini(&g->text);
+    api_text_fini(&g->json);
+}

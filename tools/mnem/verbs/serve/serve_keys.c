@@ -1,0 +1,45 @@
+/* serve_keys.c: the keys of clients, one a line of a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "verbs/serve/serve_tool.h"
+
+static int read_file(serve_keys *keys, const char *path) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return tool_failed("can't open %s: %s", path, strerror(errno));
+    size_t n = 0;
+    ssize_t got = 1;
+    struct stat info;
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077))
+        tool_message("warning: others on this machine may read %s (chmod 600 changes that)", path);
+    while (got > 0 && n < sizeof keys->text - 1) {
+        got = read(fd, keys->text + n, sizeof keys->text - 1 - n);
+        if (got > 0) n += (size_t)got;
+    }
+    close(fd);
+    keys->text[n] = 0;
+    if (got < 0) return tool_failed("can't read %s: %s", path, strerror(errno));
+    if (n == sizeof keys->text - 1 || strlen(keys->text) != n)
+        return tool_failed("%s isn't a short file of keys, one a line", path);
+    return TOOL_OK;
+}
+
+int serve_keys_read(serve_keys *keys, const char *path) {
+    const int code = read_file(keys, path);
+    if (code != TOOL_OK) return code;
+    char *rest = keys->text;
+    for (char *line; (line = strsep(&rest, "\r\n"));) {
+        line += strspn(line, " \t");
+        line[strcspn(line, " \t#")] = 0;
+        if (!*line) continue;
+        if (strlen(line) > SERVE_KEY_MOST)
+            return tool_failed("%s has a key of more than %d bytes", path, SERVE_KEY_MOST);
+        if (keys->count == SERVE_KEYS)
+            return tool_failed("%s has more than %d keys", path, SERVE_KEYS);
+        keys->key[keys->count++] = line;
+    }
+    return keys->count ? TOOL_OK : tool_failed("%s has no key", path);
+}

@@ -1,0 +1,108 @@
+/* serve_plan.c: how many conversations at a time, and what they cost.
+ *
+ * What the budget leaves beside weights and one conversation becomes pages for all of them: that
+ * many run together costs little (a row of logits each), what they hold is what they share. So by
+ * default there are eight, and fewer only where not even their rows fit. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verbs/serve/serve_tool.h"
+
+enum { DEFAULT_CONTEXT = 4096, QUEUE_BYTES = 1 << 20 };
+
+/* Beside those that run an engine has sequences that only keep what they hold, for others. */
+static int32_t sequences_of(int32_t parallel) {
+    return 2 * parallel;
+}
+
+static mnem_scheduler_options scheduler_options(const serve *s) {
+    return (mnem_scheduler_options){.running = s->parallel,
+                                    .queue_requests = s->o->queue,
+                                    .queue_bytes = QUEUE_BYTES,
+                                    .swap_folder = s->o->swap,
+                                    .swap_bytes = s->o->swap_max};
+}
+
+/* The context isn't chosen yet: the largest that it may be. */
+static uint64_t books_of(const serve *s) {
+    const mnem_scheduler_options options = scheduler_options(s);
+    const int32_t model = s->stage.transformer.context, asked = s->o->session.context;
+    return mnem_scheduler_bytes(&options, sequences_of(s->parallel),
+                                asked                     ? asked
+                                : model < DEFAULT_CONTEXT ? model
+                                                          : DEFAULT_CONTEXT,
+                                s->stage.transformer.vocab);
+}
+
+static void release_books(serve *s) {
+    mnem_ledger_release(s->stage.ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
+    s->books_bytes = 0;
+}
+
+mnem_status serve_scheduler_create(serve *s) {
+    mnem_scheduler_options options = scheduler_options(s);
+    const int32_t end = api_end_token(s->api);
+    options.engine = s->engine;
+    options.tokenizer = s->stage.tokenizer;
+    options.ends = &end;
+    options.end_count = end >= 0;
+    release_books(s);
+    return mnem_scheduler_create(&options, &s->scheduler);
+}
+
+static mnem_status charge_books(serve *s, int32_t parallel) {
+    s->parallel = parallel;
+    s->stage.options.sequences = sequences_of(parallel);
+    s->stage.options.logits_rows = parallel;
+    s->stage.options.pages_fill = true;
+    const uint64_t bytes = books_of(s);
+    const mnem_status status =
+        mnem_ledger_charge(s->stage.ledger, MNEM_KIND_HOST, "scheduler", bytes);
+    if (status == MNEM_OK) s->books_bytes = bytes;
+    return status;
+}
+
+static bool fits(serve *s, int32_t parallel) {
+    if (charge_books(s, parallel) != MNEM_OK) return false;
+    const mnem_status status =
+        mnem_engine_plan_make(s->stage.model, &s->stage.options, &s->stage.plan);
+    release_books(s);
+    return status == MNEM_OK;
+}
+
+static bool is_auto(const serve_options *o) {
+    return !o->parallel || strcmp(o->parallel, "auto") == 0;
+}
+
+int32_t serve_parallel_most(const serve_options *o) {
+    char *end;
+    if (is_auto(o)) return SERVE_PARALLEL;
+    const long n = strtol(o->parallel, &end, 10);
+    return *o->parallel && !*end && n >= 1 && n <= SERVE_PARALLEL_MOST ? (int32_t)n : 0;
+}
+
+int serve_plan(serve *s) {
+    int32_t parallel = serve_parallel_most(s->o);
+    if (is_auto(s->o))
+        while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
+    const mnem_status status = charge_books(s, parallel);
+    return status == MNEM_OK ? tool_stage_plan(&s->stage) : tool_fail(status);
+}
+
+void serve_plan_say(const serve *s) {
+    const mnem_engine_plan *p = &s->stage.plan;
+    char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT];
+    if (s->stage.args->quiet || s->stage.args->json || !p->page_tokens) return;
+    const int64_t tokens = (int64_t)p->pages * p->page_tokens,
+                  whole = (int64_t)s->parallel * p->context;
+    const uint64_t bytes = p->page_bytes / (uint64_t)p->page_tokens;
+    tool_message("up to %d conversation%s at a time, of up to %d tokens; pages for %s tokens "
+                 "together (%s a token)",
+                 s->parallel, tool_s((uint64_t)s->parallel), p->context,
+                 tool_exact((uint64_t)tokens, held), tool_size(bytes, each));
+    if (tokens >= whole || !p->budget_bytes) return;
+    tool_message("those of %d whole conversations would take --memory %s; until then long ones "
+                 "wait, or are set aside",
+                 s->parallel,
+                 tool_size(p->budget_bytes + (uint64_t)(whole - tokens) * bytes, more));
+}

@@ -1,0 +1,84 @@
+/* serve_tool.h: what the files of `mnem serve` share.
+ *
+ *     clients <--> http/ (a thread of its own) <--> api/ <--> scheduler (main thread) --> engine
+ *
+ * What is taken is taken before the plan, or by it: connections, requests, books, the thread. */
+#ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_SERVE_TOOL_H
+#define MNEM_TOOLS_MNEM_VERBS_SERVE_SERVE_TOOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "mnem/serve.h"
+#include "stage.h"
+#include "verbs/serve/api/api.h"
+#include "verbs/serve/http/http.h"
+
+/* As many keys, of as many bytes, as http.h takes. */
+enum { SERVE_KEY_MOST = 255 };
+enum {
+    SERVE_ROUTES = 64,
+    SERVE_KEYS = 64,
+    SERVE_KEY_BYTES = 16 << 10,
+    SERVE_PARALLEL = 8,
+    SERVE_PARALLEL_MOST = 256
+};
+
+typedef struct serve_options {
+    tool_args args;
+    tool_session_asked session;
+    mnem_sampler_options sampling; /* where a request doesn't say */
+    const char *host, *parallel, *swap, *key_file, *alias, *cors;
+    int32_t port, queue;
+    uint64_t swap_max;
+    int32_t metrics; /* 1: with vLLM's names */
+    bool no_auth, truncate;
+} serve_options;
+
+typedef struct serve_keys {
+    char text[SERVE_KEY_BYTES];
+    const char *key[SERVE_KEYS];
+    int32_t count;
+} serve_keys;
+
+typedef struct serve {
+    tool_stage stage;
+    const serve_options *o;
+    int32_t parallel; /* conversations that run together */
+    char name[128];   /* that clients see */
+    serve_keys keys;
+    api *api;
+    http_server *http;
+    http_route routes[SERVE_ROUTES];
+    mnem_engine *engine;
+    mnem_scheduler *scheduler;
+    uint64_t books_bytes, thread_bytes; /* charged here */
+    pthread_t thread;
+    bool started; /* the thread */
+    /* Between the threads: the scheduler once it is there; the thread has ended; a signal came. */
+    _Atomic(mnem_scheduler *) ready;
+    atomic_bool over, draining;
+    void (*api_wake)(void *context); /* the API's on_wake */
+    bool begun;                      /* the thread's: the API has the scheduler */
+} serve;
+
+/* Reads API keys, one a line; # begins a comment. Exit code, with the message printed. */
+int serve_keys_read(serve_keys *keys, const char *path);
+
+/* The most that may run together: --parallel's number, or what auto begins with; 0: neither. */
+int32_t serve_parallel_most(const serve_options *o);
+/* How many do, and the plan for them; what is charged for the scheduler's
+ * books. Exit code, with the message printed. */
+int serve_plan(serve *s);
+/* The scheduler of the engine, in what was charged for it. */
+mnem_status serve_scheduler_create(serve *s);
+/* The plan, as messages: what conversations cost, and what more would buy. */
+void serve_plan_say(const serve *s);
+
+/* Routes of `/` and `/page.json`, behind `count` others; how many there are then. */
+size_t serve_page_routes(serve *s, size_t count);
+
+/* Tells the service manager ("READY=1"), where there is one ($NOTIFY_SOCKET). */
+void serve_notify(const char *state);
+
+#endif

@@ -1,0 +1,242 @@
+/* train_choice.c: what a training run is, chosen by a name or a file, and by options over that.
+ *
+ * Rule: nothing that was said is ignored: two lengths, a part of an adapter without its rank, a
+ * model that isn't there are refused. */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verbs/train/train_tool.h"
+
+/* ---- names ---- */
+
+typedef struct named {
+    const char *name;
+    train_config config;
+} named;
+
+#define SHARED                                                                                     \
+    .epsilon = 1e-5, .rope_base = 10000, .clip = 1, .heldout = 0.03, .seed = 1,                    \
+    .precision = "auto", .moments = "f32", .pre = "gpt-2"
+static const named names[] = {
+    {"tiny",
+     {"llama", 4, 128, 4, 2, 384, 512, 128, .batch = 16, .steps = 500, .rate = 3e-3,
+      .rate_floor = 3e-4, .weight_decay = 0.1, .warmup = 50, SHARED}},
+    {"5m",
+     {"llama", 6, 256, 8, 4, 768, 2048, 256, .batch = 12, .steps = 2000, .rate = 2e-3,
+      .rate_floor = 2e-4, .weight_decay = 0.2, .dropout = 0.1, .warmup = 100, SHARED}},
+    {"gpt2-10m",
+     {"gpt2", 6, 384, 6, 6, 1536, 256, 256, .batch = 8, .steps = 5000, .rate = 1e-3,
+      .rate_floor = 1e-4, .weight_decay = 0.1, .dropout = 0.2, .warmup = 100, SHARED}},
+    {"gpt2-124m",
+     {"gpt2", 12, 768, 12, 12, 3072, 50257, 1024, .batch = 32, .steps = 20000, .rate = 6e-4,
+      .rate_floor = 6e-5, .weight_decay = 0.1, .warmup = 700, SHARED}},
+};
+enum { NAMES = sizeof names / sizeof names[0], NAME_DEFAULT = 1 };
+
+const char *train_config_names(void) {
+    static char text[160];
+    text[0] = 0;
+    for (int i = 0; i < NAMES; i++) {
+        if (i) strcat(text, ", ");
+        strcat(text, names[i].name);
+    }
+    return text;
+}
+
+/* ---- options ---- */
+
+/* Adapters learn with little: what a run of them is when --config doesn't say. */
+static const train_config for_adapters = {"llama",
+                                          6,
+                                          256,
+                                          8,
+                                          4,
+                                          768,
+                                          2048,
+                                          256,
+                                          .batch = 8,
+                                          .steps = 500,
+                                          .rate = 1e-3,
+                                          .rate_floor = 1e-4,
+                                          .warmup = 20,
+                                          SHARED};
+
+static void set_base(const char *name, train_config *c) {
+    snprintf(c->base, sizeof c->base, "%.*s", (int)sizeof c->base - 1, tool_file_name(name));
+}
+
+static int choose(const train_options *asked, train_config *config) {
+    const char *name = asked->config;
+    *config = asked->lora ? for_adapters : names[NAME_DEFAULT].config;
+    if (!name) return TOOL_OK;
+    for (int i = 0; i < NAMES; i++) {
+        if (strcmp(name, names[i].name) != 0) continue;
+        *config = names[i].config;
+        config->given = UINT64_MAX;
+        return TOOL_OK;
+    }
+    if (strchr(name, '.') || strchr(name, '/')) return train_config_load(name, config);
+    return tool_usage("train", "--config %s: not a file, nor one of: %s", name,
+                      train_config_names());
+}
+
+static void set_texts(const train_options *asked, train_config *c) {
+    static const char *const precisions[] = {"auto", "f32", "bf16", "f16"};
+    static const char *const moments[] = {"f32", "8bit"};
+    if (tool_given(&asked->args, "precision"))
+        snprintf(c->precision, sizeof c->precision, "%s", precisions[asked->training.precision]);
+    if (tool_given(&asked->args, "moments"))
+        snprintf(c->moments, sizeof c->moments, "%s", moments[asked->training.moments]);
+}
+
+/* What a config's file may say wrongly; options were checked before. */
+int train_config_lora(train_config *c) {
+    uint32_t targets;
+    if (c->masked && !*c->init)
+        return tool_failed("the config's \"masked\" wants \"init\": the model whose zeros stay");
+    if (c->masked && c->lora)
+        return tool_failed(
+            "the config has \"masked\" and \"lora\": adapters leave all zeros alone");
+    if (c->lora && c->lora_alpha == 0) c->lora_alpha = 2.0 * c->lora;
+    if (c->lora && !*c->init)
+        return tool_failed(
+            "the config's \"lora\" wants \"init\": the model that the adapters are for");
+    if (!*c->lora_targets || mnem_lora_targets_parse(c->lora_targets, &targets) == MNEM_OK)
+        return TOOL_OK;
+    return tool_failed("the config's \"lora_targets\": %s", mnem_last_error());
+}
+
+static int set_lora(const train_options *asked, train_config *c) {
+    if (!asked->lora) {
+        if (tool_given(&asked->args, "lora-alpha") || asked->lora_targets)
+            return tool_usage("train", "--lora is missing: the rank of the adapters");
+        return TOOL_OK;
+    }
+    if (!asked->init && !*c->init)
+        return tool_usage("train", "--lora wants --init: the model that the adapters are for");
+    c->lora = asked->lora;
+    c->lora_alpha = asked->lora_alpha;
+    const char *targets = asked->lora_targets ? asked->lora_targets : "";
+    uint32_t set;
+    if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
+        return tool_usage("train", "--lora-targets: %s", mnem_last_error());
+    if (strlen(targets) >= sizeof c->lora_targets)
+        return tool_usage("train", "--lora-targets: some are there twice");
+    snprintf(c->lora_targets, sizeof c->lora_targets, "%s", targets);
+    return TOOL_OK;
+}
+
+static int set_masked(const train_options *asked, train_config *c) {
+    if (!asked->masked) return TOOL_OK;
+    if (!asked->init && !*c->init)
+        return tool_usage("train", "--masked wants --init: the model whose zeros stay");
+    if (asked->lora)
+        return tool_usage("train", "--masked trains all of a model but its zeros, --lora adapters "
+                                   "beside it; `mnem merge` keeps zeros too");
+    c->masked = 1;
+    return TOOL_OK;
+}
+
+/* The whole path, as for data. */
+static int set_init(const train_options *asked, train_config *c) {
+    if (!asked->init || realpath(asked->init, c->init)) return TOOL_OK;
+    return tool_failed("%s: %s", asked->init, strerror(errno));
+}
+
+/* A length from the options has a warm-up to match, as has one that is shorter than the warm-up. */
+static void set_length(const train_options *asked, train_config *c) {
+    const bool given = tool_given(&asked->args, "steps") || tool_given(&asked->args, "tokens") ||
+                       tool_given(&asked->args, "time");
+    if (tool_given(&asked->args, "steps")) c->steps = (int64_t)asked->steps;
+    if (tool_given(&asked->args, "tokens")) {
+        const int64_t each = (int64_t)c->batch * c->context;
+        c->steps = ((int64_t)asked->tokens + each - 1) / each;
+    }
+    if (tool_given(&asked->args, "time")) {
+        c->steps = 0;
+        c->time = asked->seconds;
+    }
+    if (c->steps && c->warmup > (given ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
+}
+
+/* Two lengths would have to quietly be one. */
+static int check_length(const train_options *asked) {
+    static const char *const lengths[] = {"steps", "tokens", "time"};
+    const char *said = NULL;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        if (!tool_given(&asked->args, lengths[i])) continue;
+        if (said)
+            return tool_usage("train", "--%s and --%s both say how long the run is; give one", said,
+                              lengths[i]);
+        said = lengths[i];
+    }
+    return TOOL_OK;
+}
+
+static int set_template(const train_options *asked, train_config *c) {
+    const char *arguments = asked->template.arguments;
+    if (!arguments) return TOOL_OK;
+    if (strlen(arguments) >= sizeof c->template_args)
+        return tool_usage("train", "--template-args: more than %zu bytes",
+                          sizeof c->template_args - 1);
+    snprintf(c->template_args, sizeof c->template_args, "%s", arguments);
+    return TOOL_OK;
+}
+
+static void set_rate(const train_options *asked, train_config *c) {
+    if (!tool_given(&asked->args, "rate") || asked->rate == c->rate) return;
+    c->rate_floor = asked->rate * (c->rate > 0 ? c->rate_floor / c->rate : 0.1);
+    c->rate = asked->rate;
+}
+
+static int set_data(const train_options *asked, train_config *c) {
+    int code = asked->data ? train_config_add(asked->data, c) : TOOL_OK;
+    for (int i = 0; i < asked->args.operands && code == TOOL_OK; i++) {
+        const char *path = asked->args.operand[i];
+        if (asked->resume && train_resume_is_folder(path)) continue;
+        code = train_config_add(path, c);
+    }
+    return code;
+}
+
+int train_config_say(const train_options *asked, train_config *c) {
+    int code = check_length(asked);
+    if (code == TOOL_OK) code = set_lora(asked, c);
+    if (code == TOOL_OK) code = set_masked(asked, c);
+    if (code == TOOL_OK) code = train_teacher_say(asked, c);
+    if (code == TOOL_OK) code = set_init(asked, c);
+    if (code == TOOL_OK) code = set_template(asked, c);
+    if (code != TOOL_OK) return code;
+    if (asked->config) set_base(asked->config, c);
+    if (tool_given(&asked->args, "vocab")) c->vocab = asked->vocab;
+    if (tool_given(&asked->args, "ctx")) c->context = asked->context;
+    if (tool_given(&asked->args, "batch")) c->batch = asked->training.batch;
+    if (tool_given(&asked->args, "time")) c->time = asked->seconds;
+    if (tool_given(&asked->args, "dropout")) c->dropout = asked->training.dropout;
+    if (tool_given(&asked->args, "heldout")) c->heldout = asked->heldout;
+    if (tool_given(&asked->args, "seed")) c->seed = asked->seed;
+    set_rate(asked, c);
+    set_texts(asked, c);
+    return set_data(asked, c);
+}
+
+int train_config_make(const train_options *asked, train_config *c) {
+    int code = choose(asked, c);
+    if (code != TOOL_OK) return code;
+    if (!*c->base) set_base(asked->lora ? "lora" : names[NAME_DEFAULT].name, c);
+    code = train_config_say(asked, c);
+    c->memory =
+        asked->memory < (uint64_t)TRAIN_NUMBER_MAX ? asked->memory : (uint64_t)TRAIN_NUMBER_MAX;
+    if (code == TOOL_OK && c->files == 0)
+        return tool_usage("train", "--data is missing: the text files to learn from");
+    return code;
+}
+
+int train_config_length(const train_options *asked, train_config *c) {
+    set_length(asked, c);
+    if (c->steps > 0 || c->time > 0) return TOOL_OK;
+    return tool_usage("train", "how long? --steps, --tokens or --time");
+}

@@ -1,0 +1,86 @@
+/* train_fit.c: windows that fit what there is to learn from, and what is said of it.
+ *
+ * Where nobody said a context, text that is short gets a shorter one, halved until training and
+ * held-out part have a window each; conversations get that of the longest, up to the usual one.
+ * One conversation is one sequence: none sees another, and what is left of a sequence is idle. */
+#include <string.h>
+
+#include "verbs/train/train_tool.h"
+
+enum { CONTEXT_LEAST = 32, CONTEXT_STEP = 16 };
+
+static int fail_text(const train_run *run, mnem_status status) {
+    char advice[400], size[TOOL_TEXT];
+    snprintf(advice, sizeof advice,
+             " (there is %s of text; take more, or a shorter --ctx%s; --heldout %g of it is held "
+             "out)",
+             tool_size(run->corpus_info.text_bytes, size), run->context_open ? " than that" : "",
+             run->config.heldout);
+    return tool_fail_with(status, advice);
+}
+
+static int fit_text(train_run *run) {
+    train_config *c = &run->config;
+    const int32_t usual = c->context;
+    mnem_status status;
+    for (;;) {
+        status = mnem_windows_split(run->corpus_info.tokens, (uint32_t)c->context, c->heldout,
+                                    c->seed, &run->training, &run->validation);
+        const bool shorter = run->context_open && c->context / 2 >= CONTEXT_LEAST;
+        if (status == MNEM_OK || !shorter) break;
+        c->context /= 2;
+    }
+    if (status != MNEM_OK) return fail_text(run, status);
+    if (c->context != usual && !run->args->quiet)
+        tool_message("sequences have %d tokens, not %d: the text has only %llu (--ctx, --heldout)",
+                     c->context, usual, (unsigned long long)run->corpus_info.tokens);
+    return TOOL_OK;
+}
+
+/* Training reads one token less than a conversation has: the last is only predicted. */
+static void fit_context(train_run *run) {
+    train_config *c = &run->config;
+    const uint64_t most = run->corpus_info.row_most - 1;
+    const uint64_t wanted = (most + CONTEXT_STEP - 1) / CONTEXT_STEP * CONTEXT_STEP;
+    if (run->context_open && wanted < (uint64_t)c->context) c->context = (int32_t)wanted;
+}
+
+static void say_cut(const train_run *run, const mnem_corpus_fit *fit) {
+    const mnem_corpus_info *i = &run->corpus_info;
+    if (!fit->cut || run->args->quiet) return;
+    tool_message("%llu of %llu conversations have more than %d tokens and are cut there, %llu of "
+                 "them before any answer; --ctx %llu takes all whole",
+                 (unsigned long long)fit->cut, (unsigned long long)i->rows, run->config.context,
+                 (unsigned long long)fit->silent, (unsigned long long)i->row_most - 1);
+}
+
+static int fit_chats(train_run *run) {
+    train_config *c = &run->config;
+    mnem_corpus_fit fit;
+    fit_context(run);
+    mnem_status status =
+        mnem_windows_split_rows(run->corpus_info.rows, (uint32_t)c->context, c->heldout, c->seed,
+                                &run->training, &run->validation);
+    if (status == MNEM_OK) status = mnem_corpus_rows_fit(run->corpus, (uint32_t)c->context, &fit);
+    if (status != MNEM_OK) return tool_fail_with(status, " (--heldout 0 holds none out)");
+    if (fit.counted == 0)
+        return tool_failed("no answer begins within %d tokens: a longer --ctx is needed (the "
+                           "longest conversation has %llu)",
+                           c->context, (unsigned long long)run->corpus_info.row_most);
+    if (run->chat.unanswered && !run->args->quiet)
+        tool_message("%llu of %llu conversations have no answer and are left out",
+                     (unsigned long long)run->chat.unanswered,
+                     (unsigned long long)run->chat.conversations);
+    say_cut(run, &fit);
+    run->chat_counted = fit.counted;
+    run->chat_tokens = fit.tokens;
+    return TOOL_OK;
+}
+
+int train_fit(train_run *run) {
+    const int32_t before = run->config.context;
+    const int code = train_is_chat(run) ? fit_chats(run) : fit_text(run);
+    if (code != TOOL_OK || run->config.context == before) return code;
+    run->config.warmup = run->warmup;
+    return train_config_length(run->asked, &run->config);
+}

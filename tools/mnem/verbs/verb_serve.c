@@ -1,0 +1,339 @@
+/* verb_serve.c: `mnem serve`: many conversations inside one budget, for clients of OpenAI's API.
+ *
+ * The order: what requests and connections take is charged, and the address is bound; the plan; the
+ * thread of the connections (which answers 503 until the model is loaded); the engine; then this
+ * thread runs the scheduler. The first signal drains: what runs is finished, new requests get 503.
+ * The second one leaves at once. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "verbs/serve/serve_tool.h"
+
+enum {
+    THREAD_BYTES = 1 << 20, /* the stack of the connections' thread */
+    BODY_BYTES = 1 << 20,
+    ANSWER_BYTES = 16 << 10,
+    SPARE_CONNECTIONS = 16, /* beside those whose requests run or wait */
+    DEFAULT_PORT = 8080,
+    DEFAULT_QUEUE = 32
+};
+
+static serve served; /* one in a process, as handlers have the API's context */
+
+/* ---- the thread of the connections ---- */
+
+/* It is the only one that calls the API. */
+static void on_wake(void *context) {
+    serve *s = &served;
+    mnem_scheduler *ready = atomic_load(&s->ready);
+    if (ready && !s->begun) {
+        s->begun = true;
+        api_begin(s->api, s->http, ready, s->stage.plan.context);
+    }
+    if (atomic_load(&s->draining)) api_drain(s->api);
+    s->api_wake(context);
+}
+
+static void *serve_clients(void *context) {
+    serve *s = context;
+    http_server_run(s->http);
+    atomic_store(&s->over, true);
+    mnem_scheduler *ready = atomic_load(&s->ready);
+    if (ready) mnem_scheduler_stop(ready, false);
+    return NULL;
+}
+
+static int start_thread(serve *s) {
+    pthread_attr_t attr;
+    sigset_t all, before;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, THREAD_BYTES);
+    sigfillset(&all); /* signals come to the main thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&s->thread, &attr, serve_clients, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (error) return tool_failed("no thread for the clients: %s", strerror(error));
+    s->started = true;
+    return TOOL_OK;
+}
+
+/* A signal's handler. */
+static void drain(void *context) {
+    serve *s = context;
+    atomic_store(&s->draining, true);
+    http_server_stop(s->http, true);
+}
+
+/* ---- before the plan ---- */
+
+static bool is_loopback(const char *host) {
+    return !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
+           strncmp(host, "127.", 4) == 0;
+}
+
+static int check_open(bool loopback, const serve_options *o) {
+    if (loopback || o->key_file || o->no_auth) return TOOL_OK;
+    return tool_usage("serve",
+                      "%s lets others in: --api-key-file FILE says who, or --no-auth that "
+                      "anybody may",
+                      is_loopback(o->host) ? "the socket that came with the process" : "--host");
+}
+
+static int check(const serve_options *o) {
+    const int code = check_open(is_loopback(o->host), o);
+    if (code != TOOL_OK) return code;
+    if (!serve_parallel_most(o))
+        return tool_usage("serve", "--parallel takes auto, or 1 to %d; not \"%s\"",
+                          SERVE_PARALLEL_MOST, o->parallel);
+    if (o->key_file && o->no_auth)
+        return tool_usage("serve", "--api-key-file and --no-auth are opposites");
+    if (o->swap_max && !o->swap)
+        return tool_usage("serve", "--swap-max is of --swap, the folder for pages");
+    struct stat info;
+    if (o->swap && (stat(o->swap, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return tool_usage("serve", "--swap takes a folder, and %s is none", o->swap);
+    return TOOL_OK;
+}
+
+/* "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. */
+static void choose_name(serve *s) {
+    mnem_model_info info;
+    mnem_model_info_get(s->stage.model, &info);
+    snprintf(s->name, sizeof s->name, "%s", s->o->alias ? s->o->alias : tool_file_name(info.path));
+    char *dot = strrchr(s->name, '.');
+    if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
+}
+
+/* Requests, answers and grammars take a part of the budget: of a large one 40 MiB. */
+static int make_api(serve *s) {
+    const uint64_t most = 8 << 20, part = tool_budget_bytes(s->stage.ledger) / 64;
+    const uint64_t unit = part < most / 8 ? most / 8 : part < most ? part : most;
+    const api_options options = {.ledger = s->stage.ledger,
+                                 .model = s->stage.model,
+                                 .tokenizer = s->stage.tokenizer,
+                                 .name = s->name,
+                                 .sampler = s->o->sampling,
+                                 .truncate = s->o->truncate,
+                                 .metrics_vllm = s->o->metrics == 1,
+                                 .memory_bytes = unit,
+                                 .json_bytes = 2 * unit,
+                                 .template_bytes = unit,
+                                 .grammar_bytes = unit,
+                                 .body_bytes = BODY_BYTES};
+    const mnem_status status = api_create(&options, &s->api);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* The socket that a service manager opened: sd_listen_fds(3), the first from descriptor 3 on. */
+static int inherited(void) {
+    const char *pid = tool_env("LISTEN_PID"), *count = tool_env("LISTEN_FDS");
+    return pid && count && atol(pid) == (long)getpid() && atol(count) > 0 ? 3 : 0;
+}
+
+static int make_http(serve *s) {
+    const serve_options *o = s->o;
+    const http_route *rows;
+    const char *why;
+    size_t count = api_routes(&rows);
+    if (count > SERVE_ROUTES - 4) return tool_failed("there are too many routes");
+    memcpy(s->routes, rows, count * sizeof *rows);
+    serve_page_routes(s, count);
+    http_server_options options = {.host = o->host,
+                                   .port = o->port,
+                                   .inherited = inherited(),
+                                   .connections =
+                                       o->queue + serve_parallel_most(o) + SPARE_CONNECTIONS,
+                                   .body_bytes = BODY_BYTES,
+                                   .answer_bytes = ANSWER_BYTES,
+                                   .keys = s->keys.key,
+                                   .key_count = s->keys.count,
+                                   .cors = o->cors,
+                                   .ledger = s->stage.ledger,
+                                   .handler = api_handler(s->api)};
+    /* Of others nobody has all; of this machine's programs one may be a proxy. */
+    if (!is_loopback(o->host)) options.connections_per_address = options.connections / 2;
+    s->api_wake = options.handler.on_wake;
+    options.handler.on_wake = on_wake;
+    options.handler.routes = s->routes;
+    const mnem_status status = http_server_create(&options, &s->http, &why);
+    if (status == MNEM_OVER_BUDGET) return tool_fail(status);
+    if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
+    return tool_failed("%s:%d: %s%s", o->host ? o->host : "127.0.0.1", o->port, why,
+                       status == MNEM_IO ? " (--port 0 takes one that is free)" : "");
+}
+
+static int charge_thread(serve *s) {
+    const mnem_status status =
+        mnem_ledger_charge(s->stage.ledger, MNEM_KIND_RUNTIME, "thread of clients", THREAD_BYTES);
+    if (status == MNEM_OK) s->thread_bytes = THREAD_BYTES;
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static int open_all(serve *s, const tool_args *args) {
+    int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
+    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->stage);
+    if (code == TOOL_OK) code = tool_stage_needs_text(&s->stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->stage);
+    if (code == TOOL_OK) choose_name(s);
+    if (code == TOOL_OK) code = make_api(s);
+    if (code == TOOL_OK) code = make_http(s);
+    if (code == TOOL_OK) code = charge_thread(s);
+    if (code == TOOL_OK) code = serve_plan(s);
+    return code;
+}
+
+/* ---- engine and scheduler ---- */
+
+static int create_engine(serve *s) {
+    tool_stage *stage = &s->stage;
+    tool_progress progress;
+    tool_progress_begin(&progress, "loading");
+    stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
+    mnem_status status =
+        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->engine);
+    tool_progress_end(&progress);
+    if (status == MNEM_OK) status = serve_scheduler_create(s);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static void say_ready(const serve *s) {
+    if (s->stage.args->json) {
+        json_t *plan = tool_report_plan_json(&s->stage.plan, &s->stage);
+        tool_out_json("serving",
+                      json_pack("{s:s, s:i, s:s, s:i, s:o}", "address",
+                                http_server_address(s->http), "port", http_server_port(s->http),
+                                "model", s->name, "parallel", s->parallel, "plan", plan));
+    } else {
+        tool_outf("%s\n", http_server_address(s->http));
+        tool_out_flush();
+    }
+    if (!s->stage.args->quiet && !s->stage.args->json)
+        tool_message("%s is served there: a chat in a browser, OpenAI's API under /v1", s->name);
+    serve_notify("READY=1");
+}
+
+/* Until a signal has drained it. */
+static int run(serve *s) {
+    atomic_store(&s->ready, s->scheduler);
+    http_server_wake(s->http);
+    if (atomic_load(&s->over)) mnem_scheduler_stop(s->scheduler, false);
+    say_ready(s);
+    const mnem_status status = mnem_scheduler_run(s->scheduler);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static void stop(serve *s) {
+    serve_notify("STOPPING=1");
+    if (s->http) http_server_stop(s->http, false);
+    if (s->started) pthread_join(s->thread, NULL);
+    tool_interrupt_call(NULL, NULL);
+}
+
+static void take_down(serve *s) {
+    mnem_scheduler_destroy(s->scheduler);
+    mnem_engine_destroy(s->engine);
+    http_server_destroy(s->http);
+    api_destroy(s->api);
+    mnem_ledger *ledger = s->stage.ledger;
+    if (s->books_bytes) mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
+    if (s->thread_bytes)
+        mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "thread of clients", s->thread_bytes);
+}
+
+static int verb_serve(const tool_args *args) {
+    serve *s = &served;
+    s->o = (const serve_options *)args;
+    int code = check(s->o);
+    if (code != TOOL_OK) return code;
+    tool_interrupt_watch(NULL);
+    code = open_all(s, args);
+    if (code == TOOL_OK) {
+        tool_report_start(&s->stage);
+        serve_plan_say(s);
+        tool_interrupt_call(drain, s);
+        if (tool_interrupted()) drain(s); /* it came before */
+        code = start_thread(s);
+    }
+    if (code == TOOL_OK) code = create_engine(s);
+    if (code == TOOL_OK) code = run(s);
+    if (code == TOOL_INTERRUPTED && atomic_load(&s->draining)) code = TOOL_OK;
+    stop(s);
+    if (s->engine && args->verbose && !args->quiet) tool_report_ledger(stderr, &s->stage);
+    take_down(s);
+    tool_stage_close(&s->stage);
+    const int out = tool_out_end();
+    return code == TOOL_OK ? out : code;
+}
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(serve_options, field)
+static const tool_option options[] = {
+    TOOL_GROUP(tool_model_options, 0),
+    {"host", 0, "ADDRESS", TOOL_VALUE_TEXT, AT(host), .also = "bind listen",
+     .help = "the address to listen at, of IPv4 or IPv6 (default: 127.0.0.1, this machine only)"},
+    {"port", 0, "N", TOOL_VALUE_COUNT, AT(port), .least = 0, .most = 65535,
+     .help = "its port; 0 takes one that is free (default: 8080)"},
+    {"parallel", 0, "N", TOOL_VALUE_TEXT, AT(parallel), .also = "np n-parallel max-num-seqs",
+     .help = "conversations that run together, or auto: 8, or fewer where the budget is small "
+             "(default: auto)"},
+    {"queue", 0, "N", TOOL_VALUE_COUNT, AT(queue), .least = 1, .most = 1024,
+     .help = "requests that may wait; more are told to come again (default: 32)"},
+    TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_pre_options, AT(session.pre)),
+    {"swap", 0, "FOLDER", TOOL_VALUE_TEXT, AT(swap),
+     .help = "where pages of conversations go that are set aside: a file without a name, which is "
+             "gone when the server is (default: none, they are computed again)"},
+    {"swap-max", 0, "SIZE", TOOL_VALUE_SIZE, AT(swap_max),
+     .help = "the most that it takes (default: 1G)"},
+    {"api-key-file", 0, "FILE", TOOL_VALUE_TEXT, AT(key_file), .path = TOOL_PATH_READ,
+     .help = "clients need one of the keys in FILE, one a line"},
+    {"no-auth", 0, NULL, TOOL_VALUE_FLAG, AT(no_auth),
+     .help = "let anybody in where --host isn't of this machine only"},
+    {"alias", 0, "NAME", TOOL_VALUE_TEXT, AT(alias), .also = "served-model-name",
+     .help = "the model's name for clients (default: its file's)"},
+    {"cors", 0, "ORIGIN", TOOL_VALUE_TEXT, AT(cors),
+     .help = "let pages of ORIGIN (https://example.com, or * for all) ask from a browser"},
+    {"metrics-compat", 0, "NAMES", TOOL_VALUE_CHOICE, AT(metrics), .choices = "mnem vllm",
+     .help = "names in /metrics: ours, or vllm's beside them (default: mnem)"},
+    {"truncate", 0, NULL, TOOL_VALUE_FLAG, AT(truncate),
+     .help = "cut prompts beyond the context, instead of refusing them"},
+    TOOL_GROUP(tool_sampling_options, AT(sampling)),
+    TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_GROUP(tool_verbose_options, 0),
+    {0},
+};
+
+static void defaults(tool_args *args) {
+    serve_options *o = (serve_options *)args;
+    o->sampling = mnem_sampler_usual();
+    o->port = DEFAULT_PORT;
+    o->queue = DEFAULT_QUEUE;
+}
+
+static serve_options asked;
+TOOL_VERB_WITH(
+    serve, defaults, "[MODEL]", 0, 1, "serve conversations to many clients, inside the budget",
+    "Serves a model over HTTP to clients of OpenAI's API (chat and text completions,\n"
+    "responses, and Anthropic's messages), and a chat in a browser at the address that it\n"
+    "prints on standard output. All of it stays inside the budget: weights, conversations,\n"
+    "connections, requests.\n"
+    "\n"
+    "Conversations share pages of keys and values, and beginnings that are alike are kept\n"
+    "once. Where pages run short some wait, or are set aside and taken up again: nobody is\n"
+    "dropped, and every answer has the tokens that it would have alone. What could never fit\n"
+    "is refused with the bytes that it needs. Weights that don't fit are read from disk, once\n"
+    "for all conversations together.\n"
+    "\n"
+    "It listens on this machine only; another --host needs --api-key-file, or --no-auth.\n"
+    "SIGTERM or Ctrl-C lets it finish what it has begun, a second one ends it at once.\n",
+    "mnem serve  # the model that ships, at http://127.0.0.1:8080\n"
+    "mnem serve model.gguf --memory 600M --ctx 8192  # many inside 600 MiB\n"
+    "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and 4 GiB of disk\n"
+    "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # for others, with keys\n"
+    "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # one answer\n");
