@@ -127,7 +127,7 @@ static void walk_all(mnem_team *team, walk *w) {
 static void teams_may_change_at_every_step(void **state) {
     (void)state;
     static const int counts[] = {1, 2, 3, 4, LARGEST};
-    random_seed_by_clock();
+    random_seed_chosen();
     mnem__team_force(any_size);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         for (int sleepy = 0; sleepy < 2; sleepy++) {

@@ -113,7 +113,7 @@ static void while_teams_change(const char *path, bool least) {
 /* Every run has a random number of members, and may go on with another where they meet. */
 static void teams_that_change_do_not_change_a_bit(void **state) {
     (void)state;
-    random_seed_by_clock();
+    random_seed_chosen();
     while_teams_change(MODEL_Q8_0, false);
     while_teams_change(MODEL_F16, false);
     while_teams_change(MODEL_Q8_0, true);

@@ -2,6 +2,8 @@
 #include "kit/kit_random.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static uint64_t program_state;
@@ -18,8 +20,11 @@ void random_seed(uint64_t seed) {
     printf("seed %llu\n", (unsigned long long)seed);
 }
 
-void random_seed_by_clock(void) {
-    random_seed((uint64_t)time(NULL));
+void random_seed_chosen(void) {
+    const char *chosen = getenv("MNEM_TEST_SEED");
+    if (!chosen) random_seed(1);
+    else if (strcmp(chosen, "clock") == 0) random_seed((uint64_t)time(NULL));
+    else random_seed(strtoull(chosen, NULL, 10));
 }
 
 uint64_t random_bits(void) {

@@ -8,9 +8,10 @@
 uint64_t next_random(uint64_t *state);
 
 /* The same with one state for the whole program, which is printed when it is set, so that a run
- * can be repeated. By the clock: for what must hold whatever is drawn. */
+ * can be repeated. */
 void random_seed(uint64_t seed);
-void random_seed_by_clock(void);
+/* For what must hold whatever is drawn: 1, or MNEM_TEST_SEED, a number or `clock`. */
+void random_seed_chosen(void);
 uint64_t random_bits(void);
 /* 0 to n - 1. */
 uint64_t random_below(uint64_t n);

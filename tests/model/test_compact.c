@@ -57,7 +57,7 @@ static void check_tensor(const mnem_model *a, const mnem_model *b, uint32_t i) {
 static void rows_are_the_ordinary_ones_from_any_byte_on(void **state) {
     (void)state;
     const char *ordinary = kit_path("a.gguf"), *compact = kit_path("b.gguf");
-    random_seed_by_clock();
+    random_seed_chosen();
     for (int t = 0; t < 3; t++) {
         mnem_model *a, *b;
         mnem_model_info x, y;

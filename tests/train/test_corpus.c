@@ -25,7 +25,7 @@ static mnem_tokenizer *tok;
 static int group_setup(void **state) {
     (void)state;
     const char *text = MIXED;
-    random_seed_by_clock();
+    random_seed_chosen();
     one = kit_path("one"), two = kit_path("two"), empty = kit_path("empty");
     cache = kit_path("cache");
     const mnem_vocabulary_options options = {.tokens = 500};

@@ -19,7 +19,7 @@ static mnem_tokenizer *tok;
 
 static int group_setup(void **state) {
     (void)state;
-    random_seed_by_clock();
+    random_seed_chosen();
     cache = kit_path("cache");
     const mnem_vocabulary_options bytes = {.tokens = 256};
     if (mnem_vocabulary_learn(&bytes, NULL, 0, &vocabulary) != MNEM_OK) return -1;

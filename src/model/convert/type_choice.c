@@ -6,7 +6,8 @@
  * the end. Sizes of matrices have large common divisors, which is the unit where it is large enough
  * (then nothing is rounded). Otherwise differences are rounded up, and what that leaves over buys
  * single improvements.
- * Cost: items x units x options steps; a byte for each item and unit, at most 32 MiB. */
+ * Cost: items x units x options steps; a byte for each item and unit, at most 32 MiB, and two
+ * doubles for each unit, at most 16 MiB. */
 #include "model/convert/type_choice.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-enum { UNITS_MAX = 65536, ROWS_BYTES = 32 << 20 };
+enum { UNITS_MAX = 1 << 20, ROWS_BYTES = 32 << 20 };
 static const char TAG[] = "quantize";
 
 typedef struct table {

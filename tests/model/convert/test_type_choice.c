@@ -48,7 +48,7 @@ static double loss_of(const mnem__choice *c, uint32_t count, uint64_t most) {
 
 static void equals_brute_force_on_small_cases(void **state) {
     (void)state;
-    random_seed_by_clock();
+    random_seed_chosen();
     for (int round = 0; round < 2000; round++) {
         mnem__choice choice[ITEMS];
         const uint64_t unit = round % 2 ? 4096 : 1;

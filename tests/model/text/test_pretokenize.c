@@ -9,7 +9,7 @@
 
 static int group_setup(void **state) {
     (void)state;
-    random_seed_by_clock();
+    random_seed_chosen();
     return 0;
 }
 

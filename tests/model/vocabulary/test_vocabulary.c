@@ -22,7 +22,7 @@ static const char *path;
 
 static int group_setup(void **state) {
     (void)state;
-    random_seed_by_clock();
+    random_seed_chosen();
     path = kit_path("text");
     return 0;
 }
