@@ -22,9 +22,12 @@ void random_seed(uint64_t seed) {
 
 void random_seed_chosen(void) {
     const char *chosen = getenv("MNEM_TEST_SEED");
-    if (!chosen) random_seed(1);
-    else if (strcmp(chosen, "clock") == 0) random_seed((uint64_t)time(NULL));
-    else random_seed(strtoull(chosen, NULL, 10));
+    if (!chosen)
+        random_seed(1);
+    else if (strcmp(chosen, "clock") == 0)
+        random_seed((uint64_t)time(NULL));
+    else
+        random_seed(strtoull(chosen, NULL, 10));
 }
 
 uint64_t random_bits(void) {
