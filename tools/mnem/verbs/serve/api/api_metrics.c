@@ -1,10 +1,8 @@
 /* api_metrics.c: GET /metrics, in OpenMetrics' text: what the scheduler counts, the ledger, the
  * process. Dashboards of vLLM's find its names too where that is asked for (--metrics-compat). */
-#include <inttypes.h>
-#include <math.h>
 #include <stddef.h>
-#include <string.h>
 
+#include "sight/open_metrics.h"
 #include "verbs/serve/api/api_private.h"
 
 /* ---- a number of the scheduler, by where it is ---- */
@@ -52,43 +50,23 @@ static const metric metrics[] = {
 };
 #undef AT
 
-static void put_histogram(const char *prefix, const char *name, const mnem_histogram *h,
-                          api_text *out) {
-    uint64_t below = 0;
-    for (int i = 0; i < MNEM_HISTOGRAM_BUCKETS; i++) {
-        const double bound = mnem_histogram_bound(i);
-        below += h->bucket[i];
-        if (isinf(bound))
-            api_format(out, "%s%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", prefix, name, below);
-        else
-            api_format(out, "%s%s_bucket{le=\"%.10g\"} %" PRIu64 "\n", prefix, name, bound, below);
-    }
-    api_format(out, "%s%s_count %" PRIu64 "\n%s%s_sum %.9g\n", prefix, name, h->count, prefix, name,
-               h->sum);
-}
-
 static void put_metric(const metric *m, const char *prefix, const char *name,
-                       const mnem_scheduler_stats *stats, api_text *out) {
-    static const char *const types[] = {"gauge", "gauge", "counter", "histogram"};
+                       const mnem_scheduler_stats *stats, open_metrics *out) {
+    static const open_metrics_type types[] = {OPEN_METRICS_GAUGE, OPEN_METRICS_GAUGE,
+                                              OPEN_METRICS_COUNTER, OPEN_METRICS_HISTOGRAM};
     const char *at = (const char *)stats + m->at;
-    api_format(out, "# TYPE %s%s %s\n# HELP %s%s %s.\n", prefix, name, types[m->form], prefix, name,
-               m->help);
+    open_metrics_family(out, prefix, name, types[m->form], m->help);
     if (m->form == HISTOGRAM)
-        put_histogram(prefix, name, (const mnem_histogram *)at, out);
+        open_metrics_histogram(out, (const mnem_histogram *)at);
     else if (m->form == GAUGE_INT)
-        api_format(out, "%s%s %d\n", prefix, name, *(const int32_t *)at);
+        open_metrics_count(out, NULL, (uint64_t)(*(const int32_t *)at));
     else
-        api_format(out, "%s%s%s %" PRIu64 "\n", prefix, name, m->form == COUNTER ? "_total" : "",
-                   *(const uint64_t *)at);
+        open_metrics_count(out, NULL, *(const uint64_t *)at);
 }
 
 /* ---- what has labels ---- */
 
-static void put_head(const char *name, const char *type, const char *help, api_text *out) {
-    api_format(out, "# TYPE %s %s\n# HELP %s %s.\n", name, type, name, help);
-}
-
-static void put_pages(const mnem_scheduler_stats *s, api_text *out) {
+static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
     const struct {
         const char *state;
         uint64_t pages;
@@ -96,61 +74,63 @@ static void put_pages(const mnem_scheduler_stats *s, api_text *out) {
                 {"shared", s->pages_shared},
                 {"cached", s->pages_cached},
                 {"free", s->pages_free}};
-    put_head("mnem_kv_pages", "gauge", "Pages of keys and values", out);
+    open_metrics_family(out, "mnem_", "kv_pages", OPEN_METRICS_GAUGE, "Pages of keys and values");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        api_format(out, "mnem_kv_pages{state=\"%s\"} %" PRIu64 "\n", rows[i].state, rows[i].pages);
-    put_head("mnem_swap_bytes", "counter", "Bytes of pages to and from the swap file", out);
-    api_format(out,
-               "mnem_swap_bytes_total{direction=\"out\"} %" PRIu64
-               "\nmnem_swap_bytes_total{direction=\"in\"} %" PRIu64 "\n",
-               s->swap_bytes_out, s->swap_bytes_in);
+        open_metrics_count(out, (open_metrics_label[]){{"state", rows[i].state}, {0}},
+                           rows[i].pages);
+    open_metrics_family(out, "mnem_", "swap_bytes", OPEN_METRICS_COUNTER,
+                        "Bytes of pages to and from the swap file");
+    open_metrics_count(out, (open_metrics_label[]){{"direction", "out"}, {0}}, s->swap_bytes_out);
+    open_metrics_count(out, (open_metrics_label[]){{"direction", "in"}, {0}}, s->swap_bytes_in);
 }
 
-static void put_usage(const mnem_scheduler_stats *s, const char *prefix, api_text *out) {
+static void put_usage(const mnem_scheduler_stats *s, const char *prefix, open_metrics *out) {
     const uint64_t used = s->pages_private + s->pages_shared;
-    api_format(out,
-               "# TYPE %skv_cache_usage_perc gauge\n# HELP %skv_cache_usage_perc Of 1: pages "
-               "that requests use.\n%skv_cache_usage_perc %.6g\n",
-               prefix, prefix, prefix, s->pages ? (double)used / (double)s->pages : 0.0);
+    open_metrics_family(out, prefix, "kv_cache_usage_perc", OPEN_METRICS_GAUGE,
+                        "Of 1: pages that requests use");
+    open_metrics_real(out, NULL, s->pages ? (double)used / (double)s->pages : 0.0);
 }
 
 static void put_ends(const mnem_scheduler_stats *s, const char *prefix, const char *label,
-                     api_text *out) {
-    api_format(out,
-               "# TYPE %srequest_success counter\n# HELP %srequest_success Requests that have "
-               "ended.\n",
-               prefix, prefix);
-    for (int i = 0; i < MNEM_END_COUNT; i++)
-        api_format(out, "%srequest_success_total{%s=\"%s\"} %" PRIu64 "\n", prefix, label,
-                   mnem_request_end_text((mnem_request_end)i), s->ended[i]);
-}
-
-static void put_accounts(const mnem_ledger *ledger, bool peak, api_text *out) {
-    mnem_account_info info;
-    const char *name = peak ? "mnem_ledger_peak_bytes" : "mnem_ledger_bytes";
-    put_head(name, "gauge", peak ? "The most of an account so far" : "An account of the ledger",
-             out);
-    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &info); i++) {
-        api_format(out, "%s{kind=\"%s\",tag=", name, mnem_kind_text(info.kind));
-        api_quote(out, info.tag, strlen(info.tag)); /* labels are escaped as JSON is, here */
-        api_format(out, "} %" PRIu64 "\n", peak ? info.bytes_peak : info.bytes_live);
+                     open_metrics *out) {
+    open_metrics_family(out, prefix, "request_success", OPEN_METRICS_COUNTER,
+                        "Requests that have ended");
+    for (int i = 0; i < MNEM_END_COUNT; i++) {
+        const char *end = mnem_request_end_text((mnem_request_end)i);
+        open_metrics_count(out, (open_metrics_label[]){{label, end}, {0}}, s->ended[i]);
     }
 }
 
-static void put_process(const api *a, api_text *out) {
+static void put_accounts(const mnem_ledger *ledger, bool peak, open_metrics *out) {
+    mnem_account_info info;
+    open_metrics_family(out, "mnem_", peak ? "ledger_peak_bytes" : "ledger_bytes",
+                        OPEN_METRICS_GAUGE,
+                        peak ? "The most of an account so far" : "An account of the ledger");
+    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &info); i++)
+        open_metrics_count(
+            out,
+            (open_metrics_label[]){{"kind", mnem_kind_text(info.kind)}, {"tag", info.tag}, {0}},
+            peak ? info.bytes_peak : info.bytes_live);
+}
+
+static void put_gauge(const char *prefix, const char *name, const char *help, uint64_t value,
+                      open_metrics *out) {
+    open_metrics_family(out, prefix, name, OPEN_METRICS_GAUGE, help);
+    open_metrics_count(out, NULL, value);
+}
+
+static void put_process(const api *a, open_metrics *out) {
     mnem_ledger_info ledger;
     mnem_process_usage process;
     mnem_ledger_info_get(a->options.ledger, &ledger);
-    put_head("mnem_budget_bytes", "gauge", "What the process may take", out);
-    api_format(out, "mnem_budget_bytes %" PRIu64 "\n", ledger.budget_bytes);
-    put_head("mnem_requests_bytes", "gauge", "Of requests and answers", out);
-    api_format(out, "mnem_requests_bytes %" PRIu64 "\n", a->memory.bytes_live);
-    if (mnem_process_usage_get(&process) != MNEM_OK) return;
-    put_head("process_resident_memory_bytes", "gauge", "As the kernel counts it", out);
-    api_format(out, "process_resident_memory_bytes %" PRIu64 "\n", process.bytes_resident);
+    put_gauge("mnem_", "budget_bytes", "What the process may take", ledger.budget_bytes, out);
+    put_gauge("mnem_", "requests_bytes", "Of requests and answers", a->memory.bytes_live, out);
+    if (mnem_process_usage_get(&process) == MNEM_OK)
+        put_gauge("process_", "resident_memory_bytes", "As the kernel counts it",
+                  process.bytes_resident, out);
 }
 
-static void put_all(const api *a, const mnem_scheduler_stats *stats, api_text *out) {
+static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metrics *out) {
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
         put_metric(&metrics[i], "mnem_", metrics[i].name, stats, out);
     put_pages(stats, out);
@@ -165,7 +145,11 @@ static void put_all(const api *a, const mnem_scheduler_stats *stats, api_text *o
         put_usage(stats, "vllm:", out);
         put_ends(stats, "vllm:", "finished_reason", out);
     }
-    api_say(out, "# EOF\n");
+    open_metrics_end(out);
+}
+
+static void put_text(void *context, const char *bytes, size_t n) {
+    api_put(context, bytes, n);
 }
 
 void api_on_metrics(void *context, http_exchange *exchange, const http_request *request) {
@@ -174,7 +158,6 @@ void api_on_metrics(void *context, http_exchange *exchange, const http_request *
     mnem_scheduler_stats stats = {0};
     (void)request;
     if (a->scheduler) mnem_scheduler_stats_get(a->scheduler, &stats);
-    put_all(a, &stats, &text);
-    api_answer_text(a, exchange, 200, "application/openmetrics-text; version=1.0.0; charset=utf-8",
-                    &text);
+    put_all(a, &stats, &(open_metrics){.put = put_text, .context = &text});
+    api_answer_text(a, exchange, 200, OPEN_METRICS_CONTENT_TYPE, &text);
 }
