@@ -65,6 +65,8 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
 /* Of the sequence's tokens the first that must run before one behind position n can: n itself, or
  * the begin of its page where the states at n are gone. */
 int32_t mnem__sequence_ready(const mnem_sequence *sequence, int32_t n);
+/* Whether it can be cut or forked at n: what a token there sees of windows is still there. */
+bool mnem__sequence_holds(const mnem_sequence *sequence, int32_t n);
 /* After a pass that was stopped: states behind the last whole page may be of tokens that aren't the
  * sequence's. */
 void mnem__sequence_doubt(mnem_sequence *sequence);

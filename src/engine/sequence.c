@@ -29,17 +29,24 @@ mnem_status mnem_sequence_create(mnem_engine *e, mnem_sequence **sequence) {
     return MNEM_OK;
 }
 
-/* Whether what a token at position n sees is still there, and what those see that run again before
- * it. */
-static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
+/* The first position that pages of windows still have. */
+static int32_t held_from(const mnem_sequence *s) {
     const mnem__kv_table *table = &s->table[MNEM__KV_WINDOW];
-    const int32_t held = table->first * s->engine->pages[MNEM__KV_WINDOW].layout.page_tokens;
-    const int32_t window = s->engine->map->shape.window, from = mnem__sequence_ready(s, n);
-    if (from == 0 || held == 0 || (int64_t)from - window + 1 >= held) return MNEM_OK;
+    return table->first * s->engine->pages[MNEM__KV_WINDOW].layout.page_tokens;
+}
+
+/* What those see that run again before it counts, too. */
+bool mnem__sequence_holds(const mnem_sequence *s, int32_t n) {
+    const int32_t held = held_from(s), from = mnem__sequence_ready(s, n);
+    return from == 0 || held == 0 || (int64_t)from - s->engine->map->shape.window + 1 >= held;
+}
+
+static mnem_status check_windows(const mnem_sequence *s, int32_t n) {
+    if (mnem__sequence_holds(s, n)) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "engine: the first %d tokens of %d can't be kept: windows of %d tokens have "
                       "gone by, and hold what begins at %d; keep 0 and run them again",
-                      n, s->length, window, held);
+                      n, s->length, s->engine->map->shape.window, held_from(s));
 }
 
 mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence **sequence) {

@@ -23,12 +23,13 @@ static mnem_page_count room(mnem_scheduler *s, const mnem__lane *base, int32_t n
     return have;
 }
 
-/* Pages for so many tokens, of which base has the first n. */
+/* Pages for so many tokens, of which base has the first n. What a busy base forgets of windows
+ * stays with whom it was shared, so of those it may need as many again. */
 static bool has_room(mnem_scheduler *s, const mnem__lane *base, int32_t n, int32_t tokens) {
     const int32_t whole = base ? n / s->pages.tokens : 0;
     mnem_page_count need = mnem__pages_of(s, tokens);
     need.full -= whole;
-    if (whole > 0) /* those before are forgotten */
+    if (whole > 0 && base->state == MNEM__LANE_CACHED) /* those before are forgotten */
         need.window -= mnem__max_i32(whole - base->sequence->table[MNEM__KV_WINDOW].first, 0);
     return mnem__pages_fit(need, room(s, base, base ? n : 0));
 }
@@ -53,12 +54,10 @@ static int32_t reserve_of(const mnem_scheduler *s, const mnem__lane *lane) {
 
 static bool resume(mnem_scheduler *s, mnem__lane *lane) {
     const int32_t tokens = reserve_of(s, lane);
-    int32_t n = 0, coming;
-    const mnem__lane *base = NULL;
-    if (!lane->request->asked.no_sharing)
-        base = mnem__prefix_find(s, lane->tree, lane->ids, lane->count, &n, &coming);
+    int32_t n;
+    mnem__lane *base = mnem__set_aside_base(s, lane, &n);
     if (!has_room(s, base, n, tokens)) return false;
-    if (mnem__set_aside_resume(s, lane) != MNEM_OK) return false;
+    if (mnem__set_aside_resume(s, lane, base, n) != MNEM_OK) return false;
     lane->reserved = tokens;
     lane->request->whole = lane->request->preemptions >= MNEM__SERVE_PREEMPTIONS;
     return true;

@@ -48,7 +48,8 @@ mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *i
         const int32_t same = alike(ids, lane->ids, mnem__min_i32(lane->count, n - 1));
         const int32_t there = mnem__min_i32(same, mnem__lane_length(lane));
         if (same > there && same > *coming) *coming = same;
-        if (there >= MNEM__PREFIX_LEAST && there > *common) {
+        if (there >= MNEM__PREFIX_LEAST && there > *common &&
+            mnem__sequence_holds(lane->sequence, there)) {
             *common = there;
             best = lane;
         }
@@ -61,24 +62,19 @@ mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *i
 mnem_status mnem__prefix_open(mnem_scheduler *s, mnem__lane *from, int32_t *n,
                               mnem_sequence **sequence) {
     if (from && *n > 0) {
-        const mnem_status status = mnem_sequence_fork(from->sequence, *n, sequence);
-        if (status == MNEM_OK) {
-            from->used = ++s->clock;
-            from->kept = mnem__max_i32(from->kept, *n);
-        }
-        if (status != MNEM_UNSUPPORTED) return status; /* windows have gone by: not from there */
+        MNEM__TRY(mnem_sequence_fork(from->sequence, *n, sequence));
+        from->used = ++s->clock;
+        from->kept = mnem__max_i32(from->kept, *n);
+        return MNEM_OK;
     }
     *n = 0;
     return mnem_sequence_create(s->engine, sequence);
 }
 
 /* From becomes the busy lane itself, cut to what they have in common. */
-static void take_over(mnem__lane *from, int32_t *n) {
-    if (mnem_sequence_truncate(from->sequence, *n) != MNEM_OK) {
-        mnem_sequence_truncate(from->sequence, 0);
-        *n = 0;
-    }
-    from->kept = mnem__max_i32(from->kept, *n);
+static void take_over(mnem__lane *from, int32_t n) {
+    mnem_sequence_truncate(from->sequence, n);
+    from->kept = mnem__max_i32(from->kept, n);
 }
 
 mnem__lane *mnem__prefix_begin(mnem_scheduler *s, mnem__lane *from, int32_t *n) {
@@ -86,7 +82,7 @@ mnem__lane *mnem__prefix_begin(mnem_scheduler *s, mnem__lane *from, int32_t *n) 
     if (!from) *n = 0;
     if (!lane && from && from->state == MNEM__LANE_CACHED) {
         lane = from;
-        take_over(lane, n);
+        take_over(lane, *n);
     } else if (!lane || mnem__prefix_open(s, from, n, &lane->sequence) != MNEM_OK) {
         return NULL;
     }

@@ -188,7 +188,8 @@ void mnem__lanes_order(mnem_scheduler *s);
 /* Tokens; shorter beginnings aren't worth the copy of a page. */
 enum { MNEM__PREFIX_LEAST = 16 };
 /* The lane whose tokens begin like ids [n], of the tree; NULL: none. *common: how many of them are
- * in its pages; *coming: how many will be, of the best lane that still computes its prompt. */
+ * in its pages, which can be forked there; *coming: how many will be, of the best lane that still
+ * computes its prompt. */
 mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *ids, int32_t n,
                               int32_t *common, int32_t *coming);
 /* Opens a sequence that begins with the first *n tokens of from (NULL: with none); *n is how many
@@ -217,8 +218,12 @@ mnem_page_count mnem__set_aside_coming(const mnem_scheduler *s);
 /* Looks after what was written and read. wait: until something is, where anything is under way.
  * False: nothing was. */
 bool mnem__set_aside_poll(mnem_scheduler *s, bool wait);
-/* Opens the lane's sequence again; its pages were counted. */
-mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane);
+/* The lane that it would begin from when it comes back, and with how many tokens: exactly those
+ * that it shares then. NULL: none. */
+mnem__lane *mnem__set_aside_base(mnem_scheduler *s, const mnem__lane *lane, int32_t *n);
+/* Opens the lane's sequence again, behind the first n tokens of base; its pages were counted. */
+mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane, mnem__lane *base,
+                                   int32_t n);
 /* Forgets what the swap file has of a lane that ends. Waits until nobody writes or reads it. */
 void mnem__set_aside_forget(mnem_scheduler *s, mnem__lane *lane);
 

@@ -129,11 +129,24 @@ bool mnem__set_aside_poll(mnem_scheduler *s, bool wait) {
 
 /* ---- in ---- */
 
+/* An image joins whole pages only, and with none where it holds windows or states. */
+mnem__lane *mnem__set_aside_base(mnem_scheduler *s, const mnem__lane *lane, int32_t *n) {
+    const bool out = lane->swap.state == MNEM__SWAP_OUT;
+    int32_t coming;
+    *n = 0;
+    if (lane->request->asked.no_sharing || (out && !mnem__sequence_image_joins(s->engine)))
+        return NULL;
+    mnem__lane *from = mnem__prefix_find(s, lane->tree, lane->ids, lane->count, n, &coming);
+    if (out) {
+        *n = mnem__min_i32(*n, lane->swap.shape.length);
+        *n -= *n % s->pages.tokens;
+    }
+    return *n > 0 ? from : NULL;
+}
+
 /* From the file, behind the whole pages that others have already. */
 static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *from, int32_t n) {
     const mnem__sequence_shape shape = lane->swap.shape;
-    n = mnem__sequence_image_joins(s->engine) ? mnem__min_i32(n, shape.length) : 0;
-    n -= n % s->pages.tokens;
     MNEM__TRY(mnem__prefix_open(s, from, &n, &lane->sequence));
     mnem_page_count need = mnem__pages_of(s, shape.length);
     need.full -= n / s->pages.tokens;
@@ -146,14 +159,10 @@ static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *fr
     return MNEM_OK;
 }
 
-mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane) {
-    int32_t n, coming;
-    mnem__lane *from = lane->request->asked.no_sharing
-                           ? NULL
-                           : mnem__prefix_find(s, lane->tree, lane->ids, lane->count, &n, &coming);
-    if (!from) n = 0;
-    if (lane->swap.state == MNEM__SWAP_OUT) return read_back(s, lane, from, n);
-    MNEM__TRY(mnem__prefix_open(s, from, &n, &lane->sequence));
+mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane, mnem__lane *base,
+                                   int32_t n) {
+    if (lane->swap.state == MNEM__SWAP_OUT) return read_back(s, lane, base, n);
+    MNEM__TRY(mnem__prefix_open(s, base, &n, &lane->sequence));
     s->now.tokens_recomputed += (uint64_t)mnem__max_i32(lane->again - n, 0);
     tell(lane, MNEM_EVENT_RESUMED);
     return MNEM_OK;
