@@ -15,7 +15,7 @@
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 
-enum { ARGS_MAX = 48, SECONDS_MAX = 120 };
+enum { ARGS_MAX = 48, SECONDS_MAX = 600 }; /* a busy machine needs minutes */
 
 const char *const tool_model = MNEM_SOURCE "/models/mnem-kjv-5m-q8_0.gguf";
 
