@@ -9,6 +9,7 @@
 #include "mnem/engine.h"
 #include "mnem/grammar.h"
 #include "mnem/graph.h"
+#include "mnem/history.h"
 #include "mnem/imatrix.h"
 #include "mnem/ledger.h"
 #include "mnem/live.h"

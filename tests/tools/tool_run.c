@@ -32,6 +32,7 @@ const char *tool_scratch(void) {
     if (!done) {
         setenv("XDG_CACHE_HOME", kit_folder(), 1);
         setenv("XDG_STATE_HOME", kit_folder(), 1);
+        setenv("MNEM_HISTORY", "off", 1); /* but for tests of it */
         unsetenv("MNEM_MODEL");
         unsetenv("MNEM_MEMORY");
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sight/history_file.h"
 #include "verbs/measure/speed.h"
 
 enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3, LENGTHS_MAX = 8 };
@@ -21,7 +22,7 @@ typedef struct bench_options {
     tool_session_asked session;
     const char *prompt_tokens, *tokens; /* lists */
     int32_t repeats;                    /* 0: not given */
-    bool refresh;
+    bool refresh, no_history;
 } bench_options;
 
 /* What is measured at several lengths. */
@@ -347,6 +348,25 @@ static int choose_lengths(bench *b) {
     return TOOL_OK;
 }
 
+/* The longest of each kind, at its best. */
+static void keep(const bench *b) {
+    const mnem_engine_plan *p = &b->stage->plan;
+    const lengths *of[] = {&b->prompt, &b->generated};
+    mnem_history_run run = {.context_used = p->context};
+    mnem_engine_stats s;
+    mnem_session_stats_get(b->stage->session, &s);
+    tool_history_stage(b->stage, &s, &run);
+    for (int i = 0; i < 2; i++) {
+        if (!of[i]->count) continue;
+        const int last = of[i]->count - 1;
+        const double seconds = of[i]->tokens[last] / of[i]->rate[last];
+        tool_history_phase(&run, (mnem_phase)i, (uint64_t)of[i]->tokens[last], seconds, 0,
+                           i ? p->predicted_generate : p->predicted_prompt);
+        run.seconds += seconds;
+    }
+    tool_history_add(b->stage->args, &run);
+}
+
 static int run_bench(bench *b) {
     tool_stage *stage = b->stage;
     int code = choose_lengths(b);
@@ -364,6 +384,7 @@ static int run_bench(bench *b) {
     if (code == TOOL_OK) code = measure_model(b);
     if (code != TOOL_OK) return code;
     if (of_machine(stage)) tool_profile_save(&stage->profile);
+    keep(b);
     if (stage->args->json)
         print_json(b);
     else
@@ -396,6 +417,7 @@ static const tool_option options[] = {
      .also = "repetitions", .help = "measure N times and show the best (default: 3)"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
      .help = "measure the machine again, even if its profile is known"},
+    TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
     {0},

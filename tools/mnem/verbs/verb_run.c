@@ -134,6 +134,7 @@ static int run_text(tool_generator *g) {
     tool_generator_say_empty(g, end, 0);
     int code = end_code(g, end);
     report_end(g, end, &pace, first);
+    if (end != TOOL_END_FAILED) tool_generator_keep(g);
     if (end == TOOL_END_CONTEXT && !asked->args.quiet) say_full(g->stage);
     int out = tool_out_end();
     return code != TOOL_OK ? code : out;
@@ -243,7 +244,7 @@ const tool_option tool_run_options[] = {
     {"prompt-cache-ro", 0, NULL, TOOL_VALUE_FLAG, AT(prompt_cache_ro),
      .help = "only read the file of --prompt-cache"},
     {"no-history", 0, NULL, TOOL_VALUE_FLAG, AT(no_history),
-     .help = "neither read nor keep what was typed in chats"},
+     .help = "neither read nor keep what was typed in chats, and no line about this run"},
     TOOL_GROUP(tool_lora_options, AT(session)),
     TOOL_GROUP(tool_page_cache_options, AT(session)),
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, AT(session.trace),

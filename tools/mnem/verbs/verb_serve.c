@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sight/history_file.h"
 #include "verbs/serve/serve_tool.h"
 
 enum {
@@ -233,6 +234,23 @@ static void stop(serve *s) {
     tool_interrupt_call(NULL, NULL);
 }
 
+/* What was computed since the start; not who asked for what. */
+static void keep(const serve *s) {
+    mnem_history_run run = {0};
+    mnem_engine_stats e;
+    mnem_scheduler_stats c;
+    mnem_engine_stats_get(s->engine, &e);
+    mnem_scheduler_stats_get(s->scheduler, &c);
+    if (!e.tokens) return;
+    tool_history_stage(&s->stage, &e, &run);
+    tool_history_phase(&run, MNEM_PHASE_TOKENS, e.tokens, e.seconds_eval, 0, 0);
+    run.seconds = e.seconds_eval;
+    run.preemptions = c.preemptions;
+    run.tokens_recomputed = c.tokens_recomputed;
+    run.refused_full = c.refused_full;
+    tool_history_add(s->stage.args, &run);
+}
+
 static void take_down(serve *s) {
     mnem_scheduler_destroy(s->scheduler);
     mnem_engine_destroy(s->engine);
@@ -263,6 +281,7 @@ static int verb_serve(const tool_args *args) {
     if (code == TOOL_INTERRUPTED && atomic_load(&s->draining)) code = TOOL_OK;
     stop(s);
     if (s->engine && args->verbose && !args->quiet) tool_report_ledger(stderr, &s->stage);
+    if (s->scheduler && code == TOOL_OK) keep(s);
     take_down(s);
     tool_stage_close(&s->stage);
     const int out = tool_out_end();
@@ -303,6 +322,7 @@ static const tool_option options[] = {
     {"truncate", 0, NULL, TOOL_VALUE_FLAG, AT(truncate),
      .help = "cut prompts beyond the context, instead of refusing them"},
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
+    TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sight/history_file.h"
 #include "verbs/train/train_tool.h"
 
 /* ---- before the plan ---- */
@@ -176,6 +177,7 @@ static int verb_train(const tool_args *args) {
         if (code == TOOL_OK) code = begin(&run);
         if (code == TOOL_OK) tool_interrupt_call(cancel, run.trainer);
         if (code == TOOL_OK) code = train_loop(&run);
+        if (code == TOOL_OK || code == TOOL_INTERRUPTED) train_keep(&run);
     }
     close_run(&run);
     return code;
@@ -256,6 +258,7 @@ static const tool_option options[] = {
      .help = "what samples continue (default: the beginning of the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
      .help = "show the plan and what other budgets would buy, and stop"},
+    TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),

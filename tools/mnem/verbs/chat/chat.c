@@ -294,6 +294,7 @@ static int plan_and_talk(chat *c) {
     code = conversation(c);
     tool_prompt_cache_save(c->g);
     tool_generator_end(stderr, c->g);
+    tool_generator_keep(c->g);
     return code;
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "sight/history_file.h"
+
 const char *tool_end_text(tool_end end) {
     static const char *const texts[] = {"limit",       "end_token", "stop",   "context_full",
                                         "interrupted", "closed",    "failed", "grammar"};
@@ -145,6 +147,21 @@ static void report_line(FILE *file, const tool_generator *g) {
     if (g->sampling.temperature > 0)
         snprintf(text + n, sizeof text - n, " · seed %llu", (unsigned long long)g->sampling.seed);
     tool_wrap_dim(file, "", text);
+}
+
+void tool_generator_keep(const tool_generator *g) {
+    const mnem_engine_plan *p = &g->stage->plan;
+    mnem_history_run run = {.context_used = mnem_session_length(g->stage->session)};
+    mnem_engine_stats s;
+    if (!g->prompt_tokens && !g->decoded) return;
+    mnem_session_stats_get(g->stage->session, &s);
+    tool_history_stage(g->stage, &s, &run);
+    tool_history_phase(&run, MNEM_PHASE_PROMPT, g->prompt_tokens, g->seconds_prompt, g->cpu_prompt,
+                       p->predicted_prompt);
+    tool_history_phase(&run, MNEM_PHASE_TOKENS, g->decoded, g->seconds_decode, g->cpu_decode,
+                       p->predicted_generate);
+    run.seconds = g->seconds_prompt + g->seconds_decode;
+    tool_history_add(g->stage->args, &run);
 }
 
 void tool_generator_end(FILE *file, const tool_generator *g) {
@@ -291,7 +308,7 @@ static mnem_status catch_up(tool_generator *g) {
     tool_prompt_cache_load(g);
     int32_t done = mnem_session_length(g->stage->session), n = g->count - done;
     if (n <= 0) return MNEM_OK;
-    double start = tool_clock();
+    double start = tool_clock(), cpu = tool_cpu_clock();
     for (int32_t i = done; i < g->count; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
     mnem_status status;
     do { /* a Ctrl-C that came between two evals has cancelled this one, after it was dealt with */
@@ -300,11 +317,14 @@ static mnem_status catch_up(tool_generator *g) {
                                  on_logits, g, n > 1 ? "reading the prompt" : NULL);
     } while (status == MNEM_CANCELLED && !tool_interrupted());
     double seconds = tool_clock() - start;
+    cpu = tool_cpu_clock() - cpu;
     if (n == 1) {
         g->seconds_decode += seconds;
+        g->cpu_decode += cpu;
         g->decoded++;
     } else {
         g->seconds_prompt += seconds;
+        g->cpu_prompt += cpu;
         g->prompt_tokens += (uint64_t)n;
     }
     if (status == MNEM_OK && !g->cache.at_end) tool_prompt_cache_save(g);

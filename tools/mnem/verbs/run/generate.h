@@ -79,6 +79,7 @@ typedef struct tool_generator {
     mnem_status status; /* of TOOL_END_FAILED */
     uint64_t prompt_tokens, tokens, decoded;
     double seconds_prompt, seconds_decode;
+    double cpu_prompt, cpu_decode; /* of all threads */
 } tool_generator;
 
 /* room: the most tokens that will ever be in the sequence. Exit code, with its message printed.
@@ -114,6 +115,8 @@ void tool_generator_say_empty(const tool_generator *g, tool_end end, uint64_t be
 double tool_generator_rate(const tool_generator *g);
 double tool_generator_prompt_rate(const tool_generator *g);
 void tool_generator_report(FILE *file, const tool_generator *g);
+/* Adds the run to the history, unless nothing was done. */
+void tool_generator_keep(const tool_generator *g);
 /* What a run did, in a line (--verbose: ledger and speed as tables), but with --quiet or --json. */
 void tool_generator_end(FILE *file, const tool_generator *g);
 

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sight/history_file.h"
+
 typedef struct slot {
     tool_generator g;
     int32_t prompt;          /* which; its tokens begin the sequence */
@@ -42,7 +44,7 @@ struct tool_several {
     mnem_engine *engine;
     int32_t begun, printed; /* prompts */
     uint64_t prompt_tokens, tokens;
-    double seconds;
+    double seconds, cpu_seconds;
 };
 
 /* ---- what they take ---- */
@@ -407,6 +409,16 @@ static void report(const tool_several *s) {
     }
 }
 
+/* All of it as tokens made: prompts and answers share steps. */
+static void keep(const tool_several *s) {
+    mnem_history_run run = {.seconds = s->seconds};
+    mnem_engine_stats e;
+    mnem_engine_stats_get(s->engine, &e);
+    tool_history_stage(s->stage, &e, &run);
+    tool_history_phase(&run, MNEM_PHASE_TOKENS, s->tokens, s->seconds, s->cpu_seconds, 0);
+    tool_history_add(s->stage->args, &run);
+}
+
 static void cancel(void *engine) {
     mnem_engine_cancel(engine);
 }
@@ -429,12 +441,14 @@ static int create(tool_several *s) {
 int tool_several_run(tool_several *s) {
     int code = create(s);
     if (code != TOOL_OK) return code;
-    const double begun = tool_clock();
+    const double begun = tool_clock(), cpu = tool_cpu_clock();
     tool_stage_begin(s->stage, "generate");
     code = run(s);
     tool_stage_end(s->stage, "generate");
     s->seconds = tool_clock() - begun;
+    s->cpu_seconds = tool_cpu_clock() - cpu;
     report(s);
+    if (code == TOOL_OK || code == TOOL_INTERRUPTED) keep(s);
     const int out = tool_out_end();
     return code != TOOL_OK ? code : out;
 }

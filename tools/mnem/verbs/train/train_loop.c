@@ -7,6 +7,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "sight/history_file.h"
 #include "verbs/train/train_tool.h"
 
 enum { VALIDATIONS = 10, TIMED_STEPS = 6 };
@@ -213,7 +214,10 @@ static int run_steps(train_run *run) {
         l.progress.before = (double)mnem_trainer_steps(run->trainer) / (double)run->config.steps;
     while (!is_last(run, mnem_trainer_steps(run->trainer))) {
         if (tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
+        const double cpu = tool_cpu_clock();
         status = mnem_trainer_step(run->trainer, &source, &report);
+        if (l.started > 0)
+            run->cpu_done += tool_cpu_clock() - cpu; /* as the steps that are timed */
         if (status != MNEM_OK) return fail_step(run, status);
         const int after = after_step(run, &l, &report);
         if (after != TOOL_OK) return after;

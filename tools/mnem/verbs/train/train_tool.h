@@ -43,7 +43,7 @@ typedef struct train_options {
     int32_t lora, context, vocab, distill_on; /* the last: of its words */
     double lora_alpha, distill_weight, distill_temperature, seconds, rate, heldout;
     uint64_t steps, tokens, stop_after, save_every, seed;
-    bool any_bytes, resume, dry_run, masked;
+    bool any_bytes, resume, dry_run, masked, no_history;
 } train_options;
 
 /* What config.json holds. Names of JSON keys are those of the fields. */
@@ -161,7 +161,7 @@ typedef struct train_run {
     double started;      /* clock of the first step of this process */
     int64_t tokens_done; /* by this process */
     int64_t steps_done;  /* by this process after the first, and their seconds */
-    double seconds_done;
+    double seconds_done, cpu_done;
     double loss_last; /* of the last step that had one; curves may not have it */
     double loss_validation;
     int64_t validated; /* the step of it; 0: none */
@@ -270,6 +270,9 @@ void train_result_say_use(const train_run *run); /* what the result is for */
 /* A run to resume that has nothing left to do: is it, and what is said then; an exit code. */
 bool train_result_is_whole(const train_run *run);
 int train_result_say_whole(train_run *run);
+
+/* ---- train_keep.c ---- */
+void train_keep(const train_run *run); /* a line in the history */
 
 /* ---- train_log.c ---- */
 int train_log_open(train_run *run, int64_t steps); /* lines past steps are dropped */

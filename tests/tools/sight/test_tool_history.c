@@ -1,0 +1,132 @@
+/* test_tool_history.c: what the command keeps of finished runs, and what it doesn't. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kit/kit.h"
+#include "kit/kit_file.h"
+#include "mnem/history.h"
+#include "tools/train/train_words.h"
+
+static const char *history(void) {
+    return at("mnem/history.jsonl");
+}
+
+static int forget(void **state) {
+    (void)state;
+    tool_scratch();
+    unsetenv("MNEM_HISTORY");
+    kit_remove(history());
+    return 0;
+}
+
+static mnem_history_run newest(const char *verb) {
+    mnem_history_run run;
+    must(mnem_history_get(history(), 0, &run));
+    assert_string_equal(run.verb, verb);
+    assert_true(run.peak_bytes > 0 && run.predicted_bytes > 0 && run.time > 0);
+    assert_int_equal(strlen(run.machine), 16);
+    return run;
+}
+
+static void a_run_leaves_a_line_without_its_text(void **state) {
+    (void)state;
+    struct stat info;
+    const tool_result r = RUN("run", tool_model, "--raw", "-p", "Quetzalcoatl zymurgy", "-n", "8",
+                              "--temp", "0", "--ctx", "64", "-v", "-t", "1");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "mnem advise 1"));
+    const mnem_history_run run = newest("run");
+    assert_string_equal(run.model, "mnem-kjv-5m-q8_0.gguf");
+    assert_int_equal(run.context, 64);
+    assert_int_equal(run.context_asked, 64);
+    assert_int_equal(run.threads, 1);
+    assert_int_equal(run.phase[MNEM_PHASE_TOKENS].tokens, 7);
+    assert_true(run.phase[MNEM_PHASE_PROMPT].tokens > 2 && run.kv_bytes > 0);
+    assert_true(run.phase[MNEM_PHASE_TOKENS].cpu_seconds > 0);
+    char *text = read_file(history(), NULL);
+    assert_null(strstr(text, "Quetz"));
+    assert_null(strstr(text, "zymurgy"));
+    free(text);
+    assert_int_equal(stat(history(), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+}
+
+static void who_wants_none_keeps_none(void **state) {
+    (void)state;
+#define SHORT "run", tool_model, "-p", "x", "-n", "1", "--ctx", "64"
+    assert_int_equal(RUN(SHORT, "--no-history").code, 0);
+    setenv("MNEM_HISTORY", "off", 1);
+    assert_int_equal(RUN(SHORT).code, 0);
+    unsetenv("MNEM_HISTORY");
+    assert_int_not_equal(stat(history(), &(struct stat){0}), 0);
+    assert_int_equal(RUN(SHORT).code, 0);
+    newest("run");
+}
+
+static void a_run_that_failed_isnt_finished(void **state) {
+    (void)state;
+    assert_int_equal(RUN("run", tool_model, "-p", "x", "--memory", "1M").code, 3);
+    assert_int_equal(RUN("run", at("nothing.gguf"), "-p", "x").code, 1);
+    assert_int_not_equal(stat(history(), &(struct stat){0}), 0);
+}
+
+static void what_cant_be_kept_fails_no_run(void **state) {
+    (void)state;
+    assert_int_equal(RUN(SHORT).code, 0); /* makes the folder */
+    kit_remove(history());
+    assert_int_equal(mkdir(history(), 0700), 0);
+    const tool_result quiet = RUN(SHORT);
+    assert_int_equal(quiet.code, 0);
+    assert_null(strstr(quiet.err, "history"));
+    const tool_result r = RUN(SHORT, "-v");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "isn't in the history"));
+}
+
+static void several_prompts_are_a_run(void **state) {
+    (void)state;
+    assert_int_equal(RUN(SHORT, "-p", "y").code, 0);
+    const mnem_history_run run = newest("run");
+    assert_int_equal(run.sequences, 2);
+    assert_int_equal(run.phase[MNEM_PHASE_TOKENS].tokens, 2);
+}
+
+static void a_bench_leaves_a_line(void **state) {
+    (void)state;
+    const tool_result r =
+        RUN("bench", tool_model, "-p", "16", "-n", "4", "-r", "1", "--threads", "1");
+    assert_int_equal(r.code, 0);
+    const mnem_history_run run = newest("bench");
+    assert_int_equal(run.phase[MNEM_PHASE_PROMPT].tokens, 16);
+    assert_int_equal(run.phase[MNEM_PHASE_TOKENS].tokens, 4);
+}
+
+static void training_leaves_a_line_and_its_folder(void **state) {
+    (void)state;
+    assert_int_equal(make_files(state), 0);
+    unsetenv("MNEM_HISTORY");
+    succeed(TRAIN("--data", at("text.txt"), "--config", at("config.json"), "--out", folder("run"),
+                  "--steps", "3"));
+    const mnem_history_run run = newest("train");
+    assert_non_null(strstr(run.folder, "/run"));
+    assert_true(run.batch > 0 && run.optimizer_bytes > 0 && run.gradient_bytes > 0);
+    assert_int_equal(run.phase[MNEM_PHASE_STEPS].tokens, 2 * run.batch * run.context);
+    kit_remove(history());
+    succeed(TRAIN("--data", at("text.txt"), "--config", at("config.json"), "--out", folder("dry"),
+                  "--dry-run"));
+    assert_int_not_equal(stat(history(), &(struct stat){0}), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_run_leaves_a_line_without_its_text, forget),
+        cmocka_unit_test_setup(who_wants_none_keeps_none, forget),
+        cmocka_unit_test_setup(a_run_that_failed_isnt_finished, forget),
+        cmocka_unit_test_setup(what_cant_be_kept_fails_no_run, forget),
+        cmocka_unit_test_setup(several_prompts_are_a_run, forget),
+        cmocka_unit_test_setup(a_bench_leaves_a_line, forget),
+        cmocka_unit_test_setup(training_leaves_a_line_and_its_folder, forget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
