@@ -164,6 +164,38 @@ static void eight_clients_fit_where_one_conversation_does(void **state) {
     assert_int_equal(end(&s), 0);
 }
 
+/* jansson's lexer read behind its buffer when that couldn't grow. */
+static void a_string_of_1_mib_is_told_its_bytes(void **state) {
+    (void)state;
+    char head[200];
+    const uint64_t budget = MNEM_RELEASE ? 64 * MIB : GIB;
+    char size[32], *body = malloc(MIB);
+    snprintf(size, sizeof size, "%llu", (unsigned long long)budget);
+    const server s = SERVE("-q", "--memory", size);
+    memset(body, 'a', MIB);
+    memcpy(body, "{\"prompt\": \"", 12);
+    memcpy(body + MIB - 2, "\"}", 2);
+    snprintf(head, sizeof head,
+             "POST /v1/completions HTTP/1.1\r\n" HOST "Content-Length: %llu\r\n\r\n",
+             (unsigned long long)MIB);
+    for (int i = 0; i < 3; i++) {
+        const int fd = client_open();
+        client_send(fd, head);
+        client_send_bytes(fd, body, MIB);
+        const answer a = client_read(fd);
+        /* With more memory it is a prompt beyond the context. */
+        assert_true(a.status == (MNEM_RELEASE ? 413 : 400));
+        if (MNEM_RELEASE) assert_non_null(strstr(a.body, "takes more than 2097152 bytes as JSON"));
+        close(fd);
+    }
+    assert_int_equal(ask(GET("/health")).status, 200);
+    const uint64_t peak = peak_of(s.pid);
+    if (!MNEM_SANITIZED && peak > budget)
+        fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)budget);
+    assert_int_equal(end(&s), 0);
+    free(body);
+}
+
 static void what_does_not_fit_is_refused_before(void **state) {
     (void)state;
     const tool_result r = RUN("serve", "--port", "0", "--memory", "12M");
@@ -362,6 +394,7 @@ int main(void) {
         cmocka_unit_test(the_plan_comes_before_and_says_what_conversations_cost),
         cmocka_unit_test(the_page_asks_nobody_else),
         cmocka_unit_test(eight_clients_fit_where_one_conversation_does),
+        cmocka_unit_test(a_string_of_1_mib_is_told_its_bytes),
         cmocka_unit_test(what_does_not_fit_is_refused_before),
         cmocka_unit_test(a_signal_lets_it_finish_what_it_has_begun),
         cmocka_unit_test(a_second_signal_ends_it_at_once),

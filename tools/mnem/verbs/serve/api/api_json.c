@@ -17,6 +17,7 @@ static void *take(size_t bytes) {
     if (!json) return malloc(bytes);
     if (bytes > json->bytes || (bytes + 15) / 16 * 16 > json->bytes - json->used) {
         json->full = true;
+        if (json->parsing) longjmp(json->leave, 1);
         return NULL;
     }
     char *block = json->block + json->used;
@@ -56,6 +57,19 @@ static int depth_of(const char *text, size_t n) {
     return most;
 }
 
+/* jansson's lexer ignores that its buffer couldn't grow, and reads behind it: so what doesn't fit
+ * leaves a parse at once. What it had lies in the block, and goes with that. */
+static json_t *parse(api_json *json, const char *text, size_t n, size_t flags, json_error_t *why) {
+    if (setjmp(json->leave)) {
+        json->parsing = false;
+        return NULL;
+    }
+    json->parsing = true;
+    json_t *root = json_loadb(text, n, flags, why);
+    json->parsing = false;
+    return root;
+}
+
 /* A mapping of its own: what was never written is no memory, and all goes back at the end. */
 static bool take_block(api_json *json, size_t bytes) {
     void *block = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -79,7 +93,7 @@ bool api_json_open(api_json *json, const char *body, size_t n, size_t block_byte
         error->retry_seconds = 1;
         return api_refuse(error, 503, NULL, "the machine has no memory for this body");
     }
-    json->root = json_loadb(body, n, 0, &why);
+    json->root = parse(json, body, n, 0, &why);
     if (json_is_object(json->root)) return true;
     if (json->full) return refuse_full(block_bytes, error);
     if (json->root) return api_refuse(error, 400, NULL, "the body is no JSON object");
@@ -98,8 +112,8 @@ bool api_json_check(const api_json *json, api_error *error) {
 }
 
 json_t *api_json_value(const char *text, size_t n) {
-    if (depth_of(text, n) > API_JSON_DEPTH) return NULL;
-    return json_loadb(text, n, JSON_DECODE_ANY, NULL);
+    if (!open_json || depth_of(text, n) > API_JSON_DEPTH) return NULL;
+    return parse(open_json, text, n, JSON_DECODE_ANY, NULL);
 }
 
 static int put_part(const char *bytes, size_t n, void *text) {

@@ -2,12 +2,14 @@
  *
  * jansson takes up to 80 times the bytes of a text. While a document is open on a thread, all that
  * jansson allocates there lies in the document's block, which is taken whole and given back whole:
- * what doesn't fit fails, and the block is what a body costs. Nothing of it outlives the close.
- * One document of a thread at a time. Nesting is bounded before a byte is parsed. */
+ * what doesn't fit fails, and the block is what a body costs. A string of n bytes takes up to 5 n:
+ * the lexer's buffer doubles until it holds it, and the value is a copy. Nothing of it outlives the
+ * close. One document of a thread at a time. Nesting is bounded before a byte is parsed. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_API_API_JSON_H
 #define MNEM_TOOLS_MNEM_VERBS_SERVE_API_API_JSON_H
 
 #include <jansson.h>
+#include <setjmp.h>
 
 #include "verbs/serve/api/api_error.h"
 
@@ -17,6 +19,8 @@ typedef struct api_json {
     char *block;
     size_t bytes, used;
     bool full; /* something didn't fit */
+    bool parsing;
+    jmp_buf leave; /* while parsing: where what doesn't fit goes */
     json_t *root;
 } api_json;
 
