@@ -155,10 +155,7 @@ static void render(mnem_template *t, const void *context) {
     const mnem_template_input *input = context;
     mnem_tokenizer_info tokens = {.bos = -1, .eos = -1};
     t->arena = &t->rendered;
-    if (t->tokenizer) {
-        mnem_tokenizer_info_get(t->tokenizer, &tokens);
-        mnem__template_set_tokenizer(t, t->tokenizer);
-    }
+    if (t->tokenizer) mnem_tokenizer_info_get(t->tokenizer, &tokens);
     t->variables = mnem__any_dict_make(t, MNEM__ANY_DICT).dict;
     set_messages(t, input->messages);
     set_json(t, "tools", input->tools);
@@ -179,7 +176,6 @@ mnem_status mnem_template_render(mnem_template *t, const mnem_template_input *in
     mnem__template_arena_free(t, &t->rendered);
     t->scope = NULL;
     t->variables = NULL;
-    t->controls = NULL;
     *text = status == MNEM_OK ? (mnem_text){t->out, t->out_bytes} : (mnem_text){0};
     return status;
 }

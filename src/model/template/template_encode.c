@@ -6,62 +6,17 @@
  * template runs, and behind it what is between marks is encoded as plain text. Methods of the
  * template may part the marks (split); one that is alone is dropped, and nothing joins across it.
  * The method is that of Hugging Face's transformers 5.
- * Cost: a look at each token of the vocabulary, and at the texts for their first bytes. */
+ * Cost: a look at each byte of the texts, and a search where a control token may begin. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/heap.h"
 #include "mnem/tokenizer.h"
 #include "model/template/template_run.h"
+#include "model/tokenizer/tokenizer_private.h"
 
 enum { MARK_BYTES = 3 };
 static const char marks[2][MARK_BYTES + 1] = {"\xEF\xB7\x90", "\xEF\xB7\x91"};
-
-/* Texts of control tokens by their first byte. */
-typedef struct mnem__controls {
-    mnem_text *texts;
-    uint32_t count;
-    uint32_t at[257]; /* where those with this first byte start */
-} mnem__controls;
-
-/* {NULL, 0} where the token is a part of text. */
-static mnem_text control_text(const mnem_tokenizer *tokenizer, int32_t id) {
-    if (mnem_tokenizer_piece(tokenizer, id, false).length > 0) return (mnem_text){NULL, 0};
-    return mnem_tokenizer_piece(tokenizer, id, true);
-}
-
-static mnem__controls *find_controls(mnem_template *t, const mnem_tokenizer *tokenizer) {
-    mnem__controls *controls = mnem__template_take(t, sizeof *controls);
-    mnem_tokenizer_info info;
-    *controls = (mnem__controls){0};
-    mnem_tokenizer_info_get(tokenizer, &info);
-    for (int32_t id = 0; id < info.vocab; id++) {
-        const mnem_text text = control_text(tokenizer, id);
-        if (text.length > 0) controls->at[(unsigned char)text.bytes[0] + 1]++;
-    }
-    for (int i = 0; i < 256; i++) controls->at[i + 1] += controls->at[i];
-    controls->count = controls->at[256];
-    controls->texts = mnem__template_take(t, controls->count * sizeof *controls->texts);
-    uint32_t next[256];
-    memcpy(next, controls->at, sizeof next);
-    for (int32_t id = 0; id < info.vocab; id++) {
-        const mnem_text text = control_text(tokenizer, id);
-        if (text.length > 0) controls->texts[next[(unsigned char)text.bytes[0]]++] = text;
-    }
-    return controls;
-}
-
-/* Bytes of the longest control token that text starts with; 0: none. */
-static size_t match(const mnem__controls *controls, const char *text, size_t n) {
-    size_t longest = 0;
-    const unsigned char first = (unsigned char)text[0];
-    for (uint32_t i = controls->at[first]; i < controls->at[first + 1]; i++) {
-        const mnem_text c = controls->texts[i];
-        if (c.length > longest && c.length <= n && memcmp(c.bytes, text, c.length) == 0)
-            longest = c.length;
-    }
-    return longest;
-}
 
 static bool is_mark(const char *text, size_t n) {
     return n >= MARK_BYTES &&
@@ -80,7 +35,7 @@ static mnem__any mark_text(mnem_template *t, mnem__any text) {
     size_t from = 0;
     text = without_marks(t, text);
     for (size_t at = 0; at < text.length;) {
-        const size_t n = match(t->controls, text.text + at, text.length - at);
+        const size_t n = mnem__tokenizer_control(t->tokenizer, text.text + at, text.length - at);
         if (n > 0) {
             mnem__template_put(t, text.text + from, at - from);
             mnem__template_put(t, marks[0], MARK_BYTES);
@@ -97,7 +52,7 @@ static mnem__any mark_text(mnem_template *t, mnem__any text) {
 }
 
 mnem__any mnem__template_mark(mnem_template *t, mnem__any a) {
-    if (!t->controls) return a;
+    if (!t->tokenizer) return a;
     mnem__template_enter(t);
     if (mnem__any_is(a, MNEM__ANY_TEXT)) a = mark_text(t, a);
     if (mnem__any_is(a, MNEM__ANY_LIST))
@@ -108,10 +63,6 @@ mnem__any mnem__template_mark(mnem_template *t, mnem__any a) {
             a.dict->entries[i].value = mnem__template_mark(t, a.dict->entries[i].value);
     mnem__template_leave(t);
     return a;
-}
-
-void mnem__template_set_tokenizer(mnem_template *t, const mnem_tokenizer *tokenizer) {
-    t->controls = find_controls(t, tokenizer);
 }
 
 /* ---- encoding ---- */

@@ -52,9 +52,8 @@ void mnem__template_run_for(mnem_template *t, const mnem__node *node, mnem__scop
                             mnem__any items, int64_t depth0);
 mnem__any mnem__template_make_macro(mnem_template *t, const mnem__macro_code *code);
 
-/* A rendering for tokens: finds the control tokens of t->tokenizer. */
-void mnem__template_set_tokenizer(mnem_template *t, const struct mnem_tokenizer *tokenizer);
-/* Marks their texts in a value; a itself in a rendering for text. */
+/* In a rendering for tokens: marks texts of control tokens of t->tokenizer in a value; a itself in
+ * a rendering for text. */
 mnem__any mnem__template_mark(mnem_template *t, mnem__any a);
 
 #endif

@@ -36,7 +36,8 @@ mnem_chat_format mnem__chat_recognise(mnem_text text) {
 static bool has_token(const mnem__special_tokens *special, const mnem__token_vocab *vocab,
                       const char *text) {
     size_t length = 0;
-    return mnem__special_tokens_match(special, vocab, false, text, strlen(text), &length) >= 0 &&
+    return mnem__special_tokens_match(special, vocab, MNEM__SPECIAL_ANY, text, strlen(text),
+                                      &length) >= 0 &&
            length == strlen(text);
 }
 

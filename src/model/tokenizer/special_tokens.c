@@ -153,9 +153,14 @@ static uint32_t bound(const texts *t, uint32_t low, uint32_t high, size_t depth,
     return low;
 }
 
+static bool is_of(const mnem__token_vocab *v, int32_t id, mnem__special_kind kind) {
+    if (kind == MNEM__SPECIAL_ANY) return true;
+    return (mnem__token_vocab_type(v, id) == MNEM__TOKEN_USER) == (kind == MNEM__SPECIAL_USER);
+}
+
 int32_t mnem__special_tokens_match(const mnem__special_tokens *special,
-                                   const mnem__token_vocab *vocab, bool user, const char *text,
-                                   size_t n, size_t *length) {
+                                   const mnem__token_vocab *vocab, mnem__special_kind kind,
+                                   const char *text, size_t n, size_t *length) {
     const texts t = {special, vocab};
     const unsigned char *s = (const unsigned char *)text;
     uint32_t low = special->at[s[0]], high = special->at[s[0] + 1];
@@ -163,7 +168,7 @@ int32_t mnem__special_tokens_match(const mnem__special_tokens *special,
     for (size_t depth = 1; low < high; depth++) { /* [low, high) start with text's depth bytes */
         if (text_at(&t, low).length == depth) {
             const int32_t id = special->id[low++];
-            if (!user || mnem__token_vocab_type(vocab, id) == MNEM__TOKEN_USER) {
+            if (is_of(vocab, id, kind)) {
                 best = id;
                 *length = depth;
             }
@@ -214,8 +219,8 @@ static void find_ends(mnem__special_tokens *s, const mnem__token_vocab *v, mnem_
     }
     for (size_t i = 0; i < sizeof turns / sizeof *turns && ids->eot < 0; i++) {
         size_t length;
-        const int32_t id =
-            mnem__special_tokens_match(s, v, false, turns[i], strlen(turns[i]), &length);
+        const int32_t id = mnem__special_tokens_match(s, v, MNEM__SPECIAL_ANY, turns[i],
+                                                      strlen(turns[i]), &length);
         if (id >= 0 && length == strlen(turns[i])) ids->eot = id;
     }
     add_end(s, ids->eot);

@@ -23,10 +23,15 @@ typedef struct mnem__end_ids {
 mnem_status mnem__special_tokens_init(mnem__special_tokens *special, mnem__token_vocab *vocab,
                                       mnem__end_ids *ids);
 void mnem__special_tokens_fini(mnem__special_tokens *special);
-/* The longest special token that text starts with, or -1. user: user-defined ones only. */
+typedef enum mnem__special_kind {
+    MNEM__SPECIAL_ANY,
+    MNEM__SPECIAL_USER,    /* user-defined ones only */
+    MNEM__SPECIAL_CONTROL, /* all but those */
+} mnem__special_kind;
+/* The longest special token that text (of 1 byte or more) starts with, or -1. */
 int32_t mnem__special_tokens_match(const mnem__special_tokens *special,
-                                   const mnem__token_vocab *vocab, bool user, const char *text,
-                                   size_t n, size_t *length);
+                                   const mnem__token_vocab *vocab, mnem__special_kind kind,
+                                   const char *text, size_t n, size_t *length);
 /* Bytes of text after token id that aren't encoded. */
 size_t mnem__special_tokens_skip(const mnem__special_tokens *special,
                                  const mnem__token_vocab *vocab, int32_t id, const char *text,

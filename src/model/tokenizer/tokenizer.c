@@ -334,6 +334,13 @@ bool mnem_tokenizer_is_end(const mnem_tokenizer *t, int32_t id) {
     return mnem__special_tokens_is_end(&t->special, id);
 }
 
+size_t mnem__tokenizer_control(const mnem_tokenizer *t, const char *text, size_t n) {
+    size_t length = 0;
+    const int32_t id =
+        mnem__special_tokens_match(&t->special, &t->vocab, MNEM__SPECIAL_CONTROL, text, n, &length);
+    return id < 0 ? 0 : length;
+}
+
 mnem_status mnem_tokenizer_write(const mnem_tokenizer *tokenizer, mnem_gguf_writer *writer) {
     return mnem__token_source_write(&tokenizer->source, writer);
 }
@@ -357,12 +364,13 @@ static mnem_status encode_piece(mnem_tokenizer *t, const char *text, size_t n) {
 
 /* plain: the texts of control tokens aren't looked for. */
 static mnem_status encode_text(mnem_tokenizer *t, const char *text, size_t n, bool plain) {
+    const mnem__special_kind kind = plain ? MNEM__SPECIAL_USER : MNEM__SPECIAL_ANY;
     mnem_status status = MNEM_OK;
     for (size_t at = 0; at < n && status == MNEM_OK;) {
         size_t begin = at, length = 0;
         int32_t id = -1;
         for (; begin < n && id < 0; begin += id < 0)
-            id = mnem__special_tokens_match(&t->special, &t->vocab, plain, text + begin, n - begin,
+            id = mnem__special_tokens_match(&t->special, &t->vocab, kind, text + begin, n - begin,
                                             &length);
         status = encode_piece(t, text + at, begin - at);
         at = begin + length;

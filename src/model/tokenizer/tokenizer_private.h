@@ -48,5 +48,7 @@ struct mnem_tokenizer {
 mnem_status mnem__tokenizer_create_of(const mnem__token_source *source, mnem_tokenizer **tokenizer);
 /* Another tokenizer of the same model or vocabulary, for another thread. */
 mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone);
+/* Bytes of the longest control token that text (of 1 byte or more) starts with; 0: none. */
+size_t mnem__tokenizer_control(const mnem_tokenizer *t, const char *text, size_t n);
 
 #endif

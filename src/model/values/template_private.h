@@ -56,7 +56,6 @@ struct mnem_template {
     mnem__any_dict *variables;
 
     const struct mnem_tokenizer *tokenizer; /* of a rendering for tokens; NULL: for text */
-    struct mnem__controls *controls;        /* its control tokens */
     int32_t *ids;
     size_t id_count;
 };
