@@ -4,11 +4,11 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS mnem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS mnem_shared mnem_static EXPORT mnem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+install(TARGETS mnem_shared mnem_static mnem_track EXPORT mnem LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/mnem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
 
-# find_package(mnem) gives mnem::mnem and mnem::mnem_static.
+# find_package(mnem) gives mnem::mnem, mnem::mnem_static and mnem::track.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mnem)
 install(EXPORT mnem NAMESPACE mnem:: FILE mnem-targets.cmake DESTINATION ${package_dir})
 install(FILES cmake/mnem-config.cmake.in RENAME mnem-config.cmake DESTINATION ${package_dir})

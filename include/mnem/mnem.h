@@ -11,6 +11,7 @@
 #include "mnem/graph.h"
 #include "mnem/history.h"
 #include "mnem/imatrix.h"
+#include "mnem/leaks.h"
 #include "mnem/ledger.h"
 #include "mnem/live.h"
 #include "mnem/model.h"
