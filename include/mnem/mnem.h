@@ -24,6 +24,7 @@
 #include "mnem/pool.h"
 #include "mnem/prune.h"
 #include "mnem/replay.h"
+#include "mnem/report.h"
 #include "mnem/saved.h"
 #include "mnem/serve.h"
 #include "mnem/session.h"
