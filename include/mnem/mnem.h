@@ -22,6 +22,7 @@
 #include "mnem/place.h"
 #include "mnem/plan.h"
 #include "mnem/pool.h"
+#include "mnem/probe.h"
 #include "mnem/prune.h"
 #include "mnem/replay.h"
 #include "mnem/report.h"

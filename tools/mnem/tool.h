@@ -119,6 +119,7 @@ struct tool_verb {
     X(place)                                                                                       \
     X(info)                                                                                        \
     X(bench)                                                                                       \
+    X(probe)                                                                                       \
     X(convert)                                                                                     \
     X(quantize)                                                                                    \
     X(merge)                                                                                       \
