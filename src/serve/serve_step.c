@@ -123,7 +123,8 @@ static crowd look_around(mnem_scheduler *s) {
     return c;
 }
 
-/* Whether weights come from the disk: the more rows read them together the better. */
+/* Whether weights come from the disk: the more rows read them together the better. Where that alone
+ * takes longer than a step may, prompts take all the room of the pass that there is anyway. */
 static bool streams(const mnem_scheduler *s) {
     mnem_engine_stats stats;
     mnem_engine_stats_get(s->engine, &stats);
@@ -133,7 +134,7 @@ static bool streams(const mnem_scheduler *s) {
 static int32_t prompt_tokens(const mnem_scheduler *s, const crowd *c) {
     const int32_t room = mnem__max_i32(s->chunk - c->generating, 1);
     const double seconds = s->options.step_milliseconds * 1e-3 * PLANNED;
-    if (c->generating == 0 && streams(s)) return room;
+    if (streams(s) && (c->generating == 0 || s->cost.step > seconds)) return room;
     const double most = c->generating > 0 ? seconds : ALONE * seconds;
     return mnem__min_i32(
         room, mnem__step_cost_tokens(&s->cost, c->position, most, MNEM__SERVE_PROMPT_LEAST));
