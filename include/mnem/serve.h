@@ -44,10 +44,14 @@ typedef struct mnem_scheduler_options {
     int32_t age_milliseconds;  /* of waiting, after which nobody passes any more (5,000) */
     int32_t reserve; /* tokens behind its prompt that a request begins with pages for (64) */
     bool no_sharing; /* prompts share no pages */
-    /* Where pages go when others need room: a new file in this folder, mode 0600, unlinked at
-     * once. NULL: what was set aside is computed again. */
-    const char *swap_folder;
+    /* Where pages go when others need room, mode 0600: a folder, for a new file without a name, or
+     * a file's own name, which only this process uses. NULL: what was set aside is computed
+     * again. */
+    const char *swap;
     uint64_t swap_bytes; /* most that it takes (1 GiB) */
+    /* Cached beginnings are kept in the named file: destroy writes them, after a stop that drains,
+     * and create takes them. What a process leaves that was killed is discarded. */
+    bool keep_cache;
 } mnem_scheduler_options;
 
 /* What a scheduler takes at the most, all of it at its creation and nothing later: to be charged
@@ -56,8 +60,9 @@ typedef struct mnem_scheduler_options {
 uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t sequences,
                               int32_t context, int32_t vocab);
 
-/* MNEM_UNSUPPORTED for an encoder; MNEM_INVALID for options out of range; MNEM_IO for the swap
- * folder; MNEM_OVER_BUDGET, MNEM_NO_MEMORY. */
+/* MNEM_UNSUPPORTED for an encoder; MNEM_INVALID for options out of range, or a swap file that is
+ * something else; MNEM_IO, MNEM_BUSY (another process has it) for that file; MNEM_OVER_BUDGET,
+ * MNEM_NO_MEMORY. */
 mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
                                   mnem_scheduler **scheduler);
 /* After run has returned. What hasn't ended ends with MNEM_END_CANCELLED. NULL is fine. */

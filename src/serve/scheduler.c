@@ -3,6 +3,7 @@
  * Idea: its books are one allocation, laid out by the same code that measures them; from then on
  * nothing is allocated, whatever comes. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
@@ -102,7 +103,7 @@ uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t seq
     for (int k = 0; k < MNEM__KV_KINDS; k++)
         b.pages[k] = b.lanes * mnem__div_up(b.context, PAGE_LEAST);
     return lay_out(&b, NULL, NULL) + mnem__sampler_desk_bytes(vocab) +
-           (o.swap_folder ? MNEM__SWAP_STACK_BYTES : 0);
+           (o.swap ? MNEM__SWAP_STACK_BYTES : 0);
 }
 
 /* ---- life ---- */
@@ -133,6 +134,16 @@ static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const bo
     s->swap.context = s;
 }
 
+/* What the file kept is taken, where it is whole and of this model; then it is forgotten. */
+static mnem_status open_swap(mnem_scheduler *s) {
+    const mnem_scheduler_options *o = &s->options;
+    MNEM__TRY(mnem__swap_open(&s->swap, o->swap, s->engine, o->swap_bytes));
+    if (o->keep_cache && !s->swap.named)
+        return mnem__fail(MNEM_INVALID, "serve: the cache is kept in a swap file with a name");
+    if (o->keep_cache) (void)mnem_scheduler_cache_load(s, s->swap.fd);
+    return mnem__swap_begin(&s->swap);
+}
+
 mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
                                   mnem_scheduler **scheduler) {
     *scheduler = NULL;
@@ -146,7 +157,7 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     mnem_scheduler *s = (void *)base;
     lay_out(&b, base, s);
     fill_in(s, &o, &b);
-    mnem_status status = mnem__swap_open(&s->swap, o.swap_folder, e, o.swap_bytes);
+    mnem_status status = open_swap(s);
     if (status == MNEM_OK) status = mnem__sampler_desk_create(s->vocab, &s->desk);
     if (status != MNEM_OK) {
         mnem_scheduler_destroy(s);
@@ -157,11 +168,20 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     return MNEM_OK;
 }
 
+/* Nobody is set aside any more. A file that can't hold it is left empty. */
+static void keep_cache(mnem_scheduler *s) {
+    mnem__swap_end(&s->swap);
+    if (!s->swap.named || mnem__cache_save(s, s->swap.fd, s->options.swap_bytes) == MNEM_OK) return;
+    if (ftruncate(s->swap.fd, 0) != 0) return; /* its head is written last: it is none */
+}
+
 void mnem_scheduler_destroy(mnem_scheduler *s) {
     bool more = true;
     if (!s) return;
+    const bool keeps = s->options.keep_cache && s->swap.started && !s->dropping;
     mnem_scheduler_stop(s, false);
     while (more) mnem_scheduler_step(s, &more);
+    if (keeps) keep_cache(s);
     for (int32_t i = 0; i < s->lanes; i++) mnem__lane_free(&s->lane[i]);
     mnem__swap_close(&s->swap);
     mnem_sampler_destroy(s->desk);

@@ -175,6 +175,8 @@ int32_t mnem__lane_left(const mnem__lane *lane);
 int32_t mnem__lane_length(const mnem__lane *lane);
 /* Whether its next id is one that was chosen, and not computed again. */
 bool mnem__lane_generates(const mnem__lane *lane);
+/* Pages that were taken for what is being read. */
+mnem_page_count mnem__lane_loading(const mnem__lane *lane);
 /* Closes the sequence; the lane is free. */
 void mnem__lane_free(mnem__lane *lane);
 /* Pages that busy lanes may still take of what was promised to them. whole: only those of requests
@@ -237,6 +239,11 @@ void mnem__admit(mnem_scheduler *s);
 /* The token behind the lane's ids. */
 void mnem__choose_token(mnem_scheduler *s, mnem__lane *lane, const float *logits);
 bool mnem__ends_turn(const mnem_scheduler *s, int32_t id);
+
+/* ---- cache_file.c ---- */
+
+/* Saves cached beginnings, as many of them as so many bytes hold, what was needed last first. */
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most);
 
 /* ---- serve_step.c ---- */
 

@@ -112,7 +112,7 @@ static void what_is_set_aside_says_the_same(void **state) {
     for (int swap = 0; swap < 2; swap++) {
         uint64_t set_aside;
         serve_open(b, 3, SERVE_CONTEXT,
-                   (mnem_scheduler_options){.reserve = 1, .swap_folder = swap ? "." : NULL});
+                   (mnem_scheduler_options){.reserve = 1, .swap = swap ? "." : NULL});
         if (swap) b->scheduler->swap.bytes_per_s = 1e12;
         crowd_pages(b);
         const mnem_scheduler_stats stats = serve_stats(b);
@@ -128,7 +128,7 @@ static void what_is_set_aside_says_the_same(void **state) {
 static void without_a_swap_file_that_works_tokens_are_computed_again(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap_folder = "."});
+    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
     b->scheduler->swap.bytes_per_s = 1e12;
     close(b->scheduler->swap.fd);
     b->scheduler->swap.fd = 1000;
@@ -240,9 +240,9 @@ static void the_swap_file_has_no_name(void **state) {
     serve_bench *b = *state;
     mnem_scheduler *s;
     const int before = files_here();
-    serve_open(b, 2, 0, (mnem_scheduler_options){.swap_folder = "."});
+    serve_open(b, 2, 0, (mnem_scheduler_options){.swap = "."});
     assert_int_equal(files_here(), before);
-    const mnem_scheduler_options o = {.engine = b->c.engine, .swap_folder = "no/such/folder"};
+    const mnem_scheduler_options o = {.engine = b->c.engine, .swap = "no/such/folder"};
     assert_int_equal(mnem_scheduler_create(&o, &s), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "no/such/folder"));
     serve_close(b);

@@ -93,10 +93,10 @@ static int check(const serve_options *o) {
     if (o->key_file && o->no_auth)
         return tool_usage("serve", "--api-key-file and --no-auth are opposites");
     if (o->swap_max && !o->swap)
-        return tool_usage("serve", "--swap-max is of --swap, the folder for pages");
+        return tool_usage("serve", "--swap-max is of --swap, where pages go");
     struct stat info;
-    if (o->swap && (stat(o->swap, &info) != 0 || !S_ISDIR(info.st_mode)))
-        return tool_usage("serve", "--swap takes a folder, and %s is none", o->swap);
+    if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
+        return tool_usage("serve", "--keep-cache needs a file's name: --swap FILE");
     return TOOL_OK;
 }
 
@@ -304,11 +304,13 @@ static const tool_option options[] = {
      .help = "requests that may wait; more are told to come again (default: 32)"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
-    {"swap", 0, "FOLDER", TOOL_VALUE_TEXT, AT(swap),
-     .help = "where pages of conversations go that are set aside: a file without a name, which is "
-             "gone when the server is (default: none, they are computed again)"},
+    {"swap", 0, "FILE|FOLDER", TOOL_VALUE_TEXT, AT(swap),
+     .help = "where pages of conversations go that are set aside: FILE, or one without a name in "
+             "FOLDER, which is gone when the server is (default: none, they are computed again)"},
     {"swap-max", 0, "SIZE", TOOL_VALUE_SIZE, AT(swap_max),
      .help = "the most that it takes (default: 1G)"},
+    {"keep-cache", 0, NULL, TOOL_VALUE_FLAG, AT(keep_cache),
+     .help = "keep beginnings of prompts in --swap FILE, for the next start"},
     {"api-key-file", 0, "FILE", TOOL_VALUE_TEXT, AT(key_file), .path = TOOL_PATH_READ,
      .help = "clients need one of the keys in FILE, one a line"},
     {"no-auth", 0, NULL, TOOL_VALUE_FLAG, AT(no_auth),
@@ -349,6 +351,9 @@ TOOL_VERB_WITH(
     "dropped, and every answer has the tokens that it would have alone. What could never fit\n"
     "is refused with the bytes that it needs. Weights that don't fit are read from disk, once\n"
     "for all conversations together.\n"
+    "\n"
+    "With --swap FILE --keep-cache a server that was stopped by a signal knows its prompts'\n"
+    "beginnings again when it comes back; FILE of one that was killed is discarded.\n"
     "\n"
     "It listens on this machine only; another --host needs --api-key-file, or --no-auth.\n"
     "SIGTERM or Ctrl-C lets it finish what it has begun, a second one ends it at once.\n",

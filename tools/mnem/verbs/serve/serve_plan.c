@@ -19,7 +19,8 @@ static mnem_scheduler_options scheduler_options(const serve *s) {
     return (mnem_scheduler_options){.running = s->parallel,
                                     .queue_requests = s->o->queue,
                                     .queue_bytes = QUEUE_BYTES,
-                                    .swap_folder = s->o->swap,
+                                    .swap = s->o->swap,
+                                    .keep_cache = s->o->keep_cache,
                                     .swap_bytes = s->o->swap_max};
 }
 

@@ -32,7 +32,7 @@ typedef struct serve_options {
     int32_t port, queue;
     uint64_t swap_max;
     int32_t metrics; /* 1: with vLLM's names */
-    bool no_auth, truncate, no_history;
+    bool no_auth, truncate, no_history, keep_cache;
 } serve_options;
 
 typedef struct serve_keys {
