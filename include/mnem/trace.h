@@ -30,7 +30,10 @@ typedef struct mnem_trace mnem_trace;
 /* X(NAME, endings of the file's name, what it is) */
 #define MNEM_TRACE_FORMAT_LIST(X)                                                                  \
     X(PERFETTO, ".pftrace or .perfetto", "Perfetto")                                               \
-    X(CHROME, ".json", "Chrome's JSON")
+    X(CHROME, ".json", "Chrome's JSON")                                                            \
+    X(SNAPSHOT, ".pickle", "PyTorch's memory snapshot")                                            \
+    X(FOLDED, ".folded", "stacks at the peak, for flame graphs")                                   \
+    X(ASCEND, "_ascend_pt", "MindStudio Insight's folder")
 
 typedef enum mnem_trace_format {
 #define MNEM_TRACE_FORMAT_ENUM(name, endings, text) MNEM_TRACE_##name,

@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "trace/export/export.h"
 #include "trace/trace_source.h"
 
 typedef struct file_format {
@@ -15,6 +16,9 @@ typedef struct file_format {
 static const file_format formats[] = {
     {{".pftrace", ".perfetto"}, MNEM_TRACE_PERFETTO, mnem__trace_write_perfetto},
     {{".json"}, MNEM_TRACE_CHROME, mnem__trace_write_chrome},
+    {{".pickle"}, MNEM_TRACE_SNAPSHOT, mnem__trace_write_snapshot},
+    {{".folded"}, MNEM_TRACE_FOLDED, mnem__trace_write_folded},
+    {{"_ascend_pt", "_ascend_pt/"}, MNEM_TRACE_ASCEND, mnem__trace_write_ascend},
 };
 _Static_assert(sizeof formats / sizeof *formats == MNEM_TRACE_FORMATS, "one for each");
 
