@@ -128,6 +128,17 @@ mnem_status mnem_report_create(const char *path, const mnem_report_options *opti
 void mnem_report_destroy(mnem_report *report);                             /* NULL is fine */
 const mnem_report_facts *mnem_report_facts_get(const mnem_report *report); /* until destroy */
 
+/* Where text goes; false ends it. */
+typedef struct mnem_report_sink {
+    bool (*write)(void *context, const char *text, size_t n);
+    void *context;
+} mnem_report_sink;
+/* What a page draws, as a JSON object that HTML may hold in a script: tags, sites and levels in
+ * 4096 buckets of time, the 20,000 largest blocks and the longest spans, a raster of all blocks.
+ * docs/report.md says what is in it. Two more passes. MNEM_IO when the sink takes no more;
+ * MNEM_NO_MEMORY; what the source says. */
+mnem_status mnem_report_draw(mnem_report *report, const mnem_report_sink *sink);
+
 /* ---- derived, by the definitions above; false: not known, *value 0 ---- */
 
 /* X(NAME, key, text, unit): in the order in which --fail-on lists them. Unit: B, %, time (in the

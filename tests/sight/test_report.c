@@ -181,6 +181,31 @@ static void a_report_without_memory_leaves_nothing(void **state) {
     } while (heap_sweep_next(&sweep, status));
 }
 
+static bool take_none(void *context, const char *text, size_t n) {
+    (void)context, (void)text, (void)n;
+    return false;
+}
+
+static bool take_all(void *context, const char *text, size_t n) {
+    (void)text;
+    *(size_t *)context += n;
+    return true;
+}
+
+static void a_drawing_without_memory_or_room_fails(void **state) {
+    (void)state;
+    mnem_report *r = report_of(SNAPSHOT("whole-5.pickle"));
+    heap_sweep sweep = {.most = 200};
+    size_t bytes = 0;
+    mnem_status status;
+    do {
+        heap_sweep_begin(&sweep, false);
+        status = mnem_report_draw(r, &(mnem_report_sink){take_all, &bytes});
+    } while (heap_sweep_next(&sweep, status));
+    assert_int_equal(mnem_report_draw(r, &(mnem_report_sink){take_none, NULL}), MNEM_IO);
+    mnem_report_destroy(r);
+}
+
 static void what_is_no_trace_is_refused(void **state) {
     (void)state;
     const char *path = kit_path("no.trace");
@@ -200,6 +225,7 @@ int main(void) {
         cmocka_unit_test(what_grows_in_every_quarter_is_told_from_what_is_replaced),
         cmocka_unit_test(live_blocks_are_found_until_they_are_removed),
         cmocka_unit_test(a_report_without_memory_leaves_nothing),
+        cmocka_unit_test(a_drawing_without_memory_or_room_fails),
         cmocka_unit_test(what_is_no_trace_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

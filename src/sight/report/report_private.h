@@ -35,6 +35,9 @@ typedef struct mnem__spans {
 /* Begins or ends; of an end *from is when it began, false where it never did. MNEM_NO_MEMORY. */
 mnem_status mnem__spans_tell(mnem__spans *spans, const mnem__report_event *event, bool *ended,
                              uint64_t *from);
+/* Of the span that the thread ended last: the thread's lane, how many it lay in, its name. */
+void mnem__spans_where(const mnem__spans *spans, uint32_t thread, uint32_t *lane, uint32_t *depth,
+                       uint32_t *name);
 void mnem__spans_fini(mnem__spans *spans);
 
 /* ---- counting (report_count.c) ---- */

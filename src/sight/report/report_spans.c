@@ -61,6 +61,15 @@ mnem_status mnem__spans_tell(mnem__spans *s, const mnem__report_event *e, bool *
     return MNEM_OK;
 }
 
+void mnem__spans_where(const mnem__spans *s, uint32_t thread, uint32_t *lane, uint32_t *depth,
+                       uint32_t *name) {
+    uint32_t i = 0;
+    while (i + 1 < s->stacks && s->stack[i].thread != thread) i++;
+    *lane = i;
+    *depth = s->stack[i].depth;
+    *name = s->stack[i].name[s->stack[i].depth];
+}
+
 void mnem__spans_fini(mnem__spans *s) {
     mnem__free(s->of);
     mnem__free(s->stack);
