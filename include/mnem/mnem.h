@@ -2,6 +2,7 @@
 #ifndef MNEM_H
 #define MNEM_H
 
+#include "mnem/advice.h"
 #include "mnem/base.h"
 #include "mnem/compress.h"
 #include "mnem/corpus.h"
