@@ -129,6 +129,7 @@ struct tool_verb {
     X(tokenize)                                                                                    \
     X(template)                                                                                    \
     X(replay)                                                                                      \
+    X(top)                                                                                         \
     X(help)                                                                                        \
     X(version)
 
