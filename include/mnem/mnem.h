@@ -16,6 +16,7 @@
 #include "mnem/ledger.h"
 #include "mnem/live.h"
 #include "mnem/model.h"
+#include "mnem/monitor.h"
 #include "mnem/offset.h"
 #include "mnem/op_query.h"
 #include "mnem/op_queue.h"

@@ -33,6 +33,7 @@ const char *tool_scratch(void) {
         setenv("XDG_CACHE_HOME", kit_folder(), 1);
         setenv("XDG_STATE_HOME", kit_folder(), 1);
         setenv("MNEM_HISTORY", "off", 1); /* but for tests of it */
+        setenv("MNEM_STATUS", "off", 0);
         unsetenv("MNEM_MODEL");
         unsetenv("MNEM_MEMORY");
     }

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sight/monitor_file.h"
+
 /* ---- the model's path ---- */
 
 /* Folders beside or above the executable where the shipped model may be: build trees first, then an
@@ -136,10 +138,14 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
     const mnem_ledger_options ledger = {.budget_bytes = budget, .preparing = true};
+    if (strcmp(args->verb->name, "run") == 0 || strcmp(args->verb->name, "serve") == 0)
+        tool_monitor_begin(args, path);
     mnem_status status = mnem_ledger_create_process(&ledger, &stage->ledger);
     const mnem_trace_options trace = {.path = asked->trace, .ledger = stage->ledger};
     if (status == MNEM_OK && asked->trace) status = mnem_trace_create(&trace, &stage->trace);
     if (status != MNEM_OK) return tool_fail(status);
+    tool_monitor_watch(stage->ledger);
+    tool_monitor_tell(true);
     set_options(stage);
     tool_stage_begin(stage, "open");
     status = mnem_model_open(path, &stage->model);
@@ -280,6 +286,13 @@ int tool_stage_create(tool_stage *stage) {
     return TOOL_OK;
 }
 
+static void tell_monitor(const tool_stage *stage, const char *phase) {
+    mnem_engine_stats stats;
+    mnem_session_stats_get(stage->session, &stats);
+    tool_monitor_engine(&stats, phase);
+    tool_monitor_tell(true);
+}
+
 mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, int32_t first_logits,
                             mnem_on_logits *on_logits, void *context, const char *what) {
     tool_progress progress;
@@ -294,6 +307,7 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
                 mnem_session_eval(stage->session, ids + at, part,
                                   first_logits > at ? first_logits - at : 0, on_logits, context);
         if (what) tool_progress_step(&progress, (uint64_t)(at + part), (uint64_t)n, NULL);
+        if (tool_monitor_step()) tell_monitor(stage, n > 1 ? "prompt" : "generating");
     }
     tool_progress_end(&progress);
     return status;
@@ -301,6 +315,7 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
 
 void tool_stage_close(tool_stage *stage) {
     tool_interrupt_watch(NULL);
+    tool_monitor_end();
     mnem_session_destroy(stage->session);
     mnem_tokenizer_destroy(stage->tokenizer);
     for (int i = 0; i < TOOL_ADAPTERS_MAX; i++) mnem_model_close(stage->adapter_file[i]);

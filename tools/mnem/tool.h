@@ -132,6 +132,7 @@ struct tool_verb {
     X(template)                                                                                    \
     X(replay)                                                                                      \
     X(report)                                                                                      \
+    X(top)                                                                                         \
     X(help)                                                                                        \
     X(version)
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "sight/history_file.h"
+#include "sight/monitor_file.h"
 #include "verbs/serve/serve_tool.h"
 
 enum {
@@ -36,6 +37,11 @@ static void on_wake(void *context) {
     }
     if (atomic_load(&s->draining)) api_drain(s->api);
     s->api_wake(context);
+    if (s->begun) {
+        mnem_scheduler_stats stats;
+        mnem_scheduler_stats_get(ready, &stats);
+        tool_monitor_scheduler(&stats);
+    }
 }
 
 static void *serve_clients(void *context) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sight/history_file.h"
+#include "sight/monitor_file.h"
 #include "verbs/train/train_tool.h"
 
 /* ---- before the plan ---- */
@@ -37,7 +38,10 @@ static int make_config(train_run *run) {
 static int open_ledger(train_run *run) {
     run->budget_chosen = train_budget(run) == 0;
     const mnem_ledger_options budget = {.budget_bytes = train_budget(run), .preparing = true};
+    tool_monitor_begin(run->args, run->out);
     mnem_status status = mnem_ledger_create_process(&budget, &run->ledger);
+    if (status == MNEM_OK) tool_monitor_watch(run->ledger);
+    tool_monitor_tell(true);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &run->device);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -133,6 +137,7 @@ static void close_run(train_run *run) {
     close_base(run);
     train_teacher_close(run);
     mnem_device_close(run->device);
+    tool_monitor_end();
     mnem_ledger_destroy(run->ledger);
     train_folder_close(run);
     train_config_fini(&run->config);

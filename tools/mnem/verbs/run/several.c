@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "sight/history_file.h"
+#include "sight/monitor_file.h"
 
 typedef struct slot {
     tool_generator g;
@@ -342,6 +343,13 @@ static mnem_status step(tool_several *s, int32_t *parts) {
         s->part[(*parts)++] = (mnem_step_part){a->sequence, a->g.ids + done, n, n - 1};
     }
     if (tool_interrupted()) return MNEM_CANCELLED;
+    if (tool_monitor_step()) {
+        mnem_engine_stats stats;
+        mnem_engine_stats_get(s->engine, &stats);
+        tool_monitor_engine(&stats, "generating");
+        tool_monitor_numbers("generating")->requests_running = (uint64_t)*parts;
+        tool_monitor_tell(true);
+    }
     return mnem_engine_step(s->engine, s->part, *parts, on_logits, s);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "sight/history_file.h"
+#include "sight/monitor_file.h"
 #include "verbs/train/train_tool.h"
 
 enum { VALIDATIONS = 10, TIMED_STEPS = 6 };
@@ -97,6 +98,19 @@ static void say_step(train_run *run, loop *l, const mnem_train_report *r, double
     fprintf(stderr, "%s, %s\n", l->what, note);
 }
 
+static void tell_monitor(const train_run *run, const mnem_train_report *r, double each,
+                         double tokens_per_s) {
+    if (!tool_monitor_due()) return;
+    mnem_monitor_numbers *n = tool_monitor_numbers("training");
+    n->steps = r->step;
+    n->steps_planned = (uint64_t)run->config.steps;
+    n->tokens = r->step * (uint64_t)run->config.batch * (uint64_t)run->config.context;
+    n->tokens_per_s = tokens_per_s;
+    n->step_seconds = each;
+    n->loss = r->loss;
+    tool_monitor_tell(true);
+}
+
 /* The length of a run of --time, once steps were timed; kept, so that --resume has it. */
 static int set_length(train_run *run, loop *l) {
     if (run->config.steps || l->steps < TIMED_STEPS) return TOOL_OK;
@@ -150,6 +164,7 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
     const double each = l->steps ? l->seconds_per_step : now - l->begun;
     const double tokens_per_s = (double)run->config.batch * run->config.context / each;
     train_log_step(run, r, tokens_per_s);
+    tell_monitor(run, r, each, tokens_per_s);
     say_step(run, l, r, tokens_per_s);
     if (!r->applied && !run->args->quiet)
         tool_message("step %llu: f16 overflowed; the step is left out and the loss scale is halved",

@@ -1,0 +1,116 @@
+/* top_data.c: a status file's view for programs: one JSON object, or OpenMetrics. */
+#include "sight/open_metrics.h"
+#include "verbs/top/top.h"
+
+/* ---- JSON ---- */
+
+static json_t *json_count(uint64_t n) {
+    return json_integer((json_int_t)n);
+}
+
+/* Texts of a file may be any bytes that don't steer a terminal; JSON takes UTF-8. */
+static json_t *json_text(const char *text) {
+    json_t *value = json_string(text);
+    return value ? value : json_string("?");
+}
+
+static json_t *json_accounts(const mnem_monitor_view *v) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < v->accounts; i++) {
+        const mnem_monitor_account *a = &v->account[i];
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:o, s:o}", "kind",
+                                              json_text(a->kind), "tag", json_text(a->tag),
+                                              "bytes_live", json_count(a->bytes_live), "bytes_peak",
+                                              json_count(a->bytes_peak), "limit_bytes",
+                                              json_count(a->limit_bytes)));
+    }
+    return list;
+}
+
+void top_json(const mnem_monitor_view *v) {
+    static const char *const names[] = {
+        "started_ms",    "updated_ms",       "budget_bytes",     "bytes_live",
+        "bytes_peak",    "refusals",         "bytes_resident",   "bytes_resident_peak",
+        "steps",         "steps_planned",    "tokens",           "pages_used",
+        "pages_total",   "requests_running", "requests_waiting", "requests_preempted",
+        "requests_done", "requests_refused"};
+    const mnem_monitor_numbers *n = &v->numbers;
+    const uint64_t values[] = {
+        v->started_ms,    v->updated_ms,       v->budget_bytes,     v->bytes_live,
+        v->bytes_peak,    v->refusals,         v->bytes_resident,   v->bytes_resident_peak,
+        n->steps,         n->steps_planned,    n->tokens,           n->pages_used,
+        n->pages_total,   n->requests_running, n->requests_waiting, n->requests_preempted,
+        n->requests_done, n->requests_refused};
+    _Static_assert(sizeof names / sizeof names[0] == sizeof values / sizeof values[0], "pairs");
+    json_t *root = json_pack("{s:I, s:b, s:o, s:o, s:o}", "pid", (json_int_t)v->pid, "alive",
+                             mnem_monitor_alive(v), "program", json_text(v->program), "model",
+                             json_text(v->model), "phase", json_text(n->phase));
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+        json_object_set_new(root, names[i], json_count(values[i]));
+    json_object_set_new(root, "tokens_per_s", tool_json_real(n->tokens_per_s));
+    json_object_set_new(root, "step_seconds", tool_json_real(n->step_seconds));
+    json_object_set_new(root, "loss", n->loss != 0 ? tool_json_real(n->loss) : json_null());
+    json_object_set_new(root, "accounts", json_accounts(v));
+    tool_out_json("status", root);
+}
+
+/* ---- OpenMetrics ---- */
+
+static void put(void *context, const char *bytes, size_t n) {
+    (void)context;
+    tool_out(bytes, n);
+}
+
+static void family(open_metrics *m, const char *name, open_metrics_type type, const char *help,
+                   uint64_t value) {
+    open_metrics_family(m, "mnem_", name, type, help);
+    open_metrics_count(m, NULL, value);
+}
+
+static void real(open_metrics *m, const char *name, const char *help, double value) {
+    open_metrics_family(m, "mnem_", name, OPEN_METRICS_GAUGE, help);
+    open_metrics_real(m, NULL, value);
+}
+
+static void put_accounts(open_metrics *m, const mnem_monitor_view *v, bool peak) {
+    open_metrics_family(m, "mnem_", peak ? "ledger_peak_bytes" : "ledger_bytes", OPEN_METRICS_GAUGE,
+                        peak ? "The most of an account so far" : "An account of the ledger");
+    for (uint32_t i = 0; i < v->accounts; i++) {
+        const mnem_monitor_account *a = &v->account[i];
+        const open_metrics_label labels[] = {{"kind", a->kind}, {"tag", a->tag}, {0}};
+        open_metrics_count(m, labels, peak ? a->bytes_peak : a->bytes_live);
+    }
+}
+
+static void put_requests(open_metrics *m, const mnem_monitor_numbers *n) {
+    family(m, "num_requests_running", OPEN_METRICS_GAUGE, "Requests that run", n->requests_running);
+    family(m, "num_requests_waiting", OPEN_METRICS_GAUGE, "Requests that wait",
+           n->requests_waiting);
+    family(m, "num_requests_preempted", OPEN_METRICS_GAUGE, "Requests that were set aside",
+           n->requests_preempted);
+    family(m, "requests_ended", OPEN_METRICS_COUNTER, "Requests that have ended", n->requests_done);
+    family(m, "requests_refused", OPEN_METRICS_COUNTER, "Requests that were refused",
+           n->requests_refused);
+}
+
+void top_open_metrics(const mnem_monitor_view *v) {
+    open_metrics m = {.put = put};
+    const mnem_monitor_numbers *n = &v->numbers;
+    family(&m, "budget_bytes", OPEN_METRICS_GAUGE, "What the process may take", v->budget_bytes);
+    family(&m, "refusals", OPEN_METRICS_COUNTER, "Charges that the budget refused", v->refusals);
+    put_accounts(&m, v, false);
+    put_accounts(&m, v, true);
+    family(&m, "steps", OPEN_METRICS_COUNTER, "Steps", n->steps);
+    family(&m, "tokens", OPEN_METRICS_COUNTER, "Tokens", n->tokens);
+    real(&m, "tokens_per_second", "Tokens a second, lately", n->tokens_per_s);
+    real(&m, "last_step_seconds", "A step, lately", n->step_seconds);
+    if (n->loss != 0) real(&m, "loss", "Of the last step", n->loss);
+    family(&m, "kv_pages_used", OPEN_METRICS_GAUGE, "Pages of keys and values that are taken",
+           n->pages_used);
+    family(&m, "kv_pages_all", OPEN_METRICS_GAUGE, "Pages that there are", n->pages_total);
+    put_requests(&m, n);
+    open_metrics_family(&m, "process_", "resident_memory_bytes", OPEN_METRICS_GAUGE,
+                        "As the kernel counts it");
+    open_metrics_count(&m, NULL, v->bytes_resident);
+    open_metrics_end(&m);
+}
