@@ -56,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static char say[4096];
     if (n < 2) return 0;
     fake_serve *f = &fake[data[1] % TEMPLATES];
-    if (!f->api) fake_open(&(api_options){.template = templates[data[1] % TEMPLATES]}, f);
+    if (!f->api)
+        fake_open(&(api_options){.template = fake_text(templates[data[1] % TEMPLATES])}, f);
     const char *body = (const char *)data + 2;
     const size_t bytes = strnlen(body, n - 2);
     const size_t more = bytes < n - 2 ? n - 3 - bytes : 0;

@@ -60,7 +60,7 @@ typedef struct mnem_scheduler_options {
 uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t sequences,
                               int32_t context, int32_t vocab);
 
-/* MNEM_UNSUPPORTED for an encoder; MNEM_INVALID for options out of range, or a swap file that is
+/* An encoder's takes calls only. MNEM_INVALID for options out of range, or a swap file that is
  * something else; MNEM_IO, MNEM_BUSY (another process has it) for that file; MNEM_OVER_BUDGET,
  * MNEM_NO_MEMORY. */
 mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
@@ -146,7 +146,8 @@ typedef struct mnem_request_refusal {
 } mnem_request_refusal;
 
 /* Takes the request; *number names it from then on (never 0). refusal may be NULL.
- * MNEM_INVALID: an id, an option or a bias out of range; MNEM_OVER_BUDGET: it can never fit, the
+ * MNEM_INVALID: an id, an option or a bias out of range; MNEM_UNSUPPORTED: an encoder, which makes
+ * no text; MNEM_OVER_BUDGET: it can never fit, the
  * context or the pages; MNEM_BUSY: the queue is full, try again; MNEM_CANCELLED: no more are taken
  * (stop). on_end is called for none of these. */
 mnem_status mnem_scheduler_submit(mnem_scheduler *scheduler, const mnem_request *request,

@@ -41,8 +41,6 @@ static mnem_scheduler_options with_defaults(const mnem_scheduler_options *option
 
 static mnem_status check_options(const mnem_scheduler_options *o) {
     if (!o->engine) return mnem__fail(MNEM_INVALID, "serve: no engine");
-    const mnem_transformer *t = &o->engine->map->shape;
-    if (t->encoder) return mnem__engine_refuse_encoder(t);
     if (o->running < 0 || o->running > RUNNING_MOST || o->queue_requests < 0 ||
         o->queue_requests > QUEUE_MOST || o->reserve < 0 || o->reserve > RESERVE_MOST ||
         o->step_milliseconds < 0 || o->age_milliseconds < 0)

@@ -64,25 +64,30 @@ static void end_cancelled(mnem_scheduler *s) {
 
 /* ---- functions between steps ---- */
 
+static void make_call(mnem_scheduler *s, const mnem__serve_call *call) {
+    int32_t open = 0;
+    for (int32_t i = 0; i < s->lanes; i++) open += s->lane[i].sequence != NULL;
+    for (int32_t i = 0; i < s->lanes && s->lanes - open < call->sequences; i++) {
+        if (s->lane[i].state != MNEM__LANE_CACHED) continue;
+        mnem__lane_free(&s->lane[i]);
+        open--;
+    }
+    if (call->sequences > 0) mnem__prefix_evict(s, s->pages.most);
+    call->function(call->context, s->engine);
+}
+
+/* Those that wait now: who calls again at once waits for a step of the others. */
 static void make_calls(mnem_scheduler *s) {
-    for (;;) {
-        pthread_mutex_lock(&s->lock);
-        const bool any = s->calls > 0;
+    pthread_mutex_lock(&s->lock);
+    for (int32_t left = s->calls; left > 0; left--) {
         const mnem__serve_call call = s->call[0];
-        if (any) s->calls--;
+        s->calls--;
         for (int32_t i = 0; i < s->calls; i++) s->call[i] = s->call[i + 1];
         pthread_mutex_unlock(&s->lock);
-        if (!any) return;
-        int32_t open = 0;
-        for (int32_t i = 0; i < s->lanes; i++) open += s->lane[i].sequence != NULL;
-        for (int32_t i = 0; i < s->lanes && s->lanes - open < call.sequences; i++) {
-            if (s->lane[i].state != MNEM__LANE_CACHED) continue;
-            mnem__lane_free(&s->lane[i]);
-            open--;
-        }
-        if (call.sequences > 0) mnem__prefix_evict(s, s->pages.most);
-        call.function(call.context, s->engine);
+        make_call(s, &call);
+        pthread_mutex_lock(&s->lock);
     }
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- how many tokens of whom ---- */

@@ -90,6 +90,13 @@ static int check_open(bool loopback, const serve_options *o) {
                       is_loopback(o->host) ? "the socket that came with the process" : "--host");
 }
 
+static bool is_object(const char *text) {
+    json_t *value = json_loads(text, 0, NULL);
+    const bool is = json_is_object(value);
+    json_decref(value);
+    return is;
+}
+
 static int check(const serve_options *o) {
     const int code = check_open(is_loopback(o->host), o);
     if (code != TOOL_OK) return code;
@@ -98,6 +105,8 @@ static int check(const serve_options *o) {
                           SERVE_PARALLEL_MOST, o->parallel);
     if (o->key_file && o->no_auth)
         return tool_usage("serve", "--api-key-file and --no-auth are opposites");
+    if (o->template.arguments && !is_object(o->template.arguments))
+        return tool_usage("serve", "--template-args takes a JSON object, such as '{\"name\": 1}'");
     if (o->swap_max && !o->swap)
         return tool_usage("serve", "--swap-max is of --swap, where pages go");
     struct stat info;
@@ -123,6 +132,9 @@ static int make_api(serve *s) {
                                  .model = s->stage.model,
                                  .tokenizer = s->stage.tokenizer,
                                  .name = s->name,
+                                 .template = {s->stage.prompt.text, s->stage.prompt.bytes},
+                                 .template_args = s->o->template.arguments,
+                                 .pooling = (mnem_pooling)s->o->pooling,
                                  .sampler = s->o->sampling,
                                  .truncate = s->o->truncate,
                                  .metrics_vllm = s->o->metrics == 1,
@@ -183,8 +195,9 @@ static int charge_thread(serve *s) {
 static int open_all(serve *s, const tool_args *args) {
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
     if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->stage);
-    if (code == TOOL_OK) code = tool_stage_needs_text(&s->stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&s->stage);
+    if (code == TOOL_OK && s->o->template.file)
+        code = tool_stage_read(&s->stage, s->o->template.file);
     if (code == TOOL_OK) choose_name(s);
     if (code == TOOL_OK) code = make_api(s);
     if (code == TOOL_OK) code = make_http(s);
@@ -219,7 +232,9 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("%s is served there: a chat in a browser, OpenAI's API under /v1", s->name);
+        tool_message("%s is served there: %s", s->name,
+                     s->stage.transformer.encoder ? "/v1/embeddings"
+                                                  : "a chat in a browser, OpenAI's API under /v1");
     serve_notify("READY=1");
 }
 
@@ -329,6 +344,10 @@ static const tool_option options[] = {
      .help = "names in /metrics: ours, or vllm's beside them (default: mnem)"},
     {"truncate", 0, NULL, TOOL_VALUE_FLAG, AT(truncate),
      .help = "cut prompts beyond the context, instead of refusing them"},
+    {"pooling", 0, "HOW", TOOL_VALUE_CHOICE, AT(pooling), .choices = "file mean cls last",
+     .help = "which rows of a text are its embedding: their mean, the first (cls) or the last "
+             "(default: file, what it says)"},
+    TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),

@@ -145,6 +145,42 @@ mnem_status mnem_scheduler_submit(mnem_scheduler *s, const mnem_request *request
     return MNEM_BUSY;
 }
 
+/* ---- embeddings: component i is the i-th id of the text, over and over ---- */
+
+mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
+                                void (*function)(void *context, mnem_engine *engine),
+                                void *context) {
+    fake_serve *fake = s->fake;
+    if (fake->submit != MNEM_OK) return fake->submit;
+    CHECK(sequences == 1 && !fake->call.function);
+    fake->call.function = function;
+    fake->call.context = context;
+    return MNEM_OK;
+}
+
+mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
+                              const mnem_embed_options *options, float *out) {
+    fake_serve *fake = scheduler.fake;
+    mnem_transformer t;
+    (void)engine;
+    (void)options;
+    CHECK(count == 1 && texts->n > 0);
+    CHECK(mnem_model_transformer(fake->model, &t) == MNEM_OK);
+    fake->embeds++;
+    if (fake->no_pages && fake->no_pages--) return MNEM_OVER_BUDGET;
+    if (fake->embed != MNEM_OK) return fake->embed;
+    for (int32_t i = 0; i < t.embd; i++) out[i] = (float)texts->ids[i % texts->n];
+    return MNEM_OK;
+}
+
+static bool make_call(fake_serve *fake) {
+    void (*function)(void *context, mnem_engine *engine) = fake->call.function;
+    if (!function) return false;
+    fake->call.function = NULL;
+    function(fake->call.context, NULL);
+    return true;
+}
+
 void mnem_scheduler_cancel(mnem_scheduler *s, uint64_t number) {
     for (int i = 0; i < FAKE_REQUESTS; i++) {
         fake_request *r = &s->fake->request[i];
@@ -256,7 +292,7 @@ static void wake(fake_serve *fake) {
 }
 
 bool fake_step(fake_serve *fake) {
-    bool any = false;
+    bool any = make_call(fake);
     for (int i = 0; i < FAKE_REQUESTS; i++) {
         if (!fake->request[i].live) continue;
         any = true;
@@ -326,6 +362,10 @@ const fake_answer *fake_send(fake_serve *fake, const char *method, const char *p
 
 const fake_answer *fake_post(fake_serve *fake, const char *path, const char *body) {
     return fake_send(fake, "POST", path, body, strlen(body));
+}
+
+mnem_text fake_text(const char *text) {
+    return text ? (mnem_text){text, strlen(text)} : (mnem_text){0};
 }
 
 /* ---- life ---- */

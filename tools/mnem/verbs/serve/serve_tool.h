@@ -28,6 +28,8 @@ typedef struct serve_options {
     tool_args args;
     tool_session_asked session;
     mnem_sampler_options sampling; /* where a request doesn't say */
+    tool_template_asked template;
+    int32_t pooling; /* mnem_pooling, of embeddings */
     const char *host, *parallel, *swap, *key_file, *alias, *cors;
     int32_t port, queue;
     uint64_t swap_max;
