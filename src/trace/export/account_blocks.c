@@ -102,8 +102,8 @@ static mnem_status release(mnem__account_blocks *a, uint64_t ns, uint32_t accoun
     return MNEM_OK;
 }
 
-mnem_status mnem__account_set(mnem__account_blocks *a, uint64_t ns, uint32_t account, uint64_t live,
-                              uint32_t site) {
+mnem_status mnem__account_blocks_set(mnem__account_blocks *a, uint64_t ns, uint32_t account,
+                                     uint64_t live, uint32_t site) {
     MNEM__TRY(room_for_account(a, account));
     const uint64_t before = a->account[account].live;
     if (live == before) return MNEM_OK;
@@ -112,7 +112,7 @@ mnem_status mnem__account_set(mnem__account_blocks *a, uint64_t ns, uint32_t acc
         a, (mnem__block){.bytes = live - before, .born_ns = ns, .account = account, .site = site});
 }
 
-void mnem__account_fini(mnem__account_blocks *a) {
+void mnem__account_blocks_fini(mnem__account_blocks *a) {
     mnem__free(a->block);
     mnem__free(a->account);
     a->block = NULL;

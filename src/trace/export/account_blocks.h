@@ -32,8 +32,8 @@ typedef struct mnem__account_blocks {
 
 /* So many bytes of the account are live now; site: where that happened. MNEM_NO_MEMORY,
  * MNEM_OVER_BUDGET; MNEM_UNSUPPORTED when addresses run out, at 4 PiB charged. */
-mnem_status mnem__account_set(mnem__account_blocks *a, uint64_t ns, uint32_t account, uint64_t live,
-                              uint32_t site);
-void mnem__account_fini(mnem__account_blocks *a);
+mnem_status mnem__account_blocks_set(mnem__account_blocks *a, uint64_t ns, uint32_t account,
+                                     uint64_t live, uint32_t site);
+void mnem__account_blocks_fini(mnem__account_blocks *a);
 
 #endif

@@ -103,25 +103,25 @@ static mnem_status pool_event(mnem__export *e, const mnem_trace_event *event) {
     MNEM__TRY(device_of(e, event->account, &device));
     const uint32_t owner = e->device[device].owner;
     if (event->what == MNEM_TRACE_FREE) {
-        mnem__pool_end(&e->pools, owner, event->id, event->ns);
+        mnem__pool_blocks_end(&e->pools, owner, event->id, event->ns);
         return MNEM_OK;
     }
     if (!event->bytes) return MNEM_OK;
-    return mnem__pool_begin(&e->pools, owner,
-                            (mnem__block){.address = event->id,
-                                          .bytes = event->bytes,
-                                          .born_ns = event->ns,
-                                          .account = (uint32_t)event->account,
-                                          .site = event->name + 1,
-                                          .stream = event->stream});
+    return mnem__pool_blocks_begin(&e->pools, owner,
+                                   (mnem__block){.address = event->id,
+                                                 .bytes = event->bytes,
+                                                 .born_ns = event->ns,
+                                                 .account = (uint32_t)event->account,
+                                                 .site = event->name + 1,
+                                                 .stream = event->stream});
 }
 
 static mnem_status ledger_event(mnem__export *e, const mnem_trace_event *event) {
     uint32_t device;
     MNEM__TRY(device_of(e, event->account, &device));
     if (event->what == MNEM_TRACE_LIVE)
-        return mnem__account_set(&e->ledgers, event->ns, (uint32_t)event->account, event->bytes,
-                                 site_of(e, event->thread));
+        return mnem__account_blocks_set(&e->ledgers, event->ns, (uint32_t)event->account,
+                                        event->bytes, site_of(e, event->thread));
     if (e->format->refused) e->format->refused(e, device, event);
     return MNEM_OK;
 }
@@ -157,8 +157,8 @@ static mnem_status tell_all(mnem__export *e) {
 }
 
 static void forget(mnem__export *e) {
-    mnem__account_fini(&e->ledgers);
-    mnem__pool_fini(&e->pools);
+    mnem__account_blocks_fini(&e->ledgers);
+    mnem__pool_blocks_fini(&e->pools);
     mnem__free(e->stack);
     e->stack = NULL;
     e->threads = 0;
