@@ -12,6 +12,7 @@ typedef struct mnem__reserved {
     uint64_t address, bytes;
     uint32_t taken;      /* 0: given back */
     uint32_t expandable; /* part of a segment that grows */
+    size_t op;           /* operations before it */
 } mnem__reserved;
 
 typedef struct mnem__failed {

@@ -339,8 +339,9 @@ static mnem_status emit_change(snapshot *s, const event *e) {
     s->w->info.segments_asked += taken;
     s->reserved += taken ? e->bytes : 0 - e->bytes;
     if ((int64_t)s->reserved > (int64_t)s->reserved_peak) s->reserved_peak = s->reserved;
-    return mnem__facts_change(&s->w->facts->changes,
-                              (mnem__reserved){e->address, e->bytes, taken, expandable});
+    return mnem__facts_change(
+        &s->w->facts->changes,
+        (mnem__reserved){e->address, e->bytes, taken, expandable, s->w->info.count});
 }
 
 static mnem_status emit_failure(snapshot *s, const event *e) {
@@ -418,7 +419,7 @@ static mnem_status note_segments(snapshot *s) {
         segment seg;
         MNEM__TRY(read_segment(s, v, i, &seg));
         if (seg.device != s->w->info.device) continue;
-        const mnem__reserved end = {seg.address, seg.bytes, 1, seg.expandable != 0};
+        const mnem__reserved end = {seg.address, seg.bytes, 1, seg.expandable != 0, 0};
         MNEM__TRY(mnem__facts_change(&s->w->facts->segments, end));
         MNEM__TRY(note_blocks(s, &seg));
     }

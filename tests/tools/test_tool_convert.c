@@ -91,7 +91,7 @@ static void a_signal_leaves_no_half_model(void **state) {
         const char *const args[] = {"convert", llama, "-o", path, "--json", NULL};
         const pid_t pid = tool_start(args, &out, &err);
         const int end = tool_stuff(out);
-        for (int wait = 0; wait < 5000 && access(beside, F_OK) != 0; wait++) usleep(1000);
+        for (int wait = 0; wait < 120000 && access(beside, F_OK) != 0; wait++) usleep(1000);
         assert_int_equal(access(beside, F_OK), 0);
         kill(pid, signals[i]);
         close(end);

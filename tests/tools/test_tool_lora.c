@@ -333,7 +333,7 @@ static void a_signal_leaves_no_half_merge(void **state) {
     unlink(at("merged.gguf"));
     const pid_t pid = tool_start(args, &out, &err);
     const int end = tool_stuff(out);
-    for (int i = 0; i < 5000 && access(at("merged.gguf.tmp"), F_OK) != 0; i++) usleep(1000);
+    for (int i = 0; i < 120000 && access(at("merged.gguf.tmp"), F_OK) != 0; i++) usleep(1000);
     assert_int_equal(access(at("merged.gguf.tmp"), F_OK), 0);
     kill(pid, SIGTERM);
     close(end);

@@ -7,10 +7,10 @@
 #include "kit/kit.h"
 #include "tools/tool_run.h"
 
-static const char *const verbs[] = {"run",    "plan",     "graph",    "place",  "info",
-                                    "bench",  "convert",  "quantize", "merge",  "perplexity",
-                                    "prune",  "tokenize", "template", "embed",  "serve",
-                                    "replay", "train",    "help",     "version"};
+static const char *const verbs[] = {"run",    "plan",     "graph",    "place",   "info",
+                                    "bench",  "convert",  "quantize", "merge",   "perplexity",
+                                    "prune",  "tokenize", "template", "embed",   "serve",
+                                    "replay", "train",    "help",     "version", "probe"};
 enum { VERBS = sizeof verbs / sizeof verbs[0] };
 
 static void help_is_as_agreed(void **state) {

@@ -38,6 +38,13 @@ static void ledger_row(FILE *file, const char *kind, const char *tag, uint64_t l
             tool_size(peak, b), tool_exact(peak, exact));
 }
 
+uint64_t tool_bytes_unaccounted(const mnem_ledger *ledger) {
+    const uint64_t seen = tool_peak_bytes();
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    return seen > info.bytes_peak ? seen - info.bytes_peak : 0;
+}
+
 void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes) {
     const uint64_t seen = tool_peak_bytes();
     mnem_ledger_info info;
@@ -49,7 +56,8 @@ void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted
         ledger_row(file, mnem_kind_text(account.kind), account.tag, account.bytes_live,
                    account.bytes_peak);
     ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
-    if (seen > info.bytes_peak) ledger_row(file, "unaccounted", "", 0, seen - info.bytes_peak);
+    const uint64_t beyond = tool_bytes_unaccounted(ledger);
+    if (beyond) ledger_row(file, "unaccounted", "", 0, beyond);
     fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s; budget %s\n",
             tool_size(seen, peak), tool_size(predicted_bytes, predicted),
             tool_size(info.budget_bytes, budget));

@@ -174,11 +174,6 @@ void tool_report_ledger(FILE *file, const tool_stage *stage) {
     tool_bytes_ledger(file, stage->ledger, stage->plan.peak_bytes);
 }
 
-/* What the kernel counted beyond the ledger's peak. */
-static uint64_t unaccounted(uint64_t vmhwm, uint64_t peak) {
-    return vmhwm > peak ? vmhwm - peak : 0;
-}
-
 json_t *tool_report_ledger_json(const tool_stage *stage) {
     mnem_ledger_info info;
     mnem_ledger_info_get(stage->ledger, &info);
@@ -192,6 +187,6 @@ json_t *tool_report_ledger_json(const tool_stage *stage) {
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "accounts", accounts, "bytes_live",
                      (json_int_t)info.bytes_live, "bytes_peak", (json_int_t)info.bytes_peak,
                      "budget_bytes", (json_int_t)info.budget_bytes, "bytes_unaccounted",
-                     (json_int_t)unaccounted(tool_peak_bytes(), info.bytes_peak), "refusals",
+                     (json_int_t)tool_bytes_unaccounted(stage->ledger), "refusals",
                      (json_int_t)info.refusals);
 }

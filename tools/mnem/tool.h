@@ -119,6 +119,7 @@ struct tool_verb {
     X(place)                                                                                       \
     X(info)                                                                                        \
     X(bench)                                                                                       \
+    X(probe)                                                                                       \
     X(convert)                                                                                     \
     X(quantize)                                                                                    \
     X(merge)                                                                                       \
@@ -129,6 +130,7 @@ struct tool_verb {
     X(tokenize)                                                                                    \
     X(template)                                                                                    \
     X(replay)                                                                                      \
+    X(report)                                                                                      \
     X(top)                                                                                         \
     X(help)                                                                                        \
     X(version)
@@ -209,6 +211,8 @@ typedef struct tool_bytes {
 void tool_bytes_plan(FILE *file, const tool_bytes *bytes);
 json_t *tool_bytes_json(const tool_bytes *bytes); /* the lines */
 /* Accounts now and at their peak, and the process beside them. */
+/* What the kernel counted at the process's peak beyond the ledger's. */
+uint64_t tool_bytes_unaccounted(const mnem_ledger *ledger);
 void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes);
 
 /* ---- progress: one line on stderr that is overwritten; nothing when stderr isn't a terminal ----

@@ -220,7 +220,7 @@ static int interrupted(int signals) {
     int ends[2];
     snprintf(plain, sizeof plain, "%s.plain", out);
     const pid_t pid = tool_start(args, &ends[0], &ends[1]);
-    for (int i = 0; access(plain, F_OK) != 0 && i < 4000; i++) usleep(5000);
+    for (int i = 0; access(plain, F_OK) != 0 && i < 60000; i++) usleep(5000);
     for (int i = 0; i < signals; i++) kill(pid, SIGINT);
     const int code = tool_wait(pid);
     close(ends[0]);

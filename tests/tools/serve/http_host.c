@@ -202,6 +202,6 @@ void answer_later(void) {
 }
 
 bool within(bool (*holds)(void)) {
-    for (int i = 0; i < 5000 && !holds(); i++) usleep(1000);
+    for (int i = 0; i < 120000 && !holds(); i++) usleep(1000);
     return holds();
 }

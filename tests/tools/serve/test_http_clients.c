@@ -126,7 +126,7 @@ static void a_slow_reader_holds_up_nobody_and_is_left(void **state) {
         assert_string_equal(ask(GET("/hello")).body, "hello\n");
         usleep(50000);
     }
-    for (int i = 0; i < 100 && seen_gone() < seen_requests(); i++) usleep(50000);
+    for (int i = 0; i < 2400 && seen_gone() < seen_requests(); i++) usleep(50000);
     assert_int_equal(seen_gone(), seen_requests());
     close(fd);
     server_stop();

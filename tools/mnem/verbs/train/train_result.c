@@ -46,8 +46,10 @@ json_t *train_result_json(const train_run *run, const char *what, const char *pa
         json_pack("{s:b, s:o?, s:I, s:f, s:o}", "finished", run->finished, what, json_string(path),
                   "step", (json_int_t)step, "loss", run->loss_last, "validation_loss",
                   run->validated ? tool_json_real(run->loss_validation) : json_null());
-    json_t *bytes = json_pack("{s:I, s:I, s:I}", "bytes_peak", (json_int_t)tool_peak_bytes(),
-                              "predicted_bytes", (json_int_t)train_report_peak(run), "budget_bytes",
+    const uint64_t beyond = run->ledger ? tool_bytes_unaccounted(run->ledger) : 0;
+    json_t *bytes = json_pack("{s:I, s:I, s:I, s:I}", "bytes_peak", (json_int_t)tool_peak_bytes(),
+                              "bytes_unaccounted", (json_int_t)beyond, "predicted_bytes",
+                              (json_int_t)train_report_peak(run), "budget_bytes",
                               (json_int_t)run->plan.budget_bytes);
     if (object && bytes && run->trainer) json_object_update(object, bytes); /* else nothing ran */
     json_decref(bytes);

@@ -125,9 +125,12 @@ static void put_process(const api *a, open_metrics *out) {
     mnem_ledger_info_get(a->options.ledger, &ledger);
     put_gauge("mnem_", "budget_bytes", "What the process may take", ledger.budget_bytes, out);
     put_gauge("mnem_", "requests_bytes", "Of requests and answers", a->memory.bytes_live, out);
-    if (mnem_process_usage_get(&process) == MNEM_OK)
-        put_gauge("process_", "resident_memory_bytes", "As the kernel counts it",
-                  process.bytes_resident, out);
+    if (mnem_process_usage_get(&process) != MNEM_OK) return;
+    put_gauge("process_", "resident_memory_bytes", "As the kernel counts it",
+              process.bytes_resident, out);
+    const uint64_t seen = process.bytes_peak, peak = ledger.bytes_peak;
+    put_gauge("mnem_", "unaccounted_bytes", "Of the process's peak beyond the ledger's",
+              seen > peak ? seen - peak : 0, out);
 }
 
 static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metrics *out) {

@@ -1,0 +1,25 @@
+/* live_blocks.h: the blocks that are live, by id. */
+#ifndef MNEM_SRC_SIGHT_REPORT_LIVE_BLOCKS_H
+#define MNEM_SRC_SIGHT_REPORT_LIVE_BLOCKS_H
+
+#include "base/heap.h"
+
+typedef struct mnem__live {
+    uint64_t id, bytes, granted, address, born;
+    uint32_t account, owner; /* holders: of its account, of its site */
+    bool used, before;
+} mnem__live;
+
+typedef struct mnem__live_blocks {
+    mnem__live *slot; /* [room]; room is a power of two, or 0 */
+    size_t room, count;
+} mnem__live_blocks;
+
+/* NULL: it isn't there. Borrowed until the next change. */
+mnem__live *mnem__live_find(const mnem__live_blocks *blocks, uint64_t id);
+/* Its place, made if need be; what is new has used set and the rest zero. NULL without memory. */
+mnem__live *mnem__live_add(mnem__live_blocks *blocks, uint64_t id);
+void mnem__live_remove(mnem__live_blocks *blocks, mnem__live *block);
+void mnem__live_fini(mnem__live_blocks *blocks);
+
+#endif

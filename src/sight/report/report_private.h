@@ -1,0 +1,76 @@
+/* report_private.h: what the files of a report share. Each calls only earlier ones: live_blocks,
+ * holders, report_spans, report_count, report_hole, report_lists, report_create. */
+#ifndef MNEM_SRC_SIGHT_REPORT_REPORT_PRIVATE_H
+#define MNEM_SRC_SIGHT_REPORT_REPORT_PRIVATE_H
+
+#include "sight/report/holders.h"
+#include "sight/report/live_blocks.h"
+#include "sight/report/report_source.h"
+
+/* A level's sum over time. */
+typedef struct mnem__integral {
+    uint64_t now, at_peak, most;
+    unsigned __int128 sum;
+} mnem__integral;
+
+/* ---- spans of threads, summed by name (report_spans.c) ---- */
+typedef struct mnem__span_sum {
+    uint64_t count, bytes, total, longest;
+    uint32_t name;
+} mnem__span_sum;
+
+enum { MNEM__SPAN_DEPTH = 32 };
+typedef struct mnem__span_stack {
+    uint32_t thread, depth; /* depth may be beyond the array: those are counted, not timed */
+    uint32_t name[MNEM__SPAN_DEPTH];
+    uint64_t from[MNEM__SPAN_DEPTH], bytes[MNEM__SPAN_DEPTH];
+} mnem__span_stack;
+
+typedef struct mnem__spans {
+    mnem__span_sum *of; /* [count], by name's number */
+    uint32_t count;
+    mnem__span_stack *stack; /* [stacks] */
+    uint32_t stacks;
+} mnem__spans;
+/* Begins or ends; of an end *from is when it began, false where it never did. MNEM_NO_MEMORY. */
+mnem_status mnem__spans_tell(mnem__spans *spans, const mnem__report_event *event, bool *ended,
+                             uint64_t *from);
+void mnem__spans_fini(mnem__spans *spans);
+
+/* ---- counting (report_count.c) ---- */
+typedef struct mnem__count {
+    mnem__report_source *source;
+    mnem__live_blocks blocks;
+    mnem__holders accounts; /* charged, or of blocks; site is 0 */
+    mnem__holders sites;    /* of blocks */
+    mnem__spans spans;
+    mnem__integral live, granted, reserved; /* reserved.now is signed in its bits */
+    uint64_t events, allocations, at, peak_at, peak_event, bytes_before;
+    uint64_t resident, resident_most, resident_at_peak;
+    uint64_t disk_bytes, disk_ns, disk_reads;
+    mnem_report_refused refused[MNEM_REPORT_REFUSALS];
+    bool charged; /* there are charges: they are what is live, and blocks lie within */
+    bool sited;
+} mnem__count;
+
+mnem_status mnem__count_event(mnem__count *c, const mnem__report_event *event);
+void mnem__count_fini(mnem__count *c);
+
+struct mnem_report {
+    mnem__report_source *source;
+    mnem_report_options options;
+    mnem__report_about about;
+    mnem__count count;
+    mnem_report_facts facts;
+    char *path;
+    mnem_report_owner *account, *site;
+    mnem_report_leak *leak;
+    mnem_report_operator *operators;
+};
+
+/* The largest hole at the peak (report_hole.c): a pass up to it. */
+mnem_status mnem__report_hole(mnem_report *r);
+/* Owners, leaks and operators of the facts (report_lists.c). */
+mnem_status mnem__report_lists(mnem_report *r);
+
+#endif

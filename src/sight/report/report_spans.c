@@ -1,0 +1,68 @@
+/* report_spans.c: spans of threads, summed by name.
+ *
+ * The idea: each thread has a stack of what runs; an end belongs to the innermost that began. What
+ * is deeper than the stack isn't timed.
+ * Cost: a search among the threads, which are few, and an entry for each name. */
+#include "base/error.h"
+#include "sight/report/report_private.h"
+
+static mnem__span_stack *stack_of(mnem__spans *s, uint32_t thread) {
+    for (uint32_t i = 0; i < s->stacks; i++)
+        if (s->stack[i].thread == thread) return &s->stack[i];
+    mnem__span_stack *more = mnem__realloc("report", s->stack, (s->stacks + 1) * sizeof *more);
+    if (!more) return NULL;
+    s->stack = more;
+    more[s->stacks] = (mnem__span_stack){.thread = thread};
+    return &more[s->stacks++];
+}
+
+/* Room for the sum of that name; names are numbered from 0 without gaps, more or less. */
+static bool reserve(mnem__spans *s, uint32_t name) {
+    if (name < s->count) return true;
+    uint32_t room = s->count ? s->count : 64;
+    while (room <= name) room *= 2;
+    mnem__span_sum *more = mnem__realloc("report", s->of, room * sizeof *more);
+    if (!more) return false;
+    for (uint32_t i = s->count; i < room; i++) more[i] = (mnem__span_sum){.name = i};
+    s->of = more;
+    s->count = room;
+    return true;
+}
+
+static void begin(mnem__span_stack *t, const mnem__report_event *e) {
+    if (t->depth < MNEM__SPAN_DEPTH) {
+        t->name[t->depth] = e->name;
+        t->from[t->depth] = e->at;
+        t->bytes[t->depth] = e->bytes;
+    }
+    t->depth++;
+}
+
+mnem_status mnem__spans_tell(mnem__spans *s, const mnem__report_event *e, bool *ended,
+                             uint64_t *from) {
+    mnem__span_stack *t = stack_of(s, e->thread);
+    *ended = false;
+    if (!t) return mnem__heap_status();
+    if (e->what == MNEM__REPORT_BEGIN) {
+        begin(t, e);
+        return MNEM_OK;
+    }
+    if (!t->depth || --t->depth >= MNEM__SPAN_DEPTH) return MNEM_OK;
+    const uint32_t name = t->name[t->depth];
+    const uint64_t took = e->at - t->from[t->depth];
+    if (!reserve(s, name)) return mnem__heap_status();
+    mnem__span_sum *o = &s->of[name];
+    o->count++;
+    o->total += took;
+    o->bytes += e->bytes ? e->bytes : t->bytes[t->depth];
+    if (took > o->longest) o->longest = took;
+    *ended = true;
+    *from = t->from[t->depth];
+    return MNEM_OK;
+}
+
+void mnem__spans_fini(mnem__spans *s) {
+    mnem__free(s->of);
+    mnem__free(s->stack);
+    *s = (mnem__spans){0};
+}

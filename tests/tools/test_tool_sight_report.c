@@ -1,0 +1,121 @@
+/* test_tool_sight_report.c: `mnem report`: its text, its JSON, and conditions that decide. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "kit/kit.h"
+#include "tools/tool_run.h"
+
+#define SNAPSHOT(name) MNEM_SOURCE "/tests/data/snapshots/" name
+
+static void has(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("\"%s\" isn't in:\n%s", part, text);
+}
+
+static const char *small_trace(void) {
+    return tool_file("t.trace", "a 1 100\na 2 200\nf 1\na 3 50 1\n");
+}
+
+static void three_lines_say_it_all(void **state) {
+    (void)state;
+    const tool_result r = RUN("report", SNAPSHOT("oom.pickle"));
+    assert_int_equal(r.code, 0);
+    has(r.out, "\n  peak   400 MiB at 78.0 us; most of it: .../models/llama/attention.py:88");
+    has(r.out, "\n  room   fragmentation 0.0 % (400 MiB reserved), efficiency 56.0 %; 1 refused");
+    has(r.out, "\n  leaks  none: all that was taken within the record was given back");
+}
+
+static void no_line_is_wider_than_80(void **state) {
+    (void)state;
+    const tool_result r = RUN("report", SNAPSHOT("sites.pickle"), SNAPSHOT("whole-5.pickle"));
+    assert_int_equal(r.code, 0);
+    for (const char *line = r.out; *line;) {
+        const size_t n = strcspn(line, "\n");
+        if (n > 80 && !strstr(line, ".pickle")) fail_msg("%.*s", (int)n, line);
+        line += n + (line[n] != 0);
+    }
+}
+
+static void json_is_one_object_on_one_line(void **state) {
+    (void)state;
+    const tool_result r = RUN("report", small_trace(), "--json", "--fail-on", "peak<1");
+    json_t *j = json_loads(r.out, 0, NULL);
+    assert_int_equal(r.code, 0);
+    assert_non_null(j);
+    assert_int_equal(strcspn(r.out, "\n") + 1, r.out_bytes);
+    json_t *metrics = json_object_get(j, "metrics");
+    assert_int_equal(json_integer_value(json_object_get(metrics, "peak")), 300);
+    assert_int_equal(json_integer_value(json_object_get(metrics, "leaks")), 2);
+    assert_true(json_is_null(json_object_get(metrics, "fragmentation")));
+    assert_int_equal(json_array_size(json_object_get(j, "fail_on")), 1);
+    json_decref(j);
+}
+
+static void a_condition_that_holds_exits_with_1(void **state) {
+    (void)state;
+    static const struct {
+        const char *list;
+        int code;
+    } cases[] = {
+        {"peak>600M", 0},
+        {"peak>299", 1},
+        {"peak>=300", 1},
+        {"peak>300", 0},
+        {"leaks>0", 1},
+        {"leaks>2", 0},
+        {"leaks!=2", 0},
+        {"end=250", 1},
+        {"refusals>0", 0},
+        {"dropped>0", 0},
+        {"fragmentation>10", 1} /* not known */,
+        {"peak>1G,leaks>0", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const tool_result r = RUN("report", small_trace(), "--fail-on", cases[i].list);
+        if (r.code != cases[i].code) fail_msg("%s: exit code %d", cases[i].list, r.code);
+    }
+    const tool_result r = RUN("report", SNAPSHOT("sites.pickle"), "--fail-on",
+                              "fragmentation>21.7%,duration>1.7ms,efficiency<70");
+    assert_int_equal(r.code, 0);
+}
+
+static void a_condition_that_is_none_is_wrong_usage(void **state) {
+    (void)state;
+    static const char *const lists[] = {
+        "speed>1", "peak",    "peak>",    "peak>>3", "peak>3Q", "leaks>1,",    "",
+        ",",       "leaks>x", "leaks>1M", "peak!3",  "peak>-1", "duration>3h", "leaks>nan"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const tool_result r = RUN("report", small_trace(), "--fail-on", lists[i]);
+        if (r.code != 2) fail_msg("%s: exit code %d", lists[i], r.code);
+        has(r.err, "--fail-on");
+        assert_int_equal(r.out_bytes, 0);
+    }
+}
+
+static void two_traces_are_compared(void **state) {
+    (void)state;
+    const char *second = strdup(tool_file("u.trace", "a 1 100\na 2 400\nf 1\n"));
+    const tool_result r = RUN("report", small_trace(), second);
+    assert_int_equal(r.code, 0);
+    has(r.out, "  peak                        300 B          500 B      +66.7 %\n");
+    has(r.out, "  device stream 0                         300 B      500 B +      200 B\n");
+    const tool_result j = RUN("report", small_trace(), second, "--json");
+    json_t *json = json_loads(j.out, 0, NULL);
+    json_t *change = json_object_get(json_object_get(json, "compared"), "metrics");
+    assert_true(json_number_value(json_object_get(change, "peak")) == 200);
+    json_decref(json);
+    free((char *)second);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(three_lines_say_it_all),
+        cmocka_unit_test(no_line_is_wider_than_80),
+        cmocka_unit_test(json_is_one_object_on_one_line),
+        cmocka_unit_test(a_condition_that_holds_exits_with_1),
+        cmocka_unit_test(a_condition_that_is_none_is_wrong_usage),
+        cmocka_unit_test(two_traces_are_compared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

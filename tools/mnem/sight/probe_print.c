@@ -1,0 +1,148 @@
+/* probe_print.c: a probe as tables: levels, teams, arithmetic; what is doubtful says so. */
+#include <string.h>
+
+#include "sight/probe_tool.h"
+
+/* What of mnem is there, by a level's name. */
+static const char *inhabitants(const char *level) {
+    static const struct {
+        const char *level, *text;
+    } row[] = {{"L1", "a kernel's tile and its row of activations"},
+               {"L2", "panels of a product, a page of keys and values"},
+               {"L3", "activations and workspace; all of a small model"},
+               {"memory", "weights, pages of keys and values, what is trained"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        if (!strcmp(row[i].level, level)) return row[i].text;
+    return "";
+}
+
+/* "12.3", "-" where it wasn't measured, "~12.3" where passes differ. */
+static char *figure(const mnem_probe_value *v, double unit, char text[TOOL_TEXT]) {
+    const double n = v->best / unit;
+    if (!v->passes)
+        snprintf(text, TOOL_TEXT, "-");
+    else
+        snprintf(text, TOOL_TEXT, "%s%.*f", mnem_probe_noisy(v) ? "~" : "", n < 99.95 ? 1 : 0, n);
+    return text;
+}
+
+static char *size_or_dash(uint64_t bytes, char text[TOOL_TEXT]) {
+    if (bytes) return tool_size(bytes, text);
+    snprintf(text, TOOL_TEXT, "-");
+    return text;
+}
+
+static void print_levels(const mnem_probe *p) {
+    char said[TOOL_TEXT], seen[TOOL_TEXT], fast[TOOL_TEXT], slow[TOOL_TEXT];
+    tool_outf("level        capacity    measured  latency  4K pages   what of mnem is there\n");
+    for (int i = 0; i < p->levels; i++) {
+        const mnem_probe_level *l = &p->level[i];
+        tool_outf("%-8s %12s %11s %5s ns %6s ns   %s\n", l->name, tool_size(l->said_bytes, said),
+                  size_or_dash(l->measured_bytes, seen), figure(&l->latency, 1, fast),
+                  figure(&l->latency_small, 1, slow), inhabitants(l->name));
+    }
+}
+
+/* Operations a byte from where arithmetic, not this level, is what limits. */
+static double ridge(const mnem_probe *p, const mnem_probe_level *l, const char *type) {
+    const double rate = l->rate[p->teams - 1][MNEM_PROBE_LOAD].best;
+    return rate > 0 ? mnem_probe_peak_of(p, type) / rate : 0;
+}
+
+static void print_ridge(const mnem_probe *p, const mnem_probe_level *l) {
+    static const char *const type[] = {"f32", "bf16", "int8"};
+    for (size_t i = 0; i < sizeof type / sizeof *type; i++) {
+        const double at = ridge(p, l, type[i]);
+        if (at > 0)
+            tool_outf(" %6.1f", at);
+        else
+            tool_outf(" %6s", "-");
+    }
+}
+
+static void print_rates(const mnem_probe *p) {
+    char text[TOOL_TEXT];
+    tool_outf("\nGB/s     threads     load    store  nt store     copy    triad   "
+              "FLOP a byte at the ridge\n%60s   f32   bf16   int8\n",
+              "");
+    for (int i = 0; i < p->levels; i++) {
+        const mnem_probe_level *l = &p->level[i];
+        for (int t = 0; t < p->teams; t++) {
+            tool_outf("%-8s %7d", t ? "" : l->name, p->team[t]);
+            for (int s = 0; s < MNEM_PROBE_STREAMS; s++)
+                tool_outf(" %*s", s == MNEM_PROBE_STREAM ? 9 : 8,
+                          figure(&l->rate[t][s], 1e9, text));
+            if (t == p->teams - 1) print_ridge(p, l);
+            tool_outf("\n");
+        }
+    }
+}
+
+static void print_peaks(const mnem_probe *p) {
+    char one[TOOL_TEXT], all[TOOL_TEXT], name[TOOL_TEXT];
+    snprintf(name, sizeof name, "%d threads", p->threads);
+    tool_outf("\nGFLOP/s  instructions    1 thread  %10s\n", p->threads > 1 ? name : "");
+    for (int i = 0; i < p->peaks; i++) {
+        const mnem_probe_peak *k = &p->peak[i];
+        tool_outf("%-8s %-14s %9s  %10s%s\n", k->type, k->instructions,
+                  figure(&k->rate[0], 1e9, one),
+                  p->threads > 1 ? figure(&k->rate[1], 1e9, all) : "",
+                  k->used ? "  the peak of its type" : "");
+    }
+}
+
+static void print_disk(const mnem_probe *p, const char *file) {
+    char rate[TOOL_TEXT], wait[TOOL_TEXT];
+    if (p->disk.passes)
+        tool_outf("\ndisk     %s GB/s in order, %s us for 4 KiB from anywhere, past the page "
+                  "cache\n",
+                  figure(&p->disk, 1e9, rate), figure(&p->disk_wait, 1e3, wait));
+    else if (file)
+        tool_outf("\ndisk     %s can't be read past the page cache here\n", tool_file_name(file));
+}
+
+/* ---- what is doubtful ---- */
+
+static int noisy(const mnem_probe *p) {
+    int count = mnem_probe_noisy(&p->clock) + mnem_probe_noisy(&p->disk);
+    for (int i = 0; i < p->levels; i++) {
+        const mnem_probe_level *l = &p->level[i];
+        count += mnem_probe_noisy(&l->latency) + mnem_probe_noisy(&l->latency_small);
+        for (int t = 0; t < p->teams; t++)
+            for (int s = 0; s < MNEM_PROBE_STREAMS; s++) count += mnem_probe_noisy(&l->rate[t][s]);
+    }
+    for (int i = 0; i < p->peaks; i++)
+        count += mnem_probe_noisy(&p->peak[i].rate[0]) + mnem_probe_noisy(&p->peak[i].rate[1]);
+    return count;
+}
+
+void probe_doubts(const mnem_probe *p) {
+    char said[TOOL_TEXT], seen[TOOL_TEXT];
+    for (int i = 0; i < p->levels; i++) {
+        const mnem_probe_level *l = &p->level[i];
+        if (mnem_probe_level_lies(l))
+            tool_message("%s: the system says %s, latency says %s (a virtual machine, or others "
+                         "who use it)",
+                         l->name, tool_size(l->said_bytes, said),
+                         tool_size(l->measured_bytes, seen));
+        if (l->partly)
+            tool_message("memory is measured through a block of %s, which %s of %s holds in part; "
+                         "a larger --memory helps",
+                         tool_size(l->latency_bytes, seen), p->level[i - 1].name,
+                         tool_size(p->level[i - 1].said_bytes, said));
+    }
+    const int count = noisy(p);
+    if (count)
+        tool_message("noisy: %d figure%s (with ~) come from passes that differ by more than 3 %%; "
+                     "others may have used the machine",
+                     count, tool_s((uint64_t)count));
+}
+
+void probe_print(const mnem_probe *p, const char *file) {
+    tool_outf("%s, %d thread%s, %.2f GHz while adding\n\n", p->processor, p->threads,
+              tool_s((uint64_t)p->threads), p->clock.best / 1e9);
+    print_levels(p);
+    print_rates(p);
+    print_peaks(p);
+    print_disk(p, file);
+}

@@ -1,0 +1,264 @@
+/* report_text.c: a report as text: three lines that say it all, then tables in 80 columns. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "verbs/replay/replay_snapshot.h"
+#include "verbs/report/report_tool.h"
+
+enum { ROWS = 10, SITE_ROOM = 42 };
+
+/* ---- numbers ---- */
+
+char *report_time(const mnem_report_facts *f, uint64_t time, char text[TOOL_TEXT]) {
+    const double ns = (double)time;
+    char number[TOOL_TEXT];
+    if (!f->clocked)
+        snprintf(text, TOOL_TEXT, "%s op%s", tool_exact(time, number), tool_s(time));
+    else if (ns < 999.5)
+        snprintf(text, TOOL_TEXT, "%.0f ns", ns);
+    else if (ns < 999.5e3)
+        snprintf(text, TOOL_TEXT, "%.*f us", ns < 99.95e3, ns / 1e3);
+    else if (ns < 999.5e6)
+        snprintf(text, TOOL_TEXT, "%.*f ms", ns < 99.95e6, ns / 1e6);
+    else if (ns < 120e9)
+        snprintf(text, TOOL_TEXT, "%.*f s", ns < 10e9 ? 2 : 1, ns / 1e9);
+    else
+        snprintf(text, TOOL_TEXT, "%.1f min", ns / 60e9);
+    return text;
+}
+
+char *report_value(const mnem_report_facts *f, mnem_report_metric metric, char text[TOOL_TEXT]) {
+    const char *unit = mnem_report_metric_get(metric).unit;
+    double value;
+    if (!mnem_report_measure(f, metric, &value)) return strcpy(text, "-");
+    if (*unit == '%')
+        snprintf(text, TOOL_TEXT, "%.1f %%", value);
+    else if (*unit == 't')
+        report_time(f, (uint64_t)value, text);
+    else if (*unit == 'B' && value < 0) {
+        char size[TOOL_TEXT];
+        snprintf(text, TOOL_TEXT, "-%s", tool_size((uint64_t)-value, size));
+    } else if (*unit == 'B')
+        tool_size((uint64_t)value, text);
+    else
+        tool_exact((uint64_t)value, text);
+    return text;
+}
+
+char *report_owner_text(const char *kind, const char *tag, const char *site, int room,
+                        char text[TOOL_TEXT * 8]) {
+    if (*site) return replay_site_text(site, room, text);
+    snprintf(text, (size_t)room + 1, "%s%s%s", kind, *kind && *tag ? " " : "", tag);
+    return text;
+}
+
+static double share(uint64_t part, uint64_t whole) {
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* ---- the verdict ---- */
+
+const char *const report_verdict_word[REPORT_VERDICTS] = {"peak", "room", "leaks"};
+
+static size_t add(char *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static size_t add(char *line, const char *format, ...) {
+    const size_t n = strlen(line);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line + n, REPORT_VERDICT_TEXT - n, format, list);
+    va_end(list);
+    return n;
+}
+
+static void verdict_peak(const mnem_report_facts *f, char *line) {
+    char a[TOOL_TEXT], who[TOOL_TEXT * 8];
+    add(line, "%s", tool_size(f->bytes_peak, a));
+    if (f->budget_bytes)
+        add(line, " of %s (%.1f %%)", tool_size(f->budget_bytes, a),
+            share(f->bytes_peak, f->budget_bytes));
+    if (f->clocked)
+        add(line, " at %s", report_time(f, f->peak_at, a));
+    else
+        add(line, " at operation %s", tool_exact(f->peak_at, a));
+    const mnem_report_owner *o = f->sites ? f->site : f->accounts ? f->account : NULL;
+    if (o && f->bytes_peak)
+        add(line, "; most of it: %s, %.1f %%",
+            report_owner_text(o->kind, o->tag, o->site, SITE_ROOM, who),
+            share(o->bytes_at_peak, f->bytes_peak));
+}
+
+static void verdict_refusals(const mnem_report_facts *f, char *line) {
+    char a[TOOL_TEXT], b[TOOL_TEXT];
+    bool any = false;
+    for (int i = 0; i < MNEM_REPORT_REFUSALS; i++) {
+        const mnem_report_refused *r = &f->refused[i];
+        if (!r->count) continue;
+        add(line, "%s%s refused for %s (the largest %s)", any ? ", " : "; ",
+            tool_exact(r->count, a), mnem_report_refusal_text((mnem_report_refusal)i),
+            tool_size(r->bytes_largest, b));
+        any = true;
+    }
+    if (!any) add(line, "; nothing was refused");
+}
+
+static void verdict_room(const mnem_report_facts *f, char *line) {
+    char a[TOOL_TEXT];
+    if (f->reserved.known) {
+        add(line, "fragmentation %s", report_value(f, MNEM_REPORT_METRIC_FRAGMENTATION, a));
+        add(line, " (%s reserved)", tool_size(f->reserved.at_peak, a));
+        add(line, ", efficiency %s", report_value(f, MNEM_REPORT_METRIC_EFFICIENCY, a));
+    } else if (f->resident_at_peak) {
+        add(line, "%s resident", tool_size(f->resident_at_peak, a));
+        add(line, ", %s of it unaccounted", report_value(f, MNEM_REPORT_METRIC_UNACCOUNTED, a));
+    } else {
+        add(line, "what was reserved isn't in the record");
+    }
+    verdict_refusals(f, line);
+}
+
+static void verdict_leaks(const mnem_report_facts *f, char *line) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], who[TOOL_TEXT * 8];
+    uint64_t oldest = 0;
+    for (size_t i = 0; i < f->leaks; i++)
+        if (f->leak[i].age_oldest > oldest) oldest = f->leak[i].age_oldest;
+    if (!f->leaked_blocks && !f->allocations) {
+        add(line, f->bytes_before ? "nothing was taken within the record"
+                                  : "single blocks aren't in the record");
+    } else if (!f->leaked_blocks) {
+        add(line, "none: all that was taken within the record was given back");
+    } else {
+        add(line, "%s block%s of %s never given back", tool_exact(f->leaked_blocks, a),
+            tool_s(f->leaked_blocks), tool_size(f->leaked_bytes, b));
+        add(line, ", the oldest since %s", report_time(f, oldest, a));
+        add(line, "; most: %s",
+            report_owner_text(f->leak[0].kind, f->leak[0].tag, f->leak[0].site, SITE_ROOM, who));
+    }
+    if (f->dropped)
+        add(line, "; %s event%s lost", tool_exact(f->dropped, a),
+            f->dropped == 1 ? " was" : "s were");
+}
+
+void report_verdict_make(const mnem_report_facts *f, report_verdict *v) {
+    memset(v, 0, sizeof *v);
+    verdict_peak(f, v->line[0]);
+    verdict_room(f, v->line[1]);
+    verdict_leaks(f, v->line[2]);
+}
+
+/* ---- tables ---- */
+
+static void print_head(const mnem_report_facts *f) {
+    char a[TOOL_TEXT], b[TOOL_TEXT];
+    tool_outf("%s\n  %s", f->path, f->format);
+    if (*f->program) tool_outf(" of %s", f->program);
+    tool_outf(", %s event%s over %s\n", tool_exact(f->events, a), tool_s(f->events),
+              report_time(f, f->duration, b));
+    if (f->bytes_before)
+        tool_outf("  %s were live when the record began\n", tool_size(f->bytes_before, a));
+}
+
+static void print_verdict(const mnem_report_facts *f) {
+    report_verdict v;
+    char lead[16];
+    report_verdict_make(f, &v);
+    for (int i = 0; i < REPORT_VERDICTS; i++) {
+        snprintf(lead, sizeof lead, "  %-7s", report_verdict_word[i]);
+        tool_wrap(stdout, lead, v.line[i]);
+    }
+}
+
+static void print_level(const char *name, const mnem_report_level *l) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT];
+    if (!l->known)
+        tool_outf("  %-24s %12s %12s %12s\n", name, "-", "-", "-");
+    else
+        tool_outf("  %-24s %12s %12s %12s\n", name, tool_size(l->at_peak, a),
+                  tool_size((uint64_t)l->mean, b), tool_size(l->most, c));
+}
+
+static void print_levels(const mnem_report_facts *f) {
+    char a[TOOL_TEXT];
+    tool_outf("\n  %-24s %12s %12s %12s\n", "bytes", "at the peak", "mean", "most");
+    print_level("live, as asked for (L)", &f->live);
+    print_level("granted (G)", &f->granted);
+    print_level("reserved (R)", &f->reserved);
+    if (f->hole_known)
+        tool_outf("  %-24s %12s\n", "largest hole (H)", tool_size(f->hole_at_peak, a));
+    bool any = false;
+    for (int i = MNEM_REPORT_METRIC_UTILISATION; i <= MNEM_REPORT_METRIC_PREDICTION_ERROR; i++) {
+        const mnem_report_metric_info m = mnem_report_metric_get((mnem_report_metric)i);
+        double value;
+        if (!mnem_report_measure(f, (mnem_report_metric)i, &value)) continue;
+        tool_outf(any ? "" : "\n");
+        any = true;
+        tool_outf("  %-17s %8s  %s\n", m.key, report_value(f, (mnem_report_metric)i, a), m.text);
+    }
+}
+
+static void print_owners(const mnem_report_facts *f, const char *title, const mnem_report_owner *o,
+                         size_t count) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], who[TOOL_TEXT * 8];
+    if (!count) return;
+    tool_outf("\n  %-*s %10s %6s %8s %10s\n", SITE_ROOM - 4, title, "at peak", "share", "blocks",
+              "own peak");
+    for (size_t i = 0; i < count && i < ROWS; i++)
+        tool_outf("  %-*s %10s %4.1f %% %8s %10s\n", SITE_ROOM - 4,
+                  report_owner_text(o[i].kind, o[i].tag, o[i].site, SITE_ROOM - 4, who),
+                  tool_size(o[i].bytes_at_peak, a), share(o[i].bytes_at_peak, f->bytes_peak),
+                  o[i].blocks_at_peak || o[i].allocations
+                      ? tool_count((double)o[i].blocks_at_peak, who + TOOL_TEXT * 4)
+                      : "-",
+                  tool_size(o[i].bytes_most, b));
+    if (count > ROWS) tool_outf("  and %zu more (--json has all)\n", count - ROWS);
+}
+
+static void print_leaks(const mnem_report_facts *f) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], who[TOOL_TEXT * 8];
+    if (!f->leaks) return;
+    tool_outf("\n  %-*s %10s %8s %9s %9s\n", SITE_ROOM - 5, "never given back", "bytes", "blocks",
+              "oldest", "median");
+    for (size_t i = 0; i < f->leaks && i < ROWS; i++) {
+        const mnem_report_leak *l = &f->leak[i];
+        tool_outf("  %-*s %10s %8s %9s %9s%s\n", SITE_ROOM - 5,
+                  report_owner_text(l->kind, l->tag, l->site, SITE_ROOM - 5, who),
+                  tool_size(l->bytes, a), tool_count((double)l->blocks, who + TOOL_TEXT * 4),
+                  report_time(f, l->age_oldest, b), report_time(f, l->age_median, c),
+                  l->growing ? " grows" : "");
+    }
+    if (f->leaks > ROWS) tool_outf("  and %zu more (--json has all)\n", f->leaks - ROWS);
+}
+
+static void print_operators(const mnem_report_facts *f) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT];
+    if (!f->ops) return;
+    tool_outf("\n  %-34s %10s %10s %10s %9s\n", "operators", "time", "times", "longest", "GB/s");
+    for (size_t i = 0; i < f->ops && i < ROWS; i++) {
+        const mnem_report_operator *o = &f->op[i];
+        snprintf(d, sizeof d, o->bytes && o->ns_total ? "%.2f" : "-",
+                 o->ns_total ? (double)o->bytes / (double)o->ns_total : 0);
+        tool_outf("  %-34.34s %10s %10s %10s %9s\n", o->name, report_time(f, o->ns_total, a),
+                  tool_exact(o->count, b), report_time(f, o->ns_longest, c), d);
+    }
+    if (f->ops > ROWS) tool_outf("  and %zu more (--json has all)\n", f->ops - ROWS);
+}
+
+static void print_disk(const mnem_report_facts *f) {
+    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT];
+    if (!f->disk_reads) return;
+    tool_outf("\n  disk: %s in %s reads of %s together", tool_size(f->disk_bytes, a),
+              tool_exact(f->disk_reads, b), report_time(f, f->disk_ns, c));
+    if (f->disk_ns) tool_outf(" (%.2f GB/s)", (double)f->disk_bytes / (double)f->disk_ns);
+    tool_outf("\n");
+}
+
+void report_print(const mnem_report_facts *f) {
+    print_head(f);
+    tool_out_flush();
+    print_verdict(f);
+    print_levels(f);
+    print_owners(f, "by tag", f->account, f->accounts);
+    print_owners(f, "by site", f->site, f->sites);
+    print_leaks(f);
+    print_operators(f);
+    print_disk(f);
+}

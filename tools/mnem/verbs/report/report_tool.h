@@ -1,0 +1,59 @@
+/* report_tool.h: what the files of `mnem report` share. */
+#ifndef MNEM_TOOLS_MNEM_VERBS_REPORT_REPORT_TOOL_H
+#define MNEM_TOOLS_MNEM_VERBS_REPORT_REPORT_TOOL_H
+
+#include "options.h"
+
+enum { REPORT_CONDITIONS_MAX = 32 };
+
+typedef struct report_options {
+    tool_args args;
+    const char *html, *fail_on;
+    int32_t device;
+} report_options;
+
+/* ---- conditions of --fail-on (report_condition.c) ---- */
+typedef struct report_condition {
+    mnem_report_metric metric;
+    char sign[3]; /* "<", "<=", ">", ">=", "==", "!=" */
+    double limit;
+    const char *text; /* of the command line, not ended by a zero */
+    int length;
+} report_condition;
+
+typedef struct report_conditions {
+    report_condition of[REPORT_CONDITIONS_MAX];
+    int count;
+} report_conditions;
+
+/* TOOL_OK, or wrong usage with a message. text NULL: none. */
+int report_conditions_parse(const char *text, report_conditions *conditions);
+/* Says on stderr which hold; TOOL_FAILED when one does, or one can't be known. */
+int report_conditions_check(const report_conditions *conditions, const mnem_report_facts *facts);
+/* An array of objects: condition, value, failed. */
+json_t *report_conditions_json(const report_conditions *conditions, const mnem_report_facts *facts);
+
+/* ---- output ---- */
+void report_print(const mnem_report_facts *facts);            /* report_text.c */
+void report_compare(const mnem_report_facts *const facts[2]); /* report_compare.c */
+/* One report, without "type" and conditions (report_json.c). */
+json_t *report_json(const mnem_report_facts *facts);
+json_t *report_compare_json(const mnem_report_facts *const facts[2]);
+
+/* ---- texts (report_text.c); each returns its buffer ---- */
+/* A time, or operations: "3.2 s", "41 ms", "1,234 operations". */
+char *report_time(const mnem_report_facts *facts, uint64_t time, char text[TOOL_TEXT]);
+/* A metric's value in its unit: "812 MiB", "12.3 %", "3"; "-" where it isn't known. */
+char *report_value(const mnem_report_facts *facts, mnem_report_metric metric, char text[TOOL_TEXT]);
+/* "train.py:41 forward", or kind and tag where there is no site, in `room` columns. */
+char *report_owner_text(const char *kind, const char *tag, const char *site, int room,
+                        char text[TOOL_TEXT * 8]);
+/* The three lines, without their words in front. */
+enum { REPORT_VERDICTS = 3, REPORT_VERDICT_TEXT = 400 };
+typedef struct report_verdict {
+    char line[REPORT_VERDICTS][REPORT_VERDICT_TEXT];
+} report_verdict;
+extern const char *const report_verdict_word[REPORT_VERDICTS]; /* "peak", "room", "leaks" */
+void report_verdict_make(const mnem_report_facts *facts, report_verdict *verdict);
+
+#endif

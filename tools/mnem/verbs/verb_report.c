@@ -1,0 +1,117 @@
+/* verb_report.c: `mnem report`: where every byte and every moment of a trace went.
+ *
+ * For each trace: mnem/report.h counts, report_text.c says it, report_condition.c decides about the
+ * exit code. Two traces are compared. With --json all of it is one object on one line. */
+#include "verbs/report/report_tool.h"
+
+typedef struct report_run {
+    const report_options *asked;
+    report_conditions conditions;
+    mnem_report *report[TOOL_OPERANDS_MAX];
+    const mnem_report_facts *facts[TOOL_OPERANDS_MAX];
+    int count;
+} report_run;
+
+static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
+    (void)what;
+    tool_progress_step(context, done, total ? total : UINT64_MAX, NULL);
+    return !tool_interrupted();
+}
+
+static int open_one(report_run *run, const char *path) {
+    tool_progress progress;
+    const mnem_report_options o = {.device_given = tool_given(&run->asked->args, "device"),
+                                   .device = (uint32_t)run->asked->device,
+                                   .progress = {on_progress, &progress}};
+    tool_progress_begin(&progress, "reading");
+    const mnem_status status = mnem_report_create(path, &o, &run->report[run->count]);
+    tool_progress_end(&progress);
+    if (status != MNEM_OK) return tool_fail(status);
+    run->facts[run->count] = mnem_report_facts_get(run->report[run->count]);
+    run->count++;
+    return TOOL_OK;
+}
+
+static void print_all(const report_run *run) {
+    for (int i = 0; i < run->count; i++) {
+        if (i) tool_outf("\n");
+        report_print(run->facts[i]);
+    }
+    if (run->count == 2) report_compare(run->facts);
+}
+
+static json_t *one_json(const report_run *run, int i) {
+    json_t *one = report_json(run->facts[i]);
+    json_object_set_new(one, "fail_on", report_conditions_json(&run->conditions, run->facts[i]));
+    return one;
+}
+
+/* One object on one line: of several traces, "reports" has each. */
+static void print_json(const report_run *run) {
+    if (run->count == 1) {
+        tool_out_json("report", one_json(run, 0));
+        return;
+    }
+    json_t *list = json_array();
+    for (int i = 0; i < run->count; i++) json_array_append_new(list, one_json(run, i));
+    tool_out_json("report",
+                  json_pack("{s:o, s:o}", "reports", list, "compared",
+                            run->count == 2 ? report_compare_json(run->facts) : json_null()));
+}
+
+static int report_all(report_run *run) {
+    const tool_args *args = &run->asked->args;
+    int code = TOOL_OK;
+    for (int i = 0; i < args->operands && code == TOOL_OK; i++)
+        code = open_one(run, args->operand[i]);
+    if (code != TOOL_OK) return code;
+    if (args->json)
+        print_json(run);
+    else
+        print_all(run);
+    for (int i = 0; i < run->count; i++)
+        if (report_conditions_check(&run->conditions, run->facts[i]) != TOOL_OK) code = TOOL_FAILED;
+    return code;
+}
+
+static int verb_report(const tool_args *args) {
+    static report_run run;
+    run.asked = (const report_options *)args;
+    int code = report_conditions_parse(run.asked->fail_on, &run.conditions);
+    if (code != TOOL_OK) return code;
+    tool_interrupt_watch(NULL);
+    code = report_all(&run);
+    const int end = tool_out_end();
+    for (int i = 0; i < run.count; i++) mnem_report_destroy(run.report[i]);
+    return code == TOOL_OK ? end : code;
+}
+
+/* ---- the command line ---- */
+
+#define AT(field) offsetof(report_options, field)
+static const tool_option options[] = {
+    {"fail-on", 0, "LIST", TOOL_VALUE_TEXT, AT(fail_on),
+     .help = "exit with 1 when one holds: peak>600M,leaks>0,fragmentation>10 (names: those of "
+             "\"metrics\" in --json; what the trace doesn't know fails, too)"},
+    {"device", 0, "N", TOOL_VALUE_COUNT, AT(device), .least = 0, .most = 4095,
+     .help = "of a snapshot of several devices, the one to report (default: with most events)"},
+    TOOL_GROUP(tool_json_options, 0),
+    {0},
+};
+
+static report_options asked;
+TOOL_VERB(report, "TRACE...", 1, TOOL_OPERANDS_MAX, "where every byte of a trace went",
+          "Says of a trace when its peak was and who was there, what was reserved beside (and why\n"
+          "that couldn't be used), what was refused and why, who takes most by tag and by line of\n"
+          "code, and what was never given back, with ages. Two traces are compared.\n"
+          "\n"
+          "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
+          "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
+          "line\n"
+          "each. What a trace doesn't record is shown as -, and never guessed.\n"
+          "\n"
+          "docs/report.md defines every number.\n",
+          "mnem report snapshot.pickle  # when was the peak, and who was there?\n"
+          "mnem report before.pickle after.pickle  # what changed?\n"
+          "mnem report snapshot.pickle --fail-on 'peak>600M,leaks>0'  # in CI\n"
+          "mnem report snapshot.pickle --json | jq .metrics  # for a script\n");
