@@ -22,7 +22,7 @@
 
 static mnem_status fail_io(const char *what, int error) {
     return mnem__fail(MNEM_IO, "swap file: a page can't be %s (%s)", what,
-                      error ? strerrordesc_np(error) : "the file ends before");
+                      error ? strerrordesc_np(error) : "somebody has cut the file");
 }
 
 static mnem_status move_bytes(int fd, bool reads, uint8_t *bytes, size_t n, uint64_t at) {
@@ -63,6 +63,10 @@ static void run_job(mnem__swap_file *f, mnem__swap_job *job) {
     pthread_mutex_lock(&f->lock);
     job->status = status;
     job->done = true;
+    if (status != MNEM_OK) {
+        f->failures++;
+        snprintf(f->failure, sizeof f->failure, "%s", mnem_last_error());
+    }
     *(job->reads ? &f->bytes_in : &f->bytes_out) += moved;
     if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
 }
