@@ -58,6 +58,8 @@ static void count_swap(mnem_scheduler *s, mnem_scheduler_stats *t) {
     t->swap_bytes_out = s->swap.bytes_out;
     t->swap_bytes_in = s->swap.bytes_in;
     t->swap_bytes_live = s->swap.bytes_live;
+    t->swap_failures = s->swap.failures;
+    memcpy(t->swap_failure, s->swap.failure, sizeof t->swap_failure);
     pthread_mutex_unlock(&s->swap.lock);
 }
 

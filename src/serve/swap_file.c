@@ -54,6 +54,10 @@ static void run_job(mnem__swap_file *f, mnem__swap_job *job) {
     const uint64_t moved = moved_by(job);
     pthread_mutex_lock(&f->lock);
     job->done = true;
+    if (job->status != MNEM_OK) {
+        f->failures++;
+        snprintf(f->failure, sizeof f->failure, "%s", mnem_last_error());
+    }
     *(job->reads ? &f->bytes_in : &f->bytes_out) += moved;
     if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
 }

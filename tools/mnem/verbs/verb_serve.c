@@ -44,6 +44,21 @@ static void on_wake(void *context) {
     }
 }
 
+/* A swap file that fails costs time, no request: it is said once, and again when it says otherwise. */
+static void on_tick(void *context) {
+    serve *s = &served;
+    mnem_scheduler_stats stats;
+    const mnem_scheduler *ready = atomic_load(&s->ready);
+    s->api_tick(context);
+    if (!ready || !s->o->swap) return;
+    mnem_scheduler_stats_get(ready, &stats);
+    if (strcmp(stats.swap_failure, s->swap_failure) == 0) return;
+    snprintf(s->swap_failure, sizeof s->swap_failure, "%s", stats.swap_failure);
+    tool_message("%s: what is set aside is computed again, which is slower; room in %s, or a "
+                 "--swap-max that it has, mends that",
+                 stats.swap_failure, s->o->swap);
+}
+
 static void *serve_clients(void *context) {
     serve *s = context;
     http_server_run(s->http);
@@ -176,7 +191,9 @@ static int make_http(serve *s) {
     /* Of others nobody has all; of this machine's programs one may be a proxy. */
     if (!is_loopback(o->host)) options.connections_per_address = options.connections / 2;
     s->api_wake = options.handler.on_wake;
+    s->api_tick = options.handler.on_tick;
     options.handler.on_wake = on_wake;
+    options.handler.on_tick = on_tick;
     options.handler.routes = s->routes;
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);

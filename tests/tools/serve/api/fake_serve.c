@@ -226,13 +226,28 @@ static void finish(fake_request *r, mnem_request_end end) {
     r->request.on_end(r->request.context, &result);
 }
 
+/* What is to be said as ids, made once a text. */
+static const int32_t *script(fake_serve *fake) {
+    const int32_t *ids;
+    size_t n;
+    if (fake->script_text && strcmp(fake->script_text, fake->say) == 0) return fake->script;
+    CHECK(mnem_tokenizer_encode(fake->tokenizer, fake->say, strlen(fake->say),
+                                MNEM_ENCODE_NO_SPECIAL, &ids, &n) == MNEM_OK);
+    free(fake->script_text);
+    free(fake->script);
+    fake->script_text = strdup(fake->say);
+    fake->script = malloc((n + 1) * sizeof *ids);
+    CHECK(fake->script && fake->script_text);
+    if (n) memcpy(fake->script, ids, n * sizeof *ids);
+    fake->script_ids = n;
+    return fake->script;
+}
+
 /* What is to be said, token by token; -1 behind it. */
 static int32_t scripted(fake_serve *fake, fake_request *r) {
-    const int32_t *ids;
-    size_t count;
     if (!fake->say) return 100 + r->said++ % 64;
-    CHECK(mnem_tokenizer_encode(fake->tokenizer, fake->say, strlen(fake->say),
-                                MNEM_ENCODE_NO_SPECIAL, &ids, &count) == MNEM_OK);
+    const int32_t *ids = script(fake);
+    const size_t count = fake->script_ids;
     if ((size_t)r->said < count) return ids[r->said++];
     if (fake->end_after || count == 0) return -1;
     r->said = 0;
@@ -371,9 +386,13 @@ mnem_text fake_text(const char *text) {
 /* ---- life ---- */
 
 void fake_open(const api_options *options, fake_serve *fake) {
+    fake_open_with(options, 256, fake);
+}
+
+void fake_open_with(const api_options *options, int32_t context, fake_serve *fake) {
     static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
     api_options o = *options;
-    *fake = (fake_serve){.context = 256, .end_after = true, .key = -1};
+    *fake = (fake_serve){.context = context, .end_after = true, .key = -1};
     CHECK(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 256 << 20}, &fake->ledger) ==
           MNEM_OK);
     CHECK(mnem_model_open(path, &fake->model) == MNEM_OK);
@@ -394,6 +413,8 @@ void fake_close(fake_serve *fake) {
     api_destroy(fake->api);
     for (int i = 0; i < FAKE_REQUESTS; i++) free(fake->request[i].prompt);
     free(fake->answer.body);
+    free(fake->script_text);
+    free(fake->script);
     mnem_tokenizer_destroy(fake->tokenizer);
     mnem_model_close(fake->model);
     mnem_ledger_destroy(fake->ledger);

@@ -45,6 +45,9 @@ typedef struct fake_serve {
     fake_request request[FAKE_REQUESTS];
     int32_t submitted, cancelled;
     uint64_t numbers;
+    char *script_text; /* what say was when it became these ids */
+    int32_t *script;
+    size_t script_ids;
     bool woken;
     struct {
         void (*function)(void *context, mnem_engine *engine);
@@ -58,6 +61,8 @@ typedef struct fake_serve {
 
 /* options: ledger, model and tokenizer are set here. The model that ships where path is NULL. */
 void fake_open(const api_options *options, fake_serve *fake);
+/* The same with a context of so many tokens, not 256. */
+void fake_open_with(const api_options *options, int32_t context, fake_serve *fake);
 void fake_close(fake_serve *fake);
 /* Sends a request, and runs until it is answered; the answer is the next one's later. */
 const fake_answer *fake_send(fake_serve *fake, const char *method, const char *path,

@@ -61,6 +61,8 @@ typedef struct serve {
     _Atomic(mnem_scheduler *) ready;
     atomic_bool over, draining;
     void (*api_wake)(void *context); /* the API's on_wake */
+    void (*api_tick)(void *context);
+    char swap_failure[160]; /* that was said last */
     bool begun;                      /* the thread's: the API has the scheduler */
 } serve;
 
