@@ -56,7 +56,8 @@ static void run_job(mnem__swap_file *f, mnem__swap_job *job) {
     job->done = true;
     if (job->status != MNEM_OK) {
         f->failures++;
-        snprintf(f->failure, sizeof f->failure, "%s", mnem_last_error());
+        const char *why = strchr(mnem_last_error(), ':'); /* after "saved sequence" */
+        snprintf(f->failure, sizeof f->failure, "swap file%s", why ? why : "");
     }
     *(job->reads ? &f->bytes_in : &f->bytes_out) += moved;
     if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;

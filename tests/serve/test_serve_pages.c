@@ -146,7 +146,7 @@ static void without_a_swap_file_that_works_tokens_are_computed_again(void **stat
 static void a_full_disk_is_said_and_nothing_is_lost(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap_folder = "."});
+    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
     b->scheduler->swap.bytes_per_s = 1e12;
     const int full = open("/dev/full", O_RDWR | O_CLOEXEC);
     assert_true(full >= 0 && dup2(full, b->scheduler->swap.fd) >= 0);
@@ -154,7 +154,7 @@ static void a_full_disk_is_said_and_nothing_is_lost(void **state) {
     const mnem_scheduler_stats stats = serve_stats(b);
     assert_true(stats.swap_failures > 0 && stats.tokens_recomputed > 0);
     assert_string_equal(stats.swap_failure,
-                        "swap file: a page can't be written (No space left on device)");
+                        "swap file: can't be written (No space left on device)");
     serve_close(b);
     close(full);
     check_crowd(b, &set_aside);
@@ -177,7 +177,7 @@ static void a_file_that_is_gone_is_said_and_nothing_is_lost(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
     bool more = true, cut = false;
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap_folder = "."});
+    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
     b->scheduler->swap.bytes_per_s = 1e12;
     const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (int i = 0; i < 3; i++) must(serve_submit(b, serve_request(b, i, i, 60, 150)));
@@ -190,7 +190,7 @@ static void a_file_that_is_gone_is_said_and_nothing_is_lost(void **state) {
     const mnem_scheduler_stats stats = serve_stats(b);
     assert_true(stats.swapped_out > 0);
     assert_int_equal(cut, stats.swap_failures > 0);
-    if (cut) assert_non_null(strstr(stats.swap_failure, "swap file: a page can't be "));
+    if (cut) assert_non_null(strstr(stats.swap_failure, "swap file: "));
     serve_close(b);
     close(empty);
     check_crowd(b, &set_aside);
