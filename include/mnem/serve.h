@@ -49,8 +49,8 @@ typedef struct mnem_scheduler_options {
      * again. */
     const char *swap;
     uint64_t swap_bytes; /* most that it takes (1 GiB) */
-    /* Cached beginnings are kept in the named file: destroy writes them, after a stop that drains,
-     * and create takes them. What a process leaves that was killed is discarded. */
+    /* Cached beginnings are kept in the named file: destroy writes them, unless a stop cancelled
+     * requests, and create takes them. What a process leaves that was killed is discarded. */
     bool keep_cache;
 } mnem_scheduler_options;
 

@@ -176,8 +176,8 @@ static void keep_cache(mnem_scheduler *s) {
 void mnem_scheduler_destroy(mnem_scheduler *s) {
     bool more = true;
     if (!s) return;
-    const bool keeps = s->options.keep_cache && s->swap.started && !s->dropping;
     mnem_scheduler_stop(s, false);
+    const bool keeps = s->options.keep_cache && s->swap.started && !s->hurried;
     while (more) mnem_scheduler_step(s, &more);
     if (keeps) keep_cache(s);
     for (int32_t i = 0; i < s->lanes; i++) mnem__lane_free(&s->lane[i]);
@@ -206,6 +206,7 @@ void mnem_scheduler_stop(mnem_scheduler *s, bool drain) {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     if (!drain) s->dropping = true;
+    if (!drain && s->waiting + s->begun > 0) s->hurried = true;
     pthread_cond_signal(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }

@@ -130,6 +130,7 @@ struct mnem_scheduler {
     mnem__serve_call call[MNEM__SERVE_CALLS];
     int32_t calls;
     bool stopping, dropping;    /* no more are taken; what hasn't ended is cancelled */
+    bool hurried;               /* something was */
     mnem_scheduler_stats stats; /* as published; what submit refuses is counted here */
     mnem_scheduler_slot *slots; /* [lanes] */
     double tokens_left;         /* that requests with lanes may still take, as published */

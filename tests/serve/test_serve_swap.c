@@ -161,6 +161,7 @@ static void a_drained_server_knows_its_prompts_again(void **state) {
     serve_open(b, 4, 0, keeps);
     assert_int_equal(ask_again(b), 199);
     assert_memory_equal(got, b->ask[0].got, sizeof got);
+    must(serve_submit(b, serve_request(b, 1, 2, 50, 5)));
     mnem_scheduler_stop(b->scheduler, false); /* in a hurry: nothing is kept */
     serve_close(b);
     serve_open(b, 4, 0, keeps);

@@ -233,9 +233,9 @@ static void what_was_not_meant_is_wrong_usage(void **state) {
     r = RUN("serve", "--parallel", "many");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "--parallel takes auto, or 1 to 256"));
-    r = RUN("serve", "--swap", tool_file("swap", ""));
-    assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--swap takes a folder"));
+    r = RUN("serve", "--port", "0", "--swap", tool_file("swap", "Dear all, eight"));
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "is something else's, and is left alone"));
     assert_int_equal(RUN("serve", "--swap-max", "1G").code, 2);
     assert_int_equal(RUN("serve", "--host", "not.an.address", "--no-auth").code, 1);
 }
@@ -349,6 +349,38 @@ static void json_has_the_address_and_the_plan(void **state) {
     close(err);
 }
 
+/* ---- over a restart ---- */
+
+/* Cached tokens of the prompt, as usage says it. */
+static int ask_cached(void) {
+    const answer a =
+        post("/v1/completions",
+             "{\"prompt\": \"In the beginning God created the heaven and the earth. And "
+             "the earth was without form, and void\", \"max_tokens\": 4}");
+    const char *at = strstr(a.body, "\"cached_tokens\":");
+    if (a.status != 200 || !at) fail_msg("%d %s", a.status, a.body);
+    return atoi(at + strlen("\"cached_tokens\":"));
+}
+
+static void what_prompts_began_with_is_kept_where_asked(void **state) {
+    (void)state;
+    int cached[4];
+    for (int i = 0; i < 4; i++) {
+        const server s = SERVE("-q", "--swap", "kept.swap", "--keep-cache");
+        cached[i] = ask_cached();
+        if (i == 2) kill(s.pid, SIGKILL); /* the next one finds nothing */
+        const int code = end(&s);
+        assert_true(i == 2 || code == 0);
+    }
+    assert_int_equal(cached[0], 0);
+    assert_true(cached[1] > 16 && cached[2] == cached[1]);
+    assert_int_equal(cached[3], 0);
+    unlink("kept.swap");
+    const tool_result r = RUN("serve", "--swap", ".", "--keep-cache");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--keep-cache needs a file's name"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_serves_what_run_says),
@@ -366,6 +398,7 @@ int main(void) {
         cmocka_unit_test(a_socket_that_came_with_the_process_is_used),
         cmocka_unit_test(a_socket_for_others_needs_keys_too),
         cmocka_unit_test(json_has_the_address_and_the_plan),
+        cmocka_unit_test(what_prompts_began_with_is_kept_where_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
