@@ -34,6 +34,7 @@
 #include "mnem/tensor.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
+#include "mnem/trace_read.h"
 #include "mnem/train.h"
 
 #endif
