@@ -74,19 +74,19 @@ typedef enum mnem_span {
 } mnem_span;
 
 /* X(NAME, text): phases of a request. */
-#define MNEM_PHASE_LIST(X)                                                                         \
+#define MNEM_TRACE_PHASE_LIST(X)                                                                   \
     X(QUEUED, "queued")                                                                            \
     X(BEGUN, "prompt") /* its prompt runs, again after it was set aside */                         \
     X(FIRST, "answer") /* its first token is there */                                              \
     X(ASIDE, "aside")  /* it waits for memory */                                                   \
     X(ENDED, "ended")
 
-typedef enum mnem_phase {
-#define MNEM_PHASE_ENUM(name, text) MNEM_PHASE_##name,
-    MNEM_PHASE_LIST(MNEM_PHASE_ENUM)
-#undef MNEM_PHASE_ENUM
-        MNEM_PHASES
-} mnem_phase;
+typedef enum mnem_trace_phase {
+#define MNEM_TRACE_PHASE_ENUM(name, text) MNEM_TRACE_PHASE_##name,
+    MNEM_TRACE_PHASE_LIST(MNEM_TRACE_PHASE_ENUM)
+#undef MNEM_TRACE_PHASE_ENUM
+        MNEM_TRACE_PHASES
+} mnem_trace_phase;
 
 typedef struct mnem_trace_event {
     uint64_t ns; /* since the recording began */
@@ -151,7 +151,7 @@ const char *mnem_trace_reader_note_of(const mnem_trace_reader *reader, const cha
 const char *mnem_trace_what_text(mnem_trace_what what);
 const char *mnem_refused_text(mnem_refused refused);
 const char *mnem_span_text(mnem_span span);
-const char *mnem_phase_text(mnem_phase phase);
+const char *mnem_trace_phase_text(mnem_trace_phase phase);
 
 #ifdef __cplusplus
 }

@@ -255,7 +255,7 @@ static const char *span_at(unsigned i) {
     return mnem_span_text((mnem_span)i);
 }
 static const char *phase_at(unsigned i) {
-    return mnem_phase_text((mnem_phase)i);
+    return mnem_trace_phase_text((mnem_trace_phase)i);
 }
 static const char *class_at(unsigned i) {
     return mnem_refused_text((mnem_refused)i);
@@ -277,7 +277,7 @@ static mnem_status read_refusal(mnem_trace_reader *reader, const line *l, mnem_t
 
 static mnem_status read_request(mnem_trace_reader *reader, const line *l, mnem_trace_event *out) {
     out->id = number_of(l, "id");
-    if (!number_in(text_of(l, "phase"), phase_at, MNEM_PHASES, &out->detail))
+    if (!number_in(text_of(l, "phase"), phase_at, MNEM_TRACE_PHASES, &out->detail))
         return malformed(reader->state, "a request's phase");
     return MNEM_OK;
 }

@@ -240,7 +240,7 @@ static mnem_trace_what what_of(const raw *e) {
     const uint32_t sort = sort_of(e->track);
     if (e->type == TYPE_COUNTER && sort == TRACK_SORT_ACCOUNT) return MNEM_TRACE_LIVE;
     if (e->type == TYPE_COUNTER && sort == TRACK_SORT_COUNTER) return MNEM_TRACE_COUNTER;
-    if (e->category >= CATEGORY_REQUEST && e->category < CATEGORY_REQUEST + MNEM_PHASES)
+    if (e->category >= CATEGORY_REQUEST && e->category < CATEGORY_REQUEST + MNEM_TRACE_PHASES)
         return MNEM_TRACE_REQUEST;
     if (e->category == CATEGORY_ALLOC) return MNEM_TRACE_ALLOC;
     if (e->category == CATEGORY_FREE) return MNEM_TRACE_FREE;

@@ -101,7 +101,7 @@ const char *mnem_span_text(mnem_span span) {
     return text_at(texts, span, MNEM_SPANS);
 }
 
-const char *mnem_phase_text(mnem_phase phase) {
-    static const char *const texts[] = {MNEM_PHASE_LIST(MNEM__TEXT_ROW)};
-    return text_at(texts, phase, MNEM_PHASES);
+const char *mnem_trace_phase_text(mnem_trace_phase phase) {
+    static const char *const texts[] = {MNEM_TRACE_PHASE_LIST(MNEM__TEXT_ROW)};
+    return text_at(texts, phase, MNEM_TRACE_PHASES);
 }

@@ -100,14 +100,15 @@ static void put_refusal(writer *w, const mnem_trace_event *e) {
 
 /* One span from queued to ended, its phases moments in it. */
 static void put_request(writer *w, const mnem_trace_event *e) {
-    const char *phase = e->detail == MNEM_PHASE_QUEUED  ? "b"
-                        : e->detail == MNEM_PHASE_ENDED ? "e"
-                                                        : "n";
+    const char *phase = e->detail == MNEM_TRACE_PHASE_QUEUED  ? "b"
+                        : e->detail == MNEM_TRACE_PHASE_ENDED ? "e"
+                                                              : "n";
     begin(w, phase, e->ns);
     mnem__out_text(w->out,
                    ",\"tid\":%u,\"cat\":\"request\",\"id\":%llu,\"name\":\"request\","
                    "\"args\":{\"phase\":\"%s\"}}",
-                   e->thread, (unsigned long long)e->id, mnem_phase_text((mnem_phase)e->detail));
+                   e->thread, (unsigned long long)e->id,
+                   mnem_trace_phase_text((mnem_trace_phase)e->detail));
 }
 
 static void put_dropped(writer *w, const mnem_trace_event *e) {

@@ -70,8 +70,9 @@ static void put_categories(mnem__pb *pb) {
     interned(pb, INTERNED_CATEGORY, CATEGORY_FREE, "free");
     interned(pb, INTERNED_CATEGORY, CATEGORY_DROPPED, "dropped");
     interned(pb, INTERNED_CATEGORY, CATEGORY_RUN, "run");
-    for (unsigned i = 0; i < MNEM_PHASES; i++)
-        interned(pb, INTERNED_CATEGORY, CATEGORY_REQUEST + i, mnem_phase_text((mnem_phase)i));
+    for (unsigned i = 0; i < MNEM_TRACE_PHASES; i++)
+        interned(pb, INTERNED_CATEGORY, CATEGORY_REQUEST + i,
+                 mnem_trace_phase_text((mnem_trace_phase)i));
     for (unsigned i = NOTE_BYTES; i < NOTE_COUNT; i++)
         interned(pb, INTERNED_ANNOTATION, i, notes[i]);
     mnem__pb_end(pb, begun);
@@ -307,12 +308,12 @@ static void put_request(writer *w, const mnem_trace_event *e) {
         snprintf(name, sizeof name, "request %llu", (unsigned long long)e->id);
         put_track(w, track, all, name);
         w->requests = e->id + 1;
-    } else if (e->detail != MNEM_PHASE_QUEUED) {
+    } else if (e->detail != MNEM_TRACE_PHASE_QUEUED) {
         event_begin(w, e->ns, TYPE_END, track, &begun);
         event_end(w, begun);
     }
-    const bool ends = e->detail == MNEM_PHASE_ENDED;
-    const char *phase = mnem_phase_text((mnem_phase)e->detail);
+    const bool ends = e->detail == MNEM_TRACE_PHASE_ENDED;
+    const char *phase = mnem_trace_phase_text((mnem_trace_phase)e->detail);
     mnem__pb *pb = event_begin(w, e->ns, ends ? TYPE_INSTANT : TYPE_BEGIN, track, &begun);
     mnem__pb_number(pb, EVENT_CATEGORY_IID, CATEGORY_REQUEST + e->detail);
     mnem__pb_text(pb, EVENT_NAME, phase, strlen(phase));
