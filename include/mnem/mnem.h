@@ -8,6 +8,7 @@
 #include "mnem/corpus.h"
 #include "mnem/device.h"
 #include "mnem/engine.h"
+#include "mnem/forecast.h"
 #include "mnem/grammar.h"
 #include "mnem/graph.h"
 #include "mnem/history.h"

@@ -362,6 +362,7 @@ static void keep(const bench *b) {
         const double seconds = of[i]->tokens[last] / of[i]->rate[last];
         tool_history_phase(&run, (mnem_phase)i, (uint64_t)of[i]->tokens[last], seconds, 0,
                            i ? p->predicted_generate : p->predicted_prompt);
+        tool_history_work(b->stage, (mnem_phase)i, 0.5 * of[i]->tokens[last], &run);
         run.seconds += seconds;
     }
     tool_history_add(b->stage->args, &run);

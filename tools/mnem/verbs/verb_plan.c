@@ -1,6 +1,7 @@
 /* verb_plan.c: `mnem plan`: what a run would take; reads the header only.
  *
  * With a prompt (-p, -f) it is the very plan of that run, to the byte. */
+#include "sight/history_plan.h"
 #include "verbs/layout/plan_tool.h"
 #include "verbs/run/several.h"
 
@@ -8,11 +9,13 @@
 static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
     if (stage->args->json) {
         json_t *plan = tool_report_plan_json(&stage->plan, stage);
+        if (plan) json_object_set_new(plan, "history", tool_history_json(stage));
         if (plan && frontier) json_object_set_new(plan, "frontier", tool_frontier_json(frontier));
         tool_out_json("plan", plan);
     } else {
         tool_report_model(stdout, stage);
         tool_report_plan(stdout, &stage->plan, stage);
+        tool_history_tell(stdout, stage);
         if (frontier) tool_frontier_print(stdout, stage, frontier);
     }
     return tool_out_end();
