@@ -1,8 +1,9 @@
 /* mnem/report.h: where every byte and every moment went: what a trace says, as numbers.
  *
- * Reads PyTorch memory snapshots and text traces (replay.h) as they are: one pass over
- * the events in bounded memory, and a second one up to the peak, where addresses are known. What a
- * file doesn't record is told as not known, and is never guessed. Not here: what to do about it.
+ * Reads traces that mnem recorded (trace_read.h), PyTorch memory snapshots and text traces
+ * (replay.h) as they are: one pass over the events in bounded memory, and a second one up to the
+ * peak, where blocks have addresses. What a file doesn't record is told as not known, and is never
+ * guessed. Not here: what to do about it (advice.h).
  *
  * The words (docs/report.md):
  *   L live    bytes asked for and not given back
@@ -89,6 +90,7 @@ typedef struct mnem_report_leak {
 /* Spans of one name. */
 typedef struct mnem_report_operator {
     const char *name;
+    const char *sort;              /* "operator", "step", "read", ... (trace_read.h) */
     uint64_t count, bytes;         /* bytes: that it said it moves; 0: it didn't say */
     uint64_t ns_total, ns_longest; /* ns_total: with what runs within it */
 } mnem_report_operator;

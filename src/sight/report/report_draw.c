@@ -144,12 +144,10 @@ static mnem_status draw_charge(drawing *d, const mnem__report_event *e, uint32_t
 
 static mnem_status draw_span(drawing *d, const mnem__report_event *e) {
     bool ended;
-    uint64_t from;
-    uint32_t lane, depth, name;
-    MNEM__TRY(mnem__spans_tell(&d->count.spans, e, &ended, &from));
+    mnem__span span;
+    MNEM__TRY(mnem__count_span(&d->count, e, &ended, &span));
     if (!ended) return MNEM_OK;
-    mnem__spans_where(&d->count.spans, e->thread, &lane, &depth, &name);
-    const mnem__box box = {from, e->at, (uint64_t)lane << 8 | depth, 0, name};
+    const mnem__box box = {span.from, span.to, (uint64_t)span.lane << 8 | span.depth, 0, span.name};
     mnem__boxes_tell(&d->spans, &box);
     return MNEM_OK;
 }
