@@ -1,8 +1,8 @@
 /* verb_probe.c: `mnem probe`: this machine's hierarchy, measured, and a model's operators under it.
  *
  * The budget is of the whole process: what is left of it beside the program is what blocks may
- * take. With a MODEL the probe that is kept is enough; its operators are those of a run with the same
- * options. */
+ * take. With a MODEL the probe that is kept is enough; its operators are those of a run with the
+ * same options. */
 #include "sight/probe_file.h"
 #include "sight/probe_tool.h"
 #include "sight/roofline.h"
