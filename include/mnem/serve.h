@@ -207,8 +207,8 @@ typedef struct mnem_scheduler_stats {
     uint64_t prefix_queries, prefix_hits;          /* tokens of prompts: looked for, found */
     uint64_t preemptions, swapped_out, swapped_in; /* times; in bytes below */
     uint64_t swap_bytes_out, swap_bytes_in, swap_bytes_live;
-    uint64_t swap_failures; /* pages that couldn't be written or read: computed again instead */
-    char swap_failure[160]; /* why, of the last one: "swap file: can't be written (...)" */
+    uint64_t swap_failures;     /* pages that couldn't be written or read: computed again instead */
+    char swap_failure[160];     /* why, of the last one: "swap file: can't be written (...)" */
     uint64_t tokens_recomputed; /* after being set aside */
     uint64_t evicted_pages;
     uint64_t steps;

@@ -354,9 +354,9 @@ static void json_has_the_address_and_the_plan(void **state) {
 /* Cached tokens of the prompt, as usage says it. */
 static int ask_cached(void) {
     const answer a =
-        post("/v1/completions",
-             "{\"prompt\": \"In the beginning God created the heaven and the earth. And "
-             "the earth was without form, and void\", \"max_tokens\": 4}");
+        tool_post("/v1/completions",
+                  "{\"prompt\": \"In the beginning God created the heaven and the earth. And "
+                  "the earth was without form, and void\", \"max_tokens\": 4}");
     const char *at = strstr(a.body, "\"cached_tokens\":");
     if (a.status != 200 || !at) fail_msg("%d %s", a.status, a.body);
     return atoi(at + strlen("\"cached_tokens\":"));
@@ -366,10 +366,10 @@ static void what_prompts_began_with_is_kept_where_asked(void **state) {
     (void)state;
     int cached[4];
     for (int i = 0; i < 4; i++) {
-        const server s = SERVE("-q", "--swap", "kept.swap", "--keep-cache");
+        const tool_server s = SERVE("-q", "--swap", "kept.swap", "--keep-cache");
         cached[i] = ask_cached();
         if (i == 2) kill(s.pid, SIGKILL); /* the next one finds nothing */
-        const int code = end(&s);
+        const int code = tool_serve_end(&s);
         assert_true(i == 2 || code == 0);
     }
     assert_int_equal(cached[0], 0);
