@@ -163,7 +163,10 @@ static void soak(int setting) {
     char path[256];
     mnem_ledger_info before, after;
     const bool made = settings[setting].arguments != NULL;
-    snprintf(path, sizeof path, made ? "soak-%s.gguf" : "%s", settings[setting].name);
+    if (made)
+        snprintf(path, sizeof path, "soak-%d.gguf", (int)getpid());
+    else
+        snprintf(path, sizeof path, "%s", settings[setting].name);
     if (made) make_model(path, settings[setting].arguments);
     make_kinds(path, settings[setting].kv);
     engine_case_open(&c, path, 0,

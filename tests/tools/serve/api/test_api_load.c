@@ -4,8 +4,9 @@
  * test_api_load [REQUESTS]     160 by default
  *
  * Pages are for one long conversation, so that others are set aside to a swap file. What comes back
- * is well formed; at the end nothing is left of anybody. Each client is a thread with numbers of its
- * own; what they say in which order is up to the machine, so only what always holds is checked. */
+ * is well formed; at the end nothing is left of anybody. Each client is a thread with numbers of
+ * its own; what they say in which order is up to the machine, so only what always holds is
+ * checked. */
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -178,6 +179,7 @@ static void a_crowd_leaves_nothing_behind(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_crowd_leaves_nothing_behind)};
+    if (MNEM_SANITIZED) requests = 40;
     if (argc > 1) requests = atoi(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
