@@ -48,7 +48,7 @@ typedef struct mnem__swap_file {
     bool stop, started;
     /* Counters, under the lock. */
     uint64_t bytes_live, bytes_out, bytes_in, failures;
-    char failure[160]; /* the last one's text */
+    char failure[160];  /* the last one's text */
     double bytes_per_s; /* of what was written and read lately */
 } mnem__swap_file;
 

@@ -38,7 +38,7 @@ static void on_wake(void *context) {
     s->api_wake(context);
 }
 
-/* A swap file that fails costs time, no request: it is said once, and again when it says otherwise. */
+/* A swap file that fails costs time, no request: it is said, and again for another reason. */
 static void on_tick(void *context) {
     serve *s = &served;
     mnem_scheduler_stats stats;

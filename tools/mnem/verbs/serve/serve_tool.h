@@ -63,7 +63,7 @@ typedef struct serve {
     void (*api_wake)(void *context); /* the API's on_wake */
     void (*api_tick)(void *context);
     char swap_failure[160]; /* that was said last */
-    bool begun;                      /* the thread's: the API has the scheduler */
+    bool begun;             /* the thread's: the API has the scheduler */
 } serve;
 
 /* Reads API keys, one a line; # begins a comment. Exit code, with the message printed. */
