@@ -44,7 +44,7 @@ static void on_wake(void *context) {
     }
 }
 
-/* A swap file that fails costs time, no request: it is said, and again when it is another reason. */
+/* A swap file that fails costs time, no request: it is said, and again for another reason. */
 static void on_tick(void *context) {
     serve *s = &served;
     mnem_scheduler_stats stats;
