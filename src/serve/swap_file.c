@@ -45,6 +45,13 @@ static uint64_t moved_by(const mnem__swap_job *job) {
     return bytes;
 }
 
+/* Of this thread's last error; with the lock held. */
+static void note_failure(mnem__swap_file *f) {
+    const char *why = strchr(mnem_last_error(), ':'); /* after "saved sequence" */
+    f->failures++;
+    snprintf(f->failure, sizeof f->failure, "swap file%s", why ? why : "");
+}
+
 /* With the lock held at both ends, not between. */
 static void run_job(mnem__swap_file *f, mnem__swap_job *job) {
     pthread_mutex_unlock(&f->lock);
@@ -54,11 +61,7 @@ static void run_job(mnem__swap_file *f, mnem__swap_job *job) {
     const uint64_t moved = moved_by(job);
     pthread_mutex_lock(&f->lock);
     job->done = true;
-    if (job->status != MNEM_OK) {
-        f->failures++;
-        const char *why = strchr(mnem_last_error(), ':'); /* after "saved sequence" */
-        snprintf(f->failure, sizeof f->failure, "swap file%s", why ? why : "");
-    }
+    if (job->status != MNEM_OK) note_failure(f);
     *(job->reads ? &f->bytes_in : &f->bytes_out) += moved;
     if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
 }
@@ -246,12 +249,24 @@ void mnem__swap_write(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *se
     hand_over(f, job, false);
 }
 
-mnem_status mnem__swap_read(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence) {
+/* Its head, which says what is there, and the pages for it. */
+static mnem_status begin_read(const mnem__swap_file *f, mnem__swap_job *job,
+                              mnem_sequence *sequence) {
     const uint64_t ids = mnem__checksum_of(job->ids, (size_t)job->length * sizeof *job->ids);
     MNEM__TRY(mnem_saved_open(sequence->engine, f->fd, job->at, &job->saved));
     if (job->saved.length != job->length || job->saved.ids_checksum != ids)
         return mnem__fail(MNEM_BAD_FILE, "swap file: it has another text");
-    MNEM__TRY(mnem_sequence_load_begin(sequence, &job->saved, job->length));
+    return mnem_sequence_load_begin(sequence, &job->saved, job->length);
+}
+
+mnem_status mnem__swap_read(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence) {
+    const mnem_status status = begin_read(f, job, sequence);
+    if (status != MNEM_OK) {
+        pthread_mutex_lock(&f->lock);
+        note_failure(f);
+        pthread_mutex_unlock(&f->lock);
+        return status;
+    }
     job->sequence = sequence;
     hand_over(f, job, true);
     return MNEM_OK;
