@@ -1,5 +1,5 @@
-/* test_tool_train_adapt.c: `mnem train --adapt`: what runs together changes, what is learned doesn't.
- */
+/* test_tool_train_adapt.c: `mnem train --adapt`: what runs together changes, what is learned
+ * doesn't. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

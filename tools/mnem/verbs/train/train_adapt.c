@@ -3,8 +3,8 @@
  * After a few steps the live bytes over the budget and the time of a step beside what the machine's
  * products take go to the planner (mnem_adapt_next). A change is a checkpoint, another plan and
  * another trainer in the place of this one, which goes on from it: the batch and the text stay, so
- * what is learned is the same but for rounding. What doesn't fit is refused by the plan, and the run
- * goes on as it was. */
+ * what is learned is the same but for rounding. What doesn't fit is refused by the plan, and the
+ * run goes on as it was. */
 #include <string.h>
 
 #include "sight/history_file.h"
