@@ -109,6 +109,7 @@ static mnem__event_slot *slot_take(void) {
         if (!slots[i].taken) slot = &slots[i];
     if (slot) {
         slot->taken = true;
+        slot->shares = 0;
         slot->generation = 0;
         slot->dropped = 0;
     }
@@ -134,18 +135,23 @@ mnem__event_sink *mnem__event_enter_now(void) {
     return NULL;
 }
 
-/* A thread that the sink has no room for shares the first slot for this once. */
+/* A thread that the sink had no room for shares the first slot to the end, also when another gives
+ * its own back: so what it begins and ends is told of one thread. */
 static __attribute__((noinline)) void put_slowly(mnem__event_sink *sink, mnem__event_slot *slot,
                                                  const mnem__event *event) {
-    if (sink->room(sink, slot)) {
+    if (slot->shares != sink->generation && sink->room(sink, slot)) {
         *slot->next++ = *event;
         return;
     }
     if (slot == &slots[0]) return;
+    slot->shares = sink->generation;
     mnem__event_slot *first = &slots[0];
     pthread_mutex_lock(&shared_lock);
+    fence();
+    mnem__event late = *event; /* of this turn: the buffer's times only grow */
+    late.when = (ticks(sink) - sink->start) << 8 | (event->when & 0xff);
     const bool full = first->generation != sink->generation || first->next == first->end;
-    if (!full || sink->room(sink, first)) *first->next++ = *event;
+    if (!full || sink->room(sink, first)) *first->next++ = late;
     pthread_mutex_unlock(&shared_lock);
 }
 

@@ -72,7 +72,7 @@ typedef struct mnem__event_key {
 /* A thread's buffer. Thread: of the sink's count; generation: of the sink that gave it. */
 typedef struct mnem__event_slot {
     _Alignas(64) _Atomic uint32_t busy;
-    uint32_t generation;
+    uint32_t generation, shares; /* shares: of the sink that had no room for this thread */
     mnem__event *next, *end;
     uint64_t dropped;
     uint32_t thread;

@@ -143,7 +143,7 @@ static void check_turns(mnem_trace_reader *reader) {
             assert_in_range(depth[e.thread], 0, e.thread ? 1 : THREADS);
         }
     }
-    assert_int_equal(more, 0);
+    if (more != 0) fail_msg("after %llu events: %s", (unsigned long long)events, mnem_last_error());
     assert_int_equal(events, 4 * THREADS * TURNS);
     assert_int_equal(live, 0);
 }
