@@ -10,6 +10,7 @@
  * Invariant: a block lies at one place; its id and generation stay.
  * Cost: a copy of each moved block; a pass over the runs. */
 #include "alloc/pool/pool_private.h"
+#include "alloc/pool/pool_tell.h"
 
 static mnem_pool_block block_at(const mnem_pool *pool, uint32_t id, uint64_t offset) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
@@ -37,6 +38,10 @@ static bool block_move(mnem_pool *pool, mnem__pool_heap *h, uint32_t id,
     if (mnem_stream_copy(pool->options.device, h->stream, &is.memory, 0, &was.memory, 0,
                          was.memory.bytes) != MNEM_OK)
         return false;
+    if (mnem__event_told()) {
+        mnem__pool_tell(pool, MNEM__EVENT_FREE, &was);
+        mnem__pool_tell(pool, MNEM__EVENT_ALLOC, &is);
+    }
     h->freed++;
     mnem_offset_free(h->offsets, s->handle);
     s->handle = to->handle;
