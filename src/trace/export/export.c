@@ -103,7 +103,7 @@ static mnem_status pool_event(mnem__export *e, const mnem_trace_event *event) {
     MNEM__TRY(device_of(e, event->account, &device));
     const uint32_t owner = e->device[device].owner;
     if (event->what == MNEM_TRACE_FREE) {
-        mnem__pool_end(&e->pools, owner, event->id, event->ns);
+        mnem__pool_blocks_end(&e->pools, owner, event->id, event->ns);
         return MNEM_OK;
     }
     if (!event->bytes) return MNEM_OK;

@@ -34,7 +34,7 @@ static mnem_status grow(mnem__pool_blocks *p) {
 }
 
 mnem_status mnem__pool_begin(mnem__pool_blocks *p, uint32_t owner, mnem__block b) {
-    if (p->room) mnem__pool_end(p, owner, b.address, b.born_ns);
+    if (p->room) mnem__pool_blocks_end(p, owner, b.address, b.born_ns);
     if (2 * (p->used + 1) > p->room) MNEM__TRY(grow(p));
     mnem__pool_block *slot = &p->slot[find(p, owner, b.address)];
     *slot = (mnem__pool_block){b, owner};
@@ -55,7 +55,7 @@ static void close_gap(mnem__pool_blocks *p, uint32_t at) {
     p->slot[at].block.bytes = 0;
 }
 
-void mnem__pool_end(mnem__pool_blocks *p, uint32_t owner, uint64_t address, uint64_t ns) {
+void mnem__pool_blocks_end(mnem__pool_blocks *p, uint32_t owner, uint64_t address, uint64_t ns) {
     if (!p->room) return;
     const uint32_t at = find(p, owner, address);
     if (!p->slot[at].block.bytes) return;

@@ -18,7 +18,7 @@ typedef struct mnem__pool_blocks {
 /* A block of so many bytes, not 0, is live. One that lies there already has ended, unseen. */
 mnem_status mnem__pool_begin(mnem__pool_blocks *p, uint32_t owner, mnem__block b);
 /* Ends it; one that isn't there is none of ours. */
-void mnem__pool_end(mnem__pool_blocks *p, uint32_t owner, uint64_t address, uint64_t ns);
+void mnem__pool_blocks_end(mnem__pool_blocks *p, uint32_t owner, uint64_t address, uint64_t ns);
 void mnem__pool_fini(mnem__pool_blocks *p);
 
 #endif
