@@ -140,7 +140,10 @@ static outcome run_cut(source *s, int workers, const volatile int *cancel, int64
     for (int i = 0; i < T * N; i++) o.x[i] = value(i);
     for (int i = 0; i < N; i++) weight[i] = 1 + value(i);
     void *external[] = {o.x, weight};
-    const mnem_graph_weights weights = {source_resident, source_acquire, source_release, s, NULL};
+    const mnem_graph_weights weights = {.resident = source_resident,
+                                        .acquire = source_acquire,
+                                        .release = source_release,
+                                        .context = s};
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
     const mnem_graph_args args = {.tokens = T,

@@ -119,7 +119,8 @@ static mnem_status run(const mnem_graph *g, source *s, int workers, int64_t toke
     static _Alignas(64) uint8_t workspace[1 << 20];
     mnem_team *team = NULL;
     mnem_graph_node_info info;
-    const mnem_graph_weights weights = {get_resident, NULL, NULL, s, &experts};
+    const mnem_graph_weights weights = {
+        .resident = get_resident, .context = s, .experts = &experts};
     assert_true(mnem_graph_node_get(g, 0, &info));
     assert_true(info.workspace_bytes <= sizeof workspace);
     must(mnem_team_create(workers, &team));
