@@ -37,9 +37,11 @@ extern "C" {
 /* ---- workloads: allocation traces: what a program asked for and gave back, in order ----
  *
  * Two formats. mnem's text: "a ID BYTES [STREAM]" allocates, "f ID [STREAM]" frees, "#" begins a
- * comment; an ID is any number and is never reused. And PyTorch's memory snapshot: the pickle that
- * torch.cuda.memory._dump_snapshot writes, read without executing anything. What a file says is
- * checked (sizes, ids, order), and is never allocated: addresses and sizes are numbers here.
+ * comment; an ID is any number and is never reused. A comment that is only a number, behind an
+ * allocation, says its site, and a line "# site NUMBER TEXT" anywhere what that is. And PyTorch's
+ * memory snapshot: the pickle that torch.cuda.memory._dump_snapshot writes, read without executing
+ * anything. What a file says is checked (sizes, ids, order), and is never allocated: addresses and
+ * sizes are numbers here.
  *
  *     mnem_workload *w;
  *     if (mnem_workload_open("serve.trace", NULL, &w) == MNEM_OK) {
@@ -96,7 +98,7 @@ mnem_status mnem_workload_read(const char *name, const void *data, size_t bytes,
                                const mnem_workload_options *options, mnem_workload **workload);
 void mnem_workload_close(mnem_workload *workload); /* NULL is fine */
 void mnem_workload_info_get(const mnem_workload *workload, mnem_workload_info *info);
-/* Where a block was asked for, "train.py:41 forward", as the snapshot says; "" if it doesn't.
+/* Where a block was asked for, "train.py:41 forward", as the trace says; "" if it doesn't.
  * Borrowed until close. */
 const char *mnem_workload_site(const mnem_workload *workload, uint32_t block);
 

@@ -125,6 +125,47 @@ static void a_file_that_cannot_be_read_is_named(void **state) {
     assert_null(w);
 }
 
+/* ---- sites ---- */
+
+static void a_comment_may_say_a_blocks_site(void **state) {
+    (void)state;
+    mnem_workload *w;
+    must(read_text("# site 7 early.c:1 early\n"
+                   "a 1 10\n"
+                   "a 2 20 # 7\n"
+                   "a 3 30 0 #  12 \n"
+                   "a 4 40 # 13\n"
+                   "a 5 50 # 12 blocks\n"
+                   "f 2 # 12\n"
+                   "# site 12 later.c:3 \tlater < main\n"
+                   "# site 12\n"
+                   "# site twelve x\n"
+                   "# site 0 x\n",
+                   &w));
+    assert_string_equal(mnem_workload_site(w, 0), "");
+    assert_string_equal(mnem_workload_site(w, 1), "early.c:1 early");
+    assert_string_equal(mnem_workload_site(w, 2), "later.c:3 ?later < main");
+    assert_string_equal(mnem_workload_site(w, 3), ""); /* nobody says what 13 is */
+    assert_string_equal(mnem_workload_site(w, 4), ""); /* a comment like others */
+    assert_string_equal(mnem_workload_site(w, 5), "");
+    mnem_workload_close(w);
+    must(read_text("a 1 10 # 7\nf 1\n", &w));
+    assert_string_equal(mnem_workload_site(w, 0), "");
+    mnem_workload_close(w);
+}
+
+static void a_sites_text_is_cut(void **state) {
+    (void)state;
+    enum { N = 5000 };
+    static char text[N + 64];
+    const int n = snprintf(text, sizeof text, "a 1 10 # 1\n# site 1 ");
+    memset(text + n, 'x', N);
+    mnem_workload *w;
+    must(read_text(text, &w));
+    assert_int_equal(strlen(mnem_workload_site(w, 0)), 200);
+    mnem_workload_close(w);
+}
+
 static bool stop_at_once(void *context, const char *what, uint64_t bytes, uint64_t total) {
     assert_string_equal(what, "reading");
     assert_int_equal(total, 0);
@@ -149,8 +190,10 @@ static void reading_can_be_cancelled(void **state) {
 
 static void memory_may_run_out_at_any_allocation(void **state) {
     (void)state;
-    char text[200 * 16], *p = text;
-    for (int i = 0; i < 200; i++) p += sprintf(p, "a %d 1 %d\n", i, i);
+    static char text[200 * 48];
+    char *p = text;
+    for (int i = 0; i < 200; i++)
+        p += sprintf(p, "a %d 1 %d # %d\n# site %d s\n", i, i, i + 1, i + 1);
     mnem_heap_usage before, after;
     mnem_heap_usage_get(&before);
     mnem_status status = MNEM_NO_MEMORY;
@@ -169,6 +212,8 @@ static void memory_may_run_out_at_any_allocation(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_comment_may_say_a_blocks_site),
+        cmocka_unit_test(a_sites_text_is_cut),
         cmocka_unit_test(operations_are_read_in_order),
         cmocka_unit_test(what_is_not_of_the_format_is_refused_with_its_line),
         cmocka_unit_test(a_line_that_never_ends_is_refused),

@@ -1,6 +1,6 @@
 /* preload_trace.c: each allocation and free as a line, in mnem's text format of traces
  * (mnem/replay.h): "a ID BYTES # STACK" and "f ID". Behind them a comment for each stack:
- * "# site STACK file.c:12 function".
+ * "# site STACK file.c:12 function < caller < caller".
  *
  * Invariant: an allocation is written behind it and a free before it, under one lock; so a block is
  * never freed twice, nor before its allocation. A block of 0 bytes is written as one of 1: the
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUFFER = 64 * 1024, LINE = 96 };
+enum { BUFFER = 64 * 1024, LINE = 96, CALLERS = 3 };
 
 atomic_bool preload_traced;
 static preload_lock lock;
@@ -109,10 +109,16 @@ static void sites(void) {
         preload_symbol s = {0};
         preload_symbol_find(count ? pcs[0] - 1 : 0, &s);
         if (s.line)
-            preload_textf(&t, "# site %u %s:%u %s\n", i, s.file, s.line, s.name);
+            preload_textf(&t, "# site %u %s:%u %s", i, s.file, s.line, s.name);
+        else if (*s.name)
+            preload_textf(&t, "# site %u %s %s", i, s.module, s.name);
         else
-            preload_textf(&t, "# site %u %s %s+0x%llx\n", i, s.module, s.name,
-                          (unsigned long long)s.offset);
+            preload_textf(&t, "# site %u %s+0x%llx", i, s.module, (unsigned long long)s.offset);
+        for (int k = 1; k < count && k <= CALLERS; k++) {
+            preload_symbol_find(pcs[k] - 1, &s);
+            if (*s.name) preload_textf(&t, " < %s", s.name);
+        }
+        preload_textf(&t, "\n");
     }
     preload_text_flush(&t);
     preload_symbols_forget();
