@@ -1,7 +1,10 @@
 /* bench_serve.c: many clients against one, a beginning that all share, and a long prompt that comes
  * while others generate, in one process.
  *
- * bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG]]]]     128 128 1024 4000; 0: leave that out
+ * bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG [MIB]]]]]   128 128 1024 4000; 0: leave that out
+ *
+ * MIB: a budget, of which weights and pages are planned as `mnem serve` does; weights that don't
+ * fit are read past the page cache. Without it all is in memory.
  *
  * Prompts are numbers of a generator, the same each time; greedy; tokens that end a turn don't.
  * Each line is one run: the rate of all tokens chosen, by the clock and by the processor's time (on
@@ -134,9 +137,11 @@ static void run_long(int32_t tokens, int32_t prompt, int32_t long_prompt) {
     finish();
 }
 
-static void open_all(const char *path, int32_t context) {
+static void open_all(const char *path, int32_t context, int32_t mib) {
     mnem_transformer t;
-    must(mnem_ledger_create_process(&(mnem_ledger_options){.preparing = true}, &opened.ledger));
+    must(mnem_ledger_create_process(
+        &(mnem_ledger_options){.preparing = true, .budget_bytes = (uint64_t)mib << 20},
+        &opened.ledger));
     must(mnem_model_open(path, &opened.model));
     must(mnem_model_transformer(opened.model, &t));
     vocab = t.vocab;
@@ -144,13 +149,23 @@ static void open_all(const char *path, int32_t context) {
     const mnem_engine_options o = {.ledger = opened.ledger,
                                    .context = context,
                                    .sequences = 2 * CLIENTS,
-                                   .pages_tokens = 16384 > context ? 16384 : context};
+                                   .logits_rows = CLIENTS,
+                                   .pages_fill = mib > 0,
+                                   .pages_tokens = mib > 0           ? 0
+                                                   : 16384 > context ? 16384
+                                                                     : context};
+    mnem_scheduler_options s = {.running = CLIENTS};
+    const uint64_t books = mnem_scheduler_bytes(&s, o.sequences, context, vocab);
+    must(mnem_ledger_charge(opened.ledger, MNEM_KIND_HOST, "books", books));
     must(mnem_engine_plan_make(opened.model, &o, &opened.plan));
     must(mnem_engine_create(opened.model, &o, &opened.plan, &engine));
-    const mnem_scheduler_options s = {.engine = engine};
+    mnem_ledger_release(opened.ledger, MNEM_KIND_HOST, "books", books);
+    s.engine = engine;
     must(mnem_scheduler_create(&s, &scheduler));
-    printf("context %d, chunk %d, %d pages, %s\n", opened.plan.context, opened.plan.chunk,
-           opened.plan.pages, opened.plan.streamed ? "streamed" : "resident");
+    printf("context %d, chunk %d, %d pages, %.1f MiB read for a pass%s\n", opened.plan.context,
+           opened.plan.chunk, opened.plan.pages,
+           (double)opened.plan.bytes_streamed_per_pass / (1 << 20),
+           opened.plan.direct_io ? ", directly" : "");
 }
 
 static int32_t argument(int argc, char **argv, int i, int32_t unset) {
@@ -161,10 +176,11 @@ int main(int argc, char **argv) {
     const int32_t tokens = argument(argc, argv, 2, 128), prompt = argument(argc, argv, 3, 128);
     const int32_t shared = argument(argc, argv, 4, 1024), longest = argument(argc, argv, 5, 4000);
     if (argc < 2) {
-        fprintf(stderr, "bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG]]]]\n");
+        fprintf(stderr, "bench_serve MODEL [TOKENS [PROMPT [SHARED [LONG [MIB]]]]]\n");
         return 2;
     }
-    open_all(argv[1], (longest > shared + prompt ? longest : shared + prompt) + 4 * tokens);
+    open_all(argv[1], (longest > shared + prompt ? longest : shared + prompt) + 4 * tokens,
+             argument(argc, argv, 6, 0));
     run("warm", 1, prompt, 0, 16);
     double one = 0;
     for (int n = 1; n <= CLIENTS; n *= 2) {

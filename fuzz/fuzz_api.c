@@ -22,17 +22,35 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static const char *const paths[] = {"/v1/chat/completions", "/v1/completions", "/completion",
                                     "/v1/responses",        "/v1/messages",    "/tokenize",
-                                    "/detokenize",          "/apply-template"};
+                                    "/detokenize",          "/apply-template", "/v1/embeddings"};
+#define TOOLS                                                                                      \
+    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>"  \
+    "{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}"         \
+    "</tool_call>{% endfor %}{% endfor %}"
+/* One for each form of calls; the last one has few bytes for JSON. */
 static const char *const templates[] = {
     NULL,
-    "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>"
-    "{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}"
-    "</tool_call>{% endfor %}{% endfor %}{% if enable_thinking %}<think>{% endif %}{# </think> #}",
+    TOOLS "{% if enable_thinking %}<think>{% endif %}{# </think> #}",
     "{# Environment: ipython, tools #}{% for m in messages %}{{ m.content }}"
     "{% for c in m.tool_calls or [] %}{{ c.function.arguments + '' }}{% endfor %}{% endfor %}",
+    TOOLS "{# [TOOL_CALLS] #}",
+    TOOLS "{# [TOOL_CALLS] [ARGS] #}",
+    TOOLS "{# <function= <parameter= #}",
+    TOOLS "{# <arg_key> #}",
+    TOOLS "{# </think> #}",
 };
 enum { PATHS = sizeof paths / sizeof *paths, TEMPLATES = sizeof templates / sizeof *templates };
+/* Short answers: what a run costs is mostly their tokens. */
+enum { CONTEXT = 96, FEW_BYTES = 6 << 10 };
 static fake_serve fake[TEMPLATES];
+
+static void open_fake(size_t i) {
+    const api_options o = {.template = fake_text(templates[i]),
+                           .template_args = i % 2 ? "{\"enable_thinking\": true}" : NULL,
+                           .pooling = MNEM_POOLING_MEAN,
+                           .json_bytes = i == TEMPLATES - 1 ? FEW_BYTES : 0};
+    fake_open_with(&o, CONTEXT, &fake[i]);
+}
 
 static void check_json(const char *text, size_t n) {
     json_t *value = json_loadb(text, n, JSON_ALLOW_NUL, NULL);
@@ -56,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static char say[4096];
     if (n < 2) return 0;
     fake_serve *f = &fake[data[1] % TEMPLATES];
-    if (!f->api) fake_open(&(api_options){.template = templates[data[1] % TEMPLATES]}, f);
+    if (!f->api) open_fake(data[1] % TEMPLATES);
     const char *body = (const char *)data + 2;
     const size_t bytes = strnlen(body, n - 2);
     const size_t more = bytes < n - 2 ? n - 3 - bytes : 0;

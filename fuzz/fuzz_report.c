@@ -49,16 +49,28 @@ static void check_facts(const mnem_report_facts *f) {
         if (!mnem_report_measure(f, (mnem_report_metric)i, &value)) CHECK(value == 0);
 }
 
+/* What a page draws is text that a script in HTML may hold. */
+static bool take(void *context, const char *text, size_t n) {
+    uint64_t *bytes = context;
+    for (size_t i = 0; i < n; i++)
+        CHECK((text[i] >= 32 || text[i] == '\n') && text[i] < 127 && text[i] != '<');
+    *bytes += n;
+    return true;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     char path[32];
     const int fd = memfd_create("report", 0);
     CHECK(fd >= 0 && write(fd, data, n) == (ssize_t)n);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     mnem_report *r;
-    if (mnem_report_create(path, NULL, &r) == MNEM_OK)
+    if (mnem_report_create(path, NULL, &r) == MNEM_OK) {
+        uint64_t bytes = 0;
         check_facts(mnem_report_facts_get(r));
-    else
+        CHECK(mnem_report_draw(r, &(mnem_report_sink){take, &bytes}) == MNEM_OK && bytes);
+    } else {
         CHECK(!r && *mnem_last_error());
+    }
     mnem_report_destroy(r);
     close(fd);
     return 0;

@@ -61,7 +61,9 @@ typedef struct mnem_engine_options {
      * pages, and to one context (default: sequences x context, more is never taken). */
     int32_t pages_tokens;
     bool pages_fill;     /* that is the least then (default: one context): what the budget leaves
-                            beside the way that is chosen for it becomes pages, too */
+                            beside the way that is chosen for it becomes pages, too; where weights
+                            are read from disk, as many more as let sequences read together, up to
+                            logits_rows of them, have the most tokens a second */
     int32_t logits_rows; /* rows of logits computed together (default: one for each sequence) */
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */

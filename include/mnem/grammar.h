@@ -57,6 +57,10 @@ typedef struct mnem_grammar_options {
     uint64_t cache_bytes; /* of masks that are kept for states that come again (256 KiB) */
     uint64_t steps;       /* most of one call, so that a grammar of many meanings can't hold up a
                              server (100 million, about a second) */
+    /* [mark_count] control tokens that may stand where the grammar has their texts ("[TOOL_CALLS]"
+     * as models write it); all others stand nowhere. Borrowed until the grammar is destroyed. */
+    const int32_t *marks;
+    uint32_t mark_count;
 } mnem_grammar_options;
 
 /* Compiles GBNF, as llama.cpp's grammars/README.md describes it: rules NAME ::= ..., "text", [a-z],

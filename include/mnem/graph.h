@@ -20,7 +20,7 @@
 #ifndef MNEM_GRAPH_H
 #define MNEM_GRAPH_H
 
-#include "mnem/ops.h"
+#include "mnem/op_query.h"
 #include "mnem/place.h"
 
 #ifdef __cplusplus
@@ -168,6 +168,10 @@ typedef struct mnem_graph_node_info {
     bool waits; /* the team meets before it */
 } mnem_graph_node_info;
 bool mnem_graph_node_get(const mnem_graph *graph, int32_t index, mnem_graph_node_info *info);
+/* What a node does in a run of `tokens` tokens of one sequence whose pages hold `past` before, with
+ * args.first_row as in that run; all of its matrix. false past the last. */
+bool mnem_graph_node_cost(const mnem_graph *graph, int32_t index, int64_t tokens, int64_t first_row,
+                          int32_t past, mnem_op_cost *cost);
 
 /* ---- running ---- */
 

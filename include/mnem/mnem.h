@@ -2,11 +2,13 @@
 #ifndef MNEM_H
 #define MNEM_H
 
+#include "mnem/advice.h"
 #include "mnem/base.h"
 #include "mnem/compress.h"
 #include "mnem/corpus.h"
 #include "mnem/device.h"
 #include "mnem/engine.h"
+#include "mnem/forecast.h"
 #include "mnem/grammar.h"
 #include "mnem/graph.h"
 #include "mnem/history.h"
@@ -35,6 +37,7 @@
 #include "mnem/tensor.h"
 #include "mnem/tokenizer.h"
 #include "mnem/trace.h"
+#include "mnem/trace_read.h"
 #include "mnem/train.h"
 
 #endif

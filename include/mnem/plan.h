@@ -1,5 +1,6 @@
 /* mnem/plan.h: what a plan that doesn't fit its budget says beside the bytes: the option that would
- * help. Data only: who asked knows how options are called where they were given.
+ * help; and how many to run together next, by what was measured. Numbers only: who asked knows how
+ * options are called where they were given.
  * Not here: the plans themselves (engine.h, train.h).
  *
  *     if (mnem_engine_plan_make(model, &o, &plan) == MNEM_OVER_BUDGET)
@@ -34,6 +35,38 @@ typedef struct mnem_knob {
     mnem_knob_kind kind;
     int64_t value;
 } mnem_knob;
+
+/* ---- how many together: sequences of a micro-batch, conversations of a server ----
+ *
+ * By what was measured with as many as there are now: half as many where the budget is under
+ * pressure (above 0.8), half as many more where they don't use the machine (efficiency below 0.6)
+ * and there is room. A change that doesn't help is taken back, and that is the end of it; so it
+ * ends after few changes, whatever is measured. */
+typedef struct mnem_adapt {
+    int32_t now;         /* in, out */
+    int32_t least, most; /* what may be chosen */
+    int32_t divides;     /* not 0: only what divides this is chosen */
+    /* its own; zero at first */
+    int32_t before;
+    double before_pressure, before_rate;
+    bool settled;
+} mnem_adapt;
+
+typedef struct mnem_load {
+    double pressure;   /* bytes that are live, over the budget */
+    double efficiency; /* of what the machine could do; 0: not known, and nothing is grown */
+    double rate;       /* what is done in a second, in any unit */
+} mnem_load;
+
+typedef enum mnem_adapt_step {
+    MNEM_ADAPT_KEEP,
+    MNEM_ADAPT_LESS,
+    MNEM_ADAPT_MORE,
+    MNEM_ADAPT_BACK, /* the last change didn't help */
+} mnem_adapt_step;
+mnem_adapt_step mnem_adapt_next(mnem_adapt *adapt, const mnem_load *load);
+/* What next chose can't be had: it is as though it had been taken back. */
+void mnem_adapt_refused(mnem_adapt *adapt);
 
 #ifdef __cplusplus
 }

@@ -104,7 +104,7 @@ typedef struct mnem_probe {
 typedef struct mnem_probe_options {
     mnem_ledger
         *ledger; /* what is taken is charged to kind workspace, tag "probe"; default: none */
-    uint64_t memory_bytes; /* the most to take (default: 4 times the last cache, 256 MiB to 1 GiB,
+    uint64_t memory_bytes; /* the most to take (default: 2.5 times the last cache, 256 MiB to 1 GiB,
                               and an eighth of that for small pages) */
     double seconds;        /* about so many (default 6, at most 60), and half as many more where
                               not every figure had its turn; one that still had none has no
@@ -120,7 +120,8 @@ typedef struct mnem_probe_options {
  * disk has no passes then. */
 mnem_status mnem_probe_run(const mnem_probe_options *options, mnem_probe *probe);
 
-/* Of a team's best loads: the level that holds so many bytes, as measured, else as said. */
+/* The level that holds so many bytes of which each thread has its part, as measured, else as said;
+ * NULL: nothing is measured. */
 const mnem_probe_level *mnem_probe_level_of(const mnem_probe *probe, uint64_t bytes);
 /* The best peak of a type on all threads, in operations/s; 0: not measured. */
 double mnem_probe_peak_of(const mnem_probe *probe, const char *type);

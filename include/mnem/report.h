@@ -1,8 +1,9 @@
 /* mnem/report.h: where every byte and every moment went: what a trace says, as numbers.
  *
- * Reads PyTorch memory snapshots and text traces (replay.h) as they are: one pass over
- * the events in bounded memory, and a second one up to the peak, where addresses are known. What a
- * file doesn't record is told as not known, and is never guessed. Not here: what to do about it.
+ * Reads traces that mnem recorded (trace_read.h), PyTorch memory snapshots and text traces
+ * (replay.h) as they are: one pass over the events in bounded memory, and a second one up to the
+ * peak, where blocks have addresses. What a file doesn't record is told as not known, and is never
+ * guessed. Not here: what to do about it (advice.h).
  *
  * The words (docs/report.md):
  *   L live    bytes asked for and not given back
@@ -89,6 +90,7 @@ typedef struct mnem_report_leak {
 /* Spans of one name. */
 typedef struct mnem_report_operator {
     const char *name;
+    const char *sort;              /* "operator", "step", "read", ... (trace_read.h) */
     uint64_t count, bytes;         /* bytes: that it said it moves; 0: it didn't say */
     uint64_t ns_total, ns_longest; /* ns_total: with what runs within it */
 } mnem_report_operator;
@@ -127,6 +129,17 @@ mnem_status mnem_report_create(const char *path, const mnem_report_options *opti
                                mnem_report **report);
 void mnem_report_destroy(mnem_report *report);                             /* NULL is fine */
 const mnem_report_facts *mnem_report_facts_get(const mnem_report *report); /* until destroy */
+
+/* Where text goes; false ends it. */
+typedef struct mnem_report_sink {
+    bool (*write)(void *context, const char *text, size_t n);
+    void *context;
+} mnem_report_sink;
+/* What a page draws, as a JSON object that HTML may hold in a script: tags, sites and levels in
+ * 4096 buckets of time, the 20,000 largest blocks and the longest spans, a raster of all blocks.
+ * docs/report.md says what is in it. Two more passes. MNEM_IO when the sink takes no more;
+ * MNEM_NO_MEMORY; what the source says. */
+mnem_status mnem_report_draw(mnem_report *report, const mnem_report_sink *sink);
 
 /* ---- derived, by the definitions above; false: not known, *value 0 ---- */
 

@@ -51,7 +51,8 @@ mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32
                               int32_t *common);
 
 /* Puts tokens [from, n) of a save behind a sequence of length from, which has the very tokens that
- * were before them: n up to the save's length, above from. MNEM_INVALID otherwise;
+ * were before them; it may have more of them, in whole pages, which are kept and not read, where no
+ * layer has windows or states. n up to the save's length, above from. MNEM_INVALID otherwise;
  * MNEM_OVER_BUDGET: too few pages are free, or the context is smaller; MNEM_UNSUPPORTED: windows
  * have gone by what token n would see (mnem_sequence_truncate): only all of the save can be kept;
  * MNEM_BAD_FILE: damaged. The sequence is what it was after any of them. */

@@ -44,10 +44,14 @@ typedef struct mnem_scheduler_options {
     int32_t age_milliseconds;  /* of waiting, after which nobody passes any more (5,000) */
     int32_t reserve; /* tokens behind its prompt that a request begins with pages for (64) */
     bool no_sharing; /* prompts share no pages */
-    /* Where pages go when others need room: a new file in this folder, mode 0600, unlinked at
-     * once. NULL: what was set aside is computed again. */
-    const char *swap_folder;
+    /* Where pages go when others need room, mode 0600: a folder, for a new file without a name, or
+     * a file's own name, which only this process uses. NULL: what was set aside is computed
+     * again. */
+    const char *swap;
     uint64_t swap_bytes; /* most that it takes (1 GiB) */
+    /* Cached beginnings are kept in the named file: destroy writes them, unless a stop cancelled
+     * requests, and create takes them. What a process leaves that was killed is discarded. */
+    bool keep_cache;
 } mnem_scheduler_options;
 
 /* What a scheduler takes at the most, all of it at its creation and nothing later: to be charged
@@ -56,8 +60,9 @@ typedef struct mnem_scheduler_options {
 uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t sequences,
                               int32_t context, int32_t vocab);
 
-/* MNEM_UNSUPPORTED for an encoder; MNEM_INVALID for options out of range; MNEM_IO for the swap
- * folder; MNEM_OVER_BUDGET, MNEM_NO_MEMORY. */
+/* An encoder's takes calls only. MNEM_INVALID for options out of range, or a swap file that is
+ * something else; MNEM_IO, MNEM_BUSY (another process has it) for that file; MNEM_OVER_BUDGET,
+ * MNEM_NO_MEMORY. */
 mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
                                   mnem_scheduler **scheduler);
 /* After run has returned. What hasn't ended ends with MNEM_END_CANCELLED. NULL is fine. */
@@ -141,7 +146,8 @@ typedef struct mnem_request_refusal {
 } mnem_request_refusal;
 
 /* Takes the request; *number names it from then on (never 0). refusal may be NULL.
- * MNEM_INVALID: an id, an option or a bias out of range; MNEM_OVER_BUDGET: it can never fit, the
+ * MNEM_INVALID: an id, an option or a bias out of range; MNEM_UNSUPPORTED: an encoder, which makes
+ * no text; MNEM_OVER_BUDGET: it can never fit, the
  * context or the pages; MNEM_BUSY: the queue is full, try again; MNEM_CANCELLED: no more are taken
  * (stop). on_end is called for none of these. */
 mnem_status mnem_scheduler_submit(mnem_scheduler *scheduler, const mnem_request *request,
@@ -201,6 +207,8 @@ typedef struct mnem_scheduler_stats {
     uint64_t prefix_queries, prefix_hits;          /* tokens of prompts: looked for, found */
     uint64_t preemptions, swapped_out, swapped_in; /* times; in bytes below */
     uint64_t swap_bytes_out, swap_bytes_in, swap_bytes_live;
+    uint64_t swap_failures;     /* pages that couldn't be written or read: computed again instead */
+    char swap_failure[160];     /* why, of the last one: "swap file: can't be written (...)" */
     uint64_t tokens_recomputed; /* after being set aside */
     uint64_t evicted_pages;
     uint64_t steps;

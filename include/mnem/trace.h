@@ -1,16 +1,19 @@
-/* mnem/trace.h: a record of what the ledgers of this process charged, when, for which account, and
- * of the caller's own spans; written as a trace that Perfetto and chrome://tracing open.
+/* mnem/trace.h: a record of what this process did with its bytes and its time: charges, releases
+ * and refusals of the ledgers, blocks of the pools, operators, steps, requests, reads, the caller's
+ * own spans and numbers; written as a file that viewers open, and that trace_read.h reads.
  *
- * Memory is taken once (mnem_trace_bytes): when it is full, later events are counted, not kept.
- * One trace at a time listens. Not here: the numbers of now (ledger.h).
- * Threads: spans and events may come from any thread; create, write and destroy from one.
+ * Each thread writes 24 bytes an event into a buffer of its own; full buffers go to a file without
+ * a name beside the one to be. Memory is taken once (mnem_trace_bytes). What couldn't be kept (the
+ * disk is full) is counted, and the file says where it is missing. One trace records at a time.
+ * Not here: the numbers of now (ledger.h), text of prompts.
+ * Threads: anything may come from any thread, but create, write and destroy from one.
  *
  *     mnem_trace *trace;
- *     mnem_trace_create(0, &trace);
- *     mnem_trace_begin(trace, "load");
+ *     mnem_trace_create(&(mnem_trace_options){.path = "run.pftrace"}, &trace);
+ *     mnem_trace_begin("load");
  *     ...
- *     mnem_trace_end(trace, "load");
- *     mnem_trace_write(trace, "run.trace.json");
+ *     mnem_trace_end("load");
+ *     mnem_trace_write(trace);
  *     mnem_trace_destroy(trace);
  */
 #ifndef MNEM_TRACE_H
@@ -24,26 +27,62 @@ extern "C" {
 
 typedef struct mnem_trace mnem_trace;
 
-/* Listens from now on. events: room (0: 16384). Charged to host, tag "trace". MNEM_BUSY while
- * another trace listens. */
-mnem_status mnem_trace_create(uint32_t events, mnem_trace **trace);
-void mnem_trace_destroy(mnem_trace *trace); /* NULL is fine */
-uint64_t mnem_trace_bytes(uint32_t events);
+/* X(NAME, endings of the file's name, what it is) */
+#define MNEM_TRACE_FORMAT_LIST(X)                                                                  \
+    X(PERFETTO, ".pftrace or .perfetto", "Perfetto")                                               \
+    X(CHROME, ".json", "Chrome's JSON")                                                            \
+    X(SNAPSHOT, ".pickle", "PyTorch's memory snapshot")                                            \
+    X(FOLDED, ".folded", "stacks at the peak, for flame graphs")                                   \
+    X(ASCEND, "_ascend_pt", "MindStudio Insight's folder")
 
-/* A span of this thread; name at most 31 bytes are kept. */
-void mnem_trace_begin(mnem_trace *trace, const char *name);
-void mnem_trace_end(mnem_trace *trace, const char *name);
+typedef enum mnem_trace_format {
+#define MNEM_TRACE_FORMAT_ENUM(name, endings, text) MNEM_TRACE_##name,
+    MNEM_TRACE_FORMAT_LIST(MNEM_TRACE_FORMAT_ENUM)
+#undef MNEM_TRACE_FORMAT_ENUM
+        MNEM_TRACE_FORMATS
+} mnem_trace_format;
+
+/* The format that a file's name asks for. MNEM_INVALID: none; the text lists what there is. */
+mnem_status mnem_trace_format_of(const char *path, mnem_trace_format *format);
+
+/* Zero means default, but for path. */
+typedef struct mnem_trace_options {
+    const char *path;    /* of the file to be; its ending says the format */
+    mnem_ledger *ledger; /* its accounts and its budget stand at the beginning (default: none) */
+    uint32_t threads;    /* that have buffers of their own; others share one (default 16) */
+    uint32_t events;     /* in a buffer (default 1024) */
+    uint32_t names;      /* of accounts, sites, operators and spans (default 8192) */
+    uint64_t bytes_most; /* of the file without a name; what comes later is dropped (default: as
+                            much as the disk takes) */
+} mnem_trace_options;
+
+/* Records from now on. Charged to host, tag "trace". MNEM_BUSY while another trace records;
+ * MNEM_INVALID for a path that mnem_trace_format_of refuses; MNEM_IO when its folder can't be
+ * written to. */
+mnem_status mnem_trace_create(const mnem_trace_options *options, mnem_trace **trace);
+void mnem_trace_destroy(mnem_trace *trace); /* NULL is fine */
+/* What create takes. NULL: of the defaults. */
+uint64_t mnem_trace_bytes(const mnem_trace_options *options);
+
+/* A span of this thread, in the trace that records; without one, nothing. Names are kept once each;
+ * those that find no room are "others". */
+void mnem_trace_begin(const char *name);
+void mnem_trace_end(const char *name);
+/* Bytes at this moment, of something that no ledger knows. */
+void mnem_trace_counter(const char *name, uint64_t value);
+/* What is true of the whole run, such as "model" and "qwen3.gguf". Copied; the last of a key
+ * counts. MNEM_OVER_BUDGET: more than 4 KiB of them. */
+mnem_status mnem_trace_note(mnem_trace *trace, const char *key, const char *value);
 
 typedef struct mnem_trace_info {
-    uint32_t events, dropped; /* kept; not kept for lack of room */
-    uint64_t bytes_peak;      /* the largest sum over all accounts that an event showed */
+    uint64_t events, dropped; /* kept (in buffers put away so far); not kept */
+    uint64_t bytes_spilled;   /* of the file without a name */
+    uint32_t threads, names;
 } mnem_trace_info;
 void mnem_trace_info_get(const mnem_trace *trace, mnem_trace_info *info);
 
-/* Chrome's JSON object format: one counter track per kind of memory (live bytes by tag), spans, and
- * an instant event for each refusal. Times in microseconds since create. Written beside path and
- * renamed. MNEM_IO names the file. */
-mnem_status mnem_trace_write(mnem_trace *trace, const char *path);
+/* Ends the recording and writes the file, beside its place and renamed. MNEM_IO names it. */
+mnem_status mnem_trace_write(mnem_trace *trace);
 
 #ifdef __cplusplus
 }

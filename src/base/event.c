@@ -1,19 +1,223 @@
-/* event.c: the event sink: one listener behind an atomic pointer. */
+/* event.c: the way of an event: the thread's slot, a second look at the sink, 24 bytes.
+ *
+ * Slots are static, so that a thread may touch its own whatever became of the sink. The first is
+ * shared, under a lock, by threads that got none.
+ *
+ *     thread     busy = 1   sink still there?   write, next++   busy = 0
+ *     stopper    sink = NULL   membarrier   wait until no slot is busy
+ *
+ * membarrier puts a full fence into every running thread, so one store before a load needs none of
+ * its own. Where the kernel has none, the stopper sleeps far longer than a store is on its way. */
 #include "base/event.h"
 
-#include <stdatomic.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
-static _Atomic(mnem__event_listener *) listener_now;
-static void *_Atomic context_now;
+#include "base/clock.h"
 
-void mnem__event_listen(mnem__event_listener *listener, void *context) {
-    atomic_store(&listener_now, NULL);
-    atomic_store(&context_now, context);
-    atomic_store(&listener_now, listener);
+#if defined __x86_64__
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+_Atomic(mnem__event_sink *) mnem__event_sink_now;
+
+static mnem__event_slot slots[MNEM__EVENT_SLOTS];
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool key_there;
+static uint32_t generations;
+static _Atomic uint32_t owners;
+static _Thread_local mnem__event_slot *mine __attribute__((tls_model("initial-exec")));
+
+uint32_t mnem__event_owner(void) {
+    return atomic_fetch_add_explicit(&owners, 1, memory_order_relaxed) + 1;
 }
 
-void mnem__event_emit(const mnem__event *event) {
-    mnem__event_listener *listener = atomic_load_explicit(&listener_now, memory_order_acquire);
-    if (listener) listener(atomic_load(&context_now), event);
+/* ---- time ---- */
+
+#if defined __x86_64__
+/* Bit 8 of leaf 0x80000007: the counter runs at one rate on every processor, whatever its clock. */
+static bool counter_is_steady(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+}
+static inline uint64_t counter(void) {
+    return __rdtsc();
+}
+static inline void fence(void) {
+    _mm_lfence();
+}
+#else
+static bool counter_is_steady(void) {
+    return false;
+}
+static inline uint64_t counter(void) {
+    return 0;
+}
+static inline void fence(void) {}
+#endif
+
+static inline uint64_t ticks(const mnem__event_sink *sink) {
+    return __builtin_expect(sink->clocked, 0) ? mnem__nanoseconds() : counter();
+}
+
+uint64_t mnem__event_ticks(const mnem__event_sink *sink) {
+    return ticks(sink) - sink->start;
+}
+
+/* ---- slots ---- */
+
+static void enter(mnem__event_slot *slot) {
+    atomic_store_explicit(&slot->busy, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* the stopper's membarrier does the rest */
+}
+
+static void depart(mnem__event_slot *slot) {
+    atomic_store_explicit(&slot->busy, 0, memory_order_release);
+}
+
+static void thread_ends(void *p) {
+    mnem__event_slot *slot = p;
+    enter(slot);
+    mnem__event_sink *sink = atomic_load(&mnem__event_sink_now);
+    if (sink && slot->generation == sink->generation) sink->leave(sink, slot);
+    depart(slot);
+    mine = NULL;
+    pthread_mutex_lock(&slots_lock);
+    slot->taken = false;
+    pthread_mutex_unlock(&slots_lock);
+}
+
+static void key_make(void) {
+    key_there = pthread_key_create(&key, thread_ends) == 0;
+}
+
+/* A slot of this thread's own, or the first one. */
+static mnem__event_slot *slot_take(void) {
+    pthread_once(&key_once, key_make);
+    mnem__event_slot *slot = NULL;
+    pthread_mutex_lock(&slots_lock);
+    for (unsigned i = 1; i < MNEM__EVENT_SLOTS && key_there && !slot; i++)
+        if (!slots[i].taken) slot = &slots[i];
+    if (slot) {
+        slot->taken = true;
+        slot->shares = 0;
+        slot->generation = 0;
+        slot->dropped = 0;
+    }
+    pthread_mutex_unlock(&slots_lock);
+    if (slot && pthread_setspecific(key, slot) != 0) slot = NULL; /* stays taken: it has no end */
+    return mine = slot ? slot : &slots[0];
+}
+
+/* ---- putting ---- */
+
+static void shared_leave(mnem__event_slot *slot) {
+    if (__builtin_expect(slot == &slots[0], 0)) pthread_mutex_unlock(&shared_lock);
+}
+
+mnem__event_sink *mnem__event_enter_now(void) {
+    mnem__event_slot *slot = mine ? mine : slot_take();
+    if (__builtin_expect(slot == &slots[0], 0)) pthread_mutex_lock(&shared_lock);
+    enter(slot);
+    mnem__event_sink *sink = atomic_load_explicit(&mnem__event_sink_now, memory_order_acquire);
+    if (sink) return sink;
+    depart(slot);
+    shared_leave(slot);
+    return NULL;
+}
+
+/* A thread that the sink had no room for shares the first slot to the end, also when another gives
+ * its own back: so what it begins and ends is told of one thread. */
+static __attribute__((noinline)) void put_slowly(mnem__event_sink *sink, mnem__event_slot *slot,
+                                                 const mnem__event *event) {
+    if (slot->shares != sink->generation && sink->room(sink, slot)) {
+        *slot->next++ = *event;
+        return;
+    }
+    if (slot == &slots[0]) return;
+    slot->shares = sink->generation;
+    mnem__event_slot *first = &slots[0];
+    pthread_mutex_lock(&shared_lock);
+    fence();
+    mnem__event late = *event; /* of this turn: the buffer's times only grow */
+    late.when = (ticks(sink) - sink->start) << 8 | (event->when & 0xff);
+    const bool full = first->generation != sink->generation || first->next == first->end;
+    if (!full || sink->room(sink, first)) *first->next++ = late;
+    pthread_mutex_unlock(&shared_lock);
+}
+
+static inline void put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
+                       uint64_t value) {
+    mnem__event_slot *slot = mine;
+    const mnem__event event = {.when = (ticks(sink) - sink->start) << 8 | what,
+                               .name = name,
+                               .small = small,
+                               .value = value};
+    if (__builtin_expect(name == MNEM__NAME_NONE, 0))
+        atomic_fetch_add_explicit(&sink->nameless, 1, memory_order_relaxed);
+    else if (__builtin_expect(slot->generation == sink->generation && slot->next < slot->end, 1))
+        *slot->next++ = event;
+    else
+        put_slowly(sink, slot, &event);
+    depart(slot);
+    shared_leave(slot);
+}
+
+void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
+                     uint64_t value) {
+    put(sink, what, name, small, value);
+}
+
+void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
+                             uint32_t small, uint64_t value) {
+    fence();
+    put(sink, what, name, small, value);
+}
+
+/* Two threads may both ask: they get the same name. */
+uint32_t mnem__event_name(mnem__event_sink *sink, uint32_t owner, uint32_t number,
+                          const mnem__event_key *wanted) {
+    const uint32_t name = sink->name(sink, wanted);
+    const uint64_t who = (uint64_t)(owner & 0xffffff) << 20 | (number & 0xfffff);
+    const uint64_t at = (who * UINT64_C(0x9E3779B97F4A7C15)) >> 52;
+    atomic_store_explicit(&sink->known[at], who << 20 | name, memory_order_relaxed);
+    return name;
+}
+
+/* ---- begin, end ---- */
+
+bool mnem__event_start(mnem__event_sink *sink) {
+    mnem__event_sink *none = NULL;
+    pthread_mutex_lock(&slots_lock);
+    if (++generations == 0) generations = 1;
+    sink->generation = generations;
+    pthread_mutex_unlock(&slots_lock);
+    sink->clocked = !counter_is_steady();
+    sink->start = ticks(sink);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+    return atomic_compare_exchange_strong(&mnem__event_sink_now, &none, sink);
+}
+
+static void await_all(void) {
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    for (unsigned i = 0; i < MNEM__EVENT_SLOTS; i++)
+        while (atomic_load_explicit(&slots[i].busy, memory_order_acquire)) sched_yield();
+}
+
+void mnem__event_stop(mnem__event_sink *sink) {
+    if (atomic_load(&mnem__event_sink_now) != sink) return;
+    atomic_store(&mnem__event_sink_now, NULL);
+    await_all();
+    for (unsigned i = 0; i < MNEM__EVENT_SLOTS; i++)
+        if (slots[i].generation == sink->generation) sink->leave(sink, &slots[i]);
 }

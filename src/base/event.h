@@ -1,32 +1,140 @@
-/* event.h: the one place where what happens to bytes is told: allocators emit, a trace listens.
+/* event.h: the one place where what happens is told: layers emit, a trace (the sink) keeps it.
  *
- * Events flow down: base owns the sink so that the emitting layers don't know who listens. With no
- * listener an event costs one load. */
+ * Events flow down: base owns the way so that the emitting layers don't know who listens. With no
+ * sink an event costs one load. With one, 24 bytes are written to a buffer of the thread's own;
+ * when it is full, the sink puts it away.
+ *
+ *     mnem__event_sink *sink = mnem__event_enter();
+ *     if (sink) mnem__event_put(sink, MNEM__EVENT_COUNTER, name_of(sink), 0, value);
+ *
+ * A sink may go away while others emit (mnem__event_stop): a thread says that it is busy before it
+ * looks at the sink for the second time; the one that stops takes the sink away, lets every
+ * processor see that (membarrier), and waits for those that are busy. */
 #ifndef MNEM_SRC_BASE_EVENT_H
 #define MNEM_SRC_BASE_EVENT_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+/* What name, small and value say of each. */
 typedef enum mnem__event_what {
-    MNEM__EVENT_CHARGE,
-    MNEM__EVENT_RELEASE,
-    MNEM__EVENT_REFUSE,
+    MNEM__EVENT_LIVE,    /* an account's; small its ledger's number; value its live bytes, after */
+    MNEM__EVENT_REFUSE,  /* an account's; small the class; value the bytes asked for */
+    MNEM__EVENT_ALLOC,   /* a site's; small the bytes' low half; value: stream 8 bits, address 56 */
+    MNEM__EVENT_FREE,    /* the same */
+    MNEM__EVENT_LARGE,   /* small: the upper half of the bytes of this thread's next ALLOC, FREE */
+    MNEM__EVENT_BEGIN,   /* small: a sort of span; value: bytes, 0 for none */
+    MNEM__EVENT_END,     /* the same */
+    MNEM__EVENT_MARK,    /* a moment; small: a sort; value: a number */
+    MNEM__EVENT_COUNTER, /* value */
+    MNEM__EVENT_REQUEST, /* small: the phase; value: the request's number */
+    MNEM__EVENT_DROPPED, /* value: so many of this thread's weren't kept */
 } mnem__event_what;
 
+/* Classes of refusals, sorts of spans, phases of requests: mnem/trace_read.h has the same. */
+enum {
+    MNEM__REFUSED_CAPACITY,
+    MNEM__REFUSED_FRAGMENTATION,
+    MNEM__REFUSED_LIMIT,
+    MNEM__REFUSED_SYSTEM
+};
+enum { MNEM__SPAN_PLAIN, MNEM__SPAN_STEP, MNEM__SPAN_OPERATOR, MNEM__SPAN_READ, MNEM__SPAN_STREAM };
+enum {
+    MNEM__REQUEST_QUEUED,
+    MNEM__REQUEST_BEGUN,
+    MNEM__REQUEST_FIRST,
+    MNEM__REQUEST_ASIDE,
+    MNEM__REQUEST_ENDED
+};
+
 typedef struct mnem__event {
-    mnem__event_what what;
-    int kind;        /* of the account: mnem_kind */
-    const char *tag; /* of the account; to be copied */
-    uint64_t bytes;
-    uint64_t account_live; /* of the account, after */
+    uint64_t when; /* ticks since the sink began << 8 | what */
+    uint32_t name, small;
+    uint64_t value;
 } mnem__event;
+_Static_assert(sizeof(mnem__event) == 24, "what is kept of one");
 
-typedef void mnem__event_listener(void *context, const mnem__event *event);
+/* What a name is of. */
+typedef enum mnem__event_sort {
+    MNEM__NAME_PLAIN,   /* text */
+    MNEM__NAME_ACCOUNT, /* kind and tag (text) of a ledger (owner) */
+    MNEM__NAME_SITE,    /* kind, tag, file and line of a pool (owner) */
+} mnem__event_sort;
 
-/* One listener for the process; NULL removes it. It may be called from any thread, with the
- * emitter's lock held: it must not charge, allocate or wait. The caller makes sure that nothing is
- * emitted while context goes away. */
-void mnem__event_listen(mnem__event_listener *listener, void *context);
-void mnem__event_emit(const mnem__event *event);
+typedef struct mnem__event_key {
+    mnem__event_sort sort;
+    uint32_t owner, kind, line;
+    const char *text, *more; /* copied; more: put behind text and a blank; or a site's file; NULL */
+} mnem__event_key;
+
+/* A thread's buffer. Thread: of the sink's count; generation: of the sink that gave it. */
+typedef struct mnem__event_slot {
+    _Alignas(64) _Atomic uint32_t busy;
+    uint32_t generation, shares; /* shares: of the sink that had no room for this thread */
+    mnem__event *next, *end;
+    uint64_t dropped;
+    uint32_t thread;
+    bool taken;
+} mnem__event_slot;
+
+enum { MNEM__EVENT_KNOWN = 4096, MNEM__EVENT_SLOTS = 64, MNEM__NAME_NONE = 0xfffff };
+
+typedef struct mnem__event_sink mnem__event_sink;
+struct mnem__event_sink {
+    uint64_t start; /* in ticks */
+    uint32_t generation;
+    bool clocked; /* ticks are nanoseconds: this processor's counter can't be trusted */
+    /* Puts away what a slot has, gives room for more; false: there is none for this thread, it
+     * shares the first slot. May be called under any lock: takes none of others, no heap. */
+    bool (*room)(mnem__event_sink *sink, mnem__event_slot *slot);
+    void (*leave)(mnem__event_sink *sink, mnem__event_slot *slot);        /* its thread ends */
+    uint32_t (*name)(mnem__event_sink *sink, const mnem__event_key *key); /* or NAME_NONE */
+    _Atomic uint64_t nameless; /* events that found no room for their name */
+    /* Names by who asks: owner 24 bits, number 20, name 20; 0: nothing. */
+    _Atomic uint64_t known[MNEM__EVENT_KNOWN];
+};
+
+extern _Atomic(mnem__event_sink *) mnem__event_sink_now;
+
+mnem__event_sink *mnem__event_enter_now(void);
+
+/* The sink, which stays until this thread's mnem__event_put; NULL: none, nothing follows. From any
+ * thread, under any lock. Between the two: names and nothing else. */
+static inline mnem__event_sink *mnem__event_enter(void) {
+    if (__builtin_expect(!atomic_load_explicit(&mnem__event_sink_now, memory_order_relaxed), 1))
+        return NULL;
+    return mnem__event_enter_now();
+}
+/* Keeps one event, and leaves the sink. One without a name (MNEM__NAME_NONE) is counted only. */
+void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
+                     uint64_t value);
+/* The same after everything that this thread saw: between events of several threads that a lock
+ * orders, times then say the same order. */
+void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
+                             uint32_t small, uint64_t value);
+
+/* A number for who has names (a ledger, a pool, a program), from 1. */
+uint32_t mnem__event_owner(void);
+
+/* The name that owner's number-th thing was given; 0: none yet, mnem__event_name makes it. */
+static inline uint32_t mnem__event_name_known(const mnem__event_sink *sink, uint32_t owner,
+                                              uint32_t number) {
+    const uint64_t key = (uint64_t)(owner & 0xffffff) << 20 | (number & 0xfffff);
+    const uint64_t at = (key * UINT64_C(0x9E3779B97F4A7C15)) >> 52;
+    const uint64_t known = atomic_load_explicit(&sink->known[at], memory_order_relaxed);
+    return known >> 20 == key ? (uint32_t)(known & 0xfffff) : 0;
+}
+/* A number of the key's text, the same for the same; known from now on. Not 0. */
+uint32_t mnem__event_name(mnem__event_sink *sink, uint32_t owner, uint32_t number,
+                          const mnem__event_key *key);
+
+uint64_t mnem__event_ticks(const mnem__event_sink *sink);
+
+/* Begins: start, generation and clocked are set here. false: there is one. */
+bool mnem__event_start(mnem__event_sink *sink);
+/* Ends: afterwards nobody has the sink. leave was called for each slot that it gave room to. */
+void mnem__event_stop(mnem__event_sink *sink);
 
 #endif

@@ -18,6 +18,8 @@
 #include "plan/plan_budget.h"
 
 enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128 };
+/* Tokens that a conversation has while it generates, where it may have more. */
+enum { CONTEXT_SHARE = 512 };
 
 typedef struct planner {
     mnem_engine_options options; /* the caller's; the context is settled here */
@@ -156,17 +158,48 @@ static int32_t most_pages(planner *p, const mnem__way *way) {
     return fits;
 }
 
+/* The fastest way that gives so many sequences pages, of what they do together. */
+static mnem__way fastest_of(planner *p, const mnem__way *way, int32_t sequences) {
+    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, way->graphs->kv_type);
+    const int32_t context = way->graphs->context;
+    const int32_t each = mnem__kv_pages_for(&kv, mnem__min_i32(context, CONTEXT_SHARE));
+    p->search.together = sequences;
+    p->search.pages = mnem__max_i32(sequences * each, way->pages);
+    return mnem__search_fastest(&p->search, context, p->budget);
+}
+
+/* A pass reads what isn't resident once, for all sequences in it: pages for more of them may be
+ * worth more than the matrices that they push out. So many sequences get pages as have the highest
+ * rate together; where all is resident they get what is left (below). */
+static mnem__way for_many(planner *p, const mnem__way *way) {
+    const mnem__weights_sizes weights = mnem__way_weights(way);
+    mnem__way best = *way;
+    double seconds = INFINITY; /* of each sequence's part */
+    int32_t together = 0;
+    if (!p->options.pages_fill || !mnem__weights_stream(&weights)) return best;
+    for (int32_t n = 1; n <= p->setup.logits_rows; n *= 2) {
+        const mnem__way many = fastest_of(p, way, n);
+        if (!many.graphs || many.seconds / n >= seconds) break;
+        seconds = many.seconds / n;
+        together = n;
+        best = many;
+    }
+    p->search.together = together;
+    return best;
+}
+
 /* The way with pages from what is left, where that is asked for. Among larger pages another ring
  * may be the best, and leave more: a few times are enough for what counts. */
 static mnem__way with_pages(planner *p, const mnem__way *way) {
-    mnem__way full = *way;
+    mnem__way full = for_many(p, way);
     for (int i = 0; i < 3 && p->options.pages_fill; i++) {
         const int32_t pages = most_pages(p, &full);
         if (pages == full.pages) break;
         p->search.pages = pages;
         full = mnem__search_fastest(&p->search, full.graphs->context, p->budget);
     }
-    p->search.pages = 0;
+    p->search.pages = p->search.together = 0;
+    if (full.graphs) (void)mnem__way_complete(&p->search, &full); /* the time of one */
     return full;
 }
 

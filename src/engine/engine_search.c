@@ -323,12 +323,15 @@ static double pass_seconds(const mnem__search *search, const mnem__way *way, dou
 }
 
 static double job_seconds(const mnem__search *search, const mnem__way *way) {
-    const double prompt = search->reference_prompt, generate = search->reference_generate;
+    const double together = mnem__max_i32(search->together, 1);
+    const double prompt = together * search->reference_prompt;
+    const double generate = search->reference_generate;
     const double head = pass_seconds(search, way, 1, true);
     const double chunk = fmin(way->graphs->chunk, prompt);
+    const double rows = fmin(way->graphs->chunk, together), passes = ceil(together / rows);
     double seconds = ceil(prompt / chunk) * pass_seconds(search, way, chunk, false) + head;
-    seconds += generate * (pass_seconds(search, way, 1, false) + head);
-    if (!way->residency->embedding_packed) seconds += (prompt + generate) * row_seconds;
+    seconds += generate * passes * (pass_seconds(search, way, rows, false) + head);
+    if (!way->residency->embedding_packed) seconds += (prompt + together * generate) * row_seconds;
     seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +
                        search->file_bytes / (double)way->ring->slot_bytes * request_seconds /
                            (double)way->ring->slots);

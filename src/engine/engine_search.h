@@ -41,6 +41,7 @@ typedef struct mnem__search {
     double file_bytes, expert_part;               /* of all experts, those that a token uses */
     mnem__weights_sizes experts;                  /* where none is resident: expert_* */
     int32_t reference_prompt, reference_generate; /* tokens that the time is counted for */
+    int32_t together; /* sequences that each do that, in the same passes; 0: one */
     mnem__graph_point *graphs;
     int32_t graph_count;
     mnem__residency_point *residency;

@@ -64,28 +64,37 @@ static row row_of(const mnem_scheduler *s, int32_t index, uint64_t at) {
              .parent = -1,
              .length = mnem__lane_length(lane),
              .kept = lane->kept};
-    for (int32_t i = 0; i < index && mnem__sequence_image_joins(s->engine); i++) {
+    for (int32_t i = 0; i < index && mnem__saved_joins(s->engine); i++) {
         const int32_t n = shared_tokens(s, lane, s->order[i]);
         if (n > r.from) r.from = n, r.parent = i;
     }
     return r;
 }
 
-mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most) {
     mnem__checksum sum;
-    const int32_t count = sort_lanes(s);
+    int32_t count = sort_lanes(s);
     uint64_t at = mnem__align_up(row_at((uint64_t)count), ALIGNMENT);
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < count; i++) {
         const mnem__lane *lane = s->order[i];
         const row r = row_of(s, i, at);
+        const uint64_t end = at + mnem_sequence_save_bytes(lane->sequence, r.from);
+        if (end > bytes_most) {
+            count = i;
+            break;
+        }
         mnem__checksum_add(&sum, &r, sizeof r);
         MNEM__TRY(mnem__saved_write(fd, row_at((uint64_t)i), &r, sizeof r));
         MNEM__TRY(mnem_sequence_save(lane->sequence, lane->ids, r.from, fd, at));
-        at = mnem__align_up(at + mnem_sequence_save_bytes(lane->sequence, r.from), ALIGNMENT);
+        at = mnem__align_up(end, ALIGNMENT);
     }
     const header h = {MAGIC, (uint64_t)count, mnem__checksum_get(&sum)};
     return mnem__saved_write(fd, 0, &h, sizeof h);
+}
+
+mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
+    return mnem__cache_save(s, fd, UINT64_MAX);
 }
 
 /* ---- in ---- */

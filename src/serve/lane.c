@@ -44,6 +44,15 @@ void mnem__lane_free(mnem__lane *lane) {
     *lane = (mnem__lane){.ids = ids};
 }
 
+mnem_page_count mnem__lane_loading(const mnem__lane *lane) {
+    mnem_page_count count = {0};
+    if (!lane->sequence || !lane->sequence->load.on) return count;
+    const int32_t *begin = lane->sequence->load.begin, *end = lane->sequence->load.end;
+    count.full = end[MNEM__KV_FULL] - begin[MNEM__KV_FULL];
+    count.window = end[MNEM__KV_WINDOW] - begin[MNEM__KV_WINDOW];
+    return count;
+}
+
 /* What the lane may still take of what it was admitted with, the copy of a page that it shares
  * with others too. */
 static mnem_page_count promised_to(const mnem_scheduler *s, const mnem__lane *lane) {
@@ -52,8 +61,9 @@ static mnem_page_count promised_to(const mnem_scheduler *s, const mnem__lane *la
     mnem_sequence_pages_get(lane->sequence, &own, &shared);
     const int32_t length = mnem__lane_length(lane);
     const int32_t whole = mnem__min_i32(shared.full, length / s->pages.tokens);
-    p.full = mnem__max_i32(p.full - own.full - whole, 0);
-    p.window = mnem__max_i32(p.window - own.window, 0);
+    const mnem_page_count loading = mnem__lane_loading(lane);
+    p.full = mnem__max_i32(p.full - own.full - loading.full - whole, 0);
+    p.window = mnem__max_i32(p.window - own.window - loading.window, 0);
     return p;
 }
 

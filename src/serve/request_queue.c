@@ -75,6 +75,8 @@ mnem__request *mnem__queue_next(mnem_scheduler *s, const mnem__request *after) {
 /* ---- refusals ---- */
 
 static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q) {
+    const mnem_transformer *t = &s->engine->map->shape;
+    if (t->encoder) return mnem__engine_refuse_encoder(t);
     if (q->prompt_tokens < 1 || !q->prompt || q->tokens < 0 || !q->on_token || !q->on_end)
         return mnem__fail(MNEM_INVALID, "serve: %d tokens of a prompt, %d to choose",
                           q->prompt_tokens, q->tokens);

@@ -3,6 +3,7 @@
  * Idea: its books are one allocation, laid out by the same code that measures them; from then on
  * nothing is allocated, whatever comes. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
@@ -40,8 +41,6 @@ static mnem_scheduler_options with_defaults(const mnem_scheduler_options *option
 
 static mnem_status check_options(const mnem_scheduler_options *o) {
     if (!o->engine) return mnem__fail(MNEM_INVALID, "serve: no engine");
-    const mnem_transformer *t = &o->engine->map->shape;
-    if (t->encoder) return mnem__engine_refuse_encoder(t);
     if (o->running < 0 || o->running > RUNNING_MOST || o->queue_requests < 0 ||
         o->queue_requests > QUEUE_MOST || o->reserve < 0 || o->reserve > RESERVE_MOST ||
         o->step_milliseconds < 0 || o->age_milliseconds < 0)
@@ -102,7 +101,7 @@ uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t seq
     for (int k = 0; k < MNEM__KV_KINDS; k++)
         b.pages[k] = b.lanes * mnem__div_up(b.context, PAGE_LEAST);
     return lay_out(&b, NULL, NULL) + mnem__sampler_desk_bytes(vocab) +
-           (o.swap_folder ? MNEM__SWAP_STACK_BYTES : 0);
+           (o.swap ? MNEM__SWAP_STACK_BYTES : 0);
 }
 
 /* ---- life ---- */
@@ -133,6 +132,16 @@ static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const bo
     s->swap.context = s;
 }
 
+/* What the file kept is taken, where it is whole and of this model; then it is forgotten. */
+static mnem_status open_swap(mnem_scheduler *s) {
+    const mnem_scheduler_options *o = &s->options;
+    MNEM__TRY(mnem__swap_open(&s->swap, o->swap, s->engine, o->swap_bytes));
+    if (o->keep_cache && !s->swap.named)
+        return mnem__fail(MNEM_INVALID, "serve: the cache is kept in a swap file with a name");
+    if (o->keep_cache) (void)mnem_scheduler_cache_load(s, s->swap.fd);
+    return mnem__swap_begin(&s->swap);
+}
+
 mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
                                   mnem_scheduler **scheduler) {
     *scheduler = NULL;
@@ -146,7 +155,7 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     mnem_scheduler *s = (void *)base;
     lay_out(&b, base, s);
     fill_in(s, &o, &b);
-    mnem_status status = mnem__swap_open(&s->swap, o.swap_folder, e, o.swap_bytes);
+    mnem_status status = open_swap(s);
     if (status == MNEM_OK) status = mnem__sampler_desk_create(s->vocab, &s->desk);
     if (status != MNEM_OK) {
         mnem_scheduler_destroy(s);
@@ -157,11 +166,20 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     return MNEM_OK;
 }
 
+/* Nobody is set aside any more. A file that can't hold it is left empty. */
+static void keep_cache(mnem_scheduler *s) {
+    mnem__swap_end(&s->swap);
+    if (!s->swap.named || mnem__cache_save(s, s->swap.fd, s->options.swap_bytes) == MNEM_OK) return;
+    if (ftruncate(s->swap.fd, 0) != 0) return; /* its head is written last: it is none */
+}
+
 void mnem_scheduler_destroy(mnem_scheduler *s) {
     bool more = true;
     if (!s) return;
     mnem_scheduler_stop(s, false);
+    const bool keeps = s->options.keep_cache && s->swap.started && !s->hurried;
     while (more) mnem_scheduler_step(s, &more);
+    if (keeps) keep_cache(s);
     for (int32_t i = 0; i < s->lanes; i++) mnem__lane_free(&s->lane[i]);
     mnem__swap_close(&s->swap);
     mnem_sampler_destroy(s->desk);
@@ -188,6 +206,7 @@ void mnem_scheduler_stop(mnem_scheduler *s, bool drain) {
     pthread_mutex_lock(&s->lock);
     s->stopping = true;
     if (!drain) s->dropping = true;
+    if (!drain && s->waiting + s->begun > 0) s->hurried = true;
     pthread_cond_signal(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }

@@ -130,6 +130,7 @@ struct mnem_scheduler {
     mnem__serve_call call[MNEM__SERVE_CALLS];
     int32_t calls;
     bool stopping, dropping;    /* no more are taken; what hasn't ended is cancelled */
+    bool hurried;               /* something was */
     mnem_scheduler_stats stats; /* as published; what submit refuses is counted here */
     mnem_scheduler_slot *slots; /* [lanes] */
     double tokens_left;         /* that requests with lanes may still take, as published */
@@ -175,6 +176,8 @@ int32_t mnem__lane_left(const mnem__lane *lane);
 int32_t mnem__lane_length(const mnem__lane *lane);
 /* Whether its next id is one that was chosen, and not computed again. */
 bool mnem__lane_generates(const mnem__lane *lane);
+/* Pages that were taken for what is being read. */
+mnem_page_count mnem__lane_loading(const mnem__lane *lane);
 /* Closes the sequence; the lane is free. */
 void mnem__lane_free(mnem__lane *lane);
 /* Pages that busy lanes may still take of what was promised to them. whole: only those of requests
@@ -237,6 +240,11 @@ void mnem__admit(mnem_scheduler *s);
 /* The token behind the lane's ids. */
 void mnem__choose_token(mnem_scheduler *s, mnem__lane *lane, const float *logits);
 bool mnem__ends_turn(const mnem_scheduler *s, int32_t id);
+
+/* ---- cache_file.c ---- */
+
+/* Saves cached beginnings, as many of them as so many bytes hold, what was needed last first. */
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most);
 
 /* ---- serve_step.c ---- */
 

@@ -23,7 +23,8 @@ static void count_pages(mnem_scheduler *s, mnem_scheduler_stats *t) {
         mnem_page_count own, shared;
         if (s->lane[i].state != MNEM__LANE_BUSY || !s->lane[i].sequence) continue;
         mnem_sequence_pages_get(s->lane[i].sequence, &own, &shared);
-        own_pages += (uint64_t)(own.full + own.window);
+        const mnem_page_count loading = mnem__lane_loading(&s->lane[i]);
+        own_pages += (uint64_t)(own.full + own.window + loading.full + loading.window);
     }
     t->pages = (uint64_t)(s->pages.all.full + s->pages.all.window);
     t->pages_free = (uint64_t)(free.full + free.window);
@@ -57,6 +58,8 @@ static void count_swap(mnem_scheduler *s, mnem_scheduler_stats *t) {
     t->swap_bytes_out = s->swap.bytes_out;
     t->swap_bytes_in = s->swap.bytes_in;
     t->swap_bytes_live = s->swap.bytes_live;
+    t->swap_failures = s->swap.failures;
+    memcpy(t->swap_failure, s->swap.failure, sizeof t->swap_failure);
     pthread_mutex_unlock(&s->swap.lock);
 }
 

@@ -64,25 +64,30 @@ static void end_cancelled(mnem_scheduler *s) {
 
 /* ---- functions between steps ---- */
 
+static void make_call(mnem_scheduler *s, const mnem__serve_call *call) {
+    int32_t open = 0;
+    for (int32_t i = 0; i < s->lanes; i++) open += s->lane[i].sequence != NULL;
+    for (int32_t i = 0; i < s->lanes && s->lanes - open < call->sequences; i++) {
+        if (s->lane[i].state != MNEM__LANE_CACHED) continue;
+        mnem__lane_free(&s->lane[i]);
+        open--;
+    }
+    if (call->sequences > 0) mnem__prefix_evict(s, s->pages.most);
+    call->function(call->context, s->engine);
+}
+
+/* Those that wait now: who calls again at once waits for a step of the others. */
 static void make_calls(mnem_scheduler *s) {
-    for (;;) {
-        pthread_mutex_lock(&s->lock);
-        const bool any = s->calls > 0;
+    pthread_mutex_lock(&s->lock);
+    for (int32_t left = s->calls; left > 0; left--) {
         const mnem__serve_call call = s->call[0];
-        if (any) s->calls--;
+        s->calls--;
         for (int32_t i = 0; i < s->calls; i++) s->call[i] = s->call[i + 1];
         pthread_mutex_unlock(&s->lock);
-        if (!any) return;
-        int32_t open = 0;
-        for (int32_t i = 0; i < s->lanes; i++) open += s->lane[i].sequence != NULL;
-        for (int32_t i = 0; i < s->lanes && s->lanes - open < call.sequences; i++) {
-            if (s->lane[i].state != MNEM__LANE_CACHED) continue;
-            mnem__lane_free(&s->lane[i]);
-            open--;
-        }
-        if (call.sequences > 0) mnem__prefix_evict(s, s->pages.most);
-        call.function(call.context, s->engine);
+        make_call(s, &call);
+        pthread_mutex_lock(&s->lock);
     }
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- how many tokens of whom ---- */
@@ -123,7 +128,8 @@ static crowd look_around(mnem_scheduler *s) {
     return c;
 }
 
-/* Whether weights come from the disk: the more rows read them together the better. */
+/* Whether weights come from the disk: the more rows read them together the better. Where that alone
+ * takes longer than a step may, prompts take all the room of the pass that there is anyway. */
 static bool streams(const mnem_scheduler *s) {
     mnem_engine_stats stats;
     mnem_engine_stats_get(s->engine, &stats);
@@ -133,7 +139,7 @@ static bool streams(const mnem_scheduler *s) {
 static int32_t prompt_tokens(const mnem_scheduler *s, const crowd *c) {
     const int32_t room = mnem__max_i32(s->chunk - c->generating, 1);
     const double seconds = s->options.step_milliseconds * 1e-3 * PLANNED;
-    if (c->generating == 0 && streams(s)) return room;
+    if (streams(s) && (c->generating == 0 || s->cost.step > seconds)) return room;
     const double most = c->generating > 0 ? seconds : ALONE * seconds;
     return mnem__min_i32(
         room, mnem__step_cost_tokens(&s->cost, c->position, most, MNEM__SERVE_PROMPT_LEAST));

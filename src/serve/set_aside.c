@@ -13,6 +13,7 @@
  * Invariant: a lane without a sequence holds no page. */
 #include "base/error.h"
 #include "base/minmax.h"
+#include "engine/saved/saved_private.h"
 #include "serve/serve_private.h"
 
 static void tell(const mnem__lane *lane, mnem_request_event event) {
@@ -46,7 +47,7 @@ static mnem__lane *find_victim(mnem_scheduler *s, const mnem__lane *senior) {
 /* Whether writing it all and reading what others don't have takes less than computing that. */
 static bool swap_is_cheaper(mnem_scheduler *s, const mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
-    const uint64_t bytes = mnem__sequence_image_bytes(lane->sequence);
+    const uint64_t bytes = mnem_sequence_save_bytes(lane->sequence, 0);
     if (!mnem__swap_has_room(&s->swap, bytes)) return false;
     const int32_t tokens = mnem__min_i32(length, own_pages(lane) * s->pages.tokens);
     const double again = mnem__step_cost_prompt(&s->cost, length, tokens);
@@ -67,7 +68,8 @@ bool mnem__set_aside_one(mnem_scheduler *s, const mnem__lane *senior) {
     lane->request->preemptions++;
     s->now.preemptions++;
     if (swap_is_cheaper(s, lane)) {
-        mnem__swap_write(&s->swap, &lane->swap, lane->sequence, (int32_t)(lane - s->lane));
+        mnem__swap_write(&s->swap, &lane->swap, lane->sequence, lane->ids,
+                         (int32_t)(lane - s->lane));
         s->now.swapped_out++;
     } else {
         drop_pages(lane);
@@ -98,13 +100,16 @@ static void written(mnem_scheduler *s, mnem__lane *lane) {
         mnem__swap_drop(&s->swap, &lane->swap);
 }
 
-/* Without what couldn't be read, it goes on behind what it shares. */
-static void was_read(mnem_scheduler *s, mnem__lane *lane) {
-    const int32_t kept = lane->swap.first_page * s->pages.tokens;
-    const bool failed = lane->swap.status != MNEM_OK;
+/* What was read is the sequence's; without what couldn't be it goes on behind what it shares. */
+static mnem_status end_read(mnem_scheduler *s, mnem__lane *lane) {
+    const mnem__swap_job *job = &lane->swap;
+    const mnem_status status = mnem_sequence_load_end(lane->sequence, &job->saved, job->status);
     mnem__swap_drop(&s->swap, &lane->swap);
-    if (failed && mnem_sequence_truncate(lane->sequence, kept) != MNEM_OK)
-        mnem_sequence_truncate(lane->sequence, 0);
+    return status;
+}
+
+static void was_read(mnem_scheduler *s, mnem__lane *lane) {
+    const bool failed = end_read(s, lane) != MNEM_OK;
     if (failed) s->now.tokens_recomputed += (uint64_t)(lane->again - mnem__lane_length(lane));
     s->now.swapped_in += !failed;
     tell(lane, MNEM_EVENT_RESUMED);
@@ -129,33 +134,34 @@ bool mnem__set_aside_poll(mnem_scheduler *s, bool wait) {
 
 /* ---- in ---- */
 
-/* An image joins whole pages only, and with none where it holds windows or states. */
+/* A save joins whole pages only, and none where layers have windows or states. */
 mnem__lane *mnem__set_aside_base(mnem_scheduler *s, const mnem__lane *lane, int32_t *n) {
     const bool out = lane->swap.state == MNEM__SWAP_OUT;
     int32_t coming;
     *n = 0;
-    if (lane->request->asked.no_sharing || (out && !mnem__sequence_image_joins(s->engine)))
-        return NULL;
+    if (lane->request->asked.no_sharing || (out && !mnem__saved_joins(s->engine))) return NULL;
     mnem__lane *from = mnem__prefix_find(s, lane->tree, lane->ids, lane->count, n, &coming);
     if (out) {
-        *n = mnem__min_i32(*n, lane->swap.shape.length);
+        *n = mnem__min_i32(*n, lane->swap.length - 1);
         *n -= *n % s->pages.tokens;
     }
     return *n > 0 ? from : NULL;
 }
 
-/* From the file, behind the whole pages that others have already. */
+/* From the file, behind the whole pages that others have already. What isn't whole any more there
+ * is computed again. */
 static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *from, int32_t n) {
-    const mnem__sequence_shape shape = lane->swap.shape;
     MNEM__TRY(mnem__prefix_open(s, from, &n, &lane->sequence));
-    mnem_page_count need = mnem__pages_of(s, shape.length);
+    mnem_page_count need = mnem__pages_of(s, lane->swap.length);
     need.full -= n / s->pages.tokens;
     if (!mnem__prefix_evict(s, need)) {
         drop_pages(lane);
         return MNEM_NOT_READY;
     }
-    mnem__sequence_shape_set(lane->sequence, &shape);
-    mnem__swap_read(&s->swap, &lane->swap, lane->sequence, n / s->pages.tokens);
+    if (mnem__swap_read(&s->swap, &lane->swap, lane->sequence) == MNEM_OK) return MNEM_OK;
+    mnem__swap_drop(&s->swap, &lane->swap);
+    s->now.tokens_recomputed += (uint64_t)mnem__max_i32(lane->again - n, 0);
+    tell(lane, MNEM_EVENT_RESUMED);
     return MNEM_OK;
 }
 
@@ -172,7 +178,8 @@ void mnem__set_aside_forget(mnem_scheduler *s, mnem__lane *lane) {
     const mnem__swap_state state = lane->swap.state;
     if (state == MNEM__SWAP_NONE) return;
     if (state != MNEM__SWAP_OUT) mnem__swap_is_done(&s->swap, &lane->swap, true);
-    mnem__swap_drop(&s->swap, &lane->swap);
-    /* What was being read may not be whole. */
-    if (state == MNEM__SWAP_READING) drop_pages(lane);
+    if (state == MNEM__SWAP_READING)
+        end_read(s, lane);
+    else
+        mnem__swap_drop(&s->swap, &lane->swap);
 }

@@ -1,10 +1,10 @@
-/* swap_file.c: pages of sequences that are set aside.
+/* swap_file.c: sequences that are set aside, as saves in a file.
  *
- * Idea: an image is the sequence's pages one after another (sequence_image.h); it is written and
- * read page by page, without a buffer. The file's name is gone before a byte is in it.
+ * Idea: a save is the sequence's pages one after another (saved.h), written and read page by page,
+ * without a buffer. The file has no name, or is ours as long as we live (swap_file.h).
  * Invariant: a job is in the list or the thread's from write or read until it is done; bytes_live
- * counts images from when their writing begins.
- * Cost: one pwrite or pread for a page; nothing is allocated. */
+ * counts saves from when their writing begins.
+ * Cost: a pwrite or pread and a checksum for a page; nothing is allocated. */
 #include "serve/swap_file.h"
 
 #include <errno.h>
@@ -13,56 +13,55 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file/checksum.h"
+#include "engine/saved/saved_private.h"
+
+#define SWAP_MAGIC  0x315057534d454e4du /* "MNEMSWP1": of somebody who runs, or has died */
+#define CACHE_MAGIC 0x314843434d454e4du /* "MNEMCCH1": cache_file.c */
+enum { HEAD_BYTES = 4096, ALIGNMENT = 4096 };
 
 /* ---- the thread ---- */
 
-static mnem_status fail_io(const char *what, int error) {
-    return mnem__fail(MNEM_IO, "swap file: a page can't be %s (%s)", what,
-                      error ? strerrordesc_np(error) : "the file ends before");
+static mnem_status move(int fd, mnem__swap_job *job) {
+    if (job->reads) return mnem_sequence_load_read(job->sequence, &job->saved);
+    return mnem_sequence_save(job->sequence, job->ids, 0, fd, job->at);
 }
 
-static mnem_status move_bytes(int fd, bool reads, uint8_t *bytes, size_t n, uint64_t at) {
-    while (n > 0) {
-        const ssize_t moved =
-            reads ? pread(fd, bytes, n, (off_t)at) : pwrite(fd, bytes, n, (off_t)at);
-        if (moved < 0 && errno == EINTR) continue;
-        if (moved <= 0) return fail_io(reads ? "read" : "written", moved < 0 ? errno : 0);
-        bytes += moved;
-        at += (uint64_t)moved;
-        n -= (size_t)moved;
-    }
-    return MNEM_OK;
+/* What it moved, where nothing went wrong. */
+static uint64_t moved_by(const mnem__swap_job *job) {
+    if (job->status != MNEM_OK) return 0;
+    if (!job->reads) return job->bytes;
+    const mnem_sequence *s = job->sequence;
+    uint64_t bytes = 0;
+    for (int k = 0; k < MNEM__KV_KINDS; k++)
+        bytes += (uint64_t)(s->load.end[k] - s->load.begin[k]) * s->engine->pages[k].page_bytes;
+    return bytes;
 }
 
-/* All pieces of the sequence, at their places behind the job's; *moved: bytes. */
-static mnem_status move_pieces(int fd, const mnem__swap_job *job, uint64_t *moved) {
-    mnem__sequence_piece piece;
-    uint64_t at = job->at;
-    *moved = 0;
-    for (int32_t i = 0; mnem__sequence_piece_get(job->sequence, i, &piece); i++) {
-        if (piece.page >= job->first_page) {
-            MNEM__TRY(move_bytes(fd, job->reads, piece.address, piece.bytes, at));
-            *moved += piece.bytes;
-        }
-        at += piece.bytes;
-    }
-    return MNEM_OK;
+/* Of this thread's last error; with the lock held. */
+static void note_failure(mnem__swap_file *f) {
+    const char *why = strchr(mnem_last_error(), ':'); /* after "saved sequence" */
+    f->failures++;
+    snprintf(f->failure, sizeof f->failure, "swap file%s", why ? why : "");
 }
 
 /* With the lock held at both ends, not between. */
 static void run_job(mnem__swap_file *f, mnem__swap_job *job) {
-    uint64_t moved;
     pthread_mutex_unlock(&f->lock);
     const double start = mnem__seconds();
-    const mnem_status status = move_pieces(f->fd, job, &moved);
+    job->status = move(f->fd, job);
     const double seconds = mnem__seconds() - start;
+    const uint64_t moved = moved_by(job);
     pthread_mutex_lock(&f->lock);
-    job->status = status;
     job->done = true;
+    if (job->status != MNEM_OK) note_failure(f);
     *(job->reads ? &f->bytes_in : &f->bytes_out) += moved;
     if (moved > 0 && seconds > 0) f->bytes_per_s += ((double)moved / seconds - f->bytes_per_s) / 4;
 }
@@ -88,21 +87,61 @@ static void swap_main(void *context) {
     pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- life ---- */
+/* ---- the file ---- */
+
+static mnem_status fail_open(const char *path) {
+    return mnem__fail(MNEM_IO, "swap file: none can be made in %s (%s)", path,
+                      strerrordesc_np(errno));
+}
 
 /* A file without a name, where the folder's file system can, else one whose name is taken away. */
-static int open_unnamed(const char *folder) {
+static mnem_status open_unnamed(mnem__swap_file *f, const char *folder) {
     char path[PATH_MAX];
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return fd;
+    f->fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (f->fd >= 0) return MNEM_OK;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return fail_open(folder);
     if (snprintf(path, sizeof path, "%s/mnem-swap-XXXXXX", folder) >= (int)sizeof path) {
         errno = ENAMETOOLONG;
-        return -1;
+        return fail_open(folder);
     }
-    fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0) unlink(path);
-    return fd;
+    f->fd = mkostemp(path, O_CLOEXEC);
+    if (f->fd < 0) return fail_open(folder);
+    unlink(path);
+    return MNEM_OK;
 }
+
+/* Whether nothing is lost that isn't ours: a file of our own kinds, or an empty one. */
+static mnem_status check_named(int fd, const char *path) {
+    struct stat info;
+    uint64_t magic = 0;
+    if (fstat(fd, &info) != 0) return fail_open(path);
+    if (!S_ISREG(info.st_mode))
+        return mnem__fail(MNEM_INVALID, "swap file: %s is neither a file nor a folder", path);
+    if (info.st_size == 0) return MNEM_OK;
+    if (pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+        (magic == SWAP_MAGIC || magic == CACHE_MAGIC))
+        return MNEM_OK;
+    return mnem__fail(MNEM_INVALID, "swap file: %s is something else's, and is left alone", path);
+}
+
+/* Nobody but its owner reads it, whatever mode it had. */
+static mnem_status open_named(mnem__swap_file *f, const char *path) {
+    f->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (f->fd < 0) return fail_open(path);
+    f->named = true;
+    MNEM__TRY(check_named(f->fd, path));
+    if (flock(f->fd, LOCK_EX | LOCK_NB) != 0)
+        return mnem__fail(MNEM_BUSY, "swap file: another process has %s", path);
+    return fchmod(f->fd, 0600) == 0 ? MNEM_OK : fail_open(path);
+}
+
+static mnem_status open_file(mnem__swap_file *f, const char *path) {
+    struct stat info;
+    const bool is_folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return is_folder ? open_unnamed(f, path) : open_named(f, path);
+}
+
+/* ---- life ---- */
 
 static mnem_status start_thread(mnem__swap_file *f) {
     MNEM__TRY(mnem_ledger_charge(f->ledger, MNEM_KIND_IO, "swap", MNEM__SWAP_STACK_BYTES));
@@ -113,8 +152,14 @@ static mnem_status start_thread(mnem__swap_file *f) {
     return status;
 }
 
-mnem_status mnem__swap_open(mnem__swap_file *f, const char *folder, const mnem_engine *engine,
+/* Of the longest save. */
+static uint64_t save_most(const mnem_engine *engine) {
+    return mnem__saved_header_of(engine, 0, engine->choice.context, 0).bytes;
+}
+
+mnem_status mnem__swap_open(mnem__swap_file *f, const char *path, mnem_engine *engine,
                             uint64_t bytes_most) {
+    uint64_t identity;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->work, NULL);
     pthread_cond_init(&f->done, NULL);
@@ -123,23 +168,42 @@ mnem_status mnem__swap_open(mnem__swap_file *f, const char *folder, const mnem_e
     f->ledger = engine->ledger;
     f->bytes_most = bytes_most;
     f->bytes_per_s = 200e6; /* until it is known */
-    f->region_bytes = mnem__sequence_image_most(engine);
-    if (!folder) return MNEM_OK;
-    f->fd = open_unnamed(folder);
-    if (f->fd < 0)
-        return mnem__fail(MNEM_IO, "swap file: none can be made in %s (%s)", folder,
-                          strerrordesc_np(errno));
+    f->region_bytes = mnem__align_up(save_most(engine), ALIGNMENT);
+    if (!path) return MNEM_OK;
+    MNEM__TRY(mnem__saved_identity(engine, &identity)); /* kept: the thread only looks */
+    return open_file(f, path);
+}
+
+/* The head is all that is written where nothing is ever set aside. */
+static mnem_status write_head(const mnem__swap_file *f) {
+    const uint64_t magic = SWAP_MAGIC;
+    if (ftruncate(f->fd, 0) == 0) return mnem__saved_write(f->fd, 0, &magic, sizeof magic);
+    return mnem__fail(MNEM_IO, "swap file: %s", strerrordesc_np(errno));
+}
+
+mnem_status mnem__swap_begin(mnem__swap_file *f) {
+    if (f->fd < 0) return MNEM_OK;
+    if (f->named) MNEM__TRY(write_head(f));
     return start_thread(f);
+}
+
+/* Where it can't be cut its head still says that it is nobody's. */
+void mnem__swap_end(mnem__swap_file *f) {
+    if (f->started) {
+        pthread_mutex_lock(&f->lock);
+        f->stop = true;
+        pthread_cond_signal(&f->work);
+        pthread_mutex_unlock(&f->lock);
+        mnem__thread_join(&f->thread);
+        mnem_ledger_release(f->ledger, MNEM_KIND_IO, "swap", MNEM__SWAP_STACK_BYTES);
+        f->started = false;
+        if (f->named && ftruncate(f->fd, 0) != 0) f->named = false;
+    }
 }
 
 void mnem__swap_close(mnem__swap_file *f) {
     if (!f->tail) return; /* never opened */
-    pthread_mutex_lock(&f->lock);
-    f->stop = true;
-    pthread_cond_signal(&f->work);
-    pthread_mutex_unlock(&f->lock);
-    mnem__thread_join(&f->thread);
-    if (f->started) mnem_ledger_release(f->ledger, MNEM_KIND_IO, "swap", MNEM__SWAP_STACK_BYTES);
+    mnem__swap_end(f);
     if (f->fd >= 0) close(f->fd);
     pthread_cond_destroy(&f->work);
     pthread_cond_destroy(&f->done);
@@ -176,20 +240,36 @@ static void hand_over(mnem__swap_file *f, mnem__swap_job *job, bool reads) {
 }
 
 void mnem__swap_write(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence,
-                      int32_t lane) {
+                      const int32_t *ids, int32_t lane) {
     job->sequence = sequence;
-    job->shape = mnem__sequence_shape_get(sequence);
-    job->first_page = 0;
-    job->at = f->region_bytes * (uint64_t)lane;
-    job->bytes = mnem__sequence_image_bytes(sequence);
+    job->ids = ids;
+    job->length = mnem_sequence_length(sequence);
+    job->at = HEAD_BYTES + f->region_bytes * (uint64_t)lane;
+    job->bytes = mnem_sequence_save_bytes(sequence, 0);
     hand_over(f, job, false);
 }
 
-void mnem__swap_read(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence,
-                     int32_t first_page) {
+/* Its head, which says what is there, and the pages for it. */
+static mnem_status begin_read(const mnem__swap_file *f, mnem__swap_job *job,
+                              mnem_sequence *sequence) {
+    const uint64_t ids = mnem__checksum_of(job->ids, (size_t)job->length * sizeof *job->ids);
+    MNEM__TRY(mnem_saved_open(sequence->engine, f->fd, job->at, &job->saved));
+    if (job->saved.length != job->length || job->saved.ids_checksum != ids)
+        return mnem__fail(MNEM_BAD_FILE, "swap file: it has another text");
+    return mnem_sequence_load_begin(sequence, &job->saved, job->length);
+}
+
+mnem_status mnem__swap_read(mnem__swap_file *f, mnem__swap_job *job, mnem_sequence *sequence) {
+    const mnem_status status = begin_read(f, job, sequence);
+    if (status != MNEM_OK) {
+        pthread_mutex_lock(&f->lock);
+        note_failure(f);
+        pthread_mutex_unlock(&f->lock);
+        return status;
+    }
     job->sequence = sequence;
-    job->first_page = first_page;
     hand_over(f, job, true);
+    return MNEM_OK;
 }
 
 bool mnem__swap_is_done(mnem__swap_file *f, const mnem__swap_job *job, bool wait) {

@@ -1,18 +1,22 @@
-/* swap_file.h: pages of sequences that are set aside, in a file, written and read by a thread.
+/* swap_file.h: sequences that are set aside, in a file, written and read by a thread.
  *
- *   lane 0              lane 1              lane 2 ...       a region for each lane's whole context
- *   [ pages of it     ] [                 ] [ pages      ]   what isn't used is a hole
+ *   head    lane 0              lane 1              lane 2 ...
+ *   [ ]     [ a save of it    ] [                 ] [ a save     ]   what isn't used is a hole
  *
- * The file has no name, and mode 0600: it goes with the process, however that ends. Whoever hands a
- * sequence over neither steps nor changes it until the job is done; others may share its pages,
- * which nobody writes as long as they are shared. */
+ * A save is what saved.h puts into files: its sums say whether it came back as it went. In a folder
+ * the file has no name: it goes with the process, however that ends. A file with a name is one
+ * process's at a time (a lock); its head says that it holds pages of somebody who runs or has
+ * died, so that nobody takes it for more. Both have mode 0600. Whoever hands a sequence over
+ * neither steps nor changes it until the job is done; others may share its pages, which nobody
+ * writes as long as they are shared. */
 #ifndef MNEM_SRC_SERVE_SWAP_FILE_H
 #define MNEM_SRC_SERVE_SWAP_FILE_H
 
 #include <pthread.h>
 
 #include "base/thread.h"
-#include "engine/pages/sequence_image.h"
+#include "engine/engine_private.h"
+#include "mnem/saved.h"
 
 /* Where a lane's sequence is, for who steps. */
 typedef enum mnem__swap_state {
@@ -28,15 +32,17 @@ struct mnem__swap_job {
     bool reads;
     bool done; /* the thread has finished with it; under the lock */
     mnem_sequence *sequence;
-    mnem__sequence_shape shape; /* of what is in the file */
-    int32_t first_page;         /* those before needn't be read */
-    uint64_t at, bytes;         /* in the file; bytes: of the whole image */
+    const int32_t *ids; /* of the sequence, as long as it is */
+    mnem_saved saved;   /* once it is read */
+    int32_t length;     /* tokens that are in the file */
+    uint64_t at, bytes; /* in the file */
     mnem_status status;
     mnem__swap_job *next;
 };
 
 typedef struct mnem__swap_file {
     int fd; /* below 0: there is none */
+    bool named;
     uint64_t region_bytes, bytes_most;
     mnem_ledger *ledger; /* charged for the thread's stack */
     void (*on_done)(void *context);
@@ -47,27 +53,35 @@ typedef struct mnem__swap_file {
     mnem__swap_job *head, **tail;
     bool stop, started;
     /* Counters, under the lock. */
-    uint64_t bytes_live, bytes_out, bytes_in;
+    uint64_t bytes_live, bytes_out, bytes_in, failures;
+    char failure[160];  /* the last one's text */
     double bytes_per_s; /* of what was written and read lately */
 } mnem__swap_file;
 
 /* A stack's bytes. */
 enum { MNEM__SWAP_STACK_BYTES = 64 * 1024 };
 
-/* folder NULL: there is none, and nothing is ever written. on_done is called by the thread. */
-mnem_status mnem__swap_open(mnem__swap_file *file, const char *folder, const mnem_engine *engine,
+/* path: a folder, or a file's own; NULL: there is none, and nothing is ever written. A file that
+ * was there is as it was until swap_begin. on_done is called by the thread. MNEM_IO; MNEM_INVALID:
+ * a file of something else; MNEM_BUSY: another process has it. */
+mnem_status mnem__swap_open(mnem__swap_file *file, const char *path, mnem_engine *engine,
                             uint64_t bytes_most);
+/* Forgets what the file held, and starts the thread. */
+mnem_status mnem__swap_begin(mnem__swap_file *file);
+/* No job is under way any more, nor will be: the file is the caller's, empty. */
+void mnem__swap_end(mnem__swap_file *file);
 void mnem__swap_close(mnem__swap_file *file);
 /* Whether so many bytes more may be in the file. */
 bool mnem__swap_has_room(mnem__swap_file *file, uint64_t bytes);
 /* Bytes a second of late; a guess until it is known. */
 double mnem__swap_rate(mnem__swap_file *file);
-/* Writes the sequence to the region of a lane; it stays open until the job is done. */
+/* Writes the sequence with its ids to the region of a lane; both stay as they are until the job is
+ * done. */
 void mnem__swap_write(mnem__swap_file *file, mnem__swap_job *job, mnem_sequence *sequence,
-                      int32_t lane);
-/* Reads what was written into a sequence of the same shape, from page first_page on. */
-void mnem__swap_read(mnem__swap_file *file, mnem__swap_job *job, mnem_sequence *sequence,
-                     int32_t first_page);
+                      const int32_t *ids, int32_t lane);
+/* Reads what was written behind what the sequence has, which is as much of its beginning. A failure
+ * here takes nothing. */
+mnem_status mnem__swap_read(mnem__swap_file *file, mnem__swap_job *job, mnem_sequence *sequence);
 /* True: what was begun is done, and nobody touches its sequence any more; the job's status says
  * how. wait: until it is. */
 bool mnem__swap_is_done(mnem__swap_file *file, const mnem__swap_job *job, bool wait);

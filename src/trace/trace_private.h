@@ -1,32 +1,80 @@
-/* trace_private.h: what recorder.c keeps and chrome.c writes. */
+/* trace_private.h: how a recording is put together.
+ *
+ *     thread ──24 bytes──► its buffer ──full──► a chunk of the file without a name
+ *     at the end: chunks, thread by thread, merged by time (spill_read.c) ──► a format's writer
+ *
+ * One allocation, made at create, since events may come under any lock of the library:
+ *
+ *     mnem_trace | entries of names | their hash | their text | buffers
+ *
+ * A buffer is a chunk: a header the size of an event, then events. A thread's chunks are a chain:
+ * the place of the next one is taken when this one is written. */
 #ifndef MNEM_SRC_TRACE_TRACE_PRIVATE_H
 #define MNEM_SRC_TRACE_TRACE_PRIVATE_H
 
+#include <limits.h>
 #include <pthread.h>
 
+#include "base/event.h"
 #include "mnem/trace.h"
+#include "trace/trace_names.h"
 
-typedef enum mnem__record_what {
-    MNEM__RECORD_LIVE,
-    MNEM__RECORD_REFUSE,
-    MNEM__RECORD_BEGIN,
-    MNEM__RECORD_END,
-} mnem__record_what;
+enum {
+    MNEM__TRACE_THREADS = 256, /* that are told apart; later ones share the first buffer */
+    MNEM__TRACE_NOTES = 4096,  /* bytes of notes */
+    MNEM__TRACE_NONE = UINT32_MAX,
+};
 
-typedef struct mnem__record {
-    uint64_t nanoseconds; /* since create */
-    uint64_t bytes;       /* LIVE: of the account, after; REFUSE: asked for */
-    int32_t thread;
-    uint8_t what, kind;
-    char name[32]; /* the account's tag, or the span's */
-} mnem__record;
+typedef struct mnem__trace_chunk {
+    uint32_t thread, count;
+    uint64_t next; /* chunk of this thread, by its place in the file */
+    uint64_t reserved;
+} mnem__trace_chunk;
+_Static_assert(sizeof(mnem__trace_chunk) == sizeof(mnem__event), "in an event's place");
+
+typedef struct mnem__trace_thread {
+    uint32_t tid;
+    char name[16];
+    uint64_t first, chunks; /* of the chain */
+    uint64_t lost;          /* after its last chunk */
+} mnem__trace_thread;
+
+/* Who has a buffer; next: the place of its next chunk. */
+typedef struct mnem__trace_buffer {
+    mnem__trace_chunk *chunk; /* then events */
+    uint64_t next;
+    uint32_t thread; /* MNEM__TRACE_NONE: nobody's */
+} mnem__trace_buffer;
 
 struct mnem_trace {
-    pthread_mutex_t lock;
-    uint64_t start;
-    uint32_t room, count, dropped;
-    uint64_t live, peak;   /* of the sum of the accounts, as the events tell it */
-    mnem__record record[]; /* [room] */
+    mnem__event_sink sink; /* first */
+    pthread_mutex_t lock;  /* of buffers, threads, places, counts */
+    mnem__trace_names names;
+    uint32_t events, buffer_count, thread_count, threads_most;
+    mnem__trace_buffer *buffers; /* [buffer_count]; the first is the shared slot's */
+    int fd;                      /* of the file without a name */
+    uint64_t places, places_most;
+    uint64_t kept, dropped;
+    uint64_t began_ns; /* of mnem__nanoseconds */
+    uint64_t ended_ns; /* since then */
+    double ns_per_tick;
+    uint64_t budget;
+    bool recording;
+    mnem_trace_format format;
+    char path[PATH_MAX];
+    char notes[MNEM__TRACE_NOTES]; /* key, 0, value, 0, ... */
+    uint32_t notes_used;
+    mnem__trace_thread threads[MNEM__TRACE_THREADS];
 };
+
+/* A thread's slot asks for room, or ends: the sink's functions (spill.c). */
+bool mnem__trace_room(mnem__event_sink *sink, mnem__event_slot *slot);
+void mnem__trace_leave(mnem__event_sink *sink, mnem__event_slot *slot);
+/* Opens the file without a name beside path. */
+mnem_status mnem__trace_spill_open(mnem_trace *trace);
+
+static inline size_t mnem__trace_chunk_bytes(const mnem_trace *trace) {
+    return (trace->events + 1) * sizeof(mnem__event);
+}
 
 #endif

@@ -119,3 +119,14 @@ def test_what_is_wrong_names_its_field(client):
     with pytest.raises(openai.BadRequestError) as error:
         client.chat.completions.create(model="x", messages=HI, temperature=-3)
     assert error.value.param == "temperature"
+
+
+def test_vectors_are_floats_or_refused_with_the_way_out(address):
+    client = openai.OpenAI(base_url=address + "/v1", api_key="none", max_retries=0)
+    try:
+        answer = client.embeddings.create(model="any", input=["a cat", "a dog"])
+    except openai.BadRequestError as error:
+        assert "--pooling" in str(error)
+        return
+    assert [row.index for row in answer.data] == [0, 1]
+    assert abs(sum(x * x for x in answer.data[0].embedding) - 1) < 1e-3

@@ -339,7 +339,7 @@ static void it_fits_the_least_budget_and_says_the_same_with_streamed_weights(voi
     serve_bench *b = *state;
     engine_case c;
     mnem_ledger_info ledger;
-    const mnem_scheduler_options o = {.swap_folder = "."};
+    const mnem_scheduler_options o = {.swap = "."};
     assert_int_equal(open_within(&c, 1, &o, &b->scheduler), MNEM_OVER_BUDGET);
     engine_case_close(&c);
     must(open_within(&c, c.plan.needed_bytes, &o, &b->scheduler));
@@ -420,7 +420,7 @@ static void clients_of_several_threads_are_served(void **state) {
     pthread_t runner;
     client clients[3];
     serve_open(b, 4, SERVE_CONTEXT,
-               (mnem_scheduler_options){.queue_requests = 3, .reserve = 1, .swap_folder = "."});
+               (mnem_scheduler_options){.queue_requests = 3, .reserve = 1, .swap = "."});
     for (int i = 0; i < SERVE_ASKS; i++) {
         serve_ask *a = serve_request(b, i, i % 4, 40 + i, 60);
         a->request.on_token = count_token;

@@ -112,7 +112,7 @@ static void open_load(load *l) {
                                       .reserve = pick(1, 64),
                                       .age_milliseconds = pick(0, 1) ? 1 : 0,
                                       .no_sharing = pick(0, 7) == 0,
-                                      .swap_folder = pick(0, 2) ? "." : NULL};
+                                      .swap = pick(0, 2) ? "." : NULL};
     must(mnem_scheduler_create(&o, &l->scheduler));
 }
 

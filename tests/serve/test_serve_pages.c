@@ -112,7 +112,7 @@ static void what_is_set_aside_says_the_same(void **state) {
     for (int swap = 0; swap < 2; swap++) {
         uint64_t set_aside;
         serve_open(b, 3, SERVE_CONTEXT,
-                   (mnem_scheduler_options){.reserve = 1, .swap_folder = swap ? "." : NULL});
+                   (mnem_scheduler_options){.reserve = 1, .swap = swap ? "." : NULL});
         if (swap) b->scheduler->swap.bytes_per_s = 1e12;
         crowd_pages(b);
         const mnem_scheduler_stats stats = serve_stats(b);
@@ -128,7 +128,7 @@ static void what_is_set_aside_says_the_same(void **state) {
 static void without_a_swap_file_that_works_tokens_are_computed_again(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
-    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap_folder = "."});
+    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
     b->scheduler->swap.bytes_per_s = 1e12;
     close(b->scheduler->swap.fd);
     b->scheduler->swap.fd = 1000;
@@ -136,7 +136,63 @@ static void without_a_swap_file_that_works_tokens_are_computed_again(void **stat
     const mnem_scheduler_stats stats = serve_stats(b);
     assert_true(stats.swapped_out > 0 && stats.tokens_recomputed > 0);
     assert_int_equal(stats.swapped_in + stats.swap_bytes_live, 0);
+    assert_true(stats.swap_failures > 0);
     serve_close(b);
+    check_crowd(b, &set_aside);
+    assert_true(set_aside > 0);
+}
+
+/* /dev/full takes no byte, as a disk that is full. */
+static void a_full_disk_is_said_and_nothing_is_lost(void **state) {
+    serve_bench *b = *state;
+    uint64_t set_aside;
+    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
+    b->scheduler->swap.bytes_per_s = 1e12;
+    const int full = open("/dev/full", O_RDWR | O_CLOEXEC);
+    assert_true(full >= 0 && dup2(full, b->scheduler->swap.fd) >= 0);
+    crowd_pages(b);
+    const mnem_scheduler_stats stats = serve_stats(b);
+    assert_true(stats.swap_failures > 0 && stats.tokens_recomputed > 0);
+    assert_string_equal(stats.swap_failure,
+                        "swap file: can't be written (No space left on device)");
+    serve_close(b);
+    close(full);
+    check_crowd(b, &set_aside);
+    assert_true(set_aside > 0);
+}
+
+/* Something is in the file, and nobody writes or reads. */
+static bool swap_is_quiet(const serve_bench *b) {
+    bool any = false;
+    for (int32_t i = 0; i < b->scheduler->lanes; i++) {
+        const mnem__swap_state state = b->scheduler->lane[i].swap.state;
+        if (state == MNEM__SWAP_WRITING || state == MNEM__SWAP_READING) return false;
+        any = any || state == MNEM__SWAP_OUT;
+    }
+    return any;
+}
+
+/* /dev/null reads as a file that was cut does. */
+static void a_file_that_is_gone_is_said_and_nothing_is_lost(void **state) {
+    serve_bench *b = *state;
+    uint64_t set_aside;
+    bool more = true, cut = false;
+    serve_open(b, 3, SERVE_CONTEXT, (mnem_scheduler_options){.reserve = 1, .swap = "."});
+    b->scheduler->swap.bytes_per_s = 1e12;
+    const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 3; i++) must(serve_submit(b, serve_request(b, i, i, 60, 150)));
+    while (more) {
+        must(mnem_scheduler_step(b->scheduler, &more));
+        if (cut || !swap_is_quiet(b)) continue;
+        cut = true;
+        assert_true(empty >= 0 && dup2(empty, b->scheduler->swap.fd) >= 0);
+    }
+    const mnem_scheduler_stats stats = serve_stats(b);
+    assert_true(stats.swapped_out > 0);
+    assert_int_equal(cut, stats.swap_failures > 0);
+    if (cut) assert_non_null(strstr(stats.swap_failure, "swap file: "));
+    serve_close(b);
+    close(empty);
     check_crowd(b, &set_aside);
     assert_true(set_aside > 0);
 }
@@ -228,10 +284,12 @@ static void what_has_no_room_is_left_out(void **state) {
     close(fd);
 }
 
+/* Swap files with names; other tests have files here, too. */
 static int files_here(void) {
     DIR *folder = opendir(".");
     int count = 0;
-    while (readdir(folder)) count++;
+    for (const struct dirent *d; (d = readdir(folder)) != NULL;)
+        count += strncmp(d->d_name, "mnem-swap", 9) == 0;
     closedir(folder);
     return count;
 }
@@ -240,9 +298,9 @@ static void the_swap_file_has_no_name(void **state) {
     serve_bench *b = *state;
     mnem_scheduler *s;
     const int before = files_here();
-    serve_open(b, 2, 0, (mnem_scheduler_options){.swap_folder = "."});
+    serve_open(b, 2, 0, (mnem_scheduler_options){.swap = "."});
     assert_int_equal(files_here(), before);
-    const mnem_scheduler_options o = {.engine = b->c.engine, .swap_folder = "no/such/folder"};
+    const mnem_scheduler_options o = {.engine = b->c.engine, .swap = "no/such/folder"};
     assert_int_equal(mnem_scheduler_create(&o, &s), MNEM_IO);
     assert_non_null(strstr(mnem_last_error(), "no/such/folder"));
     serve_close(b);
@@ -257,6 +315,8 @@ int main(void) {
         cmocka_unit_test(a_sweep_of_prompts_leaves_what_was_needed_again),
         cmocka_unit_test(what_is_set_aside_says_the_same),
         cmocka_unit_test(without_a_swap_file_that_works_tokens_are_computed_again),
+        cmocka_unit_test(a_full_disk_is_said_and_nothing_is_lost),
+        cmocka_unit_test(a_file_that_is_gone_is_said_and_nothing_is_lost),
         cmocka_unit_test(the_swap_file_has_no_name),
         cmocka_unit_test(cached_beginnings_are_there_the_next_time),
         cmocka_unit_test(a_damaged_file_gives_nothing_wrong),

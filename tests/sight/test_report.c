@@ -9,6 +9,7 @@
 #include "mnem/replay.h"
 #include "mnem/report.h"
 #include "mnem/snapshot.h"
+#include "mnem/trace.h"
 #include "sight/report/live_blocks.h"
 
 #define SNAPSHOT(name) MNEM_TEST_DATA "/snapshots/" name
@@ -181,6 +182,76 @@ static void a_report_without_memory_leaves_nothing(void **state) {
     } while (heap_sweep_next(&sweep, status));
 }
 
+static bool take_all(void *context, const char *text, size_t n) {
+    (void)text;
+    *(size_t *)context += n;
+    return true;
+}
+
+/* A trace of ours: the ledger's own peak and accounts, and spans. */
+static void a_recorded_trace_sums_to_the_ledger(void **state) {
+    (void)state;
+    static const char *const names[] = {"r.pftrace", "r.json"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *path = kit_path(names[i]);
+        mnem_ledger *ledger;
+        mnem_trace *trace;
+        must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 10 * MIB}, &ledger));
+        must(mnem_trace_create(&(mnem_trace_options){.path = path, .ledger = ledger}, &trace));
+        must(mnem_ledger_charge(ledger, MNEM_KIND_WEIGHTS, "matrices", 4 * MIB));
+        mnem_trace_begin("work");
+        must(mnem_ledger_charge(ledger, MNEM_KIND_KV, "pages", 3 * MIB));
+        assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_KV, "pages", 5 * MIB),
+                         MNEM_OVER_BUDGET);
+        mnem_ledger_release(ledger, MNEM_KIND_KV, "pages", 3 * MIB);
+        mnem_trace_end("work");
+        must(mnem_ledger_charge(ledger, MNEM_KIND_HOST, "rest", 1 * MIB));
+        mnem_trace_counter("VmRSS", 123 * MIB);
+        must(mnem_trace_write(trace));
+        mnem_trace_destroy(trace);
+        mnem_report *r = report_of(path);
+        const mnem_report_facts *f = mnem_report_facts_get(r);
+        assert_int_equal(f->bytes_peak, 7 * MIB);
+        assert_int_equal(f->bytes_end, 5 * MIB);
+        assert_int_equal(f->budget_bytes, 10 * MIB);
+        assert_int_equal(f->refused[MNEM_REPORT_CAPACITY].count, 1);
+        assert_int_equal(f->refused[MNEM_REPORT_CAPACITY].bytes_last, 5 * MIB);
+        assert_int_equal(f->resident_most, 123 * MIB);
+        assert_string_equal(f->account[0].kind, "weights");
+        assert_int_equal(f->account[0].bytes_at_peak, 4 * MIB);
+        assert_int_equal(f->account[1].bytes_at_peak, 3 * MIB);
+        assert_int_equal(f->account[1].bytes_end, 0);
+        assert_int_equal(f->ops, 1);
+        assert_string_equal(f->op[0].name, "work");
+        assert_int_equal(f->op[0].count, 1);
+        size_t bytes = 0;
+        must(mnem_report_draw(r, &(mnem_report_sink){take_all, &bytes}));
+        mnem_report_destroy(r);
+        mnem_ledger_release(ledger, MNEM_KIND_WEIGHTS, "matrices", 4 * MIB);
+        mnem_ledger_release(ledger, MNEM_KIND_HOST, "rest", 1 * MIB);
+        must(mnem_ledger_destroy(ledger));
+    }
+}
+
+static bool take_none(void *context, const char *text, size_t n) {
+    (void)context, (void)text, (void)n;
+    return false;
+}
+
+static void a_drawing_without_memory_or_room_fails(void **state) {
+    (void)state;
+    mnem_report *r = report_of(SNAPSHOT("whole-5.pickle"));
+    heap_sweep sweep = {.most = 200};
+    size_t bytes = 0;
+    mnem_status status;
+    do {
+        heap_sweep_begin(&sweep, false);
+        status = mnem_report_draw(r, &(mnem_report_sink){take_all, &bytes});
+    } while (heap_sweep_next(&sweep, status));
+    assert_int_equal(mnem_report_draw(r, &(mnem_report_sink){take_none, NULL}), MNEM_IO);
+    mnem_report_destroy(r);
+}
+
 static void what_is_no_trace_is_refused(void **state) {
     (void)state;
     const char *path = kit_path("no.trace");
@@ -200,6 +271,8 @@ int main(void) {
         cmocka_unit_test(what_grows_in_every_quarter_is_told_from_what_is_replaced),
         cmocka_unit_test(live_blocks_are_found_until_they_are_removed),
         cmocka_unit_test(a_report_without_memory_leaves_nothing),
+        cmocka_unit_test(a_recorded_trace_sums_to_the_ledger),
+        cmocka_unit_test(a_drawing_without_memory_or_room_fails),
         cmocka_unit_test(what_is_no_trace_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "mnem/mnem.h"
 #include "tools/chat/chat_run.h"
 #include "tools/chat/model_copy.h"
 #include "tools/tool_run.h"
@@ -190,9 +191,71 @@ static void several_prompts_follow_the_grammar_each_by_itself(void **state) {
     }
 }
 
+/* ---- marks of calls in vocabularies that have them as control tokens ---- */
+
+static int32_t id_of(const char *text) {
+    mnem_model *model;
+    mnem_tokenizer *tokenizer;
+    const int32_t *ids;
+    size_t n;
+    must(mnem_model_open(tool_model, &model));
+    must(mnem_tokenizer_create(model, &tokenizer));
+    must(mnem_tokenizer_encode(tokenizer, text, strlen(text), MNEM_ENCODE_NO_SPECIAL, &ids, &n));
+    const int32_t id = ids[0];
+    assert_int_equal(n, 1);
+    mnem_tokenizer_destroy(tokenizer);
+    mnem_model_close(model);
+    return id;
+}
+
+static void check_mark(const mnem_token_set *tokens, int32_t id, bool marked) {
+    static const char text[] = "root ::= \"And\" \"!\"";
+    const mnem_grammar_options options = {.marks = &id, .mark_count = marked};
+    mnem_grammar *grammar;
+    mnem_match *match;
+    const uint64_t *mask;
+    bool allowed;
+    size_t fits;
+    must(mnem_grammar_create(tokens, text, sizeof text - 1, &options, &grammar));
+    must(mnem_match_create(grammar, &match));
+    must(mnem_match_allows(match, id, &allowed));
+    assert_int_equal(allowed, marked);
+    must(mnem_match_mask(match, &mask));
+    assert_int_equal(mask[id / 64] >> id % 64 & 1, marked);
+    if (marked) {
+        must(mnem_match_accept(match, id));
+        assert_false(mnem_match_may_end(match));
+        must(mnem_match_allows(match, id, &allowed));
+        assert_false(allowed);
+        must(mnem_match_accept_text(match, "!", 1, &fits));
+        assert_true(mnem_match_is_done(match));
+    } else
+        assert_int_equal(mnem_match_accept(match, id), MNEM_INVALID);
+    mnem_match_destroy(match);
+    mnem_grammar_destroy(grammar);
+}
+
+static void a_mark_stands_where_the_grammar_has_its_text(void **state) {
+    (void)state;
+    mnem_model *model;
+    mnem_tokenizer *tokenizer;
+    mnem_token_set *tokens;
+    const int32_t id = id_of("And");
+    must(mnem_model_open(model_copy_with("{{ messages }}", 256, id), &model));
+    must(mnem_tokenizer_create(model, &tokenizer));
+    must(mnem_token_set_create(tokenizer, -1, &tokens));
+    assert_int_equal(mnem_tokenizer_piece(tokenizer, id, false).length, 0);
+    check_mark(tokens, id, false);
+    check_mark(tokens, id, true);
+    mnem_token_set_destroy(tokens);
+    mnem_tokenizer_destroy(tokenizer);
+    mnem_model_close(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_is_what_the_grammar_admits_and_ends_with_it),
+        cmocka_unit_test(a_mark_stands_where_the_grammar_has_its_text),
         cmocka_unit_test(a_schemas_answer_is_json_that_it_admits),
         cmocka_unit_test(a_grammar_that_passes_a_bound_is_over_no_budget),
         cmocka_unit_test(the_grammar_may_come_through_a_pipe),

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "tools/tool_run.h"
 
 #define SNAPSHOT(name) MNEM_SOURCE "/tests/data/snapshots/" name
@@ -93,6 +94,42 @@ static void a_condition_that_is_none_is_wrong_usage(void **state) {
     }
 }
 
+/* What stands in the page between this and the end of the script. */
+static json_t *page_json(const char *page, const char *id) {
+    const char *from = strstr(page, id);
+    assert_non_null(from);
+    from = strchr(from, '>') + 1;
+    json_t *json = json_loadb(from, (size_t)(strstr(from, "</script>") - from), 0, NULL);
+    assert_non_null(json);
+    return json;
+}
+
+static void a_page_has_the_numbers_of_json_and_asks_no_network(void **state) {
+    (void)state;
+    const char *path = strdup(at("page.html"));
+    const tool_result r = RUN("report", SNAPSHOT("sites.pickle"), "--json", "--html", path);
+    assert_int_equal(r.code, 0);
+    json_t *json = json_loads(r.out, 0, NULL);
+    size_t n;
+    char *page = read_file(path, &n);
+    assert_non_null(strstr(page, "default-src 'none'"));
+    assert_null(strstr(page, "http:"));
+    assert_null(strstr(page, "https:"));
+    assert_null(strstr(page, "@@"));
+    json_t *data = page_json(page, "\"report_data\""), *drawn = page_json(page, "\"picture_data\"");
+    assert_true(json_equal(json_object_get(json, "metrics"), json_object_get(data, "metrics")));
+    assert_int_equal(json_integer_value(json_object_get(drawn, "buckets")), 4096);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(drawn, "blocks"), "all")),
+                     108);
+    free(page);
+    json_decref(json);
+    json_decref(data);
+    json_decref(drawn);
+    assert_int_equal(
+        RUN("report", SNAPSHOT("oom.pickle"), SNAPSHOT("sites.pickle"), "--html", path).code, 2);
+    free((char *)path);
+}
+
 static void two_traces_are_compared(void **state) {
     (void)state;
     const char *second = strdup(tool_file("u.trace", "a 1 100\na 2 400\nf 1\n"));
@@ -115,6 +152,7 @@ int main(void) {
         cmocka_unit_test(json_is_one_object_on_one_line),
         cmocka_unit_test(a_condition_that_holds_exits_with_1),
         cmocka_unit_test(a_condition_that_is_none_is_wrong_usage),
+        cmocka_unit_test(a_page_has_the_numbers_of_json_and_asks_no_network),
         cmocka_unit_test(two_traces_are_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

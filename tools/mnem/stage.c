@@ -92,16 +92,16 @@ static void set_options(tool_stage *stage) {
 /* ---- the trace ---- */
 
 void tool_stage_begin(tool_stage *stage, const char *step) {
-    if (stage->trace) mnem_trace_begin(stage->trace, step);
+    if (stage->trace) mnem_trace_begin(step);
 }
 
 void tool_stage_end(tool_stage *stage, const char *step) {
-    if (stage->trace) mnem_trace_end(stage->trace, step);
+    if (stage->trace) mnem_trace_end(step);
 }
 
 int tool_stage_write_trace(tool_stage *stage) {
     if (!stage->trace) return TOOL_OK;
-    mnem_status status = mnem_trace_write(stage->trace, stage->asked->trace);
+    mnem_status status = mnem_trace_write(stage->trace);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -138,11 +138,11 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
     const mnem_ledger_options ledger = {.budget_bytes = budget, .preparing = true};
-    mnem_status status = MNEM_OK;
     if (strcmp(args->verb->name, "run") == 0 || strcmp(args->verb->name, "serve") == 0)
         tool_monitor_begin(args, path);
-    if (asked->trace) status = mnem_trace_create(0, &stage->trace);
-    if (status == MNEM_OK) status = mnem_ledger_create_process(&ledger, &stage->ledger);
+    mnem_status status = mnem_ledger_create_process(&ledger, &stage->ledger);
+    const mnem_trace_options trace = {.path = asked->trace, .ledger = stage->ledger};
+    if (status == MNEM_OK && asked->trace) status = mnem_trace_create(&trace, &stage->trace);
     if (status != MNEM_OK) return tool_fail(status);
     tool_monitor_watch(stage->ledger);
     tool_monitor_tell(true);

@@ -115,6 +115,7 @@ struct tool_verb {
     X(run)                                                                                         \
     X(serve)                                                                                       \
     X(plan)                                                                                        \
+    X(advise)                                                                                      \
     X(graph)                                                                                       \
     X(place)                                                                                       \
     X(info)                                                                                        \

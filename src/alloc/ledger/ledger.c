@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alloc/ledger/ledger_events.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/event.h"
@@ -52,6 +53,7 @@ struct mnem_ledger {
     uint64_t kind_live[MNEM_KIND_COUNT], kind_limit[MNEM_KIND_COUNT];
     account accounts[ACCOUNTS_MAX + MNEM_KIND_COUNT]; /* the last ones: "others" of each kind */
     unsigned count;
+    uint32_t owner; /* of its accounts' names (base/event.h) */
     mnem__heap_watcher watcher;
 };
 
@@ -120,12 +122,40 @@ static bool limit_passed(const mnem_ledger *ledger, const account *a, uint64_t b
     return false;
 }
 
-static void tell(mnem__event_what what, const account *a, uint64_t bytes) {
-    mnem__event_emit(&(mnem__event){.what = what,
-                                    .kind = (int)a->info.kind,
-                                    .tag = a->info.tag,
-                                    .bytes = bytes,
-                                    .account_live = a->info.bytes_live});
+/* An account's name in the recording. */
+static uint32_t name_of(mnem__event_sink *sink, const mnem_ledger *ledger, const account *a) {
+    const uint32_t number = (uint32_t)(a - ledger->accounts);
+    const uint32_t known = mnem__event_name_known(sink, ledger->owner, number);
+    if (known) return known;
+    const mnem__event_key key = {.sort = MNEM__NAME_ACCOUNT,
+                                 .owner = ledger->owner,
+                                 .kind = (uint32_t)a->info.kind,
+                                 .text = a->info.tag};
+    return mnem__event_name(sink, ledger->owner, number, &key);
+}
+
+/* The lock is held, so that live bytes are told in their order. */
+static inline void tell_live(const mnem_ledger *ledger, const account *a) {
+    mnem__event_sink *sink = mnem__event_enter();
+    if (sink)
+        mnem__event_put_ordered(sink, MNEM__EVENT_LIVE, name_of(sink, ledger, a), ledger->owner,
+                                a->info.bytes_live);
+}
+
+static void tell_refused(const mnem_ledger *ledger, const account *a, uint64_t bytes,
+                         uint32_t why) {
+    mnem__event_sink *sink = mnem__event_enter();
+    if (sink)
+        mnem__event_put_ordered(sink, MNEM__EVENT_REFUSE, name_of(sink, ledger, a), why, bytes);
+}
+
+uint64_t mnem__ledger_tell_all(mnem_ledger *ledger) {
+    pthread_mutex_lock(&ledger->lock);
+    for (unsigned i = 0; i < ACCOUNTS_MAX + MNEM_KIND_COUNT; i++)
+        if (ledger->accounts[i].info.bytes_live) tell_live(ledger, &ledger->accounts[i]);
+    const uint64_t budget = ledger->budget;
+    pthread_mutex_unlock(&ledger->lock);
+    return budget == NO_LIMIT ? 0 : budget;
 }
 
 static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
@@ -133,7 +163,8 @@ static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes
     if (limit_passed(ledger, a, bytes, &limit, &left)) {
         ledger->refusals++;
         ledger->refused = bytes;
-        tell(MNEM__EVENT_REFUSE, a, bytes);
+        const bool whole = limit == limit_of(ledger);
+        tell_refused(ledger, a, bytes, whole ? MNEM__REFUSED_CAPACITY : MNEM__REFUSED_LIMIT);
         return mnem__fail(MNEM_OVER_BUDGET,
                           "%s %s: needs %llu bytes, %llu of %llu left (%llu over)",
                           mnem_kind_text(a->info.kind), a->info.tag, (unsigned long long)bytes,
@@ -146,7 +177,7 @@ static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes
     ledger->live += bytes;
     if (a->info.bytes_live > a->info.bytes_peak) a->info.bytes_peak = a->info.bytes_live;
     if (ledger->live > ledger->peak) ledger->peak = ledger->live;
-    tell(MNEM__EVENT_CHARGE, a, bytes);
+    tell_live(ledger, a);
     return MNEM_OK;
 }
 
@@ -156,7 +187,7 @@ static void release_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
     a->info.bytes_live -= bytes;
     ledger->kind_live[a->info.kind] -= bytes;
     ledger->live -= bytes;
-    tell(MNEM__EVENT_RELEASE, a, bytes);
+    tell_live(ledger, a);
 }
 
 /* Calls on_soft when bytes would pass the soft limit; the lock is given up meanwhile. */
@@ -289,6 +320,7 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     mnem_ledger *ledger = mnem__calloc("ledger", 1, sizeof *ledger);
     if (!ledger) return mnem__heap_status();
     pthread_mutex_init(&ledger->lock, NULL);
+    ledger->owner = mnem__event_owner();
     ledger->budget = options->budget_bytes ? options->budget_bytes : NO_LIMIT;
     ledger->room = room_of(options);
     ledger->soft_fraction = fraction;

@@ -80,12 +80,25 @@ static bool walk(mnem_match *m, mnem_text bytes) {
     return true;
 }
 
+static bool is_mark(const mnem_grammar *g, int32_t id) {
+    for (uint32_t i = 0; i < g->options.mark_count; i++)
+        if (g->options.marks[i] == id) return true;
+    return false;
+}
+
+/* What a token stands for in a text of the grammar. */
+static mnem_text bytes_of(const mnem_match *m, int32_t id) {
+    const mnem_token_set *tokens = m->grammar->tokens;
+    if (is_mark(m->grammar, id)) return mnem_tokenizer_piece(tokens->tokenizer, id, true);
+    return mnem__token_bytes(tokens, (uint32_t)id);
+}
+
 static mnem_status walk_token(mnem_match *m, int32_t id, bool *fits) {
     const mnem_token_set *tokens = m->grammar->tokens;
     *fits = false;
     if (!tokens || id < 0 || id >= tokens->vocab)
         return mnem__fail(MNEM_INVALID, "grammar: %d is no token of its vocabulary", id);
-    const mnem_text bytes = mnem__token_bytes(tokens, (uint32_t)id);
+    const mnem_text bytes = bytes_of(m, id);
     if (bytes.length == 0 || bytes.length > MNEM__GRAMMAR_TOKEN_BYTES) return MNEM_OK;
     *fits = walk(m, bytes);
     return m->grammar->work.status;
@@ -108,7 +121,7 @@ mnem_status mnem_match_accept(mnem_match *m, int32_t id) {
     }
     MNEM__TRY(walk_token(m, id, &fits));
     if (!fits) return mnem__fail(MNEM_INVALID, "grammar: token %d isn't allowed here", id);
-    return keep(m, (uint32_t)mnem__token_bytes(tokens, (uint32_t)id).length, spare_of(m));
+    return keep(m, (uint32_t)bytes_of(m, id).length, spare_of(m));
 }
 
 mnem_status mnem_match_accept_text(mnem_match *m, const char *bytes, size_t n, size_t *fits) {
@@ -170,6 +183,12 @@ static mnem_status make_mask(mnem_match *m, uint64_t *mask) {
     const mnem_token_set *tokens = m->grammar->tokens;
     memset(mask, 0, m->grammar->mask_words * sizeof *mask);
     MNEM__TRY(walk_all(m, mask));
+    for (uint32_t i = 0; i < m->grammar->options.mark_count; i++) {
+        const int32_t id = m->grammar->options.marks[i];
+        bool fits;
+        MNEM__TRY(walk_token(m, id, &fits));
+        if (fits) allow(mask, (uint32_t)id);
+    }
     for (uint32_t i = 0; mnem_match_may_end(m) && i < tokens->ends; i++)
         allow(mask, tokens->ending[i]);
     return MNEM_OK;

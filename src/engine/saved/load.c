@@ -114,7 +114,7 @@ mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32
 static void plan_kind(mnem_sequence *s, const mnem_saved *saved, int kind, int32_t n) {
     const mnem_engine *e = s->engine;
     const mnem_kv_layout *layout = &e->pages[kind].layout;
-    const int32_t first = saved->from / layout->page_tokens, end = mnem__kv_pages_for(layout, n);
+    const int32_t first = s->length / layout->page_tokens, end = mnem__kv_pages_for(layout, n);
     const int32_t held = kind == MNEM__KV_WINDOW ? saved->first_window / layout->page_tokens : 0;
     const int32_t most = e->tables.kind[kind].need.pages;
     const int32_t keep = mnem__max_i32(held > first ? held : 0, end - most);
@@ -133,14 +133,21 @@ static int32_t held_after(const mnem_sequence *s) {
     return mnem__max_i32(table->first, s->load.keep[MNEM__KV_WINDOW]) * tokens;
 }
 
+/* Whether the save has what comes behind the sequence: from its begin on, or from a later page. */
+static bool goes_on(const mnem_sequence *s, const mnem_saved *saved) {
+    const int32_t tokens = s->engine->pages[MNEM__KV_FULL].layout.page_tokens;
+    if (s->length == saved->from) return true;
+    return s->length > saved->from && s->length % tokens == 0 && mnem__saved_joins(s->engine);
+}
+
 static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem_engine *e = s->engine;
-    if (s->load.on || s->in_step || s->length != saved->from)
+    if (s->load.on || s->in_step || !goes_on(s, saved))
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: it goes on at token %d, not behind a sequence of %d",
                           saved->from, s->length);
-    if (n <= saved->from || n > saved->length)
-        return mnem__fail(MNEM_INVALID, "saved sequence: %d tokens of %d to %d", n, saved->from,
+    if (n <= s->length || n > saved->length)
+        return mnem__fail(MNEM_INVALID, "saved sequence: %d tokens of %d to %d", n, s->length,
                           saved->length);
     if (n > e->choice.context)
         return mnem__fail(MNEM_OVER_BUDGET, "saved sequence: %d tokens don't fit the context of %d",

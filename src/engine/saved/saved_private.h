@@ -48,6 +48,11 @@ uint64_t mnem__saved_header_checksum(const mnem__saved_header *header);
 uint64_t mnem__saved_page_checksum(const mnem__kv_pages *pages, int32_t page, int kind,
                                    int32_t number, uint64_t ids_checksum);
 
+/* Whether a save may be loaded behind pages of others: only the full kind, without states. */
+static inline bool mnem__saved_joins(const mnem_engine *engine) {
+    return engine->pages[MNEM__KV_WINDOW].count == 0 && !engine->pages[MNEM__KV_FULL].ids;
+}
+
 /* Equal for two engines whose pages mean the same: a checksum of the model's header, of a sample of
  * its weights, and of its adapters. Asked for first it reads the sample. */
 mnem_status mnem__saved_identity(const mnem_engine *engine, uint64_t *identity);

@@ -38,3 +38,19 @@ bool mnem_graph_node_get(const mnem_graph *graph, int32_t index, mnem_graph_node
         info->layer = step->layer;
     return true;
 }
+
+bool mnem_graph_node_cost(const mnem_graph *graph, int32_t index, int64_t tokens, int64_t first_row,
+                          int32_t past, mnem_op_cost *cost) {
+    if (index < 0 || index >= graph->steps) return false;
+    const mnem__graph_step *step = &graph->step[index];
+    const int64_t first = step->tail ? first_row : 0;
+    const mnem_kv_sequence kv = {.first_position = past + (int32_t)first,
+                                 .rows = (int32_t)(tokens - first)};
+    const mnem_op_args args = {.tokens = tokens - first,
+                               .row_end = step->op.desc.in[1].shape[0],
+                               .kv = &kv,
+                               .kv_count = 1};
+    *cost = (mnem_op_cost){0};
+    if (args.tokens > 0) *cost = mnem_op_cost_get(&step->op, &args);
+    return true;
+}

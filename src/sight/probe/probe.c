@@ -1,12 +1,12 @@
 /* probe.c: a probe's run: what it takes, and whose turn it is.
  *
- * Idea: rounds. Short passes (caches, arithmetic, the clock) each get a turn in every round; the
- * long ones (the curve of latency, sweeps of memory) take turns, one a round. So the passes of any
- * figure are spread over the whole run, and its best is of the quietest moment of all.
+ * Idea: turns. After each of the long passes (the curve of latency, sweeps of memory) come short
+ * ones (caches, arithmetic, the clock), all of them or as many as their share of the time allows.
+ * So the passes of any figure are spread over the whole run, and its best is of the quietest
+ * moment.
  *
- *     round 0: [caches L1 L2 L3 | peaks | clock | latency L1 L2 L3] curve
- *     round 1: [the same] memory, load, 1 thread
- *     round 2: [the same] memory, store, 1 thread ...
+ *     curve [caches L1 L2 L3 | latency L1 L2 L3 | peaks | clock]
+ *     memory, load [the same] memory, store [the same] ...
  *
  * Invariant: all memory is taken before the first round. Ends after `seconds`, when each long one
  * had a turn; without those at 1.5 times as many. */
@@ -112,11 +112,11 @@ static void block_give(const mnem__probe_run *run, mnem__probe_block *block) {
     *block = (mnem__probe_block){0};
 }
 
-/* Four times the last cache, so that hardly anything of it is in that. */
+/* More than twice the last cache, so that most of it can't be in that. */
 static uint64_t bytes_wanted(const mnem__probe_run *run) {
     const mnem_probe *p = run->probe;
     uint64_t last = p->level[p->levels - 2].said_bytes;
-    const uint64_t huge = mnem__min_u64(mnem__max_u64(4 * last, 256 * mib), 1024 * mib);
+    const uint64_t huge = mnem__min_u64(mnem__max_u64(last * 5 / 2, 256 * mib), 1024 * mib);
     return huge + huge / 8 + mnem_team_bytes(p->threads);
 }
 
@@ -143,29 +143,61 @@ static mnem_status take(mnem__probe_run *run) {
 
 /* ---- turns ---- */
 
-static void short_ones(mnem__probe_run *run) {
-    for (int i = 0; i < run->probe->levels - 1; i++) mnem__probe_rates(run, i);
-    mnem__probe_peaks(run);
-    mnem__probe_clock(run);
-    mnem__probe_latencies(run, false);
-    mnem__probe_latencies(run, true);
+/* Short ones by number: caches, arithmetic, latencies, the clock. */
+static int short_count(const mnem__probe_run *run) {
+    const mnem_probe *p = run->probe;
+    return (p->levels - 1) * (p->teams * MNEM_PROBE_STREAMS + 2) + 2 * p->peaks + 1;
 }
 
-enum { CURVES = 5 };
+static void short_one(mnem__probe_run *run, int i) {
+    const mnem_probe *p = run->probe;
+    const int caches = p->levels - 1, each = p->teams * MNEM_PROBE_STREAMS;
+    if (i < caches * each) {
+        mnem__probe_rate(run, i / each, i % each / MNEM_PROBE_STREAMS,
+                         (mnem_probe_stream)(i % MNEM_PROBE_STREAMS));
+        return;
+    }
+    i -= caches * each;
+    if (i < 2 * caches) {
+        mnem__probe_latency(run, i / 2, i % 2);
+        return;
+    }
+    i -= 2 * caches;
+    if (i < 2 * p->peaks)
+        mnem__probe_peak(run, i / 2, i % 2);
+    else
+        mnem__probe_clock(run);
+}
+
+/* A round of them, as far as it comes in its share of the time; the next goes on there. */
+static void short_ones(mnem__probe_run *run, double share) {
+    const int count = short_count(run);
+    const double end = mnem__seconds() + share;
+    for (int i = 0; i < count; i++) {
+        if (mnem__probe_stopped(run) || mnem__seconds() > end) return;
+        short_one(run, run->next);
+        run->next = (run->next + 1) % count;
+        run->probe->rounds += run->next == 0;
+    }
+}
+
+/* Besides sweeps: curves and memory's latency through both kinds of pages, the disk. */
+enum { OTHERS = 5 };
 
 static int long_count(const mnem__probe_run *run) {
-    return CURVES + run->probe->teams * MNEM_PROBE_STREAMS;
+    return run->probe->teams * MNEM_PROBE_STREAMS + OTHERS;
 }
 
+/* What matters most comes first, should the time not be enough for all: the largest team. */
 static void long_one(mnem__probe_run *run, int turn) {
-    switch (turn) {
-    case 0: mnem__probe_curve(run, false); break;
-    case 1: mnem__probe_latency_memory(run, false); break;
-    case 2: mnem__probe_curve(run, true); break;
+    const int sweeps = run->probe->teams * MNEM_PROBE_STREAMS;
+    switch (turn - sweeps) {
+    case 0: mnem__probe_latency_memory(run, false); break;
+    case 1: mnem__probe_curve(run, false); break;
+    case 2: mnem__probe_disk(run); break;
     case 3: mnem__probe_latency_memory(run, true); break;
-    case 4: mnem__probe_disk(run); break;
+    case 4: mnem__probe_curve(run, true); break;
     default:
-        turn -= CURVES; /* the largest team first: it matters most */
         mnem__probe_rate_memory(run, run->probe->teams - 1 - turn / MNEM_PROBE_STREAMS,
                                 (mnem_probe_stream)(turn % MNEM_PROBE_STREAMS));
     }
@@ -180,17 +212,13 @@ static bool tell(const mnem__probe_run *run) {
 
 static mnem_status rounds(mnem__probe_run *run) {
     const int turns = long_count(run);
+    const double share = 0.6 * (run->until - mnem__seconds()) / turns;
     for (int turn = 0;; turn++) {
         const double now = mnem__seconds();
         if (!tell(run) || cancelled(run)) return mnem__fail(MNEM_CANCELLED, "probe: cancelled");
         if ((turn >= turns && now > run->until) || mnem__probe_stopped(run)) return MNEM_OK;
-        /* Short ones give way where the time is needed for the long ones to have their turn. */
-        const double part = (now - run->begun) / (run->until - run->begun);
-        if (turn >= turns || turn < 2 || part < (double)turn / turns + 0.1) {
-            short_ones(run);
-            run->probe->rounds++;
-        }
         long_one(run, turn % turns);
+        short_ones(run, share);
     }
 }
 
@@ -214,7 +242,8 @@ static void tell_peaks(mnem__probe_run *run) {
         for (int all = 0; all < 2; all++)
             p->peak[i].rate[all] = mnem__probe_value(&run->peak[i][all], true);
     for (int i = 0; i < p->peaks; i++)
-        p->peak[i].used = p->peak[i].rate[1].best >= mnem_probe_peak_of(p, p->peak[i].type);
+        p->peak[i].used = p->peak[i].rate[1].best > 0 &&
+                          p->peak[i].rate[1].best >= mnem_probe_peak_of(p, p->peak[i].type);
 }
 
 static void tell_all(mnem__probe_run *run) {
@@ -245,6 +274,7 @@ static mnem_status measure(mnem__probe_run *run) {
     if (status != MNEM_OK) return status;
     /* Pages that a machine hasn't given anybody yet take seconds. */
     run->until = mnem__max_f64(run->begun + seconds, mnem__seconds() + 0.5 * seconds);
+    run->last = mnem__max_f64(run->last, mnem__seconds() + 0.8 * seconds);
     choose_cycles(run);
     mnem__probe_rate_bytes(run);
     mnem__probe_sizes(run);

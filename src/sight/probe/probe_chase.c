@@ -106,23 +106,19 @@ void mnem__probe_curve(mnem__probe_run *run, bool small) {
         const uint64_t bytes = run->probe->size[i].bytes;
         if (bytes > block->size) break;
         mnem__probe_cycle_grow(block, bytes, &run->random);
-        pass(block, &run->size[i][small], 0.02, 0.001);
+        pass(block, &run->size[i][small], 0.005, 0.001);
     }
 }
 
 /* ---- levels ---- */
 
-static void level_pass(mnem__probe_run *run, int level, bool small) {
+void mnem__probe_latency(mnem__probe_run *run, int level, bool small) {
     mnem__probe_block *block = small ? &run->small : &run->huge;
     const uint64_t bytes = run->probe->level[level].latency_bytes;
-    if (bytes > block->size || mnem__probe_stopped(run)) return;
+    if (bytes > block->size) return;
     mnem__probe_cycle_begin(block);
     mnem__probe_cycle_grow(block, bytes, &run->random);
     pass(block, &run->latency[level][small], 0.02, 0.002);
-}
-
-void mnem__probe_latencies(mnem__probe_run *run, bool small) {
-    for (int i = 0; i < run->probe->levels - 1; i++) level_pass(run, i, small);
 }
 
 /* Puts the cycle's lines out of all caches; false where the processor has no way to. */

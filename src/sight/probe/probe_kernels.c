@@ -15,12 +15,6 @@
 #define JOIN(name, level)    JOIN_OF(name, level)
 #define JOIN_OF(name, level) name##_##level
 
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
-
 #if MNEM__LANES == 512
 typedef __m512 vec;
 enum { CHAINS = 16 };
@@ -65,7 +59,7 @@ static void load(float *a, const float *b, const float *c, int64_t bytes, int64_
     const int64_t n = bytes / (int64_t)sizeof(float);
     for (; times > 0; times--)
         for (int64_t i = 0; i < n; i += TURN) {
-            UNROLL for (int k = 0; k < 8; k++) {
+            MNEM__PROBE_UNROLL for (int k = 0; k < 8; k++) {
                 vec v = LOAD(a + i + k * WIDTH);
                 KEEP(v);
             }
@@ -79,7 +73,7 @@ static void store(float *a, const float *b, const float *c, int64_t bytes, int64
     for (; times > 0; times--)
         for (int64_t i = 0; i < n; i += TURN) {
             KEEP(v);
-            UNROLL for (int k = 0; k < 8; k++) STORE(a + i + k * WIDTH, v);
+            MNEM__PROBE_UNROLL for (int k = 0; k < 8; k++) STORE(a + i + k * WIDTH, v);
         }
 }
 
@@ -90,7 +84,7 @@ static void stream(float *a, const float *b, const float *c, int64_t bytes, int6
     for (; times > 0; times--)
         for (int64_t i = 0; i < n; i += TURN) {
             KEEP(v);
-            UNROLL for (int k = 0; k < 8; k++) STREAM(a + i + k * WIDTH, v);
+            MNEM__PROBE_UNROLL for (int k = 0; k < 8; k++) STREAM(a + i + k * WIDTH, v);
         }
 #if defined __x86_64__
     _mm_sfence();
@@ -102,7 +96,7 @@ static void copy(float *a, const float *b, const float *c, int64_t bytes, int64_
     const int64_t n = bytes / (int64_t)sizeof(float);
     for (; times > 0; times--)
         for (int64_t i = 0; i < n; i += TURN) {
-            UNROLL for (int k = 0; k < 8; k++) {
+            MNEM__PROBE_UNROLL for (int k = 0; k < 8; k++) {
                 vec v = LOAD(b + i + k * WIDTH);
                 KEEP(v);
                 STORE(a + i + k * WIDTH, v);
@@ -116,7 +110,7 @@ static void triad(float *a, const float *b, const float *c, int64_t bytes, int64
     for (; times > 0; times--)
         for (int64_t i = 0; i < n; i += TURN) {
             KEEP(s);
-            UNROLL for (int k = 0; k < 8; k++) {
+            MNEM__PROBE_UNROLL for (int k = 0; k < 8; k++) {
                 vec v = FMA(LOAD(b + i + k * WIDTH), s, LOAD(c + i + k * WIDTH));
                 KEEP(v);
                 STORE(a + i + k * WIDTH, v);
@@ -127,24 +121,25 @@ static void triad(float *a, const float *b, const float *c, int64_t bytes, int64
 /* Sums near 2: x = x / 2 + 1 stays there. */
 static void f32(int64_t rounds) {
     vec sum[CHAINS], half = SPLAT(0.5f), one = SPLAT(1.0f);
-    UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = one;
+    MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = one;
     KEEP(half);
     KEEP(one);
     for (; rounds > 0; rounds--) {
-        UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = FMA(sum[k], half, one);
-        UNROLL for (int k = 0; k < CHAINS; k++) KEEP(sum[k]);
+        MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = FMA(sum[k], half, one);
+        MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) KEEP(sum[k]);
     }
 }
 
 #if MNEM__LANES == 512
 static void int8(int64_t rounds) {
     __m512i sum[CHAINS], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(-5);
-    UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = _mm512_setzero_si512();
+    MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = _mm512_setzero_si512();
     KEEP(b);
     for (; rounds > 0; rounds--) {
         KEEP(a);
-        UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = _mm512_dpbusd_epi32(sum[k], a, b);
-        UNROLL for (int k = 0; k < CHAINS; k++) KEEP(sum[k]);
+        MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) sum[k] =
+            _mm512_dpbusd_epi32(sum[k], a, b);
+        MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) KEEP(sum[k]);
     }
 }
 #define INT8                                                                                       \
@@ -154,14 +149,14 @@ static void int8(int64_t rounds) {
 static void int8(int64_t rounds) {
     __m256i sum[CHAINS], a = _mm256_set1_epi8(3), b = _mm256_set1_epi8(-5);
     const __m256i ones = _mm256_set1_epi16(1);
-    UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = _mm256_setzero_si256();
+    MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = _mm256_setzero_si256();
     for (; rounds > 0; rounds--) {
-        UNROLL for (int k = 0; k < CHAINS; k++) {
+        MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) {
             KEEP(a);
             const __m256i pairs = _mm256_madd_epi16(_mm256_maddubs_epi16(a, b), ones);
             sum[k] = _mm256_add_epi32(sum[k], pairs);
         }
-        UNROLL for (int k = 0; k < CHAINS; k++) KEEP(sum[k]);
+        MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) KEEP(sum[k]);
     }
 }
 #define INT8                                                                                       \

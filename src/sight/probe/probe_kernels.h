@@ -34,4 +34,11 @@ extern const mnem__probe_kernels mnem__probe_kernels_avx512;
 /* Pairs of bf16 (AVX512_BF16), whether or not they are faster than f32. */
 extern const mnem__probe_arithmetic mnem__probe_pairs;
 
+/* Before loops of constant counts whose sums are registers. */
+#if defined(__clang__)
+#define MNEM__PROBE_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define MNEM__PROBE_UNROLL _Pragma("GCC unroll 32")
+#endif
+
 #endif

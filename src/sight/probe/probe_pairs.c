@@ -8,11 +8,9 @@ enum { CHAINS = 16 };
 static void pairs(int64_t rounds) {
     __m512 sum[CHAINS];
     const __m512bh a = (__m512bh)_mm512_set1_epi16(0x3f00), b = (__m512bh)_mm512_set1_epi16(0x3e80);
-#pragma GCC unroll 32
-    for (int k = 0; k < CHAINS; k++) sum[k] = _mm512_setzero_ps();
+    MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) sum[k] = _mm512_setzero_ps();
     for (; rounds > 0; rounds--) {
-#pragma GCC unroll 32
-        for (int k = 0; k < CHAINS; k++) {
+        MNEM__PROBE_UNROLL for (int k = 0; k < CHAINS; k++) {
             sum[k] = _mm512_dpbf16_ps(sum[k], a, b);
             __asm__ volatile("" : "+v"(sum[k]));
         }

@@ -68,22 +68,18 @@ void mnem__probe_peaks_begin(mnem__probe_run *run) {
     add(run, f32, "bf16", "as f32");
 }
 
-void mnem__probe_peaks(mnem__probe_run *run) {
-    for (int i = 0; i < run->probe->peaks; i++)
-        for (int all = 0; all < 2 && !mnem__probe_stopped(run); all++) {
-            mnem__probe_samples *samples = &run->peak[i][all];
-            adding a = {.arithmetic = run->arithmetic[i],
-                        .rounds = samples->times,
-                        .threads = all ? run->probe->threads : 1};
-            if (!a.rounds) {
-                a.rounds = 4096;
-                a.rounds = mnem__max_i64(1, (int64_t)(0.001 * 4096 / pass(run, &a)));
-                samples->times = a.rounds;
-            }
-            const double operations =
-                (double)a.arithmetic->operations * (double)a.rounds * a.threads;
-            mnem__probe_sample(samples, operations / pass(run, &a), true);
-        }
+void mnem__probe_peak(mnem__probe_run *run, int index, bool all) {
+    mnem__probe_samples *samples = &run->peak[index][all];
+    adding a = {.arithmetic = run->arithmetic[index],
+                .rounds = samples->times,
+                .threads = all ? run->probe->threads : 1};
+    if (!a.rounds) {
+        a.rounds = 4096;
+        a.rounds = mnem__max_i64(1, (int64_t)(0.001 * 4096 / pass(run, &a)));
+        samples->times = a.rounds;
+    }
+    const double operations = (double)a.arithmetic->operations * (double)a.rounds * a.threads;
+    mnem__probe_sample(samples, operations / pass(run, &a), true);
 }
 
 /* ---- the clock ---- */

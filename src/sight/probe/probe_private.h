@@ -56,6 +56,7 @@ struct mnem__probe_run {
     const mnem__probe_kernels *kernels;
     double begun, until, last; /* seconds of the clock: begun, should end, must end */
     uint64_t random;
+    int next; /* of the short passes */
     mnem__probe_samples rate[MNEM_PROBE_LEVELS][MNEM_PROBE_TEAMS][MNEM_PROBE_STREAMS];
     mnem__probe_samples latency[MNEM_PROBE_LEVELS][2];
     mnem__probe_samples size[MNEM_PROBE_SIZES][2];
@@ -75,8 +76,8 @@ void mnem__probe_cycle_grow(mnem__probe_block *block, uint64_t bytes, uint64_t *
 void mnem__probe_sizes(mnem__probe_run *run);
 /* One pass over all sizes that fit into the block. */
 void mnem__probe_curve(mnem__probe_run *run, bool small);
-/* One pass at each level but memory; memory is one of its own. */
-void mnem__probe_latencies(mnem__probe_run *run, bool small);
+/* One pass at a cache; memory's is one of its own. */
+void mnem__probe_latency(mnem__probe_run *run, int level, bool small);
 void mnem__probe_latency_memory(mnem__probe_run *run, bool small);
 /* Where the curve leaves each level. */
 void mnem__probe_knees(mnem_probe *probe);
@@ -84,13 +85,14 @@ void mnem__probe_knees(mnem_probe *probe);
 /* ---- bandwidth (probe_streams.c) ---- */
 /* Bytes that a thread goes through at each level. */
 void mnem__probe_rate_bytes(mnem__probe_run *run);
-/* One pass of each stream and team at a cache; memory: a sweep of one stream and team. */
-void mnem__probe_rates(mnem__probe_run *run, int level);
+/* One pass of a stream and team at a cache; a sweep through memory. */
+void mnem__probe_rate(mnem__probe_run *run, int level, int team, mnem_probe_stream stream);
 void mnem__probe_rate_memory(mnem__probe_run *run, int team, mnem_probe_stream stream);
 
 /* ---- arithmetic (probe_peaks.c) ---- */
 void mnem__probe_peaks_begin(mnem__probe_run *run);
-void mnem__probe_peaks(mnem__probe_run *run);
+/* By one thread, or by all. */
+void mnem__probe_peak(mnem__probe_run *run, int index, bool all);
 void mnem__probe_clock(mnem__probe_run *run);
 
 /* ---- a disk (probe_disk.c) ---- */

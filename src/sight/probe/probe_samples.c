@@ -66,7 +66,9 @@ const char *mnem_probe_stream_text(mnem_probe_stream stream) {
 const mnem_probe_level *mnem_probe_level_of(const mnem_probe *probe, uint64_t bytes) {
     for (int i = 0; i < probe->levels - 1; i++) {
         const mnem_probe_level *l = &probe->level[i];
-        if (bytes <= (l->measured_bytes ? l->measured_bytes : l->said_bytes)) return l;
+        const uint64_t own = l->measured_bytes ? l->measured_bytes : l->said_bytes;
+        const int32_t sharers = mnem__max_i32(l->shared, 1);
+        if (bytes <= own * (uint64_t)mnem__max_i32(probe->threads / sharers, 1)) return l;
     }
     return probe->levels ? &probe->level[probe->levels - 1] : NULL;
 }

@@ -71,7 +71,7 @@ static double pass(mnem__probe_run *run, passing *p) {
 
 /* ---- caches ---- */
 
-static void cache_pass(mnem__probe_run *run, int level, int team, mnem_probe_stream stream) {
+void mnem__probe_rate(mnem__probe_run *run, int level, int team, mnem_probe_stream stream) {
     const mnem_probe_level *l = &run->probe->level[level];
     mnem__probe_samples *samples = &run->rate[level][team][stream];
     const int count = streams_of(stream);
@@ -84,6 +84,7 @@ static void cache_pass(mnem__probe_run *run, int level, int team, mnem_probe_str
                  .bytes = (int64_t)bytes,
                  .times = samples->times,
                  .threads = threads};
+    if (stream == MNEM_PROBE_STREAM) return; /* it is of memory */
     if (!bytes || p.share * (uint64_t)threads > run->huge.size) return;
     if (!p.times) { /* how often makes a millisecond; the second is in the caches */
         p.times = 1;
@@ -99,12 +100,6 @@ static void cache_pass(mnem__probe_run *run, int level, int team, mnem_probe_str
     }
     const double moved = (double)p.bytes * count * (double)p.times * threads;
     mnem__probe_sample(samples, moved / pass(run, &p), true);
-}
-
-void mnem__probe_rates(mnem__probe_run *run, int level) {
-    for (int t = 0; t < run->probe->teams; t++)
-        for (int s = 0; s < MNEM_PROBE_STREAMS && !mnem__probe_stopped(run); s++)
-            if (s != MNEM_PROBE_STREAM) cache_pass(run, level, t, (mnem_probe_stream)s);
 }
 
 /* ---- memory ---- */

@@ -8,6 +8,7 @@
 #include "sight/report/report_private.h"
 
 #include "base/error.h"
+#include "mnem/trace_read.h"
 
 static void pass_time(mnem__count *c, uint64_t at) {
     const uint64_t span = at > c->at ? at - c->at : 0;
@@ -121,15 +122,19 @@ static void reside(mnem__count *c, const mnem__report_event *e) {
     if (e->bytes > c->resident_most) c->resident_most = e->bytes;
 }
 
-static void read_disk(mnem__count *c, const mnem__report_event *e) {
-    c->disk_bytes += e->bytes;
-    c->disk_ns += e->granted;
+mnem_status mnem__count_span(mnem__count *c, const mnem__report_event *e, bool *ended,
+                             mnem__span *span) {
+    MNEM__TRY(mnem__spans_tell(&c->spans, e, ended, span));
+    if (!*ended || span->sort != MNEM_SPAN_READ) return MNEM_OK;
+    c->disk_bytes += span->bytes;
+    c->disk_ns += span->to - span->from;
     c->disk_reads++;
+    return MNEM_OK;
 }
 
 mnem_status mnem__count_event(mnem__count *c, const mnem__report_event *e) {
     bool ended;
-    uint64_t from;
+    mnem__span span;
     mnem__live *b;
     pass_time(c, e->at);
     c->events++;
@@ -143,8 +148,7 @@ mnem_status mnem__count_event(mnem__count *c, const mnem__report_event *e) {
     case MNEM__REPORT_RESERVE: reserve(c, e); return MNEM_OK;
     case MNEM__REPORT_REFUSE: refuse(c, e); return MNEM_OK;
     case MNEM__REPORT_BEGIN:
-    case MNEM__REPORT_END: return mnem__spans_tell(&c->spans, e, &ended, &from);
-    case MNEM__REPORT_READ: read_disk(c, e); return MNEM_OK;
+    case MNEM__REPORT_END: return mnem__count_span(c, e, &ended, &span);
     case MNEM__REPORT_RESIDENT: reside(c, e); return MNEM_OK;
     case MNEM__REPORT_TICK: return MNEM_OK;
     }

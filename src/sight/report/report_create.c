@@ -65,7 +65,10 @@ static void fill_facts(mnem_report *r) {
 static mnem_status make(mnem_report *r, const char *path) {
     r->path = mnem__strndup("report", path, strlen(path));
     if (!r->path) return mnem__heap_status();
-    MNEM__TRY(mnem__report_open_workload(path, &r->options, &r->source));
+    mnem_status status = mnem__report_open_trace(path, &r->source);
+    if (status == MNEM_UNSUPPORTED)
+        status = mnem__report_open_workload(path, &r->options, &r->source);
+    if (status != MNEM_OK) return status;
     MNEM__TRY(count_all(r));
     r->source->about(r->source, &r->about);
     fill_facts(r);

@@ -6,6 +6,7 @@
  * Cost: sorts of the owners and of the blocks that are live at the end. */
 #include "base/error.h"
 #include "base/sort.h"
+#include "mnem/trace_read.h"
 #include "sight/report/report_private.h"
 
 static uint32_t *in_order(size_t n, mnem__sort_less *less, const void *context) {
@@ -38,12 +39,14 @@ static void fill_owner(mnem_report *r, const mnem__holders *h, uint32_t i, mnem_
     mnem__holder_peak(h, i, &o->bytes_at_peak, &o->blocks_at_peak);
 }
 
-static mnem_status list_owners(mnem_report *r, const mnem__holders *h, mnem_report_owner **list) {
+/* Those that ever held anything. */
+static mnem_status list_owners(mnem_report *r, const mnem__holders *h, mnem_report_owner **list,
+                               size_t *count) {
     uint32_t *order = in_order(h->count, more_at_peak, h);
     *list = mnem__alloc("report", (h->count + 1) * sizeof **list);
     const mnem_status status = order && *list ? MNEM_OK : mnem__heap_status();
     for (uint32_t i = 0; status == MNEM_OK && i < h->count; i++)
-        fill_owner(r, h, order[i], &(*list)[i]);
+        if (h->of[order[i]].most) fill_owner(r, h, order[i], &(*list)[(*count)++]);
     mnem__free(order);
     return status;
 }
@@ -143,6 +146,7 @@ static mnem_status list_operators(mnem_report *r) {
         if (!o->count) continue;
         r->operators[r->facts.ops++] =
             (mnem_report_operator){.name = r->source->name(r->source, o->name),
+                                   .sort = mnem_span_text((mnem_span)o->sort),
                                    .count = o->count,
                                    .bytes = o->bytes,
                                    .ns_total = o->total,
@@ -154,14 +158,13 @@ static mnem_status list_operators(mnem_report *r) {
 
 mnem_status mnem__report_lists(mnem_report *r) {
     mnem_report_facts *f = &r->facts;
-    MNEM__TRY(list_owners(r, &r->count.accounts, &r->account));
-    MNEM__TRY(list_owners(r, &r->count.sites, &r->site));
+    MNEM__TRY(list_owners(r, &r->count.accounts, &r->account, &f->accounts));
+    MNEM__TRY(list_owners(r, &r->count.sites, &r->site, &f->sites));
     MNEM__TRY(list_leaks(r));
     MNEM__TRY(list_operators(r));
     f->account = r->account;
-    f->accounts = r->count.accounts.count;
     f->site = r->site;
-    f->sites = r->count.sited ? r->count.sites.count : 0;
+    if (!r->count.sited) f->sites = 0;
     f->leak = r->leak;
     f->op = r->operators;
     return MNEM_OK;

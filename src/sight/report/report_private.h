@@ -17,12 +17,14 @@ typedef struct mnem__integral {
 typedef struct mnem__span_sum {
     uint64_t count, bytes, total, longest;
     uint32_t name;
+    int32_t sort; /* mnem_span, of the last */
 } mnem__span_sum;
 
 enum { MNEM__SPAN_DEPTH = 32 };
 typedef struct mnem__span_stack {
     uint32_t thread, depth; /* depth may be beyond the array: those are counted, not timed */
     uint32_t name[MNEM__SPAN_DEPTH];
+    int32_t sort[MNEM__SPAN_DEPTH];
     uint64_t from[MNEM__SPAN_DEPTH], bytes[MNEM__SPAN_DEPTH];
 } mnem__span_stack;
 
@@ -32,9 +34,15 @@ typedef struct mnem__spans {
     mnem__span_stack *stack; /* [stacks] */
     uint32_t stacks;
 } mnem__spans;
-/* Begins or ends; of an end *from is when it began, false where it never did. MNEM_NO_MEMORY. */
+/* A span that ended. */
+typedef struct mnem__span {
+    uint64_t from, to, bytes;
+    uint32_t name, lane, depth; /* its thread's number, from 0; how many it lies in */
+    int32_t sort;
+} mnem__span;
+/* Begins or ends; *ended says whether one that began did, which is *span then. MNEM_NO_MEMORY. */
 mnem_status mnem__spans_tell(mnem__spans *spans, const mnem__report_event *event, bool *ended,
-                             uint64_t *from);
+                             mnem__span *span);
 void mnem__spans_fini(mnem__spans *spans);
 
 /* ---- counting (report_count.c) ---- */
@@ -54,6 +62,9 @@ typedef struct mnem__count {
 } mnem__count;
 
 mnem_status mnem__count_event(mnem__count *c, const mnem__report_event *event);
+/* The part of it that is about spans; *ended and *span as of mnem__spans_tell. */
+mnem_status mnem__count_span(mnem__count *c, const mnem__report_event *event, bool *ended,
+                             mnem__span *span);
 void mnem__count_fini(mnem__count *c);
 
 struct mnem_report {

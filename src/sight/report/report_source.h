@@ -15,9 +15,8 @@ typedef enum mnem__report_what {
     MNEM__REPORT_FREE,    /* block id */
     MNEM__REPORT_RESERVE, /* `bytes` at address: taken where `granted` isn't 0, or given back */
     MNEM__REPORT_REFUSE,  /* bytes; class, or -1: by what is free */
-    MNEM__REPORT_BEGIN,   /* a span of a thread: name */
+    MNEM__REPORT_BEGIN,   /* a span of a thread: name; why: mnem_span; bytes, or 0 */
     MNEM__REPORT_END,
-    MNEM__REPORT_READ,     /* bytes of disk were read in `granted` ns, which end here */
     MNEM__REPORT_RESIDENT, /* bytes: VmRSS */
     MNEM__REPORT_TICK      /* nothing but a moment */
 } mnem__report_what;
@@ -52,6 +51,8 @@ struct mnem__report_source {
     void (*close)(mnem__report_source *self);
 };
 
+/* Traces that mnem recorded; MNEM_UNSUPPORTED: it's none. */
+mnem_status mnem__report_open_trace(const char *path, mnem__report_source **source);
 /* PyTorch snapshots and text traces. */
 mnem_status mnem__report_open_workload(const char *path, const mnem_report_options *options,
                                        mnem__report_source **source);

@@ -32,14 +32,24 @@ static bool reserve(mnem__spans *s, uint32_t name) {
 static void begin(mnem__span_stack *t, const mnem__report_event *e) {
     if (t->depth < MNEM__SPAN_DEPTH) {
         t->name[t->depth] = e->name;
+        t->sort[t->depth] = e->why;
         t->from[t->depth] = e->at;
         t->bytes[t->depth] = e->bytes;
     }
     t->depth++;
 }
 
+static void add(mnem__span_sum *o, const mnem__span *span) {
+    const uint64_t took = span->to - span->from;
+    o->count++;
+    o->total += took;
+    o->bytes += span->bytes;
+    o->sort = span->sort;
+    if (took > o->longest) o->longest = took;
+}
+
 mnem_status mnem__spans_tell(mnem__spans *s, const mnem__report_event *e, bool *ended,
-                             uint64_t *from) {
+                             mnem__span *span) {
     mnem__span_stack *t = stack_of(s, e->thread);
     *ended = false;
     if (!t) return mnem__heap_status();
@@ -48,16 +58,17 @@ mnem_status mnem__spans_tell(mnem__spans *s, const mnem__report_event *e, bool *
         return MNEM_OK;
     }
     if (!t->depth || --t->depth >= MNEM__SPAN_DEPTH) return MNEM_OK;
-    const uint32_t name = t->name[t->depth];
-    const uint64_t took = e->at - t->from[t->depth];
-    if (!reserve(s, name)) return mnem__heap_status();
-    mnem__span_sum *o = &s->of[name];
-    o->count++;
-    o->total += took;
-    o->bytes += e->bytes ? e->bytes : t->bytes[t->depth];
-    if (took > o->longest) o->longest = took;
+    const uint32_t i = t->depth;
+    if (!reserve(s, t->name[i])) return mnem__heap_status();
+    *span = (mnem__span){t->from[i],
+                         e->at,
+                         e->bytes ? e->bytes : t->bytes[i],
+                         t->name[i],
+                         (uint32_t)(t - s->stack),
+                         i,
+                         t->sort[i]};
+    add(&s->of[t->name[i]], span);
     *ended = true;
-    *from = t->from[t->depth];
     return MNEM_OK;
 }
 

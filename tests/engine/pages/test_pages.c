@@ -5,6 +5,7 @@
 
 #include "engine/engine_case.h"
 #include "kit/kit.h"
+#include "kit/kit_model.h"
 
 #define LLAMA   MNEM_TEST_DATA "/architectures/llama.gguf"
 #define WINDOWS MNEM_TEST_DATA "/architectures/gemma3.gguf" /* of 24 tokens */
@@ -112,10 +113,45 @@ static void the_rest_of_a_budget_becomes_pages(void **state) {
     }
 }
 
+/* What a pass reads serves all of them: several sequences have a place, for matrices that go. */
+static void where_weights_are_read_many_sequences_have_pages(void **state) {
+    (void)state;
+    const mnem_engine_options asked = {.context = 1024,
+                                       .threads = 1,
+                                       .kv = MNEM_KV_F16,
+                                       .sequences = 16,
+                                       .logits_rows = 8,
+                                       .pages_fill = true};
+    make_model(
+        "many.gguf",
+        "--heads 4 --kv-heads 1 --embd 256 --layers 16 --ff 1024 --context 1024 --type Q8_0");
+    mnem_engine_plan one, eight;
+    const uint64_t least = engine_case_least("many.gguf", &asked);
+    for (uint64_t budget = least + (8 << 20); budget < least + (12 << 20); budget += 1 << 20) {
+        engine_case c;
+        mnem_engine_options o = asked;
+        o.logits_rows = 1;
+        engine_case_open(&c, "many.gguf", budget, &o);
+        engine_case_close(&c);
+        one = c.plan;
+        engine_case_open(&c, "many.gguf", budget, &asked);
+        engine_case_close(&c);
+        eight = c.plan;
+        assert_true(one.streamed && eight.streamed);
+        assert_true(eight.peak_bytes <= budget);
+        assert_true(eight.pages >= 4 * 512 / PAGE && eight.chunk >= 4);
+        assert_true(eight.pages > one.pages);
+        assert_true(eight.matrices_resident < one.matrices_resident);
+        assert_true(eight.predicted_seconds >= one.predicted_seconds);
+    }
+    remove("many.gguf");
+}
+
 /* The same way as with one context's pages, whatever is left. */
 static void pages_take_nothing_from_the_way(void **state) {
     (void)state;
-    const mnem_engine_options one = options_of(8, 1);
+    mnem_engine_options one = options_of(8, 1);
+    one.logits_rows = 1;
     const uint64_t least = engine_case_least(LLAMA, &one);
     for (uint64_t more = 0; more < 512 * 1024; more += 50000) {
         engine_case c, d;
@@ -260,6 +296,7 @@ int main(void) {
         cmocka_unit_test(a_plan_has_pages_for_the_tokens_asked_for),
         cmocka_unit_test(windows_take_no_more_than_all_sequences_need),
         cmocka_unit_test(the_rest_of_a_budget_becomes_pages),
+        cmocka_unit_test(where_weights_are_read_many_sequences_have_pages),
         cmocka_unit_test(pages_take_nothing_from_the_way),
         cmocka_unit_test(pages_below_zero_are_refused),
         cmocka_unit_test(a_step_that_lacks_pages_changes_nothing),

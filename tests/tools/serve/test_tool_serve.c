@@ -13,47 +13,9 @@
 #include <unistd.h>
 
 #include "tools/serve/http_client.h"
-#include "tools/tool_run.h"
+#include "tools/serve/tool_server.h"
 
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
-
-typedef struct server {
-    pid_t pid;
-    int out, err;
-} server;
-
-static server begin(const char *const *args) {
-    server s;
-    char line[200] = "";
-    s.pid = tool_start(args, &s.out, &s.err);
-    for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n'); n++)
-        if (read(s.out, line + n, 1) != 1) {
-            char why[1000];
-            const ssize_t got = read(s.err, why, sizeof why - 1);
-            fail_msg("no address: %.*s", (int)(got > 0 ? got : 0), why);
-        }
-    const char *port = strrchr(line, ':');
-    if (!port || strncmp(line, "http://", 7) != 0) fail_msg("\"%s\" is no address", line);
-    client_to(atoi(port + 1));
-    return s;
-}
-#define SERVE(...) begin((const char *const[]){"serve", "--port", "0", __VA_ARGS__, NULL})
-
-/* Ends it as a service manager does. */
-static int end(const server *s) {
-    kill(s->pid, SIGTERM);
-    const int code = tool_wait(s->pid);
-    close(s->out);
-    close(s->err);
-    return code;
-}
-
-static answer post(const char *path, const char *body) {
-    char text[2000];
-    snprintf(text, sizeof text, "POST %s HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", path,
-             strlen(body), body);
-    return ask(text);
-}
 
 static void it_serves_what_run_says(void **state) {
     (void)state;
@@ -61,20 +23,20 @@ static void it_serves_what_run_says(void **state) {
     const tool_result r = RUN("run", "--raw", "-p", "And God said", "-n", "6", "--temp", "0", "-q");
     assert_int_equal(r.code, 0);
     snprintf(want, sizeof want, "\"text\":\"%.*s", 12, r.out);
-    const server s = SERVE("-q");
+    const tool_server s = SERVE("-q");
     assert_int_equal(ask(GET("/health")).status, 200);
-    const answer a = post("/v1/completions",
-                          "{\"prompt\": \"And God said\", \"max_tokens\": 6, \"temperature\": 0}");
+    const answer a = tool_post(
+        "/v1/completions", "{\"prompt\": \"And God said\", \"max_tokens\": 6, \"temperature\": 0}");
     assert_int_equal(a.status, 200);
     if (!strstr(a.body, want)) fail_msg("%s isn't in %s", want, a.body);
     assert_non_null(strstr(ask(GET("/v1/models")).body, "\"id\":\"mnem-kjv-5m-q8_0\""));
-    assert_int_equal(end(&s), 0);
+    assert_int_equal(tool_serve_end(&s), 0);
 }
 
 static void the_plan_comes_before_and_says_what_conversations_cost(void **state) {
     (void)state;
     char said[4000];
-    const server s = SERVE("--memory", MNEM_RELEASE ? "40M" : "2G", "--parallel", "3");
+    const tool_server s = SERVE("--memory", MNEM_RELEASE ? "40M" : "2G", "--parallel", "3");
     kill(s.pid, SIGTERM);
     size_t n = 0;
     for (ssize_t got; (got = read(s.err, said + n, sizeof said - 1 - n)) > 0;) n += (size_t)got;
@@ -87,7 +49,7 @@ static void the_plan_comes_before_and_says_what_conversations_cost(void **state)
 
 static void the_page_asks_nobody_else(void **state) {
     (void)state;
-    const server s = SERVE("-q", "--alias", "a \"name\"");
+    const tool_server s = SERVE("-q", "--alias", "a \"name\"");
     answer a = ask(GET("/"));
     assert_int_equal(a.status, 200);
     assert_non_null(strstr(a.head, "Content-Type: text/html; charset=utf-8\r\n"));
@@ -101,7 +63,7 @@ static void the_page_asks_nobody_else(void **state) {
     assert_non_null(strstr(a.body, "{\"model\":\"a \\u0022name\\u0022\","));
     assert_non_null(strstr(a.body, "\"slots\":[[\"free\",0,0,0,0],"));
     assert_int_equal(a.body[a.bytes - 1], '}');
-    assert_int_equal(end(&s), 0);
+    assert_int_equal(tool_serve_end(&s), 0);
 }
 
 /* ---- the budget ---- */
@@ -144,7 +106,7 @@ static void eight_clients_fit_where_one_conversation_does(void **state) {
     const uint64_t budget = MNEM_RELEASE ? 28 * MIB : GIB;
     char size[32];
     snprintf(size, sizeof size, "%llu", (unsigned long long)budget);
-    const server s = SERVE("-q", "--memory", size);
+    const tool_server s = SERVE("-q", "--memory", size);
     for (int i = 0; i < 8; i++) {
         fd[0] = connect_and_send(i);
         const answer a = client_read(fd[0]);
@@ -161,7 +123,7 @@ static void eight_clients_fit_where_one_conversation_does(void **state) {
     const uint64_t peak = peak_of(s.pid);
     if (!MNEM_SANITIZED && peak > budget)
         fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)budget);
-    assert_int_equal(end(&s), 0);
+    assert_int_equal(tool_serve_end(&s), 0);
 }
 
 /* jansson's lexer read behind its buffer when that couldn't grow. */
@@ -171,7 +133,7 @@ static void a_string_of_1_mib_is_told_its_bytes(void **state) {
     const uint64_t budget = MNEM_RELEASE ? 64 * MIB : GIB;
     char size[32], *body = malloc(MIB);
     snprintf(size, sizeof size, "%llu", (unsigned long long)budget);
-    const server s = SERVE("-q", "--memory", size);
+    const tool_server s = SERVE("-q", "--memory", size);
     memset(body, 'a', MIB);
     memcpy(body, "{\"prompt\": \"", 12);
     memcpy(body + MIB - 2, "\"}", 2);
@@ -192,7 +154,7 @@ static void a_string_of_1_mib_is_told_its_bytes(void **state) {
     const uint64_t peak = peak_of(s.pid);
     if (!MNEM_SANITIZED && peak > budget)
         fail_msg("%llu bytes of %llu", (unsigned long long)peak, (unsigned long long)budget);
-    assert_int_equal(end(&s), 0);
+    assert_int_equal(tool_serve_end(&s), 0);
     free(body);
 }
 
@@ -211,7 +173,7 @@ static void a_signal_lets_it_finish_what_it_has_begun(void **state) {
     static const char body[] = "{\"prompt\": \"And\", \"max_tokens\": 240, \"stream\": true, "
                                "\"ignore_eos\": true}";
     char text[400], first[600];
-    const server s = SERVE("-q");
+    const tool_server s = SERVE("-q");
     const int fd = client_open();
     snprintf(text, sizeof text,
              "POST /v1/completions HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", strlen(body),
@@ -231,7 +193,7 @@ static void a_signal_lets_it_finish_what_it_has_begun(void **state) {
 
 static void a_second_signal_ends_it_at_once(void **state) {
     (void)state;
-    const server s = SERVE("-q");
+    const tool_server s = SERVE("-q");
     const int fd = client_open();
     client_send(fd, "GET /hea"); /* it would wait for this one */
     usleep(50000);
@@ -249,7 +211,7 @@ static void a_second_signal_ends_it_at_once(void **state) {
 static void keys_of_a_file_are_needed(void **state) {
     (void)state;
     const char *file = tool_file("keys.txt", "# ours\n  first-key  # of ann\n\r\nsecond-key\n");
-    const server s = SERVE("-q", "--api-key-file", file);
+    const tool_server s = SERVE("-q", "--api-key-file", file);
     assert_int_equal(ask(GET("/health")).status, 200);
     assert_int_equal(ask(GET("/")).status, 200);
     assert_int_equal(ask(GET("/page.json")).status, 401);
@@ -257,7 +219,7 @@ static void keys_of_a_file_are_needed(void **state) {
     assert_int_equal(
         ask("GET /v1/models HTTP/1.1\r\n" HOST "Authorization: Bearer second-key\r\n\r\n").status,
         200);
-    assert_int_equal(end(&s), 0);
+    assert_int_equal(tool_serve_end(&s), 0);
     assert_non_null(
         strstr(RUN("serve", "--port", "0", "--api-key-file", tool_file("none.txt", "# none\n")).err,
                "has no key"));
@@ -271,12 +233,11 @@ static void what_was_not_meant_is_wrong_usage(void **state) {
     r = RUN("serve", "--parallel", "many");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "--parallel takes auto, or 1 to 256"));
-    r = RUN("serve", "--swap", tool_file("swap", ""));
-    assert_int_equal(r.code, 2);
-    assert_non_null(strstr(r.err, "--swap takes a folder"));
+    r = RUN("serve", "--port", "0", "--swap", tool_file("swap", "Dear all, eight"));
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "is something else's, and is left alone"));
     assert_int_equal(RUN("serve", "--swap-max", "1G").code, 2);
     assert_int_equal(RUN("serve", "--host", "not.an.address", "--no-auth").code, 1);
-    assert_int_equal(RUN("serve", MNEM_SOURCE "/tests/data/architectures/bert.gguf").code, 1);
 }
 
 static void a_port_that_is_taken_is_named(void **state) {
@@ -308,11 +269,11 @@ static void a_service_manager_is_told_when_it_is_ready(void **state) {
     assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     setenv("NOTIFY_SOCKET", a.sun_path, 1);
-    const server s = SERVE("-q");
+    const tool_server s = SERVE("-q");
     unsetenv("NOTIFY_SOCKET");
     assert_int_equal(recv(fd, text, sizeof text - 1, 0), 7);
     assert_string_equal(text, "READY=1");
-    assert_int_equal(end(&s), 0);
+    assert_int_equal(tool_serve_end(&s), 0);
     memset(text, 0, sizeof text);
     assert_int_equal(recv(fd, text, sizeof text - 1, 0), 10);
     assert_string_equal(text, "STOPPING=1");
@@ -388,6 +349,38 @@ static void json_has_the_address_and_the_plan(void **state) {
     close(err);
 }
 
+/* ---- over a restart ---- */
+
+/* Cached tokens of the prompt, as usage says it. */
+static int ask_cached(void) {
+    const answer a =
+        tool_post("/v1/completions",
+                  "{\"prompt\": \"In the beginning God created the heaven and the earth. And "
+                  "the earth was without form, and void\", \"max_tokens\": 4}");
+    const char *at = strstr(a.body, "\"cached_tokens\":");
+    if (a.status != 200 || !at) fail_msg("%d %s", a.status, a.body);
+    return atoi(at + strlen("\"cached_tokens\":"));
+}
+
+static void what_prompts_began_with_is_kept_where_asked(void **state) {
+    (void)state;
+    int cached[4];
+    for (int i = 0; i < 4; i++) {
+        const tool_server s = SERVE("-q", "--swap", "kept.swap", "--keep-cache");
+        cached[i] = ask_cached();
+        if (i == 2) kill(s.pid, SIGKILL); /* the next one finds nothing */
+        const int code = tool_serve_end(&s);
+        assert_true(i == 2 || code == 0);
+    }
+    assert_int_equal(cached[0], 0);
+    assert_true(cached[1] > 16 && cached[2] == cached[1]);
+    assert_int_equal(cached[3], 0);
+    unlink("kept.swap");
+    const tool_result r = RUN("serve", "--swap", ".", "--keep-cache");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "--keep-cache needs a file's name"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_serves_what_run_says),
@@ -405,6 +398,7 @@ int main(void) {
         cmocka_unit_test(a_socket_that_came_with_the_process_is_used),
         cmocka_unit_test(a_socket_for_others_needs_keys_too),
         cmocka_unit_test(json_has_the_address_and_the_plan),
+        cmocka_unit_test(what_prompts_began_with_is_kept_where_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,12 +118,30 @@ static void training_leaves_a_line_and_its_folder(void **state) {
     assert_int_not_equal(stat(history(), &(struct stat){0}), 0);
 }
 
+static void a_plan_tells_what_this_machine_did(void **state) {
+    (void)state;
+    assert_null(strstr(RUN("plan", tool_model, "--ctx", "64", "-t", "1").out, "this machine did"));
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(
+            RUN("run", tool_model, "-p", "x", "-n", "4", "--raw", "--ctx", "64", "-t", "1", "-q")
+                .code,
+            0);
+    const tool_result r = RUN("plan", tool_model, "--ctx", "64", "-t", "1");
+    assert_non_null(strstr(r.out, "this machine did 8 runs of this model"));
+    assert_non_null(strstr(r.out, "95 of 100 runs"));
+    const tool_result other = RUN("plan", tool_model, "--ctx", "64", "-t", "2");
+    assert_null(strstr(other.out, "this machine did"));
+    const tool_result json = RUN("plan", tool_model, "--ctx", "64", "-t", "1", "--json");
+    assert_non_null(strstr(json.out, "\"band\":\"student\""));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_run_leaves_a_line_without_its_text, forget),
         cmocka_unit_test_setup(who_wants_none_keeps_none, forget),
         cmocka_unit_test_setup(a_run_that_failed_isnt_finished, forget),
         cmocka_unit_test_setup(what_cant_be_kept_fails_no_run, forget),
+        cmocka_unit_test_setup(a_plan_tells_what_this_machine_did, forget),
         cmocka_unit_test_setup(several_prompts_are_a_run, forget),
         cmocka_unit_test_setup(a_bench_leaves_a_line, forget),
         cmocka_unit_test_setup(training_leaves_a_line_and_its_folder, forget),

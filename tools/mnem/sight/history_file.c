@@ -124,6 +124,14 @@ void tool_history_phase(mnem_history_run *run, mnem_phase phase, uint64_t tokens
     if (predicted_tokens_per_s > 0) p->predicted_seconds = (double)tokens / predicted_tokens_per_s;
 }
 
+void tool_history_work(const tool_stage *stage, mnem_phase phase, double positions,
+                       mnem_history_run *run) {
+    mnem_history_phase *p = &run->phase[phase];
+    if (p->tokens)
+        p->works = mnem_work_of_tokens(stage->model, &stage->plan, phase, (double)p->tokens,
+                                       positions, p->work);
+}
+
 static void set_machine(const tool_args *args, mnem_history_run *run) {
     struct rusage used;
     snprintf(run->verb, sizeof run->verb, "%s", args->verb->name);

@@ -20,6 +20,9 @@ void tool_history_stage(const tool_stage *stage, const mnem_engine_stats *stats,
                         mnem_history_run *run);
 void tool_history_phase(mnem_history_run *run, mnem_phase phase, uint64_t tokens, double seconds,
                         double cpu_seconds, double predicted_tokens_per_s);
+/* What was done in a phase that has tokens, each of which saw so many positions in the mean. */
+void tool_history_work(const tool_stage *stage, mnem_phase phase, double positions,
+                       mnem_history_run *run);
 /* Bytes by kind, of a plan's lines. */
 void tool_history_lines(const mnem_plan_line *line, unsigned lines, mnem_history_run *run);
 /* Adds the run, unless it isn't wanted. */

@@ -227,15 +227,6 @@ double tool_probe_memory_rate(const mnem_probe *p) {
     return p->level[p->levels - 1].rate[p->teams - 1][MNEM_PROBE_LOAD].best;
 }
 
-bool tool_probe_profile(mnem_machine_profile *profile) {
-    static mnem_probe probe;
-    double age;
-    if (!tool_probe_load(&probe, &age)) return false;
-    profile->read_bytes_per_s = tool_probe_memory_rate(&probe);
-    profile->disk_bytes_per_s = probe.disk.best;
-    return true;
-}
-
 char *tool_probe_when(double age, char out[TOOL_TEXT]) {
     const char *unit = age < 5400 ? "min" : age < 172800 ? "h" : "days";
     const double of = age < 5400 ? 60 : age < 172800 ? 3600 : 86400;

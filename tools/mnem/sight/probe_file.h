@@ -15,9 +15,6 @@ bool tool_probe_save(const mnem_probe *probe);
 
 /* The figure that a plan goes by: loads of all threads from memory, bytes/s. 0: not measured. */
 double tool_probe_memory_rate(const mnem_probe *probe);
-/* Where a plan has no profile of `mnem bench`: the probe's rates of memory and disk. False, and
- * nothing changed, when there is no probe. */
-bool tool_probe_profile(mnem_machine_profile *profile);
 /* "mnem probe, 3 h ago" */
 char *tool_probe_when(double age, char text[TOOL_TEXT]);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sight/history_file.h"
+#include "sight/roofline.h"
 #include "verbs/measure/speed.h"
 
 enum { PROMPT_TOKENS = 512, TOKENS = 128, REPEATS = 3, LENGTHS_MAX = 8 };
@@ -257,6 +258,20 @@ static void print_machine(const mnem_machine_profile *p) {
     tool_outf("%-16s %10.1f GMAC/s     in prompts\n", "arithmetic", p->macs_per_s / 1e9);
 }
 
+/* How near it comes to what the kept probe allows, if there is one. */
+static void print_most(const bench *b) {
+    roofline_most most;
+    if (!of_machine(b->stage) || !roofline_most_get(b->stage, &most)) return;
+    const double prompt = best_rate(&b->prompt), generated = best_rate(&b->generated);
+    tool_outf("%-16s", "of the roofline");
+    if (prompt > 0 && most.prompt > 0)
+        tool_outf(" %9.0f %% in prompts", 100 * prompt / most.prompt);
+    if (generated > 0 && most.generate > 0)
+        tool_outf(" %9.0f %% in generation", 100 * generated / most.generate);
+    tool_outf("   %.1f GB/s from memory, %.0f GOP/s of int8: %s\n", most.memory_rate / 1e9,
+              most.int8_rate / 1e9, most.when);
+}
+
 static void print_table(const bench *b) {
     char name[24];
     for (int i = 0; i < b->prompt.count; i++) {
@@ -266,6 +281,7 @@ static void print_table(const bench *b) {
     for (int i = 0; i < b->generated.count; i++)
         print_generation(b, b->generated.tokens[i], b->generated.rate[i]);
     print_machine(&b->stage->profile);
+    print_most(b);
 }
 
 /* Of one prompt's length and one of generation; 0: not measured. */
@@ -362,6 +378,7 @@ static void keep(const bench *b) {
         const double seconds = of[i]->tokens[last] / of[i]->rate[last];
         tool_history_phase(&run, (mnem_phase)i, (uint64_t)of[i]->tokens[last], seconds, 0,
                            i ? p->predicted_generate : p->predicted_prompt);
+        tool_history_work(b->stage, (mnem_phase)i, 0.5 * of[i]->tokens[last], &run);
         run.seconds += seconds;
     }
     tool_history_add(b->stage->args, &run);

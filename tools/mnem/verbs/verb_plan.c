@@ -1,18 +1,40 @@
 /* verb_plan.c: `mnem plan`: what a run would take; reads the header only.
  *
  * With a prompt (-p, -f) it is the very plan of that run, to the byte. */
+#include "sight/history_plan.h"
+#include "sight/roofline.h"
 #include "verbs/layout/plan_tool.h"
 #include "verbs/run/several.h"
 
+/* What this machine allows, as far as a probe of it is kept; false of another device. */
+static bool find_most(const tool_stage *stage, roofline_most *most) {
+    return !stage->device && roofline_most_get(stage, most);
+}
+
+static void print_most(const roofline_most *most) {
+    char text[240], rate[TOOL_TEXT] = "";
+    if (most->generate > 0) snprintf(rate, sizeof rate, "%.0f tokens/s, ", most->generate);
+    snprintf(text, sizeof text,
+             "at most %sprompt %.0f tokens/s, by %.1f GB/s from memory and %.0f GOP/s of int8 (%s)",
+             rate, most->prompt, most->memory_rate / 1e9, most->int8_rate / 1e9, most->when);
+    tool_wrap(stdout, "  machine  ", text);
+}
+
 /* frontier NULL: not asked for. */
 static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
+    roofline_most most;
+    const bool known = find_most(stage, &most);
     if (stage->args->json) {
         json_t *plan = tool_report_plan_json(&stage->plan, stage);
+        if (plan) json_object_set_new(plan, "history", tool_history_json(stage));
+        if (plan && known) json_object_set_new(plan, "machine", roofline_most_json(&most));
         if (plan && frontier) json_object_set_new(plan, "frontier", tool_frontier_json(frontier));
         tool_out_json("plan", plan);
     } else {
         tool_report_model(stdout, stage);
         tool_report_plan(stdout, &stage->plan, stage);
+        if (known) print_most(&most);
+        tool_history_tell(stdout, stage);
         if (frontier) tool_frontier_print(stdout, stage, frontier);
     }
     return tool_out_end();

@@ -1,17 +1,21 @@
-/* verb_probe.c: `mnem probe`: this machine's hierarchy, measured.
+/* verb_probe.c: `mnem probe`: this machine's hierarchy, measured, and a model's operators under it.
  *
  * The budget is of the whole process: what is left of it beside the program is what blocks may
- * take. */
-#include "options.h"
+ * take. With a MODEL the probe that is kept is enough; its operators are those of a run with the
+ * same options. */
 #include "sight/probe_file.h"
 #include "sight/probe_tool.h"
+#include "sight/roofline.h"
 
 typedef struct probe_options {
     tool_args args;
-    uint64_t memory;
-    int32_t threads;
-    double seconds;
+    tool_session_asked session;
+    double seconds; /* 0: not given */
+    bool refresh;
+    const char *svg;
 } probe_options;
+
+enum { SECONDS = 6, LEAST_KEPT = 3, PHASES = 2 };
 
 static volatile int stopped;
 
@@ -19,6 +23,8 @@ static void stop(void *context) {
     (void)context;
     stopped = 1;
 }
+
+/* ---- measuring ---- */
 
 /* What the budget leaves, less what the heap may still take. */
 static uint64_t room(const mnem_ledger *ledger) {
@@ -29,6 +35,12 @@ static uint64_t room(const mnem_ledger *ledger) {
     return info.budget_bytes > used ? info.budget_bytes - used : 1;
 }
 
+/* Of fewer threads or in less time it is shown, and not kept. */
+static bool is_kept(const probe_options *o, const mnem_probe *probe) {
+    return !o->session.threads && (o->seconds <= 0 || o->seconds >= LEAST_KEPT) &&
+           tool_probe_memory_rate(probe) > 0;
+}
+
 static int measure(const probe_options *o, mnem_ledger *ledger, const char *file,
                    mnem_probe *probe) {
     tool_progress progress;
@@ -37,46 +49,92 @@ static int measure(const probe_options *o, mnem_ledger *ledger, const char *file
     tool_interrupt_call(stop, NULL);
     const mnem_probe_options options = {.ledger = ledger,
                                         .memory_bytes = room(ledger),
-                                        .seconds = o->seconds,
-                                        .threads = o->threads,
+                                        .seconds = o->seconds > 0 ? o->seconds : SECONDS,
+                                        .threads = o->session.threads,
                                         .file = file,
                                         .cancel = &stopped,
                                         .progress = {tool_progress_tell, &progress}};
     const mnem_status status = mnem_probe_run(&options, probe);
     tool_progress_end(&progress);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
-/* Of fewer threads or in less time it is shown, and not kept. */
-static bool is_whole(const probe_options *o) {
-    return !o->threads && o->seconds >= 3;
-}
-
-static int tell(const probe_options *o, const mnem_probe *probe, const char *file) {
-    if (is_whole(o) && tool_probe_memory_rate(probe) > 0) tool_probe_save(probe);
+    if (status != MNEM_OK) return tool_fail(status);
+    if (is_kept(o, probe)) tool_probe_save(probe);
     if (!o->args.quiet) probe_doubts(probe);
+    return TOOL_OK;
+}
+
+/* ---- telling ---- */
+
+static json_t *rooflines_json(const roofline *list, int count) {
+    json_t *all = json_array();
+    for (int i = 0; i < count; i++) json_array_append_new(all, roofline_json(&list[i]));
+    return all;
+}
+
+static int tell(const probe_options *o, const mnem_probe *probe, const char *file,
+                const roofline *list, int count) {
+    const char *title = count ? tool_file_name(file) : "roofline";
+    int code = o->svg ? roofline_draw(probe, list, count, title, o->svg) : TOOL_OK;
+    if (code != TOOL_OK) return code;
     if (!o->args.json) {
         probe_print(probe, file);
+        for (int i = 0; i < count; i++) roofline_print(&list[i]);
         return tool_out_end();
     }
     json_t *object = tool_probe_json(probe);
     if (object) json_object_set_new(object, "vmhwm", json_integer((json_int_t)tool_peak_bytes()));
+    if (object && count) json_object_set_new(object, "rooflines", rooflines_json(list, count));
     tool_out_json("probe", object);
     return tool_out_end();
 }
 
-static int verb_probe(const tool_args *args) {
-    static mnem_probe probe;
-    const probe_options *o = (const probe_options *)args;
-    tool_progress_quiet(args->quiet || args->json);
+static int probe_machine(const probe_options *o, mnem_probe *probe) {
     const char *file = tool_model_default();
     mnem_ledger *ledger = NULL;
-    const mnem_ledger_options options = {.budget_bytes = o->memory};
+    const mnem_ledger_options options = {.budget_bytes = o->session.memory};
     const mnem_status status = mnem_ledger_create_process(&options, &ledger);
     if (status != MNEM_OK) return tool_fail(status);
-    int code = measure(o, ledger, file, &probe);
-    if (code == TOOL_OK) code = tell(o, &probe, file);
+    int code = measure(o, ledger, file, probe);
+    if (code == TOOL_OK) code = tell(o, probe, file, NULL, 0);
     mnem_ledger_destroy(ledger);
+    return code;
+}
+
+/* ---- a model ---- */
+
+/* The one that is kept, if it will do. */
+static bool find_kept(const probe_options *o, mnem_probe *probe) {
+    char when[TOOL_TEXT];
+    double age;
+    if (o->refresh || o->seconds > 0 || o->session.threads || !tool_probe_load(probe, &age))
+        return false;
+    if (!o->args.quiet)
+        tool_message("the machine as measured by %s; --refresh measures again",
+                     tool_probe_when(age, when));
+    return true;
+}
+
+static int place_model(tool_stage *stage, const probe_options *o, mnem_probe *probe) {
+    static roofline list[PHASES];
+    const char *file = mnem_model_file_path(stage->model, 0);
+    int code = find_kept(o, probe) ? TOOL_OK : measure(o, stage->ledger, file, probe);
+    if (code == TOOL_OK) code = tool_stage_plan(stage);
+    if (code != TOOL_OK) return code;
+    int count = 0;
+    mnem_status status = MNEM_OK;
+    if (!stage->transformer.encoder) status = roofline_make(stage, probe, false, &list[count++]);
+    if (status == MNEM_OK) status = roofline_make(stage, probe, true, &list[count++]);
+    return status == MNEM_OK ? tell(o, probe, file, list, count) : tool_fail(status);
+}
+
+static int verb_probe(const tool_args *args) {
+    static mnem_probe probe;
+    static tool_stage stage;
+    const probe_options *o = (const probe_options *)args;
+    tool_progress_quiet(args->quiet || args->json);
+    if (!args->operand[0]) return probe_machine(o, &probe);
+    int code = tool_stage_open(args, &o->session, &stage);
+    if (code == TOOL_OK) code = place_model(&stage, o, &probe);
+    tool_stage_close(&stage);
     return code;
 }
 
@@ -84,18 +142,22 @@ static int verb_probe(const tool_args *args) {
 
 #define AT(field) offsetof(probe_options, field)
 static const tool_option options[] = {
-    TOOL_GROUP(tool_memory_options, AT(memory)),
-    TOOL_GROUP(tool_threads_options, AT(threads)),
+    TOOL_GROUP(tool_model_options, 0),
+    TOOL_GROUP(tool_session_options, AT(session)),
     {"seconds", 0, "S", TOOL_VALUE_REAL, AT(seconds), .least = 0.2, .most = 60,
      .help = "how long to measure (default: 6); what took less than 3 isn't kept"},
+    {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
+     .help = "with a MODEL: measure the machine again, even if it is known"},
+    {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
+     .help = "draw the roofline, and on it the model's operators"},
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };
 
-static probe_options asked = {.seconds = 6};
+static probe_options asked;
 TOOL_VERB(
-    probe, "", 0, 0, "what this machine's memory and processors give, measured",
+    probe, "[MODEL]", 0, 1, "what this machine's memory and processors give, measured",
     "Measures each level of the memory hierarchy (capacity, latency through pages of 2 MiB\n"
     "and of 4 KiB, bandwidth of 1 to all threads), the peaks of arithmetic by type, the\n"
     "clock, and the disk that the model is on. Every figure is the best of passes of about\n"
@@ -104,7 +166,10 @@ TOOL_VERB(
     "latency of a random cycle says that a level ends.\n"
     "\n"
     "The result is kept in $XDG_STATE_HOME/mnem (~/.local/state/mnem) under a fingerprint of\n"
-    "the machine, where other verbs find it.\n",
+    "the machine, where plan and bench find it. With a MODEL the one that is kept is used,\n"
+    "and the operators of a run with these options are placed under it: their exact bytes\n"
+    "and multiply-adds, what limits each, and the least time that it can take.\n",
     "mnem probe  # all of it, in about six seconds\n"
     "mnem probe --memory 512M  # inside a budget\n"
+    "mnem probe model.gguf --svg roofline.svg  # what limits each operator\n"
     "mnem probe --json | jq '.levels[-1].latency_ns.best'  # for a script\n");

@@ -69,6 +69,7 @@ static int report_all(report_run *run) {
         print_json(run);
     else
         print_all(run);
+    if (run->asked->html) code = report_html(run->report[0], run->asked->html);
     for (int i = 0; i < run->count; i++)
         if (report_conditions_check(&run->conditions, run->facts[i]) != TOOL_OK) code = TOOL_FAILED;
     return code;
@@ -77,6 +78,8 @@ static int report_all(report_run *run) {
 static int verb_report(const tool_args *args) {
     static report_run run;
     run.asked = (const report_options *)args;
+    if (run.asked->html && args->operands > 1)
+        return tool_usage("report", "--html shows one trace; %d were given", args->operands);
     int code = report_conditions_parse(run.asked->fail_on, &run.conditions);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
@@ -90,6 +93,9 @@ static int verb_report(const tool_args *args) {
 
 #define AT(field) offsetof(report_options, field)
 static const tool_option options[] = {
+    {"html", 0, "FILE", TOOL_VALUE_TEXT, AT(html), .path = TOOL_PATH_WRITE,
+     .help = "write a page as well: bytes over time, who holds them at any moment, addresses, "
+             "spans; one file that asks no network"},
     {"fail-on", 0, "LIST", TOOL_VALUE_TEXT, AT(fail_on),
      .help = "exit with 1 when one holds: peak>600M,leaks>0,fragmentation>10 (names: those of "
              "\"metrics\" in --json; what the trace doesn't know fails, too)"},
@@ -105,13 +111,15 @@ TOOL_VERB(report, "TRACE...", 1, TOOL_OPERANDS_MAX, "where every byte of a trace
           "that couldn't be used), what was refused and why, who takes most by tag and by line of\n"
           "code, and what was never given back, with ages. Two traces are compared.\n"
           "\n"
-          "A trace is a PyTorch memory snapshot (the file of torch.cuda.memory._dump_snapshot; it\n"
-          "is read without running any code in it) or text: \"a ID BYTES STREAM\" and \"f ID\", a "
-          "line\n"
-          "each. What a trace doesn't record is shown as -, and never guessed.\n"
+          "A trace is what --trace writes for Perfetto (.pftrace) or Chrome (.json), a PyTorch\n"
+          "memory snapshot (the file of torch.cuda.memory._dump_snapshot; it is read without\n"
+          "running any code in it), or text: \"a ID BYTES STREAM\" and \"f ID\", a line each.\n"
+          "What a trace doesn't record is shown as -, and never guessed.\n"
           "\n"
           "docs/report.md defines every number.\n",
+          "mnem run -p Hello --trace run.pftrace && mnem report run.pftrace  # of a run\n"
           "mnem report snapshot.pickle  # when was the peak, and who was there?\n"
+          "mnem report snapshot.pickle --html page.html  # see it in a browser\n"
           "mnem report before.pickle after.pickle  # what changed?\n"
           "mnem report snapshot.pickle --fail-on 'peak>600M,leaks>0'  # in CI\n"
           "mnem report snapshot.pickle --json | jq .metrics  # for a script\n");

@@ -44,6 +44,21 @@ static void on_wake(void *context) {
     }
 }
 
+/* A swap file that fails costs time, no request: it is said, and again for another reason. */
+static void on_tick(void *context) {
+    serve *s = &served;
+    mnem_scheduler_stats stats;
+    const mnem_scheduler *ready = atomic_load(&s->ready);
+    s->api_tick(context);
+    if (!ready || !s->o->swap) return;
+    mnem_scheduler_stats_get(ready, &stats);
+    if (strcmp(stats.swap_failure, s->swap_failure) == 0) return;
+    snprintf(s->swap_failure, sizeof s->swap_failure, "%s", stats.swap_failure);
+    tool_message("%s: what is set aside is computed again, which is slower; room in %s, or a "
+                 "--swap-max that it has, mends that",
+                 stats.swap_failure, s->o->swap);
+}
+
 static void *serve_clients(void *context) {
     serve *s = context;
     http_server_run(s->http);
@@ -90,6 +105,13 @@ static int check_open(bool loopback, const serve_options *o) {
                       is_loopback(o->host) ? "the socket that came with the process" : "--host");
 }
 
+static bool is_object(const char *text) {
+    json_t *value = json_loads(text, 0, NULL);
+    const bool is = json_is_object(value);
+    json_decref(value);
+    return is;
+}
+
 static int check(const serve_options *o) {
     const int code = check_open(is_loopback(o->host), o);
     if (code != TOOL_OK) return code;
@@ -98,11 +120,13 @@ static int check(const serve_options *o) {
                           SERVE_PARALLEL_MOST, o->parallel);
     if (o->key_file && o->no_auth)
         return tool_usage("serve", "--api-key-file and --no-auth are opposites");
+    if (o->template.arguments && !is_object(o->template.arguments))
+        return tool_usage("serve", "--template-args takes a JSON object, such as '{\"name\": 1}'");
     if (o->swap_max && !o->swap)
-        return tool_usage("serve", "--swap-max is of --swap, the folder for pages");
+        return tool_usage("serve", "--swap-max is of --swap, where pages go");
     struct stat info;
-    if (o->swap && (stat(o->swap, &info) != 0 || !S_ISDIR(info.st_mode)))
-        return tool_usage("serve", "--swap takes a folder, and %s is none", o->swap);
+    if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
+        return tool_usage("serve", "--keep-cache needs a file's name: --swap FILE");
     return TOOL_OK;
 }
 
@@ -123,6 +147,9 @@ static int make_api(serve *s) {
                                  .model = s->stage.model,
                                  .tokenizer = s->stage.tokenizer,
                                  .name = s->name,
+                                 .template = {s->stage.prompt.text, s->stage.prompt.bytes},
+                                 .template_args = s->o->template.arguments,
+                                 .pooling = (mnem_pooling)s->o->pooling,
                                  .sampler = s->o->sampling,
                                  .truncate = s->o->truncate,
                                  .metrics_vllm = s->o->metrics == 1,
@@ -164,7 +191,9 @@ static int make_http(serve *s) {
     /* Of others nobody has all; of this machine's programs one may be a proxy. */
     if (!is_loopback(o->host)) options.connections_per_address = options.connections / 2;
     s->api_wake = options.handler.on_wake;
+    s->api_tick = options.handler.on_tick;
     options.handler.on_wake = on_wake;
+    options.handler.on_tick = on_tick;
     options.handler.routes = s->routes;
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
@@ -183,8 +212,9 @@ static int charge_thread(serve *s) {
 static int open_all(serve *s, const tool_args *args) {
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
     if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->stage);
-    if (code == TOOL_OK) code = tool_stage_needs_text(&s->stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&s->stage);
+    if (code == TOOL_OK && s->o->template.file)
+        code = tool_stage_read(&s->stage, s->o->template.file);
     if (code == TOOL_OK) choose_name(s);
     if (code == TOOL_OK) code = make_api(s);
     if (code == TOOL_OK) code = make_http(s);
@@ -219,7 +249,9 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("%s is served there: a chat in a browser, OpenAI's API under /v1", s->name);
+        tool_message("%s is served there: %s", s->name,
+                     s->stage.transformer.encoder ? "/v1/embeddings"
+                                                  : "a chat in a browser, OpenAI's API under /v1");
     serve_notify("READY=1");
 }
 
@@ -310,11 +342,13 @@ static const tool_option options[] = {
      .help = "requests that may wait; more are told to come again (default: 32)"},
     TOOL_GROUP(tool_session_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
-    {"swap", 0, "FOLDER", TOOL_VALUE_TEXT, AT(swap),
-     .help = "where pages of conversations go that are set aside: a file without a name, which is "
-             "gone when the server is (default: none, they are computed again)"},
+    {"swap", 0, "FILE|FOLDER", TOOL_VALUE_TEXT, AT(swap),
+     .help = "where pages of conversations go that are set aside: FILE, or one without a name in "
+             "FOLDER, which is gone when the server is (default: none, they are computed again)"},
     {"swap-max", 0, "SIZE", TOOL_VALUE_SIZE, AT(swap_max),
      .help = "the most that it takes (default: 1G)"},
+    {"keep-cache", 0, NULL, TOOL_VALUE_FLAG, AT(keep_cache),
+     .help = "keep beginnings of prompts in --swap FILE, for the next start"},
     {"api-key-file", 0, "FILE", TOOL_VALUE_TEXT, AT(key_file), .path = TOOL_PATH_READ,
      .help = "clients need one of the keys in FILE, one a line"},
     {"no-auth", 0, NULL, TOOL_VALUE_FLAG, AT(no_auth),
@@ -327,6 +361,10 @@ static const tool_option options[] = {
      .help = "names in /metrics: ours, or vllm's beside them (default: mnem)"},
     {"truncate", 0, NULL, TOOL_VALUE_FLAG, AT(truncate),
      .help = "cut prompts beyond the context, instead of refusing them"},
+    {"pooling", 0, "HOW", TOOL_VALUE_CHOICE, AT(pooling), .choices = "file mean cls last",
+     .help = "which rows of a text are its embedding: their mean, the first (cls) or the last "
+             "(default: file, what it says)"},
+    TOOL_GROUP(tool_template_options, AT(template)),
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
@@ -355,6 +393,9 @@ TOOL_VERB_WITH(
     "dropped, and every answer has the tokens that it would have alone. What could never fit\n"
     "is refused with the bytes that it needs. Weights that don't fit are read from disk, once\n"
     "for all conversations together.\n"
+    "\n"
+    "With --swap FILE --keep-cache a server that was stopped by a signal knows its prompts'\n"
+    "beginnings again when it comes back; FILE of one that was killed is discarded.\n"
     "\n"
     "It listens on this machine only; another --host needs --api-key-file, or --no-auth.\n"
     "SIGTERM or Ctrl-C lets it finish what it has begun, a second one ends it at once.\n",

@@ -154,9 +154,20 @@ static int read_text(train_run *run) {
     return code == TOOL_OK ? train_text_check(run) : code;
 }
 
+/* A change of the trainer goes by its checkpoint, which doesn't have what is frozen. */
+static int check_adapt(const train_run *run) {
+    const train_config *c = &run->config;
+    if (!run->asked->adapt || !(c->lora || c->masked || *c->distill)) return TOOL_OK;
+    return tool_usage("train", "--adapt is of training all weights by text alone; leave out --%s",
+                      c->lora     ? "lora"
+                      : c->masked ? "masked"
+                                  : "distill");
+}
+
 static int prepare(train_run *run) {
     int code = run->asked->resume ? train_folder_open(run) : TOOL_OK; /* the config is in it */
     if (code == TOOL_OK) code = make_config(run);
+    if (code == TOOL_OK) code = check_adapt(run);
     if (code == TOOL_OK && !run->asked->resume) code = train_folder_open(run);
     if (code == TOOL_OK && train_result_is_whole(run)) return train_result_say_whole(run);
     if (code == TOOL_OK) code = read_text(run);
@@ -251,6 +262,10 @@ static const tool_option options[] = {
              "less where the data is shorter)"},
     {"vocab", 0, "N", TOOL_VALUE_COUNT, AT(vocab), .least = 256, .most = 1 << 20,
      .help = "tokens of the vocabulary that is learned from the text; 256: bytes"},
+    {"adapt", 0, NULL, TOOL_VALUE_FLAG, AT(adapt),
+     .help = "choose the sequences that run together anew while it runs: fewer where above 0.8 of "
+             "the budget is used, more where below 0.6 of what the machine can do is reached; "
+             "log.jsonl has each step of it"},
     TOOL_GROUP(tool_types_options, AT(training)),
     {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10, .also = "learning-rate lr",
      .help = "highest learning rate"},

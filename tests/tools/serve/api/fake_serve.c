@@ -145,6 +145,42 @@ mnem_status mnem_scheduler_submit(mnem_scheduler *s, const mnem_request *request
     return MNEM_BUSY;
 }
 
+/* ---- embeddings: component i is the i-th id of the text, over and over ---- */
+
+mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
+                                void (*function)(void *context, mnem_engine *engine),
+                                void *context) {
+    fake_serve *fake = s->fake;
+    if (fake->submit != MNEM_OK) return fake->submit;
+    CHECK(sequences == 1 && !fake->call.function);
+    fake->call.function = function;
+    fake->call.context = context;
+    return MNEM_OK;
+}
+
+mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
+                              const mnem_embed_options *options, float *out) {
+    fake_serve *fake = scheduler.fake;
+    mnem_transformer t;
+    (void)engine;
+    (void)options;
+    CHECK(count == 1 && texts->n > 0);
+    CHECK(mnem_model_transformer(fake->model, &t) == MNEM_OK);
+    fake->embeds++;
+    if (fake->no_pages && fake->no_pages--) return MNEM_OVER_BUDGET;
+    if (fake->embed != MNEM_OK) return fake->embed;
+    for (int32_t i = 0; i < t.embd; i++) out[i] = (float)texts->ids[i % texts->n];
+    return MNEM_OK;
+}
+
+static bool make_call(fake_serve *fake) {
+    void (*function)(void *context, mnem_engine *engine) = fake->call.function;
+    if (!function) return false;
+    fake->call.function = NULL;
+    function(fake->call.context, NULL);
+    return true;
+}
+
 void mnem_scheduler_cancel(mnem_scheduler *s, uint64_t number) {
     for (int i = 0; i < FAKE_REQUESTS; i++) {
         fake_request *r = &s->fake->request[i];
@@ -190,13 +226,28 @@ static void finish(fake_request *r, mnem_request_end end) {
     r->request.on_end(r->request.context, &result);
 }
 
+/* What is to be said as ids, made once a text. */
+static const int32_t *script(fake_serve *fake) {
+    const int32_t *ids;
+    size_t n;
+    if (fake->script_text && strcmp(fake->script_text, fake->say) == 0) return fake->script;
+    CHECK(mnem_tokenizer_encode(fake->tokenizer, fake->say, strlen(fake->say),
+                                MNEM_ENCODE_NO_SPECIAL, &ids, &n) == MNEM_OK);
+    free(fake->script_text);
+    free(fake->script);
+    fake->script_text = strdup(fake->say);
+    fake->script = malloc((n + 1) * sizeof *ids);
+    CHECK(fake->script && fake->script_text);
+    if (n) memcpy(fake->script, ids, n * sizeof *ids);
+    fake->script_ids = n;
+    return fake->script;
+}
+
 /* What is to be said, token by token; -1 behind it. */
 static int32_t scripted(fake_serve *fake, fake_request *r) {
-    const int32_t *ids;
-    size_t count;
     if (!fake->say) return 100 + r->said++ % 64;
-    CHECK(mnem_tokenizer_encode(fake->tokenizer, fake->say, strlen(fake->say),
-                                MNEM_ENCODE_NO_SPECIAL, &ids, &count) == MNEM_OK);
+    const int32_t *ids = script(fake);
+    const size_t count = fake->script_ids;
     if ((size_t)r->said < count) return ids[r->said++];
     if (fake->end_after || count == 0) return -1;
     r->said = 0;
@@ -256,7 +307,7 @@ static void wake(fake_serve *fake) {
 }
 
 bool fake_step(fake_serve *fake) {
-    bool any = false;
+    bool any = make_call(fake);
     for (int i = 0; i < FAKE_REQUESTS; i++) {
         if (!fake->request[i].live) continue;
         any = true;
@@ -328,12 +379,20 @@ const fake_answer *fake_post(fake_serve *fake, const char *path, const char *bod
     return fake_send(fake, "POST", path, body, strlen(body));
 }
 
+mnem_text fake_text(const char *text) {
+    return text ? (mnem_text){text, strlen(text)} : (mnem_text){0};
+}
+
 /* ---- life ---- */
 
 void fake_open(const api_options *options, fake_serve *fake) {
+    fake_open_with(options, 256, fake);
+}
+
+void fake_open_with(const api_options *options, int32_t context, fake_serve *fake) {
     static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
     api_options o = *options;
-    *fake = (fake_serve){.context = 256, .end_after = true, .key = -1};
+    *fake = (fake_serve){.context = context, .end_after = true, .key = -1};
     CHECK(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 256 << 20}, &fake->ledger) ==
           MNEM_OK);
     CHECK(mnem_model_open(path, &fake->model) == MNEM_OK);
@@ -354,6 +413,8 @@ void fake_close(fake_serve *fake) {
     api_destroy(fake->api);
     for (int i = 0; i < FAKE_REQUESTS; i++) free(fake->request[i].prompt);
     free(fake->answer.body);
+    free(fake->script_text);
+    free(fake->script);
     mnem_tokenizer_destroy(fake->tokenizer);
     mnem_model_close(fake->model);
     mnem_ledger_destroy(fake->ledger);

@@ -39,10 +39,20 @@ typedef struct fake_serve {
     mnem_request_refusal refusal; /* with that */
     mnem_request_end end;         /* MNEM_END_ERROR: after the first token */
     int32_t context, room_bytes;  /* a client's, for a stream; 0: any */
+    int32_t embeds;               /* texts that were embedded */
+    int32_t no_pages;             /* so many of the next ones find too few pages */
+    mnem_status embed;            /* what comes of those behind, if not MNEM_OK */
     fake_request request[FAKE_REQUESTS];
     int32_t submitted, cancelled;
     uint64_t numbers;
+    char *script_text; /* what say was when it became these ids */
+    int32_t *script;
+    size_t script_ids;
     bool woken;
+    struct {
+        void (*function)(void *context, mnem_engine *engine);
+        void *context;
+    } call;
     fake_answer answer; /* of the client at hand */
     struct http_exchange *exchange;
     http_handler handler;
@@ -51,6 +61,8 @@ typedef struct fake_serve {
 
 /* options: ledger, model and tokenizer are set here. The model that ships where path is NULL. */
 void fake_open(const api_options *options, fake_serve *fake);
+/* The same with a context of so many tokens, not 256. */
+void fake_open_with(const api_options *options, int32_t context, fake_serve *fake);
 void fake_close(fake_serve *fake);
 /* Sends a request, and runs until it is answered; the answer is the next one's later. */
 const fake_answer *fake_send(fake_serve *fake, const char *method, const char *path,
@@ -61,5 +73,8 @@ void fake_begin(fake_serve *fake, const char *method, const char *path, const ch
                 size_t bytes);
 bool fake_step(fake_serve *fake); /* false: nothing is left to do */
 void fake_leave(fake_serve *fake);
+
+/* A template as an option. */
+mnem_text fake_text(const char *text);
 
 #endif

@@ -33,15 +33,22 @@ static void *run_scheduler(void *unused) {
     return NULL;
 }
 
-static void open_engine(int32_t sequences) {
-    mnem_engine_options o = {
-        .ledger = live.ledger, .context = 256, .sequences = sequences, .threads = 2};
+static void open_engine(const live_room *room) {
+    mnem_engine_options o = {.ledger = live.ledger,
+                             .context = 256,
+                             .sequences = room->sequences,
+                             .pages_tokens = room->pages_tokens,
+                             .threads = 2};
     mnem_engine_plan plan;
     must(mnem_engine_plan_make(live.model, &o, &plan));
     must(mnem_engine_create(live.model, &o, &plan, &live.engine));
 }
 
 void live_open(const api_options *options, int32_t sequences) {
+    live_open_with(options, &(live_room){.sequences = sequences});
+}
+
+void live_open_with(const api_options *options, const live_room *room) {
     static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
     api_options o = *options;
     const http_route *routes;
@@ -54,10 +61,11 @@ void live_open(const api_options *options, int32_t sequences) {
     o.tokenizer = live.tokenizer;
     o.name = "kjv";
     must(api_create(&o, &live.api));
-    open_engine(sequences);
+    open_engine(room);
     const int32_t end = api_end_token(live.api);
     must(mnem_scheduler_create(&(mnem_scheduler_options){.engine = live.engine,
                                                          .tokenizer = live.tokenizer,
+                                                         .swap = room->swap,
                                                          .ends = &end,
                                                          .end_count = end >= 0},
                                &live.scheduler));
@@ -85,6 +93,12 @@ void live_close(void) {
     mnem_model_close(live.model);
     mnem_ledger_destroy(live.ledger);
     memset(&live, 0, sizeof live);
+}
+
+uint64_t live_bytes(void) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(live.ledger, &info);
+    return info.bytes_live;
 }
 
 mnem_scheduler_stats live_stats(void) {

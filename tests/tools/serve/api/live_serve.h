@@ -10,8 +10,15 @@ enum { LIVE_ANSWER = 1 << 20 };
 
 /* options: ledger, model and tokenizer are set here. */
 void live_open(const api_options *options, int32_t sequences);
+typedef struct live_room {
+    int32_t sequences, pages_tokens; /* as of mnem_engine_options */
+    const char *swap;                /* as of mnem_scheduler_options */
+} live_room;
+void live_open_with(const api_options *options, const live_room *room);
 void live_close(void);
 mnem_scheduler_stats live_stats(void);
+/* In the ledger. */
+uint64_t live_bytes(void);
 
 /* A request on a connection of its own. */
 int live_send(const char *method, const char *path, const char *body);

@@ -59,7 +59,7 @@ static void a_body_of_1_mib_costs_its_block_at_the_most(void **state) {
     (void)state;
     for (size_t s = 0; s < SHAPES; s++) {
         const size_t n = fill(BODY, shapes[s].begin, shapes[s].unit, shapes[s].end);
-        for (size_t block = 4096; block <= 16 * MIB; block *= 2) {
+        for (size_t block = 4096; block <= 16 * MIB; block *= 4) {
             size_t used;
             const int status = open_status(n, block, &used);
             assert_true(status == 0 || status == 400 || status == 413);

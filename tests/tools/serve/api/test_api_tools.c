@@ -27,7 +27,7 @@ static const char thinking[] = "{# tools <tool_call> </think> #}"
 static const char path[] = "/v1/chat/completions";
 
 static void open_with(const char *template) {
-    fake_open(&(api_options){.name = "kjv", .template = template}, &fake);
+    fake_open(&(api_options){.name = "kjv", .template = fake_text(template)}, &fake);
 }
 
 static int close_fake(void **state) {

@@ -49,11 +49,11 @@ static json_t *operators_json(const mnem_report_facts *f) {
     json_t *list = json_array();
     for (size_t i = 0; i < f->ops; i++) {
         const mnem_report_operator *o = &f->op[i];
-        json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:I, s:o}", "name",
-                                              text_json(o->name), "count", (json_int_t)o->count,
-                                              "ns_total", (json_int_t)o->ns_total, "ns_longest",
-                                              (json_int_t)o->ns_longest, "bytes",
-                                              tool_json_count(o->bytes, o->bytes)));
+        json_array_append_new(
+            list, json_pack("{s:o, s:s, s:I, s:I, s:I, s:o}", "name", text_json(o->name), "sort",
+                            o->sort, "count", (json_int_t)o->count, "ns_total",
+                            (json_int_t)o->ns_total, "ns_longest", (json_int_t)o->ns_longest,
+                            "bytes", tool_json_count(o->bytes, o->bytes)));
     }
     return list;
 }

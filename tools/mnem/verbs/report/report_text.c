@@ -110,6 +110,8 @@ static void verdict_room(const mnem_report_facts *f, char *line) {
     } else if (f->resident_at_peak) {
         add(line, "%s resident", tool_size(f->resident_at_peak, a));
         add(line, ", %s of it unaccounted", report_value(f, MNEM_REPORT_METRIC_UNACCOUNTED, a));
+    } else if (f->budget_bytes > f->bytes_peak) {
+        add(line, "%s of the budget never used", tool_size(f->budget_bytes - f->bytes_peak, a));
     } else {
         add(line, "what was reserved isn't in the record");
     }

@@ -38,6 +38,8 @@ void report_print(const mnem_report_facts *facts);            /* report_text.c *
 void report_compare(const mnem_report_facts *const facts[2]); /* report_compare.c */
 /* One report, without "type" and conditions (report_json.c). */
 json_t *report_json(const mnem_report_facts *facts);
+/* The page, to that path (report_html.c). Exit code, with the message printed. */
+int report_html(mnem_report *report, const char *path);
 json_t *report_compare_json(const mnem_report_facts *const facts[2]);
 
 /* ---- texts (report_text.c); each returns its buffer ---- */

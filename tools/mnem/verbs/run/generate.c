@@ -160,6 +160,9 @@ void tool_generator_keep(const tool_generator *g) {
                        p->predicted_prompt);
     tool_history_phase(&run, MNEM_PHASE_TOKENS, g->decoded, g->seconds_decode, g->cpu_decode,
                        p->predicted_generate);
+    tool_history_work(g->stage, MNEM_PHASE_PROMPT, 0.5 * (double)g->prompt_tokens, &run);
+    tool_history_work(g->stage, MNEM_PHASE_TOKENS, run.context_used - 0.5 * (double)(g->decoded),
+                      &run);
     run.seconds = g->seconds_prompt + g->seconds_decode;
     tool_history_add(g->stage->args, &run);
 }

@@ -10,16 +10,18 @@
 
 enum { DEFAULT_CONTEXT = 4096, QUEUE_BYTES = 1 << 20 };
 
-/* Beside those that run an engine has sequences that only keep what they hold, for others. */
-static int32_t sequences_of(int32_t parallel) {
-    return 2 * parallel;
+/* Beside those that run an engine has sequences that only keep what they hold, for others. Of an
+ * encoder nothing is kept: a text is a pass. */
+static int32_t sequences_of(const serve *s, int32_t parallel) {
+    return s->stage.transformer.encoder ? 1 : 2 * parallel;
 }
 
 static mnem_scheduler_options scheduler_options(const serve *s) {
     return (mnem_scheduler_options){.running = s->parallel,
                                     .queue_requests = s->o->queue,
                                     .queue_bytes = QUEUE_BYTES,
-                                    .swap_folder = s->o->swap,
+                                    .swap = s->o->swap,
+                                    .keep_cache = s->o->keep_cache,
                                     .swap_bytes = s->o->swap_max};
 }
 
@@ -27,7 +29,7 @@ static mnem_scheduler_options scheduler_options(const serve *s) {
 static uint64_t books_of(const serve *s) {
     const mnem_scheduler_options options = scheduler_options(s);
     const int32_t model = s->stage.transformer.context, asked = s->o->session.context;
-    return mnem_scheduler_bytes(&options, sequences_of(s->parallel),
+    return mnem_scheduler_bytes(&options, sequences_of(s, s->parallel),
                                 asked                     ? asked
                                 : model < DEFAULT_CONTEXT ? model
                                                           : DEFAULT_CONTEXT,
@@ -52,9 +54,9 @@ mnem_status serve_scheduler_create(serve *s) {
 
 static mnem_status charge_books(serve *s, int32_t parallel) {
     s->parallel = parallel;
-    s->stage.options.sequences = sequences_of(parallel);
+    s->stage.options.sequences = sequences_of(s, parallel);
     s->stage.options.logits_rows = parallel;
-    s->stage.options.pages_fill = true;
+    s->stage.options.pages_fill = !s->stage.transformer.encoder;
     const uint64_t bytes = books_of(s);
     const mnem_status status =
         mnem_ledger_charge(s->stage.ledger, MNEM_KIND_HOST, "scheduler", bytes);
@@ -82,7 +84,7 @@ int32_t serve_parallel_most(const serve_options *o) {
 }
 
 int serve_plan(serve *s) {
-    int32_t parallel = serve_parallel_most(s->o);
+    int32_t parallel = s->stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
     if (is_auto(s->o))
         while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
     const mnem_status status = charge_books(s, parallel);
@@ -93,6 +95,10 @@ void serve_plan_say(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
     char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT];
     if (s->stage.args->quiet || s->stage.args->json || !p->page_tokens) return;
+    if (s->stage.transformer.encoder) {
+        tool_message("embeddings of texts of up to %d tokens, one after another", p->context);
+        return;
+    }
     const int64_t tokens = (int64_t)p->pages * p->page_tokens,
                   whole = (int64_t)s->parallel * p->context;
     const uint64_t bytes = p->page_bytes / (uint64_t)p->page_tokens;

@@ -28,11 +28,13 @@ typedef struct serve_options {
     tool_args args;
     tool_session_asked session;
     mnem_sampler_options sampling; /* where a request doesn't say */
+    tool_template_asked template;
+    int32_t pooling; /* mnem_pooling, of embeddings */
     const char *host, *parallel, *swap, *key_file, *alias, *cors;
     int32_t port, queue;
     uint64_t swap_max;
     int32_t metrics; /* 1: with vLLM's names */
-    bool no_auth, truncate, no_history;
+    bool no_auth, truncate, no_history, keep_cache;
 } serve_options;
 
 typedef struct serve_keys {
@@ -59,7 +61,9 @@ typedef struct serve {
     _Atomic(mnem_scheduler *) ready;
     atomic_bool over, draining;
     void (*api_wake)(void *context); /* the API's on_wake */
-    bool begun;                      /* the thread's: the API has the scheduler */
+    void (*api_tick)(void *context);
+    char swap_failure[160]; /* that was said last */
+    bool begun;             /* the thread's: the API has the scheduler */
 } serve;
 
 /* Reads API keys, one a line; # begins a comment. Exit code, with the message printed. */

@@ -117,7 +117,7 @@ int train_plan(train_run *run) {
     if (status == MNEM_OK) status = mnem_ledger_hold(run->ledger);
     if (status != MNEM_OK) return fail_plan(run, status, &run->plan);
     /* Where there is no room for the test, the time isn't known before the first step. */
-    if (!run->args->quiet || run->asked->dry_run)
+    if (!run->args->quiet || run->asked->dry_run || run->asked->adapt)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
     run->text_bytes = tool_peak_bytes();
     train_report_start(stderr, run);

@@ -46,5 +46,8 @@ void train_keep(const train_run *run) {
         memcpy(kept.folder, whole, strlen(whole) + 1);
     tool_history_phase(&kept, MNEM_PHASE_STEPS, tokens, run->seconds_done, run->cpu_done,
                        run->seconds > 0 ? each / run->seconds : 0);
+    mnem_history_phase *p = &kept.phase[MNEM_PHASE_STEPS];
+    if (p->tokens)
+        p->works = mnem_work_of_steps(&run->options, &run->plan, (double)run->steps_done, p->work);
     tool_history_add(run->args, &kept);
 }

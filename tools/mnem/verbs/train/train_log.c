@@ -129,6 +129,16 @@ void train_log_validation(train_run *run, int64_t step, double loss, double bits
                          "bits_per_byte", tool_json_real(bits_per_byte)));
 }
 
+void train_log_adapt(train_run *run, const char *what, const mnem_load *load, int32_t before,
+                     int32_t micro_batch) {
+    write_line(run, "adapt",
+               json_pack("{s:I, s:s, s:f, s:o, s:f, s:i, s:i}", "step",
+                         (json_int_t)mnem_trainer_steps(run->trainer), "what", what, "pressure",
+                         load->pressure, "efficiency", tool_json_known(load->efficiency),
+                         "sequences_per_s", load->rate, "before", before, "micro_batch",
+                         micro_batch));
+}
+
 void train_log_close(train_run *run) {
     if (run->log) fclose(run->log);
     run->log = NULL;

@@ -183,6 +183,17 @@ static int after_step(train_run *run, loop *l, const mnem_train_report *r) {
     return code;
 }
 
+/* Other sequences together; what that takes isn't a step's time. */
+static int adapt(train_run *run, loop *l, double seconds, double cpu) {
+    bool changed = false;
+    const double begin = tool_clock();
+    if (!run->asked->adapt) return TOOL_OK;
+    mnem_status status = train_adapt_step(run, seconds, cpu, &changed);
+    if (status == MNEM_OK && changed) status = feed_training(run);
+    l->started += tool_clock() - begin;
+    return status == MNEM_OK ? TOOL_OK : fail_run(run, status);
+}
+
 /* ---- the loop and its end ---- */
 
 /* Ctrl-C and --stop-after: the work is kept. */
@@ -224,17 +235,19 @@ static int run_steps(train_run *run) {
     mnem_train_report report;
     const mnem_train_source source = {train_feed_next, run};
     mnem_status status;
+    if (run->asked->adapt) train_adapt_begin(run);
     tool_progress_begin(&l.progress, l.what);
     if (run->config.steps)
         l.progress.before = (double)mnem_trainer_steps(run->trainer) / (double)run->config.steps;
     while (!is_last(run, mnem_trainer_steps(run->trainer))) {
         if (tool_interrupted()) return stop(run, TOOL_INTERRUPTED);
-        const double cpu = tool_cpu_clock();
+        const double begin = tool_clock(), cpu = tool_cpu_clock();
         status = mnem_trainer_step(run->trainer, &source, &report);
-        if (l.started > 0)
-            run->cpu_done += tool_cpu_clock() - cpu; /* as the steps that are timed */
+        const double seconds = tool_clock() - begin, used = tool_cpu_clock() - cpu;
+        if (l.started > 0) run->cpu_done += used; /* as the steps that are timed */
         if (status != MNEM_OK) return fail_step(run, status);
-        const int after = after_step(run, &l, &report);
+        int after = after_step(run, &l, &report);
+        if (after == TOOL_OK) after = adapt(run, &l, seconds, used);
         if (after != TOOL_OK) return after;
     }
     tool_progress_end(&l.progress);

@@ -43,7 +43,7 @@ typedef struct train_options {
     int32_t lora, context, vocab, distill_on; /* the last: of its words */
     double lora_alpha, distill_weight, distill_temperature, seconds, rate, heldout;
     uint64_t steps, tokens, stop_after, save_every, seed;
-    bool any_bytes, resume, dry_run, masked, no_history;
+    bool any_bytes, resume, dry_run, masked, no_history, adapt;
 } train_options;
 
 /* What config.json holds. Names of JSON keys are those of the fields. */
@@ -120,6 +120,15 @@ typedef struct train_curve {
     int count, every, skipped;
 } train_curve;
 
+/* Of --adapt. */
+typedef struct train_adapting {
+    mnem_adapt plan;
+    double macs;         /* of a step, when run.seconds was reckoned */
+    double seconds, cpu; /* of the steps that are timed */
+    int steps;           /* that were; -1: the first isn't */
+    bool said;           /* the first answer is, also where nothing changes */
+} train_adapting;
+
 typedef struct train_run {
     const tool_args *args;
     const train_options *asked;
@@ -160,7 +169,8 @@ typedef struct train_run {
     bool finished;       /* all steps are done and the result is written */
     double started;      /* clock of the first step of this process */
     int64_t tokens_done; /* by this process */
-    int64_t steps_done;  /* by this process after the first, and their seconds */
+    train_adapting adapt;
+    int64_t steps_done; /* by this process after the first, and their seconds */
     double seconds_done, cpu_done;
     double loss_last; /* of the last step that had one; curves may not have it */
     double loss_validation;
@@ -271,6 +281,11 @@ void train_result_say_use(const train_run *run); /* what the result is for */
 bool train_result_is_whole(const train_run *run);
 int train_result_say_whole(train_run *run);
 
+/* ---- train_adapt.c ---- */
+void train_adapt_begin(train_run *run);
+/* After a step of so long. *changed: the trainer is another one, and the feed is gone. */
+mnem_status train_adapt_step(train_run *run, double seconds, double cpu_seconds, bool *changed);
+
 /* ---- train_keep.c ---- */
 void train_keep(const train_run *run); /* a line in the history */
 
@@ -279,6 +294,8 @@ int train_log_open(train_run *run, int64_t steps); /* lines past steps are dropp
 void train_log_read(train_run *run);               /* the points only; nothing is written */
 void train_log_step(train_run *run, const mnem_train_report *report, double tokens_per_s);
 void train_log_validation(train_run *run, int64_t step, double loss, double bits_per_byte);
+void train_log_adapt(train_run *run, const char *what, const mnem_load *load, int32_t before,
+                     int32_t micro_batch);
 void train_log_close(train_run *run);
 int train_draw(const train_run *run);
 

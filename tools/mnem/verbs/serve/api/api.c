@@ -141,6 +141,7 @@ static const http_route table[] = {
     {"POST", "/completion", on_completion, false},
     {"POST", "/v1/responses", on_responses, false},
     {"POST", "/v1/messages", on_messages, false},
+    {"POST", "/v1/embeddings", api_on_embeddings, false},
     {"POST", "/tokenize", api_on_tokenize, false},
     {"POST", "/detokenize", api_on_detokenize, false},
     {"POST", "/apply-template", api_on_template, false},
@@ -155,32 +156,42 @@ static void on_gone(void *context, http_exchange *exchange) {
     api *a = context;
     api_owner *owner = http_get(exchange);
     if (!owner) return;
-    if (owner->is_job) {
-        api_job_gone((api_job *)owner);
-        return;
+    switch (owner->kind) {
+    case API_JOB: api_job_gone((api_job *)owner); break;
+    case API_EMBED: api_embed_gone((api_embed *)owner); break;
+    default: api_text_fini(&((body *)owner)->text); api_free(&a->memory, owner);
     }
-    api_text_fini(&((body *)owner)->text);
-    api_free(&a->memory, owner);
 }
 
 static void on_writable(void *context, http_exchange *exchange) {
     api_owner *owner = http_get(exchange);
     (void)context;
-    if (owner && owner->is_job) api_job_go_on((api_job *)owner);
+    if (owner && owner->kind == API_JOB) api_job_go_on((api_job *)owner);
+}
+
+bool api_note(api *a, api_owner *owner) {
+    if (owner->woken) return false;
+    owner->woken = true;
+    owner->next = a->woken;
+    a->woken = owner;
+    return true;
 }
 
 static void on_wake(void *context) {
     api *a = context;
     for (;;) {
         pthread_mutex_lock(&a->lock);
-        api_job *job = a->woken;
-        if (job) {
-            a->woken = job->next_woken;
-            job->woken = false;
+        api_owner *owner = a->woken;
+        if (owner) {
+            a->woken = owner->next;
+            owner->woken = false;
         }
         pthread_mutex_unlock(&a->lock);
-        if (!job) return;
-        api_job_go_on(job);
+        if (!owner) return;
+        if (owner->kind == API_JOB)
+            api_job_go_on((api_job *)owner);
+        else
+            api_embed_go_on((api_embed *)owner);
     }
 }
 
@@ -246,6 +257,7 @@ mnem_status api_create(const api_options *options, api **made) {
                                      .tokenizer = options->tokenizer,
                                      .name = options->name,
                                      .template = options->template,
+                                     .template_args = options->template_args,
                                      .template_bytes = a->options.template_bytes};
     mnem_status status = api_model_open(&model, &a->model);
     if (status == MNEM_OK) status = mnem_model_transformer(options->model, &a->transformer);
@@ -266,9 +278,10 @@ void api_destroy(api *a) {
         api_job *job = a->jobs;
         job->exchange = NULL;
         job->answers_open = 0;
-        job->woken = false;
+        job->owner.woken = false;
         api_job_gone(job);
     }
+    api_embeds_drop(a);
     api_model_close(&a->model);
     reserve_fini(&a->templates);
     reserve_fini(&a->grammars);

@@ -22,11 +22,14 @@ typedef struct api_options {
     const mnem_model *model;
     mnem_tokenizer *tokenizer;    /* the api's alone from now on, but for what is constant */
     const char *name;             /* that clients see */
-    const char *template;         /* NULL: the model's */
+    mnem_text template;           /* no bytes: the model's; borrowed */
+    const char *template_args;    /* its variables, where a request doesn't say: an object as JSON.
+                                     NULL: none */
     mnem_sampler_options sampler; /* where a request doesn't say; all zero: mnem_sampler_usual */
     bool truncate;                /* what is beyond the context is cut, not refused */
     bool strict_model;            /* other names of a model are refused */
     bool metrics_vllm;
+    mnem_pooling pooling;    /* of embeddings; 0: the file's */
     uint64_t memory_bytes;   /* of requests and answers (8 MiB) */
     uint64_t json_bytes;     /* of one body's JSON (16 MiB) */
     uint64_t template_bytes; /* of a rendering (8 MiB) */

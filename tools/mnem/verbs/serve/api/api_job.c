@@ -20,16 +20,6 @@ typedef struct ring_token {
 
 /* ---- on the scheduler's thread ---- */
 
-/* Under the lock: the server's thread will look at the job. */
-static bool note(api_job *job) {
-    api *a = job->api;
-    if (job->woken) return false;
-    job->woken = true;
-    job->next_woken = a->woken;
-    a->woken = job;
-    return true;
-}
-
 bool api_on_token(void *context, const mnem_request_token *token) {
     api_answer *answer = context;
     api *a = answer->job->api;
@@ -44,7 +34,7 @@ bool api_on_token(void *context, const mnem_request_token *token) {
         answer->count++;
     } else
         answer->slow = true;
-    const bool wake = note(answer->job);
+    const bool wake = api_note(a, &answer->job->owner);
     pthread_mutex_unlock(&a->lock);
     if (wake) http_server_wake(a->server);
     return room;
@@ -59,7 +49,7 @@ void api_on_end(void *context, const mnem_request_result *result) {
     answer->status = result->status;
     answer->cached_tokens = result->cached_tokens;
     snprintf(answer->why, sizeof answer->why, "%s", result->text);
-    const bool wake = note(answer->job);
+    const bool wake = api_note(a, &answer->job->owner);
     pthread_mutex_unlock(&a->lock);
     if (wake) http_server_wake(a->server);
 }
@@ -71,7 +61,7 @@ void api_on_event(void *context, uint64_t request, mnem_request_event event) {
     if (event != MNEM_EVENT_PREEMPTED) return;
     pthread_mutex_lock(&a->lock);
     answer->job->preempted = true;
-    const bool wake = note(answer->job);
+    const bool wake = api_note(a, &answer->job->owner);
     pthread_mutex_unlock(&a->lock);
     if (wake) http_server_wake(a->server);
 }
@@ -223,7 +213,7 @@ static void job_free(api_job *job) {
 
 static void free_if_done(api_job *job) {
     pthread_mutex_lock(&job->api->lock);
-    const bool woken = job->woken; /* it is in the list, and will be looked at */
+    const bool woken = job->owner.woken; /* it is in the list, and will be looked at */
     pthread_mutex_unlock(&job->api->lock);
     if (!woken && !job->exchange && job->answers_open == 0) job_free(job);
 }

@@ -26,7 +26,7 @@ static bool refuse_busy(api_error *error) {
 typedef struct rules {
     const char *text;
     size_t n;
-    bool schema;
+    bool schema, calls; /* calls: marks of those may be control tokens */
     const mnem_grammar_part *parts;
     uint32_t part_count;
 } rules;
@@ -36,7 +36,9 @@ static mnem_status compile(api *a, const rules *from, uint64_t lent, mnem_gramma
     const mnem_grammar_options options = {.bytes = (lent - BESIDE) / 2,
                                           .state_bytes = STATE_BYTES,
                                           .cache_bytes = CACHE_BYTES,
-                                          .steps = STEPS};
+                                          .steps = STEPS,
+                                          .marks = a->model.mark,
+                                          .mark_count = from->calls ? a->model.marks : 0};
     const mnem_token_set *tokens = a->model.tokens;
     return from->schema ? mnem_grammar_create_schema(tokens, from->text, from->n, &options, grammar)
                         : mnem_grammar_create_with(tokens, from->text, from->n, from->parts,
@@ -83,7 +85,7 @@ static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_limi
         mnem_status status;
         if (!call_grammar_make(ask, a->model.calls, a->model.thinks, in_thought, schemas, &g))
             refuse_busy(error);
-        const rules from = {g.text.bytes, g.text.length, false, g.part, g.parts};
+        const rules from = {g.text.bytes, g.text.length, false, true, g.part, g.parts};
         fine = !error->status && make_of(a, &from, limit, &status, error);
         if (!fine && schemas == 0) api_refuse(error, 400, "tools", "%.400s", mnem_last_error());
         call_grammar_fini(&g);

@@ -82,6 +82,9 @@ static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
                         "Bytes of pages to and from the swap file");
     open_metrics_count(out, (open_metrics_label[]){{"direction", "out"}, {0}}, s->swap_bytes_out);
     open_metrics_count(out, (open_metrics_label[]){{"direction", "in"}, {0}}, s->swap_bytes_in);
+    open_metrics_family(out, "mnem_", "swap_failures", OPEN_METRICS_COUNTER,
+                        "Times that pages couldn't be written or read, and are computed again");
+    open_metrics_count(out, NULL, s->swap_failures);
 }
 
 static void put_usage(const mnem_scheduler_stats *s, const char *prefix, open_metrics *out) {

@@ -10,7 +10,7 @@ static const char joined[] =
 
 static mnem_text find_template(const api_model_options *o) {
     mnem_value value;
-    if (o->template) return (mnem_text){o->template, strlen(o->template)};
+    if (o->template.bytes) return o->template;
     if (mnem_model_key_find(o->model, "tokenizer.chat_template", &value) &&
         value.type == MNEM_VALUE_STRING && value.text.length > 0)
         return value.text;
@@ -35,11 +35,24 @@ static int32_t find_end(const mnem_tokenizer *tokenizer, const int32_t *ids, siz
 static void read_end(api_model *m) {
     static const char answered[] = "[{\"role\": \"user\", \"content\": \"Hi\"},"
                                    " {\"role\": \"assistant\", \"content\": \"Yes\"}]";
-    const mnem_template_input input = {.messages = answered};
+    const mnem_template_input input = {.messages = answered, .arguments = m->template_args};
     const int32_t *ids;
     size_t count;
     if (mnem_template_encode(m->template, m->tokenizer, &input, &ids, &count) == MNEM_OK)
         m->end = find_end(m->tokenizer, ids, count);
+}
+
+/* In some vocabularies marks of calls print nothing; they are told, and chosen, all the same. */
+static void find_marks(api_model *m) {
+    const int32_t *ids;
+    size_t count;
+    for (const char *const *mark = call_format_marks(); *mark && m->marks < API_MARKS; mark++) {
+        if (mnem_tokenizer_encode(m->tokenizer, *mark, strlen(*mark), MNEM_ENCODE_NO_SPECIAL, &ids,
+                                  &count) != MNEM_OK)
+            return;
+        if (count == 1 && mnem_tokenizer_piece(m->tokenizer, ids[0], false).length == 0)
+            m->mark[m->marks++] = ids[0];
+    }
 }
 
 mnem_status api_model_open(const api_model_options *o, api_model *m) {
@@ -51,6 +64,7 @@ mnem_status api_model_open(const api_model_options *o, api_model *m) {
                      .name = o->name,
                      .context = o->context,
                      .template_text = text,
+                     .template_args = o->template_args,
                      .end = -1};
     mnem_tokenizer_info_get(o->tokenizer, &m->info);
     const mnem_status status = mnem_template_open(text.bytes, text.length, &options, &m->template);
@@ -58,6 +72,7 @@ mnem_status api_model_open(const api_model_options *o, api_model *m) {
     m->calls = call_format_find(text.bytes, text.length, &m->writes_tools);
     m->thinks = memmem(text.bytes, text.length, "</think>", 8) != NULL;
     read_end(m);
+    find_marks(m);
     return MNEM_OK;
 }
 

@@ -10,6 +10,8 @@
 #include "verbs/serve/api/ask/ask.h"
 #include "verbs/serve/api/calls/call_format.h"
 
+enum { API_MARKS = 16 };
+
 typedef struct api_model {
     const mnem_model *model;
     mnem_tokenizer *tokenizer;
@@ -18,9 +20,12 @@ typedef struct api_model {
     int32_t context;         /* tokens of a conversation */
     mnem_template *template; /* never NULL */
     mnem_text template_text;
+    const char *template_args; /* NULL: none */
     const call_format *calls;
-    bool writes_tools;      /* the template does */
-    bool thinks;            /* it knows </think> */
+    bool writes_tools;       /* the template does */
+    bool thinks;             /* it knows </think> */
+    int32_t mark[API_MARKS]; /* control tokens that are marks of calls and thoughts */
+    uint32_t marks;
     int32_t end;            /* the token that it puts behind an answer; -1: none that is known */
     mnem_token_set *tokens; /* for grammars; made when the first one is asked for */
 } api_model;
@@ -28,7 +33,9 @@ typedef struct api_model {
 typedef struct api_model_options {
     const mnem_model *model;
     mnem_tokenizer *tokenizer;
-    const char *name, *template; /* template NULL: the model's */
+    const char *name;
+    mnem_text template;        /* no bytes: the model's */
+    const char *template_args; /* as in api_options */
     int32_t context;
     uint64_t template_bytes; /* of a rendering, at most */
 } api_model_options;

@@ -3,6 +3,7 @@
  *     api.c          life, routes, what the server calls
  *     api_start.c    from a body to answers that are submitted
  *     api_job.c      a request's life: told as it comes, gone
+ *     api_embed.c    texts to vectors
  *     api_limit.c    grammars of answers, and their bytes
  *     api_pages.c    what a GET answers
  *     api_metrics.c  numbers for dashboards
@@ -62,17 +63,24 @@ typedef struct api_answer {
 } api_answer;
 
 /* What an exchange's data begins with. */
+typedef enum api_kind {
+    API_BODY, /* one that is being sent */
+    API_JOB,
+    API_EMBED
+} api_kind;
 typedef struct api_owner {
-    bool is_job; /* false: a body that is being sent */
+    api_kind kind;
+    bool woken; /* under the lock, as is next */
+    struct api_owner *next;
 } api_owner;
+typedef struct api_embed api_embed; /* api_embed.c */
 
 typedef struct api_job {
     api_owner owner;
     struct api *api;
     http_exchange *exchange; /* NULL: gone */
     struct api_job *next, *before;
-    struct api_job *next_woken; /* under the lock, as is woken */
-    bool woken, preempted;
+    bool preempted;
     tell tell;
     char *stops;        /* what tell.stop points into */
     api_answer *answer; /* [answers] */
@@ -96,8 +104,9 @@ struct api {
     int64_t started;  /* seconds since 1970 began */
     uint64_t numbers; /* for ids and seeds */
     api_job *jobs;
+    api_embed *embeds;
     pthread_mutex_t lock;
-    api_job *woken; /* under the lock */
+    api_owner *woken; /* under the lock */
     struct {
         int32_t key;
         uint64_t number, used;
@@ -118,7 +127,13 @@ void api_prompt_end(api *a, uint64_t before);
 /* A number that nobody can guess, for seeds. */
 uint64_t api_random(api *a);
 
+/* Under the lock: the server's thread will look at it; whether that is to be woken. */
+bool api_note(api *a, api_owner *owner);
+
 /* ---- api_start.c ---- */
+/* Whether the name that a request has may be the model's; NULL: it has none. */
+bool api_check_model(const api *a, const char *name, api_error *error);
+bool api_check_ready(const api *a, api_error *error);
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- api_job.c ---- */
@@ -133,6 +148,11 @@ void api_job_gone(api_job *job);
 void api_job_go_on(api_job *job);
 void api_job_tick(api_job *job);
 
+/* ---- api_embed.c ---- */
+void api_embed_go_on(api_embed *embed);
+void api_embed_gone(api_embed *embed);
+void api_embeds_drop(api *a);
+
 /* ---- api_limit.c ---- */
 /* in_thought: the prompt has opened one. */
 bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_limit *limit,
@@ -146,6 +166,7 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
 void api_on_props(void *context, http_exchange *exchange, const http_request *request);
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request);
 void api_on_metrics(void *context, http_exchange *exchange, const http_request *request);
+void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request);
 void api_on_tokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_template(void *context, http_exchange *exchange, const http_request *request);

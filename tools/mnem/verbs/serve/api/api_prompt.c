@@ -19,6 +19,14 @@ static void put_json(api_text *text, const json_t *value) {
     api_put(text, "", 1);
 }
 
+/* Those of the server, where the request doesn't say otherwise; in the open document. */
+static const json_t *arguments_of(const api_model *m, const ask_request *ask) {
+    if (!m->template_args) return ask->arguments;
+    json_t *all = api_json_value(m->template_args, strlen(m->template_args));
+    if (all && ask->arguments) json_object_update(all, ask->arguments);
+    return all;
+}
+
 static void texts_fini(chat_texts *texts) {
     api_text_fini(&texts->messages);
     api_text_fini(&texts->tools);
@@ -30,12 +38,16 @@ static bool refuse_busy(api_error *error) {
     return api_refuse(error, 429, NULL, "others' requests take the memory that there is for them");
 }
 
-static bool texts_make(api_memory *memory, const ask_request *ask, bool tools, chat_texts *texts,
-                       api_error *error) {
+static bool shows_tools(const api_model *m, const ask_request *ask) {
+    return m->writes_tools && ask->tools && ask->tool_choice != ASK_TOOL_NONE;
+}
+
+static bool texts_make(const api_model *m, api_memory *memory, const ask_request *ask,
+                       chat_texts *texts, api_error *error) {
     *texts = (chat_texts){{.memory = memory}, {.memory = memory}, {.memory = memory}};
     put_json(&texts->messages, ask->messages);
-    put_json(&texts->arguments, ask->arguments);
-    if (tools) put_json(&texts->tools, ask->tools);
+    put_json(&texts->arguments, arguments_of(m, ask));
+    if (shows_tools(m, ask)) put_json(&texts->tools, ask->tools);
     if (!texts->messages.failed && !texts->tools.failed && !texts->arguments.failed) return true;
     texts_fini(texts);
     return refuse_busy(error);
@@ -63,12 +75,10 @@ static mnem_template_input input_of(const chat_texts *texts) {
                                  .add_generation_prompt = true};
 }
 
-static bool shows_tools(const api_model *m, const ask_request *ask) {
-    return m->writes_tools && ask->tools && ask->tool_choice != ASK_TOOL_NONE;
-}
-
 /* What a template doesn't know of tools is said in words. */
 static void tell_tools(const api_model *m, api_memory *memory, const ask_request *ask) {
+    if (m->calls->shape == CALL_LIST || m->calls->shape == CALL_NAMED)
+        call_history_short_ids(ask->messages);
     if (m->writes_tools) return;
     if (call_history_has(ask->messages)) call_history_flatten(ask->messages, m->calls, memory);
     if (ask->tools && ask->tool_choice != ASK_TOOL_NONE)
@@ -79,7 +89,7 @@ bool api_model_render(api_model *m, api_memory *memory, const ask_request *ask, 
                       api_error *error) {
     chat_texts texts;
     tell_tools(m, memory, ask);
-    if (!texts_make(memory, ask, shows_tools(m, ask), &texts, error)) return false;
+    if (!texts_make(m, memory, ask, &texts, error)) return false;
     mnem_template_input input = input_of(&texts);
     const mnem_text bos = mnem_tokenizer_piece(m->tokenizer, m->info.bos, true);
     const mnem_text eos = mnem_tokenizer_piece(m->tokenizer, m->info.eos, true);
@@ -96,7 +106,7 @@ bool api_model_render(api_model *m, api_memory *memory, const ask_request *ask, 
 static bool encode_once(api_model *m, api_memory *memory, const ask_request *ask,
                         const int32_t **ids, size_t *count, api_error *error) {
     chat_texts texts;
-    if (!texts_make(memory, ask, shows_tools(m, ask), &texts, error)) return false;
+    if (!texts_make(m, memory, ask, &texts, error)) return false;
     const mnem_template_input input = input_of(&texts);
     const mnem_status status = mnem_template_encode(m->template, m->tokenizer, &input, ids, count);
     texts_fini(&texts);

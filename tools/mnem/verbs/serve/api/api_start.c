@@ -61,11 +61,16 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
                 .thinks = a->model.thinks && ask->messages,
                 .in_thought = prompts->in_thought,
                 .call_format = calls ? a->model.calls : NULL,
+                .call_texts.json.memory = &a->memory,
+                .mark = a->model.mark,
+                .marks = calls || (a->model.thinks && ask->messages) ? a->model.marks : 0,
                 .n = ask->n,
                 .prompt_tokens = prompts->total};
     snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
              (uint64_t)a->started & 0xffffffff, ++a->numbers);
-    return keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
+    if (calls && a->model.calls->shape == CALL_KEYED) call_texts_make(ask->tools, &t->call_texts);
+    return !t->call_texts.json.failed && keep_stops(a, job, ask) &&
+           tell_init(t, &a->memory, prompts->count * ask->n);
 }
 
 /* What is left of the context bounds a ring, too. */
@@ -177,7 +182,7 @@ static void start_job(api *a, http_exchange *exchange, const http_request *http,
         refuse_memory(a, error);
         return;
     }
-    *job = (api_job){.owner.is_job = true, .api = a, .exchange = exchange};
+    *job = (api_job){.owner.kind = API_JOB, .api = a, .exchange = exchange};
     link_job(a, job);
     http_set(exchange, job);
     if (!set_tell(a, job, ask, prompts))
@@ -197,18 +202,23 @@ static bool make_prompts(api *a, api_json *json, const ask_request *ask, api_pro
     return fine;
 }
 
-static bool check_model(const api *a, const ask_request *ask, api_error *error) {
-    if (!a->options.strict_model || !ask->model || strcmp(ask->model, a->model.name) == 0)
-        return true;
+bool api_check_model(const api *a, const char *name, api_error *error) {
+    if (!a->options.strict_model || !name || strcmp(name, a->model.name) == 0) return true;
     error->code = "model_not_found";
-    return api_refuse(error, 404, "model", "there is no model '%.100s', but '%.100s'", ask->model,
+    return api_refuse(error, 404, "model", "there is no model '%.100s', but '%.100s'", name,
                       a->model.name);
 }
 
-static bool check_ready(const api *a, api_error *error) {
+bool api_check_ready(const api *a, api_error *error) {
     if (a->scheduler && !a->draining) return true;
     error->retry_seconds = a->draining ? 5 : 1;
     return api_refuse(error, 503, NULL, a->draining ? "the server stops" : "the model is loading");
+}
+
+static bool check_text(const api *a, api_error *error) {
+    if (!a->transformer.encoder) return true;
+    return api_refuse(error, 400, "model",
+                      "'%.100s' is for embeddings, not for text: /v1/embeddings", a->model.name);
 }
 
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form) {
@@ -221,9 +231,9 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
                                    .truncate = a->options.truncate};
     if (!ask) refuse_memory(a, &error);
     const bool fine =
-        ask && check_ready(a, &error) &&
+        ask && api_check_ready(a, &error) && check_text(a, &error) &&
         api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
-        ask_read(form, &json, &defaults, ask, &error) && check_model(a, ask, &error) &&
+        ask_read(form, &json, &defaults, ask, &error) && api_check_model(a, ask->model, &error) &&
         make_prompts(a, &json, ask, &prompts, &error);
     if (fine) start_job(a, exchange, http, ask, &prompts, &error);
     if (error.status) api_answer_error(a, exchange, &error, form == ASK_MESSAGES);

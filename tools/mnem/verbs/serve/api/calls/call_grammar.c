@@ -37,8 +37,7 @@ static void put_rest(api_text *out, char first, const char *rest) {
     for (size_t i = 0; i <= depth; i++) api_say(out, ")");
 }
 
-/* A rule of any text without the mark. */
-static void put_text_rule(api_text *out, const char *name, const char *mark) {
+void call_grammar_text(api_text *out, const char *name, const char *mark) {
     api_format(out, "%s ::= [^", name);
     put_class_byte(out, *mark);
     api_format(out, "]* (\"%c\" ", *mark);
@@ -48,53 +47,88 @@ static void put_text_rule(api_text *out, const char *name, const char *mark) {
 
 /* ---- calls ---- */
 
-static void add_schema(call_grammar *g, const json_t *schema, const char *name) {
+bool call_grammar_schema(call_grammar *g, const json_t *schema, char name[CALL_PART_NAME]) {
     const size_t begin = g->json.length;
+    if (g->parts == MNEM_GRAMMAR_PARTS_MAX) return false;
+    snprintf(g->name[g->parts], sizeof g->name[0], "schema%u", g->parts);
+    snprintf(name, CALL_PART_NAME, "%s", g->name[g->parts]);
     if (schema)
         api_json_put(&g->json, schema);
     else
         api_say(&g->json, "{\"type\":\"object\"}");
     g->part[g->parts].length = g->json.length - begin;
-    snprintf(g->name[g->parts], sizeof g->name[0], "%s", name);
     g->part[g->parts].name = g->name[g->parts];
     g->parts++;
+    return true;
 }
 
-/* The object of one tool. */
-static void put_tool(call_grammar *g, const call_format *format, const json_t *tool, bool schemas) {
-    const json_t *function = json_object_get(tool, "function");
+static const char *name_of(const json_t *function) {
+    return json_string_value(json_object_get(function, "name")); /* plain letters */
+}
+
+static void put_arguments(call_grammar *g, const json_t *function, bool schemas) {
+    char part[CALL_PART_NAME];
+    const bool fits =
+        schemas && call_grammar_schema(g, json_object_get(function, "parameters"), part);
+    api_say(&g->text, fits ? part : "object");
+}
+
+/* The object of one tool; in lists models give it an id, which isn't asked for. */
+static void put_tool_object(call_grammar *g, const call_format *format, const json_t *function,
+                            bool schemas) {
     api_text *out = &g->text;
-    api_say(out, "\"{\" ws \"\\\"name\\\"\" ws \":\" ws \"\\\"");
-    api_say(out, json_string_value(json_object_get(function, "name"))); /* plain letters */
-    api_format(out, "\\\"\" ws \",\" ws \"\\\"%s\\\"\" ws \":\" ws ", format->arguments);
-    if (schemas) {
-        char part[16];
-        snprintf(part, sizeof part, "schema%u", g->parts);
-        add_schema(g, json_object_get(function, "parameters"), part);
-        api_say(out, part);
-    } else
-        api_say(out, "object");
+    api_format(out, "\"{\" ws \"\\\"name\\\"\" ws \":\" ws \"\\\"%s\\\"\" ws \",\" ws ",
+               name_of(function));
+    api_format(out, "\"\\\"%s\\\"\" ws \":\" ws ", format->arguments);
+    put_arguments(g, function, schemas);
+    if (format->shape == CALL_LIST)
+        api_say(out, " (ws \",\" ws \"\\\"id\\\"\" ws \":\" ws \"\\\"\" [a-zA-Z0-9]{1,32} "
+                     "\"\\\"\")?");
     api_say(out, " ws \"}\"");
 }
 
-static void put_calls(const ask_request *ask, const call_format *format, bool schemas,
+static void put_tool(call_grammar *g, const call_format *format, const json_t *tool, bool schemas) {
+    const json_t *function = json_object_get(tool, "function");
+    switch (format->shape) {
+    case CALL_KEYED: call_grammar_keyed(g, format, function, schemas); break;
+    case CALL_NAMED:
+        api_format(&g->text, "\"%s\" (\"[CALL_ID]\" [a-zA-Z0-9]{1,32})? \"%s\" ", name_of(function),
+                   format->mark);
+        put_arguments(g, function, schemas);
+        break;
+    default: put_tool_object(g, format, function, schemas);
+    }
+}
+
+static void put_tools(const ask_request *ask, const call_format *format, bool schemas,
                       call_grammar *g) {
     size_t i;
     json_t *tool;
     bool any = false;
     api_say(&g->text, "tool ::= ");
     json_array_foreach(ask->tools, i, tool) {
-        const json_t *function = json_object_get(tool, "function");
-        const char *name = json_string_value(json_object_get(function, "name"));
+        const char *name = name_of(json_object_get(tool, "function"));
         if (ask->tool_name && strcmp(ask->tool_name, name) != 0) continue;
         api_say(&g->text, any ? " | " : "");
         put_tool(g, format, tool, schemas);
         any = true;
     }
-    api_format(&g->text, "\ncall ::= \"%s\" ws tool ws \"%s\"\n", format->begin, format->end);
-    api_say(&g->text, "ws ::= (\" \" | \"\\n\")?\n");
+    api_say(&g->text, "\nws ::= (\" \" | \"\\n\")?\n");
+}
+
+static void put_calls(const ask_request *ask, const call_format *format, bool schemas,
+                      call_grammar *g) {
+    api_text *out = &g->text;
     const bool several = *format->begin && ask->tools_parallel && !ask->tool_name;
-    api_say(&g->text, several ? "calls ::= call (\"\\n\"? call)*\n" : "calls ::= call\n");
+    const bool list = format->shape == CALL_LIST;
+    put_tools(ask, format, schemas, g);
+    if (list)
+        api_format(out, "call ::= \"%s\" ws \"[\" ws tool %sws \"]\"\n", format->begin,
+                   several ? "(ws \",\" ws tool)* " : "");
+    else
+        api_format(out, "call ::= \"%s\" ws tool ws \"%s\"\n", format->begin, format->end);
+    api_say(out, several && !list ? "calls ::= call (\"\\n\"? call)*\n" : "calls ::= call\n");
+    if (format->shape == CALL_KEYED) call_grammar_text(out, "argument", format->keys.value_end);
 }
 
 static void put_object(api_text *out) {
@@ -124,26 +158,29 @@ static void put_root(const ask_request *ask, const call_format *format, bool thi
         api_say(out, "text calls?\n");
     else
         api_say(out, "(calls | [^{] any | \"\")\nany ::= [\\U00000000-\\U0010ffff]*\n");
-    if (thinks) put_text_rule(out, "thought", "</think>");
+    if (thinks) call_grammar_text(out, "thought", "</think>");
     if (thinks) api_say(out, "space ::= [ \\n]{0,8}\n");
     if (ask->tool_choice != ASK_TOOL_REQUIRED && ask->limit == ASK_FREE && *format->begin)
-        put_text_rule(out, "text", format->begin);
+        call_grammar_text(out, "text", format->begin);
 }
 
 bool call_grammar_make(const ask_request *ask, const call_format *format, bool thinks,
                        bool in_thought, bool schemas, call_grammar *g) {
     g->text.memory = g->json.memory = g->memory;
+    char answer[CALL_PART_NAME] = "";
+    bool fine = true;
     g->parts = 0;
     put_root(ask, format, thinks, in_thought, &g->text);
     put_calls(ask, format, schemas, g);
-    if (!schemas) put_object(&g->text);
-    if (ask->limit != ASK_FREE) add_schema(g, ask->schema, "answer");
+    put_object(&g->text);
+    if (ask->limit != ASK_FREE) fine = call_grammar_schema(g, ask->schema, answer);
+    if (ask->limit != ASK_FREE) api_format(&g->text, "answer ::= %s\n", answer);
     size_t at = 0; /* now that nothing moves any more */
     for (uint32_t i = 0; i < g->parts; i++) {
         g->part[i].json = g->json.bytes + at;
         at += g->part[i].length;
     }
-    return !g->text.failed && !g->json.failed;
+    return fine && !g->text.failed && !g->json.failed;
 }
 
 void call_grammar_fini(call_grammar *g) {

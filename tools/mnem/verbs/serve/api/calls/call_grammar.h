@@ -12,12 +12,14 @@
 #include "verbs/serve/api/ask/ask.h"
 #include "verbs/serve/api/calls/call_format.h"
 
+enum { CALL_PART_NAME = 16 };
+
 typedef struct call_grammar {
     api_memory *memory;
     api_text text; /* GBNF */
     api_text json; /* schemas, one behind another */
-    mnem_grammar_part part[ASK_TOOLS + 1];
-    char name[ASK_TOOLS + 1][16];
+    mnem_grammar_part part[MNEM_GRAMMAR_PARTS_MAX];
+    char name[MNEM_GRAMMAR_PARTS_MAX][CALL_PART_NAME];
     uint32_t parts;
 } call_grammar;
 
@@ -26,5 +28,15 @@ typedef struct call_grammar {
 bool call_grammar_make(const ask_request *ask, const call_format *format, bool thinks,
                        bool in_thought, bool schemas, call_grammar *grammar);
 void call_grammar_fini(call_grammar *grammar);
+
+/* ---- what its files share ---- */
+
+/* A rule of any text without the mark, whose first byte comes once in it. */
+void call_grammar_text(api_text *out, const char *name, const char *mark);
+/* One more schema (NULL: of any object), as a part of this name; false: there are too many. */
+bool call_grammar_schema(call_grammar *grammar, const json_t *schema, char name[CALL_PART_NAME]);
+/* One call of CALL_KEYED, without the marks around it (call_grammar_keyed.c). */
+void call_grammar_keyed(call_grammar *grammar, const call_format *format, const json_t *function,
+                        bool schemas);
 
 #endif

@@ -73,6 +73,28 @@ void call_history_write_out(json_t *messages, api_memory *memory) {
     }
 }
 
+/* The same of the same id, so that a result finds its call. */
+static void shorten(json_t *object, const char *name) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    enum { LENGTH = 9 };
+    const char *id = json_string_value(json_object_get(object, name));
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    char made[LENGTH + 1] = "";
+    if (!id || (strlen(id) == LENGTH && strspn(id, letters) == LENGTH)) return;
+    for (; *id; id++) hash = (hash ^ (unsigned char)*id) * UINT64_C(0x100000001b3);
+    for (int i = 0; i < LENGTH; i++, hash /= 62) made[i] = letters[hash % 62];
+    json_object_set_new(object, name, json_string(made));
+}
+
+void call_history_short_ids(json_t *messages) {
+    size_t i, k;
+    json_t *message, *call;
+    json_array_foreach(messages, i, message) {
+        shorten(message, "tool_call_id");
+        json_array_foreach(json_object_get(message, "tool_calls"), k, call) shorten(call, "id");
+    }
+}
+
 void call_tools_tell(json_t *messages, const json_t *tools, const call_format *format,
                      api_memory *memory) {
     json_t *first = json_array_get(messages, 0), *tool;

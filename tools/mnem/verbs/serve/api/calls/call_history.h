@@ -12,6 +12,8 @@ bool call_history_has(const json_t *messages);
 void call_history_flatten(json_t *messages, const call_format *format, api_memory *memory);
 /* For a template that joins arguments as texts: objects become texts. */
 void call_history_write_out(json_t *messages, api_memory *memory);
+/* For templates that take ids of 9 letters and digits only: others get one of their own. */
+void call_history_short_ids(json_t *messages);
 /* What tools there are, told to the model in the system's message. */
 void call_tools_tell(json_t *messages, const json_t *tools, const call_format *format,
                      api_memory *memory);

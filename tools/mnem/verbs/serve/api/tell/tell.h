@@ -15,6 +15,7 @@
 #include "verbs/serve/api/api_error.h"
 #include "verbs/serve/api/ask/ask.h"
 #include "verbs/serve/api/calls/call_parser.h"
+#include "verbs/serve/api/calls/call_texts.h"
 
 enum { TELL_ID = 40 };
 
@@ -91,6 +92,9 @@ typedef struct tell {
     bool stream, usage, logprobs, thinks, in_thought;
     bool begun;                     /* something was written */
     const call_format *call_format; /* NULL: answers call nothing */
+    call_texts call_texts;          /* which of their arguments are texts */
+    const int32_t *mark;            /* [marks] control tokens whose texts are told */
+    uint32_t marks;
     const char *stop[ASK_STOPS];
     int stops;
     tell_choice *choice; /* [choices] */

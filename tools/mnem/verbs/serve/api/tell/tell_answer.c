@@ -67,10 +67,16 @@ static void release(tell_choice *c, size_t n, bool final) {
     c->told += told;
 }
 
+static mnem_text text_of(const tell *t, int32_t id) {
+    bool mark = false;
+    for (uint32_t i = 0; i < t->marks; i++) mark = mark || t->mark[i] == id;
+    return mnem_tokenizer_piece(t->tokenizer, id, mark);
+}
+
 bool tell_token(tell_choice *c, const mnem_request_token *token) {
     const tell *t = c->tell;
     const char *stop;
-    const mnem_text piece = mnem_tokenizer_piece(t->tokenizer, token->id, false);
+    const mnem_text piece = text_of(t, token->id);
     c->tokens++;
     if (t->logprobs) tell_log_add(c, token);
     if (piece.length) join(c, piece.bytes, piece.length);
@@ -125,6 +131,7 @@ bool tell_init(tell *t, api_memory *memory, int32_t choices) {
         for (int k = 0; k < TEXTS; k++) texts[k]->memory = memory;
         c->part = t->thinks ? (t->in_thought ? TELL_THOUGHT : TELL_BEGIN) : TELL_TEXT;
         c->parser.format = t->call_format;
+        c->parser.texts = &t->call_texts;
     }
     return true;
 }
@@ -137,12 +144,13 @@ void tell_fini(tell *t) {
     }
     if (t->memory) api_free(t->memory, t->choice);
     if (t->memory) api_text_fini(&t->out);
+    if (t->call_texts.json.memory) api_text_fini(&t->call_texts.json);
     *t = (tell){0};
 }
 
 bool tell_failed(const tell *t) {
     api_text *texts[TEXTS];
-    bool failed = t->out.failed;
+    bool failed = t->out.failed || t->call_texts.json.failed;
     for (int32_t i = 0; i < t->choices; i++) {
         texts_of(&t->choice[i], texts);
         for (int k = 0; k < TEXTS; k++) failed = failed || texts[k]->failed;

@@ -74,7 +74,7 @@ static size_t read_text(tell_choice *c, const char *bytes, size_t n, bool final)
     put(c, false, bytes, more);
     if (!found) return more;
     c->part = TELL_CALL;
-    c->parser = (call_parser){.format = format};
+    c->parser = (call_parser){.format = format, .texts = &c->tell->call_texts};
     return passed + strlen(mark);
 }
 

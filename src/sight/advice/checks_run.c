@@ -1,0 +1,229 @@
+/* checks_run.c: checks of what a run did beside what the machine can: time, disk, threads. */
+#include <math.h>
+
+#include "sight/advice/checks.h"
+
+static bool threads_too_many(const mnem__checking *c) {
+    if (V(THREADS) <= V(PROCESSORS)) return false;
+    mnem__say_evidence(c, "%.0f threads on %.0f processors: at each barrier some wait for a turn",
+                       V(THREADS), V(PROCESSORS));
+    mnem__say_options(c, "--threads %.0f", V(PROCESSORS));
+    const double after = V(CPU_SECONDS) / V(PROCESSORS);
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(SECONDS), fmin(after, V(SECONDS)), "seconds",
+                          "history");
+}
+
+static bool threads_too_few(const mnem__checking *c) {
+    const double all = V(PROCESSORS), bytes_time = V(READ_BYTES) / V(READ_RATE);
+    if (V(THREADS) >= all || V(WAITING) > 0.1 * V(SECONDS)) return false;
+    if (bytes_time > 0.6 * V(TOKENS_SECONDS)) return false; /* memory is busy already */
+    mnem__say_evidence(c, "%.0f of %.0f processors work, and neither memory nor disk is busy",
+                       V(THREADS), all);
+    mnem__say_options(c, "--threads %.0f", all);
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS),
+                          fmax(V(SECONDS) * V(THREADS) / all, bytes_time), "seconds", "history");
+}
+
+/* What threads wanted to run and didn't, while nothing was waited for. */
+static bool others_run(const mnem__checking *c) {
+    const double lost = 1 - V(CPU_SECONDS) / (V(THREADS) * V(SECONDS));
+    if (V(THREADS) > V(PROCESSORS) || V(WAITING) > 0.02 * V(SECONDS) || lost <= 0.05) return false;
+    c->out->severe = lost > 0.3;
+    mnem__say_evidence(c, "%.0f %% of the time of %.0f threads went to others on this machine",
+                       100 * lost, V(THREADS));
+    mnem__say_command(c, "stop what else runs, or leave it a processor: --threads %.0f",
+                      fmax(1, V(THREADS) - 1));
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), V(CPU_SECONDS) / V(THREADS), "seconds",
+                          "history");
+}
+
+static bool bandwidth_reached(const mnem__checking *c) {
+    const double part = V(READ_BYTES) / V(TOKENS_SECONDS) / V(READ_RATE);
+    if (part <= 0.8 || V(STREAMED)) return false;
+    mnem__say_evidence(c, "tokens read %.0f %% of what memory gives: more threads change nothing",
+                       100 * part);
+    mnem__say_command(c, "stop tuning; fewer bytes only help: mnem quantize %.100s Q4_K_M",
+                      *c->facts->model ? c->facts->model : "MODEL");
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(TOKENS_SECONDS), V(READ_BYTES) / V(READ_RATE),
+                          "seconds", "probe");
+}
+
+static bool roofs_far(const mnem__checking *c) {
+    const double memory = V(READ_BYTES) / V(READ_RATE), work = V(MACS) / V(MAC_RATE);
+    const double roof = fmax(memory, work), all = V(TOKENS_SECONDS);
+    if (roof >= 0.6 * all || V(WAITING) > 0.1 * V(SECONDS) || V(THREADS) != V(PROCESSORS))
+        return false;
+    mnem__say_evidence(c, "memory is busy for %.0f %% of the time, arithmetic for %.0f %%",
+                       100 * memory / all, 100 * work / all);
+    mnem__say_command(c, "run texts together, which share each pass: mnem run -p A -p B, or "
+                         "mnem serve --parallel 8");
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, all, roof / 0.6, "seconds", "probe");
+}
+
+static bool disk_awaited(const mnem__checking *c) {
+    char a[MNEM__SIZE];
+    if (V(WAITING) <= 0.1 * V(SECONDS) || V(DISK_BYTES) <= 0) return false;
+    c->out->severe = V(WAITING) > 0.5 * V(SECONDS);
+    mnem__say_evidence(c, "%.1f of %.1f seconds were spent waiting for %s from disk", V(WAITING),
+                       V(SECONDS), mnem__size(V(DISK_BYTES), a));
+    if (KNOWN(TRY_LARGER) && KNOWN(AVAILABLE) && V(TRY_LARGER) <= V(AVAILABLE))
+        mnem__say_options(c, "--memory %s", mnem__budget(V(TRY_LARGER), a));
+    else
+        mnem__say_options(c, "--page-cache");
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS), V(SECONDS) - V(WAITING), "seconds",
+                          "history");
+}
+
+static bool disk_slow(const mnem__checking *c) {
+    char a[MNEM__SIZE];
+    const double rate = V(DISK_BYTES) / V(SECONDS), limit = V(DISK_RATE);
+    if (!V(STREAMED) || V(PAGE_CACHE) || V(WAITING) <= 0.1 * V(SECONDS) || rate >= 0.7 * limit)
+        return false;
+    mnem__say_evidence(c,
+                       "the disk gave %.0f %% of the %s a second that it can, and was waited for",
+                       100 * rate / limit, mnem__size(limit, a));
+    mnem__say_options(c, "--memory %s", mnem__budget(1.05 * V(BUDGET), a));
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(SECONDS),
+                          fmax(V(SECONDS) - V(WAITING), V(DISK_BYTES) / limit), "seconds", "probe");
+}
+
+/* The reader of weights stands still, since the arithmetic can't keep up. */
+static bool reader_idle(const mnem__checking *c) {
+    const double busy = V(DISK_BYTES) / V(DISK_RATE);
+    if (!V(STREAMED) || V(WAITING) > 0.02 * V(SECONDS) || busy >= 0.9 * V(SECONDS)) return false;
+    if (V(THREADS) >= V(PROCESSORS)) return false;
+    mnem__say_evidence(c, "the disk is idle for %.0f %% of the time, %.0f of %.0f processors work",
+                       100 * (1 - busy / V(SECONDS)), V(THREADS), V(PROCESSORS));
+    mnem__say_options(c, "--threads %.0f", V(PROCESSORS));
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(SECONDS),
+                          fmax(busy, V(SECONDS) * V(THREADS) / V(PROCESSORS)), "seconds",
+                          "history");
+}
+
+/* A page that came back from disk costs about a tenth of a millisecond. */
+static bool pages_lost(const mnem__checking *c) {
+    const double each = 1e-4, few = 1000;
+    if (V(FAULTS) <= few || V(PAGE_CACHE)) return false;
+    mnem__say_evidence(c, "%.0f pages came back from disk while it ran: the machine took them away",
+                       V(FAULTS));
+    mnem__say_command(c, "run in less than is available: --memory 70%%; or keep pages: ulimit -l");
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(SECONDS), fmax(0, V(SECONDS) - each * V(FAULTS)),
+                          "seconds", "history");
+}
+
+static bool pages_small(const mnem__checking *c) {
+    char a[MNEM__SIZE];
+    if (V(HUGE_PAGES) || V(WEIGHTS) < 64 << 20) return false;
+    mnem__say_evidence(c, "%s of weights are in pages of 4 KiB", mnem__size(V(WEIGHTS), a));
+    mnem__say_command(c, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+    const bool measured = KNOWN(TLB_GAIN) && KNOWN(TOKENS_SECONDS) && V(TLB_GAIN) > 1;
+    if (!measured) return mnem__say_gain(c, MNEM_SURE_PERHAPS, 0, 0, NULL, "probe");
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(TOKENS_SECONDS), V(TOKENS_SECONDS) / V(TLB_GAIN),
+                          "seconds", "probe");
+}
+
+static bool prediction_off(const mnem__checking *c) {
+    char a[MNEM__SIZE], b[MNEM__SIZE];
+    const double off = V(PREDICTED) - V(COUNTED);
+    if (fabs(off) <= 0.03 * V(COUNTED) || fabs(off) < 1 << 20) return false;
+    c->out->severe = off < 0;
+    mnem__say_evidence(c, "%s were planned, the kernel counted %s", mnem__size(V(PREDICTED), a),
+                       mnem__size(V(COUNTED), b));
+    if (off < 0)
+        mnem__say_command(c, "leave room: --memory %s; and tell it as a bug, with --verbose",
+                          mnem__budget(1.2 * V(COUNTED), a));
+    else
+        mnem__say_options(c, "--memory %s", mnem__budget(V(COUNTED) * 1.05, a));
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, fabs(off), 0, "bytes", "history");
+}
+
+static bool bytes_unaccounted(const mnem__checking *c) {
+    char a[MNEM__SIZE];
+    const double lacks = V(COUNTED) - V(LEDGER);
+    if (lacks <= fmax(4 << 20, 0.02 * V(COUNTED))) return false;
+    c->out->severe = true;
+    mnem__say_evidence(c, "%s of the peak are in no account", mnem__size(lacks, a));
+    mnem__say_options(c, "--verbose");
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, lacks, 0, "bytes", "history");
+}
+
+static bool time_off(const mnem__checking *c) {
+    const double off = V(TOKENS_SECONDS) / V(TOKENS_PREDICTED);
+    if (off < 1.5 && off > 1 / 1.5) return false;
+    mnem__say_evidence(c, "tokens took %.2f times as long as the machine's profile says", off);
+    mnem__say_command(c, "mnem bench --refresh");
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, 0, 0, NULL, "history");
+}
+
+static bool profile_missing(const mnem__checking *c) {
+    if (V(PROFILE)) return false;
+    mnem__say_evidence(c, "nothing was measured of this machine: no speed can be predicted");
+    mnem__say_command(c, "mnem bench");
+    return mnem__say_gain(c, MNEM_SURE_COMPUTED, 0, 0, NULL, "plan");
+}
+
+static bool requests_refused(const mnem__checking *c) {
+    char a[MNEM__SIZE];
+    if (V(REFUSALS) <= 0) return false;
+    mnem__say_evidence(c, "%.0f requests for memory were over the budget of %s", V(REFUSALS),
+                       mnem__size(V(BUDGET), a));
+    mnem__say_options(c, "--memory %s", mnem__budget(1.2 * V(BUDGET), a));
+    return mnem__say_gain(c, MNEM_SURE_PERHAPS, V(REFUSALS), 0, "refusals", "history");
+}
+
+static bool work_repeated(const mnem__checking *c) {
+    if (V(PREEMPTIONS) <= 0 || V(SWAP) || V(RECOMPUTED_TOKENS) <= 0) return false;
+    c->out->severe = V(RECOMPUTED_TOKENS) > 0.1 * V(TOKENS);
+    mnem__say_evidence(c, "%.0f conversations were set aside: %.0f tokens were computed again",
+                       V(PREEMPTIONS), V(RECOMPUTED_TOKENS));
+    mnem__say_options(c, "--swap /var/tmp");
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(RECOMPUTED_TOKENS), 0, "tokens again", "history");
+}
+
+static bool clients_refused(const mnem__checking *c) {
+    if (V(REFUSED_FULL) <= 0) return false;
+    mnem__say_evidence(c, "%.0f requests found the queue full", V(REFUSED_FULL));
+    mnem__say_options(c, "--queue %.0f", 32 + fmin(992, 2 * V(REFUSED_FULL)));
+    return mnem__say_gain(c, MNEM_SURE_LIKELY, V(REFUSED_FULL), 0, "refusals", "history");
+}
+
+#define F(name) MNEM_FACT_##name
+const mnem__check mnem__checks_run[] = {
+    MNEM__CHECK(threads_too_many, "threads-too-many", "more threads than processors", F(THREADS),
+                F(PROCESSORS), F(SECONDS), F(CPU_SECONDS)),
+    MNEM__CHECK(threads_too_few, "threads-too-few",
+                "processors are idle, and neither memory nor disk is busy", F(THREADS),
+                F(PROCESSORS), F(SECONDS), F(WAITING), F(READ_BYTES), F(READ_RATE),
+                F(TOKENS_SECONDS)),
+    MNEM__CHECK(others_run, "others-run", "above 5 % of the threads' time went to others",
+                F(THREADS), F(PROCESSORS), F(SECONDS), F(CPU_SECONDS), F(WAITING)),
+    MNEM__CHECK(bandwidth_reached, "bandwidth-reached", "above 80 % of memory's bandwidth",
+                F(READ_BYTES), F(TOKENS_SECONDS), F(READ_RATE), F(STREAMED)),
+    MNEM__CHECK(roofs_far, "roofs-far", "below 60 % of both roofs", F(READ_BYTES), F(READ_RATE),
+                F(MACS), F(MAC_RATE), F(TOKENS_SECONDS), F(WAITING), F(THREADS), F(PROCESSORS)),
+    MNEM__CHECK(disk_awaited, "disk-awaited", "above 10 % of the time waiting for the disk",
+                F(WAITING), F(SECONDS), F(DISK_BYTES)),
+    MNEM__CHECK(disk_slow, "disk-slow", "below 70 % of the disk's rate while it is waited for",
+                F(STREAMED), F(PAGE_CACHE), F(WAITING), F(SECONDS), F(DISK_BYTES), F(DISK_RATE),
+                F(BUDGET)),
+    MNEM__CHECK(reader_idle, "reader-idle", "the disk is idle above 10 %, and processors are",
+                F(STREAMED), F(DISK_BYTES), F(DISK_RATE), F(WAITING), F(SECONDS), F(THREADS),
+                F(PROCESSORS)),
+    MNEM__CHECK(pages_lost, "pages-lost", "above 1000 pages came back from disk", F(FAULTS),
+                F(PAGE_CACHE), F(SECONDS)),
+    MNEM__CHECK(pages_small, "pages-small", "pages of 4 KiB under 64 MiB of weights or more",
+                F(HUGE_PAGES), F(WEIGHTS)),
+    MNEM__CHECK(prediction_off, "prediction-off", "the planned peak is off by more than 3 %",
+                F(PREDICTED), F(COUNTED)),
+    MNEM__CHECK(bytes_unaccounted, "bytes-unaccounted",
+                "above 2 % and 4 MiB of the peak in no account", F(COUNTED), F(LEDGER)),
+    MNEM__CHECK(time_off, "time-off", "the predicted time is off by more than half",
+                F(TOKENS_SECONDS), F(TOKENS_PREDICTED)),
+    MNEM__CHECK(profile_missing, "profile-missing", "the machine was never measured", F(PROFILE)),
+    MNEM__CHECK(requests_refused, "requests-refused", "requests for memory were refused",
+                F(REFUSALS), F(BUDGET)),
+    MNEM__CHECK(work_repeated, "work-repeated", "conversations set aside, and no --swap",
+                F(PREEMPTIONS), F(SWAP), F(RECOMPUTED_TOKENS), F(TOKENS)),
+    MNEM__CHECK(clients_refused, "clients-refused", "the server's queue was full", F(REFUSED_FULL)),
+    {{.name = NULL}, NULL},
+};

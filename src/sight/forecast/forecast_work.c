@@ -1,0 +1,123 @@
+/* forecast_work.c: what tokens and steps are made of: classes of work, from shapes and a plan.
+ *
+ * Matrices of a type are one class, and so are keys and values of theirs; rows (norms, turning,
+ * activations) go by their bytes, and the operators' own beginnings by their number. Cost: a look
+ * at each tensor's header. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mnem/forecast.h"
+
+enum { OPERATORS_LAYER = 16 };
+
+typedef struct list {
+    mnem_work *work;
+    int32_t count;
+} list;
+
+/* Into the class that there is, else a new one; into the last where there is no room. */
+static void add(list *l, const char *op, const char *type, const char *level, double macs,
+                double bytes) {
+    mnem_work *w = NULL;
+    if (macs <= 0 && bytes <= 0) return;
+    for (int32_t i = 0; i < l->count && !w; i++)
+        if (!strcmp(l->work[i].op, op) && !strcmp(l->work[i].type, type) &&
+            !strcmp(l->work[i].level, level))
+            w = &l->work[i];
+    if (!w && l->count < MNEM_HISTORY_WORKS) {
+        w = &l->work[l->count++];
+        *w = (mnem_work){.macs = 0};
+        snprintf(w->op, sizeof w->op, "%s", op);
+        snprintf(w->type, sizeof w->type, "%s", type);
+        snprintf(w->level, sizeof w->level, "%s", level);
+    }
+    if (!w) w = &l->work[l->count - 1];
+    w->macs += macs;
+    w->bytes += bytes;
+}
+
+/* The level that so many bytes stay in, read again and again. */
+static const char *level_of(double bytes) {
+    const long second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (second > 0 && bytes < (double)second) return "L2";
+    return third > 0 && bytes < (double)third ? "L3" : "memory";
+}
+
+/* ---- tokens ---- */
+
+typedef struct passing {
+    const mnem_transformer *shape;
+    const mnem_engine_plan *plan;
+    double tokens, passes; /* times that every weight is read */
+    bool one;              /* a token a pass */
+} passing;
+
+static void add_matrices(list *l, const mnem_model *model, const passing *p) {
+    const double streamed = (double)p->plan->bytes_streamed_per_pass * p->passes;
+    const char *level = level_of((double)p->plan->weight_bytes_resident);
+    const char *op = p->one ? "matvec" : "matmul";
+    mnem_tensor_info t;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &t); i++) {
+        if (t.dims < 2) continue;
+        const bool rows = !p->shape->tied && strcmp(t.name, "token_embd.weight") == 0;
+        if (rows) continue;
+        const bool experts = strstr(t.name, "_exps.") != NULL;
+        const bool head = strcmp(t.name, "output.weight") == 0 || strstr(t.name, "token_embd");
+        const double used = experts ? (double)p->shape->route.used / p->shape->experts : 1;
+        double numbers = used;
+        for (int d = 0; d < t.dims; d++) numbers *= (double)t.shape[d];
+        /* Of a prompt only the last row meets the head. */
+        const double tokens = head && !p->one ? 1 : p->tokens;
+        const double times = head && !p->one ? 1 : p->passes;
+        add(l, experts ? "experts" : op, mnem_type_get(t.type)->name, level, numbers * tokens,
+            used * (double)t.bytes * times);
+    }
+    add(l, "read", "", "disk", 0, streamed);
+}
+
+int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *plan, mnem_phase phase,
+                            double tokens, double positions, mnem_work *work) {
+    mnem_transformer s;
+    list l = {work, 0};
+    if (!(tokens > 0) || mnem_model_transformer(model, &s) != MNEM_OK) return 0;
+    const bool one = phase == MNEM_PHASE_TOKENS;
+    const double chunk = plan->chunk > 0 ? plan->chunk : 1;
+    const passing p = {&s, plan, tokens, one ? tokens : ceil(tokens / chunk), one};
+    const double width = (double)s.kv_heads * s.head_dim, wide = (double)s.heads * s.head_dim;
+    const double each = plan->kv_type == MNEM_TYPE_Q8_0  ? 34.0 / 32
+                        : plan->kv_type == MNEM_TYPE_F32 ? 4
+                                                         : 2;
+    add_matrices(&l, model, &p);
+    add(&l, one ? "attend" : "attention", mnem_type_get(plan->kv_type)->name, "memory",
+        2 * s.layers * wide * positions * tokens,
+        2 * s.layers * width * each * positions * (one ? tokens : p.passes));
+    add(&l, "rows", "F32", "L2", 0, 4.0 * s.layers * (8.0 * s.embd + 3.0 * s.ff) * tokens);
+    add(&l, "pass", "", "", s.layers * OPERATORS_LAYER * p.passes, 0);
+    return l.count;
+}
+
+/* ---- steps ---- */
+
+int32_t mnem_work_of_steps(const mnem_train_options *options, const mnem_train_plan *plan,
+                           double steps, mnem_work *work) {
+    list l = {work, 0};
+    const mnem_transformer *s = &options->shape;
+    const char *type = options->compute == MNEM_TYPE_BF16  ? "BF16"
+                       : options->compute == MNEM_TYPE_F16 ? "F16"
+                                                           : "F32";
+    if (!(steps > 0)) return 0;
+    const double micro = steps * plan->accumulation;
+    const int32_t sequence = options->sequence ? options->sequence : s->context;
+    const double tokens = micro * plan->micro_batch * sequence;
+    add(&l, "gemm", type, "memory", plan->macs_per_step * steps,
+        3.0 * 4 * (double)plan->parameters * micro);
+    add(&l, "rows", type, "memory", 0,
+        3.0 * 4 * s->layers * (8.0 * s->embd + 3.0 * s->ff) * tokens);
+    add(&l, "loss", "F32", "memory", 0, 3.0 * 4 * s->vocab * tokens);
+    add(&l, "optimizer", options->optimizer.moments == MNEM_MOMENTS_8BIT ? "8bit" : "F32", "memory",
+        0, 7.0 * 4 * (double)plan->parameters * steps);
+    add(&l, "pass", "", "", 3.0 * s->layers * OPERATORS_LAYER * micro, 0);
+    return l.count;
+}

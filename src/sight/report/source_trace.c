@@ -1,0 +1,130 @@
+/* source_trace.c: traces that mnem recorded (trace_read.h) as a report's events.
+ *
+ * The idea: each event is told as it is; accounts of ledgers are what is live, blocks of pools lie
+ * within them. A block's id is its address and its pool, since pools of devices that are only
+ * numbers share addresses. A site's number is its name's and 1. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "mnem/trace_read.h"
+#include "sight/report/report_source.h"
+
+typedef struct trace_source {
+    mnem__report_source base;
+    mnem_trace_reader *reader;
+} trace_source;
+
+/* The name of the counter that is the process's memory. */
+static bool is_resident(const trace_source *s, uint32_t name) {
+    return strcmp(mnem_trace_reader_name(s->reader, name), "VmRSS") == 0;
+}
+
+static uint64_t block_of(const trace_source *s, const mnem_trace_event *from) {
+    mnem_trace_account account = {0};
+    if (from->account >= 0) mnem_trace_reader_account(s->reader, (uint32_t)from->account, &account);
+    return from->id ^ (uint64_t)account.owner << 56;
+}
+
+static mnem__report_what what_of(const trace_source *s, const mnem_trace_event *from) {
+    switch (from->what) {
+    case MNEM_TRACE_LIVE: return MNEM__REPORT_CHARGE;
+    case MNEM_TRACE_REFUSED: return MNEM__REPORT_REFUSE;
+    case MNEM_TRACE_ALLOC: return MNEM__REPORT_ALLOC;
+    case MNEM_TRACE_FREE: return MNEM__REPORT_FREE;
+    case MNEM_TRACE_BEGIN: return MNEM__REPORT_BEGIN;
+    case MNEM_TRACE_END: return MNEM__REPORT_END;
+    case MNEM_TRACE_COUNTER:
+        return is_resident(s, from->name) ? MNEM__REPORT_RESIDENT : MNEM__REPORT_TICK;
+    default: return MNEM__REPORT_TICK;
+    }
+}
+
+static mnem_status trace_next(mnem__report_source *self, mnem__report_event *e) {
+    trace_source *s = (trace_source *)self;
+    mnem_trace_event from;
+    const int more = mnem_trace_reader_next(s->reader, &from);
+    if (more < 0) return MNEM_BAD_FILE;
+    if (!more) return MNEM_NOT_FOUND;
+    *e = (mnem__report_event){.what = what_of(s, &from),
+                              .account = from.account,
+                              .name = from.name,
+                              .thread = from.thread,
+                              .at = from.ns,
+                              .bytes = from.bytes};
+    if (e->what == MNEM__REPORT_REFUSE) e->why = (int32_t)from.detail;
+    if (e->what == MNEM__REPORT_BEGIN) e->why = (int32_t)from.detail;
+    if (e->what == MNEM__REPORT_ALLOC || e->what == MNEM__REPORT_FREE) e->id = block_of(s, &from);
+    if (e->what == MNEM__REPORT_ALLOC) {
+        e->granted = from.bytes;
+        e->address = from.id;
+        if (*mnem_trace_reader_name(s->reader, from.name)) e->site = from.name + 1;
+    }
+    return MNEM_OK;
+}
+
+static mnem_status trace_rewind(mnem__report_source *self) {
+    return mnem_trace_reader_rewind(((trace_source *)self)->reader);
+}
+
+static void trace_account(mnem__report_source *self, int32_t account, const char **kind,
+                          const char **tag) {
+    const trace_source *s = (trace_source *)self;
+    mnem_trace_account found;
+    *kind = *tag = "";
+    if (account < 0 || !mnem_trace_reader_account(s->reader, (uint32_t)account, &found)) return;
+    *kind = mnem_kind_text(found.kind);
+    *tag = found.tag;
+}
+
+static const char *trace_name(mnem__report_source *self, uint32_t name) {
+    return mnem_trace_reader_name(((trace_source *)self)->reader, name);
+}
+
+static const char *trace_site(mnem__report_source *self, uint32_t site) {
+    return site ? trace_name(self, site - 1) : "";
+}
+
+/* A number that was noted of the run; 0: it wasn't. */
+static uint64_t noted(const trace_source *s, const char *key) {
+    const char *text = mnem_trace_reader_note_of(s->reader, key);
+    uint64_t n = 0;
+    for (; text && *text >= '0' && *text <= '9' && n < UINT64_MAX / 16; text++)
+        n = n * 10 + (uint64_t)(*text - '0');
+    return n;
+}
+
+static void trace_about(mnem__report_source *self, mnem__report_about *about) {
+    const trace_source *s = (trace_source *)self;
+    mnem_trace_file_info info;
+    mnem_trace_reader_info(s->reader, &info);
+    const char *program = mnem_trace_reader_note_of(s->reader, "program");
+    *about = (mnem__report_about){.format = "trace of mnem",
+                                  .program = program ? program : "",
+                                  .clocked = true,
+                                  .dropped = info.dropped,
+                                  .budget_bytes = info.budget_bytes,
+                                  .predicted_bytes = noted(s, "predicted_bytes"),
+                                  .threads = info.threads};
+}
+
+static void trace_close(mnem__report_source *self) {
+    mnem_trace_reader_close(((trace_source *)self)->reader);
+    mnem__free(self);
+}
+
+mnem_status mnem__report_open_trace(const char *path, mnem__report_source **source) {
+    mnem_trace_reader *reader;
+    *source = NULL;
+    MNEM__TRY(mnem_trace_reader_open(path, NULL, &reader));
+    trace_source *s = mnem__calloc("report", 1, sizeof *s);
+    if (!s) {
+        mnem_trace_reader_close(reader);
+        return mnem__heap_status();
+    }
+    s->reader = reader;
+    s->base = (mnem__report_source){trace_next, trace_rewind, trace_account, trace_site,
+                                    trace_name, trace_about,  trace_close};
+    *source = &s->base;
+    return MNEM_OK;
+}

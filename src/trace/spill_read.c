@@ -1,0 +1,231 @@
+/* spill_read.c: the recording of this process as a source: chunks of all threads, merged by time.
+ *
+ * Buffers have done their work by then, so their memory is where each thread's events are read to,
+ * a few at a time; but for the tables, reading takes nothing of the heap. The next event is the
+ * least of the cursors' first ones, found by looking at all: there are a dozen threads. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/heap.h"
+#include "trace/trace_private.h"
+#include "trace/trace_source.h"
+
+typedef struct cursor {
+    uint64_t place, left; /* the chunk; chunks from this one on */
+    uint32_t in, count;   /* events of the chunk that were read; all of it */
+    uint32_t at, have;    /* of the part that is in memory */
+    uint32_t upper;       /* of a size, until its event */
+    bool lost;            /* what was lost at the end is yet to be told */
+    mnem__event *events;
+} cursor;
+
+typedef struct recorded {
+    mnem_trace *trace;
+    uint32_t part, count; /* events of a part; cursors */
+    uint64_t last;        /* the time of the last event */
+    cursor cursors[];
+} recorded;
+
+static mnem_status read_at(mnem_trace *trace, void *to, size_t n, uint64_t offset) {
+    char *out = to;
+    while (n > 0) {
+        const ssize_t done = pread(trace->fd, out, n, (off_t)offset);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0)
+            return mnem__fail(MNEM_IO, "%s: its events can't be read back (%s)", trace->path,
+                              done ? strerrordesc_np(errno) : "the file is short");
+        out += done;
+        offset += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return MNEM_OK;
+}
+
+/* The next part of the chunk, or the next chunk's first. */
+static mnem_status refill(recorded *r, cursor *c) {
+    const uint64_t size = mnem__trace_chunk_bytes(r->trace);
+    mnem__trace_chunk head;
+    while (c->in == c->count && c->left) {
+        if (c->count || c->in) {
+            MNEM__TRY(read_at(r->trace, &head, sizeof head, c->place * size));
+            c->place = head.next;
+            c->in = c->count = 0;
+            if (--c->left == 0) break;
+        }
+        MNEM__TRY(read_at(r->trace, &head, sizeof head, c->place * size));
+        c->count = head.count;
+    }
+    c->at = 0;
+    c->have = c->count - c->in < r->part ? c->count - c->in : r->part;
+    if (!c->have) return MNEM_OK;
+    const uint64_t from = c->place * size + (1 + (uint64_t)c->in) * sizeof(mnem__event);
+    c->in += c->have;
+    return read_at(r->trace, c->events, c->have * sizeof(mnem__event), from);
+}
+
+static mnem_status rewind_all(mnem_trace_reader *reader) {
+    recorded *r = reader->state;
+    r->last = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const mnem__trace_thread *t = &r->trace->threads[i];
+        cursor *c = &r->cursors[i];
+        *c = (cursor){
+            .place = t->first, .left = t->chunks, .lost = t->lost > 0, .events = c->events};
+        MNEM__TRY(refill(r, c));
+    }
+    return MNEM_OK;
+}
+
+static cursor *earliest(recorded *r) {
+    cursor *best = NULL;
+    for (uint32_t i = 0; i < r->count; i++) {
+        cursor *c = &r->cursors[i];
+        if (c->at == c->have) continue;
+        if (!best || c->events[c->at].when >> 8 < best->events[best->at].when >> 8) best = c;
+    }
+    return best;
+}
+
+/* ---- what an event says ---- */
+
+static void tell_block(cursor *c, const mnem__event *e, mnem_trace_event *out) {
+    out->bytes = (uint64_t)c->upper << 32 | e->small;
+    out->id = e->value & ((UINT64_C(1) << 56) - 1);
+    out->stream = (uint32_t)(e->value >> 56);
+    out->detail = 0;
+    c->upper = 0;
+}
+
+static void tell(const recorded *r, cursor *c, const mnem__event *e, mnem_trace_event *out) {
+    static const mnem_trace_what whats[] = {
+        [MNEM__EVENT_LIVE] = MNEM_TRACE_LIVE,       [MNEM__EVENT_REFUSE] = MNEM_TRACE_REFUSED,
+        [MNEM__EVENT_ALLOC] = MNEM_TRACE_ALLOC,     [MNEM__EVENT_FREE] = MNEM_TRACE_FREE,
+        [MNEM__EVENT_BEGIN] = MNEM_TRACE_BEGIN,     [MNEM__EVENT_END] = MNEM_TRACE_END,
+        [MNEM__EVENT_MARK] = MNEM_TRACE_MARK,       [MNEM__EVENT_COUNTER] = MNEM_TRACE_COUNTER,
+        [MNEM__EVENT_REQUEST] = MNEM_TRACE_REQUEST, [MNEM__EVENT_DROPPED] = MNEM_TRACE_DROPPED,
+    };
+    const mnem__event_what what = (mnem__event_what)(e->when & 0xff);
+    const mnem__trace_name *name = &r->trace->names.entry[e->name];
+    *out = (mnem_trace_event){.ns = (uint64_t)((double)(e->when >> 8) * r->trace->ns_per_tick),
+                              .what = whats[what],
+                              .thread = (uint32_t)(c - r->cursors),
+                              .name = e->name,
+                              .account = name->sort ? (int32_t)name->account : -1,
+                              .detail = e->small,
+                              .bytes = e->value};
+    if (what == MNEM__EVENT_LIVE) out->detail = 0;
+    if (what == MNEM__EVENT_ALLOC || what == MNEM__EVENT_FREE) tell_block(c, e, out);
+    if (what == MNEM__EVENT_REQUEST) {
+        out->id = e->value;
+        out->bytes = 0;
+    }
+}
+
+/* Threads whose last events were lost say so at the end. */
+static int next_lost(recorded *r, mnem_trace_event *out) {
+    for (uint32_t i = 0; i < r->count; i++) {
+        cursor *c = &r->cursors[i];
+        if (!c->lost) continue;
+        c->lost = false;
+        *out = (mnem_trace_event){.ns = r->last,
+                                  .what = MNEM_TRACE_DROPPED,
+                                  .thread = i,
+                                  .account = -1,
+                                  .bytes = r->trace->threads[i].lost};
+        return 1;
+    }
+    return 0;
+}
+
+static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
+    recorded *r = reader->state;
+    for (;;) {
+        cursor *c = earliest(r);
+        if (!c) return next_lost(r, out);
+        const mnem__event e = c->events[c->at++];
+        if (c->at == c->have && refill(r, c) != MNEM_OK) return -1;
+        if ((e.when & 0xff) == MNEM__EVENT_LARGE) {
+            c->upper = e.small;
+            continue;
+        }
+        tell(r, c, &e, out);
+        r->last = out->ns;
+        return 1;
+    }
+}
+
+static void close_recorded(mnem_trace_reader *reader) {
+    mnem__free(reader->state);
+}
+
+/* ---- opening ---- */
+
+static mnem_status tables_fill(mnem_trace_reader *reader, const mnem_trace *trace) {
+    mnem__trace_tables *t = &reader->tables;
+    uint32_t number;
+    t->borrows = true;
+    for (uint32_t i = 0; i < trace->names.count; i++) {
+        const char *text = mnem__trace_name_text(&trace->names, i);
+        MNEM__TRY(mnem__trace_name_add(t, text, strlen(text), &number));
+    }
+    for (uint32_t i = 0; i < trace->names.account_count; i++) {
+        const uint32_t name = trace->names.accounts[i];
+        const mnem__trace_name *e = &trace->names.entry[name];
+        const mnem_trace_account account = {.kind = (mnem_kind)e->kind,
+                                            .tag = mnem__trace_name_text(&trace->names, name),
+                                            .owner = e->owner,
+                                            .pool = e->sort == MNEM__NAME_POOL};
+        MNEM__TRY(mnem__trace_account_add(t, &account, &number));
+    }
+    for (uint32_t i = 0; i < trace->thread_count; i++) {
+        const mnem__trace_thread *thread = &trace->threads[i];
+        MNEM__TRY(mnem__trace_thread_add(t, thread->tid, thread->name,
+                                         strnlen(thread->name, sizeof thread->name), &number));
+    }
+    for (uint32_t at = 0; at < trace->notes_used;) {
+        const char *key = trace->notes + at, *value = key + strlen(key) + 1;
+        MNEM__TRY(mnem__trace_note_add(t, key, value, strlen(value)));
+        at += (uint32_t)(strlen(key) + strlen(value) + 2);
+    }
+    return MNEM_OK;
+}
+
+/* Each cursor's part is a piece of the memory of all buffers. */
+static mnem_status recorded_create(mnem_trace *trace, recorded **out) {
+    const uint32_t n = trace->thread_count;
+    const size_t all = trace->buffer_count * (trace->events + 1);
+    recorded *r = mnem__calloc("trace", 1, sizeof *r + n * sizeof(cursor));
+    if (!r) return mnem__heap_status();
+    *r = (recorded){.trace = trace, .count = n, .part = (uint32_t)(all / n)};
+    mnem__event *memory = (mnem__event *)(void *)trace->buffers[0].chunk;
+    for (uint32_t i = 0; i < n; i++) r->cursors[i].events = memory + (size_t)i * r->part;
+    *out = r;
+    return MNEM_OK;
+}
+
+mnem_status mnem__trace_recorded_open(mnem_trace *trace, mnem_trace_reader **out) {
+    static const mnem__trace_source source = {next, rewind_all, close_recorded};
+    recorded *r = NULL;
+    mnem_trace_reader *reader;
+    MNEM__TRY(recorded_create(trace, &r));
+    mnem_status status = mnem__trace_reader_create(&source, 0, &reader);
+    if (status != MNEM_OK) {
+        mnem__free(r);
+        return status;
+    }
+    reader->state = r;
+    reader->info = (mnem_trace_file_info){.events = trace->kept,
+                                          .dropped = trace->dropped,
+                                          .duration_ns = trace->ended_ns,
+                                          .budget_bytes = trace->budget,
+                                          .pid = (uint32_t)getpid()};
+    status = tables_fill(reader, trace);
+    if (status == MNEM_OK) status = rewind_all(reader);
+    if (status == MNEM_OK)
+        *out = reader;
+    else
+        mnem_trace_reader_close(reader);
+    return status;
+}

@@ -1,0 +1,46 @@
+/* trace_names.h: texts of a recording, each kept once, in memory of the caller's.
+ *
+ * Looked up without a lock: an entry is whole before the hash shows it, and nothing goes. What
+ * finds no room gets MNEM__NAME_NONE. Number 0 is "others". */
+#ifndef MNEM_SRC_TRACE_TRACE_NAMES_H
+#define MNEM_SRC_TRACE_TRACE_NAMES_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "base/event.h"
+
+/* Beside mnem__event_sort: an account of a pool. */
+enum { MNEM__NAME_POOL = MNEM__NAME_SITE + 1, MNEM__NAME_TEXT = 200 };
+
+typedef struct mnem__trace_name {
+    uint32_t text;    /* in the texts */
+    uint32_t owner;   /* of an account; of a site: its account's name */
+    uint32_t next;    /* of the same hash; 0: none */
+    uint32_t account; /* of accounts and sites: the account's number */
+    uint8_t sort, kind;
+} mnem__trace_name;
+
+typedef struct mnem__trace_names {
+    pthread_mutex_t lock; /* of those who add */
+    mnem__trace_name *entry;
+    _Atomic uint32_t *hash; /* [1 << hash_bits]: the first entry */
+    uint32_t *accounts;     /* [room]: names by the account's number */
+    char *texts;
+    uint32_t room, count, account_count, hash_bits;
+    uint32_t text_room, text_used;
+} mnem__trace_names;
+
+size_t mnem__trace_names_bytes(uint32_t room);
+/* memory: so many bytes, zeroed. */
+void mnem__trace_names_init(mnem__trace_names *names, uint32_t room, void *memory);
+void mnem__trace_names_fini(mnem__trace_names *names);
+
+/* The number of a key's name, made when it is new. */
+uint32_t mnem__trace_name_of(mnem__trace_names *names, const mnem__event_key *key);
+
+static inline const char *mnem__trace_name_text(const mnem__trace_names *names, uint32_t name) {
+    return names->texts + names->entry[name].text;
+}
+
+#endif

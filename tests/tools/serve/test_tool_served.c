@@ -1,0 +1,135 @@
+/* test_tool_served.c: what `mnem serve` serves beside conversations as the model has them: vectors,
+ * another template, an encoder. */
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/serve/tool_server.h"
+
+#define BERT MNEM_SOURCE "/tests/data/architectures/bert.gguf"
+
+/* The first component of a line, or of an answer. */
+static double first_of(const char *text) {
+    const char *list = strstr(text, "\"embedding\":[");
+    return strtod(list ? list + 13 : text, NULL);
+}
+
+static void vectors_are_those_of_mnem_embed(void **state) {
+    (void)state;
+    const double want = first_of(RUN("embed", BERT, "a cat", "-q").out);
+    const tool_server s = SERVE(BERT, "-q");
+    const answer a = tool_post("/v1/embeddings", "{\"input\": [\"a dog\", \"a cat\"]}");
+    assert_int_equal(a.status, 200);
+    const char *second = strstr(a.body, "\"index\":1,");
+    assert_non_null(second);
+    assert_true(want != 0 && fabs(first_of(second) - want) < 1e-5);
+    assert_int_equal(tool_post("/v1/completions", "{\"prompt\": \"a\"}").status, 400);
+    assert_int_equal(tool_serve_end(&s), 0);
+}
+
+static void a_model_of_text_has_vectors_where_it_is_told_how(void **state) {
+    (void)state;
+    const double want =
+        first_of(RUN("embed", tool_model, "In the beginning", "--pooling", "last", "-q").out);
+    tool_server s = SERVE("-q", "--pooling", "last");
+    const answer a = tool_post("/v1/embeddings", "{\"input\": \"In the beginning\"}");
+    assert_int_equal(a.status, 200);
+    assert_true(want != 0 && fabs(first_of(a.body) - want) < 1e-5);
+    assert_int_equal(tool_serve_end(&s), 0);
+    s = SERVE("-q");
+    assert_int_equal(tool_post("/v1/embeddings", "{\"input\": \"a\"}").status, 400);
+    assert_int_equal(tool_serve_end(&s), 0);
+}
+
+static void another_template_and_its_variables_are_used(void **state) {
+    (void)state;
+    static const char chat[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]%s}";
+    char body[200];
+    const char *file = tool_file("odd.jinja", "{{ word }}/{{ other }}:"
+                                              "{% for m in messages %}{{ m.content }}{% endfor %}");
+    const tool_server s =
+        SERVE("-q", "--template", file, "--template-args", "{\"word\": \"And\", \"other\": 1}");
+    snprintf(body, sizeof body, chat, "");
+    assert_non_null(strstr(tool_post("/apply-template", body).body, "\"And/1:Hi\""));
+    snprintf(body, sizeof body, chat, ", \"chat_template_kwargs\": {\"other\": 2}");
+    assert_non_null(strstr(tool_post("/apply-template", body).body, "\"And/2:Hi\""));
+    assert_int_equal(tool_serve_end(&s), 0);
+    assert_int_equal(RUN("serve", "--template-args", "[1]").code, 2);
+    assert_int_equal(RUN("serve", "--port", "0", "--template", "/nowhere.jinja").code, 1);
+    assert_int_equal(
+        RUN("serve", "--port", "0", "--template", tool_file("bad.jinja", "{% if %}")).code, 1);
+}
+
+/* Of what was asked all is answered, or the connection ends; nothing is read once it is freed. */
+static void a_signal_while_texts_become_tokens_harms_nothing(void **state) {
+    (void)state;
+    enum { CLIENTS = 4, BYTES = 200 << 10 };
+    char head[200], *body = malloc(BYTES + 1);
+    int fd[CLIENTS];
+    memset(body, 'a', BYTES);
+    for (size_t i = 7; i < BYTES; i += 7) body[i] = ' ';
+    memcpy(body, "{\"content\": \"", 13);
+    memcpy(body + BYTES - 2, "\"}", 2);
+    snprintf(head, sizeof head, "POST /tokenize HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n",
+             (int)BYTES);
+    const tool_server s = SERVE("-q");
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = client_open();
+        client_send(fd[i], head);
+        client_send_bytes(fd[i], body, BYTES);
+    }
+    kill(s.pid, SIGTERM);
+    for (int i = 0; i < CLIENTS; i++) {
+        const answer a = client_read(fd[i]);
+        assert_true(a.status == 0 || a.status == 200 || a.status == 503);
+        close(fd[i]);
+    }
+    assert_int_equal(tool_wait(s.pid), 0);
+    close(s.out);
+    close(s.err);
+    free(body);
+}
+
+static int files_in(const char *folder) {
+    int n = 0;
+    DIR *list = opendir(folder);
+    assert_non_null(list);
+    for (const struct dirent *at; (at = readdir(list));) n += at->d_name[0] != '.';
+    closedir(list);
+    return n;
+}
+
+static void a_kill_leaves_no_swap_file_and_it_starts_again(void **state) {
+    (void)state;
+    char folder[200];
+    snprintf(folder, sizeof folder, "%s/swap.d", tool_scratch());
+    mkdir(folder, 0700);
+    for (int i = 0; i < 2; i++) {
+        const tool_server s = SERVE("-q", "--swap", folder, "--swap-max", "64M");
+        assert_int_equal(
+            tool_post("/v1/completions", "{\"prompt\": \"And\", \"max_tokens\": 4}").status, 200);
+        assert_int_equal(files_in(folder), 0);
+        kill(s.pid, SIGKILL);
+        assert_int_equal(tool_wait(s.pid), 128 + SIGKILL);
+        assert_int_equal(files_in(folder), 0);
+        close(s.out);
+        close(s.err);
+    }
+    rmdir(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(vectors_are_those_of_mnem_embed),
+        cmocka_unit_test(a_model_of_text_has_vectors_where_it_is_told_how),
+        cmocka_unit_test(another_template_and_its_variables_are_used),
+        cmocka_unit_test(a_signal_while_texts_become_tokens_harms_nothing),
+        cmocka_unit_test(a_kill_leaves_no_swap_file_and_it_starts_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,39 @@
+/* tool_server.c: see tool_server.h. */
+#include "tools/serve/tool_server.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+tool_server tool_serve(const char *const *args) {
+    tool_server s;
+    char line[200] = "";
+    s.pid = tool_start(args, &s.out, &s.err);
+    for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n'); n++)
+        if (read(s.out, line + n, 1) != 1) {
+            char why[1000];
+            const ssize_t got = read(s.err, why, sizeof why - 1);
+            fail_msg("no address: %.*s", (int)(got > 0 ? got : 0), why);
+        }
+    const char *port = strrchr(line, ':');
+    if (!port || strncmp(line, "http://", 7) != 0) fail_msg("\"%s\" is no address", line);
+    client_to(atoi(port + 1));
+    return s;
+}
+
+int tool_serve_end(const tool_server *s) {
+    kill(s->pid, SIGTERM);
+    const int code = tool_wait(s->pid);
+    close(s->out);
+    close(s->err);
+    return code;
+}
+
+answer tool_post(const char *path, const char *body) {
+    char text[4000];
+    snprintf(text, sizeof text, "POST %s HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", path,
+             strlen(body), body);
+    return ask(text);
+}
