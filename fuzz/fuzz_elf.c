@@ -1,5 +1,5 @@
-/* fuzz_elf.c: any bytes as a program's file, and as the part of a program that says how its stack is
- * unwound: what libmnem-track.so reads in programs of others (tools/preload).
+/* fuzz_elf.c: any bytes as a program's file, and as the part of a program that says how its stack
+ * is unwound: what libmnem-track.so reads in programs of others (tools/preload).
  *
  *     fuzz_elf -max_len=20000 NEW_FOLDER fuzz/corpus/elf */
 #include <stdlib.h>

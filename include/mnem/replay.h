@@ -38,9 +38,10 @@ extern "C" {
  *
  * Two formats. mnem's text: "a ID BYTES [STREAM]" allocates, "f ID [STREAM]" frees, "#" begins a
  * comment; an ID is any number and is never reused. A comment that is only a number, behind an
- * allocation, says its site, and a line "# site NUMBER TEXT" anywhere what that is. And PyTorch's memory snapshot: the pickle that
- * torch.cuda.memory._dump_snapshot writes, read without executing anything. What a file says is
- * checked (sizes, ids, order), and is never allocated: addresses and sizes are numbers here.
+ * allocation, says its site, and a line "# site NUMBER TEXT" anywhere what that is. And PyTorch's
+ * memory snapshot: the pickle that torch.cuda.memory._dump_snapshot writes, read without executing
+ * anything. What a file says is checked (sizes, ids, order), and is never allocated: addresses and
+ * sizes are numbers here.
  *
  *     mnem_workload *w;
  *     if (mnem_workload_open("serve.trace", NULL, &w) == MNEM_OK) {
