@@ -15,7 +15,6 @@
 #include "alloc/offset/offset_policy.h"
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
-#include "alloc/pool/pool_tell.h"
 #include "alloc/pool/pool_thread_cache.h"
 #include "base/checked.h"
 #include "base/heap.h"

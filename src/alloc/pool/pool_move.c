@@ -10,7 +10,6 @@
  * Invariant: a block lies at one place; its id and generation stay.
  * Cost: a copy of each moved block; a pass over the runs. */
 #include "alloc/pool/pool_private.h"
-#include "alloc/pool/pool_tell.h"
 
 static mnem_pool_block block_at(const mnem_pool *pool, uint32_t id, uint64_t offset) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);

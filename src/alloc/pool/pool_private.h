@@ -49,6 +49,7 @@
 #include "alloc/track/guard.h"
 #include "alloc/track/track.h"
 #include "base/error.h"
+#include "base/event.h"
 #include "mnem/pool.h"
 
 enum {
@@ -461,5 +462,13 @@ mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_heap *h, const mnem_po
 mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
                                  const mnem_pool_request *request, uint64_t bytes,
                                  mnem__pool_place *place, mnem_pool_rung *rung);
+
+/* ---- pool_tell.c: for a trace, where somebody listens ---- */
+
+/* What: ALLOC, FREE. The block is live: its row says whose it is. */
+void mnem__pool_tell(const mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block);
+/* No lock is held. */
+void mnem__pool_tell_refused(mnem_pool *pool, const mnem_pool_request *request, const char *file,
+                             int line, mnem_status status);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * A site's name is looked up by its number, which is a row of the track; the row is read only the
  * first time. Bytes of 4 GiB and more take a second event. */
-#include "alloc/pool/pool_tell.h"
+#include "alloc/pool/pool_private.h"
 
 /* The debugger's view of a path is of no use elsewhere: its last part is. */
 static const char *last_part(const char *file) {

@@ -1,5 +1,5 @@
-/* report_run.c: a run of the history (mnem/history.h) as a report's facts: its number, or the folder
- * of a training.
+/* report_run.c: a run of the history (mnem/history.h) as a report's facts: its number, or the
+ * folder of a training.
  *
  * The idea: a line has no events, only sums: who held what by kind, the process's peak beside the
  * plan's, how long each phase took. What it doesn't have is not known, as in any trace. */
