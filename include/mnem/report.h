@@ -101,6 +101,7 @@ typedef struct mnem_report_facts {
     bool clocked;        /* times are nanoseconds; else operations */
     uint64_t duration;   /* first to last event */
     uint64_t events, allocations, threads;
+    bool blocks;               /* single blocks are recorded */
     uint64_t dropped;          /* events that were lost or contradict the others */
     uint64_t budget_bytes;     /* 0: none, or nobody knows */
     uint64_t bytes_peak;       /* of what is live */

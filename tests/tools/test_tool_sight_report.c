@@ -130,6 +130,28 @@ static void a_page_has_the_numbers_of_json_and_asks_no_network(void **state) {
     free((char *)path);
 }
 
+/* A run leaves a line in the history, which is reported by its number. */
+static void a_run_of_the_history_is_reported(void **state) {
+    (void)state;
+    assert_int_equal(RUN("report", "1").code, 1);
+    setenv("XDG_STATE_HOME", tool_scratch(), 1);
+    unsetenv("MNEM_HISTORY");
+    assert_int_equal(RUN("run", "-p", "In", "-n", "2", "--memory", "1G").code, 0);
+    tool_result r = RUN("report", "1", "--fail-on", "peak>1G");
+    assert_int_equal(r.code, 0);
+    has(r.out, "run 1 (run mnem-kjv-5m-q8_0.gguf)\n  line of the history of mnem ");
+    has(r.out, "\n  weights                                  5.31 MiB");
+    assert_int_equal(RUN("report", "1", "--fail-on", "leaks>0").code, 1); /* not known */
+    r = RUN("report", "1", "--html", at("run.html"));
+    assert_int_equal(r.code, 2);
+    r = RUN("report", "2");
+    assert_int_equal(r.code, 1);
+    has(r.err, "no run 2");
+    r = RUN("report", tool_scratch());
+    assert_int_equal(r.code, 1);
+    has(r.err, "the history has no run of this folder");
+}
+
 static void two_traces_are_compared(void **state) {
     (void)state;
     const char *second = strdup(tool_file("u.trace", "a 1 100\na 2 400\nf 1\n"));
@@ -153,6 +175,7 @@ int main(void) {
         cmocka_unit_test(a_condition_that_holds_exits_with_1),
         cmocka_unit_test(a_condition_that_is_none_is_wrong_usage),
         cmocka_unit_test(a_page_has_the_numbers_of_json_and_asks_no_network),
+        cmocka_unit_test(a_run_of_the_history_is_reported),
         cmocka_unit_test(two_traces_are_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

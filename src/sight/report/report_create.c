@@ -44,6 +44,7 @@ static void fill_facts(mnem_report *r) {
                              .events = c->events,
                              .allocations = c->allocations,
                              .threads = a->threads,
+                             .blocks = a->blocks || c->allocations || c->blocks.count,
                              .dropped = a->dropped,
                              .budget_bytes = a->budget_bytes,
                              .bytes_peak = c->live.most,

@@ -63,7 +63,7 @@ static bool measure_bytes(const mnem_report_facts *f, mnem_report_metric metric,
     const double resident = (double)f->resident_most;
     switch (metric) {
     case MNEM_REPORT_METRIC_PEAK: return number(true, (double)f->bytes_peak, value);
-    case MNEM_REPORT_METRIC_END: return number(true, (double)f->bytes_end, value);
+    case MNEM_REPORT_METRIC_END: return number(f->events > 0, (double)f->bytes_end, value);
     case MNEM_REPORT_METRIC_RESERVED:
         return number(f->reserved.known, (double)f->reserved.most, value);
     case MNEM_REPORT_METRIC_RESIDENT: return number(f->resident_most, resident, value);
@@ -82,11 +82,12 @@ bool mnem_report_measure(const mnem_report_facts *f, mnem_report_metric metric, 
     *value = 0;
     switch (metric) {
     case MNEM_REPORT_METRIC_REFUSALS: return number(true, (double)refusals(f), value);
-    case MNEM_REPORT_METRIC_LEAKS: return number(true, (double)f->leaked_blocks, value);
-    case MNEM_REPORT_METRIC_LEAKED: return number(true, (double)f->leaked_bytes, value);
-    case MNEM_REPORT_METRIC_GROWING: return number(true, (double)growing(f), value);
-    case MNEM_REPORT_METRIC_ALLOCATIONS: return number(true, (double)f->allocations, value);
-    case MNEM_REPORT_METRIC_DROPPED: return number(true, (double)f->dropped, value);
+    case MNEM_REPORT_METRIC_LEAKS: return number(f->blocks, (double)f->leaked_blocks, value);
+    case MNEM_REPORT_METRIC_LEAKED: return number(f->blocks, (double)f->leaked_bytes, value);
+    case MNEM_REPORT_METRIC_GROWING: return number(f->blocks, (double)growing(f), value);
+    case MNEM_REPORT_METRIC_ALLOCATIONS:
+        return number(f->events > 0, (double)f->allocations, value);
+    case MNEM_REPORT_METRIC_DROPPED: return number(f->events > 0, (double)f->dropped, value);
     case MNEM_REPORT_METRIC_DURATION: return number(true, (double)f->duration, value);
     case MNEM_REPORT_METRIC_FRAGMENTATION:
     case MNEM_REPORT_METRIC_INTERNAL:

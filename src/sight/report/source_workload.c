@@ -172,6 +172,7 @@ static void workload_about(mnem__report_source *self, mnem__report_about *about)
     *about = (mnem__report_about){.format = s->info.format,
                                   .program = "",
                                   .clocked = is_timed(s),
+                                  .blocks = true,
                                   .places = reserved,
                                   .dropped = s->info.dropped,
                                   .threads = 1};

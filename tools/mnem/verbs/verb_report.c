@@ -2,15 +2,18 @@
  *
  * For each trace: mnem/report.h counts, report_text.c says it, report_condition.c decides about the
  * exit code. Two traces are compared. With --json all of it is one object on one line. */
+#include <stdlib.h>
+
 #include "verbs/report/report_tool.h"
 
-typedef struct report_run {
+typedef struct report_work {
     const report_options *asked;
     report_conditions conditions;
-    mnem_report *report[TOOL_OPERANDS_MAX];
+    mnem_report *report[TOOL_OPERANDS_MAX]; /* NULL: a run of the history */
+    report_run *kept[TOOL_OPERANDS_MAX];
     const mnem_report_facts *facts[TOOL_OPERANDS_MAX];
     int count;
-} report_run;
+} report_work;
 
 static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {
     (void)what;
@@ -18,7 +21,17 @@ static bool on_progress(void *context, const char *what, uint64_t done, uint64_t
     return !tool_interrupted();
 }
 
-static int open_one(report_run *run, const char *path) {
+static int open_run(report_work *work, const char *operand) {
+    report_run *kept = calloc(1, sizeof *kept);
+    if (!kept) return tool_failed("%s: the machine has no memory", operand);
+    work->kept[work->count] = kept;
+    const int code = report_run_open(operand, kept);
+    work->facts[work->count++] = &kept->facts;
+    return code;
+}
+
+static int open_one(report_work *run, const char *path) {
+    if (report_run_named(path)) return open_run(run, path);
     tool_progress progress;
     const mnem_report_options o = {.device_given = tool_given(&run->asked->args, "device"),
                                    .device = (uint32_t)run->asked->device,
@@ -32,7 +45,7 @@ static int open_one(report_run *run, const char *path) {
     return TOOL_OK;
 }
 
-static void print_all(const report_run *run) {
+static void print_all(const report_work *run) {
     for (int i = 0; i < run->count; i++) {
         if (i) tool_outf("\n");
         report_print(run->facts[i]);
@@ -40,14 +53,14 @@ static void print_all(const report_run *run) {
     if (run->count == 2) report_compare(run->facts);
 }
 
-static json_t *one_json(const report_run *run, int i) {
+static json_t *one_json(const report_work *run, int i) {
     json_t *one = report_json(run->facts[i]);
     json_object_set_new(one, "fail_on", report_conditions_json(&run->conditions, run->facts[i]));
     return one;
 }
 
 /* One object on one line: of several traces, "reports" has each. */
-static void print_json(const report_run *run) {
+static void print_json(const report_work *run) {
     if (run->count == 1) {
         tool_out_json("report", one_json(run, 0));
         return;
@@ -59,7 +72,7 @@ static void print_json(const report_run *run) {
                             run->count == 2 ? report_compare_json(run->facts) : json_null()));
 }
 
-static int report_all(report_run *run) {
+static int report_all(report_work *run) {
     const tool_args *args = &run->asked->args;
     int code = TOOL_OK;
     for (int i = 0; i < args->operands && code == TOOL_OK; i++)
@@ -69,6 +82,9 @@ static int report_all(report_run *run) {
         print_json(run);
     else
         print_all(run);
+    if (run->asked->html && !run->report[0])
+        return tool_usage("report", "--html needs a trace (--trace FILE of run or train records "
+                                    "one): the history keeps sums only");
     if (run->asked->html) code = report_html(run->report[0], run->asked->html);
     for (int i = 0; i < run->count; i++)
         if (report_conditions_check(&run->conditions, run->facts[i]) != TOOL_OK) code = TOOL_FAILED;
@@ -76,7 +92,7 @@ static int report_all(report_run *run) {
 }
 
 static int verb_report(const tool_args *args) {
-    static report_run run;
+    static report_work run;
     run.asked = (const report_options *)args;
     if (run.asked->html && args->operands > 1)
         return tool_usage("report", "--html shows one trace; %d were given", args->operands);
@@ -85,7 +101,10 @@ static int verb_report(const tool_args *args) {
     tool_interrupt_watch(NULL);
     code = report_all(&run);
     const int end = tool_out_end();
-    for (int i = 0; i < run.count; i++) mnem_report_destroy(run.report[i]);
+    for (int i = 0; i < run.count; i++) {
+        mnem_report_destroy(run.report[i]);
+        free(run.kept[i]);
+    }
     return code == TOOL_OK ? end : code;
 }
 
@@ -106,7 +125,7 @@ static const tool_option options[] = {
 };
 
 static report_options asked;
-TOOL_VERB(report, "TRACE...", 1, TOOL_OPERANDS_MAX, "where every byte of a trace went",
+TOOL_VERB(report, "TRACE|RUN...", 1, TOOL_OPERANDS_MAX, "where every byte of a trace went",
           "Says of a trace when its peak was and who was there, what was reserved beside (and why\n"
           "that couldn't be used), what was refused and why, who takes most by tag and by line of\n"
           "code, and what was never given back, with ages. Two traces are compared.\n"
@@ -115,6 +134,9 @@ TOOL_VERB(report, "TRACE...", 1, TOOL_OPERANDS_MAX, "where every byte of a trace
           "memory snapshot (the file of torch.cuda.memory._dump_snapshot; it is read without\n"
           "running any code in it), or text: \"a ID BYTES STREAM\" and \"f ID\", a line each.\n"
           "What a trace doesn't record is shown as -, and never guessed.\n"
+          "\n"
+          "A RUN is a number of the history of finished runs, or the folder of a training: sums\n"
+          "of it, by kind and phase, without events.\n"
           "\n"
           "docs/report.md defines every number.\n",
           "mnem run -p Hello --trace run.pftrace && mnem report run.pftrace  # of a run\n"

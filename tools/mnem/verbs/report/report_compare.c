@@ -14,7 +14,7 @@ static char *change_text(double before, double after, const char *unit, char tex
         snprintf(text, TOOL_TEXT, "%+.1f", after - before);
     else if (before == after)
         strcpy(text, "=");
-    else if (before > 0)
+    else if (before != 0 && (before > 0) == (after > 0))
         snprintf(text, TOOL_TEXT, "%+.1f %%", 100 * (after / before - 1));
     else
         strcpy(text, "new");

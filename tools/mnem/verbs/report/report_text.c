@@ -76,9 +76,9 @@ static void verdict_peak(const mnem_report_facts *f, char *line) {
     if (f->budget_bytes)
         add(line, " of %s (%.1f %%)", tool_size(f->budget_bytes, a),
             share(f->bytes_peak, f->budget_bytes));
-    if (f->clocked)
+    if (f->events && f->clocked)
         add(line, " at %s", report_time(f, f->peak_at, a));
-    else
+    else if (f->events)
         add(line, " at operation %s", tool_exact(f->peak_at, a));
     const mnem_report_owner *o = f->sites ? f->site : f->accounts ? f->account : NULL;
     if (o && f->bytes_peak)
@@ -123,9 +123,10 @@ static void verdict_leaks(const mnem_report_facts *f, char *line) {
     uint64_t oldest = 0;
     for (size_t i = 0; i < f->leaks; i++)
         if (f->leak[i].age_oldest > oldest) oldest = f->leak[i].age_oldest;
-    if (!f->leaked_blocks && !f->allocations) {
-        add(line, f->bytes_before ? "nothing was taken within the record"
-                                  : "single blocks aren't in the record");
+    if (!f->blocks) {
+        add(line, "single blocks aren't in the record");
+    } else if (!f->leaked_blocks && !f->allocations) {
+        add(line, "nothing was taken within the record");
     } else if (!f->leaked_blocks) {
         add(line, "none: all that was taken within the record was given back");
     } else {
@@ -153,8 +154,8 @@ static void print_head(const mnem_report_facts *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT];
     tool_outf("%s\n  %s", f->path, f->format);
     if (*f->program) tool_outf(" of %s", f->program);
-    tool_outf(", %s event%s over %s\n", tool_exact(f->events, a), tool_s(f->events),
-              report_time(f, f->duration, b));
+    if (f->events) tool_outf(", %s event%s", tool_exact(f->events, a), tool_s(f->events));
+    tool_outf(" over %s\n", report_time(f, f->duration, b));
     if (f->bytes_before)
         tool_outf("  %s were live when the record began\n", tool_size(f->bytes_before, a));
 }
@@ -180,18 +181,23 @@ static void print_level(const char *name, const mnem_report_level *l) {
 
 static void print_levels(const mnem_report_facts *f) {
     char a[TOOL_TEXT];
+    if (!f->events) return;
     tool_outf("\n  %-24s %12s %12s %12s\n", "bytes", "at the peak", "mean", "most");
     print_level("live, as asked for (L)", &f->live);
     print_level("granted (G)", &f->granted);
     print_level("reserved (R)", &f->reserved);
     if (f->hole_known)
         tool_outf("  %-24s %12s\n", "largest hole (H)", tool_size(f->hole_at_peak, a));
+}
+
+static void print_shares(const mnem_report_facts *f) {
+    char a[TOOL_TEXT];
     bool any = false;
-    for (int i = MNEM_REPORT_METRIC_UTILISATION; i <= MNEM_REPORT_METRIC_PREDICTION_ERROR; i++) {
+    for (int i = MNEM_REPORT_METRIC_RESIDENT; i <= MNEM_REPORT_METRIC_PREDICTION_ERROR; i++) {
         const mnem_report_metric_info m = mnem_report_metric_get((mnem_report_metric)i);
         double value;
         if (!mnem_report_measure(f, (mnem_report_metric)i, &value)) continue;
-        tool_outf(any ? "" : "\n");
+        tool_outf("%s", any ? "" : "\n");
         any = true;
         tool_outf("  %-17s %8s  %s\n", m.key, report_value(f, (mnem_report_metric)i, a), m.text);
     }
@@ -233,7 +239,8 @@ static void print_leaks(const mnem_report_facts *f) {
 static void print_operators(const mnem_report_facts *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT];
     if (!f->ops) return;
-    tool_outf("\n  %-34s %10s %10s %10s %9s\n", "operators", "time", "times", "longest", "GB/s");
+    tool_outf("\n  %-34s %10s %10s %10s %9s\n", "operators and spans", "time", "times", "longest",
+              "GB/s");
     for (size_t i = 0; i < f->ops && i < ROWS; i++) {
         const mnem_report_operator *o = &f->op[i];
         snprintf(d, sizeof d, o->bytes && o->ns_total ? "%.2f" : "-",
@@ -258,6 +265,7 @@ void report_print(const mnem_report_facts *f) {
     tool_out_flush();
     print_verdict(f);
     print_levels(f);
+    print_shares(f);
     print_owners(f, "by tag", f->account, f->accounts);
     print_owners(f, "by site", f->site, f->sites);
     print_leaks(f);

@@ -33,6 +33,19 @@ int report_conditions_check(const report_conditions *conditions, const mnem_repo
 /* An array of objects: condition, value, failed. */
 json_t *report_conditions_json(const report_conditions *conditions, const mnem_report_facts *facts);
 
+/* ---- runs of the history (report_run.c) ---- */
+typedef struct report_run {
+    mnem_history_run run;
+    mnem_report_facts facts; /* of what follows */
+    char path[160], program[32];
+    mnem_report_owner owner[8];
+    mnem_report_operator phase[MNEM_PHASE_COUNT];
+} report_run;
+/* Is it a folder, or a number that is no file's name? */
+bool report_run_named(const char *operand);
+/* Exit code, with the message printed. */
+int report_run_open(const char *operand, report_run *run);
+
 /* ---- output ---- */
 void report_print(const mnem_report_facts *facts);            /* report_text.c */
 void report_compare(const mnem_report_facts *const facts[2]); /* report_compare.c */

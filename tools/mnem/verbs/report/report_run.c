@@ -1,0 +1,132 @@
+/* report_run.c: a run of the history (mnem/history.h) as a report's facts: its number, or the
+ * folder of a training.
+ *
+ * The idea: a line has no events, only sums: who held what by kind, the process's peak beside the
+ * plan's, how long each phase took. What it doesn't have is not known, as in any trace. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "sight/history_file.h"
+#include "verbs/report/report_tool.h"
+
+static bool is_number(const char *text) {
+    return *text && text[strspn(text, "0123456789")] == 0 && strlen(text) < 16;
+}
+
+bool report_run_named(const char *operand) {
+    struct stat about;
+    if (stat(operand, &about) == 0) return S_ISDIR(about.st_mode);
+    return is_number(operand);
+}
+
+/* The newest run of a folder. */
+typedef struct folder_search {
+    char real[PATH_MAX];
+    const char *folder;
+    mnem_history_run *run;
+    bool found;
+} folder_search;
+
+static bool same_folder(void *context, const mnem_history_run *run) {
+    folder_search *s = context;
+    char real[PATH_MAX];
+    if (!*run->folder || !realpath(run->folder, real) || strcmp(real, s->real) != 0) return true;
+    *s->run = *run;
+    s->found = true;
+    return true;
+}
+
+static int find_folder(const char *history, const char *folder, mnem_history_run *run) {
+    folder_search s = {.folder = folder, .run = run};
+    if (!realpath(folder, s.real)) return tool_failed("%s: no such folder", folder);
+    const mnem_status status = mnem_history_read(history, same_folder, &s);
+    if (status != MNEM_OK) return tool_fail(status);
+    if (s.found) return TOOL_OK;
+    return tool_failed("%s: the history has no run of this folder; `mnem train` adds one when it "
+                       "ends, and --trace FILE records what this verb reads",
+                       folder);
+}
+
+static int find_run(const char *operand, mnem_history_run *run) {
+    char history[PATH_MAX];
+    struct stat about;
+    if (!tool_history_path(history, sizeof history))
+        return tool_failed("%s: there is no history: neither XDG_STATE_HOME nor HOME is set",
+                           operand);
+    if (stat(operand, &about) == 0) return find_folder(history, operand, run);
+    const mnem_status status = mnem_history_get(history, strtoull(operand, NULL, 10), run);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+/* ---- as facts ---- */
+
+static void add_kind(report_run *r, const char *kind, uint64_t bytes) {
+    if (!bytes) return;
+    r->owner[r->facts.accounts++] = (mnem_report_owner){
+        .kind = kind, .tag = "", .site = "", .bytes_at_peak = bytes, .bytes_most = bytes};
+}
+
+static int more_bytes(const void *a, const void *b) {
+    const uint64_t x = ((const mnem_report_owner *)a)->bytes_at_peak;
+    const uint64_t y = ((const mnem_report_owner *)b)->bytes_at_peak;
+    return (x < y) - (x > y);
+}
+
+static void add_kinds(report_run *r) {
+    const mnem_history_run *run = &r->run;
+    add_kind(r, "weights", run->weight_bytes);
+    add_kind(r, "kv", run->kv_bytes);
+    add_kind(r, "optimizer", run->optimizer_bytes);
+    add_kind(r, "gradient", run->gradient_bytes);
+    add_kind(r, "activation", run->activation_bytes);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < r->facts.accounts; i++) sum += r->owner[i].bytes_at_peak;
+    if (r->facts.bytes_peak > sum) add_kind(r, "other kinds", r->facts.bytes_peak - sum);
+    qsort(r->owner, r->facts.accounts, sizeof *r->owner, more_bytes);
+    r->facts.account = r->owner;
+}
+
+static void add_phases(report_run *r) {
+    for (int i = 0; i < MNEM_PHASE_COUNT; i++) {
+        const mnem_history_phase *p = &r->run.phase[i];
+        if (!p->tokens) continue;
+        r->phase[r->facts.ops++] =
+            (mnem_report_operator){.name = mnem_phase_text((mnem_phase)i),
+                                   .sort = "phase",
+                                   .count = p->tokens,
+                                   .ns_total = (uint64_t)(p->seconds * 1e9),
+                                   .ns_longest = (uint64_t)(p->seconds * 1e9)};
+    }
+    r->facts.op = r->phase;
+}
+
+int report_run_open(const char *operand, report_run *r) {
+    memset(r, 0, sizeof *r);
+    const int code = find_run(operand, &r->run);
+    if (code != TOOL_OK) return code;
+    const mnem_history_run *run = &r->run;
+    snprintf(r->path, sizeof r->path, "run %llu (%s%s%s)", (unsigned long long)run->run, run->verb,
+             *run->model ? " " : "", run->model);
+    snprintf(r->program, sizeof r->program, "mnem %s", run->version);
+    r->facts = (mnem_report_facts){.path = r->path,
+                                   .format = "line of the history",
+                                   .program = r->program,
+                                   .clocked = true,
+                                   .duration = (uint64_t)(run->seconds * 1e9),
+                                   .peak_at = (uint64_t)(run->seconds * 1e9),
+                                   .budget_bytes = run->budget_bytes,
+                                   .bytes_peak = run->ledger_bytes,
+                                   .resident_most = run->peak_bytes,
+                                   .resident_at_peak = run->peak_bytes,
+                                   .predicted_bytes = run->predicted_bytes,
+                                   .live = {true, run->ledger_bytes, run->ledger_bytes, 0},
+                                   .disk_bytes = run->streamed_bytes,
+                                   .disk_ns = (uint64_t)(run->seconds_waiting * 1e9),
+                                   .disk_reads = run->streamed_bytes > 0};
+    r->facts.refused[MNEM_REPORT_CAPACITY].count = run->refusals;
+    add_kinds(r);
+    add_phases(r);
+    return TOOL_OK;
+}
