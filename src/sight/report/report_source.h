@@ -33,8 +33,9 @@ typedef struct mnem__report_event {
 
 typedef struct mnem__report_about {
     const char *format, *program;
-    bool clocked, blocks; /* blocks: all of them are told */
-    bool places;          /* blocks have addresses, and RESERVE tells what is reserved */
+    bool clocked;
+    bool blocks; /* all of them are told */
+    bool places; /* they have addresses, and RESERVE tells what is reserved */
     uint64_t dropped, budget_bytes, predicted_bytes;
     uint64_t threads;
 } mnem__report_about;

@@ -239,7 +239,8 @@ static void print_leaks(const mnem_report_facts *f) {
 static void print_operators(const mnem_report_facts *f) {
     char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT];
     if (!f->ops) return;
-    tool_outf("\n  %-34s %10s %10s %10s %9s\n", "operators", "time", "times", "longest", "GB/s");
+    tool_outf("\n  %-34s %10s %10s %10s %9s\n", "operators and spans", "time", "times", "longest",
+              "GB/s");
     for (size_t i = 0; i < f->ops && i < ROWS; i++) {
         const mnem_report_operator *o = &f->op[i];
         snprintf(d, sizeof d, o->bytes && o->ns_total ? "%.2f" : "-",
