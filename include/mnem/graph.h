@@ -220,7 +220,8 @@ typedef struct mnem_graph_weights {
     mnem_status (*acquire)(void *context, int32_t matrix, mnem_graph_chunk *chunk);
     void (*release)(void *context, const mnem_graph_chunk *chunk);
     void *context;
-    const mnem_graph_experts *experts; /* NULL: all that there are are resident */
+    const mnem_graph_experts *experts;                  /* NULL: all that there are are resident */
+    const char *(*name)(void *context, int32_t matrix); /* for traces; may be NULL, and say so */
 } mnem_graph_weights;
 
 /* Told after each node what it took: by worker 0, when it goes on to the next one. Alone that is

@@ -14,11 +14,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 #if defined __x86_64__
 #include <cpuid.h>
@@ -185,6 +187,41 @@ uint32_t mnem__event_name(mnem__event_sink *sink, uint32_t owner, uint32_t numbe
     const uint64_t at = (who * UINT64_C(0x9E3779B97F4A7C15)) >> 52;
     atomic_store_explicit(&sink->known[at], who << 20 | name, memory_order_relaxed);
     return name;
+}
+
+void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uint32_t small,
+                     const char *text, const char *more, uint64_t value) {
+    mnem__event_sink *sink = mnem__event_enter();
+    if (!sink) return;
+    const uint32_t known = mnem__event_name_known(sink, owner, number);
+    const mnem__event_key named = {.sort = MNEM__NAME_PLAIN, .text = text, .more = more};
+    mnem__event_put(sink, what, known ? known : mnem__event_name(sink, owner, number, &named),
+                    small, value);
+}
+
+/* ---- what is resident ---- */
+
+enum { SAMPLE_NS = 10000000 };
+
+/* The second number of statm, in pages. */
+static uint64_t resident_bytes(void) {
+    char text[128];
+    char *end;
+    if (mnem__file_read_small("/proc/self/statm", text, sizeof text) != MNEM_OK) return 0;
+    strtoull(text, &end, 10);
+    return strtoull(end, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void mnem__event_sample(void) {
+    static _Atomic uint64_t last;
+    if (!mnem__event_told()) return;
+    const uint64_t now = mnem__nanoseconds();
+    uint64_t then = atomic_load_explicit(&last, memory_order_relaxed);
+    if (now - then < SAMPLE_NS || !atomic_compare_exchange_strong(&last, &then, now)) return;
+    const uint64_t bytes = resident_bytes();
+    if (bytes)
+        mnem__event_say(MNEM__EVENT_COUNTER, MNEM__OWNER_FIXED, MNEM__FIXED_RSS, 0, "VmRSS", NULL,
+                        bytes);
 }
 
 /* ---- begin, end ---- */

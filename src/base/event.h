@@ -42,11 +42,11 @@ enum {
 };
 enum { MNEM__SPAN_PLAIN, MNEM__SPAN_STEP, MNEM__SPAN_OPERATOR, MNEM__SPAN_READ, MNEM__SPAN_STREAM };
 enum {
-    MNEM__REQUEST_QUEUED,
-    MNEM__REQUEST_BEGUN,
-    MNEM__REQUEST_FIRST,
-    MNEM__REQUEST_ASIDE,
-    MNEM__REQUEST_ENDED
+    MNEM__PHASE_QUEUED,
+    MNEM__PHASE_BEGUN,
+    MNEM__PHASE_FIRST,
+    MNEM__PHASE_ASIDE,
+    MNEM__PHASE_ENDED
 };
 
 typedef struct mnem__event {
@@ -114,6 +114,27 @@ void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t nam
  * orders, times then say the same order. */
 void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
                              uint32_t small, uint64_t value);
+
+/* Whether anybody listens: for what costs something before it is said. */
+static inline bool mnem__event_told(void) {
+    return __builtin_expect(
+        atomic_load_explicit(&mnem__event_sink_now, memory_order_relaxed) != NULL, 0);
+}
+/* An event whose name is the text, of a thing that owner numbers; more: see the key. Without a sink
+ * nothing. */
+void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uint32_t small,
+                     const char *text, const char *more, uint64_t value);
+/* A request's phase. */
+static inline void mnem__event_request(uint32_t phase, uint64_t number) {
+    mnem__event_sink *sink = mnem__event_enter();
+    if (sink) mnem__event_put(sink, MNEM__EVENT_REQUEST, 0, phase, number);
+}
+/* Says VmRSS when 10 ms have passed since it was said. Cheap else; for who works in steps. */
+void mnem__event_sample(void);
+
+/* Owner of the names that have numbers here. */
+enum { MNEM__OWNER_FIXED = 0xffffff };
+enum { MNEM__FIXED_STEP = 1, MNEM__FIXED_TRAIN, MNEM__FIXED_RSS, MNEM__FIXED_STREAM };
 
 /* A number for who has names (a ledger, a pool, a program), from 1. */
 uint32_t mnem__event_owner(void);

@@ -193,7 +193,10 @@ static bool is_seen(const mnem__walker *w) {
 
 /* n tokens at w->position, whose states are x. */
 static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
-    const mnem_graph_weights source = {source_resident, source_acquire, source_release, w, NULL};
+    const mnem_graph_weights source = {.resident = source_resident,
+                                       .acquire = source_acquire,
+                                       .release = source_release,
+                                       .context = w};
     const mnem_graph_tap tap = {mnem__walk_see, w};
     const mnem_kv_sequence kv = {
         .base = part_host(w, MNEM__WALK_PART_PAGES),

@@ -75,6 +75,11 @@ static void source_release(void *context, const mnem_graph_chunk *chunk) {
     mnem__weights_release(e->weights, &c);
 }
 
+static const char *source_name(void *context, int32_t matrix) {
+    const mnem_engine *e = context;
+    return mnem__weights_name(e->weights, matrix);
+}
+
 static mnem_status experts_want(void *context, int32_t gates, const int32_t *numbers, int32_t count,
                                 bool in_order) {
     const mnem_engine *e = context;
@@ -118,8 +123,12 @@ static void bind(mnem_engine *e) {
         e->choice.embedding_packed
             ? (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding)
             : part_host(e, MNEM__PART_ROWS);
-    e->source =
-        (mnem_graph_weights){source_resident, source_acquire, source_release, e, &source_experts};
+    e->source = (mnem_graph_weights){.resident = source_resident,
+                                     .acquire = source_acquire,
+                                     .release = source_release,
+                                     .context = e,
+                                     .experts = &source_experts,
+                                     .name = source_name};
 }
 
 /* A block that was the ring is as new again: zeros. */

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/event.h"
 #include "base/minmax.h"
 #include "engine/engine_private.h"
 #include "model/weights/finite.h"
@@ -424,12 +425,23 @@ mnem_status mnem_engine_step_pages(mnem_engine *e, const mnem_step_part *parts, 
     return MNEM_OK;
 }
 
+/* With the tokens that it runs. */
+static void tell_step(const step *x, mnem__event_what what) {
+    uint64_t tokens = 0;
+    if (!mnem__event_told()) return;
+    for (int32_t i = 0; i < x->count; i++) tokens += (uint64_t)x->parts[i].n;
+    mnem__event_say(what, MNEM__OWNER_FIXED, MNEM__FIXED_STEP, MNEM__SPAN_STEP, "step", NULL,
+                    what == MNEM__EVENT_BEGIN ? tokens : 0);
+    mnem__event_sample();
+}
+
 static mnem_status run_step(step *x) {
     mnem_engine *e = x->e;
     mnem_status status = check_parts(e, x->parts, x->count);
     if (status == MNEM_OK) status = check_pages(x);
     if (status != MNEM_OK) return status;
     const double start = mnem__seconds();
+    tell_step(x, MNEM__EVENT_BEGIN);
     x->next = begin_part(x, 0);
     skip_empty(x, &x->next);
     x->told = x->next;
@@ -437,6 +449,7 @@ static mnem_status run_step(step *x) {
     if (status != MNEM_OK) trim(x);
     __atomic_store_n(&e->cancel, 0, __ATOMIC_RELAXED);
     e->stats.seconds_eval += mnem__seconds() - start;
+    tell_step(x, MNEM__EVENT_END);
     return status;
 }
 

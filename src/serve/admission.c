@@ -58,6 +58,7 @@ static bool resume(mnem_scheduler *s, mnem__lane *lane) {
     mnem__lane *base = mnem__set_aside_base(s, lane, &n);
     if (!has_room(s, base, n, tokens)) return false;
     if (mnem__set_aside_resume(s, lane, base, n) != MNEM_OK) return false;
+    mnem__event_request(MNEM__PHASE_BEGUN, lane->request->number);
     lane->reserved = tokens;
     lane->request->whole = lane->request->preemptions >= MNEM__SERVE_PREEMPTIONS;
     return true;
@@ -90,6 +91,7 @@ static void begin(mnem_scheduler *s, mnem__request *r, mnem__lane *lane, int32_t
     s->now.prompt_tokens += (uint64_t)q->prompt_tokens;
     s->now.prefix_hits += (uint64_t)n;
     if (!q->no_sharing) s->now.prefix_queries += (uint64_t)q->prompt_tokens;
+    mnem__event_request(MNEM__PHASE_BEGUN, r->number);
     if (q->on_event) q->on_event(q->context, r->number, MNEM_EVENT_STARTED);
 }
 

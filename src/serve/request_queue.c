@@ -175,6 +175,7 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
     put_block(s, r, q, bytes);
     s->waiting++;
     *number = r->number;
+    mnem__event_request(MNEM__PHASE_QUEUED, r->number);
     pthread_cond_signal(&s->changed);
     return MNEM_OK;
 }
@@ -253,6 +254,7 @@ void mnem__request_end(mnem_scheduler *s, mnem__request *r, mnem_request_end end
     else
         s->begun--;
     r->state = MNEM__REQUEST_FREE;
+    mnem__event_request(MNEM__PHASE_ENDED, r->number);
     pthread_mutex_unlock(&s->lock);
     asked.on_end(asked.context, &result);
 }

@@ -22,6 +22,7 @@
 
 #include <pthread.h>
 
+#include "base/event.h"
 #include "engine/engine_private.h"
 #include "engine/sampling/sampler.h"
 #include "mnem/serve.h"

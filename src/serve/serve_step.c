@@ -253,7 +253,10 @@ static bool tell_token(mnem_scheduler *s, mnem__lane *lane) {
                                       .top_count = c->top_count};
     const double now = mnem__seconds();
     count_time(s, r, now);
-    if (r->chosen++ == 0) r->first = now;
+    if (r->chosen++ == 0) {
+        r->first = now;
+        mnem__event_request(MNEM__PHASE_FIRST, r->number);
+    }
     r->last = now;
     s->now.tokens++;
     return r->asked.on_token(r->asked.context, &token);

@@ -72,6 +72,7 @@ bool mnem__set_aside_one(mnem_scheduler *s, const mnem__lane *senior) {
     } else {
         drop_pages(lane);
     }
+    mnem__event_request(MNEM__PHASE_ASIDE, lane->request->number);
     tell(lane, MNEM_EVENT_PREEMPTED);
     return true;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
+#include "trace/trace_out.h"
 #include "trace/trace_private.h"
 #include "trace/trace_source.h"
 
@@ -45,8 +46,16 @@ static sizes sizes_of(const mnem_trace_options *options) {
     return s;
 }
 
+/* Writing takes a buffer, a cursor for each thread and tables, which double; a budget that is full
+ * at the end must not be in the way. */
+static size_t reserve_bytes(const sizes *s) {
+    return MNEM__OUT_BYTES + MNEM__TRACE_THREADS * 64 + (size_t)s->names * 3 * sizeof(void *) +
+           (32 << 10);
+}
+
 uint64_t mnem_trace_bytes(const mnem_trace_options *options) {
-    return sizes_of(options).bytes + 64;
+    const sizes s = sizes_of(options);
+    return s.bytes + reserve_bytes(&s) + 64;
 }
 
 static uint32_t name_of(mnem__event_sink *sink, const mnem__event_key *key) {
@@ -81,9 +90,11 @@ static mnem_status path_set(mnem_trace *trace, const char *path) {
     return mnem_trace_format_of(path, &trace->format);
 }
 
-static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options) {
+static mnem_status begin(mnem_trace *trace, const mnem_trace_options *options, const sizes *s) {
     trace->fd = -1;
     MNEM__TRY(path_set(trace, options->path));
+    trace->reserve = mnem__alloc("trace", reserve_bytes(s));
+    if (!trace->reserve) return mnem__heap_status();
     MNEM__TRY(mnem__trace_spill_open(trace));
     trace->places_most = UINT64_MAX;
     if (options->bytes_most)
@@ -103,7 +114,7 @@ mnem_status mnem_trace_create(const mnem_trace_options *options, mnem_trace **ou
     mnem_trace *trace = mnem__calloc("trace", 1, s.bytes);
     if (!trace) return mnem__heap_status();
     parts_init(trace, &s);
-    const mnem_status status = begin(trace, options);
+    const mnem_status status = begin(trace, options, &s);
     if (status == MNEM_OK)
         *out = trace;
     else
@@ -127,6 +138,7 @@ void mnem_trace_destroy(mnem_trace *trace) {
     if (!trace) return;
     end(trace);
     if (trace->fd >= 0) close(trace->fd);
+    mnem__free(trace->reserve);
     mnem__trace_names_fini(&trace->names);
     pthread_mutex_destroy(&trace->lock);
     mnem__free(trace);
@@ -135,6 +147,8 @@ void mnem_trace_destroy(mnem_trace *trace) {
 mnem_status mnem_trace_write(mnem_trace *trace) {
     end(trace);
     mnem_trace_reader *reader;
+    mnem__free(trace->reserve);
+    trace->reserve = NULL;
     MNEM__TRY(mnem__trace_recorded_open(trace, &reader));
     const mnem_status status = mnem__trace_write_as(trace->format, reader, trace->path);
     mnem_trace_reader_close(reader);

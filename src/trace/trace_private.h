@@ -60,6 +60,7 @@ struct mnem_trace {
     double ns_per_tick;
     uint64_t budget;
     bool recording;
+    void *reserve; /* what writing takes of the heap, held until then */
     mnem_trace_format format;
     char path[PATH_MAX];
     char notes[MNEM__TRACE_NOTES]; /* key, 0, value, 0, ... */

@@ -90,17 +90,15 @@ static void set_options(tool_stage *stage) {
 /* ---- the trace ---- */
 
 void tool_stage_begin(tool_stage *stage, const char *step) {
-    if (stage->trace) mnem_trace_begin(step);
+    if (stage->recording.trace) mnem_trace_begin(step);
 }
 
 void tool_stage_end(tool_stage *stage, const char *step) {
-    if (stage->trace) mnem_trace_end(step);
+    if (stage->recording.trace) mnem_trace_end(step);
 }
 
-int tool_stage_write_trace(tool_stage *stage) {
-    if (!stage->trace) return TOOL_OK;
-    mnem_status status = mnem_trace_write(stage->trace);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+int tool_stage_write_trace(tool_stage *stage, int code) {
+    return tool_recording_end(&stage->recording, code);
 }
 
 /* "FILE:SCALE", or a file alone: what follows the last colon is a scale if it is a number. */
@@ -130,16 +128,17 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
     *stage = (tool_stage){.args = args, .asked = asked};
     tool_progress_quiet(args->quiet);
     uint64_t budget = asked->memory;
-    int code = open_device(stage, &budget);
+    int code = tool_recording_check(args, asked->trace);
+    if (code == TOOL_OK) code = open_device(stage, &budget);
     if (code != TOOL_OK) return code;
     const char *path = tool_model_path(args);
     if (!path) return TOOL_FAILED;
     stage->budget_chosen = budget == 0;
     const mnem_ledger_options ledger = {.budget_bytes = budget, .preparing = true};
     mnem_status status = mnem_ledger_create_process(&ledger, &stage->ledger);
-    const mnem_trace_options trace = {.path = asked->trace, .ledger = stage->ledger};
-    if (status == MNEM_OK && asked->trace) status = mnem_trace_create(&trace, &stage->trace);
     if (status != MNEM_OK) return tool_fail(status);
+    code = tool_recording_begin(args, asked->trace, path, stage->ledger, &stage->recording);
+    if (code != TOOL_OK) return code;
     set_options(stage);
     tool_stage_begin(stage, "open");
     status = mnem_model_open(path, &stage->model);
@@ -309,7 +308,7 @@ void tool_stage_close(tool_stage *stage) {
         mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", stage->prompt.room);
     free(stage->prompt.text);
     mnem_device_close(stage->device);
+    tool_recording_end(&stage->recording, TOOL_FAILED); /* where nobody asked for its code */
     mnem_ledger_destroy(stage->ledger);
-    mnem_trace_destroy(stage->trace);
     *stage = (tool_stage){0};
 }

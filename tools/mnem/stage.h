@@ -6,11 +6,12 @@
 #define MNEM_TOOLS_MNEM_STAGE_H
 
 #include "options.h"
+#include "sight/recording.h"
 
 typedef struct tool_stage {
     const tool_args *args;
     const tool_session_asked *asked;
-    mnem_trace *trace; /* NULL: none asked for */
+    tool_recording recording;
     mnem_ledger *ledger;
     mnem_device *device; /* NULL: the session's own host device */
     mnem_model *model;
@@ -45,8 +46,8 @@ int tool_stage_create(tool_stage *stage);
 /* A step of the run for the trace, if there is one; begin and end come in pairs. */
 void tool_stage_begin(tool_stage *stage, const char *step);
 void tool_stage_end(tool_stage *stage, const char *step);
-/* Writes the trace, if one was asked for. */
-int tool_stage_write_trace(tool_stage *stage);
+/* Writes the trace, if one was asked for. code stays when it isn't TOOL_OK. */
+int tool_stage_write_trace(tool_stage *stage, int code);
 /* Takes everything down in reverse; a zeroed stage is fine. */
 void tool_stage_close(tool_stage *stage);
 

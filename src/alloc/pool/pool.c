@@ -282,8 +282,8 @@ static mnem_status alloc_shared(mnem_pool *pool, const mnem_pool_request *r, con
     return status;
 }
 
-mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
-                                 const mnem_pool_request *request, mnem_pool_block *block) {
+INLINE mnem_status alloc_any(mnem_pool *pool, const char *file, int line,
+                             const mnem_pool_request *request, mnem_pool_block *block) {
     bool tried = false;
     if (__builtin_expect(mnem__pool_is_shared(pool), 0))
         return alloc_shared(pool, request, file, line, block);
@@ -298,6 +298,19 @@ mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
     const mnem_status status = alloc_rest(pool, request, tried, file, line, block);
     mnem__pool_lock_give(&pool->lock);
     if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, false);
+    return status;
+}
+
+/* Told when the block is there, and before it goes, so that of one place times say the order. */
+mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
+                                 const mnem_pool_request *request, mnem_pool_block *block) {
+    const mnem_status status = alloc_any(pool, file, line, request, block);
+    if (mnem__event_told()) {
+        if (status == MNEM_OK)
+            mnem__pool_tell(pool, MNEM__EVENT_ALLOC, block);
+        else
+            mnem__pool_tell_refused(pool, request, file, line, status);
+    }
     return status;
 }
 
@@ -396,8 +409,8 @@ static mnem_status free_shared(mnem_pool *pool, const char *file, int line,
     return status;
 }
 
-mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
-                                mnem_stream *stream) {
+INLINE mnem_status free_any(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
+                            mnem_stream *stream) {
     bool wrong = false;
     mnem_status status = MNEM_OK;
     if (!block->generation) return MNEM_OK;
@@ -417,6 +430,23 @@ mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mne
     if (status == MNEM_OK) *block = (mnem_pool_block){0};
     if (__builtin_expect(pool->guard != NULL, 0)) return mnem__pool_guard_tell(pool, status, wrong);
     return status;
+}
+
+static __attribute__((noinline)) mnem_status free_told(mnem_pool *pool, const char *file, int line,
+                                                       mnem_pool_block *block,
+                                                       mnem_stream *stream) {
+    const mnem_pool_block was = *block;
+    const bool live = mnem__track_is(&pool->track, was.id, was.generation);
+    if (live) mnem__pool_tell(pool, MNEM__EVENT_FREE, &was);
+    const mnem_status status = free_any(pool, file, line, block, stream);
+    if (live && block->generation) mnem__pool_tell(pool, MNEM__EVENT_ALLOC, &was); /* it stays */
+    return status;
+}
+
+mnem_status mnem_pool_free_from(mnem_pool *pool, const char *file, int line, mnem_pool_block *block,
+                                mnem_stream *stream) {
+    if (mnem__event_told()) return free_told(pool, file, line, block, stream);
+    return free_any(pool, file, line, block, stream);
 }
 
 /* ---- streams ---- */

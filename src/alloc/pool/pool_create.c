@@ -9,6 +9,7 @@
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
 #include "alloc/pool/pool_thread_cache.h"
+#include "base/event.h"
 #include "base/heap.h"
 #include "base/minmax.h"
 
@@ -155,6 +156,7 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
     pool->options = o;
     pool->alignment = o.alignment;
     pool->careful = o.debug || o.backtrace;
+    pool->number = mnem__event_owner();
     pool->spare = MNEM__POOL_SLOT_END;
     pool->unit_shift = (uint32_t)__builtin_ctzll(o.unit_bytes);
     mnem_device_info device;

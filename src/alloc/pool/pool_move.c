@@ -37,6 +37,10 @@ static bool block_move(mnem_pool *pool, mnem__pool_heap *h, uint32_t id,
     if (mnem_stream_copy(pool->options.device, h->stream, &is.memory, 0, &was.memory, 0,
                          was.memory.bytes) != MNEM_OK)
         return false;
+    if (mnem__event_told()) {
+        mnem__pool_tell(pool, MNEM__EVENT_FREE, &was);
+        mnem__pool_tell(pool, MNEM__EVENT_ALLOC, &is);
+    }
     h->freed++;
     mnem_offset_free(h->offsets, s->handle);
     s->handle = to->handle;

@@ -49,6 +49,7 @@
 #include "alloc/track/guard.h"
 #include "alloc/track/track.h"
 #include "base/error.h"
+#include "base/event.h"
 #include "mnem/pool.h"
 
 enum {
@@ -209,6 +210,7 @@ struct mnem_pool {
     mnem__thread_caches *_Atomic caches;
     mnem__thread_caches *caches_made;
     char tag[32];
+    uint32_t number;                      /* in traces: of its blocks' names (base/event.h) */
     uint64_t bytes_planned, bytes_direct; /* as the device rounds them */
     uint64_t bytes_alone;                 /* of live planned and direct blocks, as asked */
     uint64_t bytes_pending, bytes_reserved_peak;
@@ -460,5 +462,11 @@ mnem_status mnem__pool_refuse(mnem_pool *pool, mnem__pool_heap *h, const mnem_po
 mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
                                  const mnem_pool_request *request, uint64_t bytes,
                                  mnem__pool_place *place, mnem_pool_rung *rung);
+
+/* For traces, where somebody listens (pool_tell.c): a block that is live, which came (ALLOC) or is
+ * about to go (FREE); a request that was refused, with no lock held. */
+void mnem__pool_tell(const mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block);
+void mnem__pool_tell_refused(mnem_pool *pool, const mnem_pool_request *request, const char *file,
+                             int line, mnem_status status);
 
 #endif

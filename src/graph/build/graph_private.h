@@ -38,6 +38,7 @@ typedef struct mnem__graph_step {
 
 struct mnem_graph {
     mnem_graph_options options;
+    uint32_t owner; /* of its nodes' names (base/event.h) */
     int32_t tensors, steps;
     int32_t folded;                     /* the first nodes: run by mnem_graph_fold */
     bool constants, constant_positions; /* there are any; positions are */

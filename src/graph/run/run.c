@@ -9,8 +9,12 @@
  * A walk may also end before a node because fewer members would do more, or more can: the run goes
  * on there with another walk.
  * Cost: nothing is allocated; one barrier per meeting. */
+#include <stdio.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/event.h"
 #include "base/team/team.h"
 #include "graph/run/run_private.h"
 
@@ -195,15 +199,58 @@ static mnem_status run_step_observed(mnem__walk *w, int32_t i) {
     return status;
 }
 
+/* The matrix's name in the file, without what all end in; NULL: there is none. */
+static const char *matrix_name(const mnem__run *r, const mnem__graph_step *step, char made[64]) {
+    const mnem_graph_weights *weights = r->args->weights;
+    const mnem_op_kind kind = step->op.desc.kind;
+    if (!weights || !weights->name || (kind != MNEM_OP_MATMUL && kind != MNEM_OP_EXPERTS))
+        return NULL;
+    const char *name = weights->name(weights->context, step->matrix);
+    if (!name) return NULL;
+    const size_t n = strlen(name);
+    const bool plain = n > 7 && !strcmp(name + n - 7, ".weight");
+    snprintf(made, 64, "%.*s", (int)(plain ? n - 7 : n), name);
+    return made;
+}
+
+/* "matmul blk.0.attn_q", "rms_norm blk.3 hidden": an operator and its matrix, or what it makes. */
+static void tell_node(const mnem__run *r, mnem__event_what what, int32_t i) {
+    char made[64];
+    const mnem__graph_step *step = &r->graph->step[i];
+    const mnem__graph_tensor *out = &r->graph->tensor[step->out];
+    const char *more = matrix_name(r, step, made);
+    if (!more && out->name) {
+        more = made;
+        if (out->number >= 0)
+            snprintf(made, sizeof made, "blk.%d %s", out->number, out->name);
+        else
+            snprintf(made, sizeof made, "%s", out->name);
+    }
+    mnem__event_say(what, r->graph->owner, (uint32_t)i, MNEM__SPAN_OPERATOR,
+                    mnem_op_text(step->op.desc.kind), more, 0);
+}
+
+static mnem_status run_step_told(mnem__walk *w, int32_t i) {
+    tell_node(w->run, MNEM__EVENT_BEGIN, i);
+    const mnem_status status =
+        w->run->args->observer ? run_step_observed(w, i) : run_step(w, &w->run->graph->step[i]);
+    tell_node(w->run, MNEM__EVENT_END, i);
+    mnem__event_sample();
+    return status;
+}
+
 /* A failure or another team ends the walk of all members at the same node, since they read it in
  * the same notice; nobody is left waiting at a barrier. */
 static void member(const mnem_worker *worker, void *context) {
     mnem__walk w = {.run = context, .worker = worker};
     const bool observed = w.run->args->observer && worker->index == 0;
+    const bool told = worker->index == 0 && mnem__event_told();
     int32_t i = w.run->at;
     mnem_status status = MNEM_OK;
     while (i < w.run->to && status == MNEM_OK) {
-        status = observed ? run_step_observed(&w, i) : run_step(&w, &w.run->graph->step[i]);
+        status = told       ? run_step_told(&w, i)
+                 : observed ? run_step_observed(&w, i)
+                            : run_step(&w, &w.run->graph->step[i]);
         i += status == MNEM_OK;
     }
     if (worker->index == 0) w.run->next = i;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event.h"
 #include "base/heap.h"
 #include "base/progress.h"
 #include "model/weights/weights_private.h"
@@ -81,6 +82,7 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, const mnem__wei
     if (!w) return mnem__heap_status();
     mnem__weights_lay_out(o, slots, sums, &mixtures, w);
     w->matrix_count = o->body_count + o->head_count + o->extra_count;
+    w->owner = mnem__event_owner();
     w->model = o->model;
     w->resident = blocks->resident;
     w->ring = blocks->ring;
@@ -226,6 +228,10 @@ const void *mnem__weights_resident(const mnem__weights *w, int32_t matrix) {
 }
 
 /* The next chunk in the schedule must be one of matrix. The lock is held. */
+const char *mnem__weights_name(const mnem__weights *w, int32_t matrix) {
+    return matrix >= 0 && matrix < w->matrix_count ? w->matrices[matrix].name : NULL;
+}
+
 static mnem_status acquire_check(mnem__weights *w, int32_t matrix) {
     if (w->mode != MNEM__WEIGHTS_STREAMING)
         return mnem__fail(MNEM_NOT_READY, "weights: not loaded");

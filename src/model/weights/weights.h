@@ -112,6 +112,8 @@ static inline uint64_t mnem__matrix_pack_bytes(const mnem_tensor_info *info) {
                                               : mnem_pack_bytes(info->type, rows, k);
 }
 
+/* What its tensor is called in the file. */
+const char *mnem__weights_name(const mnem__weights *weights, int32_t matrix);
 /* The packed matrix if it is resident, else NULL. */
 const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
 

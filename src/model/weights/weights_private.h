@@ -136,6 +136,7 @@ struct mnem__weights {
     const mnem_model *model;
     mnem__matrix *matrices;
     int32_t matrix_count;
+    uint32_t owner; /* of their names in a trace (base/event.h) */
     mnem__matrix_list pass_list[MNEM__PASSES], load_list;
     mnem__weights_part *parts;
     uint32_t part_count;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/event.h"
 #include "base/file/checksum.h"
 #include "model/weights/weights_private.h"
 
@@ -88,13 +89,28 @@ mnem_status mnem__weights_part_read(mnem__weights_part *part, bool page_cache, u
                       error == FILE_ENDS ? "the file ends before" : strerrordesc_np(error));
 }
 
-mnem_status mnem__matrix_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
-                              uint8_t *buffer, uint8_t **raw) {
+static mnem_status matrix_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
+                               uint8_t *buffer, uint8_t **raw) {
     if (m->made < 0)
         return mnem__weights_part_read(&w->parts[m->file], w->page_cache, m->offset + at, bytes,
                                        buffer, raw);
     *raw = buffer;
     return mnem_model_tensor_read(w->model, (uint32_t)m->made, at, bytes, buffer);
+}
+
+static void tell_read(const mnem__weights *w, const mnem__matrix *m, mnem__event_what what,
+                      uint64_t bytes) {
+    if (mnem__event_told())
+        mnem__event_say(what, w->owner, (uint32_t)(m - w->matrices), MNEM__SPAN_READ, m->name, NULL,
+                        bytes);
+}
+
+mnem_status mnem__matrix_read(mnem__weights *w, const mnem__matrix *m, uint64_t at, uint64_t bytes,
+                              uint8_t *buffer, uint8_t **raw) {
+    tell_read(w, m, MNEM__EVENT_BEGIN, bytes);
+    const mnem_status status = matrix_read(w, m, at, bytes, buffer, raw);
+    tell_read(w, m, MNEM__EVENT_END, 0);
+    return status;
 }
 
 /* ---- the order ---- */

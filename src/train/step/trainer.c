@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/event.h"
 #include "base/heap.h"
 #include "base/team/team.h"
 
@@ -264,8 +265,8 @@ static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *re
  *     source, cancel            as before          as before         zero
  *
  * So after every end the step may be tried again, or saved. */
-mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
-                              mnem_train_report *report) {
+static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
+                            mnem_train_report *report) {
     const mnem_train_options *o = &t->setup.o;
     sum s = {0};
     *report = (mnem_train_report){.step = t->steps + 1, .loss_scale = t->scale.scale};
@@ -298,6 +299,21 @@ mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
     if (o->compute != MNEM_TYPE_F16 || mnem__loss_scale_next(&t->scale, r.applied) == MNEM_OK)
         return MNEM_OK;
     return mnem__fail_in(MNEM_NOT_FINITE, "train: step %llu", (unsigned long long)report->step);
+}
+
+static void tell_step(mnem__event_what what, uint64_t tokens) {
+    if (!mnem__event_told()) return;
+    mnem__event_say(what, MNEM__OWNER_FIXED, MNEM__FIXED_TRAIN, MNEM__SPAN_STEP, "train step", NULL,
+                    tokens);
+    mnem__event_sample();
+}
+
+mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
+                              mnem_train_report *report) {
+    tell_step(MNEM__EVENT_BEGIN, (uint64_t)t->setup.o.batch * (uint64_t)t->setup.o.sequence);
+    const mnem_status status = step_run(t, source, report);
+    tell_step(MNEM__EVENT_END, 0);
+    return status;
 }
 
 mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *source, double *loss,

@@ -399,6 +399,7 @@ static int verb_bench(const tool_args *args) {
     int code = tool_stage_open(args, &b.asked->session, &stage);
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = run_bench(&b);
+    code = tool_stage_write_trace(&stage, code);
     tool_stage_close(&stage);
     return code;
 }
@@ -417,6 +418,7 @@ static const tool_option options[] = {
      .also = "repetitions", .help = "measure N times and show the best (default: 3)"},
     {"refresh", 0, NULL, TOOL_VALUE_FLAG, AT(refresh),
      .help = "measure the machine again, even if its profile is known"},
+    TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "sight/recording.h"
 #include "verbs/replay/replay_snapshot.h"
 
 /* ---- which policies ---- */
@@ -109,10 +110,12 @@ static int run_policies(replay_case *c) {
         mnem_replay_target *target;
         status = mnem_replay_target_create(r.name, &c->settings, &target);
         if (status != MNEM_OK) break;
+        mnem_trace_begin(r.name);
         status = mnem_replay_run(
             c->workload, target,
             &(mnem_replay_options){.capacity = c->asked->capacity, .progress = {on_progress, &r}},
             &c->results[r.done]);
+        mnem_trace_end(r.name);
         mnem_replay_target_destroy(target);
     }
     tool_progress_end(&r.progress);
@@ -369,7 +372,10 @@ static int verb_replay(const tool_args *args) {
     if (args->json && o->timeline)
         return tool_usage("replay", "--timeline and --json don't go together");
     int code = check_alignment(o->align);
+    if (code == TOOL_OK) code = tool_recording_check(args, o->trace);
     if (code == TOOL_OK) code = choose_policies(&c);
+    tool_recording recording;
+    if (code == TOOL_OK) code = tool_recording_begin(args, o->trace, NULL, NULL, &recording);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
     for (int i = 0; i < args->operands && (code == TOOL_OK || code == TOOL_OVER_BUDGET); i++) {
@@ -377,6 +383,7 @@ static int verb_replay(const tool_args *args) {
         const int one = replay_one(&c, args->operand[i]);
         if (one != TOOL_OK) code = one;
     }
+    code = tool_recording_end(&recording, code);
     const int end = tool_out_end();
     return code == TOOL_OK ? end : code;
 }
@@ -402,6 +409,7 @@ static const tool_option options[] = {
      .help = "draw the memory map over time"},
     {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline),
      .help = "show reserved and live bytes over time"},
+    TOOL_GROUP(tool_trace_options, AT(trace)),
     TOOL_GROUP(tool_json_options, 0),
     {0},
 };

@@ -199,8 +199,7 @@ static int verb_run(const tool_args *args) {
         code = several ? run_several(&stage, o)
                : chat  ? tool_chat(&stage, o, &g)
                        : run_prompt(&stage, o, &g);
-    int traced = tool_stage_write_trace(&stage);
-    if (code == TOOL_OK) code = traced;
+    code = tool_stage_write_trace(&stage, code);
     if (g.stage) tool_generator_close(&g);
     tool_stage_close(&stage);
     if (chat) tool_editor_close();
@@ -247,10 +246,7 @@ const tool_option tool_run_options[] = {
      .help = "neither read nor keep what was typed in chats, and no line about this run"},
     TOOL_GROUP(tool_lora_options, AT(session)),
     TOOL_GROUP(tool_page_cache_options, AT(session)),
-    {"trace", 0, "FILE", TOOL_VALUE_TEXT, AT(session.trace),
-     .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
-     .help =
-         "write what was charged when, and the steps of the run, for Perfetto or chrome://tracing"},
+    TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_constraint_options, AT(constraint)),
     {0},
 };

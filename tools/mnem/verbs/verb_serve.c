@@ -283,6 +283,7 @@ static int verb_serve(const tool_args *args) {
     if (s->engine && args->verbose && !args->quiet) tool_report_ledger(stderr, &s->stage);
     if (s->scheduler && code == TOOL_OK) keep(s);
     take_down(s);
+    code = tool_stage_write_trace(&s->stage, code);
     tool_stage_close(&s->stage);
     const int out = tool_out_end();
     return code == TOOL_OK ? out : code;
@@ -322,6 +323,7 @@ static const tool_option options[] = {
     {"truncate", 0, NULL, TOOL_VALUE_FLAG, AT(truncate),
      .help = "cut prompts beyond the context, instead of refusing them"},
     TOOL_GROUP(tool_sampling_options, AT(sampling)),
+    TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),

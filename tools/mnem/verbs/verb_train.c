@@ -39,7 +39,8 @@ static int open_ledger(train_run *run) {
     const mnem_ledger_options budget = {.budget_bytes = train_budget(run), .preparing = true};
     mnem_status status = mnem_ledger_create_process(&budget, &run->ledger);
     if (status == MNEM_OK) status = mnem_device_open("host", NULL, &run->device);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    if (status != MNEM_OK) return tool_fail(status);
+    return tool_recording_begin(run->args, run->asked->trace, NULL, run->ledger, &run->recording);
 }
 
 /* The model to start from, whose tables are a part of the plan. A checkpoint has its weights, but
@@ -123,7 +124,7 @@ static int begin(train_run *run) {
     return code == TOOL_OK ? train_log_open(run, (int64_t)mnem_trainer_steps(run->trainer)) : code;
 }
 
-static void close_run(train_run *run) {
+static int close_run(train_run *run, int code) {
     tool_interrupt_call(NULL, NULL);
     train_log_close(run);
     train_feed_give(run);
@@ -133,9 +134,11 @@ static void close_run(train_run *run) {
     close_base(run);
     train_teacher_close(run);
     mnem_device_close(run->device);
+    code = tool_recording_end(&run->recording, code);
     mnem_ledger_destroy(run->ledger);
     train_folder_close(run);
     train_config_fini(&run->config);
+    return code;
 }
 
 static void cancel(void *context) {
@@ -169,7 +172,8 @@ static int verb_train(const tool_args *args) {
     run = (train_run){.args = args, .asked = (const train_options *)args};
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
-    int code = prepare(&run);
+    int code = tool_recording_check(args, run.asked->trace);
+    if (code == TOOL_OK) code = prepare(&run);
     if (code == TOOL_OK && run.asked->dry_run)
         code = train_plan_ways(&run);
     else if (code == TOOL_OK && !run.finished) {
@@ -179,8 +183,7 @@ static int verb_train(const tool_args *args) {
         if (code == TOOL_OK) code = train_loop(&run);
         if (code == TOOL_OK || code == TOOL_INTERRUPTED) train_keep(&run);
     }
-    close_run(&run);
-    return code;
+    return close_run(&run, code);
 }
 
 /* ---- the command line ---- */
@@ -258,6 +261,7 @@ static const tool_option options[] = {
      .help = "what samples continue (default: the beginning of the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
      .help = "show the plan and what other budgets would buy, and stop"},
+    TOOL_GROUP(tool_trace_options, AT(trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
     TOOL_GROUP(tool_json_options, 0),
     TOOL_GROUP(tool_quiet_options, 0),

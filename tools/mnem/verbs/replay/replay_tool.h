@@ -8,7 +8,7 @@ enum { REPLAY_POLICIES_MAX = 16 };
 
 typedef struct replay_options {
     tool_args args;
-    const char *policy, *svg;
+    const char *policy, *svg, *trace;
     uint64_t capacity, align, segment; /* 0: not given */
     int32_t device;
     bool timeline;

@@ -16,6 +16,7 @@
 #include <limits.h>
 
 #include "options.h"
+#include "sight/recording.h"
 
 enum {
     TRAIN_FILES_MAX = 256,
@@ -43,6 +44,7 @@ typedef struct train_options {
     int32_t lora, context, vocab, distill_on; /* the last: of its words */
     double lora_alpha, distill_weight, distill_temperature, seconds, rate, heldout;
     uint64_t steps, tokens, stop_after, save_every, seed;
+    const char *trace;
     bool any_bytes, resume, dry_run, masked, no_history;
 } train_options;
 
@@ -129,6 +131,7 @@ typedef struct train_run {
     bool made;              /* the folder wasn't there before */
     int32_t spooled;        /* 1 + which file is what came from standard input; 0: none */
     mnem_ledger *ledger;
+    tool_recording recording;
     bool budget_chosen;
     mnem_device *device;
     mnem_model *vocabulary; /* vocabulary.gguf */

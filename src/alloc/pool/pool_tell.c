@@ -1,0 +1,65 @@
+/* pool_tell.c: what a trace is told of a pool: each block with its address, its bytes and its site.
+ *
+ * A site's name is looked up by its number, which is a row of the track; the row is read only the
+ * first time. Bytes of 4 GiB and more take a second event. */
+#include "alloc/pool/pool_private.h"
+
+/* The debugger's view of a path is of no use elsewhere: its last part is. */
+static const char *last_part(const char *file) {
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    return slash ? slash + 1 : file;
+}
+
+static uint32_t name_of(mnem__event_sink *sink, const mnem_pool *pool, uint32_t site) {
+    const uint32_t row = mnem__site_row(site);
+    const uint32_t known = mnem__event_name_known(sink, pool->number, row);
+    if (known) return known;
+    const mnem__site *s = mnem__site_at(&pool->track.sites, site);
+    const mnem__tag *tag = mnem__tag_at(&pool->track.sites, s->tag);
+    const mnem__event_key key = {.sort = MNEM__NAME_SITE,
+                                 .owner = pool->number,
+                                 .kind = (uint32_t)tag->kind,
+                                 .line = s->line,
+                                 .text = tag->text,
+                                 .more = last_part(s->name)};
+    return mnem__event_name(sink, pool->number, row, &key);
+}
+
+void mnem__pool_tell(const mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block) {
+    const mnem__record *r = mnem__record_at(&pool->track, block->id);
+    const uint64_t bytes = block->memory.bytes;
+    const uint64_t where =
+        (uint64_t)r->stream << 56 | (block->memory.address & ((UINT64_C(1) << 56) - 1));
+    mnem__event_sink *sink;
+    if (bytes >> 32 && (sink = mnem__event_enter()))
+        mnem__event_put(sink, MNEM__EVENT_LARGE, 0, (uint32_t)(bytes >> 32), 0);
+    if ((sink = mnem__event_enter()))
+        mnem__event_put_ordered(sink, what, name_of(sink, pool, r->site), (uint32_t)bytes, where);
+}
+
+/* Fragmentation: as much is free, but not in one piece. */
+static uint32_t class_of(mnem_pool *pool, uint64_t bytes, mnem_status status) {
+    mnem_pool_info info;
+    mnem_pool_info_get(pool, &info);
+    const uint64_t live = info.bytes_live - info.bytes_planned - info.bytes_direct;
+    if (info.bytes_reserved >= live && info.bytes_reserved - live >= bytes)
+        return MNEM__REFUSED_FRAGMENTATION;
+    if (status == MNEM_NO_MEMORY) return MNEM__REFUSED_SYSTEM;
+    return bytes > info.bytes_max || live > info.bytes_max - bytes ? MNEM__REFUSED_CAPACITY
+                                                                   : MNEM__REFUSED_LIMIT;
+}
+
+void mnem__pool_tell_refused(mnem_pool *pool, const mnem_pool_request *r, const char *file,
+                             int line, mnem_status status) {
+    if (status != MNEM_OVER_BUDGET && status != MNEM_NO_MEMORY) return;
+    const uint32_t why = class_of(pool, r->bytes, status);
+    const mnem__event_key key = {.sort = MNEM__NAME_SITE,
+                                 .owner = pool->number,
+                                 .kind = (uint32_t)r->kind,
+                                 .line = (uint32_t)line,
+                                 .text = r->tag ? r->tag : "block",
+                                 .more = last_part(file)};
+    mnem__event_sink *sink = mnem__event_enter();
+    if (sink)
+        mnem__event_put_ordered(sink, MNEM__EVENT_REFUSE, sink->name(sink, &key), why, r->bytes);
+}

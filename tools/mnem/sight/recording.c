@@ -1,0 +1,57 @@
+/* recording.c: a trace from the command's beginning to its end, also where it failed or was
+ * interrupted. What is said of the run is its verb, version and model: no text of prompts. */
+#include "sight/recording.h"
+
+#include <string.h>
+
+#include "mnem/trace.h"
+
+const tool_option tool_trace_options[] = {
+    {"trace", 0, "FILE", TOOL_VALUE_TEXT, 0, .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
+     .help = "record bytes, operators, steps, requests and reads, to open in ui.perfetto.dev or "
+             "chrome://tracing; .pftrace, .perfetto or .json"},
+    {0},
+};
+
+int tool_recording_check(const tool_args *args, const char *path) {
+    mnem_trace_format format;
+    if (!path || mnem_trace_format_of(path, &format) == MNEM_OK) return TOOL_OK;
+    return tool_usage(args->verb->name, "%s", mnem_last_error());
+}
+
+static mnem_status note_run(mnem_trace *trace, const tool_args *args, const char *model) {
+    const char *slash = model ? strrchr(model, '/') : NULL;
+    mnem_status status = mnem_trace_note(trace, "verb", args->verb->name);
+    if (status == MNEM_OK) status = mnem_trace_note(trace, "version", mnem_version());
+    if (status == MNEM_OK && model)
+        status = mnem_trace_note(trace, "model", slash ? slash + 1 : model);
+    return status;
+}
+
+int tool_recording_begin(const tool_args *args, const char *path, const char *model,
+                         mnem_ledger *ledger, tool_recording *recording) {
+    *recording = (tool_recording){.path = path, .quiet = args->quiet};
+    if (!path) return TOOL_OK;
+    const mnem_trace_options options = {.path = path, .ledger = ledger};
+    mnem_status status = mnem_trace_create(&options, &recording->trace);
+    if (status == MNEM_OK) status = note_run(recording->trace, args, model);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+int tool_recording_end(tool_recording *recording, int code) {
+    mnem_trace_info info;
+    if (!recording->trace) return code;
+    const mnem_status status = mnem_trace_write(recording->trace);
+    mnem_trace_info_get(recording->trace, &info);
+    mnem_trace_destroy(recording->trace);
+    recording->trace = NULL;
+    if (status != MNEM_OK) {
+        const int failed = tool_fail(status);
+        return code == TOOL_OK ? failed : code;
+    }
+    if (info.dropped)
+        tool_message("%s: %llu events are missing, of %llu: there was no room for them",
+                     recording->path, (unsigned long long)info.dropped,
+                     (unsigned long long)(info.dropped + info.events));
+    return code;
+}
