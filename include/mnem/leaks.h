@@ -2,9 +2,10 @@
  * that asked for it, its age, and marks between which blocks are told apart.
  *
  * Behind these functions is libmnem-track.so, not libmnem: link with -Wl,--no-as-needed
- * -lmnem-track, or start the program with LD_PRELOAD=libmnem-track.so; in a program that has neither
- * they do nothing and say so. It watches from the program's start, whatever is called here, and reports at its end
- * (docs/leaks.md). Not here: what mnem itself holds, by kind and tag (ledger.h).
+ * -lmnem-track, or start the program with LD_PRELOAD=libmnem-track.so; in a program that has
+ * neither they do nothing and say so. It watches from the program's start, whatever is called here,
+ * and reports at its end (docs/leaks.md). Not here: what mnem itself holds, by kind and tag
+ * (ledger.h).
  * Threads: everything may be called from any thread.
  *
  *     mnem_track("out=leaks.txt,top=5");
