@@ -8,7 +8,9 @@
 #include "kit/kit_file.h"
 #include "tools/tool_run.h"
 
-#define SNAPSHOT(name) MNEM_SOURCE "/tests/data/snapshots/" name
+static const char *const sites = MNEM_SOURCE "/tests/data/snapshots/sites.pickle";
+static const char *const oom = MNEM_SOURCE "/tests/data/snapshots/oom.pickle";
+static const char *const whole = MNEM_SOURCE "/tests/data/snapshots/whole-5.pickle";
 
 static void has(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("\"%s\" isn't in:\n%s", part, text);
@@ -20,7 +22,7 @@ static const char *small_trace(void) {
 
 static void three_lines_say_it_all(void **state) {
     (void)state;
-    const tool_result r = RUN("report", SNAPSHOT("oom.pickle"));
+    const tool_result r = RUN("report", oom);
     assert_int_equal(r.code, 0);
     has(r.out, "\n  peak   400 MiB at 78.0 us; most of it: .../models/llama/attention.py:88");
     has(r.out, "\n  room   fragmentation 0.0 % (400 MiB reserved), efficiency 56.0 %; 1 refused");
@@ -29,7 +31,7 @@ static void three_lines_say_it_all(void **state) {
 
 static void no_line_is_wider_than_80(void **state) {
     (void)state;
-    const tool_result r = RUN("report", SNAPSHOT("sites.pickle"), SNAPSHOT("whole-5.pickle"));
+    const tool_result r = RUN("report", sites, whole);
     assert_int_equal(r.code, 0);
     for (const char *line = r.out; *line;) {
         const size_t n = strcspn(line, "\n");
@@ -76,8 +78,8 @@ static void a_condition_that_holds_exits_with_1(void **state) {
         const tool_result r = RUN("report", small_trace(), "--fail-on", cases[i].list);
         if (r.code != cases[i].code) fail_msg("%s: exit code %d", cases[i].list, r.code);
     }
-    const tool_result r = RUN("report", SNAPSHOT("sites.pickle"), "--fail-on",
-                              "fragmentation>21.7%,duration>1.7ms,efficiency<70");
+    const tool_result r =
+        RUN("report", sites, "--fail-on", "fragmentation>21.7%,duration>1.7ms,efficiency<70");
     assert_int_equal(r.code, 0);
 }
 
@@ -107,7 +109,7 @@ static json_t *page_json(const char *page, const char *id) {
 static void a_page_has_the_numbers_of_json_and_asks_no_network(void **state) {
     (void)state;
     const char *path = strdup(at("page.html"));
-    const tool_result r = RUN("report", SNAPSHOT("sites.pickle"), "--json", "--html", path);
+    const tool_result r = RUN("report", sites, "--json", "--html", path);
     assert_int_equal(r.code, 0);
     json_t *json = json_loads(r.out, 0, NULL);
     size_t n;
@@ -125,8 +127,7 @@ static void a_page_has_the_numbers_of_json_and_asks_no_network(void **state) {
     json_decref(json);
     json_decref(data);
     json_decref(drawn);
-    assert_int_equal(
-        RUN("report", SNAPSHOT("oom.pickle"), SNAPSHOT("sites.pickle"), "--html", path).code, 2);
+    assert_int_equal(RUN("report", oom, sites, "--html", path).code, 2);
     free((char *)path);
 }
 

@@ -11,7 +11,7 @@
 
 #include "tools/serve/tool_server.h"
 
-#define BERT MNEM_SOURCE "/tests/data/architectures/bert.gguf"
+static const char *const bert = MNEM_SOURCE "/tests/data/architectures/bert.gguf";
 
 /* The first component of a line, or of an answer. */
 static double first_of(const char *text) {
@@ -21,8 +21,8 @@ static double first_of(const char *text) {
 
 static void vectors_are_those_of_mnem_embed(void **state) {
     (void)state;
-    const double want = first_of(RUN("embed", BERT, "a cat", "-q").out);
-    const tool_server s = SERVE(BERT, "-q");
+    const double want = first_of(RUN("embed", bert, "a cat", "-q").out);
+    const tool_server s = SERVE(bert, "-q");
     const answer a = tool_post("/v1/embeddings", "{\"input\": [\"a dog\", \"a cat\"]}");
     assert_int_equal(a.status, 200);
     const char *second = strstr(a.body, "\"index\":1,");
