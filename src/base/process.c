@@ -3,8 +3,9 @@
  * The idea: the kernel counts a page of code when it is first run. Reading every mapped page of the
  * program and its libraries once makes that count a constant that can be measured at the start and
  * charged; what is taken later is ours. Writable data counts the same before and after it is
- * written; zero data (bss) counts when it is written, so it is written. Files that aren't programs
- * (locale archives) are left alone.
+ * written; zero data (bss) counts when it is written, so it is written. Small files that aren't
+ * programs (a locale's table of characters) are read too: the kernel brings their pages in groups
+ * that depend on where they lie. Large ones (a model) are left alone.
  * Invariant: nothing here takes heap memory; the stack stays below 32 KiB but for the part that is
  * touched on purpose. The same program takes the same bytes in every run, wherever it is loaded. */
 #include "base/process.h"
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -23,7 +25,8 @@
 enum {
     STACK_TOUCHED = 256 * 1024,
     STACK_STEP = 64 * 1024,
-    BSS_MAX = 4 << 20, /* zero data behind a program's own; a larger one is something else */
+    BSS_MAX = 4 << 20,      /* zero data behind a program's own; a larger one is something else */
+    TABLE_MAX = 512 * 1024, /* a file that is read whole; C.UTF-8's characters take 348 KiB */
     MAP_LINE_MAX = 4096,
 };
 
@@ -105,6 +108,15 @@ static void pages_read(uint64_t begin, uint64_t end) {
     for (uint64_t at = begin; at < end; at += page) (void)*(volatile const char *)at;
 }
 
+/* As far as the file goes: a mapping may be longer. */
+static void table_read(uint64_t begin, uint64_t end) {
+#ifdef MADV_POPULATE_READ
+    madvise((void *)begin, end - begin, MADV_POPULATE_READ);
+#else
+    (void)begin, (void)end; /* older systems: counted when read */
+#endif
+}
+
 /* Writes what is there already, so that zero data gets pages of its own. */
 static void pages_rewrite(uint64_t begin, uint64_t end) {
 #ifdef MADV_POPULATE_WRITE
@@ -122,6 +134,17 @@ __attribute__((noinline)) static void stack_reach(uint64_t low) {
     for (uint64_t i = 0; i < bytes; i += 4096) at[i] = 0;
 }
 
+/* How much of the stack lies between its top and here where the start of a process was drawn most
+ * deeply: Linux leaves out up to 8 KiB below the words and the environment, and draws how many
+ * (arch_align_stack). Zero where the two marks beside that gap aren't on this stack. */
+static uint64_t stack_deepest(const mapping *stack, uint64_t here) {
+    enum { DRAWN_MOST = 8192 };
+    const uint64_t words = (uint64_t)(uintptr_t)program_invocation_name; /* above the gap */
+    const uint64_t below = getauxval(AT_RANDOM);
+    if (words >= stack->end || below >= words || below <= here) return 0;
+    return stack->end - words + DRAWN_MOST + below - here;
+}
+
 /* Touches what the stack may need, in whole steps from its top: where a process starts on its stack
  * is random and leaves pages out, and its words and environment lie above. So the bytes are the
  * same in every run. A thread's stack has no such top; then it is what may be needed. */
@@ -129,7 +152,11 @@ static void stack_touch(const mapping *stack) {
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     const bool own = stack->begin < here && here <= stack->end;
     uint64_t low = here - STACK_TOUCHED;
-    if (own) low = stack->end - mnem__align_up(stack->end - low, STACK_STEP);
+    if (own) {
+        uint64_t used = stack_deepest(stack, here);
+        if (used < stack->end - here) used = stack->end - here;
+        low = stack->end - mnem__align_up(used + STACK_TOUCHED, STACK_STEP);
+    }
     stack_reach(low);
     if (own) pages_rewrite(low, stack->end);
 }
@@ -145,6 +172,8 @@ static void mapping_settle(settle_walk *walk, const mapping *m) {
     } else if (!m->inode && m->writable && m->begin == walk->program_end &&
                m->end - m->begin <= BSS_MAX) {
         pages_rewrite(m->begin, m->end);
+    } else if (m->file && !m->writable && m->end - m->begin <= TABLE_MAX) {
+        table_read(m->begin, m->end);
     }
 }
 

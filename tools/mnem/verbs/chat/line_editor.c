@@ -7,7 +7,6 @@
 #include "verbs/chat/line_editor.h"
 
 #include <errno.h>
-#include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
@@ -238,9 +237,8 @@ static void open_history(void) {
 /* ---- life ---- */
 
 void tool_editor_open(const tool_editor_options *asked) {
-    /* Characters are UTF-8 whatever the locale says. */
-    if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-        setlocale(LC_CTYPE, "C.UTF-8");
+    /* Characters are UTF-8 whatever the locale says, and its table is the smallest there is. */
+    if (!setlocale(LC_CTYPE, "C.UTF-8")) setlocale(LC_CTYPE, "");
     options = *asked;
     tool_interrupt_fd(); /* there before the first wait */
     editor = el_init("mnem", stdin, stderr, stderr);
