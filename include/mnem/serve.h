@@ -195,6 +195,15 @@ typedef struct mnem_histogram {
 /* 1 ms, 2 ms, 4 ms ...; infinite for the last. */
 double mnem_histogram_bound(int bucket);
 
+/* Why the pages of a request that was set aside went where they went. */
+typedef enum mnem_aside {
+    MNEM_ASIDE_SWAPPED,    /* to the swap file: that takes less time than computing them again */
+    MNEM_ASIDE_RECOMPUTED, /* away: computing them again takes less time than writing and reading */
+    MNEM_ASIDE_NO_FILE,    /* away: there is no swap file */
+    MNEM_ASIDE_NO_ROOM,    /* away: the swap file has no room */
+    MNEM_ASIDE_COUNT
+} mnem_aside;
+
 typedef struct mnem_scheduler_stats {
     /* now */
     int32_t running, waiting, preempted; /* requests: preempted ones wait, too */
@@ -206,6 +215,10 @@ typedef struct mnem_scheduler_stats {
     uint64_t prompt_tokens, tokens;                /* of requests; computed or not */
     uint64_t prefix_queries, prefix_hits;          /* tokens of prompts: looked for, found */
     uint64_t preemptions, swapped_out, swapped_in; /* times; in bytes below */
+    uint64_t aside[MNEM_ASIDE_COUNT];              /* preemptions by what was chosen */
+    /* What the two ways would take, as it was expected where both were to be had: sums. */
+    double aside_swap_seconds, aside_recompute_seconds;
+    double swap_bytes_per_s; /* of late, written and read; a guess at first */
     uint64_t swap_bytes_out, swap_bytes_in, swap_bytes_live;
     uint64_t swap_failures;     /* pages that couldn't be written or read: computed again instead */
     char swap_failure[160];     /* why, of the last one: "swap file: can't be written (...)" */

@@ -59,6 +59,7 @@ static void count_swap(mnem_scheduler *s, mnem_scheduler_stats *t) {
     t->swap_bytes_in = s->swap.bytes_in;
     t->swap_bytes_live = s->swap.bytes_live;
     t->swap_failures = s->swap.failures;
+    t->swap_bytes_per_s = s->swap.bytes_per_s;
     memcpy(t->swap_failure, s->swap.failure, sizeof t->swap_failure);
     pthread_mutex_unlock(&s->swap.lock);
 }

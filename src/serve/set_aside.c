@@ -44,16 +44,21 @@ static mnem__lane *find_victim(mnem_scheduler *s, const mnem__lane *senior) {
 
 /* ---- out ---- */
 
-/* Whether writing it all and reading what others don't have takes less than computing that. */
-static bool swap_is_cheaper(mnem_scheduler *s, const mnem__lane *lane) {
+/* Where its pages go: to the file, where writing them all and reading what others don't have takes
+ * less than computing that. What nobody has measured yet isn't known to be faster. */
+static mnem_aside choose_way(mnem_scheduler *s, const mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
     const uint64_t bytes = mnem_sequence_save_bytes(lane->sequence, 0);
-    if (!mnem__swap_has_room(&s->swap, bytes)) return false;
+    if (s->swap.fd < 0) return MNEM_ASIDE_NO_FILE;
+    if (!mnem__swap_has_room(&s->swap, bytes)) return MNEM_ASIDE_NO_ROOM;
     const int32_t tokens = mnem__min_i32(length, own_pages(lane) * s->pages.tokens);
     const double again = mnem__step_cost_prompt(&s->cost, length, tokens);
     const double part = (double)tokens / (length > 0 ? length : 1);
     const double swap = (double)bytes * (1 + part) / mnem__swap_rate(&s->swap);
-    return !(again > 0) || swap < again;
+    if (!(again > 0)) return MNEM_ASIDE_SWAPPED;
+    s->now.aside_swap_seconds += swap;
+    s->now.aside_recompute_seconds += again;
+    return swap < again ? MNEM_ASIDE_SWAPPED : MNEM_ASIDE_RECOMPUTED;
 }
 
 static void drop_pages(mnem__lane *lane) {
@@ -67,7 +72,9 @@ bool mnem__set_aside_one(mnem_scheduler *s, const mnem__lane *senior) {
     lane->again = mnem__lane_length(lane);
     lane->request->preemptions++;
     s->now.preemptions++;
-    if (swap_is_cheaper(s, lane)) {
+    const mnem_aside way = choose_way(s, lane);
+    s->now.aside[way]++;
+    if (way == MNEM_ASIDE_SWAPPED) {
         mnem__swap_write(&s->swap, &lane->swap, lane->sequence, lane->ids,
                          (int32_t)(lane - s->lane));
         s->now.swapped_out++;

@@ -125,6 +125,38 @@ static void what_is_set_aside_says_the_same(void **state) {
     }
 }
 
+static void where_pages_went_is_counted_with_its_reason(void **state) {
+    serve_bench *b = *state;
+    static const struct {
+        const char *swap;
+        uint64_t bytes;
+        double bytes_per_s;
+        mnem_aside way;
+    } rows[] = {{NULL, 0, 0, MNEM_ASIDE_NO_FILE},
+                {".", 1, 0, MNEM_ASIDE_NO_ROOM},
+                {".", 0, 1e12, MNEM_ASIDE_SWAPPED},
+                {".", 0, 1e-3, MNEM_ASIDE_RECOMPUTED}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        serve_open(b, 3, SERVE_CONTEXT,
+                   (mnem_scheduler_options){
+                       .reserve = 1, .swap = rows[i].swap, .swap_bytes = rows[i].bytes});
+        if (rows[i].bytes_per_s > 0) b->scheduler->swap.bytes_per_s = rows[i].bytes_per_s;
+        crowd_pages(b);
+        const mnem_scheduler_stats stats = serve_stats(b);
+        const bool choice = rows[i].way < MNEM_ASIDE_NO_FILE;
+        assert_true(stats.preemptions > 0);
+        for (int w = 0; w < MNEM_ASIDE_COUNT; w++)
+            assert_int_equal(stats.aside[w], w == (int)rows[i].way ? stats.preemptions : 0);
+        assert_int_equal(stats.swapped_out, stats.aside[MNEM_ASIDE_SWAPPED]);
+        assert_int_equal(stats.aside_swap_seconds > 0, choice);
+        assert_int_equal(stats.aside_recompute_seconds > 0, choice);
+        if (choice)
+            assert_int_equal(stats.aside_swap_seconds < stats.aside_recompute_seconds,
+                             rows[i].way == MNEM_ASIDE_SWAPPED);
+        serve_close(b);
+    }
+}
+
 static void without_a_swap_file_that_works_tokens_are_computed_again(void **state) {
     serve_bench *b = *state;
     uint64_t set_aside;
@@ -314,6 +346,7 @@ int main(void) {
         cmocka_unit_test(trees_and_those_that_want_it_share_nothing),
         cmocka_unit_test(a_sweep_of_prompts_leaves_what_was_needed_again),
         cmocka_unit_test(what_is_set_aside_says_the_same),
+        cmocka_unit_test(where_pages_went_is_counted_with_its_reason),
         cmocka_unit_test(without_a_swap_file_that_works_tokens_are_computed_again),
         cmocka_unit_test(a_full_disk_is_said_and_nothing_is_lost),
         cmocka_unit_test(a_file_that_is_gone_is_said_and_nothing_is_lost),

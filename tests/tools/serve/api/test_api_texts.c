@@ -269,6 +269,8 @@ static void pages_say_what_runs(void **state) {
     fake_send(&fake, "GET", "/metrics", "", 0);
     assert_true(has("mnem_kv_pages{state=\"free\"} 4\n"));
     assert_true(has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));
+    assert_true(has("mnem_set_aside_total{way=\"recompute\",why=\"no_room\"} 0\n"));
+    assert_true(has("mnem_set_aside_expected_seconds_total{way=\"swap\"} 0\n"));
     assert_true(has("mnem_step_seconds_bucket{le=\"+Inf\"} 0\n"));
     assert_string_equal(fake.answer.body + fake.answer.bytes - 6, "# EOF\n");
     assert_int_equal(count("vllm:"), 0);
@@ -282,6 +284,43 @@ static void metrics_have_vllms_names_on_request(void **state) {
     assert_true(has("\nvllm:num_requests_running 1\n"));
     assert_true(has("\nvllm:generation_tokens_total 0\n"));
     assert_true(has("\nvllm:request_success_total{finished_reason=\"stop\"} 0\n"));
+}
+
+/* Every name in a panel's expression is one of a sample; returns how many there are. */
+static int check_names(const char *expr) {
+    int names = 0;
+    for (size_t n; *expr; expr += n > 0 ? n : 1) {
+        char sample[128];
+        n = strspn(expr, "abcdefghijklmnopqrstuvwxyz0123456789_");
+        if (strncmp(expr, "mnem_", 5) != 0 && strncmp(expr, "process_", 8) != 0) continue;
+        snprintf(sample, sizeof sample, "\n%.*s", (int)n, expr);
+        const char *at = strstr(fake.answer.body, sample);
+        if (!at || !strchr(" {", at[n + 1])) fail_msg("no sample is called %s", sample + 1);
+        names++;
+    }
+    return names;
+}
+
+static int check_expressions(const json_t *value) {
+    const char *key;
+    json_t *item;
+    size_t i;
+    int names = 0;
+    json_array_foreach(value, i, item) names += check_expressions(item);
+    json_object_foreach((json_t *)(uintptr_t)value, key, item) {
+        if (strcmp(key, "expr") == 0) names += check_names(json_string_value(item));
+        names += check_expressions(item);
+    }
+    return names;
+}
+
+static void the_dashboard_asks_for_what_is_there(void **state) {
+    (void)state;
+    json_t *board = json_load_file(MNEM_TEST_DATA "/../../deploy/grafana.json", 0, NULL);
+    assert_non_null(board);
+    fake_send(&fake, "GET", "/metrics", "", 0);
+    assert_in_range(check_expressions(board), 30, 1000);
+    json_decref(board);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
@@ -302,6 +341,7 @@ int main(void) {
         TEST(tokens_go_there_and_back),
         TEST(pages_say_what_runs),
         TEST(metrics_have_vllms_names_on_request),
+        TEST(the_dashboard_asks_for_what_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,31 @@ static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
     open_metrics_count(out, NULL, s->swap_failures);
 }
 
+/* Which way was taken for pages of requests that were set aside, and why. */
+static void put_aside(const mnem_scheduler_stats *s, open_metrics *out) {
+    static const char *const swap = "swap", *const recompute = "recompute";
+    const struct {
+        const char *way, *why;
+    } rows[MNEM_ASIDE_COUNT] = {[MNEM_ASIDE_SWAPPED] = {swap, "faster"},
+                                [MNEM_ASIDE_RECOMPUTED] = {recompute, "faster"},
+                                [MNEM_ASIDE_NO_FILE] = {recompute, "no_swap_file"},
+                                [MNEM_ASIDE_NO_ROOM] = {recompute, "no_room"}};
+    open_metrics_family(out, "mnem_", "set_aside", OPEN_METRICS_COUNTER,
+                        "Requests that were set aside, by where their pages went, and why");
+    for (size_t i = 0; i < MNEM_ASIDE_COUNT; i++)
+        open_metrics_count(out,
+                           (open_metrics_label[]){{"way", rows[i].way}, {"why", rows[i].why}, {0}},
+                           s->aside[i]);
+    open_metrics_family(out, "mnem_", "set_aside_expected_seconds", OPEN_METRICS_COUNTER,
+                        "What each way was expected to take, where both were to be had");
+    open_metrics_real(out, (open_metrics_label[]){{"way", swap}, {0}}, s->aside_swap_seconds);
+    open_metrics_real(out, (open_metrics_label[]){{"way", recompute}, {0}},
+                      s->aside_recompute_seconds);
+    open_metrics_family(out, "mnem_", "swap_bytes_per_second", OPEN_METRICS_GAUGE,
+                        "Of late, to and from the swap file; a guess until it is measured");
+    open_metrics_real(out, NULL, s->swap_bytes_per_s);
+}
+
 static void put_usage(const mnem_scheduler_stats *s, const char *prefix, open_metrics *out) {
     const uint64_t used = s->pages_private + s->pages_shared;
     open_metrics_family(out, prefix, "kv_cache_usage_perc", OPEN_METRICS_GAUGE,
@@ -140,6 +165,7 @@ static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metric
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
         put_metric(&metrics[i], "mnem_", metrics[i].name, stats, out);
     put_pages(stats, out);
+    put_aside(stats, out);
     put_usage(stats, "mnem_", out);
     put_ends(stats, "mnem_", "finished_reason", out);
     put_accounts(a->options.ledger, false, out);
