@@ -1,11 +1,13 @@
 /* test_tool_served.c: what `mnem serve` serves beside conversations as the model has them: vectors,
  * another template, an encoder. */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,6 +125,65 @@ static void a_kill_leaves_no_swap_file_and_it_starts_again(void **state) {
     rmdir(folder);
 }
 
+/* ---- systemd ---- */
+
+#define ACTIVATE "/usr/bin/systemd-socket-activate"
+
+/* A port that was free a moment ago, as systemd-socket-activate takes no 0. */
+static int free_port(void) {
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof a;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, n), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    close(fd);
+    return ntohs(a.sin_port);
+}
+
+/* Returns once it listens, and the server isn't there yet. */
+static pid_t activate(int port, int *err) {
+    char address[32], said[200] = "";
+    int ends[2];
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execl(ACTIVATE, "systemd-socket-activate", "-E", "MNEM_HISTORY=off", "-l", address,
+              MNEM_COMMAND, "serve", "-q", (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    for (size_t n = 0; n < sizeof said - 1 && !strchr(said, '\n'); n++)
+        if (read(ends[0], said + n, 1) != 1) fail_msg("it doesn't listen: %s", said);
+    assert_non_null(strstr(said, address));
+    *err = ends[0];
+    return pid;
+}
+
+static void systemd_starts_it_for_the_first_client(void **state) {
+    (void)state;
+    if (access(ACTIVATE, X_OK) != 0) {
+        print_message("skipped: there is no " ACTIVATE "\n");
+        skip();
+    }
+    int err;
+    const int port = free_port();
+    const pid_t pid = activate(port, &err);
+    client_to(port);
+    for (int status = 503; status != 200;) { /* it loads, or it is there */
+        status = ask(GET("/health")).status;
+        assert_true(status == 503 || status == 200);
+    }
+    assert_int_equal(
+        tool_post("/v1/completions", "{\"prompt\": \"And\", \"max_tokens\": 4}").status, 200);
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_wait(pid), 0);
+    close(err);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors_are_those_of_mnem_embed),
@@ -130,6 +191,7 @@ int main(void) {
         cmocka_unit_test(another_template_and_its_variables_are_used),
         cmocka_unit_test(a_signal_while_texts_become_tokens_harms_nothing),
         cmocka_unit_test(a_kill_leaves_no_swap_file_and_it_starts_again),
+        cmocka_unit_test(systemd_starts_it_for_the_first_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
