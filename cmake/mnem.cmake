@@ -13,7 +13,7 @@ function(mnem_flags target)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
   if(MNEM_FUZZ) # what the fuzzer steers by
-    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link ${MNEM_FUZZ_FLAGS})
   endif()
   if(MNEM_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${MNEM_SANITIZE} -fno-omit-frame-pointer

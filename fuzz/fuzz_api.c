@@ -83,6 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     memcpy(say, body + bytes + (more > 0), said);
     say[said] = 0;
     f->say = say;
+    f->quick = true;
     fake_step(f);
     mnem_ledger_info_get(f->ledger, &before);
     const fake_answer *answer = fake_send(f, "POST", paths[data[0] % PATHS], body, bytes);

@@ -136,7 +136,7 @@ mnem_status mnem_scheduler_submit(mnem_scheduler *s, const mnem_request *request
         CHECK(r->prompt && request->prompt_tokens > 0);
         memcpy(r->prompt, request->prompt, bytes);
         r->request.prompt = r->prompt;
-        r->sampler = make_sampler(fake, request);
+        r->sampler = fake->quick ? NULL : make_sampler(fake, request);
         r->number = *number = ++fake->numbers;
         fake->submitted++;
         return MNEM_OK;
@@ -254,9 +254,30 @@ static int32_t scripted(fake_serve *fake, fake_request *r) {
     return ids[r->said++];
 }
 
+/* The first one that is allowed from a place on that differs from token to token. */
+static mnem_status choose_any(const fake_serve *fake, const fake_request *r, int32_t *id) {
+    const uint64_t *allowed;
+    mnem_tokenizer_info info;
+    mnem_tokenizer_info_get(fake->tokenizer, &info);
+    const int32_t words = (info.vocab + 63) / 64;
+    const int32_t from = (int32_t)((uint32_t)r->told * 2654435761U % (uint32_t)words);
+    const mnem_status status = mnem_match_mask(r->request.match, &allowed);
+    *id = -1;
+    for (int32_t i = 0; i < words && *id < 0 && status == MNEM_OK; i++) {
+        const int32_t word = (from + i) % words;
+        if (allowed[word]) *id = 64 * word + __builtin_ctzll(allowed[word]);
+    }
+    return status;
+}
+
+static mnem_status choose_instead(const fake_serve *fake, const fake_request *r, int32_t *id) {
+    static float logits[1 << 18];
+    return fake->quick ? choose_any(fake, r, id)
+                       : mnem_match_choose(r->request.match, r->sampler, logits, id);
+}
+
 /* The scripted token where the grammar allows it, otherwise one that it likes. */
 static int32_t choose(fake_serve *fake, fake_request *r) {
-    static float logits[1 << 18];
     mnem_match *match = r->request.match;
     const int32_t wanted = scripted(fake, r);
     bool allowed = true;
@@ -265,7 +286,7 @@ static int32_t choose(fake_serve *fake, fake_request *r) {
     /* A text that passes the bounds of its match ends. */
     if (wanted >= 0 && mnem_match_allows(match, wanted, &allowed) != MNEM_OK) return -1;
     if (wanted < 0) allowed = mnem_match_may_end(match);
-    if (!allowed && mnem_match_choose(match, r->sampler, logits, &id) != MNEM_OK) return -1;
+    if (!allowed && choose_instead(fake, r, &id) != MNEM_OK) return -1;
     if (id < 0 || mnem_tokenizer_is_end(fake->tokenizer, id)) return -1;
     return mnem_match_accept(match, id) == MNEM_OK ? id : -1;
 }

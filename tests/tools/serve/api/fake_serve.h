@@ -35,6 +35,7 @@ typedef struct fake_serve {
     mnem_tokenizer *tokenizer;
     const char *say;              /* NULL: token 100, 101, ...; tokens of control are parsed */
     bool end_after;               /* ends the turn behind it; otherwise it says it again */
+    bool quick;                   /* what is allowed instead is any, not what a sampler likes */
     mnem_status submit;           /* what submit answers, if not MNEM_OK */
     mnem_request_refusal refusal; /* with that */
     mnem_request_end end;         /* MNEM_END_ERROR: after the first token */
