@@ -26,7 +26,7 @@ def show(browser, address, width=1280, height=800, scheme="light"):
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
-    page.wait_for_function("document.querySelectorAll('.tile').length > 5")
+    page.wait_for_selector(".tile:nth-child(6)")
     return page, said, asked
 
 
@@ -56,9 +56,9 @@ def test_escape_stops_and_new_forgets(browser, address):
     page.focus("#text")
     page.keyboard.type("And it came to pass")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('.turn.assistant').textContent.length > 0", timeout=60000)
+    page.wait_for_selector(".turn.assistant:not(:empty)", timeout=60000)
     page.keyboard.press("Escape")
-    page.wait_for_function("send.textContent === 'Send'")
+    page.locator("#send", has_text="Send").wait_for()
     page.click("#fresh")
     assert page.query_selector_all(".turn") == []
     assert said == []
@@ -75,7 +75,7 @@ def test_nothing_is_wider_than_the_window(browser, address, width, height):
 
 def test_the_map_and_the_memory_are_drawn(browser, address):
     page, _, _ = show(browser, address)
-    page.wait_for_function("document.querySelectorAll('#map .row').length > 0")
+    page.wait_for_selector("#map .row")
     assert "weights" in page.inner_text("#kinds")
     drawn = "[...memory.getContext('2d').getImageData(0, 0, memory.width, memory.height).data].some(x => x)"
     assert page.evaluate(drawn)

@@ -80,7 +80,8 @@ typedef struct api_job {
     struct api *api;
     http_exchange *exchange; /* NULL: gone */
     struct api_job *next, *before;
-    bool preempted;
+    bool preempted; /* under the api's lock: since it was looked at */
+    bool aside;     /* and what says so isn't told yet */
     tell tell;
     char *stops;        /* what tell.stop points into */
     api_answer *answer; /* [answers] */

@@ -176,7 +176,7 @@ bool call_grammar_make(const ask_request *ask, const call_format *format, bool t
     if (ask->limit != ASK_FREE) fine = call_grammar_schema(g, ask->schema, answer);
     if (ask->limit != ASK_FREE) api_format(&g->text, "answer ::= %s\n", answer);
     size_t at = 0; /* now that nothing moves any more */
-    for (uint32_t i = 0; i < g->parts; i++) {
+    for (uint32_t i = 0; i < g->parts && g->json.bytes; i++) {
         g->part[i].json = g->json.bytes + at;
         at += g->part[i].length;
     }
