@@ -77,5 +77,11 @@ def test_the_map_and_the_memory_are_drawn(browser, address):
     page, _, _ = show(browser, address)
     page.wait_for_selector("#map .row")
     assert "weights" in page.inner_text("#kinds")
-    drawn = "[...memory.getContext('2d').getImageData(0, 0, memory.width, memory.height).data].some(x => x)"
+    # In the middle of the newest column there is memory, however far away the budget is.
+    drawn = "[...memory.getContext('2d').getImageData(memory.width - 2, memory.height / 2, 1, 1).data].some(x => x)"
+    for _ in range(100):  # two numbers make an area
+        if page.evaluate(drawn):
+            break
+        page.wait_for_timeout(500)
     assert page.evaluate(drawn)
+    keep(page, "memory.png")
