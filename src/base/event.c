@@ -117,6 +117,7 @@ static mnem__event_slot *slot_take(void) {
     }
     pthread_mutex_unlock(&slots_lock);
     if (slot && pthread_setspecific(key, slot) != 0) slot = NULL; /* stays taken: it has no end */
+    fence(); /* whoever had it before told of nothing later */
     return mine = slot ? slot : &slots[0];
 }
 
@@ -179,9 +180,25 @@ void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t nam
     put(sink, what, name, small, value);
 }
 
-void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
-                             uint32_t small, uint64_t value) {
-    fence();
+/* Whether this thread told all of it. Who comes second says so before it reads its counter, and the
+ * first sees that behind the lock (or whatever else) that brought it here. Threads that share the
+ * first slot look like one. */
+static bool told_alone(mnem__event_tellers *tellers) {
+    enum { MANY = 1 };
+    const uintptr_t me = mine == &slots[0] ? MANY : (uintptr_t)mine;
+    uintptr_t told = atomic_load_explicit(tellers, memory_order_relaxed);
+    if (told == MANY) return false;
+    if (told == me || (!told && atomic_compare_exchange_strong(tellers, &told, me)))
+        return me != MANY;
+    atomic_store_explicit(tellers, MANY, memory_order_relaxed);
+    return false;
+}
+
+/* A counter may be read before what stands before it, such as taking a lock, is done: hence the
+ * fence. Of one thread its counter's own order is enough. */
+void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_tellers *tellers,
+                             mnem__event_what what, uint32_t name, uint32_t small, uint64_t value) {
+    if (!told_alone(tellers)) fence();
     put(sink, what, name, small, value);
 }
 
