@@ -210,7 +210,7 @@ struct mnem_pool {
     mnem__thread_caches *_Atomic caches;
     mnem__thread_caches *caches_made;
     char tag[32];
-    uint32_t number;                      /* in traces: of its blocks' names (base/event.h) */
+    uint32_t number; /* in traces: of its blocks' names (base/event.h) */
     mnem__event_tellers tellers;
     uint64_t bytes_planned, bytes_direct; /* as the device rounds them */
     uint64_t bytes_alone;                 /* of live planned and direct blocks, as asked */

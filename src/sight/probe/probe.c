@@ -267,6 +267,7 @@ static mnem_status measure(mnem__probe_run *run) {
     run->last = run->begun + 1.5 * seconds;
     mnem__probe_system_get(&run->system);
     memcpy(run->probe->processor, run->system.processor, sizeof run->probe->processor);
+    mnem__probe_unused(run->probe->unused, sizeof run->probe->unused);
     run->kernels = mnem__probe_kernels_get(mnem__cpu_level_get());
     choose_teams(run);
     name_levels(run);

@@ -89,6 +89,7 @@ static void print_peaks(const mnem_probe *p) {
                   p->threads > 1 ? figure(&k->rate[1], 1e9, all) : "",
                   k->used ? "  the peak of its type" : "");
     }
+    if (*p->unused) tool_outf("%s: the processor has it, no kernel of mnem uses it\n", p->unused);
 }
 
 static void print_disk(const mnem_probe *p, const char *file) {
