@@ -224,7 +224,7 @@ void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uin
 
 /* ---- what is resident ---- */
 
-enum { SAMPLE_NS = 10000000 };
+enum { SAMPLE_NS = 10000000, LOOK_TICKS = 1 << 20 }; /* the clock takes twice a counter's time */
 
 /* The second number of statm, in pages. */
 static uint64_t resident_bytes(void) {
@@ -236,8 +236,11 @@ static uint64_t resident_bytes(void) {
 }
 
 void mnem__event_sample(void) {
-    static _Atomic uint64_t last;
+    static _Atomic uint64_t last, looked;
     if (!mnem__event_told()) return;
+    const uint64_t tick = counter();
+    if (tick && tick - atomic_load_explicit(&looked, memory_order_relaxed) < LOOK_TICKS) return;
+    atomic_store_explicit(&looked, tick, memory_order_relaxed);
     const uint64_t now = mnem__nanoseconds();
     uint64_t then = atomic_load_explicit(&last, memory_order_relaxed);
     if (now - then < SAMPLE_NS || !atomic_compare_exchange_strong(&last, &then, now)) return;
