@@ -65,12 +65,14 @@ static uint64_t square_root(uint64_t n) {
 }
 
 /* A level's cycle: half of L1, and between a cache and the next one by ratio, so that neither's
- * edge is near. */
+ * edge is near; at most eight times the one before, since a last cache that many machines share may
+ * have far less for this one than it says. */
 static void choose_cycles(mnem__probe_run *run) {
     mnem_probe *p = run->probe;
     for (int i = 0; i < p->levels - 1; i++) {
         const uint64_t said = p->level[i].said_bytes;
-        const uint64_t bytes = i ? square_root(p->level[i - 1].said_bytes * said) : said / 2;
+        const uint64_t before = i ? p->level[i - 1].said_bytes : 0;
+        const uint64_t bytes = i ? mnem__min_u64(square_root(before * said), 8 * before) : said / 2;
         p->level[i].latency_bytes = bytes & ~127ull;
     }
     mnem_probe_level *memory = &p->level[p->levels - 1];
