@@ -158,21 +158,38 @@ static __attribute__((noinline)) void put_slowly(mnem__event_sink *sink, mnem__e
     pthread_mutex_unlock(&shared_lock);
 }
 
-static inline void put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
-                       uint64_t value) {
+/* Whatever isn't the usual case; in a function of its own, so that that keeps no registers. */
+static __attribute__((noinline)) void put_unusual(mnem__event_sink *sink, uint64_t when,
+                                                  uint32_t name, uint32_t small, uint64_t value) {
     mnem__event_slot *slot = mine;
-    const mnem__event event = {.when = (ticks(sink) - sink->start) << 8 | what,
-                               .name = name,
-                               .small = small,
-                               .value = value};
-    if (__builtin_expect(name == MNEM__NAME_NONE, 0))
+    const mnem__event event = {.when = when, .name = name, .small = small, .value = value};
+    if (name == MNEM__NAME_NONE)
         atomic_fetch_add_explicit(&sink->nameless, 1, memory_order_relaxed);
-    else if (__builtin_expect(slot->generation == sink->generation && slot->next < slot->end, 1))
+    else if (slot->generation == sink->generation && slot->next < slot->end)
         *slot->next++ = event;
     else
         put_slowly(sink, slot, &event);
     depart(slot);
     shared_leave(slot);
+}
+
+static inline void put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
+                       uint64_t value) {
+    mnem__event_slot *slot = mine;
+    const uint64_t when = (ticks(sink) - sink->start) << 8 | what;
+    mnem__event *to = slot->next;
+    if (__builtin_expect(slot->generation != sink->generation || to >= slot->end ||
+                             name == MNEM__NAME_NONE || slot == &slots[0],
+                         0)) {
+        put_unusual(sink, when, name, small, value);
+        return;
+    }
+    slot->next = to + 1;
+    to->when = when;
+    to->name = name;
+    to->small = small;
+    to->value = value;
+    depart(slot);
 }
 
 void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
