@@ -258,6 +258,7 @@ static void tell_all(mnem__probe_run *run) {
     tell_peaks(run);
     mnem__probe_knees(p);
     p->clock = mnem__probe_value(&run->clock, true);
+    p->clock_wide = mnem__probe_value(&run->clock_wide, true);
     p->disk = mnem__probe_value(&run->disk, true);
     p->disk_wait = mnem__probe_value(&run->disk_wait, false);
     p->seconds = mnem__seconds() - run->begun;

@@ -95,7 +95,17 @@ static void additions(int64_t rounds) {
     }
 }
 
+static void wide_clock(mnem__probe_run *run) {
+    enum { ROUNDS = 1 << 17 };
+    if (!run->kernels->clock) return;
+    const uint64_t begun = mnem__nanoseconds();
+    run->kernels->clock(ROUNDS);
+    const uint64_t ns = mnem__max_u64(mnem__nanoseconds() - begun, 1);
+    mnem__probe_sample(&run->clock_wide, 1e9 * MNEM__PROBE_ADDITIONS * ROUNDS / (double)ns, true);
+}
+
 void mnem__probe_clock(mnem__probe_run *run) {
+    wide_clock(run);
 #if defined __x86_64__ || defined __aarch64__
     enum { ROUNDS = 16384 };
     const uint64_t begun = mnem__nanoseconds();

@@ -63,7 +63,7 @@ struct mnem__probe_run {
     mnem__probe_samples latency[MNEM_PROBE_LEVELS][2];
     mnem__probe_samples size[MNEM_PROBE_SIZES][2];
     mnem__probe_samples peak[MNEM_PROBE_PEAKS][2];
-    mnem__probe_samples clock, disk, disk_wait;
+    mnem__probe_samples clock, clock_wide, disk, disk_wait;
     const mnem__probe_arithmetic *arithmetic[MNEM_PROBE_PEAKS];
 };
 

@@ -140,8 +140,10 @@ void probe_doubts(const mnem_probe *p) {
 }
 
 void probe_print(const mnem_probe *p, const char *file) {
-    tool_outf("%s, %d thread%s, %.2f GHz while adding\n\n", p->processor, p->threads,
+    tool_outf("%s, %d thread%s, %.2f GHz while adding", p->processor, p->threads,
               tool_s((uint64_t)p->threads), p->clock.best / 1e9);
+    if (p->clock_wide.passes) tool_outf(", %.2f multiplying", p->clock_wide.best / 1e9);
+    tool_outf("\n\n");
     print_levels(p);
     print_rates(p);
     print_peaks(p);
