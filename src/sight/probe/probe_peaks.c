@@ -1,7 +1,8 @@
 /* probe_peaks.c: peaks of arithmetic by type and level of the processor, and its clock.
  *
  * bf16 by way of f32: numbers are widened, once for all the rows that they meet, so this peak is
- * that of f32. Products of its pairs are twice as fast on some processors, half as fast on others. */
+ * that of f32. Products of its pairs are twice as fast on some processors, half as fast on others.
+ */
 #include <stdio.h>
 #include <string.h>
 
