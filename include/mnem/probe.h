@@ -92,10 +92,12 @@ typedef struct mnem_probe {
     mnem_probe_size size[MNEM_PROBE_SIZES];
     int32_t peaks;
     mnem_probe_peak peak[MNEM_PROBE_PEAKS];
-    mnem_probe_value clock;     /* Hz, of a chain of additions */
-    mnem_probe_value disk;      /* bytes/s past the page cache; passes 0: the file system can't */
-    mnem_probe_value disk_wait; /* ns of 4 KiB from anywhere in the file */
-    uint64_t bytes;             /* that it took: blocks, stacks, tables */
+    char unused[32];        /* "AMX, AVX512-FP16": arithmetic that it has and no kernel here uses */
+    mnem_probe_value clock; /* Hz, of a chain of additions */
+    mnem_probe_value clock_wide; /* the same beside products of the widest vectors */
+    mnem_probe_value disk;       /* bytes/s past the page cache; passes 0: the file system can't */
+    mnem_probe_value disk_wait;  /* ns of 4 KiB from anywhere in the file */
+    uint64_t bytes;              /* that it took: blocks, stacks, tables */
     int32_t rounds;
     double seconds;
 } mnem_probe;

@@ -117,6 +117,7 @@ static mnem__event_slot *slot_take(void) {
     }
     pthread_mutex_unlock(&slots_lock);
     if (slot && pthread_setspecific(key, slot) != 0) slot = NULL; /* stays taken: it has no end */
+    fence(); /* whoever had it before told of nothing later */
     return mine = slot ? slot : &slots[0];
 }
 
@@ -157,16 +158,14 @@ static __attribute__((noinline)) void put_slowly(mnem__event_sink *sink, mnem__e
     pthread_mutex_unlock(&shared_lock);
 }
 
-static inline void put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
-                       uint64_t value) {
+/* Whatever isn't the usual case; in a function of its own, so that that keeps no registers. */
+static __attribute__((noinline)) void put_unusual(mnem__event_sink *sink, uint64_t when,
+                                                  uint32_t name, uint32_t small, uint64_t value) {
     mnem__event_slot *slot = mine;
-    const mnem__event event = {.when = (ticks(sink) - sink->start) << 8 | what,
-                               .name = name,
-                               .small = small,
-                               .value = value};
-    if (__builtin_expect(name == MNEM__NAME_NONE, 0))
+    const mnem__event event = {.when = when, .name = name, .small = small, .value = value};
+    if (name == MNEM__NAME_NONE)
         atomic_fetch_add_explicit(&sink->nameless, 1, memory_order_relaxed);
-    else if (__builtin_expect(slot->generation == sink->generation && slot->next < slot->end, 1))
+    else if (slot->generation == sink->generation && slot->next < slot->end)
         *slot->next++ = event;
     else
         put_slowly(sink, slot, &event);
@@ -174,14 +173,49 @@ static inline void put(mnem__event_sink *sink, mnem__event_what what, uint32_t n
     shared_leave(slot);
 }
 
+static inline void put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
+                       uint64_t value) {
+    mnem__event_slot *slot = mine;
+    const uint64_t when = (ticks(sink) - sink->start) << 8 | what;
+    mnem__event *to = slot->next;
+    if (__builtin_expect(slot->generation != sink->generation || to >= slot->end ||
+                             name == MNEM__NAME_NONE || slot == &slots[0],
+                         0)) {
+        put_unusual(sink, when, name, small, value);
+        return;
+    }
+    slot->next = to + 1;
+    to->when = when;
+    to->name = name;
+    to->small = small;
+    to->value = value;
+    depart(slot);
+}
+
 void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
                      uint64_t value) {
     put(sink, what, name, small, value);
 }
 
-void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
-                             uint32_t small, uint64_t value) {
-    fence();
+/* Whether this thread told all of it. Who comes second says so before it reads its counter, and the
+ * first sees that behind the lock (or whatever else) that brought it here. Threads that share the
+ * first slot look like one. */
+static bool told_alone(mnem__event_tellers *tellers) {
+    enum { MANY = 1 };
+    const uintptr_t me = mine == &slots[0] ? MANY : (uintptr_t)mine;
+    uintptr_t told = atomic_load_explicit(tellers, memory_order_relaxed);
+    if (told == MANY) return false;
+    if (told == me || (!told && atomic_compare_exchange_strong(tellers, &told, me)))
+        return me != MANY;
+    atomic_store_explicit(tellers, MANY, memory_order_relaxed);
+    return false;
+}
+
+/* A counter may be read before what stands before it, such as taking a lock, is done: hence the
+ * fence. Of one thread its counter's own order is enough. */
+void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_tellers *tellers,
+                             mnem__event_what what, uint32_t name, uint32_t small, uint64_t value) {
+    if (!told_alone(tellers)) fence();
     put(sink, what, name, small, value);
 }
 
@@ -207,7 +241,7 @@ void mnem__event_say(mnem__event_what what, uint32_t owner, uint32_t number, uin
 
 /* ---- what is resident ---- */
 
-enum { SAMPLE_NS = 10000000 };
+enum { SAMPLE_NS = 10000000, LOOK_TICKS = 1 << 20 }; /* the clock takes twice a counter's time */
 
 /* The second number of statm, in pages. */
 static uint64_t resident_bytes(void) {
@@ -219,8 +253,11 @@ static uint64_t resident_bytes(void) {
 }
 
 void mnem__event_sample(void) {
-    static _Atomic uint64_t last;
+    static _Atomic uint64_t last, looked;
     if (!mnem__event_told()) return;
+    const uint64_t tick = counter();
+    if (tick && tick - atomic_load_explicit(&looked, memory_order_relaxed) < LOOK_TICKS) return;
+    atomic_store_explicit(&looked, tick, memory_order_relaxed);
     const uint64_t now = mnem__nanoseconds();
     uint64_t then = atomic_load_explicit(&last, memory_order_relaxed);
     if (now - then < SAMPLE_NS || !atomic_compare_exchange_strong(&last, &then, now)) return;

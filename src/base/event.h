@@ -110,10 +110,13 @@ static inline mnem__event_sink *mnem__event_enter(void) {
 /* Keeps one event, and leaves the sink. One without a name (MNEM__NAME_NONE) is counted only. */
 void mnem__event_put(mnem__event_sink *sink, mnem__event_what what, uint32_t name, uint32_t small,
                      uint64_t value);
-/* The same after everything that this thread saw: between events of several threads that a lock
- * orders, times then say the same order. */
-void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_what what, uint32_t name,
-                             uint32_t small, uint64_t value);
+/* Who told of something so far; zero: nobody. */
+typedef _Atomic uintptr_t mnem__event_tellers;
+/* The same of what several threads may use (a ledger, a pool), which has the tellers: between
+ * events that its lock orders, times then say the same order. The fence that this takes is left
+ * out as long as one thread told all. */
+void mnem__event_put_ordered(mnem__event_sink *sink, mnem__event_tellers *tellers,
+                             mnem__event_what what, uint32_t name, uint32_t small, uint64_t value);
 
 /* Whether anybody listens: for what costs something before it is said. */
 static inline bool mnem__event_told(void) {

@@ -14,7 +14,7 @@
 
 enum {
     THREADS_DEFAULT = 16,
-    EVENTS_DEFAULT = 1024,
+    EVENTS_DEFAULT = 1023, /* with the header whole pages, which a file takes sooner */
     NAMES_DEFAULT = 4096,
     EVENTS_LEAST = 16, /* a cursor needs some (spill_read.c) */
     THREADS_MOST = MNEM__TRACE_THREADS - 1,

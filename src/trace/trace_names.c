@@ -27,18 +27,33 @@ typedef struct wanted {
     const char *text;
 } wanted;
 
+/* A word at a time; the last one may hold bytes of the one before again. */
 static uint32_t hash_of(const mnem__trace_names *n, const wanted *w) {
-    uint64_t h = ((uint64_t)w->owner << 16 | (uint32_t)w->kind << 8 | w->sort) + 1;
-    for (uint32_t i = 0; i < w->bytes; i++)
-        h = (h ^ (unsigned char)w->text[i]) * UINT64_C(0x100000001B3);
-    return (uint32_t)(h * UINT64_C(0x9E3779B97F4A7C15) >> (64 - n->hash_bits));
+    const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t h = ((uint64_t)w->owner << 16 | (uint32_t)w->kind << 8 | w->sort) + 1, word = 0;
+    uint32_t i = 0, half[2];
+    for (; i + sizeof word < w->bytes; i += (uint32_t)sizeof word) {
+        memcpy(&word, w->text + i, sizeof word);
+        h = (h ^ word) * golden;
+        h ^= h >> 32;
+    }
+    if (w->bytes >= sizeof word) {
+        memcpy(&word, w->text + w->bytes - sizeof word, sizeof word);
+    } else if (w->bytes >= sizeof half[0]) {
+        memcpy(&half[0], w->text, sizeof half[0]);
+        memcpy(&half[1], w->text + w->bytes - sizeof half[1], sizeof half[1]);
+        word = (uint64_t)half[1] << 32 | half[0];
+    } else {
+        for (; i < w->bytes; i++) word = word << 8 | (unsigned char)w->text[i];
+    }
+    return (uint32_t)((h ^ word) * golden >> (64 - n->hash_bits));
 }
 
 static bool is(const mnem__trace_names *n, uint32_t name, const wanted *w) {
     const mnem__trace_name *e = &n->entry[name];
     const char *text = n->texts + e->text;
-    return e->sort == w->sort && e->kind == w->kind && e->owner == w->owner &&
-           !strncmp(text, w->text, w->bytes) && !text[w->bytes];
+    return e->bytes == w->bytes && e->sort == w->sort && e->kind == w->kind &&
+           e->owner == w->owner && !memcmp(text, w->text, w->bytes);
 }
 
 /* The names from `first` on; 0: none of them. */
@@ -57,6 +72,7 @@ static uint32_t add(mnem__trace_names *n, uint32_t at, const wanted *w, uint32_t
                             .owner = w->owner,
                             .next = atomic_load_explicit(&n->hash[at], memory_order_relaxed),
                             .account = account,
+                            .bytes = (uint16_t)w->bytes,
                             .sort = w->sort,
                             .kind = w->kind};
     n->text_used += w->bytes + 1;

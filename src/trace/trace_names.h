@@ -18,6 +18,7 @@ typedef struct mnem__trace_name {
     uint32_t owner;   /* of an account; of a site: its account's name */
     uint32_t next;    /* of the same hash; 0: none */
     uint32_t account; /* of accounts and sites: the account's number */
+    uint16_t bytes;   /* of its text */
     uint8_t sort, kind;
 } mnem__trace_name;
 

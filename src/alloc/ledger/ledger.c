@@ -54,6 +54,7 @@ struct mnem_ledger {
     account accounts[ACCOUNTS_MAX + MNEM_KIND_COUNT]; /* the last ones: "others" of each kind */
     unsigned count;
     uint32_t owner; /* of its accounts' names (base/event.h) */
+    mnem__event_tellers tellers;
     mnem__heap_watcher watcher;
 };
 
@@ -135,18 +136,18 @@ static uint32_t name_of(mnem__event_sink *sink, const mnem_ledger *ledger, const
 }
 
 /* The lock is held, so that live bytes are told in their order. */
-static inline void tell_live(const mnem_ledger *ledger, const account *a) {
+static inline void tell_live(mnem_ledger *ledger, const account *a) {
     mnem__event_sink *sink = mnem__event_enter();
     if (sink)
-        mnem__event_put_ordered(sink, MNEM__EVENT_LIVE, name_of(sink, ledger, a), ledger->owner,
-                                a->info.bytes_live);
+        mnem__event_put_ordered(sink, &ledger->tellers, MNEM__EVENT_LIVE, name_of(sink, ledger, a),
+                                ledger->owner, a->info.bytes_live);
 }
 
-static void tell_refused(const mnem_ledger *ledger, const account *a, uint64_t bytes,
-                         uint32_t why) {
+static void tell_refused(mnem_ledger *ledger, const account *a, uint64_t bytes, uint32_t why) {
     mnem__event_sink *sink = mnem__event_enter();
     if (sink)
-        mnem__event_put_ordered(sink, MNEM__EVENT_REFUSE, name_of(sink, ledger, a), why, bytes);
+        mnem__event_put_ordered(sink, &ledger->tellers, MNEM__EVENT_REFUSE,
+                                name_of(sink, ledger, a), why, bytes);
 }
 
 uint64_t mnem__ledger_tell_all(mnem_ledger *ledger) {

@@ -210,7 +210,8 @@ struct mnem_pool {
     mnem__thread_caches *_Atomic caches;
     mnem__thread_caches *caches_made;
     char tag[32];
-    uint32_t number;                      /* in traces: of its blocks' names (base/event.h) */
+    uint32_t number; /* in traces: of its blocks' names (base/event.h) */
+    mnem__event_tellers tellers;
     uint64_t bytes_planned, bytes_direct; /* as the device rounds them */
     uint64_t bytes_alone;                 /* of live planned and direct blocks, as asked */
     uint64_t bytes_pending, bytes_reserved_peak;
@@ -466,7 +467,7 @@ mnem_status mnem__pool_slow_path(mnem_pool *pool, mnem__pool_heap *h,
 /* ---- pool_tell.c: for a trace, where somebody listens ---- */
 
 /* What: ALLOC, FREE. The block is live: its row says whose it is. */
-void mnem__pool_tell(const mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block);
+void mnem__pool_tell(mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block);
 /* No lock is held. */
 void mnem__pool_tell_refused(mnem_pool *pool, const mnem_pool_request *request, const char *file,
                              int line, mnem_status status);

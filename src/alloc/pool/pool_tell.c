@@ -25,7 +25,7 @@ static uint32_t name_of(mnem__event_sink *sink, const mnem_pool *pool, uint32_t 
     return mnem__event_name(sink, pool->number, row, &key);
 }
 
-void mnem__pool_tell(const mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block) {
+void mnem__pool_tell(mnem_pool *pool, mnem__event_what what, const mnem_pool_block *block) {
     const mnem__record *r = mnem__record_at(&pool->track, block->id);
     const uint64_t bytes = block->memory.bytes;
     const uint64_t where =
@@ -34,7 +34,8 @@ void mnem__pool_tell(const mnem_pool *pool, mnem__event_what what, const mnem_po
     if (bytes >> 32 && (sink = mnem__event_enter()))
         mnem__event_put(sink, MNEM__EVENT_LARGE, 0, (uint32_t)(bytes >> 32), 0);
     if ((sink = mnem__event_enter()))
-        mnem__event_put_ordered(sink, what, name_of(sink, pool, r->site), (uint32_t)bytes, where);
+        mnem__event_put_ordered(sink, &pool->tellers, what, name_of(sink, pool, r->site),
+                                (uint32_t)bytes, where);
 }
 
 /* Fragmentation: as much is free, but not in one piece. */
@@ -61,5 +62,6 @@ void mnem__pool_tell_refused(mnem_pool *pool, const mnem_pool_request *r, const 
                                  .more = last_part(file)};
     mnem__event_sink *sink = mnem__event_enter();
     if (sink)
-        mnem__event_put_ordered(sink, MNEM__EVENT_REFUSE, sink->name(sink, &key), why, r->bytes);
+        mnem__event_put_ordered(sink, &pool->tellers, MNEM__EVENT_REFUSE, sink->name(sink, &key),
+                                why, r->bytes);
 }

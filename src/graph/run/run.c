@@ -214,7 +214,7 @@ static const char *matrix_name(const mnem__run *r, const mnem__graph_step *step,
 }
 
 /* "matmul blk.0.attn_q", "rms_norm blk.3 hidden": an operator and its matrix, or what it makes. */
-static void tell_node(const mnem__run *r, mnem__event_what what, int32_t i) {
+static uint32_t node_name(mnem__event_sink *sink, const mnem__run *r, int32_t i) {
     char made[64];
     const mnem__graph_step *step = &r->graph->step[i];
     const mnem__graph_tensor *out = &r->graph->tensor[step->out];
@@ -226,8 +226,17 @@ static void tell_node(const mnem__run *r, mnem__event_what what, int32_t i) {
         else
             snprintf(made, sizeof made, "%s", out->name);
     }
-    mnem__event_say(what, r->graph->owner, (uint32_t)i, MNEM__SPAN_OPERATOR,
-                    mnem_op_text(step->op.desc.kind), more, 0);
+    const mnem__event_key key = {
+        .sort = MNEM__NAME_PLAIN, .text = mnem_op_text(step->op.desc.kind), .more = more};
+    return mnem__event_name(sink, r->graph->owner, (uint32_t)i, &key);
+}
+
+/* The text is made for the first event only: it takes ten times as long as an event. */
+static void tell_node(const mnem__run *r, mnem__event_what what, int32_t i) {
+    mnem__event_sink *sink = mnem__event_enter();
+    if (!sink) return;
+    const uint32_t known = mnem__event_name_known(sink, r->graph->owner, (uint32_t)i);
+    mnem__event_put(sink, what, known ? known : node_name(sink, r, i), MNEM__SPAN_OPERATOR, 0);
 }
 
 static mnem_status run_step_told(mnem__walk *w, int32_t i) {

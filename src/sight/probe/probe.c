@@ -65,12 +65,14 @@ static uint64_t square_root(uint64_t n) {
 }
 
 /* A level's cycle: half of L1, and between a cache and the next one by ratio, so that neither's
- * edge is near. */
+ * edge is near; at most eight times the one before, since a last cache that many machines share may
+ * have far less for this one than it says. */
 static void choose_cycles(mnem__probe_run *run) {
     mnem_probe *p = run->probe;
     for (int i = 0; i < p->levels - 1; i++) {
         const uint64_t said = p->level[i].said_bytes;
-        const uint64_t bytes = i ? square_root(p->level[i - 1].said_bytes * said) : said / 2;
+        const uint64_t before = i ? p->level[i - 1].said_bytes : 0;
+        const uint64_t bytes = i ? mnem__min_u64(square_root(before * said), 8 * before) : said / 2;
         p->level[i].latency_bytes = bytes & ~127ull;
     }
     mnem_probe_level *memory = &p->level[p->levels - 1];
@@ -256,6 +258,7 @@ static void tell_all(mnem__probe_run *run) {
     tell_peaks(run);
     mnem__probe_knees(p);
     p->clock = mnem__probe_value(&run->clock, true);
+    p->clock_wide = mnem__probe_value(&run->clock_wide, true);
     p->disk = mnem__probe_value(&run->disk, true);
     p->disk_wait = mnem__probe_value(&run->disk_wait, false);
     p->seconds = mnem__seconds() - run->begun;
@@ -267,6 +270,7 @@ static mnem_status measure(mnem__probe_run *run) {
     run->last = run->begun + 1.5 * seconds;
     mnem__probe_system_get(&run->system);
     memcpy(run->probe->processor, run->system.processor, sizeof run->probe->processor);
+    mnem__probe_unused(run->probe->unused, sizeof run->probe->unused);
     run->kernels = mnem__probe_kernels_get(mnem__cpu_level_get());
     choose_teams(run);
     name_levels(run);

@@ -130,6 +130,25 @@ static void f32(int64_t rounds) {
     }
 }
 
+#if MNEM__LANES == 512 || MNEM__LANES == 2
+static void wide_clock(int64_t rounds) {
+    enum { PRODUCTS = MNEM__PROBE_ADDITIONS };
+    vec sum[PRODUCTS], half = SPLAT(0.5f), one = SPLAT(1.0f);
+    uint64_t x = 1;
+    MNEM__PROBE_UNROLL for (int k = 0; k < PRODUCTS; k++) sum[k] = one;
+    KEEP(half);
+    KEEP(one);
+    for (; rounds > 0; rounds--) {
+        __asm__ volatile(".rept 8\n\tadd %0, %0\n\t.endr" : "+r"(x) : : "cc");
+        MNEM__PROBE_UNROLL for (int k = 0; k < PRODUCTS; k++) sum[k] = FMA(sum[k], half, one);
+        MNEM__PROBE_UNROLL for (int k = 0; k < PRODUCTS; k++) KEEP(sum[k]);
+    }
+}
+#define CLOCK wide_clock
+#else
+#define CLOCK NULL
+#endif
+
 #if MNEM__LANES == 512
 static void int8(int64_t rounds) {
     __m512i sum[CHAINS], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(-5);
@@ -172,4 +191,5 @@ static void int8(int64_t rounds) {
 const mnem__probe_kernels AT_LEVEL(mnem__probe_kernels) = {
     .loop = {load, store, stream, copy, triad},
     .arithmetic = {{"f32", TEXT(MNEM__LEVEL), f32, (int64_t)2 * WIDTH *CHAINS}, INT8},
+    .clock = CLOCK,
 };

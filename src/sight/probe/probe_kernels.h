@@ -21,11 +21,15 @@ typedef struct mnem__probe_arithmetic {
     int64_t operations; /* of a round; a multiply-add is two */
 } mnem__probe_arithmetic;
 
-enum { MNEM__PROBE_ARITHMETICS = 2 };
+enum { MNEM__PROBE_ARITHMETICS = 2, MNEM__PROBE_ADDITIONS = 8 };
 
 typedef struct mnem__probe_kernels {
     mnem__probe_loop *loop[MNEM_PROBE_STREAMS];
     mnem__probe_arithmetic arithmetic[MNEM__PROBE_ARITHMETICS]; /* run NULL: it has none */
+    /* Additions that wait for one another, MNEM__PROBE_ADDITIONS a round, beside products in half
+     * the turns of both units: processors that multiply wide vectors have a lower clock. NULL: it
+     * can't tell. */
+    void (*clock)(int64_t rounds);
 } mnem__probe_kernels;
 
 extern const mnem__probe_kernels mnem__probe_kernels_plain;

@@ -35,6 +35,8 @@ void mnem__probe_caches(const char *root, int processor, uint64_t bytes[3], int3
 const mnem__probe_kernels *mnem__probe_kernels_get(mnem__cpu_level level);
 /* Has it pairs of bf16? */
 bool mnem__probe_has_pairs(void);
+/* Names of arithmetic that the processor has and no kernel here uses. */
+void mnem__probe_unused(char *text, size_t n);
 
 /* ---- one run ---- */
 typedef struct mnem__probe_run mnem__probe_run;
@@ -61,7 +63,7 @@ struct mnem__probe_run {
     mnem__probe_samples latency[MNEM_PROBE_LEVELS][2];
     mnem__probe_samples size[MNEM_PROBE_SIZES][2];
     mnem__probe_samples peak[MNEM_PROBE_PEAKS][2];
-    mnem__probe_samples clock, disk, disk_wait;
+    mnem__probe_samples clock, clock_wide, disk, disk_wait;
     const mnem__probe_arithmetic *arithmetic[MNEM_PROBE_PEAKS];
 };
 

@@ -4,10 +4,12 @@
  * take the same time. So time a product of the model's own width with both of its gradients, and
  * multiply; the update of the weights is traffic, at a nominal rate.
  * Invariant: what it takes for a moment is given back before it returns. Cost: 0.1 s. */
+#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/minmax.h"
 #include "base/team/team.h"
 #include "plan/plan_machine.h"
 #include "train/ways/train_plan.h"
@@ -76,15 +78,18 @@ static void run(const mnem_worker *worker, void *context) {
     }
 }
 
-/* Multiply-adds a second, after a first run that warms up. */
+/* Multiply-adds a second of the fastest run, after a first one that warms up: what else the machine
+ * does only ever makes one slower. */
 static double rate(probe *p, mnem_team *team) {
     mnem_team_run(team, run, p);
     const double begin = mnem__seconds();
-    double spent = 0;
-    int runs = 0;
-    for (; spent < seconds_least; runs++, spent = mnem__seconds() - begin)
+    double fastest = INFINITY;
+    for (double at = begin, now; at - begin < seconds_least; at = now) {
         mnem_team_run(team, run, p);
-    return p->macs * runs / spent;
+        now = mnem__seconds();
+        fastest = mnem__min_f64(fastest, now - at);
+    }
+    return p->macs / mnem__max_f64(fastest, 1e-9);
 }
 
 static double seconds_of(const mnem_train_plan *plan, double rate) {

@@ -80,13 +80,14 @@ json_t *tool_probe_json(const mnem_probe *p) {
     for (int i = 0; i < p->teams; i++) json_array_append_new(teams, json_integer(p->team[i]));
     char name[TOOL_TEXT];
     snprintf(name, sizeof name, "%016" PRIx64, mnem_probe_fingerprint());
-    return json_pack("{s:i, s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:f}",
-                     "version", VERSION, "fingerprint", name, "processor", p->processor,
-                     "measured_at", (json_int_t)time(NULL), "threads", p->threads, "teams", teams,
-                     "levels", levels_json(p), "sizes", sizes_json(p), "peaks", peaks_json(p),
-                     "clock_hz", value_json(&p->clock), "disk_bytes_per_s", value_json(&p->disk),
-                     "disk_4k_ns", value_json(&p->disk_wait), "bytes", (json_int_t)p->bytes,
-                     "rounds", p->rounds, "seconds", p->seconds);
+    return json_pack(
+        "{s:i, s:s, s:s, s:s, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:i, s:f}",
+        "version", VERSION, "fingerprint", name, "processor", p->processor, "unused", p->unused,
+        "measured_at", (json_int_t)time(NULL), "threads", p->threads, "teams", teams, "levels",
+        levels_json(p), "sizes", sizes_json(p), "peaks", peaks_json(p), "clock_hz",
+        value_json(&p->clock), "clock_wide_hz", value_json(&p->clock_wide), "disk_bytes_per_s",
+        value_json(&p->disk), "disk_4k_ns", value_json(&p->disk_wait), "bytes",
+        (json_int_t)p->bytes, "rounds", p->rounds, "seconds", p->seconds);
 }
 
 /* ---- in ---- */
@@ -160,6 +161,7 @@ static bool read_probe(const json_t *from, mnem_probe *p) {
     const json_t *teams = json_object_get(from, "teams"), *levels = json_object_get(from, "levels");
     if (count(from, "version") != VERSION) return false;
     text(from, "processor", p->processor, sizeof p->processor);
+    text(from, "unused", p->unused, sizeof p->unused);
     p->threads = count(from, "threads");
     for (size_t i = 0; i < json_array_size(teams) && p->teams < MNEM_PROBE_TEAMS; i++)
         p->team[p->teams++] = (int32_t)json_integer_value(json_array_get(teams, i));
@@ -168,6 +170,7 @@ static bool read_probe(const json_t *from, mnem_probe *p) {
     read_sizes(json_object_get(from, "sizes"), p);
     read_peaks(json_object_get(from, "peaks"), p);
     p->clock = value_of(json_object_get(from, "clock_hz"));
+    p->clock_wide = value_of(json_object_get(from, "clock_wide_hz"));
     p->disk = value_of(json_object_get(from, "disk_bytes_per_s"));
     p->disk_wait = value_of(json_object_get(from, "disk_4k_ns"));
     p->bytes = whole(from, "bytes");

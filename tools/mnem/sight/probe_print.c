@@ -7,10 +7,10 @@
 static const char *inhabitants(const char *level) {
     static const struct {
         const char *level, *text;
-    } row[] = {{"L1", "a kernel's tile and its row of activations"},
-               {"L2", "panels of a product, a page of keys and values"},
-               {"L3", "activations and workspace; all of a small model"},
-               {"memory", "weights, pages of keys and values, what is trained"}};
+    } row[] = {{"L1", "tiles of a kernel"},
+               {"L2", "panels of a product"},
+               {"L3", "activations, small models"},
+               {"memory", "weights, keys and values"}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (!strcmp(row[i].level, level)) return row[i].text;
     return "";
@@ -34,10 +34,10 @@ static char *size_or_dash(uint64_t bytes, char text[TOOL_TEXT]) {
 
 static void print_levels(const mnem_probe *p) {
     char said[TOOL_TEXT], seen[TOOL_TEXT], fast[TOOL_TEXT], slow[TOOL_TEXT];
-    tool_outf("level        capacity    measured  latency  4K pages   what of mnem is there\n");
+    tool_outf("level     capacity   measured  latency   4K pages   what of mnem is there\n");
     for (int i = 0; i < p->levels; i++) {
         const mnem_probe_level *l = &p->level[i];
-        tool_outf("%-8s %12s %11s %5s ns %6s ns   %s\n", l->name, tool_size(l->said_bytes, said),
+        tool_outf("%-8s %9s %10s %5s ns %7s ns   %s\n", l->name, tool_size(l->said_bytes, said),
                   size_or_dash(l->measured_bytes, seen), figure(&l->latency, 1, fast),
                   figure(&l->latency_small, 1, slow), inhabitants(l->name));
     }
@@ -62,15 +62,15 @@ static void print_ridge(const mnem_probe *p, const mnem_probe_level *l) {
 
 static void print_rates(const mnem_probe *p) {
     char text[TOOL_TEXT];
-    tool_outf("\nGB/s     threads     load    store  nt store     copy    triad   "
-              "FLOP a byte at the ridge\n%60s   f32   bf16   int8\n",
+    tool_outf("\n%53sFLOP a byte at the ridge\n"
+              "GB/s    threads   load  store nt store   copy  triad     f32   bf16   int8\n",
               "");
     for (int i = 0; i < p->levels; i++) {
         const mnem_probe_level *l = &p->level[i];
         for (int t = 0; t < p->teams; t++) {
-            tool_outf("%-8s %7d", t ? "" : l->name, p->team[t]);
+            tool_outf("%-7s %7d", t ? "" : l->name, p->team[t]);
             for (int s = 0; s < MNEM_PROBE_STREAMS; s++)
-                tool_outf(" %*s", s == MNEM_PROBE_STREAM ? 9 : 8,
+                tool_outf(" %*s", s == MNEM_PROBE_STREAM ? 8 : 6,
                           figure(&l->rate[t][s], 1e9, text));
             if (t == p->teams - 1) print_ridge(p, l);
             tool_outf("\n");
@@ -89,6 +89,7 @@ static void print_peaks(const mnem_probe *p) {
                   p->threads > 1 ? figure(&k->rate[1], 1e9, all) : "",
                   k->used ? "  the peak of its type" : "");
     }
+    if (*p->unused) tool_outf("%s: the processor has it, no kernel of mnem uses it\n", p->unused);
 }
 
 static void print_disk(const mnem_probe *p, const char *file) {
@@ -139,8 +140,10 @@ void probe_doubts(const mnem_probe *p) {
 }
 
 void probe_print(const mnem_probe *p, const char *file) {
-    tool_outf("%s, %d thread%s, %.2f GHz while adding\n\n", p->processor, p->threads,
+    tool_outf("%s, %d thread%s, %.2f GHz while adding", p->processor, p->threads,
               tool_s((uint64_t)p->threads), p->clock.best / 1e9);
+    if (p->clock_wide.passes) tool_outf(", %.2f multiplying", p->clock_wide.best / 1e9);
+    tool_outf("\n\n");
     print_levels(p);
     print_rates(p);
     print_peaks(p);

@@ -129,7 +129,7 @@ static double intensity(uint64_t multiply_adds, uint64_t bytes) {
 static void print_op(const roofline *r, const roofline_op *o) {
     char name[TOOL_TEXT + 16], bytes[TOOL_TEXT], adds[TOOL_TEXT];
     snprintf(name, sizeof name, "%s %s", o->op, o->name);
-    tool_outf("  %-24s %5d %11s %9s %8.2f   %-11s %9.3f ms %5.1f %%\n", name, o->count,
+    tool_outf("  %-19s %5d %9s %8s %6.1f  %-6s%8.3f ms %5.1f %%\n", name, o->count,
               tool_size(o->bytes, bytes),
               o->multiply_adds ? tool_count((double)o->multiply_adds, adds) : "-",
               intensity(o->multiply_adds, o->bytes),
@@ -153,16 +153,16 @@ static void print_ops(const roofline *r) {
 
 void roofline_print(const roofline *r) {
     char bytes[TOOL_TEXT], adds[TOOL_TEXT];
-    tool_outf("\n%s: %d token%s behind %d others; the least that each operator can take\n",
+    tool_outf("\n%s: %d token%s behind %d others: what limits each operator, its least time\n",
               r->phase, r->tokens, tool_s((uint64_t)r->tokens), r->past);
-    tool_outf("  operator                 nodes       bytes  mul-adds  FLOP/B   limited by     "
-              "  least   share\n");
+    tool_outf("  operator            nodes     bytes mul-adds FLOP/B  by       least   share\n");
     print_ops(r);
-    tool_outf("  all %32s %9s %8.2f %24.3f ms, %.0f tokens/s at most\n", tool_size(r->bytes, bytes),
-              tool_count((double)r->multiply_adds, adds), intensity(r->multiply_adds, r->bytes),
-              1e3 * r->operators_s, r->seconds > 0 ? r->tokens / r->seconds : 0);
+    tool_outf("  all %31s %8s %6.1f %15.3f ms\n  at most %.0f tokens/s\n",
+              tool_size(r->bytes, bytes), tool_count((double)r->multiply_adds, adds),
+              intensity(r->multiply_adds, r->bytes), 1e3 * r->operators_s,
+              r->seconds > 0 ? r->tokens / r->seconds : 0);
     if (r->streamed_bytes)
-        tool_outf("  from disk meanwhile %16s %45.3f ms\n", tool_size(r->streamed_bytes, bytes),
+        tool_outf("  from disk meanwhile %15s %31.3f ms\n", tool_size(r->streamed_bytes, bytes),
                   1e3 * r->seconds);
 }
 
@@ -188,6 +188,20 @@ json_t *roofline_json(const roofline *r) {
 
 /* ---- for plan and bench ---- */
 
+/* The level that limits most of a pass, or what does: memory where nothing else is known. */
+static void set_level(roofline_most *most, const roofline *r, const mnem_probe *probe) {
+    const mnem_probe_level *level = NULL;
+    double longest = 0;
+    for (int i = 0; i < r->count; i++)
+        if (r->op[i].level && r->op[i].seconds > longest) {
+            longest = r->op[i].seconds;
+            level = r->op[i].level;
+        }
+    if (!level) return;
+    snprintf(most->level, sizeof most->level, "%s", level->name);
+    most->level_rate = level->rate[probe->teams - 1][MNEM_PROBE_LOAD].best;
+}
+
 bool roofline_most_get(const tool_stage *stage, roofline_most *most) {
     static mnem_probe probe;
     static roofline r;
@@ -196,12 +210,15 @@ bool roofline_most_get(const tool_stage *stage, roofline_most *most) {
     if (!tool_probe_load(&probe, &age)) return false;
     most->memory_rate = tool_probe_memory_rate(&probe);
     most->int8_rate = mnem_probe_peak_of(&probe, "int8");
+    most->level_rate = most->memory_rate;
+    snprintf(most->level, sizeof most->level, "memory");
     tool_probe_when(age, most->when);
     if (roofline_make(stage, &probe, true, &r) == MNEM_OK && r.seconds > 0)
         most->prompt = r.tokens / r.seconds;
     if (stage->transformer.encoder) return true;
     if (roofline_make(stage, &probe, false, &r) == MNEM_OK && r.seconds > 0)
         most->generate = r.tokens / r.seconds;
+    set_level(most, &r, &probe);
     return true;
 }
 

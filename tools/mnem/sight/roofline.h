@@ -44,7 +44,9 @@ int roofline_draw(const mnem_probe *probe, const roofline *list, int count, cons
 typedef struct roofline_most {
     double generate, prompt;       /* 0: not known */
     double memory_rate, int8_rate; /* bytes/s, operations/s of all threads */
-    char when[TOOL_TEXT];          /* "mnem probe, 3 h ago" */
+    double level_rate;             /* of the level that the model is swept from */
+    char level[8];
+    char when[TOOL_TEXT]; /* "mnem probe, 3 h ago" */
 } roofline_most;
 /* False when there is no probe of this machine. */
 bool roofline_most_get(const tool_stage *stage, roofline_most *most);

@@ -47,16 +47,15 @@ static void draw_level(const tool_svg *svg, const mnem_probe *p, int index) {
     const double x0 = fmax(svg->left, svg->low - gb), x1 = top - gb;
     const char *colour = colours[index % 4];
     line(svg, x0, x0 + gb, x1, top, colour);
-    /* Along the line, at a height of its own. */
-    const double y = svg->low + (svg->high - svg->low) * (0.30 + 0.12 * index), x = y - gb;
+    /* Along the line from its beginning, where no peak crosses it. */
+    const double x = x0 + (svg->right - svg->left) / 100, y = x + gb;
     const double dx = tool_svg_x(svg, x + 1) - tool_svg_x(svg, x);
     const double dy = tool_svg_y(svg, y + 1) - tool_svg_y(svg, y);
     fprintf(svg->file,
             "<text transform=\"translate(%.1f %.1f) rotate(%.1f)\" fill=\"%s\">%s %.*f "
             "GB/s</text>\n",
-            tool_svg_x(svg, x) + (index == p->levels - 1 ? 6 : -6),
-            tool_svg_y(svg, y) + (index == p->levels - 1 ? 18 : -6),
-            atan2(dy, dx) * 180 / 3.14159265, colour, l->name, rate < 99.5e9, rate / 1e9);
+            tool_svg_x(svg, x) - 6, tool_svg_y(svg, y) - 6, atan2(dy, dx) * 180 / 3.14159265,
+            colour, l->name, rate < 99.5e9, rate / 1e9);
 }
 
 /* Flat, from where the fastest level reaches it. */

@@ -268,7 +268,7 @@ static void print_most(const bench *b) {
         tool_outf(" %9.0f %% in prompts", 100 * prompt / most.prompt);
     if (generated > 0 && most.generate > 0)
         tool_outf(" %9.0f %% in generation", 100 * generated / most.generate);
-    tool_outf("   %.1f GB/s from memory, %.0f GOP/s of int8: %s\n", most.memory_rate / 1e9,
+    tool_outf("   %.1f GB/s from %s, %.0f GOP/s of int8: %s\n", most.level_rate / 1e9, most.level,
               most.int8_rate / 1e9, most.when);
 }
 

@@ -15,8 +15,9 @@ static void print_most(const roofline_most *most) {
     char text[240], rate[TOOL_TEXT] = "";
     if (most->generate > 0) snprintf(rate, sizeof rate, "%.0f tokens/s, ", most->generate);
     snprintf(text, sizeof text,
-             "at most %sprompt %.0f tokens/s, by %.1f GB/s from memory and %.0f GOP/s of int8 (%s)",
-             rate, most->prompt, most->memory_rate / 1e9, most->int8_rate / 1e9, most->when);
+             "at most %sprompt %.0f tokens/s, by %.1f GB/s from %s and %.0f GOP/s of int8 (%s)",
+             rate, most->prompt, most->level_rate / 1e9, most->level, most->int8_rate / 1e9,
+             most->when);
     tool_wrap(stdout, "  machine  ", text);
 }
 

@@ -93,15 +93,21 @@ static void memory(page *p, const mnem_monitor_view *v) {
 
 static void work(page *p, const mnem_monitor_numbers *n) {
     char steps[TOOL_TEXT], planned[TOOL_TEXT + 4] = "", tokens[TOOL_TEXT], loss[32] = "", text[64];
+    char each[TOOL_TEXT];
     if (n->steps_planned) {
         char number[TOOL_TEXT];
         snprintf(planned, sizeof planned, " of %s", tool_exact(n->steps_planned, number));
     }
     if (n->loss != 0) snprintf(loss, sizeof loss, ", loss %.4f", n->loss);
+    if (n->step_seconds < 1)
+        snprintf(each, sizeof each, "%.3g ms", 1e3 * n->step_seconds);
+    else
+        tool_seconds(n->step_seconds, each);
     if (n->steps || n->tokens)
-        line(p, NULL, "work     %s token%s, %.1f a second; %s%s step%s of %.3g ms%s",
+        line(p, NULL, "work     %s token%s, %.1f a second; %s%s step%s of %s%s",
              tool_exact(n->tokens, tokens), tool_s(n->tokens), n->tokens_per_s,
-             tool_exact(n->steps, steps), planned, tool_s(n->steps), 1e3 * n->step_seconds, loss);
+             tool_exact(n->steps, steps), planned,
+             tool_s(n->steps_planned ? n->steps_planned : n->steps), each, loss);
     if (n->pages_total)
         line(p, NULL, "pages    %10" PRIu64 " of %-10" PRIu64 " [%s] %5.1f %%", n->pages_used,
              n->pages_total, bar(share(n->pages_used, n->pages_total), 20, text),
