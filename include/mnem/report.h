@@ -110,6 +110,9 @@ typedef struct mnem_report_facts {
     uint64_t bytes_before;     /* live when the record began */
     uint64_t resident_most;    /* VmRSS, the largest sample; 0: not recorded */
     uint64_t resident_at_peak; /* the sample next before the peak */
+    bool unaccounted_known;
+    int64_t unaccounted_bytes; /* VmRSS less what was live then: the most of all samples. Below 0:
+                                  what is live wasn't touched yet, or isn't memory */
     uint64_t predicted_bytes;  /* the plan's peak; 0: not recorded */
     mnem_report_level live, granted, reserved;
     bool hole_known;
@@ -151,7 +154,7 @@ mnem_status mnem_report_draw(mnem_report *report, const mnem_report_sink *sink);
     X(END, "end", "live at the end", "B")                                                          \
     X(RESERVED, "reserved", "most reserved", "B")                                                  \
     X(RESIDENT, "resident", "most resident (VmRSS)", "B")                                          \
-    X(UNACCOUNTED, "unaccounted", "resident less live, at the peak", "B")                          \
+    X(UNACCOUNTED, "unaccounted", "resident less live: the most of all samples", "B")              \
     X(UTILISATION, "utilisation", "peak / budget", "%")                                            \
     X(FRAGMENTATION, "fragmentation", "1 - live / reserved, at the peak", "%")                     \
     X(INTERNAL, "internal", "(granted - live) / granted, at the peak", "%")                        \

@@ -53,6 +53,8 @@ static void fill_facts(mnem_report *r) {
                              .bytes_before = c->bytes_before,
                              .resident_most = c->resident_most,
                              .resident_at_peak = c->resident_at_peak,
+                             .unaccounted_known = c->sampled,
+                             .unaccounted_bytes = c->unaccounted,
                              .predicted_bytes = a->predicted_bytes,
                              .live = level_of(r, &c->live, true),
                              .granted = level_of(r, &c->granted, a->places),

@@ -55,6 +55,8 @@ typedef struct mnem__count {
     mnem__integral live, granted, reserved; /* reserved.now is signed in its bits */
     uint64_t events, allocations, at, peak_at, peak_event, bytes_before;
     uint64_t resident, resident_most, resident_at_peak;
+    int64_t unaccounted; /* the most of a sample */
+    bool sampled;
     uint64_t disk_bytes, disk_ns, disk_reads;
     mnem_report_refused refused[MNEM_REPORT_REFUSALS];
     bool charged; /* there are charges: they are what is live, and blocks lie within */

@@ -38,6 +38,13 @@ int tool_recording_begin(const tool_args *args, const char *path, const char *mo
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+void tool_recording_predicted(tool_recording *recording, uint64_t bytes) {
+    char text[24];
+    if (!recording->trace || !bytes) return;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
+    mnem_trace_note(recording->trace, "predicted_bytes", text);
+}
+
 int tool_recording_end(tool_recording *recording, int code) {
     mnem_trace_info info;
     if (!recording->trace) return code;

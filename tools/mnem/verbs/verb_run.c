@@ -199,8 +199,8 @@ static int verb_run(const tool_args *args) {
         code = several ? run_several(&stage, o)
                : chat  ? tool_chat(&stage, o, &g)
                        : run_prompt(&stage, o, &g);
-    code = tool_stage_write_trace(&stage, code);
     if (g.stage) tool_generator_close(&g);
+    code = tool_stage_end_trace(&stage, code);
     tool_stage_close(&stage);
     if (chat) tool_editor_close();
     return code;
