@@ -69,7 +69,6 @@ void tool_report_start(const tool_stage *stage);
 void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
 json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);
-json_t *tool_report_ledger_json(const tool_stage *stage);
 
 /* ---- what would be faster (advice.c) ---- */
 /* Of the plan: budgets and options that would gain or save, what gains most first. */
