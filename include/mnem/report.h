@@ -92,12 +92,15 @@ typedef struct mnem_report_operator {
     const char *name;
     const char *sort;              /* "operator", "step", "read", ... (trace_read.h) */
     uint64_t count, bytes;         /* bytes: that it said it moves; 0: it didn't say */
+    uint64_t multiply_adds;        /* the same */
     uint64_t ns_total, ns_longest; /* ns_total: with what runs within it */
 } mnem_report_operator;
 
 typedef struct mnem_report_facts {
     const char *path, *format;
     const char *program; /* what wrote it; "": nobody knows */
+    const char *roofs;   /* of its machine: levels with bytes/s, then peaks with operations/s, as in
+                            "L2 81000000000,memory 12000000000;f32 200000000000"; NULL: not noted */
     bool clocked;        /* times are nanoseconds; else operations */
     uint64_t duration;   /* first to last event */
     uint64_t events, allocations, threads;

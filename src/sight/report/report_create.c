@@ -39,6 +39,7 @@ static void fill_facts(mnem_report *r) {
     *f = (mnem_report_facts){.path = r->path,
                              .format = a->format,
                              .program = a->program,
+                             .roofs = a->roofs,
                              .clocked = a->clocked,
                              .duration = c->at,
                              .events = c->events,

@@ -15,7 +15,7 @@ typedef struct mnem__integral {
 
 /* ---- spans of threads, summed by name (report_spans.c) ---- */
 typedef struct mnem__span_sum {
-    uint64_t count, bytes, total, longest;
+    uint64_t count, bytes, multiply_adds, total, longest;
     uint32_t name;
     int32_t sort; /* mnem_span, of the last */
 } mnem__span_sum;
@@ -36,7 +36,7 @@ typedef struct mnem__spans {
 } mnem__spans;
 /* A span that ended. */
 typedef struct mnem__span {
-    uint64_t from, to, bytes;
+    uint64_t from, to, bytes, multiply_adds;
     uint32_t name, lane, depth; /* its thread's number, from 0; how many it lies in */
     int32_t sort;
 } mnem__span;

@@ -115,6 +115,7 @@ static void trace_about(mnem__report_source *self, mnem__report_about *about) {
     name_program(s);
     *about = (mnem__report_about){.format = *s->program ? "trace" : "trace of mnem",
                                   .program = s->program,
+                                  .roofs = mnem_trace_reader_note_of(s->reader, "roofs"),
                                   .clocked = true,
                                   .dropped = info.dropped,
                                   .budget_bytes = info.budget_bytes,

@@ -162,7 +162,8 @@ static void leaks_table(const page *p) {
 }
 
 static void operators_table(const page *p) {
-    static const char *const columns[] = {"span", "time", "times", "longest", NULL};
+    static const char *const columns[] = {"span",  "time", "times",   "longest",
+                                          "bytes", "GB/s", "GFLOP/s", NULL};
     char a[TOOL_TEXT];
     if (!p->f->ops) return;
     begin_table(p, "Operators and other spans", columns);
@@ -173,6 +174,12 @@ static void operators_table(const page *p) {
         cell(p, "%s", report_time(p->f, o->ns_total, a));
         cell(p, "%llu", (unsigned long long)o->count);
         cell(p, "%s", report_time(p->f, o->ns_longest, a));
+        if (o->bytes && strcmp(o->sort, "step") != 0)
+            cell_bytes(p, o->bytes);
+        else
+            cell(p, "-");
+        cell(p, "%s", report_rate(o, false, a));
+        cell(p, "%s", report_rate(o, true, a));
         fputs("</tr>\n", p->file);
     }
     end_table(p, p->f->ops);

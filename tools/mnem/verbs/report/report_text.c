@@ -253,18 +253,23 @@ static void print_leaks(const mnem_report_facts *f) {
     if (f->leaks > ROWS) tool_outf("  and %zu more (--json has all)\n", f->leaks - ROWS);
 }
 
+char *report_rate(const mnem_report_operator *o, bool operations, char text[TOOL_TEXT]) {
+    const double all = operations ? 2 * (double)o->multiply_adds : (double)o->bytes;
+    if (!o->ns_total || all <= 0 || strcmp(o->sort, "step") == 0) return strcpy(text, "-");
+    snprintf(text, TOOL_TEXT, "%.2f", all / (double)o->ns_total);
+    return text;
+}
+
 static void print_operators(const mnem_report_facts *f) {
-    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT];
+    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT], e[TOOL_TEXT];
     if (!f->ops) return;
-    tool_outf("\n  %-34s %10s %10s %10s %9s\n", "operators and spans", "time", "times", "longest",
-              "GB/s");
+    tool_outf("\n  %-30s %9s %9s %9s %7s %8s\n", "operators and spans", "time", "times", "longest",
+              "GB/s", "GFLOP/s");
     for (size_t i = 0; i < f->ops && i < ROWS; i++) {
         const mnem_report_operator *o = &f->op[i];
-        const bool moves = o->bytes && o->ns_total && strcmp(o->sort, "step") != 0; /* tokens */
-        snprintf(d, sizeof d, moves ? "%.2f" : "-",
-                 o->ns_total ? (double)o->bytes / (double)o->ns_total : 0);
-        tool_outf("  %-34.34s %10s %10s %10s %9s\n", o->name, report_time(f, o->ns_total, a),
-                  tool_exact(o->count, b), report_time(f, o->ns_longest, c), d);
+        tool_outf("  %-30.30s %9s %9s %9s %7s %8s\n", o->name, report_time(f, o->ns_total, a),
+                  tool_exact(o->count, b), report_time(f, o->ns_longest, c),
+                  report_rate(o, false, d), report_rate(o, true, e));
     }
     if (f->ops > ROWS) tool_outf("  and %zu more (--json has all)\n", f->ops - ROWS);
 }
