@@ -92,12 +92,15 @@ typedef struct mnem_report_operator {
     const char *name;
     const char *sort;              /* "operator", "step", "read", ... (trace_read.h) */
     uint64_t count, bytes;         /* bytes: that it said it moves; 0: it didn't say */
+    uint64_t multiply_adds;        /* the same */
     uint64_t ns_total, ns_longest; /* ns_total: with what runs within it */
 } mnem_report_operator;
 
 typedef struct mnem_report_facts {
     const char *path, *format;
     const char *program; /* what wrote it; "": nobody knows */
+    const char *roofs;   /* of its machine: levels with bytes/s, then peaks with operations/s, as in
+                            "L2 81000000000,memory 12000000000;f32 200000000000"; NULL: not noted */
     bool clocked;        /* times are nanoseconds; else operations */
     uint64_t duration;   /* first to last event */
     uint64_t events, allocations, threads;
@@ -110,6 +113,9 @@ typedef struct mnem_report_facts {
     uint64_t bytes_before;     /* live when the record began */
     uint64_t resident_most;    /* VmRSS, the largest sample; 0: not recorded */
     uint64_t resident_at_peak; /* the sample next before the peak */
+    bool unaccounted_known;
+    int64_t unaccounted_bytes; /* VmRSS less what was live then: the most of all samples. Below 0:
+                                  what is live wasn't touched yet, or isn't memory */
     uint64_t predicted_bytes;  /* the plan's peak; 0: not recorded */
     mnem_report_level live, granted, reserved;
     bool hole_known;
@@ -151,7 +157,7 @@ mnem_status mnem_report_draw(mnem_report *report, const mnem_report_sink *sink);
     X(END, "end", "live at the end", "B")                                                          \
     X(RESERVED, "reserved", "most reserved", "B")                                                  \
     X(RESIDENT, "resident", "most resident (VmRSS)", "B")                                          \
-    X(UNACCOUNTED, "unaccounted", "resident less live, at the peak", "B")                          \
+    X(UNACCOUNTED, "unaccounted", "resident less live: the most of all samples", "B")              \
     X(UTILISATION, "utilisation", "peak / budget", "%")                                            \
     X(FRAGMENTATION, "fragmentation", "1 - live / reserved, at the peak", "%")                     \
     X(INTERNAL, "internal", "(granted - live) / granted, at the peak", "%")                        \

@@ -31,7 +31,7 @@ typedef struct mnem_trace_reader mnem_trace_reader;
     X(ALLOC, "alloc")     /* of a pool's account at the site name: id is the address */            \
     X(FREE, "free")       /* the same */                                                           \
     X(BEGIN, "begin")     /* a span of thread: name; detail: a sort; bytes, if it has any */       \
-    X(END, "end")         /* of the thread's last span that began */                               \
+    X(END, "end")         /* of its last span that began; bytes: an operator's multiply-adds */    \
     X(MARK, "mark")       /* a moment of thread: name; detail: a sort; bytes */                    \
     X(COUNTER, "counter") /* name is bytes from now on */                                          \
     X(REQUEST, "request") /* id is the request; detail: its phase */                               \
@@ -62,7 +62,7 @@ typedef enum mnem_refused {
 #define MNEM_SPAN_LIST(X)                                                                          \
     X(PLAIN, "span")        /* the caller's own */                                                 \
     X(STEP, "step")         /* of an engine or of training; bytes: tokens of it */                 \
-    X(OPERATOR, "operator") /* name: operator, a blank, its weight or tensor */                    \
+    X(OPERATOR, "operator") /* name: operator, a blank, its weight or tensor; bytes: it moves */   \
     X(READ, "read")         /* from disk; bytes */                                                 \
     X(STREAM, "stream")     /* of a device: bytes copied; marks: made, ended */
 

@@ -26,7 +26,7 @@ typedef enum mnem__event_what {
     MNEM__EVENT_FREE,    /* the same */
     MNEM__EVENT_LARGE,   /* small: the upper half of the bytes of this thread's next ALLOC, FREE */
     MNEM__EVENT_BEGIN,   /* small: a sort of span; value: bytes, 0 for none */
-    MNEM__EVENT_END,     /* the same */
+    MNEM__EVENT_END,     /* the same; of an operator value is its multiply-adds */
     MNEM__EVENT_MARK,    /* a moment; small: a sort; value: a number */
     MNEM__EVENT_COUNTER, /* value */
     MNEM__EVENT_REQUEST, /* small: the phase; value: the request's number */

@@ -78,6 +78,7 @@ typedef enum mnem__note_iid {
     NOTE_STREAM,
     NOTE_CLASS,
     NOTE_REQUEST,
+    NOTE_MULTIPLY_ADDS,
     NOTE_COUNT
 } mnem__note_iid;
 

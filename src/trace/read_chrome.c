@@ -306,6 +306,7 @@ static mnem_status read_fields(mnem_trace_reader *reader, const line *l, mnem_tr
                               .thread = (uint32_t)number_of(l, "tid"),
                               .account = -1,
                               .bytes = number_of(l, "bytes")};
+    if (out->what == MNEM_TRACE_END && !out->bytes) out->bytes = number_of(l, "multiply_adds");
     if (!ts || out->ns < c->last) return malformed(c, "its time is before the last one's");
     if (out->thread && out->thread >= reader->tables.threads.count)
         return malformed(c, "a thread that it doesn't have");

@@ -286,6 +286,8 @@ static void fill(const raw *e, mnem_trace_event *out) {
     if (out->what == MNEM_TRACE_BEGIN || out->what == MNEM_TRACE_END ||
         out->what == MNEM_TRACE_MARK)
         out->detail = (uint32_t)(e->category - 1);
+    if (out->what == MNEM_TRACE_END && e->notes[NOTE_MULTIPLY_ADDS])
+        out->bytes = e->notes[NOTE_MULTIPLY_ADDS];
 }
 
 static mnem_status check(const mnem_trace_reader *reader, const mnem_trace_event *e) {

@@ -78,8 +78,10 @@ static void put_span(writer *w, const mnem_trace_event *e) {
     mnem__out_text(w->out, "%s,\"tid\":%u,\"cat\":\"%s\",\"name\":\"%s\"",
                    e->what == MNEM_TRACE_MARK ? ",\"s\":\"t\"" : "", e->thread,
                    mnem_span_text((mnem_span)e->detail), name_of(w, e, &name));
+    const bool adds = e->what == MNEM_TRACE_END && e->detail == MNEM_SPAN_OPERATOR;
     if (e->bytes)
-        mnem__out_text(w->out, ",\"args\":{\"bytes\":%llu}", (unsigned long long)e->bytes);
+        mnem__out_text(w->out, ",\"args\":{\"%s\":%llu}", adds ? "multiply_adds" : "bytes",
+                       (unsigned long long)e->bytes);
     mnem__out_text(w->out, "}");
 }
 

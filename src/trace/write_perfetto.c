@@ -60,7 +60,7 @@ static void interned(mnem__pb *pb, uint32_t field, uint64_t iid, const char *tex
 static void put_categories(mnem__pb *pb) {
     static const char *const notes[] = {
         [NOTE_BYTES] = "bytes", [NOTE_ADDRESS] = "address", [NOTE_STREAM] = "stream",
-        [NOTE_CLASS] = "class", [NOTE_REQUEST] = "request",
+        [NOTE_CLASS] = "class", [NOTE_REQUEST] = "request", [NOTE_MULTIPLY_ADDS] = "multiply_adds",
     };
     uint8_t *begun = mnem__pb_begin(pb, PACKET_INTERNED);
     for (unsigned i = 0; i < MNEM_SPANS; i++)
@@ -272,7 +272,8 @@ static void put_span(writer *w, const mnem_trace_event *e, uint32_t type) {
     mnem__pb *pb = event_begin(w, e->ns, type, uuid(TRACK_SORT_THREAD, e->thread), &begun);
     mnem__pb_number(pb, EVENT_CATEGORY_IID, e->detail + 1);
     mnem__pb_number(pb, EVENT_NAME_IID, e->name + 1);
-    if (e->bytes) annotate(pb, NOTE_BYTES, e->bytes);
+    const bool adds = type == TYPE_END && e->detail == MNEM_SPAN_OPERATOR;
+    if (e->bytes) annotate(pb, adds ? NOTE_MULTIPLY_ADDS : NOTE_BYTES, e->bytes);
     event_end(w, begun);
 }
 

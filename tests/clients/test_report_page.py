@@ -121,6 +121,47 @@ def test_a_block_tells_its_bytes_under_the_pointer(browser, snapshot):
     page.wait_for_function(f"document.getElementById('read').textContent.includes('Block of {spot[2]:,} bytes')")
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Of a run of the model that ships: accounts, blocks within them, spans of operators."""
+    folder = tmp_path_factory.mktemp("run")
+    subprocess.run([os.environ["MNEM_COMMAND"], "run", "-q", "-p", "In the beginning", "-n", "16",
+                    "--trace", folder / "run.pftrace"], check=True, capture_output=True)
+    return report(folder / "run.pftrace", folder)
+
+
+def test_a_run_has_all_five_pictures(browser, run):
+    path, numbers = run
+    page, said, asked = show(browser, path)
+    assert said == [] and asked == [path.as_uri()]
+    drawn = "id => { const c = document.getElementById(id); " \
+            "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].some(x => x) }"
+    assert all(page.evaluate(drawn, canvas) for canvas in ("bytes", "map", "spans", "roof"))
+    # Blocks of pools lie within accounts: nothing is counted twice.
+    rows = page.evaluate("""[...document.querySelectorAll('#flame div')].reduce((sums, e) => {
+        sums[e.style.top] = (sums[e.style.top] || 0) + +e.dataset.bytes; return sums }, {})""")
+    peak = numbers["metrics"]["peak"]
+    assert max(rows.values()) <= peak and max(rows.values()) > .95 * peak  # the least have no bar
+    assert sum(tag["bytes_at_peak"] for tag in numbers["tags"]) == peak
+
+
+def test_an_operator_tells_its_rates_under_the_pointer(browser, run):
+    path, numbers = run
+    page, _, _ = show(browser, path)
+    canvas = page.locator("#roof")
+    canvas.scroll_into_view_if_needed()
+    spots = page.evaluate("sight.roof().map(s => [s.x, s.y, s.p.name, s.p.flop, s.p.bytes, s.p.ns])")
+    assert spots
+    group = [o for o in numbers["operators"] if o["multiply_adds"] and o["name"] == "matmul token_embd"]
+    spot = [s for s in spots if s[2] == "matmul token_embd"]
+    if group and spot:
+        assert spot[0][3:] == [2 * group[0]["multiply_adds"], group[0]["bytes"], group[0]["ns_total"]]
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + spots[-1][0], box["y"] + spots[-1][1])
+    page.wait_for_function("sight.state().pick")
+    assert "GFLOP/s" in page.inner_text("#read")
+
+
 def test_tables_need_no_javascript(browser, snapshot):
     path, numbers = snapshot
     page = browser.new_context(java_script_enabled=False).new_page()

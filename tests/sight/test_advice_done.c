@@ -93,6 +93,25 @@ static void budget_tight_has_room_after(void **state) {
     drop(&p);
 }
 
+/* 85 % of what there is is what the tool takes of a budget in percent. */
+static void what_the_machine_lacks_isnt_planned_after(void **state) {
+    (void)state;
+    planned p;
+    mnem_advice a;
+    must(make(&p, SHAPE, roomy, (mnem_engine_options){0}, 0));
+    const double available = 0.6 * (double)p.plan.peak_bytes;
+    advice_silent(&p.facts, "budget-beyond-machine");
+    mnem_facts_set(&p.facts, MNEM_FACT_AVAILABLE, available);
+    advice_need(&p.facts, "budget-beyond-machine", &a);
+    drop(&p);
+    assert_non_null(strstr(a.command, "--memory 85%"));
+    must(make(&p, SHAPE, (uint64_t)(0.85 * available), (mnem_engine_options){0}, 0));
+    mnem_facts_set(&p.facts, MNEM_FACT_AVAILABLE, available);
+    advice_silent(&p.facts, "budget-beyond-machine");
+    advice_keeps(&a, (double)p.plan.peak_bytes - available);
+    drop(&p);
+}
+
 static void streamed_weights_stay_after(void **state) {
     (void)state;
     planned p;
@@ -284,6 +303,26 @@ static void precision_takes_less_after(void **state) {
     advice_keeps(&a, (double)t.plan.peak_bytes);
 }
 
+static void adapters_take_less_after(void **state) {
+    (void)state;
+    taught t;
+    mnem_advice a;
+    mnem_model *base;
+    mnem_train_options o = {.sequence = 8, .batch = 1, .threads = 1};
+    make_model(kit_path("base.gguf"), "--arch llama --context 64 --embd 512 --layers 4 --ff 1024");
+    must(mnem_model_open(kit_path("base.gguf"), &base));
+    must(mnem_model_transformer(base, &o.shape));
+    o.lora.base = base;
+    make_training(&t, o, roomy);
+    advice_need(&t.facts, "adapters-suffice", &a);
+    o.lora.rank = (int32_t)advice_option(&a, "--lora");
+    o.micro_batch = t.plan.micro_batch;
+    make_training(&t, o, roomy);
+    advice_silent(&t.facts, "adapters-suffice");
+    advice_keeps(&a, (double)t.plan.peak_bytes);
+    mnem_model_close(base);
+}
+
 static void nothing_is_computed_again_after(void **state) {
     (void)state;
     taught t;
@@ -309,6 +348,7 @@ int main(void) {
         cmocka_unit_test(budget_too_small_fits_after),
         cmocka_unit_test(budget_option_fits_after),
         cmocka_unit_test(budget_tight_has_room_after),
+        cmocka_unit_test(what_the_machine_lacks_isnt_planned_after),
         cmocka_unit_test(streamed_weights_stay_after),
         cmocka_unit_test(kv_takes_less_after),
         cmocka_unit_test(unused_context_is_gone_after),
@@ -318,6 +358,7 @@ int main(void) {
         cmocka_unit_test(pressure_falls_after),
         cmocka_unit_test(moments_take_less_after),
         cmocka_unit_test(precision_takes_less_after),
+        cmocka_unit_test(adapters_take_less_after),
         cmocka_unit_test(nothing_is_computed_again_after),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

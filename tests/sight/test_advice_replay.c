@@ -56,6 +56,26 @@ static void fragmentation_falls_after(void **state) {
     free(r.text);
 }
 
+/* Every other of many sizes is freed, and all that comes is larger than any of the holes. */
+static void holes_are_filled_by_granules(void **state) {
+    (void)state;
+    recorded r = {0};
+    mnem_advice a;
+    uint64_t roll = 3;
+    for (int i = 0; i < 60; i++)
+        put(&r, "a %d %d\n", i, (int)((2 << 20) * (1 + next_random(&roll) % 16)));
+    for (int i = 0; i < 60; i += 2) put(&r, "f %d\n", i);
+    for (int i = 60; i < 100; i++)
+        put(&r, "a %d %d\n", i, (int)((2 << 20) * (17 + next_random(&roll) % 16)));
+    mnem_facts facts = facts_of(&r, NULL, (mnem_replay_settings){0});
+    advice_need(&facts, "holes-too-small", &a);
+    assert_non_null(strstr(a.command, "--policy granules"));
+    facts = facts_of(&r, "granules", (mnem_replay_settings){0});
+    advice_silent(&facts, "holes-too-small");
+    advice_keeps(&a, facts.value[MNEM_FACT_CAPACITY]);
+    free(r.text);
+}
+
 static void rounding_falls_after(void **state) {
     (void)state;
     recorded r = {0};
@@ -159,6 +179,7 @@ static void what_idles_at_the_peak_isnt_there_after(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fragmentation_falls_after),
+        cmocka_unit_test(holes_are_filled_by_granules),
         cmocka_unit_test(rounding_falls_after),
         cmocka_unit_test(hit_rate_rises_after),
         cmocka_unit_test(unaligned_blocks_are_aligned_after),

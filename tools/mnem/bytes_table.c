@@ -62,3 +62,20 @@ void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted
             tool_size(seen, peak), tool_size(predicted_bytes, predicted),
             tool_size(info.budget_bytes, budget));
 }
+
+json_t *tool_ledger_json(const mnem_ledger *ledger) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    json_t *accounts = json_array();
+    mnem_account_info account;
+    for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
+        json_array_append_new(accounts, json_pack("{s:s, s:s, s:I, s:I}", "kind",
+                                                  mnem_kind_text(account.kind), "tag", account.tag,
+                                                  "bytes_live", (json_int_t)account.bytes_live,
+                                                  "bytes_peak", (json_int_t)account.bytes_peak));
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "accounts", accounts, "bytes_live",
+                     (json_int_t)info.bytes_live, "bytes_peak", (json_int_t)info.bytes_peak,
+                     "budget_bytes", (json_int_t)info.budget_bytes, "bytes_unaccounted",
+                     (json_int_t)tool_bytes_unaccounted(ledger), "refusals",
+                     (json_int_t)info.refusals);
+}

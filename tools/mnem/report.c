@@ -173,20 +173,3 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
 void tool_report_ledger(FILE *file, const tool_stage *stage) {
     tool_bytes_ledger(file, stage->ledger, stage->plan.peak_bytes);
 }
-
-json_t *tool_report_ledger_json(const tool_stage *stage) {
-    mnem_ledger_info info;
-    mnem_ledger_info_get(stage->ledger, &info);
-    json_t *accounts = json_array();
-    mnem_account_info account;
-    for (unsigned i = 0; mnem_ledger_account_get(stage->ledger, i, &account); i++)
-        json_array_append_new(accounts, json_pack("{s:s, s:s, s:I, s:I}", "kind",
-                                                  mnem_kind_text(account.kind), "tag", account.tag,
-                                                  "bytes_live", (json_int_t)account.bytes_live,
-                                                  "bytes_peak", (json_int_t)account.bytes_peak));
-    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "accounts", accounts, "bytes_live",
-                     (json_int_t)info.bytes_live, "bytes_peak", (json_int_t)info.bytes_peak,
-                     "budget_bytes", (json_int_t)info.budget_bytes, "bytes_unaccounted",
-                     (json_int_t)tool_bytes_unaccounted(stage->ledger), "refusals",
-                     (json_int_t)info.refusals);
-}

@@ -99,7 +99,32 @@ void tool_stage_end(tool_stage *stage, const char *step) {
     if (stage->recording.trace) mnem_trace_end(step);
 }
 
-int tool_stage_write_trace(tool_stage *stage, int code) {
+/* All but the ledger, to which the trace is charged. */
+static void take_down(tool_stage *stage) {
+    mnem_session_destroy(stage->session);
+    mnem_tokenizer_destroy(stage->tokenizer);
+    for (int i = 0; i < TOOL_ADAPTERS_MAX; i++) {
+        mnem_model_close(stage->adapter_file[i]);
+        stage->adapter_file[i] = NULL;
+    }
+    mnem_model_close(stage->model);
+    if (stage->prompt.room)
+        mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", stage->prompt.room);
+    free(stage->prompt.text);
+    mnem_device_close(stage->device);
+    stage->session = NULL;
+    stage->tokenizer = NULL;
+    stage->model = NULL;
+    stage->device = NULL;
+    stage->prompt.text = NULL;
+    stage->prompt.room = 0;
+}
+
+int tool_stage_end_trace(tool_stage *stage, int code) {
+    if (!stage->recording.trace) return code;
+    tool_recording_predicted(&stage->recording, stage->plan.peak_bytes);
+    tool_monitor_end();
+    take_down(stage); /* before the trace ends: what is live then was never given back */
     return tool_recording_end(&stage->recording, code);
 }
 
@@ -315,14 +340,7 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
 void tool_stage_close(tool_stage *stage) {
     tool_interrupt_watch(NULL);
     tool_monitor_end();
-    mnem_session_destroy(stage->session);
-    mnem_tokenizer_destroy(stage->tokenizer);
-    for (int i = 0; i < TOOL_ADAPTERS_MAX; i++) mnem_model_close(stage->adapter_file[i]);
-    mnem_model_close(stage->model);
-    if (stage->prompt.room)
-        mnem_ledger_release(stage->ledger, MNEM_KIND_HOST, "prompt", stage->prompt.room);
-    free(stage->prompt.text);
-    mnem_device_close(stage->device);
+    take_down(stage);
     tool_recording_end(&stage->recording, TOOL_FAILED); /* where nobody asked for its code */
     mnem_ledger_destroy(stage->ledger);
     *stage = (tool_stage){0};

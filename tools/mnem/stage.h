@@ -46,8 +46,9 @@ int tool_stage_create(tool_stage *stage);
 /* A step of the run for the trace, if there is one; begin and end come in pairs. */
 void tool_stage_begin(tool_stage *stage, const char *step);
 void tool_stage_end(tool_stage *stage, const char *step);
-/* Writes the trace, if one was asked for. code stays when it isn't TOOL_OK. */
-int tool_stage_write_trace(tool_stage *stage, int code);
+/* Where a trace was asked for: takes down all but the ledger, and writes it. code stays when it
+ * isn't TOOL_OK. */
+int tool_stage_end_trace(tool_stage *stage, int code);
 /* Takes everything down in reverse; a zeroed stage is fine. */
 void tool_stage_close(tool_stage *stage);
 
@@ -68,7 +69,6 @@ void tool_report_start(const tool_stage *stage);
 void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
 json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);
-json_t *tool_report_ledger_json(const tool_stage *stage);
 
 /* ---- what would be faster (advice.c) ---- */
 /* Of the plan: budgets and options that would gain or save, what gains most first. */

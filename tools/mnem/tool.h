@@ -214,6 +214,8 @@ json_t *tool_bytes_json(const tool_bytes *bytes); /* the lines */
 /* Accounts now and at their peak, and the process beside them. */
 /* What the kernel counted at the process's peak beyond the ledger's. */
 uint64_t tool_bytes_unaccounted(const mnem_ledger *ledger);
+/* Its accounts, now and at their peaks, and the sums. */
+json_t *tool_ledger_json(const mnem_ledger *ledger);
 void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes);
 
 /* ---- progress: one line on stderr that is overwritten; nothing when stderr isn't a terminal ----

@@ -191,6 +191,16 @@ static mnem_status leaks(mnem_pool *pool) {
                       (unsigned long long)pool->track.all.bytes_live, count, text);
 }
 
+/* To who records, that a live block ends. */
+static void tell_end(const mnem_pool *pool, uint32_t id, const mnem__pool_slot *s) {
+    const mnem_pool_block was = {
+        .id = id,
+        .memory = {.bytes = mnem__pool_bytes_of(pool, id),
+                   .address = s->alone ? s->offset
+                                       : mnem__pool_address(pool, s->offset, s->alignment_log2)}};
+    mnem__pool_tell(pool, MNEM__EVENT_FREE, &was);
+}
+
 /* Ends every block. Streams have passed their frees. */
 static void end_all(mnem_pool *pool) {
     for (uint32_t i = 0; i < pool->heap_count; i++) {
@@ -200,7 +210,10 @@ static void end_all(mnem_pool *pool) {
     for (uint32_t id = 0; id < pool->slots_used; id++) {
         mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
         if (s->state == MNEM__POOL_SLOT_EMPTY) continue;
-        if (s->state == MNEM__POOL_SLOT_LIVE) mnem__track_remove(&pool->track, id);
+        if (s->state == MNEM__POOL_SLOT_LIVE) {
+            if (mnem__event_told()) tell_end(pool, id, s);
+            mnem__track_remove(&pool->track, id);
+        }
         mnem__pool_end(pool, id);
     }
 }

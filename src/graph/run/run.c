@@ -17,6 +17,7 @@
 #include "base/event.h"
 #include "base/team/team.h"
 #include "graph/run/run_private.h"
+#include "mnem/op_query.h"
 
 static void give_back(mnem__run *r) {
     const mnem_graph_weights *weights = r->args->weights;
@@ -232,18 +233,27 @@ static uint32_t node_name(mnem__event_sink *sink, const mnem__run *r, int32_t i)
 }
 
 /* The text is made for the first event only: it takes ten times as long as an event. */
-static void tell_node(const mnem__run *r, mnem__event_what what, int32_t i) {
+static void tell_node(const mnem__run *r, mnem__event_what what, int32_t i, uint64_t value) {
     mnem__event_sink *sink = mnem__event_enter();
     if (!sink) return;
     const uint32_t known = mnem__event_name_known(sink, r->graph->owner, (uint32_t)i);
-    mnem__event_put(sink, what, known ? known : node_name(sink, r, i), MNEM__SPAN_OPERATOR, 0);
+    mnem__event_put(sink, what, known ? known : node_name(sink, r, i), MNEM__SPAN_OPERATOR, value);
+}
+
+/* All of its matrix, whichever chunks of it this walk does. */
+static mnem_op_cost cost_of(const mnem__run *r, const mnem__graph_step *step) {
+    bound b;
+    bind(r, step, &b);
+    b.args.row_end = step->op.desc.in[1].shape[0];
+    return b.args.tokens > 0 ? mnem_op_cost_get(&step->op, &b.args) : (mnem_op_cost){0};
 }
 
 static mnem_status run_step_told(mnem__walk *w, int32_t i) {
-    tell_node(w->run, MNEM__EVENT_BEGIN, i);
+    const mnem_op_cost cost = cost_of(w->run, &w->run->graph->step[i]);
+    tell_node(w->run, MNEM__EVENT_BEGIN, i, cost.bytes_read + cost.bytes_written);
     const mnem_status status =
         w->run->args->observer ? run_step_observed(w, i) : run_step(w, &w->run->graph->step[i]);
-    tell_node(w->run, MNEM__EVENT_END, i);
+    tell_node(w->run, MNEM__EVENT_END, i, cost.multiply_adds);
     mnem__event_sample();
     return status;
 }

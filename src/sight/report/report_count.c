@@ -120,6 +120,9 @@ static void reserve(mnem__count *c, const mnem__report_event *e) {
 static void reside(mnem__count *c, const mnem__report_event *e) {
     c->resident = e->bytes;
     if (e->bytes > c->resident_most) c->resident_most = e->bytes;
+    const int64_t beyond = (int64_t)(e->bytes - c->live.now);
+    if (!c->sampled || beyond > c->unaccounted) c->unaccounted = beyond;
+    c->sampled = true;
 }
 
 mnem_status mnem__count_span(mnem__count *c, const mnem__report_event *e, bool *ended,

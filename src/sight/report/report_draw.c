@@ -48,12 +48,15 @@ static bool holds_more(const void *context, uint32_t a, uint32_t b) {
     return h->of[a].most != h->of[b].most ? h->of[a].most > h->of[b].most : a < b;
 }
 
-/* Numbers the first `most` by their own peaks; the others get that number + 0. */
+/* Numbers the first `most` by their own peaks, of those that ever held anything (accounts of pools
+ * don't where ledgers are told of); the others get that number + 0. */
 static mnem_status choose(const mnem__holders *h, uint32_t most, uint32_t **series,
                           uint32_t *named) {
     uint32_t *order = mnem__alloc("report", (h->count + 1) * sizeof *order);
     *series = mnem__alloc("report", (h->count + 1) * sizeof **series);
-    *named = h->count < most ? h->count : most;
+    uint32_t holding = 0;
+    for (uint32_t i = 0; i < h->count; i++) holding += h->of[i].most > 0;
+    *named = holding < most ? holding : most;
     const mnem_status status = order && *series ? MNEM_OK : mnem__heap_status();
     if (status == MNEM_OK) {
         for (uint32_t i = 0; i < h->count; i++) order[i] = i;
@@ -215,6 +218,7 @@ static mnem_status draw_all(drawing *d) {
 
 /* ---- as text ---- */
 
+/* Kind, tag, site, bytes at the peak. */
 static void write_names(drawing *d, mnem__code *c, const mnem__holders *h, const uint32_t *series,
                         uint32_t named) {
     mnem__report_source *source = d->r->source;
@@ -223,6 +227,7 @@ static void write_names(drawing *d, mnem__code *c, const mnem__holders *h, const
     for (uint32_t s = 0; s < named; s++)
         for (uint32_t i = 0; i < h->count; i++) {
             const char *kind, *tag;
+            uint64_t bytes, blocks;
             if (series[i] != s) continue;
             source->account(source, h->of[i].account, &kind, &tag);
             mnem__code_text(c, first ? "[" : ",\n[");
@@ -231,7 +236,8 @@ static void write_names(drawing *d, mnem__code *c, const mnem__holders *h, const
             mnem__code_quoted(c, tag);
             mnem__code_text(c, ",");
             mnem__code_quoted(c, h->of[i].site ? source->site(source, h->of[i].site) : "");
-            mnem__code_text(c, "]");
+            mnem__holder_peak(h, i, &bytes, &blocks);
+            mnem__code_text(c, ",%llu]", (unsigned long long)bytes);
             first = false;
             break;
         }

@@ -149,6 +149,7 @@ static mnem_status list_operators(mnem_report *r) {
                                    .sort = mnem_span_text((mnem_span)o->sort),
                                    .count = o->count,
                                    .bytes = o->bytes,
+                                   .multiply_adds = o->multiply_adds,
                                    .ns_total = o->total,
                                    .ns_longest = o->longest};
     }

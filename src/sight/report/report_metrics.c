@@ -68,8 +68,7 @@ static bool measure_bytes(const mnem_report_facts *f, mnem_report_metric metric,
         return number(f->reserved.known, (double)f->reserved.most, value);
     case MNEM_REPORT_METRIC_RESIDENT: return number(f->resident_most, resident, value);
     case MNEM_REPORT_METRIC_UNACCOUNTED:
-        return number(f->resident_at_peak, (double)f->resident_at_peak - (double)f->bytes_peak,
-                      value);
+        return number(f->unaccounted_known, (double)f->unaccounted_bytes, value);
     case MNEM_REPORT_METRIC_UTILISATION:
         return percent((double)f->bytes_peak, (double)f->budget_bytes, value);
     default:

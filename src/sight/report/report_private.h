@@ -15,7 +15,7 @@ typedef struct mnem__integral {
 
 /* ---- spans of threads, summed by name (report_spans.c) ---- */
 typedef struct mnem__span_sum {
-    uint64_t count, bytes, total, longest;
+    uint64_t count, bytes, multiply_adds, total, longest;
     uint32_t name;
     int32_t sort; /* mnem_span, of the last */
 } mnem__span_sum;
@@ -36,7 +36,7 @@ typedef struct mnem__spans {
 } mnem__spans;
 /* A span that ended. */
 typedef struct mnem__span {
-    uint64_t from, to, bytes;
+    uint64_t from, to, bytes, multiply_adds;
     uint32_t name, lane, depth; /* its thread's number, from 0; how many it lies in */
     int32_t sort;
 } mnem__span;
@@ -55,6 +55,8 @@ typedef struct mnem__count {
     mnem__integral live, granted, reserved; /* reserved.now is signed in its bits */
     uint64_t events, allocations, at, peak_at, peak_event, bytes_before;
     uint64_t resident, resident_most, resident_at_peak;
+    int64_t unaccounted; /* the most of a sample */
+    bool sampled;
     uint64_t disk_bytes, disk_ns, disk_reads;
     mnem_report_refused refused[MNEM_REPORT_REFUSALS];
     bool charged; /* there are charges: they are what is live, and blocks lie within */

@@ -32,7 +32,7 @@ typedef struct mnem__report_event {
 } mnem__report_event;
 
 typedef struct mnem__report_about {
-    const char *format, *program;
+    const char *format, *program, *roofs;
     bool clocked;
     bool blocks; /* all of them are told */
     bool places; /* they have addresses, and RESERVE tells what is reserved */

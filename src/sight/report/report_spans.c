@@ -4,6 +4,7 @@
  * is deeper than the stack isn't timed.
  * Cost: a search among the threads, which are few, and an entry for each name. */
 #include "base/error.h"
+#include "mnem/trace_read.h"
 #include "sight/report/report_private.h"
 
 static mnem__span_stack *stack_of(mnem__spans *s, uint32_t thread) {
@@ -44,6 +45,7 @@ static void add(mnem__span_sum *o, const mnem__span *span) {
     o->count++;
     o->total += took;
     o->bytes += span->bytes;
+    o->multiply_adds += span->multiply_adds;
     o->sort = span->sort;
     if (took > o->longest) o->longest = took;
 }
@@ -60,13 +62,15 @@ mnem_status mnem__spans_tell(mnem__spans *s, const mnem__report_event *e, bool *
     if (!t->depth || --t->depth >= MNEM__SPAN_DEPTH) return MNEM_OK;
     const uint32_t i = t->depth;
     if (!reserve(s, t->name[i])) return mnem__heap_status();
-    *span = (mnem__span){t->from[i],
-                         e->at,
-                         e->bytes ? e->bytes : t->bytes[i],
-                         t->name[i],
-                         (uint32_t)(t - s->stack),
-                         i,
-                         t->sort[i]};
+    const bool adds = t->sort[i] == MNEM_SPAN_OPERATOR; /* what its end says */
+    *span = (mnem__span){.from = t->from[i],
+                         .to = e->at,
+                         .bytes = e->bytes && !adds ? e->bytes : t->bytes[i],
+                         .multiply_adds = adds ? e->bytes : 0,
+                         .name = t->name[i],
+                         .lane = (uint32_t)(t - s->stack),
+                         .depth = i,
+                         .sort = t->sort[i]};
     add(&s->of[t->name[i]], span);
     *ended = true;
     return MNEM_OK;

@@ -3,6 +3,7 @@
  * The idea: each event is told as it is; accounts of ledgers are what is live, blocks of pools lie
  * within them. A block's id is its address and its pool, since pools of devices that are only
  * numbers share addresses. A site's number is its name's and 1. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -13,6 +14,7 @@
 typedef struct trace_source {
     mnem__report_source base;
     mnem_trace_reader *reader;
+    char program[128];
 } trace_source;
 
 /* The name of the counter that is the process's memory. */
@@ -94,13 +96,26 @@ static uint64_t noted(const trace_source *s, const char *key) {
     return n;
 }
 
+/* What was noted of who wrote it: "mnem run model.gguf". */
+static void name_program(trace_source *s) {
+    const char *program = mnem_trace_reader_note_of(s->reader, "program");
+    const char *verb = mnem_trace_reader_note_of(s->reader, "verb");
+    const char *model = mnem_trace_reader_note_of(s->reader, "model");
+    if (program)
+        snprintf(s->program, sizeof s->program, "%s", program);
+    else if (verb)
+        snprintf(s->program, sizeof s->program, "mnem %s%s%s", verb, model ? " " : "",
+                 model ? model : "");
+}
+
 static void trace_about(mnem__report_source *self, mnem__report_about *about) {
-    const trace_source *s = (trace_source *)self;
+    trace_source *s = (trace_source *)self;
     mnem_trace_file_info info;
     mnem_trace_reader_info(s->reader, &info);
-    const char *program = mnem_trace_reader_note_of(s->reader, "program");
-    *about = (mnem__report_about){.format = "trace of mnem",
-                                  .program = program ? program : "",
+    name_program(s);
+    *about = (mnem__report_about){.format = *s->program ? "trace" : "trace of mnem",
+                                  .program = s->program,
+                                  .roofs = mnem_trace_reader_note_of(s->reader, "roofs"),
                                   .clocked = true,
                                   .dropped = info.dropped,
                                   .budget_bytes = info.budget_bytes,

@@ -1,7 +1,9 @@
 /* test_tool_advise.c: `mnem advise` on models, runs and traces, as somebody would type it. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <jansson.h>
 
@@ -120,6 +122,66 @@ static void what_isnt_there_is_said(void **state) {
     assert_int_equal(RUN("advise", tool_file("no.trace", "what\n")).code, 1);
 }
 
+/* ---- doing what is said, with runs ---- */
+
+static void threads_are_as_many_as_processors_after(void **state) {
+    (void)state;
+    cpu_set_t set;
+    char many[16], said[16] = "";
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    snprintf(many, sizeof many, "%d", CPU_COUNT(&set) + 2);
+    assert_int_equal(
+        RUN("run", tool_model, "-q", "-p", "In the", "-n", "40", "--threads", many).code, 0);
+    json_t *o = object(RUN("advise", "--json"));
+    const char *text = strstr(command(o, "threads-too-many"), "--threads ");
+    assert_true(text && sscanf(text, "--threads %15s", said) == 1);
+    assert_int_equal(atoi(said), CPU_COUNT(&set));
+    json_decref(o);
+    assert_int_equal(
+        RUN("run", tool_model, "-q", "-p", "In the", "-n", "40", "--threads", said).code, 0);
+    o = object(RUN("advise", "--json"));
+    assert_null(find(o, "threads-too-many"));
+    json_decref(o);
+}
+
+static void a_measured_machine_hears_nothing_of_it_after(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip();
+    json_t *o = object(RUN("advise", tool_model, "--memory", "2G", "--json"));
+    assert_string_equal(command(o, "profile-missing"), "mnem bench");
+    json_decref(o);
+    assert_int_equal(RUN("bench", tool_model, "-q").code, 0);
+    o = object(RUN("advise", tool_model, "--memory", "2G", "--json"));
+    assert_null(find(o, "profile-missing"));
+    json_decref(o);
+}
+
+static double file_bytes(const char *path) {
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    return (double)st.st_size;
+}
+
+static void wide_weights_are_narrow_after(void **state) {
+    (void)state;
+    char small[300];
+    snprintf(small, sizeof small, "%s", at("small.gguf"));
+    json_t *o = object(RUN("advise", tool_model, "--memory", "2G", "--json"));
+    assert_non_null(strstr(command(o, "weights-wide"), "Q4_K_M"));
+    const json_t *gain = json_object_get(find(o, "weights-wide"), "gain");
+    const double promised = json_number_value(json_object_get(gain, "before")) -
+                            json_number_value(json_object_get(gain, "after"));
+    assert_true(promised > 0);
+    json_decref(o);
+    assert_int_equal(RUN("quantize", tool_model, "Q4_K_M", "-o", small).code, 0);
+    if (file_bytes(tool_model) - file_bytes(small) < 0.8 * promised)
+        fail_msg("%.0f bytes were promised, %.0f came", promised,
+                 file_bytes(tool_model) - file_bytes(small));
+    o = object(RUN("advise", small, "--memory", "2G", "--json"));
+    assert_null(find(o, "weights-wide"));
+    json_decref(o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_budget_that_is_too_small_is_advised_about, begin),
@@ -128,6 +190,9 @@ int main(void) {
         cmocka_unit_test_setup(a_run_is_found_by_its_number, begin),
         cmocka_unit_test_setup(a_trace_is_replayed, begin),
         cmocka_unit_test_setup(what_isnt_there_is_said, begin),
+        cmocka_unit_test_setup(threads_are_as_many_as_processors_after, begin),
+        cmocka_unit_test_setup(a_measured_machine_hears_nothing_of_it_after, begin),
+        cmocka_unit_test_setup(wide_weights_are_narrow_after, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

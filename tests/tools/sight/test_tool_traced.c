@@ -1,9 +1,12 @@
-/* test_tool_traced.c: what a trace says of a run is what its ledger says, to the byte: the peak of
- * every account, the peak of all, and never more than the budget. Runs are drawn at random;
- * `test_tool_traced 100` draws so many. */
+/* test_tool_traced.c: what a trace says of run, train and serve is what their ledgers say, to the
+ * byte: the peak of every account, the peak of all, and never more than the budget; and a report's
+ * sums are those, with next to nothing unaccounted and nothing left behind. Runs are drawn at
+ * random; `test_tool_traced 100` draws so many of each. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -11,8 +14,10 @@
 #include "kit/kit_file.h"
 #include "kit/kit_random.h"
 #include "mnem/replay.h"
+#include "mnem/report.h"
 #include "mnem/trace_read.h"
-#include "tools/tool_run.h"
+#include "tools/serve/http_client.h"
+#include "tools/train/train_words.h"
 
 enum { ACCOUNTS = 200 };
 
@@ -70,6 +75,28 @@ static uint64_t most_of(const char *path, const sums *s, const char *kind, const
     return most;
 }
 
+/* The report of the trace: the same sums, whoever adds them. */
+static void report_agrees(const char *path, const sums *s) {
+    mnem_report *report;
+    must(mnem_report_create(path, NULL, &report));
+    const mnem_report_facts *f = mnem_report_facts_get(report);
+    uint64_t at_peak = 0, end = 0;
+    for (size_t i = 0; i < f->accounts; i++) {
+        at_peak += f->account[i].bytes_at_peak;
+        end += f->account[i].bytes_end;
+    }
+    assert_int_equal(f->bytes_peak, s->peak);
+    assert_int_equal(at_peak, s->peak);
+    assert_int_equal(f->bytes_end, s->total);
+    assert_int_equal(end, s->total);
+    assert_int_equal(f->dropped, 0);
+    assert_int_equal(f->leaked_blocks, 0);
+    const uint64_t percent = f->resident_most / 50;
+    if (MNEM_RELEASE && f->unaccounted_known)
+        assert_true(f->unaccounted_bytes <= (int64_t)(percent > 4 * MIB ? percent : 4 * MIB));
+    mnem_report_destroy(report);
+}
+
 static uint64_t number(const json_t *object, const char *key) {
     const json_t *n = json_object_get(object, key);
     if (!json_is_integer(n)) fail_msg("no number %s", key);
@@ -90,6 +117,7 @@ static void compare(const char *path, const json_t *ledger) {
     }
     assert_int_equal(s.peak, number(ledger, "bytes_peak"));
     if (s.budget) assert_true(s.peak <= s.budget);
+    report_agrees(path, &s);
 }
 
 /* The last line, which is an object. */
@@ -139,12 +167,114 @@ static void a_runs_snapshot_replays_to_its_peak(void **state) {
     }
 }
 
-int main(int count, char **words) {
+/* ---- train ---- */
+
+static void training_is_told_to_the_byte(void **state) {
+    (void)state;
+    for (int i = 0; i < rounds; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s", at(PICK("train.pftrace", "train.json")));
+        json_t *o =
+            last_line(RUN("train", "--memory", MEMORY, "-q", "--json", "--data", at("text.txt"),
+                          "--config", at("config.json"), "--out", folder("trained"), "--trace",
+                          path, "--threads", PICK("1", "2", "3"), "--batch", PICK("1", "2", "4")));
+        compare(path, json_object_get(o, "ledger"));
+        json_decref(o);
+    }
+}
+
+/* ---- serve ---- */
+
+/* The peak that the table at the end has of kind and tag, to the byte; 0: it has no such line. */
+static uint64_t printed(const char *table, const char *kind, const char *tag) {
+    for (const char *line = table; line && *line; line = strchr(line, '\n')) {
+        char word[32];
+        int n = 0;
+        line += *line == '\n';
+        if (sscanf(line, "  %31s %n", word, &n) != 1 || strcmp(word, kind) != 0) continue;
+        const size_t tag_length = strlen(tag);
+        if (strncmp(line + n, tag, tag_length) != 0 || line[n + tag_length] != ' ') continue;
+        const char *end = line + strcspn(line, "\n"), *last = end;
+        while (last > line && last[-1] != ' ') last--;
+        uint64_t bytes = 0;
+        for (; last < end; last++)
+            if (*last != ',') bytes = bytes * 10 + (uint64_t)(*last - '0');
+        return bytes;
+    }
+    return 0;
+}
+
+static void compare_printed(const char *path, const char *text) {
+    mnem_trace_reader *reader;
+    mnem_trace_event e;
+    mnem_trace_account a;
+    const sums s = sums_of(path);
+    const char *table = strstr(text, "\nledger");
+    if (!table) fail_msg("no ledger in:\n%s", text);
+    must(mnem_trace_reader_open(path, NULL, &reader));
+    while (mnem_trace_reader_next(reader, &e) == 1) continue;
+    for (uint32_t i = 0; mnem_trace_reader_account(reader, i, &a); i++) {
+        const uint64_t bytes = printed(table, mnem_kind_text(a.kind), a.tag);
+        if (!a.pool && s.most[i] && bytes != s.most[i])
+            fail_msg("%s %s: %llu bytes in the trace, %llu in\n%s", mnem_kind_text(a.kind), a.tag,
+                     (unsigned long long)s.most[i], (unsigned long long)bytes, table);
+    }
+    mnem_trace_reader_close(reader);
+    assert_true(s.peak <= s.budget);
+    report_agrees(path, &s);
+}
+
+static void ask_some(void) {
+    char body[200], text[600];
+    snprintf(body, sizeof body, "{\"prompt\": [\"%s\", \"In the\"], \"max_tokens\": %s}",
+             PICK("And God said", "Now", "And it came to pass"), PICK("1", "5", "20"));
+    snprintf(text, sizeof text,
+             "POST /v1/completions HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", strlen(body),
+             body);
+    assert_int_equal(ask(text).status, 200);
+}
+
+static void serve_traced(const char *path, char *text, size_t room) {
+    int out, err;
+    char line[200] = "";
+    const pid_t pid =
+        tool_start((const char *const[]){"serve", "--port", "0", "-v", "--trace", path, "--memory",
+                                         MNEM_RELEASE ? "40M" : "2G", "--parallel",
+                                         PICK("1", "2", "4"), "--kv", PICK("f16", "q8_0"), NULL},
+                   &out, &err);
+    for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n'); n++)
+        assert_int_equal(read(out, line + n, 1), 1);
+    client_to(atoi(strrchr(line, ':') + 1));
+    for (uint64_t n = 1 + random_below(4); n; n--) ask_some();
+    kill(pid, SIGTERM);
+    assert_int_equal(tool_wait(pid), 0);
+    size_t n = 0;
+    for (ssize_t got; n < room - 1 && (got = read(err, text + n, room - 1 - n)) > 0;)
+        n += (size_t)got;
+    text[n] = 0;
+    close(out);
+    close(err);
+}
+
+static void serving_is_told_to_the_byte(void **state) {
+    (void)state;
+    static char text[1 << 17];
+    for (int i = 0; i < rounds; i++) {
+        char path[256];
+        snprintf(path, sizeof path, "%s", at(PICK("serve.pftrace", "serve.json")));
+        serve_traced(path, text, sizeof text);
+        compare_printed(path, text);
+    }
+}
+
+int main(int count, char **words_given) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_told_to_the_byte),
         cmocka_unit_test(a_runs_snapshot_replays_to_its_peak),
+        cmocka_unit_test(training_is_told_to_the_byte),
+        cmocka_unit_test(serving_is_told_to_the_byte),
     };
-    if (count > 1) rounds = atoi(words[1]);
+    if (count > 1) rounds = atoi(words_given[1]);
     random_seed_chosen();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_files, NULL);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mnem/trace.h"
+#include "sight/probe_file.h"
 
 const tool_option tool_trace_options[] = {
     {"trace", 0, "FILE", TOOL_VALUE_TEXT, 0, .path = TOOL_PATH_WRITE | TOOL_PATH_PLAIN,
@@ -28,6 +29,25 @@ static mnem_status note_run(mnem_trace *trace, const tool_args *args, const char
     return status;
 }
 
+/* What this machine gives, where it was measured: a report places operators under it. */
+static void note_roofs(mnem_trace *trace) {
+    static mnem_probe probe;
+    char text[512];
+    double age;
+    size_t n = 0;
+    if (!tool_probe_load(&probe, &age)) return;
+    for (int i = 0; i < probe.levels; i++) {
+        const mnem_probe_level *l = &probe.level[i];
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %.0f", i ? "," : "", l->name,
+                              l->rate[probe.teams - 1][MNEM_PROBE_LOAD].best);
+    }
+    for (int i = 0, shown = 0; i < probe.peaks && n < sizeof text - 48; i++)
+        if (probe.peak[i].used)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s %.0f", shown++ ? "," : ";",
+                                  probe.peak[i].type, probe.peak[i].rate[1].best);
+    mnem_trace_note(trace, "roofs", text);
+}
+
 int tool_recording_begin(const tool_args *args, const char *path, const char *model,
                          mnem_ledger *ledger, tool_recording *recording) {
     *recording = (tool_recording){.path = path, .quiet = args->quiet};
@@ -35,7 +55,15 @@ int tool_recording_begin(const tool_args *args, const char *path, const char *mo
     const mnem_trace_options options = {.path = path, .ledger = ledger};
     mnem_status status = mnem_trace_create(&options, &recording->trace);
     if (status == MNEM_OK) status = note_run(recording->trace, args, model);
+    if (status == MNEM_OK) note_roofs(recording->trace);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+void tool_recording_predicted(tool_recording *recording, uint64_t bytes) {
+    char text[24];
+    if (!recording->trace || !bytes) return;
+    snprintf(text, sizeof text, "%llu", (unsigned long long)bytes);
+    mnem_trace_note(recording->trace, "predicted_bytes", text);
 }
 
 int tool_recording_end(tool_recording *recording, int code) {

@@ -17,6 +17,8 @@ int tool_recording_check(const tool_args *args, const char *path);
 /* Begins, when the ledger is there, if there is one. */
 int tool_recording_begin(const tool_args *args, const char *path, const char *model,
                          mnem_ledger *ledger, tool_recording *recording);
+/* What the plan says of the peak, for the report; 0, and no recording, are fine. */
+void tool_recording_predicted(tool_recording *recording, uint64_t bytes);
 /* Writes the file, before the ledger goes, and says what isn't in it. code: of the run, which
  * stays when it isn't TOOL_OK. */
 int tool_recording_end(tool_recording *recording, int code);

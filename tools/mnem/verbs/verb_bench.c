@@ -416,7 +416,7 @@ static int verb_bench(const tool_args *args) {
     int code = tool_stage_open(args, &b.asked->session, &stage);
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = run_bench(&b);
-    code = tool_stage_write_trace(&stage, code);
+    code = tool_stage_end_trace(&stage, code);
     tool_stage_close(&stage);
     return code;
 }

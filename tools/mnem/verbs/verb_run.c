@@ -50,8 +50,8 @@ static json_t *plan_json(const tool_generator *g) {
  * and written as it is made: it waits nowhere in memory. first: where it begins among them. */
 static void print_end(tool_generator *g, tool_end end, const char *slow, int32_t first) {
     json_t *object = json_pack("{s:o, s:o, s:o, s:s}", "plan", plan_json(g), "ledger",
-                               tool_report_ledger_json(g->stage), "stats", stats_json(g, end, slow),
-                               "type", "end");
+                               tool_ledger_json(g->stage->ledger), "stats",
+                               stats_json(g, end, slow), "type", "end");
     char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
     const bool beside = end == TOOL_END_STOP || end == TOOL_END_CONTEXT || end == TOOL_END_GRAMMAR;
     json_decref(object);
@@ -199,8 +199,8 @@ static int verb_run(const tool_args *args) {
         code = several ? run_several(&stage, o)
                : chat  ? tool_chat(&stage, o, &g)
                        : run_prompt(&stage, o, &g);
-    code = tool_stage_write_trace(&stage, code);
     if (g.stage) tool_generator_close(&g);
+    code = tool_stage_end_trace(&stage, code);
     tool_stage_close(&stage);
     if (chat) tool_editor_close();
     return code;

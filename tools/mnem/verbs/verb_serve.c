@@ -321,7 +321,7 @@ static int verb_serve(const tool_args *args) {
     if (s->engine && args->verbose && !args->quiet) tool_report_ledger(stderr, &s->stage);
     if (s->scheduler && code == TOOL_OK) keep(s);
     take_down(s);
-    code = tool_stage_write_trace(&s->stage, code);
+    code = tool_stage_end_trace(&s->stage, code);
     tool_stage_close(&s->stage);
     const int out = tool_out_end();
     return code == TOOL_OK ? out : code;

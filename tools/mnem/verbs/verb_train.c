@@ -139,6 +139,7 @@ static int close_run(train_run *run, int code) {
     train_teacher_close(run);
     mnem_device_close(run->device);
     tool_monitor_end();
+    if (run->plan.peak_bytes) tool_recording_predicted(&run->recording, train_report_peak(run));
     code = tool_recording_end(&run->recording, code);
     mnem_ledger_destroy(run->ledger);
     train_folder_close(run);

@@ -13,7 +13,7 @@
 extern const char report_page_html[];
 extern const size_t report_page_html_bytes;
 
-enum { ROWS = 100 };
+enum { ROWS = 100, SHOWN = 15 }; /* of a table; before the rest has to be asked for */
 
 typedef struct page {
     FILE *file;
@@ -61,16 +61,28 @@ static void cell_text(const page *p, const char *kind, const char *tag, const ch
     fputs("</td>", p->file);
 }
 
-static void begin_table(const page *p, const char *title, const char *const *columns) {
-    fprintf(p->file, "<section><h2>%s</h2><div class=\"wide\"><table><tr>", title);
+static void put_columns(const page *p, const char *const *columns) {
+    fputs("<table><tr>", p->file);
     for (; *columns; columns++) fprintf(p->file, "<th scope=\"col\">%s</th>", *columns);
     fputs("</tr>\n", p->file);
 }
 
+static void begin_table(const page *p, const char *title, const char *const *columns) {
+    fprintf(p->file, "<section><h2>%s</h2><div class=\"wide\">", title);
+    put_columns(p, columns);
+}
+
+/* Before row i of so many: a long table's later rows are folded away. */
+static void fold_table(const page *p, size_t i, size_t all, const char *const *columns) {
+    if (i != SHOWN) return;
+    fprintf(p->file, "</table><details><summary>%zu more</summary>", all - SHOWN);
+    put_columns(p, columns);
+}
+
 static void end_table(const page *p, size_t all) {
     fputs("</table>", p->file);
-    if (all > ROWS) fprintf(p->file, "<p class=\"dim\">and %zu more</p>", all - ROWS);
-    fputs("</div></section>\n", p->file);
+    if (all > ROWS) fprintf(p->file, "<p class=\"dim\">and %zu in --json</p>", all - ROWS);
+    fprintf(p->file, "%s</div></section>\n", all > SHOWN ? "</details>" : "");
 }
 
 /* ---- tables ---- */
@@ -116,6 +128,7 @@ static void owners_table(const page *p, const char *title, const mnem_report_own
     if (!count) return;
     begin_table(p, title, columns);
     for (size_t i = 0; i < count && i < ROWS; i++) {
+        fold_table(p, i, count, columns);
         cell_text(p, o[i].kind, o[i].tag, o[i].site);
         cell_bytes(p, o[i].bytes_at_peak);
         cell(p, "%.1f %%",
@@ -136,6 +149,7 @@ static void leaks_table(const page *p) {
     begin_table(p, "Never given back", columns);
     for (size_t i = 0; i < p->f->leaks && i < ROWS; i++) {
         const mnem_report_leak *l = &p->f->leak[i];
+        fold_table(p, i, p->f->leaks, columns);
         cell_text(p, l->kind, l->tag, l->site);
         cell_bytes(p, l->bytes);
         cell(p, "%llu", (unsigned long long)l->blocks);
@@ -148,16 +162,24 @@ static void leaks_table(const page *p) {
 }
 
 static void operators_table(const page *p) {
-    static const char *const columns[] = {"span", "time", "times", "longest", NULL};
+    static const char *const columns[] = {"span",  "time", "times",   "longest",
+                                          "bytes", "GB/s", "GFLOP/s", NULL};
     char a[TOOL_TEXT];
     if (!p->f->ops) return;
     begin_table(p, "Operators and other spans", columns);
     for (size_t i = 0; i < p->f->ops && i < ROWS; i++) {
         const mnem_report_operator *o = &p->f->op[i];
+        fold_table(p, i, p->f->ops, columns);
         cell_text(p, o->name, "", "");
         cell(p, "%s", report_time(p->f, o->ns_total, a));
         cell(p, "%llu", (unsigned long long)o->count);
         cell(p, "%s", report_time(p->f, o->ns_longest, a));
+        if (o->bytes && strcmp(o->sort, "step") != 0)
+            cell_bytes(p, o->bytes);
+        else
+            cell(p, "-");
+        cell(p, "%s", report_rate(o, false, a));
+        cell(p, "%s", report_rate(o, true, a));
         fputs("</tr>\n", p->file);
     }
     end_table(p, p->f->ops);

@@ -1,5 +1,8 @@
 /* report_json.c: a report as JSON. Names of keys are stable; null is what isn't known. Times are
  * nanoseconds where "clock" says so, operations elsewhere. */
+#include <stdio.h>
+#include <string.h>
+
 #include "verbs/report/report_tool.h"
 
 /* Text of others may be any bytes; JSON takes UTF-8 only. */
@@ -50,12 +53,35 @@ static json_t *operators_json(const mnem_report_facts *f) {
     for (size_t i = 0; i < f->ops; i++) {
         const mnem_report_operator *o = &f->op[i];
         json_array_append_new(
-            list, json_pack("{s:o, s:s, s:I, s:I, s:I, s:o}", "name", text_json(o->name), "sort",
-                            o->sort, "count", (json_int_t)o->count, "ns_total",
+            list, json_pack("{s:o, s:s, s:I, s:I, s:I, s:o, s:o}", "name", text_json(o->name),
+                            "sort", o->sort, "count", (json_int_t)o->count, "ns_total",
                             (json_int_t)o->ns_total, "ns_longest", (json_int_t)o->ns_longest,
-                            "bytes", tool_json_count(o->bytes, o->bytes)));
+                            "bytes", tool_json_count(o->bytes, o->bytes), "multiply_adds",
+                            tool_json_count(o->multiply_adds, o->multiply_adds)));
     }
     return list;
+}
+
+/* "NAME RATE,NAME RATE" up to the end or a semicolon, as a list of pairs. */
+static json_t *rates_json(const char *text) {
+    json_t *list = json_array();
+    char name[16];
+    double rate;
+    int n;
+    while (sscanf(text, "%15[^ ;,] %lf%n", name, &rate, &n) == 2) {
+        json_array_append_new(list,
+                              json_pack("{s:o, s:f}", "name", text_json(name), "per_s", rate));
+        text += n;
+        if (*text++ != ',') break;
+    }
+    return list;
+}
+
+static json_t *roofs_json(const mnem_report_facts *f) {
+    const char *peaks = f->roofs ? strchr(f->roofs, ';') : NULL;
+    if (!peaks) return json_null();
+    return json_pack("{s:o, s:o}", "bytes", rates_json(f->roofs), "operations",
+                     rates_json(peaks + 1));
 }
 
 static json_t *refusals_json(const mnem_report_facts *f) {
@@ -111,6 +137,7 @@ json_t *report_json(const mnem_report_facts *f) {
     json_object_set_new(root, "sites", owners_json(f, f->site, f->sites));
     json_object_set_new(root, "leaks", leaks_json(f));
     json_object_set_new(root, "operators", operators_json(f));
+    json_object_set_new(root, "roofs", roofs_json(f));
     json_object_set_new(root, "disk",
                         f->disk_reads
                             ? json_pack("{s:I, s:I, s:I}", "bytes", (json_int_t)f->disk_bytes, "ns",

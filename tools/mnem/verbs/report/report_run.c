@@ -110,21 +110,24 @@ int report_run_open(const char *operand, report_run *r) {
     snprintf(r->path, sizeof r->path, "run %llu (%s%s%s)", (unsigned long long)run->run, run->verb,
              *run->model ? " " : "", run->model);
     snprintf(r->program, sizeof r->program, "mnem %s", run->version);
-    r->facts = (mnem_report_facts){.path = r->path,
-                                   .format = "line of the history",
-                                   .program = r->program,
-                                   .clocked = true,
-                                   .duration = (uint64_t)(run->seconds * 1e9),
-                                   .peak_at = (uint64_t)(run->seconds * 1e9),
-                                   .budget_bytes = run->budget_bytes,
-                                   .bytes_peak = run->ledger_bytes,
-                                   .resident_most = run->peak_bytes,
-                                   .resident_at_peak = run->peak_bytes,
-                                   .predicted_bytes = run->predicted_bytes,
-                                   .live = {true, run->ledger_bytes, run->ledger_bytes, 0},
-                                   .disk_bytes = run->streamed_bytes,
-                                   .disk_ns = (uint64_t)(run->seconds_waiting * 1e9),
-                                   .disk_reads = run->streamed_bytes > 0};
+    r->facts =
+        (mnem_report_facts){.path = r->path,
+                            .format = "line of the history",
+                            .program = r->program,
+                            .clocked = true,
+                            .duration = (uint64_t)(run->seconds * 1e9),
+                            .peak_at = (uint64_t)(run->seconds * 1e9),
+                            .budget_bytes = run->budget_bytes,
+                            .bytes_peak = run->ledger_bytes,
+                            .resident_most = run->peak_bytes,
+                            .resident_at_peak = run->peak_bytes,
+                            .unaccounted_known = run->peak_bytes && run->ledger_bytes,
+                            .unaccounted_bytes = (int64_t)(run->peak_bytes - run->ledger_bytes),
+                            .predicted_bytes = run->predicted_bytes,
+                            .live = {true, run->ledger_bytes, run->ledger_bytes, 0},
+                            .disk_bytes = run->streamed_bytes,
+                            .disk_ns = (uint64_t)(run->seconds_waiting * 1e9),
+                            .disk_reads = run->streamed_bytes > 0};
     r->facts.refused[MNEM_REPORT_CAPACITY].count = run->refusals;
     add_kinds(r);
     add_phases(r);

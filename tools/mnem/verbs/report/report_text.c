@@ -47,7 +47,18 @@ char *report_value(const mnem_report_facts *f, mnem_report_metric metric, char t
 
 char *report_owner_text(const char *kind, const char *tag, const char *site, int room,
                         char text[TOOL_TEXT * 8]) {
-    if (*site) return replay_site_text(site, room, text);
+    int n = 0;
+    if (*site && *kind &&
+        strcmp(kind, "device") !=
+            0) { /* whose bytes they are first, then as much of where as there is room */
+        n = snprintf(text, (size_t)room / 2 + 1, "%s%s%s", kind, *tag ? " " : "", tag);
+        if (n > room / 2) n = room / 2;
+        text[n++] = ' ';
+    }
+    if (*site) {
+        replay_site_text(site, room - n, text + n);
+        return text;
+    }
     snprintf(text, (size_t)room + 1, "%s%s%s", kind, *kind && *tag ? " " : "", tag);
     return text;
 }
@@ -80,7 +91,10 @@ static void verdict_peak(const mnem_report_facts *f, char *line) {
         add(line, " at %s", report_time(f, f->peak_at, a));
     else if (f->events)
         add(line, " at operation %s", tool_exact(f->peak_at, a));
-    const mnem_report_owner *o = f->sites ? f->site : f->accounts ? f->account : NULL;
+    /* In a trace of ours blocks lie within accounts, which hold more. */
+    const mnem_report_owner *o = f->sites && f->granted.known ? f->site
+                                 : f->accounts                ? f->account
+                                                              : NULL;
     if (o && f->bytes_peak)
         add(line, "; most of it: %s, %.1f %%",
             report_owner_text(o->kind, o->tag, o->site, SITE_ROOM, who),
@@ -107,9 +121,12 @@ static void verdict_room(const mnem_report_facts *f, char *line) {
         add(line, "fragmentation %s", report_value(f, MNEM_REPORT_METRIC_FRAGMENTATION, a));
         add(line, " (%s reserved)", tool_size(f->reserved.at_peak, a));
         add(line, ", efficiency %s", report_value(f, MNEM_REPORT_METRIC_EFFICIENCY, a));
-    } else if (f->resident_at_peak) {
-        add(line, "%s resident", tool_size(f->resident_at_peak, a));
-        add(line, ", %s of it unaccounted", report_value(f, MNEM_REPORT_METRIC_UNACCOUNTED, a));
+    } else if (f->resident_most) {
+        add(line, "%s resident", tool_size(f->resident_most, a));
+        if (f->unaccounted_known)
+            add(line, ", %s of it unaccounted",
+                f->unaccounted_bytes > 0 ? report_value(f, MNEM_REPORT_METRIC_UNACCOUNTED, a)
+                                         : "none");
     } else if (f->budget_bytes > f->bytes_peak) {
         add(line, "%s of the budget never used", tool_size(f->budget_bytes - f->bytes_peak, a));
     } else {
@@ -236,17 +253,23 @@ static void print_leaks(const mnem_report_facts *f) {
     if (f->leaks > ROWS) tool_outf("  and %zu more (--json has all)\n", f->leaks - ROWS);
 }
 
+char *report_rate(const mnem_report_operator *o, bool operations, char text[TOOL_TEXT]) {
+    const double all = operations ? 2 * (double)o->multiply_adds : (double)o->bytes;
+    if (!o->ns_total || all <= 0 || strcmp(o->sort, "step") == 0) return strcpy(text, "-");
+    snprintf(text, TOOL_TEXT, "%.2f", all / (double)o->ns_total);
+    return text;
+}
+
 static void print_operators(const mnem_report_facts *f) {
-    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT];
+    char a[TOOL_TEXT], b[TOOL_TEXT], c[TOOL_TEXT], d[TOOL_TEXT], e[TOOL_TEXT];
     if (!f->ops) return;
-    tool_outf("\n  %-34s %10s %10s %10s %9s\n", "operators and spans", "time", "times", "longest",
-              "GB/s");
+    tool_outf("\n  %-30s %9s %9s %9s %7s %8s\n", "operators and spans", "time", "times", "longest",
+              "GB/s", "GFLOP/s");
     for (size_t i = 0; i < f->ops && i < ROWS; i++) {
         const mnem_report_operator *o = &f->op[i];
-        snprintf(d, sizeof d, o->bytes && o->ns_total ? "%.2f" : "-",
-                 o->ns_total ? (double)o->bytes / (double)o->ns_total : 0);
-        tool_outf("  %-34.34s %10s %10s %10s %9s\n", o->name, report_time(f, o->ns_total, a),
-                  tool_exact(o->count, b), report_time(f, o->ns_longest, c), d);
+        tool_outf("  %-30.30s %9s %9s %9s %7s %8s\n", o->name, report_time(f, o->ns_total, a),
+                  tool_exact(o->count, b), report_time(f, o->ns_longest, c),
+                  report_rate(o, false, d), report_rate(o, true, e));
     }
     if (f->ops > ROWS) tool_outf("  and %zu more (--json has all)\n", f->ops - ROWS);
 }

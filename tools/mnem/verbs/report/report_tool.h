@@ -60,6 +60,8 @@ json_t *report_compare_json(const mnem_report_facts *const facts[2]);
 char *report_time(const mnem_report_facts *facts, uint64_t time, char text[TOOL_TEXT]);
 /* A metric's value in its unit: "812 MiB", "12.3 %", "3"; "-" where it isn't known. */
 char *report_value(const mnem_report_facts *facts, mnem_report_metric metric, char text[TOOL_TEXT]);
+/* Billions a second of what it moved, and of its operations (a multiply-add is two); "-". */
+char *report_rate(const mnem_report_operator *o, bool operations, char text[TOOL_TEXT]);
 /* "train.py:41 forward", or kind and tag where there is no site, in `room` columns. */
 char *report_owner_text(const char *kind, const char *tag, const char *site, int room,
                         char text[TOOL_TEXT * 8]);

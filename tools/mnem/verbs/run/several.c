@@ -405,7 +405,7 @@ static void report(const tool_several *s) {
             (json_int_t)s->tokens, "tokens_per_s", rate, "seconds_load", stage->seconds_load,
             "bytes_streamed", (json_int_t)e.bytes_streamed, "vmhwm", (json_int_t)tool_peak_bytes());
         tool_out_json("end", json_pack("{s:o, s:o, s:o}", "plan", plan, "ledger",
-                                       tool_report_ledger_json(stage), "stats", stats));
+                                       tool_ledger_json(stage->ledger), "stats", stats));
     } else if (!stage->args->quiet) {
         char text[160], size[TOOL_TEXT];
         snprintf(text, sizeof text, "%d prompt%s, %d at a time · %llu tokens at %.*f/s · peak %s",

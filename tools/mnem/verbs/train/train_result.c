@@ -51,6 +51,7 @@ json_t *train_result_json(const train_run *run, const char *what, const char *pa
                               "bytes_unaccounted", (json_int_t)beyond, "predicted_bytes",
                               (json_int_t)train_report_peak(run), "budget_bytes",
                               (json_int_t)run->plan.budget_bytes);
+    if (bytes && run->ledger) json_object_set_new(bytes, "ledger", tool_ledger_json(run->ledger));
     if (object && bytes && run->trainer) json_object_update(object, bytes); /* else nothing ran */
     json_decref(bytes);
     return object;
