@@ -45,7 +45,8 @@ static mnem_status solve(mnem__solver *s, const mnem_solve_options *o, const cha
     if (s->bytes == 0) return MNEM_OK;
     MNEM__TRY(mnem__solver_file_open(s, to));
     const mnem_walk_watcher watcher = mnem__solver_watcher(s);
-    return mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report);
+    MNEM__TRY(mnem_walk(s->model, &o->walk, o->ids, o->sequences, &watcher, o->report));
+    return mnem__solver_output(s);
 }
 
 static mnem_status run(mnem__quantize_job *job, const char *to,
