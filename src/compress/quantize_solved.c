@@ -14,6 +14,7 @@
 #include "base/heap.h"
 #include "compress/solver_private.h"
 #include "model/convert/quantize_types.h"
+#include "model/convert/rewrite.h"
 
 enum { CHUNK_DEFAULT = 512 };
 
@@ -57,7 +58,8 @@ static mnem_status run(mnem__quantize_job *job, const char *to,
                       .chunk = o->walk.chunk ? o->walk.chunk : CHUNK_DEFAULT,
                       .threads = o->walk.threads,
                       .fd = -1};
-    mnem_status status = find_types(job, options, &types);
+    mnem_status status = mnem__rewrite_check(job->model, to); /* before minutes are spent */
+    if (status == MNEM_OK) status = find_types(job, options, &types);
     s.types = types;
     if (status == MNEM_OK) status = solve(&s, o, to);
     mnem__free(s.block); /* writing needs the codes only */

@@ -306,6 +306,21 @@ static void a_file_in_the_codes_place_is_left_alone(void **state) {
     kit_remove(kit_path("taken.gguf.codes"));
 }
 
+/* Before anything is solved: what would be in the way of that isn't met. */
+static void the_model_that_is_read_is_refused_at_once(void **state) {
+    size_t n;
+    (void)state;
+    char *bytes = read_file(tiny, &n);
+    write_file(kit_path("same.gguf"), bytes, n);
+    write_file(kit_path("same.gguf.codes"), "mine", 4);
+    assert_int_equal(solve(kit_path("same.gguf"), kit_path("same.gguf"), "Q4_0", 0, 1, 0),
+                     MNEM_INVALID);
+    assert_non_null(strstr(mnem_last_error(), "is the model that is read"));
+    kit_remove(kit_path("same.gguf.codes"));
+    kit_remove(kit_path("same.gguf"));
+    free(bytes);
+}
+
 static void no_failing_allocation_leaves_anything(void **state) {
     heap_sweep sweep = {.most = 5000};
     mnem_status status;
@@ -330,6 +345,7 @@ int main(void) {
         cmocka_unit_test(bytes_are_the_same_for_any_budget),
         cmocka_unit_test(types_without_codes_are_rounded_as_usual),
         cmocka_unit_test(a_file_in_the_codes_place_is_left_alone),
+        cmocka_unit_test(the_model_that_is_read_is_refused_at_once),
         cmocka_unit_test(no_failing_allocation_leaves_anything),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
